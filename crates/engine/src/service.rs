@@ -1,0 +1,74 @@
+//! The seam between a service and the concurrency model that runs it.
+//!
+//! A service is an async function over a connection. The connection owns its buffers, so that
+//! readiness models (read when told to) and completion models (hand over a buffer, get it back
+//! full) look the same from here, and so that blocking models can simply block inside a call.
+
+use std::{fs::File, future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
+
+/// A byte stream to one peer, with its buffers.
+///
+/// Every waiting call fails with [`io::ErrorKind::TimedOut`] once the deadline set by
+/// [`set_deadline`](Connection::set_deadline) has passed.
+pub trait Connection: Sized + 'static {
+    /// The peer's address.
+    fn peer(&self) -> SocketAddr;
+
+    /// Bytes received and not yet consumed.
+    fn input(&self) -> &[u8];
+
+    /// Forgets the first `count` bytes of [`input`](Connection::input).
+    fn consume(&mut self, count: usize);
+
+    /// Waits for more input and appends it; returns how many bytes came, 0 once the peer has closed its side.
+    fn fill(&mut self) -> impl Future<Output = io::Result<usize>>;
+
+    /// Bytes to be sent by the next [`flush`](Connection::flush) or [`send_file`](Connection::send_file).
+    fn output(&mut self) -> &mut Vec<u8>;
+
+    /// Sends all of [`output`](Connection::output) and leaves it empty.
+    fn flush(&mut self) -> impl Future<Output = io::Result<()>>;
+
+    /// Sends [`output`](Connection::output), then `length` bytes of `file` from `offset`, without copying them
+    /// through this process where the model can. Fails with [`io::ErrorKind::UnexpectedEof`] when the file is shorter.
+    fn send_file(
+        &mut self,
+        file: &Arc<File>,
+        offset: u64,
+        length: u64,
+    ) -> impl Future<Output = io::Result<()>>;
+
+    /// From now on, waiting longer than `after` fails. `None` waits for ever.
+    fn set_deadline(&mut self, after: Option<Duration>);
+
+    /// Says that no more will be sent (half-close); input may still be read.
+    fn shutdown_write(&mut self) -> io::Result<()>;
+
+    /// Whether the server has been told to stop: finish the request in hand, then close.
+    fn draining(&self) -> bool;
+
+    /// Opens a connection to another tier, driven by the same model.
+    fn connect(&self, to: SocketAddr) -> impl Future<Output = io::Result<Self>>;
+
+    /// Waits.
+    fn sleep(&self, how_long: Duration) -> impl Future<Output = ()>;
+
+    /// Whether the peer has closed or broken an idle connection, asked without waiting.
+    /// Kept connections to another tier are checked by this before they are used again.
+    fn is_stale(&mut self) -> bool;
+}
+
+/// What a server does with a connection. Made once per worker, loop or process; never shared between threads.
+pub trait Service<C: Connection>: 'static {
+    /// Serves one connection until it is to be closed. Dropping the connection closes it.
+    fn serve(&self, connection: C) -> impl Future<Output = ()>;
+}
+
+/// Makes a service for each worker, loop or process, after it has started: what the service opens is its own.
+pub trait Factory: Send + Sync + 'static {
+    /// The service for one kind of connection.
+    type Service<C: Connection>: Service<C>;
+
+    /// Makes one.
+    fn make<C: Connection>(&self) -> io::Result<Self::Service<C>>;
+}

@@ -1,0 +1,1 @@
+//! HTTP over an engine's connection: answer requests, ask another tier.

@@ -1,0 +1,1 @@
+//! Experiments: start systems, make data, sweep, collect.

@@ -1,0 +1,1 @@
+//! Makes the load: scenario, users, requests, histograms.

@@ -1,0 +1,255 @@
+//! What the operating system counted: raw, cumulative, as read. Rates are derived elsewhere.
+//!
+//! Times are microseconds unless the name says otherwise. Counters only grow, except across a
+//! restart of what they count; gauges say so.
+
+/// One look at a host.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Counters {
+    /// When, microseconds of the monotonic clock shared with [`crate::sample::Tick`].
+    pub at_us: u64,
+    /// One entry per online processor, by number.
+    pub cpus: Vec<Cpu>,
+    /// The processes of interest: the generator, the server, its downstream tiers.
+    pub processes: Vec<Process>,
+    /// Whole block devices (no partitions).
+    pub disks: Vec<Disk>,
+    /// Network interfaces.
+    pub interfaces: Vec<Interface>,
+    /// Listening sockets of the processes of interest.
+    pub listeners: Vec<Listener>,
+    /// TCP counters of the server's network namespace.
+    pub tcp: Tcp,
+    /// Pressure stall information of the host.
+    pub pressure: Pressure,
+    /// Memory of the host.
+    pub memory: Memory,
+}
+
+/// Time one processor spent in each state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cpu {
+    /// Which processor.
+    pub number: u32,
+    /// User mode, `nice` included.
+    pub user_us: u64,
+    /// Kernel mode, interrupts included.
+    pub system_us: u64,
+    /// Idle, nothing waiting for a disk.
+    pub idle_us: u64,
+    /// Idle while a task waited for a disk.
+    pub iowait_us: u64,
+    /// Taken by the hypervisor.
+    pub steal_us: u64,
+}
+
+/// What a process is to the measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Role {
+    /// The load generator itself.
+    Generator,
+    /// Serves the target's port.
+    #[default]
+    Server,
+    /// The server, or another downstream process, talks to it.
+    Downstream,
+}
+
+/// One process. Command lines are not kept: they may hold secrets.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Process {
+    /// Process number.
+    pub pid: u32,
+    /// Start time in clock ticks after boot; with `pid` it names a process for good.
+    pub started_ticks: u64,
+    /// The kernel's short name of it.
+    pub name: String,
+    /// What it is to the measurement.
+    pub role: Role,
+    /// CPU time in user mode.
+    pub user_us: u64,
+    /// CPU time in kernel mode.
+    pub system_us: u64,
+    /// Time its live threads were runnable but waited for a processor.
+    pub run_queue_wait_us: u64,
+    /// Its live threads (all of them up to a limit the observer states; the busiest ones beyond it).
+    pub threads: Vec<Thread>,
+    /// How many threads it has (gauge).
+    pub thread_count: u32,
+    /// How many processors it may run on (gauge).
+    pub allowed_cpus: u32,
+    /// Open descriptors (gauge); `None` where it may not be read.
+    pub open_files: Option<u64>,
+    /// Soft limit on open descriptors (gauge).
+    pub open_files_limit: Option<u64>,
+    /// Page faults that read from a disk.
+    pub major_faults: u64,
+    /// Bytes read from block devices; `None` where it may not be read.
+    pub disk_read_bytes: Option<u64>,
+    /// Bytes written towards block devices.
+    pub disk_written_bytes: Option<u64>,
+    /// Resident memory (gauge).
+    pub resident_bytes: u64,
+    /// The CPU limit of its cgroup or of the nearest limited ancestor.
+    pub cpu_quota: Option<CpuQuota>,
+}
+
+/// One thread.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Thread {
+    /// Thread number.
+    pub tid: u32,
+    /// The kernel's short name of it.
+    pub name: String,
+    /// CPU time, user and kernel.
+    pub cpu_us: u64,
+    /// Time runnable but waiting for a processor.
+    pub run_queue_wait_us: u64,
+    /// Times it gave up the processor to wait for something.
+    pub voluntary_switches: u64,
+    /// What it is doing right now (gauge).
+    pub state: ThreadState,
+}
+
+/// What a thread was doing when looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ThreadState {
+    /// On a processor or waiting for one.
+    Running,
+    /// Asleep, waiting for something that is not told apart.
+    #[default]
+    Sleeping,
+    /// Asleep in a futex: a lock or a condition.
+    Futex,
+    /// Uninterruptible: almost always a disk.
+    Disk,
+    /// Stopped, traced or dead.
+    Other,
+}
+
+/// A cgroup CPU quota (v1 or v2).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CpuQuota {
+    /// The cgroup's path below the mount point.
+    pub cgroup: String,
+    /// The limit, in cores.
+    pub cores: f64,
+    /// Enforcement periods so far.
+    pub periods: u64,
+    /// Periods in which the group was stopped.
+    pub throttled_periods: u64,
+    /// Time the group's runnable threads were kept stopped, summed over processors.
+    pub throttled_us: u64,
+    /// CPU time the whole group used.
+    pub usage_us: u64,
+}
+
+/// A block device.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Disk {
+    /// Kernel name, such as `vda`.
+    pub name: String,
+    /// Reads completed.
+    pub reads: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Time spent by reads, queueing included, summed over requests.
+    pub read_us: u64,
+    /// Writes completed.
+    pub writes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Time spent by writes, queueing included, summed over requests.
+    pub write_us: u64,
+    /// Flushes completed.
+    pub flushes: u64,
+    /// Time spent by flushes.
+    pub flush_us: u64,
+    /// Time with at least one request in flight.
+    pub busy_us: u64,
+    /// Requests integrated over time: divided by elapsed time, the mean number in flight.
+    pub weighted_us: u64,
+    /// Requests in flight (gauge).
+    pub in_flight: u64,
+}
+
+/// A network interface.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Interface {
+    /// Kernel name, such as `eth0`.
+    pub name: String,
+    /// Bytes received.
+    pub received_bytes: u64,
+    /// Bytes sent.
+    pub sent_bytes: u64,
+    /// Packets dropped on the way in or out.
+    pub dropped: u64,
+    /// Link speed, bits per second; `None` where the driver does not know (loopback, virtual).
+    pub link_bits_per_s: Option<u64>,
+    /// Rate of a shaping qdisc on the way out (tbf, htb, fq maxrate), bits per second.
+    pub shaped_bits_per_s: Option<u64>,
+    /// Packets a shaping qdisc had to delay.
+    pub shaper_overlimits: u64,
+    /// Packets a qdisc dropped.
+    pub qdisc_dropped: u64,
+    /// Bytes waiting in the qdisc (gauge).
+    pub qdisc_backlog_bytes: u64,
+    /// Whether the load's traffic goes through it.
+    pub carries_load: bool,
+}
+
+/// A listening TCP socket.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Listener {
+    /// The port.
+    pub port: u16,
+    /// The process that owns it.
+    pub pid: u32,
+    /// Connections waiting to be accepted (gauge), summed where SO_REUSEPORT gives several sockets.
+    pub waiting: u64,
+    /// How many may wait.
+    pub backlog: u64,
+}
+
+/// TCP counters of a network namespace.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tcp {
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Segments sent.
+    pub segments_sent: u64,
+    /// Connections that found a listen queue full.
+    pub listen_overflows: u64,
+    /// Connection attempts dropped by a listener, overflows included.
+    pub listen_drops: u64,
+}
+
+/// Time in which tasks stalled for want of a resource.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pressure {
+    /// Some task waited for a processor.
+    pub cpu_some_us: u64,
+    /// Some task waited for a disk.
+    pub io_some_us: u64,
+    /// All tasks waited for a disk.
+    pub io_full_us: u64,
+    /// Some task waited for memory.
+    pub memory_some_us: u64,
+    /// All tasks waited for memory.
+    pub memory_full_us: u64,
+}
+
+/// Memory of a host.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Total (gauge).
+    pub total_bytes: u64,
+    /// Available without swapping (gauge).
+    pub available_bytes: u64,
+    /// Bytes paged in from block devices: page-cache misses and swap.
+    pub paged_in_bytes: u64,
+    /// File pages that came back soon after being evicted: the cache is too small.
+    pub cache_refaults: u64,
+    /// Pages swapped in.
+    pub swapped_in_pages: u64,
+}

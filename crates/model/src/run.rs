@@ -1,0 +1,353 @@
+//! The run file, `nstar.run/1`: everything a sweep or a load found, as one value.
+//!
+//! Field names are a contract. Others may be added; these hold.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::sample::ErrorCounts;
+
+/// The value of [`Run::schema`].
+pub const SCHEMA: &str = "nstar.run/1";
+
+/// A whole run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Run {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// What was driven: a URL, or a scenario's name and base URL. Never holds credentials.
+    pub target: String,
+    /// Where the generator ran.
+    pub host: Host,
+    /// When the run began, RFC 3339, UTC.
+    pub started: String,
+    /// Version of nstar that wrote this.
+    pub version: String,
+    /// The seed of every random choice.
+    pub seed: u64,
+    /// How the load was made.
+    pub load: LoadShape,
+    /// What was concluded.
+    pub verdict: Verdict,
+    /// One entry per number of users, ascending.
+    pub steps: Vec<Step>,
+    /// Operational laws.
+    pub laws: Laws,
+    /// Fitted models.
+    pub models: Models,
+    /// What to distrust.
+    pub warnings: Vec<Warning>,
+}
+
+/// The generator's host.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Host {
+    /// Online processors.
+    pub cores: u32,
+    /// Memory, bytes.
+    pub memory_bytes: u64,
+    /// Kernel release.
+    pub kernel: String,
+    /// Processor model.
+    pub processor: String,
+}
+
+/// How the load was made.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadShape {
+    /// `closed` or `open`.
+    pub loop_kind: String,
+    /// Open loop: intended requests per second.
+    pub rate_per_s: Option<f64>,
+    /// Mean think time between a response and the next request, microseconds.
+    pub think_time_us: f64,
+    /// `kept` or `per-request`.
+    pub connections: String,
+    /// Generator threads.
+    pub threads: u32,
+    /// Processors the generator was confined to, if it was.
+    pub generator_cpus: Option<Vec<u32>>,
+    /// Processors the systems under test were confined to, if nstar confined them.
+    pub system_cpus: Option<Vec<u32>>,
+}
+
+/// What was concluded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Verdict {
+    /// N*: the smallest number of users that reaches 95 % of the maximum throughput.
+    pub users_at_saturation: Option<u32>,
+    /// 95 % interval of N*, [lo, hi].
+    pub users_at_saturation_ci: Option<[u32; 2]>,
+    /// Crossing of the asymptotes, (R(1) + Z) * X_max.
+    pub knee_users: Option<f64>,
+    /// Whether throughput was seen to stop growing. If not, the maximum is a lower bound.
+    pub bounded: bool,
+    /// Maximum throughput, completed requests per second.
+    pub throughput_max_per_s: f64,
+    /// 95 % interval of it, [lo, hi].
+    pub throughput_max_ci_per_s: [f64; 2],
+    /// Response time at N* (at the last step if not bounded).
+    pub response_time_at_saturation_us: ResponseTime,
+    /// What stops the server there.
+    pub bottleneck: Bottleneck,
+    /// Why the answer is not to be relied on, one sentence each; empty when it is.
+    pub inconclusive: Vec<String>,
+    /// What would come next if the bottleneck were removed, one sentence.
+    pub next: Option<String>,
+}
+
+/// A distribution of response times, microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ResponseTime {
+    /// Arithmetic mean, exact.
+    pub mean: f64,
+    /// 95 % interval of the mean, [lo, hi]; absent where there were too few samples.
+    pub mean_ci: Option<[f64; 2]>,
+    /// Median.
+    pub p50: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// What kind of thing stops a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResourceKind {
+    /// All the processors the holder may use.
+    Cpu,
+    /// One thread at the speed of one core, others idle.
+    SingleThread,
+    /// A cgroup's CPU quota.
+    CpuQuota,
+    /// A block device.
+    Disk,
+    /// A link or a shaper on it.
+    Network,
+    /// Mutual exclusion inside the server.
+    Lock,
+    /// A fixed number of workers, all waiting.
+    WorkerPool,
+    /// The listen queue.
+    AcceptQueue,
+    /// The limit on open descriptors.
+    FileDescriptors,
+    /// Memory.
+    Memory,
+    /// A tier behind the server.
+    Upstream,
+    /// The load generator itself.
+    Generator,
+    /// Never saturated.
+    None,
+    /// Saturated, and no evidence says why.
+    Unknown,
+}
+
+/// The resource that stops the server, with evidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bottleneck {
+    /// What kind of resource.
+    pub kind: ResourceKind,
+    /// The process or device, such as `nginx (pid 812)` or `vda`; empty where there is none.
+    pub holder: String,
+    /// Busy share at N*, 0 to 1 of what the holder could use.
+    pub utilization: Option<f64>,
+    /// Service demand on it, microseconds per completed request.
+    pub demand_us: Option<f64>,
+    /// What was seen, in sentences with numbers, most telling first.
+    pub evidence: Vec<String>,
+    /// The next most utilised resource.
+    pub runner_up: Option<Resource>,
+    /// How sure.
+    pub confidence: Confidence,
+}
+
+/// How sure a verdict is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// Direct evidence, nothing against it.
+    High,
+    /// Direct evidence, with a rival close by.
+    Medium,
+    /// By elimination, or with evidence missing.
+    Low,
+}
+
+/// One resource's use during a step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Resource {
+    /// What kind.
+    pub kind: ResourceKind,
+    /// The process or device.
+    pub holder: String,
+    /// Busy share, 0 to 1 of what the holder could use.
+    pub utilization: f64,
+    /// Cores, devices or bits per second in use, for the reader; unit in `unit`.
+    pub used: f64,
+    /// What `used` is at most.
+    pub capacity: f64,
+    /// Unit of `used` and `capacity`.
+    pub unit: String,
+}
+
+/// One number of users (or, in an open loop, one rate).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Step {
+    /// Users in the closed loop.
+    pub users: u32,
+    /// Length of the measured part, warm-up removed, seconds.
+    pub elapsed_s: f64,
+    /// Seconds dropped as warm-up.
+    pub warmup_s: f64,
+    /// Requests completed in the measured part.
+    pub completed: u64,
+    /// Completed requests per second.
+    pub throughput_per_s: f64,
+    /// 95 % interval of it, [lo, hi]; absent where the step was too short to give one.
+    pub throughput_ci_per_s: Option<[f64; 2]>,
+    /// Response times.
+    pub response_time_us: ResponseTime,
+    /// Errors by kind.
+    pub errors: ErrorCounts,
+    /// Whether the step reached a steady state.
+    pub steady: bool,
+    /// Little's law: (N - X (R + Z)) / N.
+    pub little_gap: f64,
+    /// Body bytes received per second.
+    pub received_bytes_per_s: f64,
+    /// Resources by falling utilisation.
+    pub resources: Vec<Resource>,
+    /// The generator's account of itself.
+    pub generator: Generator,
+}
+
+/// The generator's account of itself during a step.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Generator {
+    /// Share of its threads' time spent outside the wait for events, 0 to 1.
+    pub useful_work: f64,
+    /// 99th percentile of its lag in handling events, microseconds.
+    pub lag_us_p99: f64,
+    /// Share of its cores' time its threads waited for a processor, 0 to 1.
+    pub run_queue_wait: f64,
+    /// Share of time its cgroup kept it stopped, 0 to 1.
+    pub throttled: f64,
+}
+
+/// Operational laws over the run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Laws {
+    /// Little's law held, within the intervals, at every steady step.
+    pub little_holds: bool,
+    /// The largest gap of a steady step, as a share of N.
+    pub little_gap_max: f64,
+    /// Service demand per resource by the utilisation law, U = X D, regressed over the steps.
+    pub demands: Vec<Demand>,
+}
+
+/// Service demand of one resource.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Demand {
+    /// What kind.
+    pub kind: ResourceKind,
+    /// The process or device.
+    pub holder: String,
+    /// Microseconds of the resource per completed request.
+    pub demand_us: f64,
+    /// 95 % interval, [lo, hi]; absent with fewer than three steps.
+    pub demand_ci_us: Option<[f64; 2]>,
+    /// Throughput at which this resource alone would be full, requests per second.
+    pub throughput_limit_per_s: f64,
+}
+
+/// Fitted models.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Models {
+    /// Asymptotic bounds.
+    pub bounds: Option<Bounds>,
+    /// Mean value analysis of the measured demands.
+    pub mva: Option<Vec<Predicted>>,
+    /// Universal scalability law.
+    pub usl: Option<Usl>,
+}
+
+/// Asymptotic bounds (Denning and Buzen 1978).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bounds {
+    /// Response time of one user alone, microseconds.
+    pub response_time_alone_us: f64,
+    /// Upper bound on throughput, requests per second.
+    pub throughput_max_per_s: f64,
+    /// Where the asymptotes cross, users.
+    pub knee_users: f64,
+}
+
+/// A model's prediction for one number of users.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Predicted {
+    /// Users.
+    pub users: u32,
+    /// Predicted throughput, requests per second.
+    pub throughput_per_s: f64,
+    /// Predicted mean response time, microseconds.
+    pub response_time_us: f64,
+}
+
+/// Universal scalability law, X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)) (Gunther 1993).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Usl {
+    /// Throughput of one user, requests per second.
+    pub lambda_per_s: f64,
+    /// Contention.
+    pub sigma: f64,
+    /// Coherency.
+    pub kappa: f64,
+    /// Share of the variance of throughput it explains.
+    pub r_squared: f64,
+}
+
+/// Something that makes the run less trustworthy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Warning {
+    /// What kind.
+    pub kind: WarningKind,
+    /// A sentence: what, by how much, what to do.
+    pub text: String,
+}
+
+/// Kinds of [`Warning`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WarningKind {
+    /// Generator and server shared processors.
+    SharedCores,
+    /// The generator was close to its own limit.
+    GeneratorBusy,
+    /// A step never became steady.
+    NotSteady,
+    /// Too few completions for an interval of the width asked for.
+    TooShort,
+    /// Little's law did not hold at a step.
+    Little,
+    /// Requests failed.
+    Errors,
+    /// The ladder ended before throughput stopped growing.
+    NotBounded,
+    /// The server's processes could not be seen, so no resource can be named.
+    NotObserved,
+    /// The hypervisor took processor time.
+    Steal,
+    /// Built without optimisation.
+    DebugBuild,
+    /// Interrupted: the run is partial.
+    Interrupted,
+    /// A limit of this host was in the way.
+    HostLimit,
+}

@@ -1,0 +1,84 @@
+//! What the load generator counted, slice by slice.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Why a request did not complete. Only completed requests count towards throughput.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// Nobody listens on the port.
+    Refused,
+    /// The peer reset the connection.
+    Reset,
+    /// No complete response within the time allowed.
+    TimedOut,
+    /// A complete response whose status was not an expected one.
+    Status,
+    /// Bytes that are not an HTTP response.
+    Malformed,
+    /// The peer closed before the response was complete.
+    ClosedEarly,
+    /// A complete response whose body was not the expected one.
+    WrongBody,
+    /// The TLS handshake or record layer failed.
+    Tls,
+    /// No route to the host, or the network is down.
+    Unreachable,
+    /// This process ran out of descriptors or local ports.
+    LocalLimit,
+}
+
+/// Errors counted by kind; a kind that never happened is absent.
+pub type ErrorCounts = BTreeMap<ErrorKind, u64>;
+
+/// One slice of a step, all generator threads merged. Slices of a step are consecutive.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tick {
+    /// Start of the slice, microseconds of the monotonic clock shared with [`crate::counters::Counters`].
+    pub start_us: u64,
+    /// Length of the slice, microseconds.
+    pub length_us: u64,
+    /// Requests completed in the slice.
+    pub completed: u64,
+    /// Sum of the response times of those requests, nanoseconds (exact, not from the histogram).
+    pub response_time_ns_sum: u64,
+    /// Response times of those requests.
+    pub response_times: Counts,
+    /// Requests that failed in the slice.
+    pub errors: ErrorCounts,
+    /// Statuses of responses counted as [`ErrorKind::Status`].
+    pub unexpected_statuses: BTreeMap<u16, u64>,
+    /// Body bytes received.
+    pub bytes_received: u64,
+    /// How the generator itself fared.
+    pub generator: GeneratorTick,
+}
+
+/// Response times as sparse histogram counts, three significant digits, 1 us to 1 h.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// (value in microseconds, how often), ascending by value.
+    pub values_us: Vec<(u64, u64)>,
+    /// Response times above one hour: counted here, not dropped.
+    pub beyond: u64,
+}
+
+/// The generator's account of itself over one slice.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct GeneratorTick {
+    /// Time its threads spent outside the wait for events, summed over threads, microseconds.
+    pub busy_us: u64,
+    /// How many threads it ran.
+    pub threads: u32,
+    /// 99th percentile of the lag between an event being ready to handle and its handling, microseconds.
+    pub lag_us_p99: u64,
+    /// The largest such lag, microseconds.
+    pub lag_us_max: u64,
+    /// Users that were thinking (not waiting for a response), integrated over the slice: user-microseconds.
+    pub thinking_user_us: u64,
+    /// Open loop only: requests whose intended start passed with no connection free to send them.
+    pub late_starts: u64,
+}

@@ -1,0 +1,3 @@
+//! The command line: flags, a validated plan, stages in order.
+
+fn main() {}

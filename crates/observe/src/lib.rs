@@ -1,0 +1,1 @@
+//! Watches the servers: /proc, PSI, cgroups, sockets, and who talks to whom.

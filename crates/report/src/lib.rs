@@ -1,0 +1,1 @@
+//! Shows a run: terminal, HTML, JSON, CSV. Formats, never computes.

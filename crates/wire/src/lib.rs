@@ -1,0 +1,1 @@
+//! HTTP/1.1 as bytes: a sans-I/O codec for both ends.
