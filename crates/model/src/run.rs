@@ -21,6 +21,8 @@ pub struct Run {
     pub host: Host,
     /// When the run began, RFC 3339, UTC.
     pub started: String,
+    /// How long the whole run took, warm-up and pauses included, seconds.
+    pub elapsed_s: f64,
     /// Version of nstar that wrote this.
     pub version: String,
     /// The seed of every random choice.
