@@ -78,6 +78,9 @@ pub struct Process {
     pub thread_count: u32,
     /// How many processors it may run on (gauge).
     pub allowed_cpus: u32,
+    /// Which processors those are, by number, ascending (gauge); empty where they are not known.
+    /// Numbers tell a server pinned beside its generator from one that shares its processor.
+    pub allowed_cpu_numbers: Vec<u32>,
     /// Open descriptors (gauge); `None` where it may not be read.
     pub open_files: Option<u64>,
     /// Soft limit on open descriptors (gauge).
