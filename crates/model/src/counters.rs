@@ -70,7 +70,10 @@ pub struct Process {
     pub user_us: u64,
     /// CPU time in kernel mode.
     pub system_us: u64,
-    /// Time its live threads were runnable but waited for a processor.
+    /// CPU time, user and kernel, of children that have ended and were waited for. Children that were
+    /// looked at while they lived count here only with the time nobody saw.
+    pub reaped_children_us: u64,
+    /// Time its threads were runnable but waited for a processor.
     pub run_queue_wait_us: u64,
     /// Its live threads (all of them up to a limit the observer states; the busiest ones beyond it).
     pub threads: Vec<Thread>,
@@ -179,7 +182,7 @@ pub struct Disk {
 /// A network interface.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Interface {
-    /// Kernel name, such as `eth0`.
+    /// Kernel name, such as `eth0`; followed by the namespace in brackets where it is not our own.
     pub name: String,
     /// Bytes received.
     pub received_bytes: u64,
@@ -189,7 +192,7 @@ pub struct Interface {
     pub dropped: u64,
     /// Link speed, bits per second; `None` where the driver does not know (loopback, virtual).
     pub link_bits_per_s: Option<u64>,
-    /// Rate of a shaping qdisc on the way out (tbf, htb, fq maxrate), bits per second.
+    /// Rate of a shaping qdisc on the way out (tbf, htb, netem, cake), bits per second.
     pub shaped_bits_per_s: Option<u64>,
     /// Packets a shaping qdisc had to delay.
     pub shaper_overlimits: u64,
@@ -210,7 +213,7 @@ pub struct Listener {
     pub pid: u32,
     /// Connections waiting to be accepted (gauge), summed where SO_REUSEPORT gives several sockets.
     pub waiting: u64,
-    /// How many may wait.
+    /// How many may wait; 0 where the kernel does not tell.
     pub backlog: u64,
 }
 
