@@ -1,0 +1,236 @@
+//! Reading requests.
+
+use std::mem::MaybeUninit;
+
+use crate::{Fields, Framing, Limits, MAX_HEADERS, Method, ParseError, fields::Span, framing::Seen};
+
+/// A request's head: what the server needs to act, and where in the bytes the rest is. It borrows nothing, so it
+/// may be kept beside the buffer; [`Head::view`] reads it against the bytes again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The method.
+    pub method: Method,
+    /// How the body's end is found; never [`Framing::UntilClose`].
+    pub framing: Framing,
+    /// Whether the client means to use the connection again.
+    pub keep_alive: bool,
+    /// Whether the client waits for `100 Continue` before it sends the body.
+    pub expects_continue: bool,
+    /// The digit after `HTTP/1.`.
+    pub minor_version: u8,
+    /// How many bytes the head takes; the body begins after them.
+    pub len: usize,
+    method_text: Span,
+    target: Span,
+    fields: Fields,
+}
+
+/// Reads the head that `bytes` begins with. `None`: not complete yet, call again with the same bytes and more.
+///
+/// # Errors
+/// Refuses what RFC 9112 does not allow wherever two readers could disagree, and whatever passes `limits`.
+pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Option<Head>, ParseError> {
+    let window = limits.head_window(bytes);
+    let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
+    let mut request = httparse::Request::new(&mut []);
+    let parsed = request.parse_with_uninit_headers(window, &mut headers[..limits.header_limit()]);
+    match parsed {
+        Ok(httparse::Status::Complete(len)) => complete(&request, window, len, limits).map(Some),
+        Ok(httparse::Status::Partial) => incomplete(window, limits).map(|()| None),
+        Err(error) => Err(refusal(error, window, limits)),
+    }
+}
+
+fn complete(
+    request: &httparse::Request<'_, '_>,
+    window: &[u8],
+    len: usize,
+    limits: &Limits,
+) -> Result<Head, ParseError> {
+    let (Some(method), Some(target), Some(minor_version)) = (request.method, request.path, request.version)
+    else {
+        return Err(ParseError::StartLine);
+    };
+    let target_span = Span::of(target.as_bytes(), window);
+    if target_span.end() + " HTTP/1.1".len() > limits.request_line_bytes {
+        return Err(ParseError::RequestLineTooLong);
+    }
+    if len > limits.head_limit() {
+        return Err(ParseError::HeadTooLong);
+    }
+    let bytes = &window[..len];
+    check_line_ends(bytes)?;
+    let seen = Seen::read(request.headers, limits)?;
+    check_host(&seen, minor_version)?;
+    if seen.expects_else {
+        return Err(ParseError::Expectation);
+    }
+    let method_text = Span::of(method.as_bytes(), window);
+    let method = Method::from_token(method);
+    check_target(method, target.as_bytes())?;
+    Ok(Head {
+        method,
+        framing: framing(&seen, minor_version)?,
+        keep_alive: seen.persists(minor_version),
+        expects_continue: seen.expects_continue && minor_version >= 1,
+        minor_version,
+        len,
+        method_text,
+        target: target_span,
+        fields: Fields::index(request.headers, bytes),
+    })
+}
+
+/// Whether more bytes could still make this a head within the limits.
+fn incomplete(window: &[u8], limits: &Limits) -> Result<(), ParseError> {
+    if request_line_len(window) > limits.request_line_bytes {
+        return Err(ParseError::RequestLineTooLong);
+    }
+    if window.len() > limits.head_limit() {
+        return Err(ParseError::HeadTooLong);
+    }
+    Ok(())
+}
+
+fn refusal(error: httparse::Error, window: &[u8], limits: &Limits) -> ParseError {
+    if request_line_len(window) > limits.request_line_bytes {
+        return ParseError::RequestLineTooLong;
+    }
+    match error {
+        // httparse says "version" for anything that follows the target; only HTTP/d.d is a version.
+        httparse::Error::Version if !names_a_version(window) => ParseError::StartLine,
+        other => other.into(),
+    }
+}
+
+fn names_a_version(window: &[u8]) -> bool {
+    let line = window.split(|&byte| byte == b'\n').find(|line| line.len() > 1).unwrap_or_default();
+    let last = line.split(|&byte| byte == b' ').next_back().unwrap_or_default();
+    let Some([major, b'.', minor, ..]) = last.strip_prefix(b"HTTP/") else { return false };
+    major.is_ascii_digit() && minor.is_ascii_digit()
+}
+
+/// The length of the first line that is not empty, as far as it has come.
+fn request_line_len(window: &[u8]) -> usize {
+    let start = window.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(window.len());
+    let line = &window[start..];
+    line.iter().position(|&byte| byte == b'\n').unwrap_or(line.len())
+}
+
+/// httparse has seen to it that every CR is followed by LF; equal counts mean that every LF follows a CR.
+fn check_line_ends(head: &[u8]) -> Result<(), ParseError> {
+    let count = |wanted: u8| head.iter().filter(|&&byte| byte == wanted).count();
+    if count(b'\r') == count(b'\n') { Ok(()) } else { Err(ParseError::LineEnd) }
+}
+
+/// RFC 9112 section 3.2.
+fn check_host(seen: &Seen, minor_version: u8) -> Result<(), ParseError> {
+    match seen.hosts {
+        _ if seen.malformed_host => Err(ParseError::Host),
+        1 => Ok(()),
+        0 if minor_version == 0 => Ok(()),
+        _ => Err(ParseError::Host),
+    }
+}
+
+/// RFC 9112 section 3.2: origin, absolute, authority and asterisk form, in ASCII without a fragment.
+fn check_target(method: Method, target: &[u8]) -> Result<(), ParseError> {
+    if !target.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'#') {
+        return Err(ParseError::Target);
+    }
+    let known_form = match target {
+        [b'/', ..] => true,
+        b"*" => method == Method::Options,
+        _ => method == Method::Connect || authority_end(target).is_some(),
+    };
+    if known_form { Ok(()) } else { Err(ParseError::Target) }
+}
+
+/// For a target in absolute form, where its authority ends.
+fn authority_end(target: &[u8]) -> Option<usize> {
+    let scheme = ["http://", "https://"].into_iter().find(|scheme| {
+        target.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme.as_bytes()))
+    })?;
+    let rest = target.get(scheme.len()..)?;
+    let authority = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
+    (authority > 0).then_some(scheme.len() + authority)
+}
+
+fn framing(seen: &Seen, minor_version: u8) -> Result<Framing, ParseError> {
+    if seen.chunked {
+        // RFC 9112 section 6.1: in HTTP/1.0 the framing is faulty, even if it could be read.
+        return if minor_version == 0 { Err(ParseError::TransferEncoding) } else { Ok(Framing::Chunked) };
+    }
+    match seen.length {
+        _ if seen.lengths > 1 => Err(ParseError::SeveralContentLengths),
+        None | Some(0) => Ok(Framing::None),
+        Some(length) => Ok(Framing::Length(length)),
+    }
+}
+
+impl Head {
+    /// The head together with the bytes it was read from, to look things up in.
+    pub fn view<'a>(&'a self, bytes: &'a [u8]) -> View<'a> {
+        View { head: self, bytes }
+    }
+}
+
+/// A head and its bytes. It has no `Debug`: among the headers may be credentials.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    head: &'a Head,
+    bytes: &'a [u8],
+}
+
+impl<'a> View<'a> {
+    /// The method as sent.
+    pub fn method(&self) -> &'a str {
+        self.text(self.head.method_text)
+    }
+
+    /// The request target as sent.
+    pub fn target(&self) -> &'a str {
+        self.text(self.head.target)
+    }
+
+    /// The target's path, still percent-encoded; `/` where an absolute target has none, `*` for `OPTIONS *`.
+    pub fn path(&self) -> &'a str {
+        let local = self.local();
+        let path = local.split_once('?').map_or(local, |(path, _)| path);
+        if path.is_empty() { "/" } else { path }
+    }
+
+    /// What follows the first `?`, still percent-encoded.
+    pub fn query(&self) -> Option<&'a str> {
+        self.local().split_once('?').map(|(_, query)| query)
+    }
+
+    /// The first value of the header `name`, in any case.
+    pub fn header(&self, name: &str) -> Option<&'a [u8]> {
+        self.head.fields.get(self.bytes, name)
+    }
+
+    /// Every value of the header `name`, in order.
+    pub fn header_all(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
+        self.head.fields.all(self.bytes, name)
+    }
+
+    /// Every header, in order: name and value.
+    pub fn headers(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+        self.head.fields.iter(self.bytes)
+    }
+
+    /// The target without scheme and authority.
+    fn local(&self) -> &'a str {
+        let target = self.target();
+        if target.starts_with('/') {
+            return target;
+        }
+        authority_end(target.as_bytes()).and_then(|end| target.get(end..)).unwrap_or(target)
+    }
+
+    fn text(&self, span: Span) -> &'a str {
+        // Both were checked to be ASCII; with foreign bytes the answer is empty, not a panic.
+        std::str::from_utf8(span.slice(self.bytes)).unwrap_or_default()
+    }
+}

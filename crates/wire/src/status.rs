@@ -1,0 +1,95 @@
+//! Status codes and their names (RFC 9110 section 15, RFC 6585).
+
+/// The usual reason phrase; empty for a code not known here.
+pub fn reason(status: u16) -> &'static str {
+    match status {
+        100..=199 => informational(status),
+        200..=299 => successful(status),
+        300..=399 => redirection(status),
+        400..=499 => client_error(status),
+        _ => server_error(status),
+    }
+}
+
+/// Whether a response with this status never has a body, nor a length (RFC 9110 sections 8.6 and 15).
+pub fn is_bodyless(status: u16) -> bool {
+    matches!(status, 100..=199 | 204 | 304)
+}
+
+fn informational(status: u16) -> &'static str {
+    match status {
+        100 => "Continue",
+        101 => "Switching Protocols",
+        _ => "",
+    }
+}
+
+fn successful(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        201 => "Created",
+        202 => "Accepted",
+        203 => "Non-Authoritative Information",
+        204 => "No Content",
+        205 => "Reset Content",
+        206 => "Partial Content",
+        _ => "",
+    }
+}
+
+fn redirection(status: u16) -> &'static str {
+    match status {
+        300 => "Multiple Choices",
+        301 => "Moved Permanently",
+        302 => "Found",
+        303 => "See Other",
+        304 => "Not Modified",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
+        _ => "",
+    }
+}
+
+fn client_error(status: u16) -> &'static str {
+    match status {
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        402 => "Payment Required",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        406 => "Not Acceptable",
+        407 => "Proxy Authentication Required",
+        408 => "Request Timeout",
+        409 => "Conflict",
+        410 => "Gone",
+        411 => "Length Required",
+        412 => "Precondition Failed",
+        413 => "Content Too Large",
+        414 => "URI Too Long",
+        415 => "Unsupported Media Type",
+        416 => "Range Not Satisfiable",
+        417 => "Expectation Failed",
+        421 => "Misdirected Request",
+        422 => "Unprocessable Content",
+        426 => "Upgrade Required",
+        428 => "Precondition Required",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        _ => "",
+    }
+}
+
+fn server_error(status: u16) -> &'static str {
+    match status {
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        505 => "HTTP Version Not Supported",
+        507 => "Insufficient Storage",
+        511 => "Network Authentication Required",
+        _ => "",
+    }
+}

@@ -1,0 +1,61 @@
+//! Small pieces of the grammar that several headers share (RFC 9110 section 5.6).
+
+/// Whether `byte` may stand in a token: a method, a header name, a transfer coding.
+pub fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// Whether `text` is a token.
+pub fn is_token(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(|&byte| is_token_byte(byte))
+}
+
+/// Whether `byte` may stand in a header value: visible, blank, tab, or outside ASCII.
+pub fn is_value_byte(byte: u8) -> bool {
+    byte == b'\t' || (byte >= b' ' && byte != 0x7f)
+}
+
+/// `text` without the blanks and tabs at its ends.
+pub fn trim(text: &[u8]) -> &[u8] {
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let Some(first) = text.iter().position(|byte| !blank(byte)) else { return &[] };
+    let last = text.iter().rposition(|byte| !blank(byte)).unwrap_or(first);
+    &text[first..=last]
+}
+
+/// The elements of a comma-separated list, trimmed, empty ones left out. Not for lists that hold quoted strings.
+pub fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&byte| byte == b',').map(trim).filter(|element| !element.is_empty())
+}
+
+/// A number in plain decimal digits: no sign, no blank, nothing that does not fit.
+pub fn decimal(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0_u64, |number, &byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_plain_decimal_and_fit() {
+        assert_eq!(decimal(b"0"), Some(0));
+        assert_eq!(decimal(b"18446744073709551615"), Some(u64::MAX));
+        for bad in ["", "+1", "-1", " 1", "1 ", "0x1", "1,1", "18446744073709551616", "1e3"] {
+            assert_eq!(decimal(bad.as_bytes()), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn lists_drop_blanks_and_empty_elements() {
+        let elements: Vec<_> = list(b" a ,, b,\tc ").collect();
+        assert_eq!(elements, [b"a", b"b", b"c"]);
+        assert_eq!(trim(b" \t "), b"");
+    }
+}
