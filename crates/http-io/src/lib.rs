@@ -1,1 +1,38 @@
 //! HTTP over an engine's connection: answer requests, ask another tier.
+//!
+//! [`wire`] knows what the bytes mean and an [`engine`] moves them; this crate puts the two together, once, for every
+//! concurrency model. A server is a [`server::Handler`]:
+//!
+//! ```
+//! use engine::service::Connection;
+//! use http_io::{Method, Problem, server::{Error, Exchange, Handler}};
+//!
+//! struct Greeter;
+//!
+//! impl<C: Connection> Handler<C> for Greeter {
+//!     async fn handle(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
+//!         match (exchange.method(), exchange.path()) {
+//!             (Method::Get | Method::Head, "/healthz") => exchange.reply(200).text("ok\n"),
+//!             (Method::Post, "/echo") => {
+//!                 let body = exchange.read_body(64 * 1024).await?.to_vec();
+//!                 exchange.reply(200).body("application/octet-stream", &body)
+//!             }
+//!             (_, "/healthz" | "/echo") => Err(Problem::new(405, "method not allowed").into()),
+//!             _ => Err(Problem::new(404, "no such page").hint("try /healthz").into()),
+//!         }
+//!     }
+//! }
+//! ```
+//!
+//! and becomes an engine's service as [`server::Http`]`::new(Greeter, options)`.
+
+mod credentials;
+mod date;
+mod percent;
+mod problem;
+pub mod server;
+
+pub use credentials::{Basic, Credentials};
+pub use percent::{DecodeError, decode_path};
+pub use problem::Problem;
+pub use wire::{ByteRange, Method, conditional, range};

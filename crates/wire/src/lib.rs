@@ -42,3 +42,4 @@ pub use fields::Fields;
 pub use framing::Framing;
 pub use limits::{Limits, MAX_HEAD_BYTES, MAX_HEADERS};
 pub use method::Method;
+pub use range::ByteRange;

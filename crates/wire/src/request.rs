@@ -184,44 +184,44 @@ pub struct View<'a> {
 
 impl<'a> View<'a> {
     /// The method as sent.
-    pub fn method(&self) -> &'a str {
+    pub fn method(self) -> &'a str {
         self.text(self.head.method_text)
     }
 
     /// The request target as sent.
-    pub fn target(&self) -> &'a str {
+    pub fn target(self) -> &'a str {
         self.text(self.head.target)
     }
 
     /// The target's path, still percent-encoded; `/` where an absolute target has none, `*` for `OPTIONS *`.
-    pub fn path(&self) -> &'a str {
+    pub fn path(self) -> &'a str {
         let local = self.local();
         let path = local.split_once('?').map_or(local, |(path, _)| path);
         if path.is_empty() { "/" } else { path }
     }
 
     /// What follows the first `?`, still percent-encoded.
-    pub fn query(&self) -> Option<&'a str> {
+    pub fn query(self) -> Option<&'a str> {
         self.local().split_once('?').map(|(_, query)| query)
     }
 
     /// The first value of the header `name`, in any case.
-    pub fn header(&self, name: &str) -> Option<&'a [u8]> {
+    pub fn header(self, name: &str) -> Option<&'a [u8]> {
         self.head.fields.get(self.bytes, name)
     }
 
     /// Every value of the header `name`, in order.
-    pub fn header_all(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
+    pub fn header_all(self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         self.head.fields.all(self.bytes, name)
     }
 
     /// Every header, in order: name and value.
-    pub fn headers(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+    pub fn headers(self) -> impl Iterator<Item = (&'a str, &'a [u8])> {
         self.head.fields.iter(self.bytes)
     }
 
     /// The target without scheme and authority.
-    fn local(&self) -> &'a str {
+    fn local(self) -> &'a str {
         let target = self.target();
         if target.starts_with('/') {
             return target;
@@ -229,7 +229,7 @@ impl<'a> View<'a> {
         authority_end(target.as_bytes()).and_then(|end| target.get(end..)).unwrap_or(target)
     }
 
-    fn text(&self, span: Span) -> &'a str {
+    fn text(self, span: Span) -> &'a str {
         // Both were checked to be ASCII; with foreign bytes the answer is empty, not a panic.
         std::str::from_utf8(span.slice(self.bytes)).unwrap_or_default()
     }

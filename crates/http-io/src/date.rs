@@ -1,0 +1,62 @@
+//! The `Date` header, rendered once a second on each thread.
+
+use std::{
+    cell::RefCell,
+    io::Write,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// `Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n`
+const LINE_LEN: usize = "Date: ".len() + 29 + "\r\n".len();
+
+struct Rendered {
+    second: u64,
+    line: [u8; LINE_LEN],
+}
+
+thread_local! {
+    static NOW: RefCell<Rendered> = const { RefCell::new(Rendered { second: u64::MAX, line: [0; LINE_LEN] }) };
+}
+
+/// Appends the `Date` header line for now.
+pub(crate) fn append(out: &mut Vec<u8>) {
+    let second = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    append_at(out, second);
+}
+
+fn append_at(out: &mut Vec<u8>, second: u64) {
+    NOW.with_borrow_mut(|rendered| {
+        if rendered.second != second {
+            rendered.render(second);
+        }
+        out.extend_from_slice(&rendered.line);
+    });
+}
+
+impl Rendered {
+    fn render(&mut self, second: u64) {
+        let date = httpdate::HttpDate::from(UNIX_EPOCH + Duration::from_secs(second));
+        // A date of another length (beyond the year 9999) would not fit; the line is then left as it was.
+        if write!(&mut self.line[..], "Date: {date}\r\n").is_ok() {
+            self.second = second;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn renders_the_date_of_rfc_9110_and_follows_the_clock() {
+        let mut out = Vec::new();
+        append_at(&mut out, 784_111_777);
+        append_at(&mut out, 784_111_777);
+        append_at(&mut out, 784_111_778);
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
+             Date: Sun, 06 Nov 1994 08:49:38 GMT\r\n"
+        );
+    }
+}

@@ -1,0 +1,166 @@
+//! One request and its answer, as a handler sees them.
+
+use std::net::SocketAddr;
+
+use engine::service::Connection;
+use wire::{Framing, Method, request};
+
+use super::{ServerOptions, body::Intake, reply::Reply};
+use crate::Credentials;
+
+/// Buffers of a connection that are kept from one exchange to the next, so that a busy one allocates nothing.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    /// The head, once its place in the input is needed for the body.
+    pub(crate) head: Vec<u8>,
+    /// A body read as a whole.
+    pub(crate) body: Vec<u8>,
+}
+
+/// How far the answer has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Not begun.
+    None,
+    /// Its head is out, its body is not complete.
+    Begun(u16),
+    /// Complete.
+    Done(u16),
+}
+
+/// One request and its answer. Headers and path are lent from the connection's input; nothing is copied.
+///
+/// Read first, then [`reply`](Self::reply), or return a [`Problem`](crate::Problem) as the error.
+pub struct Exchange<'c, C> {
+    pub(crate) connection: &'c mut C,
+    pub(crate) options: &'c ServerOptions,
+    pub(crate) head: &'c request::Head,
+    pub(crate) scratch: &'c mut Scratch,
+    pub(crate) intake: Intake,
+    pub(crate) answer: Answer,
+    pub(crate) body_bytes_sent: u64,
+    pub(crate) must_close: bool,
+}
+
+impl<'c, C: Connection> Exchange<'c, C> {
+    pub(crate) fn new(
+        connection: &'c mut C,
+        options: &'c ServerOptions,
+        head: &'c request::Head,
+        scratch: &'c mut Scratch,
+    ) -> Self {
+        Self {
+            connection,
+            options,
+            head,
+            scratch,
+            intake: Intake::Untouched,
+            answer: Answer::None,
+            body_bytes_sent: 0,
+            must_close: false,
+        }
+    }
+
+    /// The method.
+    pub fn method(&self) -> Method {
+        self.head.method
+    }
+
+    /// The method as sent, for those [`Method`] does not name.
+    pub fn method_text(&self) -> &str {
+        self.view().method()
+    }
+
+    /// The path, still percent-encoded; see [`decode_path`](crate::decode_path).
+    pub fn path(&self) -> &str {
+        self.view().path()
+    }
+
+    /// What follows `?`, still percent-encoded.
+    pub fn query(&self) -> Option<&str> {
+        self.view().query()
+    }
+
+    /// The request target as sent.
+    pub fn target(&self) -> &str {
+        self.view().target()
+    }
+
+    /// The first value of the header `name`, in any case.
+    pub fn header(&self, name: &str) -> Option<&[u8]> {
+        self.view().header(name)
+    }
+
+    /// Every value of the header `name`, in order.
+    pub fn header_all(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+        self.view().header_all(name)
+    }
+
+    /// Every header, in order: name and value.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.view().headers()
+    }
+
+    /// What the `Authorization` header holds, if it is one well-formed Basic or Bearer.
+    pub fn credentials(&self) -> Option<Credentials<'_>> {
+        self.header("authorization").and_then(Credentials::parse)
+    }
+
+    /// The length of the request's body, if it was announced; 0 without a body, `None` when it comes in chunks.
+    pub fn body_length(&self) -> Option<u64> {
+        match self.head.framing {
+            Framing::None => Some(0),
+            Framing::Length(length) => Some(length),
+            Framing::Chunked | Framing::UntilClose => None,
+        }
+    }
+
+    /// The client's address.
+    pub fn peer(&self) -> SocketAddr {
+        self.connection.peer()
+    }
+
+    /// The connection, to reach another tier by ([`Connection::connect`], [`Connection::sleep`]).
+    pub fn connection(&self) -> &C {
+        self.connection
+    }
+
+    /// Begins the answer.
+    pub fn reply(&mut self, status: u16) -> Reply<'_, 'c, C> {
+        Reply::new(self, status)
+    }
+
+    /// The status answered with, once there is one.
+    pub fn status(&self) -> Option<u16> {
+        match self.answer {
+            Answer::None => None,
+            Answer::Begun(status) | Answer::Done(status) => Some(status),
+        }
+    }
+
+    /// Bytes of body answered with so far.
+    pub fn body_bytes_sent(&self) -> u64 {
+        self.body_bytes_sent
+    }
+
+    /// Closes the connection after this exchange, whatever the client wanted.
+    pub fn close_after(&mut self) {
+        self.must_close = true;
+    }
+
+    /// Whether the connection ends with this exchange.
+    pub(crate) fn closes(&self) -> bool {
+        self.must_close
+            || !self.head.keep_alive
+            || self.connection.draining()
+            || !self.intake.can_be_finished(self.head, self.options)
+    }
+
+    fn view(&self) -> request::View<'_> {
+        let bytes = match self.intake {
+            Intake::Untouched => self.connection.input(),
+            Intake::Begun { .. } => &self.scratch.head,
+        };
+        self.head.view(bytes)
+    }
+}

@@ -1,0 +1,140 @@
+//! Answering requests on one connection, one after the other, until it is to be closed.
+
+mod body;
+mod chunks;
+mod error;
+mod exchange;
+mod head;
+mod io;
+mod options;
+mod prepared;
+mod reply;
+
+use std::{future::Future, net::SocketAddr};
+
+use engine::service::{Connection, Service};
+use wire::request::Head;
+
+pub use chunks::Chunks;
+pub use error::Error;
+pub use exchange::Exchange;
+pub use options::ServerOptions;
+pub use prepared::Prepared;
+pub use reply::Reply;
+
+use exchange::{Answer, Scratch};
+
+/// What a server does with a request.
+pub trait Handler<C: Connection> {
+    /// Answers one request, through [`Exchange::reply`] and its kin, or by returning the error to answer with:
+    /// a [`Problem`](crate::Problem) becomes an answer of its status, everything else what [`Error`] says.
+    fn handle(&self, exchange: &mut Exchange<'_, C>) -> impl Future<Output = Result<(), Error>>;
+
+    /// Hears of requests that failed before or after a handler could answer: malformed, too slow, or cut off.
+    /// For logs and counters.
+    fn failed(&self, _peer: SocketAddr, _error: &Error) {}
+}
+
+/// A handler as an engine's service.
+pub struct Http<H> {
+    handler: H,
+    options: ServerOptions,
+}
+
+impl<H> Http<H> {
+    /// Serves HTTP by `handler`.
+    pub fn new(handler: H, options: ServerOptions) -> Self {
+        Self { handler, options }
+    }
+
+    /// The handler.
+    pub fn handler(&self) -> &H {
+        &self.handler
+    }
+}
+
+impl<C: Connection, H: Handler<C> + 'static> Service<C> for Http<H> {
+    fn serve(&self, connection: C) -> impl Future<Output = ()> {
+        serve(connection, &self.handler, &self.options)
+    }
+}
+
+/// What becomes of the connection after an exchange.
+enum Next {
+    /// Another request may follow.
+    Again,
+    /// The client expects the end.
+    Close,
+    /// The client may still be sending: close so that it sees the answer.
+    Linger,
+}
+
+/// Serves requests on `connection` by `handler` until either side has had enough.
+pub async fn serve<C: Connection, H: Handler<C>>(mut connection: C, handler: &H, options: &ServerOptions) {
+    let mut scratch = Scratch::default();
+    let next = loop {
+        let next = match head::read(&mut connection, options).await {
+            Ok(Some(head)) => exchange(&mut connection, handler, options, &head, &mut scratch).await,
+            Ok(None) => Next::Close,
+            Err(error) => refuse(&mut connection, handler, &error),
+        };
+        if !matches!(next, Next::Again) {
+            break next;
+        }
+    };
+    let sent = io::send_gathered(&mut connection, options).await;
+    if sent.is_ok() && matches!(next, Next::Linger) {
+        io::linger(&mut connection, options).await;
+    }
+}
+
+/// One request, from its head to its answer.
+async fn exchange<C: Connection, H: Handler<C>>(
+    connection: &mut C,
+    handler: &H,
+    options: &ServerOptions,
+    head: &Head,
+    scratch: &mut Scratch,
+) -> Next {
+    let mut exchange = Exchange::new(connection, options, head, scratch);
+    let outcome = match handler.handle(&mut exchange).await {
+        Ok(()) if exchange.answer == Answer::None => Err(Error::Unanswered),
+        other => other,
+    };
+    if let Err(error) = outcome {
+        handler.failed(exchange.peer(), &error);
+        exchange.must_close |= error.loses_place();
+        tell(&mut exchange, &error);
+    }
+    conclude(&mut exchange).await
+}
+
+/// Tells the client of an error, if it has not been told anything else.
+fn tell<C: Connection>(exchange: &mut Exchange<'_, C>, error: &Error) {
+    let Some(problem) = error.problem() else { return };
+    if exchange.answer == Answer::None && exchange.answer_problem(&problem).is_err() {
+        // One of the problem's own headers was refused: answer without them.
+        let _ = exchange.reply(500).empty();
+    }
+}
+
+/// Leaves the connection ready for the next request, or says why it cannot be.
+async fn conclude<C: Connection>(exchange: &mut Exchange<'_, C>) -> Next {
+    match exchange.answer {
+        // Cut short, or nobody is there: only closing tells the client that this is not all.
+        Answer::None | Answer::Begun(_) => return Next::Close,
+        Answer::Done(_) => {}
+    }
+    if !exchange.must_close {
+        return if exchange.finish_body().await { Next::Again } else { Next::Linger };
+    }
+    if exchange.intake.is_finished(exchange.head) { Next::Close } else { Next::Linger }
+}
+
+/// Answers what could not be read as a request.
+fn refuse<C: Connection, H: Handler<C>>(connection: &mut C, handler: &H, error: &Error) -> Next {
+    handler.failed(connection.peer(), error);
+    let Some(problem) = error.problem() else { return Next::Close };
+    head::refuse(connection.output(), &problem);
+    Next::Linger
+}

@@ -1,0 +1,54 @@
+//! How patient and how generous a server is.
+
+use std::time::Duration;
+
+use wire::Limits;
+
+/// What a server allows its clients. One value for a whole server.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// How long a kept connection may stay idle between requests. Default 60 s. Each idle one holds a descriptor.
+    pub idle_timeout: Duration,
+    /// How long a head may take from its first byte. Default 10 s; then 408.
+    pub head_timeout: Duration,
+    /// How long a client may take to send [`progress_bytes`](Self::progress_bytes) of a body. Default 30 s; then 408.
+    pub body_timeout: Duration,
+    /// How long a client may take to accept [`progress_bytes`](Self::progress_bytes) of an answer. Default 30 s.
+    pub write_timeout: Duration,
+    /// How much must move within a body or write timeout. Default 256 KiB: slower than about 8 KiB/s is cut off.
+    pub progress_bytes: u64,
+    /// How long to wait for a client to notice that the connection is being closed on it. Default 1 s.
+    pub linger_timeout: Duration,
+    /// How many unwanted bytes are read so that a client sees its answer rather than a reset, and how long an
+    /// unread body may be for the connection to be kept. Default 256 KiB.
+    pub drain_bytes: u64,
+    /// How many bytes of answers to pipelined requests are gathered before they are sent. Default 64 KiB.
+    pub gather_bytes: usize,
+    /// Sizes within a message. `body_bytes` is the longest body accepted where the handler names no limit of its own;
+    /// default 1 MiB here.
+    pub limits: Limits,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            idle_timeout: Duration::from_secs(60),
+            head_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(30),
+            progress_bytes: 256 * 1024,
+            linger_timeout: Duration::from_secs(1),
+            drain_bytes: 256 * 1024,
+            gather_bytes: 64 * 1024,
+            limits: Limits { body_bytes: 1024 * 1024, ..Limits::default() },
+        }
+    }
+}
+
+impl ServerOptions {
+    /// How long sending `bytes` may take.
+    pub(crate) fn write_deadline(&self, bytes: u64) -> Duration {
+        let rounds = bytes / self.progress_bytes.max(1) + 1;
+        self.write_timeout.saturating_mul(u32::try_from(rounds).unwrap_or(u32::MAX))
+    }
+}
