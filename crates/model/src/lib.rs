@@ -3,6 +3,22 @@
 //! Pure: no clock, no socket, no file, no randomness. Raw measurements come in ([`sample`],
 //! [`counters`]), a [`run::Run`] goes out, and every figure a report shows was computed here.
 
+pub mod batch_means;
+pub mod bounds;
 pub mod counters;
+pub mod demands;
+pub mod growth;
+mod isotonic;
+mod ladder;
+pub mod laws;
+pub mod mser;
+pub mod mva;
+pub mod percentiles;
+mod plateau;
 pub mod run;
 pub mod sample;
+pub mod saturation;
+pub mod search;
+pub mod steady;
+mod student;
+pub mod usl;

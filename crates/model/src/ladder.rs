@@ -1,0 +1,98 @@
+//! Which number of users to measure next: a geometric ladder, then refinement round the knee.
+//!
+//! Pure functions of what was measured so far.
+
+use crate::growth::{Growth, growth};
+use crate::saturation::{Crossing, SATURATED, ascending};
+use crate::steady::Estimate;
+
+/// Levels on this many rungs in a row end the ladder: the first may be a fluke, the second lies beyond the knee.
+const LEVEL_RUNGS: usize = 2;
+
+/// Neighbours this close in users are not split further.
+const CLOSE: f64 = 1.10;
+
+/// Ends of the interval of N* this close to N* are not pushed further.
+const CLOSE_ENDS: f64 = 1.25;
+
+/// The next rung of the ladder `lo, 2 lo, 4 lo, .. hi`, or `None` once throughput stopped growing or `hi` was
+/// measured.
+pub(crate) fn next_rung(lo: u32, hi: u32, points: &[(u32, &Estimate)]) -> Option<u32> {
+    let measured = |users: &u32| points.iter().find(|point| point.0 == *users).copied();
+    let climbed: Vec<(u32, &Estimate)> = rungs(lo, hi).map_while(|users| measured(&users)).collect();
+    if level_rungs(&climbed) >= LEVEL_RUNGS || nothing_completes(&climbed) {
+        return None;
+    }
+    rungs(lo, hi).nth(climbed.len())
+}
+
+/// How many rungs may still follow, to share out the time.
+pub(crate) fn rungs_left(lo: u32, hi: u32, points: &[(u32, &Estimate)]) -> usize {
+    let highest = points.iter().map(|point| point.0).max().unwrap_or(0);
+    let above = rungs(lo, hi).filter(|&users| users > highest).count();
+    let climbed: Vec<(u32, &Estimate)> =
+        ascending(points).into_iter().filter(|point| rungs(lo, hi).any(|users| users == point.0)).collect();
+    above.min(LEVEL_RUNGS + 1 - level_rungs(&climbed).min(LEVEL_RUNGS))
+}
+
+fn rungs(lo: u32, hi: u32) -> impl Iterator<Item = u32> {
+    let lo = lo.max(1);
+    let hi = hi.max(lo);
+    std::iter::successors(Some(lo), move |&users| (users < hi).then(|| users.saturating_mul(2).min(hi)))
+}
+
+/// How many rungs at the end of `climbed` showed no growth over the one before.
+fn level_rungs(climbed: &[(u32, &Estimate)]) -> usize {
+    let pairs = climbed.iter().zip(climbed.iter().skip(1)).rev();
+    pairs.take_while(|(from, to)| growth(**from, **to) == Growth::Stopped).count()
+}
+
+/// Two rungs without a single completion: more users will not help.
+fn nothing_completes(climbed: &[(u32, &Estimate)]) -> bool {
+    climbed.len() >= 2 && climbed.iter().all(|point| point.1.completed == 0)
+}
+
+/// The number of users, between measured ones, that would narrow N* most; `None` when that is as good as it gets.
+pub(crate) fn refinement(points: &[(u32, &Estimate)]) -> Option<u32> {
+    let points = ascending(points);
+    let crossing = Crossing::find(&points);
+    if crossing.plateau.throughput_per_s <= 0.0 {
+        return None;
+    }
+    beyond_the_peak(&points, &crossing)
+        .or_else(|| at_the_knee(&crossing))
+        .or_else(|| at_the_ends(&points, &crossing))
+}
+
+/// Where throughput falls right after its highest step, the maximum may lie between the two.
+fn beyond_the_peak(points: &[(u32, &Estimate)], crossing: &Crossing) -> Option<u32> {
+    let top = *points.get(crossing.plateau.top)?;
+    let next = *points.get(crossing.plateau.top + 1)?;
+    let falls = crossing.plateau.deviation(crossing.plateau.top + 1, points, SATURATED) < 0.0;
+    (falls && f64::from(next.0) > 1.5 * f64::from(top.0)).then(|| between(top.0, next.0, CLOSE)).flatten()
+}
+
+fn at_the_knee(crossing: &Crossing) -> Option<u32> {
+    let (below, above) = crossing.bracket?;
+    if below == 0 { None } else { between(below, above, CLOSE) }
+}
+
+/// Splits the wider of the gaps between N* and the ends of its interval.
+fn at_the_ends(points: &[(u32, &Estimate)], crossing: &Crossing) -> Option<u32> {
+    let (below, above) = crossing.bracket?;
+    let [low, high] = crossing.interval?;
+    let users = |wanted: &dyn Fn(u32) -> bool| {
+        points.iter().map(|point| point.0).filter(|&u| wanted(u)).collect::<Vec<_>>()
+    };
+    let left = users(&|u| u < low).last().copied().zip(users(&|u| u >= low && u <= below).first().copied());
+    let right = users(&|u| u >= above && u < high).last().copied().map(|last| (last, high));
+    let ratio = |gap: &(u32, u32)| f64::from(gap.1) / f64::from(gap.0.max(1));
+    let widest = [left, right].into_iter().flatten().max_by(|a, b| ratio(a).total_cmp(&ratio(b)))?;
+    between(widest.0, widest.1, CLOSE_ENDS)
+}
+
+/// The middle of a gap wider than `close`; `None` if it is narrower or holds no number.
+fn between(below: u32, above: u32, close: f64) -> Option<u32> {
+    let wide = f64::from(above) > f64::from(below) * close && above > below.saturating_add(1);
+    wide.then(|| below + (above - below) / 2)
+}

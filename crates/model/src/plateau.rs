@@ -1,0 +1,107 @@
+//! The maximum throughput, from the steps where throughput no longer grows.
+//!
+//! The largest of several noisy measurements overstates the maximum. So the steps well past the knee are pooled,
+//! chosen by their number of users and not by their throughput; only steps significantly below the
+//! highest (a server that slows down under more users) are left out.
+
+use crate::growth::throughput_error;
+use crate::saturation::SATURATED;
+use crate::steady::Estimate;
+use crate::student::{NORMAL_95, chi_squared_exceeds};
+
+/// The pooled maximum.
+pub(crate) struct Plateau {
+    /// Index of the last pooled step: where the rising part of the curve ends.
+    pub(crate) top: usize,
+    pub(crate) throughput_per_s: f64,
+    error: f64,
+    /// (index of the step, its weight); weights sum to one.
+    members: Vec<(usize, f64)>,
+}
+
+/// A step this many standard errors below the highest is not on the plateau.
+const BELOW: f64 = 2.6;
+
+/// Pools the plateau of `points`, which ascend by users.
+pub(crate) fn plateau(points: &[(u32, &Estimate)]) -> Plateau {
+    let Some(highest) = highest(points) else {
+        return Plateau { top: 0, throughput_per_s: 0.0, error: 0.0, members: Vec::new() };
+    };
+    let past = twice_past_the_knee(points, highest);
+    let level = |index: &usize| !below(points, *index, highest);
+    let settled: Vec<usize> =
+        (0..points.len()).filter(|index| users(points, *index) >= past).filter(level).collect();
+    if !settled.is_empty() {
+        return pool(points, &settled);
+    }
+    let knee = past / 2;
+    let near: Vec<usize> =
+        (0..points.len()).filter(|index| users(points, *index) > knee).filter(level).collect();
+    pool(points, if near.is_empty() { std::slice::from_ref(&highest) } else { &near })
+}
+
+impl Plateau {
+    pub(crate) fn interval(&self) -> [f64; 2] {
+        let half_width = NORMAL_95 * self.error;
+        [(self.throughput_per_s - half_width).max(0.0), self.throughput_per_s + half_width]
+    }
+
+    /// How many standard errors the throughput of step `index` lies above `share` of the maximum. A step that
+    /// is part of the plateau is correlated with it, which is allowed for.
+    pub(crate) fn deviation(&self, index: usize, points: &[(u32, &Estimate)], share: f64) -> f64 {
+        let Some((_, estimate)) = points.get(index) else { return 0.0 };
+        let own = throughput_error(estimate);
+        let weight = self.members.iter().find(|member| member.0 == index).map_or(0.0, |member| member.1);
+        let others = (self.error.powi(2) - (weight * own).powi(2)).max(0.0);
+        let error = ((own * (1.0 - share * weight)).powi(2) + share.powi(2) * others).sqrt();
+        (estimate.throughput_per_s - share * self.throughput_per_s) / error.max(f64::MIN_POSITIVE)
+    }
+}
+
+fn users(points: &[(u32, &Estimate)], index: usize) -> u32 {
+    points.get(index).map_or(0, |point| point.0)
+}
+
+fn highest(points: &[(u32, &Estimate)]) -> Option<usize> {
+    let throughput = |index: &usize| points.get(*index).map_or(0.0, |point| point.1.throughput_per_s);
+    (0..points.len()).max_by(|a, b| throughput(a).total_cmp(&throughput(b)))
+}
+
+/// Twice the smallest number of users that reaches 95 % of the highest throughput.
+fn twice_past_the_knee(points: &[(u32, &Estimate)], highest: usize) -> u32 {
+    let level = points.get(highest).map_or(0.0, |point| SATURATED * point.1.throughput_per_s);
+    let knee = points.iter().find(|point| point.1.throughput_per_s >= level).map_or(1, |point| point.0);
+    knee.saturating_mul(2)
+}
+
+fn below(points: &[(u32, &Estimate)], index: usize, highest: usize) -> bool {
+    let (Some((_, lower)), Some((_, higher))) = (points.get(index), points.get(highest)) else { return true };
+    let error = throughput_error(lower).hypot(throughput_error(higher));
+    higher.throughput_per_s - lower.throughput_per_s > BELOW * error
+}
+
+/// Pools by measured time, which unlike the estimated variances does not lean towards steps that happen to look
+/// quiet. Steps that disagree more than their intervals allow widen the interval (Birge 1932).
+fn pool(points: &[(u32, &Estimate)], indices: &[usize]) -> Plateau {
+    let chosen: Vec<(usize, &Estimate)> =
+        indices.iter().filter_map(|&index| points.get(index).map(|point| (index, point.1))).collect();
+    let measured = |estimate: &Estimate| estimate.measured_us.max(1) as f64;
+    let total: f64 = chosen.iter().map(|(_, estimate)| measured(estimate)).sum();
+    let weighed = |estimate: &Estimate| measured(estimate) / total;
+    let throughput_per_s: f64 = chosen.iter().map(|(_, e)| weighed(e) * e.throughput_per_s).sum();
+    let variance: f64 = chosen.iter().map(|(_, e)| (weighed(e) * throughput_error(e)).powi(2)).sum();
+    let disagreement: f64 = chosen
+        .iter()
+        .map(|(_, e)| (e.throughput_per_s - throughput_per_s) / throughput_error(e).max(f64::MIN_POSITIVE))
+        .map(|deviation| deviation.powi(2))
+        .sum();
+    let df = chosen.len() as f64 - 1.0;
+    let agree = df < 1.0 || chi_squared_exceeds(df, disagreement) > 0.05;
+    let inflation = if agree { 1.0 } else { (disagreement / df).max(1.0) };
+    Plateau {
+        top: indices.iter().copied().max().unwrap_or(0),
+        throughput_per_s,
+        error: (variance * inflation).sqrt(),
+        members: chosen.iter().map(|(index, estimate)| (*index, weighed(estimate))).collect(),
+    }
+}

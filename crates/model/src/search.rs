@@ -1,0 +1,277 @@
+//! What to measure next: a state machine without I/O that a driver obeys.
+//!
+//! ```text
+//! loop {
+//!     match search.next() {
+//!         Next::Begin { users, for_us } => set the number of users, collect ticks for that long
+//!         Next::Extend { for_us } => go on as before for that long
+//!         Next::Finished => break,
+//!     }
+//!     search.add(&ticks);
+//! }
+//! ```
+//! A driver that is interrupted simply stops: [`Search::steps`] holds what was measured.
+
+use crate::ladder::{next_rung, refinement, rungs_left};
+use crate::sample::Tick;
+use crate::steady::{Estimate, Precision, estimate, precise_enough};
+
+/// Which numbers of users to try.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UsersRange {
+    /// A ladder from `lo` that doubles up to `hi`, ended once throughput stops growing, then refined round the knee.
+    Range {
+        /// Fewest users, at least 1.
+        lo: u32,
+        /// Most users.
+        hi: u32,
+    },
+    /// Exactly these, in this order.
+    List(Vec<u32>),
+}
+
+/// How to search.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SearchOptions {
+    /// Which numbers of users to try.
+    pub users: UsersRange,
+    /// Shortest step, microseconds.
+    pub step_us_min: u64,
+    /// Longest step, microseconds.
+    pub step_us_max: u64,
+    /// How good a step's estimate has to be for the step to end before its longest time.
+    pub precision: Precision,
+    /// About how long the whole search may take. Steps are shortened, but not below the shortest step; when it is
+    /// spent the search ends. `None`: as long as it takes.
+    pub total_us: Option<u64>,
+}
+
+impl Default for SearchOptions {
+    fn default() -> Self {
+        Self {
+            users: UsersRange::Range { lo: 1, hi: 1_024 },
+            step_us_min: 2_000_000,
+            step_us_max: 6_000_000,
+            precision: Precision::default(),
+            total_us: Some(50_000_000),
+        }
+    }
+}
+
+/// What to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Begin a step: set the number of users and collect.
+    Begin {
+        /// Users.
+        users: u32,
+        /// How long, microseconds.
+        for_us: u64,
+    },
+    /// Go on with the current step.
+    Extend {
+        /// How much longer, microseconds.
+        for_us: u64,
+    },
+    /// Nothing more to measure.
+    Finished,
+}
+
+/// One measured number of users.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeasuredStep {
+    /// Users in the closed loop.
+    pub users: u32,
+    /// Everything counted, warm-up included.
+    pub ticks: Vec<Tick>,
+    /// What it says.
+    pub estimate: Estimate,
+}
+
+/// The search.
+#[derive(Debug, Clone)]
+pub struct Search {
+    options: SearchOptions,
+    /// Ascending by users.
+    steps: Vec<MeasuredStep>,
+    next: Next,
+    current: Option<Current>,
+    refinements: usize,
+    spent_us: u64,
+}
+
+/// The step under way.
+#[derive(Debug, Clone, Copy)]
+struct Current {
+    users: u32,
+    spent_us: u64,
+    /// How long it may become in all.
+    allowed_us: u64,
+}
+
+/// Most steps spent on refinement.
+const MAX_REFINEMENTS: usize = 6;
+
+/// How many refinements the time plan expects.
+const EXPECTED_REFINEMENTS: usize = 3;
+
+/// A step grows by at least this share, so that its precision is looked at only a few times: an interval that is looked at often
+/// and taken as soon as it happens to be narrow covers less than it says.
+const EXTENSION: f64 = 0.5;
+
+impl Search {
+    /// A search that has measured nothing yet.
+    pub fn new(options: SearchOptions) -> Self {
+        let mut search = Self {
+            options,
+            steps: Vec::new(),
+            next: Next::Finished,
+            current: None,
+            refinements: 0,
+            spent_us: 0,
+        };
+        search.next = search.begin();
+        search
+    }
+
+    /// What to do next. Changes only by [`Search::add`].
+    pub fn next(&self) -> Next {
+        self.next
+    }
+
+    /// What was counted while doing what [`Search::next`] said. A step that yields no ticks is taken to be over.
+    pub fn add(&mut self, ticks: &[Tick]) {
+        let users = match (self.next, self.current) {
+            (Next::Begin { users, .. }, _) => users,
+            (Next::Extend { .. }, Some(current)) => current.users,
+            _ => return,
+        };
+        let length_us = ticks.iter().map(|tick| tick.length_us).sum::<u64>();
+        self.enter(users, length_us);
+        self.record(users, ticks);
+        let extension = if length_us == 0 { None } else { self.extension(users) };
+        self.next = extension.map_or_else(|| self.begin(), |for_us| Next::Extend { for_us });
+    }
+
+    /// The steps measured so far, ascending by users.
+    pub fn steps(&self) -> &[MeasuredStep] {
+        &self.steps
+    }
+
+    /// The steps, ascending by users, without copying their ticks.
+    pub fn into_steps(self) -> Vec<MeasuredStep> {
+        self.steps
+    }
+
+    /// Time measured so far, microseconds.
+    pub fn spent_us(&self) -> u64 {
+        self.spent_us
+    }
+
+    fn points(&self) -> Vec<(u32, &Estimate)> {
+        self.steps.iter().map(|step| (step.users, &step.estimate)).collect()
+    }
+
+    /// Accounts for the time of the step with `users`.
+    fn enter(&mut self, users: u32, length_us: u64) {
+        if let Next::Begin { .. } = self.next {
+            let allowed_us = self.allowance_us();
+            self.refinements += usize::from(self.refining(users));
+            self.current = Some(Current { users, spent_us: 0, allowed_us });
+        }
+        if let Some(current) = &mut self.current {
+            current.spent_us = current.spent_us.saturating_add(length_us);
+        }
+        self.spent_us = self.spent_us.saturating_add(length_us);
+    }
+
+    fn record(&mut self, users: u32, ticks: &[Tick]) {
+        let index = self.steps.partition_point(|step| step.users < users);
+        if self.steps.get(index).is_none_or(|step| step.users != users) {
+            self.steps
+                .insert(index, MeasuredStep { users, ticks: Vec::new(), estimate: Estimate::default() });
+        }
+        if let Some(step) = self.steps.get_mut(index) {
+            step.ticks.extend_from_slice(ticks);
+            step.estimate = estimate(&step.ticks, &self.options.precision);
+        }
+    }
+
+    /// How much longer the current step should go on, if at all.
+    fn extension(&self, users: u32) -> Option<u64> {
+        let current = self.current?;
+        let step = self.steps.iter().find(|step| step.users == users)?;
+        let left_us = current.allowed_us.saturating_sub(current.spent_us);
+        let shortest_us = (current.spent_us as f64 * EXTENSION) as u64;
+        if precise_enough(&step.estimate, &self.options.precision) || left_us * 4 < shortest_us {
+            return None;
+        }
+        let needed_us = needed_us(&step.estimate, &self.options.precision).saturating_sub(current.spent_us);
+        Some(needed_us.max(shortest_us).min(left_us)).filter(|&for_us| for_us > 0)
+    }
+
+    fn begin(&self) -> Next {
+        let for_us = self.options.step_us_min.max(1);
+        if self.options.total_us.is_some_and(|total_us| self.spent_us >= total_us) {
+            return Next::Finished;
+        }
+        self.next_users().map_or(Next::Finished, |users| Next::Begin { users, for_us })
+    }
+
+    fn next_users(&self) -> Option<u32> {
+        match &self.options.users {
+            UsersRange::List(users) => users
+                .iter()
+                .copied()
+                .find(|&users| users > 0 && self.steps.iter().all(|step| step.users != users)),
+            &UsersRange::Range { lo, hi } => {
+                next_rung(lo, hi, &self.points()).or_else(|| self.next_refinement())
+            }
+        }
+    }
+
+    fn next_refinement(&self) -> Option<u32> {
+        if self.refinements >= MAX_REFINEMENTS {
+            return None;
+        }
+        let measured = |users: &u32| self.steps.iter().any(|step| step.users == *users);
+        refinement(&self.points()).filter(|users| !measured(users))
+    }
+
+    fn refining(&self, users: u32) -> bool {
+        match self.options.users {
+            UsersRange::Range { lo, hi } => next_rung(lo, hi, &self.points()) != Some(users),
+            UsersRange::List(_) => false,
+        }
+    }
+
+    /// How long the step about to begin may become: a fair share of the time left.
+    fn allowance_us(&self) -> u64 {
+        let longest_us = self.options.step_us_max.max(self.options.step_us_min);
+        let Some(total_us) = self.options.total_us else { return longest_us };
+        let share_us = total_us.saturating_sub(self.spent_us) / self.expected_steps().max(1) as u64;
+        share_us.clamp(self.options.step_us_min, longest_us)
+    }
+
+    /// How many steps, the one about to begin included, are likely to come.
+    fn expected_steps(&self) -> usize {
+        match &self.options.users {
+            UsersRange::List(users) => users.len().saturating_sub(self.steps.len()),
+            &UsersRange::Range { lo, hi } => match next_rung(lo, hi, &self.points()) {
+                Some(_) => rungs_left(lo, hi, &self.points()) + EXPECTED_REFINEMENTS,
+                None => EXPECTED_REFINEMENTS.saturating_sub(self.refinements).max(1),
+            },
+        }
+    }
+}
+
+/// The length at which the intervals would be as narrow as asked for, a tenth on top; the width falls with
+/// the root of the length.
+fn needed_us(estimate: &Estimate, precision: &Precision) -> u64 {
+    let excess =
+        |width: Option<f64>, target: f64| width.map_or(1.0, |width| width / target.max(f64::MIN_POSITIVE));
+    let throughput = excess(estimate.throughput_relative_half_width(), precision.relative_half_width);
+    let response = excess(estimate.response_relative_half_width(), precision.response_relative_half_width);
+    let whole_us = estimate.measured_us as f64 * throughput.max(response).powi(2) * 1.1;
+    (whole_us + estimate.warmup_us as f64) as u64
+}

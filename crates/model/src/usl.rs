@@ -1,0 +1,235 @@
+//! Universal scalability law, X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)).
+//!
+//! N. J. Gunther, "A simple capacity model of massively parallel transaction systems", CMG 1993; "Guerrilla
+//! Capacity Planning", 2007. N / X(N) is linear in 1, N - 1 and N (N - 1), so the fit is a weighted linear
+//! least squares with coefficients kept from going below zero.
+
+use crate::run::Usl;
+use crate::steady::Estimate;
+use crate::student::t_95;
+
+/// A fitted law with 95 % intervals.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UslFit {
+    /// The law.
+    pub law: Usl,
+    /// Interval of the throughput of one user, requests per second.
+    pub lambda_ci_per_s: [f64; 2],
+    /// Interval of the contention.
+    pub sigma_ci: [f64; 2],
+    /// Interval of the coherency.
+    pub kappa_ci: [f64; 2],
+}
+
+/// Predicted throughput, requests per second.
+pub fn throughput(law: &Usl, users: u32) -> f64 {
+    let users = f64::from(users);
+    law.lambda_per_s * users / (1.0 + law.sigma * (users - 1.0) + law.kappa * users * (users - 1.0))
+}
+
+/// The number of users with the highest predicted throughput, sqrt((1 - sigma) / kappa); `None` if it never falls.
+pub fn peak_users(law: &Usl) -> Option<f64> {
+    (law.kappa > 0.0).then(|| ((1.0 - law.sigma).max(0.0) / law.kappa).sqrt().max(1.0))
+}
+
+/// The law that fits the steps best; `None` with fewer than four steps with completions, or where no law fits.
+pub fn usl(points: &[(u32, &Estimate)]) -> Option<UslFit> {
+    let rows: Vec<Row> = points.iter().filter_map(Row::of).collect();
+    if rows.len() < 4 {
+        return None;
+    }
+    let fit = SUBSETS
+        .iter()
+        .filter_map(|subset| Fit::of(&rows, subset))
+        .min_by(|a, b| a.squares.total_cmp(&b.squares))?;
+    fit.law(points, rows.len())
+}
+
+/// One step as a row of the linear model `y = a0 + a1 (N - 1) + a2 N (N - 1)` with `y = N / X`, divided by `y`
+/// so that relative errors of throughput weigh the same at every step.
+struct Row {
+    terms: [f64; 3],
+}
+
+impl Row {
+    fn of(&(users, estimate): &(u32, &Estimate)) -> Option<Self> {
+        if users == 0 || estimate.throughput_per_s <= 0.0 {
+            return None;
+        }
+        let users = f64::from(users);
+        let scale = estimate.throughput_per_s / users;
+        Some(Self { terms: [1.0, users - 1.0, users * (users - 1.0)].map(|term| term * scale) })
+    }
+}
+
+/// Which coefficients may differ from zero. The best fit with none below zero is the best of these that has none
+/// below zero.
+const SUBSETS: [&[usize]; 4] = [&[0, 1, 2], &[0, 1], &[0, 2], &[0]];
+
+const IDENTITY: [[f64; 3]; 3] = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+
+struct Fit {
+    coefficients: [f64; 3],
+    /// Inverse of the normal matrix, zero where a coefficient is held at zero.
+    inverse: [[f64; 3]; 3],
+    squares: f64,
+}
+
+impl Fit {
+    /// Least squares over the chosen coefficients; `None` if singular or if one comes out negative.
+    fn of(rows: &[Row], subset: &[usize]) -> Option<Self> {
+        let scales = scales(rows);
+        let scaled = |row: &Row, term: usize| row.terms[term] / scales[term];
+        let sum = |a: usize, b: usize| rows.iter().map(|row| scaled(row, a) * scaled(row, b)).sum::<f64>();
+        let mut normal = IDENTITY;
+        for &a in subset {
+            for &b in subset {
+                normal[a][b] = sum(a, b);
+            }
+        }
+        let mut inverse = inverted(normal)?;
+        let mut coefficients = [0.0; 3];
+        for &a in subset {
+            let right = |b: usize| rows.iter().map(|row| scaled(row, b)).sum::<f64>();
+            coefficients[a] = subset.iter().map(|&b| inverse[a][b] * right(b)).sum::<f64>() / scales[a];
+        }
+        if coefficients.iter().any(|c| *c < 0.0 || !c.is_finite()) || coefficients[0] <= 0.0 {
+            return None;
+        }
+        for (a, row) in inverse.iter_mut().enumerate() {
+            for (b, entry) in row.iter_mut().enumerate() {
+                let free = subset.contains(&a) && subset.contains(&b);
+                *entry = if free { *entry / (scales[a] * scales[b]) } else { 0.0 };
+            }
+        }
+        let squares = rows.iter().map(|row| (1.0 - dot(row.terms, coefficients)).powi(2)).sum();
+        Some(Self { coefficients, inverse, squares })
+    }
+
+    fn law(&self, points: &[(u32, &Estimate)], steps: usize) -> Option<UslFit> {
+        let [base, contention, coherency] = self.coefficients;
+        let law = Usl {
+            lambda_per_s: 1.0 / base,
+            sigma: contention / base,
+            kappa: coherency / base,
+            r_squared: 0.0,
+        };
+        let df = steps as f64 - 3.0;
+        let variance = self.squares / df;
+        let half_width = |gradient: [f64; 3]| {
+            let spread: f64 = (0..3).map(|a| gradient[a] * dot(self.inverse[a], gradient)).sum();
+            t_95(df) * (variance * spread.max(0.0)).sqrt()
+        };
+        let around = |centre: f64, half_width: f64| [(centre - half_width).max(0.0), centre + half_width];
+        let finite = law.lambda_per_s.is_finite() && law.sigma.is_finite() && law.kappa.is_finite();
+        finite.then(|| UslFit {
+            law: Usl { r_squared: r_squared(&law, points), ..law },
+            lambda_ci_per_s: around(law.lambda_per_s, half_width([law.lambda_per_s.powi(2), 0.0, 0.0])),
+            sigma_ci: around(law.sigma, half_width([-law.sigma / base, 1.0 / base, 0.0])),
+            kappa_ci: around(law.kappa, half_width([-law.kappa / base, 0.0, 1.0 / base])),
+        })
+    }
+}
+
+/// The root of each term's sum of squares, to keep the normal matrix well conditioned.
+fn scales(rows: &[Row]) -> [f64; 3] {
+    [0, 1, 2].map(|term: usize| {
+        let squares: f64 = rows.iter().map(|row| row.terms[term].powi(2)).sum();
+        if squares > 0.0 { squares.sqrt() } else { 1.0 }
+    })
+}
+
+fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
+    a.iter().zip(&b).map(|(x, y)| x * y).sum()
+}
+
+/// By cofactors.
+fn inverted(m: [[f64; 3]; 3]) -> Option<[[f64; 3]; 3]> {
+    let minor = |r: usize, c: usize| {
+        let (r1, r2, c1, c2) = ((r + 1) % 3, (r + 2) % 3, (c + 1) % 3, (c + 2) % 3);
+        m[r1][c1] * m[r2][c2] - m[r1][c2] * m[r2][c1]
+    };
+    let determinant: f64 = (0..3).map(|c| m[0][c] * minor(0, c)).sum();
+    if determinant.abs() < 1e-12 {
+        return None;
+    }
+    Some([0, 1, 2].map(|r: usize| [0, 1, 2].map(|c: usize| minor(c, r) / determinant)))
+}
+
+/// Share of the variance of throughput that the law explains.
+fn r_squared(law: &Usl, points: &[(u32, &Estimate)]) -> f64 {
+    let mean = points.iter().map(|point| point.1.throughput_per_s).sum::<f64>() / points.len().max(1) as f64;
+    let left: f64 = points.iter().map(|(n, e)| (e.throughput_per_s - throughput(law, *n)).powi(2)).sum();
+    let whole: f64 = points.iter().map(|(_, e)| (e.throughput_per_s - mean).powi(2)).sum();
+    if whole > 0.0 { 1.0 - left / whole } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fitted(throughput_of: impl Fn(u32) -> f64) -> Option<UslFit> {
+        let users = [1u32, 2, 4, 8, 16, 32, 64];
+        let estimates: Vec<Estimate> = users
+            .iter()
+            .map(|&n| Estimate { throughput_per_s: throughput_of(n), ..Estimate::default() })
+            .collect();
+        let points: Vec<(u32, &Estimate)> = users.iter().copied().zip(&estimates).collect();
+        usl(&points)
+    }
+
+    fn law(sigma: f64, kappa: f64) -> Usl {
+        Usl { lambda_per_s: 1_000.0, sigma, kappa, r_squared: 0.0 }
+    }
+
+    #[test]
+    fn finds_the_law_again() {
+        for (sigma, kappa) in [(0.05, 0.001), (0.0, 0.002), (0.2, 0.0), (0.0, 0.0)] {
+            let found = fitted(|n| throughput(&law(sigma, kappa), n)).unwrap().law;
+            assert!((found.lambda_per_s - 1_000.0).abs() < 0.1, "{found:?}");
+            assert!((found.sigma - sigma).abs() < 1e-4 && (found.kappa - kappa).abs() < 1e-5, "{found:?}");
+            assert!(found.r_squared > 0.999);
+        }
+    }
+
+    #[test]
+    fn never_negative() {
+        let found = fitted(|n| 1_000.0 * f64::from(n).powf(1.05)).unwrap().law;
+        assert!(found.sigma >= 0.0 && found.kappa >= 0.0);
+    }
+
+    #[test]
+    fn peak() {
+        assert!((peak_users(&law(0.05, 0.001)).unwrap() - 950f64.sqrt()).abs() < 1e-9);
+        assert_eq!(peak_users(&law(0.05, 0.0)), None);
+    }
+
+    #[test]
+    fn too_few_steps() {
+        let estimate = Estimate { throughput_per_s: 1.0, ..Estimate::default() };
+        assert_eq!(usl(&[(1, &estimate), (2, &estimate), (4, &estimate)]), None);
+    }
+
+    /// With 2 % noise the intervals hold the truth about as often as they say.
+    #[test]
+    fn intervals_cover() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let truth = law(0.05, 0.001);
+        let mut covered = [0; 3];
+        for _ in 0..1_000 {
+            let noisy: Vec<f64> = [1u32, 2, 4, 8, 16, 32, 64]
+                .iter()
+                .map(|&n| {
+                    throughput(&truth, n) * (1.0 + 0.02 * ((0..12).map(|_| random.f64()).sum::<f64>() - 6.0))
+                })
+                .collect();
+            let found = fitted(|n| noisy[n.ilog2() as usize]).unwrap();
+            let truths = [1_000.0, truth.sigma, truth.kappa];
+            let intervals = [found.lambda_ci_per_s, found.sigma_ci, found.kappa_ci];
+            for (count, (truth, [low, high])) in covered.iter_mut().zip(truths.iter().zip(intervals)) {
+                *count += usize::from(low <= *truth && *truth <= high);
+            }
+        }
+        assert!(covered.iter().all(|count| (930..=970).contains(count)), "{covered:?} of 1000");
+    }
+}
