@@ -1,0 +1,115 @@
+//! Who serves an address, and whom they talk to.
+
+mod follow;
+mod namespaces;
+mod owners;
+mod tiers;
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use crate::{ObserveError, Pid, Roots};
+pub(crate) use follow::Follower;
+pub(crate) use namespaces::Namespace;
+use namespaces::Namespaces;
+use owners::Family;
+use tiers::Tiers;
+
+/// The processes behind an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Topology {
+    /// The address they serve.
+    pub target: SocketAddr,
+    /// The processes that hold the listening socket, and their descendants; ascending. Empty where the
+    /// target is not on this host.
+    pub servers: Vec<Pid>,
+    /// The processes those talk to, directly or through others; ascending.
+    pub downstream: Vec<Pid>,
+    /// Where the servers' sockets live.
+    pub(crate) namespace: Namespace,
+    /// Inodes of the listening sockets of all tiers.
+    pub(crate) listeners: BTreeSet<u64>,
+}
+
+impl Topology {
+    /// For a target whose processes cannot be seen: only the generator and the host are watched.
+    #[must_use]
+    pub fn unseen(target: SocketAddr) -> Self {
+        Self {
+            target,
+            servers: Vec::new(),
+            downstream: Vec::new(),
+            namespace: Namespace::own(&Roots::default()),
+            listeners: BTreeSet::new(),
+        }
+    }
+
+    /// Whether it was made by [`Topology::unseen`]: servers that all ended leave their sockets behind.
+    fn is_unseen(&self) -> bool {
+        self.listeners.is_empty()
+    }
+}
+
+/// Finds the processes behind `target` on this host.
+///
+/// # Errors
+/// When the address is not local, nobody listens there, or the listener may not be seen.
+pub fn find(target: SocketAddr) -> Result<Topology, ObserveError> {
+    find_in(&Roots::default(), target)
+}
+
+/// The same, read from `roots`.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_in(roots: &Roots, target: SocketAddr) -> Result<Topology, ObserveError> {
+    let target = SocketAddr::new(target.ip().to_canonical(), target.port());
+    let family = Family::read(roots)?;
+    let namespaces = Namespaces::read(roots, family.pids());
+    let (namespace, listeners) = listening(&namespaces, target)?;
+    let servers = servers(roots, &family, target, &listeners)?;
+    let mut topology = Topology {
+        target,
+        servers: servers.into_iter().collect(),
+        downstream: Vec::new(),
+        namespace,
+        listeners,
+    };
+    Tiers::default().extend(roots, &family, &namespaces, &mut topology);
+    Ok(topology)
+}
+
+/// The namespace that has the address, and the inodes of the sockets that listen there.
+fn listening(
+    namespaces: &Namespaces,
+    target: SocketAddr,
+) -> Result<(Namespace, BTreeSet<u64>), ObserveError> {
+    let mut local = false;
+    for namespace in namespaces.with_address(target.ip()) {
+        local = true;
+        let inodes = namespace.listeners_on(target);
+        if !inodes.is_empty() {
+            return Ok((namespace.clone(), inodes));
+        }
+    }
+    Err(if local { ObserveError::NotListening(target) } else { ObserveError::NotLocal(target) })
+}
+
+fn servers(
+    roots: &Roots,
+    family: &Family,
+    target: SocketAddr,
+    listeners: &BTreeSet<u64>,
+) -> Result<BTreeSet<Pid>, ObserveError> {
+    let holders = owners::holders(roots, family.pids(), listeners);
+    if holders.pids.is_empty() {
+        let denied = holders.denied > 0;
+        return Err(if denied {
+            ObserveError::PermissionDenied(target)
+        } else {
+            ObserveError::NoOwner(target)
+        });
+    }
+    let servers = family.tier(&holders.pids);
+    if servers.is_empty() { Err(ObserveError::OwnProcess(target)) } else { Ok(servers) }
+}

@@ -1,0 +1,171 @@
+//! Network namespaces: their addresses and their sockets.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use crate::Pid;
+use crate::proc::addresses;
+use crate::proc::tcp::{self, Socket, State};
+use crate::roots::{Roots, read_or_empty};
+
+/// A network namespace, seen through one process that lives in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Namespace {
+    /// What `/proc/PID/ns/net` points at; empty for our own where that cannot be told.
+    pub(crate) id: String,
+    /// The process it is seen through; `None` for our own.
+    pub(crate) through: Option<Pid>,
+    /// Its files, such as `tcp` and `dev`.
+    pub(crate) net: PathBuf,
+}
+
+impl Namespace {
+    /// The one this process lives in.
+    pub(crate) fn own(roots: &Roots) -> Self {
+        let id = read_id(&roots.proc.join("self")).unwrap_or_default();
+        Self { id, through: None, net: roots.proc.join("net") }
+    }
+
+    fn of(roots: &Roots, pid: Pid, id: String) -> Self {
+        Self { id, through: Some(pid), net: roots.process(pid).join("net") }
+    }
+
+    /// Its TCP sockets.
+    pub(crate) fn sockets(&self) -> Vec<Socket> {
+        let read = |name| tcp::parse(&read_or_empty(&self.net.join(name)));
+        let mut sockets = read("tcp");
+        sockets.extend(read("tcp6"));
+        sockets
+    }
+
+    fn has_address(&self, ip: IpAddr) -> bool {
+        match ip {
+            IpAddr::V4(ip) => addresses::ipv4(&read_or_empty(&self.net.join("fib_trie"))).contains(&ip),
+            IpAddr::V6(ip) => addresses::ipv6(&read_or_empty(&self.net.join("if_inet6"))).contains(&ip),
+        }
+    }
+
+    /// Inodes of the sockets that accept connections to `target`.
+    pub(crate) fn listeners_on(&self, target: SocketAddr) -> BTreeSet<u64> {
+        accepting(&self.sockets(), target)
+    }
+}
+
+/// Inodes of the sockets that accept connections to `target`: bound to the address, else to any.
+pub(crate) fn accepting(sockets: &[Socket], target: SocketAddr) -> BTreeSet<u64> {
+    let listening = |matches: &dyn Fn(IpAddr) -> bool| -> BTreeSet<u64> {
+        let listeners = sockets.iter().filter(|socket| socket.state == State::Listen && socket.inode != 0);
+        listeners
+            .filter(|socket| socket.local.port() == target.port() && matches(socket.local.ip()))
+            .map(|socket| socket.inode)
+            .collect()
+    };
+    let exact = listening(&|ip| ip == target.ip());
+    if !exact.is_empty() {
+        return exact;
+    }
+    let same_family = listening(&|ip| ip.is_unspecified() && ip.is_ipv4() == target.is_ipv4());
+    // A listener on [::] takes IPv4 too unless told not to.
+    if same_family.is_empty() && target.is_ipv4() {
+        return listening(&|ip| ip.is_unspecified());
+    }
+    same_family
+}
+
+/// All namespaces that can be seen, our own first.
+#[derive(Debug)]
+pub(crate) struct Namespaces {
+    all: Vec<Namespace>,
+    of: BTreeMap<Pid, usize>,
+}
+
+impl Namespaces {
+    pub(crate) fn read(roots: &Roots, pids: impl Iterator<Item = Pid>) -> Self {
+        let mut namespaces = Self { all: vec![Namespace::own(roots)], of: BTreeMap::new() };
+        for pid in pids {
+            let Some(id) = read_id(&roots.process(pid)) else { continue };
+            let known = namespaces.all.iter().position(|namespace| namespace.id == id);
+            let index = known.unwrap_or_else(|| {
+                namespaces.all.push(Namespace::of(roots, pid, id));
+                namespaces.all.len() - 1
+            });
+            namespaces.of.insert(pid, index);
+        }
+        namespaces
+    }
+
+    /// Those that have `ip` as an address of their own. A loopback address means our own namespace.
+    pub(crate) fn with_address(&self, ip: IpAddr) -> impl Iterator<Item = &Namespace> {
+        self.reachable(self.all.first(), ip)
+    }
+
+    /// Those in which a connection from `from` to `ip` can end: `from` itself if it has the address (a
+    /// loopback address always), else any other that has it.
+    pub(crate) fn reachable<'a>(
+        &'a self,
+        from: Option<&'a Namespace>,
+        ip: IpAddr,
+    ) -> impl Iterator<Item = &'a Namespace> {
+        let others = self.all.iter().filter(move |other| from.is_none_or(|from| from.id != other.id));
+        let others = others.filter(move |other| !ip.is_loopback() && other.has_address(ip));
+        from.into_iter()
+            .filter(move |from| ip.is_loopback() || ip.is_unspecified() || from.has_address(ip))
+            .chain(others)
+    }
+
+    /// The namespace of a process; our own where that may not be seen.
+    pub(crate) fn of(&self, pid: Pid) -> Option<&Namespace> {
+        self.all.get(self.of.get(&pid).copied().unwrap_or(0))
+    }
+}
+
+fn read_id(process: &std::path::Path) -> Option<String> {
+    let target = std::fs::read_link(process.join("ns/net")).ok()?;
+    Some(target.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listener(local: &str, inode: u64) -> Socket {
+        Socket {
+            local: local.parse().unwrap(),
+            remote: "0.0.0.0:0".parse().unwrap(),
+            state: State::Listen,
+            receive_queue: 0,
+            backlog: 0,
+            inode,
+        }
+    }
+
+    fn inodes(sockets: &[Socket], target: &str) -> Vec<u64> {
+        accepting(sockets, target.parse().unwrap()).into_iter().collect()
+    }
+
+    #[test]
+    fn the_most_exact_listener_wins() {
+        let sockets = [
+            listener("0.0.0.0:80", 1),
+            listener("127.0.0.1:80", 2),
+            listener("[::]:80", 3),
+            listener("127.0.0.1:81", 4),
+        ];
+        assert_eq!(inodes(&sockets, "127.0.0.1:80"), [2]);
+        assert_eq!(inodes(&sockets, "10.0.0.1:80"), [1]);
+        assert_eq!(inodes(&sockets, "[::1]:80"), [3]);
+        assert!(inodes(&sockets, "127.0.0.1:82").is_empty());
+    }
+
+    #[test]
+    fn a_listener_on_all_of_ipv6_takes_ipv4_too() {
+        assert_eq!(inodes(&[listener("[::]:80", 3)], "127.0.0.1:80"), [3]);
+        assert!(inodes(&[listener("0.0.0.0:80", 1)], "[::1]:80").is_empty());
+    }
+
+    #[test]
+    fn reuseport_gives_several() {
+        assert_eq!(inodes(&[listener("0.0.0.0:80", 1), listener("0.0.0.0:80", 2)], "127.0.0.1:80"), [1, 2]);
+    }
+}

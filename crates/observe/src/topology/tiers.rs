@@ -1,0 +1,139 @@
+//! The tiers behind the servers, from their sockets.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use super::Topology;
+use super::namespaces::{Namespace, Namespaces, accepting};
+use super::owners::{Family, holders};
+use crate::proc::tcp::{Socket, State};
+use crate::{Pid, Roots};
+
+/// How many tiers deep the search goes.
+const DEPTH_MAX: usize = 8;
+
+/// What earlier searches settled, so that a kept connection costs one search only.
+#[derive(Debug, Default)]
+pub(crate) struct Tiers {
+    /// Connected sockets that turned out not to be held by any of `members`.
+    foreign: BTreeSet<u64>,
+    members: Vec<Pid>,
+}
+
+impl Tiers {
+    /// Adds the processes that the topology's processes are connected to now, tier by tier.
+    pub(crate) fn extend(
+        &mut self,
+        roots: &Roots,
+        family: &Family,
+        namespaces: &Namespaces,
+        topology: &mut Topology,
+    ) {
+        for _ in 0..DEPTH_MAX {
+            let called = self.called(roots, namespaces, topology);
+            if called.is_empty() {
+                return;
+            }
+            let found = family.tier(&holders(roots, family.pids(), &called).pids);
+            topology.listeners.extend(called);
+            add(topology, &found);
+        }
+    }
+
+    /// Listening sockets, not in the topology yet, that its processes are connected to.
+    fn called(&mut self, roots: &Roots, namespaces: &Namespaces, topology: &Topology) -> BTreeSet<u64> {
+        self.renew(topology);
+        let mut called = BTreeSet::new();
+        for (namespace, pids) in by_namespace(namespaces, topology) {
+            let sockets = namespace.sockets();
+            let calls = self.calls(namespaces, namespace, &sockets, topology);
+            if calls.is_empty() {
+                continue;
+            }
+            let own = holders(roots, pids.into_iter(), &calls.keys().copied().collect()).held;
+            for (inode, listeners) in calls {
+                if own.contains(&inode) {
+                    called.extend(listeners);
+                } else {
+                    self.foreign.insert(inode);
+                }
+            }
+        }
+        called
+    }
+
+    /// A new member may hold what was nobody's before.
+    fn renew(&mut self, topology: &Topology) {
+        let members: Vec<Pid> = topology.servers.iter().chain(&topology.downstream).copied().collect();
+        if members != self.members {
+            self.members = members;
+            self.foreign.clear();
+        }
+    }
+
+    /// Connected sockets of a namespace that may be calls to a tier not known yet: socket to listeners.
+    fn calls(
+        &self,
+        namespaces: &Namespaces,
+        namespace: &Namespace,
+        sockets: &[Socket],
+        topology: &Topology,
+    ) -> BTreeMap<u64, BTreeSet<u64>> {
+        let mut listeners_at: BTreeMap<SocketAddr, BTreeSet<u64>> = BTreeMap::new();
+        let mut calls = BTreeMap::new();
+        let served: BTreeSet<u16> = listening_ports(sockets);
+        for socket in sockets.iter().filter(|socket| socket.state == State::Established && socket.inode != 0)
+        {
+            if served.contains(&socket.local.port()) || self.foreign.contains(&socket.inode) {
+                continue;
+            }
+            let listeners = listeners_at
+                .entry(socket.remote)
+                .or_insert_with(|| listeners_behind(namespaces, namespace, sockets, socket.remote));
+            if listeners.iter().any(|inode| !topology.listeners.contains(inode)) {
+                calls.insert(socket.inode, listeners.clone());
+            }
+        }
+        calls
+    }
+}
+
+fn listening_ports(sockets: &[Socket]) -> BTreeSet<u16> {
+    sockets.iter().filter(|socket| socket.state == State::Listen).map(|socket| socket.local.port()).collect()
+}
+
+/// Who accepts, on this host, a connection made in `namespace` to `remote`.
+fn listeners_behind(
+    namespaces: &Namespaces,
+    namespace: &Namespace,
+    sockets: &[Socket],
+    remote: SocketAddr,
+) -> BTreeSet<u64> {
+    for other in namespaces.reachable(Some(namespace), remote.ip()) {
+        let found =
+            if other.id == namespace.id { accepting(sockets, remote) } else { other.listeners_on(remote) };
+        if !found.is_empty() {
+            return found;
+        }
+    }
+    BTreeSet::new()
+}
+
+fn by_namespace<'a>(namespaces: &'a Namespaces, topology: &Topology) -> Vec<(&'a Namespace, Vec<Pid>)> {
+    let mut groups: Vec<(&Namespace, Vec<Pid>)> = Vec::new();
+    for pid in topology.servers.iter().chain(&topology.downstream) {
+        let Some(namespace) = namespaces.of(*pid) else { continue };
+        match groups.iter_mut().find(|group| group.0.id == namespace.id) {
+            Some(group) => group.1.push(*pid),
+            None => groups.push((namespace, vec![*pid])),
+        }
+    }
+    groups
+}
+
+fn add(topology: &mut Topology, found: &BTreeSet<Pid>) {
+    let known = |pid: &&Pid| topology.servers.binary_search(pid).is_ok();
+    let mut downstream: BTreeSet<Pid> = found.iter().filter(|pid| !known(pid)).copied().collect();
+    downstream.extend(&topology.downstream);
+    topology.downstream = downstream.into_iter().collect();
+}

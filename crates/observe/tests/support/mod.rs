@@ -1,0 +1,122 @@
+//! Real processes to observe: this test binary, run again in the role of a server.
+#![allow(dead_code, clippy::unwrap_used)] // each test binary uses its part; a test may fail here
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
+
+const ROLE: &str = "OBSERVE_TEST_ROLE";
+
+/// A child process that serves a port until dropped.
+pub(crate) struct Server {
+    child: Child,
+    // Open, so that the child can go on printing.
+    _stdout: BufReader<ChildStdout>,
+    pub(crate) addr: SocketAddr,
+}
+
+impl Server {
+    /// Starts this binary's test `child` in a role: see [`run_role`].
+    pub(crate) fn start(role: &str) -> Self {
+        Self::start_with(Command::new(std::env::current_exe().unwrap()), role)
+    }
+
+    /// The same through another program, which gets this binary as its last arguments.
+    pub(crate) fn start_with(mut command: Command, role: &str) -> Self {
+        command.args(["--exact", "child", "--ignored", "--nocapture"]).env(ROLE, role);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let lines = stdout.by_ref().lines();
+        let addr =
+            lines.map_while(Result::ok).find_map(|line| Some(line.split_once("ADDR=")?.1.parse().unwrap()));
+        Self { child, _stdout: stdout, addr: addr.expect("the child said where it listens") }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends the child's standard input, which ends it, and waits for it.
+    pub(crate) fn end(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What a child does: `listen ADDR`, `call ADDR PORT`, `share ADDR`, `burn ADDR`, `reap ADDR`.
+pub(crate) fn run_role() {
+    let role = std::env::var(ROLE).expect("run by the other tests");
+    let words: Vec<&str> = role.split(' ').collect();
+    let listener = TcpListener::bind(words[1]).unwrap();
+    let addr = listener.local_addr().unwrap();
+    let announce = move || {
+        println!("ADDR={addr}");
+        std::io::stdout().flush().unwrap();
+    };
+    match words[0] {
+        "listen" => serve(&announce),
+        "call" => {
+            let call = TcpStream::connect(words[2]).unwrap();
+            serve(&announce);
+            drop(call);
+        }
+        "share" => {
+            let stdin = Stdio::from(OwnedFd::from(listener.try_clone().unwrap()));
+            let mut worker = Command::new("sleep").arg("30").stdin(stdin).spawn().unwrap();
+            serve(&announce);
+            worker.kill().unwrap();
+            worker.wait().unwrap();
+        }
+        "burn" => {
+            thread::spawn(burn);
+            serve(&announce);
+        }
+        "reap" => {
+            thread::spawn(spawn_burners);
+            serve(&announce);
+        }
+        other => panic!("no role {other}"),
+    }
+    drop(listener);
+}
+
+fn serve(announce: &dyn Fn()) {
+    announce();
+    // Ends with the parent, however that ends.
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+}
+
+fn burn() {
+    let mut sum = 0u64;
+    loop {
+        sum = std::hint::black_box(sum.wrapping_add(1));
+    }
+}
+
+/// Short-lived children that each use a little CPU time.
+fn spawn_burners() {
+    loop {
+        Command::new("sh").args(["-c", "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done"]).status().unwrap();
+    }
+}
+
+/// Whether tests that need root can run; says so loudly where not, and insists where CI promised it.
+pub(crate) fn is_root(test: &str) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let uid =
+        status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().nth(1)?.parse().ok());
+    let root = uid == Some(0u32);
+    if !root {
+        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{test} needs root, and CI has to run it");
+        eprintln!("SKIPPED: {test} needs root; run the tests as root to have it checked");
+    }
+    root
+}
