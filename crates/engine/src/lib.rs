@@ -1,6 +1,55 @@
 //! The concurrency models: they move the bytes and poll the service.
 //!
-//! A service is written once against [`service`] and runs on every model. No model knows what
-//! service it runs; no service knows which model runs it.
+//! A service is written once against [`service`] and runs on every [`Model`]. No model knows what
+//! service it runs; no service knows which model runs it. [`start`] brings the two together,
+//! [`Server::drain`] ends it, and [`offload`] takes work that blocks or computes long off the loops.
+//!
+//! # The families, and where a model belongs
+//!
+//! **Blocking** (`blocking`): calls wait in the kernel, inside the future's poll, which therefore is
+//! ready at once; a thread sleeps for everything else a future may wait for, such as [`offload`].
+//! `threads` is this family with a thread per connection. `pool` (workers and a bounded queue),
+//! `processes` (a fork per connection) and `prefork` are other ways to get a thread of control, and
+//! take the connection as it is.
+//!
+//! **Readiness** (`readiness`): a loop over a `Poller`, chosen at compile time; each task is polled
+//! straight from the event that makes it ready. Transfers are tried first, and a socket is shown to
+//! the poller only when it would have to wait. `epoll` is the first poller; `poll`, `select` (which
+//! refuses a descriptor beyond its 1 024) and `polling` (which calls everything ready) are each another file.
+//!
+//! **Completion**: `aio` and `uring` hand a buffer over and get it back full. The connection owns its
+//! buffers and lends them only between calls, so they can do so behind the same trait, with a
+//! connection and loop of their own.
+//!
+//! # What a service may rely on
+//!
+//! - A connection's calls wake the task that makes them, not the waker in the context. Combinators that poll
+//!   each of their futures whenever they are polled work in the readiness family; those that poll only
+//!   what was woken (as `FuturesUnordered`) do not. In the blocking family calls run one after another.
+//! - Wakers work from every thread.
+//! - A panic closes its connection only; it is logged and counted.
 
+mod block_on;
+mod blocking;
+mod buffer;
+mod clock;
+mod control;
+mod counters;
+mod epoll;
+mod error;
+mod listen;
+mod model;
+mod net;
+pub mod offload;
+pub mod oneshot;
+mod panics;
+mod readiness;
+mod server;
 pub mod service;
+mod threads;
+
+pub use block_on::block_on;
+pub use counters::Counters;
+pub use error::EngineError;
+pub use model::{Model, UnknownModel};
+pub use server::{Options, Server, start};

@@ -21,6 +21,10 @@ pub trait Connection: Sized + 'static {
     fn consume(&mut self, count: usize);
 
     /// Waits for more input and appends it; returns how many bytes came, 0 once the peer has closed its side.
+    ///
+    /// Between requests (no input left, and something sent since the last input came, or none came yet) it
+    /// also returns 0 once the server [drains](Self::draining), so that idle connections end.
+    /// Connections to another tier are not ended so.
     fn fill(&mut self) -> impl Future<Output = io::Result<usize>>;
 
     /// Bytes to be sent by the next [`flush`](Connection::flush) or [`send_file`](Connection::send_file).
@@ -47,7 +51,8 @@ pub trait Connection: Sized + 'static {
     /// Whether the server has been told to stop: finish the request in hand, then close.
     fn draining(&self) -> bool;
 
-    /// Opens a connection to another tier, driven by the same model.
+    /// Opens a connection to another tier, driven by the same model, within this connection's deadline.
+    /// The new connection has none yet. Any connection of the same service may use it later.
     fn connect(&self, to: SocketAddr) -> impl Future<Output = io::Result<Self>>;
 
     /// Waits.

@@ -1,0 +1,230 @@
+//! A connection whose every call blocks the calling thread.
+
+use std::{
+    fs::File,
+    io,
+    net::{SocketAddr, TcpStream},
+    os::fd::OwnedFd,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::net::{
+    RecvFlags, SendFlags, Shutdown,
+    sockopt::{Timeout, set_socket_timeout},
+};
+
+use super::registry::{Link, Registry};
+use crate::{buffer::Input, counters::Permit, listen::Accepted, net, service};
+
+/// A connection whose every call blocks the calling thread.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    link: Arc<Link>,
+    key: usize,
+    registry: Arc<Registry>,
+    peer: SocketAddr,
+    input: Input,
+    output: Vec<u8>,
+    deadline: Option<Instant>,
+    receive_timeout: SocketTimeout,
+    send_timeout: SocketTimeout,
+    /// All that was received has been answered. False for ever on a connection this side opened.
+    answered: bool,
+    /// Of an accepted connection. Dropped after the link.
+    permit: Option<Permit>,
+}
+
+impl Connection {
+    pub(crate) fn accepted(accepted: Accepted, registry: Arc<Registry>) -> io::Result<Self> {
+        Self::new(accepted.socket, accepted.peer, registry, Some(accepted.permit))
+    }
+
+    fn new(
+        socket: OwnedFd,
+        peer: SocketAddr,
+        registry: Arc<Registry>,
+        permit: Option<Permit>,
+    ) -> io::Result<Self> {
+        let link = Arc::new(Link::new(socket));
+        let key = registry.enter(Arc::clone(&link))?;
+        Ok(Self {
+            link,
+            key,
+            registry,
+            peer,
+            input: Input::new(),
+            output: Vec::new(),
+            deadline: None,
+            receive_timeout: SocketTimeout::new(Timeout::Recv),
+            send_timeout: SocketTimeout::new(Timeout::Send),
+            answered: permit.is_some(),
+            permit,
+        })
+    }
+
+    fn receive(&mut self) -> io::Result<usize> {
+        let idle = self.answered && self.input.is_empty();
+        loop {
+            self.link.set_idle(idle);
+            let ending = idle && self.registry.draining();
+            self.receive_timeout.arm(&self.link, self.deadline)?;
+            let flags = if ending { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
+            let (buffer, room) = self.input.room();
+            match net::receive(&self.link, buffer, flags) {
+                Ok(count) => {
+                    self.input.adapt(count, room);
+                    self.link.set_idle(false);
+                    self.answered &= count == 0;
+                    return Ok(count);
+                }
+                Err(error) if !net::would_wait(&error) => return Err(error),
+                Err(_) if ending => return Ok(0),
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn send(&mut self, flags: SendFlags) -> io::Result<()> {
+        let mut sent = 0;
+        while let Some(rest) = self.output.get(sent..).filter(|rest| !rest.is_empty()) {
+            self.send_timeout.arm(&self.link, self.deadline)?;
+            match net::send(&self.link, rest, flags) {
+                Ok(count) => sent += count,
+                Err(error) if net::would_wait(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.output.clear();
+        self.mark_answered(sent > 0);
+        Ok(())
+    }
+
+    fn send_range(&mut self, file: &File, mut offset: u64, length: u64) -> io::Result<()> {
+        let end = offset.saturating_add(length);
+        while offset < end {
+            self.send_timeout.arm(&self.link, self.deadline)?;
+            match net::send_file(&self.link, file, offset, end - offset) {
+                Ok(count) => offset += count,
+                Err(error) if net::would_wait(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.mark_answered(length > 0);
+        Ok(())
+    }
+
+    fn mark_answered(&mut self, sent_some: bool) {
+        self.answered |= sent_some && self.permit.is_some();
+    }
+
+    fn open(&self, to: SocketAddr) -> io::Result<Self> {
+        let stream = match self.deadline {
+            Some(deadline) => TcpStream::connect_timeout(&to, remaining(deadline)?)?,
+            None => TcpStream::connect(to)?,
+        };
+        stream.set_nodelay(true)?;
+        Self::new(stream.into(), to, Arc::clone(&self.registry), None)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.registry.leave(self.key);
+    }
+}
+
+impl service::Connection for Connection {
+    fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    fn input(&self) -> &[u8] {
+        self.input.unread()
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.input.consume(count);
+    }
+
+    async fn fill(&mut self) -> io::Result<usize> {
+        self.receive()
+    }
+
+    fn output(&mut self) -> &mut Vec<u8> {
+        &mut self.output
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        self.send(SendFlags::empty())
+    }
+
+    async fn send_file(&mut self, file: &Arc<File>, offset: u64, length: u64) -> io::Result<()> {
+        let flags = if length > 0 { SendFlags::MORE } else { SendFlags::empty() };
+        self.send(flags)?;
+        self.send_range(file, offset, length)
+    }
+
+    fn set_deadline(&mut self, after: Option<Duration>) {
+        self.deadline = after.and_then(|span| Instant::now().checked_add(span));
+    }
+
+    fn shutdown_write(&mut self) -> io::Result<()> {
+        Ok(rustix::net::shutdown(&self.link, Shutdown::Write)?)
+    }
+
+    fn draining(&self) -> bool {
+        self.registry.draining()
+    }
+
+    async fn connect(&self, to: SocketAddr) -> io::Result<Self> {
+        self.open(to)
+    }
+
+    async fn sleep(&self, how_long: Duration) {
+        let end = Instant::now().checked_add(how_long);
+        let left = || end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
+        while !left().is_zero() && !self.registry.aborted() {
+            thread::park_timeout(left());
+        }
+    }
+
+    fn is_stale(&mut self) -> bool {
+        !self.input.is_empty() || net::is_stale(&self.link)
+    }
+}
+
+/// A timeout the kernel keeps for a socket's blocking calls, set only when a shorter one is needed:
+/// a call that ends too early looks at the true deadline and goes on.
+#[derive(Debug)]
+struct SocketTimeout {
+    which: Timeout,
+    set: Option<Duration>,
+}
+
+impl SocketTimeout {
+    const fn new(which: Timeout) -> Self {
+        Self { which, set: None }
+    }
+
+    /// Prepares a call that is to end by `deadline`, or soon after.
+    fn arm(&mut self, link: &Link, deadline: Option<Instant>) -> io::Result<()> {
+        let Some(deadline) = deadline else { return Ok(()) };
+        let remaining = remaining(deadline)?;
+        let late = (remaining / 16).min(Duration::from_millis(100));
+        if self.set.is_none_or(|set| set > remaining + late) {
+            // A zero would mean no timeout.
+            let timeout = remaining.max(Duration::from_millis(1));
+            set_socket_timeout(link, self.which, Some(timeout))?;
+            self.set = Some(timeout);
+        }
+        Ok(())
+    }
+}
+
+/// The time left, if any.
+fn remaining(deadline: Instant) -> io::Result<Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}

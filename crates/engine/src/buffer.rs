@@ -1,0 +1,170 @@
+//! Buffers that are given back while their connection is idle.
+
+/// Least room offered to one read.
+const SPARE_MIN: usize = 16 << 10;
+/// Most room offered to one read, reached when reads keep filling what they are offered.
+const SPARE_MAX: usize = 64 << 10;
+/// Buffers kept for the next connection that needs one.
+const KEPT_MAX: usize = 32;
+
+/// Received bytes, from the first not yet consumed.
+#[derive(Debug)]
+pub(crate) struct Input {
+    bytes: Vec<u8>,
+    start: usize,
+    spare: usize,
+}
+
+impl Input {
+    pub(crate) const fn new() -> Self {
+        Self { bytes: Vec::new(), start: 0, spare: SPARE_MIN }
+    }
+
+    pub(crate) fn unread(&self) -> &[u8] {
+        self.bytes.get(self.start..).unwrap_or_default()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.start == self.bytes.len()
+    }
+
+    pub(crate) fn consume(&mut self, count: usize) {
+        self.start = self.start.saturating_add(count).min(self.bytes.len());
+        if self.is_empty() {
+            self.bytes.clear();
+            self.start = 0;
+        }
+    }
+
+    /// Whether it holds no memory.
+    pub(crate) fn is_released(&self) -> bool {
+        self.bytes.capacity() == 0
+    }
+
+    /// Makes room for one read, and returns the buffer to read into and how much room it has.
+    pub(crate) fn room(&mut self) -> (&mut Vec<u8>, usize) {
+        if self.bytes.capacity() - self.bytes.len() < self.spare {
+            self.bytes.drain(..self.start);
+            self.start = 0;
+            self.bytes.reserve(self.spare);
+        }
+        let room = self.bytes.capacity() - self.bytes.len();
+        (&mut self.bytes, room)
+    }
+
+    /// Takes note of a read of `count` bytes into `room`: a full read asks for more room next time.
+    pub(crate) fn adapt(&mut self, count: usize, room: usize) {
+        self.spare = if count < room { SPARE_MIN } else { (self.spare * 2).min(SPARE_MAX) };
+    }
+
+    /// Gives the memory away when nothing is unread.
+    pub(crate) fn release(&mut self, to: &mut Buffers) {
+        if self.is_empty() {
+            to.give(std::mem::take(&mut self.bytes));
+        }
+    }
+
+    /// Takes memory when it holds none.
+    pub(crate) fn acquire(&mut self, from: &mut Buffers) {
+        if self.is_released() {
+            self.bytes = from.take();
+        }
+    }
+}
+
+/// Empty buffers one loop keeps, so that an idle connection need hold none and a busy one need not allocate.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    kept: Vec<Vec<u8>>,
+}
+
+impl Buffers {
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        self.kept.pop().unwrap_or_else(|| Vec::with_capacity(SPARE_MIN))
+    }
+
+    pub(crate) fn give(&mut self, mut buffer: Vec<u8>) {
+        let worth = (SPARE_MIN..=2 * SPARE_MAX).contains(&buffer.capacity());
+        if worth && self.kept.len() < KEPT_MAX {
+            buffer.clear();
+            self.kept.push(buffer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receive(input: &mut Input, bytes: &[u8]) {
+        let (buffer, room) = input.room();
+        assert!(room >= bytes.len());
+        buffer.extend_from_slice(bytes);
+        input.adapt(bytes.len(), room);
+    }
+
+    #[test]
+    fn what_is_consumed_is_forgotten_and_the_rest_stays() {
+        let mut input = Input::new();
+        receive(&mut input, b"one two");
+        input.consume(4);
+        receive(&mut input, b" three");
+        assert_eq!(input.unread(), b"two three");
+        input.consume(usize::MAX);
+        assert!(input.is_empty());
+        assert_eq!(input.unread(), b"");
+    }
+
+    #[test]
+    fn the_room_is_bounded_and_grows_only_while_reads_fill_it() {
+        let mut input = Input::new();
+        for _ in 0..10 {
+            let (buffer, room) = input.room();
+            assert!((SPARE_MIN..=2 * SPARE_MAX).contains(&room), "room of {room}");
+            buffer.resize(buffer.capacity(), 0);
+            input.adapt(room, room);
+            input.consume(usize::MAX);
+        }
+        assert_eq!(input.spare, SPARE_MAX);
+        receive(&mut input, b"short");
+        assert_eq!(input.spare, SPARE_MIN);
+    }
+
+    #[test]
+    fn a_long_message_consumed_bit_by_bit_does_not_grow_the_buffer() {
+        let mut input = Input::new();
+        for _ in 0..1_000 {
+            receive(&mut input, &[7; 1_000]);
+            input.consume(990);
+            input.consume(input.unread().len() / 2);
+        }
+        assert!(input.bytes.capacity() <= 4 * SPARE_MAX, "{}", input.bytes.capacity());
+    }
+
+    #[test]
+    fn an_empty_input_holds_no_memory_and_takes_back_the_same_buffer() {
+        let (mut input, mut buffers) = (Input::new(), Buffers::default());
+        receive(&mut input, b"request");
+        input.release(&mut buffers);
+        assert_eq!(input.unread(), b"request", "unread bytes stay");
+        input.consume(7);
+        input.release(&mut buffers);
+        assert!(input.is_released());
+        assert_eq!(buffers.kept.len(), 1);
+        input.acquire(&mut buffers);
+        assert!(!input.is_released());
+        assert!(buffers.kept.is_empty());
+    }
+
+    #[test]
+    fn kept_buffers_are_bounded_in_number_and_size() {
+        let mut buffers = Buffers::default();
+        buffers.give(Vec::new());
+        buffers.give(Vec::with_capacity(10 << 20));
+        assert!(buffers.kept.is_empty());
+        for _ in 0..100 {
+            buffers.give(Vec::with_capacity(SPARE_MIN));
+        }
+        assert_eq!(buffers.kept.len(), KEPT_MAX);
+    }
+}

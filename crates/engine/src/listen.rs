@@ -1,0 +1,176 @@
+//! Listening sockets, and accepting from them.
+
+use std::{
+    io,
+    net::SocketAddr,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
+use rustix::{
+    io::Errno,
+    net::{SocketFlags, acceptfrom_with, bind, getsockname, listen, sockopt},
+};
+
+use crate::{
+    counters::{Counters, Gate, Permit},
+    error::EngineError,
+    net,
+};
+
+/// Opens `count` non-blocking sockets that share one address, and tells which address it is.
+pub(crate) fn open(
+    address: SocketAddr,
+    backlog: u32,
+    count: usize,
+) -> Result<(SocketAddr, Vec<OwnedFd>), EngineError> {
+    let failed = |source| EngineError::listen(address, source);
+    let first = bound(address).map_err(failed)?;
+    let local = local_address(&first).map_err(failed)?;
+    let mut sockets = vec![first];
+    if count > 1 {
+        // The first socket was bound without sharing, so that a port in use by another server is found out
+        // (the system would let two servers of one user share it). Only now may the others join.
+        sockopt::set_socket_reuseport(&sockets[0], true).map_err(|errno| failed(errno.into()))?;
+    }
+    for _ in 1..count {
+        sockets.push(sharing(local).map_err(failed)?);
+    }
+    let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
+    for socket in &sockets {
+        listen(socket, backlog).map_err(|errno| failed(errno.into()))?;
+    }
+    Ok((local, sockets))
+}
+
+fn bound(address: SocketAddr) -> io::Result<OwnedFd> {
+    let socket = net::tcp_socket(&address, SocketFlags::NONBLOCK)?;
+    // Connections of an earlier run that linger in TIME_WAIT do not hold the port.
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &address)?;
+    Ok(socket)
+}
+
+fn sharing(address: SocketAddr) -> io::Result<OwnedFd> {
+    let socket = net::tcp_socket(&address, SocketFlags::NONBLOCK)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    sockopt::set_socket_reuseport(&socket, true)?;
+    bind(&socket, &address)?;
+    Ok(socket)
+}
+
+fn local_address(socket: &OwnedFd) -> io::Result<SocketAddr> {
+    Ok(SocketAddr::try_from(getsockname(socket)?)?)
+}
+
+/// An accepted connection, with its place among the open ones.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    pub(crate) socket: OwnedFd,
+    pub(crate) peer: SocketAddr,
+    pub(crate) permit: Permit,
+}
+
+/// What accepting came to.
+#[derive(Debug)]
+pub(crate) enum Accept {
+    /// A connection.
+    Connection(Accepted),
+    /// Nobody waits.
+    Empty,
+    /// As many connections are open as may be; the worker's notifier is rung when one closes.
+    Full,
+    /// The system is short of something; better wait a little than spin.
+    Exhausted,
+}
+
+/// Accepts from one listening socket, within the limit.
+#[derive(Debug)]
+pub(crate) struct Acceptor {
+    listener: OwnedFd,
+    flags: SocketFlags,
+    gate: Arc<Gate>,
+    /// A place not used by the last attempt.
+    permit: Option<Permit>,
+    trouble: Arc<Trouble>,
+}
+
+impl Acceptor {
+    /// `flags` hold for the accepted sockets.
+    pub(crate) fn new(listener: OwnedFd, flags: SocketFlags, gate: Arc<Gate>, trouble: Arc<Trouble>) -> Self {
+        Self { listener, flags: flags | SocketFlags::CLOEXEC, gate, permit: None, trouble }
+    }
+
+    pub(crate) fn counters(&self) -> &Arc<Counters> {
+        self.gate.counters()
+    }
+
+    /// The next waiting connection. Does not wait for one.
+    pub(crate) fn accept(&mut self) -> Accept {
+        let Some(permit) = self.permit.take().or_else(|| self.gate.enter()) else { return Accept::Full };
+        loop {
+            match acceptfrom_with(&self.listener, self.flags) {
+                Ok((socket, peer)) => {
+                    let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) else { continue };
+                    permit.count_accepted();
+                    return Accept::Connection(Accepted { socket, peer, permit });
+                }
+                Err(Errno::AGAIN) => return Accept::Empty,
+                Err(errno) if concerns_one_connection(errno) => {}
+                Err(errno) => {
+                    self.gate.counters().count_accept_error();
+                    self.trouble.tell(errno);
+                    return Accept::Exhausted;
+                }
+            }
+        }
+    }
+}
+
+impl AsFd for Acceptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
+/// Errors of a connection that broke while it waited to be accepted: accept(2), "Error handling".
+fn concerns_one_connection(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::INTR
+            | Errno::CONNABORTED
+            | Errno::PERM
+            | Errno::NETDOWN
+            | Errno::PROTO
+            | Errno::NOPROTOOPT
+            | Errno::HOSTDOWN
+            | Errno::NONET
+            | Errno::HOSTUNREACH
+            | Errno::OPNOTSUPP
+            | Errno::NETUNREACH
+            | Errno::TIMEDOUT
+    )
+}
+
+/// Says once that accepting fails; the counter of accept errors tells how often.
+#[derive(Debug, Default)]
+pub(crate) struct Trouble {
+    told: AtomicBool,
+}
+
+impl Trouble {
+    fn tell(&self, errno: Errno) {
+        if self.told.swap(true, Relaxed) {
+            return;
+        }
+        let error = io::Error::from(errno);
+        tracing::warn!(
+            %error,
+            "cannot accept connections for now and will keep trying; \
+             if descriptors ran out, raise the limit (`ulimit -n`)"
+        );
+    }
+}

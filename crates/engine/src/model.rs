@@ -1,0 +1,73 @@
+//! Which concurrency model to run, by name.
+
+use std::{fmt, str::FromStr};
+
+/// A concurrency model this build can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Model {
+    /// One thread per connection; reads and writes block.
+    Threads,
+    /// Event loops over epoll(7), edge-triggered, each with a listening socket of its own.
+    Epoll,
+}
+
+impl Model {
+    /// Every model, in the order they are listed to people.
+    pub const ALL: &'static [Self] = &[Self::Threads, Self::Epoll];
+
+    /// The name people type and read.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Threads => "threads",
+            Self::Epoll => "epoll",
+        }
+    }
+}
+
+impl fmt::Display for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Model {
+    type Err = UnknownModel;
+
+    fn from_str(text: &str) -> Result<Self, UnknownModel> {
+        let known = Self::ALL.iter().copied().find(|model| model.name() == text);
+        known.ok_or_else(|| UnknownModel { given: text.to_owned() })
+    }
+}
+
+/// A name that is no model of this build.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no concurrency model `{given}`; choose one of: {}", names())]
+pub struct UnknownModel {
+    /// What was asked for.
+    pub given: String,
+}
+
+fn names() -> String {
+    Model::ALL.iter().map(|model| model.name()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_read_back() {
+        for &model in Model::ALL {
+            assert_eq!(model.to_string().parse(), Ok(model));
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_known_ones() {
+        let error = "thread".parse::<Model>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "there is no concurrency model `thread`; choose one of: threads, epoll"
+        );
+    }
+}

@@ -1,0 +1,63 @@
+//! The system calls on sockets that every model shares, retried when a signal interrupts them.
+
+use std::{
+    fs::File,
+    io,
+    net::SocketAddr,
+    os::fd::{AsFd, OwnedFd},
+};
+
+use rustix::{
+    buffer::spare_capacity,
+    io::retry_on_intr,
+    net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto, sockopt},
+};
+
+/// Most bytes of a file sent by one call, so that one large file does not hold up a loop.
+const FILE_CHUNK: u64 = 2 << 20;
+
+/// Receives into the spare room of `into`.
+pub(crate) fn receive(socket: impl AsFd, into: &mut Vec<u8>, flags: RecvFlags) -> io::Result<usize> {
+    let socket = socket.as_fd();
+    let (count, _) = retry_on_intr(|| rustix::net::recv(socket, spare_capacity(into), flags))?;
+    Ok(count)
+}
+
+/// Sends what the socket takes of `bytes`. A broken connection is an error, never a signal.
+pub(crate) fn send(socket: impl AsFd, bytes: &[u8], flags: SendFlags) -> io::Result<usize> {
+    let socket = socket.as_fd();
+    Ok(retry_on_intr(|| rustix::net::send(socket, bytes, flags | SendFlags::NOSIGNAL))?)
+}
+
+/// Sends what the socket takes of the next `length` bytes of `file` from `offset`.
+///
+/// # Errors
+/// `UnexpectedEof` when the file ends before.
+pub(crate) fn send_file(socket: impl AsFd, file: &File, offset: u64, length: u64) -> io::Result<u64> {
+    let count = usize::try_from(length.min(FILE_CHUNK)).unwrap_or(usize::MAX);
+    let socket = socket.as_fd();
+    let sent = retry_on_intr(|| rustix::fs::sendfile(socket, file, Some(&mut offset.clone()), count))?;
+    if sent == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(sent as u64) }
+}
+
+/// Whether an idle connection is closed, broken, or has spoken out of turn.
+pub(crate) fn is_stale(socket: impl AsFd) -> bool {
+    let peeked = rustix::net::recv(socket, &mut [0_u8; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+    !matches!(peeked, Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR))
+}
+
+/// A new TCP socket of the family of `address`, sending small writes at once.
+///
+/// TCP_NODELAY set on a listening socket holds for what it accepts.
+pub(crate) fn tcp_socket(address: &SocketAddr, flags: SocketFlags) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = flags | SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    Ok(socket)
+}
+
+/// Whether the call would have had to wait.
+pub(crate) fn would_wait(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
+}

@@ -1,0 +1,226 @@
+//! A bounded pool of threads for work that computes long or blocks: hashing, a database, a slow disk.
+
+use std::{
+    collections::VecDeque,
+    future::Future,
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+    thread,
+};
+
+use crate::oneshot;
+
+/// A bounded pool of threads. Share it by [`Arc`]. Dropped, it finishes what is queued, then its threads end.
+#[derive(Debug)]
+pub struct Pool {
+    shared: Arc<Shared>,
+}
+
+impl Pool {
+    /// Starts `threads` threads (at least one) named `name`, with room for `queue` jobs waiting for one of them.
+    ///
+    /// # Errors
+    /// When the system refuses a thread.
+    pub fn new(name: &str, threads: usize, queue: usize) -> io::Result<Self> {
+        let shared = Arc::new(Shared { queue, state: Mutex::default(), changed: Condvar::new() });
+        // Made first: should a thread be refused, its drop ends those already started.
+        let pool = Self { shared: Arc::clone(&shared) };
+        for _ in 0..threads.max(1) {
+            let shared = Arc::clone(&shared);
+            shared.lock().idle += 1;
+            thread::Builder::new().name(name.to_owned()).spawn(move || shared.work())?;
+        }
+        Ok(pool)
+    }
+
+    /// Queues `job` at once; the future gives its result. It waits under any model, and on any executor.
+    ///
+    /// A job whose future is dropped before a thread takes it up is not run.
+    pub fn run<T, F>(&self, job: F) -> Run<T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        let (sender, receiver) = oneshot::channel();
+        let work = move || {
+            if !sender.is_closed() {
+                let result = catch_unwind(AssertUnwindSafe(job)).map_err(|_| Error::Panicked);
+                // The one who asked may be gone; then nobody wants the result.
+                let _ = sender.send(result);
+            }
+        };
+        match self.shared.push(Box::new(work)) {
+            Ok(()) => Run { receiver: Some(receiver) },
+            Err(Full) => Run { receiver: None },
+        }
+    }
+
+    /// Jobs waiting for a thread now.
+    pub fn queued(&self) -> usize {
+        self.shared.lock().jobs.len()
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.lock().closing = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+/// The result of a job, to be awaited.
+#[derive(Debug)]
+#[must_use = "dropping it takes the job back"]
+pub struct Run<T> {
+    receiver: Option<oneshot::Receiver<Result<T, Error>>>,
+}
+
+impl<T> Future for Run<T> {
+    type Output = Result<T, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(receiver) = &mut self.receiver else { return Poll::Ready(Err(Error::Full)) };
+        // A lost sender means that the job was dropped unrun, by a panic elsewhere in its thread.
+        Pin::new(receiver).poll(context).map(|sent| sent.unwrap_or(Err(Error::Panicked)))
+    }
+}
+
+/// Why a job gave no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Every thread is busy and the queue is full: try again later.
+    #[error("the worker pool is busy and its queue is full; try again later")]
+    Full,
+    /// The job panicked. The pool goes on.
+    #[error("a job of the worker pool failed by a fault of the program")]
+    Panicked,
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// There is no room for another job.
+struct Full;
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    /// Threads that run no job.
+    idle: usize,
+    closing: bool,
+}
+
+struct Shared {
+    /// Jobs that may wait beyond those an idle thread is about to take.
+    queue: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("queue", &self.queue).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Jobs run outside the lock, so the state is whole even when a thread panicked.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, job: Job) -> Result<(), Full> {
+        let mut state = self.lock();
+        if state.jobs.len() >= self.queue.saturating_add(state.idle) {
+            return Err(Full);
+        }
+        state.jobs.push_back(job);
+        drop(state);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    fn work(&self) {
+        while let Some(job) = self.next() {
+            // The job contains its own panics; this is for those of values dropped with it.
+            let _ = catch_unwind(AssertUnwindSafe(job));
+            self.lock().idle += 1;
+        }
+    }
+
+    /// The next job, or none once the pool is closing and its queue is empty.
+    fn next(&self) -> Option<Job> {
+        let mut state = self.lock();
+        while state.jobs.is_empty() && !state.closing {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let job = state.jobs.pop_front()?;
+        state.idle -= 1;
+        Some(job)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::block_on;
+
+    #[test]
+    fn a_job_runs_on_a_thread_of_the_pool() {
+        let pool = Pool::new("hashers", 2, 4).unwrap();
+        let name = block_on(pool.run(|| thread::current().name().map(str::to_owned))).unwrap();
+        assert_eq!(name.as_deref(), Some("hashers"));
+    }
+
+    #[test]
+    fn a_job_beyond_threads_and_queue_is_refused_at_once_and_room_comes_back() {
+        let pool = Pool::new("full", 1, 1).unwrap();
+        let (release, wait) = mpsc::channel::<()>();
+        let running = pool.run(move || wait.recv().is_ok());
+        let queued = pool.run(|| 2);
+        // Two places in all: one on the thread, one in the queue.
+        assert_eq!(block_on(pool.run(|| 3)), Err(Error::Full));
+        release.send(()).unwrap();
+        assert_eq!(block_on(running), Ok(true));
+        assert_eq!(block_on(queued), Ok(2));
+        assert_eq!(block_on(pool.run(|| 4)), Ok(4));
+    }
+
+    #[test]
+    fn an_idle_thread_takes_a_job_even_without_a_queue() {
+        let pool = Pool::new("none", 1, 0).unwrap();
+        assert_eq!(block_on(pool.run(|| 1)), Ok(1));
+    }
+
+    #[test]
+    fn a_panic_is_an_error_and_the_thread_goes_on() {
+        let pool = Pool::new("panics", 1, 1).unwrap();
+        let panicked: Result<(), Error> = block_on(pool.run(|| panic!("on purpose")));
+        assert_eq!(panicked, Err(Error::Panicked));
+        // The thread counts itself idle only after its job's answer: this one may have to queue for it.
+        assert_eq!(block_on(pool.run(|| 1)), Ok(1));
+    }
+
+    #[test]
+    fn a_job_taken_back_is_not_run_and_the_queue_is_finished_after_the_pool_is_dropped() {
+        let pool = Pool::new("back", 1, 2).unwrap();
+        let (release, wait) = mpsc::channel::<()>();
+        let (ran, runs) = mpsc::channel();
+        let held = pool.run(move || wait.recv().is_ok());
+        let taken_back = pool.run({
+            let ran = ran.clone();
+            move || ran.send("taken back")
+        });
+        let last = pool.run(move || ran.send("last").is_ok());
+        drop(taken_back);
+        drop(pool);
+        release.send(()).unwrap();
+        assert_eq!(block_on(held), Ok(true));
+        assert_eq!(block_on(last), Ok(true));
+        assert_eq!(runs.iter().collect::<Vec<_>>(), ["last"]);
+    }
+}

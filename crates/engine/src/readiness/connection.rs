@@ -1,0 +1,258 @@
+//! A connection that tries first, and lets its task wait only when the socket would.
+
+use std::{
+    fs::File,
+    future::poll_fn,
+    io,
+    net::SocketAddr,
+    os::fd::{AsFd, OwnedFd},
+    rc::Rc,
+    sync::Arc,
+    task::{Poll, ready},
+    time::Duration,
+};
+
+use rustix::{
+    io::Errno,
+    net::{RecvFlags, SendFlags, Shutdown, SocketFlags, connect, sockopt},
+};
+
+use super::{
+    arena::Key,
+    poller::{Interest, Poller},
+    reactor::Reactor,
+};
+use crate::{
+    buffer::Input,
+    clock::{self, Micros, NEVER},
+    counters::Permit,
+    listen::Accepted,
+    net, service,
+};
+
+/// A connection driven by a loop over the poller `P`.
+pub(crate) struct Connection<P: Poller> {
+    reactor: Rc<Reactor<P>>,
+    key: Key,
+    socket: OwnedFd,
+    peer: SocketAddr,
+    input: Input,
+    output: Vec<u8>,
+    deadline: Micros,
+    /// All that was received has been answered. False for ever on a connection this side opened.
+    answered: bool,
+    /// Of an accepted connection. Dropped after the socket.
+    permit: Option<Permit>,
+}
+
+impl<P: Poller> Connection<P> {
+    pub(crate) fn accepted(accepted: Accepted, reactor: Rc<Reactor<P>>) -> Self {
+        Self::new(accepted.socket, accepted.peer, reactor, Some(accepted.permit))
+    }
+
+    fn new(socket: OwnedFd, peer: SocketAddr, reactor: Rc<Reactor<P>>, permit: Option<Permit>) -> Self {
+        Self {
+            key: reactor.add_source(),
+            reactor,
+            socket,
+            peer,
+            input: Input::new(),
+            output: Vec::new(),
+            deadline: NEVER,
+            answered: permit.is_some(),
+            permit,
+        }
+    }
+
+    fn poll_receive(&mut self) -> Poll<io::Result<usize>> {
+        let ending = self.answered && self.input.is_empty() && self.reactor.draining();
+        if !ending && !self.reactor.is_ready(self.key, Interest::Read) {
+            return self.wait_to_receive();
+        }
+        if !self.reactor.spend() {
+            return Poll::Pending;
+        }
+        self.input.acquire(&mut self.reactor.buffers.borrow_mut());
+        let (buffer, room) = self.input.room();
+        match net::receive(&self.socket, buffer, RecvFlags::empty()) {
+            Ok(count) => {
+                self.received(count, room);
+                Poll::Ready(Ok(count))
+            }
+            Err(error) if !net::would_wait(&error) => Poll::Ready(Err(error)),
+            Err(_) if ending => Poll::Ready(Ok(0)),
+            Err(_) => {
+                self.reactor.exhausted(self.key, Interest::Read);
+                self.wait_to_receive()
+            }
+        }
+    }
+
+    fn received(&mut self, count: usize, room: usize) {
+        self.input.adapt(count, room);
+        self.answered &= count == 0;
+        if count < room {
+            // A short read has emptied the socket; what comes later makes an event: epoll(7), Q9.
+            self.reactor.exhausted(self.key, Interest::Read);
+        }
+    }
+
+    /// Waits, without holding on to memory that is not in use.
+    fn wait_to_receive(&mut self) -> Poll<io::Result<usize>> {
+        let mut buffers = self.reactor.buffers.borrow_mut();
+        self.input.release(&mut buffers);
+        if self.output.is_empty() {
+            buffers.give(std::mem::take(&mut self.output));
+        }
+        drop(buffers);
+        self.wait(Interest::Read).map_ok(|()| 0)
+    }
+
+    /// Never ready without an error.
+    fn wait(&self, interest: Interest) -> Poll<io::Result<()>> {
+        self.reactor.wait(self.socket.as_fd(), self.key, interest, self.deadline)
+    }
+
+    /// One transfer out, once the socket takes it.
+    fn poll_transfer<T>(&self, transfer: impl FnOnce(&OwnedFd) -> io::Result<T>) -> Poll<io::Result<T>> {
+        if !self.reactor.is_ready(self.key, Interest::Write) {
+            ready!(self.wait(Interest::Write))?;
+        }
+        if !self.reactor.spend() {
+            return Poll::Pending;
+        }
+        match transfer(&self.socket) {
+            Err(error) if net::would_wait(&error) => {
+                self.reactor.exhausted(self.key, Interest::Write);
+                ready!(self.wait(Interest::Write))?;
+                Poll::Pending
+            }
+            done => Poll::Ready(done),
+        }
+    }
+
+    async fn send(&mut self, flags: SendFlags) -> io::Result<()> {
+        let mut sent = 0;
+        while let Some(rest) = self.output.get(sent..).filter(|rest| !rest.is_empty()) {
+            sent += poll_fn(|_| self.poll_transfer(|socket| net::send(socket, rest, flags))).await?;
+        }
+        self.output.clear();
+        self.mark_answered(sent > 0);
+        Ok(())
+    }
+
+    async fn send_range(&mut self, file: &File, mut offset: u64, length: u64) -> io::Result<()> {
+        let end = offset.saturating_add(length);
+        while offset < end {
+            let transfer = |socket: &OwnedFd| net::send_file(socket, file, offset, end - offset);
+            offset += poll_fn(|_| self.poll_transfer(transfer)).await?;
+        }
+        self.mark_answered(length > 0);
+        Ok(())
+    }
+
+    fn mark_answered(&mut self, sent_some: bool) {
+        self.answered |= sent_some && self.permit.is_some();
+    }
+
+    async fn open(&self, to: SocketAddr) -> io::Result<Self> {
+        let socket = net::tcp_socket(&to, SocketFlags::NONBLOCK)?;
+        let begun = connect(&socket, &to);
+        let mut connection = Self::new(socket, to, Rc::clone(&self.reactor), None);
+        match begun {
+            Ok(()) => {}
+            Err(Errno::INPROGRESS) => {
+                connection.deadline = self.deadline;
+                connection.connected().await?;
+                connection.deadline = NEVER;
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+        Ok(connection)
+    }
+
+    /// Waits for the outcome of connect(2).
+    async fn connected(&self) -> io::Result<()> {
+        self.reactor.exhausted(self.key, Interest::Write);
+        poll_fn(|_| match self.reactor.is_ready(self.key, Interest::Write) {
+            true => Poll::Ready(Ok(())),
+            false => self.wait(Interest::Write),
+        })
+        .await?;
+        Ok(sockopt::socket_error(&self.socket)??)
+    }
+}
+
+impl<P: Poller> Drop for Connection<P> {
+    fn drop(&mut self) {
+        self.reactor.remove_source(self.socket.as_fd(), self.key);
+    }
+}
+
+impl<P: Poller> service::Connection for Connection<P> {
+    fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    fn input(&self) -> &[u8] {
+        self.input.unread()
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.input.consume(count);
+    }
+
+    async fn fill(&mut self) -> io::Result<usize> {
+        poll_fn(|_| self.poll_receive()).await
+    }
+
+    fn output(&mut self) -> &mut Vec<u8> {
+        if self.output.capacity() == 0 {
+            self.output = self.reactor.buffers.borrow_mut().take();
+        }
+        &mut self.output
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        self.send(SendFlags::empty()).await
+    }
+
+    async fn send_file(&mut self, file: &Arc<File>, offset: u64, length: u64) -> io::Result<()> {
+        let flags = if length > 0 { SendFlags::MORE } else { SendFlags::empty() };
+        self.send(flags).await?;
+        self.send_range(file, offset, length).await
+    }
+
+    fn set_deadline(&mut self, after: Option<Duration>) {
+        // The coarse clock is cheap and may be behind; a deadline is never early.
+        self.deadline = after.map_or(NEVER, |span| clock::after(clock::coarse() + clock::resolution(), span));
+    }
+
+    fn shutdown_write(&mut self) -> io::Result<()> {
+        Ok(rustix::net::shutdown(&self.socket, Shutdown::Write)?)
+    }
+
+    fn draining(&self) -> bool {
+        self.reactor.draining()
+    }
+
+    async fn connect(&self, to: SocketAddr) -> io::Result<Self> {
+        self.open(to).await
+    }
+
+    async fn sleep(&self, how_long: Duration) {
+        let end = clock::after(clock::now(), how_long);
+        poll_fn(|_| match clock::now() >= end {
+            true => Poll::Ready(()),
+            false => {
+                self.reactor.wake_at(end);
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+
+    fn is_stale(&mut self) -> bool {
+        !self.input.is_empty() || net::is_stale(&self.socket)
+    }
+}

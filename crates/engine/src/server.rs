@@ -1,0 +1,98 @@
+//! Starting and stopping a server.
+
+use std::{net::SocketAddr, sync::Arc, thread::JoinHandle, time::Duration};
+
+use crate::{
+    control::Control, counters::Counters, epoll::Epoll, error::EngineError, model::Model, readiness,
+    service::Factory, threads,
+};
+
+/// How a server is to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where to listen. Port 0 lets the system choose; [`Server::local_addr`] tells what it chose.
+    pub listen: SocketAddr,
+    /// Event loops, each on a thread and a listening socket of its own. Models without loops have no use for it.
+    pub loops: usize,
+    /// Most connections open at once. Beyond, peers wait in the listen queue until one closes.
+    pub max_connections: usize,
+    /// Length of each listen queue; the system caps it at `net.core.somaxconn`.
+    pub backlog: u32,
+    /// Name of the server's threads, as `top -H` shows it; the system keeps 15 bytes.
+    pub name: String,
+    /// Where to count. Hand the same to a service that shows it.
+    pub counters: Arc<Counters>,
+}
+
+impl Options {
+    /// Listens on `listen`, with a loop for each processor and no limit of connections.
+    pub fn new(listen: SocketAddr) -> Self {
+        Self {
+            listen,
+            loops: std::thread::available_parallelism().map_or(1, usize::from),
+            max_connections: usize::MAX,
+            backlog: 4096,
+            name: "server".to_owned(),
+            counters: Arc::default(),
+        }
+    }
+}
+
+/// Starts a server of `model` whose services are made by `factory`.
+///
+/// # Errors
+/// When the address cannot be had, the system refuses what the model needs, or the factory fails.
+pub fn start<F: Factory>(model: Model, options: &Options, factory: F) -> Result<Server, EngineError> {
+    match model {
+        Model::Threads => threads::start(options, factory),
+        Model::Epoll => readiness::start::<Epoll, F>(options, factory),
+    }
+}
+
+/// A running server. Dropped, it stops at once.
+#[derive(Debug)]
+pub struct Server {
+    pub(crate) local: SocketAddr,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) control: Arc<Control>,
+    pub(crate) workers: Vec<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Where it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// What it counts.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// Stops accepting, ends idle connections, and lets the others finish for as long as `deadline`;
+    /// then closes what is left. Returns at once; [`join`](Self::join) waits.
+    pub fn drain(&self, deadline: Duration) {
+        self.control.drain(deadline);
+    }
+
+    /// Waits until the server has stopped: for ever, unless it is drained.
+    pub fn join(mut self) {
+        self.wait();
+    }
+
+    fn wait(&mut self) {
+        for worker in self.workers.drain(..) {
+            // A worker contains the panics of its services; one of its own has been reported by its thread.
+            let _ = worker.join();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if !self.workers.is_empty() {
+            self.control.drain(Duration::ZERO);
+            self.wait();
+        }
+    }
+}

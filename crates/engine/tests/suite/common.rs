@@ -1,0 +1,124 @@
+//! Tiny services to run on every model, and clients to try them with.
+
+use std::{
+    future::Future,
+    io::{self, Read, Write},
+    net::{SocketAddr, TcpStream},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use engine::{
+    Model, Options, Server,
+    service::{Connection, Factory, Service},
+};
+
+/// Longer than any step of a test takes; a test that waits this long has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A service of any connection, sharable between threads.
+pub(crate) trait Program: Send + Sync + 'static {
+    fn serve<C: Connection>(&self, connection: C) -> impl Future<Output = ()>;
+}
+
+/// Makes the same program for every worker.
+pub(crate) struct Same<P>(pub(crate) Arc<P>);
+
+/// The program as a service.
+pub(crate) struct Running<P>(Arc<P>);
+
+impl<P: Program> Factory for Same<P> {
+    type Service<C: Connection> = Running<P>;
+
+    fn make<C: Connection>(&self) -> io::Result<Running<P>> {
+        Ok(Running(Arc::clone(&self.0)))
+    }
+}
+
+impl<P: Program, C: Connection> Service<C> for Running<P> {
+    async fn serve(&self, connection: C) {
+        self.0.serve(connection).await;
+    }
+}
+
+pub(crate) fn options() -> Options {
+    Options { loops: 2, ..Options::new(SocketAddr::from(([127, 0, 0, 1], 0))) }
+}
+
+pub(crate) fn start<P: Program>(model: Model, program: P) -> Server {
+    start_with(model, &options(), program)
+}
+
+pub(crate) fn start_with<P: Program>(model: Model, options: &Options, program: P) -> Server {
+    engine::start(model, options, Same(Arc::new(program))).expect("the server starts")
+}
+
+pub(crate) fn connect(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect_timeout(&server.local_addr(), PATIENCE).expect("connected");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout is set");
+    stream.set_write_timeout(Some(PATIENCE)).expect("a timeout is set");
+    stream
+}
+
+/// Sends one line and reads one line.
+pub(crate) fn ask(stream: &mut TcpStream, line: &str) -> String {
+    stream.write_all(format!("{line}\n").as_bytes()).expect("sent");
+    read_line(stream)
+}
+
+/// Reads up to a line's end, or the end; byte by byte, so that nothing after it is taken.
+pub(crate) fn read_line(stream: &mut TcpStream) -> String {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while stream.read(&mut byte).expect("read") == 1 && byte != *b"\n" {
+        line.extend_from_slice(&byte);
+    }
+    String::from_utf8(line).expect("text")
+}
+
+/// What is left until the peer closes; a reset counts as closing.
+pub(crate) fn rest(stream: &mut TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match stream.read_to_end(&mut bytes) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
+        Err(error) => panic!("instead of the end of the connection: {error}"),
+    }
+    bytes
+}
+
+/// Waits until `condition` holds, looking often.
+pub(crate) fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < end, "never came true: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Bytes that differ from place to place.
+pub(crate) fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at % 251) as u8 ^ (at >> 12) as u8).collect()
+}
+
+/// The next line of a connection, without its end; none at the end of input or on an error.
+pub(crate) async fn line<C: Connection>(connection: &mut C) -> Option<String> {
+    loop {
+        let end = connection.input().iter().position(|&byte| byte == b'\n');
+        if let Some(end) = end {
+            let line = String::from_utf8_lossy(&connection.input()[..end]).into_owned();
+            connection.consume(end + 1);
+            return Some(line);
+        }
+        if connection.fill().await.ok()? == 0 {
+            return None;
+        }
+    }
+}
+
+/// Answers with one line.
+pub(crate) async fn reply<C: Connection>(connection: &mut C, line: &str) -> io::Result<()> {
+    connection.output().extend_from_slice(line.as_bytes());
+    connection.output().push(b'\n');
+    connection.flush().await
+}

@@ -1,0 +1,4 @@
+//! Every model, through real sockets, against the same expectations.
+
+mod common;
+mod transfer;
