@@ -1,0 +1,45 @@
+//! A run as one HTML page: everything in one file, nothing fetched, readable without script.
+//!
+//! Rust decides what is shown and where ([`page`], [`figures`], [`chart`]); the templates hold the
+//! markup and escape every value.
+
+mod chart;
+mod facts;
+mod figures;
+mod page;
+mod table;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{Environment, UndefinedBehavior};
+use model::run::Run;
+use thiserror::Error;
+
+/// The page's templates: a mistake in one of them, which no run can cause.
+#[derive(Debug, Error)]
+#[error("the report's own template is broken, please report this: {0}")]
+pub struct RenderError(#[from] minijinja::Error);
+
+const TEMPLATES: [(&str, &str); 6] = [
+    ("page.html", include_str!("../templates/page.html")),
+    ("sections.html", include_str!("../templates/sections.html")),
+    ("chart.html", include_str!("../templates/chart.html")),
+    ("table.html", include_str!("../templates/table.html")),
+    ("style.css", include_str!("../templates/style.css")),
+    ("script.js", include_str!("../templates/script.js")),
+];
+
+/// The run as a page that opens offline.
+///
+/// # Errors
+/// [`RenderError`] only where a template of this crate is broken.
+pub fn html(run: &Run) -> Result<String, RenderError> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    for (name, source) in TEMPLATES {
+        environment.add_template(name, source)?;
+    }
+    let page = page::Page::new(run);
+    Ok(environment.get_template("page.html")?.render(Serde(page))?)
+}

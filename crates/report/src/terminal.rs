@@ -1,0 +1,135 @@
+//! A run on a terminal: the verdict in words, the table of steps, the plot, the warnings.
+
+mod plot;
+mod style;
+mod table;
+
+use model::run::Run;
+
+use self::style::Style;
+use crate::{number, words};
+
+/// How the terminal is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TerminalOptions {
+    /// Columns to fill; taken to be at least 40.
+    pub width: usize,
+    /// Whether ANSI colours may be used.
+    pub colour: bool,
+    /// Whether anything beyond ASCII may be used.
+    pub unicode: bool,
+    /// Names of the files written, for the last line.
+    pub files: Vec<String>,
+}
+
+impl Default for TerminalOptions {
+    /// A plain terminal of 100 columns.
+    fn default() -> Self {
+        Self { width: 100, colour: false, unicode: true, files: Vec::new() }
+    }
+}
+
+const WIDTH_MIN: usize = 40;
+/// Beyond this, lines are too long to read.
+const WIDTH_MAX: usize = 120;
+const MARGIN: &str = "  ";
+
+/// The run as text for a terminal, ending in a newline. Control characters in names are replaced.
+#[must_use]
+pub fn terminal(run: &Run, options: &TerminalOptions) -> String {
+    let style = Style::new(options.colour, options.unicode);
+    let width = options.width.clamp(WIDTH_MIN, WIDTH_MAX) - MARGIN.len();
+    let blocks = [
+        verdict(run, style, width),
+        table::lines(run, style, width),
+        plot::lines(run, style, width),
+        warnings(run, style, width),
+        footer(run, options, style, width),
+    ];
+    let mut text = String::new();
+    for block in blocks.iter().filter(|block| !block.is_empty()) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        for line in block {
+            text += format!("{MARGIN}{line}").trim_end();
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn verdict(run: &Run, style: Style, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for reason in &run.verdict.inconclusive {
+        lines.extend(style::wrap(&style.text(&format!("Inconclusive: {reason}")), width, |s| style.warn(s)));
+    }
+    lines.extend(side_by_side(facts(run, style), width, |line| style.strong(line)));
+    lines.extend(bottleneck(run, style, width));
+    let closing = [next(run), Some(words::little(run))];
+    let closing = closing.into_iter().flatten().map(|text| style.text(&text)).filter(|t| !t.is_empty());
+    lines.extend(side_by_side(closing.collect(), width, str::to_owned));
+    lines
+}
+
+fn facts(run: &Run, style: Style) -> Vec<String> {
+    let (name, value) = words::saturation_fact(run);
+    let mut facts = vec![match name {
+        "N*" if value.starts_with("not") => format!("N* {value}"),
+        _ => format!("{name} = {value}"),
+    }];
+    if !run.steps.is_empty() {
+        let qualifier = words::throughput_qualifier(run);
+        facts.push(format!("{qualifier} {} req/s", words::throughput_max(&run.verdict)).trim().to_owned());
+        let time = &run.verdict.response_time_at_saturation_us;
+        facts.push(format!("mean response {}, p99 {}", number::time(time.mean), number::time(time.p99)));
+    }
+    facts.iter().map(|fact| style.text(fact)).collect()
+}
+
+fn bottleneck(run: &Run, style: Style, width: usize) -> Vec<String> {
+    let bottleneck = &run.verdict.bottleneck;
+    let kind = words::kind(bottleneck.kind);
+    let evidence = words::evidence(bottleneck).join(" ");
+    let text = style.text(&format!("Bottleneck: {kind}. {evidence}"));
+    style::wrap(&text, width, str::to_owned)
+}
+
+fn next(run: &Run) -> Option<String> {
+    run.verdict.next.as_ref().map(|next| format!("Next: {next}"))
+}
+
+/// Joins short texts on one line where they fit, one below the other where they do not.
+fn side_by_side(texts: Vec<String>, width: usize, paint: impl Fn(&str) -> String) -> Vec<String> {
+    const GAP: &str = "     ";
+    let joined = texts.join(GAP);
+    if joined.chars().count() <= width {
+        return if joined.is_empty() { Vec::new() } else { vec![paint(&joined)] };
+    }
+    texts.iter().flat_map(|text| style::wrap(text, width, &paint)).collect()
+}
+
+fn warnings(run: &Run, style: Style, width: usize) -> Vec<String> {
+    let texts =
+        run.warnings.iter().map(|warning| format!("{}: {}", words::warning(warning.kind), warning.text));
+    texts.flat_map(|text| style::wrap(&style.text(&text), width, |line| style.warn(line))).collect()
+}
+
+fn footer(run: &Run, options: &TerminalOptions, style: Style, width: usize) -> Vec<String> {
+    let files = style.text(&options.files.join("  "));
+    let steps = match run.steps.len() {
+        1 => "1 step".to_owned(),
+        n => format!("{n} steps"),
+    };
+    let mut facts = vec![steps, number::elapsed(run.elapsed_s)];
+    facts.extend(
+        words::verdict_step(run)
+            .map(|step| format!("generator busy {}", number::percent(step.generator.useful_work))),
+    );
+    let facts = style.text(&facts.join(", "));
+    let used = files.chars().count() + facts.chars().count();
+    if used + 2 > width {
+        return vec![files, style.dim(&facts)];
+    }
+    vec![format!("{files}{}{}", " ".repeat(width - used), style.dim(&facts))]
+}

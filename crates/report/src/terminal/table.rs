@@ -1,0 +1,125 @@
+//! The table of steps.
+
+use model::run::{Run, Step};
+
+use super::style::Style;
+use crate::number::{self, TimeUnit};
+use crate::words;
+
+/// A column: its heading and cells, already fit for the terminal.
+struct Column {
+    heading: String,
+    cells: Vec<String>,
+    align: Align,
+}
+
+#[derive(Clone, Copy)]
+enum Align {
+    Left,
+    Right,
+}
+
+/// The lines of the table; none without steps.
+pub(super) fn lines(run: &Run, style: Style, width: usize) -> Vec<String> {
+    if run.steps.is_empty() {
+        return Vec::new();
+    }
+    let mut columns = columns(run, style);
+    shorten_last(&mut columns, width, style);
+    let heading = style.dim(&cut(row(&columns, |column| &column.heading), width, style));
+    let steps = run.steps.iter().enumerate().map(|(index, step)| {
+        let line = row(&columns, |column| column.cells.get(index).map_or("", String::as_str));
+        let line = cut(line, width, style);
+        if is_saturation(run, step) { style.accent(&line) } else { line }
+    });
+    std::iter::once(heading).chain(steps).collect()
+}
+
+fn is_saturation(run: &Run, step: &Step) -> bool {
+    run.steps.len() > 1 && run.verdict.users_at_saturation == Some(step.users)
+}
+
+fn columns(run: &Run, style: Style) -> Vec<Column> {
+    let unit = TimeUnit::for_largest(run.steps.iter().map(|step| step.response_time_us.p99));
+    let column = |heading: &str, align, cell: &dyn Fn(&Step) -> String| Column {
+        heading: style.text(heading),
+        cells: run.steps.iter().map(|step| style.text(&cell(step))).collect(),
+        align,
+    };
+    let ci = |step: &Step| step.throughput_ci_per_s;
+    let mut columns = vec![
+        column("users", Align::Right, &|step| number::count(step.users.into())),
+        column("req/s", Align::Right, &|step| number::estimate(step.throughput_per_s, ci(step))),
+        column("", Align::Left, &|step| number::spread(step.throughput_per_s, ci(step))),
+        column("", Align::Left, &|step| mark(run, step).into()),
+        column(&format!("response {}", unit.name()), Align::Right, &|step| {
+            number::plain(unit.of(step.response_time_us.mean))
+        }),
+        column("p99", Align::Right, &|step| number::plain(unit.of(step.response_time_us.p99))),
+        column("errors", Align::Right, &|step| number::count(words::errors_total(&step.errors))),
+        column("busiest", Align::Left, &busiest),
+    ];
+    columns.retain(|column| !column.heading.is_empty() || column.cells.iter().any(|cell| !cell.is_empty()));
+    columns
+}
+
+fn mark(run: &Run, step: &Step) -> &'static str {
+    match (is_saturation(run, step), step.steady) {
+        (true, true) => "N*",
+        (true, false) => "N* not steady",
+        (false, false) => "not steady",
+        (false, true) => "",
+    }
+}
+
+fn busiest(step: &Step) -> String {
+    step.resources.first().map_or_else(String::new, |resource| {
+        format!("{} {}", words::resource_name(resource), number::percent(resource.utilization))
+    })
+}
+
+/// Cuts the cells of the last column so that no line is longer than `width`.
+fn shorten_last(columns: &mut [Column], width: usize, style: Style) {
+    let Some((last, rest)) = columns.split_last_mut() else { return };
+    let room = width.saturating_sub(rest.iter().map(|column| column.width() + GAP.len()).sum()).max(8);
+    for cell in &mut last.cells {
+        let length = cell.chars().count();
+        if length > room {
+            // The share at the end says more than the middle of a name.
+            let share = cell.rsplitn(3, ' ').take(2).collect::<Vec<_>>();
+            let share = share.into_iter().rev().collect::<Vec<_>>().join(" ");
+            let keep = room.saturating_sub(share.chars().count() + 2);
+            let name: String = cell.chars().take(keep).collect();
+            *cell = format!("{}{} {share}", name.trim_end(), style.pick('…', '~'));
+        }
+    }
+}
+
+/// Figures too long for any terminal lose their end, visibly.
+fn cut(line: String, width: usize, style: Style) -> String {
+    if line.chars().count() <= width {
+        return line;
+    }
+    let kept: String = line.chars().take(width.saturating_sub(1)).collect();
+    format!("{kept}{}", style.pick('…', '~'))
+}
+
+const GAP: &str = "  ";
+
+impl Column {
+    fn width(&self) -> usize {
+        let cells = self.cells.iter().map(|cell| cell.chars().count());
+        cells.chain([self.heading.chars().count()]).max().unwrap_or(0)
+    }
+}
+
+fn row<'a>(columns: &'a [Column], cell: impl Fn(&'a Column) -> &'a str) -> String {
+    let cells = columns.iter().map(|column| {
+        let (text, width) = (cell(column), column.width());
+        match column.align {
+            Align::Left => format!("{text:<width$}"),
+            Align::Right => format!("{text:>width$}"),
+        }
+    });
+    cells.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
+}

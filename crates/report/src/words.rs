@@ -1,0 +1,276 @@
+//! What the run says, in words: shared by the terminal and the page.
+
+use model::run::{Bottleneck, Confidence, Resource, ResourceKind, Run, Step, Verdict, WarningKind};
+use model::sample::{ErrorCounts, ErrorKind};
+
+use crate::number;
+
+/// Every kind of error, in the order columns show them.
+pub(crate) const ERROR_KINDS: [ErrorKind; 10] = [
+    ErrorKind::Refused,
+    ErrorKind::Reset,
+    ErrorKind::TimedOut,
+    ErrorKind::Status,
+    ErrorKind::Malformed,
+    ErrorKind::ClosedEarly,
+    ErrorKind::WrongBody,
+    ErrorKind::Tls,
+    ErrorKind::Unreachable,
+    ErrorKind::LocalLimit,
+];
+
+/// A resource kind as a label.
+pub(crate) fn kind(kind: ResourceKind) -> &'static str {
+    match kind {
+        ResourceKind::Cpu => "CPU",
+        ResourceKind::SingleThread => "single thread",
+        ResourceKind::CpuQuota => "CPU quota",
+        ResourceKind::Disk => "disk",
+        ResourceKind::Network => "network",
+        ResourceKind::Lock => "lock",
+        ResourceKind::WorkerPool => "worker pool",
+        ResourceKind::AcceptQueue => "listen queue",
+        ResourceKind::FileDescriptors => "open files",
+        ResourceKind::Memory => "memory",
+        ResourceKind::Upstream => "upstream",
+        ResourceKind::Generator => "load generator",
+        ResourceKind::None => "none",
+        ResourceKind::Unknown => "unknown",
+    }
+}
+
+/// An error kind as a column's heading.
+pub(crate) fn error_kind(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Refused => "refused",
+        ErrorKind::Reset => "reset",
+        ErrorKind::TimedOut => "timed out",
+        ErrorKind::Status => "status",
+        ErrorKind::Malformed => "malformed",
+        ErrorKind::ClosedEarly => "closed early",
+        ErrorKind::WrongBody => "wrong body",
+        ErrorKind::Tls => "TLS",
+        ErrorKind::Unreachable => "unreachable",
+        ErrorKind::LocalLimit => "local limit",
+    }
+}
+
+/// A warning kind as a label.
+pub(crate) fn warning(kind: WarningKind) -> &'static str {
+    match kind {
+        WarningKind::SharedCores => "Shared cores",
+        WarningKind::GeneratorBusy => "Generator busy",
+        WarningKind::NotSteady => "Not steady",
+        WarningKind::TooShort => "Too short",
+        WarningKind::Little => "Little’s law",
+        WarningKind::Errors => "Errors",
+        WarningKind::NotBounded => "Not bounded",
+        WarningKind::NotObserved => "Not observed",
+        WarningKind::Steal => "Stolen time",
+        WarningKind::DebugBuild => "Debug build",
+        WarningKind::Interrupted => "Interrupted",
+        WarningKind::HostLimit => "Host limit",
+    }
+}
+
+/// How sure, as a word.
+pub(crate) fn confidence(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::High => "high",
+        Confidence::Medium => "medium",
+        Confidence::Low => "low",
+    }
+}
+
+/// `4 users`, `1 user`.
+pub(crate) fn users(count: u32) -> String {
+    format!("{} {}", number::count(count.into()), if count == 1 { "user" } else { "users" })
+}
+
+/// A resource by its holder, or by its kind where it has none.
+pub(crate) fn resource_name(resource: &Resource) -> &str {
+    if resource.holder.is_empty() { kind(resource.kind) } else { &resource.holder }
+}
+
+/// Requests that failed, of all kinds.
+pub(crate) fn errors_total(errors: &ErrorCounts) -> u64 {
+    errors.values().fold(0, |total, count| total.saturating_add(*count))
+}
+
+/// What a run can say about saturation; chooses the words everywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// No step was measured.
+    Empty,
+    /// Requests were sent; none completed.
+    AllFailed,
+    /// One step: a load, not a sweep.
+    OneStep,
+    /// Saturated at this many users.
+    Saturated(u32),
+    /// The generator was full before the server was.
+    GeneratorFull(u32),
+    /// Throughput was still growing at this many users.
+    NotSaturated(u32),
+}
+
+/// What `run` can say about saturation.
+pub(crate) fn outcome(run: &Run) -> Outcome {
+    let Some(last) = run.steps.last() else { return Outcome::Empty };
+    let verdict = &run.verdict;
+    let generator = verdict.bottleneck.kind == ResourceKind::Generator;
+    match verdict.users_at_saturation {
+        _ if run.steps.iter().all(|step| step.completed == 0) => Outcome::AllFailed,
+        _ if run.steps.len() == 1 => Outcome::OneStep,
+        Some(users) if generator => Outcome::GeneratorFull(users),
+        Some(users) if verdict.bounded => Outcome::Saturated(users),
+        _ => Outcome::NotSaturated(last.users),
+    }
+}
+
+/// The step the verdict speaks of: the one at N*, else the last.
+pub(crate) fn verdict_step(run: &Run) -> Option<&Step> {
+    let at_saturation = run.verdict.users_at_saturation;
+    run.steps.iter().find(|step| Some(step.users) == at_saturation).or(run.steps.last())
+}
+
+/// The verdict as one sentence.
+pub(crate) fn headline(run: &Run) -> String {
+    let verdict = &run.verdict;
+    let rate = number::estimate(verdict.throughput_max_per_s, Some(verdict.throughput_max_ci_per_s));
+    match outcome(run) {
+        Outcome::Empty => "Nothing was measured.".into(),
+        Outcome::AllFailed => "No request completed.".into(),
+        Outcome::OneStep => one_step_headline(run),
+        Outcome::Saturated(n) => {
+            format!(
+                "Saturates at {}, {rate} requests a second, {}.",
+                users(n),
+                limited_by(&verdict.bottleneck)
+            )
+        }
+        Outcome::GeneratorFull(n) => {
+            format!(
+                "Inconclusive: the load generator was full first, at {} and {rate} requests a second.",
+                users(n)
+            )
+        }
+        Outcome::NotSaturated(n) => {
+            format!("Not saturated by {}: at least {rate} requests a second.", users(n))
+        }
+    }
+}
+
+fn one_step_headline(run: &Run) -> String {
+    let Some(step) = run.steps.first() else { return String::new() };
+    format!(
+        "{} requests a second with {}, answered in {} on average.",
+        number::estimate(step.throughput_per_s, step.throughput_ci_per_s),
+        users(step.users),
+        number::time(step.response_time_us.mean)
+    )
+}
+
+/// What limits the server, as the end of a sentence.
+fn limited_by(bottleneck: &Bottleneck) -> String {
+    let of = |what: &str| match bottleneck.holder.as_str() {
+        "" => what.to_owned(),
+        holder => format!("{what} of {holder}"),
+    };
+    match bottleneck.kind {
+        ResourceKind::Cpu => format!("limited by {}", of("the CPU")),
+        ResourceKind::SingleThread => format!("limited by {}", of("a single thread")),
+        ResourceKind::CpuQuota => format!("limited by {}", of("the CPU quota")),
+        ResourceKind::Disk => format!("limited by the disk {}", bottleneck.holder),
+        ResourceKind::Network => format!("limited by the network {}", bottleneck.holder),
+        ResourceKind::Lock => format!("limited by {}", of("a lock")),
+        ResourceKind::WorkerPool => format!("limited by {}", of("the worker pool")),
+        ResourceKind::AcceptQueue => format!("limited by {}", of("the listen queue")),
+        ResourceKind::FileDescriptors => format!("limited by {}", of("the open-file limit")),
+        ResourceKind::Memory => format!("limited by {}", of("the memory")),
+        ResourceKind::Upstream => format!("limited by the tier behind it, {}", bottleneck.holder),
+        ResourceKind::Generator => "limited by the load generator".into(),
+        ResourceKind::None | ResourceKind::Unknown => "and what limits it was not found".into(),
+    }
+    .trim_end_matches([' ', ','])
+    .into()
+}
+
+/// N* as the verdict's first fact: name and value.
+pub(crate) fn saturation_fact(run: &Run) -> (&'static str, String) {
+    let ci = run.verdict.users_at_saturation_ci;
+    match outcome(run) {
+        Outcome::Saturated(n) => ("N*", format!("{}{}", users(n), whole_interval(ci))),
+        Outcome::GeneratorFull(n) => ("Generator full at", format!("{}{}", users(n), whole_interval(ci))),
+        Outcome::NotSaturated(n) => ("N*", format!("not reached by {}", users(n))),
+        Outcome::OneStep | Outcome::AllFailed => {
+            ("Users", run.steps.last().map_or_else(String::new, |step| number::count(step.users.into())))
+        }
+        Outcome::Empty => ("N*", number::MISSING.into()),
+    }
+}
+
+fn whole_interval(ci: Option<[u32; 2]>) -> String {
+    ci.map_or_else(String::new, |[lo, hi]| {
+        format!(" ({}–{})", number::count(lo.into()), number::count(hi.into()))
+    })
+}
+
+/// Whether the highest throughput seen is the most the server gives.
+pub(crate) fn throughput_qualifier(run: &Run) -> &'static str {
+    match outcome(run) {
+        Outcome::Saturated(_) => "at most",
+        Outcome::NotSaturated(_) | Outcome::GeneratorFull(_) => "at least",
+        Outcome::Empty | Outcome::AllFailed | Outcome::OneStep => "",
+    }
+}
+
+/// The highest throughput with its interval.
+pub(crate) fn throughput_max(verdict: &Verdict) -> String {
+    let ci = Some(verdict.throughput_max_ci_per_s);
+    number::with_interval(verdict.throughput_max_per_s, ci)
+}
+
+/// The evidence, or what can be said without any.
+pub(crate) fn evidence(bottleneck: &Bottleneck) -> Vec<String> {
+    if !bottleneck.evidence.is_empty() {
+        return bottleneck.evidence.clone();
+    }
+    let holder = if bottleneck.holder.is_empty() { kind(bottleneck.kind) } else { &bottleneck.holder };
+    let busy = bottleneck.utilization.map(|share| format!("{holder} is busy {}.", number::percent(share)));
+    let cost = bottleneck.demand_us.map(|us| format!("Each request costs it {}.", number::time(us)));
+    busy.into_iter().chain(cost).collect()
+}
+
+/// Little's law over the run, as a sentence.
+pub(crate) fn little(run: &Run) -> String {
+    if run.steps.is_empty() {
+        return String::new();
+    }
+    if run.laws.little_holds {
+        return match run.steps.len() {
+            1 => "Little’s law holds.".into(),
+            _ => "Little’s law holds at every step.".into(),
+        };
+    }
+    format!("Little’s law is off by up to {}.", number::percent(run.laws.little_gap_max))
+}
+
+/// How the load was made, as a phrase.
+pub(crate) fn load_shape(run: &Run) -> String {
+    let load = &run.load;
+    let pace = match load.rate_per_s {
+        Some(rate) => format!("open loop at {} requests a second", number::plain(rate)),
+        None => format!("{} loop", load.loop_kind),
+    };
+    let think = match load.think_time_us {
+        time if time > 0.0 => format!(", think time {}", number::time(time)),
+        _ => String::new(),
+    };
+    let connections = match load.connections.as_str() {
+        "per-request" => ", one connection per request",
+        "kept" => ", connections kept",
+        _ => "",
+    };
+    format!("{pace}{think}{connections}")
+}

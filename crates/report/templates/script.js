@@ -1,0 +1,15 @@
+// Arrow keys walk along a chart, which then takes one stop of the Tab key. The page needs none of this.
+for (const strips of document.querySelectorAll(".strips")) {
+  const items = [...strips.children];
+  const rest = (chosen) => items.forEach((item) => { item.tabIndex = item === chosen ? 0 : -1; });
+  rest(items[0]);
+  strips.addEventListener("focusin", (event) => rest(event.target));
+  strips.addEventListener("keydown", (event) => {
+    const at = items.indexOf(event.target);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: items.length - 1 }[event.key];
+    if (items[to]) {
+      event.preventDefault();
+      items[to].focus();
+    }
+  });
+}
