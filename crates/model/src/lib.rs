@@ -15,6 +15,7 @@ pub mod mser;
 pub mod mva;
 pub mod percentiles;
 mod plateau;
+pub mod resources;
 pub mod run;
 pub mod sample;
 pub mod saturation;
