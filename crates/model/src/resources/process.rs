@@ -31,8 +31,10 @@ pub struct Group {
     pub processes: usize,
     /// Processor time used, in cores.
     pub cores: f64,
-    /// Share of that in kernel mode.
+    /// Share of that in kernel mode, of what is told apart.
     pub kernel: f64,
+    /// Cores used by children that ended before anyone looked at them, part of `cores`.
+    pub reaped_cores: f64,
     /// Processors they may use, by number; empty where only the count is known.
     pub allowed: Vec<u32>,
     /// How many processors they may use, less what the hypervisor took of them.
@@ -155,7 +157,8 @@ fn group((role, name): (Role, String), tally: &Tally, elapsed_us: f64, host: &Ho
         name,
         processes: tally.most_at_once,
         cores,
-        kernel: tally.system_us as f64 / tally.cpu_us().max(1.0),
+        kernel: tally.system_us as f64 / (tally.user_us as f64 + tally.system_us as f64).max(1.0),
+        reaped_cores: tally.reaped_us as f64 / elapsed_us,
         allowed,
         allowed_cores,
         busiest_process_cores: tally.busiest_process_us() as f64 / elapsed_us,

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::super::growth;
 use super::{IDLE_CORES, States, ThreadUse};
 use crate::counters::{Counters, CpuQuota, Process, Role, Thread, ThreadState};
+use crate::resources::growth;
 
 /// A process for good: its number and when it started.
 type Identity = (u32, u64);
@@ -16,6 +16,7 @@ pub(super) struct Tally {
     pub(super) most_threads: u32,
     pub(super) user_us: u64,
     pub(super) system_us: u64,
+    pub(super) reaped_us: u64,
     pub(super) run_queue_wait_us: u64,
     pub(super) major_faults: u64,
     pub(super) disk_bytes: u64,
@@ -86,6 +87,8 @@ impl Tally {
         self.system_us = self.system_us.saturating_add(system);
         let entry = self.by_process.entry((after.pid, after.started_ticks)).or_default();
         entry.cpu_us = entry.cpu_us.saturating_add(user).saturating_add(system);
+        let reaped = growth(before.reaped_children_us, after.reaped_children_us);
+        self.reaped_us = self.reaped_us.saturating_add(reaped);
         let waited = growth(before.run_queue_wait_us, after.run_queue_wait_us);
         self.run_queue_wait_us = self.run_queue_wait_us.saturating_add(waited);
         self.major_faults = self.major_faults.saturating_add(growth(before.major_faults, after.major_faults));
@@ -122,7 +125,7 @@ impl Tally {
     }
 
     pub(super) fn cpu_us(&self) -> f64 {
-        self.user_us as f64 + self.system_us as f64
+        self.user_us as f64 + self.system_us as f64 + self.reaped_us as f64
     }
 
     pub(super) fn busiest_process_us(&self) -> u64 {
@@ -216,27 +219,6 @@ pub(super) fn add_interval(
             None if after.started_ticks > newest => tally.add(&newborn(after), &capped(after, gap_us)),
             None => {}
         }
-    }
-    add_reaped(tallies, earlier, later);
-}
-
-/// Charges each group for children that came and went. Those seen alive were charged then, so what
-/// had been seen of the ones that are now gone is taken off.
-fn add_reaped(tallies: &mut BTreeMap<(Role, String), Tally>, earlier: &Counters, later: &Counters) {
-    let (before, after) = (by_identity(earlier), by_identity(later));
-    for (key, tally) in tallies.iter_mut() {
-        let ours = |process: &Process| process.role == key.0 && process.name == key.1;
-        let reaped: u64 = after
-            .iter()
-            .filter(|(_, process)| ours(process))
-            .filter_map(|(id, process)| {
-                Some(growth(before.get(id)?.children_us, process.reaped_children_us))
-            })
-            .fold(0, u64::saturating_add);
-        let gone = before.iter().filter(|(id, process)| ours(process) && !after.contains_key(*id));
-        let seen = gone.map(|(_, p)| p.user_us.saturating_add(p.system_us)).fold(0, u64::saturating_add);
-        // User and kernel time are not told apart in what was reaped; it counts as user time.
-        tally.user_us = tally.user_us.saturating_add(growth(seen, reaped));
     }
 }
 
