@@ -23,3 +23,5 @@ pub mod search;
 pub mod steady;
 mod student;
 pub mod usl;
+pub mod verdict;
+mod words;

@@ -11,7 +11,7 @@ mod process;
 pub use device::{DiskUse, LinkUse};
 pub use host::{CpuUse, HostUse};
 pub use listen::Listening;
-pub use process::{Group, QuotaUse, States, ThreadUse};
+pub use process::{FULL_THREAD, Group, QuotaUse, States, ThreadUse};
 
 use crate::counters::{Counters, Role};
 

@@ -18,6 +18,10 @@ const WORKING_SHARE: f64 = 0.05;
 /// Below this many cores a whole group is idle, and none of its processes is singled out.
 const IDLE_CORES: f64 = 0.005;
 
+/// A thread busy at least this share of a core is counted in [`Group::full_threads`]. Two threads that
+/// share the work are rarely both as busy as the busier one, so this is a little less than full.
+pub const FULL_THREAD: f64 = 0.85;
+
 /// What the processes of one role and name did together.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Group {
@@ -43,7 +47,9 @@ pub struct Group {
     pub busiest_process_cores: f64,
     /// The single thread that used most processor time.
     pub busiest_thread: Option<ThreadUse>,
-    /// Threads, most at any one look.
+    /// Threads that kept a core to themselves ([`FULL_THREAD`]).
+    pub full_threads: usize,
+    /// Threads, most in any one process.
     pub threads: u32,
     /// Threads that did any work at all.
     pub working_threads: usize,
@@ -163,8 +169,9 @@ fn group((role, name): (Role, String), tally: &Tally, elapsed_us: f64, host: &Ho
         allowed_cores,
         busiest_process_cores: tally.busiest_process_us() as f64 / elapsed_us,
         busiest_thread: tally.busiest_thread(elapsed_us),
+        full_threads: tally.working_threads(elapsed_us, FULL_THREAD),
         threads: tally.most_threads,
-        working_threads: tally.working_threads(elapsed_us),
+        working_threads: tally.working_threads(elapsed_us, IDLE_CORES),
         run_queue: tally.run_queue_wait_us as f64 / elapsed_us,
         states: tally.states(),
         disk_waiting_thread: tally.disk_waiting_thread(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{IDLE_CORES, States, ThreadUse};
+use super::{States, ThreadUse};
 use crate::counters::{Counters, CpuQuota, Process, Role, Thread, ThreadState};
 use crate::resources::growth;
 
@@ -143,8 +143,9 @@ impl Tally {
         })
     }
 
-    pub(super) fn working_threads(&self, elapsed_us: f64) -> usize {
-        let works = |thread: &&ThreadTally| thread.cpu_us as f64 / elapsed_us >= IDLE_CORES;
+    /// How many threads were busy at least this share of a core.
+    pub(super) fn working_threads(&self, elapsed_us: f64, share: f64) -> usize {
+        let works = |thread: &&ThreadTally| thread.cpu_us as f64 / elapsed_us >= share;
         self.by_thread.values().filter(works).count()
     }
 
