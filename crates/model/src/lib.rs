@@ -5,6 +5,7 @@
 
 pub mod batch_means;
 pub mod bounds;
+pub mod conclude;
 pub mod counters;
 pub mod demands;
 pub mod growth;
@@ -24,4 +25,5 @@ pub mod steady;
 mod student;
 pub mod usl;
 pub mod verdict;
+pub mod warnings;
 mod words;

@@ -20,8 +20,10 @@ mod sweep;
 mod utilisation;
 mod waiting;
 
+pub(crate) use errors::described as described_errors;
 pub use finding::Finding;
 pub use next::next;
+pub use shared::{Shares, sharing};
 pub use sweep::{Point, Shape, Sweep};
 pub use utilisation::{Id, Use};
 
@@ -40,6 +42,11 @@ pub const NEAR: f64 = 0.07;
 /// Less busy than this, nothing was in the way: queueing at 80 % busy may double a response time, but
 /// it does not stop throughput from growing.
 pub const NOT_BUSY: f64 = 0.80;
+
+/// Share of its threads' time the generator was runnable but waited for a processor, at one step.
+pub fn generator_waited(sweep: &Sweep, point: &Point) -> f64 {
+    generator::starved(sweep, point)
+}
 
 /// Names what stops the server.
 pub fn judge(sweep: &Sweep) -> Finding {

@@ -7,7 +7,7 @@ use crate::sample::{ErrorCounts, ErrorKind};
 use crate::words::{count, percent};
 
 /// When more than this share of requests fails at N*, what was measured is not the service asked for.
-pub const MANY: f64 = 0.05;
+pub(super) const MANY: f64 = 0.05;
 
 /// Qualifies what was found by the errors at N*. Errors only beyond N* are how an overloaded server
 /// behaves; they do not touch the verdict.

@@ -74,7 +74,7 @@ pub(super) fn held_up(sweep: &Sweep) -> Option<Finding> {
 }
 
 /// Share of its threads' time the generator was runnable but waited for a processor.
-pub fn starved(sweep: &Sweep, point: &Point) -> f64 {
+pub(super) fn starved(sweep: &Sweep, point: &Point) -> f64 {
     let of_group = |group: &Group| (group.run_queue / sweep.generator_threads(Some(group))).clamp(0.0, 1.0);
     point.resources.generator().map_or(0.0, of_group)
 }

@@ -25,6 +25,9 @@ const FOLLOWS_SHARE: f64 = 0.90;
 /// devices state made-up speeds.
 const IMPOSSIBLE_RATE: f64 = 1.1;
 
+/// A thread that does this share of its group's work does nearly all of it.
+const ONE_THREAD_SHARE: f64 = 0.8;
+
 /// One step.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Point {
@@ -111,7 +114,7 @@ impl Sweep {
         self.points.last().map_or(0, |point| point.users)
     }
 
-    pub(super) fn bounded(&self) -> bool {
+    pub(crate) fn bounded(&self) -> bool {
         self.shape.bounded
     }
 
@@ -120,7 +123,7 @@ impl Sweep {
     }
 
     /// Threads the generator can make use of: those it has, but no more than it has processors.
-    pub(super) fn generator_threads(&self, group: Option<&Group>) -> f64 {
+    pub(crate) fn generator_threads(&self, group: Option<&Group>) -> f64 {
         let threads = f64::from(self.shape.generator_threads.max(1));
         group.map_or(threads, |group| threads.min(group.allowed_count().max(1) as f64))
     }
@@ -208,7 +211,7 @@ impl Sweep {
 
     /// The busy share of the generator's threads at one step. While its processors are full, time
     /// outside the wait for events includes time without a processor, so its own CPU time counts then.
-    pub(super) fn generator_busy(&self, point: &Point) -> f64 {
+    pub(crate) fn generator_busy(&self, point: &Point) -> f64 {
         let useful = if point.useful_work.is_finite() { point.useful_work.clamp(0.0, 1.0) } else { 0.0 };
         let Some(group) = point.resources.generator() else { return useful };
         let own = (group.cores / self.generator_threads(Some(group))).clamp(0.0, 1.0);
@@ -217,7 +220,7 @@ impl Sweep {
     }
 
     /// Every measured resource at one step, by falling utilisation.
-    pub(super) fn uses(&self, point: &Point) -> Vec<Use> {
+    pub(crate) fn uses(&self, point: &Point) -> Vec<Use> {
         uses(self, point)
     }
 
@@ -238,7 +241,7 @@ impl Sweep {
     }
 
     /// The resource as the run file shows it.
-    pub(super) fn resource(&self, seen: &Use) -> Resource {
+    pub(crate) fn resource(&self, seen: &Use) -> Resource {
         Resource {
             kind: seen.id.kind(),
             holder: self.holder(&seen.id),
@@ -254,8 +257,18 @@ impl Sweep {
         self.uses(point).iter().map(|seen| self.resource(seen)).collect()
     }
 
+    /// How many processors a tier can keep busy at once: one, where a single thread does most of its
+    /// work, and else as many as it may use and has threads for.
+    pub(crate) fn servers_of(&self, role: Role, name: &str) -> u32 {
+        let Some(group) = self.group(&(role, name.to_owned())) else { return 1 };
+        let one_thread =
+            group.busiest_thread.as_ref().is_some_and(|t| t.busy >= ONE_THREAD_SHARE * group.cores);
+        let most = if one_thread { 1 } else { group.allowed_count().min(group.working_threads) };
+        most.clamp(1, u32::MAX as usize) as u32
+    }
+
     /// Who holds a resource.
-    pub(super) fn holder(&self, id: &Id) -> String {
+    pub(crate) fn holder(&self, id: &Id) -> String {
         match id {
             Id::Cpu(role, name) | Id::Thread(role, name) | Id::Quota(role, name) => {
                 self.group_name(&(*role, name.clone()))
