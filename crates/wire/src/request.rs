@@ -97,7 +97,7 @@ fn refusal(error: httparse::Error, window: &[u8], limits: &Limits) -> ParseError
         return ParseError::RequestLineTooLong;
     }
     match error {
-        // httparse says "version" for anything that follows the target; only HTTP/d.d is a version.
+        // httparse says "version" for anything that follows the target; only another HTTP/d.d is a version.
         httparse::Error::Version if !names_a_version(window) => ParseError::StartLine,
         other => other.into(),
     }
@@ -105,9 +105,9 @@ fn refusal(error: httparse::Error, window: &[u8], limits: &Limits) -> ParseError
 
 fn names_a_version(window: &[u8]) -> bool {
     let line = window.split(|&byte| byte == b'\n').find(|line| line.len() > 1).unwrap_or_default();
-    let last = line.split(|&byte| byte == b' ').next_back().unwrap_or_default();
-    let Some([major, b'.', minor, ..]) = last.strip_prefix(b"HTTP/") else { return false };
-    major.is_ascii_digit() && minor.is_ascii_digit()
+    let Some(version) = line.split(|&byte| byte == b' ').nth(2) else { return false };
+    matches!(version, [b'H', b'T', b'T', b'P', b'/', major, b'.', minor, ..]
+        if major.is_ascii_digit() && minor.is_ascii_digit() && !version.starts_with(b"HTTP/1.1"))
 }
 
 /// The length of the first line that is not empty, as far as it has come.
