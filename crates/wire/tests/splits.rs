@@ -88,10 +88,10 @@ fn any_request() -> impl Strategy<Value = Asked> {
 
 impl Asked {
     fn render(&self, out: &mut Vec<u8>) {
-        write::request_line(out, self.method, &self.target).unwrap();
-        write::header(out, "Host", b"localhost").unwrap();
+        write::request_line(out, self.method, &self.target).expect("valid");
+        write::header(out, "Host", b"localhost").expect("valid");
         for (name, value) in &self.headers {
-            write::header(out, name, value.as_bytes()).unwrap();
+            write::header(out, name, value.as_bytes()).expect("valid");
         }
         self.body.render_headers(out);
         self.body.render(out);
@@ -109,7 +109,7 @@ fn rendered_responses(responses: &[(u16, Headers, Body)]) -> Vec<u8> {
     for ((status, headers, body), asked) in responses.iter().zip(ASKED) {
         write::status_line(&mut out, *status);
         for (name, value) in headers {
-            write::header(&mut out, name, value.as_bytes()).unwrap();
+            write::header(&mut out, name, value.as_bytes()).expect("valid");
         }
         body.render_headers(&mut out);
         if asked != Method::Head && !wire::status::is_bodyless(*status) {
