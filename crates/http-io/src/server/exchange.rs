@@ -15,6 +15,8 @@ pub(crate) struct Scratch {
     pub(crate) head: Vec<u8>,
     /// A body read as a whole.
     pub(crate) body: Vec<u8>,
+    /// The head of an answer while its headers are being added: it reaches the output only when complete.
+    pub(crate) reply: Vec<u8>,
 }
 
 /// How far the answer has come.
