@@ -160,7 +160,7 @@ impl<P: Poller, F: Factory> Worker<P, F> {
 
     fn accept(&mut self) -> io::Result<()> {
         for _ in 0..ACCEPT_BATCH {
-            let Some(acceptor) = &mut self.acceptor else { return Ok(()) };
+            let Some(acceptor) = &self.acceptor else { return Ok(()) };
             match acceptor.accept() {
                 Accept::Connection(accepted) => self.spawn(accepted),
                 Accept::Empty => return Ok(()),
@@ -242,7 +242,7 @@ impl<P: Poller, F: Factory> Worker<P, F> {
 
     /// Takes in what has connected already.
     fn empty_queue(&mut self) {
-        while let Some(Accept::Connection(accepted)) = self.acceptor.as_mut().map(Acceptor::accept) {
+        while let Some(Accept::Connection(accepted)) = self.acceptor.as_ref().map(Acceptor::accept) {
             self.spawn(accepted);
         }
     }

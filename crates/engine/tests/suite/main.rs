@@ -1,4 +1,10 @@
 //! Every model, through real sockets, against the same expectations.
 
+mod commands;
 mod common;
+mod exhaustion;
+mod limits;
+mod many;
+mod stopping;
 mod transfer;
+mod waiting;
