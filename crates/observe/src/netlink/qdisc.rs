@@ -135,19 +135,33 @@ fn rate_64_or_32(options: Attributes<'_>, wide: u16, narrow: u16, at: usize) -> 
 }
 
 /// A class of `htb`.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Class {
-    root: bool,
+    handle: u32,
+    parent: u32,
     ceiling_bits_per_s: u64,
     sent_bytes: u64,
 }
 
-/// The ceiling of the root class that carried most: classes beside it shape other traffic.
 fn htb_rate(socket: &mut Socket, interface: u32) -> io::Result<Option<u64>> {
     let mut classes = Vec::new();
     socket.dump(RTM_GETTCLASS, &tcmsg(interface), |answer| classes.extend(class(answer)))?;
-    let roots = classes.into_iter().filter(|class: &Class| class.root);
-    Ok(roots.max_by_key(|class| class.sent_bytes).map(|class| class.ceiling_bits_per_s))
+    Ok(lowest_ceiling(&classes))
+}
+
+/// What limits the leaf that carried most: the lowest ceiling from it up to the root. Leaves beside it
+/// shape other traffic.
+fn lowest_ceiling(classes: &[Class]) -> Option<u64> {
+    let is_leaf = |class: &&Class| !classes.iter().any(|other| other.parent == class.handle);
+    let mut class = classes.iter().filter(is_leaf).max_by_key(|class| class.sent_bytes)?;
+    let mut lowest = class.ceiling_bits_per_s;
+    // Bounded, so that nonsense cannot send it round in circles.
+    for _ in classes {
+        let Some(parent) = classes.iter().find(|other| other.handle == class.parent) else { break };
+        class = parent;
+        lowest = lowest.min(class.ceiling_bits_per_s);
+    }
+    Some(lowest)
 }
 
 pub(super) fn class(answer: &[u8]) -> Option<Class> {
@@ -163,7 +177,8 @@ pub(super) fn class(answer: &[u8]) -> Option<Class> {
     let ceiling = rate_64_or_32(options, TCA_HTB_CEIL64, TCA_HTB_PARMS, RATESPEC_BYTES + RATESPEC_RATE)?;
     let basic = attributes.nested(TCA_STATS2).find(TCA_STATS_BASIC).unwrap_or_default();
     Some(Class {
-        root: u32_at(answer, 12)? == TC_H_ROOT,
+        handle: u32_at(answer, 8)?,
+        parent: u32_at(answer, 12)?,
         ceiling_bits_per_s: ceiling.saturating_mul(8),
         sent_bytes: u64_at(basic, 0).unwrap_or(0),
     })
@@ -175,4 +190,48 @@ fn tcmsg(interface: u32) -> Vec<u8> {
     request.extend(interface.to_ne_bytes());
     request.resize(TCMSG_BYTES, 0);
     request
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class_of(handle: u32, parent: u32, ceiling_bits_per_s: u64, sent_bytes: u64) -> Class {
+        Class { handle, parent, ceiling_bits_per_s, sent_bytes }
+    }
+
+    #[test]
+    fn the_busiest_leaf_is_limited_by_the_tightest_above_it() {
+        let classes = [
+            class_of(1, TC_H_ROOT, 50, 900),
+            class_of(10, 1, 80, 800),
+            class_of(11, 1, 5, 100),
+            class_of(20, TC_H_ROOT, 7, 1),
+        ];
+        assert_eq!(lowest_ceiling(&classes), Some(50));
+        assert_eq!(lowest_ceiling(&[]), None);
+        assert_eq!(
+            lowest_ceiling(&[class_of(1, 2, 9, 0), class_of(2, 1, 8, 0), class_of(3, 1, 7, 0)]),
+            Some(7)
+        );
+    }
+
+    /// What the kernel answers for `tbf rate 20mbit`, as the parts that are read.
+    #[test]
+    fn a_rate_of_tbf_and_its_counts() {
+        use super::super::attribute;
+        let mut ratespec = [0; 36];
+        ratespec[RATESPEC_RATE..RATESPEC_BYTES].copy_from_slice(&2_500_000u32.to_ne_bytes());
+        let queue: Vec<u8> = [1u32, 1500, 2, 0, 3].iter().flat_map(|count| count.to_ne_bytes()).collect();
+        let mut answer = tcmsg(4);
+        answer.splice(12..16, TC_H_ROOT.to_ne_bytes());
+        answer.extend(attribute(TCA_KIND, b"tbf\0"));
+        answer.extend(attribute(TCA_OPTIONS, &attribute(1, &ratespec)));
+        answer.extend(attribute(TCA_STATS2, &attribute(3, &queue)));
+        let mut shaping = Shaping::default();
+        shaping.add(&qdisc(&answer).unwrap());
+        let expected =
+            Shaping { bits_per_s: Some(20_000_000), overlimits: 3, dropped: 2, backlog_bytes: 1500 };
+        assert_eq!(shaping, expected);
+    }
 }

@@ -98,6 +98,11 @@ pub(crate) fn run_role() {
             worker.kill().unwrap();
             worker.wait().unwrap();
         }
+        "send" => {
+            let listener = listener.try_clone().unwrap();
+            thread::spawn(move || send_to_all(&listener));
+            serve(&announce);
+        }
         "share" => {
             let stdin = Stdio::from(OwnedFd::from(listener.try_clone().unwrap()));
             let mut worker = Command::new("sleep").arg("30").stdin(stdin).spawn().unwrap();
@@ -131,6 +136,14 @@ fn burn() {
     }
 }
 
+/// Sends to one connection after the other until it is closed.
+fn send_to_all(listener: &TcpListener) {
+    for stream in listener.incoming() {
+        let mut stream = stream.unwrap();
+        while stream.write_all(&[0; 16 << 10]).is_ok() {}
+    }
+}
+
 /// Short-lived children that each use a little CPU time.
 fn spawn_burners() {
     loop {
@@ -145,8 +158,13 @@ pub(crate) fn is_root(test: &str) -> bool {
         status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().nth(1)?.parse().ok());
     let root = uid == Some(0u32);
     if !root {
-        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{test} needs root, and CI has to run it");
-        eprintln!("SKIPPED: {test} needs root; run the tests as root to have it checked");
+        skip(test, "needs root");
     }
     root
+}
+
+/// Says that a test was not run, and why; fails where CI promised a host on which it can.
+pub(crate) fn skip(test: &str, why: &str) {
+    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{test} {why}, and CI has to run it");
+    eprintln!("SKIPPED: {test} {why}");
 }
