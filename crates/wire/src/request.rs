@@ -114,7 +114,8 @@ fn names_a_version(window: &[u8]) -> bool {
 fn request_line_len(window: &[u8]) -> usize {
     let start = window.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(window.len());
     let line = &window[start..];
-    line.iter().position(|&byte| byte == b'\n').unwrap_or(line.len())
+    let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    line.strip_suffix(b"\r").unwrap_or(line).len()
 }
 
 /// httparse has seen to it that every CR is followed by LF; equal counts mean that every LF follows a CR.
