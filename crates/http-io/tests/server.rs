@@ -33,6 +33,10 @@ impl<C: Connection> Handler<C> for Site {
                 let told = format!("{} {total}", exchange.header_text("x-name"));
                 exchange.reply(200).text(&told)
             }
+            (Method::Post, "/sum") => {
+                let [one, other]: [u32; 2] = exchange.read_json(16).await?;
+                exchange.reply(200).json_of(&[one + other])
+            }
             (_, "/unread") => exchange.reply(200).text("did not look"),
             (_, "/empty") => exchange.reply(204).empty(),
             (_, "/injected") => exchange.reply(200).header("X", "a\r\nSet-Cookie: b").text("never"),
@@ -370,10 +374,20 @@ fn a_draining_server_finishes_the_request_in_hand() {
     let mut fake = Fake::new([bytes(&get("/hello")), bytes(&get("/hello"))]);
     fake.draining = true;
     assert!(serve_to(fake).peer.borrow().received.is_empty(), "idle when draining began");
-    let mut fake = Fake::new([bytes(&get("/hello"))]);
-    fake.draining = true;
-    block_on(fake.fill()).unwrap();
-    assert!(serve_to(fake).only_answer().closes);
+    let upload = "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
+    for steps in [
+        vec![bytes(&get("/hello"))],
+        vec![bytes("GET /hello HTTP/1.1\r\n"), bytes("Host: a\r\n\r\n"), bytes(&get("/hello"))],
+        vec![bytes(upload), Step::Received("100 Continue"), bytes("a"), bytes("bc"), bytes(&get("/hello"))],
+    ] {
+        let mut fake = Fake::new(steps);
+        block_on(fake.fill()).unwrap();
+        fake.draining = true;
+        let served = serve_to(fake);
+        let answers = if served.peer.borrow().received.starts_with(b"HTTP/1.1 100") { 2 } else { 1 };
+        let last = served.answers(&vec![Method::Get; answers]).pop().unwrap();
+        assert!(last.status == 200 && last.closes);
+    }
 }
 
 #[test]
@@ -404,6 +418,24 @@ fn a_handlers_mistakes_do_not_reach_the_wire() {
     }
     let twice = serve_steps([bytes(&(get("/twice") + &get("/hello")))]);
     assert_eq!(twice.answers(&[Method::Get; 2])[0].body, "once");
+}
+
+#[test]
+fn json_is_read_and_its_content_is_never_repeated() {
+    for (body, status, answer) in [
+        ("[1, 2]", 200, "[3]"),
+        ("[1, ", 400, "{\"error\":\"the body is not JSON, at line 1 column 4\"}\n"),
+        (
+            "[1, \"pw\"]",
+            422,
+            "{\"error\":\"the JSON body lacks a field or has a wrong one, at line 1 column 8\"}\n",
+        ),
+        ("", 400, "{\"error\":\"the body is not JSON, at line 1 column 0\"}\n"),
+    ] {
+        let served = serve_steps([bytes(&(post("/sum", body) + &get("/hello")))]);
+        let answers = served.answers(&[Method::Get; 2]);
+        assert_eq!((answers[0].status, answers[0].body.as_str(), answers[1].status), (status, answer, 200));
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod error;
 mod exchange;
 mod head;
 mod io;
+mod json;
 mod options;
 mod prepared;
 mod reply;

@@ -57,6 +57,8 @@ pub(crate) struct Fake {
     deadline: Option<Duration>,
     pub(crate) peer: Rc<RefCell<Peer>>,
     pub(crate) draining: bool,
+    /// Something was sent since input last came, or nothing came yet: between requests.
+    answered: bool,
     pub(crate) stale: bool,
     pub(crate) openings: Rc<RefCell<VecDeque<Opening>>>,
 }
@@ -70,6 +72,7 @@ impl Fake {
             deadline: None,
             peer: Rc::default(),
             draining: false,
+            answered: true,
             stale: false,
             openings: Rc::default(),
         }
@@ -118,7 +121,12 @@ impl Connection for Fake {
 
     async fn fill(&mut self) -> io::Result<usize> {
         assert!(self.output.is_empty(), "waits for the peer with an answer unsent");
-        self.next_bytes()
+        if self.draining && self.answered && self.input.is_empty() {
+            return Ok(0);
+        }
+        let came = self.next_bytes()?;
+        self.answered &= came == 0;
+        Ok(came)
     }
 
     fn output(&mut self) -> &mut Vec<u8> {
@@ -131,6 +139,7 @@ impl Connection for Fake {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         assert!(!peer.write_closed, "writes after its own half-close");
+        self.answered |= !self.output.is_empty();
         peer.received.append(&mut self.output);
         peer.flushes += 1;
         Ok(())
