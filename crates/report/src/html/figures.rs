@@ -63,9 +63,7 @@ fn throughput(run: &Run) -> Figure {
         y_tick: number::tick,
         series,
         saturation: saturation(run),
-        notes: notes(run, |step| {
-            format!("{} req/s", number::with_interval(step.throughput_per_s, step.throughput_ci_per_s))
-        }),
+        notes: notes(run, |step| number::rate(step.throughput_per_s, step.throughput_ci_per_s)),
     };
     let reading = "Completed requests a second, with 95 % intervals.".into();
     Figure::new(&plot, "Throughput", reading, throughput_table(run))
@@ -227,9 +225,11 @@ fn resources(run: &Run) -> Option<Figure> {
         saturation: saturation(run),
         notes: notes(run, busiest_note),
     };
-    let hidden = all.len().saturating_sub(RESOURCES_MAX);
-    let rest =
-        if hidden > 0 { format!(" The {hidden} least used are in the table only.") } else { String::new() };
+    let rest = match all.len().saturating_sub(RESOURCES_MAX) {
+        0 => "",
+        1 => " One more is in the table.",
+        _ => " The others are in the table.",
+    };
     let reading = format!("Busy share of what each could use.{rest}");
     (!all.is_empty()).then(|| Figure::new(&plot, "Resources", reading, resources_table(run, &all)))
 }
@@ -251,24 +251,14 @@ fn resources_table(run: &Run, all: &[Key]) -> Table {
         let bottleneck = &run.verdict.bottleneck;
         Row {
             marked: key.kind == bottleneck.kind && key.holder == bottleneck.holder,
-            cells: vec![
-                Cell::words(key.name()),
-                Cell::words(words::kind(key.kind)),
-                share,
-                Cell::words(used),
-            ],
+            cells: vec![key.cell(), share, Cell::words(used)],
         }
     });
     let users = at.map_or_else(String::new, |step| words::users(step.users));
     Table {
         id: "resources-table",
         caption: format!("Resources at {users}"),
-        columns: vec![
-            Column::words("Resource"),
-            Column::words("Kind"),
-            Column::numeric("Utilisation"),
-            Column::numeric("In use"),
-        ],
+        columns: vec![Column::words("Resource"), Column::numeric("Utilisation"), Column::numeric("In use")],
         rows: rows.collect(),
     }
 }
@@ -278,6 +268,7 @@ fn used(resource: &Resource) -> String {
     if unit.contains("bit") || unit.contains("B/s") {
         return format!("{} of {}", number::prefixed(*used, unit), number::prefixed(*capacity, unit));
     }
+    let unit = if *capacity == 1.0 { unit.trim_end_matches('s') } else { unit };
     format!("{} of {} {unit}", number::plain(*used), number::tick(*capacity)).trim_end().to_owned()
 }
 
@@ -313,6 +304,11 @@ struct Key {
 impl Key {
     fn of<'a>(&self, step: &'a Step) -> Option<&'a Resource> {
         step.resources.iter().find(|r| r.kind == self.kind && r.holder == self.holder)
+    }
+
+    fn cell(&self) -> Cell {
+        let kind = words::kind(self.kind);
+        Cell::words(self.name()).with_note(if self.holder.is_empty() { "" } else { kind })
     }
 
     fn name(&self) -> String {

@@ -130,9 +130,15 @@ impl Plot {
             canvas.mark(self.place(*point), mark);
         }
         if let Some(users) = self.saturation {
-            canvas.label(self.x.place(users), "N*");
+            canvas.label(self.x.place(users), self.free_row(users), "N*");
         }
         canvas
+    }
+
+    /// The row at the end of the mark of N* that the curve leaves free.
+    fn free_row(&self, users: f64) -> usize {
+        let at = self.points.iter().find(|point| point.0 == users);
+        if at.is_some_and(|(_, value)| self.y.place(*value) < 0.5) { 0 } else { ROWS - 1 }
     }
 
     fn place(&self, (users, value): (f64, f64)) -> (f64, f64) {
@@ -182,12 +188,12 @@ impl Canvas {
         self.set(column_of(x, self.columns), row_of(y), mark);
     }
 
-    /// A word at the foot of a column, to its right, or to its left at the right edge.
-    fn label(&mut self, share: f64, text: &str) {
+    /// A word to the right of a column, or to its left at the right edge.
+    fn label(&mut self, share: f64, row: usize, text: &str) {
         let at = column_of(share, self.columns);
         let start = if at + 1 + text.len() <= self.columns { at + 1 } else { at.saturating_sub(text.len()) };
         for (index, c) in text.chars().enumerate() {
-            self.set(start + index, ROWS - 1, c);
+            self.set(start + index, row, c);
         }
     }
 

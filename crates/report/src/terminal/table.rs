@@ -25,6 +25,7 @@ pub(super) fn lines(run: &Run, style: Style, width: usize) -> Vec<String> {
         return Vec::new();
     }
     let mut columns = columns(run, style);
+    drop_spread(&mut columns, width);
     shorten_last(&mut columns, width, style);
     let heading = style.dim(&cut(row(&columns, |column| &column.heading), width, style));
     let steps = run.steps.iter().enumerate().map(|(index, step)| {
@@ -59,7 +60,7 @@ fn columns(run: &Run, style: Style) -> Vec<Column> {
         column("errors", Align::Right, &|step| number::count(words::errors_total(&step.errors))),
         column("busiest", Align::Left, &busiest),
     ];
-    columns.retain(|column| !column.heading.is_empty() || column.cells.iter().any(|cell| !cell.is_empty()));
+    columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
     columns
 }
 
@@ -78,6 +79,16 @@ fn busiest(step: &Step) -> String {
     })
 }
 
+/// Leaves out the intervals where they would leave too little room for the last column.
+fn drop_spread(columns: &mut Vec<Column>, width: usize) {
+    const ROOM: usize = 18;
+    let longest = columns.last().map_or(0, Column::width).min(ROOM);
+    let rest: usize = columns.iter().rev().skip(1).map(|column| column.width() + GAP.len()).sum();
+    if rest + longest > width {
+        columns.retain(|column| !column.cells.iter().any(|cell| cell.starts_with(['±', '+'])));
+    }
+}
+
 /// Cuts the cells of the last column so that no line is longer than `width`.
 fn shorten_last(columns: &mut [Column], width: usize, style: Style) {
     let Some((last, rest)) = columns.split_last_mut() else { return };
@@ -86,8 +97,7 @@ fn shorten_last(columns: &mut [Column], width: usize, style: Style) {
         let length = cell.chars().count();
         if length > room {
             // The share at the end says more than the middle of a name.
-            let share = cell.rsplitn(3, ' ').take(2).collect::<Vec<_>>();
-            let share = share.into_iter().rev().collect::<Vec<_>>().join(" ");
+            let share = cell.rsplit(' ').next().unwrap_or_default().to_owned();
             let keep = room.saturating_sub(share.chars().count() + 2);
             let name: String = cell.chars().take(keep).collect();
             *cell = format!("{}{} {share}", name.trim_end(), style.pick('…', '~'));

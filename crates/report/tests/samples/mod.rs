@@ -256,6 +256,26 @@ pub fn hostile() -> Run {
     run
 }
 
+/// The hostile run with every string made harmless, and of the same shape.
+pub fn tame(run: &mut Run) {
+    run.target = "x".into();
+    run.host.processor = "x".into();
+    run.host.kernel = "x".into();
+    run.version = "x".into();
+    run.started = "x".into();
+    run.load.loop_kind = "x".into();
+    run.verdict.bottleneck.holder = "x".into();
+    run.verdict.bottleneck.evidence = vec!["x".into(); 3];
+    run.verdict.next = Some("x".into());
+    run.verdict.inconclusive = vec!["x".into()];
+    run.warnings[0].text = "x".into();
+    for step in &mut run.steps {
+        step.resources[0].holder = "x".into();
+        step.resources[1].unit = "x".into();
+    }
+    run.laws.demands[0].holder = "x".into();
+}
+
 /// A long ladder over a wide range, two tiers, many resources.
 pub fn long() -> Run {
     let ladder = [1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 96, 128, 256, 512, 600];
