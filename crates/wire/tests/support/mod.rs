@@ -154,3 +154,38 @@ pub(crate) fn cut(bytes: &[u8], cuts: &[usize]) -> Vec<Vec<u8>> {
     places.sort_unstable();
     places.windows(2).map(|pair| bytes[pair[0]..pair[1]].to_vec()).collect()
 }
+
+/// Small limits, so that arbitrary input meets them too.
+pub(crate) fn tight() -> Limits {
+    Limits {
+        head_bytes: 200,
+        request_line_bytes: 60,
+        headers: 4,
+        header_bytes: 60,
+        body_bytes: 300,
+        chunk_extension_bytes: 12,
+        trailer_bytes: 30,
+    }
+}
+
+/// What was asked for, in turn, where responses are read.
+pub(crate) const ASKED: [Method; 4] = [Method::Get, Method::Head, Method::Post, Method::Get];
+
+/// Reads requests whole and cut where the first bytes of `data` say, and compares.
+pub(crate) fn compare_requests(data: &[u8]) {
+    compare(data, |pieces, limits| Reader::new(pieces, limits).requests());
+}
+
+/// Reads responses whole and cut where the first bytes of `data` say, and compares.
+pub(crate) fn compare_responses(data: &[u8]) {
+    compare(data, |pieces, limits| Reader::new(pieces, limits).responses(&ASKED));
+}
+
+fn compare(data: &[u8], read: impl Fn(&[Vec<u8>], Limits) -> Vec<Seen>) {
+    let (cuts, stream) = data.split_at(data.len().min(4));
+    let cuts: Vec<_> = cuts.iter().map(|&cut| usize::from(cut)).collect();
+    for limits in [Limits::default(), tight()] {
+        let whole = read(&[stream.to_vec()], limits.clone());
+        assert_eq!(whole, read(&cut(stream, &cuts), limits));
+    }
+}
