@@ -37,6 +37,11 @@ impl<C: Connection> Handler<C> for Site {
                 let [one, other]: [u32; 2] = exchange.read_json(16).await?;
                 exchange.reply(200).json_of(&[one + other])
             }
+            (Method::Post, "/named") => {
+                exchange.read_body(16).await?;
+                let told = [exchange.header("x-name").unwrap_or_default(), b" ", exchange.body()].concat();
+                exchange.reply(200).body("text/plain", &told)
+            }
             (_, "/unread") => exchange.reply(200).text("did not look"),
             (_, "/empty") => exchange.reply(204).empty(),
             (_, "/injected") => exchange.reply(200).header("X", "a\r\nSet-Cookie: b").text("never"),
@@ -273,6 +278,13 @@ fn what_is_not_a_request_is_refused_and_nothing_behind_it_is_served() {
 #[test]
 fn earlier_answers_come_before_a_refusal() {
     assert_eq!(serve_steps([bytes(&(get("/hello") + "rubbish\r\n\r\n"))]).statuses(2), [200, 400]);
+}
+
+#[test]
+fn headers_outlive_the_reading_of_the_body() {
+    let stream = [post("/named", "abc"), get("/hello"), post("/named", "")].concat();
+    let answers = serve_steps([bytes(&stream)]).answers(&[Method::Get; 3]);
+    assert_eq!(answers.iter().map(|got| got.body.as_str()).collect::<Vec<_>>(), ["me abc", "hello", "me "]);
 }
 
 #[test]

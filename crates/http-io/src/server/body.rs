@@ -65,7 +65,8 @@ impl<C: Connection> Exchange<'_, C> {
         Ok((found > 0).then(|| &self.connection.input()[..found]))
     }
 
-    /// The whole body, of at most `limit` bytes.
+    /// The whole body, of at most `limit` bytes. It can be looked at again, beside the headers, by
+    /// [`body`](Self::body).
     ///
     /// # Errors
     /// As [`next_piece`](Self::next_piece).

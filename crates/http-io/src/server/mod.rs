@@ -82,6 +82,7 @@ pub async fn serve<C: Connection, H: Handler<C>>(mut connection: C, handler: &H,
         if !matches!(next, Next::Again) {
             break next;
         }
+        scratch.tidy();
     };
     let sent = io::send_gathered(&mut connection, options).await;
     if sent.is_ok() && matches!(next, Next::Linger) {
