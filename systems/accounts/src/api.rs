@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     accounts::{Accounts, Identity, Refused, Session},
-    answer::{Answer, problem},
+    answer::{Answer, METRICS_TYPE, problem},
     credentials::{Invalid, Name, Password},
     error::AccountsError,
     metrics::Metrics,
@@ -129,7 +129,7 @@ impl Api {
     }
 
     fn show_metrics(&self) -> Answer {
-        Answer::text("application/openmetrics-text; version=1.0.0; charset=utf-8", self.metrics.text())
+        Answer::text(METRICS_TYPE, self.metrics.text())
     }
 }
 

@@ -30,7 +30,7 @@ mod writer;
 
 pub use self::{
     accounts::{Accounts, Identity, Refused, Session},
-    answer::{Answer, problem},
+    answer::{Answer, METRICS_TYPE, problem},
     api::{Api, BODY_LEN_MAX, Call},
     credentials::{Invalid, NAME_LEN_MAX, Name, PASSWORD_LEN_MAX, PASSWORD_LEN_MIN, Password},
     error::AccountsError,

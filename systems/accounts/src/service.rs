@@ -34,7 +34,10 @@ pub struct AccountsFactory {
 
 impl AccountsFactory {
     /// What all services of this process share; made when it is first asked for.
-    fn api(&self) -> Result<Arc<Api>, AccountsError> {
+    ///
+    /// # Errors
+    /// As of [`factory`].
+    pub fn api(&self) -> Result<Arc<Api>, AccountsError> {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(api) = &*shared {
             return Ok(Arc::clone(api));
