@@ -78,11 +78,7 @@ fn verdict(run: &Run, style: Style, width: usize) -> Vec<String> {
 }
 
 fn facts(run: &Run, style: Style) -> Vec<String> {
-    let (name, value) = words::saturation_fact(run);
-    let mut facts = vec![match name {
-        "N*" if value.starts_with("not") => format!("N* {value}"),
-        _ => format!("{name} = {value}"),
-    }];
+    let mut facts = vec![words::saturation_phrase(run)];
     if words::outcome(run) == Outcome::AllFailed {
         facts.push(format!("no request completed: {}", words::failures(run)));
     } else if !run.steps.is_empty() {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use model::run::Run;
 use report::html;
@@ -13,14 +14,16 @@ use serde_json::{Value, json};
 
 mod samples;
 
-/// Frames the page as a wide window with script and as a phone without, and writes down what it finds.
-const HARNESS: &str = r#"<!doctype html><meta charset="utf-8"><title>harness</title>
-<iframe id="wide" width="1280" height="900" srcdoc="PAGE"></iframe>
-<iframe id="phone" width="360" height="700" sandbox="allow-same-origin" srcdoc="PAGE"></iframe>
-<script id="found" type="application/json"></script>
+/// Frames a page as a wide window with script and as a phone without.
+const FRAMES: &str = r#"
+<iframe id="NAME wide" width="1280" height="900" srcdoc="PAGE"></iframe>
+<iframe id="NAME phone" width="360" height="700" sandbox="allow-same-origin" srcdoc="PAGE"></iframe>"#;
+
+/// Writes down what is in each frame.
+const HARNESS: &str = r#"<script id="found" type="application/json"></script>
 <script>
-const look = (id) => {
-  const page = document.getElementById(id).contentDocument;
+const look = (frame) => {
+  const page = frame.contentDocument;
   const figures = {};
   for (const cell of page.querySelectorAll("[data-name]")) {
     const table = cell.closest("table").querySelector("caption").id || "facts";
@@ -40,17 +43,21 @@ const look = (id) => {
   };
 };
 addEventListener("load", () => {
-  const found = { wide: look("wide"), phone: look("phone") };
+  const found = Object.fromEntries([...document.querySelectorAll("iframe")].map((frame) => [frame.id, look(frame)]));
   document.getElementById("found").textContent = JSON.stringify(found).replaceAll("<", "\\u003c");
 });
 </script>"#;
 
+const WINDOWS: [&str; 2] = ["wide", "phone"];
+
 #[test]
 fn the_browser_shows_the_runs_figures() {
-    let Some(found) = open(&samples::cpu()) else { return };
+    let Some(found) = found() else { return };
     let run = samples::cpu();
-    for window in ["wide", "phone"] {
-        let figures = &found[window]["figures"];
+    for window in WINDOWS {
+        let page = &found[format!("cpu {window}")];
+        assert_eq!(page["heading"].as_str().map(spaced).as_deref(), Some(HEADLINE));
+        let figures = &page["figures"];
         assert_eq!(values(figures, "facts users_at_saturation"), [4.0]);
         assert_eq!(values(figures, "facts throughput_max_per_s"), [run.verdict.throughput_max_per_s]);
         assert_eq!(text(figures, "throughput-table throughput_per_s", 3), "34 120");
@@ -58,48 +65,46 @@ fn the_browser_shows_the_runs_figures() {
             assert_eq!(values(figures, &name), expected, "{name}");
         }
     }
-    assert_eq!(found["wide"]["heading"], headline());
 }
 
-fn headline() -> String {
-    "Saturates at 4 users, 34\u{202f}120 requests a second, limited by the CPU of nginx worker (pid 812)."
-        .into()
-}
+const HEADLINE: &str =
+    "Saturates at 4 users, 34 120 requests a second, limited by the CPU of nginx worker (pid 812).";
 
 #[test]
-fn charts_fit_a_window_and_a_phone() {
-    for run in [samples::long(), samples::extreme(), samples::hostile(), samples::load()] {
-        let Some(found) = open(&run) else { return };
-        for window in ["wide", "phone"] {
-            let found = &found[window];
-            assert_eq!(found["content"], found["width"], "{window} scrolls sideways: {}", run.target);
-            assert_eq!(found["outside"], json!([]), "{window}: {}", run.target);
+fn every_page_fits_a_window_and_a_phone() {
+    let Some(found) = found() else { return };
+    for (name, _) in samples::all() {
+        for window in WINDOWS {
+            let page = &found[format!("{name} {window}")];
+            assert!(page["width"].as_u64().is_some_and(|width| width > 300), "{name} {window}");
+            assert_eq!(page["content"], page["width"], "{name} scrolls sideways on {window}");
+            assert_eq!(page["outside"], json!([]), "{name} {window}");
         }
     }
 }
 
 #[test]
 fn every_step_is_drawn_and_said() {
-    let run = samples::long();
-    let Some(found) = open(&run) else { return };
-    let steps = run.steps.len();
+    let Some(found) = found() else { return };
+    let steps = samples::long().steps.len();
     let titles =
         ["Throughput against users", "Response time against users", "Utilisation of resources against users"];
-    assert_eq!(found["wide"]["charts"], json!(titles.map(|title| (title, steps))));
-    assert_eq!(found["phone"]["charts"], json!(titles.map(|title| (title, steps))));
-    // With script a chart is one stop of the Tab key; without, each step is.
-    assert_eq!(found["wide"]["stops"], json!(2 * titles.len()));
-    assert_eq!(found["phone"]["stops"], json!(2 * titles.len() * steps));
-    let notes = found["wide"]["notes"].as_array().expect("a list");
+    let [wide, phone] = WINDOWS.map(|window| &found[format!("long {window}")]);
+    assert_eq!(wide["charts"], json!(titles.map(|title| (title, steps))));
+    assert_eq!(phone["charts"], wide["charts"]);
+    // With script a chart is one stop of the Tab key; without, each step is. Both papers count.
+    assert_eq!(wide["stops"], json!(2 * titles.len()));
+    assert_eq!(phone["stops"], json!(2 * titles.len() * steps));
+    let notes = wide["notes"].as_array().map(Vec::as_slice).unwrap_or_default();
     assert_eq!(notes.len(), titles.len() * steps);
-    assert_eq!(notes[7], json!("40 users: 8\u{202f}384 req/s (8\u{202f}300–8\u{202f}468)"));
+    assert_eq!(notes[7].as_str().map(spaced).as_deref(), Some("40 users: 8 384 req/s (8 300–8 468)"));
 }
 
 #[test]
 fn hostile_names_do_nothing() {
-    let Some(found) = open(&samples::hostile()) else { return };
-    for window in ["wide", "phone"] {
-        let title = found[window]["title"].as_str().unwrap_or_default();
+    let Some(found) = found() else { return };
+    for window in WINDOWS {
+        let title = found[format!("hostile {window}")]["title"].as_str().unwrap_or_default();
         assert!(title.starts_with("http://127.0.0.1/</title>"), "{title}");
     }
 }
@@ -125,24 +130,38 @@ fn values(figures: &Value, name: &str) -> Vec<f64> {
 }
 
 fn text(figures: &Value, name: &str, index: usize) -> String {
-    figures[name][index][1].as_str().unwrap_or_default().replace('\u{202f}', " ")
+    spaced(figures[name][index][1].as_str().unwrap_or_default())
 }
 
-/// What the browser found on the run's page; `None` where there is no browser.
-fn open(run: &Run) -> Option<Value> {
+fn spaced(text: &str) -> String {
+    text.replace('\u{202f}', " ")
+}
+
+/// What the browser found on the pages of all samples; `None` where there is no browser.
+fn found() -> Option<&'static Value> {
+    static FOUND: OnceLock<Option<Value>> = OnceLock::new();
+    FOUND.get_or_init(open).as_ref()
+}
+
+fn open() -> Option<Value> {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let page = html(run).expect("renders").replace('&', "&amp;").replace('"', "&quot;");
     let file = directory.path().join("harness.html");
-    fs::write(&file, HARNESS.replace("PAGE", &page)).expect("written");
+    let frames: String = samples::all().iter().map(|(name, run)| frames(name, run)).collect();
+    fs::write(&file, format!("<!doctype html><meta charset=utf-8>{frames}{HARNESS}")).expect("written");
     let (dom, log) = browse(directory.path(), &file)?;
-    // The phone's frame has no script: its one script is refused, and nothing else is said.
+    // A phone's frame has no script: its one script is refused, and nothing else is said.
     let said: Vec<_> = log.lines().filter(|line| line.contains(":CONSOLE")).collect();
     let refused = said.iter().filter(|line| line.contains("Blocked script execution")).count();
-    assert_eq!((refused, said.len()), (1, 1), "{said:#?}");
+    assert_eq!((refused, said.len()), (samples::all().len(), samples::all().len()), "{said:#?}");
     let (_, found) =
         dom.split_once(r#"<script id="found" type="application/json">"#).expect("the harness ran");
     let (found, _) = found.split_once("</script>").expect("the harness ended");
     Some(serde_json::from_str(found).expect("the harness wrote JSON"))
+}
+
+fn frames(name: &str, run: &Run) -> String {
+    let page = html(run).expect("renders").replace('&', "&amp;").replace('"', "&quot;");
+    FRAMES.replace("NAME", name).replace("PAGE", &page)
 }
 
 /// The document after loading `file`, and the browser's log.

@@ -127,7 +127,7 @@ fn response_time(run: &Run) -> Figure {
     };
     let p99 = Series {
         class: "second",
-        name: "99th percentile".into(),
+        name: "p99".into(),
         values: scaled(|step| step.response_time_us.p99),
         intervals: Vec::new(),
     };
@@ -265,8 +265,8 @@ fn resources_table(run: &Run, all: &[Key]) -> Table {
 
 fn used(resource: &Resource) -> String {
     let Resource { used, capacity, unit, .. } = resource;
-    if unit.contains("bit") || unit.contains("B/s") {
-        return format!("{} of {}", number::prefixed(*used, unit), number::prefixed(*capacity, unit));
+    if unit == "bits/s" {
+        return format!("{} of {}", number::prefixed(*used, "bit/s"), number::prefixed(*capacity, "bit/s"));
     }
     let unit = if *capacity == 1.0 { unit.trim_end_matches('s') } else { unit };
     format!("{} of {} {unit}", number::plain(*used), number::tick(*capacity)).trim_end().to_owned()
@@ -335,11 +335,8 @@ pub(super) fn users_cell(step: &Step) -> Cell {
 
 /// One row per step, the one at N* marked.
 pub(super) fn step_rows(run: &Run, cells: impl Fn(&Step) -> Vec<Cell>) -> Vec<Row> {
-    let at = run.verdict.users_at_saturation;
-    run.steps
-        .iter()
-        .map(|step| Row { marked: run.steps.len() > 1 && at == Some(step.users), cells: cells(step) })
-        .collect()
+    let at = words::mark(run).map(|(users, _)| users);
+    run.steps.iter().map(|step| Row { marked: at == Some(step.users), cells: cells(step) }).collect()
 }
 
 fn users_axis(run: &Run) -> Axis {
@@ -355,12 +352,11 @@ fn intervals(run: &Run, ci: impl Fn(&Step) -> Option<[f64; 2]>) -> Vec<(f64, f64
 }
 
 fn saturation(run: &Run) -> Option<Saturation> {
-    let users = run.verdict.users_at_saturation?;
-    let (name, value) = words::saturation_fact(run);
+    let (users, word) = words::mark(run)?;
     Some(Saturation {
         users: users.into(),
         ci: run.verdict.users_at_saturation_ci.map(|ci| ci.map(f64::from)),
-        label: format!("{name} = {value}"),
+        label: format!("{word} {}", number::count(users.into())),
     })
 }
 

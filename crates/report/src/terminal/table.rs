@@ -27,17 +27,14 @@ pub(super) fn lines(run: &Run, style: Style, width: usize) -> Vec<String> {
     let mut columns = columns(run, style);
     drop_spread(&mut columns, width);
     shorten_last(&mut columns, width, style);
+    let marked = words::mark(run).map(|(users, _)| users);
     let heading = style.dim(&cut(row(&columns, |column| &column.heading), width, style));
     let steps = run.steps.iter().enumerate().map(|(index, step)| {
         let line = row(&columns, |column| column.cells.get(index).map_or("", String::as_str));
         let line = cut(line, width, style);
-        if is_saturation(run, step) { style.accent(&line) } else { line }
+        if Some(step.users) == marked { style.accent(&line) } else { line }
     });
     std::iter::once(heading).chain(steps).collect()
-}
-
-fn is_saturation(run: &Run, step: &Step) -> bool {
-    run.steps.len() > 1 && run.verdict.users_at_saturation == Some(step.users)
 }
 
 fn columns(run: &Run, style: Style) -> Vec<Column> {
@@ -52,7 +49,7 @@ fn columns(run: &Run, style: Style) -> Vec<Column> {
         column("users", Align::Right, &|step| number::count(step.users.into())),
         column("req/s", Align::Right, &|step| number::estimate(step.throughput_per_s, ci(step))),
         column("", Align::Left, &|step| number::spread(step.throughput_per_s, ci(step))),
-        column("", Align::Left, &|step| mark(run, step).into()),
+        column("", Align::Left, &|step| mark(run, step)),
         column(&format!("response {}", unit.name()), Align::Right, &|step| {
             number::plain(unit.of(step.response_time_us.mean))
         }),
@@ -64,13 +61,10 @@ fn columns(run: &Run, style: Style) -> Vec<Column> {
     columns
 }
 
-fn mark(run: &Run, step: &Step) -> &'static str {
-    match (is_saturation(run, step), step.steady) {
-        (true, true) => "N*",
-        (true, false) => "N* not steady",
-        (false, false) => "not steady",
-        (false, true) => "",
-    }
+fn mark(run: &Run, step: &Step) -> String {
+    let mark = words::mark(run).filter(|(users, _)| *users == step.users).map(|(_, mark)| mark);
+    let unsteady = (!step.steady).then_some("not steady");
+    mark.into_iter().chain(unsteady).collect::<Vec<_>>().join(" ")
 }
 
 fn busiest(step: &Step) -> String {

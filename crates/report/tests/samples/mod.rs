@@ -40,7 +40,7 @@ pub fn cpu() -> Run {
         let mut step = step(users, rate, mean, p99);
         step.resources = vec![
             resource(ResourceKind::Cpu, NGINX, busy, 1.0, "cores"),
-            resource(ResourceKind::Network, "lo", busy * 0.31, 1e10, "bit/s"),
+            resource(ResourceKind::Network, "lo", busy * 0.31, 1e10, "bits/s"),
             resource(ResourceKind::Disk, "vda", 0.004 + f64::from(users) * 0.0004, 1.0, "devices"),
         ];
         step.resources.push(resource(ResourceKind::Generator, "nstar", busy * 0.38, 1.0, "cores"));
@@ -210,7 +210,7 @@ pub fn extreme() -> Run {
     fast.resources = vec![
         resource(ResourceKind::Cpu, &"very-long-process-name-".repeat(8), 1.0, 1e9, "cores"),
         resource(ResourceKind::Disk, "", 0.0, 0.0, ""),
-        resource(ResourceKind::Network, "eth0", 1e-9, 4e11, "bit/s"),
+        resource(ResourceKind::Network, "eth0", 1e-9, 4e11, "bits/s"),
     ];
     let mut run = base(vec![step(0, 0.0, 0.0, 0.0), slow, fast]);
     run.verdict.throughput_max_per_s = 1e9;
@@ -290,7 +290,7 @@ pub fn long() -> Run {
             resource(ResourceKind::Disk, "nvme0n1", share * 0.66, 1.0, "devices"),
             resource(ResourceKind::Cpu, "accounts (pid 4021)", share * 0.52, 4.0, "cores"),
             resource(ResourceKind::Generator, "nstar", share * 0.24, 2.0, "cores"),
-            resource(ResourceKind::Network, "lo", share * 0.12, 1e10, "bit/s"),
+            resource(ResourceKind::Network, "lo", share * 0.12, 1e10, "bits/s"),
             resource(ResourceKind::Memory, "host", 0.31, 16.0, "GiB"),
         ];
         step
