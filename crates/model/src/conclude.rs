@@ -253,6 +253,3 @@ fn inconclusive(at_star: Option<&Observed>, finding: &Finding, context: &Context
 fn finite(value: f64) -> f64 {
     if value.is_finite() { value.max(0.0) } else { 0.0 }
 }
-
-#[cfg(test)]
-mod tests;

