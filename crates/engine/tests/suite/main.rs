@@ -6,5 +6,6 @@ mod exhaustion;
 mod limits;
 mod many;
 mod stopping;
+mod tiers;
 mod transfer;
 mod waiting;

@@ -1,8 +1,7 @@
-//! Deadlines, sleeps, other tiers, other threads.
+//! Deadlines, sleeps, other threads.
 
 use std::{
     io::{self, Write},
-    net::TcpListener,
     sync::{Mutex, mpsc},
     time::{Duration, Instant},
 };
@@ -97,35 +96,6 @@ fn an_endless_sleep_does_not_hold_up_its_loop() {
         let (mut sleeper, mut other) = (connect(&server), connect(&server));
         sleeper.write_all(b"sleep 3600000\n").unwrap();
         assert_eq!(ask(&mut other, "hello there"), "hello there", "{model}");
-    }
-}
-
-#[test]
-fn another_tier_is_asked_over_a_kept_connection() {
-    for &model in Model::ALL {
-        let back = start(model, Commands::new());
-        let front = start(model, Commands::new());
-        let mut client = connect(&front);
-        let question = format!("ask {} sleep 1", back.local_addr());
-        for _ in 0..3 {
-            assert_eq!(ask(&mut client, &question), "slept and slept", "{model}");
-        }
-        assert_eq!(back.counters().accepted(), 3, "{model}");
-    }
-}
-
-#[test]
-fn a_tier_that_is_away_or_hangs_up_is_an_error_of_the_request_only() {
-    for &model in Model::ALL {
-        let front = start(model, Commands::new());
-        let mut client = connect(&front);
-        let away = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let answer = ask(&mut client, &format!("ask {away} x"));
-        assert!(answer.starts_with("failed: Connection refused"), "{model}: {answer}");
-        let back = start(model, Commands::new());
-        let answer = ask(&mut client, &format!("ask {} panic", back.local_addr()));
-        assert!(answer.starts_with("failed: ") || answer.is_empty(), "{model}: {answer}");
-        assert_eq!(ask(&mut client, "still here"), "still here", "{model}");
     }
 }
 
