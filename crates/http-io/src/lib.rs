@@ -26,7 +26,6 @@
 //!
 //! and becomes an engine's service as [`server::Http`]`::new(Greeter, options)`.
 
-pub mod client;
 mod credentials;
 mod date;
 mod percent;

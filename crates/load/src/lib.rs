@@ -1,1 +1,41 @@
 //! Makes the load: scenario, users, requests, histograms.
+//!
+//! A [`Plan`] says what to run: a [`Scenario`] (what is requested), a [`Pacing`] (when), a connection policy,
+//! a time-out, threads. A [`Generator`] runs it: [`Generator::set_users`], then [`Generator::collect`]
+//! for ticks of 20 ms, again and again; connections stay from step to step.
+//!
+//! ```text
+//! Scenario -> render (bytes with patch slots) -> worker (users on an event loop, one per thread)
+//!                                                  | protocol: connect, send, receive, complete, fail
+//!                                                  | transport: epoll, sockets, TLS
+//!          Tick <- merge <- one Slice per thread <- record (histogram, counts)
+//! ```
+//!
+//! The request path takes no lock, sends on no channel and allocates nothing; threads hand over what
+//! they counted once a slice.
+
+mod clock;
+mod error;
+mod generator;
+pub mod limits;
+mod merge;
+mod plan;
+mod record;
+mod render;
+mod resolve;
+mod response;
+mod scenario;
+mod transport;
+mod url;
+mod worker;
+
+pub use clock::now_us;
+pub use error::LoadError;
+pub use generator::Generator;
+pub use plan::{Arrivals, Connections, Pacing, Plan, Stop, Think};
+pub use record::SLICE_US;
+pub use resolve::resolve;
+pub use scenario::statuses::Statuses;
+pub use scenario::value::{Each, Value, ValueKind};
+pub use scenario::{FlagError, Problem, RequestTemplate, Scenario, ScenarioError};
+pub use url::{Credentials, Scheme, Url, UrlError};

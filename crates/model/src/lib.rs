@@ -5,7 +5,6 @@
 
 pub mod batch_means;
 pub mod bounds;
-pub mod conclude;
 pub mod counters;
 pub mod demands;
 pub mod growth;
@@ -16,7 +15,6 @@ pub mod mser;
 pub mod mva;
 pub mod percentiles;
 mod plateau;
-pub mod resources;
 pub mod run;
 pub mod sample;
 pub mod saturation;
@@ -24,6 +22,3 @@ pub mod search;
 pub mod steady;
 mod student;
 pub mod usl;
-pub mod verdict;
-pub mod warnings;
-mod words;

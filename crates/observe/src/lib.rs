@@ -11,7 +11,6 @@ mod clock;
 mod error;
 mod host;
 mod look;
-mod netlink;
 mod proc;
 mod reread;
 mod roots;

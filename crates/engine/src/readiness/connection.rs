@@ -224,7 +224,8 @@ impl<P: Poller> service::Connection for Connection<P> {
     }
 
     fn set_deadline(&mut self, after: Option<Duration>) {
-        self.deadline = after.map_or(NEVER, clock::deadline);
+        // The coarse clock is cheap and may be behind; a deadline is never early.
+        self.deadline = after.map_or(NEVER, |span| clock::after(clock::coarse() + clock::resolution(), span));
     }
 
     fn shutdown_write(&mut self) -> io::Result<()> {

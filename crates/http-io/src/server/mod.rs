@@ -6,7 +6,6 @@ mod error;
 mod exchange;
 mod head;
 mod io;
-mod json;
 mod options;
 mod prepared;
 mod reply;
@@ -82,7 +81,6 @@ pub async fn serve<C: Connection, H: Handler<C>>(mut connection: C, handler: &H,
         if !matches!(next, Next::Again) {
             break next;
         }
-        scratch.tidy();
     };
     let sent = io::send_gathered(&mut connection, options).await;
     if sent.is_ok() && matches!(next, Next::Linger) {

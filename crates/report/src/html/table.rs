@@ -32,8 +32,6 @@ pub(super) struct Cell {
     pub(super) name: &'static str,
     /// The figure, unrounded; empty for words.
     pub(super) value: String,
-    /// A remark, in small type.
-    pub(super) note: &'static str,
 }
 
 impl Column {
@@ -48,15 +46,10 @@ impl Column {
 
 impl Cell {
     pub(super) fn words(text: impl Into<String>) -> Self {
-        Self { text: text.into(), name: "", value: String::new(), note: "" }
+        Self { text: text.into(), name: "", value: String::new() }
     }
 
     pub(super) fn figure(name: &'static str, value: impl ToString, text: impl Into<String>) -> Self {
-        Self { text: text.into(), name, value: value.to_string(), note: "" }
-    }
-
-    pub(super) fn with_note(mut self, note: &'static str) -> Self {
-        self.note = note;
-        self
+        Self { text: text.into(), name, value: value.to_string() }
     }
 }

@@ -1,0 +1,371 @@
+//! The generator as others see it: start, so many users, collect.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use model::sample::Tick;
+use rustix::thread::{CpuSet, gettid, sched_setaffinity};
+
+use crate::error::LoadError;
+use crate::merge::{Merged, Merger};
+use crate::plan::{Connections, Pacing, Plan, Stop};
+use crate::record::SLICE_US;
+use crate::render::Program;
+use crate::resolve::{first_that_accepts, resolve};
+use crate::transport::poller::Waker;
+use crate::transport::tls::Tls;
+use crate::worker::pacing::{Allowance, Schedule, Thread};
+use crate::worker::{Command, Drive, Mailbox, Notice, Report, Settings, Work, Worker};
+use crate::{limits, url::Url};
+
+/// How often a collection looks whether it is interrupted.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Users on threads, and what they measure.
+///
+/// ```no_run
+/// use std::sync::atomic::AtomicBool;
+/// use load::{Generator, Plan, RequestTemplate, Scenario, Url};
+///
+/// let url: Url = "http://127.0.0.1:8080/".parse()?;
+/// let plan = Plan::new(Scenario::single(&url, RequestTemplate::default())?);
+/// let mut generator = Generator::start(&plan)?;
+/// for users in [1, 2, 4] {
+///     generator.set_users(users)?;
+///     let ticks = generator.collect(1_000_000, &AtomicBool::new(false))?;
+///     println!("{users} users: {} requests", ticks.iter().map(|tick| tick.completed).sum::<u64>());
+/// }
+/// generator.stop();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Generator {
+    threads: Vec<Running>,
+    reports: Receiver<Report>,
+    merger: Merger,
+    address: SocketAddr,
+    /// Users asked for, and whether the threads know.
+    users: u32,
+    pending: bool,
+    /// Slices up to this one are of what went before.
+    skip_to: u64,
+    open_loop: bool,
+    /// Which change of users or work this is.
+    run: u64,
+}
+
+/// One generator thread.
+struct Running {
+    mailbox: Arc<Mailbox>,
+    waker: Waker,
+    tid: u32,
+    handle: Option<JoinHandle<()>>,
+}
+
+impl Generator {
+    /// Resolves the target, starts the threads, and waits for [`Generator::set_users`].
+    ///
+    /// # Errors
+    /// A target that is not named or does not resolve, TLS without certificates to trust, a plan that
+    /// contradicts itself, or an operating system that gives no threads or descriptors.
+    pub fn start(plan: &Plan) -> Result<Self, LoadError> {
+        check(plan)?;
+        let base = plan.base().ok_or_else(|| LoadError::NoBase { scenario: plan.scenario.name().into() })?;
+        let addresses = resolve(base)?;
+        let address = first_that_accepts(&addresses).ok_or(LoadError::Plan("the target has no address"))?;
+        let settings = settings(plan, base, address)?;
+        let (sender, reports) = channel();
+        let mut generator = Generator {
+            threads: Vec::with_capacity(plan.threads),
+            reports,
+            merger: Merger::new(plan.threads),
+            address,
+            users: 0,
+            pending: false,
+            skip_to: 0,
+            open_loop: matches!(plan.pacing, Pacing::Open { .. }),
+            run: 0,
+        };
+        for number in 0..plan.threads {
+            // Threads already started end when `generator` is dropped on an error.
+            generator.threads.push(spawn(plan, &settings, number, sender.clone())?);
+        }
+        Ok(generator)
+    }
+
+    /// The address that the load goes to.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Kernel numbers of its threads.
+    #[must_use]
+    pub fn thread_ids(&self) -> Vec<u32> {
+        self.threads.iter().map(|thread| thread.tid).collect()
+    }
+
+    /// Connections begun in what was collected so far, failed ones included.
+    #[must_use]
+    pub fn connects(&self) -> u64 {
+        self.merger.connects()
+    }
+
+    /// Asks for so many users from the next [`Generator::collect`] or [`Generator::run`] on; in an open
+    /// loop, for at most so many connections. Users that stay keep their connections; users beyond the
+    /// number finish their request and leave.
+    ///
+    /// # Errors
+    /// Fewer descriptors than users.
+    pub fn set_users(&mut self, users: u32) -> Result<(), LoadError> {
+        limits::ensure(users, self.threads.len())?;
+        self.users = users;
+        self.pending = true;
+        Ok(())
+    }
+
+    /// Lets the users run, and returns the ticks since they were set or since the last collection,
+    /// until they cover `for_us`. The users go on in between: ticks of consecutive calls with no
+    /// change of users are consecutive. `interrupt` ends it early with what was measured.
+    ///
+    /// # Errors
+    /// A lost thread.
+    pub fn collect(&mut self, for_us: u64, interrupt: &AtomicBool) -> Result<Vec<Tick>, LoadError> {
+        if self.pending {
+            let begun = self.begin(Allowance::Unlimited)?;
+            // The slice in which the last thread changed over is neither one thing nor the other.
+            self.skip_to = begun.last_slice + 1;
+        }
+        let mut ticks = Vec::new();
+        loop {
+            self.drain(&mut ticks);
+            if ticks.len() as u64 * SLICE_US >= for_us || interrupt.load(Ordering::Relaxed) {
+                return Ok(ticks);
+            }
+            self.receive()?;
+        }
+    }
+
+    /// Runs until `stop`, and returns the ticks from its beginning to its end. `interrupt` ends it early
+    /// with what was measured.
+    ///
+    /// # Errors
+    /// A lost thread; a stop by requests per user in an open loop.
+    pub fn run(&mut self, stop: Stop, interrupt: &AtomicBool) -> Result<Vec<Tick>, LoadError> {
+        let allowance = match stop {
+            Stop::Time(time) => {
+                return self.collect(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), interrupt);
+            }
+            Stop::PerUser(_) if self.open_loop => {
+                return Err(LoadError::Plan(
+                    "in an open loop requests belong to no user: stop by time or by total",
+                ));
+            }
+            Stop::PerUser(requests) => Allowance::PerUser(requests),
+            Stop::Total(requests) => Allowance::Total(Arc::new(AtomicU64::new(requests))),
+        };
+        let begun = self.begin(allowance)?;
+        // Nobody was at work before: the slice in which it began counts from there on.
+        self.skip_to = begun.first_slice;
+        let (ticks, end_ns) = self.until_finished(interrupt)?;
+        Ok(trim(ticks, begun.at_ns / 1_000, end_ns.map(|ns| ns.div_ceil(1_000))))
+    }
+
+    /// Ends the threads and closes the connections.
+    pub fn stop(self) {}
+
+    /// Tells the threads, and waits until each has done as told.
+    fn begin(&mut self, allowance: Allowance) -> Result<Begun, LoadError> {
+        self.pending = false;
+        self.run += 1;
+        for thread in &self.threads {
+            let work = Work { users: self.users, allowance: allowance.clone(), run: self.run };
+            thread.mailbox.put(Command::Work(work));
+            thread.waker.wake();
+        }
+        let mut begun = Begun { first_slice: u64::MAX, last_slice: 0, at_ns: u64::MAX };
+        let mut waiting = self.threads.len();
+        while waiting > 0 {
+            if let Some(Notice::Applied { slice, at_ns }) = self.receive()? {
+                waiting -= 1;
+                begun.first_slice = begun.first_slice.min(slice);
+                begun.last_slice = begun.last_slice.max(slice);
+                begun.at_ns = begun.at_ns.min(at_ns);
+            }
+        }
+        Ok(begun)
+    }
+
+    /// Collects until every thread has done its work; when the last one had, unless interrupted.
+    fn until_finished(&mut self, interrupt: &AtomicBool) -> Result<(Vec<Tick>, Option<u64>), LoadError> {
+        let mut ticks = Vec::new();
+        let mut waiting = self.threads.len();
+        let mut end_ns = 0;
+        // The slice in which it ended is handed over when it is over.
+        while waiting > 0 || ticks.last().is_none_or(|tick| end_of(tick) * 1_000 <= end_ns) {
+            if interrupt.load(Ordering::Relaxed) {
+                return Ok((ticks, None));
+            }
+            match self.receive()? {
+                Some(Notice::Finished { run, at_ns }) if run == self.run => {
+                    waiting -= 1;
+                    end_ns = end_ns.max(at_ns);
+                }
+                _ => {}
+            }
+            self.drain(&mut ticks);
+        }
+        Ok((ticks, Some(end_ns)))
+    }
+
+    /// Takes in one report, if one comes before it is time to look up.
+    fn receive(&mut self) -> Result<Option<Notice>, LoadError> {
+        match self.reports.recv_timeout(LOOK) {
+            Ok(Report::Slice { thread, slice }) => self.merger.add(thread, slice),
+            Ok(Report::Notice(notice)) => return Ok(Some(notice)),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(LoadError::ThreadLost),
+        }
+        if self.threads.iter().any(Running::is_lost) { Err(LoadError::ThreadLost) } else { Ok(None) }
+    }
+
+    fn drain(&mut self, ticks: &mut Vec<Tick>) {
+        while let Some(merged) = self.merger.next() {
+            self.keep(merged, ticks);
+        }
+    }
+
+    fn keep(&self, merged: Merged, ticks: &mut Vec<Tick>) {
+        if merged.index >= self.skip_to {
+            ticks.push(merged.tick);
+        }
+    }
+}
+
+impl Drop for Generator {
+    fn drop(&mut self) {
+        for thread in &self.threads {
+            thread.mailbox.put(Command::Stop);
+            thread.waker.wake();
+        }
+        for handle in self.threads.iter_mut().filter_map(|thread| thread.handle.take()) {
+            // A thread that panicked has said so; there is nothing to add here.
+            let _ = handle.join();
+        }
+    }
+}
+
+impl Running {
+    fn is_lost(&self) -> bool {
+        self.handle.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+/// When a change took effect.
+struct Begun {
+    first_slice: u64,
+    last_slice: u64,
+    at_ns: u64,
+}
+
+fn end_of(tick: &Tick) -> u64 {
+    tick.start_us + tick.length_us
+}
+
+/// Cuts the time before the beginning off the first tick and the time after the end off the last.
+fn trim(mut ticks: Vec<Tick>, begin_us: u64, end_us: Option<u64>) -> Vec<Tick> {
+    if let Some(first) = ticks.first_mut() {
+        let end = end_of(first);
+        first.start_us = begin_us.clamp(first.start_us, end);
+        first.length_us = end - first.start_us;
+    }
+    if let Some(end_us) = end_us {
+        let keep = ticks.iter().take_while(|tick| tick.start_us < end_us).count();
+        ticks.truncate(keep.max(1));
+        if let Some(last) = ticks.last_mut() {
+            last.length_us = last.length_us.min(end_us.saturating_sub(last.start_us));
+        }
+    }
+    ticks
+}
+
+fn check(plan: &Plan) -> Result<(), LoadError> {
+    if plan.threads == 0 {
+        return Err(LoadError::Plan("it has no threads"));
+    }
+    if plan.timeout.is_zero() {
+        return Err(LoadError::Plan("its time-out is zero"));
+    }
+    if plan.cpus.as_ref().is_some_and(Vec::is_empty) {
+        return Err(LoadError::Plan("its list of processors is empty"));
+    }
+    match plan.pacing {
+        Pacing::Open { rate_per_s, .. } if !(rate_per_s.is_finite() && rate_per_s > 0.0) => {
+            Err(LoadError::Plan("its rate is not a positive number"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn settings(plan: &Plan, base: &Url, address: SocketAddr) -> Result<Arc<Settings>, LoadError> {
+    let close = plan.connections == Connections::PerRequest;
+    Ok(Arc::new(Settings {
+        program: Arc::new(Program::new(&plan.scenario, base, close)),
+        address,
+        tls: Tls::for_url(base, plan.insecure)?,
+        connections: plan.connections,
+        timeout_ns: u64::try_from(plan.timeout.as_nanos()).unwrap_or(u64::MAX),
+    }))
+}
+
+fn spawn(
+    plan: &Plan,
+    settings: &Arc<Settings>,
+    number: usize,
+    reports: Sender<Report>,
+) -> Result<Running, LoadError> {
+    let thread = Thread { number, of: plan.threads, seed: plan.seed };
+    let drive = match plan.pacing {
+        Pacing::Closed { think } => Drive::Closed { think },
+        Pacing::Open { rate_per_s, arrivals } => Drive::Open(Schedule::new(rate_per_s, arrivals, thread)),
+    };
+    let mailbox = Arc::new(Mailbox::default());
+    let worker = Worker::new(settings, thread, drive, mailbox.clone(), reports)?;
+    let waker = worker.waker()?;
+    let cpu = plan.cpus.as_ref().and_then(|cpus| cpus.get(number % cpus.len().max(1)).copied());
+    let (started, ready) = mpsc::sync_channel(1);
+    let run = move || {
+        let prepared = prepare(cpu);
+        let failed = prepared.is_err();
+        let _ = started.send(prepared);
+        if !failed {
+            worker.run();
+        }
+    };
+    let handle = std::thread::Builder::new()
+        .name(format!("load-{number}"))
+        .spawn(run)
+        .map_err(|source| LoadError::System { action: "start a generator thread", source })?;
+    let tid = ready.recv().map_err(|_| LoadError::ThreadLost)??;
+    Ok(Running { mailbox, waker, tid, handle: Some(handle) })
+}
+
+/// Readies the calling thread; its kernel number.
+fn prepare(cpu: Option<usize>) -> Result<u32, LoadError> {
+    if let Some(cpu) = cpu {
+        if cpu >= CpuSet::MAX_CPU {
+            return Err(LoadError::Plan("it names a processor beyond what the kernel can number"));
+        }
+        let mut set = CpuSet::new();
+        set.set(cpu);
+        sched_setaffinity(None, &set)
+            .map_err(LoadError::system("pin a generator thread to its processor"))?;
+    }
+    // Alarms go off when they are due, not up to 50 us later. Without this think times and intended
+    // starts are only a little late, so a refusal is no reason to stop.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    Ok(gettid().as_raw_nonzero().get().unsigned_abs())
+}

@@ -1,0 +1,349 @@
+//! Requests as bytes: rendered once where nothing changes, with patch slots where something does.
+//!
+//! The steady state allocates nothing: a request without slots is sent from where it was rendered at
+//! the start, one with slots is put together in a buffer that the thread uses again and again.
+
+use std::io::Write;
+use std::ops::Range;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use wire::Method;
+
+use crate::scenario::statuses::Statuses;
+use crate::scenario::template::{Part, Template};
+use crate::scenario::value::{UserStream, Value};
+use crate::scenario::{Request, Scenario, Verify};
+use crate::url::Url;
+
+/// A scenario made ready to send to one server.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) requests: Vec<Prepared>,
+    values: Vec<Value>,
+    /// Upper ends of each request's share of `0..total_weight`.
+    shares: Vec<u64>,
+    longest: usize,
+}
+
+/// One request, ready to send, and what its response must be.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    bytes: Rendering,
+    pub(crate) method: Method,
+    pub(crate) expect: Statuses,
+    pub(crate) verify: Verify,
+}
+
+#[derive(Debug)]
+enum Rendering {
+    /// The same each time.
+    Fixed(Box<[u8]>),
+    Patched(Patched),
+}
+
+/// A request that differs from time to time.
+#[derive(Debug)]
+struct Patched {
+    /// Values drawn for it, each once however often it occurs.
+    draws: Vec<usize>,
+    head: Vec<Piece>,
+    body: Vec<Piece>,
+}
+
+#[derive(Debug)]
+enum Piece {
+    Literal(Vec<u8>),
+    /// The draw of this position in [`Patched::draws`].
+    Slot(usize),
+    /// The same, percent-encoded for the request target.
+    TargetSlot(usize),
+    /// Base64 of the pieces.
+    Base64(Vec<Piece>),
+    /// Length of the body in decimal digits.
+    ContentLength,
+}
+
+/// A thread's reusable buffers for rendering.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    drawn: Vec<u8>,
+    ranges: Vec<Range<usize>>,
+    plain: Vec<u8>,
+    out: Vec<u8>,
+}
+
+/// Rendered bytes: where they lie, so that an unfinished send knows what it must keep.
+pub(crate) enum Rendered<'a> {
+    /// Where [`Program::fixed`] finds them again.
+    Fixed(&'a [u8]),
+    /// In the thread's buffer: gone at the next rendering.
+    Scratch(&'a [u8]),
+}
+
+impl Rendered<'_> {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Rendered::Fixed(bytes) => bytes,
+            Rendered::Scratch(bytes) => bytes,
+        }
+    }
+}
+
+impl Program {
+    /// Renders what can be rendered now; `close` asks the server to close after each response.
+    pub(crate) fn new(scenario: &Scenario, base: &Url, close: bool) -> Self {
+        let requests: Vec<_> = scenario.requests.iter().map(|r| Prepared::new(r, base, close)).collect();
+        let mut total = 0;
+        let share = |request: &Request| {
+            total += u64::from(request.weight);
+            total
+        };
+        Program {
+            shares: scenario.requests.iter().map(share).collect(),
+            longest: requests.iter().map(Prepared::len).max().unwrap_or_default(),
+            requests,
+            values: scenario.values.clone(),
+        }
+    }
+
+    /// A user's stream of values.
+    pub(crate) fn stream(&self, seed: u64, user: u32) -> UserStream {
+        UserStream::new(seed, user, self.values.len())
+    }
+
+    /// Which request a user sends next: by weight, from its own random stream.
+    #[inline]
+    pub(crate) fn pick(&self, stream: &mut UserStream) -> usize {
+        match self.shares.as_slice() {
+            [] | [_] => 0,
+            [.., total] => {
+                let at = stream.rng.u64(0..*total);
+                self.shares.partition_point(|end| *end <= at)
+            }
+        }
+    }
+
+    /// The bytes of request number `index`, where they are the same each time.
+    pub(crate) fn fixed(&self, index: usize) -> Option<&[u8]> {
+        match self.requests.get(index).map(|prepared| &prepared.bytes) {
+            Some(Rendering::Fixed(bytes)) => Some(bytes),
+            Some(Rendering::Patched(_)) | None => None,
+        }
+    }
+
+    /// Length of the longest request, what is drawn left out.
+    pub(crate) fn longest(&self) -> usize {
+        self.longest
+    }
+
+    /// The bytes of request number `index` for the user whose stream this is.
+    #[inline]
+    pub(crate) fn render<'a>(
+        &'a self,
+        index: usize,
+        stream: &mut UserStream,
+        scratch: &'a mut Scratch,
+    ) -> Rendered<'a> {
+        match self.requests.get(index).map(|prepared| &prepared.bytes) {
+            Some(Rendering::Fixed(bytes)) => Rendered::Fixed(bytes),
+            Some(Rendering::Patched(patched)) => {
+                scratch.draw(patched, &self.values, stream);
+                scratch.render(patched);
+                Rendered::Scratch(&scratch.out)
+            }
+            None => Rendered::Scratch(&[]),
+        }
+    }
+}
+
+impl Prepared {
+    fn new(request: &Request, base: &Url, close: bool) -> Self {
+        let patched = Patched::compile(request, base, close);
+        let bytes = if patched.draws.is_empty() {
+            let mut scratch = Scratch::default();
+            scratch.render(&patched);
+            Rendering::Fixed(scratch.out.into())
+        } else {
+            Rendering::Patched(patched)
+        };
+        let method = Method::from_token(&request.method);
+        Prepared { bytes, method, expect: request.expect, verify: request.verify.clone() }
+    }
+
+    fn len(&self) -> usize {
+        let literal = |piece: &Piece| if let Piece::Literal(bytes) = piece { bytes.len() } else { 0 };
+        match &self.bytes {
+            Rendering::Fixed(bytes) => bytes.len(),
+            Rendering::Patched(patched) => patched.head.iter().chain(&patched.body).map(literal).sum(),
+        }
+    }
+}
+
+impl Scratch {
+    fn draw(&mut self, patched: &Patched, values: &[Value], stream: &mut UserStream) {
+        self.drawn.clear();
+        self.ranges.clear();
+        for &index in &patched.draws {
+            let start = self.drawn.len();
+            if let Some(value) = values.get(index) {
+                stream.draw(index, value, &mut self.drawn);
+            }
+            self.ranges.push(start..self.drawn.len());
+        }
+    }
+
+    fn render(&mut self, patched: &Patched) {
+        let mut out = std::mem::take(&mut self.out);
+        out.clear();
+        let body_len = patched.body.iter().map(|piece| self.len(piece)).sum();
+        for piece in &patched.head {
+            self.write(piece, body_len, &mut out);
+        }
+        for piece in &patched.body {
+            self.write(piece, body_len, &mut out);
+        }
+        self.out = out;
+    }
+
+    /// Length of a piece of a body: bodies hold literals and plain slots only.
+    fn len(&self, piece: &Piece) -> usize {
+        match piece {
+            Piece::Literal(bytes) => bytes.len(),
+            Piece::Slot(draw) => self.drawn(*draw).len(),
+            Piece::TargetSlot(_) | Piece::Base64(_) | Piece::ContentLength => 0,
+        }
+    }
+
+    fn write(&mut self, piece: &Piece, body_len: usize, out: &mut Vec<u8>) {
+        match piece {
+            Piece::Literal(bytes) => out.extend_from_slice(bytes),
+            Piece::Slot(draw) => out.extend_from_slice(self.drawn(*draw)),
+            Piece::TargetSlot(draw) => write_target(self.drawn(*draw), out),
+            Piece::Base64(pieces) => self.write_base64(pieces, out),
+            Piece::ContentLength => {
+                // Writing to a Vec cannot fail.
+                let _ = write!(out, "{body_len}");
+            }
+        }
+    }
+
+    fn write_base64(&mut self, pieces: &[Piece], out: &mut Vec<u8>) {
+        let mut plain = std::mem::take(&mut self.plain);
+        plain.clear();
+        for piece in pieces {
+            self.write(piece, 0, &mut plain);
+        }
+        let start = out.len();
+        out.resize(start + plain.len().div_ceil(3) * 4, 0);
+        if let Some(room) = out.get_mut(start..) {
+            // The room is exactly what the encoding needs.
+            let _ = BASE64.encode_slice(&plain, room);
+        }
+        self.plain = plain;
+    }
+
+    fn drawn(&self, draw: usize) -> &[u8] {
+        self.ranges.get(draw).and_then(|range| self.drawn.get(range.clone())).unwrap_or_default()
+    }
+}
+
+/// Percent-encodes all but unreserved characters and slashes (RFC 3986 section 2.3).
+fn write_target(bytes: &[u8], out: &mut Vec<u8>) {
+    for &byte in bytes {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            out.push(byte);
+        } else {
+            // Writing to a Vec cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+}
+
+impl Patched {
+    fn compile(request: &Request, base: &Url, close: bool) -> Self {
+        let mut compiler = Compiler { draws: Vec::new() };
+        let head = compiler.head(request, base, close);
+        let body = compiler.pieces(&request.body, Piece::Slot);
+        Patched { draws: compiler.draws, head, body }
+    }
+}
+
+/// Collects which values a request draws while its parts are compiled.
+struct Compiler {
+    draws: Vec<usize>,
+}
+
+impl Compiler {
+    fn head(&mut self, request: &Request, base: &Url, close: bool) -> Vec<Piece> {
+        let mut head = vec![literal(format!("{} {}", request.method, base_prefix(base)))];
+        head.extend(self.pieces(&request.path, Piece::TargetSlot));
+        head.push(literal(" HTTP/1.1\r\n"));
+        if !has_header(request, "host") {
+            head.push(literal(format!("Host: {}\r\n", base.host_header())));
+        }
+        for (name, value) in &request.headers {
+            head.push(literal(format!("{name}: ")));
+            head.extend(self.pieces(value, Piece::Slot));
+            head.push(literal("\r\n"));
+        }
+        if let Some((name, password)) = self.credentials(request, base) {
+            head.push(literal("Authorization: Basic "));
+            let plain = name.into_iter().chain([literal(":")]).chain(password).collect();
+            head.push(Piece::Base64(plain));
+            head.push(literal("\r\n"));
+        }
+        if close && !has_header(request, "connection") {
+            head.push(literal("Connection: close\r\n"));
+        }
+        if says_length(request) {
+            head.extend([literal("Content-Length: "), Piece::ContentLength, literal("\r\n")]);
+        }
+        head.push(literal("\r\n"));
+        head
+    }
+
+    fn credentials(&mut self, request: &Request, base: &Url) -> Option<(Vec<Piece>, Vec<Piece>)> {
+        if let Some((name, password)) = &request.basic_auth {
+            return Some((self.pieces(name, Piece::Slot), self.pieces(password, Piece::Slot)));
+        }
+        let credentials = base.credentials().filter(|_| !has_header(request, "authorization"))?;
+        Some((vec![literal(credentials.name.as_str())], vec![literal(credentials.password.as_str())]))
+    }
+
+    fn pieces(&mut self, template: &Template, slot: fn(usize) -> Piece) -> Vec<Piece> {
+        let piece = |part: &Part| match part {
+            Part::Literal(bytes) => Piece::Literal(bytes.clone()),
+            Part::Slot(value) => slot(self.position(*value)),
+        };
+        template.pieces.iter().map(piece).collect()
+    }
+
+    fn position(&mut self, value: usize) -> usize {
+        self.draws.iter().position(|draw| *draw == value).unwrap_or_else(|| {
+            self.draws.push(value);
+            self.draws.len() - 1
+        })
+    }
+}
+
+fn literal(bytes: impl Into<Vec<u8>>) -> Piece {
+    Piece::Literal(bytes.into())
+}
+
+/// What of the base URL goes before a request's own path.
+fn base_prefix(base: &Url) -> &str {
+    base.path().split('?').next().unwrap_or_default().trim_end_matches('/')
+}
+
+fn has_header(request: &Request, name: &str) -> bool {
+    request.headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name))
+}
+
+/// Whether Content-Length goes out: with a body, or where the method gives a body meaning (RFC 9110
+/// section 8.6), unless the caller framed the request.
+fn says_length(request: &Request) -> bool {
+    let framed = has_header(request, "content-length") || has_header(request, "transfer-encoding");
+    let meant = matches!(request.method.as_str(), "POST" | "PUT" | "PATCH");
+    !framed && (meant || !request.body.pieces.is_empty())
+}

@@ -1,0 +1,162 @@
+//! One response, byte by byte, without I/O: what came is checked, what nobody checks may be discarded.
+
+use model::sample::ErrorKind;
+use wire::body::{Decoder, Event};
+use wire::{Limits, response};
+
+use crate::render::Prepared;
+use crate::scenario::Verify;
+
+/// Where a response is.
+#[derive(Debug, Default)]
+pub(crate) struct Response {
+    body: Option<Body>,
+    /// The beginning of a head whose end has not come; empty nearly always.
+    partial: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Body {
+    status: u16,
+    keep_alive: bool,
+    decoder: Decoder,
+    received: u64,
+    as_expected: bool,
+}
+
+/// A complete response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Completed {
+    pub(crate) status: u16,
+    /// Whether the connection may carry another request.
+    pub(crate) keep_alive: bool,
+    pub(crate) body_bytes: u64,
+    /// Whether the body is what the scenario says it must be.
+    pub(crate) as_expected: bool,
+}
+
+impl Response {
+    /// Makes ready for the next response.
+    #[inline]
+    pub(crate) fn reset(&mut self) {
+        self.body = None;
+        self.partial.clear();
+    }
+
+    /// Takes in what was received. Bytes after the end of the response are an error: nobody asked for them.
+    #[inline]
+    pub(crate) fn feed(
+        &mut self,
+        bytes: &[u8],
+        asked: &Prepared,
+        limits: &Limits,
+    ) -> Result<Option<Completed>, ErrorKind> {
+        if self.body.is_some() {
+            return self.feed_body(bytes, asked);
+        }
+        if self.partial.is_empty() {
+            return self.feed_head(bytes, asked, limits);
+        }
+        let mut whole = std::mem::take(&mut self.partial);
+        whole.extend_from_slice(bytes);
+        self.feed_head(&whole, asked, limits)
+    }
+
+    /// Bytes that may be dropped unseen before the response needs looking at again.
+    #[inline]
+    pub(crate) fn discardable(&self, asked: &Prepared) -> u64 {
+        match (&self.body, &asked.verify) {
+            (None, _) | (_, Verify::Bytes(_)) => 0,
+            (Some(body), Verify::Nothing | Verify::Length(_)) => body.decoder.pending(),
+        }
+    }
+
+    /// Takes note that so many bytes of the body were dropped, at most [`Response::discardable`].
+    pub(crate) fn discarded(&mut self, count: u64, asked: &Prepared) -> Option<Completed> {
+        let body = self.body.as_mut()?;
+        body.received += count;
+        body.decoder.advance(count);
+        body.decoder.is_done().then(|| body.completed(asked))
+    }
+
+    /// Takes note that the server has closed.
+    pub(crate) fn end(&mut self, asked: &Prepared) -> Result<Completed, ErrorKind> {
+        let body = self.body.as_mut().ok_or(ErrorKind::ClosedEarly)?;
+        body.decoder.close().map_err(|_| ErrorKind::ClosedEarly)?;
+        Ok(body.completed(asked))
+    }
+
+    fn feed_head(
+        &mut self,
+        mut bytes: &[u8],
+        asked: &Prepared,
+        limits: &Limits,
+    ) -> Result<Option<Completed>, ErrorKind> {
+        let malformed = |_| ErrorKind::Malformed;
+        loop {
+            let Some(head) = response::parse(bytes, asked.method, limits).map_err(malformed)? else {
+                self.partial.extend_from_slice(bytes);
+                return Ok(None);
+            };
+            bytes = bytes.get(head.len..).unwrap_or_default();
+            if head.is_interim() {
+                if bytes.is_empty() {
+                    return Ok(None);
+                }
+                continue;
+            }
+            self.body = Some(Body {
+                status: head.status,
+                keep_alive: head.keep_alive,
+                decoder: Decoder::new(head.framing, limits).map_err(malformed)?,
+                received: 0,
+                as_expected: true,
+            });
+            return self.feed_body(bytes, asked);
+        }
+    }
+
+    #[inline]
+    fn feed_body(&mut self, mut bytes: &[u8], asked: &Prepared) -> Result<Option<Completed>, ErrorKind> {
+        let Some(body) = &mut self.body else { return Err(ErrorKind::Malformed) };
+        loop {
+            let taken = match body.decoder.next(bytes).map_err(|_| ErrorKind::Malformed)? {
+                Event::Framing(count) => count,
+                Event::Data(count) => {
+                    body.take(bytes.get(..count).unwrap_or_default(), &asked.verify);
+                    count
+                }
+                Event::NeedMore => return Ok(None),
+                Event::End if bytes.is_empty() => return Ok(Some(body.completed(asked))),
+                Event::End => return Err(ErrorKind::Malformed),
+            };
+            bytes = bytes.get(taken..).unwrap_or_default();
+        }
+    }
+}
+
+impl Body {
+    #[inline]
+    fn take(&mut self, bytes: &[u8], verify: &Verify) {
+        if let Verify::Bytes(expected) = verify {
+            let rest = usize::try_from(self.received).ok().and_then(|at| expected.get(at..));
+            self.as_expected &= rest.is_some_and(|rest| rest.starts_with(bytes));
+        }
+        self.received += bytes.len() as u64;
+        self.decoder.advance(bytes.len() as u64);
+    }
+
+    fn completed(&self, asked: &Prepared) -> Completed {
+        let whole = match &asked.verify {
+            Verify::Nothing => true,
+            Verify::Length(length) => self.received == *length,
+            Verify::Bytes(expected) => self.received == expected.len() as u64,
+        };
+        Completed {
+            status: self.status,
+            keep_alive: self.keep_alive,
+            body_bytes: self.received,
+            as_expected: self.as_expected && whole,
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What the users do: requests with weights, and values that differ per user or per request.
+
+mod error;
+mod file;
+mod section;
+mod single;
+pub(crate) mod statuses;
+pub(crate) mod template;
+pub(crate) mod value;
+mod values;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use error::{FlagError, Problem, ScenarioError};
+pub use single::RequestTemplate;
+
+use crate::url::Url;
+use statuses::Statuses;
+use template::Template;
+use value::Value;
+
+/// A workload: what is requested, how often, with which values.
+///
+/// Made from a TOML file by [`Scenario::from_toml`], or from a URL by [`Scenario::single`].
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    pub(crate) name: String,
+    pub(crate) base: Option<Url>,
+    pub(crate) values: Vec<Value>,
+    pub(crate) requests: Vec<Request>,
+}
+
+impl Scenario {
+    /// What it is called: the file's `name`, or the URL without credentials.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where it goes unless [`crate::Plan::base`] says otherwise.
+    #[must_use]
+    pub fn base(&self) -> Option<&Url> {
+        self.base.as_ref()
+    }
+
+    /// Sends it to another server.
+    #[must_use]
+    pub fn with_base(mut self, base: Url) -> Self {
+        self.base = Some(base);
+        self
+    }
+}
+
+/// One kind of request of a scenario.
+#[derive(Clone)]
+pub(crate) struct Request {
+    pub(crate) weight: u32,
+    pub(crate) method: String,
+    pub(crate) path: Template,
+    pub(crate) headers: Vec<(String, Template)>,
+    pub(crate) body: Template,
+    pub(crate) basic_auth: Option<(Template, Template)>,
+    pub(crate) expect: Statuses,
+    pub(crate) verify: Verify,
+}
+
+impl fmt::Debug for Request {
+    /// Without headers, body and credentials: they may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("method", &self.method)
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a response's body must be for the request to count as completed.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Verify {
+    /// Anything of the length its framing says: discarded unseen.
+    #[default]
+    Nothing,
+    /// So many bytes.
+    Length(u64),
+    /// These bytes.
+    Bytes(Arc<[u8]>),
+}

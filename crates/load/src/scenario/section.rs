@@ -1,0 +1,151 @@
+//! A TOML table read key by key: what is asked for is known, whatever is left over is an error.
+
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{Problem, ScenarioError, at};
+
+/// The file being read, for error places.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) path: &'a Path,
+    pub(super) text: &'a str,
+}
+
+impl Source<'_> {
+    pub(super) fn error(&self, offset: usize, problem: Problem) -> ScenarioError {
+        at(self.path, self.text, offset, problem)
+    }
+}
+
+/// One table of the file.
+pub(super) struct Section<'a> {
+    pub(super) source: Source<'a>,
+    name: String,
+    offset: usize,
+    table: &'a DeTable<'a>,
+    asked: Vec<&'static str>,
+}
+
+/// A value with its key and place.
+#[derive(Clone, Copy)]
+pub(super) struct Field<'a> {
+    pub(super) key: &'a str,
+    pub(super) offset: usize,
+    pub(super) value: &'a DeValue<'a>,
+}
+
+impl<'a> Section<'a> {
+    pub(super) fn new(source: Source<'a>, name: String, offset: usize, table: &'a DeTable<'a>) -> Self {
+        Section { source, name, offset, table, asked: Vec::new() }
+    }
+
+    /// The table under `field`.
+    pub(super) fn under(source: Source<'a>, name: String, field: Field<'a>) -> Result<Self, ScenarioError> {
+        match field.value {
+            DeValue::Table(table) => Ok(Section::new(source, name, field.offset, table)),
+            _ => Err(wrong(source, field, "a table")),
+        }
+    }
+
+    /// The value of `key`, if it is there.
+    pub(super) fn field(&mut self, key: &'static str) -> Option<Field<'a>> {
+        self.asked.push(key);
+        let (_, value) = self.table.iter().find(|(name, _)| name.get_ref().as_ref() == key)?;
+        Some(Field { key, offset: value.span().start, value: value.get_ref() })
+    }
+
+    /// All keys and values, whatever they are called.
+    pub(super) fn entries(&self) -> Vec<Field<'a>> {
+        let field = |(key, value): (&'a Spanned<_>, &'a Spanned<DeValue<'a>>)| {
+            let key: &'a std::borrow::Cow<'a, str> = key.get_ref();
+            Field { key, offset: value.span().start, value: value.get_ref() }
+        };
+        self.table.iter().map(field).collect()
+    }
+
+    pub(super) fn text(&mut self, key: &'static str) -> Result<Option<&'a str>, ScenarioError> {
+        let source = self.source;
+        self.field(key).map(|field| text_of(source, field)).transpose()
+    }
+
+    /// A whole number in `range`, or `default`.
+    pub(super) fn number(
+        &mut self,
+        key: &'static str,
+        range: std::ops::RangeInclusive<u64>,
+        default: u64,
+    ) -> Result<u64, ScenarioError> {
+        let source = self.source;
+        match self.field(key) {
+            Some(field) => number_of(source, field, range),
+            None => Ok(default),
+        }
+    }
+
+    /// The elements of an array, or of nothing.
+    pub(super) fn array(&mut self, key: &'static str) -> Result<Option<Vec<Field<'a>>>, ScenarioError> {
+        let source = self.source;
+        self.field(key).map(|field| elements_of(source, field)).transpose()
+    }
+
+    pub(super) fn missing(&self, key: &str, expected: &'static str) -> ScenarioError {
+        let problem = Problem::Missing { key: key.into(), section: self.name.clone(), expected };
+        self.source.error(self.offset, problem)
+    }
+
+    /// Fails on a key that nobody asked for.
+    pub(super) fn finish(self) -> Result<(), ScenarioError> {
+        let unknown = self.table.iter().find(|(key, _)| !self.asked.contains(&key.get_ref().as_ref()));
+        let Some((key, _)) = unknown else { return Ok(()) };
+        let problem = Problem::UnknownKey {
+            key: key.get_ref().to_string(),
+            section: self.name,
+            expected: self.asked.iter().map(|name| (*name).into()).collect(),
+        };
+        Err(self.source.error(key.span().start, problem))
+    }
+}
+
+pub(super) fn wrong(source: Source<'_>, field: Field<'_>, expected: impl Into<String>) -> ScenarioError {
+    source.error(field.offset, Problem::Value { key: field.key.into(), expected: expected.into() })
+}
+
+pub(super) fn text_of<'a>(source: Source<'a>, field: Field<'a>) -> Result<&'a str, ScenarioError> {
+    match field.value {
+        DeValue::String(text) => Ok(text),
+        _ => Err(wrong(source, field, "a text in quotes")),
+    }
+}
+
+pub(super) fn number_of(
+    source: Source<'_>,
+    field: Field<'_>,
+    range: std::ops::RangeInclusive<u64>,
+) -> Result<u64, ScenarioError> {
+    let parsed = match field.value {
+        DeValue::Integer(digits) => u64::from_str_radix(digits.as_str(), digits.radix()).ok(),
+        _ => None,
+    };
+    parsed.filter(|number| range.contains(number)).ok_or_else(|| {
+        let most = range.end();
+        let expected = if *most == u64::MAX {
+            format!("a whole number, {} or more", range.start())
+        } else {
+            format!("a whole number from {} to {most}", range.start())
+        };
+        wrong(source, field, expected)
+    })
+}
+
+pub(super) fn elements_of<'a>(source: Source<'a>, field: Field<'a>) -> Result<Vec<Field<'a>>, ScenarioError> {
+    let DeValue::Array(array) = field.value else { return Err(wrong(source, field, "a list in brackets")) };
+    let element = |value: &'a Spanned<DeValue<'a>>| Field {
+        key: field.key,
+        offset: value.span().start,
+        value: value.get_ref(),
+    };
+    Ok(array.iter().map(element).collect())
+}

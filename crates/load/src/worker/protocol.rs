@@ -1,0 +1,294 @@
+//! One request's way: connect, send, receive, complete or fail.
+//!
+//! Nothing here waits. Each step goes as far as the kernel lets it and leaves the user in the phase
+//! from which the next event or alarm goes on.
+
+use model::sample::ErrorKind;
+
+use super::Core;
+use super::timers::{Alarm, Due};
+use super::user::{Phase, User};
+use crate::clock::now_ns;
+use crate::plan::Connections;
+use crate::render::Rendered;
+use crate::response::Completed;
+use crate::transport::poller::Readiness;
+use crate::transport::socket::{Socket, error_kind};
+use crate::transport::stream::{Received, Stream};
+
+/// First read of a response: enough for most in one go, little enough to copy what could be discarded.
+const READ_BYTES: usize = 16 * 1024;
+
+/// Reads of one user before others get their turn.
+const READS_PER_TURN: usize = 16;
+
+/// Requests up to this many bytes leave in one segment, so the kernel never holds back their tail.
+const ONE_SEGMENT: usize = 1_200;
+
+/// Memory a user keeps for the unsent part of its next request.
+const KEPT_UNSENT: usize = 4 * 1024;
+
+/// How far one read took a response.
+enum Step {
+    /// There may be more to read.
+    Again,
+    /// Nothing to read until the next event.
+    Blocked,
+    /// The response is over, one way or the other.
+    Over,
+}
+
+impl Core {
+    /// Begins a request whose response time counts from `started_ns`.
+    #[inline]
+    pub(super) fn begin(&mut self, user: &mut User, started_ns: u64, now_ns: u64) {
+        user.started_ns = started_ns;
+        user.request = self.program.pick(&mut user.values);
+        user.response.reset();
+        self.set_deadline(user, now_ns);
+        if user.stream.is_none() {
+            self.connect(user);
+        } else {
+            self.send(user);
+        }
+    }
+
+    /// Takes a user one step further after an event of its connection.
+    #[inline]
+    pub(super) fn on_event(&mut self, user: &mut User, readiness: Readiness) {
+        let Some(stream) = &mut user.stream else { return };
+        stream.ready(readiness.closed);
+        match user.phase {
+            Phase::Connecting if readiness.writable || readiness.readable => self.on_connecting(user),
+            Phase::Sending if readiness.writable => self.on_writable(user, readiness.readable),
+            Phase::Receiving | Phase::Sending if readiness.readable => self.on_readable(user),
+            Phase::Idle | Phase::Pausing if readiness.readable => self.on_unasked(user),
+            _ => {}
+        }
+    }
+
+    fn connect(&mut self, user: &mut User) {
+        self.recorder.connecting();
+        user.connection = user.connection.wrapping_add(1);
+        match self.open() {
+            Ok(stream) => user.stream = Some(stream),
+            Err(kind) => return self.fail(user, kind),
+        }
+        user.phase = Phase::Connecting;
+        // On loopback the connection is often made before connect() has returned: to go on at once
+        // saves an event. Elsewhere the kernel says that it is not there yet, and an event will come.
+        self.on_connecting(user);
+        self.register(user);
+    }
+
+    /// Watches a connection, from after the first attempt to send: what is ready by then is told too.
+    fn register(&mut self, user: &mut User) {
+        let Some(stream) = &user.stream else { return };
+        if let Err(error) = self.poller.add(stream, user.token()) {
+            self.fail(user, error_kind(error));
+        }
+    }
+
+    fn open(&self) -> Result<Stream, ErrorKind> {
+        let socket = Socket::connect(&self.address).map_err(error_kind)?;
+        let tls = match &self.tls {
+            Some(tls) => Some(tls.connection().ok_or(ErrorKind::Tls)?),
+            None => None,
+        };
+        // One request is one write, so this matters only where a request is longer than a segment: its
+        // last part would wait for an acknowledgement. It costs a call, which a connection of one short
+        // request is better without.
+        if self.connections == Connections::Kept || self.program.longest() > ONE_SEGMENT {
+            socket.set_nodelay().map_err(error_kind)?;
+        }
+        Ok(Stream::new(socket, tls))
+    }
+
+    fn on_connecting(&mut self, user: &mut User) {
+        let Some(stream) = &mut user.stream else { return };
+        match stream.handshake() {
+            Ok(true) => self.send(user),
+            Ok(false) => {}
+            Err(kind) => self.fail(user, kind),
+        }
+    }
+
+    /// Renders the request and sends what the kernel takes of it.
+    #[inline]
+    fn send(&mut self, user: &mut User) {
+        let Some(stream) = &mut user.stream else { return };
+        let rendered = self.program.render(user.request, &mut user.values, &mut self.scratch);
+        let bytes = rendered.bytes();
+        match stream.send(bytes) {
+            Ok(sent) if sent == bytes.len() && stream.is_flushed() => user.phase = Phase::Receiving,
+            Ok(sent) => {
+                user.sent = sent;
+                user.phase = Phase::Sending;
+                if let Rendered::Scratch(bytes) = rendered {
+                    user.unsent.clear();
+                    user.unsent.extend_from_slice(bytes);
+                }
+            }
+            Err(kind) => self.fail(user, kind),
+        }
+    }
+
+    /// Sends more of a request that did not leave in one go; reads too, for a server may answer early.
+    fn on_writable(&mut self, user: &mut User, readable: bool) {
+        match self.send_rest(user) {
+            Ok(true) => {
+                user.phase = Phase::Receiving;
+                user.unsent.clear();
+            }
+            Ok(false) => {}
+            // What the server said before it closed tells more than that it closed.
+            Err(_) if readable && user.sent > 0 => {}
+            Err(kind) => return self.fail(user, kind),
+        }
+        if readable {
+            self.on_readable(user);
+        }
+    }
+
+    fn send_rest(&mut self, user: &mut User) -> Result<bool, ErrorKind> {
+        let Some(stream) = &mut user.stream else { return Ok(false) };
+        let whole = match self.program.fixed(user.request) {
+            Some(bytes) => bytes,
+            None => user.unsent.as_slice(),
+        };
+        while let Some(rest) = whole.get(user.sent..).filter(|rest| !rest.is_empty()) {
+            match stream.send(rest)? {
+                0 => return Ok(false),
+                sent => user.sent += sent,
+            }
+        }
+        stream.flush()
+    }
+
+    /// Reads until the response is over or the socket is empty.
+    #[inline]
+    pub(super) fn on_readable(&mut self, user: &mut User) {
+        for _ in 0..READS_PER_TURN {
+            match self.read(user) {
+                Ok(Step::Again) => {}
+                Ok(Step::Blocked | Step::Over) => return,
+                Err(kind) => return self.fail(user, kind),
+            }
+        }
+        // No further event will come for what is there already.
+        self.unfinished.push(user.slot);
+    }
+
+    #[inline]
+    fn read(&mut self, user: &mut User) -> Result<Step, ErrorKind> {
+        let Some(stream) = &mut user.stream else { return Ok(Step::Over) };
+        let Some(asked) = self.program.requests.get(user.request) else { return Ok(Step::Over) };
+        let discardable = if stream.can_discard() { user.response.discardable(asked) } else { 0 };
+        let completed = if discardable > 0 {
+            let most = usize::try_from(discardable).unwrap_or(usize::MAX).min(self.buffer.len());
+            match stream.discard(self.buffer.get_mut(..most).unwrap_or_default())? {
+                Received::Bytes(count) => user.response.discarded(count as u64, asked),
+                Received::End => Some(user.response.end(asked)?),
+                Received::Blocked => return Ok(Step::Blocked),
+            }
+        } else {
+            let most = READ_BYTES.min(self.buffer.len());
+            match stream.recv(self.buffer.get_mut(..most).unwrap_or_default())? {
+                Received::Bytes(count) => {
+                    let received = self.buffer.get(..count).unwrap_or_default();
+                    user.response.feed(received, asked, &self.limits)?
+                }
+                Received::End => Some(user.response.end(asked)?),
+                Received::Blocked => return Ok(Step::Blocked),
+            }
+        };
+        let Some(completed) = completed else { return Ok(Step::Again) };
+        self.complete(user, completed);
+        Ok(Step::Over)
+    }
+
+    /// Records a complete response and goes on to what the user does next.
+    ///
+    /// The clock is read here, once per request: after the last byte came and before the next request
+    /// is sent. For the first it is the end and for the second the start; what lies between is parsing
+    /// and rendering, well under a microsecond. One reading for a whole batch of events would be
+    /// cheaper still, but would give the last user of a batch the time spent on all before it.
+    #[inline]
+    fn complete(&mut self, user: &mut User, completed: Completed) {
+        let now_ns = now_ns();
+        self.recorder.roll(now_ns);
+        self.recorder.lagged(now_ns.saturating_sub(self.woke_ns));
+        self.recorder.received(completed.body_bytes);
+        user.failures = 0;
+        let expect = self.program.requests.get(user.request).map(|asked| asked.expect);
+        if !expect.is_some_and(|expect| expect.contains(completed.status)) {
+            self.recorder.unexpected_status(completed.status);
+        } else if !completed.as_expected {
+            self.recorder.failed(ErrorKind::WrongBody);
+        } else {
+            self.recorder.completed(now_ns.saturating_sub(user.started_ns));
+        }
+        let reusable = completed.keep_alive
+            && user.phase == Phase::Receiving
+            && self.connections == Connections::Kept
+            && !user.stream.as_ref().is_some_and(Stream::is_closed);
+        if !reusable {
+            close(user);
+        }
+        self.after_request(user, now_ns);
+    }
+
+    /// Counts a request that failed with its connection, and backs off before the next one.
+    pub(super) fn fail(&mut self, user: &mut User, kind: ErrorKind) {
+        let now_ns = now_ns();
+        self.recorder.roll(now_ns);
+        self.recorder.failed(kind);
+        close(user);
+        user.failures = user.failures.saturating_add(1);
+        self.after_failure(user, now_ns);
+    }
+
+    /// Something came on a connection with no request under way: its end, or bytes nobody asked for.
+    fn on_unasked(&mut self, user: &mut User) {
+        let Some(stream) = &mut user.stream else { return };
+        match stream.recv(self.buffer.get_mut(..READ_BYTES).unwrap_or_default()) {
+            Ok(Received::Blocked) => return,
+            Ok(Received::Bytes(_)) => self.recorder.failed(ErrorKind::Malformed),
+            // A server may close a connection that is not in use (RFC 9112 section 9.5).
+            Ok(Received::End) | Err(_) => {}
+        }
+        close(user);
+    }
+
+    /// Sets when the request times out.
+    #[inline]
+    fn set_deadline(&mut self, user: &mut User, now_ns: u64) {
+        user.deadline_ns = now_ns.saturating_add(self.timeout_ns);
+        if !user.timeout_set {
+            user.timeout_set = true;
+            self.timers.set(Due { at_ns: user.deadline_ns, slot: user.slot, alarm: Alarm::Timeout });
+        }
+    }
+
+    /// A time-out alarm went off: the request it was set for may be over long since.
+    pub(super) fn on_timeout(&mut self, user: &mut User, now_ns: u64) {
+        user.timeout_set = false;
+        if !user.phase.is_busy() {
+            return;
+        }
+        if now_ns >= user.deadline_ns {
+            return self.fail(user, ErrorKind::TimedOut);
+        }
+        user.timeout_set = true;
+        self.timers.set(Due { at_ns: user.deadline_ns, slot: user.slot, alarm: Alarm::Timeout });
+    }
+}
+
+/// Ends a user's connection, if it has one.
+pub(super) fn close(user: &mut User) {
+    user.unsent.clear();
+    user.unsent.shrink_to(KEPT_UNSENT);
+    if let Some(stream) = user.stream.take() {
+        stream.close();
+    }
+}

@@ -1,0 +1,99 @@
+//! One user: a connection, a request under way, and a random stream of its own.
+
+use crate::response::Response;
+use crate::scenario::value::UserStream;
+use crate::transport::stream::Stream;
+
+/// What a user is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Not taking part.
+    Absent,
+    /// Taking part, with nothing to do until told: its share of the work is done, or (open loop) no
+    /// request is due.
+    Idle,
+    /// Waiting for its turn to connect for the first time.
+    Queued,
+    /// Between two requests: thinking, or backing off after an error.
+    Pausing,
+    /// A request is under way: the connection is being made.
+    Connecting,
+    /// A request is under way: it is not wholly sent.
+    Sending,
+    /// A request is under way: its response is not wholly there.
+    Receiving,
+}
+
+impl Phase {
+    /// Whether a request is under way.
+    #[inline]
+    pub(crate) fn is_busy(self) -> bool {
+        matches!(self, Phase::Connecting | Phase::Sending | Phase::Receiving)
+    }
+}
+
+/// One user.
+pub(crate) struct User {
+    /// Its place in its thread.
+    pub(crate) slot: usize,
+    pub(crate) phase: Phase,
+    pub(crate) stream: Option<Stream>,
+    /// Tells events of this connection from late ones of an earlier one.
+    pub(crate) connection: u32,
+    /// Which of the program's requests is under way.
+    pub(crate) request: usize,
+    /// When its response time began to count.
+    pub(crate) started_ns: u64,
+    /// When the request times out.
+    pub(crate) deadline_ns: u64,
+    /// Whether a time-out alarm is set.
+    pub(crate) timeout_set: bool,
+    /// When the pause ends.
+    pub(crate) resume_ns: u64,
+    /// A request that differs each time and was not sent in one go; empty otherwise.
+    pub(crate) unsent: Vec<u8>,
+    /// How much of the request was sent.
+    pub(crate) sent: usize,
+    pub(crate) response: Response,
+    pub(crate) values: UserStream,
+    /// Requests it may still make.
+    pub(crate) allowance: u64,
+    /// Connections lost in a row.
+    pub(crate) failures: u32,
+    /// Leaves when its request is over.
+    pub(crate) leaving: bool,
+}
+
+impl User {
+    pub(crate) fn new(slot: usize, values: UserStream) -> Self {
+        User {
+            slot,
+            phase: Phase::Absent,
+            stream: None,
+            connection: 0,
+            request: 0,
+            started_ns: 0,
+            deadline_ns: 0,
+            timeout_set: false,
+            resume_ns: 0,
+            unsent: Vec::new(),
+            sent: 0,
+            response: Response::default(),
+            values,
+            allowance: 0,
+            failures: 0,
+            leaving: false,
+        }
+    }
+
+    /// What its events are registered under.
+    pub(crate) fn token(&self) -> u64 {
+        (self.slot as u64) << 32 | u64::from(self.connection)
+    }
+
+    /// Place and connection of a token.
+    #[inline]
+    pub(crate) fn of_token(token: u64) -> (usize, u32) {
+        ((token >> 32) as usize, token as u32)
+    }
+}

@@ -1,0 +1,143 @@
+//! The closed loop: connections kept, equal work, steps, think time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::common::{Counted, NEVER, OK, Server, run};
+use load::{Connections, Generator, Pacing, SLICE_US, Stop, Think};
+
+#[test]
+fn connections_are_kept_and_ticks_are_consecutive() {
+    let server = Server::answering(OK);
+    let mut generator = Generator::start(&server.plan()).unwrap();
+    generator.set_users(3).unwrap();
+    let mut ticks = generator.collect(100_000, &NEVER).unwrap();
+    ticks.extend(generator.collect(100_000, &NEVER).unwrap());
+    let counted = Counted::of(&ticks);
+    assert!(counted.completed > 0 && counted.errors.is_empty(), "{counted:?}");
+    assert_eq!(counted.bytes, 2 * counted.completed);
+    assert_eq!(server.accepted(), 3);
+    assert!(ticks.len() >= 10);
+    for pair in ticks.windows(2) {
+        assert_eq!(pair[1].start_us, pair[0].start_us + SLICE_US);
+    }
+    assert!(ticks.iter().all(|tick| tick.start_us % SLICE_US == 0 && tick.generator.threads == 1));
+    assert!(ticks.iter().any(|tick| tick.generator.busy_us > 0));
+}
+
+#[test]
+fn steps_up_and_down_keep_the_connections_of_users_that_stay() {
+    let server = Server::answering(OK);
+    let mut plan = server.plan();
+    plan.threads = 2;
+    let mut generator = Generator::start(&plan).unwrap();
+    for (users, accepted) in [(2, 2), (5, 5), (1, 5), (3, 7)] {
+        generator.set_users(users).unwrap();
+        let counted = Counted::of(&generator.collect(60_000, &NEVER).unwrap());
+        assert!(counted.completed > 0 && counted.errors.is_empty(), "{users} users: {counted:?}");
+        assert_eq!(server.accepted(), accepted, "{users} users");
+    }
+}
+
+#[test]
+fn every_user_does_equal_work() {
+    let per_connection: Arc<[AtomicUsize; 7]> = Arc::default();
+    let counts = per_connection.clone();
+    let server = Server::start(move |mut peer, number| {
+        while peer.request().is_some() {
+            counts[number].fetch_add(1, Ordering::SeqCst);
+            peer.send(OK).unwrap();
+        }
+    });
+    let mut plan = server.plan();
+    plan.threads = 2;
+    assert_eq!(run(&plan, 7, Stop::PerUser(23)).completed, 7 * 23);
+    assert!(per_connection.iter().all(|count| count.load(Ordering::SeqCst) == 23));
+}
+
+#[test]
+fn a_total_is_met_exactly() {
+    let server = Server::answering(OK);
+    let mut plan = server.plan();
+    plan.threads = 2;
+    let counted = run(&plan, 5, Stop::Total(1_001));
+    assert_eq!((counted.completed, counted.errors_in_all()), (1_001, 0));
+}
+
+#[test]
+fn one_connection_per_request() {
+    let server = Server::start(|mut peer, _| {
+        let request = peer.request().unwrap();
+        assert_eq!(request.header("connection"), Some("close"));
+        peer.send(OK).unwrap();
+    });
+    let mut plan = server.plan();
+    plan.connections = Connections::PerRequest;
+    let mut generator = Generator::start(&plan).unwrap();
+    generator.set_users(2).unwrap();
+    let counted = Counted::of(&generator.run(Stop::PerUser(20), &NEVER).unwrap());
+    assert_eq!((counted.completed, counted.errors_in_all()), (40, 0), "{counted:?}");
+    assert_eq!((server.accepted(), generator.connects()), (40, 40));
+}
+
+#[test]
+fn a_server_that_closes_after_each_response_is_met_with_new_connections() {
+    let server = Server::start(|mut peer, _| {
+        peer.request().unwrap();
+        peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok").unwrap();
+    });
+    let counted = run(&server.plan(), 2, Stop::PerUser(10));
+    assert_eq!((counted.completed, counted.errors_in_all()), (20, 0), "{counted:?}");
+    assert_eq!(server.accepted(), 20);
+}
+
+#[test]
+fn think_time_is_part_of_the_cycle() {
+    let server = Server::answering(OK);
+    let mut plan = server.plan();
+    plan.pacing = Pacing::Closed { think: Think::Constant(Duration::from_millis(10)) };
+    let mut generator = Generator::start(&plan).unwrap();
+    generator.set_users(8).unwrap();
+    let ticks = generator.collect(400_000, &NEVER).unwrap();
+    let elapsed_us = ticks.len() as u64 * SLICE_US;
+    let counted = Counted::of(&ticks);
+    // A user's cycle is never shorter than its think time: at most so many, plus one each at the edges.
+    assert!(counted.completed <= 8 * (elapsed_us / 10_000 + 2), "{}", counted.completed);
+    assert!(counted.completed > 0);
+    // Little's law, exact but for the edges: user time is response time plus think time.
+    let thinking: u64 = ticks.iter().map(|tick| tick.generator.thinking_user_us).sum();
+    let waiting: u64 = ticks.iter().map(|tick| tick.response_time_ns_sum).sum::<u64>() / 1_000;
+    let edges = 8 * 2 * counted.response_time_max.as_micros() as u64 + 1_000;
+    assert!(
+        (thinking + waiting).abs_diff(8 * elapsed_us) <= edges,
+        "{thinking} + {waiting} of {}",
+        8 * elapsed_us
+    );
+}
+
+#[test]
+fn an_interrupt_ends_with_what_was_measured() {
+    let server = Server::answering(OK);
+    let mut generator = Generator::start(&server.plan()).unwrap();
+    generator.set_users(1).unwrap();
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let later = interrupt.clone();
+    let waiter = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        later.store(true, Ordering::SeqCst);
+    });
+    let ticks = generator.run(Stop::Total(u64::MAX), &interrupt).unwrap();
+    waiter.join().unwrap();
+    assert!(Counted::of(&ticks).completed > 0);
+}
+
+#[test]
+fn a_thousand_users_on_two_threads() {
+    let server = Server::answering(OK);
+    let mut plan = server.plan();
+    plan.threads = 2;
+    let counted = run(&plan, 1_000, Stop::PerUser(3));
+    assert_eq!((counted.completed, counted.errors_in_all()), (3_000, 0), "{counted:?}");
+    assert_eq!(server.accepted(), 1_000);
+}

@@ -1,0 +1,7 @@
+//! The generator against scripted servers on real sockets.
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+mod closed_loop;
+mod common;
+mod faults;
+mod open_loop;
