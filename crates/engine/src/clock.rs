@@ -1,8 +1,8 @@
 //! The monotonic clock, in microseconds.
 
-use std::{sync::OnceLock, time::Duration};
+use std::time::Duration;
 
-use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// A time of CLOCK_MONOTONIC, or a span, in microseconds.
 pub(crate) type Micros = u64;
@@ -10,20 +10,30 @@ pub(crate) type Micros = u64;
 /// Later than any time.
 pub(crate) const NEVER: Micros = u64::MAX;
 
+/// More than the coarse clock is behind, even where a busy hypervisor delays the ticks of 1 to 10 ms.
+const LAG_US: Micros = 50_000;
+/// Spans that may be late by that.
+const LONG: Duration = Duration::from_secs(1);
+
 /// Now, exact.
 pub(crate) fn now() -> Micros {
     micros(clock_gettime(ClockId::Monotonic))
 }
 
-/// Now, as of the last tick of the kernel: up to [`resolution`] early, at a quarter of the cost.
+/// Now, as of the last tick of the kernel: behind, by less than [`LAG_US`], at a quarter of the cost.
 pub(crate) fn coarse() -> Micros {
     micros(clock_gettime(ClockId::MonotonicCoarse))
 }
 
-/// How far behind [`coarse`] may be.
-pub(crate) fn resolution() -> Micros {
-    static RESOLUTION: OnceLock<Micros> = OnceLock::new();
-    *RESOLUTION.get_or_init(|| micros(clock_getres(ClockId::MonotonicCoarse)))
+/// How long until `time`, which may be told short while it is long: ask again then.
+pub(crate) fn until(time: Micros) -> Micros {
+    let left = time.saturating_sub(coarse()).saturating_sub(LAG_US);
+    if left == 0 { time.saturating_sub(now()) } else { left }
+}
+
+/// The time when `span` from now has passed: exact below a second, and late by a twentieth at most above.
+pub(crate) fn deadline(span: Duration) -> Micros {
+    if span < LONG { after(now(), span) } else { after(coarse().saturating_add(LAG_US), span) }
 }
 
 /// `span` after `time`.
@@ -42,11 +52,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_coarse_clock_is_behind_by_no_more_than_its_resolution() {
-        let before = now();
-        let coarse = coarse();
-        let later = now();
-        assert!(coarse <= later);
-        assert!(coarse + resolution() >= before, "coarse {coarse}, before {before}");
+    fn deadlines_are_in_time() {
+        for millis in [0, 1, 999, 1_000, 60_000] {
+            let span = Duration::from_millis(millis);
+            let (earliest, deadline, latest) = (after(now(), span), deadline(span), after(now(), span));
+            // How far the coarse clock is behind depends on the host; by half a second it never is.
+            let tolerance = if span < LONG { 0 } else { 500_000 };
+            assert!(deadline + tolerance >= earliest, "{deadline} is before {earliest}");
+            assert!(deadline <= latest + LAG_US, "{deadline} is long after {latest}");
+        }
+        assert_eq!(deadline(Duration::MAX), NEVER);
+    }
+
+    #[test]
+    fn the_time_left_is_told_exactly_at_the_end_and_never_long() {
+        assert_eq!(until(now()), 0);
+        let hour = 3_600_000_000;
+        let left = until(now() + hour);
+        assert!(left <= hour && left > hour / 2, "{left}");
     }
 }

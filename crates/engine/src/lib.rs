@@ -4,6 +4,42 @@
 //! service it runs; no service knows which model runs it. [`start`] brings the two together,
 //! [`Server::drain`] ends it, and [`offload`] takes work that blocks or computes long off the loops.
 //!
+//! ```
+//! use std::{io, net::SocketAddr, time::Duration};
+//! use engine::{Model, Options, service::{Connection, Factory, Service}};
+//!
+//! struct Echo;
+//!
+//! impl<C: Connection> Service<C> for Echo {
+//!     async fn serve(&self, mut connection: C) {
+//!         while let Ok(1..) = connection.fill().await {
+//!             let input = connection.input().to_vec();
+//!             connection.consume(input.len());
+//!             connection.output().extend_from_slice(&input);
+//!             if connection.flush().await.is_err() {
+//!                 return;
+//!             }
+//!         }
+//!     }
+//! }
+//!
+//! struct Echoes;
+//!
+//! impl Factory for Echoes {
+//!     type Service<C: Connection> = Echo;
+//!     fn make<C: Connection>(&self) -> io::Result<Echo> {
+//!         Ok(Echo)
+//!     }
+//! }
+//!
+//! let options = Options::new(SocketAddr::from(([127, 0, 0, 1], 0)));
+//! let server = engine::start(Model::Epoll, &options, Echoes)?;
+//! println!("listening on {}", server.local_addr());
+//! server.drain(Duration::from_secs(5));
+//! server.join();
+//! # Ok::<(), engine::EngineError>(())
+//! ```
+//!
 //! # The families, and where a model belongs
 //!
 //! **Blocking** (`blocking`): calls wait in the kernel, inside the future's poll, which therefore is

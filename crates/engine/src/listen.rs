@@ -93,15 +93,13 @@ pub(crate) struct Acceptor {
     listener: OwnedFd,
     flags: SocketFlags,
     gate: Arc<Gate>,
-    /// A place not used by the last attempt.
-    permit: Option<Permit>,
     trouble: Arc<Trouble>,
 }
 
 impl Acceptor {
     /// `flags` hold for the accepted sockets.
     pub(crate) fn new(listener: OwnedFd, flags: SocketFlags, gate: Arc<Gate>, trouble: Arc<Trouble>) -> Self {
-        Self { listener, flags: flags | SocketFlags::CLOEXEC, gate, permit: None, trouble }
+        Self { listener, flags: flags | SocketFlags::CLOEXEC, gate, trouble }
     }
 
     pub(crate) fn counters(&self) -> &Arc<Counters> {
@@ -109,8 +107,8 @@ impl Acceptor {
     }
 
     /// The next waiting connection. Does not wait for one.
-    pub(crate) fn accept(&mut self) -> Accept {
-        let Some(permit) = self.permit.take().or_else(|| self.gate.enter()) else { return Accept::Full };
+    pub(crate) fn accept(&self) -> Accept {
+        let Some(permit) = self.gate.enter() else { return Accept::Full };
         loop {
             match acceptfrom_with(&self.listener, self.flags) {
                 Ok((socket, peer)) => {

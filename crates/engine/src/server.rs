@@ -14,7 +14,7 @@ pub struct Options {
     pub listen: SocketAddr,
     /// Event loops, each on a thread and a listening socket of its own. Models without loops have no use for it.
     pub loops: usize,
-    /// Most connections open at once. Beyond, peers wait in the listen queue until one closes.
+    /// Most connections open at once, at least one. Beyond, peers wait in the listen queue until one closes.
     pub max_connections: usize,
     /// Length of each listen queue; the system caps it at `net.core.somaxconn`.
     pub backlog: u32,

@@ -58,7 +58,7 @@ pub trait Connection: Sized + 'static {
     /// Waits.
     fn sleep(&self, how_long: Duration) -> impl Future<Output = ()>;
 
-    /// Whether the peer has closed or broken an idle connection, asked without waiting.
+    /// Whether the peer has closed or broken an idle connection, or spoken unasked; asked without waiting.
     /// Kept connections to another tier are checked by this before they are used again.
     fn is_stale(&mut self) -> bool;
 }
@@ -70,6 +70,9 @@ pub trait Service<C: Connection>: 'static {
 }
 
 /// Makes a service for each worker, loop or process, after it has started: what the service opens is its own.
+///
+/// Where every connection has a thread of its own, that is once per connection (and once more when the
+/// server starts, to find out whether it can be made): share what is dear through the factory.
 pub trait Factory: Send + Sync + 'static {
     /// The service for one kind of connection.
     type Service<C: Connection>: Service<C>;

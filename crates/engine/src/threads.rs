@@ -66,7 +66,7 @@ struct Front<F> {
 }
 
 impl<F: Factory> Front<F> {
-    fn run(self, mut acceptor: Acceptor) {
+    fn run(self, acceptor: Acceptor) {
         while !self.control.draining() {
             match acceptor.accept() {
                 Accept::Connection(accepted) => self.host.spawn(accepted),
@@ -94,7 +94,7 @@ impl<F: Factory> Front<F> {
     }
 
     /// Takes in what has connected already, then stops listening.
-    fn empty_queue(&self, mut acceptor: Acceptor) {
+    fn empty_queue(&self, acceptor: Acceptor) {
         while let Accept::Connection(accepted) = acceptor.accept() {
             self.host.spawn(accepted);
         }

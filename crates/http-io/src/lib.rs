@@ -26,6 +26,7 @@
 //!
 //! and becomes an engine's service as [`server::Http`]`::new(Greeter, options)`.
 
+pub mod client;
 mod credentials;
 mod date;
 mod percent;

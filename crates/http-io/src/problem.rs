@@ -44,30 +44,13 @@ impl Problem {
 
     /// The JSON body.
     pub fn body(&self) -> String {
-        let mut body = String::from("{\"error\":");
-        quote(&mut body, &self.error);
-        if !self.hint.is_empty() {
-            body.push_str(",\"hint\":");
-            quote(&mut body, &self.hint);
-        }
-        body.push_str("}\n");
-        body
+        let body = if self.hint.is_empty() {
+            serde_json::json!({ "error": self.error })
+        } else {
+            serde_json::json!({ "error": self.error, "hint": self.hint })
+        };
+        format!("{body}\n")
     }
-}
-
-/// Appends `text` as a JSON string (RFC 8259 section 7).
-fn quote(out: &mut String, text: &str) {
-    out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\0'..='\x1f' => out.push_str(&format!("\\u{:04x}", character as u32)),
-            other => out.push(other),
-        }
-    }
-    out.push('"');
 }
 
 #[cfg(test)]

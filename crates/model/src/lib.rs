@@ -5,6 +5,7 @@
 
 pub mod batch_means;
 pub mod bounds;
+pub mod conclude;
 pub mod counters;
 pub mod demands;
 pub mod growth;
@@ -15,6 +16,7 @@ pub mod mser;
 pub mod mva;
 pub mod percentiles;
 mod plateau;
+pub mod resources;
 pub mod run;
 pub mod sample;
 pub mod saturation;
@@ -22,3 +24,6 @@ pub mod search;
 pub mod steady;
 mod student;
 pub mod usl;
+pub mod verdict;
+pub mod warnings;
+mod words;

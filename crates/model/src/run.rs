@@ -353,3 +353,18 @@ pub enum WarningKind {
     /// A limit of this host was in the way.
     HostLimit,
 }
+
+impl Verdict {
+    /// Whether the answer can be relied on. A bottleneck that is `unknown` does not make it inconclusive:
+    /// N* and the throughput stand without their cause.
+    pub fn is_conclusive(&self) -> bool {
+        self.inconclusive.is_empty()
+    }
+}
+
+impl Run {
+    /// Whether any request completed.
+    pub fn completed_any(&self) -> bool {
+        self.steps.iter().any(|step| step.completed > 0)
+    }
+}

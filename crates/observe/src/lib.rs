@@ -11,6 +11,7 @@ mod clock;
 mod error;
 mod host;
 mod look;
+mod netlink;
 mod proc;
 mod reread;
 mod roots;

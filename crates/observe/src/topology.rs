@@ -5,14 +5,14 @@ mod namespaces;
 mod owners;
 mod tiers;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use crate::{ObserveError, Pid, Roots};
 pub(crate) use follow::Follower;
 pub(crate) use namespaces::Namespace;
 use namespaces::Namespaces;
-use owners::Family;
+use owners::{Family, Holders};
 use tiers::Tiers;
 
 /// The processes behind an address.
@@ -27,8 +27,8 @@ pub struct Topology {
     pub downstream: Vec<Pid>,
     /// Where the servers' sockets live.
     pub(crate) namespace: Namespace,
-    /// Inodes of the listening sockets of all tiers.
-    pub(crate) listeners: BTreeSet<u64>,
+    /// Inodes of the listening sockets of all tiers, with who owns them.
+    pub(crate) listeners: BTreeMap<u64, Option<Pid>>,
 }
 
 impl Topology {
@@ -40,7 +40,7 @@ impl Topology {
             servers: Vec::new(),
             downstream: Vec::new(),
             namespace: Namespace::own(&Roots::default()),
-            listeners: BTreeSet::new(),
+            listeners: BTreeMap::new(),
         }
     }
 
@@ -67,13 +67,13 @@ pub fn find_in(roots: &Roots, target: SocketAddr) -> Result<Topology, ObserveErr
     let family = Family::read(roots)?;
     let namespaces = Namespaces::read(roots, family.pids());
     let (namespace, listeners) = listening(&namespaces, target)?;
-    let servers = servers(roots, &family, target, &listeners)?;
+    let holders = owners::holders(roots, family.pids(), &listeners);
     let mut topology = Topology {
         target,
-        servers: servers.into_iter().collect(),
+        servers: servers(&family, target, &holders)?,
         downstream: Vec::new(),
         namespace,
-        listeners,
+        listeners: holders.owners(&listeners),
     };
     Tiers::default().extend(roots, &family, &namespaces, &mut topology);
     Ok(topology)
@@ -95,13 +95,7 @@ fn listening(
     Err(if local { ObserveError::NotListening(target) } else { ObserveError::NotLocal(target) })
 }
 
-fn servers(
-    roots: &Roots,
-    family: &Family,
-    target: SocketAddr,
-    listeners: &BTreeSet<u64>,
-) -> Result<BTreeSet<Pid>, ObserveError> {
-    let holders = owners::holders(roots, family.pids(), listeners);
+fn servers(family: &Family, target: SocketAddr, holders: &Holders) -> Result<Vec<Pid>, ObserveError> {
     if holders.pids.is_empty() {
         let denied = holders.denied > 0;
         return Err(if denied {
@@ -111,5 +105,5 @@ fn servers(
         });
     }
     let servers = family.tier(&holders.pids);
-    if servers.is_empty() { Err(ObserveError::OwnProcess(target)) } else { Ok(servers) }
+    if servers.is_empty() { Err(ObserveError::OwnProcess(target)) } else { Ok(servers.into_iter().collect()) }
 }

@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use model::counters::{Counters, Process, Role};
@@ -45,6 +45,49 @@ fn tiers_behind_tiers() {
     let mut behind = vec![database.pid(), accounts.pid()];
     behind.sort_unstable();
     assert_eq!((topology.servers, topology.downstream), (vec![files.pid()], behind));
+}
+
+#[test]
+fn children_belong_to_the_server() {
+    let server = Server::start("fork 127.0.0.1:0");
+    // Its main thread waits while another one forked: the family tree knows.
+    assert_eq!(find(server.addr).unwrap().servers.len(), 2);
+}
+
+#[test]
+fn a_tier_behind_a_unix_socket() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("socket");
+    let database = Server::start(&format!("listen-unix 127.0.0.1:0 {}", path.display()));
+    let front = Server::start(&format!("call-unix 127.0.0.1:0 {}", path.display()));
+    // The kernel tells whose connection it is once it was accepted.
+    let watcher = watch(&front);
+    look_until(&watcher, |_, last| last.processes.len() == 3);
+    let topology = watcher.topology();
+    assert_eq!((topology.servers, topology.downstream), (vec![front.pid()], vec![database.pid()]));
+}
+
+#[test]
+fn a_tier_called_later_is_found_while_watching() {
+    let database = Server::start("listen 127.0.0.1:0");
+    let mut front = Server::start("call-later 127.0.0.1:0");
+    let watcher = watch(&front);
+    assert!(watcher.topology().downstream.is_empty());
+    front.tell(&database.addr.to_string());
+    let (_, last) = look_until(&watcher, |_, last| last.processes.len() == 3);
+    assert_eq!(process(&last, database.pid()).role, Role::Downstream);
+    assert_eq!(watcher.topology().downstream, [database.pid()]);
+}
+
+#[test]
+fn a_full_listen_queue_is_seen() {
+    let server = Server::start("listen 127.0.0.1:0");
+    let _waiting: Vec<_> = (0..3).map(|_| TcpStream::connect(server.addr).unwrap()).collect();
+    let watcher = watch(&server);
+    let looks = watcher.stop();
+    let listener = &looks[0].listeners[0];
+    assert_eq!((listener.port, listener.pid, listener.waiting), (server.addr.port(), server.pid(), 3));
+    assert!(listener.backlog > 0);
 }
 
 #[test]

@@ -16,9 +16,9 @@ pub fn json(run: &Run) -> Result<String, serde_json::Error> {
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// Not JSON, or cut short.
-    #[error("not a run file: {reason} (line {line}, column {column})")]
+    #[error("not a run file: {reason}")]
     NotJson {
-        /// What the parser met.
+        /// What the parser met, and where.
         reason: String,
         /// Line, from 1.
         line: usize,
@@ -76,6 +76,10 @@ pub fn parse(text: &str) -> Result<Run, ReadError> {
 
 fn check_version(text: &str) -> Result<(), ReadError> {
     let value: serde_json::Value = serde_json::from_str(text).map_err(not_json)?;
+    // Derived readers take a list for a struct as well; a run file is an object.
+    if !value.is_object() {
+        return Err(ReadError::NotARun);
+    }
     let envelope: Envelope = serde_json::from_value(value).map_err(|_| ReadError::NotARun)?;
     match envelope.schema {
         None => Err(ReadError::NotARun),

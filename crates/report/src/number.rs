@@ -8,6 +8,8 @@ pub(crate) const GROUP: char = '\u{202f}';
 pub(crate) const MISSING: &str = "–";
 /// Significant digits where no interval says how many are known.
 const DIGITS: i32 = 3;
+/// What is smaller is called smaller.
+const SMALLEST: f64 = 1e-4;
 /// Significant digits beyond which nobody reads.
 const DIGITS_MAX: i32 = 5;
 
@@ -18,11 +20,17 @@ pub(crate) fn count(value: u64) -> String {
 
 /// A number whose precision nothing states, to three significant digits.
 pub(crate) fn plain(value: f64) -> String {
+    if value > 0.0 && value < SMALLEST {
+        return format!("<{SMALLEST}");
+    }
     at_place(value, place_for_digits(value, DIGITS))
 }
 
 /// A round number on an axis or a limit: no zeros after the point.
 pub(crate) fn tick(value: f64) -> String {
+    if value > 0.0 && value < SMALLEST {
+        return format!("{value:e}");
+    }
     trim_zeros(&plain(value)).to_owned()
 }
 
@@ -37,12 +45,10 @@ pub(crate) fn interval(value: f64, ci: [f64; 2]) -> String {
     format!("{}–{}", at_place(ci[0], place), at_place(ci[1], place))
 }
 
-/// An estimate with its interval: `34 120 (33 800–34 440)`.
-pub(crate) fn with_interval(value: f64, ci: Option<[f64; 2]>) -> String {
-    match ci {
-        Some(ci) => format!("{} ({})", estimate(value, Some(ci)), interval(value, ci)),
-        None => plain(value),
-    }
+/// A throughput with its interval: `34 120 req/s (33 800–34 440)`.
+pub(crate) fn rate(value_per_s: f64, ci: Option<[f64; 2]>) -> String {
+    let value = format!("{} req/s", estimate(value_per_s, ci));
+    ci.map_or(value.clone(), |ci| format!("{value} ({})", interval(value_per_s, ci)))
 }
 
 /// Half the width of an interval as a share of the estimate, for a narrow column: `±1 %`.
@@ -68,13 +74,13 @@ pub(crate) fn percent(share: f64) -> String {
 
 /// A time with the unit that suits it: `117 µs`.
 pub(crate) fn time(value_us: f64) -> String {
-    let unit = TimeUnit::for_largest([value_us]);
+    let unit = TimeUnit::for_one(value_us);
     format!("{}{GROUP}{}", plain(unit.of(value_us)), unit.name())
 }
 
 /// A time with its interval, in one unit: `117 µs (115–119)`.
 pub(crate) fn time_with_interval(value_us: f64, ci_us: Option<[f64; 2]>) -> String {
-    let unit = TimeUnit::for_largest([value_us]);
+    let unit = TimeUnit::for_one(value_us);
     let Some(ci) = ci_us.map(|ci| ci.map(|end| unit.of(end))) else { return time(value_us) };
     let value = unit.of(value_us);
     format!("{}{GROUP}{} ({})", estimate(value, Some(ci)), unit.name(), interval(value, ci))
@@ -118,6 +124,15 @@ impl TimeUnit {
         match largest {
             time if time < 1e4 => Self::Micro,
             time if time < 1e7 => Self::Milli,
+            _ => Self::Second,
+        }
+    }
+
+    /// The unit in which one time, in microseconds, has at most three digits before the point.
+    pub(crate) fn for_one(time_us: f64) -> Self {
+        match time_us {
+            time if time < 1e3 => Self::Micro,
+            time if time < 1e6 => Self::Milli,
             _ => Self::Second,
         }
     }
@@ -221,8 +236,8 @@ mod tests {
 
     #[test]
     fn digits_follow_the_interval() {
-        assert_eq!(spaced(with_interval(34118.7, Some([33797.0, 34440.4]))), "34 120 (33 800–34 440)");
-        assert_eq!(spaced(with_interval(34118.7, None)), "34 100");
+        assert_eq!(spaced(rate(34118.7, Some([33797.0, 34440.4]))), "34 120 req/s (33 800–34 440)");
+        assert_eq!(spaced(rate(34118.7, None)), "34 100 req/s");
         assert_eq!(spaced(estimate(34118.7, Some([34118.69, 34118.71]))), "34 119");
         assert_eq!(spaced(estimate(0.123456, Some([0.1, 0.2]))), "0.123");
         assert_eq!(spaced(estimate(5.0, Some([-100.0, 110.0]))), "5.0");
@@ -235,7 +250,7 @@ mod tests {
         assert_eq!(spaced(plain(9.996)), "10.0");
         assert_eq!(spaced(plain(0.0)), "0");
         assert_eq!(spaced(plain(-1234.0)), "−1 230");
-        assert_eq!(spaced(plain(1e-12)), "0");
+        assert_eq!(spaced(plain(1e-12)), "<0.0001");
         assert_eq!(plain(f64::NAN), MISSING);
         assert_eq!(plain(f64::INFINITY), MISSING);
     }
@@ -261,7 +276,7 @@ mod tests {
     #[test]
     fn times_take_the_unit_that_suits_them() {
         assert_eq!(spaced(time(117.2)), "117 µs");
-        assert_eq!(spaced(time(9_999.0)), "10 000 µs");
+        assert_eq!(spaced(time(6_400.0)), "6.40 ms");
         assert_eq!(spaced(time(12_345.0)), "12.3 ms");
         assert_eq!(spaced(time(3.6e9)), "3 600 s");
         assert_eq!(spaced(time_with_interval(117.2, Some([115.0, 119.4]))), "117.2 µs (115.0–119.4)");

@@ -4,10 +4,11 @@ mod plot;
 mod style;
 mod table;
 
-use model::run::Run;
+use model::run::{ResourceKind, Run};
 
 use self::style::Style;
-use crate::{number, words};
+use crate::number;
+use crate::words::{self, Outcome};
 
 /// How the terminal is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,13 +57,17 @@ pub fn terminal(run: &Run, options: &TerminalOptions) -> String {
             text.push('\n');
         }
     }
-    text
+    text.replace(style::NO_BREAK, " ")
 }
 
 fn verdict(run: &Run, style: Style, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for reason in &run.verdict.inconclusive {
-        lines.extend(style::wrap(&style.text(&format!("Inconclusive: {reason}")), width, |s| style.warn(s)));
+        lines.extend(style::wrap(
+            &style.text(&format!("Inconclusive: {}", words::unbroken(reason))),
+            width,
+            |s| style.warn(s),
+        ));
     }
     lines.extend(side_by_side(facts(run, style), width, |line| style.strong(line)));
     lines.extend(bottleneck(run, style, width));
@@ -73,14 +78,12 @@ fn verdict(run: &Run, style: Style, width: usize) -> Vec<String> {
 }
 
 fn facts(run: &Run, style: Style) -> Vec<String> {
-    let (name, value) = words::saturation_fact(run);
-    let mut facts = vec![match name {
-        "N*" if value.starts_with("not") => format!("N* {value}"),
-        _ => format!("{name} = {value}"),
-    }];
-    if !run.steps.is_empty() {
+    let mut facts = vec![words::saturation_phrase(run)];
+    if words::outcome(run) == Outcome::AllFailed {
+        facts.push(format!("no request completed: {}", words::failures(run)));
+    } else if !run.steps.is_empty() {
         let qualifier = words::throughput_qualifier(run);
-        facts.push(format!("{qualifier} {} req/s", words::throughput_max(&run.verdict)).trim().to_owned());
+        facts.push(format!("{qualifier} {}", words::throughput_max(&run.verdict)).trim().to_owned());
         let time = &run.verdict.response_time_at_saturation_us;
         facts.push(format!("mean response {}, p99 {}", number::time(time.mean), number::time(time.p99)));
     }
@@ -89,6 +92,9 @@ fn facts(run: &Run, style: Style) -> Vec<String> {
 
 fn bottleneck(run: &Run, style: Style, width: usize) -> Vec<String> {
     let bottleneck = &run.verdict.bottleneck;
+    if bottleneck.kind == ResourceKind::None && bottleneck.evidence.is_empty() {
+        return Vec::new();
+    }
     let kind = words::kind(bottleneck.kind);
     let evidence = words::evidence(bottleneck).join(" ");
     let text = style.text(&format!("Bottleneck: {kind}. {evidence}"));
@@ -96,22 +102,26 @@ fn bottleneck(run: &Run, style: Style, width: usize) -> Vec<String> {
 }
 
 fn next(run: &Run) -> Option<String> {
-    run.verdict.next.as_ref().map(|next| format!("Next: {next}"))
+    run.verdict.next.as_ref().map(|next| format!("Next: {}", words::unbroken(next)))
 }
 
 /// Joins short texts on one line where they fit, one below the other where they do not.
 fn side_by_side(texts: Vec<String>, width: usize, paint: impl Fn(&str) -> String) -> Vec<String> {
-    const GAP: &str = "     ";
-    let joined = texts.join(GAP);
-    if joined.chars().count() <= width {
-        return if joined.is_empty() { Vec::new() } else { vec![paint(&joined)] };
+    if texts.is_empty() {
+        return Vec::new();
+    }
+    let joined = ["     ", "   "].map(|gap| texts.join(gap));
+    if let Some(line) = joined.iter().find(|line| line.chars().count() <= width) {
+        return vec![paint(line)];
     }
     texts.iter().flat_map(|text| style::wrap(text, width, &paint)).collect()
 }
 
 fn warnings(run: &Run, style: Style, width: usize) -> Vec<String> {
-    let texts =
-        run.warnings.iter().map(|warning| format!("{}: {}", words::warning(warning.kind), warning.text));
+    let texts = run
+        .warnings
+        .iter()
+        .map(|warning| format!("{}: {}", words::warning(warning.kind), words::unbroken(&warning.text)));
     texts.flat_map(|text| style::wrap(&style.text(&text), width, |line| style.warn(line))).collect()
 }
 
@@ -129,7 +139,8 @@ fn footer(run: &Run, options: &TerminalOptions, style: Style, width: usize) -> V
     let facts = style.text(&facts.join(", "));
     let used = files.chars().count() + facts.chars().count();
     if used + 2 > width {
-        return vec![files, style.dim(&facts)];
+        let files = std::iter::once(files).filter(|files| !files.is_empty());
+        return files.chain(style::wrap(&facts, width, |line| style.dim(line))).collect();
     }
     vec![format!("{files}{}{}", " ".repeat(width - used), style.dim(&facts))]
 }

@@ -143,11 +143,10 @@ pub(crate) fn headline(run: &Run) -> String {
         Outcome::AllFailed => "No request completed.".into(),
         Outcome::OneStep => one_step_headline(run),
         Outcome::Saturated(n) => {
-            format!(
-                "Saturates at {}, {rate} requests a second, {}.",
-                users(n),
-                limited_by(&verdict.bottleneck)
-            )
+            let limit = limited_by(&verdict.bottleneck);
+            let sure =
+                if verdict.inconclusive.is_empty() { "Saturates" } else { "Inconclusive: seems to saturate" };
+            format!("{sure} at {}, {rate} requests a second, {limit}.", users(n))
         }
         Outcome::GeneratorFull(n) => {
             format!(
@@ -196,17 +195,26 @@ fn limited_by(bottleneck: &Bottleneck) -> String {
     .into()
 }
 
-/// N* as the verdict's first fact: name and value.
-pub(crate) fn saturation_fact(run: &Run) -> (&'static str, String) {
-    let ci = run.verdict.users_at_saturation_ci;
+/// What the run says of saturation, as a phrase.
+pub(crate) fn saturation_phrase(run: &Run) -> String {
+    let interval = whole_interval(run.verdict.users_at_saturation_ci);
     match outcome(run) {
-        Outcome::Saturated(n) => ("N*", format!("{}{}", users(n), whole_interval(ci))),
-        Outcome::GeneratorFull(n) => ("Generator full at", format!("{}{}", users(n), whole_interval(ci))),
-        Outcome::NotSaturated(n) => ("N*", format!("not reached by {}", users(n))),
+        Outcome::Saturated(n) => format!("N* = {}{interval}", users(n)),
+        Outcome::GeneratorFull(n) => format!("generator full at {}{interval}", users(n)),
+        Outcome::NotSaturated(n) => format!("N* not reached by {}", users(n)),
         Outcome::OneStep | Outcome::AllFailed => {
-            ("Users", run.steps.last().map_or_else(String::new, |step| number::count(step.users.into())))
+            run.steps.last().map_or_else(String::new, |step| users(step.users))
         }
-        Outcome::Empty => ("N*", number::MISSING.into()),
+        Outcome::Empty => "nothing was measured".into(),
+    }
+}
+
+/// Where charts and tables are marked, and the word for it.
+pub(crate) fn mark(run: &Run) -> Option<(u32, &'static str)> {
+    match outcome(run) {
+        Outcome::Saturated(n) => Some((n, "N*")),
+        Outcome::GeneratorFull(n) => Some((n, "generator full")),
+        _ => None,
     }
 }
 
@@ -227,14 +235,61 @@ pub(crate) fn throughput_qualifier(run: &Run) -> &'static str {
 
 /// The highest throughput with its interval.
 pub(crate) fn throughput_max(verdict: &Verdict) -> String {
-    let ci = Some(verdict.throughput_max_ci_per_s);
-    number::with_interval(verdict.throughput_max_per_s, ci)
+    number::rate(verdict.throughput_max_per_s, Some(verdict.throughput_max_ci_per_s))
+}
+
+/// What failed at all steps together, by kind, most frequent first.
+pub(crate) fn failures(run: &Run) -> String {
+    let mut totals = ERROR_KINDS.map(|kind| (errors_of_kind(run, kind), kind));
+    totals.sort_by_key(|(total, _)| std::cmp::Reverse(*total));
+    let named = totals.iter().filter(|(total, _)| *total > 0);
+    let named = named.map(|(total, kind)| format!("{} {}", number::count(*total), error_kind(*kind)));
+    named.collect::<Vec<_>>().join(", ")
+}
+
+fn errors_of_kind(run: &Run, kind: ErrorKind) -> u64 {
+    let counts = run.steps.iter().filter_map(|step| step.errors.get(&kind));
+    counts.fold(0, |total, count| total.saturating_add(*count))
+}
+
+/// A text with its first letter large.
+pub(crate) fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// A sentence in which no line breaks inside a number or between a number and its unit, and
+/// microseconds are written as everywhere else.
+pub(crate) fn unbroken(sentence: &str) -> String {
+    let mut text = String::new();
+    for word in sentence.split(' ') {
+        let on_number = text.ends_with(|c: char| c.is_ascii_digit()) && belongs_to_number(word);
+        if !text.is_empty() {
+            text.push(if on_number { number::GROUP } else { ' ' });
+        }
+        match word.strip_prefix("us").filter(|_| on_number) {
+            Some(rest) => text += &format!("µs{rest}"),
+            None => text += word,
+        }
+    }
+    text
+}
+
+/// Whether a word goes on a number: three digits, or a unit.
+fn belongs_to_number(word: &str) -> bool {
+    const UNITS: [&str; 10] = ["%", "µs", "us", "ms", "s", "req/s", "kb/s", "Mb/s", "Gb/s", "MB/s"];
+    let word = word.trim_end_matches(['.', ',', ';', ':', ')']);
+    UNITS.contains(&word) || word.split(['-', '–']).next().is_some_and(is_group)
+}
+
+fn is_group(digits: &str) -> bool {
+    digits.len() == 3 && digits.bytes().all(|digit| digit.is_ascii_digit())
 }
 
 /// The evidence, or what can be said without any.
 pub(crate) fn evidence(bottleneck: &Bottleneck) -> Vec<String> {
     if !bottleneck.evidence.is_empty() {
-        return bottleneck.evidence.clone();
+        return bottleneck.evidence.iter().map(|sentence| unbroken(sentence)).collect();
     }
     let holder = if bottleneck.holder.is_empty() { kind(bottleneck.kind) } else { &bottleneck.holder };
     let busy = bottleneck.utilization.map(|share| format!("{holder} is busy {}.", number::percent(share)));
@@ -244,7 +299,7 @@ pub(crate) fn evidence(bottleneck: &Bottleneck) -> Vec<String> {
 
 /// Little's law over the run, as a sentence.
 pub(crate) fn little(run: &Run) -> String {
-    if run.steps.is_empty() {
+    if matches!(outcome(run), Outcome::Empty | Outcome::AllFailed) {
         return String::new();
     }
     if run.laws.little_holds {
@@ -273,4 +328,24 @@ pub(crate) fn load_shape(run: &Run) -> String {
         _ => "",
     };
     format!("{pace}{think}{connections}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_sentences_hold_together() {
+        let sentence = "It allows 8 660 req/s (8 100-9 000), 29.1 us each, and 4 users 812 times.";
+        let expected = "It allows 8_660_req/s (8_100-9_000), 29.1_µs each, and 4 users 812 times.";
+        assert_eq!(unbroken(sentence).replace(number::GROUP, "_"), expected);
+        assert_eq!(unbroken(""), "");
+    }
+
+    #[test]
+    fn every_kind_of_error_has_its_column() {
+        let schema = schemars::schema_for!(ErrorKind).to_value();
+        let kinds = schema["oneOf"].as_array().map_or(0, Vec::len);
+        assert_eq!(kinds, ERROR_KINDS.len());
+    }
 }

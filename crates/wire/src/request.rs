@@ -97,7 +97,7 @@ fn refusal(error: httparse::Error, window: &[u8], limits: &Limits) -> ParseError
         return ParseError::RequestLineTooLong;
     }
     match error {
-        // httparse says "version" for anything that follows the target; only HTTP/d.d is a version.
+        // httparse says "version" for anything that follows the target; only another HTTP/d.d is a version.
         httparse::Error::Version if !names_a_version(window) => ParseError::StartLine,
         other => other.into(),
     }
@@ -105,16 +105,17 @@ fn refusal(error: httparse::Error, window: &[u8], limits: &Limits) -> ParseError
 
 fn names_a_version(window: &[u8]) -> bool {
     let line = window.split(|&byte| byte == b'\n').find(|line| line.len() > 1).unwrap_or_default();
-    let last = line.split(|&byte| byte == b' ').next_back().unwrap_or_default();
-    let Some([major, b'.', minor, ..]) = last.strip_prefix(b"HTTP/") else { return false };
-    major.is_ascii_digit() && minor.is_ascii_digit()
+    let Some(version) = line.split(|&byte| byte == b' ').nth(2) else { return false };
+    matches!(version, [b'H', b'T', b'T', b'P', b'/', major, b'.', minor, ..]
+        if major.is_ascii_digit() && minor.is_ascii_digit() && !version.starts_with(b"HTTP/1.1"))
 }
 
 /// The length of the first line that is not empty, as far as it has come.
 fn request_line_len(window: &[u8]) -> usize {
     let start = window.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(window.len());
     let line = &window[start..];
-    line.iter().position(|&byte| byte == b'\n').unwrap_or(line.len())
+    let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    line.strip_suffix(b"\r").unwrap_or(line).len()
 }
 
 /// httparse has seen to it that every CR is followed by LF; equal counts mean that every LF follows a CR.

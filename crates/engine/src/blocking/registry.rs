@@ -69,6 +69,9 @@ impl Registry {
     }
 
     /// Wakes the threads that wait for a new request with the end of their input.
+    ///
+    /// A request that arrives at this very moment is still read as far as it has come, but no further:
+    /// as with any kept connection, a server may close it while the next request is under way.
     pub(crate) fn end_idle(&self) {
         for (_, link) in &self.lock().links {
             if link.idle.load(SeqCst) {

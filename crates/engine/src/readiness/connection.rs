@@ -224,8 +224,7 @@ impl<P: Poller> service::Connection for Connection<P> {
     }
 
     fn set_deadline(&mut self, after: Option<Duration>) {
-        // The coarse clock is cheap and may be behind; a deadline is never early.
-        self.deadline = after.map_or(NEVER, |span| clock::after(clock::coarse() + clock::resolution(), span));
+        self.deadline = after.map_or(NEVER, clock::deadline);
     }
 
     fn shutdown_write(&mut self) -> io::Result<()> {

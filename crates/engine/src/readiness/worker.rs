@@ -27,6 +27,8 @@ const NOTIFIER: Key = Key::reserved(1);
 const ACCEPT_BATCH: usize = 64;
 /// How long accepting rests when the system is short of something, in microseconds.
 const REST_US: Micros = 20_000;
+/// Longest wait, well below what a poller counts in 32 bits of milliseconds.
+const WAIT_MAX_US: Micros = 3_600_000_000;
 
 pub(crate) struct Worker<P: Poller, F: Factory> {
     // Tasks hold the service and the reactor, so they go first.
@@ -107,8 +109,7 @@ impl<P: Poller, F: Factory> Worker<P, F> {
             return None;
         }
         // Rounded up to what every poller can wait, so that the loop does not spin before the time.
-        let left = next.saturating_sub(clock::now());
-        Some(Duration::from_millis(left.div_ceil(1_000)))
+        Some(Duration::from_millis(clock::until(next).min(WAIT_MAX_US).div_ceil(1_000)))
     }
 
     fn dispatch(&mut self, event: &Event) -> io::Result<()> {
@@ -160,7 +161,7 @@ impl<P: Poller, F: Factory> Worker<P, F> {
 
     fn accept(&mut self) -> io::Result<()> {
         for _ in 0..ACCEPT_BATCH {
-            let Some(acceptor) = &mut self.acceptor else { return Ok(()) };
+            let Some(acceptor) = &self.acceptor else { return Ok(()) };
             match acceptor.accept() {
                 Accept::Connection(accepted) => self.spawn(accepted),
                 Accept::Empty => return Ok(()),
@@ -203,7 +204,7 @@ impl<P: Poller, F: Factory> Worker<P, F> {
     }
 
     fn fire_timers(&mut self) -> io::Result<()> {
-        if self.reactor.timers.borrow().next() > clock::coarse() + clock::resolution() {
+        if clock::until(self.reactor.timers.borrow().next()) > 0 {
             return Ok(());
         }
         let now = clock::now();
@@ -242,7 +243,7 @@ impl<P: Poller, F: Factory> Worker<P, F> {
 
     /// Takes in what has connected already.
     fn empty_queue(&mut self) {
-        while let Some(Accept::Connection(accepted)) = self.acceptor.as_mut().map(Acceptor::accept) {
+        while let Some(Accept::Connection(accepted)) = self.acceptor.as_ref().map(Acceptor::accept) {
             self.spawn(accepted);
         }
     }

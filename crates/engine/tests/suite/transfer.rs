@@ -1,9 +1,18 @@
 //! Bytes go through whole, whatever their number and pace.
 
+use std::{
+    io::{Read, Write},
+    net::{Shutdown, TcpStream},
+    os::fd::AsFd,
+    thread,
+    time::Duration,
+};
+
 use engine::{Model, service::Connection};
 
-use crate::common::*;
+use crate::{commands::Commands, common::*};
 
+/// Sends back what it gets, and closes its side after the peer has.
 struct Echo;
 
 impl Program for Echo {
@@ -29,5 +38,124 @@ fn small_messages_come_back() {
             let said = format!("message {number}");
             assert_eq!(ask(&mut client, &said), said, "{model}");
         }
+    }
+}
+
+#[test]
+fn megabytes_come_back_whole_and_the_half_close_is_seen() {
+    for &model in Model::ALL {
+        let server = start(model, Echo);
+        let mut reader = connect(&server);
+        let mut writer = reader.try_clone().unwrap();
+        let sender = thread::spawn(move || {
+            writer.write_all(&pattern(5_000_000)).unwrap();
+            writer.shutdown(Shutdown::Write).unwrap();
+        });
+        let back = rest(&mut reader);
+        sender.join().unwrap();
+        assert!(back == pattern(5_000_000), "{model}: {} bytes came back", back.len());
+    }
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    for &model in Model::ALL {
+        let server = start(model, Commands::new());
+        let mut client = connect(&server);
+        // Enough for a task to use up its turn several times.
+        let requests: String = (0..1_000).map(|number| format!("number {number}\n")).collect();
+        client.write_all(requests.as_bytes()).unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(String::from_utf8(rest(&mut client)).unwrap(), requests, "{model}");
+    }
+}
+
+#[test]
+fn a_request_in_single_bytes_is_answered() {
+    for &model in Model::ALL {
+        let server = start(model, Commands::new());
+        let mut client = connect(&server);
+        client.set_nodelay(true).unwrap();
+        for byte in b"one by one\n" {
+            client.write_all(&[*byte]).unwrap();
+        }
+        assert_eq!(read_line(&mut client), "one by one", "{model}");
+    }
+}
+
+#[test]
+fn a_slow_reader_gets_everything_while_others_are_served() {
+    for &model in Model::ALL {
+        let server = start(model, Commands::new());
+        let mut slow = connect(&server);
+        let mut other = connect(&server);
+        slow.write_all(b"send 8000000\n").unwrap();
+        let mut got = vec![0; 10_000];
+        slow.read_exact(&mut got).unwrap();
+        assert_eq!(ask(&mut other, "still here"), "still here", "{model}");
+        slow.shutdown(Shutdown::Write).unwrap();
+        got.extend(rest(&mut slow));
+        assert!(got == pattern(8_000_000), "{model}: {} bytes", got.len());
+    }
+}
+
+#[test]
+fn a_reset_in_the_middle_of_a_transfer_ends_that_connection_only() {
+    for &model in Model::ALL {
+        let server = start(model, Commands::new());
+        let mut other = connect(&server);
+        let mut broken = connect(&server);
+        broken.write_all(b"flood\n").unwrap();
+        broken.read_exact(&mut [0; 1_000]).unwrap();
+        reset(broken);
+        eventually("one connection is left", || server.counters().active() == 1);
+        assert_eq!(ask(&mut other, "still here"), "still here", "{model}");
+        assert_eq!(server.counters().closed(), 1, "{model}");
+    }
+}
+
+#[test]
+fn a_reset_while_the_server_waits_for_input_is_seen() {
+    for &model in Model::ALL {
+        let server = start(model, Commands::new());
+        let mut broken = connect(&server);
+        assert_eq!(ask(&mut broken, "hello you"), "hello you");
+        reset(broken);
+        eventually("no connection is left", || server.counters().active() == 0);
+    }
+}
+
+/// Closes at once, and tells the peer by a reset.
+fn reset(stream: TcpStream) {
+    rustix::net::sockopt::set_socket_linger(stream.as_fd(), Some(Duration::ZERO)).expect("set");
+}
+
+#[test]
+fn ranges_of_a_file_follow_their_head() {
+    for &model in Model::ALL {
+        let mut file = tempfile::tempfile().unwrap();
+        let content = pattern(6_000_000);
+        file.write_all(&content).unwrap();
+        let server = start(model, Commands::with_file(file));
+        for (offset, length) in [(0, 6_000_000), (1, 1_000), (5_999_999, 1), (3_000_000, 3_000_000), (7, 0)] {
+            let mut client = connect(&server);
+            client.write_all(format!("file head: {offset} {length}\n").as_bytes()).unwrap();
+            client.shutdown(Shutdown::Write).unwrap();
+            let got = rest(&mut client);
+            let expected = [b"head:", &content[offset..offset + length]].concat();
+            assert!(got == expected, "{model}: {length} from {offset} gave {} bytes", got.len());
+        }
+    }
+}
+
+#[test]
+fn a_file_shorter_than_promised_breaks_the_connection_off() {
+    for &model in Model::ALL {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"short").unwrap();
+        let server = start(model, Commands::with_file(file));
+        let mut client = connect(&server);
+        client.write_all(b"file head: 0 9\nnever answered\n").unwrap();
+        assert_eq!(rest(&mut client), b"head:short", "{model}");
     }
 }

@@ -65,7 +65,8 @@ impl<C: Connection> Exchange<'_, C> {
         Ok((found > 0).then(|| &self.connection.input()[..found]))
     }
 
-    /// The whole body, of at most `limit` bytes.
+    /// The whole body, of at most `limit` bytes. It can be looked at again, beside the headers, by
+    /// [`body`](Self::body).
     ///
     /// # Errors
     /// As [`next_piece`](Self::next_piece).
@@ -81,26 +82,35 @@ impl<C: Connection> Exchange<'_, C> {
         }
     }
 
-    /// Moves the head aside, and asks for the body if the client waits to be asked.
+    /// Moves the head aside, so that the body lies at the front of the input.
     async fn begin_body(&mut self, limit: u64) -> Result<(), Error> {
         if matches!(self.intake, Intake::Begun { .. }) {
             return Ok(());
         }
         let limits = Limits { body_bytes: limit, ..self.options.limits.clone() };
         let decoder = Decoder::new(self.head.framing, &limits)?;
+        if !decoder.is_done() {
+            self.connection.set_deadline(Some(self.options.body_timeout));
+            self.ask_for_body().await?;
+        }
         let head = self.connection.input().get(..self.head.len).unwrap_or_default();
         self.scratch.head.clear();
         self.scratch.head.extend_from_slice(head);
         self.connection.consume(self.head.len);
-        let asked_for =
-            self.head.expects_continue && !decoder.is_done() && self.connection.input().is_empty();
         self.intake = Intake::Begun { decoder, lent: 0, since_deadline: 0 };
-        if asked_for {
-            self.connection.output().extend_from_slice(write::CONTINUE);
-            io::flush(self.connection, self.options).await?;
-        }
-        self.connection.set_deadline(Some(self.options.body_timeout));
         Ok(())
+    }
+
+    /// Asks for the body if the client waits to be asked, and waits for its beginning. The head stays in the input
+    /// meanwhile: an engine that drains must not take the connection for one between requests.
+    async fn ask_for_body(&mut self) -> Result<(), Error> {
+        if !self.head.expects_continue || self.connection.input().len() > self.head.len {
+            return Ok(());
+        }
+        self.connection.output().extend_from_slice(write::CONTINUE);
+        io::flush(self.connection, self.options).await?;
+        self.connection.set_deadline(Some(self.options.body_timeout));
+        self.await_input().await
     }
 
     /// Waits until body bytes lie at the front of the input, and tells how many; 0 at the end.
@@ -122,7 +132,10 @@ impl<C: Connection> Exchange<'_, C> {
     }
 
     async fn await_input(&mut self) -> Result<(), Error> {
-        io::send_gathered(self.connection, self.options).await?;
+        if !self.connection.output().is_empty() {
+            io::flush(self.connection, self.options).await?;
+            self.connection.set_deadline(Some(self.options.body_timeout));
+        }
         let came = self.connection.fill().await.map_err(Error::reading)? as u64;
         if came == 0 {
             return Err(ParseError::ClosedEarly.into());

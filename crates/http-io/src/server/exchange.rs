@@ -15,6 +15,20 @@ pub(crate) struct Scratch {
     pub(crate) head: Vec<u8>,
     /// A body read as a whole.
     pub(crate) body: Vec<u8>,
+    /// The head of an answer while its headers are being added: it reaches the output only when complete.
+    pub(crate) reply: Vec<u8>,
+}
+
+/// The largest body buffer a connection keeps between exchanges, in bytes. What was needed once for a large upload
+/// must not be held by every idle connection.
+const BODY_KEPT_MAX: usize = 64 * 1024;
+
+impl Scratch {
+    /// Makes the buffers ready for the next exchange.
+    pub(crate) fn tidy(&mut self) {
+        self.body.clear();
+        self.body.shrink_to(BODY_KEPT_MAX);
+    }
 }
 
 /// How far the answer has come.
@@ -104,6 +118,11 @@ impl<'c, C: Connection> Exchange<'c, C> {
     /// What the `Authorization` header holds, if it is one well-formed Basic or Bearer.
     pub fn credentials(&self) -> Option<Credentials<'_>> {
         self.header("authorization").and_then(Credentials::parse)
+    }
+
+    /// The body as [`read_body`](Self::read_body) took it in; empty before that. To be looked at beside the headers.
+    pub fn body(&self) -> &[u8] {
+        &self.scratch.body
     }
 
     /// The length of the request's body, if it was announced; 0 without a body, `None` when it comes in chunks.

@@ -8,6 +8,8 @@ use crate::{Problem, date};
 
 /// Waits for the next head. `None`: the connection has come to its end between requests.
 ///
+/// An idle connection ends when the server drains: `fill` sees to that.
+///
 /// Answers to earlier requests are held back while the next one is already here whole, and go out together.
 pub(crate) async fn read<C: Connection>(
     connection: &mut C,
@@ -23,9 +25,6 @@ pub(crate) async fn read<C: Connection>(
         }
         io::send_gathered(connection, options).await?;
         let idle = connection.input().is_empty();
-        if idle && connection.draining() {
-            return Ok(None);
-        }
         if idle {
             connection.set_deadline(Some(options.idle_timeout));
         } else if !std::mem::replace(&mut begun, true) {

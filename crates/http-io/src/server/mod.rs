@@ -6,6 +6,7 @@ mod error;
 mod exchange;
 mod head;
 mod io;
+mod json;
 mod options;
 mod prepared;
 mod reply;
@@ -81,6 +82,7 @@ pub async fn serve<C: Connection, H: Handler<C>>(mut connection: C, handler: &H,
         if !matches!(next, Next::Again) {
             break next;
         }
+        scratch.tidy();
     };
     let sent = io::send_gathered(&mut connection, options).await;
     if sent.is_ok() && matches!(next, Next::Linger) {

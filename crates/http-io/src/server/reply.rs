@@ -16,24 +16,22 @@ use crate::{Problem, date};
 pub struct Reply<'x, 'c, C> {
     exchange: &'x mut Exchange<'c, C>,
     status: u16,
-    /// Where this answer begins in the output, behind answers not sent yet.
-    start: usize,
     fault: Option<Error>,
 }
 
 impl<'x, 'c, C: Connection> Reply<'x, 'c, C> {
     pub(crate) fn new(exchange: &'x mut Exchange<'c, C>, status: u16) -> Self {
         let fault = (exchange.answer != Answer::None).then_some(Error::AnsweredTwice);
-        let out = exchange.connection.output();
-        let start = out.len();
+        let out = &mut exchange.scratch.reply;
+        out.clear();
         write::status_line(out, status);
         date::append(out);
-        Self { exchange, status, start, fault }
+        Self { exchange, status, fault }
     }
 
     /// Adds a header. A value that could break the response makes the answer fail as a whole (500).
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
-        if let Err(error) = write::header(self.exchange.connection.output(), name, value.as_ref()) {
+        if let Err(error) = write::header(&mut self.exchange.scratch.reply, name, value.as_ref()) {
             self.fault.get_or_insert(error.into());
         }
         self
@@ -98,7 +96,7 @@ impl<'x, 'c, C: Connection> Reply<'x, 'c, C> {
         if raw {
             self.exchange.close_after();
         } else if !status::is_bodyless(self.status) {
-            write::chunked(self.exchange.connection.output());
+            write::chunked(&mut self.exchange.scratch.reply);
         }
         self.end_head()?;
         let bodyless = self.exchange.answers_without_body(self.status);
@@ -114,17 +112,17 @@ impl<'x, 'c, C: Connection> Reply<'x, 'c, C> {
 
     fn finish_head(&mut self, length: u64) -> Result<(), Error> {
         if !status::is_bodyless(self.status) {
-            write::content_length(self.exchange.connection.output(), length);
+            write::content_length(&mut self.exchange.scratch.reply, length);
         }
         self.end_head()
     }
 
-    /// Ends the head, or takes back all of it if something was wrong.
+    /// Sends the head on its way, unless something was wrong with it.
     fn end_head(&mut self) -> Result<(), Error> {
         if let Some(fault) = self.fault.take() {
-            self.exchange.connection.output().truncate(self.start);
             return Err(fault);
         }
+        self.exchange.connection.output().extend_from_slice(&self.exchange.scratch.reply);
         self.exchange.append_connection_header();
         write::end(self.exchange.connection.output());
         Ok(())

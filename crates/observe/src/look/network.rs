@@ -1,51 +1,51 @@
-//! Interfaces, listening sockets and TCP's counters.
+//! Interfaces, listening sockets and TCP's counters, of our network namespace and of the server's.
 
-use std::path::PathBuf;
+mod interfaces;
+mod listeners;
+
+use std::net::SocketAddr;
 
 use model::counters::{Interface, Listener, Tcp};
 
 use crate::Topology;
-use crate::proc::tcp::State;
-use crate::proc::{net_dev, snmp};
+use crate::netlink::View;
+use crate::netlink::diag::{self, States};
+use crate::proc::snmp;
+use crate::proc::tcp::Socket;
 use crate::roots::{Roots, read_or_empty};
 use crate::topology::Namespace;
+use interfaces::Interfaces;
 
-/// Reads the generator's network namespace and the server's.
+/// What is kept of the network between looks.
 #[derive(Debug)]
 pub(super) struct Network {
-    own: Namespace,
-    class: PathBuf,
+    roots: Roots,
+    own: Interfaces,
+    server: Option<Server>,
+}
+
+/// The namespace the server lives in, seen for one target.
+#[derive(Debug)]
+struct Server {
+    namespace: Namespace,
+    target: SocketAddr,
+    view: Option<View>,
+    /// Where it is not our own.
+    interfaces: Option<Interfaces>,
 }
 
 impl Network {
     pub(super) fn new(roots: &Roots) -> Self {
-        Self { own: Namespace::own(roots), class: roots.sys.join("class/net") }
+        Self { roots: roots.clone(), own: Interfaces::of_our_own(roots), server: None }
     }
 
-    /// Interfaces of our namespace and, where it is another, of the server's.
+    /// Interfaces of our namespace, then of the server's where that is another.
     pub(super) fn interfaces(&mut self, topology: &Topology) -> Vec<Interface> {
-        let mut interfaces = net_dev::parse(&read_or_empty(&self.own.net.join("dev")));
-        for interface in &mut interfaces {
-            interface.link_bits_per_s = self.link_speed(&interface.name);
-        }
-        if topology.namespace.id != self.own.id {
-            let mut others = net_dev::parse(&read_or_empty(&topology.namespace.net.join("dev")));
-            for interface in &mut others {
-                interface.name = format!("{} (server's namespace)", interface.name);
-            }
-            interfaces.extend(others);
+        let mut interfaces = self.own.look(topology.target.ip());
+        if let Some(others) = &mut self.server(topology).interfaces {
+            interfaces.extend(others.look(topology.target.ip()));
         }
         interfaces
-    }
-
-    /// Megabits in /sys; -1, or what a virtual device makes up, tells nothing.
-    fn link_speed(&self, name: &str) -> Option<u64> {
-        let directory = self.class.join(name);
-        if !directory.join("device").exists() {
-            return None;
-        }
-        let megabits: u64 = read_or_empty(&directory.join("speed")).trim().parse().ok()?;
-        (megabits > 0).then(|| megabits.saturating_mul(1_000_000))
     }
 
     pub(super) fn tcp(&mut self, topology: &Topology) -> Tcp {
@@ -53,29 +53,34 @@ impl Network {
         snmp::parse(&read("snmp"), &read("netstat"))
     }
 
-    /// Listening sockets of the server, one entry per port.
+    /// Listening sockets of the server and the tiers behind it that live in its namespace.
     pub(super) fn listeners(&mut self, topology: &Topology) -> Vec<Listener> {
-        let Some(pid) = topology.servers.first() else { return Vec::new() };
-        let mut listeners: Vec<Listener> = Vec::new();
-        let sockets = topology.namespace.sockets();
-        for socket in sockets
-            .iter()
-            .filter(|socket| socket.state == State::Listen && topology.listeners.contains(&socket.inode))
-        {
-            let port = socket.local.port();
-            match listeners.iter_mut().find(|listener| listener.port == port) {
-                Some(listener) => {
-                    listener.waiting += socket.receive_queue;
-                    listener.backlog += socket.backlog;
-                }
-                None => listeners.push(Listener {
-                    port,
-                    pid: *pid,
-                    waiting: socket.receive_queue,
-                    backlog: socket.backlog,
-                }),
-            }
+        listeners::by_port(&self.server(topology).listening(), &topology.listeners)
+    }
+
+    fn server(&mut self, topology: &Topology) -> &mut Server {
+        let same =
+            |server: &Server| server.namespace == topology.namespace && server.target == topology.target;
+        let kept = self.server.take().filter(same);
+        self.server.insert(kept.unwrap_or_else(|| Server::new(&self.roots, topology)))
+    }
+}
+
+impl Server {
+    fn new(roots: &Roots, topology: &Topology) -> Self {
+        let namespace = topology.namespace.clone();
+        let other = namespace.id != Namespace::own(roots).id;
+        Self {
+            view: namespace.view(),
+            interfaces: other.then(|| Interfaces::of_the_server(&namespace)),
+            target: topology.target,
+            namespace,
         }
-        listeners
+    }
+
+    fn listening(&mut self) -> Vec<Socket> {
+        let told =
+            self.view.as_mut().and_then(|view| diag::tcp_sockets(&mut view.diag, States::LISTENING).ok());
+        told.unwrap_or_else(|| self.namespace.sockets_by_file())
     }
 }

@@ -68,12 +68,20 @@ impl Family {
     }
 }
 
+impl Holders {
+    /// The inodes searched for, each with the process that owns it, if one does.
+    pub(crate) fn owners(&self, inodes: &BTreeSet<u64>) -> BTreeMap<u64, Option<Pid>> {
+        inodes.iter().map(|inode| (*inode, self.first.get(inode).copied())).collect()
+    }
+}
+
 /// What a search for the holders of sockets found.
 #[derive(Debug, Default)]
 pub(crate) struct Holders {
     pub(crate) pids: BTreeSet<Pid>,
-    /// Those of the inodes that somebody holds.
-    pub(crate) held: BTreeSet<u64>,
+    /// Those of the inodes that somebody holds, with the first process that does; the init
+    /// process only if no other does.
+    pub(crate) first: BTreeMap<u64, Pid>,
     /// How many processes may not be looked into.
     pub(crate) denied: usize,
 }
@@ -84,10 +92,12 @@ pub(crate) fn holders(roots: &Roots, pids: impl Iterator<Item = Pid>, inodes: &B
     for pid in pids {
         match sockets_of(roots, pid) {
             Ok(sockets) => {
-                let mut held = sockets.filter(|inode| inodes.contains(inode)).peekable();
-                if held.peek().is_some() {
+                for inode in sockets.filter(|inode| inodes.contains(inode)) {
                     holders.pids.insert(pid);
-                    holders.held.extend(held);
+                    let first = holders.first.entry(inode).or_insert(pid);
+                    if *first == INIT {
+                        *first = pid;
+                    }
                 }
             }
             Err(ErrorKind::PermissionDenied) => holders.denied += 1,

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use super::Topology;
 use super::namespaces::{Namespace, Namespaces, accepting};
 use super::owners::{Family, holders};
+use crate::netlink::diag::UnixSocket;
 use crate::proc::tcp::{Socket, State};
 use crate::{Pid, Roots};
 
@@ -34,9 +35,9 @@ impl Tiers {
             if called.is_empty() {
                 return;
             }
-            let found = family.tier(&holders(roots, family.pids(), &called).pids);
-            topology.listeners.extend(called);
-            add(topology, &found);
+            let found = holders(roots, family.pids(), &called);
+            topology.listeners.extend(found.owners(&called));
+            add(topology, &family.tier(&found.pids));
         }
     }
 
@@ -46,13 +47,14 @@ impl Tiers {
         let mut called = BTreeSet::new();
         for (namespace, pids) in by_namespace(namespaces, topology) {
             let sockets = namespace.sockets();
-            let calls = self.calls(namespaces, namespace, &sockets, topology);
+            let mut calls = self.calls(namespaces, namespace, &sockets, topology);
+            calls.extend(self.unix_calls(&namespace.unix_sockets(), topology));
             if calls.is_empty() {
                 continue;
             }
-            let own = holders(roots, pids.into_iter(), &calls.keys().copied().collect()).held;
+            let own = holders(roots, pids.into_iter(), &calls.keys().copied().collect()).first;
             for (inode, listeners) in calls {
-                if own.contains(&inode) {
+                if own.contains_key(&inode) {
                     called.extend(listeners);
                 } else {
                     self.foreign.insert(inode);
@@ -90,11 +92,27 @@ impl Tiers {
             let listeners = listeners_at
                 .entry(socket.remote)
                 .or_insert_with(|| listeners_behind(namespaces, namespace, sockets, socket.remote));
-            if listeners.iter().any(|inode| !topology.listeners.contains(inode)) {
+            if listeners.iter().any(|inode| !topology.listeners.contains_key(inode)) {
                 calls.insert(socket.inode, listeners.clone());
             }
         }
         calls
+    }
+
+    /// The same over unix sockets: the other end of a call has the name its listener has.
+    fn unix_calls(&self, sockets: &[UnixSocket], topology: &Topology) -> BTreeMap<u64, BTreeSet<u64>> {
+        let mut listeners: BTreeMap<&[u8], BTreeSet<u64>> = BTreeMap::new();
+        for socket in sockets.iter().filter(|socket| socket.listening && !socket.name.is_empty()) {
+            listeners.entry(&socket.name).or_default().insert(socket.inode);
+        }
+        let names: BTreeMap<u64, &[u8]> =
+            sockets.iter().map(|socket| (socket.inode, socket.name.as_slice())).collect();
+        let call = |socket: &UnixSocket| {
+            let behind = listeners.get(names.get(&socket.peer?)?)?;
+            let unknown = behind.iter().any(|inode| !topology.listeners.contains_key(inode));
+            (unknown && !self.foreign.contains(&socket.inode)).then(|| (socket.inode, behind.clone()))
+        };
+        sockets.iter().filter_map(call).collect()
     }
 }
 

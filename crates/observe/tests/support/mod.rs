@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 
@@ -38,6 +39,11 @@ impl Server {
         self.child.id()
     }
 
+    /// Writes a line to the child's standard input.
+    pub(crate) fn tell(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
     /// Ends the child's standard input, which ends it, and waits for it.
     pub(crate) fn end(&mut self) {
         drop(self.child.stdin.take());
@@ -51,7 +57,7 @@ impl Drop for Server {
     }
 }
 
-/// What a child does: `listen ADDR`, `call ADDR PORT`, `share ADDR`, `burn ADDR`, `reap ADDR`.
+/// What a child does: its first word; the second is where it listens, the third whom it calls.
 pub(crate) fn run_role() {
     let role = std::env::var(ROLE).expect("run by the other tests");
     let words: Vec<&str> = role.split(' ').collect();
@@ -67,6 +73,35 @@ pub(crate) fn run_role() {
             let call = TcpStream::connect(words[2]).unwrap();
             serve(&announce);
             drop(call);
+        }
+        "call-unix" => {
+            let call = UnixStream::connect(words[2]).unwrap();
+            serve(&announce);
+            drop(call);
+        }
+        "listen-unix" => {
+            let unix = UnixListener::bind(words[2]).unwrap();
+            let accepted = thread::spawn(move || (unix.accept(), unix));
+            serve(&announce);
+            drop(accepted);
+        }
+        "call-later" => {
+            announce();
+            // Each line on standard input is an address to call; the calls stay open.
+            let lines = std::io::stdin().lines().map_while(Result::ok);
+            let calls: Vec<TcpStream> = lines.map(|line| TcpStream::connect(line).unwrap()).collect();
+            drop(calls);
+        }
+        "fork" => {
+            let mut worker = Command::new("sleep").arg("30").spawn().unwrap();
+            serve(&announce);
+            worker.kill().unwrap();
+            worker.wait().unwrap();
+        }
+        "send" => {
+            let listener = listener.try_clone().unwrap();
+            thread::spawn(move || send_to_all(&listener));
+            serve(&announce);
         }
         "share" => {
             let stdin = Stdio::from(OwnedFd::from(listener.try_clone().unwrap()));
@@ -101,6 +136,14 @@ fn burn() {
     }
 }
 
+/// Sends to one connection after the other until it is closed.
+fn send_to_all(listener: &TcpListener) {
+    for stream in listener.incoming() {
+        let mut stream = stream.unwrap();
+        while stream.write_all(&[0; 16 << 10]).is_ok() {}
+    }
+}
+
 /// Short-lived children that each use a little CPU time.
 fn spawn_burners() {
     loop {
@@ -115,8 +158,13 @@ pub(crate) fn is_root(test: &str) -> bool {
         status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().nth(1)?.parse().ok());
     let root = uid == Some(0u32);
     if !root {
-        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{test} needs root, and CI has to run it");
-        eprintln!("SKIPPED: {test} needs root; run the tests as root to have it checked");
+        skip(test, "needs root");
     }
     root
+}
+
+/// Says that a test was not run, and why; fails where CI promised a host on which it can.
+pub(crate) fn skip(test: &str, why: &str) {
+    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{test} {why}, and CI has to run it");
+    eprintln!("SKIPPED: {test} {why}");
 }

@@ -22,11 +22,11 @@ pub(super) struct Paper {
 pub(super) const WIDE: Paper = Paper {
     name: "wide",
     width: 720.0,
-    height: 360.0,
+    height: 400.0,
     left: 62.0,
     right: 142.0,
     x_ticks: 10,
-    label_chars: 24,
+    label_chars: 19,
 };
 /// For a phone held upright.
 pub(super) const NARROW: Paper = Paper {
@@ -34,11 +34,13 @@ pub(super) const NARROW: Paper = Paper {
     width: 340.0,
     height: 290.0,
     left: 50.0,
-    right: 84.0,
+    right: 92.0,
     x_ticks: 6,
-    label_chars: 14,
+    label_chars: 12,
 };
 
+/// Ticks wanted on the vertical axis.
+const Y_TICKS: usize = 8;
 const TOP: f64 = 44.0;
 const BOTTOM: f64 = 46.0;
 /// The least distance between the baselines of two labels.
@@ -186,7 +188,7 @@ impl Canvas<'_> {
     }
 
     fn y_ticks(&self) -> Vec<Tick> {
-        let ticks = self.plot.y.ticks(6).into_iter();
+        let ticks = self.plot.y.ticks(Y_TICKS).into_iter();
         ticks.map(|value| Tick { at: px(self.y(value)), label: (self.plot.y_tick)(value) }).collect()
     }
 
@@ -246,7 +248,7 @@ impl Canvas<'_> {
     fn strip(&self, from: f64, to: f64, note: &str) -> Strip {
         let width = self.paper.width;
         let side = match (from + to) / 2.0 / width {
-            share if share < 0.34 => "start",
+            share if share < 0.3 => "start",
             share if share > 0.6 => "end",
             _ => "middle",
         };
@@ -278,6 +280,10 @@ fn shortened(text: &str, chars: usize) -> String {
     if text.chars().count() <= chars {
         return text.to_owned();
     }
+    // The process number says least.
+    if let Some((name, _)) = text.split_once(" (").filter(|(name, _)| name.chars().count() <= chars) {
+        return name.to_owned();
+    }
     let kept: String = text.chars().take(chars.saturating_sub(1)).collect();
     kept.trim_end().to_owned() + "…"
 }
@@ -299,6 +305,7 @@ mod tests {
 
     #[test]
     fn long_names_are_cut_at_characters() {
+        assert_eq!(shortened("nginx worker (pid 812)", 20), "nginx worker");
         assert_eq!(shortened("ééééé", 5), "ééééé");
         assert_eq!(shortened("éééééé", 5), "éééé…");
     }

@@ -108,8 +108,8 @@ fn response_time(run: &Run) -> Option<Fact> {
 fn bottleneck(bottleneck: &Bottleneck) -> Vec<Fact> {
     let confidence = format!("confidence {}", words::confidence(bottleneck.confidence));
     let name = match bottleneck.holder.as_str() {
-        "" => words::kind(bottleneck.kind).to_owned(),
-        holder => format!("{}: {holder}", words::kind(bottleneck.kind)),
+        "" => words::capitalised(words::kind(bottleneck.kind)),
+        holder => format!("{}: {holder}", words::capitalised(words::kind(bottleneck.kind))),
     };
     let mut facts = vec![Fact::new("Bottleneck", name, confidence)];
     facts.extend(bottleneck.utilization.map(|share| {

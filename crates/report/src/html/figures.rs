@@ -63,9 +63,7 @@ fn throughput(run: &Run) -> Figure {
         y_tick: number::tick,
         series,
         saturation: saturation(run),
-        notes: notes(run, |step| {
-            format!("{} req/s", number::with_interval(step.throughput_per_s, step.throughput_ci_per_s))
-        }),
+        notes: notes(run, |step| number::rate(step.throughput_per_s, step.throughput_ci_per_s)),
     };
     let reading = "Completed requests a second, with 95 % intervals.".into();
     Figure::new(&plot, "Throughput", reading, throughput_table(run))
@@ -129,7 +127,7 @@ fn response_time(run: &Run) -> Figure {
     };
     let p99 = Series {
         class: "second",
-        name: "99th percentile".into(),
+        name: "p99".into(),
         values: scaled(|step| step.response_time_us.p99),
         intervals: Vec::new(),
     };
@@ -227,9 +225,11 @@ fn resources(run: &Run) -> Option<Figure> {
         saturation: saturation(run),
         notes: notes(run, busiest_note),
     };
-    let hidden = all.len().saturating_sub(RESOURCES_MAX);
-    let rest =
-        if hidden > 0 { format!(" The {hidden} least used are in the table only.") } else { String::new() };
+    let rest = match all.len().saturating_sub(RESOURCES_MAX) {
+        0 => "",
+        1 => " One more is in the table.",
+        _ => " The others are in the table.",
+    };
     let reading = format!("Busy share of what each could use.{rest}");
     (!all.is_empty()).then(|| Figure::new(&plot, "Resources", reading, resources_table(run, &all)))
 }
@@ -251,33 +251,24 @@ fn resources_table(run: &Run, all: &[Key]) -> Table {
         let bottleneck = &run.verdict.bottleneck;
         Row {
             marked: key.kind == bottleneck.kind && key.holder == bottleneck.holder,
-            cells: vec![
-                Cell::words(key.name()),
-                Cell::words(words::kind(key.kind)),
-                share,
-                Cell::words(used),
-            ],
+            cells: vec![key.cell(), share, Cell::words(used)],
         }
     });
     let users = at.map_or_else(String::new, |step| words::users(step.users));
     Table {
         id: "resources-table",
         caption: format!("Resources at {users}"),
-        columns: vec![
-            Column::words("Resource"),
-            Column::words("Kind"),
-            Column::numeric("Utilisation"),
-            Column::numeric("In use"),
-        ],
+        columns: vec![Column::words("Resource"), Column::numeric("Utilisation"), Column::numeric("In use")],
         rows: rows.collect(),
     }
 }
 
 fn used(resource: &Resource) -> String {
     let Resource { used, capacity, unit, .. } = resource;
-    if unit.contains("bit") || unit.contains("B/s") {
-        return format!("{} of {}", number::prefixed(*used, unit), number::prefixed(*capacity, unit));
+    if unit == "bits/s" {
+        return format!("{} of {}", number::prefixed(*used, "bit/s"), number::prefixed(*capacity, "bit/s"));
     }
+    let unit = if *capacity == 1.0 { unit.trim_end_matches('s') } else { unit };
     format!("{} of {} {unit}", number::plain(*used), number::tick(*capacity)).trim_end().to_owned()
 }
 
@@ -315,6 +306,11 @@ impl Key {
         step.resources.iter().find(|r| r.kind == self.kind && r.holder == self.holder)
     }
 
+    fn cell(&self) -> Cell {
+        let kind = words::kind(self.kind);
+        Cell::words(self.name()).with_note(if self.holder.is_empty() { "" } else { kind })
+    }
+
     fn name(&self) -> String {
         if self.holder.is_empty() { words::kind(self.kind).into() } else { self.holder.clone() }
     }
@@ -339,11 +335,8 @@ pub(super) fn users_cell(step: &Step) -> Cell {
 
 /// One row per step, the one at N* marked.
 pub(super) fn step_rows(run: &Run, cells: impl Fn(&Step) -> Vec<Cell>) -> Vec<Row> {
-    let at = run.verdict.users_at_saturation;
-    run.steps
-        .iter()
-        .map(|step| Row { marked: run.steps.len() > 1 && at == Some(step.users), cells: cells(step) })
-        .collect()
+    let at = words::mark(run).map(|(users, _)| users);
+    run.steps.iter().map(|step| Row { marked: at == Some(step.users), cells: cells(step) }).collect()
 }
 
 fn users_axis(run: &Run) -> Axis {
@@ -359,12 +352,11 @@ fn intervals(run: &Run, ci: impl Fn(&Step) -> Option<[f64; 2]>) -> Vec<(f64, f64
 }
 
 fn saturation(run: &Run) -> Option<Saturation> {
-    let users = run.verdict.users_at_saturation?;
-    let (name, value) = words::saturation_fact(run);
+    let (users, word) = words::mark(run)?;
     Some(Saturation {
         users: users.into(),
         ci: run.verdict.users_at_saturation_ci.map(|ci| ci.map(f64::from)),
-        label: format!("{name} = {value}"),
+        label: format!("{word} {}", number::count(users.into())),
     })
 }
 

@@ -46,13 +46,13 @@ impl Page {
             title: format!("{} – nstar", run.target),
             target: run.target.clone(),
             headline: words::headline(run),
-            inconclusive: run.verdict.inconclusive.clone(),
+            inconclusive: run.verdict.inconclusive.iter().map(|reason| words::unbroken(reason)).collect(),
             warnings: warnings
-                .map(|w| Notice { kind: words::warning(w.kind), text: w.text.clone() })
+                .map(|w| Notice { kind: words::warning(w.kind), text: words::unbroken(&w.text) })
                 .collect(),
             verdict: facts::verdict(run),
             evidence: words::evidence(&run.verdict.bottleneck),
-            next: run.verdict.next.clone(),
+            next: run.verdict.next.as_deref().map(words::unbroken),
             figures: figures::figures(run),
             steps: steps(run),
             utilization: figures::utilization_table(run),
@@ -126,18 +126,13 @@ fn errors(run: &Run) -> Option<Table> {
         });
         std::iter::once(figures::users_cell(step)).chain(counts).collect()
     };
-    let headings = kinds.iter().map(|kind| Column::numeric(capitalised(words::error_kind(*kind))));
+    let headings = kinds.iter().map(|kind| Column::numeric(words::capitalised(words::error_kind(*kind))));
     (!kinds.is_empty()).then(|| Table {
         id: "errors-table",
         caption: "Requests that failed, by kind".into(),
         columns: std::iter::once(Column::numeric("Users")).chain(headings).collect(),
         rows: figures::step_rows(run, row),
     })
-}
-
-fn capitalised(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 fn demands(run: &Run) -> Option<Table> {

@@ -32,6 +32,8 @@ pub(super) struct Cell {
     pub(super) name: &'static str,
     /// The figure, unrounded; empty for words.
     pub(super) value: String,
+    /// A remark, in small type.
+    pub(super) note: &'static str,
 }
 
 impl Column {
@@ -46,10 +48,15 @@ impl Column {
 
 impl Cell {
     pub(super) fn words(text: impl Into<String>) -> Self {
-        Self { text: text.into(), name: "", value: String::new() }
+        Self { text: text.into(), name: "", value: String::new(), note: "" }
     }
 
     pub(super) fn figure(name: &'static str, value: impl ToString, text: impl Into<String>) -> Self {
-        Self { text: text.into(), name, value: value.to_string() }
+        Self { text: text.into(), name, value: value.to_string(), note: "" }
+    }
+
+    pub(super) fn with_note(mut self, note: &'static str) -> Self {
+        self.note = note;
+        self
     }
 }

@@ -5,6 +5,7 @@ use model::run::Run;
 use super::style::Style;
 use crate::axis::Axis;
 use crate::number::{self, TimeUnit};
+use crate::words;
 
 /// Rows of a plot, without its axis.
 const ROWS: usize = 9;
@@ -44,8 +45,8 @@ struct Plot {
     x: Axis,
     y: Axis,
     points: Vec<(f64, f64)>,
-    /// N*, and the character that marks it.
-    saturation: Option<f64>,
+    /// Users at N*, or where the generator was full, and the word for it.
+    mark: Option<(f64, &'static str)>,
 }
 
 fn throughput(run: &Run) -> Plot {
@@ -69,7 +70,7 @@ impl Plot {
             x: Axis::users(users.iter().copied()),
             y,
             points: users.into_iter().map(f64::from).zip(values).collect(),
-            saturation: run.verdict.users_at_saturation.map(f64::from),
+            mark: words::mark(run).map(|(users, word)| (f64::from(users), word)),
         }
     }
 
@@ -117,7 +118,7 @@ impl Plot {
 
     fn canvas(&self, style: Style, columns: usize) -> Canvas {
         let mut canvas = Canvas::new(style, columns);
-        if let Some(users) = self.saturation {
+        if let Some((users, _)) = self.mark {
             canvas.column(self.x.place(users), style.pick('┊', ':'));
         }
         for pair in self.points.windows(2) {
@@ -125,14 +126,21 @@ impl Plot {
                 canvas.segment(self.place(*from), self.place(*to));
             }
         }
+        let marked = self.mark.map(|(users, _)| users);
         for point in &self.points {
-            let mark = style.pick(if Some(point.0) == self.saturation { '◆' } else { '●' }, '*');
+            let mark = style.pick(if marked == Some(point.0) { '◆' } else { '●' }, '*');
             canvas.mark(self.place(*point), mark);
         }
-        if let Some(users) = self.saturation {
-            canvas.label(self.x.place(users), "N*");
+        if let Some((users, word)) = self.mark {
+            canvas.label(self.x.place(users), self.free_row(users), word);
         }
         canvas
+    }
+
+    /// The row at the end of the mark of N* that the curve leaves free.
+    fn free_row(&self, users: f64) -> usize {
+        let at = self.points.iter().find(|point| point.0 == users);
+        if at.is_some_and(|(_, value)| self.y.place(*value) < 0.5) { 0 } else { ROWS - 1 }
     }
 
     fn place(&self, (users, value): (f64, f64)) -> (f64, f64) {
@@ -182,12 +190,12 @@ impl Canvas {
         self.set(column_of(x, self.columns), row_of(y), mark);
     }
 
-    /// A word at the foot of a column, to its right, or to its left at the right edge.
-    fn label(&mut self, share: f64, text: &str) {
+    /// A word to the right of a column, or to its left at the right edge.
+    fn label(&mut self, share: f64, row: usize, text: &str) {
         let at = column_of(share, self.columns);
         let start = if at + 1 + text.len() <= self.columns { at + 1 } else { at.saturating_sub(text.len()) };
         for (index, c) in text.chars().enumerate() {
-            self.set(start + index, ROWS - 1, c);
+            self.set(start + index, row, c);
         }
     }
 

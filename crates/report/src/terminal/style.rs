@@ -2,6 +2,9 @@
 
 use crate::number::GROUP;
 
+/// Stands for a space at which no line breaks, until the text is whole.
+pub(super) const NO_BREAK: char = '\u{a0}';
+
 /// The characters and colours that may be used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {
@@ -18,7 +21,7 @@ impl Style {
     pub(crate) fn text(self, text: &str) -> String {
         text.chars().fold(String::new(), |mut out, c| {
             match c {
-                GROUP | '\u{a0}' | '\u{2009}' => out.push(' '),
+                GROUP | NO_BREAK | '\u{2009}' => out.push(NO_BREAK),
                 c if c.is_control() || is_invisible(c) => out.push(self.pick('\u{fffd}', '?')),
                 c if self.unicode || c.is_ascii() => out.push(c),
                 c => out += ascii(c),

@@ -25,18 +25,16 @@ pub(super) fn lines(run: &Run, style: Style, width: usize) -> Vec<String> {
         return Vec::new();
     }
     let mut columns = columns(run, style);
+    drop_spread(&mut columns, width);
     shorten_last(&mut columns, width, style);
+    let marked = words::mark(run).map(|(users, _)| users);
     let heading = style.dim(&cut(row(&columns, |column| &column.heading), width, style));
     let steps = run.steps.iter().enumerate().map(|(index, step)| {
         let line = row(&columns, |column| column.cells.get(index).map_or("", String::as_str));
         let line = cut(line, width, style);
-        if is_saturation(run, step) { style.accent(&line) } else { line }
+        if Some(step.users) == marked { style.accent(&line) } else { line }
     });
     std::iter::once(heading).chain(steps).collect()
-}
-
-fn is_saturation(run: &Run, step: &Step) -> bool {
-    run.steps.len() > 1 && run.verdict.users_at_saturation == Some(step.users)
 }
 
 fn columns(run: &Run, style: Style) -> Vec<Column> {
@@ -51,7 +49,7 @@ fn columns(run: &Run, style: Style) -> Vec<Column> {
         column("users", Align::Right, &|step| number::count(step.users.into())),
         column("req/s", Align::Right, &|step| number::estimate(step.throughput_per_s, ci(step))),
         column("", Align::Left, &|step| number::spread(step.throughput_per_s, ci(step))),
-        column("", Align::Left, &|step| mark(run, step).into()),
+        column("", Align::Left, &|step| mark(run, step)),
         column(&format!("response {}", unit.name()), Align::Right, &|step| {
             number::plain(unit.of(step.response_time_us.mean))
         }),
@@ -59,23 +57,30 @@ fn columns(run: &Run, style: Style) -> Vec<Column> {
         column("errors", Align::Right, &|step| number::count(words::errors_total(&step.errors))),
         column("busiest", Align::Left, &busiest),
     ];
-    columns.retain(|column| !column.heading.is_empty() || column.cells.iter().any(|cell| !cell.is_empty()));
+    columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
     columns
 }
 
-fn mark(run: &Run, step: &Step) -> &'static str {
-    match (is_saturation(run, step), step.steady) {
-        (true, true) => "N*",
-        (true, false) => "N* not steady",
-        (false, false) => "not steady",
-        (false, true) => "",
-    }
+fn mark(run: &Run, step: &Step) -> String {
+    let mark = words::mark(run).filter(|(users, _)| *users == step.users).map(|(_, mark)| mark);
+    let unsteady = (!step.steady).then_some("not steady");
+    mark.into_iter().chain(unsteady).collect::<Vec<_>>().join(" ")
 }
 
 fn busiest(step: &Step) -> String {
     step.resources.first().map_or_else(String::new, |resource| {
         format!("{} {}", words::resource_name(resource), number::percent(resource.utilization))
     })
+}
+
+/// Leaves out the intervals where they would leave too little room for the last column.
+fn drop_spread(columns: &mut Vec<Column>, width: usize) {
+    const ROOM: usize = 18;
+    let longest = columns.last().map_or(0, Column::width).min(ROOM);
+    let rest: usize = columns.iter().rev().skip(1).map(|column| column.width() + GAP.len()).sum();
+    if rest + longest > width {
+        columns.retain(|column| !column.cells.iter().any(|cell| cell.starts_with(['±', '+'])));
+    }
 }
 
 /// Cuts the cells of the last column so that no line is longer than `width`.
@@ -86,8 +91,7 @@ fn shorten_last(columns: &mut [Column], width: usize, style: Style) {
         let length = cell.chars().count();
         if length > room {
             // The share at the end says more than the middle of a name.
-            let share = cell.rsplitn(3, ' ').take(2).collect::<Vec<_>>();
-            let share = share.into_iter().rev().collect::<Vec<_>>().join(" ");
+            let share = cell.rsplit(' ').next().unwrap_or_default().to_owned();
             let keep = room.saturating_sub(share.chars().count() + 2);
             let name: String = cell.chars().take(keep).collect();
             *cell = format!("{}{} {share}", name.trim_end(), style.pick('…', '~'));

@@ -40,7 +40,7 @@ pub fn cpu() -> Run {
         let mut step = step(users, rate, mean, p99);
         step.resources = vec![
             resource(ResourceKind::Cpu, NGINX, busy, 1.0, "cores"),
-            resource(ResourceKind::Network, "lo", busy * 0.31, 1e10, "bit/s"),
+            resource(ResourceKind::Network, "lo", busy * 0.31, 1e10, "bits/s"),
             resource(ResourceKind::Disk, "vda", 0.004 + f64::from(users) * 0.0004, 1.0, "devices"),
         ];
         step.resources.push(resource(ResourceKind::Generator, "nstar", busy * 0.38, 1.0, "cores"));
@@ -210,7 +210,7 @@ pub fn extreme() -> Run {
     fast.resources = vec![
         resource(ResourceKind::Cpu, &"very-long-process-name-".repeat(8), 1.0, 1e9, "cores"),
         resource(ResourceKind::Disk, "", 0.0, 0.0, ""),
-        resource(ResourceKind::Network, "eth0", 1e-9, 4e11, "bit/s"),
+        resource(ResourceKind::Network, "eth0", 1e-9, 4e11, "bits/s"),
     ];
     let mut run = base(vec![step(0, 0.0, 0.0, 0.0), slow, fast]);
     run.verdict.throughput_max_per_s = 1e9;
@@ -256,6 +256,26 @@ pub fn hostile() -> Run {
     run
 }
 
+/// The hostile run with every string made harmless, and of the same shape.
+pub fn tame(run: &mut Run) {
+    run.target = "x".into();
+    run.host.processor = "x".into();
+    run.host.kernel = "x".into();
+    run.version = "x".into();
+    run.started = "x".into();
+    run.load.loop_kind = "x".into();
+    run.verdict.bottleneck.holder = "x".into();
+    run.verdict.bottleneck.evidence = vec!["x".into(); 3];
+    run.verdict.next = Some("x".into());
+    run.verdict.inconclusive = vec!["x".into()];
+    run.warnings[0].text = "x".into();
+    for step in &mut run.steps {
+        step.resources[0].holder = "x".into();
+        step.resources[1].unit = "x".into();
+    }
+    run.laws.demands[0].holder = "x".into();
+}
+
 /// A long ladder over a wide range, two tiers, many resources.
 pub fn long() -> Run {
     let ladder = [1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 96, 128, 256, 512, 600];
@@ -270,7 +290,7 @@ pub fn long() -> Run {
             resource(ResourceKind::Disk, "nvme0n1", share * 0.66, 1.0, "devices"),
             resource(ResourceKind::Cpu, "accounts (pid 4021)", share * 0.52, 4.0, "cores"),
             resource(ResourceKind::Generator, "nstar", share * 0.24, 2.0, "cores"),
-            resource(ResourceKind::Network, "lo", share * 0.12, 1e10, "bit/s"),
+            resource(ResourceKind::Network, "lo", share * 0.12, 1e10, "bits/s"),
             resource(ResourceKind::Memory, "host", 0.31, 16.0, "GiB"),
         ];
         step

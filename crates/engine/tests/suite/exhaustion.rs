@@ -1,0 +1,109 @@
+//! Out of descriptors, a server keeps those it serves and takes the others once it can.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpStream},
+    process::{Child, Command, Stdio},
+    thread,
+};
+
+use engine::Model;
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+use crate::{commands::Commands, common::*};
+
+const MODEL: &str = "ENGINE_TEST_MODEL";
+
+/// More than the server has descriptors for.
+const CLIENTS: usize = 60;
+const DESCRIPTORS: u64 = 40;
+
+#[test]
+fn a_server_out_of_descriptors_recovers_by_itself() {
+    for &model in Model::ALL {
+        let mut server = Served::start(model);
+        let mut clients: Vec<TcpStream> = (0..CLIENTS).map(|_| server.connect()).collect();
+        for (number, client) in clients.iter_mut().enumerate() {
+            client.write_all(format!("number {number}\n").as_bytes()).unwrap();
+        }
+        server.wait_until_exhausted();
+        // Not all can be open at once, yet each is served once those before it have closed.
+        thread::scope(|scope| {
+            for (number, mut client) in clients.into_iter().enumerate() {
+                scope
+                    .spawn(move || assert_eq!(read_line(&mut client), format!("number {number}"), "{model}"));
+            }
+        });
+        assert_eq!(ask(&mut server.connect(), "hello again"), "hello again", "{model}");
+        server.stop();
+    }
+}
+
+/// The server of this test, in a process of its own: the limit holds for the whole process.
+#[test]
+#[ignore = "run by the test above"]
+fn server_with_few_descriptors() {
+    let model: Model = std::env::var(MODEL).unwrap().parse().unwrap();
+    setrlimit(Resource::Nofile, Rlimit { current: Some(DESCRIPTORS), maximum: Some(DESCRIPTORS) }).unwrap();
+    let server = start(model, Commands::new());
+    println!("\nlistening {}", server.local_addr());
+    eventually("descriptors run out", || server.counters().accept_errors() > 0);
+    println!("\nexhausted");
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+}
+
+struct Served {
+    process: Child,
+    output: BufReader<std::process::ChildStdout>,
+    address: SocketAddr,
+}
+
+impl Served {
+    fn start(model: Model) -> Self {
+        let mut process = Command::new(std::env::current_exe().expect("a path"))
+            .args(["--ignored", "--exact", "--nocapture", "exhaustion::server_with_few_descriptors"])
+            .env(MODEL, model.name())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the server's process");
+        let mut output = BufReader::new(process.stdout.take().expect("a pipe"));
+        let address = value(&mut output, "listening ").parse().expect("an address");
+        Self { process, output, address }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).expect("connected");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout is set");
+        stream
+    }
+
+    /// Waits until the server could not accept someone.
+    fn wait_until_exhausted(&mut self) {
+        value(&mut self.output, "exhausted");
+    }
+
+    /// Ends the server.
+    fn stop(&mut self) {
+        drop(self.process.stdin.take());
+        assert!(self.process.wait().expect("its end").success());
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // Already gone if all went well.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The rest of the next line that begins with `name`.
+fn value(output: &mut impl BufRead, name: &str) -> String {
+    for line in output.lines() {
+        if let Some(value) = line.expect("text").strip_prefix(name) {
+            return value.to_owned();
+        }
+    }
+    panic!("the server ended without telling `{name}`");
+}

@@ -1,0 +1,112 @@
+//! Limits, and errors that are not the peer's.
+
+use std::{
+    io::{self, Write},
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    thread,
+};
+
+use engine::{
+    Counters, EngineError, Model, Options,
+    service::{Connection, Factory},
+};
+
+use crate::{commands::Commands, common::*};
+
+#[test]
+fn connections_beyond_the_limit_wait_until_one_closes() {
+    for &model in Model::ALL {
+        let counters = Arc::new(Counters::default());
+        let limited = Options { max_connections: 3, counters: Arc::clone(&counters), ..options() };
+        let server = start_with(model, &limited, Commands::new());
+        let mut clients: Vec<_> = (0..8).map(|_| connect(&server)).collect();
+        for (number, client) in clients.iter_mut().enumerate() {
+            client.write_all(format!("number {number}\n").as_bytes()).unwrap();
+        }
+        eventually("the limit is met", || counters.limit_pauses() > 0 && counters.accepted() == 3);
+        assert_eq!(counters.active(), 3, "{model}");
+        // Each is served as places come free, whoever was accepted first.
+        thread::scope(|scope| {
+            for (number, mut client) in clients.into_iter().enumerate() {
+                scope
+                    .spawn(move || assert_eq!(read_line(&mut client), format!("number {number}"), "{model}"));
+            }
+        });
+        eventually("all are closed", || counters.closed() == 8);
+        assert!(Arc::ptr_eq(&counters, server.counters()), "{model}");
+    }
+}
+
+#[test]
+fn a_port_in_use_is_told_with_any_number_of_loops() {
+    let holder = TcpListener::bind("127.0.0.1:0").unwrap();
+    for &model in Model::ALL {
+        for loops in [1, 2] {
+            let busy = Options { loops, ..Options::new(holder.local_addr().unwrap()) };
+            let error = engine::start(model, &busy, Same(Arc::new(Commands::new()))).unwrap_err();
+            assert!(matches!(error, EngineError::AddressInUse { address } if address == busy.listen));
+            // Nor do two servers of one user share a port by accident.
+            let first = start(model, Commands::new());
+            let again = Options { loops, ..Options::new(first.local_addr()) };
+            let error = engine::start(model, &again, Same(Arc::new(Commands::new()))).unwrap_err();
+            assert!(matches!(error, EngineError::AddressInUse { .. }), "{model}, {loops} loops: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_port_is_free_again_once_its_server_has_stopped() {
+    for &model in Model::ALL {
+        let server = start(model, Commands::new());
+        let mut client = connect(&server);
+        assert_eq!(ask(&mut client, "hello you"), "hello you");
+        let again = Options { listen: server.local_addr(), ..options() };
+        drop(server);
+        let server = start_with(model, &again, Commands::new());
+        assert_eq!(ask(&mut connect(&server), "hello again"), "hello again", "{model}");
+    }
+}
+
+#[test]
+fn an_address_of_another_host_is_told() {
+    for &model in Model::ALL {
+        // 192.0.2.0/24 is nobody's: RFC 5737.
+        let foreign = Options { listen: SocketAddr::from(([192, 0, 2, 1], 0)), ..options() };
+        let error = engine::start(model, &foreign, Same(Arc::new(Commands::new()))).unwrap_err();
+        assert!(matches!(error, EngineError::AddressNotOurs { .. }), "{model}: {error}");
+    }
+}
+
+#[test]
+fn a_panic_closes_its_connection_only() {
+    for &model in Model::ALL {
+        let server = start(model, Commands::new());
+        let (mut other, mut faulty) = (connect(&server), connect(&server));
+        assert_eq!(ask(&mut other, "hello you"), "hello you", "{model}");
+        faulty.write_all(b"panic\n").unwrap();
+        assert_eq!(rest(&mut faulty), b"", "{model}");
+        assert_eq!(ask(&mut other, "still here"), "still here", "{model}");
+        assert_eq!(ask(&mut connect(&server), "hello new"), "hello new", "{model}");
+        eventually("the panic is counted", || server.counters().panics() == 1);
+    }
+}
+
+/// Cannot make its service.
+struct Broken;
+
+impl Factory for Broken {
+    type Service<C: Connection> = Running<Commands>;
+
+    fn make<C: Connection>(&self) -> io::Result<Running<Commands>> {
+        Err(io::Error::other("the database is away"))
+    }
+}
+
+#[test]
+fn a_service_that_cannot_be_made_is_told_by_start() {
+    for &model in Model::ALL {
+        let error = engine::start(model, &options(), Broken).unwrap_err();
+        assert_eq!(error.to_string(), "cannot start the service: the database is away", "{model}");
+    }
+}

@@ -1,0 +1,77 @@
+//! Many connections at once.
+
+use std::{
+    collections::HashSet,
+    io::Write,
+    net::{Shutdown, TcpStream},
+    thread,
+};
+
+use engine::Model;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::{commands::Commands, common::*};
+
+const IDLE: usize = 1_000;
+const BUSY: usize = 50;
+
+#[test]
+fn a_thousand_idle_and_fifty_busy_connections() {
+    lift_descriptor_limit();
+    for &model in Model::ALL {
+        let server = start(model, Commands::new());
+        let mut idle: Vec<TcpStream> = (0..IDLE).map(|_| connect(&server)).collect();
+        let mut busy: Vec<TcpStream> = (0..BUSY).map(|_| connect(&server)).collect();
+        eventually("all are accepted", || server.counters().active() == IDLE + BUSY);
+        thread::scope(|scope| {
+            for clients in busy.chunks_mut(BUSY / 2) {
+                scope.spawn(|| (0..20).for_each(|round| ask_all(model, clients, round)));
+            }
+        });
+        // The idle ones were not forgotten.
+        ask_all(model, &mut idle, 0);
+        drop((idle, busy));
+        eventually("all are closed", || server.counters().active() == 0);
+        assert_eq!(server.counters().closed(), (IDLE + BUSY) as u64);
+    }
+}
+
+fn ask_all(model: Model, clients: &mut [TcpStream], round: usize) {
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.write_all(format!("request {round} of {number}\n").as_bytes()).expect("sent");
+    }
+    for (number, client) in clients.iter_mut().enumerate() {
+        assert_eq!(read_line(client), format!("request {round} of {number}"), "{model}");
+    }
+}
+
+#[test]
+fn one_connection_per_request() {
+    for &model in Model::ALL {
+        let server = start(model, Commands::new());
+        for number in 0..300 {
+            let mut client = connect(&server);
+            client.write_all(format!("request {number}\n").as_bytes()).unwrap();
+            client.shutdown(Shutdown::Write).unwrap();
+            assert_eq!(rest(&mut client), format!("request {number}\n").as_bytes(), "{model}");
+        }
+        assert_eq!(server.counters().accepted(), 300, "{model}");
+    }
+}
+
+#[test]
+fn connections_are_spread_over_threads() {
+    for &model in Model::ALL {
+        let server = start(model, Commands::new());
+        let mut clients: Vec<TcpStream> = (0..64).map(|_| connect(&server)).collect();
+        // Two loops leave one of them without any of 64 connections once in 2^63 runs.
+        let threads: HashSet<String> = clients.iter_mut().map(|client| ask(client, "thread")).collect();
+        assert!(threads.len() >= 2, "{model}: {threads:?}");
+    }
+}
+
+/// Room for both ends of every connection, up to what the system grants.
+fn lift_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).expect("the limit is lifted");
+}

@@ -1,0 +1,176 @@
+//! Asking another tier: one request at a time over connections that are kept.
+//!
+//! A [`Client`] belongs to one service instance and its thread; it is not shared.
+
+mod exchange;
+mod message;
+
+use std::{
+    cell::RefCell,
+    future::{Future, poll_fn},
+    io,
+    net::SocketAddr,
+    pin::pin,
+    task::Poll,
+    time::Duration,
+};
+
+use engine::service::Connection;
+use wire::{Limits, ParseError, write::WriteError};
+
+pub use message::{Request, Response};
+
+/// How patient and how trusting a client is.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    /// How long connecting may take. Default 1 s.
+    pub connect_timeout: Duration,
+    /// How long an answer may take, from sending the request to the last byte of the body. Default 10 s.
+    pub timeout: Duration,
+    /// How many connections are kept while idle. Default 64; what is beyond that is closed after use.
+    pub idle_max: usize,
+    /// Sizes within a response. `body_bytes` is the longest body taken in; default 1 MiB here.
+    pub limits: Limits,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(1),
+            timeout: Duration::from_secs(10),
+            idle_max: 64,
+            limits: Limits { body_bytes: 1024 * 1024, ..Limits::default() },
+        }
+    }
+}
+
+/// Why no answer came.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The other tier cannot be reached: nothing was sent.
+    #[error("cannot connect to {to}: {source}; is it running?")]
+    Connect {
+        /// Where to.
+        to: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It took too long. Whether the request was acted on is not known.
+    #[error("no complete answer came in time")]
+    TimedOut,
+    /// The connection was lost. Whether the request was acted on is not known.
+    #[error("the connection was lost before the answer was complete: {0}")]
+    Lost(io::Error),
+    /// The answer cannot be read, or is longer than allowed.
+    #[error("the answer cannot be read: {0}")]
+    Answer(#[from] ParseError),
+    /// The request itself cannot be written.
+    #[error("the request cannot be written: {0}")]
+    Request(#[from] WriteError),
+}
+
+/// One other tier, and the connections to it that are idle.
+pub struct Client<C> {
+    to: SocketAddr,
+    host: String,
+    options: ClientOptions,
+    idle: RefCell<Vec<C>>,
+}
+
+impl<C: Connection> Client<C> {
+    /// A client of the server at `to`. Nothing is opened yet.
+    pub fn new(to: SocketAddr, options: ClientOptions) -> Self {
+        Self { to, host: to.to_string(), options, idle: RefCell::new(Vec::new()) }
+    }
+
+    /// Sends `request` and waits for the whole answer, driven by the same model as `via`.
+    ///
+    /// A kept connection may have been closed by the other side just as it was used again: where no byte of an answer
+    /// had come, a request that may be repeated is sent once more, on a fresh connection.
+    ///
+    /// # Errors
+    /// See [`ClientError`]. An answer of any status is an answer, not an error.
+    pub async fn send(&self, via: &C, request: &Request<'_>) -> Result<Response, ClientError> {
+        if let Some(kept) = self.take_idle() {
+            match self.attempt(kept, request).await {
+                Err(Failure::Unanswered(_)) if request.is_repeatable() => {}
+                outcome => return outcome.map_err(Failure::into_error),
+            }
+        }
+        let fresh = self.connect(via).await?;
+        self.attempt(fresh, request).await.map_err(Failure::into_error)
+    }
+
+    /// How many connections are kept idle.
+    pub fn idle(&self) -> usize {
+        self.idle.borrow().len()
+    }
+
+    async fn attempt(&self, mut connection: C, request: &Request<'_>) -> Result<Response, Failure> {
+        connection.set_deadline(Some(self.options.timeout));
+        let (response, reusable) =
+            exchange::run(&mut connection, request, &self.host, &self.options.limits).await?;
+        if reusable {
+            self.keep(connection);
+        }
+        Ok(response)
+    }
+
+    async fn connect(&self, via: &C) -> Result<C, ClientError> {
+        let connecting = via.connect(self.to);
+        let expiry = via.sleep(self.options.connect_timeout);
+        let outcome = match first(connecting, expiry).await {
+            Some(outcome) => outcome,
+            None => Err(io::ErrorKind::TimedOut.into()),
+        };
+        outcome.map_err(|source| ClientError::Connect { to: self.to, source })
+    }
+
+    fn keep(&self, connection: C) {
+        let mut idle = self.idle.borrow_mut();
+        if idle.len() < self.options.idle_max {
+            idle.push(connection);
+        }
+    }
+
+    /// The connection used last that is still alive: it is the likeliest to be so.
+    fn take_idle(&self) -> Option<C> {
+        let mut idle = self.idle.borrow_mut();
+        while let Some(mut kept) = idle.pop() {
+            // Bytes nobody asked for have no meaning here, and would be taken for the next answer.
+            if kept.input().is_empty() && !kept.is_stale() {
+                return Some(kept);
+            }
+        }
+        None
+    }
+}
+
+/// Why an attempt failed, and whether an answer had begun.
+pub(crate) enum Failure {
+    /// The connection died before the first byte of an answer.
+    Unanswered(io::Error),
+    /// Anything else.
+    Final(ClientError),
+}
+
+impl Failure {
+    fn into_error(self) -> ClientError {
+        match self {
+            Self::Unanswered(error) => ClientError::Lost(error),
+            Self::Final(error) => error,
+        }
+    }
+}
+
+/// What `work` comes to, or `None` once `expiry` is over first. On a model that blocks, `work` is over when it is
+/// first asked, and `expiry` never begins.
+async fn first<T>(work: impl Future<Output = T>, expiry: impl Future<Output = ()>) -> Option<T> {
+    let (mut work, mut expiry) = (pin!(work), pin!(expiry));
+    poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending => expiry.as_mut().poll(context).map(|()| None),
+    })
+    .await
+}

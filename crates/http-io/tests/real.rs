@@ -1,0 +1,184 @@
+//! The same service on every model of the engine, over real sockets.
+
+use std::{
+    io::{self, Read, Write},
+    net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream},
+    sync::Arc,
+    time::Duration,
+};
+
+use engine::{
+    Model, Options, Server,
+    service::{Connection, Factory},
+};
+use http_io::{
+    Method, Problem,
+    client::{Client, ClientOptions, Request},
+    server::{Error, Exchange, Handler, Http, ServerOptions},
+};
+
+/// Says where it is asked to; passes `/front` on to another tier.
+struct Tier<C> {
+    behind: Option<Client<C>>,
+    file: Arc<std::fs::File>,
+}
+
+impl<C: Connection> Handler<C> for Tier<C> {
+    async fn handle(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
+        match exchange.path() {
+            "/hello" => exchange.reply(200).text("hello"),
+            "/echo" => {
+                exchange.read_body(1000).await?;
+                let body = exchange.body().to_vec();
+                exchange.reply(200).body("text/plain", &body)
+            }
+            "/file" => exchange.reply(200).file(&self.file, 0, FILE_BYTES as u64).await,
+            "/front" => self.pass_on(exchange).await,
+            _ => Err(Problem::new(404, "no such page").into()),
+        }
+    }
+}
+
+impl<C: Connection> Tier<C> {
+    async fn pass_on(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
+        let behind = self.behind.as_ref().ok_or_else(|| Problem::new(404, "nothing behind"))?;
+        let request = Request::new(Method::Get, "/hello");
+        let response = behind
+            .send(exchange.connection(), &request)
+            .await
+            .map_err(|error| Problem::new(503, "the tier behind is away").hint(error.to_string()))?;
+        exchange.reply(response.status()).body("text/plain", response.body())
+    }
+}
+
+const FILE_BYTES: usize = 3_000_000;
+
+struct Tiers {
+    behind: Option<SocketAddr>,
+    options: ServerOptions,
+}
+
+impl Factory for Tiers {
+    type Service<C: Connection> = Http<Tier<C>>;
+
+    fn make<C: Connection>(&self) -> io::Result<Self::Service<C>> {
+        let mut file = tempfile::tempfile()?;
+        file.write_all(&vec![b'f'; FILE_BYTES])?;
+        let behind = self.behind.map(|to| Client::new(to, ClientOptions::default()));
+        Ok(Http::new(Tier { behind, file: Arc::new(file) }, self.options.clone()))
+    }
+}
+
+fn start_on(model: Model, listen: SocketAddr, tiers: Tiers) -> Server {
+    let options = Options { loops: 1, ..Options::new(listen) };
+    engine::start(model, &options, tiers).expect("a server")
+}
+
+fn start(model: Model, behind: Option<SocketAddr>) -> Server {
+    let options = ServerOptions { head_timeout: Duration::from_millis(50), ..ServerOptions::default() };
+    start_on(model, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Tiers { behind, options })
+}
+
+fn connect(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect(server.local_addr()).expect("connected");
+    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
+    stream
+}
+
+/// Sends `request`, and reads until the server closes.
+fn ask(mut stream: TcpStream, request: &[u8]) -> String {
+    stream.write_all(request).expect("sent");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("an answer and a clean end");
+    String::from_utf8(answer).expect("text")
+}
+
+fn get(path: &str, headers: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: a\r\n{headers}\r\n")
+}
+
+fn get_and_close(server: &Server, path: &str) -> String {
+    ask(connect(server), get(path, "Connection: close\r\n").as_bytes())
+}
+
+#[test]
+fn pipelined_requests_a_body_and_a_file() {
+    for &model in Model::ALL {
+        let server = start(model, None);
+        let post =
+            "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+        let stream =
+            [&get("/hello", ""), post, &get("/file", ""), &get("/hello", "Connection: close\r\n")].concat();
+        let answer = ask(connect(&server), stream.as_bytes());
+        assert_eq!(answer.matches("HTTP/1.1 200 OK\r\n").count(), 4, "{model}");
+        assert_eq!(answer.matches("\r\n\r\nhello").count(), 2);
+        assert!(answer.contains("\r\n\r\nabc") && answer.contains(&"f".repeat(FILE_BYTES)));
+    }
+}
+
+#[test]
+fn a_half_closed_client_gets_its_answer() {
+    for &model in Model::ALL {
+        let server = start(model, None);
+        let mut stream = connect(&server);
+        stream.write_all(get("/file", "").as_bytes()).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        assert!(ask(stream, b"").len() > FILE_BYTES, "{model}");
+    }
+}
+
+#[test]
+fn a_refused_upload_still_sees_why() {
+    for &model in Model::ALL {
+        let server = start(model, None);
+        let upload = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n".to_owned()
+            + &"x".repeat(200_000);
+        assert!(ask(connect(&server), upload.as_bytes()).starts_with("HTTP/1.1 413 "), "{model}");
+        let rubbish = "rubbish\r\n\r\n".to_owned() + &"x".repeat(100_000);
+        assert!(ask(connect(&server), rubbish.as_bytes()).starts_with("HTTP/1.1 400 "), "{model}");
+    }
+}
+
+#[test]
+fn a_slow_sender_is_told() {
+    for &model in Model::ALL {
+        let server = start(model, None);
+        assert!(ask(connect(&server), b"GET /hello HT").starts_with("HTTP/1.1 408 "), "{model}");
+    }
+}
+
+#[test]
+fn an_idle_connection_ends_when_the_server_drains() {
+    for &model in Model::ALL {
+        let server = start(model, None);
+        let mut stream = connect(&server);
+        stream.write_all(get("/hello", "").as_bytes()).unwrap();
+        let mut first = [0; 4096];
+        assert!(stream.read(&mut first).unwrap() > 0);
+        server.drain(Duration::from_secs(30));
+        assert_eq!(stream.read(&mut first).unwrap(), 0, "{model}");
+        server.join();
+    }
+}
+
+#[test]
+fn another_tier_may_go_and_come_back() {
+    for &model in Model::ALL {
+        let behind = start(model, None);
+        let address = behind.local_addr();
+        let front = start(model, Some(address));
+        for _ in 0..3 {
+            assert!(get_and_close(&front, "/front").ends_with("\r\n\r\nhello"), "{model}");
+        }
+        behind.drain(Duration::from_secs(30));
+        behind.join();
+        let away = get_and_close(&front, "/front");
+        assert!(
+            away.starts_with("HTTP/1.1 503 ") && away.contains("cannot connect to 127.0.0.1"),
+            "{model} {away}"
+        );
+        let back = start_on(model, address, Tiers { behind: None, options: ServerOptions::default() });
+        assert!(get_and_close(&front, "/front").ends_with("\r\n\r\nhello"), "{model}");
+        drop(back);
+    }
+}

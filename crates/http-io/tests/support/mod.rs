@@ -1,0 +1,197 @@
+//! A connection that follows a script, so that every test is exact and none waits.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::{
+    cell::RefCell,
+    collections::VecDeque,
+    fs::File,
+    future::Future,
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    os::unix::fs::FileExt,
+    pin::pin,
+    rc::Rc,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use engine::service::Connection;
+
+/// What the peer does next, as seen by `fill`.
+#[derive(Clone)]
+pub(crate) enum Step {
+    /// These bytes arrive.
+    Bytes(Vec<u8>),
+    /// Nothing arrives until the deadline has passed.
+    Stall,
+    /// The peer has closed its side. It stays so.
+    Eof,
+    /// The peer has reset the connection.
+    Reset,
+    /// By now the peer has received this; then the next step follows.
+    Received(&'static str),
+}
+
+/// What the peer saw, shared between the test and the connection.
+#[derive(Default)]
+pub(crate) struct Peer {
+    pub(crate) received: Vec<u8>,
+    pub(crate) flushes: usize,
+    pub(crate) write_closed: bool,
+    pub(crate) closed: bool,
+    pub(crate) gone: bool,
+}
+
+/// What happens when a connection to another tier is opened.
+pub(crate) enum Opening {
+    Accepted(Fake),
+    Refused,
+    Unanswered,
+}
+
+pub(crate) struct Fake {
+    steps: VecDeque<Step>,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    deadline: Option<Duration>,
+    pub(crate) peer: Rc<RefCell<Peer>>,
+    pub(crate) draining: bool,
+    /// Something was sent since input last came, or nothing came yet: between requests.
+    answered: bool,
+    pub(crate) stale: bool,
+    pub(crate) openings: Rc<RefCell<VecDeque<Opening>>>,
+}
+
+impl Fake {
+    pub(crate) fn new(steps: impl IntoIterator<Item = Step>) -> Self {
+        Self {
+            steps: steps.into_iter().collect(),
+            input: Vec::new(),
+            output: Vec::new(),
+            deadline: None,
+            peer: Rc::default(),
+            draining: false,
+            answered: true,
+            stale: false,
+            openings: Rc::default(),
+        }
+    }
+
+    fn next_bytes(&mut self) -> io::Result<usize> {
+        loop {
+            match self.steps.pop_front() {
+                Some(Step::Bytes(bytes)) => {
+                    self.input.extend_from_slice(&bytes);
+                    return Ok(bytes.len());
+                }
+                Some(Step::Received(text)) => {
+                    let received = String::from_utf8_lossy(&self.peer.borrow().received).into_owned();
+                    assert!(received.contains(text), "the peer has not received {text:?} but {received:?}");
+                }
+                Some(Step::Stall) => {
+                    assert!(self.deadline.is_some(), "waits for ever");
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                Some(Step::Reset) => return Err(io::ErrorKind::ConnectionReset.into()),
+                Some(Step::Eof) | None => return Ok(0),
+            }
+        }
+    }
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        self.peer.borrow_mut().closed = true;
+    }
+}
+
+impl Connection for Fake {
+    fn peer(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, 9))
+    }
+
+    fn input(&self) -> &[u8] {
+        &self.input
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.input.drain(..count);
+    }
+
+    async fn fill(&mut self) -> io::Result<usize> {
+        assert!(self.output.is_empty(), "waits for the peer with an answer unsent");
+        if self.draining && self.answered && self.input.is_empty() {
+            return Ok(0);
+        }
+        let came = self.next_bytes()?;
+        self.answered &= came == 0;
+        Ok(came)
+    }
+
+    fn output(&mut self) -> &mut Vec<u8> {
+        &mut self.output
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        let mut peer = self.peer.borrow_mut();
+        if peer.gone {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        assert!(!peer.write_closed, "writes after its own half-close");
+        self.answered |= !self.output.is_empty();
+        peer.received.append(&mut self.output);
+        peer.flushes += 1;
+        Ok(())
+    }
+
+    async fn send_file(&mut self, file: &Arc<File>, offset: u64, length: u64) -> io::Result<()> {
+        self.flush().await?;
+        let mut bytes = vec![0; length as usize];
+        file.read_exact_at(&mut bytes, offset)?;
+        self.peer.borrow_mut().received.append(&mut bytes);
+        Ok(())
+    }
+
+    fn set_deadline(&mut self, after: Option<Duration>) {
+        self.deadline = after;
+    }
+
+    fn shutdown_write(&mut self) -> io::Result<()> {
+        self.peer.borrow_mut().write_closed = true;
+        Ok(())
+    }
+
+    fn draining(&self) -> bool {
+        self.draining
+    }
+
+    async fn connect(&self, _to: SocketAddr) -> io::Result<Self> {
+        let opening = self.openings.borrow_mut().pop_front();
+        match opening {
+            Some(Opening::Accepted(fake)) => Ok(fake),
+            Some(Opening::Refused) => Err(io::ErrorKind::ConnectionRefused.into()),
+            Some(Opening::Unanswered) => std::future::pending().await,
+            None => panic!("opened more connections than the script has"),
+        }
+    }
+
+    async fn sleep(&self, _how_long: Duration) {}
+
+    fn is_stale(&mut self) -> bool {
+        self.stale
+    }
+}
+
+/// Runs a future that never really has to wait.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => done,
+        Poll::Pending => panic!("waits for something nobody will do"),
+    }
+}
+
+pub(crate) fn bytes(text: &str) -> Step {
+    Step::Bytes(text.as_bytes().to_vec())
+}

@@ -1,0 +1,255 @@
+//! The whole run's conclusion: N*, the verdict, laws, models and warnings from the observed steps.
+
+mod laws;
+mod models;
+
+use crate::counters::Counters;
+use crate::laws::little_gap;
+use crate::resources::resources;
+use crate::run::{
+    Generator, Host, Laws, LoadShape, Models, ResponseTime, Run, SCHEMA, Step, Verdict, Warning,
+};
+use crate::saturation::{Saturation, saturation};
+use crate::steady::Estimate;
+use crate::verdict::{Finding, Point, Shape, Sweep, generator_waited, judge, next};
+use crate::warnings::warnings;
+
+/// One step: how many users, what the generator measured, what the operating system counted meanwhile.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Observed {
+    /// Users of the closed loop, or the step's rank in an open loop.
+    pub users: u32,
+    /// What the ticks showed.
+    pub estimate: Estimate,
+    /// Looks within the step and around it, in order of time; may be empty.
+    pub counters: Vec<Counters>,
+}
+
+/// What a conclusion needs to know beside the measurements.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Context {
+    /// How the load was made.
+    pub load: LoadShape,
+    /// What was asked for.
+    pub experiment: Experiment,
+    /// Whether the server's processes could be watched.
+    pub observation: Observation,
+    /// Whether the run was cut short by a signal.
+    pub interrupted: bool,
+    /// Whether this nstar was built without optimisation.
+    pub debug_build: bool,
+    /// Limits of this host that were in the way, one sentence each.
+    pub host_limits: Vec<String>,
+}
+
+impl Context {
+    /// Whether a fixed number of users waits for responses.
+    pub fn closed(&self) -> bool {
+        self.load.rate_per_s.is_none()
+    }
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Experiment {
+    /// One load: whether throughput still grows with more users is not asked.
+    #[default]
+    Load,
+    /// A sweep over users.
+    Sweep {
+        /// The most users it was allowed to try.
+        users_max: u32,
+    },
+}
+
+/// Whether the server's processes could be watched.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Observation {
+    /// They are on this host, and what could be read of them is in the counters.
+    #[default]
+    Watched,
+    /// They could not be: N* stands, but its cause stays unknown (unless it is the generator, or a link
+    /// of this host).
+    NotPossible {
+        /// Such as `the target is on another host`.
+        why: String,
+    },
+}
+
+/// What the steps show together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conclusion {
+    /// N* and what stops the server there.
+    pub verdict: Verdict,
+    /// The steps as the run file holds them, by ascending users.
+    pub steps: Vec<Step>,
+    /// Operational laws.
+    pub laws: Laws,
+    /// Fitted models.
+    pub models: Models,
+    /// What to distrust.
+    pub warnings: Vec<Warning>,
+}
+
+/// What a run file says about itself that is not measured.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Provenance {
+    /// What was driven, without credentials.
+    pub target: String,
+    /// Where the generator ran.
+    pub host: Host,
+    /// When the run began, RFC 3339, UTC.
+    pub started: String,
+    /// How long the whole run took, seconds.
+    pub elapsed_s: f64,
+    /// Version of nstar.
+    pub version: String,
+    /// The seed of every random choice.
+    pub seed: u64,
+    /// How the load was made.
+    pub load: LoadShape,
+}
+
+impl Conclusion {
+    /// The run file.
+    pub fn into_run(self, provenance: Provenance) -> Run {
+        Run {
+            schema: SCHEMA.to_owned(),
+            target: provenance.target,
+            host: provenance.host,
+            started: provenance.started,
+            elapsed_s: provenance.elapsed_s,
+            version: provenance.version,
+            seed: provenance.seed,
+            load: provenance.load,
+            verdict: self.verdict,
+            steps: self.steps,
+            laws: self.laws,
+            models: self.models,
+            warnings: self.warnings,
+        }
+    }
+}
+
+/// Concludes from steps in any order, one per number of users.
+pub fn conclude(steps: &[Observed], context: &Context) -> Conclusion {
+    let mut steps: Vec<&Observed> = steps.iter().collect();
+    steps.sort_by_key(|step| step.users);
+    let estimates: Vec<(u32, &Estimate)> = steps.iter().map(|step| (step.users, &step.estimate)).collect();
+    let saturation = saturation(&estimates, context.load.think_time_us);
+    let sweep = Sweep::new(steps.iter().copied().map(point).collect(), shape(&saturation, context));
+    let finding = judge(&sweep);
+    let laws = laws::laws(&steps, &sweep, context);
+    Conclusion {
+        models: models::models(&estimates, &sweep, &laws, &saturation, context),
+        warnings: warnings(&steps, &sweep, &finding, context),
+        verdict: verdict(&steps, &sweep, &finding, saturation, context),
+        steps: steps
+            .iter()
+            .zip(sweep.points())
+            .map(|(step, point)| run_step(step, point, &sweep, context))
+            .collect(),
+        laws,
+    }
+}
+
+fn shape(saturation: &Saturation, context: &Context) -> Shape {
+    Shape {
+        users_at_saturation: saturation.users,
+        bounded: saturation.bounded,
+        closed: context.closed(),
+        generator_threads: context.load.threads,
+    }
+}
+
+fn point(step: &Observed) -> Point {
+    Point {
+        users: step.users,
+        throughput_per_s: finite(step.estimate.throughput_per_s),
+        response_mean_us: finite(step.estimate.response_time_us.mean),
+        completed: step.estimate.completed,
+        errors: step.estimate.errors.clone(),
+        useful_work: finite(step.estimate.useful_work),
+        lag_us_p99: finite(step.estimate.lag_us_p99),
+        resources: resources(&step.counters, step.estimate.window),
+    }
+}
+
+fn run_step(step: &Observed, point: &Point, sweep: &Sweep, context: &Context) -> Step {
+    let estimate = &step.estimate;
+    Step {
+        users: step.users,
+        elapsed_s: estimate.measured_us as f64 / 1e6,
+        warmup_s: estimate.warmup_us as f64 / 1e6,
+        completed: estimate.completed,
+        throughput_per_s: estimate.throughput_per_s,
+        throughput_ci_per_s: estimate.throughput_ci_per_s,
+        response_time_us: estimate.response_time_us,
+        errors: estimate.errors.clone(),
+        steady: estimate.steady,
+        little_gap: if context.closed() {
+            little_gap(step.users, estimate, context.load.think_time_us)
+        } else {
+            0.0
+        },
+        received_bytes_per_s: estimate.received_bytes_per_s,
+        resources: sweep.resources(point),
+        generator: generator(point, sweep),
+    }
+}
+
+fn generator(point: &Point, sweep: &Sweep) -> Generator {
+    let group = point.resources.generator();
+    let threads = sweep.generator_threads(group);
+    let stopped = group.and_then(|group| group.quota.as_ref()).map_or(0.0, |quota| quota.stopped_cores);
+    Generator {
+        useful_work: point.useful_work.clamp(0.0, 1.0),
+        lag_us_p99: point.lag_us_p99,
+        run_queue_wait: generator_waited(sweep, point),
+        throttled: (stopped / threads).clamp(0.0, 1.0),
+    }
+}
+
+fn verdict(
+    steps: &[&Observed],
+    sweep: &Sweep,
+    finding: &Finding,
+    saturation: Saturation,
+    context: &Context,
+) -> Verdict {
+    let star = sweep.star().map_or(0, |point| point.users);
+    let at_star = steps.iter().find(|step| step.users == star);
+    Verdict {
+        users_at_saturation: saturation.users,
+        users_at_saturation_ci: saturation.users_ci,
+        knee_users: saturation.knee_users,
+        bounded: saturation.bounded,
+        throughput_max_per_s: saturation.throughput_max_per_s,
+        throughput_max_ci_per_s: saturation.throughput_max_ci_per_s,
+        response_time_at_saturation_us: at_star
+            .map_or_else(ResponseTime::default, |step| step.estimate.response_time_us),
+        bottleneck: finding.bottleneck(),
+        inconclusive: inconclusive(at_star.copied(), finding, context),
+        next: next(sweep, finding),
+    }
+}
+
+/// Why the answer is not to be relied on. That the server could not be watched is no reason: N* and
+/// the throughput stand without its cause, and the bottleneck says `unknown` itself.
+fn inconclusive(at_star: Option<&Observed>, finding: &Finding, context: &Context) -> Vec<String> {
+    let mut reasons = finding.inconclusive.clone();
+    if context.experiment == Experiment::Load {
+        reasons.retain(|_| finding.kind != crate::run::ResourceKind::None);
+    }
+    reasons.extend(at_star.filter(|step| !step.estimate.steady && step.estimate.completed > 0).map(|step| {
+        format!(
+            "No steady state was reached at {} users, where the verdict is drawn: allow longer steps.",
+            step.users
+        )
+    }));
+    reasons
+}
+
+fn finite(value: f64) -> f64 {
+    if value.is_finite() { value.max(0.0) } else { 0.0 }
+}

@@ -1,0 +1,59 @@
+//! Operational laws over the run.
+
+use std::collections::BTreeMap;
+
+use super::{Context, Observed};
+use crate::demands::{self, demand};
+use crate::laws::little;
+use crate::run::{Demand, Laws, ResourceKind};
+use crate::verdict::{Id, Sweep};
+use crate::warnings::checked_by_little;
+
+/// A demand below this many microseconds is not told from the operating system's own work.
+const NEGLIGIBLE_US: f64 = 0.01;
+
+pub(super) fn laws(steps: &[&Observed], sweep: &Sweep, context: &Context) -> Laws {
+    let checks: Vec<_> = steps
+        .iter()
+        .filter(|step| checked_by_little(step, context))
+        .map(|step| little(step.users, &step.estimate, context.load.think_time_us))
+        .collect();
+    Laws {
+        little_holds: checks.iter().all(|check| check.holds()),
+        little_gap_max: checks.iter().map(|check| check.gap.abs()).fold(0.0, f64::max),
+        demands: demands(sweep),
+    }
+}
+
+/// The demand on every measured resource, largest share of its capacity first.
+fn demands(sweep: &Sweep) -> Vec<Demand> {
+    let mut uses: BTreeMap<Id, (Vec<demands::Use>, f64)> = BTreeMap::new();
+    for point in sweep.points() {
+        for seen in sweep.uses(point) {
+            // Devices and links have no servers to count: their demand is on the whole of them.
+            let (used, capacity) = match seen.id.kind() {
+                ResourceKind::Network | ResourceKind::Disk => (seen.utilisation(), 1.0),
+                _ => (seen.used, seen.capacity),
+            };
+            let entry = uses.entry(seen.id).or_default();
+            entry.0.push(demands::Use { throughput_per_s: point.throughput_per_s, used });
+            entry.1 = capacity;
+        }
+    }
+    let mut found: Vec<Demand> =
+        uses.iter().filter_map(|(id, (uses, capacity))| of_resource(sweep, id, uses, *capacity)).collect();
+    found.sort_by(|a, b| a.throughput_limit_per_s.total_cmp(&b.throughput_limit_per_s));
+    found
+}
+
+fn of_resource(sweep: &Sweep, id: &Id, uses: &[demands::Use], capacity: f64) -> Option<Demand> {
+    let fit = demand(uses)?;
+    let limit = fit.throughput_limit_per_s(capacity);
+    (fit.demand_us >= NEGLIGIBLE_US && fit.demand_us.is_finite() && limit.is_finite()).then(|| Demand {
+        kind: id.kind(),
+        holder: sweep.holder(id),
+        demand_us: fit.demand_us,
+        demand_ci_us: fit.demand_ci_us.filter(|ci| ci.iter().all(|end| end.is_finite())),
+        throughput_limit_per_s: limit,
+    })
+}

@@ -1,0 +1,73 @@
+//! Models fitted to the steps: bounds, mean value analysis, the universal scalability law.
+
+use super::Context;
+use crate::bounds::bounds;
+use crate::mva::{Station, mva};
+use crate::run::{Laws, Models, Predicted};
+use crate::saturation::Saturation;
+use crate::steady::Estimate;
+use crate::usl::usl;
+use crate::verdict::{Id, Sweep};
+
+/// Mean value analysis walks through every number of users; beyond this many it shows nothing new.
+const USERS_MAX: u32 = 100_000;
+
+pub(super) fn models(
+    estimates: &[(u32, &Estimate)],
+    sweep: &Sweep,
+    laws: &Laws,
+    saturation: &Saturation,
+    context: &Context,
+) -> Models {
+    if !context.closed() {
+        return Models::default();
+    }
+    let think_us = context.load.think_time_us;
+    let alone = sweep.points().first().filter(|point| point.users == 1 && point.completed > 0);
+    Models {
+        bounds: alone.map(|point| bounds(point.response_mean_us, think_us, saturation.throughput_max_per_s)),
+        mva: alone.and_then(|point| predicted(sweep, laws, think_us, point.response_mean_us)),
+        usl: usl(estimates).map(|fit| fit.law),
+    }
+}
+
+/// What the measured demands predict at the numbers of users that were measured. Response time of one
+/// user that no demand accounts for is a delay. `None` where no demand of the server is known.
+fn predicted(sweep: &Sweep, laws: &Laws, think_us: f64, alone_us: f64) -> Option<Vec<Predicted>> {
+    if !sweep.observed() {
+        return None;
+    }
+    let mut stations = stations(sweep, laws);
+    let accounted: f64 = stations
+        .iter()
+        .map(|station| match station {
+            Station::Queue { demand_us, .. } | Station::Delay { demand_us } => demand_us,
+        })
+        .sum();
+    stations.push(Station::Delay { demand_us: (alone_us - accounted).max(0.0) });
+    let users: Vec<u32> =
+        sweep.points().iter().map(|point| point.users).filter(|n| *n <= USERS_MAX).collect();
+    let all = mva(&stations, think_us, users.iter().copied().max()?);
+    Some(all.into_iter().filter(|step| users.contains(&step.users)).collect())
+}
+
+/// One queue per tier, device and generator. A tier that is bound to one thread has one server,
+/// whatever else it may use.
+fn stations(sweep: &Sweep, laws: &Laws) -> Vec<Station> {
+    let demand = |kind, holder: &str| {
+        laws.demands.iter().find(|demand| demand.kind == kind && demand.holder == holder).map(|d| d.demand_us)
+    };
+    let mut stations = Vec::new();
+    for seen in sweep.star().map(|point| sweep.uses(point)).unwrap_or_default() {
+        let holder = sweep.holder(&seen.id);
+        let servers = match &seen.id {
+            Id::Cpu(role, name) => sweep.servers_of(*role, name),
+            Id::Disk(_) | Id::Link(_) => 1,
+            Id::Generator => seen.capacity.round().max(1.0) as u32,
+            Id::Thread(..) | Id::Quota(..) | Id::Host => continue,
+        };
+        let Some(demand_us) = demand(seen.id.kind(), &holder) else { continue };
+        stations.push(Station::Queue { demand_us, servers });
+    }
+    stations
+}

@@ -1,0 +1,105 @@
+//! From raw counters to busy shares: what each resource did during one step.
+//!
+//! Everything here is a rate over the looks of one step, or the extreme of a gauge over them. No
+//! judgement is made: that is [`crate::verdict`].
+
+mod device;
+mod host;
+mod listen;
+mod process;
+
+pub use device::{DiskUse, LinkUse};
+pub use host::{CpuUse, HostUse};
+pub use listen::Listening;
+pub use process::{FULL_THREAD, Group, QuotaUse, States, ThreadUse};
+
+use crate::counters::{Counters, Role};
+
+/// What each resource did during one step. The default is "nothing was seen".
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StepResources {
+    /// Time between the first and the last look used, microseconds; 0 where nothing was seen.
+    pub elapsed_us: f64,
+    /// How many looks were used.
+    pub looks: usize,
+    /// Processes by role and name: all workers of one server are one group.
+    pub groups: Vec<Group>,
+    /// Processors, pressure and memory.
+    pub host: HostUse,
+    /// Block devices.
+    pub disks: Vec<DiskUse>,
+    /// Network interfaces.
+    pub links: Vec<LinkUse>,
+    /// Listen queues.
+    pub listening: Listening,
+}
+
+impl StepResources {
+    /// Whether the processes under test were seen at work.
+    pub fn observed(&self) -> bool {
+        self.elapsed_us > 0.0 && self.tiers().next().is_some()
+    }
+
+    /// The server and the tiers behind it.
+    pub fn tiers(&self) -> impl Iterator<Item = &Group> {
+        self.groups.iter().filter(|group| group.role != Role::Generator)
+    }
+
+    /// The load generator.
+    pub fn generator(&self) -> Option<&Group> {
+        self.groups.iter().find(|group| group.role == Role::Generator)
+    }
+}
+
+/// What each resource did in `window` (start and end, microseconds), from time-ordered looks within
+/// and around it. Uses the looks inside the window where they span at least half of it, and
+/// otherwise the nearest ones around it; fewer than two looks give the default.
+pub fn resources(counters: &[Counters], window: (u64, u64)) -> StepResources {
+    let looks = choose(counters, window);
+    let (Some(first), Some(last)) = (looks.first(), looks.last()) else {
+        return StepResources::default();
+    };
+    let elapsed_us = last.at_us.saturating_sub(first.at_us) as f64;
+    if elapsed_us <= 0.0 {
+        return StepResources::default();
+    }
+    let host = host::host(&looks, elapsed_us);
+    StepResources {
+        elapsed_us,
+        looks: looks.len(),
+        groups: process::groups(&looks, elapsed_us, &host),
+        disks: device::disks(&looks, elapsed_us),
+        links: device::links(&looks, elapsed_us),
+        listening: listen::listening(&looks, elapsed_us),
+        host,
+    }
+}
+
+/// The looks that best cover the window.
+fn choose(counters: &[Counters], (start, end): (u64, u64)) -> Vec<&Counters> {
+    let mut all: Vec<&Counters> = counters.iter().collect();
+    all.sort_by_key(|look| look.at_us);
+    let first = all.partition_point(|look| look.at_us < start);
+    let past = all.partition_point(|look| look.at_us <= end).max(first);
+    let inside = &all[first..past];
+    if let (Some(a), Some(b)) = (inside.first(), inside.last())
+        && (b.at_us - a.at_us) as f64 * 2.0 >= end.saturating_sub(start) as f64
+        && b.at_us > a.at_us
+    {
+        return inside.to_vec();
+    }
+    all[first.saturating_sub(1)..(past + 1).min(all.len())].to_vec()
+}
+
+/// Growth of a counter; 0 where it went backwards, because what it counts was restarted.
+fn growth(before: u64, after: u64) -> u64 {
+    after.saturating_sub(before)
+}
+
+/// Growth of a counter over consecutive looks, a restart in between losing only its own interval.
+fn grown(looks: &[&Counters], read: impl Fn(&Counters) -> u64) -> u64 {
+    looks.windows(2).fold(0u64, |sum, pair| sum.saturating_add(growth(read(pair[0]), read(pair[1]))))
+}
+
+#[cfg(test)]
+mod tests;

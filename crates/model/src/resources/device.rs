@@ -1,0 +1,116 @@
+//! Block devices and network interfaces.
+
+use super::growth;
+use crate::counters::{Counters, Disk, Interface};
+
+/// What one block device did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DiskUse {
+    /// Kernel name, such as `vda`.
+    pub name: String,
+    /// Share of the time with at least one request, or a flush, under way. On a device that serves
+    /// several requests at a time a share of 1 does not yet mean that it can do no more.
+    pub busy: f64,
+    /// Mean number of requests under way, flushes included.
+    pub in_flight: f64,
+    /// Share of the time spent in flushes.
+    pub flush: f64,
+    /// Reads completed per second.
+    pub reads_per_s: f64,
+    /// Writes completed per second.
+    pub writes_per_s: f64,
+    /// Flushes completed per second.
+    pub flushes_per_s: f64,
+    /// Bytes read per second.
+    pub read_bytes_per_s: f64,
+    /// Bytes written per second.
+    pub written_bytes_per_s: f64,
+}
+
+/// What one network interface did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LinkUse {
+    /// Kernel name, such as `eth0`.
+    pub name: String,
+    /// Whether the load's traffic goes through it.
+    pub carries_load: bool,
+    /// Bits received per second.
+    pub received_bits_per_s: f64,
+    /// Bits sent per second.
+    pub sent_bits_per_s: f64,
+    /// Link speed, bits per second, where the driver knows one.
+    pub link_bits_per_s: Option<f64>,
+    /// Rate of a shaper on the way out, bits per second.
+    pub shaped_bits_per_s: Option<f64>,
+    /// Packets the shaper delayed, per second.
+    pub overlimits_per_s: f64,
+    /// Packets dropped by the interface or its qdisc, per second.
+    pub dropped_per_s: f64,
+    /// Share of looks that found bytes waiting in the qdisc.
+    pub backlogged: f64,
+}
+
+impl LinkUse {
+    /// What the interface can carry in the direction that is closer to its limit, and what it did:
+    /// (used, capacity), bits per second. `None` where there is no limit, as on loopback.
+    pub fn use_of_limit(&self) -> Option<(f64, f64)> {
+        let link = self.link_bits_per_s.filter(|limit| *limit > 0.0);
+        let shaped = self.shaped_bits_per_s.filter(|limit| *limit > 0.0);
+        let out = [link, shaped].into_iter().flatten().min_by(f64::total_cmp);
+        let sent = out.map(|limit| (self.sent_bits_per_s, limit));
+        let received = link.map(|limit| (self.received_bits_per_s, limit));
+        [sent, received].into_iter().flatten().max_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)))
+    }
+}
+
+pub(super) fn disks(looks: &[&Counters], elapsed_us: f64) -> Vec<DiskUse> {
+    let Some(last) = looks.last() else { return Vec::new() };
+    last.disks.iter().map(|disk| disk_use(&disk.name, looks, elapsed_us)).collect()
+}
+
+fn disk_use(name: &str, looks: &[&Counters], elapsed_us: f64) -> DiskUse {
+    let find = |look: &Counters| look.disks.iter().find(|disk| disk.name == name).cloned();
+    let sum = |read: fn(&Disk) -> u64| over_pairs(looks, find, read) as f64;
+    let flush = (sum(|d| d.flush_us) / elapsed_us).min(1.0);
+    let per_s = 1e6 / elapsed_us;
+    DiskUse {
+        name: name.to_owned(),
+        // The kernel's busy time leaves flushes out.
+        busy: (sum(|d| d.busy_us) / elapsed_us + flush).min(1.0),
+        in_flight: sum(|d| d.weighted_us) / elapsed_us + flush,
+        flush,
+        reads_per_s: sum(|d| d.reads) * per_s,
+        writes_per_s: sum(|d| d.writes) * per_s,
+        flushes_per_s: sum(|d| d.flushes) * per_s,
+        read_bytes_per_s: sum(|d| d.read_bytes) * per_s,
+        written_bytes_per_s: sum(|d| d.written_bytes) * per_s,
+    }
+}
+
+pub(super) fn links(looks: &[&Counters], elapsed_us: f64) -> Vec<LinkUse> {
+    let Some(last) = looks.last() else { return Vec::new() };
+    last.interfaces.iter().map(|now| link_use(now, looks, elapsed_us)).collect()
+}
+
+fn link_use(now: &Interface, looks: &[&Counters], elapsed_us: f64) -> LinkUse {
+    let find = |look: &Counters| look.interfaces.iter().find(|link| link.name == now.name).cloned();
+    let per_s = |read: fn(&Interface) -> u64| over_pairs(looks, find, read) as f64 / elapsed_us * 1e6;
+    let backlogged = looks.iter().filter_map(|look| find(look)).filter(|l| l.qdisc_backlog_bytes > 0).count();
+    LinkUse {
+        name: now.name.clone(),
+        carries_load: now.carries_load,
+        received_bits_per_s: 8.0 * per_s(|l| l.received_bytes),
+        sent_bits_per_s: 8.0 * per_s(|l| l.sent_bytes),
+        link_bits_per_s: now.link_bits_per_s.map(|rate| rate as f64),
+        shaped_bits_per_s: now.shaped_bits_per_s.map(|rate| rate as f64),
+        overlimits_per_s: per_s(|l| l.shaper_overlimits),
+        dropped_per_s: per_s(|l| l.dropped) + per_s(|l| l.qdisc_dropped),
+        backlogged: backlogged as f64 / looks.len().max(1) as f64,
+    }
+}
+
+/// Growth of one device's counter over consecutive looks that both hold it.
+fn over_pairs<T>(looks: &[&Counters], find: impl Fn(&Counters) -> Option<T>, read: fn(&T) -> u64) -> u64 {
+    let pair_growth = |pair: &[&Counters]| Some(growth(read(&find(pair[0])?), read(&find(pair[1])?)));
+    looks.windows(2).filter_map(pair_growth).fold(0, u64::saturating_add)
+}

@@ -1,0 +1,109 @@
+//! The host: its processors, the pressure on them, its memory.
+
+use std::collections::BTreeMap;
+
+use super::grown;
+use crate::counters::{Counters, Cpu};
+
+/// What the host's processors and memory did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HostUse {
+    /// One entry per processor, by number.
+    pub cpus: Vec<CpuUse>,
+    /// Share of the time some task waited for a processor.
+    pub cpu_pressure: f64,
+    /// Share of the time some task waited for a disk.
+    pub io_pressure: f64,
+    /// Share of the time some task waited for memory.
+    pub memory_pressure: f64,
+    /// Pages swapped in per second.
+    pub swapped_in_per_s: f64,
+    /// File pages read again soon after being evicted, per second.
+    pub refaults_per_s: f64,
+    /// Bytes paged in from block devices per second.
+    pub paged_in_bytes_per_s: f64,
+    /// Smallest share of memory that was available.
+    pub memory_available: Option<f64>,
+}
+
+/// What one processor did, as shares of the elapsed time.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct CpuUse {
+    /// Which processor.
+    pub number: u32,
+    /// In user or kernel mode.
+    pub busy: f64,
+    /// Taken by the hypervisor.
+    pub steal: f64,
+    /// Idle while a task waited for a disk.
+    pub iowait: f64,
+}
+
+impl HostUse {
+    /// Cores in use, all processors together.
+    pub fn busy_cores(&self) -> f64 {
+        self.cpus.iter().map(|cpu| cpu.busy).sum()
+    }
+
+    /// Cores the hypervisor left to this host.
+    pub fn available_cores(&self) -> f64 {
+        self.cpus.iter().map(|cpu| 1.0 - cpu.steal).sum()
+    }
+
+    /// Share of processor time the hypervisor took.
+    pub fn steal(&self) -> f64 {
+        if self.cpus.is_empty() { 0.0 } else { 1.0 - self.available_cores() / self.cpus.len() as f64 }
+    }
+}
+
+pub(super) fn host(looks: &[&Counters], elapsed_us: f64) -> HostUse {
+    let share = |read: fn(&Counters) -> u64| (grown(looks, read) as f64 / elapsed_us).min(1.0);
+    let per_s = |read: fn(&Counters) -> u64| grown(looks, read) as f64 / elapsed_us * 1e6;
+    HostUse {
+        cpus: cpus(looks),
+        cpu_pressure: share(|look| look.pressure.cpu_some_us),
+        io_pressure: share(|look| look.pressure.io_some_us),
+        memory_pressure: share(|look| look.pressure.memory_some_us),
+        swapped_in_per_s: per_s(|look| look.memory.swapped_in_pages),
+        refaults_per_s: per_s(|look| look.memory.cache_refaults),
+        paged_in_bytes_per_s: per_s(|look| look.memory.paged_in_bytes),
+        memory_available: memory_available(looks),
+    }
+}
+
+fn cpus(looks: &[&Counters]) -> Vec<CpuUse> {
+    let mut grown: BTreeMap<u32, Cpu> = BTreeMap::new();
+    for pair in looks.windows(2) {
+        for after in &pair[1].cpus {
+            let Some(before) = pair[0].cpus.iter().find(|cpu| cpu.number == after.number) else { continue };
+            add_growth(grown.entry(after.number).or_default(), before, after);
+        }
+    }
+    grown.into_iter().map(|(number, cpu)| shares(number, &cpu)).collect()
+}
+
+fn add_growth(sum: &mut Cpu, before: &Cpu, after: &Cpu) {
+    let add =
+        |sum: &mut u64, before: u64, after: u64| *sum = sum.saturating_add(super::growth(before, after));
+    add(&mut sum.user_us, before.user_us, after.user_us);
+    add(&mut sum.system_us, before.system_us, after.system_us);
+    add(&mut sum.idle_us, before.idle_us, after.idle_us);
+    add(&mut sum.iowait_us, before.iowait_us, after.iowait_us);
+    add(&mut sum.steal_us, before.steal_us, after.steal_us);
+}
+
+/// Shares of the processor's own account of its time, which sums to the elapsed time but for the
+/// kernel's tick; using it as the denominator keeps every share within 0 to 1.
+fn shares(number: u32, cpu: &Cpu) -> CpuUse {
+    let parts = [cpu.user_us, cpu.system_us, cpu.idle_us, cpu.iowait_us, cpu.steal_us].map(|us| us as f64);
+    let total = parts.iter().sum::<f64>().max(1.0);
+    CpuUse { number, busy: (parts[0] + parts[1]) / total, steal: parts[4] / total, iowait: parts[3] / total }
+}
+
+fn memory_available(looks: &[&Counters]) -> Option<f64> {
+    looks
+        .iter()
+        .filter(|look| look.memory.total_bytes > 0)
+        .map(|look| (look.memory.available_bytes as f64 / look.memory.total_bytes as f64).min(1.0))
+        .min_by(f64::total_cmp)
+}

@@ -1,0 +1,224 @@
+//! Processes, gathered into groups of one role and one name.
+//!
+//! A server's workers, preforked children and children forked per connection share its name, and
+//! together they are what serves; their master process, which does no work, drops out of `pids`.
+
+mod tally;
+
+use std::collections::BTreeMap;
+
+use super::host::HostUse;
+use crate::counters::{Counters, CpuQuota, Role};
+use tally::Tally;
+
+/// A process that did less than this share of what the busiest one of its group did is not counted
+/// among those that do the work: a master process wakes now and then.
+const WORKING_SHARE: f64 = 0.05;
+
+/// Below this many cores a whole group is idle, and none of its processes is singled out.
+const IDLE_CORES: f64 = 0.005;
+
+/// A thread busy at least this share of a core is counted in [`Group::full_threads`]. Two threads that
+/// share the work are rarely both as busy as the busier one, so this is a little less than full.
+pub const FULL_THREAD: f64 = 0.85;
+
+/// What the processes of one role and name did together.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Group {
+    /// What they are to the measurement.
+    pub role: Role,
+    /// The kernel's short name of them.
+    pub name: String,
+    /// Those that did the work, ascending.
+    pub pids: Vec<u32>,
+    /// Most of them at any one look.
+    pub processes: usize,
+    /// Processor time used, in cores.
+    pub cores: f64,
+    /// Share of that in kernel mode, of what is told apart.
+    pub kernel: f64,
+    /// Cores used by children that ended before anyone looked at them, part of `cores`.
+    pub reaped_cores: f64,
+    /// Processors they may use, by number; empty where only the count is known.
+    pub allowed: Vec<u32>,
+    /// How many processors they may use, less what the hypervisor took of them.
+    pub allowed_cores: f64,
+    /// The single process that used most processor time, in cores.
+    pub busiest_process_cores: f64,
+    /// The single thread that used most processor time.
+    pub busiest_thread: Option<ThreadUse>,
+    /// Threads that kept a core to themselves ([`FULL_THREAD`]).
+    pub full_threads: usize,
+    /// Threads, most in any one process.
+    pub threads: u32,
+    /// Threads that did any work at all.
+    pub working_threads: usize,
+    /// Runnable threads waiting for a processor, on average.
+    pub run_queue: f64,
+    /// What the threads were found doing.
+    pub states: States,
+    /// The thread most often found waiting for a disk: share of the looks at it.
+    pub disk_waiting_thread: f64,
+    /// The fullest descriptor table: (open, limit).
+    pub open_files: Option<(u64, u64)>,
+    /// Bytes read from and written to block devices per second, where that may be read.
+    pub disk_bytes_per_s: Option<f64>,
+    /// Page faults that read from a disk, per second.
+    pub major_faults_per_s: f64,
+    /// The CPU quota they are under.
+    pub quota: Option<QuotaUse>,
+}
+
+/// What one thread used.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ThreadUse {
+    /// Its process.
+    pub pid: u32,
+    /// Its number.
+    pub tid: u32,
+    /// The kernel's short name of it.
+    pub name: String,
+    /// Busy share of one core.
+    pub busy: f64,
+    /// Share of the time it was runnable but waited for a processor.
+    pub waited: f64,
+}
+
+/// Shares of the (thread, look) pairs found in each state.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct States {
+    /// On a processor or waiting for one.
+    pub running: f64,
+    /// Waiting for a lock or a condition.
+    pub futex: f64,
+    /// Waiting, almost always for a disk.
+    pub disk: f64,
+}
+
+/// What a cgroup with a CPU quota did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct QuotaUse {
+    /// The cgroup's path.
+    pub cgroup: String,
+    /// The limit, in cores.
+    pub cores: f64,
+    /// What the whole cgroup used, in cores.
+    pub used_cores: f64,
+    /// Share of the enforcement periods in which it was stopped.
+    pub throttled_periods: f64,
+    /// Processors' worth of time it was kept stopped.
+    pub stopped_cores: f64,
+}
+
+impl Group {
+    /// Busy share of the processors they may use.
+    pub fn busy(&self) -> f64 {
+        if self.allowed_cores > 0.0 { (self.cores / self.allowed_cores).min(1.0) } else { 0.0 }
+    }
+
+    /// Whether they are confined to a single processor.
+    pub fn one_core(&self) -> bool {
+        if self.allowed.is_empty() { self.allowed_cores <= 1.0 } else { self.allowed.len() == 1 }
+    }
+
+    /// How many processors they may use, steal not deducted.
+    pub fn allowed_count(&self) -> usize {
+        if self.allowed.is_empty() { self.allowed_cores.ceil() as usize } else { self.allowed.len() }
+    }
+}
+
+pub(super) fn groups(looks: &[&Counters], elapsed_us: f64, host: &HostUse) -> Vec<Group> {
+    let mut tallies: BTreeMap<(Role, String), Tally> = BTreeMap::new();
+    for look in looks {
+        for (key, count) in processes_at(look) {
+            let tally = tallies.entry(key).or_default();
+            tally.most_at_once = tally.most_at_once.max(count);
+        }
+        for process in &look.processes {
+            tallies.entry((process.role, process.name.clone())).or_default().look_at(process);
+        }
+    }
+    for pair in looks.windows(2) {
+        tally::add_interval(&mut tallies, pair[0], pair[1]);
+    }
+    tallies.into_iter().map(|(key, tally)| group(key, &tally, elapsed_us, host)).collect()
+}
+
+fn processes_at(look: &Counters) -> BTreeMap<(Role, String), usize> {
+    let mut counts = BTreeMap::new();
+    for process in &look.processes {
+        *counts.entry((process.role, process.name.clone())).or_default() += 1;
+    }
+    counts
+}
+
+fn group((role, name): (Role, String), tally: &Tally, elapsed_us: f64, host: &HostUse) -> Group {
+    let per_s = 1e6 / elapsed_us;
+    let cores = tally.cpu_us() / elapsed_us;
+    let pids = working(tally, elapsed_us);
+    let allowed = tally.allowed_numbers(&pids);
+    let allowed_cores = allowed_cores(&allowed, tally.allowed_count(&pids), host).max(cores);
+    Group {
+        role,
+        name,
+        processes: tally.most_at_once,
+        cores,
+        kernel: tally.system_us as f64 / (tally.user_us as f64 + tally.system_us as f64).max(1.0),
+        reaped_cores: tally.reaped_us as f64 / elapsed_us,
+        allowed,
+        allowed_cores,
+        busiest_process_cores: tally.busiest_process_us() as f64 / elapsed_us,
+        busiest_thread: tally.busiest_thread(elapsed_us),
+        full_threads: tally.working_threads(elapsed_us, FULL_THREAD),
+        threads: tally.most_threads,
+        working_threads: tally.working_threads(elapsed_us, IDLE_CORES),
+        run_queue: tally.run_queue_wait_us as f64 / elapsed_us,
+        states: tally.states(),
+        disk_waiting_thread: tally.disk_waiting_thread(),
+        open_files: tally.open_files,
+        disk_bytes_per_s: tally.disk_bytes_seen.then_some(tally.disk_bytes as f64 * per_s),
+        major_faults_per_s: tally.major_faults as f64 * per_s,
+        quota: tally.quota.as_ref().and_then(|(first, last)| quota(first, last, elapsed_us)),
+        pids,
+    }
+}
+
+/// The processes that did the work.
+fn working(tally: &Tally, elapsed_us: f64) -> Vec<u32> {
+    let busiest = tally.busiest_process_us() as f64;
+    let idle = tally.cpu_us() / elapsed_us < IDLE_CORES;
+    let works = |cpu_us: u64| idle || cpu_us as f64 >= WORKING_SHARE * busiest;
+    let mut pids: Vec<u32> =
+        tally.by_process.iter().filter(|(_, p)| works(p.cpu_us)).map(|((pid, _), _)| *pid).collect();
+    pids.dedup();
+    pids
+}
+
+/// Cores the hypervisor left of those allowed; the whole host where nothing says otherwise.
+fn allowed_cores(numbers: &[u32], count: u32, host: &HostUse) -> f64 {
+    let left = |cpu: &super::CpuUse| 1.0 - cpu.steal;
+    let of_numbers: f64 = host.cpus.iter().filter(|cpu| numbers.contains(&cpu.number)).map(left).sum();
+    if of_numbers > 0.0 {
+        return of_numbers;
+    }
+    let online = host.cpus.len() as f64;
+    match (count, host.cpus.is_empty()) {
+        (0, true) => 1.0,
+        (count, true) => f64::from(count),
+        (0, false) => host.available_cores(),
+        (count, false) => f64::from(count).min(online) * (1.0 - host.steal()),
+    }
+}
+
+fn quota(first: &CpuQuota, last: &CpuQuota, elapsed_us: f64) -> Option<QuotaUse> {
+    let periods = super::growth(first.periods, last.periods);
+    let throttled = super::growth(first.throttled_periods, last.throttled_periods).min(periods);
+    let limited = last.cores.is_finite() && last.cores > 0.0;
+    limited.then(|| QuotaUse {
+        cgroup: last.cgroup.clone(),
+        cores: last.cores,
+        used_cores: super::growth(first.usage_us, last.usage_us) as f64 / elapsed_us,
+        throttled_periods: throttled as f64 / periods.max(1) as f64,
+        stopped_cores: super::growth(first.throttled_us, last.throttled_us) as f64 / elapsed_us,
+    })
+}

@@ -1,0 +1,243 @@
+//! Sums over the looks of one step, process by process and thread by thread.
+
+use std::collections::BTreeMap;
+
+use super::{States, ThreadUse};
+use crate::counters::{Counters, CpuQuota, Process, Role, Thread, ThreadState};
+use crate::resources::growth;
+
+/// A process for good: its number and when it started.
+type Identity = (u32, u64);
+
+/// What one group did so far.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) most_at_once: usize,
+    pub(super) most_threads: u32,
+    pub(super) user_us: u64,
+    pub(super) system_us: u64,
+    pub(super) reaped_us: u64,
+    pub(super) run_queue_wait_us: u64,
+    pub(super) major_faults: u64,
+    pub(super) disk_bytes: u64,
+    pub(super) disk_bytes_seen: bool,
+    pub(super) open_files: Option<(u64, u64)>,
+    pub(super) quota: Option<(CpuQuota, CpuQuota)>,
+    pub(super) by_process: BTreeMap<Identity, ProcessTally>,
+    by_thread: BTreeMap<(u32, u32), ThreadTally>,
+}
+
+/// What one process did so far.
+#[derive(Debug, Default)]
+pub(super) struct ProcessTally {
+    pub(super) cpu_us: u64,
+    allowed_count: u32,
+    allowed_numbers: Vec<u32>,
+}
+
+#[derive(Debug, Default)]
+struct ThreadTally {
+    name: String,
+    cpu_us: u64,
+    waited_us: u64,
+    looks: u32,
+    running: u32,
+    futex: u32,
+    disk: u32,
+}
+
+impl Tally {
+    /// Takes the gauges of one process at one look.
+    pub(super) fn look_at(&mut self, process: &Process) {
+        self.most_threads = self.most_threads.max(process.thread_count);
+        let entry = self.by_process.entry((process.pid, process.started_ticks)).or_default();
+        entry.allowed_count = process.allowed_cpus;
+        entry.allowed_numbers.clone_from(&process.allowed_cpu_numbers);
+        self.look_at_descriptors(process);
+        self.look_at_quota(process.cpu_quota.as_ref());
+        for thread in &process.threads {
+            self.by_thread.entry((process.pid, thread.tid)).or_default().look_at(thread);
+        }
+    }
+
+    fn look_at_descriptors(&mut self, process: &Process) {
+        let (Some(open), Some(limit)) = (process.open_files, process.open_files_limit) else { return };
+        let fill = |(open, limit): (u64, u64)| open as f64 / limit.max(1) as f64;
+        if limit > 0 && self.open_files.is_none_or(|fullest| fill((open, limit)) > fill(fullest)) {
+            self.open_files = Some((open, limit));
+        }
+    }
+
+    /// Keeps the first and the last look at the cgroup; one that was changed begins anew.
+    fn look_at_quota(&mut self, quota: Option<&CpuQuota>) {
+        let Some(quota) = quota else { return };
+        match &mut self.quota {
+            Some((first, last)) if first.cgroup == quota.cgroup && first.usage_us <= quota.usage_us => {
+                last.clone_from(quota);
+            }
+            other => *other = Some((quota.clone(), quota.clone())),
+        }
+    }
+
+    /// Takes what one process counted between two looks.
+    fn add(&mut self, before: &Process, after: &Process) {
+        let user = growth(before.user_us, after.user_us);
+        let system = growth(before.system_us, after.system_us);
+        self.user_us = self.user_us.saturating_add(user);
+        self.system_us = self.system_us.saturating_add(system);
+        let entry = self.by_process.entry((after.pid, after.started_ticks)).or_default();
+        entry.cpu_us = entry.cpu_us.saturating_add(user).saturating_add(system);
+        let reaped = growth(before.reaped_children_us, after.reaped_children_us);
+        self.reaped_us = self.reaped_us.saturating_add(reaped);
+        let waited = growth(before.run_queue_wait_us, after.run_queue_wait_us);
+        self.run_queue_wait_us = self.run_queue_wait_us.saturating_add(waited);
+        self.major_faults = self.major_faults.saturating_add(growth(before.major_faults, after.major_faults));
+        self.add_disk_bytes(before, after);
+        self.add_threads(before, after);
+    }
+
+    fn add_disk_bytes(&mut self, before: &Process, after: &Process) {
+        for (before, after) in [
+            (before.disk_read_bytes, after.disk_read_bytes),
+            (before.disk_written_bytes, after.disk_written_bytes),
+        ] {
+            let (Some(before), Some(after)) = (before, after) else { continue };
+            self.disk_bytes_seen = true;
+            self.disk_bytes = self.disk_bytes.saturating_add(growth(before, after));
+        }
+    }
+
+    /// A thread missing at the earlier look began since, unless the list was cut short then.
+    fn add_threads(&mut self, before: &Process, after: &Process) {
+        let complete = before.threads.len() >= before.thread_count as usize;
+        let nothing = Thread::default();
+        for thread in &after.threads {
+            let earlier = match before.threads.iter().find(|earlier| earlier.tid == thread.tid) {
+                Some(earlier) => earlier,
+                None if complete => &nothing,
+                None => continue,
+            };
+            let tally = self.by_thread.entry((after.pid, thread.tid)).or_default();
+            tally.cpu_us = tally.cpu_us.saturating_add(growth(earlier.cpu_us, thread.cpu_us));
+            let waited = growth(earlier.run_queue_wait_us, thread.run_queue_wait_us);
+            tally.waited_us = tally.waited_us.saturating_add(waited);
+        }
+    }
+
+    pub(super) fn cpu_us(&self) -> f64 {
+        self.user_us as f64 + self.system_us as f64 + self.reaped_us as f64
+    }
+
+    pub(super) fn busiest_process_us(&self) -> u64 {
+        self.by_process.values().map(|process| process.cpu_us).max().unwrap_or(0)
+    }
+
+    pub(super) fn busiest_thread(&self, elapsed_us: f64) -> Option<ThreadUse> {
+        let ((pid, tid), thread) = self.by_thread.iter().max_by_key(|(_, thread)| thread.cpu_us)?;
+        Some(ThreadUse {
+            pid: *pid,
+            tid: *tid,
+            name: thread.name.clone(),
+            busy: (thread.cpu_us as f64 / elapsed_us).min(1.0),
+            waited: (thread.waited_us as f64 / elapsed_us).min(1.0),
+        })
+    }
+
+    /// How many threads were busy at least this share of a core.
+    pub(super) fn working_threads(&self, elapsed_us: f64, share: f64) -> usize {
+        let works = |thread: &&ThreadTally| thread.cpu_us as f64 / elapsed_us >= share;
+        self.by_thread.values().filter(works).count()
+    }
+
+    pub(super) fn states(&self) -> States {
+        let sum =
+            |read: fn(&ThreadTally) -> u32| self.by_thread.values().map(read).map(f64::from).sum::<f64>();
+        let looks = sum(|t| t.looks).max(1.0);
+        States {
+            running: sum(|t| t.running) / looks,
+            futex: sum(|t| t.futex) / looks,
+            disk: sum(|t| t.disk) / looks,
+        }
+    }
+
+    pub(super) fn disk_waiting_thread(&self) -> f64 {
+        let share = |thread: &ThreadTally| f64::from(thread.disk) / f64::from(thread.looks.max(1));
+        self.by_thread.values().map(share).fold(0.0, f64::max)
+    }
+
+    /// Every processor any of the working processes may use; empty if one of them did not say.
+    pub(super) fn allowed_numbers(&self, pids: &[u32]) -> Vec<u32> {
+        let mut numbers = Vec::new();
+        for process in self.working(pids) {
+            if process.allowed_numbers.is_empty() {
+                return Vec::new();
+            }
+            numbers.extend_from_slice(&process.allowed_numbers);
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    }
+
+    /// The most processors any one of the working processes may use.
+    pub(super) fn allowed_count(&self, pids: &[u32]) -> u32 {
+        self.working(pids).map(|process| process.allowed_count).max().unwrap_or(0)
+    }
+
+    fn working(&self, pids: &[u32]) -> impl Iterator<Item = &ProcessTally> {
+        self.by_process.iter().filter(|((pid, _), _)| pids.contains(pid)).map(|(_, process)| process)
+    }
+}
+
+impl ThreadTally {
+    fn look_at(&mut self, thread: &Thread) {
+        self.name.clone_from(&thread.name);
+        self.looks += 1;
+        match thread.state {
+            ThreadState::Running => self.running += 1,
+            ThreadState::Futex => self.futex += 1,
+            ThreadState::Disk => self.disk += 1,
+            ThreadState::Sleeping | ThreadState::Other => {}
+        }
+    }
+}
+
+/// Adds what happened between two consecutive looks.
+pub(super) fn add_interval(
+    tallies: &mut BTreeMap<(Role, String), Tally>,
+    earlier: &Counters,
+    later: &Counters,
+) {
+    let before: BTreeMap<Identity, &Process> = by_identity(earlier);
+    let newest = earlier.processes.iter().map(|process| process.started_ticks).max().unwrap_or(u64::MAX);
+    let gap_us = growth(earlier.at_us, later.at_us);
+    for after in &later.processes {
+        let tally = tallies.entry((after.role, after.name.clone())).or_default();
+        match before.get(&(after.pid, after.started_ticks)) {
+            Some(before) => tally.add(before, after),
+            // Newer than all that were there before: forked since, so all it did is recent. An older
+            // one was only found late, and what it did before is not this step's.
+            None if after.started_ticks > newest => tally.add(&newborn(after), &capped(after, gap_us)),
+            None => {}
+        }
+    }
+}
+
+fn by_identity(look: &Counters) -> BTreeMap<Identity, &Process> {
+    look.processes.iter().map(|process| ((process.pid, process.started_ticks), process)).collect()
+}
+
+/// The process as it was before it did anything.
+fn newborn(process: &Process) -> Process {
+    Process {
+        disk_read_bytes: process.disk_read_bytes.map(|_| 0),
+        disk_written_bytes: process.disk_written_bytes.map(|_| 0),
+        ..Process::default()
+    }
+}
+
+/// The process with no more processor time than the gap between the looks had for it.
+fn capped(process: &Process, gap_us: u64) -> Process {
+    let most = gap_us.saturating_mul(u64::from(process.allowed_cpus.max(1)));
+    Process { user_us: process.user_us.min(most), system_us: process.system_us.min(most), ..process.clone() }
+}

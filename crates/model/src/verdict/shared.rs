@@ -1,0 +1,190 @@
+//! Processors that are full because several share them: the tiers, the generator, and strangers.
+
+use super::finding::Finding;
+use super::sweep::{GroupId, Point, Sweep, group, set, set_busy};
+use super::utilisation::Id;
+use crate::resources::Group;
+use crate::run::{Confidence, ResourceKind};
+use crate::words::{about, core_noun, cores, time};
+
+/// Shared processors this busy are full. Higher than for one group's own use: part of what keeps them
+/// busy may be work that would have waited.
+const SET_FULL: f64 = 0.93;
+
+/// Shared processors say less about the server than its own use of them would.
+const WEAKER: f64 = 0.04;
+
+/// Who used the processors that the busiest tier may use, in cores.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Shares {
+    /// All tiers together.
+    pub tiers: f64,
+    /// The generator, as far as it may use the same processors.
+    pub generator: f64,
+    /// Anything else, the kernel's own work included.
+    pub others: f64,
+    /// How many processors there are to share, steal deducted.
+    pub available: f64,
+}
+
+/// The finding, if the processors that the busiest tier may use are full.
+pub(super) fn full(sweep: &Sweep) -> Option<Finding> {
+    let id = busiest_tier(sweep)?;
+    let busy = sweep.mean(|point| set_busy(point, group(point, &id)?))?;
+    let follows = sweep.follows_load(|point| Some(shares(point, &id)?.tiers));
+    if busy < SET_FULL || !follows {
+        return None;
+    }
+    let shares = mean_shares(sweep, &id)?;
+    let finding = if shares.generator >= shares.tiers {
+        taken_by_generator(&shares)
+    } else if shares.others > shares.tiers && strangers(sweep, &id) {
+        taken_by_others(&shares)
+    } else {
+        taken_by_tiers(sweep, &id, &shares)
+    };
+    let own = [Id::Cpu(id.0, id.1.clone()), Id::Thread(id.0, id.1.clone()), Id::Host];
+    Some(finding.about(own).busy(busy).weaker_by(WEAKER))
+}
+
+fn taken_by_tiers(sweep: &Sweep, id: &GroupId, shares: &Shares) -> Finding {
+    let used = |point: &Point| Some(self::shares(point, id)?.tiers);
+    let demand = sweep.demand_us(used).unwrap_or(0.0);
+    let name = sweep.group_name(id);
+    let mut finding = Finding::new(ResourceKind::Cpu, Confidence::Medium)
+        .held_by(name.clone())
+        .demanding(Some(demand))
+        .saying(format!(
+            "All {} {} are full: {name} and its tiers use {}, the load generator {}, everything else {}; each \
+             request costs the tiers {} of CPU.",
+            cores(shares.available),
+            core_noun(shares.available),
+            cores(shares.tiers),
+            cores(shares.generator),
+            cores(shares.others),
+            time(demand)
+        ));
+    let queue = sweep.group_mean(id, |group| group.run_queue);
+    if queue > 0.0 {
+        finding = finding.saying(format!(
+            "On average {} of its runnable threads waited for a processor.",
+            crate::words::count(queue)
+        ));
+    }
+    if shares.generator > 0.0 {
+        finding = finding.about([Id::Generator]).saying(format!(
+            "The generator takes part of what the server could use: with these processors to itself it would reach \
+             about {} req/s.",
+            about(shares.available / demand * 1e6)
+        ));
+    }
+    finding
+}
+
+fn taken_by_generator(shares: &Shares) -> Finding {
+    Finding::new(ResourceKind::Generator, Confidence::Medium)
+        .held_by("generator")
+        .about([Id::Generator])
+        .saying(format!(
+            "All {} {} are full, and the load generator uses {} of them, the server and its tiers only {}.",
+            cores(shares.available),
+            core_noun(shares.available),
+            cores(shares.generator),
+            cores(shares.tiers)
+        ))
+        .doubting(
+            "The load generator takes more of the shared processors than the server: give each its own (taskset, \
+             or --generator-cpus), or run the generator on another host."
+                .to_owned(),
+        )
+}
+
+fn taken_by_others(shares: &Shares) -> Finding {
+    Finding::new(ResourceKind::Cpu, Confidence::Medium)
+        .held_by("other processes")
+        .saying(format!(
+            "All {} {} are full, and processes that are not part of the test use {} of them, whatever the load; the \
+             server and its tiers use {}, the load generator {}.",
+            cores(shares.available),
+            core_noun(shares.available),
+            cores(shares.others),
+            cores(shares.tiers),
+            cores(shares.generator)
+        ))
+        .doubting(format!(
+            "Other processes on this host used {} of {} {}: stop them and measure again.",
+            cores(shares.others),
+            cores(shares.available),
+            core_noun(shares.available)
+        ))
+}
+
+/// Whether the others' use is there without the load too. What comes and goes with it (softirqs,
+/// children too short-lived to be seen) belongs to the load.
+fn strangers(sweep: &Sweep, id: &GroupId) -> bool {
+    let others = |point: &Point| shares(point, id).map(|shares| shares.others);
+    let Some(low) = sweep.low() else { return true };
+    match (others(low), sweep.mean(others)) {
+        (Some(then), Some(now)) => then >= 0.5 * now,
+        _ => true,
+    }
+}
+
+/// The tier that uses most processor time on the plateau.
+pub(super) fn busiest_tier(sweep: &Sweep) -> Option<GroupId> {
+    let used = |id: &GroupId| sweep.group_mean(id, |group| group.cores);
+    sweep.tiers().into_iter().max_by(|a, b| used(a).total_cmp(&used(b)))
+}
+
+/// Who used the processors that `id` may use, on the plateau.
+pub(super) fn mean_shares(sweep: &Sweep, id: &GroupId) -> Option<Shares> {
+    let part = |read: fn(&Shares) -> f64| sweep.mean(|point| shares(point, id).map(|s| read(&s)));
+    Some(Shares {
+        tiers: part(|s| s.tiers)?,
+        generator: part(|s| s.generator)?,
+        others: part(|s| s.others)?,
+        available: part(|s| s.available)?,
+    })
+}
+
+fn shares(point: &Point, id: &GroupId) -> Option<Shares> {
+    let cpus = set(point, group(point, id)?)?;
+    let numbers: Vec<u32> = cpus.iter().map(|cpu| cpu.number).collect();
+    let inside = |group: &Group| group.cores * overlap(group, &numbers);
+    let tiers: f64 = point.resources.tiers().map(inside).sum();
+    let generator = point.resources.generator().map_or(0.0, inside);
+    let busy: f64 = cpus.iter().map(|cpu| cpu.busy).sum();
+    Some(Shares {
+        tiers,
+        generator,
+        others: (busy - tiers - generator).max(0.0),
+        available: cpus.iter().map(|cpu| 1.0 - cpu.steal).sum(),
+    })
+}
+
+/// Share of the processors a group may use that are among these; all, where it did not say which.
+fn overlap(group: &Group, numbers: &[u32]) -> f64 {
+    if group.allowed.is_empty() {
+        return 1.0;
+    }
+    let shared = group.allowed.iter().filter(|number| numbers.contains(number)).count();
+    shared as f64 / group.allowed.len() as f64
+}
+
+/// Whether the generator may run where the tiers may; what it shares with them, if anything.
+pub fn sharing(sweep: &Sweep) -> Option<(String, Shares)> {
+    let id = busiest_tier(sweep)?;
+    let shared = sweep.plateau().any(|point| {
+        let (Some(tier), Some(generator)) = (group(point, &id), point.resources.generator()) else {
+            return false;
+        };
+        match (set(point, tier), set(point, generator)) {
+            (Some(a), Some(b)) => a.iter().any(|cpu| b.iter().any(|other| other.number == cpu.number)),
+            _ => false,
+        }
+    });
+    if !shared {
+        return None;
+    }
+    Some((sweep.group_name(&id), mean_shares(sweep, &id)?))
+}

@@ -1,0 +1,344 @@
+//! The sweep as the rules see it.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use super::utilisation::{Id, Use, uses};
+use crate::counters::Role;
+use crate::resources::{Group, LinkUse, StepResources};
+use crate::run::Resource;
+use crate::sample::ErrorCounts;
+
+/// Steps beyond N* that hold this share of the maximum throughput are the plateau: N* itself is where
+/// 95 % of it is reached, and five points are left for noise and for throughput that falls slightly.
+const PLATEAU_SHARE: f64 = 0.90;
+
+/// Throughput below this share of the maximum is low enough for a resource that limits it to have been
+/// clearly less busy.
+const LOW_SHARE: f64 = 0.70;
+
+/// A resource that did this share of its plateau work already when throughput was low does not follow
+/// the load: a polling loop, or someone else's work.
+const FOLLOWS_SHARE: f64 = 0.90;
+
+/// A link whose traffic ever exceeded its stated speed by this factor has no such limit: virtual
+/// devices state made-up speeds.
+const IMPOSSIBLE_RATE: f64 = 1.1;
+
+/// A thread that does this share of its group's work does nearly all of it.
+const ONE_THREAD_SHARE: f64 = 0.8;
+
+/// One step.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Point {
+    /// Users, or the step's rank in an open loop.
+    pub users: u32,
+    /// Completed requests per second.
+    pub throughput_per_s: f64,
+    /// Mean response time, microseconds.
+    pub response_mean_us: f64,
+    /// Requests completed.
+    pub completed: u64,
+    /// Requests that failed.
+    pub errors: ErrorCounts,
+    /// Share of their time the generator's threads spent outside the wait for events.
+    pub useful_work: f64,
+    /// 99th percentile of the generator's lag, microseconds.
+    pub lag_us_p99: f64,
+    /// What the resources did.
+    pub resources: StepResources,
+}
+
+impl Point {
+    /// Requests that failed, as a share of those that ended.
+    pub fn error_share(&self) -> f64 {
+        let failed = self.errors.values().fold(0u64, |sum, count| sum.saturating_add(*count)) as f64;
+        failed / (failed + self.completed as f64).max(1.0)
+    }
+}
+
+/// What is known about the sweep as a whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Shape {
+    /// N*, where throughput was seen to stop growing; need not be a measured number of users.
+    pub users_at_saturation: Option<u32>,
+    /// Whether throughput was seen to stop growing.
+    pub bounded: bool,
+    /// Whether a fixed number of users waits for responses (not an open loop).
+    pub closed: bool,
+    /// Threads of the generator.
+    pub generator_threads: u32,
+}
+
+/// The steps, ascending, with the plateau found among them.
+#[derive(Debug, Clone)]
+pub struct Sweep {
+    points: Vec<Point>,
+    shape: Shape,
+    star: usize,
+    plateau: Vec<usize>,
+    names: BTreeMap<(Role, String), String>,
+}
+
+impl Sweep {
+    /// Sorts the steps and finds the plateau.
+    pub fn new(mut points: Vec<Point>, shape: Shape) -> Self {
+        points.sort_by_key(|point| point.users);
+        let last = points.len().saturating_sub(1);
+        let star = match shape.users_at_saturation {
+            Some(users) if shape.bounded => points.iter().position(|p| p.users >= users).unwrap_or(last),
+            _ => last,
+        };
+        let top = points.iter().map(|point| point.throughput_per_s).fold(0.0, f64::max);
+        let holds = |index: &usize| *index == star || points[*index].throughput_per_s >= PLATEAU_SHARE * top;
+        let plateau = (star..points.len()).filter(holds).collect();
+        let names = names(&points);
+        Self { points, shape, star, plateau, names }
+    }
+
+    /// The steps, by ascending users.
+    pub fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    /// The step at N*, or the last one.
+    pub fn star(&self) -> Option<&Point> {
+        self.points.get(self.star)
+    }
+
+    pub(super) fn star_users(&self) -> u32 {
+        self.shape.users_at_saturation.unwrap_or_else(|| self.last_users())
+    }
+
+    pub(super) fn last_users(&self) -> u32 {
+        self.points.last().map_or(0, |point| point.users)
+    }
+
+    pub(crate) fn bounded(&self) -> bool {
+        self.shape.bounded
+    }
+
+    pub(super) fn closed(&self) -> bool {
+        self.shape.closed
+    }
+
+    /// Threads the generator can make use of: those it has, but no more than it has processors.
+    pub(crate) fn generator_threads(&self, group: Option<&Group>) -> f64 {
+        let threads = f64::from(self.shape.generator_threads.max(1));
+        group.map_or(threads, |group| threads.min(group.allowed_count().max(1) as f64))
+    }
+
+    pub(super) fn completed(&self) -> u64 {
+        self.points.iter().map(|point| point.completed).fold(0, u64::saturating_add)
+    }
+
+    pub(super) fn throughput_max(&self) -> f64 {
+        self.points.iter().map(|point| point.throughput_per_s).fold(0.0, f64::max)
+    }
+
+    /// Whether the processes under test were seen on the plateau.
+    pub fn observed(&self) -> bool {
+        self.plateau().any(|point| point.resources.observed())
+    }
+
+    /// N* and the steps beyond it that hold its throughput; the last step where it never stopped growing.
+    pub fn plateau(&self) -> impl Iterator<Item = &Point> {
+        self.plateau.iter().filter_map(|index| self.points.get(*index))
+    }
+
+    /// Mean over the plateau, of the steps that have the value.
+    pub(super) fn mean(&self, read: impl Fn(&Point) -> Option<f64>) -> Option<f64> {
+        let values: Vec<f64> = self.plateau().filter_map(read).filter(|value| value.is_finite()).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    }
+
+    /// Mean over the plateau of something about one group of processes.
+    pub(super) fn group_mean(&self, id: &GroupId, read: impl Fn(&Group) -> f64) -> f64 {
+        self.mean(|point| group(point, id).map(&read)).unwrap_or(0.0)
+    }
+
+    /// The server's groups and those behind it, as seen on the plateau.
+    pub(super) fn tiers(&self) -> Vec<GroupId> {
+        let mut ids: Vec<GroupId> = self
+            .plateau()
+            .flat_map(|point| point.resources.tiers())
+            .map(|group| (group.role, group.name.clone()))
+            .collect();
+        ids.sort();
+        ids.dedup();
+        ids
+    }
+
+    /// The group at the plateau step where it used most processor time.
+    pub(super) fn group(&self, id: &GroupId) -> Option<&Group> {
+        self.plateau().filter_map(|point| group(point, id)).max_by(|a, b| a.cores.total_cmp(&b.cores))
+    }
+
+    /// What to call a group of processes: `nginx (pid 812)` or `nginx (2 processes)`.
+    pub(super) fn group_name(&self, id: &GroupId) -> String {
+        self.names.get(id).cloned().unwrap_or_else(|| id.1.clone())
+    }
+
+    /// The service demand of something used at this many units (cores, devices), microseconds per
+    /// completed request: U = X D (Denning and Buzen 1978), over the plateau.
+    pub(super) fn demand_us(&self, used: impl Fn(&Point) -> Option<f64>) -> Option<f64> {
+        self.mean(|point| Some(used(point)? / point.throughput_per_s * 1e6))
+    }
+
+    /// The step with the lowest throughput, if that is low enough to compare the plateau with.
+    pub(super) fn low(&self) -> Option<&Point> {
+        let lowest = self.points[..self.star.min(self.points.len())]
+            .iter()
+            .filter(|point| point.resources.elapsed_us > 0.0)
+            .min_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))?;
+        (lowest.throughput_per_s <= LOW_SHARE * self.throughput_max()).then_some(lowest)
+    }
+
+    /// Whether the work something did grew with the throughput. True where no step was slow enough to tell.
+    pub(super) fn follows_load(&self, work: impl Fn(&Point) -> Option<f64>) -> bool {
+        let Some(low) = self.low().and_then(&work) else { return true };
+        self.mean(&work).is_none_or(|full| low < FOLLOWS_SHARE * full)
+    }
+
+    /// Whether a link's stated speed can be believed.
+    pub(super) fn limit_is_real(&self, link: &LinkUse) -> bool {
+        let exceeds = |other: &LinkUse| {
+            other.name == link.name
+                && other.use_of_limit().is_some_and(|(used, limit)| used > IMPOSSIBLE_RATE * limit)
+        };
+        !self.points.iter().flat_map(|point| &point.resources.links).any(exceeds)
+    }
+
+    /// The busy share of the generator's threads at one step. While its processors are full, time
+    /// outside the wait for events includes time without a processor, so its own CPU time counts then.
+    pub(crate) fn generator_busy(&self, point: &Point) -> f64 {
+        let useful = if point.useful_work.is_finite() { point.useful_work.clamp(0.0, 1.0) } else { 0.0 };
+        let Some(group) = point.resources.generator() else { return useful };
+        let own = (group.cores / self.generator_threads(Some(group))).clamp(0.0, 1.0);
+        let crowded = set_busy(point, group).is_some_and(|busy| busy >= super::FULL);
+        if crowded { own } else { useful.max(own) }
+    }
+
+    /// Every measured resource at one step, by falling utilisation.
+    pub(crate) fn uses(&self, point: &Point) -> Vec<Use> {
+        uses(self, point)
+    }
+
+    /// Every measured resource on the plateau, by falling utilisation.
+    pub(super) fn mean_uses(&self) -> Vec<Use> {
+        let mut sums: BTreeMap<Id, (Use, f64)> = BTreeMap::new();
+        for seen in self.plateau().flat_map(|point| self.uses(point)) {
+            let entry =
+                sums.entry(seen.id.clone()).or_insert_with(|| (Use { used: 0.0, ..seen.clone() }, 0.0));
+            entry.0.used += seen.used;
+            entry.0.capacity = seen.capacity;
+            entry.1 += 1.0;
+        }
+        let mut means: Vec<Use> =
+            sums.into_values().map(|(sum, count)| Use { used: sum.used / count, ..sum }).collect();
+        means.sort_by(by_falling_utilisation);
+        means
+    }
+
+    /// The resource as the run file shows it.
+    pub(crate) fn resource(&self, seen: &Use) -> Resource {
+        Resource {
+            kind: seen.id.kind(),
+            holder: self.holder(&seen.id),
+            utilization: seen.utilisation(),
+            used: seen.used,
+            capacity: seen.capacity,
+            unit: seen.unit.to_owned(),
+        }
+    }
+
+    /// The resources of one step as the run file shows them, by falling utilisation.
+    pub fn resources(&self, point: &Point) -> Vec<Resource> {
+        self.uses(point).iter().map(|seen| self.resource(seen)).collect()
+    }
+
+    /// How many processors a tier can keep busy at once: one, where a single thread does most of its
+    /// work, and else as many as it may use and has threads for.
+    pub(crate) fn servers_of(&self, role: Role, name: &str) -> u32 {
+        let Some(group) = self.group(&(role, name.to_owned())) else { return 1 };
+        let one_thread =
+            group.busiest_thread.as_ref().is_some_and(|t| t.busy >= ONE_THREAD_SHARE * group.cores);
+        let most = if one_thread { 1 } else { group.allowed_count().min(group.working_threads) };
+        most.clamp(1, u32::MAX as usize) as u32
+    }
+
+    /// Who holds a resource.
+    pub(crate) fn holder(&self, id: &Id) -> String {
+        match id {
+            Id::Cpu(role, name) | Id::Thread(role, name) | Id::Quota(role, name) => {
+                self.group_name(&(*role, name.clone()))
+            }
+            Id::Disk(name) | Id::Link(name) => name.clone(),
+            Id::Host => "host".to_owned(),
+            Id::Generator => "generator".to_owned(),
+        }
+    }
+
+    /// A resource as the subject of a sentence.
+    pub(super) fn name(&self, id: &Id) -> String {
+        match id {
+            Id::Thread(..) => format!("The busiest thread of {}", self.holder(id)),
+            Id::Cpu(..) => format!("{} on all the processors it may use", self.holder(id)),
+            Id::Quota(..) => format!("The CPU quota of {}", self.holder(id)),
+            Id::Disk(name) => format!("The disk {name}"),
+            Id::Link(name) => format!("The link {name}"),
+            Id::Host => "The host, all its processors together,".to_owned(),
+            Id::Generator => "The load generator".to_owned(),
+        }
+    }
+}
+
+/// A group of processes: its role and name.
+pub(super) type GroupId = (Role, String);
+
+pub(super) fn group<'a>(point: &'a Point, id: &GroupId) -> Option<&'a Group> {
+    point.resources.groups.iter().find(|group| group.role == id.0 && group.name == id.1)
+}
+
+pub(super) fn by_falling_utilisation(a: &Use, b: &Use) -> Ordering {
+    b.utilisation().total_cmp(&a.utilisation()).then_with(|| a.id.cmp(&b.id))
+}
+
+/// Busy share of the processors a group may use, whoever keeps them busy; `None` where it is not
+/// known which they are.
+pub(super) fn set_busy(point: &Point, group: &Group) -> Option<f64> {
+    let set: Vec<_> = set(point, group)?;
+    let available: f64 = set.iter().map(|cpu| 1.0 - cpu.steal).sum();
+    let busy: f64 = set.iter().map(|cpu| cpu.busy).sum();
+    (available > 0.0).then(|| (busy / available).min(1.0))
+}
+
+/// The processors a group may use: those it named, or all of them if it may use as many as there are.
+pub(super) fn set<'a>(point: &'a Point, group: &Group) -> Option<Vec<&'a crate::resources::CpuUse>> {
+    let cpus = &point.resources.host.cpus;
+    let named: Vec<_> = cpus.iter().filter(|cpu| group.allowed.contains(&cpu.number)).collect();
+    if !named.is_empty() {
+        return Some(named);
+    }
+    (!cpus.is_empty() && group.allowed_count() >= cpus.len()).then(|| cpus.iter().collect())
+}
+
+/// One name per group for the whole sweep, so that a step's resources carry the same name as the next's.
+fn names(points: &[Point]) -> BTreeMap<GroupId, String> {
+    let mut pids: BTreeMap<GroupId, (Vec<u32>, usize)> = BTreeMap::new();
+    for group in points.iter().flat_map(|point| &point.resources.groups) {
+        let entry = pids.entry((group.role, group.name.clone())).or_default();
+        entry.0.extend(&group.pids);
+        entry.1 = entry.1.max(group.pids.len());
+    }
+    pids.into_iter().map(|(id, (pids, most))| (id.clone(), name(&id.1, pids, most))).collect()
+}
+
+fn name(name: &str, mut pids: Vec<u32>, most: usize) -> String {
+    pids.sort_unstable();
+    pids.dedup();
+    match pids.as_slice() {
+        [pid] => format!("{name} (pid {pid})"),
+        _ => format!("{name} ({} processes)", most.max(2)),
+    }
+}

@@ -1,0 +1,268 @@
+//! What to distrust, as typed values made with the result.
+
+use crate::conclude::{Context, Experiment, Observation, Observed};
+use crate::laws::little;
+use crate::run::{Warning, WarningKind};
+use crate::sample::ErrorCounts;
+use crate::verdict::{Finding, Sweep, described_errors, sharing};
+use crate::words::{about, cores, count, percent};
+
+/// A generator this busy somewhere adds waiting of its own to the response times.
+pub const GENERATOR_BUSY: f64 = 0.80;
+
+/// Less steal than this is the hypervisor's ordinary rounding.
+pub const STEAL: f64 = 0.02;
+
+/// An interval of N*'s throughput with a half-width above this share says little.
+pub const WIDE: f64 = 0.05;
+
+/// With more failures than this, the time users spend in failed requests, which Little's law over the
+/// completed ones leaves out, shows.
+pub const LITTLE_ERRORS: f64 = 0.01;
+
+/// Everything there is to warn of, the gravest first.
+pub(crate) fn warnings(
+    steps: &[&Observed],
+    sweep: &Sweep,
+    finding: &Finding,
+    context: &Context,
+) -> Vec<Warning> {
+    let mut all = Vec::new();
+    all.extend(context.interrupted.then(interrupted));
+    all.extend(errors(steps));
+    all.extend(not_bounded(sweep, context));
+    all.extend(not_observed(sweep, context));
+    all.extend(generator_busy(sweep));
+    all.extend(shared_cores(sweep, finding));
+    all.extend(not_steady(steps));
+    all.extend(too_short(steps, sweep));
+    all.extend(little_broken(steps, context));
+    all.extend(steal(sweep));
+    all.extend(listen_queue(sweep));
+    all.extend(context.host_limits.iter().map(|text| warning(WarningKind::HostLimit, text.clone())));
+    all.extend(context.debug_build.then(debug_build));
+    all
+}
+
+fn warning(kind: WarningKind, text: String) -> Warning {
+    Warning { kind, text }
+}
+
+fn interrupted() -> Warning {
+    warning(
+        WarningKind::Interrupted,
+        "The run was interrupted: it covers only what was measured until then.".to_owned(),
+    )
+}
+
+fn debug_build() -> Warning {
+    warning(
+        WarningKind::DebugBuild,
+        "This nstar was built without optimisation, so its generator is slow: build with --release."
+            .to_owned(),
+    )
+}
+
+fn errors(steps: &[&Observed]) -> Option<Warning> {
+    let mut all = ErrorCounts::new();
+    for step in steps {
+        for counts in [&step.estimate.errors, &step.estimate.warmup_errors] {
+            for (kind, number) in counts {
+                let sum = all.entry(*kind).or_default();
+                *sum = sum.saturating_add(*number);
+            }
+        }
+    }
+    let failed = |step: &&&Observed| step.estimate.errors.values().any(|number| *number > 0);
+    let first = steps.iter().find(failed).map_or_else(
+        || "only before the steps were measured".to_owned(),
+        |step| format!("first at {} users", step.users),
+    );
+    let statuses = statuses(steps);
+    let any = all.values().any(|number| *number > 0);
+    any.then(|| {
+        warning(
+            WarningKind::Errors,
+            format!(
+                "Requests failed, {first}: {}{statuses}. Only completed requests count.",
+                described_errors(&all)
+            ),
+        )
+    })
+}
+
+/// The unexpected statuses, most frequent first, as an aside.
+fn statuses(steps: &[&Observed]) -> String {
+    let mut all = std::collections::BTreeMap::<u16, u64>::new();
+    for (status, number) in steps.iter().flat_map(|step| &step.estimate.unexpected_statuses) {
+        let sum = all.entry(*status).or_default();
+        *sum = sum.saturating_add(*number);
+    }
+    let mut all: Vec<(u16, u64)> = all.into_iter().collect();
+    all.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
+    let parts: Vec<String> = all
+        .iter()
+        .take(3)
+        .map(|(status, number)| format!("{status} {} times", count(*number as f64)))
+        .collect();
+    if parts.is_empty() { String::new() } else { format!(" (status {})", parts.join(", ")) }
+}
+
+fn not_bounded(sweep: &Sweep, context: &Context) -> Option<Warning> {
+    let Experiment::Sweep { users_max } = context.experiment else { return None };
+    let last = sweep.points().last()?.users;
+    let more = if last < users_max {
+        "The time for the run was spent before more users were tried: allow more time"
+    } else {
+        "Sweep to more users"
+    };
+    (!sweep.bounded()).then(|| {
+        warning(
+            WarningKind::NotBounded,
+            format!("Throughput still grew at {last} users, so the maximum given is a lower bound. {more}."),
+        )
+    })
+}
+
+fn not_observed(sweep: &Sweep, context: &Context) -> Option<Warning> {
+    let why = match &context.observation {
+        Observation::NotPossible { why } => why.clone(),
+        Observation::Watched if !sweep.observed() => "no process was found to serve the target".to_owned(),
+        Observation::Watched => return None,
+    };
+    Some(warning(
+        WarningKind::NotObserved,
+        format!(
+            "The server's processes could not be watched ({why}), so N* stands but nothing of the server can be named as its cause."
+        ),
+    ))
+}
+
+fn generator_busy(sweep: &Sweep) -> Option<Warning> {
+    let busy = |point| sweep.generator_busy(point);
+    let at = sweep.points().iter().max_by(|a, b| busy(a).total_cmp(&busy(b)))?;
+    (busy(at) > GENERATOR_BUSY).then(|| {
+        warning(
+            WarningKind::GeneratorBusy,
+            format!(
+                "The load generator was busy {} at {} users: part of the response times is its own. Give it more processors, or another host.",
+                percent(busy(at)),
+                at.users
+            ),
+        )
+    })
+}
+
+fn shared_cores(sweep: &Sweep, finding: &Finding) -> Option<Warning> {
+    let (server, shares) = sharing(sweep)?;
+    let limit = finding.demand_us.filter(|us| *us > 0.0 && finding.kind == crate::run::ResourceKind::Cpu);
+    let alone = limit.map_or_else(String::new, |demand_us| {
+        format!(" Alone on them it would reach about {} req/s.", about(shares.available / demand_us * 1e6))
+    });
+    Some(warning(
+        WarningKind::SharedCores,
+        format!(
+            "Generator and server shared processors: at N* the generator used {} and {server} with its tiers {} of {} cores.{alone}",
+            cores(shares.generator),
+            cores(shares.tiers),
+            cores(shares.available)
+        ),
+    ))
+}
+
+fn not_steady(steps: &[&Observed]) -> Option<Warning> {
+    let users: Vec<String> =
+        steps.iter().filter(|step| !step.estimate.steady).map(|step| step.users.to_string()).collect();
+    (!users.is_empty()).then(|| {
+        warning(
+            WarningKind::NotSteady,
+            format!(
+                "No steady state at {} users: allow longer steps, or look for what changes meanwhile.",
+                users.join(", ")
+            ),
+        )
+    })
+}
+
+/// Steps without an interval, and a wide one at N*.
+fn too_short(steps: &[&Observed], sweep: &Sweep) -> Option<Warning> {
+    let without: Vec<String> = steps
+        .iter()
+        .filter(|step| step.estimate.throughput_ci_per_s.is_none())
+        .map(|step| step.users.to_string())
+        .collect();
+    if !without.is_empty() {
+        let text = format!(
+            "Too few completions for an interval at {} users: allow longer steps.",
+            without.join(", ")
+        );
+        return Some(warning(WarningKind::TooShort, text));
+    }
+    let star = sweep.star()?.users;
+    let width = steps.iter().find(|step| step.users == star)?.estimate.throughput_relative_half_width()?;
+    (width > WIDE).then(|| {
+        warning(
+            WarningKind::TooShort,
+            format!(
+                "The throughput at {star} users is known only to {} either way: allow longer steps.",
+                percent(width)
+            ),
+        )
+    })
+}
+
+fn little_broken(steps: &[&Observed], context: &Context) -> Option<Warning> {
+    let worst = steps
+        .iter()
+        .filter(|step| checked_by_little(step, context))
+        .map(|step| (step.users, little(step.users, &step.estimate, context.load.think_time_us)))
+        .filter(|(_, little)| !little.holds())
+        .max_by(|a, b| a.1.gap.abs().total_cmp(&b.1.gap.abs()))?;
+    Some(warning(
+        WarningKind::Little,
+        format!(
+            "Little's law, N = X (R + Z), is off by {} at {} users, more than the intervals explain: do not rely on that step.",
+            percent(worst.1.gap.abs()),
+            worst.0
+        ),
+    ))
+}
+
+/// Whether Little's law can be checked at this step: a closed loop in a steady state, and users that
+/// spend their time in requests that complete.
+pub(crate) fn checked_by_little(step: &Observed, context: &Context) -> bool {
+    let estimate = &step.estimate;
+    let failed = estimate.errors.values().fold(0u64, |sum, number| sum.saturating_add(*number)) as f64;
+    let share = failed / (failed + estimate.completed as f64).max(1.0);
+    context.closed() && estimate.steady && estimate.completed > 0 && share <= LITTLE_ERRORS
+}
+
+fn steal(sweep: &Sweep) -> Option<Warning> {
+    let taken = |point: &&crate::verdict::Point| point.resources.host.steal();
+    let at = sweep.points().iter().max_by(|a, b| taken(a).total_cmp(&taken(b)))?;
+    (taken(&at) > STEAL).then(|| {
+        warning(
+            WarningKind::Steal,
+            format!(
+                "The hypervisor took {} of the processor time at {} users; busy shares count against what was left.",
+                percent(taken(&at)),
+                at.users
+            ),
+        )
+    })
+}
+
+fn listen_queue(sweep: &Sweep) -> Option<Warning> {
+    let overflows = |point: &&crate::verdict::Point| point.resources.listening.overflows_per_s;
+    let at = sweep.points().iter().max_by(|a, b| overflows(a).total_cmp(&overflows(b)))?;
+    (overflows(&at) >= 1.0).then(|| {
+        warning(
+            WarningKind::HostLimit,
+            format!(
+                "{} connections per second found a listen queue full at {} users: the smaller of net.core.somaxconn and the server's backlog is the limit.",
+                count(overflows(&at)),
+                at.users
+            ),
+        )
+    })
+}

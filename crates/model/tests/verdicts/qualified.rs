@@ -1,0 +1,134 @@
+//! Answers that hold only in part, and those that are none.
+
+use model::conclude::{Context, Experiment, Observation, Observed, Provenance, conclude};
+use model::run::{Confidence, ResourceKind, WarningKind};
+use model::sample::ErrorKind;
+
+use super::lab::{server, sweep};
+
+#[test]
+fn throughput_that_still_grows_has_no_bottleneck() {
+    let found = sweep().users(&[1, 2, 4, 8]).tier(server("nginx").threads(3)).delay_us(5_000.0).conclude();
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::None);
+    assert!(!found.verdict.bounded && !found.verdict.is_conclusive());
+    assert!(found.verdict.bottleneck.runner_up.is_some());
+    assert!(found.warnings.iter().any(|warning| warning.kind == WarningKind::NotBounded));
+}
+
+#[test]
+fn one_load_is_not_asked_where_growth_ends() {
+    let mut lab = sweep().users(&[8]).tier(server("nginx").cpus(&[0]));
+    lab.context.experiment = Experiment::Load;
+    let found = lab.conclude();
+    assert!(found.verdict.is_conclusive(), "{:?}", found.verdict.inconclusive);
+    assert!(!found.warnings.iter().any(|warning| warning.kind == WarningKind::NotBounded));
+    assert_eq!(found.steps.len(), 1);
+}
+
+#[test]
+fn errors_at_saturation_make_it_inconclusive() {
+    let found = sweep().tier(server("nginx").cpus(&[0])).errors(2, 0.3, ErrorKind::Status).conclude();
+    assert!(!found.verdict.is_conclusive());
+    assert!(
+        found.verdict.inconclusive[0].contains("30 % of the requests failed"),
+        "{:?}",
+        found.verdict.inconclusive
+    );
+    assert_ne!(found.verdict.bottleneck.confidence, Confidence::High);
+}
+
+#[test]
+fn errors_beyond_saturation_are_only_warned_of() {
+    let found = sweep().tier(server("nginx").cpus(&[0])).errors(64, 0.1, ErrorKind::TimedOut).conclude();
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Cpu);
+    assert!(found.verdict.is_conclusive(), "{:?}", found.verdict.inconclusive);
+    let warning = found.warnings.iter().find(|warning| warning.kind == WarningKind::Errors).unwrap();
+    assert!(warning.text.contains("first at 64 users") && warning.text.contains("timed out"), "{warning:?}");
+}
+
+#[test]
+fn our_own_want_of_ports_is_the_generator() {
+    let found = sweep().tier(server("nginx").cpus(&[0])).errors(2, 0.5, ErrorKind::LocalLimit).conclude();
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Generator);
+    assert!(!found.verdict.is_conclusive());
+}
+
+#[test]
+fn a_server_out_of_sight_is_unknown_but_its_saturation_stands() {
+    let mut lab = sweep().tier(server("nginx").cpus(&[0])).hidden();
+    lab.context.observation = Observation::NotPossible { why: "the target is on another host".into() };
+    let found = lab.conclude();
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Unknown, "{found:#?}");
+    assert_eq!(found.verdict.bottleneck.confidence, Confidence::Low);
+    assert!(found.verdict.users_at_saturation.is_some() && found.verdict.is_conclusive());
+    assert!(found.warnings.iter().any(|warning| warning.kind == WarningKind::NotObserved));
+}
+
+#[test]
+fn a_server_out_of_sight_does_not_hide_a_full_generator() {
+    let lab = sweep()
+        .tier(server("nginx").demand_us(2.0).cpus(&[0]))
+        .generator(|tier| tier.demand_us(20.0))
+        .hidden();
+    let found = lab.conclude();
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Generator);
+}
+
+#[test]
+fn an_idle_server_out_of_sight_is_not_called_a_pool() {
+    let found = sweep().tier(server("app").demand_us(100.0)).pool(4, 5_000.0).hidden().conclude();
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Unknown);
+}
+
+#[test]
+fn late_handling_while_all_is_idle_is_the_generator() {
+    let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0).lag_us(60_000.0);
+    assert_eq!(lab.conclude().verdict.bottleneck.kind, ResourceKind::Generator);
+}
+
+#[test]
+fn a_step_that_is_not_steady_at_saturation_is_inconclusive() {
+    let lab = sweep().tier(server("nginx").cpus(&[0]));
+    let mut steps = lab.observed();
+    steps.iter_mut().for_each(|step| step.estimate.steady = false);
+    let found = conclude(&steps, &lab.context);
+    assert!(!found.verdict.is_conclusive());
+    assert!(found.warnings.iter().any(|warning| warning.kind == WarningKind::NotSteady));
+}
+
+#[test]
+fn broken_littles_law_is_warned_of() {
+    let lab = sweep().tier(server("nginx").cpus(&[0]));
+    let mut steps = lab.observed();
+    steps[3].estimate.response_time_us.mean *= 1.5;
+    let found = conclude(&steps, &lab.context);
+    assert!(!found.laws.little_holds);
+    assert!((found.laws.little_gap_max - 0.5).abs() < 0.02, "{:?}", found.laws);
+    let warning = found.warnings.iter().find(|warning| warning.kind == WarningKind::Little).unwrap();
+    assert!(warning.text.contains("at 8 users"), "{warning:?}");
+}
+
+#[test]
+fn nothing_completed() {
+    let steps = [Observed { users: 1, ..Observed::default() }];
+    let found = conclude(&steps, &Context::default());
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Unknown);
+    assert!(!found.verdict.is_conclusive());
+    let run = found.into_run(Provenance::default());
+    assert!(!run.completed_any());
+    assert_eq!(conclude(&[], &Context::default()).steps.len(), 0);
+}
+
+#[test]
+fn demands_are_regressed_and_predict() {
+    let found = sweep().tier(server("nginx").cpus(&[0])).conclude();
+    let demand = found.laws.demands.iter().find(|demand| demand.holder == "nginx (pid 812)").unwrap();
+    assert!((demand.demand_us - 30.0).abs() < 0.3, "{demand:?}");
+    assert!((demand.throughput_limit_per_s - 33_333.0).abs() < 400.0, "{demand:?}");
+    let predicted = found.models.mva.unwrap();
+    for (step, predicted) in found.steps.iter().zip(predicted) {
+        assert_eq!(step.users, predicted.users);
+        let error = (predicted.throughput_per_s - step.throughput_per_s).abs() / step.throughput_per_s;
+        assert!(error < 0.05, "{} users: {error}", step.users);
+    }
+}

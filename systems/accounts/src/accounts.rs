@@ -1,0 +1,222 @@
+//! Accounts and sessions: made, and recognised again.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use engine::offload::{self, Pool};
+use http_io::Credentials;
+
+use crate::{
+    capacity,
+    credentials::{Name, Password},
+    database,
+    error::AccountsError,
+    metrics::Metrics,
+    options::Options,
+    passwords::{HashError, Passwords},
+    reader::Reader,
+    token::{self, Token},
+    writer::{Change, WriteError, Writer, Written},
+};
+
+/// Threads that look up sessions; a look-up is short, and must not wait behind the hashing of passwords.
+const LOOKUP_THREADS: usize = 2;
+
+/// Accounts and sessions in a database. Never blocks the caller: hashing and reading happen on threads of their own,
+/// writing on the one writer's.
+#[derive(Debug)]
+pub struct Accounts {
+    hashing: Pool,
+    lookups: Pool,
+    shared: Arc<Shared>,
+    writer: Writer,
+    session_life: Duration,
+}
+
+#[derive(Debug)]
+struct Shared {
+    reader: Reader,
+    passwords: Passwords,
+    metrics: Metrics,
+}
+
+/// Why something asked of [`Accounts`] was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// There is an account of that name already.
+    #[error("this name is taken")]
+    Taken,
+    /// No account has this name and password, or no session this token. Which of them is not told.
+    #[error("the name or the password is wrong")]
+    Unknown,
+    /// Too much is waiting already; asking again in a second may do.
+    #[error("the accounts server is busy")]
+    Busy,
+    /// The disk is full: nothing was changed.
+    #[error("the disk of the accounts server is full")]
+    DiskFull,
+    /// The database, the hashing or the randomness failed; the server's log has the reason.
+    #[error("the accounts server has failed; its log has the reason")]
+    Failed,
+}
+
+/// Who was recognised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The name of the account.
+    pub name: String,
+    /// For how long the token is still good, where one was presented.
+    pub expires_in: Option<Duration>,
+}
+
+/// A new session.
+#[derive(Debug)]
+pub struct Session {
+    token: Token,
+    /// How long its token is good for.
+    pub life: Duration,
+}
+
+impl Session {
+    /// The token to present. A secret.
+    pub fn token(&self) -> &str {
+        self.token.as_str()
+    }
+}
+
+impl Accounts {
+    /// Opens the database and starts the threads. Takes the time of one hash.
+    pub fn open(options: &Options) -> Result<Self, AccountsError> {
+        Self::with_metrics(options, Metrics::new())
+    }
+
+    pub(crate) fn with_metrics(options: &Options, metrics: Metrics) -> Result<Self, AccountsError> {
+        let connection = database::open_writer(&options.database)?;
+        let passwords = Passwords::new().map_err(|HashError(reason)| AccountsError::Hashing(reason))?;
+        let hashers = options.hashers.unwrap_or_else(capacity::concurrent_hashes).max(1);
+        let writer =
+            Writer::start(connection, options.write_queue, metrics.clone()).map_err(AccountsError::Thread)?;
+        Ok(Self {
+            hashing: Pool::new("accounts-hash", hashers, options.hash_queue)
+                .map_err(AccountsError::Thread)?,
+            lookups: Pool::new("accounts-read", LOOKUP_THREADS, options.hash_queue)
+                .map_err(AccountsError::Thread)?,
+            shared: Arc::new(Shared { reader: Reader::new(options.database.clone()), passwords, metrics }),
+            writer,
+            session_life: options.session_life,
+        })
+    }
+
+    /// Makes an account; it is durable when this answers.
+    pub async fn create(&self, name: Name, password: Password) -> Result<(), Refused> {
+        let shared = Arc::clone(&self.shared);
+        let wanted = name.as_str().to_owned();
+        let hashed = self.hashing.run(move || shared.hash_for(&wanted, &password)).await;
+        let password_hash = hashed??;
+        let change = Change::Account { name: name.as_str().to_owned(), password_hash };
+        match self.writer.write(change).await? {
+            Written::Yes => Ok(()),
+            Written::Taken => Err(Refused::Taken),
+        }
+    }
+
+    /// Checks a name and a password. An unknown name takes as long as a known one.
+    pub async fn check(&self, name: Name, password: Password) -> Result<Identity, Refused> {
+        let shared = Arc::clone(&self.shared);
+        let asked = name.as_str().to_owned();
+        let checked = self.hashing.run(move || shared.verify(&asked, &password)).await;
+        match checked?? {
+            true => Ok(Identity { name: name.as_str().to_owned(), expires_in: None }),
+            false => Err(Refused::Unknown),
+        }
+    }
+
+    /// Checks a name and a password and begins a session.
+    pub async fn begin_session(&self, name: Name, password: Password) -> Result<Session, Refused> {
+        let identity = self.check(name, password).await?;
+        let token = Token::random().map_err(|error| fail("randomness", &error))?;
+        let token_digest = token::digest(token.as_str().as_bytes()).ok_or(Refused::Failed)?;
+        let life_s = i64::try_from(self.session_life.as_secs()).unwrap_or(i64::MAX);
+        let expires_at_s = crate::now_s().saturating_add(life_s);
+        self.writer.write(Change::Session { token_digest, name: identity.name, expires_at_s }).await?;
+        Ok(Session { token, life: self.session_life })
+    }
+
+    /// Recognises the owner of a session's token.
+    pub async fn session(&self, token: &[u8]) -> Result<Identity, Refused> {
+        let digest = token::digest(token).ok_or(Refused::Unknown)?;
+        let shared = Arc::clone(&self.shared);
+        let now_s = crate::now_s();
+        let found = self.lookups.run(move || shared.reader.session(&digest, now_s)).await;
+        let found = found?.map_err(|error| fail("reading", &error))?;
+        let (name, expires_at_s) = found.ok_or(Refused::Unknown)?;
+        let left_s = u64::try_from(expires_at_s.saturating_sub(now_s)).unwrap_or(0);
+        Ok(Identity { name, expires_in: Some(Duration::from_secs(left_s)) })
+    }
+
+    /// Recognises whoever presents a password or a token.
+    pub async fn identify(&self, presented: &Credentials<'_>) -> Result<Identity, Refused> {
+        let text = |bytes| std::str::from_utf8(bytes).map_err(|_| Refused::Unknown);
+        match presented {
+            Credentials::Bearer(token) => self.session(token).await,
+            Credentials::Basic(basic) => {
+                let name = Name::new(text(basic.name())?).map_err(|_| Refused::Unknown)?;
+                let password = Password::new(text(basic.password())?).map_err(|_| Refused::Unknown)?;
+                self.check(name, password).await
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// The hash to store for a new account, unless the name is known to be taken: then hashing is spared.
+    fn hash_for(&self, name: &str, password: &Password) -> Result<String, Refused> {
+        if self.stored_hash(name)?.is_some() {
+            return Err(Refused::Taken);
+        }
+        let started = Instant::now();
+        let hash = self.passwords.hash(password).map_err(|error| fail("hashing", &error))?;
+        self.metrics.hashed(started.elapsed());
+        Ok(hash)
+    }
+
+    fn verify(&self, name: &str, password: &Password) -> Result<bool, Refused> {
+        let stored = self.stored_hash(name)?;
+        let started = Instant::now();
+        let right =
+            self.passwords.verify(password, stored.as_deref()).map_err(|error| fail("hashing", &error))?;
+        self.metrics.hashed(started.elapsed());
+        Ok(right)
+    }
+
+    fn stored_hash(&self, name: &str) -> Result<Option<String>, Refused> {
+        self.reader.password_hash(name).map_err(|error| fail("reading", &error))
+    }
+}
+
+impl From<WriteError> for Refused {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Busy => Self::Busy,
+            WriteError::DiskFull => Self::DiskFull,
+            WriteError::Failed => Self::Failed,
+        }
+    }
+}
+
+impl From<offload::Error> for Refused {
+    fn from(error: offload::Error) -> Self {
+        match error {
+            offload::Error::Full => Self::Busy,
+            offload::Error::Panicked => Self::Failed,
+        }
+    }
+}
+
+fn fail(doing: &str, error: &dyn std::fmt::Display) -> Refused {
+    tracing::error!(%error, "{doing} failed");
+    Refused::Failed
+}

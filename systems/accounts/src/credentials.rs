@@ -1,0 +1,121 @@
+//! What may be a name and what may be a password.
+
+use std::fmt;
+
+/// Longest name, bytes.
+pub const NAME_LEN_MAX: usize = 64;
+/// Shortest password, bytes (the least that NIST SP 800-63B allows, section 5.1.1.1).
+pub const PASSWORD_LEN_MIN: usize = 8;
+/// Longest password, bytes.
+pub const PASSWORD_LEN_MAX: usize = 256;
+
+/// The name of an account: ASCII letters, digits and `. _ - @ +`, 1 to 64 of them. Case counts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Name(String);
+
+impl Name {
+    /// Checks a name.
+    pub fn new(text: &str) -> Result<Self, Invalid> {
+        let reason = match text.len() {
+            0 => Some("must not be empty"),
+            1..=NAME_LEN_MAX => None,
+            _ => Some("must be no longer than 64 bytes"),
+        };
+        let reason = reason.or_else(|| {
+            let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-@+".contains(&b));
+            (!plain).then_some("may hold only ASCII letters, digits and . _ - @ +")
+        });
+        reason.map_or_else(|| Ok(Self(text.to_owned())), |reason| Err(Invalid { field: "name", reason }))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A password. It is never shown: there is no `Display`, and `Debug` hides it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(String);
+
+impl Password {
+    /// Checks a new password: 8 to 256 bytes, none of them control characters (they cannot be sent by
+    /// Basic authentication, RFC 7617 section 2).
+    pub fn new(text: &str) -> Result<Self, Invalid> {
+        let reason = match text.len() {
+            0..PASSWORD_LEN_MIN => Some("must be at least 8 bytes long"),
+            PASSWORD_LEN_MIN..=PASSWORD_LEN_MAX => None,
+            _ => Some("must be no longer than 256 bytes"),
+        };
+        let reason = reason
+            .or_else(|| text.chars().any(char::is_control).then_some("must not hold control characters"));
+        reason.map_or_else(|| Ok(Self(text.to_owned())), |reason| Err(Invalid { field: "password", reason }))
+    }
+
+    /// The bytes to hash.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password(hidden)")
+    }
+}
+
+/// Why a name or a password is not allowed. Never holds the value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{field} {reason}")]
+pub struct Invalid {
+    /// Which field: `name` or `password`.
+    pub field: &'static str,
+    /// What it must be.
+    pub reason: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_at_and_past_the_limits() {
+        assert!(Name::new("a").is_ok());
+        assert!(Name::new(&"a".repeat(64)).is_ok());
+        assert_eq!(
+            Name::new(&"a".repeat(65)).unwrap_err().to_string(),
+            "name must be no longer than 64 bytes"
+        );
+        assert_eq!(Name::new("").unwrap_err().to_string(), "name must not be empty");
+        for bad in ["a:b", "a b", "a/b", "a\0", "é", "a\n"] {
+            assert_eq!(Name::new(bad).unwrap_err().field, "name", "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn passwords_at_and_past_the_limits() {
+        assert!(Password::new("12345678").is_ok());
+        assert!(Password::new("pass: wörd").is_ok());
+        assert!(Password::new(&"x".repeat(256)).is_ok());
+        for bad in ["", "1234567", &"x".repeat(257), "1234567\u{7}", "12345678\n"] {
+            assert_eq!(Password::new(bad).unwrap_err().field, "password", "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        let shown = format!("{:?}", Password::new("correct horse").unwrap());
+        assert_eq!(shown, "Password(hidden)");
+    }
+
+    proptest! {
+        #[test]
+        fn a_name_that_passes_needs_no_escaping_anywhere(text in ".{0,80}") {
+            if let Ok(name) = Name::new(&text) {
+                prop_assert!(name.as_str().bytes().all(|b| b.is_ascii_graphic() && !b":\"<>&%/\\".contains(&b)));
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What the accounts server is started with.
+
+use std::{path::PathBuf, time::Duration};
+
+/// The settings of an accounts server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// The SQLite database. Made, with its tables, when it is not there; its folder must exist.
+    pub database: PathBuf,
+    /// How long a session's token is good for. Default one hour. Longer means a stolen token is of use longer.
+    pub session_life: Duration,
+    /// How many passwords are hashed at once, each in 19 MiB. `None`: as many as cores, and no more than fit in
+    /// a quarter of the free memory. More than the cores only makes every request slower.
+    pub hashers: Option<usize>,
+    /// How many requests may wait for a hasher before the next is refused with 503. Default 256: at some
+    /// 20 ms a hash on each of two cores, the last in the queue waits about 2.5 s.
+    pub hash_queue: usize,
+    /// How many writes may wait for the one writer before the next is refused with 503. Default 1024.
+    pub write_queue: usize,
+}
+
+impl Options {
+    /// The defaults, on this database.
+    pub fn new(database: impl Into<PathBuf>) -> Self {
+        Self {
+            database: database.into(),
+            session_life: Duration::from_secs(3600),
+            hashers: None,
+            hash_queue: 256,
+            write_queue: 1024,
+        }
+    }
+}

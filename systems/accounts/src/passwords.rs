@@ -1,0 +1,103 @@
+//! Argon2id hashes of passwords, as PHC strings.
+//!
+//! The parameters are OWASP's first choice for Argon2id where memory is dear (Password Storage Cheat Sheet):
+//! 19 MiB, two passes, one lane. A stored hash carries its own, so that they can be raised later.
+
+use argon2::{
+    Algorithm, Argon2, Params, PasswordHasher, PasswordVerifier, Version,
+    password_hash::{self, phc::PasswordHash},
+};
+
+use crate::credentials::Password;
+
+/// Memory of one hash, KiB.
+pub(crate) const MEMORY_KIB: u32 = 19 * 1024;
+const PASSES: u32 = 2;
+const LANES: u32 = 1;
+
+/// Hashes passwords and checks them.
+#[derive(Debug)]
+pub(crate) struct Passwords {
+    argon2: Argon2<'static>,
+    /// A hash of a password nobody knows: what an unknown name is checked against, so that the
+    /// answer takes as long as for a known one.
+    dummy: String,
+}
+
+impl Passwords {
+    /// Takes one hash's time, for the dummy.
+    pub(crate) fn new() -> Result<Self, HashError> {
+        let params = Params::new(MEMORY_KIB, PASSES, LANES, None).map_err(|e| HashError(e.to_string()))?;
+        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+        let mut unknowable = [0; 32];
+        getrandom::fill(&mut unknowable).map_err(|e| HashError(e.to_string()))?;
+        let dummy = hash_with(&argon2, &unknowable)?;
+        Ok(Self { argon2, dummy })
+    }
+
+    /// The PHC string to store, with a fresh random salt.
+    pub(crate) fn hash(&self, password: &Password) -> Result<String, HashError> {
+        hash_with(&self.argon2, password.as_bytes())
+    }
+
+    /// Whether the password is the one of the stored hash. Without a stored hash (an unknown name) the answer is
+    /// no, after as much work.
+    pub(crate) fn verify(&self, password: &Password, stored: Option<&str>) -> Result<bool, HashError> {
+        let parsed =
+            PasswordHash::new(stored.unwrap_or(&self.dummy)).map_err(|e| HashError(e.to_string()))?;
+        match self.argon2.verify_password(password.as_bytes(), &parsed) {
+            Ok(()) => Ok(stored.is_some()),
+            Err(password_hash::Error::PasswordInvalid) => Ok(false),
+            Err(error) => Err(HashError(error.to_string())),
+        }
+    }
+}
+
+fn hash_with(argon2: &Argon2<'_>, password: &[u8]) -> Result<String, HashError> {
+    argon2.hash_password(password).map(|hash| hash.to_string()).map_err(|e| HashError(e.to_string()))
+}
+
+/// A hash could not be made, or a stored one is damaged. Holds no secret.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct HashError(pub(crate) String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn password(text: &str) -> Password {
+        Password::new(text).unwrap()
+    }
+
+    #[test]
+    fn a_hash_is_a_phc_string_with_the_stated_parameters() {
+        let hash = Passwords::new().unwrap().hash(&password("correct horse")).unwrap();
+        assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
+    }
+
+    #[test]
+    fn only_the_right_password_passes_and_salts_differ() {
+        let passwords = Passwords::new().unwrap();
+        let stored = passwords.hash(&password("correct horse")).unwrap();
+        assert_ne!(stored, passwords.hash(&password("correct horse")).unwrap());
+        assert!(passwords.verify(&password("correct horse"), Some(&stored)).unwrap());
+        assert!(!passwords.verify(&password("Correct horse"), Some(&stored)).unwrap());
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_and_a_damaged_hash_is_an_error() {
+        let passwords = Passwords::new().unwrap();
+        assert!(!passwords.verify(&password("correct horse"), None).unwrap());
+        assert!(passwords.verify(&password("correct horse"), Some("$argon2id$garbage")).is_err());
+    }
+
+    /// The test vector of the reference implementation (phc-winner-argon2, src/test.c: "password",
+    /// "somesalt", t=2, m=2^16, p=1, version 19), so that our strings are everybody's.
+    #[test]
+    fn a_hash_from_the_reference_implementation_is_accepted() {
+        let reference =
+            "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
+        assert!(Passwords::new().unwrap().verify(&password("password"), Some(reference)).unwrap());
+    }
+}

@@ -1,0 +1,92 @@
+//! The accounts server as a service of an engine.
+
+use std::{
+    io,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use engine::service::{Connection, Factory};
+use http_io::server::{Error, Exchange, Handler, Http, ServerOptions};
+
+use crate::{
+    answer::Answer,
+    api::{Api, BODY_LEN_MAX, Call},
+    error::AccountsError,
+    options::Options,
+};
+
+/// Makes the accounts server. Opens the database once, so that what is wrong with it shows before the server starts.
+///
+/// # Errors
+/// When the database cannot be opened for writing, is not one of accounts, or passwords cannot be hashed.
+pub fn factory(options: Options) -> Result<AccountsFactory, AccountsError> {
+    crate::database::open_writer(&options.database)?;
+    Ok(AccountsFactory { options, shared: Mutex::new(None) })
+}
+
+/// Makes the accounts server's services. All of one process share the threads and the connections to the database,
+/// which the first of them starts: a process forked before that has its own.
+#[derive(Debug)]
+pub struct AccountsFactory {
+    options: Options,
+    shared: Mutex<Option<Arc<Api>>>,
+}
+
+impl AccountsFactory {
+    /// What all services of this process share; made when it is first asked for.
+    ///
+    /// # Errors
+    /// As of [`factory`].
+    pub fn api(&self) -> Result<Arc<Api>, AccountsError> {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(api) = &*shared {
+            return Ok(Arc::clone(api));
+        }
+        let api = Arc::new(Api::open(&self.options)?);
+        Ok(Arc::clone(shared.insert(api)))
+    }
+}
+
+impl Factory for AccountsFactory {
+    type Service<C: Connection> = Http<AccountsHandler>;
+
+    fn make<C: Connection>(&self) -> io::Result<Self::Service<C>> {
+        let api = self.api().map_err(io::Error::other)?;
+        Ok(Http::new(AccountsHandler { api }, ServerOptions::default()))
+    }
+}
+
+/// Answers the requests of one worker.
+#[derive(Debug)]
+pub struct AccountsHandler {
+    api: Arc<Api>,
+}
+
+impl<C: Connection> Handler<C> for AccountsHandler {
+    async fn handle(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
+        let method = exchange.method_text().to_owned();
+        let path = exchange.path().to_owned();
+        let authorization = exchange.header("authorization").map(<[u8]>::to_owned);
+        let body = exchange.read_body(BODY_LEN_MAX).await?;
+        let authorization = authorization.as_deref();
+        let answer = self.api.answer(Call { method: &method, path: &path, authorization, body }).await;
+        tracing::info!(target: "access", peer = %exchange.peer(), method, path, status = answer.status);
+        send(exchange, &answer)
+    }
+
+    fn failed(&self, peer: std::net::SocketAddr, error: &Error) {
+        tracing::debug!(target: "access", %peer, %error, "request failed");
+    }
+}
+
+/// Sends an answer of the accounts server, from here or from a server that passes it on.
+///
+/// # Errors
+/// As of [`http_io::server::Reply::body`].
+pub fn send<C: Connection>(exchange: &mut Exchange<'_, C>, answer: &Answer) -> Result<(), Error> {
+    let mut reply = exchange.reply(answer.status);
+    for (name, value) in &answer.fields {
+        reply = reply.header(name, value.as_bytes());
+    }
+    reply.body(&answer.content_type, &answer.body)
+}

@@ -1,0 +1,61 @@
+//! Why a file server could not be started.
+
+use std::{io, net::SocketAddr, path::PathBuf};
+
+/// Why a file server could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FilesError {
+    /// The folder to serve is not there.
+    #[error("there is no folder {root} to serve; make it, or name another with --root")]
+    RootMissing {
+        /// The folder asked for.
+        root: PathBuf,
+    },
+    /// What should be served is no folder.
+    #[error("{root} is not a folder; name the folder that holds the files with --root")]
+    RootNotADirectory {
+        /// What was asked for.
+        root: PathBuf,
+    },
+    /// The folder cannot be read.
+    #[error("the folder {root} cannot be read: {source}; check who may read it")]
+    RootUnreadable {
+        /// The folder asked for.
+        root: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The kernel cannot confine paths to the root.
+    #[error(
+        "this kernel lacks openat2 (Linux 5.6), or a sandbox forbids it, and without it files cannot be confined to \
+         their folder; use a newer kernel or allow the call"
+    )]
+    NoOpenat2,
+    /// What was given as the accounts server is none.
+    #[error(
+        "{given:?} is no accounts server: {reason}; give http://HOST:PORT, sqlite:PATH for accounts in this \
+         process, or none for files open to everyone"
+    )]
+    Accounts {
+        /// What was given.
+        given: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The accounts of this process could not be opened.
+    #[error(transparent)]
+    LocalAccounts(#[from] accounts::AccountsError),
+    /// Files without accounts would be open to other machines.
+    #[error(
+        "without accounts everyone who reaches {listen} may read every file; listen on 127.0.0.1, name an accounts \
+         server, or insist with --open"
+    )]
+    Exposed {
+        /// Where the server was to listen.
+        listen: SocketAddr,
+    },
+    /// No randomness was to be had for the key of the credential cache.
+    #[error("the system gives no random bytes: {0}")]
+    Randomness(String),
+}

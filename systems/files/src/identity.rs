@@ -1,0 +1,124 @@
+//! Which file, and which state of it: what tells one representation from another.
+
+use std::{
+    fs::Metadata,
+    os::unix::fs::MetadataExt,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// A file and its state. Two equal ones hold the same bytes, unless it was changed twice within one tick
+/// of the file system's clock (see [`Identity::is_settled`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+    /// Length, bytes.
+    pub(crate) size: u64,
+    modified_s: i64,
+    modified_ns: i64,
+    changed_s: i64,
+    changed_ns: i64,
+}
+
+/// After this long, another change is sure to get another time stamp: kernels stamp files with a clock that ticks
+/// every 1 to 10 ms.
+const TICK: Duration = Duration::from_millis(50);
+
+/// The last second that an HTTP date can show: 9999-12-31T23:59:59Z.
+pub(crate) const DATE_S_MAX: u64 = 253_402_300_799;
+
+impl Identity {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified_s: metadata.mtime(),
+            modified_ns: metadata.mtime_nsec(),
+            changed_s: metadata.ctime(),
+            changed_ns: metadata.ctime_nsec(),
+        }
+    }
+
+    /// Whether this is the file and the state that `metadata` tells of.
+    pub(crate) fn is_of(&self, metadata: &Metadata) -> bool {
+        *self == Self::of(metadata)
+    }
+
+    /// Whether the last change is long enough ago that a further one would show. The time of change (ctime), unlike
+    /// that of modification, cannot be set by a program.
+    pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
+        let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_ns = i128::try_from(since.as_nanos()).unwrap_or(i128::MAX);
+        let changed_ns = i128::from(self.changed_s) * 1_000_000_000 + i128::from(self.changed_ns);
+        now_ns - changed_ns > i128::try_from(TICK.as_nanos()).unwrap_or(i128::MAX)
+    }
+
+    /// A strong entity tag (RFC 9110 section 8.8.3), with its quotes.
+    pub(crate) fn etag(&self) -> String {
+        let modified_ns = i128::from(self.modified_s) * 1_000_000_000 + i128::from(self.modified_ns);
+        format!("\"{:x}-{:x}-{modified_ns:x}\"", self.inode, self.size)
+    }
+
+    /// When it was modified, whole seconds since 1970. `None` where no HTTP date can say it.
+    pub(crate) fn modified_s(&self) -> Option<u64> {
+        u64::try_from(self.modified_s).ok().filter(|&s| s <= DATE_S_MAX)
+    }
+
+    /// `Last-Modified` (RFC 9110 section 8.8.2).
+    pub(crate) fn last_modified(&self) -> Option<String> {
+        self.modified_s().map(|s| httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(s)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File, FileTimes};
+
+    use super::*;
+
+    fn identity(path: &std::path::Path) -> Identity {
+        Identity::of(&fs::metadata(path).unwrap())
+    }
+
+    #[test]
+    fn size_time_and_inode_each_make_another_tag() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+        let time = UNIX_EPOCH + Duration::from_secs(784_111_777);
+        let write = |path: &std::path::Path, text: &str, time| {
+            fs::write(path, text).unwrap();
+            File::options()
+                .write(true)
+                .open(path)
+                .unwrap()
+                .set_times(FileTimes::new().set_modified(time))
+                .unwrap();
+            identity(path)
+        };
+        let first = write(&one, "abc", time);
+        assert_eq!(first.last_modified().as_deref(), Some("Sun, 06 Nov 1994 08:49:37 GMT"));
+        assert!(first.etag().starts_with('"') && first.etag().ends_with('"'));
+        assert_ne!(write(&other, "abc", time).etag(), first.etag());
+        assert_ne!(write(&one, "abcd", time).etag(), first.etag());
+        assert_ne!(write(&one, "abc", time + Duration::from_nanos(1)).etag(), first.etag());
+    }
+
+    #[test]
+    fn a_fresh_change_is_not_settled_and_an_old_one_is() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let now = SystemTime::now();
+        assert!(!identity(file.path()).is_settled(now));
+        assert!(identity(file.path()).is_settled(now + Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn times_beyond_http_dates_are_left_out() {
+        const LAST: i64 = DATE_S_MAX as i64;
+        let mut identity = identity(tempfile::NamedTempFile::new().unwrap().path());
+        for (modified_s, shown) in [(-1, false), (0, true), (LAST, true), (LAST + 1, false)] {
+            identity.modified_s = modified_s;
+            assert_eq!(identity.last_modified().is_some(), shown, "{modified_s}");
+        }
+    }
+}

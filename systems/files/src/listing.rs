@@ -1,0 +1,198 @@
+//! The contents of a directory, as JSON for programs and as HTML for people.
+
+use std::{
+    os::unix::fs::MetadataExt,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serialize;
+
+use crate::root::{OpenError, Root};
+
+/// How many entries are shown at most; a listing that was cut says so.
+const ENTRIES_MAX: usize = 10_000;
+
+/// What stands for itself in a segment of a path (RFC 3986 section 2.3).
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// A directory's contents, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Listing {
+    /// Its path below the root; ends in a slash.
+    path: String,
+    entries: Vec<Entry>,
+    /// Whether there are more entries than are shown.
+    truncated: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Entry {
+    name: String,
+    /// Relative to the directory.
+    href: String,
+    kind: Kind,
+    /// Length of a file, bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    /// Unix seconds.
+    modified_s: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Directory,
+    File,
+}
+
+impl Listing {
+    /// Reads the directory. What could not be fetched (links that lead out, pipes, names that are not UTF-8) is left out.
+    pub(crate) fn read(root: &Root, path: &str) -> Result<Self, OpenError> {
+        let mut entries = Vec::new();
+        let mut truncated = false;
+        for item in root.open_directory(path)? {
+            let item = item?;
+            let Ok(name) = item.file_name().to_str() else { continue };
+            if matches!(name, "." | "..") {
+                continue;
+            }
+            truncated = entries.len() >= ENTRIES_MAX;
+            if truncated {
+                break;
+            }
+            entries.extend(entry(root, path, name));
+        }
+        entries.sort_by(|one: &Entry, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
+        let slash = if path.is_empty() { "" } else { "/" };
+        Ok(Self { path: format!("{path}{slash}"), entries, truncated })
+    }
+
+    /// For programs.
+    pub(crate) fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// For people.
+    pub(crate) fn to_html(&self) -> String {
+        let title = format!("/{}", escape(&self.path));
+        let up = if self.path.is_empty() { "" } else { "<tr><td><a href=\"../\">../</a><td><td>\n" };
+        let rows: String = self.entries.iter().map(Entry::to_html).collect();
+        let more = if self.truncated { "<p>There is more than is shown.\n" } else { "" };
+        format!(
+            "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n<style>{STYLE}</style>\n\
+             <h1>{title}</h1>\n<table>\n<thead><tr><th>Name<th>Size<th>Modified</thead>\n{up}{rows}</table>\n{more}"
+        )
+    }
+}
+
+const STYLE: &str = "body{font:1rem/1.5 system-ui,sans-serif;margin:2rem;color-scheme:light dark}\
+                     td,th{text-align:left;padding:0 1.5rem 0 0}td:nth-child(2){text-align:right}";
+
+impl Entry {
+    fn to_html(&self) -> String {
+        let (name, href) = (escape(&self.name), escape(&self.href));
+        let slash = if self.kind == Kind::Directory { "/" } else { "" };
+        let size = self.size.map(|bytes| bytes.to_string()).unwrap_or_default();
+        let modified = u64::try_from(self.modified_s).unwrap_or(0);
+        let modified = httpdate::fmt_http_date(
+            UNIX_EPOCH + Duration::from_secs(modified.min(crate::identity::DATE_S_MAX)),
+        );
+        format!("<tr><td><a href=\"{href}\">{name}{slash}</a><td>{size}<td>{modified}\n")
+    }
+}
+
+fn entry(root: &Root, directory: &str, name: &str) -> Option<Entry> {
+    let path = if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") };
+    let metadata = root.metadata(&path)?;
+    let kind = match metadata.file_type() {
+        kind if kind.is_dir() => Kind::Directory,
+        kind if kind.is_file() => Kind::File,
+        _ => return None,
+    };
+    let slash = if kind == Kind::Directory { "/" } else { "" };
+    Some(Entry {
+        name: name.to_owned(),
+        href: format!("{}{slash}", utf8_percent_encode(name, SEGMENT)),
+        kind,
+        size: (kind == Kind::File).then_some(metadata.len()),
+        modified_s: metadata.mtime(),
+    })
+}
+
+/// Text for HTML, in an element or a quoted attribute.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    fn listing(fill: impl FnOnce(&std::path::Path), path: &str) -> Listing {
+        let folder = tempfile::tempdir().unwrap();
+        fill(folder.path());
+        Listing::read(&Root::open(folder.path()).unwrap(), path).unwrap()
+    }
+
+    #[test]
+    fn what_can_be_fetched_is_shown_folders_first() {
+        let listing = listing(
+            |at| {
+                fs::write(at.join("b.txt"), "12345").unwrap();
+                fs::create_dir(at.join("sub")).unwrap();
+                symlink("b.txt", at.join("link")).unwrap();
+                symlink("/etc/passwd", at.join("out")).unwrap();
+                symlink("missing", at.join("dangling")).unwrap();
+            },
+            "",
+        );
+        let shown: Vec<_> =
+            listing.entries.iter().map(|entry| (entry.href.as_str(), entry.kind, entry.size)).collect();
+        let expected =
+            [("sub/", Kind::Directory, None), ("b.txt", Kind::File, Some(5)), ("link", Kind::File, Some(5))];
+        assert_eq!(shown, expected);
+        assert!(!listing.truncated);
+    }
+
+    #[test]
+    fn names_cannot_break_out_of_the_page() {
+        let listing = listing(|at| fs::write(at.join("<script>\"'&%?#.txt"), "").unwrap(), "");
+        let html = listing.to_html();
+        assert!(!html.contains("<script>"), "{html}");
+        assert!(html.contains("href=\"%3Cscript%3E%22%27%26%25%3F%23.txt\""), "{html}");
+        assert!(html.contains("&lt;script&gt;&quot;&#39;&amp;%?#.txt"), "{html}");
+    }
+
+    #[test]
+    fn json_holds_the_same() {
+        let listing = listing(
+            |at| {
+                fs::create_dir(at.join("sub")).unwrap();
+                fs::write(at.join("sub/é"), "12").unwrap();
+            },
+            "sub",
+        );
+        let json: serde_json::Value = serde_json::from_slice(&listing.to_json()).unwrap();
+        assert_eq!(json["path"], "sub/");
+        assert_eq!(json["entries"][0]["name"], "é");
+        assert_eq!(json["entries"][0]["href"], "%C3%A9");
+        assert_eq!(json["entries"][0]["size"], 2);
+        assert_eq!(json["entries"][0]["kind"], "file");
+        assert_eq!(json["truncated"], false);
+    }
+}

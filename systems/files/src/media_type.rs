@@ -1,0 +1,64 @@
+//! The media type of a file, by the ending of its name.
+
+/// Endings and their types, the commonest of the IANA registry.
+const TYPES: [(&str, &str); 34] = [
+    ("7z", "application/x-7z-compressed"),
+    ("avif", "image/avif"),
+    ("bz2", "application/x-bzip2"),
+    ("css", "text/css; charset=utf-8"),
+    ("csv", "text/csv; charset=utf-8"),
+    ("epub", "application/epub+zip"),
+    ("gif", "image/gif"),
+    ("gz", "application/gzip"),
+    ("htm", "text/html; charset=utf-8"),
+    ("html", "text/html; charset=utf-8"),
+    ("ico", "image/vnd.microsoft.icon"),
+    ("jpeg", "image/jpeg"),
+    ("jpg", "image/jpeg"),
+    ("js", "text/javascript; charset=utf-8"),
+    ("json", "application/json"),
+    ("md", "text/markdown; charset=utf-8"),
+    ("mjs", "text/javascript; charset=utf-8"),
+    ("mp3", "audio/mpeg"),
+    ("mp4", "video/mp4"),
+    ("ogg", "audio/ogg"),
+    ("pdf", "application/pdf"),
+    ("png", "image/png"),
+    ("svg", "image/svg+xml"),
+    ("tar", "application/x-tar"),
+    ("toml", "application/toml"),
+    ("txt", "text/plain; charset=utf-8"),
+    ("wasm", "application/wasm"),
+    ("wav", "audio/wav"),
+    ("webm", "video/webm"),
+    ("webp", "image/webp"),
+    ("woff2", "font/woff2"),
+    ("xml", "application/xml"),
+    ("zip", "application/zip"),
+    ("zst", "application/zstd"),
+];
+
+/// What is sent for any other.
+const UNKNOWN: &str = "application/octet-stream";
+
+/// The media type of a path.
+pub(crate) fn of(path: &str) -> &'static str {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let Some((_, ending)) = name.rsplit_once('.') else { return UNKNOWN };
+    let known = TYPES.iter().find(|(known, _)| ending.eq_ignore_ascii_case(known));
+    known.map_or(UNKNOWN, |(_, media_type)| media_type)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ending_decides() {
+        assert_eq!(of("a/b.PDF"), "application/pdf");
+        assert_eq!(of("x.tar.gz"), "application/gzip");
+        assert_eq!(of("a.pdf/plain"), UNKNOWN);
+        assert_eq!(of("a."), UNKNOWN);
+        assert_eq!(of(""), UNKNOWN);
+    }
+}

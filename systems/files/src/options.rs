@@ -1,0 +1,159 @@
+//! What the file server is started with.
+
+use std::{
+    net::{SocketAddr, ToSocketAddrs},
+    path::PathBuf,
+    str::FromStr,
+    time::Duration,
+};
+
+use crate::error::FilesError;
+
+/// The settings of a file server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// The folder whose files are served.
+    pub root: PathBuf,
+    /// Who knows the users.
+    pub accounts: AccountsBackend,
+    /// How long a credential that was found right is taken for right again without asking. Default 60 s: for so long
+    /// a password that was changed, or a session that was ended, still opens files. Zero asks for every request.
+    pub auth_cache_ttl: Duration,
+    /// How many right credentials are remembered. Default 100 000, at most some 150 bytes each.
+    pub auth_cache_entries: u64,
+    /// For how long a file may be sent as it was when last looked at. Default 1 s: for so long a file that was
+    /// replaced or removed is still seen as it was (as it was in whole: never new bytes with an old length). Zero
+    /// looks at every request.
+    pub file_check_every: Duration,
+    /// Memory for small files, bytes. Default 64 MiB. A larger file counts as 64 KiB, for its descriptor, so that at
+    /// most one file is kept open for every 64 KiB of this: 1 024 by default.
+    pub file_cache_bytes: u64,
+    /// How long the accounts server may take to answer. Default 5 s; then 503.
+    pub accounts_timeout: Duration,
+    /// Lets everyone in on an address that other machines reach, where there are no accounts. Default no.
+    pub open_to_all: bool,
+}
+
+/// Who knows the users.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AccountsBackend {
+    /// An accounts server, over HTTP.
+    Remote(SocketAddr),
+    /// A database of accounts, in this process.
+    Local(PathBuf),
+    /// Nobody: every file is open to everyone who reaches the server.
+    Open,
+}
+
+impl Options {
+    /// The defaults, for this folder and these accounts.
+    pub fn new(root: impl Into<PathBuf>, accounts: AccountsBackend) -> Self {
+        Self {
+            root: root.into(),
+            accounts,
+            auth_cache_ttl: Duration::from_secs(60),
+            auth_cache_entries: 100_000,
+            file_check_every: Duration::from_secs(1),
+            file_cache_bytes: 64 * 1024 * 1024,
+            accounts_timeout: Duration::from_secs(5),
+            open_to_all: false,
+        }
+    }
+}
+
+/// Refuses to serve open files where other machines could reach them, unless that is insisted on.
+///
+/// # Errors
+/// When there are no accounts, `listen` is not a loopback address and [`Options::open_to_all`] is not set.
+pub fn check_exposure(listen: SocketAddr, options: &Options) -> Result<(), FilesError> {
+    let open = options.accounts == AccountsBackend::Open && !options.open_to_all;
+    if open && !listen.ip().to_canonical().is_loopback() {
+        return Err(FilesError::Exposed { listen });
+    }
+    Ok(())
+}
+
+/// `http://HOST:PORT`, `sqlite:PATH` or `none`. A host's name is looked up now, once.
+impl FromStr for AccountsBackend {
+    type Err = FilesError;
+
+    fn from_str(given: &str) -> Result<Self, FilesError> {
+        let wrong =
+            |reason: &str| FilesError::Accounts { given: given.to_owned(), reason: reason.to_owned() };
+        if given == "none" {
+            return Ok(Self::Open);
+        }
+        if let Some(path) = given.strip_prefix("sqlite:") {
+            let missing = path.is_empty();
+            return if missing { Err(wrong("no path after sqlite:")) } else { Ok(Self::Local(path.into())) };
+        }
+        if given.starts_with("https://") {
+            return Err(wrong("TLS between the servers is not offered"));
+        }
+        let rest = given.strip_prefix("http://").ok_or_else(|| wrong("unknown form"))?;
+        let authority = rest.strip_suffix('/').unwrap_or(rest);
+        if authority.contains(['/', '?', '#', '@']) {
+            return Err(wrong("a path or a user cannot be given"));
+        }
+        let addresses = resolve(authority).map_err(|error| wrong(&error.to_string()))?;
+        addresses.map(Self::Remote).ok_or_else(|| wrong("the name has no address"))
+    }
+}
+
+/// The port is 80 where none is given.
+fn resolve(authority: &str) -> std::io::Result<Option<SocketAddr>> {
+    let has_port =
+        authority.rsplit_once(':').is_some_and(|(host, _)| !host.contains(':') || host.ends_with(']'));
+    if has_port {
+        return Ok(authority.to_socket_addrs()?.next());
+    }
+    Ok((authority.trim_matches(['[', ']']), 80).to_socket_addrs()?.next())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_three_forms_are_read() {
+        let read = |given: &str| given.parse::<AccountsBackend>();
+        assert_eq!(read("none").unwrap(), AccountsBackend::Open);
+        assert_eq!(read("sqlite:a b.db").unwrap(), AccountsBackend::Local("a b.db".into()));
+        let remote = |at: &str| AccountsBackend::Remote(at.parse().unwrap());
+        assert_eq!(read("http://127.0.0.1:9000/").unwrap(), remote("127.0.0.1:9000"));
+        assert_eq!(read("http://127.0.0.1").unwrap(), remote("127.0.0.1:80"));
+        assert_eq!(read("http://[::1]:9000").unwrap(), remote("[::1]:9000"));
+        assert_eq!(read("http://[::1]").unwrap(), remote("[::1]:80"));
+    }
+
+    #[test]
+    fn anything_else_is_explained() {
+        for given in [
+            "",
+            "sqlite:",
+            "https://127.0.0.1:1",
+            "127.0.0.1:1",
+            "http://127.0.0.1:1/x",
+            "http://u@h",
+            "http://",
+        ] {
+            let error = given.parse::<AccountsBackend>().unwrap_err().to_string();
+            assert!(error.contains("http://HOST:PORT"), "{given}: {error}");
+        }
+    }
+
+    #[test]
+    fn open_files_stay_on_this_machine_unless_insisted_on() {
+        let mut options = Options::new("/srv", AccountsBackend::Open);
+        for here in ["127.0.0.1:80", "[::1]:80", "[::ffff:127.0.0.1]:80"] {
+            assert!(check_exposure(here.parse().unwrap(), &options).is_ok(), "{here}");
+        }
+        let everywhere = "0.0.0.0:80".parse().unwrap();
+        assert!(matches!(check_exposure(everywhere, &options), Err(FilesError::Exposed { .. })));
+        options.open_to_all = true;
+        assert!(check_exposure(everywhere, &options).is_ok());
+        let closed = Options::new("/srv", AccountsBackend::Local("a.db".into()));
+        assert!(check_exposure(everywhere, &closed).is_ok());
+    }
+}

@@ -1,0 +1,152 @@
+//! A file as it is sent: its header rendered beforehand, and the bytes of a small one.
+
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::FileExt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::SystemTime,
+};
+
+use http_io::server::{Prepared, Reply};
+
+use crate::{identity::Identity, media_type, selection::Validators};
+
+/// Up to this length a file's bytes are kept in memory and go out with the header in one write; a longer one is sent
+/// by the kernel from its page cache.
+pub(crate) const SMALL_LEN_MAX: u64 = 32 * 1024;
+/// What a kept descriptor counts as against the memory for files.
+const DESCRIPTOR_WEIGHT: u32 = 64 * 1024;
+/// How often a file that changes while it is read is read again.
+const READS_MAX: usize = 3;
+
+/// A file as it is sent.
+#[derive(Debug)]
+pub(crate) struct Representation {
+    /// Which state of which file this is.
+    pub(crate) identity: Identity,
+    /// The header of an answer with the whole file.
+    pub(crate) whole: Prepared,
+    /// Its bytes, or where they are.
+    pub(crate) content: Content,
+    /// Its media type.
+    pub(crate) media_type: &'static str,
+    etag: String,
+    last_modified: String,
+    settled: bool,
+    checked_at_ms: AtomicU64,
+}
+
+/// The bytes of a file.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// All of them.
+    Bytes(Box<[u8]>),
+    /// They stay in the file.
+    File(Arc<File>),
+}
+
+impl Representation {
+    /// Reads a small file, or keeps a large one open.
+    pub(crate) fn new(path: &str, file: File, identity: Identity, now_ms: u64) -> io::Result<Self> {
+        let (identity, content) = content(file, identity)?;
+        let etag = identity.etag();
+        let last_modified = identity.last_modified().unwrap_or_default();
+        let media_type = media_type::of(path);
+        let whole = Prepared::new(200, identity.size)
+            .header("Content-Type", media_type)
+            .and_then(|head| head.header("ETag", &etag))
+            .and_then(|head| head.header("Accept-Ranges", "bytes"))
+            .and_then(|head| head.header("X-Content-Type-Options", "nosniff"));
+        let whole = match last_modified.is_empty() {
+            true => whole,
+            false => whole.and_then(|head| head.header("Last-Modified", &last_modified)),
+        };
+        Ok(Self {
+            identity,
+            whole: whole.map_err(io::Error::other)?,
+            content,
+            media_type,
+            etag,
+            last_modified,
+            settled: identity.is_settled(SystemTime::now()),
+            checked_at_ms: AtomicU64::new(now_ms),
+        })
+    }
+
+    /// Whether it may be kept: another change would show.
+    pub(crate) fn may_be_kept(&self) -> bool {
+        self.settled
+    }
+
+    /// Whether it was compared with the file less than `every_ms` ago.
+    pub(crate) fn is_fresh(&self, now_ms: u64, every_ms: u64) -> bool {
+        now_ms.saturating_sub(self.checked_at_ms.load(Relaxed)) < every_ms
+    }
+
+    /// Notes that it was compared with the file and is still the same.
+    pub(crate) fn checked(&self, now_ms: u64) {
+        self.checked_at_ms.store(now_ms, Relaxed);
+    }
+
+    /// What it costs to keep.
+    pub(crate) fn weight(&self) -> u32 {
+        match &self.content {
+            Content::Bytes(bytes) => u32::try_from(bytes.len() + 1024).unwrap_or(u32::MAX),
+            Content::File(_) => DESCRIPTOR_WEIGHT,
+        }
+    }
+
+    /// What conditions are compared with.
+    pub(crate) fn validators(&self) -> Validators<'_> {
+        Validators {
+            etag: &self.etag,
+            last_modified: &self.last_modified,
+            modified_s: self.identity.modified_s(),
+            size: self.identity.size,
+        }
+    }
+
+    /// Adds the fields that name this state of the file.
+    pub(crate) fn name_state<'x, 'c, C: engine::service::Connection>(
+        &self,
+        reply: Reply<'x, 'c, C>,
+    ) -> Reply<'x, 'c, C> {
+        let reply = reply.header("ETag", &self.etag);
+        if self.last_modified.is_empty() { reply } else { reply.header("Last-Modified", &self.last_modified) }
+    }
+}
+
+fn content(file: File, mut identity: Identity) -> io::Result<(Identity, Content)> {
+    for _ in 0..READS_MAX {
+        if identity.size > SMALL_LEN_MAX {
+            return Ok((identity, Content::File(Arc::new(file))));
+        }
+        let bytes = read(&file, identity.size)?;
+        let after = Identity::of(&file.metadata()?);
+        if after == identity && bytes.len() as u64 == identity.size {
+            return Ok((identity, Content::Bytes(bytes.into())));
+        }
+        identity = after;
+    }
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, "the file changes faster than it can be read"))
+}
+
+/// At most `length` bytes from the start: fewer where the file has become shorter.
+fn read(file: &File, length: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, filled as u64) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}

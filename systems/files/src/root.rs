@@ -1,0 +1,200 @@
+//! The folder that is served, and the only way into it.
+//!
+//! Every path is opened by `openat2` with `RESOLVE_BENEATH` and `RESOLVE_NO_MAGICLINKS`: the kernel itself refuses
+//! whatever would leave the root, by `..`, by an absolute path or by a symbolic link, without a race between
+//! checking and opening (openat2(2)). Links that stay beneath the root are followed.
+
+use std::{
+    fs::{File, Metadata},
+    io,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{CWD, Dir, Mode, OFlags, ResolveFlags, openat, openat2},
+    io::Errno,
+};
+
+use crate::{error::FilesError, identity::Identity};
+
+/// The folder that is served. It stays the same one when its path comes to name another.
+#[derive(Debug)]
+pub(crate) struct Root(OwnedFd);
+
+/// What was opened.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// A regular file.
+    File(File, Identity),
+    /// A directory.
+    Directory,
+}
+
+/// Why something could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    /// There is no such file beneath the root, or it is neither a file nor a directory.
+    #[error("no such file")]
+    NotFound,
+    /// The server's user may not read it.
+    #[error("not readable")]
+    Forbidden,
+    /// The system failed: too many open files, a failing disk.
+    #[error(transparent)]
+    System(io::Error),
+}
+
+impl Root {
+    /// Opens the folder, and tries the way into it.
+    pub(crate) fn open(path: &Path) -> Result<Self, FilesError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = openat(CWD, path, flags, Mode::empty()).map_err(|error| root_error(path, error))?;
+        let root = Self(fd);
+        let readable = root.openat2("", OFlags::RDONLY | OFlags::DIRECTORY);
+        readable.map_err(|error| root_error(path, error)).map(|_| root)
+    }
+
+    /// Opens what the path names; the empty path is the root itself.
+    pub(crate) fn open_beneath(&self, path: &str) -> Result<Opened, OpenError> {
+        // Without O_NONBLOCK, opening a named pipe would wait for its writer.
+        let file = File::from(self.openat2(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?);
+        let metadata = file.metadata()?;
+        match metadata.file_type() {
+            kind if kind.is_file() => Ok(Opened::File(file, Identity::of(&metadata))),
+            kind if kind.is_dir() => Ok(Opened::Directory),
+            _ => Err(OpenError::NotFound),
+        }
+    }
+
+    /// Opens a directory to be read.
+    pub(crate) fn open_directory(&self, path: &str) -> Result<Dir, OpenError> {
+        let fd = self.openat2(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        Ok(Dir::new(fd)?)
+    }
+
+    /// What is known of what the path names, without opening it to be read. `None` when that is not beneath the root.
+    pub(crate) fn metadata(&self, path: &str) -> Option<Metadata> {
+        File::from(self.openat2(path, OFlags::PATH).ok()?).metadata().ok()
+    }
+
+    fn openat2(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let path = if path.is_empty() { "." } else { path };
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        loop {
+            // EAGAIN: a rename elsewhere raced with `..` inside a link; the kernel asks to try again.
+            match openat2(&self.0, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
+                Err(Errno::AGAIN | Errno::INTR) => continue,
+                other => return other,
+            }
+        }
+    }
+}
+
+impl From<Errno> for OpenError {
+    fn from(error: Errno) -> Self {
+        match error {
+            Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::XDEV | Errno::LOOP => Self::NotFound,
+            // A device without a driver, a socket.
+            Errno::NXIO | Errno::NODEV | Errno::INVAL => Self::NotFound,
+            Errno::ACCESS | Errno::PERM => Self::Forbidden,
+            other => Self::System(other.into()),
+        }
+    }
+}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+fn root_error(path: &Path, error: Errno) -> FilesError {
+    let root: PathBuf = path.to_owned();
+    match error {
+        Errno::NOENT => FilesError::RootMissing { root },
+        Errno::NOTDIR => FilesError::RootNotADirectory { root },
+        Errno::NOSYS => FilesError::NoOpenat2,
+        other => FilesError::RootUnreadable { root, source: other.into() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    fn tree() -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("root");
+        fs::create_dir_all(root.join("sub")).unwrap();
+        fs::write(root.join("sub/a.txt"), "inside").unwrap();
+        fs::write(folder.path().join("secret"), "outside").unwrap();
+        let opened = Root::open(&root).unwrap();
+        (folder, opened)
+    }
+
+    fn found(root: &Root, path: &str) -> bool {
+        match root.open_beneath(path) {
+            Ok(_) => true,
+            Err(OpenError::NotFound) => false,
+            Err(other) => panic!("{path}: {other}"),
+        }
+    }
+
+    #[test]
+    fn files_and_directories_are_told_apart() {
+        let (_folder, root) = tree();
+        assert!(matches!(root.open_beneath("sub/a.txt"), Ok(Opened::File(_, id)) if id.size == 6));
+        assert!(matches!(root.open_beneath("sub"), Ok(Opened::Directory)));
+        assert!(matches!(root.open_beneath(""), Ok(Opened::Directory)));
+        assert!(!found(&root, "sub/a.txt/b"));
+        assert!(!found(&root, &"n".repeat(300)));
+        assert!(!found(&root, &"n/".repeat(5000)));
+    }
+
+    #[test]
+    fn no_path_leads_out() {
+        let (folder, root) = tree();
+        let secret = folder.path().join("secret");
+        let at = |name: &str| folder.path().join("root").join(name);
+        symlink(&secret, at("absolute")).unwrap();
+        symlink("../secret", at("relative")).unwrap();
+        symlink("..", at("up")).unwrap();
+        symlink("/proc/self/root", at("magic")).unwrap();
+        symlink("loop", at("loop")).unwrap();
+        let out = [
+            "../secret",
+            "absolute",
+            "relative",
+            "up/secret",
+            "magic/etc/passwd",
+            "loop",
+            "sub/../../secret",
+        ];
+        for path in out.into_iter().chain([secret.to_str().unwrap()]) {
+            assert!(!found(&root, path), "{path}");
+        }
+        symlink("sub/a.txt", at("within")).unwrap();
+        assert!(found(&root, "within"), "a link that stays beneath the root is followed");
+    }
+
+    #[test]
+    fn a_pipe_is_not_a_file_and_does_not_block() {
+        let (folder, root) = tree();
+        let pipe = folder.path().join("root/pipe");
+        rustix::fs::mknodat(CWD, &pipe, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        assert!(!found(&root, "pipe"));
+    }
+
+    #[test]
+    fn a_root_that_cannot_be_served_is_explained() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = Root::open(&folder.path().join("none")).unwrap_err();
+        assert!(matches!(missing, FilesError::RootMissing { .. }));
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert!(matches!(Root::open(&file).unwrap_err(), FilesError::RootNotADirectory { .. }));
+    }
+}

@@ -1,0 +1,88 @@
+//! The same requests with an accounts server, with accounts in the same process, and with none.
+
+use std::fs;
+
+use engine::Model;
+use files::{AccountsBackend, FilesError, Options};
+
+use crate::support::{MODELS, PASSWORD, any_port, basic, get, post, serve_accounts, serve_files, serve_open};
+
+fn root() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("root")).unwrap();
+    fs::write(folder.path().join("root/a"), "hello").unwrap();
+    folder
+}
+
+/// Makes an account through the file server, and gets a file by password and by token.
+fn new_then_get(model: Model, options: Options) {
+    let server = serve_files(model, options);
+    let to = server.local_addr();
+    let anonymous = get(to, "/files/a", "");
+    assert_eq!((anonymous.status, anonymous.fields("www-authenticate").count()), (401, 2));
+    assert_eq!(get(to, "/files/missing", "").status, 401, "a stranger does not learn what there is");
+    assert_eq!(post(to, "/accounts", "ann", "short").json()["field"], "password");
+    let made = post(to, "/accounts", "ann", PASSWORD);
+    assert_eq!((made.status, made.text().as_str()), (201, r#"{"name":"ann"}"#));
+    let taken = post(to, "/accounts", "ann", PASSWORD);
+    assert_eq!((taken.status, taken.field("content-type")), (409, Some("application/json")));
+
+    for _ in 0..2 {
+        assert_eq!(get(to, "/files/a", &basic("ann", PASSWORD)).text(), "hello", "{model:?}");
+    }
+    assert_eq!(get(to, "/files/a", &basic("ann", "wrong horse")).status, 401);
+    assert_eq!(get(to, "/files/a", &basic("bob", PASSWORD)).status, 401);
+    assert_eq!(get(to, "/files/missing", &basic("ann", PASSWORD)).status, 404);
+
+    let session = post(to, "/sessions", "ann", PASSWORD).json();
+    let bearer = format!("Authorization: Bearer {}\r\n", session["token"].as_str().unwrap());
+    for _ in 0..2 {
+        assert_eq!(get(to, "/files/a", &bearer).text(), "hello");
+    }
+    assert_eq!(post(to, "/sessions", "ann", "wrong horse").status, 401);
+    let metrics = get(to, "/metrics", "").text();
+    assert!(metrics.contains("credential_checks_total{outcome=\"remembered\"} 3"), "{metrics}");
+}
+
+#[test]
+fn an_accounts_server() {
+    for model in MODELS {
+        let folder = root();
+        let accounts = serve_accounts(any_port(), folder.path());
+        let given = format!("http://{}", accounts.local_addr());
+        new_then_get(model, Options::new(folder.path().join("root"), given.parse().unwrap()));
+    }
+}
+
+#[test]
+fn accounts_in_the_same_process() {
+    for model in MODELS {
+        let folder = root();
+        let given = format!("sqlite:{}", folder.path().join("local.db").display());
+        new_then_get(model, Options::new(folder.path().join("root"), given.parse().unwrap()));
+    }
+}
+
+#[test]
+fn open_files_need_no_credential() {
+    for model in MODELS {
+        let folder = root();
+        let server = serve_open(model, &folder.path().join("root"));
+        assert_eq!(get(server.local_addr(), "/files/a", "").text(), "hello");
+        assert_eq!(get(server.local_addr(), "/files/a", &basic("any", "body")).text(), "hello");
+    }
+}
+
+#[test]
+fn what_cannot_be_served_shows_before_the_start() {
+    let folder = root();
+    let fails = |options| match files::factory(options) {
+        Ok(_) => panic!("it started"),
+        Err(error) => error,
+    };
+    let missing = fails(Options::new(folder.path().join("no"), AccountsBackend::Open));
+    assert!(matches!(missing, FilesError::RootMissing { .. }));
+    let database = AccountsBackend::Local(folder.path().join("no/accounts.db"));
+    let no_folder = fails(Options::new(folder.path().join("root"), database));
+    assert!(no_folder.to_string().contains("mkdir -p"), "{no_folder}");
+}
