@@ -3,7 +3,10 @@
 use std::{
     io,
     os::fd::AsFd,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -46,6 +49,7 @@ pub(crate) fn start<F: Factory>(options: &Options, factory: F) -> Result<Server,
         registry: Arc::new(Registry::new(Arc::clone(&control))),
         name: options.name.clone(),
         gate: Arc::clone(&gate),
+        told_refusal: AtomicBool::new(false),
     });
     let mut workers = Vec::new();
     if let Some(listener) = listeners.pop() {
@@ -135,6 +139,7 @@ struct Host<F> {
     registry: Arc<Registry>,
     name: String,
     gate: Arc<Gate>,
+    told_refusal: AtomicBool,
 }
 
 impl<F: Factory> Host<F> {
@@ -165,6 +170,10 @@ impl<F: Factory> Host<F> {
 
     fn refuse(&self, error: &io::Error) {
         self.gate.counters().count_refused();
-        tracing::warn!(%error, "a connection was closed unserved");
+        if self.told_refusal.swap(true, Relaxed) {
+            tracing::debug!(%error, "a connection was closed unserved");
+        } else {
+            tracing::warn!(%error, "a connection was closed unserved; others will only be counted");
+        }
     }
 }
