@@ -12,6 +12,11 @@ pub fn monotonic_us() -> u64 {
     read_ns(libc::CLOCK_MONOTONIC).unwrap_or(0) / 1000
 }
 
+/// CPU time the calling thread has used, microseconds.
+pub(crate) fn own_thread_cpu_us() -> u64 {
+    read_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0) / 1000
+}
+
 /// CPU time a process has used, dead threads included, nanoseconds: exact to one scheduler tick, where
 /// `/proc/PID/stat` rounds to ten milliseconds. `None` where there is no such process.
 pub(crate) fn process_cpu_ns(pid: Pid) -> Option<u64> {

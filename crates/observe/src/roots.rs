@@ -1,6 +1,7 @@
 //! Where the kernel's files are.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::Pid;
@@ -41,7 +42,23 @@ impl Roots {
 
 /// The whole file as text; bytes that are not UTF-8 (a process may name itself anything) are replaced.
 pub(crate) fn read(path: &Path) -> io::Result<String> {
-    let bytes = std::fs::read(path)?;
+    let mut file = File::open(path)?;
+    // The size of the kernel's files is not known before: asking for it, as `fs::read` does, and feeling
+    // the way with small reads costs more than this.
+    let mut bytes = vec![0; 4096];
+    let mut length = 0;
+    loop {
+        match file.read(bytes.get_mut(length..).unwrap_or_default()) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if length == bytes.len() {
+            bytes.resize(length * 2, 0);
+        }
+    }
+    bytes.truncate(length);
     Ok(String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }

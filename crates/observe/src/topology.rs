@@ -25,8 +25,8 @@ pub struct Topology {
     pub servers: Vec<Pid>,
     /// The processes those talk to, directly or through others; ascending.
     pub downstream: Vec<Pid>,
-    /// Where the servers' sockets live.
-    pub(crate) namespace: Namespace,
+    /// Where the servers' sockets live; `None` for our own.
+    pub(crate) namespace: Option<Namespace>,
     /// Inodes of the listening sockets of all tiers, with who owns them.
     pub(crate) listeners: BTreeMap<u64, Option<Pid>>,
 }
@@ -39,7 +39,7 @@ impl Topology {
             target,
             servers: Vec::new(),
             downstream: Vec::new(),
-            namespace: Namespace::own(&Roots::default()),
+            namespace: None,
             listeners: BTreeMap::new(),
         }
     }
@@ -72,7 +72,7 @@ pub fn find_in(roots: &Roots, target: SocketAddr) -> Result<Topology, ObserveErr
         target,
         servers: servers(&family, target, &holders)?,
         downstream: Vec::new(),
-        namespace,
+        namespace: Some(namespace),
         listeners: holders.owners(&listeners),
     };
     Tiers::default().extend(roots, &family, &namespaces, &mut topology);

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use model::counters::Counters;
 
-use crate::clock::monotonic_us;
+use crate::clock::{monotonic_us, own_thread_cpu_us};
 use crate::look::Look;
 use crate::topology::Follower;
 use crate::{ObserveError, Roots, Topology};
 
-/// The share of one processor that looking may take: a look that costs more comes less often.
-const COST_SHARE: u32 = 50;
+/// One part in so many of a processor is what looking may take: a look that costs more comes less often.
+const COST_SHARE: u64 = 50;
 
 /// The time between searches for new processes, at least.
 const FOLLOW_PERIOD: Duration = Duration::from_secs(1);
@@ -155,25 +155,38 @@ fn watch(shared: &Shared, roots: &Roots, period: Duration) {
     let mut follow_at_us = monotonic_us() + micros(FOLLOW_PERIOD);
     loop {
         let asked = shared.lock().asked;
-        let begun_us = monotonic_us();
-        if begun_us >= follow_at_us {
+        if monotonic_us() >= follow_at_us {
+            let begin = Begin::now();
             follower.follow(&mut topology);
-            follow_at_us = next(begun_us, FOLLOW_PERIOD);
+            follow_at_us = begin.next(FOLLOW_PERIOD);
         }
+        let begin = Begin::now();
         follower.follow_children(&mut topology);
-        let look_us = monotonic_us();
         let counters = look.take(&topology);
         publish(shared, counters, &topology, asked);
-        if pause(shared, next(look_us, period)) {
+        if pause(shared, begin.next(period)) {
             return;
         }
     }
 }
 
-/// When to do again what began at `begun_us` and is done now.
-fn next(begun_us: u64, period: Duration) -> u64 {
-    let cost_us = monotonic_us().saturating_sub(begun_us);
-    begun_us + micros(period).max(cost_us.saturating_mul(COST_SHARE.into()))
+/// When something began, and the CPU time used until then.
+struct Begin {
+    at_us: u64,
+    cpu_us: u64,
+}
+
+impl Begin {
+    fn now() -> Self {
+        Self { at_us: monotonic_us(), cpu_us: own_thread_cpu_us() }
+    }
+
+    /// When to do again what is done now. Its cost counts in CPU time: on a host that is overloaded,
+    /// where looks matter most, it takes longer without costing more.
+    fn next(&self, period: Duration) -> u64 {
+        let cost_us = own_thread_cpu_us().saturating_sub(self.cpu_us);
+        self.at_us + micros(period).max(cost_us.saturating_mul(COST_SHARE))
+    }
 }
 
 fn publish(shared: &Shared, counters: Counters, topology: &Topology, asked: u64) {

@@ -19,7 +19,7 @@ use interfaces::Interfaces;
 /// What is kept of the network between looks.
 #[derive(Debug)]
 pub(super) struct Network {
-    roots: Roots,
+    own_namespace: Namespace,
     own: Interfaces,
     server: Option<Server>,
 }
@@ -36,7 +36,7 @@ struct Server {
 
 impl Network {
     pub(super) fn new(roots: &Roots) -> Self {
-        Self { roots: roots.clone(), own: Interfaces::of_our_own(roots), server: None }
+        Self { own_namespace: Namespace::own(roots), own: Interfaces::of_our_own(roots), server: None }
     }
 
     /// Interfaces of our namespace, then of the server's where that is another.
@@ -49,7 +49,8 @@ impl Network {
     }
 
     pub(super) fn tcp(&mut self, topology: &Topology) -> Tcp {
-        let read = |name| read_or_empty(&topology.namespace.net.join(name));
+        let net = self.server(topology).namespace.net.clone();
+        let read = |name| read_or_empty(&net.join(name));
         snmp::parse(&read("snmp"), &read("netstat"))
     }
 
@@ -59,22 +60,22 @@ impl Network {
     }
 
     fn server(&mut self, topology: &Topology) -> &mut Server {
-        let same =
-            |server: &Server| server.namespace == topology.namespace && server.target == topology.target;
+        let own = &self.own_namespace;
+        let namespace = topology.namespace.as_ref().unwrap_or(own);
+        let same = |server: &Server| server.namespace == *namespace && server.target == topology.target;
         let kept = self.server.take().filter(same);
-        self.server.insert(kept.unwrap_or_else(|| Server::new(&self.roots, topology)))
+        self.server.insert(kept.unwrap_or_else(|| Server::new(namespace, topology.target, own)))
     }
 }
 
 impl Server {
-    fn new(roots: &Roots, topology: &Topology) -> Self {
-        let namespace = topology.namespace.clone();
-        let other = namespace.id != Namespace::own(roots).id;
+    fn new(namespace: &Namespace, target: SocketAddr, own: &Namespace) -> Self {
+        let other = namespace.id != own.id;
         Self {
+            namespace: namespace.clone(),
+            target,
             view: namespace.view(),
-            interfaces: other.then(|| Interfaces::of_the_server(&namespace)),
-            target: topology.target,
-            namespace,
+            interfaces: other.then(|| Interfaces::of_the_server(namespace)),
         }
     }
 

@@ -117,18 +117,12 @@ impl ProcessLook {
     /// The size of the directory since Linux 6.2, its entries before.
     fn open_files(&self) -> Option<u64> {
         let directory = self.roots.process(self.pid).join("fd");
-        if self.roots.are_this_host() {
-            let size = std::fs::metadata(&directory).ok()?.len();
-            if size > 0 && read_permitted(&directory) {
-                return Some(size);
-            }
+        let size = std::fs::metadata(&directory).ok().map(|metadata| metadata.len());
+        if self.roots.are_this_host() && size > Some(0) {
+            return size;
         }
         numbered_entries(&directory).ok().map(|entries| entries.len() as u64)
     }
-}
-
-fn read_permitted(directory: &std::path::Path) -> bool {
-    std::fs::read_dir(directory).is_ok()
 }
 
 fn ticks_to_us(ticks: u64) -> u64 {
