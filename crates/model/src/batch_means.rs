@@ -9,7 +9,8 @@
 //! 1978; Fishman and Yarberry, "An implementation of the batch means method", 1997). What positive
 //! correlation is left widens the interval.
 
-use crate::student::{NORMAL_95, t_95, t_two_sided};
+use crate::series::{Series, inflation};
+use crate::student::{t_95, t_two_sided};
 
 /// One observation: what is counted, and per what.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -31,7 +32,7 @@ pub struct BatchMeans {
     pub batches: usize,
     /// Whether the batches passed the correlation check. If not, the interval was widened.
     pub uncorrelated: bool,
-    /// Mean of the later half less that of the earlier, as a share of the ratio.
+    /// How far the later half lies above the earlier by the trend of the batches, as a share of the ratio.
     pub drift: f64,
     /// Whether such a drift has less than one chance in a hundred in a steady series.
     pub drift_significant: bool,
@@ -83,25 +84,18 @@ fn residuals(observations: &[Observation], batches: usize, ratio: f64) -> Vec<f6
 fn interval(ratio: f64, per_batch: f64, residuals: &[f64], correlation: Correlation) -> BatchMeans {
     let batches = residuals.len();
     let df = batches as f64 - 1.0;
-    let variance = residuals.iter().map(|r| r * r).sum::<f64>() / df * correlation.inflation();
+    let variance = residuals.iter().map(|r| r * r).sum::<f64>() / df * inflation(correlation.lag_one);
     let standard_error = (variance / batches as f64).sqrt() / per_batch;
-    let drift = drift(residuals) / per_batch;
+    let trend = Series::of(residuals);
+    let halves_apart = batches as f64 / 2.0;
     BatchMeans {
         ratio,
         half_width: t_95(df) * standard_error,
         batches,
         uncorrelated: !correlation.significant || correlation.lag_one < 0.0,
-        drift: if ratio == 0.0 { 0.0 } else { drift / ratio },
-        drift_significant: drift.abs() > t_two_sided(df, 0.99) * 2.0 * standard_error,
+        drift: if ratio == 0.0 { 0.0 } else { trend.slope * halves_apart / per_batch / ratio },
+        drift_significant: trend.slope.abs() > t_two_sided(df - 1.0, 0.99) * trend.slope_error(),
     }
-}
-
-/// Mean of the later half less that of the earlier half.
-fn drift(residuals: &[f64]) -> f64 {
-    let half = residuals.len() / 2;
-    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
-    let (earlier, later) = residuals.split_at(half);
-    mean(later) - mean(earlier)
 }
 
 /// Correlation of neighbouring batches.
@@ -126,15 +120,4 @@ impl Correlation {
         let deviation = ((batches - 2.0) / (batches * batches - 1.0)).sqrt();
         Self { lag_one, significant: lag_one.abs() > CORRELATION_Z * deviation }
     }
-
-    /// The factor by which first-order autoregression raises the variance of a mean.
-    fn inflation(self) -> f64 {
-        let left = self.lag_one.clamp(0.0, 0.9);
-        (1.0 + left) / (1.0 - left)
-    }
-}
-
-/// Standard error that a 95 % interval of this half-width stands for, on the normal scale.
-pub(crate) fn standard_error(half_width: f64) -> f64 {
-    half_width / NORMAL_95
 }

@@ -2,17 +2,17 @@
 //!
 //! Pure functions of what was measured so far.
 
-use crate::growth::{Growth, growth};
-use crate::saturation::{Crossing, SATURATED, ascending};
+use crate::growth::ended;
+use crate::saturation::{Crossing, SATURATED, ascending, bounded};
 use crate::steady::Estimate;
 
-/// Levels on this many rungs in a row end the ladder: the first may be a fluke, the second lies beyond the knee.
-const LEVEL_RUNGS: usize = 2;
+/// This many rungs without growth end the ladder: the second of two may be a fluke, the third lies well beyond the knee.
+const LEVEL_RUNGS: usize = 3;
 
 /// Neighbours this close in users are not split further.
 const CLOSE: f64 = 1.10;
 
-/// Ends of the interval of N* this close to N* are not pushed further.
+/// Ends of the interval of N* this close to N*, and a fall this close to the peak, are not narrowed further.
 const CLOSE_ENDS: f64 = 1.25;
 
 /// The next rung of the ladder `lo, 2 lo, 4 lo, .. hi`, or `None` once throughput stopped growing or `hi` was
@@ -20,31 +20,27 @@ const CLOSE_ENDS: f64 = 1.25;
 pub(crate) fn next_rung(lo: u32, hi: u32, points: &[(u32, &Estimate)]) -> Option<u32> {
     let measured = |users: &u32| points.iter().find(|point| point.0 == *users).copied();
     let climbed: Vec<(u32, &Estimate)> = rungs(lo, hi).map_while(|users| measured(&users)).collect();
-    if level_rungs(&climbed) >= LEVEL_RUNGS || nothing_completes(&climbed) {
+    if ended(&climbed, LEVEL_RUNGS) || nothing_completes(&climbed) {
         return None;
     }
     rungs(lo, hi).nth(climbed.len())
 }
 
-/// How many rungs may still follow, to share out the time.
+/// How many rungs are likely to follow, to share out the time.
 pub(crate) fn rungs_left(lo: u32, hi: u32, points: &[(u32, &Estimate)]) -> usize {
     let highest = points.iter().map(|point| point.0).max().unwrap_or(0);
-    let above = rungs(lo, hi).filter(|&users| users > highest).count();
-    let climbed: Vec<(u32, &Estimate)> =
-        ascending(points).into_iter().filter(|point| rungs(lo, hi).any(|users| users == point.0)).collect();
-    above.min(LEVEL_RUNGS + 1 - level_rungs(&climbed).min(LEVEL_RUNGS))
+    rungs(lo, hi).filter(|&users| users > highest).count().min(LEVEL_RUNGS)
+}
+
+/// The rung below `users`, if that is a rung.
+pub(crate) fn rung_below(lo: u32, hi: u32, users: u32) -> Option<u32> {
+    rungs(lo, hi).zip(rungs(lo, hi).skip(1)).find(|pair| pair.1 == users).map(|pair| pair.0)
 }
 
 fn rungs(lo: u32, hi: u32) -> impl Iterator<Item = u32> {
     let lo = lo.max(1);
     let hi = hi.max(lo);
     std::iter::successors(Some(lo), move |&users| (users < hi).then(|| users.saturating_mul(2).min(hi)))
-}
-
-/// How many rungs at the end of `climbed` showed no growth over the one before.
-fn level_rungs(climbed: &[(u32, &Estimate)]) -> usize {
-    let pairs = climbed.iter().zip(climbed.iter().skip(1)).rev();
-    pairs.take_while(|(from, to)| growth(**from, **to) == Growth::Stopped).count()
 }
 
 /// Two rungs without a single completion: more users will not help.
@@ -56,7 +52,7 @@ fn nothing_completes(climbed: &[(u32, &Estimate)]) -> bool {
 pub(crate) fn refinement(points: &[(u32, &Estimate)]) -> Option<u32> {
     let points = ascending(points);
     let crossing = Crossing::find(&points);
-    if crossing.plateau.throughput_per_s <= 0.0 {
+    if !bounded(&points) {
         return None;
     }
     beyond_the_peak(&points, &crossing)
@@ -69,7 +65,7 @@ fn beyond_the_peak(points: &[(u32, &Estimate)], crossing: &Crossing) -> Option<u
     let top = *points.get(crossing.plateau.top)?;
     let next = *points.get(crossing.plateau.top + 1)?;
     let falls = crossing.plateau.deviation(crossing.plateau.top + 1, points, SATURATED) < 0.0;
-    (falls && f64::from(next.0) > 1.5 * f64::from(top.0)).then(|| between(top.0, next.0, CLOSE)).flatten()
+    falls.then(|| between(top.0, next.0, CLOSE_ENDS)).flatten()
 }
 
 fn at_the_knee(crossing: &Crossing) -> Option<u32> {

@@ -22,18 +22,26 @@ impl Little {
 /// Rounding and clock resolution, as a share of N.
 const RESOLUTION: f64 = 0.005;
 
-/// The check of one step; `think_us` is the mean think time Z.
+/// The check of one step. Z is the mean think time really taken, as the generator counted it; `think_us`, the one
+/// asked for, stands in where it counted none.
 pub fn little(users: u32, estimate: &Estimate, think_us: f64) -> Little {
     let users = f64::from(users.max(1));
+    let think_us = taken_think_us(estimate).unwrap_or(think_us);
     let cycle_us = estimate.response_time_us.mean + think_us;
     let present = estimate.throughput_per_s * cycle_us / 1e6;
     let throughput = estimate.throughput_relative_half_width().unwrap_or(0.0);
-    let response = estimate.response_relative_half_width().unwrap_or(0.0)
-        * share(estimate.response_time_us.mean, cycle_us);
+    let response = estimate.response_relative_half_width().unwrap_or(0.0);
+    let response = response * share(estimate.response_time_us.mean, cycle_us);
     Little {
         gap: (users - present) / users,
         tolerance: throughput.hypot(response) + ends(estimate, cycle_us) + RESOLUTION,
     }
+}
+
+/// Z = M / X for M thinking users: Little's law for the thinking.
+fn taken_think_us(estimate: &Estimate) -> Option<f64> {
+    let counted = estimate.mean_thinking_users > 0.0 && estimate.throughput_per_s > 0.0;
+    counted.then(|| estimate.mean_thinking_users / estimate.throughput_per_s * 1e6)
 }
 
 /// Little's gap, (N - X (R + Z)) / N.
@@ -54,4 +62,58 @@ fn share(part: f64, whole: f64) -> f64 {
 /// Utilisation law: busy share of a resource of `capacity` servers, U = X D / capacity.
 pub fn utilization(throughput_per_s: f64, demand_us: f64, capacity: f64) -> f64 {
     if capacity > 0.0 { throughput_per_s * demand_us / 1e6 / capacity } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::ResponseTime;
+
+    fn step(throughput: f64, response_us: f64, thinking: f64) -> Estimate {
+        Estimate {
+            measured_us: 5_000_000,
+            throughput_per_s: throughput,
+            throughput_ci_per_s: Some([throughput * 0.99, throughput * 1.01]),
+            response_time_us: ResponseTime {
+                mean: response_us,
+                mean_ci: Some([response_us * 0.98, response_us * 1.02]),
+                ..ResponseTime::default()
+            },
+            mean_thinking_users: thinking,
+            ..Estimate::default()
+        }
+    }
+
+    #[test]
+    fn holds_where_everyone_is_accounted_for() {
+        let found = little(10, &step(1_000.0, 4_000.0, 0.0), 6_000.0);
+        assert!(found.gap.abs() < 1e-12 && found.holds());
+        assert!(little(10, &step(1_000.0, 10_000.0, 0.0), 0.0).holds());
+    }
+
+    /// A tenth of the users is nowhere: waiting to reconnect, or counted twice.
+    #[test]
+    fn fails_where_users_are_missing() {
+        let found = little(10, &step(1_000.0, 9_000.0, 0.0), 0.0);
+        assert!((found.gap - 0.1).abs() < 1e-12 && !found.holds(), "{found:?}");
+        assert!(!little(10, &step(1_000.0, 11_000.0, 0.0), 0.0).holds());
+    }
+
+    /// Users think longer than they were told to when the generator is late: what they did counts.
+    #[test]
+    fn think_time_is_the_one_taken() {
+        assert!(little(10, &step(1_000.0, 4_000.0, 6.0), 5_000.0).holds());
+    }
+
+    #[test]
+    fn nothing_completed() {
+        assert_eq!(little_gap(4, &Estimate::default(), 0.0), 1.0);
+    }
+
+    #[test]
+    fn utilisation_law() {
+        assert!((utilization(20_000.0, 30.0, 1.0) - 0.6).abs() < 1e-12);
+        assert!((utilization(20_000.0, 30.0, 2.0) - 0.3).abs() < 1e-12);
+        assert_eq!(utilization(1.0, 1.0, 0.0), 0.0);
+    }
 }

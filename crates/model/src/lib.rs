@@ -21,6 +21,7 @@ pub mod run;
 pub mod sample;
 pub mod saturation;
 pub mod search;
+mod series;
 pub mod steady;
 mod student;
 pub mod usl;

@@ -4,6 +4,8 @@
 //! Simulation 69(6), 1997; batches of five: K. P. White, M. J. Cobb, S. C. Spratt, "A comparison of five
 //! steady-state truncation heuristics for simulation", WSC 2000.
 
+use crate::series::{Series, inflation};
+
 /// Observations per mean.
 pub const BATCH: usize = 5;
 
@@ -15,7 +17,15 @@ pub struct Truncation {
     /// The minimum lies at the end of the first half, the last place where it is looked for: the
     /// series has most likely not settled.
     pub at_limit: bool,
+    /// The dropped means differ from the rest by more than chance explains. The minimum of a series without a warm-up
+    /// also lies somewhere; dropping up to there would only pick the part that looks least variable and make intervals
+    /// too narrow.
+    pub evident: bool,
 }
+
+/// How many standard errors the dropped part has to be off to be evident. More than the usual 2, because the
+/// part was chosen for being off.
+const EVIDENT: f64 = 3.5;
 
 /// The number `d` of leading `means` to drop that minimises the squared standard error of the rest,
 /// `sum (y - mean)^2 / (k - d)^2`, with `d` in the first half.
@@ -36,7 +46,24 @@ pub fn truncation(means: &[f64]) -> Truncation {
             best = (error, dropped);
         }
     }
-    Truncation { batches: best.1, at_limit: limit > 0 && best.1 == limit }
+    Truncation {
+        batches: best.1,
+        at_limit: limit > 0 && best.1 == limit,
+        evident: evident(means, best.1, scale),
+    }
+}
+
+fn evident(means: &[f64], dropped: usize, scale: f64) -> bool {
+    let (start, rest) = means.split_at(dropped.min(means.len()));
+    if start.is_empty() || rest.len() < 2 {
+        return false;
+    }
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    let (centre, count) = (mean(rest), rest.len() as f64);
+    let series = Series::of(rest);
+    let variance = series.variance() * inflation(series.lag_one);
+    let error = (variance * (1.0 / start.len() as f64 + 1.0 / count)).sqrt();
+    (mean(start) - centre).abs() > EVIDENT * error + scale * 1e-9
 }
 
 /// Mean and sum of squared deviations, updated one value at a time (Welford 1962): unlike the difference of
@@ -71,7 +98,7 @@ mod tests {
     fn drops_a_ramp_and_no_more() {
         let means: Vec<f64> =
             (0..40).map(|i| if i < 6 { f64::from(i) } else { 10.0 + f64::from(i % 2) }).collect();
-        assert_eq!(truncation(&means), Truncation { batches: 6, at_limit: false });
+        assert_eq!(truncation(&means), Truncation { batches: 6, at_limit: false, evident: true });
     }
 
     #[test]
@@ -79,23 +106,24 @@ mod tests {
         let means: Vec<f64> =
             (0..40).map(|i| 10.0 + 50.0 * (-f64::from(i) / 2.0).exp() + f64::from(i % 2)).collect();
         let found = truncation(&means);
-        assert!((4..=12).contains(&found.batches) && !found.at_limit, "{found:?}");
+        assert!((4..=12).contains(&found.batches) && !found.at_limit && found.evident, "{found:?}");
     }
 
     #[test]
     fn a_constant_series_is_kept_whole() {
-        assert_eq!(truncation(&[7.3; 30]), Truncation { batches: 0, at_limit: false });
+        assert_eq!(truncation(&[7.3; 30]), Truncation { batches: 0, at_limit: false, evident: false });
     }
 
     #[test]
     fn a_trend_ends_at_the_limit() {
         let means: Vec<f64> = (0..40).map(f64::from).collect();
-        assert!(truncation(&means).at_limit);
+        let found = truncation(&means);
+        assert!(found.at_limit && found.evident);
     }
 
     #[test]
     fn too_short_to_judge() {
-        assert_eq!(truncation(&[]), Truncation { batches: 0, at_limit: false });
-        assert_eq!(truncation(&[1.0]), Truncation { batches: 0, at_limit: false });
+        assert_eq!(truncation(&[]), Truncation { batches: 0, at_limit: false, evident: false });
+        assert_eq!(truncation(&[1.0]), Truncation { batches: 0, at_limit: false, evident: false });
     }
 }

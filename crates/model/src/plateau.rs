@@ -4,10 +4,10 @@
 //! chosen by their number of users and not by their throughput; only steps significantly below the
 //! highest (a server that slows down under more users) are left out.
 
-use crate::growth::throughput_error;
+use crate::growth::{degrees_of_freedom, throughput_error};
 use crate::saturation::SATURATED;
 use crate::steady::Estimate;
-use crate::student::{NORMAL_95, chi_squared_exceeds};
+use crate::student::{chi_squared_exceeds, t_95};
 
 /// The pooled maximum.
 pub(crate) struct Plateau {
@@ -15,6 +15,7 @@ pub(crate) struct Plateau {
     pub(crate) top: usize,
     pub(crate) throughput_per_s: f64,
     error: f64,
+    degrees_of_freedom: f64,
     /// (index of the step, its weight); weights sum to one.
     members: Vec<(usize, f64)>,
 }
@@ -25,7 +26,13 @@ const BELOW: f64 = 2.6;
 /// Pools the plateau of `points`, which ascend by users.
 pub(crate) fn plateau(points: &[(u32, &Estimate)]) -> Plateau {
     let Some(highest) = highest(points) else {
-        return Plateau { top: 0, throughput_per_s: 0.0, error: 0.0, members: Vec::new() };
+        return Plateau {
+            top: 0,
+            throughput_per_s: 0.0,
+            error: 0.0,
+            degrees_of_freedom: 1.0,
+            members: Vec::new(),
+        };
     };
     let past = twice_past_the_knee(points, highest);
     let level = |index: &usize| !below(points, *index, highest);
@@ -42,7 +49,7 @@ pub(crate) fn plateau(points: &[(u32, &Estimate)]) -> Plateau {
 
 impl Plateau {
     pub(crate) fn interval(&self) -> [f64; 2] {
-        let half_width = NORMAL_95 * self.error;
+        let half_width = t_95(self.degrees_of_freedom) * self.error;
         [(self.throughput_per_s - half_width).max(0.0), self.throughput_per_s + half_width]
     }
 
@@ -102,6 +109,7 @@ fn pool(points: &[(u32, &Estimate)], indices: &[usize]) -> Plateau {
         top: indices.iter().copied().max().unwrap_or(0),
         throughput_per_s,
         error: (variance * inflation).sqrt(),
+        degrees_of_freedom: chosen.iter().map(|(_, e)| degrees_of_freedom(e)).sum(),
         members: chosen.iter().map(|(index, estimate)| (*index, weighed(estimate))).collect(),
     }
 }

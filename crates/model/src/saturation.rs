@@ -1,6 +1,6 @@
 //! N*: the smallest number of users that reaches 95 % of the maximum throughput, with its interval.
 
-use crate::growth::{Growth, growth, throughput_error};
+use crate::growth::{ended, throughput_error};
 use crate::isotonic::non_decreasing;
 use crate::plateau::{Plateau, plateau};
 use crate::steady::Estimate;
@@ -8,6 +8,9 @@ use crate::student::NORMAL_95;
 
 /// The share of the maximum throughput that counts as saturated.
 pub const SATURATED: f64 = 0.95;
+
+/// Steps closer than this factor in users say little about growth.
+const APART: f64 = 1.5;
 
 /// Where a sweep saturates.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,11 +52,16 @@ pub(crate) fn ascending<'a>(points: &[(u32, &'a Estimate)]) -> Vec<(u32, &'a Est
     sorted
 }
 
-/// Growth stopped if the last step shows none over one with at most two thirds of its users.
-fn bounded(points: &[(u32, &Estimate)]) -> bool {
-    let Some(&last) = points.last() else { return false };
-    let before = points.iter().rev().find(|(users, _)| u64::from(*users) * 3 <= u64::from(last.0) * 2);
-    before.is_some_and(|&before| growth(before, last) == Growth::Stopped)
+/// Growth was seen to stop over steps at least [`APART`] from one another, the last of them included.
+pub(crate) fn bounded(points: &[(u32, &Estimate)]) -> bool {
+    let mut apart: Vec<(u32, &Estimate)> = Vec::new();
+    for &point in points.iter().rev() {
+        if apart.last().is_none_or(|next| f64::from(point.0) * APART <= f64::from(next.0)) {
+            apart.push(point);
+        }
+    }
+    apart.reverse();
+    ended(&apart, 2)
 }
 
 fn knee(points: &[(u32, &Estimate)], think_us: f64, throughput_max_per_s: f64) -> Option<f64> {

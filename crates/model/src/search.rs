@@ -12,7 +12,8 @@
 //! ```
 //! A driver that is interrupted simply stops: [`Search::steps`] holds what was measured.
 
-use crate::ladder::{next_rung, refinement, rungs_left};
+use crate::growth::certain_growth;
+use crate::ladder::{next_rung, refinement, rung_below, rungs_left};
 use crate::sample::Tick;
 use crate::steady::{Estimate, Precision, estimate, precise_enough};
 
@@ -110,14 +111,28 @@ struct Current {
 }
 
 /// Most steps spent on refinement.
-const MAX_REFINEMENTS: usize = 6;
+const MAX_REFINEMENTS: usize = 8;
 
 /// How many refinements the time plan expects.
 const EXPECTED_REFINEMENTS: usize = 3;
 
-/// A step grows by at least this share, so that its precision is looked at only a few times: an interval that is looked at often
-/// and taken as soon as it happens to be narrow covers less than it says.
+/// The share of the shortest step that is measured before the step's length is planned.
+///
+/// An interval taken as soon as it happens to be narrow covers less than it says (Chow and Robbins 1965). So the length is
+/// planned from the start of the step (Stein 1945) and only a clear miss makes it longer.
+const PILOT: f64 = 0.6;
+
+/// An interval wider than the target by this factor after the planned length is a clear miss.
+const CLEAR_MISS: f64 = 1.3;
+
+/// An extension after a clear miss is at least this share of what was measured.
 const EXTENSION: f64 = 0.5;
+
+/// An extension by less than one in so many parts is not worth making.
+const WORTHWHILE: u64 = 20;
+
+/// Growth per doubling of users that only a server far from saturation shows.
+const STEEP: f64 = 0.6;
 
 impl Search {
     /// A search that has measured nothing yet.
@@ -201,17 +216,33 @@ impl Search {
     fn extension(&self, users: u32) -> Option<u64> {
         let current = self.current?;
         let step = self.steps.iter().find(|step| step.users == users)?;
-        let left_us = current.allowed_us.saturating_sub(current.spent_us);
-        let shortest_us = (current.spent_us as f64 * EXTENSION) as u64;
-        if precise_enough(&step.estimate, &self.options.precision) || left_us * 4 < shortest_us {
-            return None;
-        }
-        let needed_us = needed_us(&step.estimate, &self.options.precision).saturating_sub(current.spent_us);
-        Some(needed_us.max(shortest_us).min(left_us)).filter(|&for_us| for_us > 0)
+        let needed_us = needed_us(&step.estimate, &self.options.precision);
+        let wanted_us = if current.spent_us < self.options.step_us_min {
+            if self.far_from_the_knee(users) {
+                self.options.step_us_min
+            } else {
+                needed_us.max(self.options.step_us_min)
+            }
+        } else if clear_miss(&step.estimate, &self.options.precision) && !self.far_from_the_knee(users) {
+            needed_us.max((current.spent_us as f64 * (1.0 + EXTENSION)) as u64)
+        } else {
+            0
+        };
+        let for_us = wanted_us.min(current.allowed_us).saturating_sub(current.spent_us);
+        (for_us * WORTHWHILE >= current.spent_us && for_us > 0).then_some(for_us)
+    }
+
+    /// Throughput grew from the rung below by so much that the time is better spent elsewhere.
+    fn far_from_the_knee(&self, users: u32) -> bool {
+        let UsersRange::Range { lo, hi } = self.options.users else { return false };
+        let Some(below) = rung_below(lo, hi, users) else { return false };
+        let pair: Vec<(u32, &Estimate)> =
+            self.points().into_iter().filter(|point| point.0 == below || point.0 == users).collect();
+        certain_growth(&pair) > STEEP
     }
 
     fn begin(&self) -> Next {
-        let for_us = self.options.step_us_min.max(1);
+        let for_us = ((self.options.step_us_min as f64 * PILOT) as u64).max(1);
         if self.options.total_us.is_some_and(|total_us| self.spent_us >= total_us) {
             return Next::Finished;
         }
@@ -263,6 +294,15 @@ impl Search {
             },
         }
     }
+}
+
+fn clear_miss(estimate: &Estimate, precision: &Precision) -> bool {
+    let wider = Precision {
+        relative_half_width: precision.relative_half_width * CLEAR_MISS,
+        response_relative_half_width: precision.response_relative_half_width * CLEAR_MISS,
+        ..precision.clone()
+    };
+    !precise_enough(estimate, &wider)
 }
 
 /// The length at which the intervals would be as narrow as asked for, a tenth on top; the width falls with

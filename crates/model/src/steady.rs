@@ -51,6 +51,8 @@ pub struct Estimate {
     pub throughput_per_s: f64,
     /// 95 % interval of it; `None` where the step was too short for one.
     pub throughput_ci_per_s: Option<[f64; 2]>,
+    /// Batches the throughput's interval was made from; 0 without one.
+    pub batches: usize,
     /// Response times of the requests completed in the measured part.
     pub response_time_us: ResponseTime,
     /// Errors in the measured part.
@@ -100,6 +102,7 @@ pub fn estimate(ticks: &[Tick], precision: &Precision) -> Estimate {
     estimate.warmup_errors = errors(dropped);
     estimate.unexpected_statuses = unexpected_statuses(ticks);
     estimate.throughput_ci_per_s = throughput.map(|found| throughput_interval(&found, estimate.measured_us));
+    estimate.batches = throughput.map_or(0, |found| found.batches);
     estimate.response_time_us.mean_ci =
         response.filter(|_| estimate.completed > 1).map(|found| around(found.ratio, found.half_width));
     estimate.uncorrelated = [throughput, response].iter().all(|found| found.is_some_and(|f| f.uncorrelated));
@@ -132,10 +135,11 @@ fn warm_up(ticks: &[Tick], precision: &Precision) -> WarmUp {
     let response: Vec<f64> =
         groups.iter().map(|group| ratio_of(&response_time_over_completions(group), mean)).collect();
     let found = [mser::truncation(&throughput), mser::truncation(&response)];
-    let batches = found.iter().map(|truncation| truncation.batches).max().unwrap_or(0);
+    let evident = || found.iter().filter(|truncation| truncation.evident);
+    let batches = evident().map(|truncation| truncation.batches).max().unwrap_or(0);
     WarmUp {
         ticks: (batches * mser::BATCH).max(settling_ticks(ticks, precision)),
-        settled: !found.iter().any(|truncation| truncation.at_limit),
+        settled: !evident().any(|truncation| truncation.at_limit),
     }
 }
 
