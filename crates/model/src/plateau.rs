@@ -103,7 +103,7 @@ fn pool(points: &[(u32, &Estimate)], indices: &[usize]) -> Plateau {
         .map(|deviation| deviation.powi(2))
         .sum();
     let df = chosen.len() as f64 - 1.0;
-    let agree = df < 1.0 || chi_squared_exceeds(df, disagreement) > 0.05;
+    let agree = df < 1.0 || chi_squared_exceeds(df, disagreement) > 0.01;
     let inflation = if agree { 1.0 } else { (disagreement / df).max(1.0) };
     Plateau {
         top: indices.iter().copied().max().unwrap_or(0),

@@ -116,7 +116,7 @@ fn with_think_time() {
     let systems = [(1, 500.0, 20_000.0), (4, 2_000.0, 8_000.0), (8, 4_000.0, 40_000.0)];
     finds_saturation(
         &systems.map(|(servers, service, think)| System::exponential(servers, service, think)),
-        200,
+        300,
     );
 }
 
