@@ -90,7 +90,7 @@ impl Session {
 impl Accounts {
     /// Opens the database and starts the threads. Takes the time of one hash.
     pub fn open(options: &Options) -> Result<Self, AccountsError> {
-        Self::with_metrics(options, Metrics::new())
+        Self::with_metrics(options, Metrics::new(Arc::clone(&options.connections)))
     }
 
     pub(crate) fn with_metrics(options: &Options, metrics: Metrics) -> Result<Self, AccountsError> {

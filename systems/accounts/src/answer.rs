@@ -12,6 +12,8 @@ const RETRY_AFTER_S: &str = "1";
 
 /// The media type of metrics.
 pub const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// What ends the text of metrics.
+pub const METRICS_END: &str = "# EOF\n";
 
 /// A problem with this status and what is wrong, and the header fields that go with the status:
 /// `WWW-Authenticate` with 401, `Retry-After` with 503.

@@ -1,11 +1,13 @@
 //! The requests of the accounts server, apart from how they come and go.
 
+use std::sync::Arc;
+
 use http_io::Credentials;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     accounts::{Accounts, Identity, Refused, Session},
-    answer::{Answer, METRICS_TYPE, problem},
+    answer::{Answer, METRICS_END, METRICS_TYPE, problem},
     credentials::{Invalid, Name, Password},
     error::AccountsError,
     metrics::Metrics,
@@ -70,13 +72,18 @@ struct InvalidField<'a> {
 impl Api {
     /// Opens the database and starts the threads.
     pub fn open(options: &Options) -> Result<Self, AccountsError> {
-        let metrics = Metrics::new();
+        let metrics = Metrics::new(Arc::clone(&options.connections));
         Ok(Self { accounts: Accounts::with_metrics(options, metrics.clone())?, metrics })
     }
 
     /// The accounts themselves.
     pub fn accounts(&self) -> &Accounts {
         &self.accounts
+    }
+
+    /// Appends the metrics in the OpenMetrics text format, without [`METRICS_END`].
+    pub fn show(&self, shown: &mut String) {
+        self.metrics.show(shown);
     }
 
     /// Answers a request, and counts it.
@@ -129,7 +136,9 @@ impl Api {
     }
 
     fn show_metrics(&self) -> Answer {
-        Answer::text(METRICS_TYPE, self.metrics.text())
+        let mut shown = String::new();
+        self.show(&mut shown);
+        Answer::text(METRICS_TYPE, shown + METRICS_END)
     }
 }
 

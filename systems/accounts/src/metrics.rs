@@ -1,6 +1,6 @@
 //! What the accounts server counts, in the Prometheus text format.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
@@ -12,6 +12,8 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
+use crate::connections::Connections;
+
 /// The counters; a copy counts into the same ones.
 #[derive(Debug, Clone)]
 pub(crate) struct Metrics {
@@ -19,7 +21,7 @@ pub(crate) struct Metrics {
     hash_time_s: Histogram,
     commit_time_s: Histogram,
     commit_changes: Histogram,
-    registry: std::sync::Arc<Registry>,
+    registry: Arc<Registry>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -29,8 +31,8 @@ struct Answered {
 }
 
 impl Metrics {
-    /// All at zero.
-    pub(crate) fn new() -> Self {
+    /// All at zero, and what the engine counts.
+    pub(crate) fn new(connections: Arc<engine::Counters>) -> Self {
         let answers = Family::default();
         let hash_time_s = Histogram::new(exponential_buckets(0.001, 2.0, 12));
         let commit_time_s = Histogram::new(exponential_buckets(0.000_1, 2.0, 16));
@@ -42,6 +44,7 @@ impl Metrics {
         let commit_help = "Time of one durable commit";
         registry.register_with_unit("commit", commit_help, Unit::Seconds, commit_time_s.clone());
         registry.register("commit_changes", "Changes made durable by one commit", commit_changes.clone());
+        registry.register_collector(Box::new(Connections(connections)));
         Self { answers, hash_time_s, commit_time_s, commit_changes, registry: registry.into() }
     }
 
@@ -58,13 +61,10 @@ impl Metrics {
         self.commit_changes.observe(changes as f64);
     }
 
-    /// The text to show.
-    pub(crate) fn text(&self) -> String {
-        let mut shown = String::new();
-        match text::encode(&mut shown, &self.registry) {
-            Ok(()) => shown,
-            Err(_) => String::new(),
-        }
+    /// Appends the text to show, without the mark at its end.
+    pub(crate) fn show(&self, shown: &mut String) {
+        // Writing to a string does not fail.
+        let _ = text::encode_registry(shown, &self.registry);
     }
 }
 
@@ -74,11 +74,12 @@ mod tests {
 
     #[test]
     fn counts_are_shown_with_their_labels() {
-        let metrics = Metrics::new();
+        let metrics = Metrics::new(Arc::default());
         metrics.answered("/accounts", 201);
         metrics.clone().answered("/accounts", 201);
         metrics.committed(3, Duration::from_millis(2));
-        let text = metrics.text();
+        let mut text = String::new();
+        metrics.show(&mut text);
         assert!(
             text.contains("nstar_accounts_requests_total{route=\"/accounts\",status=\"201\"} 2"),
             "{text}"

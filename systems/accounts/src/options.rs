@@ -1,9 +1,9 @@
 //! What the accounts server is started with.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 /// The settings of an accounts server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
     /// The SQLite database. Made, with its tables, when it is not there; its folder must exist.
@@ -18,6 +18,9 @@ pub struct Options {
     pub hash_queue: usize,
     /// How many writes may wait for the one writer before the next is refused with 503. Default 1024.
     pub write_queue: usize,
+    /// What the engine counts of the server's connections, to be shown by `GET /metrics`: the same as in the engine's
+    /// options. Default: its own, that stays at zero.
+    pub connections: Arc<engine::Counters>,
 }
 
 impl Options {
@@ -29,6 +32,7 @@ impl Options {
             hashers: None,
             hash_queue: 256,
             write_queue: 1024,
+            connections: Arc::default(),
         }
     }
 }

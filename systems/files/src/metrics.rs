@@ -11,6 +11,7 @@ use std::{
     },
 };
 
+use accounts::Connections;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, NoLabelSet, text},
@@ -56,8 +57,9 @@ struct Shard {
 }
 
 /// The counters of the whole server.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Metrics {
+    connections: Arc<engine::Counters>,
     shards: Arc<[Shard; SHARDS]>,
     next: AtomicUsize,
 }
@@ -70,20 +72,25 @@ pub(crate) struct Counts {
 }
 
 impl Metrics {
+    /// All at zero, and what the engine counts.
+    pub(crate) fn new(connections: Arc<engine::Counters>) -> Self {
+        Self { connections, shards: Arc::default(), next: AtomicUsize::default() }
+    }
+
     /// For one more worker.
     pub(crate) fn worker(&self) -> Counts {
         Counts { shards: Arc::clone(&self.shards), at: self.next.fetch_add(1, Relaxed) % SHARDS }
     }
 
-    /// The text to show.
+    /// The text to show, without the mark at its end.
     pub(crate) fn text(&self) -> String {
         let mut registry = Registry::with_prefix("nstar_files");
         registry.register_collector(Box::new(Sum(Arc::clone(&self.shards))));
+        registry.register_collector(Box::new(Connections(Arc::clone(&self.connections))));
         let mut shown = String::new();
-        match text::encode(&mut shown, &registry) {
-            Ok(()) => shown,
-            Err(_) => String::new(),
-        }
+        // Writing to a string does not fail.
+        let _ = text::encode_registry(&mut shown, &registry);
+        shown
     }
 }
 
@@ -164,7 +171,7 @@ mod tests {
 
     #[test]
     fn the_workers_counts_are_added_up() {
-        let metrics = Metrics::default();
+        let metrics = Metrics::new(Arc::default());
         for _ in 0..SHARDS + 3 {
             metrics.worker().answered(200, 10);
         }

@@ -4,13 +4,14 @@ use std::{
     net::{SocketAddr, ToSocketAddrs},
     path::PathBuf,
     str::FromStr,
+    sync::Arc,
     time::Duration,
 };
 
 use crate::error::FilesError;
 
 /// The settings of a file server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
     /// The folder whose files are served.
@@ -33,6 +34,9 @@ pub struct Options {
     pub accounts_timeout: Duration,
     /// Lets everyone in on an address that other machines reach, where there are no accounts. Default no.
     pub open_to_all: bool,
+    /// What the engine counts of the server's connections, to be shown by `GET /metrics`: the same as in the engine's
+    /// options. Default: its own, that stays at zero.
+    pub connections: Arc<engine::Counters>,
 }
 
 /// Who knows the users.
@@ -58,6 +62,7 @@ impl Options {
             file_cache_bytes: 64 * 1024 * 1024,
             accounts_timeout: Duration::from_secs(5),
             open_to_all: false,
+            connections: Arc::default(),
         }
     }
 }

@@ -40,7 +40,7 @@ pub fn factory(options: Options) -> Result<FilesFactory, FilesError> {
         flights: Flights::default(),
     };
     let files = OpenFiles::new(root, options.file_check_every, options.file_cache_bytes);
-    let shared = Arc::new(Shared { files, gate, metrics: Metrics::default() });
+    let shared = Arc::new(Shared { files, gate, metrics: Metrics::new(Arc::clone(&options.connections)) });
     Ok(FilesFactory { options, shared, accounts })
 }
 
@@ -116,7 +116,7 @@ impl<C: Connection> FilesHandler<C> {
             "/accounts" | "/sessions" if exchange.method() == Method::Post => self.pass_on(exchange).await,
             "/healthz" if reads => exchange.reply(200).text("ok\n"),
             "/metrics" if reads => {
-                exchange.reply(200).body(accounts::METRICS_TYPE, self.shared.metrics.text().as_bytes())
+                exchange.reply(200).body(accounts::METRICS_TYPE, self.metrics().as_bytes())
             }
             "/" | "/files" if reads => exchange.reply(302).header("Location", "/files/").empty(),
             "/accounts" | "/sessions" => Err(not_allowed("POST")),
@@ -169,6 +169,15 @@ impl<C: Connection> FilesHandler<C> {
             }
             found => Ok(found),
         }
+    }
+
+    /// What is counted here, and in the accounts of this process.
+    fn metrics(&self) -> String {
+        let mut shown = self.shared.metrics.text();
+        if let Authority::Local(accounts) = &self.authority {
+            accounts.show(&mut shown);
+        }
+        shown + accounts::METRICS_END
     }
 
     async fn pass_on(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {

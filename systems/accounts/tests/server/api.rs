@@ -63,6 +63,26 @@ fn whoever_is_refused_learns_nothing_about_names() {
     }
 }
 
+/// Time itself cannot be asserted; that the same work is done can.
+#[test]
+fn an_unknown_name_costs_a_hash_as_a_known_one_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(Model::Epoll, options(folder.path()));
+    let to = server.local_addr();
+    let hashes = || {
+        let metrics = ask(to, "GET", "/metrics", "", "").unwrap().body;
+        let line =
+            metrics.lines().find(|line| line.starts_with("nstar_accounts_hash_seconds_count")).unwrap();
+        line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    assert_eq!(post(to, "/accounts", "ann", "correct horse").unwrap().status, 201);
+    for (name, password) in [("ann", "correct horse"), ("ann", "wrong horse"), ("bob", "wrong horse")] {
+        let before = hashes();
+        post(to, "/sessions", name, password).unwrap();
+        assert_eq!(hashes(), before + 1, "{name}");
+    }
+}
+
 #[test]
 fn what_is_invalid_is_explained_by_field() {
     let folder = tempfile::tempdir().unwrap();

@@ -45,6 +45,17 @@ fn new_then_get(model: Model, options: Options) {
 }
 
 #[test]
+fn the_metrics_of_accounts_in_the_same_process_are_shown() {
+    let folder = root();
+    let database = AccountsBackend::Local(folder.path().join("local.db"));
+    let server = serve_files(Model::Epoll, Options::new(folder.path().join("root"), database));
+    assert_eq!(post(server.local_addr(), "/accounts", "ann", PASSWORD).status, 201);
+    let metrics = get(server.local_addr(), "/metrics", "").text();
+    assert!(metrics.contains("nstar_accounts_hash_seconds_count 1"), "{metrics}");
+    assert_eq!(metrics.matches("# EOF").count(), 1);
+}
+
+#[test]
 fn an_accounts_server() {
     for model in MODELS {
         let folder = root();

@@ -4,21 +4,16 @@ use std::{
     io::{self, Read, Write},
     net::{SocketAddr, TcpStream},
     path::Path,
+    sync::Arc,
     time::Duration,
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use engine::{Model, Server, service::Factory};
+use engine::{Model, Server};
 use files::{AccountsBackend, Options};
 
 pub(crate) const MODELS: [Model; 2] = [Model::Threads, Model::Epoll];
 pub(crate) const PASSWORD: &str = "correct horse";
-
-pub(crate) fn start(model: Model, listen: SocketAddr, factory: impl Factory) -> Server {
-    let mut run = engine::Options::new(listen);
-    run.loops = 2;
-    engine::start(model, &run, factory).unwrap()
-}
 
 pub(crate) fn any_port() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
@@ -26,11 +21,15 @@ pub(crate) fn any_port() -> SocketAddr {
 
 pub(crate) fn serve_accounts(listen: SocketAddr, folder: &Path) -> Server {
     let options = accounts::Options::new(folder.join("accounts.db"));
-    start(Model::Epoll, listen, accounts::factory(options).unwrap())
+    let mut run = engine::Options::new(listen);
+    run.loops = 2;
+    engine::start(Model::Epoll, &run, accounts::factory(options).unwrap()).unwrap()
 }
 
 pub(crate) fn serve_files(model: Model, options: Options) -> Server {
-    start(model, any_port(), files::factory(options).unwrap())
+    let mut run = engine::Options::new(any_port());
+    (run.loops, run.counters) = (2, Arc::clone(&options.connections));
+    engine::start(model, &run, files::factory(options).unwrap()).unwrap()
 }
 
 /// A server of the files of a folder, open to everyone.
