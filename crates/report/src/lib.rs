@@ -8,6 +8,7 @@ mod csv;
 mod html;
 mod json;
 mod number;
+mod summary;
 mod terminal;
 mod words;
 

@@ -8,7 +8,8 @@ use model::run::{ResourceKind, Run};
 
 use self::style::Style;
 use crate::number;
-use crate::words::{self, Outcome};
+use crate::summary::{self, Outcome};
+use crate::words;
 
 /// How the terminal is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,19 +72,19 @@ fn verdict(run: &Run, style: Style, width: usize) -> Vec<String> {
     }
     lines.extend(side_by_side(facts(run, style), width, |line| style.strong(line)));
     lines.extend(bottleneck(run, style, width));
-    let closing = [next(run), Some(words::little(run))];
+    let closing = [next(run), Some(summary::little(run))];
     let closing = closing.into_iter().flatten().map(|text| style.text(&text)).filter(|t| !t.is_empty());
     lines.extend(side_by_side(closing.collect(), width, str::to_owned));
     lines
 }
 
 fn facts(run: &Run, style: Style) -> Vec<String> {
-    let mut facts = vec![words::saturation_phrase(run)];
-    if words::outcome(run) == Outcome::AllFailed {
-        facts.push(format!("no request completed: {}", words::failures(run)));
+    let mut facts = vec![summary::saturation_phrase(run)];
+    if summary::outcome(run) == Outcome::AllFailed {
+        facts.push(format!("no request completed: {}", summary::failures(run)));
     } else if !run.steps.is_empty() {
-        let qualifier = words::throughput_qualifier(run);
-        facts.push(format!("{qualifier} {}", words::throughput_max(&run.verdict)).trim().to_owned());
+        let qualifier = summary::throughput_qualifier(run);
+        facts.push(format!("{qualifier} {}", summary::throughput_max(&run.verdict)).trim().to_owned());
         let time = &run.verdict.response_time_at_saturation_us;
         facts.push(format!("mean response {}, p99 {}", number::time(time.mean), number::time(time.p99)));
     }
@@ -96,7 +97,7 @@ fn bottleneck(run: &Run, style: Style, width: usize) -> Vec<String> {
         return Vec::new();
     }
     let kind = words::kind(bottleneck.kind);
-    let evidence = words::evidence(bottleneck).join(" ");
+    let evidence = summary::evidence(bottleneck).join(" ");
     let text = style.text(&format!("Bottleneck: {kind}. {evidence}"));
     style::wrap(&text, width, str::to_owned)
 }
@@ -133,7 +134,7 @@ fn footer(run: &Run, options: &TerminalOptions, style: Style, width: usize) -> V
     };
     let mut facts = vec![steps, number::elapsed(run.elapsed_s)];
     facts.extend(
-        words::verdict_step(run)
+        summary::verdict_step(run)
             .map(|step| format!("generator busy {}", number::percent(step.generator.useful_work))),
     );
     let facts = style.text(&facts.join(", "));

@@ -1,10 +1,11 @@
 //! The page's lists of facts: the verdict, the models, the run.
 
-use model::run::{Bottleneck, Resource, Run};
+use model::run::{Bottleneck, Resource, ResourceKind, Run};
 use serde::Serialize;
 
 use crate::number;
-use crate::words::{self, Outcome};
+use crate::summary::{self, Outcome};
+use crate::words;
 
 /// A named value, with its interval or a remark.
 #[derive(Debug, Serialize)]
@@ -48,7 +49,7 @@ fn users(run: &Run) -> Fact {
     let note = verdict.users_at_saturation_ci.map_or_else(String::new, |[lo, hi]| {
         format!("95 % interval {}–{}", number::count(lo.into()), number::count(hi.into()))
     });
-    match words::outcome(run) {
+    match summary::outcome(run) {
         Outcome::Saturated(n) => {
             Fact::new("Users at saturation, N*", number::count(n.into()), note).of("users_at_saturation", n)
         }
@@ -60,7 +61,7 @@ fn users(run: &Run) -> Fact {
         }
         Outcome::OneStep | Outcome::AllFailed => {
             let users = run.steps.last().map_or(0, |step| step.users);
-            Fact::new("Users", number::count(users.into()), words::load_shape(run)).of("users", users)
+            Fact::new("Users", number::count(users.into()), summary::load_shape(run)).of("users", users)
         }
         Outcome::Empty => Fact::new("Users at saturation, N*", number::MISSING, ""),
     }
@@ -68,7 +69,7 @@ fn users(run: &Run) -> Fact {
 
 fn throughput(run: &Run) -> Fact {
     let (rate, ci) = (run.verdict.throughput_max_per_s, run.verdict.throughput_max_ci_per_s);
-    let name = match words::throughput_qualifier(run) {
+    let name = match summary::throughput_qualifier(run) {
         "at least" => "Throughput, at least",
         "at most" => "Maximum throughput",
         _ => "Throughput",
@@ -83,7 +84,7 @@ fn interval_note(value: f64, ci: [f64; 2]) -> String {
 
 fn response_time(run: &Run) -> Option<Fact> {
     let time = &run.verdict.response_time_at_saturation_us;
-    let name = match words::outcome(run) {
+    let name = match summary::outcome(run) {
         Outcome::AllFailed | Outcome::Empty => return None,
         Outcome::Saturated(_) => "Mean response time at N*".to_owned(),
         Outcome::OneStep => "Mean response time".to_owned(),
@@ -106,6 +107,9 @@ fn response_time(run: &Run) -> Option<Fact> {
 }
 
 fn bottleneck(bottleneck: &Bottleneck) -> Vec<Fact> {
+    if bottleneck.kind == ResourceKind::None && bottleneck.evidence.is_empty() {
+        return Vec::new();
+    }
     let confidence = format!("confidence {}", words::confidence(bottleneck.confidence));
     let name = match bottleneck.holder.as_str() {
         "" => words::capitalised(words::kind(bottleneck.kind)),
@@ -163,7 +167,7 @@ pub(super) fn run(run: &Run) -> Vec<Fact> {
     let memory = number::prefixed(host.memory_bytes as f64, "B");
     let mut facts = vec![
         Fact::new("Target", &run.target, ""),
-        Fact::new("Load", words::load_shape(run), format!("generator threads: {}", run.load.threads)),
+        Fact::new("Load", summary::load_shape(run), format!("generator threads: {}", run.load.threads)),
         Fact::new("Started", &run.started, format!("took {}", number::elapsed(run.elapsed_s))),
         Fact::new("Host", format!("{cores}, {memory}"), &host.processor),
         Fact::new("Kernel", &host.kernel, ""),

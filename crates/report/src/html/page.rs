@@ -9,6 +9,7 @@ use super::facts::{self, Fact};
 use super::figures::{self, Figure};
 use super::table::{Cell, Column, Table};
 use crate::number;
+use crate::summary;
 use crate::words::{self, ERROR_KINDS};
 
 /// The page, as the template takes it.
@@ -45,19 +46,19 @@ impl Page {
         Self {
             title: format!("{} – nstar", run.target),
             target: run.target.clone(),
-            headline: words::headline(run),
+            headline: summary::headline(run),
             inconclusive: run.verdict.inconclusive.iter().map(|reason| words::unbroken(reason)).collect(),
             warnings: warnings
                 .map(|w| Notice { kind: words::warning(w.kind), text: words::unbroken(&w.text) })
                 .collect(),
             verdict: facts::verdict(run),
-            evidence: words::evidence(&run.verdict.bottleneck),
+            evidence: summary::evidence(&run.verdict.bottleneck),
             next: run.verdict.next.as_deref().map(words::unbroken),
             figures: figures::figures(run),
             steps: steps(run),
             utilization: figures::utilization_table(run),
             errors: errors(run),
-            little: words::little(run),
+            little: summary::little(run),
             demands: demands(run),
             models: facts::models(run),
             predicted: predicted(run),

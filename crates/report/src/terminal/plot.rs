@@ -5,7 +5,7 @@ use model::run::Run;
 use super::style::Style;
 use crate::axis::Axis;
 use crate::number::{self, TimeUnit};
-use crate::words;
+use crate::summary;
 
 /// Rows of a plot, without its axis.
 const ROWS: usize = 9;
@@ -70,7 +70,7 @@ impl Plot {
             x: Axis::users(users.iter().copied()),
             y,
             points: users.into_iter().map(f64::from).zip(values).collect(),
-            mark: words::mark(run).map(|(users, word)| (f64::from(users), word)),
+            mark: summary::mark(run).map(|(users, word)| (f64::from(users), word)),
         }
     }
 

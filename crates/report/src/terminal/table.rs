@@ -4,6 +4,7 @@ use model::run::{Run, Step};
 
 use super::style::Style;
 use crate::number::{self, TimeUnit};
+use crate::summary;
 use crate::words;
 
 /// A column: its heading and cells, already fit for the terminal.
@@ -27,7 +28,7 @@ pub(super) fn lines(run: &Run, style: Style, width: usize) -> Vec<String> {
     let mut columns = columns(run, style);
     drop_spread(&mut columns, width);
     shorten_last(&mut columns, width, style);
-    let marked = words::mark(run).map(|(users, _)| users);
+    let marked = summary::mark(run).map(|(users, _)| users);
     let heading = style.dim(&cut(row(&columns, |column| &column.heading), width, style));
     let steps = run.steps.iter().enumerate().map(|(index, step)| {
         let line = row(&columns, |column| column.cells.get(index).map_or("", String::as_str));
@@ -62,7 +63,7 @@ fn columns(run: &Run, style: Style) -> Vec<Column> {
 }
 
 fn mark(run: &Run, step: &Step) -> String {
-    let mark = words::mark(run).filter(|(users, _)| *users == step.users).map(|(_, mark)| mark);
+    let mark = summary::mark(run).filter(|(users, _)| *users == step.users).map(|(_, mark)| mark);
     let unsteady = (!step.steady).then_some("not steady");
     mark.into_iter().chain(unsteady).collect::<Vec<_>>().join(" ")
 }
