@@ -34,6 +34,15 @@ pub(crate) fn tick(value: f64) -> String {
     trim_zeros(&plain(value)).to_owned()
 }
 
+/// A round number on an axis, short enough for its margin: `40 000`, `1.2 M`.
+pub(crate) fn axis_label(value: f64) -> String {
+    if value < 1e6 {
+        return tick(value);
+    }
+    let (scale, prefix) = prefix(value);
+    format!("{}{GROUP}{prefix}", tick(value / scale))
+}
+
 /// An estimate, to the digits its interval supports.
 pub(crate) fn estimate(value: f64, ci: Option<[f64; 2]>) -> String {
     at_place(value, place(value, ci))
@@ -104,9 +113,13 @@ pub(crate) fn elapsed(seconds: f64) -> String {
 
 /// A quantity with a decimal prefix: `35.1 MB/s`.
 pub(crate) fn prefixed(value: f64, unit: &str) -> String {
-    const STEPS: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
-    let (scale, prefix) = STEPS.into_iter().find(|(scale, _)| value.abs() >= *scale).unwrap_or((1.0, ""));
+    let (scale, prefix) = prefix(value);
     format!("{}{GROUP}{prefix}{unit}", plain(value / scale))
+}
+
+fn prefix(value: f64) -> (f64, &'static str) {
+    const STEPS: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    STEPS.into_iter().find(|(scale, _)| value.abs() >= *scale).unwrap_or((1.0, ""))
 }
 
 /// The unit of a column of times.
@@ -282,6 +295,8 @@ mod tests {
         assert_eq!(spaced(time_with_interval(117.2, Some([115.0, 119.4]))), "117.2 µs (115.0–119.4)");
         assert_eq!(spaced(elapsed(125.0)), "2 min 5 s");
         assert_eq!(spaced(elapsed(41.3)), "41 s");
+        assert_eq!(spaced(axis_label(40_000.0)), "40 000");
+        assert_eq!(spaced(axis_label(1.4e9)), "1.4 G");
         assert_eq!(spaced(prefixed(35_100_000.0, "B/s")), "35.1 MB/s");
     }
 }

@@ -184,7 +184,7 @@ impl Canvas<'_> {
 
     fn x_ticks(&self) -> Vec<Tick> {
         let ticks = self.plot.x.user_ticks(self.paper.x_ticks).into_iter();
-        ticks.map(|users| Tick { at: px(self.x(users)), label: number::tick(users) }).collect()
+        ticks.map(|users| Tick { at: px(self.x(users)), label: number::axis_label(users) }).collect()
     }
 
     fn y_ticks(&self) -> Vec<Tick> {

@@ -94,7 +94,7 @@ impl Plot {
     /// Labels of the vertical axis with the row they stand in.
     fn y_labels(&self) -> Vec<(usize, String)> {
         let ticks = self.y.ticks(4);
-        ticks.into_iter().map(|tick| (row_of(self.y.place(tick)), number::tick(tick))).collect()
+        ticks.into_iter().map(|tick| (row_of(self.y.place(tick)), number::axis_label(tick))).collect()
     }
 
     /// Labels of the horizontal axis, centred below their place, none overlapping; then "users".
@@ -102,7 +102,7 @@ impl Plot {
         let mut line = String::new();
         let name = " users";
         for tick in self.x.user_ticks(9) {
-            let label = number::tick(tick);
+            let label = number::axis_label(tick);
             let centre = column_of(self.x.place(tick), columns);
             let start = centre.saturating_sub(label.chars().count() / 2);
             let used = line.chars().count();

@@ -34,7 +34,7 @@ pub(super) fn throughput(run: &Run) -> Figure {
         y_name: "requests a second".into(),
         x,
         y,
-        y_tick: number::tick,
+        y_tick: number::axis_label,
         series,
         saturation: saturation(run),
         notes: notes(run, |step| number::rate(step.throughput_per_s, step.throughput_ci_per_s)),
