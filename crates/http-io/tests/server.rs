@@ -6,7 +6,7 @@ use std::{cell::RefCell, io::Write, net::SocketAddr, rc::Rc, sync::Arc};
 
 use engine::service::Connection;
 use http_io::{
-    Method, Problem,
+    Credentials, Method, Problem,
     server::{Error, Exchange, Handler, Prepared, ServerOptions, serve},
 };
 use support::{Fake, Peer, Step, block_on, bytes};
@@ -42,6 +42,14 @@ impl<C: Connection> Handler<C> for Site {
                 let told = [exchange.header("x-name").unwrap_or_default(), b" ", exchange.body()].concat();
                 exchange.reply(200).body("text/plain", &told)
             }
+            (_, "/who") => match exchange.credentials() {
+                Some(Credentials::Basic(basic)) => {
+                    let name = basic.name().to_vec();
+                    exchange.reply(200).body("text/plain", &name)
+                }
+                Some(Credentials::Bearer(_)) => exchange.reply(200).text("somebody"),
+                None => exchange.reply(200).text("nobody"),
+            },
             (_, "/unread") => exchange.reply(200).text("did not look"),
             (_, "/empty") => exchange.reply(204).empty(),
             (_, "/injected") => exchange.reply(200).header("X", "a\r\nSet-Cookie: b").text("never"),
@@ -285,6 +293,22 @@ fn headers_outlive_the_reading_of_the_body() {
     let stream = [post("/named", "abc"), get("/hello"), post("/named", "")].concat();
     let answers = serve_steps([bytes(&stream)]).answers(&[Method::Get; 3]);
     assert_eq!(answers.iter().map(|got| got.body.as_str()).collect::<Vec<_>>(), ["me abc", "hello", "me "]);
+}
+
+#[test]
+fn credentials_are_read_only_where_there_is_no_doubt() {
+    let (basic, bearer) =
+        ("Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n", "Authorization: Bearer abc\r\n");
+    for (headers, who) in [
+        (basic.to_owned(), "Aladdin"),
+        (bearer.to_owned(), "somebody"),
+        (String::new(), "nobody"),
+        ("Authorization: Digest x\r\n".to_owned(), "nobody"),
+        (basic.to_owned() + bearer, "nobody"),
+    ] {
+        let request = format!("GET /who HTTP/1.1\r\nHost: a\r\n{headers}\r\n");
+        assert_eq!(serve_steps([bytes(&request)]).only_answer().body, who, "{headers}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use crate::{
     ParseError,
     limits::Limits,
-    syntax::{decimal, is_token, list, trim},
+    syntax::{decimal, is_host_byte, is_token, list, trim},
 };
 
 /// How the end of a body is found (RFC 9112 section 6.3).
@@ -69,9 +69,8 @@ impl Seen {
     }
 
     fn note_host(&mut self, value: &[u8]) {
-        let allowed = |&byte: &u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:[]%".contains(&byte);
         self.hosts += 1;
-        self.malformed_host |= !trim(value).iter().all(allowed);
+        self.malformed_host |= !trim(value).iter().copied().all(is_host_byte);
     }
 
     fn note_expect(&mut self, value: &[u8]) {

@@ -41,6 +41,7 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Option<Head>, ParseError> 
     }
 }
 
+#[inline(always)] // Its result is large: built in place, not handed on.
 fn complete(
     request: &httparse::Request<'_, '_>,
     window: &[u8],
@@ -58,8 +59,7 @@ fn complete(
     if len > limits.head_limit() {
         return Err(ParseError::HeadTooLong);
     }
-    let bytes = &window[..len];
-    check_line_ends(bytes)?;
+    check_line_ends(request, target_span.end(), window, len)?;
     let seen = Seen::read(request.headers, limits)?;
     check_host(&seen, minor_version)?;
     if seen.expects_else {
@@ -77,7 +77,7 @@ fn complete(
         len,
         method_text,
         target: target_span,
-        fields: Fields::index(request.headers, bytes),
+        fields: Fields::index(request.headers, window),
     })
 }
 
@@ -118,10 +118,32 @@ fn request_line_len(window: &[u8]) -> usize {
     line.strip_suffix(b"\r").unwrap_or(line).len()
 }
 
-/// httparse has seen to it that every CR is followed by LF; equal counts mean that every LF follows a CR.
-fn check_line_ends(head: &[u8]) -> Result<(), ParseError> {
-    let count = |wanted: u8| head.iter().filter(|&&byte| byte == wanted).count();
-    if count(b'\r') == count(b'\n') { Ok(()) } else { Err(ParseError::LineEnd) }
+/// That every line ends in CR LF. httparse takes a bare LF for an end of line, but lets LF (and CR) stand nowhere else:
+/// it is enough to look where lines end.
+fn check_line_ends(
+    request: &httparse::Request<'_, '_>,
+    target_end: usize,
+    window: &[u8],
+    len: usize,
+) -> Result<(), ParseError> {
+    let start = offset(request.method.unwrap_or_default().as_bytes(), window);
+    let (before, last) = (window.get(..start), window.get(..len));
+    let strict = before.is_some_and(|lines| lines.chunks(2).all(|line| line == b"\r\n"))
+        && window.get(target_end + " HTTP/1.1".len()) == Some(&b'\r')
+        && request.headers.iter().all(|header| ends_in_cr(header.value, window))
+        && last.is_some_and(|head| head.ends_with(b"\r\n"));
+    if strict { Ok(()) } else { Err(ParseError::LineEnd) }
+}
+
+/// Whether CR follows `value` in `window`, blanks aside.
+fn ends_in_cr(value: &[u8], window: &[u8]) -> bool {
+    let rest = window.get(offset(value, window) + value.len()..).unwrap_or_default();
+    rest.iter().find(|byte| !matches!(byte, b' ' | b'\t')) == Some(&b'\r')
+}
+
+/// Where `part`, a slice of `window`, begins in it.
+fn offset(part: &[u8], window: &[u8]) -> usize {
+    (part.as_ptr() as usize).wrapping_sub(window.as_ptr() as usize)
 }
 
 /// RFC 9112 section 3.2.

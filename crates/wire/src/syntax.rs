@@ -1,8 +1,34 @@
 //! Small pieces of the grammar that several headers share (RFC 9110 section 5.6).
 
+/// Which bytes may stand in a token (RFC 9110 section 5.6.2).
+static TOKEN: [bool; 256] = alphanumeric_and(b"!#$%&'*+-.^_`|~");
+
+/// Which bytes may stand in a host and port (RFC 3986 sections 3.2.2 and 3.2.3), to a first approximation.
+static HOST: [bool; 256] = alphanumeric_and(b"-._~!$&'()*+,;=:[]%");
+
+const fn alphanumeric_and(others: &[u8]) -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < table.len() {
+        table[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let mut index = 0;
+    while index < others.len() {
+        table[others[index] as usize] = true;
+        index += 1;
+    }
+    table
+}
+
 /// Whether `byte` may stand in a token: a method, a header name, a transfer coding.
 pub fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+    TOKEN[usize::from(byte)]
+}
+
+/// Whether `byte` may stand in a `Host` header.
+pub(crate) fn is_host_byte(byte: u8) -> bool {
+    HOST[usize::from(byte)]
 }
 
 /// Whether `text` is a token.

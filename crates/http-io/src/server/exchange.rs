@@ -115,9 +115,13 @@ impl<'c, C: Connection> Exchange<'c, C> {
         self.view().headers()
     }
 
-    /// What the `Authorization` header holds, if it is one well-formed Basic or Bearer.
+    /// What the `Authorization` header holds, if there is exactly one, and it is a well-formed Basic or Bearer.
     pub fn credentials(&self) -> Option<Credentials<'_>> {
-        self.header("authorization").and_then(Credentials::parse)
+        let mut all = self.header_all("authorization");
+        match (all.next(), all.next()) {
+            (Some(value), None) => Credentials::parse(value),
+            _ => None,
+        }
     }
 
     /// The body as [`read_body`](Self::read_body) took it in; empty before that. To be looked at beside the headers.
