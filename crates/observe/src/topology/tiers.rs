@@ -13,6 +13,9 @@ use crate::{Pid, Roots};
 /// How many tiers deep the search goes.
 const DEPTH_MAX: usize = 8;
 
+/// Beyond so many, what was settled is forgotten and settled again.
+const FOREIGN_MAX: usize = 1 << 16;
+
 /// What earlier searches settled, so that a kept connection costs one search only.
 #[derive(Debug, Default)]
 pub(crate) struct Tiers {
@@ -67,7 +70,7 @@ impl Tiers {
     /// A new member may hold what was nobody's before.
     fn renew(&mut self, topology: &Topology) {
         let members: Vec<Pid> = topology.servers.iter().chain(&topology.downstream).copied().collect();
-        if members != self.members {
+        if members != self.members || self.foreign.len() > FOREIGN_MAX {
             self.members = members;
             self.foreign.clear();
         }

@@ -27,7 +27,9 @@ impl Server {
     /// The same through another program, which gets this binary as its last arguments.
     pub(crate) fn start_with(mut command: Command, role: &str) -> Self {
         command.args(["--exact", "child", "--ignored", "--nocapture"]).env(ROLE, role);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // Standard error might be a socket of the journal, which would be a tier behind the server.
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let lines = stdout.by_ref().lines();
         let addr =
