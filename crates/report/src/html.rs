@@ -15,6 +15,8 @@ use minijinja::{Environment, UndefinedBehavior};
 use model::run::Run;
 use thiserror::Error;
 
+use crate::words::is_hidden;
+
 /// The page's templates: a mistake in one of them, which no run can cause.
 #[derive(Debug, Error)]
 #[error("the report's own template is broken, please report this: {0}")]
@@ -41,5 +43,9 @@ pub fn html(run: &Run) -> Result<String, RenderError> {
         environment.add_template(name, source)?;
     }
     let page = page::Page::new(run);
-    Ok(environment.get_template("page.html")?.render(Serde(page))?)
+    let page = environment.get_template("page.html")?.render(Serde(page))?;
+    Ok(page
+        .chars()
+        .map(|c| if c != '\n' && is_hidden(c) { char::REPLACEMENT_CHARACTER } else { c })
+        .collect())
 }

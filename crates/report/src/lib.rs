@@ -2,6 +2,9 @@
 //!
 //! Every figure shown is in the [`Run`](model::run::Run) already; this crate scales units, rounds
 //! to what the interval supports, and places points on paper.
+//!
+//! To see a run file as any of them: `cargo run -p report --example render -- run.json html`; to look
+//! at the design with every kind of outcome: `cargo run -p report --example samples -- DIR`.
 
 mod axis;
 mod csv;

@@ -97,6 +97,12 @@ pub(crate) fn errors_total(errors: &ErrorCounts) -> u64 {
     errors.values().fold(0, |total, count| total.saturating_add(*count))
 }
 
+/// Whether a character is not seen, or hides or reorders those that are. A process may name itself so.
+pub(crate) fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
 /// A text with its first letter large.
 pub(crate) fn capitalised(text: &str) -> String {
     let mut chars = text.chars();

@@ -280,12 +280,18 @@ fn shortened(text: &str, chars: usize) -> String {
     if text.chars().count() <= chars {
         return text.to_owned();
     }
-    // The process number says least.
-    if let Some((name, _)) = text.split_once(" (").filter(|(name, _)| name.chars().count() <= chars) {
-        return name.to_owned();
+    if let Some(shorter) = without_aside(text) {
+        return shortened(&shorter, chars);
     }
     let kept: String = text.chars().take(chars.saturating_sub(1)).collect();
     kept.trim_end().to_owned() + "…"
+}
+
+/// A name without its process number, which says least.
+fn without_aside(text: &str) -> Option<String> {
+    let (before, after) = text.split_once(" (")?;
+    let (_, after) = after.split_once(')')?;
+    Some(format!("{before}{after}"))
 }
 
 fn px(length: f64) -> String {
@@ -306,6 +312,7 @@ mod tests {
     #[test]
     fn long_names_are_cut_at_characters() {
         assert_eq!(shortened("nginx worker (pid 812)", 20), "nginx worker");
+        assert_eq!(shortened("nginx (pid 812), CPU quota", 19), "nginx, CPU quota");
         assert_eq!(shortened("ééééé", 5), "ééééé");
         assert_eq!(shortened("éééééé", 5), "éééé…");
     }

@@ -1,6 +1,7 @@
 //! What the terminal can show: characters, colours, line breaks.
 
 use crate::number::GROUP;
+use crate::words::is_hidden;
 
 /// Stands for a space at which no line breaks, until the text is whole.
 pub(super) const NO_BREAK: char = '\u{a0}';
@@ -22,7 +23,7 @@ impl Style {
         text.chars().fold(String::new(), |mut out, c| {
             match c {
                 GROUP | NO_BREAK | '\u{2009}' => out.push(NO_BREAK),
-                c if c.is_control() || is_invisible(c) => out.push(self.pick('\u{fffd}', '?')),
+                c if is_hidden(c) => out.push(self.pick('\u{fffd}', '?')),
                 c if self.unicode || c.is_ascii() => out.push(c),
                 c => out += ascii(c),
             }
@@ -58,11 +59,6 @@ impl Style {
     fn paint(self, text: &str, code: &str) -> String {
         if self.colour && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
-}
-
-/// Characters that reorder or hide their neighbours.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 fn ascii(c: char) -> &'static str {

@@ -291,7 +291,7 @@ pub fn long() -> Run {
             resource(ResourceKind::Cpu, "accounts (pid 4021)", share * 0.52, 4.0, "cores"),
             resource(ResourceKind::Generator, "nstar", share * 0.24, 2.0, "cores"),
             resource(ResourceKind::Network, "lo", share * 0.12, 1e10, "bits/s"),
-            resource(ResourceKind::Memory, "host", 0.31, 16.0, "GiB"),
+            resource(ResourceKind::CpuQuota, "files (pid 4022)", share * 0.35, 8.0, "cores"),
         ];
         step
     });

@@ -17,7 +17,7 @@ pub(super) fn resources(run: &Run) -> Option<Figure> {
     let all = distinct_resources(run);
     let series = all.iter().zip(CLASSES).map(|(key, class)| Series {
         class,
-        name: key.name(),
+        name: key.name_among(&all),
         values: run
             .steps
             .iter()
@@ -98,7 +98,7 @@ pub(in crate::html) fn utilization_table(run: &Run) -> Option<Table> {
         id: "utilization-table",
         caption: "Utilisation of every resource at each number of users".into(),
         columns: std::iter::once("Users".to_owned())
-            .chain(all.iter().map(Key::name))
+            .chain(all.iter().map(|key| key.name_among(&all)))
             .map(Column::numeric)
             .collect(),
         rows: step_rows(run, row),
@@ -125,6 +125,14 @@ impl Key {
     fn cell(&self) -> Cell {
         let kind = words::kind(self.kind);
         Cell::words(self.name()).with_note(if self.holder.is_empty() { "" } else { kind })
+    }
+
+    /// The name, with the kind where another resource has the same holder.
+    fn name_among(&self, all: &[Self]) -> String {
+        match all.iter().filter(|key| key.holder == self.holder).count() {
+            0 | 1 => self.name(),
+            _ => format!("{}, {}", self.name(), words::kind(self.kind)),
+        }
     }
 
     fn name(&self) -> String {
