@@ -30,6 +30,9 @@ pub struct Head {
 /// # Errors
 /// Refuses what RFC 9112 does not allow wherever two readers could disagree, and whatever passes `limits`.
 pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Option<Head>, ParseError> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
     let window = limits.head_window(bytes);
     let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut []);

@@ -6,7 +6,8 @@ use wire::{ParseError, request, request::Head, write};
 use super::{Error, ServerOptions, io};
 use crate::{Problem, date};
 
-/// Waits for the next head. `None`: the connection has come to its end between requests.
+/// Waits for the next head and puts it into `head`; leaves none there when the connection has come to its end between
+/// requests. (A head is too large to be handed up through futures for every request.)
 ///
 /// An idle connection ends when the server drains: `fill` sees to that.
 ///
@@ -14,14 +15,13 @@ use crate::{Problem, date};
 pub(crate) async fn read<C: Connection>(
     connection: &mut C,
     options: &ServerOptions,
-) -> Result<Option<Head>, Error> {
+    head: &mut Option<Head>,
+) -> Result<(), Error> {
     let mut begun = false;
     loop {
-        if let Some(head) = parse(connection, options)? {
-            if connection.output().len() >= options.gather_bytes {
-                io::flush(connection, options).await?;
-            }
-            return Ok(Some(head));
+        *head = request::parse(connection.input(), &options.limits)?;
+        if head.is_some() {
+            return make_room(connection, options).await;
         }
         io::send_gathered(connection, options).await?;
         let idle = connection.input().is_empty();
@@ -31,20 +31,21 @@ pub(crate) async fn read<C: Connection>(
             connection.set_deadline(Some(options.head_timeout));
         }
         match connection.fill().await {
-            Ok(0) if idle => return Ok(None),
+            Ok(0) if idle => return Ok(()),
             Ok(0) => return Err(ParseError::ClosedEarly.into()),
             Ok(_) => {}
-            Err(_) if idle => return Ok(None),
+            Err(_) if idle => return Ok(()),
             Err(error) => return Err(Error::reading(error)),
         }
     }
 }
 
-fn parse<C: Connection>(connection: &C, options: &ServerOptions) -> Result<Option<Head>, ParseError> {
-    match connection.input() {
-        [] => Ok(None),
-        input => request::parse(input, &options.limits),
+/// Sends what has gathered before there is too much of it.
+async fn make_room<C: Connection>(connection: &mut C, options: &ServerOptions) -> Result<(), Error> {
+    if connection.output().len() < options.gather_bytes {
+        return Ok(());
     }
+    io::flush(connection, options).await
 }
 
 /// Renders the answer to something that is not a request.

@@ -73,11 +73,13 @@ enum Next {
 /// Serves requests on `connection` by `handler` until either side has had enough.
 pub async fn serve<C: Connection, H: Handler<C>>(mut connection: C, handler: &H, options: &ServerOptions) {
     let mut scratch = Scratch::default();
+    let mut head = None;
     let next = loop {
-        let next = match head::read(&mut connection, options).await {
-            Ok(Some(head)) => exchange(&mut connection, handler, options, &head, &mut scratch).await,
-            Ok(None) => Next::Close,
-            Err(error) => refuse(&mut connection, handler, &error),
+        let arrived = head::read(&mut connection, options, &mut head).await;
+        let next = match (arrived, &head) {
+            (Ok(()), Some(head)) => exchange(&mut connection, handler, options, head, &mut scratch).await,
+            (Ok(()), None) => Next::Close,
+            (Err(error), _) => refuse(&mut connection, handler, &error),
         };
         if !matches!(next, Next::Again) {
             break next;
