@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::limits::LimitError;
+use crate::probe::ProbeError;
 
 /// Why a load could not be made. Failing requests are not an error here: they are counted in the ticks.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +30,9 @@ pub enum LoadError {
     /// Too few file descriptors for the users asked for.
     #[error(transparent)]
     Limit(#[from] LimitError),
+    /// The target gave no response to one request.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
     /// TLS could not be set up.
     #[error("TLS cannot be set up: {0}")]
     Tls(String),

@@ -62,6 +62,11 @@ impl Response {
         self.feed_head(&whole, asked, limits)
     }
 
+    /// Status of the response, once its head is there.
+    pub(crate) fn status(&self) -> Option<u16> {
+        self.body.as_ref().map(|body| body.status)
+    }
+
     /// Bytes that may be dropped unseen before the response needs looking at again.
     #[inline]
     pub(crate) fn discardable(&self, asked: &Prepared) -> u64 {

@@ -5,3 +5,5 @@ mod closed_loop;
 mod common;
 mod faults;
 mod open_loop;
+mod probing;
+mod tls;

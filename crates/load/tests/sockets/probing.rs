@@ -1,0 +1,61 @@
+//! What the probe says before a run.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use load::{LoadError, ProbeError, probe};
+
+use crate::common::{OK, Server, plan};
+
+fn fault(plan: &load::Plan) -> ProbeError {
+    match probe(plan) {
+        Err(LoadError::Probe(error)) => error,
+        other => panic!("expected a fault, got {other:?}"),
+    }
+}
+
+#[test]
+fn a_server_that_answers() {
+    let report = probe(&Server::answering(OK).plan()).unwrap();
+    assert_eq!((report.status, report.status_expected, report.tls), (200, true, None));
+    let missing = Server::answering(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+    let report = probe(&missing.plan()).unwrap();
+    assert_eq!((report.status, report.status_expected), (404, false));
+}
+
+#[test]
+fn a_long_body_is_not_read_to_its_end() {
+    let server = Server::start(|mut peer, _| {
+        peer.request();
+        let _ = peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n");
+        while peer.send(&[b'x'; 65_536]).is_ok() {}
+    });
+    assert_eq!(probe(&server.plan()).unwrap().status, 200);
+}
+
+#[test]
+fn each_fault_has_its_words() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://joe:secret@{}/", listener.local_addr().unwrap()).parse().unwrap();
+    drop(listener);
+    let refused = fault(&plan(&url));
+    assert!(matches!(refused, ProbeError::Refused { .. }));
+    assert!(!format!("{refused} {refused:?}").contains("secret"));
+
+    let garbage = Server::answering(b"220 mail.example ESMTP\r\n");
+    assert!(matches!(fault(&garbage.plan()), ProbeError::NotHttp { .. }));
+    let closing = Server::start(|mut peer, _| drop(peer.request()));
+    assert!(matches!(fault(&closing.plan()), ProbeError::Closed { .. }));
+    let silent = Server::start(|mut peer, _| peer.wait_for_end());
+    let mut patient = silent.plan();
+    patient.timeout = Duration::from_millis(50);
+    assert!(matches!(fault(&patient), ProbeError::NoAnswer { .. }));
+}
+
+#[test]
+fn a_name_that_does_not_resolve() {
+    // RFC 6761 section 6.4: `.invalid` never does.
+    let plan = plan(&"http://nobody.invalid/".parse().unwrap());
+    assert!(matches!(probe(&plan), Err(LoadError::Resolve { .. })));
+    assert!(matches!(load::Generator::start(&plan), Err(LoadError::Resolve { .. })));
+}
