@@ -12,18 +12,22 @@ use crate::topology::Follower;
 use crate::{ObserveError, Roots, Topology};
 
 /// One part in so many of a processor is what looking may take: a look that costs more comes less often.
-const COST_SHARE: u64 = 50;
+const LOOK_SHARE: u64 = 66;
+
+/// The same for the search for new processes, whose cost grows with the host's connections. Together they
+/// stay within 2 %.
+const FOLLOW_SHARE: u64 = 200;
 
 /// The time between searches for new processes, at least.
 const FOLLOW_PERIOD: Duration = Duration::from_secs(1);
 
 /// A background thread that looks at a [`Topology`] once a period and keeps what it saw.
 ///
-/// A look takes at most 1/50 of one processor's time on average: where many processes or threads make it
-/// costly, looks come less often than asked for. Of a process with more than 256 threads the busiest 192
+/// Watching takes at most 2 % of one processor on average: where many processes, threads or connections make
+/// it costly, looks come less often than asked for. Of a process with more than 256 threads the busiest 192
 /// are looked at each time, and the others 64 at a time, in turn. Its own thread, `nstar-observe`, is one of
-/// the generator's. Once a second the topology is searched for processes
-/// that came since: workers, children, tiers reached by connections that were not open before.
+/// the generator's. Once a second, less often among thousands of connections, the topology is searched for
+/// processes that came since: workers, children, tiers reached by connections that were not open before.
 #[derive(Debug)]
 pub struct Watcher {
     shared: Arc<Shared>,
@@ -160,13 +164,13 @@ fn watch(shared: &Shared, roots: &Roots, period: Duration) {
         if monotonic_us() >= follow_at_us {
             let begin = Begin::now();
             follower.follow(&mut topology);
-            follow_at_us = begin.next(FOLLOW_PERIOD);
+            follow_at_us = begin.next(FOLLOW_PERIOD, FOLLOW_SHARE);
         }
         let begin = Begin::now();
         follower.follow_children(&mut topology);
         let counters = look.take(&topology);
         publish(shared, counters, &topology, asked);
-        if pause(shared, begin.next(period)) {
+        if pause(shared, begin.next(period, LOOK_SHARE)) {
             return;
         }
     }
@@ -185,9 +189,9 @@ impl Begin {
 
     /// When to do again what is done now. Its cost counts in CPU time: on a host that is overloaded,
     /// where looks matter most, it takes longer without costing more.
-    fn next(&self, period: Duration) -> u64 {
+    fn next(&self, period: Duration, share: u64) -> u64 {
         let cost_us = own_thread_cpu_us().saturating_sub(self.cpu_us);
-        self.at_us + micros(period).max(cost_us.saturating_mul(COST_SHARE))
+        self.at_us + micros(period).max(cost_us.saturating_mul(share))
     }
 }
 

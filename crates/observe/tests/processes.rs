@@ -180,6 +180,17 @@ fn a_process_that_ends_is_left_out() {
 }
 
 #[test]
+fn a_server_that_was_started_anew_is_found_again() {
+    let mut server = Server::start("listen 127.0.0.1:0");
+    let watcher = watch(&server);
+    server.end();
+    let again = Server::start(&format!("listen {}", server.addr));
+    let (_, last) = look_until(&watcher, |_, last| last.processes.iter().any(|one| one.pid == again.pid()));
+    assert_eq!(process(&last, again.pid()).role, Role::Server);
+    assert_eq!((watcher.topology().servers, last.listeners.len()), (vec![again.pid()], 1));
+}
+
+#[test]
 fn a_span_is_covered_on_both_sides() {
     let server = Server::start("listen 127.0.0.1:0");
     let watcher = watch(&server);

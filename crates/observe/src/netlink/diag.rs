@@ -128,10 +128,15 @@ mod tests {
     fn connected_sockets_are_as_in_proc() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let local = stream.local_addr().unwrap();
+        let (local, remote) = (stream.local_addr().unwrap(), stream.peer_addr().unwrap());
         let told = tcp_sockets(&mut View::open(None).unwrap().diag, States::OPEN).unwrap();
         let read = crate::proc::tcp::parse(&std::fs::read_to_string("/proc/net/tcp").unwrap());
-        let ours = |sockets: &[Socket]| sockets.iter().find(|socket| socket.local == local).cloned().unwrap();
+        // A local port may be in use towards several remote ones.
+        let ours = |sockets: &[Socket]| {
+            let mut ours = sockets.iter().filter(|socket| (socket.local, socket.remote) == (local, remote));
+            ours.next().cloned()
+        };
+        assert!(ours(&told).is_some());
         assert_eq!(ours(&told), ours(&read));
     }
 
