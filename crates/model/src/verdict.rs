@@ -100,7 +100,7 @@ fn with_rivals(sweep: &Sweep, mut finding: Finding) -> Finding {
     let Some(rival) = rival else { return finding };
     let near = finding.utilization.is_some_and(|busy| rival.utilisation() > busy - NEAR);
     let close = (near && rival.utilisation() >= NOT_BUSY) || rival.utilisation() >= FULL;
-    if close && finding.confidence == Confidence::High {
+    if close && finding.utilization.is_some() && finding.confidence == Confidence::High {
         finding.confidence = Confidence::Medium;
         finding.evidence.push(format!(
             "{} was close behind at {}, so the two are hard to tell apart.",

@@ -8,7 +8,7 @@ mod tally;
 use std::collections::BTreeMap;
 
 use super::host::HostUse;
-use crate::counters::{Counters, CpuQuota, Role};
+use crate::counters::{Counters, CpuQuota, Role, ThreadState};
 use tally::Tally;
 
 /// A process that did less than this share of what the busiest one of its group did is not counted
@@ -55,6 +55,8 @@ pub struct Group {
     pub working_threads: usize,
     /// Runnable threads waiting for a processor, on average.
     pub run_queue: f64,
+    /// Share of the looks that found some thread of theirs running or waiting to run.
+    pub found_runnable: f64,
     /// What the threads were found doing.
     pub states: States,
     /// The thread most often found waiting for a disk: share of the looks at it.
@@ -116,6 +118,12 @@ impl Group {
         if self.allowed_cores > 0.0 { (self.cores / self.allowed_cores).min(1.0) } else { 0.0 }
     }
 
+    /// How many of their threads wanted a processor, on average, up to one: near one, some thread of
+    /// theirs always ran or waited to run. Where the kernel does not count waiting, by what looks found.
+    pub fn wanting(&self) -> f64 {
+        (self.cores + self.run_queue).max(self.found_runnable).min(1.0)
+    }
+
     /// Whether they are confined to a single processor.
     pub fn one_core(&self) -> bool {
         if self.allowed.is_empty() { self.allowed_cores <= 1.0 } else { self.allowed.len() == 1 }
@@ -130,9 +138,10 @@ impl Group {
 pub(super) fn groups(looks: &[&Counters], elapsed_us: f64, host: &HostUse) -> Vec<Group> {
     let mut tallies: BTreeMap<(Role, String), Tally> = BTreeMap::new();
     for look in looks {
-        for (key, count) in processes_at(look) {
+        for (key, (count, runnable)) in processes_at(look) {
             let tally = tallies.entry(key).or_default();
             tally.most_at_once = tally.most_at_once.max(count);
+            tally.looks_runnable += usize::from(runnable);
         }
         for process in &look.processes {
             tallies.entry((process.role, process.name.clone())).or_default().look_at(process);
@@ -141,13 +150,21 @@ pub(super) fn groups(looks: &[&Counters], elapsed_us: f64, host: &HostUse) -> Ve
     for pair in looks.windows(2) {
         tally::add_interval(&mut tallies, pair[0], pair[1]);
     }
-    tallies.into_iter().map(|(key, tally)| group(key, &tally, elapsed_us, host)).collect()
+    let share = |tally: &Tally| tally.looks_runnable as f64 / looks.len().max(1) as f64;
+    let group = |(key, tally): ((Role, String), Tally)| Group {
+        found_runnable: share(&tally),
+        ..group(key, &tally, elapsed_us, host)
+    };
+    tallies.into_iter().map(group).collect()
 }
 
-fn processes_at(look: &Counters) -> BTreeMap<(Role, String), usize> {
-    let mut counts = BTreeMap::new();
+/// How many processes of each group a look found, and whether any of their threads was runnable.
+fn processes_at(look: &Counters) -> BTreeMap<(Role, String), (usize, bool)> {
+    let mut counts: BTreeMap<(Role, String), (usize, bool)> = BTreeMap::new();
     for process in &look.processes {
-        *counts.entry((process.role, process.name.clone())).or_default() += 1;
+        let entry = counts.entry((process.role, process.name.clone())).or_default();
+        entry.0 += 1;
+        entry.1 |= process.threads.iter().any(|thread| thread.state == ThreadState::Running);
     }
     counts
 }
@@ -173,6 +190,7 @@ fn group((role, name): (Role, String), tally: &Tally, elapsed_us: f64, host: &Ho
         threads: tally.most_threads,
         working_threads: tally.working_threads(elapsed_us, IDLE_CORES),
         run_queue: tally.run_queue_wait_us as f64 / elapsed_us,
+        found_runnable: 0.0,
         states: tally.states(),
         disk_waiting_thread: tally.disk_waiting_thread(),
         open_files: tally.open_files,

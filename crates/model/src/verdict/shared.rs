@@ -11,6 +11,10 @@ use crate::words::{about, core_noun, cores, time};
 /// busy may be work that would have waited.
 const SET_FULL: f64 = 0.93;
 
+/// A tier that was starved always had some thread running or waiting to run; one that waits for
+/// something else has none most of the time, however full the processors are with other work.
+const WANTING: f64 = 0.9;
+
 /// Shared processors say less about the server than its own use of them would.
 const WEAKER: f64 = 0.04;
 
@@ -31,17 +35,24 @@ pub struct Shares {
 pub(super) fn full(sweep: &Sweep) -> Option<Finding> {
     let id = busiest_tier(sweep)?;
     let busy = sweep.mean(|point| set_busy(point, group(point, &id)?))?;
-    let follows = sweep.follows_load(|point| Some(shares(point, &id)?.tiers));
-    if busy < SET_FULL || !follows {
+    let shares = mean_shares(sweep, &id)?;
+    let more = shares.others > shares.tiers;
+    let foreign = more && strangers(sweep, &id);
+    let unseen = more && !foreign;
+    if busy < SET_FULL || (wanting(sweep) < WANTING && !unseen) {
         return None;
     }
-    let shares = mean_shares(sweep, &id)?;
-    let finding = if shares.generator >= shares.tiers {
-        taken_by_generator(&shares)
-    } else if shares.others > shares.tiers && strangers(sweep, &id) {
+    let follows = sweep.follows_load(|point| Some(self::shares(point, &id)?.tiers));
+    if !follows && !foreign {
+        return None;
+    }
+    let finding = if foreign && shares.others > shares.generator {
         taken_by_others(&shares)
+    } else if shares.generator >= shares.tiers {
+        taken_by_generator(&shares)
     } else {
-        taken_by_tiers(sweep, &id, &shares)
+        let finding = taken_by_tiers(sweep, &id, &shares);
+        if unseen { doing_unseen_work(finding) } else { finding }
     };
     let own = [Id::Cpu(id.0, id.1.clone()), Id::Thread(id.0, id.1.clone()), Id::Host];
     Some(finding.about(own).busy(busy).weaker_by(WEAKER))
@@ -79,6 +90,16 @@ fn taken_by_tiers(sweep: &Sweep, id: &GroupId, shares: &Shares) -> Finding {
         ));
     }
     finding
+}
+
+/// Most of the work was done by nobody that was watched, and came and went with the load.
+fn doing_unseen_work(mut finding: Finding) -> Finding {
+    finding.confidence = Confidence::Low;
+    finding.saying(
+        "What everything else used came and went with the load: children too short-lived to be seen, interrupts, or \
+         processes not recognised as the server's."
+            .to_owned(),
+    )
 }
 
 fn taken_by_generator(shares: &Shares) -> Finding {
@@ -134,6 +155,12 @@ fn strangers(sweep: &Sweep, id: &GroupId) -> bool {
 pub(super) fn busiest_tier(sweep: &Sweep) -> Option<GroupId> {
     let used = |id: &GroupId| sweep.group_mean(id, |group| group.cores);
     sweep.tiers().into_iter().max_by(|a, b| used(a).total_cmp(&used(b)))
+}
+
+/// How steadily the tier that wanted a processor most wanted one.
+fn wanting(sweep: &Sweep) -> f64 {
+    let wanting = |id: &GroupId| sweep.group_mean(id, Group::wanting);
+    sweep.tiers().iter().map(wanting).fold(0.0, f64::max)
 }
 
 /// Who used the processors that `id` may use, on the plateau.

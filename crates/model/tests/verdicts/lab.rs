@@ -356,6 +356,10 @@ impl Lab {
         let count = |rate_per_s: f64| (BASE + rate_per_s * t / 1e6) as u64;
         for (index, tier) in self.tiers.iter().chain([&self.generator]).enumerate() {
             if tier.role == Role::Generator || !self.hidden {
+                // On full processors what is not asleep for another reason waits to run.
+                let full = counters.cpus.iter().all(|cpu| cpu.idle_us < (BASE + 0.05 * t) as u64);
+                let starved = full && self.pool.is_none() && tier.state == ThreadState::Sleeping;
+                let tier = &if starved { tier.clone().state(ThreadState::Running) } else { tier.clone() };
                 counters.processes.extend(processes(tier, index as u32, t, users, throughput));
             }
         }

@@ -213,6 +213,13 @@ fn a_host_full_of_strangers_is_said_to_be() {
 }
 
 #[test]
+fn sleepers_on_a_host_full_of_strangers_are_not_short_of_a_processor() {
+    let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0).strangers(3.6);
+    let found = lab.conclude();
+    assert_eq!(kind(&found), ResourceKind::Unknown, "{found:#?}");
+}
+
+#[test]
 fn children_that_nobody_saw_are_not_strangers() {
     let lab = sweep().tier(server("forker").demand_us(900.0).threads(8).cpus(&[0, 1]).unseen_children(0.8));
     let found = lab.conclude();

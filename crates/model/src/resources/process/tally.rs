@@ -13,6 +13,7 @@ type Identity = (u32, u64);
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) most_at_once: usize,
+    pub(super) looks_runnable: usize,
     pub(super) most_threads: u32,
     pub(super) user_us: u64,
     pub(super) system_us: u64,
