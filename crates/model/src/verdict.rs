@@ -43,6 +43,10 @@ pub const NEAR: f64 = 0.07;
 /// it does not stop throughput from growing.
 pub const NOT_BUSY: f64 = 0.80;
 
+/// Cores of work that follows the load and that nobody watched: with this much of it, what is idle among
+/// the watched proves nothing.
+pub const UNWATCHED: f64 = 0.15;
+
 /// Share of its threads' time the generator was runnable but waited for a processor, at one step.
 pub fn generator_waited(sweep: &Sweep, point: &Point) -> f64 {
     generator::starved(sweep, point)
@@ -151,6 +155,14 @@ fn unexplained(sweep: &Sweep) -> Finding {
         sweep.star_users(),
         count(sweep.throughput_max())
     ));
+    let unwatched = sweep.unwatched_cores();
+    let finding = if unwatched < UNWATCHED {
+        finding
+    } else {
+        finding.saying(format!(
+            "Processes that were not watched, or interrupts, used {unwatched:.2} cores more than under a light load."
+        ))
+    };
     let Some(top) = sweep.mean_uses().into_iter().next() else { return finding };
     let busiest = format!("{} was the busiest, at {}", sweep.name(&top.id), percent(top.utilisation()));
     finding.saying(if top.utilisation() >= FULL && processor::busy_whatever_the_load(sweep, &top.id) {

@@ -84,6 +84,8 @@ pub struct ThreadUse {
     pub busy: f64,
     /// Share of the time it was runnable but waited for a processor.
     pub waited: f64,
+    /// Share of the looks that found it running or waiting to run.
+    pub found_runnable: f64,
 }
 
 /// Shares of the (thread, look) pairs found in each state.

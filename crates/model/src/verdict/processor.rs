@@ -13,6 +13,12 @@ use crate::words::{core_noun, cores, percent, time};
 /// System calls outside the lock put it a little above one core.
 const ONE_AT_A_TIME: std::ops::RangeInclusive<f64> = 0.92..=1.15;
 
+/// A thread busy this much, and found runnable at nearly every one of at least so many looks, had no
+/// time to spare. At 75 % busy, twenty looks would all find it runnable three times in a thousand.
+const MOSTLY_BUSY: f64 = 0.65;
+const NEVER_ASLEEP: f64 = 0.97;
+const LOOKS: usize = 20;
+
 /// With this share of threads found waiting on a futex, a global lock is likely.
 const LOCK_WAITERS: f64 = 0.3;
 
@@ -30,7 +36,7 @@ fn of_group(sweep: &Sweep, id: &GroupId) -> Option<Finding> {
     } else if thread_busy >= FULL && !peak.one_core() {
         one_thread(sweep, id, peak, thread_busy)
     } else {
-        one_at_a_time(sweep, id, peak)?
+        never_asleep(sweep, id, peak).or_else(|| one_at_a_time(sweep, id, peak))?
     };
     let follows = sweep.follows_load(|point| group(point, id).map(|group| group.cores));
     if !follows {
@@ -73,6 +79,31 @@ fn one_thread(sweep: &Sweep, id: &GroupId, peak: &Group, busy: f64) -> Finding {
         cores((sweep.group_mean(id, |g| g.cores) - busy).max(0.0)),
         core_noun(0.0)
     ))
+}
+
+/// A thread that was found runnable at every look, though the kernel counts less than a whole core for
+/// it: where interrupts are accounted apart, the work they do for a thread is not in its own time.
+fn never_asleep(sweep: &Sweep, id: &GroupId, peak: &Group) -> Option<Finding> {
+    let thread = |read: fn(&ThreadUse) -> f64| {
+        sweep.mean(|point| group(point, id)?.busiest_thread.as_ref().map(read)).unwrap_or(0.0)
+    };
+    let (busy, found) = (thread(|t| t.busy), thread(|t| t.found_runnable));
+    let looks: usize = sweep.plateau().map(|point| point.resources.looks).sum();
+    let free = sweep.mean(|point| set_busy(point, group(point, id)?)).is_none_or(|busy| busy < FULL);
+    if busy < MOSTLY_BUSY || found < NEVER_ASLEEP || looks < LOOKS || !free || peak.one_core() {
+        return None;
+    }
+    Some(
+        Finding::new(ResourceKind::SingleThread, Confidence::Medium)
+            .busy(found)
+            .weaker_by(1.0 - NOT_BUSY)
+            .saying(first_sentence(sweep, id, &percent(busy), "of one core in one thread"))
+            .saying(format!(
+                "That thread was running or waiting to run at {} of {looks} looks, so it hardly ever waited for \
+                 work; what its own time lacks of a whole core is spent in interrupts or waiting for a processor.",
+                percent(found)
+            )),
+    )
 }
 
 /// Threads that together never use more than one core, though they may.

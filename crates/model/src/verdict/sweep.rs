@@ -179,6 +179,17 @@ impl Sweep {
         self.names.get(id).cloned().unwrap_or_else(|| id.1.clone())
     }
 
+    /// Cores used on the plateau by whatever was not watched, beyond what it used when throughput was low.
+    pub(super) fn unwatched_cores(&self) -> f64 {
+        let unwatched = |point: &Point| {
+            let watched: f64 = point.resources.groups.iter().map(|group| group.cores).sum();
+            let host = &point.resources.host;
+            (!host.cpus.is_empty()).then(|| (host.busy_cores() - watched).max(0.0))
+        };
+        let before = self.low().and_then(unwatched).unwrap_or(0.0);
+        self.mean(unwatched).map_or(0.0, |now| (now - before).max(0.0))
+    }
+
     /// The service demand of something used at this many units (cores, devices), microseconds per
     /// completed request: U = X D (Denning and Buzen 1978), over the plateau.
     pub(super) fn demand_us(&self, used: impl Fn(&Point) -> Option<f64>) -> Option<f64> {

@@ -1,8 +1,8 @@
 //! Users wait while nothing is busy: limits on how many are let in or served at a time.
 
+use super::FULL;
 use super::finding::Finding;
 use super::sweep::{GroupId, Point, Sweep, group};
-use super::{FULL, NOT_BUSY};
 use crate::resources::Group;
 use crate::run::{Confidence, ResourceKind};
 use crate::sample::ErrorKind;
@@ -25,6 +25,10 @@ const ABOUT_ONE: std::ops::Range<f64> = 0.75..1.35;
 
 /// From here on it is a pool; between the two it could be either, and nothing is claimed.
 const A_POOL: f64 = 1.75;
+
+/// Every resource must have this much room before waiting is put down to a limit on how many are served:
+/// it is a conclusion by elimination, so what is eliminated must be clearly so.
+const IDLE: f64 = 0.65;
 
 /// Throughput within this share of the maximum on the whole plateau is flat, as a pool's is.
 const FLAT: f64 = 0.90;
@@ -194,9 +198,10 @@ fn at_a_time(sweep: &Sweep) -> Option<f64> {
     (sweep.closed() && k.is_finite() && k > 0.0).then_some(k)
 }
 
-/// Whether every watched resource had room.
+/// Whether every watched resource had room, and nothing that was not watched worked for the load.
 fn nothing_busy(sweep: &Sweep) -> bool {
-    sweep.mean_uses().iter().all(|seen| seen.utilisation() < NOT_BUSY)
+    sweep.unwatched_cores() < super::UNWATCHED
+        && sweep.mean_uses().iter().all(|seen| seen.utilisation() < IDLE)
 }
 
 fn flat(sweep: &Sweep) -> bool {

@@ -37,6 +37,8 @@ pub(super) struct Tier {
     /// Share of its CPU time used by children that nobody saw.
     unseen: f64,
     disk_share: f64,
+    /// Share of its work that the kernel counts as interrupts, not as its own.
+    interrupts: f64,
 }
 
 pub(super) fn server(name: &'static str) -> Tier {
@@ -54,6 +56,7 @@ pub(super) fn server(name: &'static str) -> Tier {
         polls: false,
         unseen: 0.0,
         disk_share: 0.0,
+        interrupts: 0.0,
     }
 }
 
@@ -91,6 +94,9 @@ impl Tier {
     }
     pub(super) fn unseen_children(self, unseen: f64) -> Self {
         Self { unseen, ..self }
+    }
+    pub(super) fn interrupts(self, interrupts: f64) -> Self {
+        Self { interrupts, ..self }
     }
     pub(super) fn disk_share(self, disk_share: f64) -> Self {
         Self { disk_share, ..self }
@@ -416,7 +422,8 @@ fn used(tier: &Tier, throughput: f64) -> f64 {
 }
 
 fn processes(tier: &Tier, index: u32, t: f64, users: u32, throughput: f64) -> Vec<Process> {
-    let seen = used(tier, throughput) * (1.0 - tier.unseen) / f64::from(tier.processes);
+    let seen =
+        used(tier, throughput) * (1.0 - tier.unseen) * (1.0 - tier.interrupts) / f64::from(tier.processes);
     let (pid, started) = if tier.role == Role::Generator { (4000, 900) } else { (812 + 100 * index, 500) };
     let threads_each = (tier.threads.max(tier.spread) / tier.processes).max(1);
     let per_thread = seen / f64::from(threads_each);

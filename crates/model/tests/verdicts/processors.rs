@@ -1,6 +1,7 @@
 //! Processors: whose, how many, and who else uses them.
 
 use model::conclude::Conclusion;
+use model::counters::ThreadState;
 use model::run::{Confidence, ResourceKind, WarningKind};
 
 use super::lab::{server, sweep};
@@ -48,6 +49,24 @@ fn two_full_workers_on_three_cores_are_single_threads_of_one_holder() {
     let found = sweep().tier(server("nginx").threads(2).processes(2).cpus(&[0, 1, 2])).conclude();
     assert_eq!((kind(&found), holder(&found)), (ResourceKind::SingleThread, "nginx (2 processes)"));
     assert!(found.verdict.bottleneck.evidence[1].contains("2 threads"), "{found:#?}");
+}
+
+#[test]
+fn a_worker_whose_interrupts_are_counted_apart_is_still_a_single_thread() {
+    let worker = server("nginx").interrupts(0.25);
+    let asleep_at_times = sweep().tier(worker.clone()).conclude();
+    assert_eq!(kind(&asleep_at_times), ResourceKind::Unknown, "{asleep_at_times:#?}");
+    let found = sweep().tier(worker.state(ThreadState::Running)).conclude();
+    assert_eq!((kind(&found), holder(&found)), (ResourceKind::SingleThread, "nginx (pid 812)"));
+    assert_eq!(found.verdict.bottleneck.confidence, Confidence::Medium);
+}
+
+#[test]
+fn work_that_nobody_watched_is_not_taken_for_a_pool() {
+    // The watched process only passes requests on to one that was not recognised.
+    let found = sweep().tier(server("proxy").demand_us(1_000.0).unseen_children(0.95)).conclude();
+    assert_eq!(kind(&found), ResourceKind::Unknown, "{found:#?}");
+    assert!(found.verdict.bottleneck.evidence[1].contains("not watched"), "{found:#?}");
 }
 
 #[test]

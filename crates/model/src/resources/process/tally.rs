@@ -141,6 +141,7 @@ impl Tally {
             name: thread.name.clone(),
             busy: (thread.cpu_us as f64 / elapsed_us).min(1.0),
             waited: (thread.waited_us as f64 / elapsed_us).min(1.0),
+            found_runnable: f64::from(thread.running) / f64::from(thread.looks.max(1)),
         })
     }
 
