@@ -5,6 +5,7 @@
 
 pub mod batch_means;
 pub mod bounds;
+pub mod compare;
 pub mod conclude;
 pub mod counters;
 pub mod demands;

@@ -26,7 +26,8 @@ impl Distribution {
     /// Adds one histogram.
     pub fn add(&mut self, counts: &Counts) {
         for &(value_us, count) in &counts.values_us {
-            *self.counts.entry(value_us).or_default() += count;
+            let sum = self.counts.entry(value_us).or_default();
+            *sum = sum.saturating_add(count);
             self.total = self.total.saturating_add(count);
         }
         self.beyond = self.beyond.saturating_add(counts.beyond);

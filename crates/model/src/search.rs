@@ -131,6 +131,9 @@ const EXTENSION: f64 = 0.5;
 /// An extension by less than one in so many parts is not worth making.
 const WORTHWHILE: u64 = 20;
 
+/// How many of the longest steps to wait for a first response.
+const PATIENCE: u64 = 5;
+
 /// Growth per doubling of users that only a server far from saturation shows.
 const STEEP: f64 = 0.6;
 
@@ -161,7 +164,7 @@ impl Search {
             (Next::Extend { .. }, Some(current)) => current.users,
             _ => return,
         };
-        let length_us = ticks.iter().map(|tick| tick.length_us).sum::<u64>();
+        let length_us = ticks.iter().map(|tick| tick.length_us).fold(0, u64::saturating_add);
         self.enter(users, length_us);
         self.record(users, ticks);
         let extension = if length_us == 0 { None } else { self.extension(users) };
@@ -228,8 +231,21 @@ impl Search {
         } else {
             0
         };
-        let for_us = wanted_us.min(current.allowed_us).saturating_sub(current.spent_us);
+        let wanted_us = wanted_us.min(current.allowed_us).max(self.patience_us(step));
+        let for_us = wanted_us.saturating_sub(current.spent_us);
         (for_us * WORTHWHILE >= current.spent_us && for_us > 0).then_some(for_us)
+    }
+
+    /// A step in which nothing completed and nothing failed goes on: responses may simply take that long. This is how long it
+    /// may become.
+    fn patience_us(&self, step: &MeasuredStep) -> u64 {
+        if step.ticks.iter().any(|tick| tick.completed > 0 || !tick.errors.is_empty()) {
+            return 0;
+        }
+        let spent_us = self.current.map_or(0, |current| current.spent_us);
+        let before_us = self.spent_us.saturating_sub(spent_us);
+        let longest_us = self.options.step_us_max.max(self.options.step_us_min).saturating_mul(PATIENCE);
+        longest_us.min(self.options.total_us.map_or(u64::MAX, |total_us| total_us.saturating_sub(before_us)))
     }
 
     /// Throughput grew from the rung below by so much that the time is better spent elsewhere.

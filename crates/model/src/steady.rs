@@ -248,7 +248,8 @@ fn response_time(kept: &[Tick]) -> ResponseTime {
 fn errors(ticks: &[Tick]) -> ErrorCounts {
     let mut merged = ErrorCounts::new();
     for (&kind, &count) in ticks.iter().flat_map(|tick| &tick.errors) {
-        *merged.entry(kind).or_default() += count;
+        let sum: &mut u64 = merged.entry(kind).or_default();
+        *sum = sum.saturating_add(count);
     }
     merged
 }
@@ -256,7 +257,8 @@ fn errors(ticks: &[Tick]) -> ErrorCounts {
 fn unexpected_statuses(ticks: &[Tick]) -> BTreeMap<u16, u64> {
     let mut merged = BTreeMap::new();
     for (&status, &count) in ticks.iter().flat_map(|tick| &tick.unexpected_statuses) {
-        *merged.entry(status).or_default() += count;
+        let sum: &mut u64 = merged.entry(status).or_default();
+        *sum = sum.saturating_add(count);
     }
     merged
 }

@@ -152,6 +152,38 @@ fn a_list_is_obeyed() {
     assert_eq!((end.users, end.bounded), (Some(3), true));
 }
 
+/// Responses that take longer than the longest step are waited for; a server that never answers is not waited for
+/// for ever.
+#[test]
+fn slow_is_not_dead() {
+    let first_step_us = |completes_after_us: u64| {
+        let mut search = Search::new(up_to(8));
+        let mut now_us = 0;
+        let mut users_begun = 0;
+        while users_begun < 2 {
+            let for_us = match search.next() {
+                Next::Begin { for_us, .. } => {
+                    users_begun += 1;
+                    for_us
+                }
+                Next::Extend { for_us } => for_us,
+                Next::Finished => break,
+            };
+            let tick = |index: u64| {
+                let start_us = now_us + index * TICK_US;
+                let completed = u64::from(start_us == completes_after_us);
+                Tick { start_us, length_us: TICK_US, completed, ..Tick::default() }
+            };
+            let ticks: Vec<Tick> = (0..for_us / TICK_US).map(tick).collect();
+            now_us += for_us;
+            search.add(&ticks);
+        }
+        search.steps()[0].ticks.len() as u64 * TICK_US
+    };
+    assert!(first_step_us(9_000_000) >= 9_000_000);
+    assert_eq!(first_step_us(u64::MAX), 30_000_000);
+}
+
 /// When the time is spent the search ends with what it has, and says that it did not see the end of growth.
 #[test]
 fn no_time() {

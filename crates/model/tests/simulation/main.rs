@@ -6,5 +6,6 @@ mod closed_network;
 mod coverage;
 mod curves;
 mod exact;
+mod hostile;
 mod sweep;
 mod warm_up;
