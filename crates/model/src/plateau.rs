@@ -5,13 +5,14 @@
 //! highest (a server that slows down under more users) are left out.
 
 use crate::growth::{degrees_of_freedom, throughput_error};
+use crate::peak::{Peak, peak};
 use crate::saturation::SATURATED;
 use crate::steady::Estimate;
 use crate::student::{chi_squared_exceeds, t_95};
 
 /// The pooled maximum.
 pub(crate) struct Plateau {
-    /// Index of the last pooled step: where the rising part of the curve ends.
+    /// Index of the last pooled step, or of the highest: where the rising part of the curve ends.
     pub(crate) top: usize,
     pub(crate) throughput_per_s: f64,
     error: f64,
@@ -23,7 +24,7 @@ pub(crate) struct Plateau {
 /// A step this many standard errors below the highest is not on the plateau.
 const BELOW: f64 = 2.6;
 
-/// Pools the plateau of `points`, which ascend by users.
+/// The maximum of `points`, which ascend by users: the vertex where throughput falls again, else the pooled plateau.
 pub(crate) fn plateau(points: &[(u32, &Estimate)]) -> Plateau {
     let Some(highest) = highest(points) else {
         return Plateau {
@@ -34,17 +35,38 @@ pub(crate) fn plateau(points: &[(u32, &Estimate)]) -> Plateau {
             members: Vec::new(),
         };
     };
+    if falls_after(points, highest)
+        && let Some(peak) = peak(points, highest)
+    {
+        return at_the_peak(points, highest, peak);
+    }
     let past = twice_past_the_knee(points, highest);
     let level = |index: &usize| !below(points, *index, highest);
-    let settled: Vec<usize> =
-        (0..points.len()).filter(|index| users(points, *index) >= past).filter(level).collect();
+    let from =
+        |fewest: u32| (0..points.len()).filter(move |&index| users(points, index) >= fewest).filter(level);
+    let settled: Vec<usize> = from(past).collect();
     if !settled.is_empty() {
         return pool(points, &settled);
     }
-    let knee = past / 2;
-    let near: Vec<usize> =
-        (0..points.len()).filter(|index| users(points, *index) > knee).filter(level).collect();
+    let near: Vec<usize> = from(past / 2 + 1).collect();
     pool(points, if near.is_empty() { std::slice::from_ref(&highest) } else { &near })
+}
+
+/// The last step has clearly less throughput than the highest.
+fn falls_after(points: &[(u32, &Estimate)], highest: usize) -> bool {
+    points.len() > highest + 1 && below(points, points.len() - 1, highest)
+}
+
+fn at_the_peak(points: &[(u32, &Estimate)], highest: usize, peak: Peak) -> Plateau {
+    let member =
+        |&(index, _): &(usize, f64)| points.get(index).map_or(1.0, |point| degrees_of_freedom(point.1));
+    Plateau {
+        top: highest,
+        throughput_per_s: peak.throughput_per_s,
+        error: peak.error,
+        degrees_of_freedom: peak.weights.iter().map(member).sum(),
+        members: peak.weights,
+    }
 }
 
 impl Plateau {

@@ -4,6 +4,7 @@
 //! Capacity Planning", 2007. N / X(N) is linear in 1, N - 1 and N (N - 1), so the fit is a weighted linear
 //! least squares with coefficients kept from going below zero.
 
+use crate::matrix::{IDENTITY, dot, inverted};
 use crate::run::Usl;
 use crate::steady::Estimate;
 use crate::student::t_95;
@@ -65,8 +66,6 @@ impl Row {
 /// Which coefficients may differ from zero. The best fit with none below zero is the best of these that has none
 /// below zero.
 const SUBSETS: [&[usize]; 4] = [&[0, 1, 2], &[0, 1], &[0, 2], &[0]];
-
-const IDENTITY: [[f64; 3]; 3] = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
 
 struct Fit {
     coefficients: [f64; 3],
@@ -137,23 +136,6 @@ fn scales(rows: &[Row]) -> [f64; 3] {
         let squares: f64 = rows.iter().map(|row| row.terms[term].powi(2)).sum();
         if squares > 0.0 { squares.sqrt() } else { 1.0 }
     })
-}
-
-fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
-    a.iter().zip(&b).map(|(x, y)| x * y).sum()
-}
-
-/// By cofactors.
-fn inverted(m: [[f64; 3]; 3]) -> Option<[[f64; 3]; 3]> {
-    let minor = |r: usize, c: usize| {
-        let (r1, r2, c1, c2) = ((r + 1) % 3, (r + 2) % 3, (c + 1) % 3, (c + 2) % 3);
-        m[r1][c1] * m[r2][c2] - m[r1][c2] * m[r2][c1]
-    };
-    let determinant: f64 = (0..3).map(|c| m[0][c] * minor(0, c)).sum();
-    if determinant.abs() < 1e-12 {
-        return None;
-    }
-    Some([0, 1, 2].map(|r: usize| [0, 1, 2].map(|c: usize| minor(c, r) / determinant)))
 }
 
 /// Share of the variance of throughput that the law explains.

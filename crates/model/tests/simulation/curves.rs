@@ -1,9 +1,13 @@
 //! Sweeps of servers that are only a throughput curve with noise: shapes that simple queues do not have.
 
+use model::run::Usl;
 use model::sample::{Counts, ErrorKind, Tick};
 use model::saturation::{Saturation, saturation};
 use model::search::{MeasuredStep, Next, Search, SearchOptions, UsersRange};
 use model::steady::{Estimate, Precision};
+use model::usl::throughput;
+
+use crate::coverage::holds;
 
 const TICK_US: u64 = 20_000;
 
@@ -92,18 +96,36 @@ fn never_saturating() {
     assert!(!end.bounded && end.users.is_none() && end.users_ci.is_none(), "{end:?}");
 }
 
-/// Gunther's law with its peak at 26 users: throughput falls beyond. N* is on the rising side.
+/// Gunther's law with peaks from 10 to 218 users: throughput falls beyond. N* is on the rising side, and the
+/// maximum lies between measured steps, so some of the error is in the shape: 93 % over all, 90 % of each curve.
 #[test]
 fn retrograde() {
-    let curve = |n: u32| {
-        5_000.0 * f64::from(n) / (1.0 + 0.05 * f64::from(n - 1) + 0.0014 * f64::from(n) * f64::from(n - 1))
-    };
-    let most = (1..200).map(curve).fold(0.0, f64::max);
-    let truth = (1..200).find(|&n| curve(n) >= 0.95 * most).unwrap();
-    let (steps, end) = Curve::new(curve).sweep(up_to(1_024));
-    let [low, high] = end.users_ci.unwrap();
-    assert!(end.bounded && low <= truth && truth <= high, "{truth}: {end:?} {:?}", users(&steps));
-    assert!((end.throughput_max_per_s / most - 1.0).abs() < 0.03, "{most}: {end:?}");
+    let laws = [
+        (0.05, 0.0014, 5_000.0),
+        (0.02, 0.0003, 5_000.0),
+        (0.1, 0.0001, 2_000.0),
+        (0.0, 0.01, 1_000.0),
+        (0.05, 0.00002, 3_000.0),
+    ];
+    let mut held = 0;
+    for (sigma, kappa, alone) in laws {
+        let law = Usl { lambda_per_s: alone, sigma, kappa, ..Usl::default() };
+        let most = (1..1_024).map(|n| throughput(&law, n)).fold(0.0, f64::max);
+        let truth = (1..1_024).find(|&n| throughput(&law, n) >= 0.95 * most).unwrap();
+        let mut found = [0; 2];
+        for seed in 0..100 {
+            let mut curve = Curve::new(|n| throughput(&law, n));
+            curve.random = fastrand::Rng::with_seed(seed);
+            let (steps, end) = curve.sweep(up_to(1_024));
+            assert!(end.bounded, "seed {seed}: {end:?} {:?}", users(&steps));
+            found[0] += u32::from(end.users_ci.is_some_and(|[low, high]| low <= truth && truth <= high));
+            found[1] += u32::from(holds(Some(end.throughput_max_ci_per_s), most));
+        }
+        println!("{law:?}, N* {truth}: of 100 sweeps N* held in {}, the maximum in {}", found[0], found[1]);
+        assert!(found[0] >= 93 && found[1] >= 90, "{law:?}: {found:?}");
+        held += found[1];
+    }
+    assert!(held >= 465, "{held} of 500");
 }
 
 /// Beyond 40 users most connections are refused.
