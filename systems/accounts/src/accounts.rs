@@ -23,6 +23,10 @@ use crate::{
 
 /// Threads that look up sessions; a look-up is short, and must not wait behind the hashing of passwords.
 const LOOKUP_THREADS: usize = 2;
+/// Look-ups that may wait.
+const LOOKUP_QUEUE: usize = 1024;
+/// Hashes that may wait for each hasher, where the options do not say.
+const QUEUE_PER_HASHER: usize = 64;
 
 /// Accounts and sessions in a database. Never blocks the caller: hashing and reading happen on threads of their own,
 /// writing on the one writer's.
@@ -97,12 +101,12 @@ impl Accounts {
         let connection = database::open_writer(&options.database)?;
         let passwords = Passwords::new().map_err(|HashError(reason)| AccountsError::Hashing(reason))?;
         let hashers = options.hashers.unwrap_or_else(capacity::concurrent_hashes).max(1);
+        let queue = options.hash_queue.unwrap_or(QUEUE_PER_HASHER.saturating_mul(hashers));
         let writer =
             Writer::start(connection, options.write_queue, metrics.clone()).map_err(AccountsError::Thread)?;
         Ok(Self {
-            hashing: Pool::new("accounts-hash", hashers, options.hash_queue)
-                .map_err(AccountsError::Thread)?,
-            lookups: Pool::new("accounts-read", LOOKUP_THREADS, options.hash_queue)
+            hashing: Pool::new("accounts-hash", hashers, queue).map_err(AccountsError::Thread)?,
+            lookups: Pool::new("accounts-read", LOOKUP_THREADS, LOOKUP_QUEUE)
                 .map_err(AccountsError::Thread)?,
             shared: Arc::new(Shared { reader: Reader::new(options.database.clone()), passwords, metrics }),
             writer,

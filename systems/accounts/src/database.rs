@@ -1,6 +1,6 @@
 //! Opening the database, with the settings that make a commit durable.
 
-use std::{path::Path, time::Duration};
+use std::{fs::OpenOptions, os::unix::fs::OpenOptionsExt, path::Path, time::Duration};
 
 use rusqlite::{Connection, OpenFlags};
 
@@ -15,9 +15,9 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Opens the database for writing, makes it if it is not there, and brings it up to date.
 pub(crate) fn open_writer(path: &Path) -> Result<Connection, AccountsError> {
     check_folder(path)?;
+    make_private(path).map_err(|source| AccountsError::Unwritable { database: path.to_owned(), source })?;
     let failed = |source| AccountsError::Database { database: path.to_owned(), source };
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-    let mut connection = open(path, flags).map_err(failed)?;
+    let mut connection = open(path).map_err(failed)?;
     make_durable(&connection).map_err(failed)?;
     schema::migrate(&mut connection).map_err(|error| match error {
         SchemaError::Foreign => AccountsError::Foreign { database: path.to_owned() },
@@ -31,12 +31,13 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection, AccountsError> {
 
 /// Opens one more connection that only reads, to a database that is there and up to date.
 pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
-    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let connection = open(path)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
 }
 
-fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     Ok(connection)
@@ -47,6 +48,12 @@ fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
 fn make_durable(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")
+}
+
+/// Makes the file, if it is not there, readable by its owner only: it holds the hashes of passwords. SQLite gives its
+/// log the same permissions.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path).map(drop)
 }
 
 fn check_folder(path: &Path) -> Result<(), AccountsError> {
@@ -84,6 +91,27 @@ mod tests {
         .unwrap();
         let error = open_writer(&path).unwrap_err();
         assert!(error.to_string().contains("notes.txt"), "{error}");
+    }
+
+    #[test]
+    fn only_the_owner_may_read_the_hashes() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let _writer = open_writer(&folder.path().join("accounts.db")).unwrap();
+        let mut seen = 0;
+        for entry in std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
+            assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o077, 0, "{:?}", entry.path());
+            seen += 1;
+        }
+        assert!(seen > 1, "the database and its log");
+    }
+
+    #[test]
+    fn a_folder_in_place_of_the_database_is_an_error_that_names_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = open_writer(folder.path()).unwrap_err();
+        assert!(matches!(error, AccountsError::Unwritable { .. }));
+        assert!(error.to_string().contains(folder.path().to_str().unwrap()), "{error}");
     }
 
     #[test]

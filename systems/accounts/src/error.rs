@@ -17,6 +17,17 @@ pub enum AccountsError {
         /// The folder it should be in.
         folder: PathBuf,
     },
+    /// The database's file cannot be made or written.
+    #[error(
+        "the accounts database {database} cannot be written: {source}; check that the file and its folder may be \
+         written by this user, or name another database"
+    )]
+    Unwritable {
+        /// The database asked for.
+        database: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// SQLite could not open, read or write the database.
     #[error(
         "the accounts database {database} cannot be opened for writing: {source}; \

@@ -13,9 +13,10 @@ pub struct Options {
     /// How many passwords are hashed at once, each in 19 MiB. `None`: as many as cores, and no more than fit in
     /// a quarter of the free memory. More than the cores only makes every request slower.
     pub hashers: Option<usize>,
-    /// How many requests may wait for a hasher before the next is refused with 503. Default 256: at some
-    /// 20 ms a hash on each of two cores, the last in the queue waits about 2.5 s.
-    pub hash_queue: usize,
+    /// How many requests may wait for a hasher before the next is refused with 503. `None`: 64 for each hasher, which
+    /// at some 20 ms a hash means that the last in the queue waits about 1.3 s. Longer, and clients that gave up
+    /// keep the hashers busy.
+    pub hash_queue: Option<usize>,
     /// How many writes may wait for the one writer before the next is refused with 503. Default 1024.
     pub write_queue: usize,
     /// What the engine counts of the server's connections, to be shown by `GET /metrics`: the same as in the engine's
@@ -30,7 +31,7 @@ impl Options {
             database: database.into(),
             session_life: Duration::from_secs(3600),
             hashers: None,
-            hash_queue: 256,
+            hash_queue: None,
             write_queue: 1024,
             connections: Arc::default(),
         }

@@ -115,7 +115,9 @@ async fn forward<C: Connection>(
         Ok(response) => Ok(relayed(&response)),
         Err(error) => {
             away(&error);
-            Err(accounts::problem(503, "the accounts server cannot be reached").into())
+            let unsure = !matches!(error, ClientError::Connect { .. });
+            let hint = if unsure { "it may have acted on the request all the same" } else { "" };
+            Err(accounts::problem(503, "the accounts server did not answer").hint(hint).into())
         }
     }
 }

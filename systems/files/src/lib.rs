@@ -19,6 +19,7 @@ mod fingerprint;
 mod flights;
 mod gate;
 mod identity;
+mod lister;
 mod listing;
 mod media_type;
 mod metrics;

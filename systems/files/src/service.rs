@@ -14,9 +14,9 @@ use crate::{
     fingerprint::Key,
     flights::Flights,
     gate::{Gate, Keeper},
-    listing::Listing,
+    lister::Lister,
     metrics::{Counts, Metrics},
-    open_files::{self, AtHand, Found, OpenFiles},
+    open_files::{self, AtHand, FindError, Found, OpenFiles},
     options::{AccountsBackend, Options},
     root::Root,
     sending,
@@ -39,8 +39,9 @@ pub fn factory(options: Options) -> Result<FilesFactory, FilesError> {
         verified: Verified::new(options.auth_cache_ttl, options.auth_cache_entries),
         flights: Flights::default(),
     };
-    let files = OpenFiles::new(root, options.file_check_every, options.file_cache_bytes);
-    let shared = Arc::new(Shared { files, gate, metrics: Metrics::new(Arc::clone(&options.connections)) });
+    let files = Arc::new(OpenFiles::new(root, options.file_check_every, options.file_cache_bytes));
+    let metrics = Metrics::new(Arc::clone(&options.connections));
+    let shared = Arc::new(Shared { files, gate, metrics, lister: Lister::default() });
     Ok(FilesFactory { options, shared, accounts })
 }
 
@@ -53,9 +54,10 @@ pub struct FilesFactory {
 
 /// What the workers share.
 struct Shared {
-    files: OpenFiles,
+    files: Arc<OpenFiles>,
     gate: Gate,
     metrics: Metrics,
+    lister: Lister,
 }
 
 impl Factory for FilesFactory {
@@ -147,10 +149,8 @@ impl<C: Connection> FilesHandler<C> {
                 sending::file(exchange, &file).await
             }
             Found::Directory(path) => {
-                let listing = Listing::read(self.shared.files.root(), &path);
-                let listing =
-                    listing.map_err(|error| sending::problem(open_files::FindError::Open(error)))?;
-                sending::directory(exchange, &listing)
+                let listed = self.shared.lister.list(&self.shared.files, path).await;
+                sending::directory(exchange, &listed.map_err(sending::problem)?)
             }
             Found::Unslashed => exchange.reply(301).header("Location", format!("/files/{encoded}/")).empty(),
         }
@@ -161,7 +161,7 @@ impl<C: Connection> FilesHandler<C> {
     }
 
     /// What the path names. A large file that was changed in place since it was looked at is looked at again.
-    fn find(&self, encoded: &str, now: Instant) -> Result<Found, open_files::FindError> {
+    fn find(&self, encoded: &str, now: Instant) -> Result<Found, FindError> {
         match self.shared.files.find(encoded, now)? {
             Found::File(file) if !sending::is_current(&file) => {
                 self.shared.files.forget(encoded);

@@ -142,7 +142,7 @@ fn a_session_ends_with_its_life() {
 fn a_full_hash_queue_is_busy_not_slow() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = options(folder.path());
-    (options.hashers, options.hash_queue) = (Some(1), 0);
+    (options.hashers, options.hash_queue) = (Some(1), Some(0));
     let server = serve(Model::Epoll, options);
     let to = server.local_addr();
     // Whether requests meet is up to the scheduler, so they are sent until some do.
