@@ -347,3 +347,7 @@ fn says_length(request: &Request) -> bool {
     let meant = matches!(request.method.as_str(), "POST" | "PUT" | "PATCH");
     !framed && (meant || !request.body.pieces.is_empty())
 }
+
+#[cfg(test)]
+#[path = "render_tests.rs"]
+mod tests;

@@ -165,3 +165,7 @@ impl Body {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "response_tests.rs"]
+mod tests;

@@ -1,1 +1,138 @@
+use super::*;
+use crate::scenario::error::Problem;
+use crate::scenario::value::{Each, ValueKind};
 
+fn read(text: &str) -> Result<Scenario, ScenarioError> {
+    Scenario::from_toml(Path::new("dir/work.toml"), text)
+}
+
+/// Line and message of the error that `text` must give.
+fn fault(text: &str) -> (usize, String) {
+    let error = read(text).unwrap_err();
+    assert!(error.to_string().starts_with(&format!("dir/work.toml:{}: ", error.line)), "{error}");
+    (error.line, error.problem.to_string())
+}
+
+#[test]
+fn every_shipped_scenario_is_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        if let Err(error) = Scenario::from_toml(&path, &text) {
+            panic!("{error}");
+        }
+        count += 1;
+    }
+    assert!(count >= 4);
+}
+
+#[test]
+fn all_there_is() {
+    let scenario = read(
+        r#"
+        name = "mix"
+        base = "http://h:81/api"
+        [values]
+        id = { kind = "counter", start = 5, per_user = 10, width = 3 }
+        name = { kind = "random-string", length = 4, alphabet = "hex", each = "user" }
+        city = { kind = "cycle", items = ["Pune", "Agra"] }
+        [[request]]
+        name = "book"
+        weight = 7
+        method = "POST"
+        path = "/book/${id}"
+        headers = { X-City = "${city}" }
+        body = '{"who":"${name}"}'
+        expect = [201, "4xx"]
+        verify = 12
+        [[request]]
+        weight = 3
+        method = "DELETE"
+        path = "/book/${id}"
+        basic_auth = { name = "u${name}", password = "p" }
+        "#,
+    )
+    .unwrap();
+    assert_eq!((scenario.name(), scenario.base().unwrap().port()), ("mix", 81));
+    let city = scenario.values.iter().find(|value| value.name == "city").unwrap();
+    assert_eq!(city.kind, ValueKind::Cycle { items: vec!["Pune".into(), "Agra".into()] });
+    assert_eq!(scenario.values.iter().find(|value| value.name == "name").unwrap().each, Each::User);
+    let [book, cancel] = scenario.requests.as_slice() else { panic!("two requests") };
+    assert_eq!((book.weight, cancel.weight), (7, 3));
+    assert!(book.expect.contains(201) && book.expect.contains(404) && !book.expect.contains(200));
+    assert!(cancel.basic_auth.is_some());
+}
+
+#[test]
+fn the_name_of_the_file_where_none_is_given() {
+    assert_eq!(read("[[request]]\npath = \"/\"").unwrap().name(), "work");
+}
+
+#[test]
+fn an_unknown_key_tells_its_line_and_the_nearest_one() {
+    let (line, text) = fault("name = \"x\"\n[[request]]\npath = \"/\"\nweigth = 2\n");
+    assert_eq!(line, 4);
+    assert!(text.contains("`weigth`") && text.contains("did you mean `weight`?"), "{text}");
+    let (line, text) = fault("nmae = \"x\"\n[[request]]\npath = \"/\"\n");
+    assert!(line == 1 && text.contains("did you mean `name`?"), "{text}");
+    let (_, text) = fault("zzzzzz = 1\n[[request]]\npath = \"/\"\n");
+    assert!(!text.contains("did you mean") && text.contains("`request`"), "{text}");
+}
+
+#[test]
+fn unknown_names_tell_the_nearest_one() {
+    let (line, text) = fault("[values]\na = { kind = \"countr\" }\n[[request]]\npath = \"/\"\n");
+    assert!(line == 2 && text.contains("did you mean `counter`?"), "{text}");
+    let (line, text) = fault("[values]\nfile = { kind = \"user\" }\n[[request]]\n\npath = \"/${fiel}\"\n");
+    assert!(line == 5 && text.contains("unknown value `fiel`, did you mean `file`?"), "{text}");
+}
+
+#[test]
+fn wrong_values_tell_what_was_expected() {
+    let cases = [
+        ("[[request]]\npath = 7\n", 2, "`path` must be a text"),
+        ("[[request]]\npath = \"x\"\n", 2, "begins with `/`"),
+        ("[[request]]\npath = \"/a b\"\n", 2, "percent-encoded"),
+        ("[[request]]\npath = \"/\"\nweight = 0\n", 3, "from 1 to 1000000"),
+        ("[[request]]\npath = \"/\"\nmethod = \"get\"\n", 3, "such as `GET`"),
+        ("[[request]]\npath = \"/\"\nexpect = \"9xx\"\n", 3, "\"2xx\""),
+        ("[[request]]\npath = \"/\"\nexpect = 999\n", 3, "from 100 to 599"),
+        ("[[request]]\npath = \"/${x\"\n", 2, "without a `}`"),
+        ("[[request]]\npath = \"/\"\nheaders = { A = \"b\\nc\" }\n", 3, "control characters"),
+        ("[[request]]\npath = \"/\"\nbasic_auth = { name = \"x\" }\n", 3, "needs `password`"),
+        ("[[request]]\npath = \"/\"\nbody = \"@none-such\"\n", 3, "cannot be read"),
+        ("base = \"ftp://h\"\n[[request]]\npath = \"/\"\n", 1, "http://"),
+        (
+            "[values]\nr = { kind = \"random\", min = 5, max = 4 }\n[[request]]\npath = \"/\"\n",
+            2,
+            "5 or more",
+        ),
+        ("[values]\nc = { kind = \"cycle\", items = [] }\n[[request]]\npath = \"/\"\n", 2, "at least one"),
+        ("name = \"x\"\n", 1, "at least one [[request]]"),
+        ("name = \n", 1, "not TOML"),
+    ];
+    for (text, line, part) in cases {
+        let (at, message) = fault(text);
+        assert!(at == line && message.contains(part), "{text}: line {at}: {message}");
+    }
+}
+
+#[test]
+fn bodies_from_files_are_sent_and_compared_as_they_stand() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("body.bin"), b"${no slot}\0").unwrap();
+    let text = "[[request]]\npath = \"/\"\nbody = \"@body.bin\"\nverify = \"@body.bin\"\n";
+    let scenario = Scenario::from_toml(&folder.path().join("s.toml"), text).unwrap();
+    assert_eq!(scenario.requests[0].body, Template::literal(*b"${no slot}\0"));
+    assert!(matches!(&scenario.requests[0].verify, Verify::Bytes(bytes) if **bytes == *b"${no slot}\0"));
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_is_read_or_refused_without_a_panic(text in "[\\[\\]a-z={}\"\n$ 0-9.@/]{0,120}") {
+        let problem: Option<Problem> = read(&text).err().map(|error| error.problem);
+        proptest::prop_assert!(problem.is_none_or(|problem| !problem.to_string().is_empty()));
+    }
+}

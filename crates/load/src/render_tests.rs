@@ -1,0 +1,134 @@
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Credentials, RequestTemplate};
+
+fn url(text: &str) -> Url {
+    text.parse().unwrap()
+}
+
+fn program(toml: &str, base: &str) -> Program {
+    Program::new(&Scenario::from_toml(Path::new("s.toml"), toml).unwrap(), &url(base), false)
+}
+
+fn render(program: &Program, stream: &mut UserStream, scratch: &mut Scratch) -> String {
+    let index = program.pick(stream);
+    String::from_utf8(program.render(index, stream, scratch).bytes().to_vec()).unwrap()
+}
+
+fn single(template: RequestTemplate, target: &str, close: bool) -> String {
+    let scenario = Scenario::single(&url(target), template).unwrap();
+    let program = Program::new(&scenario, scenario.base().unwrap(), close);
+    render(&program, &mut program.stream(1, 0), &mut Scratch::default())
+}
+
+#[test]
+fn a_plain_get() {
+    let sent = single(RequestTemplate::default(), "http://h:8080/a?b=c", false);
+    assert_eq!(sent, "GET /a?b=c HTTP/1.1\r\nHost: h:8080\r\n\r\n");
+    let sent = single(RequestTemplate::default(), "http://h/", true);
+    assert_eq!(sent, "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+}
+
+#[test]
+fn flags_and_credentials() {
+    // The example of RFC 7617 section 2.
+    let credentials = Credentials { name: "Aladdin".into(), password: "open sesame".into() };
+    let template = RequestTemplate {
+        method: "POST".into(),
+        headers: vec!["host: other".into(), "X-A:  b ".into()],
+        body: b"hi".to_vec(),
+        credentials: Some(credentials),
+        ..RequestTemplate::default()
+    };
+    let expected = "POST / HTTP/1.1\r\nhost: other\r\nX-A: b\r\nAuthorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n\
+                    Content-Length: 2\r\n\r\nhi";
+    assert_eq!(single(template.clone(), "http://h/", false), expected);
+    assert!(!format!("{template:?}").contains("sesame"));
+    let from_url = single(RequestTemplate::default(), "http://Aladdin:open%20sesame@h/", false);
+    assert!(from_url.contains("Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n"), "{from_url}");
+}
+
+#[test]
+fn flags_that_would_break_the_request_are_refused() {
+    let with = |method: &str, header: &str| RequestTemplate {
+        method: method.into(),
+        headers: vec![header.into()],
+        ..RequestTemplate::default()
+    };
+    for template in
+        [with("GE T", "a: b"), with("GET", "a b: c"), with("GET", "none"), with("GET", "a: b\r\nc: d")]
+    {
+        assert!(Scenario::single(&url("http://h/"), template).is_err());
+    }
+}
+
+#[test]
+fn values_are_drawn_once_per_request_and_encoded_where_they_stand() {
+    let toml = r#"
+        [values]
+        city = { kind = "cycle", items = ["New Delhi?", "Ooty"] }
+        [[request]]
+        method = "PUT"
+        path = "/c/${city}"
+        headers = { X-City = "${city}" }
+        body = "<${city}>"
+        basic_auth = { name = "u-${city}", password = "p" }
+    "#;
+    let program = program(toml, "http://h/api/");
+    let mut stream = program.stream(1, 0);
+    let mut scratch = Scratch::default();
+    let auth = BASE64.encode("u-New Delhi?:p");
+    let first = format!(
+        "PUT /api/c/New%20Delhi%3F HTTP/1.1\r\nHost: h\r\nX-City: New Delhi?\r\nAuthorization: Basic {auth}\r\n\
+         Content-Length: 12\r\n\r\n<New Delhi?>"
+    );
+    assert_eq!(render(&program, &mut stream, &mut scratch), first);
+    assert!(render(&program, &mut stream, &mut scratch).ends_with("Content-Length: 6\r\n\r\n<Ooty>"));
+}
+
+#[test]
+fn weights_are_kept() {
+    let toml = "[[request]]\npath = \"/a\"\nweight = 7\n[[request]]\npath = \"/b\"\nweight = 3\n";
+    let program = program(toml, "http://h/");
+    let mut stream = program.stream(1, 0);
+    let first = (0..10_000).filter(|_| program.pick(&mut stream) == 0).count();
+    // Standard deviation 46.
+    assert!(first.abs_diff(7_000) < 230, "{first}");
+}
+
+proptest! {
+    /// Whatever the values, the request parses, its body has the length it says, and slots hold the draws.
+    #[test]
+    fn what_is_rendered_is_a_request(
+        items in prop::collection::vec("[^\\p{C}\"\\\\]{0,12}", 1..4),
+        seed: u64,
+        user in 0u32..1000,
+    ) {
+        let list: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
+        let toml = format!(
+            "[values]\nv = {{ kind = \"cycle\", items = [{}] }}\nr = {{ kind = \"random\", max = 99999 }}\n\
+             [[request]]\nmethod = \"POST\"\npath = \"/x/${{v}}/${{r}}\"\nbody = \"${{r}}|${{v}}|${{r}}\"\n",
+            list.join(",")
+        );
+        prop_assume!(Scenario::from_toml(Path::new("s.toml"), &toml).is_ok());
+        let program = program(&toml, "http://h/");
+        let mut scratch = Scratch::default();
+        let mut stream = program.stream(seed, user);
+        let mut again = program.stream(seed, user);
+        for k in 0..3 {
+            let bytes = program.render(0, &mut stream, &mut scratch).bytes().to_vec();
+            let same = program.render(0, &mut again, &mut scratch).bytes().to_vec();
+            prop_assert_eq!(&bytes, &same);
+            let head = wire::request::parse(&bytes, &wire::Limits::default()).unwrap().unwrap();
+            let body = std::str::from_utf8(&bytes[head.len..]).unwrap();
+            prop_assert_eq!(head.framing, wire::Framing::Length(body.len() as u64));
+            let (before, rest) = body.split_once('|').unwrap();
+            let (item, after) = rest.rsplit_once('|').unwrap();
+            prop_assert_eq!(before, after);
+            prop_assert_eq!(item, &items[(user as usize + k) % items.len()]);
+        }
+    }
+}
