@@ -131,13 +131,3 @@ fn an_interrupt_ends_with_what_was_measured() {
     waiter.join().unwrap();
     assert!(Counted::of(&ticks).completed > 0);
 }
-
-#[test]
-fn a_thousand_users_on_two_threads() {
-    let server = Server::answering(OK);
-    let mut plan = server.plan();
-    plan.threads = 2;
-    let counted = run(&plan, 1_000, Stop::PerUser(3));
-    assert_eq!((counted.completed, counted.errors_in_all()), (3_000, 0), "{counted:?}");
-    assert_eq!(server.accepted(), 1_000);
-}

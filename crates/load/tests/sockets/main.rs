@@ -1,9 +1,12 @@
 //! The generator against scripted servers on real sockets.
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod bodies;
 mod closed_loop;
 mod common;
 mod faults;
+mod many;
 mod open_loop;
 mod probing;
+mod seeds;
 mod tls;
