@@ -49,7 +49,7 @@ pub enum FilesError {
     /// Files without accounts would be open to other machines.
     #[error(
         "without accounts everyone who reaches {listen} may read every file; listen on 127.0.0.1, name an accounts \
-         server, or insist with --open"
+         server, or insist with --open-to-all"
     )]
     Exposed {
         /// Where the server was to listen.

@@ -25,6 +25,7 @@ mod media_type;
 mod metrics;
 mod open_files;
 mod options;
+mod remote;
 mod representation;
 mod root;
 mod selection;

@@ -1,6 +1,12 @@
 //! The file server as a service of an engine.
 
-use std::{io, net::SocketAddr, rc::Rc, sync::Arc, time::Instant};
+use std::{
+    io,
+    net::SocketAddr,
+    rc::Rc,
+    sync::{Arc, atomic::AtomicBool},
+    time::Instant,
+};
 
 use engine::service::{Connection, Factory};
 use http_io::{
@@ -18,6 +24,7 @@ use crate::{
     metrics::{Counts, Metrics},
     open_files::{self, AtHand, FindError, Found, OpenFiles},
     options::{AccountsBackend, Options},
+    remote::Remote,
     root::Root,
     sending,
     verified::{self, Verified},
@@ -41,7 +48,8 @@ pub fn factory(options: Options) -> Result<FilesFactory, FilesError> {
     };
     let files = Arc::new(OpenFiles::new(root, options.file_check_every, options.file_cache_bytes));
     let metrics = Metrics::new(Arc::clone(&options.connections));
-    let shared = Arc::new(Shared { files, gate, metrics, lister: Lister::default() });
+    let shared =
+        Arc::new(Shared { files, gate, metrics, lister: Lister::default(), accounts_away: Arc::default() });
     Ok(FilesFactory { options, shared, accounts })
 }
 
@@ -58,6 +66,7 @@ struct Shared {
     gate: Gate,
     metrics: Metrics,
     lister: Lister,
+    accounts_away: Arc<AtomicBool>,
 }
 
 impl Factory for FilesFactory {
@@ -65,7 +74,10 @@ impl Factory for FilesFactory {
 
     fn make<C: Connection>(&self) -> io::Result<Self::Service<C>> {
         let authority = match (&self.options.accounts, &self.accounts) {
-            (AccountsBackend::Remote(to), _) => Authority::remote(*to, self.options.accounts_timeout),
+            (AccountsBackend::Remote(to), _) => {
+                let away = Arc::clone(&self.shared.accounts_away);
+                Authority::Remote(Remote::new(*to, self.options.accounts_timeout, away))
+            }
             (_, Some(accounts)) => Authority::Local(accounts.api().map_err(io::Error::other)?),
             (_, None) => Authority::Open,
         };
