@@ -15,6 +15,9 @@ const SET_FULL: f64 = 0.93;
 /// something else has none most of the time, however full the processors are with other work.
 const WANTING: f64 = 0.9;
 
+/// Work per request within this share of that on the plateau is in proportion to the throughput.
+const PROPORTIONAL: f64 = 0.35;
+
 /// Shared processors say less about the server than its own use of them would.
 const WEAKER: f64 = 0.04;
 
@@ -39,7 +42,7 @@ pub(super) fn full(sweep: &Sweep) -> Option<Finding> {
     let more = shares.others > shares.tiers;
     let foreign = more && strangers(sweep, &id);
     let unseen = more && !foreign;
-    if busy < SET_FULL || (wanting(sweep) < WANTING && !unseen) {
+    if busy < SET_FULL || wanting(sweep) < WANTING {
         return None;
     }
     let follows = sweep.follows_load(|point| Some(self::shares(point, &id)?.tiers));
@@ -140,15 +143,15 @@ fn taken_by_others(shares: &Shares) -> Finding {
         ))
 }
 
-/// Whether the others' use is there without the load too. What comes and goes with it (softirqs,
-/// children too short-lived to be seen) belongs to the load.
+/// Whether the others' use is not in proportion to the throughput at every lighter step. What is
+/// (softirqs, children too short-lived to be seen) belongs to the load; what only happened to come at
+/// the same time does not.
 fn strangers(sweep: &Sweep, id: &GroupId) -> bool {
-    let others = |point: &Point| shares(point, id).map(|shares| shares.others);
-    let Some(low) = sweep.low() else { return true };
-    match (others(low), sweep.mean(others)) {
-        (Some(then), Some(now)) => then >= 0.5 * now,
-        _ => true,
-    }
+    let per_request = |point: &Point| Some(shares(point, id)?.others / point.throughput_per_s);
+    let Some(full) = sweep.mean(per_request) else { return true };
+    let lighter: Vec<f64> = sweep.lighter().filter_map(per_request).collect();
+    let proportional = |one: &f64| (one / full - 1.0).abs() <= PROPORTIONAL;
+    lighter.len() < 2 || !lighter.iter().all(proportional)
 }
 
 /// The tier that uses most processor time on the plateau.

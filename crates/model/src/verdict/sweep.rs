@@ -196,13 +196,17 @@ impl Sweep {
         self.mean(|point| Some(used(point)? / point.throughput_per_s * 1e6))
     }
 
+    /// The steps below N* whose throughput is clearly lower than the maximum.
+    pub(super) fn lighter(&self) -> impl Iterator<Item = &Point> {
+        let most = LOW_SHARE * self.throughput_max();
+        self.points.iter().take(self.star).filter(move |point| {
+            point.resources.elapsed_us > 0.0 && point.throughput_per_s > 0.0 && point.throughput_per_s <= most
+        })
+    }
+
     /// The step with the lowest throughput, if that is low enough to compare the plateau with.
     pub(super) fn low(&self) -> Option<&Point> {
-        let lowest = self.points[..self.star.min(self.points.len())]
-            .iter()
-            .filter(|point| point.resources.elapsed_us > 0.0)
-            .min_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))?;
-        (lowest.throughput_per_s <= LOW_SHARE * self.throughput_max()).then_some(lowest)
+        self.lighter().min_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))
     }
 
     /// Whether the work something did grew with the throughput. True where no step was slow enough to tell.

@@ -36,6 +36,8 @@ pub(super) struct Tier {
     polls: bool,
     /// Share of its CPU time used by children that nobody saw.
     unseen: f64,
+    /// Whether it waits for those children, and so is charged for them.
+    reaps: bool,
     disk_share: f64,
     /// Share of its work that the kernel counts as interrupts, not as its own.
     interrupts: f64,
@@ -55,6 +57,7 @@ pub(super) fn server(name: &'static str) -> Tier {
         open_files_limit: 1024,
         polls: false,
         unseen: 0.0,
+        reaps: false,
         disk_share: 0.0,
         interrupts: 0.0,
     }
@@ -94,6 +97,9 @@ impl Tier {
     }
     pub(super) fn unseen_children(self, unseen: f64) -> Self {
         Self { unseen, ..self }
+    }
+    pub(super) fn reaping(self) -> Self {
+        Self { reaps: true, ..self }
     }
     pub(super) fn interrupts(self, interrupts: f64) -> Self {
         Self { interrupts, ..self }
@@ -435,6 +441,11 @@ fn processes(tier: &Tier, index: u32, t: f64, users: u32, throughput: f64) -> Ve
         role: tier.role,
         user_us: (BASE + t * seen * 0.4) as u64,
         system_us: (BASE + t * seen * 0.6) as u64,
+        reaped_children_us: if tier.reaps {
+            (BASE + t * used(tier, throughput) * tier.unseen) as u64
+        } else {
+            0
+        },
         run_queue_wait_us: (BASE + t * seen * 0.05) as u64,
         threads: (0..threads_each)
             .map(|thread| one_thread(tier, pid + worker, thread, t * per_thread))

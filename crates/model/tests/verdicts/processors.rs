@@ -239,8 +239,20 @@ fn sleepers_on_a_host_full_of_strangers_are_not_short_of_a_processor() {
 }
 
 #[test]
-fn children_that_nobody_saw_are_not_strangers() {
-    let lab = sweep().tier(server("forker").demand_us(900.0).threads(8).cpus(&[0, 1]).unseen_children(0.8));
+fn sleepers_beside_strangers_that_come_during_the_run_are_not_blamed_on_the_cpu() {
+    let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0);
+    let (quiet, crowded) = (lab.observed(), lab.clone().strangers(3.6).observed());
+    for first_crowded in 0..quiet.len() {
+        let steps: Vec<_> = quiet[..first_crowded].iter().chain(&crowded[first_crowded..]).cloned().collect();
+        let found = model::conclude::conclude(&steps, &lab.context);
+        assert!(!matches!(kind(&found), ResourceKind::Cpu | ResourceKind::SingleThread), "{found:#?}");
+    }
+}
+
+#[test]
+fn children_that_nobody_saw_are_charged_to_who_waits_for_them() {
+    let lab = sweep()
+        .tier(server("forker").demand_us(900.0).threads(8).cpus(&[0, 1]).unseen_children(0.8).reaping());
     let found = lab.conclude();
     assert_eq!((kind(&found), holder(&found)), (ResourceKind::Cpu, "forker (pid 812)"), "{found:#?}");
     assert!(found.verdict.is_conclusive());
