@@ -4,7 +4,7 @@
 //! chosen by their number of users and not by their throughput; only steps significantly below the
 //! highest (a server that slows down under more users) are left out.
 
-use crate::growth::{degrees_of_freedom, throughput_error};
+use crate::growth::{NEGLIGIBLE, degrees_of_freedom, throughput_error};
 use crate::peak::{Peak, peak};
 use crate::saturation::SATURATED;
 use crate::steady::Estimate;
@@ -17,11 +17,14 @@ pub(crate) struct Plateau {
     pub(crate) throughput_per_s: f64,
     error: f64,
     degrees_of_freedom: f64,
+    /// By how much the steps disagree more than their intervals allow, as a factor on every step's error.
+    scale: f64,
     /// (index of the step, its weight); weights sum to one.
     members: Vec<(usize, f64)>,
 }
 
-/// A step this many standard errors below the highest is not on the plateau.
+/// A step this many standard errors below the highest, and by a share that is not negligible, is not on the
+/// plateau.
 const BELOW: f64 = 2.6;
 
 /// The maximum of `points`, which ascend by users: the vertex where throughput falls again, else the pooled plateau.
@@ -32,6 +35,7 @@ pub(crate) fn plateau(points: &[(u32, &Estimate)]) -> Plateau {
             throughput_per_s: 0.0,
             error: 0.0,
             degrees_of_freedom: 1.0,
+            scale: 1.0,
             members: Vec::new(),
         };
     };
@@ -65,6 +69,7 @@ fn at_the_peak(points: &[(u32, &Estimate)], highest: usize, peak: Peak) -> Plate
         throughput_per_s: peak.throughput_per_s,
         error: peak.error,
         degrees_of_freedom: peak.weights.iter().map(member).sum(),
+        scale: 1.0,
         members: peak.weights,
     }
 }
@@ -79,7 +84,7 @@ impl Plateau {
     /// is part of the plateau is correlated with it, which is allowed for.
     pub(crate) fn deviation(&self, index: usize, points: &[(u32, &Estimate)], share: f64) -> f64 {
         let Some((_, estimate)) = points.get(index) else { return 0.0 };
-        let own = throughput_error(estimate);
+        let own = throughput_error(estimate) * self.scale;
         let weight = self.members.iter().find(|member| member.0 == index).map_or(0.0, |member| member.1);
         let others = (self.error.powi(2) - (weight * own).powi(2)).max(0.0);
         let error = ((own * (1.0 - share * weight)).powi(2) + share.powi(2) * others).sqrt();
@@ -106,8 +111,12 @@ fn twice_past_the_knee(points: &[(u32, &Estimate)], highest: usize) -> u32 {
 fn below(points: &[(u32, &Estimate)], index: usize, highest: usize) -> bool {
     let (Some((_, lower)), Some((_, higher))) = (points.get(index), points.get(highest)) else { return true };
     let error = throughput_error(lower).hypot(throughput_error(higher));
-    higher.throughput_per_s - lower.throughput_per_s > BELOW * error
+    let difference = higher.throughput_per_s - lower.throughput_per_s;
+    difference > (BELOW * error).max(NEGLIGIBLE * higher.throughput_per_s)
 }
+
+/// Two steps that disagree are taken to say as much about the disagreement as three.
+const FEWEST_TO_DISAGREE: f64 = 2.0;
 
 /// Pools by measured time, which unlike the estimated variances does not lean towards steps that happen to look
 /// quiet. Steps that disagree more than their intervals allow widen the interval (Birge 1932).
@@ -125,13 +134,15 @@ fn pool(points: &[(u32, &Estimate)], indices: &[usize]) -> Plateau {
         .map(|deviation| deviation.powi(2))
         .sum();
     let df = chosen.len() as f64 - 1.0;
+    let within: f64 = chosen.iter().map(|(_, e)| degrees_of_freedom(e)).sum();
     let agree = df < 1.0 || chi_squared_exceeds(df, disagreement) > 0.01;
-    let inflation = if agree { 1.0 } else { (disagreement / df).max(1.0) };
+    let scale = if agree { 1.0 } else { (disagreement / df).max(1.0).sqrt() };
     Plateau {
         top: indices.iter().copied().max().unwrap_or(0),
         throughput_per_s,
-        error: (variance * inflation).sqrt(),
-        degrees_of_freedom: chosen.iter().map(|(_, e)| degrees_of_freedom(e)).sum(),
+        error: variance.sqrt() * scale,
+        degrees_of_freedom: if agree { within } else { df.max(FEWEST_TO_DISAGREE) },
+        scale,
         members: chosen.iter().map(|(index, estimate)| (*index, weighed(estimate))).collect(),
     }
 }
