@@ -62,6 +62,11 @@ impl Response {
         self.feed_head(&whole, asked, limits)
     }
 
+    /// Body bytes so far.
+    pub(crate) fn body_bytes(&self) -> u64 {
+        self.body.as_ref().map_or(0, |body| body.received)
+    }
+
     /// Status of the response, once its head is there.
     pub(crate) fn status(&self) -> Option<u16> {
         self.body.as_ref().map(|body| body.status)

@@ -18,7 +18,33 @@ const NAMES: &str = "a name of letters, digits, `-` and `_`";
 
 impl Scenario {
     /// Reads a scenario from the text of the TOML file at `path`. Files it names (`@file`) are looked for
-    /// beside it. The keys are shown by the examples in `scenarios/`.
+    /// beside it.
+    ///
+    /// | key | meaning |
+    /// |---|---|
+    /// | `name` | what to call it; default the file's name |
+    /// | `base` | URL of the server; the command line may say another |
+    /// | `[values]` | named values; `${name}` in a path, header, body or `basic_auth` stands for one |
+    /// | `[[request]]` | one kind of request; each user picks one each time, by weight |
+    ///
+    /// A request has `path`, and may have `name`, `weight` (1), `method` (`GET`), `headers`, `body` (text or
+    /// `@file`, a file being sent as it stands), `basic_auth = { name, password }`, `expect` (statuses: 201,
+    /// `"2xx"`, or a list; default 200 to 399) and `verify` (what the body must be: a length, a text, or
+    /// `@file`). `$${` stands for `${`.
+    ///
+    /// A value has a `kind`, and may have `each = "user"` (drawn once per user, not per request) and `width`
+    /// (zeros in front of a number):
+    ///
+    /// | kind | keys | value |
+    /// |---|---|---|
+    /// | `user` | `start` (0) | number of the user |
+    /// | `counter` | `start` (0), `step` (1), `per_user` (0), `wrap` (0: never) | `start + user * per_user + (k mod wrap) * step` at a user's k-th draw |
+    /// | `random` | `min` (0), `max` | a whole number, both ends possible |
+    /// | `random-string` | `length` (16), `alphabet` (`alphanumeric`, `letters`, `digits`, `hex`) | so many characters |
+    /// | `cycle` | `items` | the items in turn, user u beginning at item u |
+    ///
+    /// A value that occurs more than once in a request is the same in all places. All that is random comes
+    /// from the plan's seed, with a stream of its own for each user.
     ///
     /// # Errors
     /// File, line, what was expected there, and the nearest name where one is unknown.

@@ -16,7 +16,7 @@ use wire::Limits;
 
 pub(crate) use commands::{Command, Mailbox, Work};
 
-use crate::clock::now_ns;
+use crate::clock::{self, now_ns};
 use crate::error::LoadError;
 use crate::plan::{Connections, Think};
 use crate::record::{Recorder, Slice};
@@ -25,15 +25,15 @@ use crate::transport::poller::{Poller, Readiness, WAKE, Waker};
 use crate::transport::tls::Tls;
 use pacing::{Allowance, Claim, Schedule, Thread};
 use timers::{Alarm, Timers};
-use user::User;
+use user::{Phase, User};
 
 /// Room for one read. Only its first part is ever written to, and so takes memory, unless a kernel
 /// copies what it was told to discard.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// First connections that may be under way at a time: more than the server's listen queue takes would
-/// be dropped and come back a second later.
-const FIRST_CONNECTS: usize = 64;
+/// Users that may be making their first connection at a time: what is more than the server's listen
+/// queue takes would be dropped, and be tried again only a second later.
+const OPENING: usize = 64;
 
 /// What all threads of a run share.
 pub(crate) struct Settings {
@@ -97,9 +97,11 @@ struct Core {
     buffer: Vec<u8>,
     scratch: Scratch,
     /// Users with more to read than their turn allowed.
-    unfinished: Vec<usize>,
+    unfinished: VecDeque<usize>,
     /// Users that have not begun yet.
     queued: VecDeque<usize>,
+    /// Users that are making their first connection.
+    opening: usize,
     /// Open loop: users without a request, the one used last on top, so that few connections are used.
     idle: Vec<usize>,
     /// Closed loop: users that have work left.
@@ -135,8 +137,9 @@ impl Worker {
             recorder: Recorder::new(now_ns),
             buffer: vec![0; BUFFER_BYTES],
             scratch: Scratch::default(),
-            unfinished: Vec::new(),
+            unfinished: VecDeque::new(),
             queued: VecDeque::new(),
+            opening: 0,
             idle: Vec::new(),
             at_work: 0,
             last_end_ns: now_ns,
@@ -152,24 +155,17 @@ impl Worker {
 
     /// Runs until told to stop, or until nobody collects any more.
     pub(crate) fn run(mut self) {
-        let mut woke_ns = now_ns();
         loop {
-            let before_ns = now_ns();
-            self.core.recorder.worked(before_ns.saturating_sub(woke_ns));
-            let timeout_ns = self.core.wait_ns(before_ns);
-            if self.core.poller.wait(timeout_ns).is_err() {
+            let now_ns = now_ns();
+            self.core.recorder.worked(now_ns.saturating_sub(self.core.woke_ns));
+            if self.obey() || !self.report(now_ns) || !self.core.wait(now_ns) {
                 return;
             }
-            woke_ns = now_ns();
-            self.core.woke_ns = woke_ns;
             self.handle_events();
             self.handle_unfinished();
             self.handle_alarms();
             self.handle_arrivals();
             self.handle_queue();
-            if self.obey() || !self.report() {
-                return;
-            }
         }
     }
 
@@ -193,19 +189,20 @@ impl Worker {
     }
 
     fn handle_unfinished(&mut self) {
-        for slot in std::mem::take(&mut self.core.unfinished) {
+        for _ in 0..self.core.unfinished.len() {
+            let Some(slot) = self.core.unfinished.pop_front() else { return };
             if let Some(user) = self.users.get_mut(slot) {
-                self.core.on_readable(user);
+                self.core.on_turn_to_read(user);
             }
         }
     }
 
     fn handle_alarms(&mut self) {
-        let Some(next_ns) = self.core.timers.next_ns() else { return };
-        let mut now_ns = now_ns();
-        if next_ns > now_ns {
+        // What became due only since is handled after the next wait, which is none then.
+        if self.core.timers.next_ns().is_none_or(|next_ns| next_ns > self.core.woke_ns) {
             return;
         }
+        let mut now_ns = now_ns();
         while let Some(due) = self.core.timers.pop(now_ns) {
             let Some(user) = self.users.get_mut(due.slot) else { continue };
             match due.alarm {
@@ -213,7 +210,7 @@ impl Worker {
                 Alarm::Resume => {
                     self.core.on_resume(user, due.at_ns, now_ns);
                     // The next user's request starts after this one's was sent.
-                    now_ns = crate::clock::now_ns();
+                    now_ns = clock::now_ns();
                 }
             }
         }
@@ -233,7 +230,9 @@ impl Worker {
     }
 
     fn handle_queue(&mut self) {
-        for _ in 0..FIRST_CONNECTS {
+        // Where connects are over at once, as on loopback, the pause between two turns is what lets the
+        // server take them off its listen queue.
+        for _ in self.core.opening..OPENING {
             let Some(slot) = self.core.queued.pop_front() else { return };
             if let Some(user) = self.users.get_mut(slot) {
                 self.core.on_turn(user, now_ns());
@@ -242,9 +241,9 @@ impl Worker {
     }
 
     /// Hands over what is over; whether anybody listens.
-    fn report(&mut self) -> bool {
+    fn report(&mut self, now_ns: u64) -> bool {
         let thread = self.core.thread.number;
-        self.core.recorder.roll(now_ns());
+        self.core.recorder.roll(now_ns);
         for slice in self.core.recorder.take_over() {
             if self.reports.send(Report::Slice { thread, slice }).is_err() {
                 return false;
@@ -266,17 +265,26 @@ impl Worker {
             (Allowance::Unlimited, _) => false,
             (_, Drive::Closed { .. }) => self.core.at_work == 0,
             (_, Drive::Open(_)) => {
-                let present = self.users.iter().filter(|user| user.phase != user::Phase::Absent).count();
-                self.core.arrivals_over && self.core.idle.len() == present
+                let present = || self.users.iter().filter(|user| user.phase != Phase::Absent).count();
+                self.core.arrivals_over && self.core.idle.len() == present()
             }
         }
     }
 }
 
 impl Core {
+    /// Waits until something is due or ready; whether that could be done.
+    fn wait(&mut self, now_ns: u64) -> bool {
+        let timeout_ns = self.wait_ns(now_ns);
+        let waited = self.poller.wait(timeout_ns);
+        self.woke_ns = clock::now_ns();
+        waited.is_ok()
+    }
+
     /// How long nothing is due.
     fn wait_ns(&self, now_ns: u64) -> u64 {
-        if !self.unfinished.is_empty() || !self.queued.is_empty() {
+        let may_open = !self.queued.is_empty() && self.opening < OPENING;
+        if may_open || !self.unfinished.is_empty() {
             return 0;
         }
         let arrival = self.next_arrival_ns().filter(|_| !self.idle.is_empty());

@@ -19,6 +19,9 @@ use crate::transport::stream::{Received, Stream};
 /// First read of a response: enough for most in one go, little enough to copy what could be discarded.
 const READ_BYTES: usize = 16 * 1024;
 
+/// A read of the body that is to be looked at.
+const BODY_READ_BYTES: usize = 256 * 1024;
+
 /// Reads of one user before others get their turn.
 const READS_PER_TURN: usize = 16;
 
@@ -45,6 +48,7 @@ impl Core {
         user.started_ns = started_ns;
         user.request = self.program.pick(&mut user.values);
         user.response.reset();
+        user.recorded_bytes = 0;
         self.set_deadline(user, now_ns);
         if user.stream.is_none() {
             self.connect(user);
@@ -120,7 +124,10 @@ impl Core {
         let rendered = self.program.render(user.request, &mut user.values, &mut self.scratch);
         let bytes = rendered.bytes();
         match stream.send(bytes) {
-            Ok(sent) if sent == bytes.len() && stream.is_flushed() => user.phase = Phase::Receiving,
+            Ok(sent) if sent == bytes.len() && stream.is_flushed() => {
+                user.phase = Phase::Receiving;
+                self.opened(user);
+            }
             Ok(sent) => {
                 user.sent = sent;
                 user.phase = Phase::Sending;
@@ -137,6 +144,7 @@ impl Core {
     fn on_writable(&mut self, user: &mut User, readable: bool) {
         match self.send_rest(user) {
             Ok(true) => {
+                self.opened(user);
                 user.phase = Phase::Receiving;
                 user.unsent.clear();
             }
@@ -167,7 +175,7 @@ impl Core {
 
     /// Reads until the response is over or the socket is empty.
     #[inline]
-    pub(super) fn on_readable(&mut self, user: &mut User) {
+    fn on_readable(&mut self, user: &mut User) {
         for _ in 0..READS_PER_TURN {
             match self.read(user) {
                 Ok(Step::Again) => {}
@@ -176,7 +184,14 @@ impl Core {
             }
         }
         // No further event will come for what is there already.
-        self.unfinished.push(user.slot);
+        self.unfinished.push_back(user.slot);
+    }
+
+    /// Others had their turn: reads on, unless an event has led further meanwhile.
+    pub(super) fn on_turn_to_read(&mut self, user: &mut User) {
+        if matches!(user.phase, Phase::Receiving | Phase::Sending) {
+            self.on_readable(user);
+        }
     }
 
     #[inline]
@@ -192,7 +207,7 @@ impl Core {
                 Received::Blocked => return Ok(Step::Blocked),
             }
         } else {
-            let most = READ_BYTES.min(self.buffer.len());
+            let most = if user.response.status().is_none() { READ_BYTES } else { BODY_READ_BYTES };
             match stream.recv(self.buffer.get_mut(..most).unwrap_or_default())? {
                 Received::Bytes(count) => {
                     let received = self.buffer.get(..count).unwrap_or_default();
@@ -202,7 +217,13 @@ impl Core {
                 Received::Blocked => return Ok(Step::Blocked),
             }
         };
-        let Some(completed) = completed else { return Ok(Step::Again) };
+        let Some(completed) = completed else {
+            // Long bodies count in the slice in which they come, not all at their end.
+            let so_far = user.response.body_bytes();
+            self.recorder.received(so_far - user.recorded_bytes);
+            user.recorded_bytes = so_far;
+            return Ok(Step::Again);
+        };
         self.complete(user, completed);
         Ok(Step::Over)
     }
@@ -218,7 +239,7 @@ impl Core {
         let now_ns = now_ns();
         self.recorder.roll(now_ns);
         self.recorder.lagged(now_ns.saturating_sub(self.woke_ns));
-        self.recorder.received(completed.body_bytes);
+        self.recorder.received(completed.body_bytes - user.recorded_bytes);
         user.failures = 0;
         let expect = self.program.requests.get(user.request).map(|asked| asked.expect);
         if !expect.is_some_and(|expect| expect.contains(completed.status)) {
@@ -244,6 +265,7 @@ impl Core {
         self.recorder.roll(now_ns);
         self.recorder.failed(kind);
         close(user);
+        self.opened(user);
         user.failures = user.failures.saturating_add(1);
         self.after_failure(user, now_ns);
     }

@@ -150,7 +150,23 @@ impl Core {
             return;
         }
         self.stop_thinking(now_ns);
+        if user.stream.is_none() {
+            user.opening = true;
+            self.opening += 1;
+        }
         self.begin_if_allowed(user, now_ns);
+        if !user.phase.is_busy() {
+            self.opened(user);
+        }
+    }
+
+    /// A user's first connection was made, or was not: the next user may try.
+    #[inline]
+    pub(super) fn opened(&mut self, user: &mut User) {
+        if user.opening {
+            user.opening = false;
+            self.opening -= 1;
+        }
     }
 
     /// A user is to leave: at once if it is between requests, else when its request is over.

@@ -55,6 +55,10 @@ pub(crate) struct User {
     /// How much of the request was sent.
     pub(crate) sent: usize,
     pub(crate) response: Response,
+    /// Body bytes of the response that were recorded already.
+    pub(crate) recorded_bytes: u64,
+    /// Whether its first connection is being made.
+    pub(crate) opening: bool,
     pub(crate) values: UserStream,
     /// Requests it may still make.
     pub(crate) allowance: u64,
@@ -79,6 +83,8 @@ impl User {
             unsent: Vec::new(),
             sent: 0,
             response: Response::default(),
+            recorded_bytes: 0,
+            opening: false,
             values,
             allowance: 0,
             failures: 0,
