@@ -28,7 +28,7 @@ pub use sweep::{Point, Shape, Sweep};
 pub use utilisation::{Id, Use};
 
 use crate::run::{Confidence, ResourceKind};
-use crate::words::{count, percent};
+use crate::words::{cores, count, percent};
 
 /// Busy at least this share on the plateau is full. The plateau begins where 95 % of the maximum
 /// throughput is reached, and there a queueing resource is 95 % busy by the utilisation law (U = X D);
@@ -155,17 +155,29 @@ fn unexplained(sweep: &Sweep) -> Finding {
         sweep.star_users(),
         count(sweep.throughput_max())
     ));
-    let unwatched = sweep.unwatched_cores();
-    let finding = if unwatched < UNWATCHED {
-        finding
-    } else {
-        finding.saying(format!(
-            "Processes that were not watched, or interrupts, used {unwatched:.2} cores more than under a light load."
-        ))
-    };
-    let Some(top) = sweep.mean_uses().into_iter().next() else { return finding };
+    [unwatched_work(sweep), busiest_of_all(sweep), waiting::number_served(sweep)]
+        .into_iter()
+        .flatten()
+        .fold(finding, Finding::saying)
+}
+
+fn unwatched_work(sweep: &Sweep) -> Option<String> {
+    let cores = sweep.unwatched_cores();
+    (cores >= UNWATCHED).then(|| {
+        format!("Processes that were not watched, or interrupts, used {cores:.2} cores more than under a light load.")
+    })
+}
+
+fn busiest_of_all(sweep: &Sweep) -> Option<String> {
+    let top = sweep.mean_uses().into_iter().next()?;
     let busiest = format!("{} was the busiest, at {}", sweep.name(&top.id), percent(top.utilisation()));
-    finding.saying(if top.utilisation() >= FULL && processor::busy_whatever_the_load(sweep, &top.id) {
+    Some(if top.id == Id::Host && top.utilisation() >= FULL {
+        format!(
+            "{busiest}, but the server and its tiers used only {} cores of it: measure again while this host \
+             does nothing else.",
+            cores(shared::tier_cores(sweep))
+        )
+    } else if top.utilisation() >= FULL && processor::busy_whatever_the_load(sweep, &top.id) {
         format!(
             "{busiest}, but it was so whatever the load, as a loop that polls is, so that proves nothing."
         )

@@ -9,6 +9,10 @@ use crate::words::about;
 /// A resource used less than this is too idle for its demand to be told from noise.
 const MEASURABLE: f64 = 0.02;
 
+/// A light load uses somewhat more per request than a heavy one, which is served in batches; more than
+/// this factor is other work.
+const DISPROPORTIONATE: f64 = 2.0;
+
 /// The resource with the next highest demand, and the throughput at which it would be full: X / U, by
 /// the utilisation law. `None` where the bottleneck itself is not known.
 pub fn next(sweep: &Sweep, finding: &Finding) -> Option<String> {
@@ -18,8 +22,20 @@ pub fn next(sweep: &Sweep, finding: &Finding) -> Option<String> {
         return None;
     }
     let throughput = sweep.mean(|point| Some(point.throughput_per_s))?;
-    let next = sweep.mean_uses().into_iter().find(|seen| comes_after(finding, seen))?;
+    let next = sweep
+        .mean_uses()
+        .into_iter()
+        .find(|seen| comes_after(finding, seen) && in_proportion(sweep, seen, throughput))?;
     Some(format!("{}, at about {} req/s.", described(sweep, &next), about(throughput / next.utilisation())))
+}
+
+/// Whether the use at the lightest step was in proportion to its throughput, as the prediction takes it
+/// to be: what is used without the load would not grow with it.
+fn in_proportion(sweep: &Sweep, seen: &Use, throughput: f64) -> bool {
+    let Some(low) = sweep.low() else { return true };
+    let then = sweep.uses(low).into_iter().find(|then| then.id == seen.id).map_or(0.0, |then| then.used);
+    let expected = seen.used * low.throughput_per_s / throughput;
+    then <= expected * DISPROPORTIONATE
 }
 
 /// Removing a full thread (more workers) or a quota leaves the group's processors to fill up; removing

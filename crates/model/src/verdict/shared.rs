@@ -160,6 +160,11 @@ pub(super) fn busiest_tier(sweep: &Sweep) -> Option<GroupId> {
     sweep.tiers().into_iter().max_by(|a, b| used(a).total_cmp(&used(b)))
 }
 
+/// Cores that the server and its tiers used on the plateau.
+pub(super) fn tier_cores(sweep: &Sweep) -> f64 {
+    sweep.mean(|point| Some(point.resources.tiers().map(|group| group.cores).sum())).unwrap_or(0.0)
+}
+
 /// How steadily the tier that wanted a processor most wanted one.
 fn wanting(sweep: &Sweep) -> f64 {
     let wanting = |id: &GroupId| sweep.group_mean(id, Group::wanting);

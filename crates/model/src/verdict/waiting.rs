@@ -191,6 +191,19 @@ fn with_signs(sweep: &Sweep, mut finding: Finding, futex: f64) -> Finding {
     finding
 }
 
+/// How many requests were served at a time, as a hint where nothing is certain.
+pub(super) fn number_served(sweep: &Sweep) -> Option<String> {
+    let k = at_a_time(sweep)?;
+    Some(format!(
+        "About {} were served at a time (by Little's law, from the response time of one user alone).",
+        if k < 1.5 {
+            "one request".to_owned()
+        } else {
+            format!("{} requests", count((k * 10.0).round() / 10.0))
+        }
+    ))
+}
+
 /// X_max R(1): how many requests are served at a time. Needs a step of one user, which waits for nobody.
 fn at_a_time(sweep: &Sweep) -> Option<f64> {
     let alone = sweep.points().first().filter(|point| point.users == 1 && point.completed > 0)?;

@@ -78,7 +78,12 @@ fn one_writer_that_waits_for_flushes_is_the_disk() {
 fn a_disk_busy_with_other_work_is_not_why_a_full_processor_is_slow() {
     let lab =
         sweep().tier(server("nginx").cpus(&[0])).disk(Platter { background: 1.0, ..Platter::default() });
-    assert_eq!(kind(&lab), ResourceKind::Cpu);
+    let found = lab.conclude();
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Cpu);
+    assert!(
+        !found.verdict.next.unwrap().contains("vda"),
+        "a disk that the load does not use cannot come next"
+    );
 }
 
 #[test]
