@@ -69,8 +69,8 @@ fn compare_step(first: &Step, others: &[Step]) -> Option<StepComparison> {
     })
 }
 
-/// The ratio of two independent estimates. Its logarithm is about normal, with the relative errors of both (delta
-/// method), which keeps the interval above zero and the same either way round.
+/// The ratio of two independent estimates. Its logarithm is about normal, with the relative errors of both
+/// (delta method), which keeps the interval above zero and the same either way round.
 fn ratio(above: (f64, [f64; 2]), below: (f64, [f64; 2])) -> Option<Ratio> {
     let error = |(value, [_, high]): (f64, [f64; 2])| (high - value) / value / NORMAL_95;
     let valid = |(value, _): (f64, [f64; 2])| value > 0.0 && value.is_finite();

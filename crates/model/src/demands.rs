@@ -1,7 +1,8 @@
 //! Service demand of a resource: what one completed request costs of it, regressed over the sweep.
 //!
-//! The utilisation law says that use grows in proportion to throughput, U = X D (Denning and Buzen 1978). What the
-//! resource does besides serving (background load) is an intercept, kept only where it is significant.
+//! The utilisation law says that use grows in proportion to throughput, U = X D (Denning and Buzen 1978).
+//! What the resource does besides serving (background load) is an intercept, kept only where it is
+//! significant.
 
 use crate::student::t_95;
 

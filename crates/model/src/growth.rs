@@ -8,17 +8,19 @@ use crate::student::{NORMAL_95, t_95};
 pub enum Growth {
     /// Throughput rose, beyond doubt.
     Grows,
-    /// The interval of the slope holds 0 (or negligible growth) or lies below, and excludes growth that matters.
+    /// The interval of the slope holds 0 (or negligible growth) or lies below, and excludes growth that
+    /// matters.
     Stopped,
     /// The intervals are too wide to tell.
     Unclear,
 }
 
-/// Growth per doubling of users that is not worth following, however certain. Real servers differ by that much
-/// from one step to the next for no reason; and a tenth more throughput would take five doublings.
+/// Growth per doubling of users that is not worth following, however certain. Real servers differ by that
+/// much from one step to the next for no reason; and a tenth more throughput would take five doublings.
 pub(crate) const NEGLIGIBLE: f64 = 0.02;
 
-/// If growth per doubling above this is possible as well, the steps were too imprecise to say that growth stopped.
+/// If growth per doubling above this is possible as well, the steps were too imprecise to say that growth
+/// stopped.
 const MATTERS: f64 = 0.10;
 
 /// Growth over `points`, which ascend by users.
@@ -32,8 +34,8 @@ pub fn growth(points: &[(u32, &Estimate)]) -> Growth {
     }
 }
 
-/// Whether growth ended within `points` (ascending): at least `rungs` of them at the end show none together, and no
-/// neighbours among those show any.
+/// Whether growth ended within `points` (ascending): at least `rungs` of them at the end show none together,
+/// and no neighbours among those show any.
 pub(crate) fn ended(points: &[(u32, &Estimate)], rungs: usize) -> bool {
     let level = |from: usize| {
         let tail = points.get(from..).unwrap_or_default();
@@ -55,8 +57,8 @@ fn judge(low: f64, high: f64) -> Growth {
     }
 }
 
-/// 95 % interval of growth per doubling of users: weighted least squares of the logarithm of throughput on the binary logarithm
-/// of users, with the errors that the steps' intervals stand for.
+/// 95 % interval of growth per doubling of users: weighted least squares of the logarithm of throughput on
+/// the binary logarithm of users, with the errors that the steps' intervals stand for.
 fn slope(points: &[(u32, &Estimate)]) -> Option<[f64; 2]> {
     let rows: Vec<[f64; 3]> = points.iter().filter_map(row).collect();
     let sum = |term: &dyn Fn(&[f64; 3]) -> f64| rows.iter().map(|row| row[2] * term(row)).sum::<f64>();

@@ -6,7 +6,8 @@ use crate::growth::ended;
 use crate::saturation::{Crossing, SATURATED, ascending, bounded};
 use crate::steady::Estimate;
 
-/// This many rungs without growth end the ladder: the second of two may be a fluke, the third lies well beyond the knee.
+/// This many rungs without growth end the ladder: the second of two may be a fluke, the third lies well
+/// beyond the knee.
 const LEVEL_RUNGS: usize = 3;
 
 /// Neighbours this close in users are not split further.
@@ -48,7 +49,8 @@ fn nothing_completes(climbed: &[(u32, &Estimate)]) -> bool {
     climbed.len() >= 2 && climbed.iter().all(|point| point.1.completed == 0)
 }
 
-/// The number of users, between measured ones, that would narrow N* most; `None` when that is as good as it gets.
+/// The number of users, between measured ones, that would narrow N* most; `None` when that is as good as it
+/// gets.
 pub(crate) fn refinement(points: &[(u32, &Estimate)]) -> Option<u32> {
     let points = ascending(points);
     let crossing = Crossing::find(&points);

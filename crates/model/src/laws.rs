@@ -1,5 +1,5 @@
-//! Little's law and the utilisation law (Denning and Buzen, "The operational analysis of queueing network models",
-//! Computing Surveys 10(3), 1978).
+//! Little's law and the utilisation law (Denning and Buzen, "The operational analysis of queueing network
+//! models", Computing Surveys 10(3), 1978).
 
 use crate::steady::Estimate;
 
@@ -22,8 +22,8 @@ impl Little {
 /// Rounding and clock resolution, as a share of N.
 const RESOLUTION: f64 = 0.005;
 
-/// The check of one step. Z is the mean think time really taken, as the generator counted it; `think_us`, the one
-/// asked for, stands in where it counted none.
+/// The check of one step. Z is the mean think time really taken, as the generator counted it; `think_us`,
+/// the one asked for, stands in where it counted none.
 pub fn little(users: u32, estimate: &Estimate, think_us: f64) -> Little {
     let users = f64::from(users.max(1));
     let think_us = taken_think_us(estimate).unwrap_or(think_us);

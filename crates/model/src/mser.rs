@@ -17,9 +17,9 @@ pub struct Truncation {
     /// The minimum lies at the end of the first half, the last place where it is looked for: the
     /// series has most likely not settled.
     pub at_limit: bool,
-    /// The dropped means differ from the rest by more than chance explains. The minimum of a series without a warm-up
-    /// also lies somewhere; dropping up to there would only pick the part that looks least variable and make intervals
-    /// too narrow.
+    /// The dropped means differ from the rest by more than chance explains. The minimum of a series without
+    /// a warm-up also lies somewhere; dropping up to there would only pick the part that looks least
+    /// variable and make intervals too narrow.
     pub evident: bool,
 }
 

@@ -1,8 +1,9 @@
 //! Exact mean value analysis of a closed network (Reiser and Lavenberg, "Mean-value analysis of closed
 //! multichain queueing networks", JACM 27(2), 1980).
 //!
-//! A station of several servers is taken as one server that many times as fast, followed by a delay (Seidmann,
-//! Schweitzer and Shalev-Oren 1987): exact with one user and in saturation, slightly pessimistic between.
+//! A station of several servers is taken as one server that many times as fast, followed by a delay
+//! (Seidmann, Schweitzer and Shalev-Oren 1987): exact with one user and in saturation, slightly pessimistic
+//! between.
 
 use crate::run::Predicted;
 
@@ -67,8 +68,8 @@ mod tests {
         assert!((found - expected).abs() <= tolerance, "{found} is not {expected}");
     }
 
-    /// Lazowska, Zahorjan, Graham, Sevcik, "Quantitative System Performance" (1984), section 6.4.2: CPU 0.605 s,
-    /// disks 2.1 s and 1.35 s, think time 15 s, three users.
+    /// Lazowska, Zahorjan, Graham, Sevcik, "Quantitative System Performance" (1984), section 6.4.2: CPU
+    /// 0.605 s, disks 2.1 s and 1.35 s, think time 15 s, three users.
     #[test]
     fn textbook_example() {
         let found = mva(&[queue(0.605e6), queue(2.1e6), queue(1.35e6)], 15e6, 3);

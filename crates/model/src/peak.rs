@@ -1,7 +1,8 @@
 //! The maximum of a throughput curve that rises and falls again, between the measured steps.
 //!
-//! A parabola in the logarithm of users through the steps near the highest. Its value at the vertex is a weighted sum of
-//! the measured throughputs, and the place of the vertex does not add to its error in first order.
+//! A parabola in the logarithm of users through the steps near the highest. Its value at the vertex is a
+//! weighted sum of the measured throughputs, and the place of the vertex does not add to its error in first
+//! order.
 
 use crate::growth::throughput_error;
 use crate::matrix::{Matrix, dot, inverted, times};
@@ -26,8 +27,8 @@ const NEAR: f64 = 0.9;
 /// A parabola through three points fits always; the fourth can object.
 const FEWEST: usize = 4;
 
-/// The peak near the step `highest` of `points` (ascending by users); `None` where the steps do not show one with steps on
-/// either side.
+/// The peak near the step `highest` of `points` (ascending by users); `None` where the steps do not show one
+/// with steps on either side.
 pub(crate) fn peak(points: &[(u32, &Estimate)], highest: usize) -> Option<Peak> {
     let rows = rows(points, highest)?;
     let inverse = inverted(normal(&rows))?;

@@ -1,7 +1,7 @@
 //! The maximum throughput, from the steps where throughput no longer grows.
 //!
-//! The largest of several noisy measurements overstates the maximum. So the steps well past the knee are pooled,
-//! chosen by their number of users and not by their throughput; only steps significantly below the
+//! The largest of several noisy measurements overstates the maximum. So the steps well past the knee are
+//! pooled, chosen by their number of users and not by their throughput; only steps significantly below the
 //! highest (a server that slows down under more users) are left out.
 
 use crate::growth::{NEGLIGIBLE, degrees_of_freedom, throughput_error};
@@ -27,7 +27,8 @@ pub(crate) struct Plateau {
 /// plateau.
 const BELOW: f64 = 2.6;
 
-/// The maximum of `points`, which ascend by users: the vertex where throughput falls again, else the pooled plateau.
+/// The maximum of `points`, which ascend by users: the vertex where throughput falls again, else the pooled
+/// plateau.
 pub(crate) fn plateau(points: &[(u32, &Estimate)]) -> Plateau {
     let Some(highest) = highest(points) else {
         return Plateau {
@@ -118,8 +119,8 @@ fn below(points: &[(u32, &Estimate)], index: usize, highest: usize) -> bool {
 /// Two steps that disagree are taken to say as much about the disagreement as three.
 const FEWEST_TO_DISAGREE: f64 = 2.0;
 
-/// Pools by measured time, which unlike the estimated variances does not lean towards steps that happen to look
-/// quiet. Steps that disagree more than their intervals allow widen the interval (Birge 1932).
+/// Pools by measured time, which unlike the estimated variances does not lean towards steps that happen to
+/// look quiet. Steps that disagree more than their intervals allow widen the interval (Birge 1932).
 fn pool(points: &[(u32, &Estimate)], indices: &[usize]) -> Plateau {
     let chosen: Vec<(usize, &Estimate)> =
         indices.iter().filter_map(|&index| points.get(index).map(|point| (index, point.1))).collect();

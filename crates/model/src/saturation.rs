@@ -17,8 +17,8 @@ const APART: f64 = 1.5;
 pub struct Saturation {
     /// N*; `None` if throughput was not seen to stop growing.
     pub users: Option<u32>,
-    /// 95 % interval of N*: every smaller measured number was significantly below 95 % of the maximum, the upper end
-    /// significantly above (or no larger number could be told).
+    /// 95 % interval of N*: every smaller measured number was significantly below 95 % of the maximum, the
+    /// upper end significantly above (or no larger number could be told).
     pub users_ci: Option<[u32; 2]>,
     /// Crossing of the asymptotes, (R(1) + Z) X_max (Denning and Buzen 1978); needs a step of one user.
     pub knee_users: Option<f64>,
@@ -72,8 +72,8 @@ fn knee(points: &[(u32, &Estimate)], think_us: f64, throughput_max_per_s: f64) -
 /// Where throughput crosses 95 % of its maximum.
 pub(crate) struct Crossing {
     pub(crate) plateau: Plateau,
-    /// The last number of users below the level and the first at it, by the smoothed estimates; the former is 0
-    /// if the smallest number measured is at it already.
+    /// The last number of users below the level and the first at it, by the smoothed estimates; the former
+    /// is 0 if the smallest number measured is at it already.
     pub(crate) bracket: Option<(u32, u32)>,
     pub(crate) users: Option<u32>,
     pub(crate) interval: Option<[u32; 2]>,

@@ -20,7 +20,8 @@ use crate::steady::{Estimate, Precision, estimate, precise_enough};
 /// Which numbers of users to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UsersRange {
-    /// A ladder from `lo` that doubles up to `hi`, ended once throughput stops growing, then refined round the knee.
+    /// A ladder from `lo` that doubles up to `hi`, ended once throughput stops growing, then refined round
+    /// the knee.
     Range {
         /// Fewest users, at least 1.
         lo: u32,
@@ -42,8 +43,8 @@ pub struct SearchOptions {
     pub step_us_max: u64,
     /// How good a step's estimate has to be for the step to end before its longest time.
     pub precision: Precision,
-    /// About how long the whole search may take. Steps are shortened, but not below the shortest step; when it is
-    /// spent the search ends. `None`: as long as it takes.
+    /// About how long the whole search may take. Steps are shortened, but not below the shortest step; when
+    /// it is spent the search ends. `None`: as long as it takes.
     pub total_us: Option<u64>,
 }
 
@@ -118,8 +119,8 @@ const EXPECTED_REFINEMENTS: usize = 3;
 
 /// The share of the shortest step that is measured before the step's length is planned.
 ///
-/// An interval taken as soon as it happens to be narrow covers less than it says (Chow and Robbins 1965). So the length is
-/// planned from the start of the step (Stein 1945) and only a clear miss makes it longer.
+/// An interval taken as soon as it happens to be narrow covers less than it says (Chow and Robbins 1965). So
+/// the length is planned from the start of the step (Stein 1945) and only a clear miss makes it longer.
 const PILOT: f64 = 0.6;
 
 /// An interval wider than the target by this factor after the planned length is a clear miss.
@@ -157,7 +158,8 @@ impl Search {
         self.next
     }
 
-    /// What was counted while doing what [`Search::next`] said. A step that yields no ticks is taken to be over.
+    /// What was counted while doing what [`Search::next`] said. A step that yields no ticks is taken to be
+    /// over.
     pub fn add(&mut self, ticks: &[Tick]) {
         let users = match (self.next, self.current) {
             (Next::Begin { users, .. }, _) => users,
@@ -236,8 +238,8 @@ impl Search {
         (for_us * WORTHWHILE >= current.spent_us && for_us > 0).then_some(for_us)
     }
 
-    /// A step in which nothing completed and nothing failed goes on: responses may simply take that long. This is how long it
-    /// may become.
+    /// A step in which nothing completed and nothing failed goes on: responses may simply take that long.
+    /// This is how long it may become.
     fn patience_us(&self, step: &MeasuredStep) -> u64 {
         if step.ticks.iter().any(|tick| tick.completed > 0 || !tick.errors.is_empty()) {
             return 0;

@@ -1,4 +1,5 @@
-//! A series of equally spaced values: its trend, and how much the values around the trend vary and stick together.
+//! A series of equally spaced values: its trend, and how much the values around the trend vary and stick
+//! together.
 
 /// A least-squares line through the values, and what is left.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -19,8 +19,8 @@ pub struct Precision {
     pub min_batches: usize,
     /// Always dropped from the start of a step, microseconds, but never more than a tenth of it.
     pub settle_us: u64,
-    /// A drift from the first half to the second that is smaller than this share is no reason to call a step unsteady,
-    /// however significant it is.
+    /// A drift from the first half to the second that is smaller than this share is no reason to call a step
+    /// unsteady, however significant it is.
     pub negligible_drift: f64,
 }
 

@@ -28,12 +28,14 @@ pub fn throughput(law: &Usl, users: u32) -> f64 {
     law.lambda_per_s * users / (1.0 + law.sigma * (users - 1.0) + law.kappa * users * (users - 1.0))
 }
 
-/// The number of users with the highest predicted throughput, sqrt((1 - sigma) / kappa); `None` if it never falls.
+/// The number of users with the highest predicted throughput, sqrt((1 - sigma) / kappa); `None` if it never
+/// falls.
 pub fn peak_users(law: &Usl) -> Option<f64> {
     (law.kappa > 0.0).then(|| ((1.0 - law.sigma).max(0.0) / law.kappa).sqrt().max(1.0))
 }
 
-/// The law that fits the steps best; `None` with fewer than four steps with completions, or where no law fits.
+/// The law that fits the steps best; `None` with fewer than four steps with completions, or where no law
+/// fits.
 pub fn usl(points: &[(u32, &Estimate)]) -> Option<UslFit> {
     let rows: Vec<Row> = points.iter().filter_map(Row::of).collect();
     if rows.len() < 4 {
@@ -46,8 +48,8 @@ pub fn usl(points: &[(u32, &Estimate)]) -> Option<UslFit> {
     fit.law(points, rows.len())
 }
 
-/// One step as a row of the linear model `y = a0 + a1 (N - 1) + a2 N (N - 1)` with `y = N / X`, divided by `y`
-/// so that relative errors of throughput weigh the same at every step.
+/// One step as a row of the linear model `y = a0 + a1 (N - 1) + a2 N (N - 1)` with `y = N / X`, divided by
+/// `y` so that relative errors of throughput weigh the same at every step.
 struct Row {
     terms: [f64; 3],
 }
@@ -63,8 +65,8 @@ impl Row {
     }
 }
 
-/// Which coefficients may differ from zero. The best fit with none below zero is the best of these that has none
-/// below zero.
+/// Which coefficients may differ from zero. The best fit with none below zero is the best of these that has
+/// none below zero.
 const SUBSETS: [&[usize]; 4] = [&[0, 1, 2], &[0, 1], &[0, 2], &[0]];
 
 struct Fit {

@@ -11,7 +11,8 @@ use crate::coverage::holds;
 
 const TICK_US: u64 = 20_000;
 
-/// A sweep over throughput as a function of users, with completions per tick that vary like `noise` times a Poisson count's.
+/// A sweep over throughput as a function of users, with completions per tick that vary like `noise` times a
+/// Poisson count's.
 struct Curve<F: Fn(u32) -> f64> {
     throughput_per_s: F,
     noise: f64,
@@ -97,7 +98,8 @@ fn never_saturating() {
 }
 
 /// Gunther's law with peaks from 10 to 218 users: throughput falls beyond. N* is on the rising side, and the
-/// maximum lies between measured steps, so some of the error is in the shape: 93 % over all, 90 % of each curve.
+/// maximum lies between measured steps, so some of the error is in the shape: 93 % over all, 90 % of each
+/// curve.
 #[test]
 fn retrograde() {
     let laws = [
@@ -166,8 +168,9 @@ fn noise() {
     }
 }
 
-/// Each step is up to 1.5 % better or worse than the curve, for its whole length, which no step's own interval can
-/// see. The search still ends, N* is still right, and the maximum is off by hardly more than the steps are.
+/// Each step is up to 1.5 % better or worse than the curve, for its whole length, which no step's own
+/// interval can see. The search still ends, N* is still right, and the maximum is off by hardly more than
+/// the steps are.
 #[test]
 fn steps_that_differ_for_no_reason() {
     let mut held = 0;
@@ -191,8 +194,8 @@ fn a_list_is_obeyed() {
     assert_eq!((end.users, end.bounded), (Some(3), true));
 }
 
-/// Responses that take longer than the longest step are waited for; a server that never answers is not waited for
-/// for ever.
+/// Responses that take longer than the longest step are waited for; a server that never answers is not
+/// waited for for ever.
 #[test]
 fn slow_is_not_dead() {
     let first_step_us = |completes_after_us: u64| {

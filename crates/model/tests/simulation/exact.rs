@@ -1,8 +1,10 @@
-//! Exact answers for M/M/m//N: the machine repairman (Feller 1950; Kleinrock, "Queueing Systems" I, section 3.8).
+//! Exact answers for M/M/m//N: the machine repairman (Feller 1950; Kleinrock, "Queueing Systems" I, section
+//! 3.8).
 
 use crate::closed_network::System;
 
-/// Exact throughput (per second) and mean response time (microseconds) of exponential service and think times.
+/// Exact throughput (per second) and mean response time (microseconds) of exponential service and think
+/// times.
 pub(crate) fn repairman(system: System, users: u32) -> (f64, f64) {
     let service_us = system.service.mean_us();
     let think_us = system.think.mean_us();
@@ -33,8 +35,8 @@ pub(crate) fn users_at_saturation(system: System) -> u32 {
     (1..).find(saturated).unwrap_or(u32::MAX)
 }
 
-/// One repairman, three machines, failure rate a quarter of the repair rate. By hand: weights 1, 3/4, 3/8, 3/32,
-/// total 71/32, so the repairman is idle 32/71 of the time.
+/// One repairman, three machines, failure rate a quarter of the repair rate. By hand: weights 1, 3/4, 3/8,
+/// 3/32, total 71/32, so the repairman is idle 32/71 of the time.
 #[test]
 fn repairman_by_hand() {
     let system = System::exponential(1, 1_000.0, 4_000.0);

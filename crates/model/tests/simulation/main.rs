@@ -1,6 +1,7 @@
 //! The model against exact answers, by simulation in virtual time.
 //!
-//! Every seed is fixed, so a coverage found once is found always; a failure prints what it needs to be seen again.
+//! Every seed is fixed, so a coverage found once is found always; a failure prints what it needs to be seen
+//! again.
 
 mod closed_network;
 mod coverage;
