@@ -1,14 +1,12 @@
 //! The generator as others see it: start, so many users, collect.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use model::sample::Tick;
-use rustix::thread::{CpuSet, gettid, sched_setaffinity};
 
 use crate::error::LoadError;
 use crate::merge::{Merged, Merger};
@@ -16,10 +14,10 @@ use crate::plan::{Connections, Pacing, Plan, Stop};
 use crate::record::SLICE_US;
 use crate::render::Program;
 use crate::resolve::{first_that_accepts, resolve};
-use crate::transport::poller::Waker;
+use crate::threads::{Running, spawn};
 use crate::transport::tls::Tls;
-use crate::worker::pacing::{Allowance, Schedule, Thread};
-use crate::worker::{Command, Drive, Mailbox, Notice, Report, Settings, Work, Worker};
+use crate::worker::pacing::Allowance;
+use crate::worker::{Command, Notice, Report, Settings, Work};
 use crate::{limits, url::Url};
 
 /// How often a collection looks whether it is interrupted.
@@ -55,14 +53,6 @@ pub struct Generator {
     open_loop: bool,
     /// Which change of users or work this is.
     run: u64,
-}
-
-/// One generator thread.
-struct Running {
-    mailbox: Arc<Mailbox>,
-    waker: Waker,
-    tid: u32,
-    handle: Option<JoinHandle<()>>,
 }
 
 impl Generator {
@@ -183,8 +173,7 @@ impl Generator {
         self.run += 1;
         for thread in &self.threads {
             let work = Work { users: self.users, allowance: allowance.clone(), run: self.run };
-            thread.mailbox.put(Command::Work(work));
-            thread.waker.wake();
+            thread.tell(Command::Work(work));
         }
         let mut begun = Begun { first_slice: u64::MAX, last_slice: 0, at_ns: u64::MAX };
         let mut waiting = self.threads.len();
@@ -248,19 +237,9 @@ impl Generator {
 impl Drop for Generator {
     fn drop(&mut self) {
         for thread in &self.threads {
-            thread.mailbox.put(Command::Stop);
-            thread.waker.wake();
+            thread.tell(Command::Stop);
         }
-        for handle in self.threads.iter_mut().filter_map(|thread| thread.handle.take()) {
-            // A thread that panicked has said so; there is nothing to add here.
-            let _ = handle.join();
-        }
-    }
-}
-
-impl Running {
-    fn is_lost(&self) -> bool {
-        self.handle.as_ref().is_none_or(JoinHandle::is_finished)
+        self.threads.iter_mut().for_each(Running::join);
     }
 }
 
@@ -319,53 +298,4 @@ fn settings(plan: &Plan, base: &Url, address: SocketAddr) -> Result<Arc<Settings
         connections: plan.connections,
         timeout_ns: u64::try_from(plan.timeout.as_nanos()).unwrap_or(u64::MAX),
     }))
-}
-
-fn spawn(
-    plan: &Plan,
-    settings: &Arc<Settings>,
-    number: usize,
-    reports: Sender<Report>,
-) -> Result<Running, LoadError> {
-    let thread = Thread { number, of: plan.threads, seed: plan.seed };
-    let drive = match plan.pacing {
-        Pacing::Closed { think } => Drive::Closed { think },
-        Pacing::Open { rate_per_s, arrivals } => Drive::Open(Schedule::new(rate_per_s, arrivals, thread)),
-    };
-    let mailbox = Arc::new(Mailbox::default());
-    let worker = Worker::new(settings, thread, drive, mailbox.clone(), reports)?;
-    let waker = worker.waker()?;
-    let cpu = plan.cpus.as_ref().and_then(|cpus| cpus.get(number % cpus.len().max(1)).copied());
-    let (started, ready) = mpsc::sync_channel(1);
-    let run = move || {
-        let prepared = prepare(cpu);
-        let failed = prepared.is_err();
-        let _ = started.send(prepared);
-        if !failed {
-            worker.run();
-        }
-    };
-    let handle = std::thread::Builder::new()
-        .name(format!("load-{number}"))
-        .spawn(run)
-        .map_err(|source| LoadError::System { action: "start a generator thread", source })?;
-    let tid = ready.recv().map_err(|_| LoadError::ThreadLost)??;
-    Ok(Running { mailbox, waker, tid, handle: Some(handle) })
-}
-
-/// Readies the calling thread; its kernel number.
-fn prepare(cpu: Option<usize>) -> Result<u32, LoadError> {
-    if let Some(cpu) = cpu {
-        if cpu >= CpuSet::MAX_CPU {
-            return Err(LoadError::Plan("it names a processor beyond what the kernel can number"));
-        }
-        let mut set = CpuSet::new();
-        set.set(cpu);
-        sched_setaffinity(None, &set)
-            .map_err(LoadError::system("pin a generator thread to its processor"))?;
-    }
-    // Alarms go off when they are due, not up to 50 us later. Without this think times and intended
-    // starts are only a little late, so a refusal is no reason to stop.
-    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-    Ok(gettid().as_raw_nonzero().get().unsigned_abs())
 }

@@ -172,5 +172,4 @@ impl Body {
 }
 
 #[cfg(test)]
-#[path = "response_tests.rs"]
 mod tests;

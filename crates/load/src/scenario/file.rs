@@ -249,5 +249,4 @@ fn file_name(path: &Path) -> String {
 }
 
 #[cfg(test)]
-#[path = "file_tests.rs"]
 mod tests;

@@ -7,7 +7,8 @@ use std::time::Duration;
 use model::sample::ErrorKind;
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with, sockopt,
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, accept_with, connect, recv, send,
+    socket_with, sockopt,
 };
 
 /// A connected or connecting TCP socket, non-blocking.
@@ -26,6 +27,12 @@ impl Socket {
             Ok(()) | Err(Errno::INPROGRESS) => Ok(Socket { fd }),
             Err(error) => Err(error),
         }
+    }
+
+    /// The next connection that waits at a non-blocking listener.
+    pub(crate) fn accept(listener: impl AsFd) -> Result<Self, Errno> {
+        let fd = accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?;
+        Ok(Socket { fd })
     }
 
     /// Sends what is written without waiting for the acknowledgement of what went before.

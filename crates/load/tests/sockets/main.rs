@@ -6,6 +6,7 @@ mod closed_loop;
 mod common;
 mod faults;
 mod many;
+mod null_server;
 mod open_loop;
 mod probing;
 mod seeds;

@@ -1,0 +1,94 @@
+//! A request taken apart into literals and slots, once, before the run.
+
+use super::{Patched, Piece};
+use crate::scenario::Request;
+use crate::scenario::template::{Part, Template};
+use crate::url::Url;
+
+impl Patched {
+    pub(super) fn compile(request: &Request, base: &Url, close: bool) -> Self {
+        let mut compiler = Compiler { draws: Vec::new() };
+        let head = compiler.head(request, base, close);
+        let body = compiler.pieces(&request.body, Piece::Slot);
+        Patched { draws: compiler.draws, head, body }
+    }
+}
+
+/// Collects which values a request draws while its parts are compiled.
+struct Compiler {
+    draws: Vec<usize>,
+}
+
+impl Compiler {
+    fn head(&mut self, request: &Request, base: &Url, close: bool) -> Vec<Piece> {
+        let mut head = vec![literal(format!("{} {}", request.method, base_prefix(base)))];
+        head.extend(self.pieces(&request.path, Piece::TargetSlot));
+        head.push(literal(" HTTP/1.1\r\n"));
+        if !has_header(request, "host") {
+            head.push(literal(format!("Host: {}\r\n", base.host_header())));
+        }
+        for (name, value) in &request.headers {
+            head.push(literal(format!("{name}: ")));
+            head.extend(self.pieces(value, Piece::Slot));
+            head.push(literal("\r\n"));
+        }
+        if let Some((name, password)) = self.credentials(request, base) {
+            head.push(literal("Authorization: Basic "));
+            let plain = name.into_iter().chain([literal(":")]).chain(password).collect();
+            head.push(Piece::Base64(plain));
+            head.push(literal("\r\n"));
+        }
+        if close && !has_header(request, "connection") {
+            head.push(literal("Connection: close\r\n"));
+        }
+        if says_length(request) {
+            head.extend([literal("Content-Length: "), Piece::ContentLength, literal("\r\n")]);
+        }
+        head.push(literal("\r\n"));
+        head
+    }
+
+    fn credentials(&mut self, request: &Request, base: &Url) -> Option<(Vec<Piece>, Vec<Piece>)> {
+        if let Some((name, password)) = &request.basic_auth {
+            return Some((self.pieces(name, Piece::Slot), self.pieces(password, Piece::Slot)));
+        }
+        let credentials = base.credentials().filter(|_| !has_header(request, "authorization"))?;
+        Some((vec![literal(credentials.name.as_str())], vec![literal(credentials.password.as_str())]))
+    }
+
+    fn pieces(&mut self, template: &Template, slot: fn(usize) -> Piece) -> Vec<Piece> {
+        let piece = |part: &Part| match part {
+            Part::Literal(bytes) => Piece::Literal(bytes.clone()),
+            Part::Slot(value) => slot(self.position(*value)),
+        };
+        template.pieces.iter().map(piece).collect()
+    }
+
+    fn position(&mut self, value: usize) -> usize {
+        self.draws.iter().position(|draw| *draw == value).unwrap_or_else(|| {
+            self.draws.push(value);
+            self.draws.len() - 1
+        })
+    }
+}
+
+fn literal(bytes: impl Into<Vec<u8>>) -> Piece {
+    Piece::Literal(bytes.into())
+}
+
+/// What of the base URL goes before a request's own path.
+fn base_prefix(base: &Url) -> &str {
+    base.path().split('?').next().unwrap_or_default().trim_end_matches('/')
+}
+
+fn has_header(request: &Request, name: &str) -> bool {
+    request.headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name))
+}
+
+/// Whether Content-Length goes out: with a body, or where the method gives a body meaning (RFC 9110
+/// section 8.6), unless the caller framed the request.
+fn says_length(request: &Request) -> bool {
+    let framed = has_header(request, "content-length") || has_header(request, "transfer-encoding");
+    let meant = matches!(request.method.as_str(), "POST" | "PUT" | "PATCH");
+    !framed && (meant || !request.body.pieces.is_empty())
+}

@@ -1,0 +1,33 @@
+//! The null server under the generator, and under requests in pieces.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use load::{NullServer, Stop};
+
+use crate::common::{plan, run};
+
+#[test]
+fn it_answers_every_request_with_the_body_asked_for() {
+    for body_bytes in [0, 1_024, 3_000_000] {
+        let server = NullServer::start(body_bytes, None).unwrap();
+        let plan = plan(&format!("http://{}/", server.address()).parse().unwrap());
+        let counted = run(&plan, 4, Stop::PerUser(5));
+        assert_eq!((counted.completed, counted.errors_in_all()), (20, 0), "{counted:?}");
+        assert_eq!(counted.bytes, 20 * body_bytes as u64);
+    }
+}
+
+#[test]
+fn a_request_in_pieces_is_one_and_two_in_one_piece_are_two() {
+    let server = NullServer::start(0, None).unwrap();
+    let mut peer = TcpStream::connect(server.address()).unwrap();
+    peer.set_nodelay(true).unwrap();
+    for piece in ["GET / HTTP/1.1\r", "\nHost: h\r\n", "\r\nGET / HTTP/1.1\r\n\r\nGET"] {
+        peer.write_all(piece.as_bytes()).unwrap();
+    }
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    let mut received = vec![0; 2 * answer.len()];
+    peer.read_exact(&mut received).unwrap();
+    assert_eq!(received, answer.repeat(2));
+}
