@@ -31,10 +31,9 @@ pub fn response_time_at_least(bounds: &Bounds, think_us: f64, users: u32) -> f64
 mod tests {
     use super::*;
 
-    /// Lazowska et al., "Quantitative System Performance" (1984), section 5.2 style: demands 2, 0.5 and 3 s,
-    /// think time 15 s: X <= min(N / 20.5, 1/3), knee 6.83.
+    /// By hand: demands 2, 0.5 and 3 s, think time 15 s, so X <= min(N / 20.5, 1 / 3) and the knee is at 6.83.
     #[test]
-    fn textbook_system() {
+    fn by_hand() {
         let found = bounds(5.5e6, 15e6, 1.0 / 3.0);
         assert!((found.knee_users - 6.833).abs() < 1e-3);
         assert!((throughput_at_most(&found, 15e6, 1) - 1.0 / 20.5).abs() < 1e-9);

@@ -68,15 +68,20 @@ mod tests {
         assert!((found - expected).abs() <= tolerance, "{found} is not {expected}");
     }
 
-    /// Lazowska, Zahorjan, Graham, Sevcik, "Quantitative System Performance" (1984), section 6.4.2: CPU
-    /// 0.605 s, disks 2.1 s and 1.35 s, think time 15 s, three users.
+    /// R. Jain, "The Art of Computer Systems Performance Analysis" (1991), table 34.1: demands of 2, 3 and 1 s, think
+    /// time 4 s.
     #[test]
-    fn textbook_example() {
-        let found = mva(&[queue(0.605e6), queue(2.1e6), queue(1.35e6)], 15e6, 3);
-        near(found[0].throughput_per_s, 0.0525, 5e-5);
-        near(found[1].throughput_per_s, 0.1031, 1e-4);
-        near(found[2].throughput_per_s, 0.152, 6e-4);
-        near(found[0].response_time_us, 4.055e6, 1e3);
+    fn published_table() {
+        let found = mva(&[queue(2e6), queue(3e6), queue(1e6)], 4e6, 20);
+        let table =
+            [(1, 6.0, 0.1), (2, 7.4, 0.175), (3, 9.088, 0.229), (4, 11.051, 0.266), (5, 13.256, 0.290)];
+        for (users, response_s, throughput) in
+            table.into_iter().chain([(17, 47.045, 0.333), (20, 56.016, 0.333)])
+        {
+            let step = found[users - 1];
+            near(step.response_time_us / 1e6, response_s, 1e-3);
+            near(step.throughput_per_s, throughput, 6e-4);
+        }
     }
 
     /// Balanced network of K stations: X(N) = N / (N + K - 1) / D.
