@@ -43,10 +43,10 @@ pub(super) fn limited(sweep: &Sweep, server_busy: f64) -> Option<Finding> {
             .busy(busy)
             .demanding(sweep.demand_us(|point| Some(sweep.generator_busy(point) * threads)))
             .saying(format!(
-                "The load generator's {} of its {} {} is spent: it had no time left to send more.",
+                "The load generator was busy {} of the time of its {} {}: it had no time left to send more.",
                 percent(busy),
                 cores(threads),
-                if threads > 1.0 { "threads' time" } else { "thread's time" }
+                if threads > 1.0 { "threads" } else { "thread" }
             ))
             .saying(beside(sweep, server_busy)),
     )

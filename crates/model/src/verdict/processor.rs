@@ -73,12 +73,13 @@ fn one_thread(sweep: &Sweep, id: &GroupId, peak: &Group, busy: f64) -> Finding {
             peak.full_threads
         ));
     }
-    finding.saying(first_sentence(sweep, id, &percent(busy), "of one core, all in one thread")).saying(format!(
-        "It may use {may} cores, but its thread {} can use only one; its other threads together used {} {}.",
-        named(&thread),
-        cores((sweep.group_mean(id, |g| g.cores) - busy).max(0.0)),
-        core_noun(0.0)
-    ))
+    let others = sweep.group_mean(id, |group| group.cores) - busy;
+    let idle = "its other threads did next to nothing".to_owned();
+    let others =
+        if others < 0.05 { idle } else { format!("its other threads together used {}", cores(others)) };
+    finding.saying(first_sentence(sweep, id, &percent(busy), "of one core, all in one thread")).saying(
+        format!("It may use {may} cores, but its thread {} can use only one; {others}.", named(&thread)),
+    )
 }
 
 /// A thread that was found runnable at every look, though the kernel counts less than a whole core for
@@ -124,7 +125,7 @@ fn one_at_a_time(sweep: &Sweep, id: &GroupId, peak: &Group) -> Option<Finding> {
         Finding::new(ResourceKind::SingleThread, confidence)
             .busy(process.min(1.0))
             .weaker_by(1.0 - NOT_BUSY)
-            .saying(first_sentence(sweep, id, &cores(process), "cores in all, with every thread together"))
+            .saying(first_sentence(sweep, id, &cores(process), "times one core, all its threads together"))
             .saying(format!(
                 "{} of its threads worked and it may use {} cores, yet together they never used more than about \
                  one: they run one at a time, as behind a global lock (an interpreter's, or a runtime told to use \
@@ -150,7 +151,7 @@ fn first_sentence(sweep: &Sweep, id: &GroupId, busy: &str, which: &str) -> Strin
 fn with_growth(sweep: &Sweep, id: &GroupId, finding: Finding) -> Finding {
     let Some((low, then)) = sweep.low().and_then(|low| Some((low, group(low, id)?))) else { return finding };
     finding.saying(format!(
-        "At {} {} it used {} {}, and it grew with the load until throughput stopped growing.",
+        "At {} {} it used {} {}; its use grew with the load until throughput stopped growing.",
         low.users,
         if low.users == 1 { "user" } else { "users" },
         cores(then.cores),

@@ -65,11 +65,13 @@ fn taken_by_tiers(sweep: &Sweep, id: &GroupId, shares: &Shares) -> Finding {
     let used = |point: &Point| Some(self::shares(point, id)?.tiers);
     let demand = sweep.demand_us(used).unwrap_or(0.0);
     let name = sweep.group_name(id);
+    let alone = sweep.tiers().len() == 1;
+    let who = if alone { format!("{name} uses") } else { format!("{name} and the other tiers use") };
     let mut finding = Finding::new(ResourceKind::Cpu, Confidence::Medium)
         .held_by(name.clone())
         .demanding(Some(demand))
         .saying(format!(
-            "All {} {} are full: {name} and its tiers use {}, the load generator {}, everything else {}; each \
+            "All {} {} are full: {who} {}, the load generator {}, everything else {}; each \
              request costs the tiers {} of CPU.",
             cores(shares.available),
             core_noun(shares.available),
