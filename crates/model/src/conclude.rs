@@ -4,6 +4,7 @@ mod laws;
 mod models;
 
 use crate::counters::Counters;
+use crate::growth::{Growth, growth};
 use crate::laws::little_gap;
 use crate::resources::resources;
 use crate::run::{
@@ -137,7 +138,9 @@ pub fn conclude(steps: &[Observed], context: &Context) -> Conclusion {
     steps.sort_by_key(|step| step.users);
     let estimates: Vec<(u32, &Estimate)> = steps.iter().map(|step| (step.users, &step.estimate)).collect();
     let saturation = saturation(&estimates, context.load.think_time_us);
-    let sweep = Sweep::new(steps.iter().copied().map(point).collect(), shape(&saturation, context));
+    let last = estimates.get(estimates.len().saturating_sub(LAST)..).unwrap_or_default();
+    let shape = shape(&saturation, growth(last), context);
+    let sweep = Sweep::new(steps.iter().copied().map(point).collect(), shape);
     let finding = judge(&sweep);
     let laws = laws::laws(&steps, &sweep, context);
     Conclusion {
@@ -153,10 +156,14 @@ pub fn conclude(steps: &[Observed], context: &Context) -> Conclusion {
     }
 }
 
-fn shape(saturation: &Saturation, context: &Context) -> Shape {
+/// Steps at the end that show whether throughput still grows.
+const LAST: usize = 3;
+
+fn shape(saturation: &Saturation, growth: Growth, context: &Context) -> Shape {
     Shape {
         users_at_saturation: saturation.users,
         bounded: saturation.bounded,
+        growth,
         closed: context.closed(),
         generator_threads: context.load.threads,
     }

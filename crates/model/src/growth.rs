@@ -4,7 +4,7 @@ use crate::steady::Estimate;
 use crate::student::{NORMAL_95, t_95};
 
 /// What steps of ascending numbers of users say about growth.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Growth {
     /// Throughput rose, beyond doubt.
     Grows,
@@ -12,6 +12,7 @@ pub enum Growth {
     /// matters.
     Stopped,
     /// The intervals are too wide to tell.
+    #[default]
     Unclear,
 }
 

@@ -367,4 +367,11 @@ impl Run {
     pub fn completed_any(&self) -> bool {
         self.steps.iter().any(|step| step.completed > 0)
     }
+
+    /// Failed requests as a share of all requests, 0 to 1; 0 where there were none.
+    pub fn error_share(&self) -> f64 {
+        let completed: u64 = self.steps.iter().map(|step| step.completed).sum();
+        let failed: u64 = self.steps.iter().flat_map(|step| step.errors.values()).sum();
+        failed as f64 / (completed + failed).max(1) as f64
+    }
 }

@@ -27,6 +27,7 @@ pub use shared::{Shares, sharing};
 pub use sweep::{Point, Shape, Sweep};
 pub use utilisation::{Id, Use};
 
+use crate::growth::Growth;
 use crate::run::{Confidence, ResourceKind};
 use crate::words::{cores, count, percent};
 
@@ -130,6 +131,9 @@ fn never_bounded(sweep: &Sweep) -> Finding {
             "Only {last} users were tried, which does not show where throughput stops growing."
         ));
     }
+    if sweep.growth() != Growth::Grows {
+        return uneven(last);
+    }
     finding
         .saying(format!(
             "Throughput still grew at {last} users, the most that were tried, so nothing stopped the server yet."
@@ -137,6 +141,18 @@ fn never_bounded(sweep: &Sweep) -> Finding {
         .doubting(format!(
             "Throughput never stopped growing: N* is above {last} users. Sweep further, for example with --users 1..{}.",
             last.saturating_mul(4)
+        ))
+}
+
+/// Neither growth nor its end is beyond doubt.
+fn uneven(last: u32) -> Finding {
+    Finding::new(ResourceKind::Unknown, Confidence::Low)
+        .saying(format!(
+            "The steps up to {last} users are too uneven to show whether throughput stopped growing."
+        ))
+        .doubting(format!(
+            "Throughput varied too much from step to step, up to {last} users, to say where it stops growing: allow \
+             longer steps (--duration), and look for what else uses the machine."
         ))
 }
 

@@ -111,17 +111,17 @@ fn statuses(steps: &[&Observed]) -> String {
 fn not_bounded(sweep: &Sweep, context: &Context) -> Option<Warning> {
     let Experiment::Sweep { users_max } = context.experiment else { return None };
     let last = sweep.points().last()?.users;
-    let more = if last < users_max {
-        "The time for the run was spent before more users were tried: allow more time"
-    } else {
-        "Sweep to more users"
-    };
-    (!sweep.bounded()).then(|| {
-        warning(
-            WarningKind::NotBounded,
-            format!("Throughput still grew at {last} users, so the maximum given is a lower bound. {more}."),
+    let text = if last < users_max {
+        format!(
+            "The steps up to {last} users do not show beyond doubt where throughput stops growing, so the maximum given \
+             is a lower bound. Allow longer steps (--duration), and look for what else uses the machine."
         )
-    })
+    } else {
+        format!(
+            "Throughput still grew at {last} users, so the maximum given is a lower bound. Sweep to more users."
+        )
+    };
+    (!sweep.bounded()).then(|| warning(WarningKind::NotBounded, text))
 }
 
 fn not_observed(sweep: &Sweep, context: &Context) -> Option<Warning> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::utilisation::{Id, Use, uses};
 use crate::counters::Role;
+use crate::growth::Growth;
 use crate::resources::{Group, LinkUse, StepResources};
 use crate::run::Resource;
 use crate::sample::ErrorCounts;
@@ -64,6 +65,8 @@ pub struct Shape {
     pub users_at_saturation: Option<u32>,
     /// Whether throughput was seen to stop growing.
     pub bounded: bool,
+    /// What the last steps say about growth.
+    pub growth: Growth,
     /// Whether a fixed number of users waits for responses (not an open loop).
     pub closed: bool,
     /// Threads of the generator.
@@ -116,6 +119,10 @@ impl Sweep {
 
     pub(crate) fn bounded(&self) -> bool {
         self.shape.bounded
+    }
+
+    pub(super) fn growth(&self) -> Growth {
+        self.shape.growth
     }
 
     pub(super) fn closed(&self) -> bool {
