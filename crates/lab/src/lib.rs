@@ -1,1 +1,16 @@
 //! Experiments: start systems, make data, sweep, collect.
+//!
+//! [`sweep`] drives one target from one user to saturation and beyond; [`single`] makes one load.
+//! [`experiment`] says what systems to start and what to drive them with, and [`run`](mod@run) does it.
+
+pub mod conclusion;
+pub mod cores;
+pub mod data;
+pub mod experiment;
+pub mod page_cache;
+pub mod progress;
+pub mod run;
+pub mod single;
+pub mod sweep;
+pub mod systems;
+pub mod target;

@@ -1,0 +1,114 @@
+//! From measured steps and looks to a run: gathers what `model` needs to conclude.
+
+use std::time::{Instant, SystemTime};
+
+use load::{Connections, Pacing, Plan, Think};
+use model::{
+    conclude::{Context, Experiment, Observation, Observed, Provenance, conclude},
+    run::{LoadShape, Run},
+    steady::Estimate,
+};
+
+use crate::target::Watch;
+
+/// What is known before the run and belongs in its report.
+#[derive(Debug, Clone, Default)]
+pub struct Circumstances {
+    /// What is driven, for people; without credentials.
+    pub target: String,
+    /// Processors the systems were confined to, if this program did so.
+    pub system_cpus: Option<Vec<u32>>,
+    /// Limits of this host that were in the way, one sentence each.
+    pub host_limits: Vec<String>,
+}
+
+/// When a run began, by both clocks.
+#[derive(Debug, Clone, Copy)]
+pub struct Beginning {
+    wall: SystemTime,
+    instant: Instant,
+}
+
+impl Beginning {
+    /// Now.
+    pub fn now() -> Self {
+        Beginning { wall: SystemTime::now(), instant: Instant::now() }
+    }
+}
+
+/// What was measured, and how the measuring ended.
+pub struct Measured<'a> {
+    /// Users and estimate of each step.
+    pub steps: Vec<(u32, Estimate)>,
+    /// One load, or a sweep.
+    pub experiment: Experiment,
+    /// The looks taken meanwhile.
+    pub watch: &'a Watch,
+    /// When it began.
+    pub beginning: Beginning,
+    /// Whether it was cut short.
+    pub interrupted: bool,
+}
+
+/// The run that the measurements make.
+pub fn run(plan: &Plan, circumstances: &Circumstances, measured: Measured<'_>) -> Run {
+    let watch = measured.watch;
+    let observed: Vec<Observed> = measured
+        .steps
+        .into_iter()
+        .map(|(users, estimate)| Observed { users, counters: watch.covering(estimate.window), estimate })
+        .collect();
+    let load = shape(plan, circumstances);
+    let context = Context {
+        load: load.clone(),
+        experiment: measured.experiment,
+        observation: match &watch.unseen {
+            None => Observation::Watched,
+            Some(why) => Observation::NotPossible { why: why.clone() },
+        },
+        interrupted: measured.interrupted,
+        debug_build: cfg!(debug_assertions),
+        host_limits: circumstances.host_limits.clone(),
+    };
+    conclude(&observed, &context).into_run(Provenance {
+        target: circumstances.target.clone(),
+        host: observe::host(),
+        started: humantime::format_rfc3339_seconds(measured.beginning.wall).to_string(),
+        elapsed_s: measured.beginning.instant.elapsed().as_secs_f64(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        seed: plan.seed,
+        load,
+    })
+}
+
+fn shape(plan: &Plan, circumstances: &Circumstances) -> LoadShape {
+    let (loop_kind, rate_per_s, think_time_us) = match plan.pacing {
+        Pacing::Closed { think } => ("closed", None, think_time_us(think)),
+        Pacing::Open { rate_per_s, .. } => ("open", Some(rate_per_s), 0.0),
+    };
+    LoadShape {
+        loop_kind: loop_kind.into(),
+        rate_per_s,
+        think_time_us,
+        connections: match plan.connections {
+            Connections::Kept => "kept",
+            Connections::PerRequest => "per-request",
+        }
+        .into(),
+        threads: u32::try_from(plan.threads).unwrap_or(u32::MAX),
+        generator_cpus: plan.cpus.as_deref().map(numbers),
+        system_cpus: circumstances.system_cpus.clone(),
+    }
+}
+
+fn think_time_us(think: Think) -> f64 {
+    match think {
+        Think::None => 0.0,
+        Think::Constant(mean) | Think::Exponential(mean) => mean.as_secs_f64() * 1e6,
+    }
+}
+
+/// Processor numbers as the run file has them.
+pub fn numbers(processors: &[usize]) -> Vec<u32> {
+    processors.iter().filter_map(|number| u32::try_from(*number).ok()).collect()
+}

@@ -1,0 +1,53 @@
+//! One load on one server, measured.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use load::{Plan, Stop};
+use model::{
+    conclude::Experiment,
+    run::Run,
+    steady::{Precision, estimate},
+};
+
+use crate::{
+    conclusion::{self, Beginning, Circumstances, Measured},
+    progress::{Event, Listener},
+    sweep::SweepError,
+    target::{self, Watch},
+};
+
+/// What to load, and for how long.
+#[derive(Debug, Clone)]
+pub struct LoadPlan {
+    /// The load.
+    pub load: Plan,
+    /// How many users (open loop: how many connections at most).
+    pub users: u32,
+    /// When to stop.
+    pub stop: Stop,
+    /// For the report.
+    pub circumstances: Circumstances,
+}
+
+/// Makes one load and concludes from it; an interrupted one from what was measured.
+pub fn load(plan: &LoadPlan, interrupt: &AtomicBool, listener: &mut dyn Listener) -> Result<Run, SweepError> {
+    let beginning = Beginning::now();
+    target::greet(&plan.load, listener)?;
+    let mut generator = load::Generator::start(&plan.load)?;
+    let watch = Watch::start(generator.address())?;
+    listener.on(&Event::StepBegun { users: plan.users });
+    watch.look();
+    generator.set_users(plan.users)?;
+    let ticks = generator.run(plan.stop, interrupt)?;
+    watch.look();
+    let estimate = estimate(&ticks, &Precision::default());
+    listener.on(&Event::StepDone { users: plan.users, estimate: Box::new(estimate.clone()) });
+    let measured = Measured {
+        steps: vec![(plan.users, estimate)],
+        experiment: Experiment::Load,
+        watch: &watch,
+        beginning,
+        interrupted: interrupt.load(Ordering::Relaxed),
+    };
+    Ok(conclusion::run(&plan.load, &plan.circumstances, measured))
+}

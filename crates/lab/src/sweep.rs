@@ -1,0 +1,157 @@
+//! The main job: raise the number of users as the search asks, watch the servers, conclude.
+//!
+//! The search for N* lives in [`model::search`] and knows no clock or socket; this driver obeys it.
+
+use std::{
+    io,
+    path::PathBuf,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use load::{LoadError, Plan};
+use model::{
+    conclude::Experiment,
+    run::Run,
+    sample::Tick,
+    search::{MeasuredStep, Next, Search, SearchOptions, UsersRange},
+};
+use observe::ObserveError;
+
+use crate::{
+    conclusion::{self, Beginning, Circumstances, Measured},
+    page_cache,
+    progress::{Event, Listener},
+    target::{self, Watch},
+};
+
+/// What to sweep, and how.
+#[derive(Debug, Clone)]
+pub struct SweepPlan {
+    /// The load; its number of users is the search's to choose.
+    pub load: Plan,
+    /// The numbers of users to try, and how well each is to be measured.
+    pub search: SearchOptions,
+    /// A folder whose files are dropped from the page cache before each step.
+    pub cold_folder: Option<PathBuf>,
+    /// Where generator and systems run, for the report.
+    pub circumstances: Circumstances,
+}
+
+/// A sweep that could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    /// The load could not be made.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Not even this host could be watched.
+    #[error(transparent)]
+    Observe(#[from] ObserveError),
+    /// The page cache could not be dropped.
+    #[error("cannot drop {folder} from the page cache: {source}")]
+    PageCache {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Makes closed-loop load; its users keep their connections from one step to the next.
+///
+/// [`load::Generator`] is the real one; a simulated queueing network stands in for it in tests.
+pub trait Driver {
+    /// Changes the number of users from now on.
+    fn set_users(&mut self, users: u32) -> Result<(), LoadError>;
+
+    /// Drives for this long, or until interrupted, and returns the slices counted meanwhile.
+    fn collect(&mut self, for_us: u64, interrupt: &AtomicBool) -> Result<Vec<Tick>, LoadError>;
+}
+
+impl Driver for load::Generator {
+    fn set_users(&mut self, users: u32) -> Result<(), LoadError> {
+        load::Generator::set_users(self, users)
+    }
+
+    fn collect(&mut self, for_us: u64, interrupt: &AtomicBool) -> Result<Vec<Tick>, LoadError> {
+        load::Generator::collect(self, for_us, interrupt)
+    }
+}
+
+/// Sweeps a server from few users to saturation and beyond. An interrupted sweep concludes from what was measured.
+pub fn sweep(
+    plan: &SweepPlan,
+    interrupt: &AtomicBool,
+    listener: &mut dyn Listener,
+) -> Result<Run, SweepError> {
+    let beginning = Beginning::now();
+    target::greet(&plan.load, listener)?;
+    let mut generator = load::Generator::start(&plan.load)?;
+    let watch = Watch::start(generator.address())?;
+    let mut before_step = || match &plan.cold_folder {
+        None => Ok(()),
+        Some(folder) => page_cache::drop_folder(folder)
+            .map_err(|source| SweepError::PageCache { folder: folder.clone(), source }),
+    };
+    let mut stage = Stage { watch: &watch, before_step: &mut before_step, listener };
+    let steps = search(&mut generator, plan.search.clone(), interrupt, &mut stage)?;
+    let measured = Measured {
+        steps: steps.into_iter().map(|step| (step.users, step.estimate)).collect(),
+        experiment: Experiment::Sweep { users_max: users_max(&plan.search.users) },
+        watch: &watch,
+        beginning,
+        interrupted: interrupt.load(Ordering::Relaxed),
+    };
+    Ok(conclusion::run(&plan.load, &plan.circumstances, measured))
+}
+
+fn users_max(range: &UsersRange) -> u32 {
+    match range {
+        UsersRange::Range { hi, .. } => *hi,
+        UsersRange::List(users) => users.iter().copied().max().unwrap_or(0),
+    }
+}
+
+/// What happens around each step.
+struct Stage<'a> {
+    watch: &'a Watch,
+    before_step: &'a mut dyn FnMut() -> Result<(), SweepError>,
+    listener: &'a mut dyn Listener,
+}
+
+/// Does what the search says until it is finished or interrupted; steps ascend by users.
+fn search(
+    driver: &mut impl Driver,
+    options: SearchOptions,
+    interrupt: &AtomicBool,
+    stage: &mut Stage<'_>,
+) -> Result<Vec<MeasuredStep>, SweepError> {
+    let mut search = Search::new(options);
+    let mut under_way = None;
+    while !interrupt.load(Ordering::Relaxed) {
+        let for_us = match search.next() {
+            Next::Finished => break,
+            Next::Extend { for_us } => for_us,
+            Next::Begin { users, for_us } => {
+                (stage.before_step)()?;
+                stage.listener.on(&Event::StepBegun { users });
+                driver.set_users(users)?;
+                stage.watch.look();
+                under_way = Some(users);
+                for_us
+            }
+        };
+        let ticks = driver.collect(for_us, interrupt)?;
+        stage.watch.look();
+        search.add(&ticks);
+        if !matches!(search.next(), Next::Extend { .. }) {
+            tell(&search, under_way, stage.listener);
+        }
+    }
+    Ok(search.into_steps())
+}
+
+fn tell(search: &Search, users: Option<u32>, listener: &mut dyn Listener) {
+    if let Some(step) = search.steps().iter().find(|step| Some(step.users) == users) {
+        listener.on(&Event::StepDone { users: step.users, estimate: Box::new(step.estimate.clone()) });
+    }
+}

@@ -1,0 +1,176 @@
+//! The systems under test, as child processes of their own, so that they can be watched like anybody else's.
+
+use std::{
+    ffi::OsString,
+    fs::File,
+    io::{self, BufRead, BufReader},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long a system may take to say where it listens.
+const START_LIMIT: Duration = Duration::from_secs(20);
+/// How long a system may take to end when told to, before it is killed.
+const STOP_LIMIT: Duration = Duration::from_secs(5);
+
+/// A running system. Stops when dropped; ends by itself if this process dies.
+#[derive(Debug)]
+pub struct System {
+    /// Where it listens.
+    pub address: SocketAddr,
+    child: Child,
+    // Held open: the system ends when it closes.
+    _stdin: Option<ChildStdin>,
+}
+
+/// A system that did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum SystemError {
+    /// The program itself would not run.
+    #[error("cannot start {name}: {source}")]
+    Spawn {
+        /// Which system.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It ran, but never said where it listens.
+    #[error("{name} did not start: {said}")]
+    NotListening {
+        /// Which system.
+        name: String,
+        /// The last it said on stderr.
+        said: String,
+    },
+}
+
+/// How to start a system of this repository.
+#[derive(Debug, Clone)]
+pub struct Start<'a> {
+    /// The nstar program.
+    pub program: &'a Path,
+    /// Its name after `nstar serve`.
+    pub name: &'a str,
+    /// Flags beyond `--listen` and `--cpus`.
+    pub flags: Vec<OsString>,
+    /// Processors for it, if it is to be confined.
+    pub processors: Option<&'a [usize]>,
+    /// Folder for its log.
+    pub folder: &'a Path,
+}
+
+impl System {
+    /// Starts a system on a free loopback port and waits until it listens.
+    pub fn start(start: &Start<'_>) -> Result<Self, SystemError> {
+        let log = start.folder.join(format!("{}.log", start.name));
+        let mut child =
+            spawn(start, &log).map_err(|source| SystemError::Spawn { name: start.name.into(), source })?;
+        let stdin = child.stdin.take();
+        let address = first_line(&mut child).as_deref().and_then(address_in);
+        let mut system = System { address: ([127, 0, 0, 1], 0).into(), child, _stdin: stdin };
+        match address {
+            Some(address) => {
+                system.address = address;
+                Ok(system)
+            }
+            None => {
+                system.stop();
+                Err(SystemError::NotListening { name: start.name.into(), said: last_line(&log) })
+            }
+        }
+    }
+
+    /// Base URL of the system.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    fn stop(&mut self) {
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            // Fails only if it has ended already.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let deadline = Instant::now() + STOP_LIMIT;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(10));
+        }
+        // Both fail only if it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for System {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn spawn(start: &Start<'_>, log: &Path) -> io::Result<Child> {
+    let mut command = Command::new(start.program);
+    command.args(["serve", start.name, "--listen", "127.0.0.1:0", "--until-stdin-closes"]);
+    if let Some(processors) = start.processors {
+        let list: Vec<_> = processors.iter().map(usize::to_string).collect();
+        command.arg("--cpus").arg(list.join(","));
+    }
+    command.args(&start.flags);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(File::create(log)?).spawn()
+}
+
+/// The first line on stdout, or `None` if the child ends, or says nothing in time.
+fn first_line(child: &mut Child) -> Option<String> {
+    let stdout = child.stdout.take()?;
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut lines = BufReader::new(stdout);
+        let mut line = String::new();
+        let found = lines.read_line(&mut line).is_ok_and(|count| count > 0);
+        // The receiver is gone only when it has stopped waiting.
+        let _ = sender.send(found.then_some(line));
+        // Later lines are read and dropped, so that the child never blocks on a full pipe.
+        let _ = io::copy(&mut lines, &mut io::sink());
+    });
+    receiver.recv_timeout(START_LIMIT).ok().flatten()
+}
+
+/// The address in `listening on http://127.0.0.1:4711 ...`.
+fn address_in(line: &str) -> Option<SocketAddr> {
+    line.split_whitespace().find_map(|word| word.strip_prefix("http://")?.parse().ok())
+}
+
+fn last_line(log: &PathBuf) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_found_in_what_a_server_says() {
+        let line = "listening on http://127.0.0.1:4711 (files, engine epoll, 2 loops)\n";
+        assert_eq!(address_in(line), "127.0.0.1:4711".parse().ok());
+        assert_eq!(address_in("no address here"), None);
+    }
+
+    #[test]
+    fn a_system_that_ends_at_once_is_an_error_with_its_last_words() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let start = Start {
+            program: Path::new("/bin/false"),
+            name: "files",
+            flags: vec![],
+            processors: None,
+            folder: folder.path(),
+        };
+        let error = System::start(&start).expect_err("false never listens");
+        assert!(error.to_string().contains("files did not start"), "{error}");
+    }
+}

@@ -1,0 +1,54 @@
+//! The server under test, as seen from this host: found from its port, watched while it is driven.
+
+use std::{net::SocketAddr, time::Duration};
+
+use load::{LoadError, Plan};
+use model::counters::Counters;
+use observe::{ObserveError, Roots, Topology, Watcher};
+
+use crate::progress::{Event, Listener};
+
+/// Time between looks. Short against a step, long against the cost of a look.
+const LOOK_PERIOD: Duration = Duration::from_millis(250);
+
+/// Sends one request and fails, in words, if nothing comes back; an unexpected status is told and counted later.
+pub fn greet(plan: &Plan, listener: &mut dyn Listener) -> Result<(), LoadError> {
+    let probe = load::probe(plan)?;
+    if !probe.status_expected {
+        let status = probe.status;
+        listener.on(&Event::Note(format!(
+            "the server answered the first request with status {status}, which counts as an error (--expect {status} accepts it)"
+        )));
+    }
+    Ok(())
+}
+
+/// Watches the processes behind an address, or, where they cannot be seen, this host and the generator alone.
+#[derive(Debug)]
+pub struct Watch {
+    watcher: Watcher,
+    /// Why the server's processes cannot be seen, if they cannot.
+    pub unseen: Option<String>,
+}
+
+impl Watch {
+    /// Finds the processes that serve the address and begins to look.
+    pub fn start(address: SocketAddr) -> Result<Self, ObserveError> {
+        let (topology, unseen) = match observe::find(address) {
+            Ok(topology) => (topology, None),
+            Err(reason) => (Topology::unseen(address), Some(reason.to_string())),
+        };
+        let watcher = Watcher::start(Roots::default(), topology, LOOK_PERIOD)?;
+        Ok(Watch { watcher, unseen })
+    }
+
+    /// Takes a look now, so that one lies at the border of a measurement.
+    pub fn look(&self) {
+        self.watcher.look_now();
+    }
+
+    /// The looks that cover a window of the monotonic clock, microseconds.
+    pub fn covering(&self, (start_us, end_us): (u64, u64)) -> Vec<Counters> {
+        self.watcher.between(start_us, end_us)
+    }
+}
