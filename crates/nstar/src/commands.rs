@@ -1,0 +1,24 @@
+//! One module per command; each reads as its stages in order.
+
+mod lab;
+mod load;
+mod plan;
+mod report;
+mod serve;
+mod sweep;
+
+use crate::{
+    exit::{Exit, Failure},
+    flags::Command,
+};
+
+/// Runs a command.
+pub(crate) fn run(command: Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Lab(flags) => lab::run(&flags),
+        Command::Sweep(flags) => sweep::run(&flags),
+        Command::Load(flags) => load::run(&flags),
+        Command::Serve(flags) => serve::run(&flags),
+        Command::Report(flags) => report::run(&flags),
+    }
+}

@@ -1,0 +1,80 @@
+//! `nstar lab`: an experiment on the systems of this repository.
+
+use std::env;
+
+use lab::{
+    cores,
+    experiment::{self, Experiment},
+    run::{Part, RunPlan, run as run_experiment},
+};
+
+use crate::{
+    exit::{Exit, Failure},
+    flags::Lab,
+    interrupt::Interrupt,
+    output,
+    progress::Progress,
+};
+
+pub(crate) fn run(flags: &Lab) -> Result<Exit, Failure> {
+    if flags.list {
+        return list();
+    }
+    let plan = run_plan(flags)?;
+    let files = files(flags, &plan.experiment)?;
+    let interrupt = Interrupt::listen().map_err(Failure::failed)?;
+    let mut progress = Progress::new(flags.show.no_progress);
+    let parts = run_experiment(&plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?;
+    progress.finish();
+    let mut worst = Exit::Done;
+    for (part, files) in parts.iter().zip(&files) {
+        worst = worse(worst, show(part, files, flags, &interrupt)?);
+    }
+    Ok(worst)
+}
+
+fn list() -> Result<Exit, Failure> {
+    let lines = experiment::list().into_iter().map(|(name, title)| format!("{name:<18} {title}\n"));
+    output::print(&lines.collect::<String>())?;
+    Ok(Exit::Done)
+}
+
+fn run_plan(flags: &Lab) -> Result<RunPlan, Failure> {
+    Ok(RunPlan {
+        program: env::current_exe().map_err(Failure::failed)?,
+        experiment: Experiment::load(&flags.experiment).map_err(Failure::usage)?,
+        users: flags.users.clone(),
+        step_max: flags.duration,
+        engine: flags.engine.to_string(),
+        split: if flags.share_cores { None } else { cores::split(&cores::available()) },
+        seed: flags.seed,
+    })
+}
+
+/// One pair of files for each sweep; with several, the size goes into the name: `run-1000.json`.
+fn files(flags: &Lab, experiment: &Experiment) -> Result<Vec<output::Files>, Failure> {
+    match experiment.file_sizes.as_slice() {
+        [] | [_] => Ok(vec![output::Files::plan(&flags.output)?]),
+        sizes => {
+            sizes.iter().map(|size| output::Files::plan_part(&flags.output, &size.to_string())).collect()
+        }
+    }
+}
+
+fn show(part: &Part, files: &output::Files, flags: &Lab, interrupt: &Interrupt) -> Result<Exit, Failure> {
+    files.write(&part.run)?;
+    output::show(&part.run, &flags.show, &files.names())?;
+    Ok(output::judge(&part.run, &flags.show, interrupt))
+}
+
+/// Of several sweeps the one that went worst decides: failure, then a breached gate, then no answer.
+fn worse(one: Exit, other: Exit) -> Exit {
+    let rank = |exit| match exit {
+        Exit::Interrupted(_) => 4,
+        Exit::Failed | Exit::Usage => 3,
+        Exit::GateBreached => 2,
+        Exit::Inconclusive => 1,
+        Exit::Done => 0,
+    };
+    if rank(other) > rank(one) { other } else { one }
+}

@@ -1,0 +1,65 @@
+//! How a command ends: the exit codes are a contract.
+
+use std::process::ExitCode;
+
+/// What a finished command tells its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// The work is done and the answer stands.
+    Done,
+    /// The run failed, or no request completed.
+    Failed,
+    /// The command line, or a file it names, is wrong.
+    Usage,
+    /// A `--gate` was breached.
+    GateBreached,
+    /// No answer to rely on: generator-limited, not steady, never bounded.
+    Inconclusive,
+    /// Stopped by this signal; what was measured is reported.
+    Interrupted(i32),
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::GateBreached => 3,
+            Exit::Inconclusive => 4,
+            // 128 + signal number, as shells have it: 130 for SIGINT, 143 for SIGTERM.
+            Exit::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(1),
+        })
+    }
+}
+
+/// A command that could not do its work, in words for the person who ran it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The caller's to mend.
+    #[error("{0}")]
+    Usage(String),
+    /// The environment's, the peer's, or ours.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Failure {
+    /// Wraps an error that the caller can mend by changing what was asked.
+    pub(crate) fn usage(error: impl std::fmt::Display) -> Self {
+        Failure::Usage(error.to_string())
+    }
+
+    /// Wraps an error that happened while doing what was asked.
+    pub(crate) fn failed(error: impl std::fmt::Display) -> Self {
+        Failure::Failed(error.to_string())
+    }
+
+    /// The exit code that goes with it.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Failure::Usage(_) => Exit::Usage,
+            Failure::Failed(_) => Exit::Failed,
+        }
+    }
+}

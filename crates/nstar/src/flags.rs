@@ -1,0 +1,290 @@
+//! The command line as typed: every flag, its default, and its one line of help.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use model::search::UsersRange;
+
+use crate::{gate::Gate, values};
+
+/// Finds N*, the load at which a server saturates, and names the resource that stops it.
+#[derive(Debug, Parser)]
+#[command(name = "nstar", version, max_term_width = 100, after_help = EXIT_CODES)]
+pub(crate) struct Flags {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done; 1 the run failed or no request completed; 2 usage; 3 a --gate was breached;
+4 inconclusive (generator-limited, not steady, never bounded); 130/143 interrupted, partial report written.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start a system of this repository, sweep it, report; with no name: the authenticated file server
+    Lab(Lab),
+    /// Raise the number of users until the server stops growing, and say what stops it
+    Sweep(Sweep),
+    /// Make one load and measure it
+    Load(Load),
+    /// Run one of the systems
+    #[command(subcommand)]
+    Serve(Serve),
+    /// Show a run file again: as text, HTML, CSV or JSON
+    Report(Report),
+}
+
+/// What to send and where.
+#[derive(Debug, Args)]
+pub(crate) struct Target {
+    /// A URL, or a scenario file (.toml)
+    #[arg(value_name = "URL|SCENARIO")]
+    pub target: String,
+    /// Base URL for a scenario, in place of its own
+    #[arg(long, value_name = "URL")]
+    pub base: Option<String>,
+    /// A header to send, `Name: value`; may be given again
+    #[arg(short = 'H', long = "header", value_name = "HEADER")]
+    pub headers: Vec<String>,
+    /// Request method
+    #[arg(short = 'm', long, value_name = "METHOD")]
+    pub method: Option<String>,
+    /// Request body, or @FILE to read it from a file
+    #[arg(short = 'b', long, value_name = "BODY|@FILE")]
+    pub body: Option<String>,
+    /// Status that counts as success; may be given again [default: 200 to 399]
+    #[arg(long = "expect", value_name = "STATUS", value_parser = clap::value_parser!(u16).range(100..=599))]
+    pub expect: Vec<u16>,
+    /// Do not check the server's certificate
+    #[arg(short = 'k', long)]
+    pub insecure: bool,
+    #[command(flatten)]
+    pub drive: Drive,
+}
+
+/// How the load is made.
+#[derive(Debug, Args)]
+pub(crate) struct Drive {
+    /// Time a user waits between a response and its next request
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::duration_or_zero)]
+    pub think: Duration,
+    /// Whether a user keeps its connection or opens one per request
+    #[arg(long, value_enum, default_value_t = Connections::Kept)]
+    pub connections: Connections,
+    /// A request that takes longer counts as timed out
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = values::duration)]
+    pub timeout: Duration,
+    /// Generator threads [default: one per processor it may use]
+    #[arg(short = 't', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Processors for the generator, such as 1 or 0-3 [default: any]
+    #[arg(long, value_name = "LIST", value_parser = processors)]
+    pub cpus: Option<Processors>,
+    /// Seed of every random choice
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// With too few descriptors for the users asked for, run with as many as there are
+    #[arg(long)]
+    pub fewer_users: bool,
+}
+
+/// A list of processor numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Processors(pub Vec<usize>);
+
+fn processors(text: &str) -> Result<Processors, String> {
+    values::processors(text).map(Processors)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Connections {
+    Kept,
+    PerRequest,
+}
+
+/// Where the answer goes.
+#[derive(Debug, Args)]
+pub(crate) struct Output {
+    /// Print the run file on stdout in place of the text
+    #[arg(short = 'j', long)]
+    pub json: bool,
+    /// No progress on stderr
+    #[arg(long)]
+    pub no_progress: bool,
+    /// A bound to keep, such as 'throughput>=1000' or 'p99<=20ms' (exit 3 if breached); may be given again
+    #[arg(long = "gate", value_name = "GATE")]
+    pub gates: Vec<Gate>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Sweep {
+    #[command(flatten)]
+    pub target: Target,
+    /// Users: a range to search, or a list to run as it is
+    #[arg(short = 'c', long, value_name = "LO..HI|LIST", default_value = "1..1024", value_parser = values::users_range)]
+    pub users: UsersRange,
+    /// Longest time to spend on one number of users
+    #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", default_value = "6s", value_parser = values::duration)]
+    pub duration: Duration,
+    /// Run file to write; the report goes beside it as .html
+    #[arg(short = 'o', long, value_name = "FILE", default_value = "run.json")]
+    pub output: PathBuf,
+    #[command(flatten)]
+    pub show: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Load {
+    #[command(flatten)]
+    pub target: Target,
+    /// Users
+    #[arg(short = 'c', long, value_name = "N", default_value = "1", value_parser = values::users)]
+    pub users: u32,
+    /// Stop after this time [default: 10s unless -n or --total]
+    #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", value_parser = values::duration)]
+    pub duration: Option<Duration>,
+    /// Stop when every user has made this many requests
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(conflicts_with_all = ["duration", "total"])]
+    pub requests: Option<u64>,
+    /// Stop after this many requests in all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(conflicts_with = "duration")]
+    pub total: Option<u64>,
+    /// Open loop: requests per second in all, whether or not earlier ones have come back
+    #[arg(short = 'R', long, value_name = "PER_SECOND", value_parser = values::rate)]
+    #[arg(conflicts_with_all = ["requests", "think"])]
+    pub rate: Option<f64>,
+    /// Run file to write [default: none]
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub show: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Lab {
+    /// An experiment: a name from --list, or a file (.toml)
+    #[arg(default_value = lab::experiment::DEFAULT)]
+    pub experiment: String,
+    /// List the experiments that come with nstar
+    #[arg(long)]
+    pub list: bool,
+    /// Users, in place of the experiment's own
+    #[arg(short = 'c', long, value_name = "LO..HI|LIST", value_parser = values::users_range)]
+    pub users: Option<UsersRange>,
+    /// Longest time to spend on one number of users, in place of the experiment's own
+    #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", value_parser = values::duration)]
+    pub duration: Option<Duration>,
+    /// Concurrency model of the systems
+    #[arg(long, value_name = "MODEL", default_value = "epoll")]
+    pub engine: engine::Model,
+    /// Let generator and systems share all processors
+    #[arg(long)]
+    pub share_cores: bool,
+    /// Seed of every random choice
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Run file to write; the report goes beside it as .html
+    #[arg(short = 'o', long, value_name = "FILE", default_value = "run.json")]
+    pub output: PathBuf,
+    #[command(flatten)]
+    pub show: Output,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Serve {
+    /// The file server: sends a file to a user the accounts server knows
+    Files(Files),
+    /// The accounts server: who a user is, kept durably
+    Accounts(Accounts),
+}
+
+/// How a server runs.
+#[derive(Debug, Args)]
+pub(crate) struct Server {
+    /// Concurrency model
+    #[arg(long, value_name = "MODEL", default_value = "epoll")]
+    pub engine: engine::Model,
+    /// Event loops, for the models that have them [default: one per processor it may use]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub loops: Option<u16>,
+    /// Connections served at one time; more wait in the listen queue
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_connections: u32,
+    /// Processors for the server, such as 1 or 0-3 [default: any]
+    #[arg(long, value_name = "LIST", value_parser = processors)]
+    pub cpus: Option<Processors>,
+    /// How long requests in flight may still take after SIGTERM
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = values::duration)]
+    pub drain: Duration,
+    /// Stop when stdin closes, so that a server never outlives the program that started it
+    #[arg(long)]
+    pub until_stdin_closes: bool,
+    /// Log every request on stderr
+    #[arg(long)]
+    pub access_log: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Files {
+    /// Folder whose files are served
+    #[arg(long, value_name = "DIR")]
+    pub root: PathBuf,
+    /// Who knows the users: URL of an accounts server, sqlite:PATH for both tiers in this process, or none
+    #[arg(long, value_name = "URL|sqlite:PATH|none")]
+    pub accounts: String,
+    /// How long verified credentials are remembered; 0 asks every time
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = values::duration_or_zero)]
+    pub auth_cache: Duration,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+    /// Serve without accounts on an address that others can reach
+    #[arg(long)]
+    pub open_to_all: bool,
+    #[command(flatten)]
+    pub server: Server,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Accounts {
+    /// The database file; made if it is not there
+    #[arg(long, value_name = "PATH", default_value = "accounts.db")]
+    pub database: PathBuf,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8081")]
+    pub listen: SocketAddr,
+    #[command(flatten)]
+    pub server: Server,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// A run file
+    pub run: PathBuf,
+    /// How to show it
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// File to write [default: stdout]
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Text,
+    Html,
+    Csv,
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_flags_do_not_contradict_each_other() {
+        super::Flags::command().debug_assert();
+    }
+}

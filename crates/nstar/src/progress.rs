@@ -1,0 +1,52 @@
+//! Progress on stderr: a bar on a terminal, plain lines elsewhere, nothing on request.
+
+use std::{io::IsTerminal, time::Duration};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lab::progress::{Event, Listener};
+
+/// Where progress goes.
+pub(crate) enum Progress {
+    Bar(ProgressBar),
+    Lines,
+    Silent,
+}
+
+impl Progress {
+    /// Chooses by what stderr is.
+    pub(crate) fn new(silent: bool) -> Self {
+        if silent {
+            Progress::Silent
+        } else if std::io::stderr().is_terminal() {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            bar.set_style(ProgressStyle::default_spinner());
+            bar.enable_steady_tick(Duration::from_millis(120));
+            Progress::Bar(bar)
+        } else {
+            Progress::Lines
+        }
+    }
+
+    /// Takes the bar away, so that what follows stands alone.
+    pub(crate) fn finish(&self) {
+        if let Progress::Bar(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Listener for Progress {
+    fn on(&mut self, event: &Event) {
+        match self {
+            Progress::Bar(bar) => match event {
+                Event::StepDone { .. } | Event::Note(_) => bar.println(event.to_string()),
+                Event::StepBegun { .. } | Event::Working(_) => bar.set_message(event.to_string()),
+            },
+            Progress::Lines => match event {
+                Event::StepBegun { .. } => {}
+                _ => eprintln!("{event}"),
+            },
+            Progress::Silent => {}
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Values that appear on the command line: durations, numbers of users.
+
+use std::time::Duration;
+
+use model::search::UsersRange;
+
+/// The most users a command accepts: more than one host's local ports allow to one server address.
+pub(crate) const USERS_MAX: u32 = 60_000;
+
+/// Parses a duration with its unit: `500us`, `20ms`, `5s`, `2m`, `1h`, `1m 30s`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = humantime::parse_duration(text)
+        .map_err(|error| format!("{error}; write a number and a unit, such as 500ms, 5s or 2m"))?;
+    if parsed.is_zero() { Err("must be longer than 0".into()) } else { Ok(parsed) }
+}
+
+/// Parses a duration that may be `0`, which needs no unit.
+pub(crate) fn duration_or_zero(text: &str) -> Result<Duration, String> {
+    if text == "0" { Ok(Duration::ZERO) } else { duration(text) }
+}
+
+/// Parses one number of users.
+pub(crate) fn users(text: &str) -> Result<u32, String> {
+    match text.trim().parse::<u32>() {
+        Ok(0) => Err("there is no load without a user; the least is 1".into()),
+        Ok(n) if n <= USERS_MAX => Ok(n),
+        Ok(_) => Err(format!("at most {USERS_MAX} users: one host has no more local ports to one address")),
+        Err(_) => Err(format!("'{text}' is not a whole number of users")),
+    }
+}
+
+/// Parses the users of a sweep: a range `1..600` to be searched, or a list `1,2,4` to be run as it is.
+pub(crate) fn users_range(text: &str) -> Result<UsersRange, String> {
+    if let Some((lo, hi)) = text.split_once("..") {
+        let (lo, hi) = (users(lo)?, users(hi.trim_start_matches('='))?);
+        return if lo < hi {
+            Ok(UsersRange::Range { lo, hi })
+        } else {
+            Err(format!("the range {lo}..{hi} is empty; write the smaller number first"))
+        };
+    }
+    let mut list = text.split(',').map(users).collect::<Result<Vec<_>, _>>()?;
+    list.sort_unstable();
+    list.dedup();
+    Ok(UsersRange::List(list))
+}
+
+/// Parses processor numbers as `taskset -c` has them: `0`, `0,2`, `0-3`.
+pub(crate) fn processors(text: &str) -> Result<Vec<usize>, String> {
+    let bad = || format!("'{text}' is not a list of processors; write 0, or 0,2, or 0-3");
+    let mut numbers = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let first: usize = first.trim().parse().map_err(|_| bad())?;
+        let last: usize = last.trim().parse().map_err(|_| bad())?;
+        if first > last || last >= 4096 {
+            return Err(bad());
+        }
+        numbers.extend(first..=last);
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    Ok(numbers)
+}
+
+/// Parses a rate in requests per second.
+pub(crate) fn rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if rate.is_finite() && rate > 0.0 => Ok(rate),
+        _ => Err(format!("'{text}' is not a rate; write requests per second, such as 500")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_searched_and_a_list_is_run_as_it_is() {
+        assert_eq!(users_range("1..600"), Ok(UsersRange::Range { lo: 1, hi: 600 }));
+        assert_eq!(users_range("4,1,2,2"), Ok(UsersRange::List(vec![1, 2, 4])));
+        assert_eq!(users_range("7"), Ok(UsersRange::List(vec![7])));
+    }
+
+    #[test]
+    fn nonsense_users_are_refused_in_words() {
+        for (text, word) in [
+            ("0", "least is 1"),
+            ("9..3", "empty"),
+            ("x", "not a whole number"),
+            ("1..99999999", "not a whole"),
+            ("1..70000", "at most"),
+        ] {
+            let error = users_range(text).expect_err(text);
+            assert!(error.contains(word) || error.contains("at most"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn durations_need_a_unit_and_a_length() {
+        assert_eq!(duration("20ms"), Ok(Duration::from_millis(20)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert!(duration("5").expect_err("no unit").contains("unit"));
+        assert!(duration("0s").is_err());
+        assert_eq!(duration_or_zero("0"), Ok(Duration::ZERO));
+    }
+
+    #[test]
+    fn processors_as_taskset_has_them() {
+        assert_eq!(processors("0-2,5"), Ok(vec![0, 1, 2, 5]));
+        assert!(processors("2-0").is_err());
+        assert!(processors("").is_err());
+    }
+}

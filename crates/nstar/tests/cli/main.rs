@@ -1,0 +1,6 @@
+//! The real program on real servers.
+
+mod mistakes;
+mod serve;
+mod support;
+mod sweep;

@@ -1,0 +1,167 @@
+//! Mistakes made on purpose: each gets a message that says what, where and what next, and the right exit code.
+
+use crate::support::{Place, Server, free_port};
+
+/// Answers every request with what follows on its command line, in escapes, then does as told.
+const ANSWERS: &str = r#"
+import socket, sys
+answer = ANSWER
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=256)
+held = []
+while True:
+    connection, _ = listener.accept()
+    connection.settimeout(5)
+    try:
+        if connection.recv(65536) and answer is not None: connection.sendall(answer)
+    except OSError: pass
+    if answer is None: held.append(connection)
+    else: connection.close()
+"#;
+
+fn answering(answer: &str) -> Server {
+    Server::python(&ANSWERS.replace("ANSWER", answer))
+}
+
+#[test]
+fn a_refused_port_is_told_and_fails() {
+    let url = format!("http://127.0.0.1:{}/", free_port());
+    Place::new().nstar(["sweep", &url]).run().exits(1).complains("refused");
+    Place::new().nstar(["load", &url, "-d", "1s"]).run().exits(1).complains("refused");
+}
+
+#[test]
+fn a_name_that_does_not_resolve_is_told() {
+    Place::new()
+        .nstar(["sweep", "http://no-such-host.invalid/"])
+        .run()
+        .exits(1)
+        .complains("no-such-host.invalid");
+}
+
+#[test]
+fn tls_on_a_plain_port_is_told() {
+    let server =
+        answering(r#"b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n""#);
+    let url = format!("https://{}/", server.address);
+    Place::new().nstar(["sweep", "-k", &url]).run().exits(1).complains("TLS");
+}
+
+#[test]
+fn garbage_and_silence_are_told_apart() {
+    let garbage = answering(r#"b"\x00\x01\x02 not http\r\n\r\n""#);
+    Place::new().nstar(["sweep", &garbage.url("/")]).run().exits(1).complains("HTTP");
+    let silent = answering("None");
+    Place::new().nstar(["sweep", &silent.url("/"), "--timeout", "300ms"]).run().exits(1).complains("0.3 s");
+}
+
+#[test]
+fn a_body_cut_short_is_not_a_success() {
+    let server = answering(r#"b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf""#);
+    Place::new().nstar(["load", &server.url("/"), "-d", "1s"]).run().exits(1).complains("clos");
+}
+
+#[test]
+fn every_request_refused_by_status_fails() {
+    let nginx = Server::nginx("0");
+    Place::new().nstar(["load", &nginx.url("/missing"), "-d", "1s"]).run().exits(1).complains("404");
+}
+
+#[test]
+fn a_path_that_cannot_be_written_is_found_before_the_run() {
+    let place = Place::new();
+    let nothing_listens = format!("http://127.0.0.1:{}/", free_port());
+    place
+        .nstar(["sweep", &nothing_listens, "-o", "/proc/no/run.json"])
+        .run()
+        .exits(2)
+        .complains("/proc/no/run.json")
+        .complains("nothing was run");
+}
+
+#[test]
+fn an_unknown_flag_value_or_command_is_usage() {
+    let place = Place::new();
+    place.nstar(["sweep"]).run().exits(2).complains("URL|SCENARIO");
+    place.nstar(["swoop"]).run().exits(2).complains("sweep");
+    place
+        .nstar(["sweep", "http://127.0.0.1:1/", "-c", "9..3"])
+        .run()
+        .exits(2)
+        .complains("smaller number first");
+    place.nstar(["load", "http://127.0.0.1:1/", "-d", "5"]).run().exits(2).complains("unit");
+    place.nstar(["load", "http://127.0.0.1:1/", "--gate", "speed>=1"]).run().exits(2).complains("throughput");
+    place.nstar(["sweep", "ftp://127.0.0.1/"]).run().exits(2).complains("http");
+    place
+        .nstar(["serve", "files", "--root", ".", "--accounts", "none", "--engine", "magic"])
+        .run()
+        .exits(2)
+        .complains("epoll");
+}
+
+#[test]
+fn a_typo_in_a_scenario_is_told_with_file_line_and_the_nearest_name() {
+    let place = Place::new();
+    place.write("mine.toml", "base = \"http://127.0.0.1:1\"\n\n[[request]]\npath = \"/\"\nwieght = 3\n");
+    place
+        .nstar(["sweep", "mine.toml"])
+        .run()
+        .exits(2)
+        .complains("mine.toml")
+        .complains("5")
+        .complains("wieght")
+        .complains("weight");
+}
+
+#[test]
+fn too_few_descriptors_are_told_with_the_command_that_lifts_the_limit() {
+    let (place, nginx) = (Place::new(), Server::nginx("0"));
+    let url = nginx.url("/");
+    let limited = ["prlimit", "--nofile=100:100"];
+    place
+        .wrapped(limited, ["load", &url, "-c", "500", "-d", "1s"])
+        .run()
+        .exits(1)
+        .complains("64")
+        .complains("ulimit -n");
+    place.wrapped(limited, ["load", &url, "-c", "500", "-d", "1s", "--fewer-users"]).run().exits(0);
+}
+
+#[test]
+fn an_interrupted_sweep_ends_cleanly_with_what_was_measured() {
+    let (place, nginx) = (Place::new(), Server::nginx("0"));
+    for (name, code) in [("INT", 130), ("TERM", 143)] {
+        let mut running = place.nstar(["sweep", &nginx.url("/"), "-d", "2s"]).start();
+        running.wait_for_stderr(" users ");
+        running.signal(name);
+        running.finish().exits(code);
+        let run = place.run_file();
+        assert!(!run["steps"].as_array().expect("steps").is_empty());
+        assert!(run["warnings"].to_string().contains("interrupted"), "{}", run["warnings"]);
+        assert!(std::fs::metadata(place.path("report.html")).is_ok());
+    }
+}
+
+#[test]
+fn a_server_that_dies_mid_sweep_loses_nothing_measured() {
+    let (place, mut nginx) = (Place::new(), Server::nginx("0"));
+    let mut running = place.nstar(["sweep", &nginx.url("/"), "-c", "1,2,4,8", "-d", "2s"]).start();
+    running.wait_for_stderr(" users ");
+    crate::support::kill_tree(nginx.pid());
+    nginx.kill();
+    let outcome = running.finish();
+    assert!([1, 4].contains(&outcome.status.code().expect("a code")), "{outcome}");
+    let run = place.run_file();
+    assert!(run["steps"][0]["completed"].as_u64().expect("a count") > 0, "{outcome}");
+    assert!(
+        run["warnings"].to_string().contains("refused") || run["warnings"].to_string().contains("failed"),
+        "{outcome}"
+    );
+}
+
+#[test]
+fn a_gate_that_is_breached_has_its_own_exit_code() {
+    let (place, nginx) = (Place::new(), Server::nginx("0"));
+    let load = |gate: &str| place.nstar(["load", &nginx.url("/"), "-d", "1s", "--gate", gate]).run();
+    load("throughput>=1").exits(0);
+    load("throughput>=1000000000").exits(3).complains("breached");
+}

@@ -1,0 +1,143 @@
+//! `nstar serve` and `nstar lab`: the systems as a person runs them.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
+
+use crate::support::{Place, Running};
+
+/// Waits until a server says where it listens.
+fn listening(running: &mut Running) -> String {
+    let line = running.first_line();
+    let address = line.split_whitespace().find_map(|word| word.strip_prefix("http://"));
+    address.unwrap_or_else(|| panic!("no address in '{line}'")).to_string()
+}
+
+/// One request on a connection of its own, and the whole answer.
+fn ask(address: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");
+    stream.write_all(request.as_bytes()).expect("sent");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("an answer");
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+fn get(address: &str, path: &str, authorization: &str) -> String {
+    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{authorization}\r\n"))
+}
+
+#[test]
+fn open_files_are_served_until_told_to_stop() {
+    let place = Place::new();
+    place.write("shared/hello.txt", "hello, reader");
+    for engine in ["threads", "epoll"] {
+        let words = ["serve", "files", "--root", "shared", "--accounts", "none", "--listen", "127.0.0.1:0"];
+        let mut running = place.nstar(words.into_iter().chain(["--engine", engine])).start();
+        let address = listening(&mut running);
+        let answer = get(&address, "/files/hello.txt", "");
+        assert!(
+            answer.starts_with("HTTP/1.1 200") && answer.ends_with("hello, reader"),
+            "{engine}: {answer}"
+        );
+        assert!(get(&address, "/files/none", "").starts_with("HTTP/1.1 404"));
+        running.signal("TERM");
+        running.finish().exits(0);
+    }
+}
+
+#[test]
+fn both_tiers_make_an_account_and_let_its_owner_in() {
+    let place = Place::new();
+    place.write("shared/hello.txt", "hello, reader");
+    let mut accounts =
+        place.nstar(["serve", "accounts", "--database", "a.db", "--listen", "127.0.0.1:0"]).start();
+    let backend = format!("http://{}", listening(&mut accounts));
+    let words = ["serve", "files", "--root", "shared", "--accounts", &backend, "--listen", "127.0.0.1:0"];
+    let mut files = place.nstar(words).start();
+    let address = listening(&mut files);
+
+    let body = r#"{"name":"ada","password":"a long enough one"}"#;
+    let new = format!(
+        "POST /accounts HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    assert!(ask(&address, &new).starts_with("HTTP/1.1 201"));
+    assert!(ask(&address, &new).starts_with("HTTP/1.1 409"));
+    assert!(get(&address, "/files/hello.txt", "").starts_with("HTTP/1.1 401"));
+    // ada:a long enough one
+    let basic = "Authorization: Basic YWRhOmEgbG9uZyBlbm91Z2ggb25l\r\n";
+    assert!(get(&address, "/files/hello.txt", basic).ends_with("hello, reader"));
+
+    accounts.signal("TERM");
+    accounts.finish().exits(0);
+    let wrong = "Authorization: Basic YWRhOm5vdCBpdA==\r\n";
+    assert!(
+        get(&address, "/files/hello.txt", wrong).starts_with("HTTP/1.1 503"),
+        "the accounts server is away"
+    );
+    files.signal("TERM");
+    files.finish().exits(0);
+}
+
+#[test]
+fn what_cannot_be_served_is_told() {
+    let place = Place::new();
+    let files = |root: &'static str, listen: &'static str| {
+        place.nstar(["serve", "files", "--accounts", "none", "--root", root, "--listen", listen]).run()
+    };
+    files("missing", "127.0.0.1:0").exits(1).complains("missing");
+    files(".", "0.0.0.0:0").exits(2).complains("open-to-all");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    place
+        .nstar(["serve", "accounts", "--database", "a.db", "--listen", &address])
+        .run()
+        .exits(1)
+        .complains(&address);
+}
+
+#[test]
+fn a_server_ends_when_the_program_that_started_it_is_gone() {
+    let place = Place::new();
+    let words =
+        ["serve", "accounts", "--database", "a.db", "--listen", "127.0.0.1:0", "--until-stdin-closes"];
+    // Its stdin is empty from the start.
+    place.nstar(words).run().exits(0);
+}
+
+#[test]
+fn the_lab_starts_both_tiers_sweeps_them_and_reports() {
+    let place = Place::new();
+    let outcome = place.nstar(["lab", "-c", "1,2,4", "-d", "1s"]).run();
+    let run = place.run_file();
+    assert_eq!(run["steps"].as_array().expect("steps").len(), 3, "{outcome}");
+    assert_eq!(run["steps"][2]["errors"].as_object().expect("errors").len(), 0, "{outcome}");
+    let holders = run["steps"][2]["resources"].to_string();
+    assert!(holders.contains("nstar-files"), "{outcome}");
+    assert!(std::fs::metadata(place.path("report.html")).is_ok());
+    assert!(!outcome.stderr.contains("panicked"), "{outcome}");
+}
+
+#[test]
+fn the_lab_lists_its_experiments_and_refuses_others() {
+    let place = Place::new();
+    place.nstar(["lab", "--list"]).run().exits(0).says("files-same").says("accounts-new");
+    place.nstar(["lab", "flies-same"]).run().exits(2).complains("files-same");
+}
+
+#[test]
+fn a_run_file_is_shown_again_in_every_form() {
+    let place = Place::new();
+    place.nstar(["lab", "-c", "1,2", "-d", "1s", "-o", "mine.json"]).run();
+    let report = |format| place.nstar(["report", "mine.json", "--format", format]).run().exits(0);
+    report("text").says("req/s");
+    report("csv").says("users");
+    report("json").says("nstar.run/1");
+    report("html").says("</html>");
+    assert!(std::fs::metadata(place.path("mine.html")).is_ok());
+    place.write("not.json", "{}");
+    place.nstar(["report", "not.json"]).run().exits(2).complains("not.json");
+}

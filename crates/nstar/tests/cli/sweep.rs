@@ -1,0 +1,98 @@
+//! The main job on servers nobody here wrote: does the verdict name what really stops them?
+
+use crate::support::{Place, Server, has_two_cores_or_skip, is_root_or_skip};
+use serde_json::Value;
+
+/// Four workers, each asleep 5 ms per request: at most 800 requests per second, on an idle machine.
+const FOUR_SLEEPERS: &str = r#"
+import socket, sys, threading, time
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=1024)
+workers = threading.Semaphore(4)
+def serve(connection):
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    while True:
+        request = b""
+        while not request.endswith(b"\r\n\r\n"):
+            more = connection.recv(4096)
+            if not more: return
+            request += more
+        with workers: time.sleep(0.005)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+while True:
+    connection, _ = listener.accept()
+    threading.Thread(target=serve, args=(connection,), daemon=True).start()
+"#;
+
+fn verdict(run: &Value) -> &Value {
+    &run["verdict"]
+}
+
+fn kind(run: &Value) -> &str {
+    verdict(run)["bottleneck"]["kind"].as_str().expect("a kind")
+}
+
+/// Little's law, N = X (R + Z), at every steady step: what the generator holds back itself is small.
+fn assert_little_holds(run: &Value) {
+    for step in run["steps"].as_array().expect("steps") {
+        let gap = step["little_gap"].as_f64().expect("a gap");
+        assert!(!step["steady"].as_bool().expect("steady") || gap.abs() < 0.1, "{step}");
+    }
+    assert_eq!(run["laws"]["little_holds"], true, "{}", run["laws"]);
+}
+
+#[test]
+fn nginx_on_one_core_is_named_with_its_processor() {
+    if !has_two_cores_or_skip("nginx_on_one_core_is_named_with_its_processor") {
+        return;
+    }
+    let (place, nginx) = (Place::new(), Server::nginx("0"));
+    let outcome = place.sweep(&nginx, ["-c", "1..64", "-d", "2s", "--cpus", "1"]);
+    let run = place.run_file();
+    assert_eq!(kind(&run), "cpu", "{outcome}");
+    let holder = verdict(&run)["bottleneck"]["holder"].as_str().expect("a holder");
+    assert!(holder.starts_with("nginx"), "{outcome}");
+    assert!(verdict(&run)["bottleneck"]["utilization"].as_f64().expect("a share") > 0.9, "{outcome}");
+    assert_little_holds(&run);
+    outcome.exits(0).says("nginx").says("N* =");
+}
+
+#[test]
+fn a_server_that_sleeps_behind_four_workers_is_not_blamed_on_the_processor() {
+    let (place, server) = (Place::new(), Server::python(FOUR_SLEEPERS));
+    let outcome = place.sweep(&server, ["-c", "1..32", "-d", "2s"]);
+    let run = place.run_file();
+    assert!(["worker-pool", "unknown"].contains(&kind(&run)), "{outcome}");
+    let max = verdict(&run)["throughput_max_per_s"].as_f64().expect("a rate");
+    assert!(max < 801.0, "four workers at 5 ms give 800 a second at most: {max}\n{outcome}");
+    assert_little_holds(&run);
+}
+
+#[test]
+fn a_generator_with_a_tenth_of_a_core_blames_itself() {
+    if !is_root_or_skip("a_generator_with_a_tenth_of_a_core_blames_itself") {
+        return;
+    }
+    let quota = crate::support::CpuQuota::tenth_of_a_core();
+    let (place, nginx) = (Place::new(), Server::nginx("0"));
+    let outcome = place
+        .wrapped(
+            ["sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", quota.tasks()],
+            ["sweep", &nginx.url("/"), "-c", "1..64", "-d", "2s"],
+        )
+        .run();
+    assert_eq!(kind(&place.run_file()), "generator", "{outcome}");
+    outcome.exits(4);
+}
+
+#[test]
+fn pythons_own_server_gets_an_answer() {
+    let (place, server) = (Place::new(), Server::python_http());
+    let outcome = place.sweep(&server, ["-c", "1..16", "-d", "2s"]);
+    let run = place.run_file();
+    assert!(verdict(&run)["throughput_max_per_s"].as_f64().expect("a rate") > 0.0, "{outcome}");
+    let holder = verdict(&run)["bottleneck"]["holder"].as_str().expect("a holder");
+    assert!(holder.starts_with("python3") || kind(&run) == "generator", "{outcome}");
+    // Whatever was concluded, the files are there and the page holds the figure of the run file.
+    let page = std::fs::read_to_string(place.path("report.html")).expect("a report");
+    assert!(page.contains("<html") && page.contains("users"));
+}

@@ -1,0 +1,201 @@
+//! House rules that no compiler checks. Each failure names the remedy.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+
+/// Licences that ask for nothing beyond keeping their text.
+const LICENCES: [&str; 12] = [
+    "MIT",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "Zlib",
+    "CC0-1.0",
+    "Unlicense",
+    "Unicode-3.0",
+    "0BSD",
+    "CDLA-Permissive-2.0",
+];
+
+/// Our crates and the ones of ours they may use. Data flows one way, and so do dependencies.
+const MAY_USE: [(&str, &[&str]); 11] = [
+    ("model", &[]),
+    ("wire", &[]),
+    ("engine", &[]),
+    ("load", &["model", "wire"]),
+    ("observe", &["model"]),
+    ("report", &["model"]),
+    ("http-io", &["engine", "wire"]),
+    ("accounts", &["engine", "http-io"]),
+    ("files", &["accounts", "engine", "http-io"]),
+    ("lab", &["load", "model", "observe"]),
+    ("nstar", &["accounts", "engine", "files", "lab", "load", "model", "observe", "report"]),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+fn metadata() -> Value {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--offline", "--locked"])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("cargo's own JSON")
+}
+
+fn packages(metadata: &Value) -> impl Iterator<Item = &Value> {
+    metadata["packages"].as_array().expect("packages").iter()
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+#[test]
+fn every_licence_is_one_we_may_ship() {
+    let metadata = metadata();
+    let refused: Vec<_> = packages(&metadata)
+        .filter(|package| !licence_fits(text(package, "license")))
+        .map(|package| format!("{} ({})", text(package, "name"), text(package, "license")))
+        .collect();
+    assert!(refused.is_empty(), "not on the list of licences in tidy.rs: {refused:?}. Use another crate.");
+}
+
+/// An SPDX expression fits if each of its `AND` parts offers one licence we accept.
+fn licence_fits(expression: &str) -> bool {
+    let plain = expression.replace(['(', ')'], "").replace('/', " OR ");
+    plain.split(" AND ").all(|part| part.split(" OR ").any(|name| LICENCES.contains(&name.trim())))
+}
+
+#[test]
+fn our_crates_use_only_what_lies_downstream() {
+    let metadata = metadata();
+    let ours: BTreeSet<_> = MAY_USE.iter().map(|(name, _)| *name).collect();
+    let mut seen = BTreeSet::new();
+    for package in packages(&metadata).filter(|package| package["source"].is_null()) {
+        let name = text(package, "name");
+        let (_, allowed) = MAY_USE
+            .iter()
+            .find(|(known, _)| *known == name)
+            .unwrap_or_else(|| panic!("add {name} to MAY_USE"));
+        seen.insert(name);
+        let wrong: Vec<_> = package["dependencies"]
+            .as_array()
+            .expect("dependencies")
+            .iter()
+            .filter(|dependency| dependency["kind"] != "dev")
+            .map(|dependency| text(dependency, "name"))
+            .filter(|dependency| ours.contains(dependency) && !allowed.contains(dependency))
+            .collect();
+        assert!(wrong.is_empty(), "{name} must not use {wrong:?}: see the map in ARCHITECTURE.md");
+    }
+    assert_eq!(seen, ours, "MAY_USE names a crate that is gone");
+}
+
+#[test]
+fn a_library_is_linked_in_one_version_or_on_the_list() {
+    // Two versions at once cost build time and size. Each entry: why it cannot be helped yet.
+    let excused: BTreeMap<&str, &str> = BTreeMap::from([]);
+    let metadata = metadata();
+    let linked = linked_packages(&metadata);
+    let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for package in packages(&metadata).filter(|package| linked.contains(text(package, "id"))) {
+        versions.entry(text(package, "name")).or_default().insert(text(package, "version"));
+    }
+    let doubled: Vec<_> =
+        versions.iter().filter(|(name, found)| found.len() > 1 && !excused.contains_key(**name)).collect();
+    assert!(
+        doubled.is_empty(),
+        "in several versions: {doubled:?}. Align them, or excuse them in tidy.rs with a reason."
+    );
+}
+
+/// Packages that end up in the nstar program: reached from it by normal dependencies.
+fn linked_packages(metadata: &Value) -> BTreeSet<&str> {
+    let nodes: BTreeMap<_, _> = metadata["resolve"]["nodes"]
+        .as_array()
+        .expect("nodes")
+        .iter()
+        .map(|node| (text(node, "id"), node))
+        .collect();
+    let start = packages(metadata).find(|package| text(package, "name") == "nstar").expect("nstar");
+    let mut reached = BTreeSet::new();
+    let mut queue = vec![text(start, "id")];
+    while let Some(id) = queue.pop() {
+        if !reached.insert(id) {
+            continue;
+        }
+        for dependency in nodes[id]["deps"].as_array().expect("deps") {
+            let linked = |kind: &Value| kind["kind"].is_null() && kind["target"].is_null();
+            if dependency["dep_kinds"].as_array().is_some_and(|kinds| kinds.iter().any(linked)) {
+                queue.push(text(dependency, "pkg"));
+            }
+        }
+    }
+    reached
+}
+
+#[test]
+fn no_system_names_a_concurrency_model() {
+    let models = ["Threads", "Epoll", "\"threads\"", "\"epoll\"", "engine::threads", "engine::epoll"];
+    for (path, source) in
+        sources("systems").filter(|(path, _)| path.components().any(|part| part.as_os_str() == "src"))
+    {
+        let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+        let named: Vec<_> = models.iter().filter(|model| code.contains(**model)).collect();
+        assert!(
+            named.is_empty(),
+            "{} names {named:?}: a system is written against engine::service",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn no_engine_names_a_service() {
+    for (path, source) in sources("crates/engine/src") {
+        let named: Vec<_> =
+            ["accounts::", "files::", "http_io"].into_iter().filter(|name| source.contains(name)).collect();
+        assert!(named.is_empty(), "{} names {named:?}: an engine knows no service", path.display());
+    }
+}
+
+#[test]
+fn files_stay_short_enough_to_read() {
+    for (path, source) in sources("crates").chain(sources("systems")) {
+        let lines = source.lines().count();
+        assert!(lines <= 800, "{} has {lines} lines: split it by idea", path.display());
+    }
+}
+
+fn sources(folder: &str) -> impl Iterator<Item = (PathBuf, String)> {
+    let mut found = Vec::new();
+    walk(&root().join(folder), &mut found);
+    assert!(!found.is_empty(), "no Rust files below {folder}");
+    found.into_iter().map(|path| {
+        let source = fs::read_to_string(&path).expect("a source file");
+        (path, source)
+    })
+}
+
+fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
+            walk(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
