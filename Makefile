@@ -1,0 +1,18 @@
+# Every command a contributor needs. `make test` is what CI runs.
+
+.PHONY: test lint setup build
+
+# Formatting, lints, then every test, with what the tests need installed first.
+test: setup lint
+	cargo test --workspace --locked
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# Debian packages that the tests drive: real servers, a real browser, the tools for links and cgroups.
+setup:
+	scripts/setup-tests
+
+build:
+	cargo build --release --locked
