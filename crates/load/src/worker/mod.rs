@@ -31,9 +31,14 @@ use user::{Phase, User};
 /// copies what it was told to discard.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Users that may be making their first connection at a time: what is more than the server's listen
-/// queue takes would be dropped, and be tried again only a second later.
+/// Users of a thread whose first request may be unanswered at a time. A connection counts as made for
+/// the kernel before the server takes it off its listen queue; only an answer shows that it did. What
+/// is more than the queue holds would be dropped, and be tried again only a second later.
 const OPENING: usize = 64;
+
+/// After so long as many again may begin, so that a server that is slow to answer, but not to accept,
+/// has its users soon.
+const OPENING_NS: u64 = 50_000_000;
 
 /// What all threads of a run share.
 pub(crate) struct Settings {
@@ -100,8 +105,10 @@ struct Core {
     unfinished: VecDeque<usize>,
     /// Users that have not begun yet.
     queued: VecDeque<usize>,
-    /// Users that are making their first connection.
+    /// Users whose first request is not answered yet.
     opening: usize,
+    /// When users last began.
+    opened_ns: u64,
     /// Open loop: users without a request, the one used last on top, so that few connections are used.
     idle: Vec<usize>,
     /// Closed loop: users that have work left.
@@ -140,6 +147,7 @@ impl Worker {
             unfinished: VecDeque::new(),
             queued: VecDeque::new(),
             opening: 0,
+            opened_ns: now_ns,
             idle: Vec::new(),
             at_work: 0,
             last_end_ns: now_ns,
@@ -230,10 +238,11 @@ impl Worker {
     }
 
     fn handle_queue(&mut self) {
-        // Where connects are over at once, as on loopback, the pause between two turns is what lets the
-        // server take them off its listen queue.
-        for _ in self.core.opening..OPENING {
+        let overdue = self.core.woke_ns >= self.core.opened_ns + OPENING_NS;
+        let room = if overdue { OPENING } else { OPENING.saturating_sub(self.core.opening) };
+        for _ in 0..room {
             let Some(slot) = self.core.queued.pop_front() else { return };
+            self.core.opened_ns = self.core.woke_ns;
             if let Some(user) = self.users.get_mut(slot) {
                 self.core.on_turn(user, now_ns());
             }
@@ -283,12 +292,16 @@ impl Core {
 
     /// How long nothing is due.
     fn wait_ns(&self, now_ns: u64) -> u64 {
-        let may_open = !self.queued.is_empty() && self.opening < OPENING;
-        if may_open || !self.unfinished.is_empty() {
+        if !self.unfinished.is_empty() {
             return 0;
         }
+        let turn = match self.opening < OPENING {
+            _ if self.queued.is_empty() => None,
+            true => return 0,
+            false => Some(self.opened_ns + OPENING_NS),
+        };
         let arrival = self.next_arrival_ns().filter(|_| !self.idle.is_empty());
-        let due = [self.timers.next_ns(), arrival].into_iter().flatten().min().unwrap_or(u64::MAX);
+        let due = [self.timers.next_ns(), arrival, turn].into_iter().flatten().min().unwrap_or(u64::MAX);
         due.min(self.recorder.slice_end_ns()).saturating_sub(now_ns)
     }
 }

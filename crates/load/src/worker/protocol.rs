@@ -124,10 +124,7 @@ impl Core {
         let rendered = self.program.render(user.request, &mut user.values, &mut self.scratch);
         let bytes = rendered.bytes();
         match stream.send(bytes) {
-            Ok(sent) if sent == bytes.len() && stream.is_flushed() => {
-                user.phase = Phase::Receiving;
-                self.opened(user);
-            }
+            Ok(sent) if sent == bytes.len() && stream.is_flushed() => user.phase = Phase::Receiving,
             Ok(sent) => {
                 user.sent = sent;
                 user.phase = Phase::Sending;
@@ -144,7 +141,6 @@ impl Core {
     fn on_writable(&mut self, user: &mut User, readable: bool) {
         match self.send_rest(user) {
             Ok(true) => {
-                self.opened(user);
                 user.phase = Phase::Receiving;
                 user.unsent.clear();
             }
@@ -240,6 +236,7 @@ impl Core {
         self.recorder.roll(now_ns);
         self.recorder.lagged(now_ns.saturating_sub(self.woke_ns));
         self.recorder.received(completed.body_bytes - user.recorded_bytes);
+        self.opened(user);
         user.failures = 0;
         let expect = self.program.requests.get(user.request).map(|asked| asked.expect);
         if !expect.is_some_and(|expect| expect.contains(completed.status)) {

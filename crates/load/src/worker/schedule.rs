@@ -160,7 +160,7 @@ impl Core {
         }
     }
 
-    /// A user's first connection was made, or was not: the next user may try.
+    /// The server has taken a user's first connection, or has not: the next user may try.
     #[inline]
     pub(super) fn opened(&mut self, user: &mut User) {
         if user.opening {

@@ -57,7 +57,7 @@ pub(crate) struct User {
     pub(crate) response: Response,
     /// Body bytes of the response that were recorded already.
     pub(crate) recorded_bytes: u64,
-    /// Whether its first connection is being made.
+    /// Whether its first request is under way, on a connection that the server may not have taken yet.
     pub(crate) opening: bool,
     pub(crate) values: UserStream,
     /// Requests it may still make.
