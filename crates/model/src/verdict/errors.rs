@@ -10,9 +10,10 @@ use crate::words::{count, percent};
 pub(super) const MANY: f64 = 0.05;
 
 /// Qualifies what was found by the errors at N*. Errors only beyond N* are how an overloaded server
-/// behaves; they do not touch the verdict.
+/// behaves; they do not touch the verdict, unless nothing else shows that throughput stopped growing.
 pub(super) fn qualify(sweep: &Sweep, finding: Finding) -> Finding {
     let Some(star) = sweep.star() else { return finding };
+    let finding = stopped_answering(sweep, finding);
     let share = star.error_share();
     if share < MANY || sweep.completed() == 0 {
         return finding;
@@ -29,6 +30,21 @@ pub(super) fn qualify(sweep: &Sweep, finding: Finding) -> Finding {
     }
     finding.evidence.push(sentence.clone());
     finding.doubting(sentence)
+}
+
+/// A server that answers nothing at all beyond N* has died, or turns everybody away: that its throughput
+/// no longer grew says nothing about its resources.
+fn stopped_answering(sweep: &Sweep, finding: Finding) -> Finding {
+    let next = sweep.points().iter().find(|point| point.users > sweep.star_users());
+    let Some(next) = next.filter(|next| next.completed == 0) else { return finding };
+    if sweep.completed() == 0 || sweep.plateau().count() > 1 {
+        return finding;
+    }
+    let errors = if next.errors.is_empty() { String::new() } else { format!(" ({})", described(&next.errors)) };
+    finding.doubting(format!(
+        "At {} users no request completed{errors}: the server stopped answering, so what it carries is not known.",
+        next.users
+    ))
 }
 
 /// Errors by kind, most frequent first: `120 timed out, 4 reset`.

@@ -47,6 +47,14 @@ fn errors_beyond_saturation_are_only_warned_of() {
 }
 
 #[test]
+fn a_server_that_dies_before_saturation_is_not_said_to_saturate() {
+    let lab = sweep().tier(server("nginx").cpus(&[0])).errors(2, 1.0, ErrorKind::Refused);
+    let found = lab.conclude();
+    assert!(!found.verdict.is_conclusive(), "{found:#?}");
+    assert!(found.verdict.inconclusive.iter().any(|why| why.contains("stopped answering")), "{found:#?}");
+}
+
+#[test]
 fn our_own_want_of_ports_is_the_generator() {
     let found = sweep().tier(server("nginx").cpus(&[0])).errors(2, 0.5, ErrorKind::LocalLimit).conclude();
     assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Generator);

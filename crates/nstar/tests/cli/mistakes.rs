@@ -121,7 +121,7 @@ fn too_few_descriptors_are_told_with_the_command_that_lifts_the_limit() {
         .wrapped(limited, ["load", &url, "-c", "500", "-d", "1s"])
         .run()
         .exits(1)
-        .complains("64")
+        .complains("100")
         .complains("ulimit -n");
     place.wrapped(limited, ["load", &url, "-c", "500", "-d", "1s", "--fewer-users"]).run().exits(0);
 }
@@ -149,6 +149,7 @@ fn a_server_that_dies_mid_sweep_loses_nothing_measured() {
     crate::support::kill_tree(nginx.pid());
     nginx.kill();
     let outcome = running.finish();
+    // Not 0: a server that died did not saturate.
     assert!([1, 4].contains(&outcome.status.code().expect("a code")), "{outcome}");
     let run = place.run_file();
     assert!(run["steps"][0]["completed"].as_u64().expect("a count") > 0, "{outcome}");
