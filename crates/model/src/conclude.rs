@@ -13,7 +13,8 @@ use crate::run::{
 use crate::saturation::{Saturation, saturation};
 use crate::steady::Estimate;
 use crate::verdict::{Finding, Point, Shape, Sweep, generator_waited, judge, next};
-use crate::warnings::warnings;
+use crate::warnings::{IDLE, warnings};
+use crate::words::percent;
 
 /// One step: how many users, what the generator measured, what the operating system counted meanwhile.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -24,6 +25,16 @@ pub struct Observed {
     pub estimate: Estimate,
     /// Looks within the step and around it, in order of time; may be empty.
     pub counters: Vec<Counters>,
+}
+
+impl Observed {
+    /// Share of the users that neither waited for a response nor thought: not yet connected, or backing off after an
+    /// error. Thinking users less those that the think time accounts for, X Z (Little's law), 0 to 1.
+    pub(crate) fn idle_share(&self, think_us: f64) -> f64 {
+        let told = self.estimate.throughput_per_s * think_us / 1e6;
+        let idle = (self.estimate.mean_thinking_users - told) / f64::from(self.users.max(1));
+        if idle.is_finite() { idle.clamp(0.0, 1.0) } else { 0.0 }
+    }
 }
 
 /// What a conclusion needs to know beside the measurements.
@@ -252,6 +263,14 @@ fn inconclusive(at_star: Option<&Observed>, finding: &Finding, context: &Context
         format!(
             "No steady state was reached at {} users, where the verdict is drawn: allow longer steps.",
             step.users
+        )
+    }));
+    let idle = |step: &&Observed| context.closed() && step.idle_share(context.load.think_time_us) > IDLE;
+    reasons.extend(at_star.filter(idle).map(|step| {
+        format!(
+            "At {} users, where the verdict is drawn, {} of them were idle: not yet connected, or backing off after errors.",
+            step.users,
+            percent(step.idle_share(context.load.think_time_us))
         )
     }));
     reasons

@@ -35,6 +35,7 @@ pub(crate) fn warnings(
     all.extend(generator_busy(sweep));
     all.extend(shared_cores(sweep, finding));
     all.extend(not_steady(steps));
+    all.extend(idle_users(steps, context));
     all.extend(too_short(steps, sweep));
     all.extend(little_broken(steps, context));
     all.extend(steal(sweep));
@@ -179,6 +180,25 @@ fn not_steady(steps: &[&Observed]) -> Option<Warning> {
             format!(
                 "No steady state at {} users: allow longer steps, or look for what changes meanwhile.",
                 users.join(", ")
+            ),
+        )
+    })
+}
+
+/// With more users idle than this, a step measures fewer users than it says.
+pub const IDLE: f64 = 0.05;
+
+fn idle_users(steps: &[&Observed], context: &Context) -> Option<Warning> {
+    let idle = |step: &&Observed| step.idle_share(context.load.think_time_us);
+    let worst = steps.iter().max_by(|a, b| idle(a).total_cmp(&idle(b)))?;
+    (context.closed() && idle(worst) > IDLE).then(|| {
+        warning(
+            WarningKind::NotSteady,
+            format!(
+                "At {} users, {} of them were idle on average: not yet connected, because the server accepts slowly, or \
+                 backing off after errors. That step measures fewer users than it says.",
+                worst.users,
+                percent(idle(worst))
             ),
         )
     })

@@ -40,7 +40,8 @@ fn stopped_answering(sweep: &Sweep, finding: Finding) -> Finding {
     if sweep.completed() == 0 || sweep.plateau().count() > 1 {
         return finding;
     }
-    let errors = if next.errors.is_empty() { String::new() } else { format!(" ({})", described(&next.errors)) };
+    let errors =
+        if next.errors.is_empty() { String::new() } else { format!(" ({})", described(&next.errors)) };
     finding.doubting(format!(
         "At {} users no request completed{errors}: the server stopped answering, so what it carries is not known.",
         next.users

@@ -55,6 +55,17 @@ fn a_server_that_dies_before_saturation_is_not_said_to_saturate() {
 }
 
 #[test]
+fn users_that_never_connected_are_not_taken_for_thinking() {
+    let mut steps = sweep().tier(server("nginx").cpus(&[0])).observed();
+    for step in &mut steps {
+        step.estimate.mean_thinking_users = 0.5 * f64::from(step.users);
+    }
+    let found = conclude(&steps, &sweep().context);
+    assert!(found.verdict.inconclusive.iter().any(|why| why.contains("idle")), "{found:#?}");
+    assert!(found.warnings.iter().any(|warning| warning.text.contains("50 %")), "{:?}", found.warnings);
+}
+
+#[test]
 fn our_own_want_of_ports_is_the_generator() {
     let found = sweep().tier(server("nginx").cpus(&[0])).errors(2, 0.5, ErrorKind::LocalLimit).conclude();
     assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Generator);

@@ -1,13 +1,14 @@
 //! `nstar serve`: one of the systems, until it is told to stop.
 
 use std::{
+    ffi::CStr,
     io::{self, IsTerminal, Read},
     net::SocketAddr,
-    sync::atomic::Ordering,
+    sync::{Arc, atomic::Ordering},
     thread,
 };
 
-use engine::service::Factory;
+use engine::{Counters, Model, service::Factory};
 use tracing_subscriber::filter::LevelFilter;
 
 use super::plan;
@@ -26,59 +27,92 @@ pub(crate) fn run(flags: &Serve) -> Result<Exit, Failure> {
 }
 
 fn serve_files(flags: &Files) -> Result<Exit, Failure> {
-    prepare(&flags.server, c"nstar-files")?;
+    let system =
+        System { name: "files", listen: flags.listen, flags: &flags.server, counters: Arc::default() };
+    system.prepare(c"nstar-files")?;
     let mut options = files::Options::new(&flags.root, flags.accounts.parse().map_err(Failure::usage)?);
     options.auth_cache_ttl = flags.auth_cache;
     options.open_to_all = flags.open_to_all;
+    options.connections = system.counters.clone();
     files::check_exposure(flags.listen, &options).map_err(Failure::usage)?;
-    let factory = files::factory(options).map_err(Failure::failed)?;
-    serve("files", flags.listen, &flags.server, factory)
+    system.serve(files::factory(options).map_err(Failure::failed)?)
 }
 
 fn serve_accounts(flags: &Accounts) -> Result<Exit, Failure> {
-    prepare(&flags.server, c"nstar-accounts")?;
-    let factory = accounts::factory(accounts::Options::new(&flags.database)).map_err(Failure::failed)?;
-    serve("accounts", flags.listen, &flags.server, factory)
+    let system =
+        System { name: "accounts", listen: flags.listen, flags: &flags.server, counters: Arc::default() };
+    system.prepare(c"nstar-accounts")?;
+    let mut options = accounts::Options::new(&flags.database);
+    options.connections = system.counters.clone();
+    system.serve(accounts::factory(options).map_err(Failure::failed)?)
 }
 
-/// Before any thread starts: what threads inherit.
-fn prepare(server: &Server, name: &std::ffi::CStr) -> Result<(), Failure> {
-    // A short name of its own tells the tiers apart wherever processes are listed.
-    rustix::thread::set_name(name)
-        .map_err(|error| Failure::failed(format!("cannot name the process: {error}")))?;
-    plan::confine(server.cpus.as_ref())?;
-    let level = if server.access_log { LevelFilter::INFO } else { LevelFilter::WARN };
-    tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal())
-        .init();
-    Ok(())
+/// What every system needs to run.
+struct System<'a> {
+    name: &'static str,
+    listen: SocketAddr,
+    flags: &'a Server,
+    /// Shared by the engine, which counts, and the service, whose `/metrics` shows them.
+    counters: Arc<Counters>,
 }
 
-/// Runs until a signal, or the closing of stdin where that was asked for; then finishes what is in flight.
-fn serve<F: Factory>(name: &str, listen: SocketAddr, flags: &Server, factory: F) -> Result<Exit, Failure> {
-    let interrupt = Interrupt::listen().map_err(Failure::failed)?;
-    let loops =
-        flags.loops.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from);
-    let options = engine::Options {
-        loops,
-        max_connections: flags.max_connections as usize,
-        ..engine::Options::new(listen)
-    };
-    let server = engine::start(flags.engine, &options, factory).map_err(Failure::failed)?;
-    output::print(&format!(
-        "listening on http://{} ({name}, engine {})\n",
-        server.local_addr(),
-        flags.engine
-    ))?;
-    if flags.until_stdin_closes {
-        stop_when_stdin_closes(&interrupt);
+impl System<'_> {
+    /// Before any thread starts: what threads inherit.
+    fn prepare(&self, process: &CStr) -> Result<(), Failure> {
+        if self.flags.loops.is_some() && self.flags.engine == Model::Threads {
+            return Err(Failure::usage(
+                "--loops goes with --engine epoll; threads has one thread per connection",
+            ));
+        }
+        // A short name of its own tells the tiers apart wherever processes are listed.
+        rustix::thread::set_name(process)
+            .map_err(|error| Failure::failed(format!("cannot name the process: {error}")))?;
+        plan::confine(self.flags.cpus.as_ref())?;
+        let level = if self.flags.access_log { LevelFilter::INFO } else { LevelFilter::WARN };
+        tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_writer(io::stderr)
+            .with_ansi(io::stderr().is_terminal())
+            .init();
+        Ok(())
     }
-    interrupt.wait();
-    server.drain(flags.drain);
-    server.join();
-    Ok(Exit::Done)
+
+    /// Runs until a signal, or the closing of stdin where that was asked for; then finishes what is in flight.
+    fn serve<F: Factory>(self, factory: F) -> Result<Exit, Failure> {
+        let interrupt = Interrupt::listen().map_err(Failure::failed)?;
+        let options = self.options();
+        let server = engine::start(self.flags.engine, &options, factory).map_err(Failure::failed)?;
+        output::print(&self.greeting(server.local_addr(), options.loops))?;
+        if self.flags.until_stdin_closes {
+            stop_when_stdin_closes(&interrupt);
+        }
+        interrupt.wait();
+        server.drain(self.flags.drain);
+        server.join();
+        Ok(Exit::Done)
+    }
+
+    fn options(&self) -> engine::Options {
+        let usable = || thread::available_parallelism().map_or(1, usize::from);
+        engine::Options {
+            loops: self.flags.loops.map_or_else(usable, usize::from),
+            max_connections: self.flags.max_connections as usize,
+            name: self.name.into(),
+            counters: self.counters.clone(),
+            ..engine::Options::new(self.listen)
+        }
+    }
+
+    /// The model that really runs, and where.
+    fn greeting(&self, address: SocketAddr, loops: usize) -> String {
+        let (name, model) = (self.name, self.flags.engine);
+        let how = match model {
+            Model::Threads => "a thread per connection".to_string(),
+            Model::Epoll if loops == 1 => "1 loop".to_string(),
+            Model::Epoll => format!("{loops} loops"),
+        };
+        format!("listening on http://{address} ({name}, engine {model}, {how})\n")
+    }
 }
 
 fn stop_when_stdin_closes(interrupt: &Interrupt) {
