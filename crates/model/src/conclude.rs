@@ -12,6 +12,7 @@ use crate::run::{
 };
 use crate::saturation::{Saturation, saturation};
 use crate::steady::Estimate;
+use crate::unevenness::jump;
 use crate::verdict::{Finding, Point, Shape, Sweep, generator_waited, judge, next};
 use crate::warnings::{IDLE, warnings};
 use crate::words::percent;
@@ -247,14 +248,19 @@ fn verdict(
         response_time_at_saturation_us: at_star
             .map_or_else(ResponseTime::default, |step| step.estimate.response_time_us),
         bottleneck: finding.bottleneck(),
-        inconclusive: inconclusive(at_star.copied(), finding, context),
+        inconclusive: inconclusive(steps, at_star.copied(), finding, context),
         next: next(sweep, finding),
     }
 }
 
 /// Why the answer is not to be relied on. That the server could not be watched is no reason: N* and
 /// the throughput stand without its cause, and the bottleneck says `unknown` itself.
-fn inconclusive(at_star: Option<&Observed>, finding: &Finding, context: &Context) -> Vec<String> {
+fn inconclusive(
+    steps: &[&Observed],
+    at_star: Option<&Observed>,
+    finding: &Finding,
+    context: &Context,
+) -> Vec<String> {
     let mut reasons = finding.inconclusive.clone();
     if context.experiment == Experiment::Load {
         reasons.retain(|_| finding.kind != crate::run::ResourceKind::None);
@@ -263,6 +269,15 @@ fn inconclusive(at_star: Option<&Observed>, finding: &Finding, context: &Context
         format!(
             "No steady state was reached at {} users, where the verdict is drawn: allow longer steps.",
             step.users
+        )
+    }));
+    let estimates: Vec<(u32, &Estimate)> = steps.iter().map(|step| (step.users, &step.estimate)).collect();
+    reasons.extend(jump(&estimates).filter(|_| context.closed()).map(|found| {
+        format!(
+            "Each of {} users got {:.1} times the throughput that each of {} users got, which more users cannot cause: the \
+             machine or the server changed between these steps. Sweep again when nothing else uses the machine, or with \
+             longer steps.",
+            found.to_users, found.factor, found.from_users
         )
     }));
     let idle = |step: &&Observed| context.closed() && step.idle_share(context.load.think_time_us) > IDLE;

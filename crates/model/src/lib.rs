@@ -27,6 +27,7 @@ pub mod search;
 mod series;
 pub mod steady;
 mod student;
+pub mod unevenness;
 pub mod usl;
 pub mod verdict;
 pub mod warnings;

@@ -18,6 +18,10 @@ const CLEARLY_BUSIER: f64 = 0.03;
 const THROTTLED: f64 = 0.10;
 const QUOTA_SPENT: f64 = 0.80;
 
+/// Stopped in this share of the periods it is limited whatever it used: the kernel hands the quota out in slices per
+/// processor, and what one processor leaves over is lost to the others.
+const MOSTLY_THROTTLED: f64 = 0.30;
+
 /// Waiting for a processor this share of the time, the generator measures its own waiting.
 const STARVED: f64 = 0.30;
 
@@ -84,7 +88,8 @@ fn throttled(sweep: &Sweep) -> Option<Finding> {
         sweep.mean(|point| point.resources.generator()?.quota.as_ref().map(read))
     };
     let (stopped, spent) = (mean(|q| q.throttled_periods)?, mean(|q| q.used_cores / q.cores)?);
-    if stopped < THROTTLED || spent < QUOTA_SPENT || server_spends_more(sweep) {
+    let limited = stopped >= MOSTLY_THROTTLED || (stopped >= THROTTLED && spent >= QUOTA_SPENT);
+    if !limited || server_spends_more(sweep) {
         return None;
     }
     Some(found(Confidence::High).busy(spent).about(quota_sharers(sweep)).saying(format!(

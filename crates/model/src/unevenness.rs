@@ -1,0 +1,72 @@
+//! Whether the machine or the server changed between steps.
+//!
+//! With more users each gets at most what each got with fewer: throughput per user, X(N) / N, does not rise with N
+//! in any closed queueing network of fixed service rates (throughput is concave in N and 0 at 0; Lazowska et al.,
+//! "Quantitative System Performance", 1984, chapter 5). Batching (one commit for many) and wake-ups saved under load
+//! bend that a little in practice. A jump says that steps were not measured under the same conditions.
+
+use crate::steady::Estimate;
+
+/// Throughput per user that rises by less than this factor may be batching, or processors that sleep less.
+const JUMP: f64 = 1.4;
+
+/// Two steps that cannot have been measured under the same conditions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Jump {
+    /// Users of the step with the lower throughput per user.
+    pub from_users: u32,
+    /// Users of the next larger step.
+    pub to_users: u32,
+    /// How many times the throughput per user grew.
+    pub factor: f64,
+}
+
+/// The largest jump of throughput per user between neighbouring steps (`points` ascend by users) that the intervals do
+/// not explain.
+pub fn jump(points: &[(u32, &Estimate)]) -> Option<Jump> {
+    let pairs = points.iter().zip(points.iter().skip(1));
+    pairs.filter_map(|(from, to)| between(*from, *to)).max_by(|a, b| a.factor.total_cmp(&b.factor))
+}
+
+fn between(from: (u32, &Estimate), to: (u32, &Estimate)) -> Option<Jump> {
+    let per_user = |throughput: f64, users: u32| throughput / f64::from(users.max(1));
+    let [_, high] = from.1.throughput_ci_per_s?;
+    let [low, _] = to.1.throughput_ci_per_s?;
+    let factor = per_user(to.1.throughput_per_s, to.0) / per_user(from.1.throughput_per_s, from.0);
+    let certain = from.1.throughput_per_s > 0.0 && per_user(low, to.0) > JUMP * per_user(high, from.0);
+    (certain && factor.is_finite()).then_some(Jump { from_users: from.0, to_users: to.0, factor })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(throughput: f64, half_width: f64) -> Estimate {
+        Estimate {
+            throughput_per_s: throughput,
+            throughput_ci_per_s: Some([throughput - half_width, throughput + half_width]),
+            ..Estimate::default()
+        }
+    }
+
+    #[test]
+    fn a_sweep_disturbed_half_way_shows() {
+        let (slow, fast) = (step(23_700.0, 2_000.0), step(55_000.0, 2_900.0));
+        let found = jump(&[(60, &slow), (64, &fast)]).expect("a jump");
+        assert_eq!((found.from_users, found.to_users), (60, 64));
+        assert!((found.factor - 2.18).abs() < 0.01, "{}", found.factor);
+    }
+
+    #[test]
+    fn growth_in_proportion_and_a_little_more_is_none() {
+        let (one, two, four) = (step(1_000.0, 10.0), step(2_300.0, 10.0), step(4_600.0, 10.0));
+        assert_eq!(jump(&[(1, &one), (2, &two), (4, &four)]), None);
+    }
+
+    #[test]
+    fn wide_intervals_explain_what_looks_like_a_jump() {
+        let (slow, fast) = (step(23_700.0, 12_000.0), step(55_000.0, 9_000.0));
+        assert_eq!(jump(&[(60, &slow), (64, &fast)]), None);
+        assert_eq!(jump(&[(60, &Estimate::default()), (64, &fast)]), None);
+    }
+}
