@@ -1,6 +1,6 @@
 # Every command a contributor needs. `make test` is what CI runs.
 
-.PHONY: test lint setup build
+.PHONY: test lint setup build bench
 
 # Formatting, lints, then every test, with what the tests need installed first.
 test: setup lint
@@ -16,3 +16,8 @@ setup:
 
 build:
 	cargo build --release --locked
+
+# nstar side by side with what a user would pick instead, as one table of ratios. Peers are installed when root.
+bench: build
+	scripts/setup-bench
+	PATH="$(CURDIR)/target/peers/bin:$$PATH" target/release/bench

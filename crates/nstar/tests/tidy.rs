@@ -26,7 +26,7 @@ const LICENCES: [&str; 12] = [
 ];
 
 /// Our crates and the ones of ours they may use. Data flows one way, and so do dependencies.
-const MAY_USE: [(&str, &[&str]); 11] = [
+const MAY_USE: [(&str, &[&str]); 12] = [
     ("model", &[]),
     ("wire", &[]),
     ("engine", &[]),
@@ -37,6 +37,7 @@ const MAY_USE: [(&str, &[&str]); 11] = [
     ("accounts", &["engine", "http-io"]),
     ("files", &["accounts", "engine", "http-io"]),
     ("lab", &["load", "model", "observe"]),
+    ("bench", &[]),
     ("nstar", &["accounts", "engine", "files", "lab", "load", "model", "observe", "report"]),
 ];
 

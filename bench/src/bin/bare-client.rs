@@ -1,0 +1,67 @@
+//! Yardstick: the least an HTTP load generator can do. One thread, fixed bytes out, bytes in counted, nothing checked.
+//!
+//! usage: `bare-client ADDRESS PATH USERS SECONDS [HEADER]` prints `requests BYTES_IN`.
+
+use std::{
+    env,
+    error::Error,
+    io::{ErrorKind, Write},
+    net::{SocketAddr, TcpStream},
+    time::{Duration, Instant},
+};
+
+use bench::{Poller, request, response_length};
+use rustix::net::{RecvFlags, recv};
+
+struct User {
+    stream: TcpStream,
+    left: u64,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args: Vec<String> = env::args().collect();
+    let [_, address, path, users, seconds, header @ ..] = args.as_slice() else {
+        return Err("usage: bare-client ADDRESS PATH USERS SECONDS [HEADER]".into());
+    };
+    let address: SocketAddr = address.parse()?;
+    let request = request(address, path, header.first().map_or("", String::as_str));
+    let length = response_length(address, &request)?;
+    let mut poller = Poller::new()?;
+    let mut crowd = Vec::new();
+    for token in 0..users.parse()? {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        poller.add(&stream, token)?;
+        stream.write_all(&request)?;
+        crowd.push(User { stream, left: length });
+    }
+    let end = Instant::now() + Duration::from_secs_f64(seconds.parse()?);
+    let (mut requests, mut bytes) = (0_u64, 0_u64);
+    // Bodies are discarded in the kernel, as in nstar: the copy is not the client's to pay.
+    let mut buffer = vec![0; 1 << 20];
+    while Instant::now() < end {
+        for token in poller.wait()? {
+            let user = &mut crowd[usize::try_from(token)?];
+            loop {
+                match recv(&user.stream, buffer.as_mut_slice(), RecvFlags::TRUNC) {
+                    Ok((_, 0)) => return Err("the server closed a connection".into()),
+                    Ok((_, count)) => {
+                        bytes += count as u64;
+                        user.left -= count as u64;
+                    }
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) => return Err(error.into()),
+                }
+                if user.left == 0 {
+                    requests += 1;
+                    user.left = length;
+                    user.stream.write_all(&request)?;
+                    break;
+                }
+            }
+        }
+    }
+    println!("{requests} {bytes}");
+    Ok(())
+}

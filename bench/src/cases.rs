@@ -1,0 +1,136 @@
+//! What is compared, with whom.
+
+mod file_server;
+mod generator;
+mod many_users;
+mod start_up;
+mod tiers;
+
+use crate::{
+    Effort, Outcome, cpu,
+    place::{CLIENTS, Place, Server, installed},
+    table::{Against, Row},
+};
+
+/// One comparison, or several that share their servers.
+pub(crate) struct Case {
+    pub name: &'static str,
+    pub title: &'static str,
+    pub measure: fn(&Place, Effort) -> Outcome<Vec<Row>>,
+}
+
+pub(crate) const ALL: [Case; 9] = [
+    Case {
+        name: "client-1k",
+        title: "generator, 1 KB, 32 users, kept connections",
+        measure: generator::small_bodies,
+    },
+    Case { name: "client-100m", title: "generator, 100 MB, 4 users", measure: generator::large_bodies },
+    Case {
+        name: "client-connect",
+        title: "generator, one connection per request, 32 users",
+        measure: generator::one_connection_per_request,
+    },
+    Case { name: "client-tls", title: "generator, TLS, 1 KB, 32 users", measure: generator::tls },
+    Case { name: "client-10k", title: "generator, 10 000 users against 100", measure: many_users::measure },
+    Case {
+        name: "server-1k",
+        title: "file server, 1 KB, 32 users, kept connections",
+        measure: file_server::small_file,
+    },
+    Case { name: "server-sizes", title: "file server by file size, 8 users", measure: file_server::sizes },
+    Case { name: "tiers", title: "both tiers, cached credentials, 1 KB, 32 users", measure: tiers::measure },
+    Case { name: "start-up", title: "start-up", measure: start_up::measure },
+];
+
+pub(crate) const KB: usize = 1_000;
+
+/// A server to be measured: one or more processes.
+struct Contestant {
+    name: &'static str,
+    servers: Vec<Server>,
+    path: String,
+    /// A header line to send, empty for none.
+    header: String,
+    /// How many times its rate ours is meant to be.
+    reach: Option<f64>,
+}
+
+/// What the barest client saw of a server in one turn.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    requests: f64,
+    bytes: f64,
+    cpu_s: f64,
+    elapsed_s: f64,
+}
+
+impl Contestant {
+    /// The first of the servers under load of so many users for one turn; CPU time of all of them.
+    fn turn(&self, place: &Place, users: u32, effort: Effort) -> Outcome<Turn> {
+        let front = self.servers.first().ok_or("no server")?;
+        let spent = || self.servers.iter().map(Server::cpu_s).sum::<f64>();
+        let before = spent();
+        let mut words = vec![place.ours("bare-client"), front.address.to_string(), self.path.clone()];
+        words.extend([users.to_string(), effort.seconds.to_string(), self.header.clone()]);
+        let finished = cpu::run_on(CLIENTS, &words, &[0])?;
+        let cpu_s = spent() - before;
+        let numbers: Vec<f64> =
+            finished.stdout.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+        let [requests, bytes] = numbers[..] else { return Err("the bare client gave no counts".into()) };
+        Ok(Turn { requests, bytes, cpu_s, elapsed_s: f64::from(effort.seconds) })
+    }
+}
+
+/// All contestants in turn, round after round; each one's turns.
+fn in_turn(place: &Place, contestants: &[Contestant], users: u32, effort: Effort) -> Outcome<Vec<Vec<Turn>>> {
+    let mut turns: Vec<Vec<Turn>> = contestants.iter().map(|_| Vec::new()).collect();
+    for _ in 0..effort.rounds {
+        for (contestant, turns) in contestants.iter().zip(&mut turns) {
+            turns.push(contestant.turn(place, users, effort)?);
+        }
+    }
+    Ok(turns)
+}
+
+/// One row for each contestant but the first, which is ours.
+fn rows(
+    work: &str,
+    unit: &'static str,
+    contestants: &[Contestant],
+    turns: &[Vec<Turn>],
+    rate: impl Fn(&Turn) -> f64,
+) -> Vec<Row> {
+    let rates = |turns: &Vec<Turn>| turns.iter().map(&rate).collect::<Vec<f64>>();
+    let ours = turns.first().map(rates).unwrap_or_default();
+    let others = contestants.iter().zip(turns).skip(1);
+    let row = |(contestant, turns): (&Contestant, &Vec<Turn>)| Row {
+        work: work.to_owned(),
+        unit,
+        ours: ours.clone(),
+        against: Against::Program {
+            name: contestant.name.to_owned(),
+            theirs: rates(turns),
+            reach: contestant.reach,
+        },
+    };
+    others.map(row).collect()
+}
+
+/// The bare responder with bodies of 1 KB.
+fn responder(place: &Place) -> Outcome<Server> {
+    let program = place.ours("bare-responder");
+    place.serve(|address| Ok(vec![program, address.to_string(), KB.to_string()]))
+}
+
+/// Our file server on the place's folder, one loop; `accounts` as its flag takes it.
+fn files(place: &Place, accounts: &str) -> Outcome<Server> {
+    let root = place.path("").display().to_string();
+    let flags = ["files", "--root", &root, "--accounts", accounts, "--auth-cache", "1h"];
+    place.serve_ours(&flags)
+}
+
+/// Without nginx there is nothing to compare with.
+fn need_nginx() -> Outcome<()> {
+    if installed("nginx") { Ok(()) } else { Err("nginx is not installed".into()) }
+}

@@ -1,0 +1,53 @@
+//! `nstar serve files` against nginx and the barest of servers.
+
+use super::{Contestant, KB, Turn, files, in_turn, need_nginx, responder, rows};
+use crate::{
+    Effort, Outcome,
+    nginx::{self, Site},
+    place::{Place, Server, installed},
+    table::Row,
+};
+
+pub(super) fn small_file(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
+    place.file("1k", KB)?;
+    let mut contestants = vec![contestant("nstar serve files", files(place, "none")?, "/files/1k", None)];
+    if installed("nginx") {
+        contestants.push(contestant("nginx", nginx::start(place, &Site::default())?, "/1k", Some(1.5)));
+    }
+    contestants.push(contestant("bare epoll responder", responder(place)?, "/", Some(0.85)));
+    let turns = in_turn(place, &contestants, 32, effort)?;
+    let rate = |turn: &Turn| turn.requests / turn.cpu_s;
+    Ok(rows("file server, 1 KB, 32 users", "req/CPU-s", &contestants, &turns, rate))
+}
+
+pub(super) fn sizes(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
+    need_nginx()?;
+    let mut contestants = [
+        contestant("nstar serve files", files(place, "none")?, "", None),
+        contestant("nginx", nginx::start(place, &Site::default())?, "", Some(1.0)),
+    ];
+    let sizes = [
+        ("10 KB", 10),
+        ("100 KB", 100),
+        ("1 MB", 1_000),
+        ("10 MB", 10_000),
+        ("100 MB", 100_000),
+        ("500 MB", 500_000),
+    ];
+    let mut all = Vec::new();
+    for (title, kilobytes) in sizes {
+        let name = format!("file-{kilobytes}k");
+        place.file(&name, kilobytes * KB)?;
+        contestants[0].path = format!("/files/{name}");
+        contestants[1].path = format!("/{name}");
+        let turns = in_turn(place, &contestants, 8, effort)?;
+        let work = format!("file server, {title}, 8 users");
+        all.extend(rows(&work, "B/CPU-s", &contestants, &turns, |turn| turn.bytes / turn.cpu_s));
+        all.extend(rows(&work, "B/s", &contestants, &turns, |turn| turn.bytes / turn.elapsed_s));
+    }
+    Ok(all)
+}
+
+fn contestant(name: &'static str, server: Server, path: &str, reach: Option<f64>) -> Contestant {
+    Contestant { name, servers: vec![server], path: path.into(), header: String::new(), reach }
+}

@@ -1,0 +1,56 @@
+//! CPU time as the operating system accounts it: user plus system, of a whole process tree.
+
+use std::{
+    fs,
+    process::{Command, Stdio},
+};
+
+use crate::Outcome;
+
+/// A finished program: what it printed, and the CPU time of it and all its children.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub stdout: String,
+    /// Seconds.
+    pub cpu_s: f64,
+}
+
+/// Runs a program to its end on one processor.
+///
+/// # Errors
+/// A program that cannot be run, or fails: its exit status is none of `accepted`.
+pub(crate) fn run_on(processor: usize, words: &[String], accepted: &[i32]) -> Outcome<Finished> {
+    // bash's `time` reports the times that wait4 gave it, in milliseconds.
+    let script = r#"TIMEFORMAT="%3U %3S"; time taskset -c "$@""#;
+    let output = Command::new("bash")
+        .args(["-c", script, "time", &processor.to_string()])
+        .args(words)
+        .stdin(Stdio::null())
+        .output()?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if !output.status.code().is_some_and(|code| accepted.contains(&code)) {
+        return Err(format!("{words:?} failed: {stderr}").into());
+    }
+    let times = stderr.lines().last().unwrap_or_default();
+    let cpu_s = times.split_whitespace().map(str::parse::<f64>).sum::<Result<f64, _>>()?;
+    Ok(Finished { stdout: String::from_utf8_lossy(&output.stdout).into_owned(), cpu_s })
+}
+
+/// CPU time so far of running processes and all their descendants, seconds.
+pub(crate) fn of_trees(roots: &[u32]) -> f64 {
+    roots.iter().map(|root| of_tree(*root)).sum()
+}
+
+fn of_tree(pid: u32) -> f64 {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let below: f64 = children.split_whitespace().filter_map(|child| child.parse().ok()).map(of_tree).sum();
+    below + own(pid).unwrap_or(0.0)
+}
+
+fn own(pid: u32) -> Option<f64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // utime and stime are fields 14 and 15; the name in field 2 may hold anything but ends at the last parenthesis.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
+    Some(ticks / rustix::param::clock_ticks_per_second() as f64)
+}

@@ -1,0 +1,83 @@
+//! What the yardsticks share: an epoll instance and a plain blocking exchange.
+
+use std::{
+    io::{self, Read, Write},
+    net::{SocketAddr, TcpStream},
+    os::fd::AsFd,
+    time::{Duration, Instant},
+};
+
+use rustix::event::{
+    Timespec,
+    epoll::{self, CreateFlags, Event, EventData, EventFlags},
+};
+
+/// The end of a response's head.
+pub const HEAD_END: &[u8] = b"\r\n\r\n";
+
+/// An epoll instance and room for the events of one wait.
+pub struct Poller {
+    epoll: std::os::fd::OwnedFd,
+    events: Vec<Event>,
+}
+
+impl Poller {
+    /// A poller with room for 512 events at a time.
+    pub fn new() -> io::Result<Self> {
+        Ok(Poller { epoll: epoll::create(CreateFlags::CLOEXEC)?, events: Vec::with_capacity(512) })
+    }
+
+    /// Tells when the descriptor becomes readable, as `token`, edge-triggered.
+    pub fn add(&self, fd: impl AsFd, token: u64) -> io::Result<()> {
+        let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+        Ok(epoll::add(&self.epoll, fd, EventData::new_u64(token), flags)?)
+    }
+
+    /// The tokens that became readable within a tenth of a second.
+    pub fn wait(&mut self) -> io::Result<impl Iterator<Item = u64> + use<'_>> {
+        self.events.clear();
+        let tenth = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        let spare = rustix::buffer::spare_capacity(&mut self.events);
+        match epoll::wait(&self.epoll, spare, Some(&tenth)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(self.events.iter().map(|event| event.data.u64()))
+    }
+}
+
+/// A keep-alive GET of the path, with one more header line unless that is empty.
+pub fn request(address: SocketAddr, path: &str, header: &str) -> Vec<u8> {
+    let header = if header.is_empty() { String::new() } else { format!("{header}\r\n") };
+    format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{header}\r\n").into_bytes()
+}
+
+/// The length of the whole response to the request, learnt from one blocking exchange.
+pub fn response_length(address: SocketAddr, request: &[u8]) -> io::Result<u64> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    stream.write_all(request)?;
+    let mut head = Vec::new();
+    while !head.ends_with(HEAD_END) {
+        let mut byte = [0];
+        stream.read_exact(&mut byte)?;
+        head.push(byte[0]);
+    }
+    let text = String::from_utf8_lossy(&head).to_ascii_lowercase();
+    let length =
+        text.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse::<u64>().ok());
+    let length = length.ok_or_else(|| io::Error::other("the response has no Content-Length"))?;
+    Ok(head.len() as u64 + length)
+}
+
+/// Waits until something listens.
+pub fn wait_for(address: SocketAddr) -> io::Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        match TcpStream::connect(address) {
+            Ok(_) => return Ok(()),
+            Err(error) if Instant::now() > deadline => return Err(error),
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}

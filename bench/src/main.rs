@@ -1,0 +1,84 @@
+//! nstar side by side with what a user would pick instead, in one run, as ratios.
+//!
+//! usage: `bench [--rounds N] [--seconds S] [CASE ...]`, `bench --list`. Contenders take turns, A B A B; the work of
+//! each is divided by the CPU time that the operating system accounts to it, and ratios are taken round by round.
+
+mod cases;
+mod contenders;
+mod cpu;
+mod nginx;
+mod place;
+mod table;
+
+use std::{env, error::Error, process::ExitCode};
+
+use place::Place;
+
+/// What goes wrong here ends a case with a sentence.
+pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// How much to measure.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Effort {
+    /// Turns of each contender.
+    pub rounds: usize,
+    /// Length of a turn, seconds.
+    pub seconds: u32,
+}
+
+/// The command line.
+struct Options {
+    effort: Effort,
+    list: bool,
+    /// Cases by name; all if there is none.
+    wanted: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    match options(env::args().skip(1)).and_then(|options| run(&options)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn options(mut args: impl Iterator<Item = String>) -> Outcome<Options> {
+    let mut options = Options { effort: Effort { rounds: 7, seconds: 1 }, list: false, wanted: Vec::new() };
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().ok_or(format!("{arg} needs a number"));
+        match arg.as_str() {
+            "--rounds" => options.effort.rounds = value()?.parse()?,
+            "--seconds" => options.effort.seconds = value()?.parse()?,
+            "--list" => options.list = true,
+            _ if cases::ALL.iter().any(|case| case.name == arg) => options.wanted.push(arg),
+            _ => return Err(format!("no case '{arg}'; see --list").into()),
+        }
+    }
+    if options.effort.rounds == 0 || options.effort.seconds == 0 {
+        return Err("--rounds and --seconds start at 1".into());
+    }
+    Ok(options)
+}
+
+fn run(options: &Options) -> Outcome<()> {
+    if options.list {
+        cases::ALL.iter().for_each(|case| println!("{:<14} {}", case.name, case.title));
+        return Ok(());
+    }
+    let place = Place::new()?;
+    let wanted = |name: &str| options.wanted.is_empty() || options.wanted.iter().any(|wanted| wanted == name);
+    let mut rows = Vec::new();
+    let mut failures = Vec::new();
+    for case in cases::ALL.iter().filter(|case| wanted(case.name)) {
+        eprintln!("{} ...", case.title);
+        match (case.measure)(&place, options.effort) {
+            Ok(measured) => rows.extend(measured),
+            Err(error) => failures.push(format!("{}: {error}", case.title)),
+        }
+    }
+    print!("{}", table::render(&rows));
+    failures.iter().for_each(|failure| println!("not measured: {failure}"));
+    Ok(())
+}

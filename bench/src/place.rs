@@ -1,0 +1,126 @@
+//! Where a bench happens: a folder, the programs, and servers on a processor of their own.
+
+use std::{
+    env, fs,
+    net::{SocketAddr, TcpListener},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+};
+
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use tempfile::TempDir;
+
+use crate::{Outcome, cpu};
+
+/// Processor of the servers.
+pub(crate) const SERVERS: usize = 0;
+/// Processor of the clients.
+pub(crate) const CLIENTS: usize = 1;
+
+/// A temporary folder and the programs of this build.
+pub(crate) struct Place {
+    folder: TempDir,
+    programs: PathBuf,
+}
+
+/// A running server, and where it listens.
+pub(crate) struct Server {
+    pub address: SocketAddr,
+    child: Child,
+}
+
+impl Place {
+    pub(crate) fn new() -> Outcome<Self> {
+        allow_many_descriptors()?;
+        let programs = env::current_exe()?.parent().ok_or("no folder of programs")?.to_path_buf();
+        Ok(Place { folder: TempDir::new()?, programs })
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// One of our own programs.
+    pub(crate) fn ours(&self, name: &str) -> String {
+        self.programs.join(name).display().to_string()
+    }
+
+    /// A file of so many bytes.
+    pub(crate) fn file(&self, name: &str, bytes: usize) -> Outcome<PathBuf> {
+        let path = self.path(name);
+        fs::write(&path, vec![b'x'; bytes])?;
+        Ok(path)
+    }
+
+    /// Starts a server on the servers' processor; `words` get the address.
+    pub(crate) fn serve(&self, words: impl FnOnce(SocketAddr) -> Outcome<Vec<String>>) -> Outcome<Server> {
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let words = words(address)?;
+        let log_path = self.path(&format!("{}.log", address.port()));
+        let child = Command::new("taskset")
+            .args(["-c", &SERVERS.to_string()])
+            .args(&words)
+            .env("PATH", programs_path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&log_path)?)
+            .spawn()
+            .map_err(|error| format!("cannot start {words:?}: {error}"))?;
+        let server = Server { address, child };
+        bench::wait_for(address).map_err(|error| {
+            let said = fs::read_to_string(&log_path).unwrap_or_default();
+            format!("{words:?} does not listen: {error}: {said}")
+        })?;
+        Ok(server)
+    }
+
+    /// Starts `nstar serve` with one event loop.
+    pub(crate) fn serve_ours(&self, flags: &[&str]) -> Outcome<Server> {
+        self.serve(|address| {
+            let listen = ["--loops", "1", "--listen", &address.to_string()].map(String::from);
+            let flags = flags.iter().map(ToString::to_string);
+            Ok([self.ours("nstar"), "serve".into()].into_iter().chain(flags).chain(listen).collect())
+        })
+    }
+}
+
+impl Server {
+    /// CPU time of it and its children so far, seconds.
+    pub(crate) fn cpu_s(&self) -> f64 {
+        cpu::of_trees(&[self.child.id()])
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let Some(pid) = pid {
+            // Fails only if it has ended already.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        for _ in 0..200 {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Whether a program is on the path.
+pub(crate) fn installed(program: &str) -> bool {
+    env::split_paths(&programs_path()).any(|folder| folder.join(program).is_file())
+}
+
+/// Where programs are looked for: nginx is an administrator's.
+fn programs_path() -> String {
+    format!("{}:/usr/sbin:/sbin", env::var("PATH").unwrap_or_default())
+}
+
+/// Raises the soft limit of this process, which those it starts inherit.
+fn allow_many_descriptors() -> Outcome<()> {
+    let limit = getrlimit(Resource::Nofile);
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })?)
+}
