@@ -1,10 +1,10 @@
 //! What of a file is sent: all, a part, or only word that it has not changed (RFC 9110 sections 13 and 14).
 
-use httpdate::HttpDate;
-use wire::{
-    conditional,
-    range::{self, ByteRange, Wanted},
+use http_io::{
+    ByteRange, conditional,
+    range::{self, Wanted},
 };
+use httpdate::HttpDate;
 
 /// The conditions a request sets, as they stand in its header.
 #[derive(Default, Clone, Copy)]
