@@ -9,6 +9,7 @@ test: setup lint
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo check --quiet --manifest-path crates/wire/fuzz/Cargo.toml --target-dir target/fuzz --locked
 
 # Debian packages that the tests drive: real servers, a real browser, the tools for links and cgroups.
 setup:

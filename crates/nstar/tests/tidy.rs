@@ -227,6 +227,56 @@ fn has_word(code: &str, name: &str) -> bool {
 }
 
 #[test]
+fn the_pure_crates_link_nothing_that_touches_the_system() {
+    let pure: [(&str, &[&str]); 2] =
+        [("model", &["schemars", "serde", "statrs"]), ("wire", &["httparse", "thiserror"])];
+    let metadata = metadata();
+    for (name, allowed) in pure {
+        let package = packages(&metadata).find(|package| text(package, "name") == name).expect("one of ours");
+        let used = package["dependencies"].as_array().expect("dependencies").iter();
+        let wrong: Vec<_> = used
+            .filter(|dependency| dependency["kind"] != "dev")
+            .map(|dependency| text(dependency, "name"))
+            .filter(|dependency| !allowed.contains(dependency))
+            .collect();
+        assert!(
+            wrong.is_empty(),
+            "{name} must stay pure: see that {wrong:?} has no clock, socket, file or randomness"
+        );
+    }
+}
+
+#[test]
+fn the_pure_crates_are_forbidden_the_same() {
+    let list = |name: &str| {
+        fs::read_to_string(root().join("crates").join(name).join("clippy.toml")).expect("a list")
+    };
+    assert_eq!(list("model"), list("wire"), "what is forbidden in one pure crate is forbidden in the other");
+    for forbidden in
+        ["std::time::Instant::now", "std::fs::File", "std::net::TcpStream", "std::hash::RandomState"]
+    {
+        assert!(list("wire").contains(forbidden), "{forbidden} is no longer forbidden in the pure crates");
+    }
+}
+
+#[test]
+fn unsafe_code_is_only_where_system_calls_have_no_safe_wrapper() {
+    let may_be_unsafe = ["engine", "load", "observe"];
+    let metadata = metadata();
+    for package in packages(&metadata).filter(|package| package["source"].is_null()) {
+        let manifest = fs::read_to_string(text(package, "manifest_path")).expect("a manifest");
+        let name = text(package, "name");
+        assert_eq!(
+            manifest.contains("[lints]\nworkspace = true"),
+            !may_be_unsafe.contains(&name),
+            "{name}: give it `[lints] workspace = true`, or change the table of invariants in ARCHITECTURE.md"
+        );
+    }
+    let workspace = fs::read_to_string(root().join("Cargo.toml")).expect("a manifest");
+    assert!(workspace.contains("unsafe_code = \"forbid\""), "the workspace no longer forbids unsafe code");
+}
+
+#[test]
 fn files_stay_short_enough_to_read() {
     for (path, source) in sources("crates").chain(sources("systems")) {
         let lines = source.lines().count();
