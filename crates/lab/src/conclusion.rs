@@ -48,6 +48,8 @@ pub struct Measured<'a> {
     pub beginning: Beginning,
     /// Whether it was cut short.
     pub interrupted: bool,
+    /// What the generator can do on this host, requests per second, if that was tested.
+    pub generator_ceiling_per_s: Option<f64>,
 }
 
 /// The run that the measurements make.
@@ -69,6 +71,7 @@ pub fn run(plan: &Plan, circumstances: &Circumstances, measured: Measured<'_>) -
         interrupted: measured.interrupted,
         debug_build: cfg!(debug_assertions),
         host_limits: circumstances.host_limits.clone(),
+        generator_ceiling_per_s: measured.generator_ceiling_per_s,
     };
     conclude(&observed, &context).into_run(Provenance {
         target: circumstances.target.clone(),

@@ -48,6 +48,7 @@ pub fn load(plan: &LoadPlan, interrupt: &AtomicBool, listener: &mut dyn Listener
         watch: &watch,
         beginning,
         interrupted: interrupt.load(Ordering::Relaxed),
+        generator_ceiling_per_s: None,
     };
     Ok(conclusion::run(&plan.load, &plan.circumstances, measured))
 }

@@ -6,9 +6,10 @@ use std::{
     io,
     path::PathBuf,
     sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
 };
 
-use load::{LoadError, Plan};
+use load::{Ceiling, LoadError, Plan};
 use model::{
     conclude::Experiment,
     run::Run,
@@ -23,6 +24,9 @@ use crate::{
     progress::{Event, Listener},
     target::{self, Watch},
 };
+
+/// Length of the test of what the generator can do. Its figure is to tell 80 % from 100 %, no more.
+const CEILING_TIME: Duration = Duration::from_millis(300);
 
 /// What to sweep, and how.
 #[derive(Debug, Clone)]
@@ -85,6 +89,9 @@ pub fn sweep(
 ) -> Result<Run, SweepError> {
     let beginning = Beginning::now();
     target::greet(&plan.load, listener)?;
+    // It is a test of this host alone; where it cannot be made, the sweep still can.
+    let ceiling = Ceiling::measure(&plan.load, CEILING_TIME, interrupt).ok();
+    let ceiling = ceiling.map(|ceiling| ceiling.requests_per_s);
     let mut generator = load::Generator::start(&plan.load)?;
     let watch = Watch::start(generator.address())?;
     let mut before_step = || match &plan.cold_folder {
@@ -100,6 +107,7 @@ pub fn sweep(
         watch: &watch,
         beginning,
         interrupted: interrupt.load(Ordering::Relaxed),
+        generator_ceiling_per_s: ceiling,
     };
     Ok(conclusion::run(&plan.load, &plan.circumstances, measured))
 }

@@ -14,6 +14,7 @@
 //! The request path takes no lock, sends on no channel and allocates nothing; threads hand over what
 //! they counted once a slice.
 
+mod ceiling;
 mod clock;
 mod error;
 mod generator;
@@ -32,6 +33,7 @@ mod transport;
 mod url;
 mod worker;
 
+pub use ceiling::{CEILING_BODY_BYTES, CEILING_USERS, Ceiling};
 pub use clock::now_us;
 pub use error::LoadError;
 pub use generator::Generator;

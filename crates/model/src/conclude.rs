@@ -53,6 +53,8 @@ pub struct Context {
     pub debug_build: bool,
     /// Limits of this host that were in the way, one sentence each.
     pub host_limits: Vec<String>,
+    /// Requests per second that the generator's threads could make of the cheapest kind, if that was tested.
+    pub generator_ceiling_per_s: Option<f64>,
 }
 
 impl Context {

@@ -7,7 +7,7 @@ use crate::sample::ErrorCounts;
 use crate::verdict::{Finding, Sweep, described_errors, sharing};
 use crate::words::{about, cores, count, percent};
 
-/// A generator this busy somewhere adds waiting of its own to the response times.
+/// A generator this busy somewhere, or this near to its ceiling, adds waiting of its own to the response times.
 pub const GENERATOR_BUSY: f64 = 0.80;
 
 /// Less steal than this is the hypervisor's ordinary rounding.
@@ -32,7 +32,7 @@ pub(crate) fn warnings(
     all.extend(errors(steps));
     all.extend(not_bounded(sweep, context));
     all.extend(not_observed(sweep, context));
-    all.extend(generator_busy(sweep));
+    all.extend(generator_busy(sweep).or_else(|| near_ceiling(sweep, context)));
     all.extend(shared_cores(sweep, finding));
     all.extend(not_steady(steps));
     all.extend(idle_users(steps, context));
@@ -137,6 +137,25 @@ fn not_observed(sweep: &Sweep, context: &Context) -> Option<Warning> {
             "The server's processes could not be watched ({why}), so N* stands but nothing of the server can be named as its cause."
         ),
     ))
+}
+
+/// A generator that did not say it was busy, and yet made nearly all it can make.
+fn near_ceiling(sweep: &Sweep, context: &Context) -> Option<Warning> {
+    let ceiling_per_s = context.generator_ceiling_per_s.filter(|ceiling| *ceiling > 0.0)?;
+    let at = sweep.points().iter().max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))?;
+    let share = at.throughput_per_s / ceiling_per_s;
+    (share > GENERATOR_BUSY).then(|| {
+        warning(
+            WarningKind::GeneratorBusy,
+            format!(
+                "The throughput at {} users is {} of what this host's generator can do at most ({} requests/s of the \
+                 cheapest kind): part of the response times is its own. Give it more processors, or another host.",
+                at.users,
+                percent(share),
+                count(ceiling_per_s)
+            ),
+        )
+    })
 }
 
 fn generator_busy(sweep: &Sweep) -> Option<Warning> {

@@ -38,8 +38,8 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Target {
     /// A URL, or a scenario file (.toml)
-    #[arg(value_name = "URL|SCENARIO")]
-    pub target: String,
+    #[arg(value_name = "URL|SCENARIO", required = true)]
+    target: Option<String>,
     /// Base URL for a scenario, in place of its own
     #[arg(long, value_name = "URL")]
     pub base: Option<String>,
@@ -60,6 +60,13 @@ pub(crate) struct Target {
     pub insecure: bool,
     #[command(flatten)]
     pub drive: Drive,
+}
+
+impl Target {
+    /// What was given; nothing only where another flag makes it needless.
+    pub(crate) fn name(&self) -> &str {
+        self.target.as_deref().unwrap_or_default()
+    }
 }
 
 /// How the load is made.
@@ -155,6 +162,9 @@ pub(crate) struct Load {
     #[arg(short = 'R', long, value_name = "PER_SECOND", value_parser = values::rate)]
     #[arg(conflicts_with_all = ["requests", "think"])]
     pub rate: Option<f64>,
+    /// Drive a built-in null server instead, and say what the generator can do on this host
+    #[arg(long, conflicts_with_all = ["target", "users", "requests", "total", "rate", "output", "json", "gates"])]
+    pub ceiling: bool,
     /// Run file to write [default: none]
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,

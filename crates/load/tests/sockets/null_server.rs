@@ -2,8 +2,10 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use load::{NullServer, Stop};
+use load::{Ceiling, Connections, NullServer, Stop};
 
 use crate::common::{plan, run};
 
@@ -30,4 +32,24 @@ fn a_request_in_pieces_is_one_and_two_in_one_piece_are_two() {
     let mut received = vec![0; 2 * answer.len()];
     peer.read_exact(&mut received).unwrap();
     assert_eq!(received, answer.repeat(2));
+}
+
+#[test]
+fn the_ceiling_is_what_the_threads_would_do_without_the_null_server() {
+    let nowhere = plan(&"http://127.0.0.1:1/".parse().unwrap());
+    for connections in [Connections::Kept, Connections::PerRequest] {
+        let plan = load::Plan { connections, ..nowhere.clone() };
+        let ceiling = Ceiling::measure(&plan, Duration::from_millis(200), &AtomicBool::new(false)).unwrap();
+        assert_eq!(ceiling.threads, plan.threads);
+        assert!(ceiling.reached_per_s > 0.0 && ceiling.cpu_s > 0.0, "{ceiling:?}");
+        let processors = std::thread::available_parallelism().unwrap().get().min(plan.threads);
+        let product = ceiling.requests_per_s * ceiling.cpu_s / processors as f64;
+        assert!((product - 1.0).abs() < 1e-9, "{ceiling:?}");
+    }
+}
+
+#[test]
+fn an_interrupted_ceiling_test_is_an_error_and_not_a_ceiling_of_nothing() {
+    let plan = plan(&"http://127.0.0.1:1/".parse().unwrap());
+    assert!(Ceiling::measure(&plan, Duration::from_secs(5), &AtomicBool::new(true)).is_err());
 }

@@ -151,3 +151,20 @@ fn demands_are_regressed_and_predict() {
         assert!(error < 0.05, "{} users: {error}", step.users);
     }
 }
+
+#[test]
+fn a_throughput_near_the_generators_ceiling_is_distrusted_even_where_it_seemed_idle() {
+    let lab = |ceiling_per_s| {
+        let mut lab = sweep().tier(server("nginx").cpus(&[0]));
+        lab.context.generator_ceiling_per_s = ceiling_per_s;
+        lab.conclude()
+    };
+    let throughput_max_per_s = lab(None).verdict.throughput_max_per_s;
+    let warns = |ceiling_per_s| {
+        let found = lab(Some(ceiling_per_s));
+        found.warnings.iter().any(|warning| warning.kind == WarningKind::GeneratorBusy)
+    };
+    assert!(warns(throughput_max_per_s * 1.1));
+    assert!(!warns(throughput_max_per_s * 2.0));
+    assert!(!warns(0.0));
+}

@@ -1,8 +1,10 @@
 //! `nstar load`: one load, measured.
 
-use std::time::Duration;
+use std::{str::FromStr, time::Duration};
 
-use ::load::{Arrivals, Pacing, Stop};
+use ::load::{
+    Arrivals, CEILING_BODY_BYTES, CEILING_USERS, Ceiling, Pacing, RequestTemplate, Scenario, Stop, Url,
+};
 use lab::{
     conclusion::Circumstances,
     single::{LoadPlan, load},
@@ -21,7 +23,13 @@ use crate::{
 /// How long a load lasts unless the caller says otherwise.
 const DURATION: Duration = Duration::from_secs(10);
 
+/// How long the test of what the generator can do lasts unless the caller says otherwise.
+const CEILING_DURATION: Duration = Duration::from_secs(1);
+
 pub(crate) fn run(flags: &Load) -> Result<Exit, Failure> {
+    if flags.ceiling {
+        return ceiling(flags);
+    }
     let plan = load_plan(flags)?;
     let files = flags.output.as_deref().map(output::Files::plan).transpose()?;
     plan::confine(flags.target.drive.cpus.as_ref())?;
@@ -34,6 +42,31 @@ pub(crate) fn run(flags: &Load) -> Result<Exit, Failure> {
     }
     output::show(&run, &flags.show, &files.map_or_else(Vec::new, |files| files.names()))?;
     Ok(output::judge(&run, &flags.show, &interrupt))
+}
+
+/// `--ceiling`: what the generator can do on this host.
+fn ceiling(flags: &Load) -> Result<Exit, Failure> {
+    let drive = &flags.target.drive;
+    plan::confine(drive.cpus.as_ref())?;
+    let nowhere = Url::from_str("http://127.0.0.1/").map_err(Failure::failed)?;
+    let scenario = Scenario::single(&nowhere, RequestTemplate::default()).map_err(Failure::failed)?;
+    let plan = plan::plan(&flags.target, scenario);
+    let interrupt = Interrupt::listen().map_err(Failure::failed)?;
+    let time = flags.duration.unwrap_or(CEILING_DURATION);
+    let ceiling = Ceiling::measure(&plan, time, &interrupt.asked).map_err(Failure::failed)?;
+    output::print(&ceiling_text(&ceiling))?;
+    Ok(Exit::Done)
+}
+
+fn ceiling_text(ceiling: &Ceiling) -> String {
+    let Ceiling { requests_per_s, cpu_s, reached_per_s, threads } = ceiling;
+    let noun = if *threads == 1 { "thread" } else { "threads" };
+    format!(
+        "The generator can make at most {requests_per_s:.0} requests/s on {threads} {noun} here: each costs it \
+         {:.2} us of CPU time.\nWith the null server beside it, it made {reached_per_s:.0}/s \
+         (GET of {CEILING_BODY_BYTES} bytes, {CEILING_USERS} users).\n",
+        cpu_s * 1e6
+    )
 }
 
 fn load_plan(flags: &Load) -> Result<LoadPlan, Failure> {

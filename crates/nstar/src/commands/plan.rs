@@ -12,13 +12,13 @@ use crate::{
 
 /// The scenario that the target names or that URL and flags describe.
 pub(crate) fn scenario(target: &Target) -> Result<Scenario, Failure> {
-    if Path::new(&target.target).extension() == Some(OsStr::new("toml")) {
+    if Path::new(target.name()).extension() == Some(OsStr::new("toml")) {
         return scenario_file(target);
     }
     if target.base.is_some() {
         return Err(Failure::usage("--base goes with a scenario file; a URL says itself where it goes"));
     }
-    let url = url(&target.target)?;
+    let url = url(target.name())?;
     Scenario::single(&url, request(target, &url)?).map_err(Failure::usage)
 }
 
@@ -109,7 +109,7 @@ fn scenario_file(target: &Target) -> Result<Scenario, Failure> {
             "{flag} goes with a URL; a scenario file says itself what to send"
         )));
     }
-    let path = Path::new(&target.target);
+    let path = Path::new(target.name());
     let text = fs::read_to_string(path)
         .map_err(|error| Failure::usage(format!("cannot read the scenario {}: {error}", path.display())))?;
     let scenario = Scenario::from_toml(path, &text).map_err(Failure::usage)?;
