@@ -99,7 +99,7 @@ pub fn sweep(
         Some(folder) => page_cache::drop_folder(folder)
             .map_err(|source| SweepError::PageCache { folder: folder.clone(), source }),
     };
-    let mut stage = Stage { watch: &watch, before_step: &mut before_step, listener };
+    let mut stage = Stage { look: &|| watch.look(), before_step: &mut before_step, listener };
     let steps = search(&mut generator, plan.search.clone(), interrupt, &mut stage)?;
     let measured = Measured {
         steps: steps.into_iter().map(|step| (step.users, step.estimate)).collect(),
@@ -121,7 +121,8 @@ fn users_max(range: &UsersRange) -> u32 {
 
 /// What happens around each step.
 struct Stage<'a> {
-    watch: &'a Watch,
+    /// Takes a look at the servers, so that one lies at each border of a measurement.
+    look: &'a dyn Fn(),
     before_step: &'a mut dyn FnMut() -> Result<(), SweepError>,
     listener: &'a mut dyn Listener,
 }
@@ -143,13 +144,13 @@ fn search(
                 (stage.before_step)()?;
                 stage.listener.on(&Event::StepBegun { users });
                 driver.set_users(users)?;
-                stage.watch.look();
+                (stage.look)();
                 under_way = Some(users);
                 for_us
             }
         };
         let ticks = driver.collect(for_us, interrupt)?;
-        stage.watch.look();
+        (stage.look)();
         search.add(&ticks);
         if !matches!(search.next(), Next::Extend { .. }) {
             tell(&search, under_way, stage.listener);
@@ -161,5 +162,100 @@ fn search(
 fn tell(search: &Search, users: Option<u32>, listener: &mut dyn Listener) {
     if let Some(step) = search.steps().iter().find(|step| Some(step.users) == users) {
         listener.on(&Event::StepDone { users: step.users, estimate: Box::new(step.estimate.clone()) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use model::saturation::saturation;
+
+    use super::*;
+
+    /// A server that takes 10 ms for each request and serves four at a time, in virtual time: X(N) = min(N, 4) / 10 ms.
+    #[derive(Default)]
+    struct FourServers {
+        users: u32,
+        now_us: u64,
+        asked: Vec<u32>,
+    }
+
+    impl Driver for FourServers {
+        fn set_users(&mut self, users: u32) -> Result<(), LoadError> {
+            self.users = users;
+            self.asked.push(users);
+            Ok(())
+        }
+
+        fn collect(&mut self, for_us: u64, interrupt: &AtomicBool) -> Result<Vec<Tick>, LoadError> {
+            let per_slice = u64::from(self.users.min(4)) * 2;
+            let response_ns = u64::from(self.users.max(4)) * 2_500_000;
+            if self.asked.len() == 3 && self.now_us > 1_000_000_000 {
+                interrupt.store(true, Ordering::Relaxed);
+            }
+            let ticks = (0..for_us / 20_000).map(|slice| Tick {
+                start_us: self.now_us + slice * 20_000,
+                length_us: 20_000,
+                completed: per_slice,
+                response_time_ns_sum: per_slice * response_ns,
+                ..Tick::default()
+            });
+            let ticks = ticks.collect();
+            self.now_us += for_us;
+            Ok(ticks)
+        }
+    }
+
+    #[derive(Default)]
+    struct Heard(Vec<String>);
+
+    impl Listener for Heard {
+        fn on(&mut self, event: &Event) {
+            self.0.push(event.to_string());
+        }
+    }
+
+    fn drive(driver: &mut FourServers, interrupt: &AtomicBool) -> (Vec<MeasuredStep>, Vec<String>, u32) {
+        let (looks, mut heard, prepared) = (Cell::new(0), Heard::default(), Cell::new(0));
+        let mut before_step = || {
+            prepared.set(prepared.get() + 1);
+            Ok(())
+        };
+        let mut stage = Stage {
+            look: &|| looks.set(looks.get() + 1),
+            before_step: &mut before_step,
+            listener: &mut heard,
+        };
+        let options =
+            SearchOptions { users: UsersRange::Range { lo: 1, hi: 64 }, ..SearchOptions::default() };
+        let steps = search(driver, options, interrupt, &mut stage).expect("steps");
+        assert!(looks.get() >= 2 * driver.asked.len(), "a look at each border");
+        assert_eq!(prepared.get() as usize, driver.asked.len(), "every step is prepared once");
+        (steps, heard.0, prepared.get())
+    }
+
+    #[test]
+    fn the_driver_obeys_the_search_until_it_knows() {
+        let mut driver = FourServers::default();
+        let (steps, heard, prepared) = drive(&mut driver, &AtomicBool::new(false));
+        assert_eq!(driver.asked[..4], [1, 2, 4, 8]);
+        let points: Vec<_> = steps.iter().map(|step| (step.users, &step.estimate)).collect();
+        let found = saturation(&points, 0.0);
+        assert_eq!((found.users, found.bounded), (Some(4), true));
+        assert!((found.throughput_max_per_s - 400.0).abs() < 1.0, "{found:?}");
+        assert_eq!(
+            heard.len(),
+            2 * prepared as usize,
+            "each step is told when it begins and when it is done"
+        );
+    }
+
+    #[test]
+    fn an_interrupted_search_keeps_what_was_measured() {
+        let mut driver = FourServers { now_us: 1_000_000_001, ..FourServers::default() };
+        let (steps, ..) = drive(&mut driver, &AtomicBool::new(false));
+        assert_eq!(driver.asked, [1, 2, 4]);
+        assert_eq!(steps.len(), 3);
     }
 }
