@@ -31,13 +31,9 @@ fn kind(run: &Value) -> &str {
     verdict(run)["bottleneck"]["kind"].as_str().expect("a kind")
 }
 
-/// Little's law, N = X (R + Z), at every steady step: what the generator holds back itself is small.
+/// Little's law, N = X (R + Z), within the intervals of X and R at every steady step.
 fn assert_little_holds(run: &Value) {
-    for step in run["steps"].as_array().expect("steps") {
-        let gap = step["little_gap"].as_f64().expect("a gap");
-        assert!(!step["steady"].as_bool().expect("steady") || gap.abs() < 0.1, "{step}");
-    }
-    assert_eq!(run["laws"]["little_holds"], true, "{}", run["laws"]);
+    assert_eq!(run["laws"]["little_holds"], true, "{} {}", run["laws"], run["steps"]);
 }
 
 /// Sweeps until an answer can be relied on, a few times at most. On a machine that others keep busy none may come:
