@@ -18,6 +18,8 @@ mod ceiling;
 mod clock;
 mod error;
 mod generator;
+#[cfg(test)]
+mod instructions;
 pub mod limits;
 mod merge;
 mod null;
