@@ -45,7 +45,7 @@ fn main() -> ExitCode {
 }
 
 fn options(mut args: impl Iterator<Item = String>) -> Outcome<Options> {
-    let mut options = Options { effort: Effort { rounds: 7, seconds: 1 }, list: false, wanted: Vec::new() };
+    let mut options = Options { effort: Effort { rounds: 5, seconds: 1 }, list: false, wanted: Vec::new() };
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or(format!("{arg} needs a number"));
         match arg.as_str() {

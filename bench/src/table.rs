@@ -50,7 +50,7 @@ fn word(met: bool) -> &'static str {
 }
 
 /// The median and, in parentheses, the least and the most: of n rounds, an interval that holds the true median with
-/// probability 1 - 2^(1-n) (98 % for 7).
+/// probability 1 - 2^(1-n) (94 % for 5).
 fn spread(values: &[f64]) -> String {
     let (least, most) = values.iter().fold((f64::MAX, f64::MIN), |(lo, hi), v| (lo.min(*v), hi.max(*v)));
     format!("{} ({}-{})", short(median(values)), short(least), short(most))
