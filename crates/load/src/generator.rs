@@ -53,6 +53,14 @@ pub struct Generator {
     open_loop: bool,
     /// Which change of users or work this is.
     run: u64,
+    finished: Finished,
+}
+
+/// Threads that have done their work, and when the last one had.
+#[derive(Debug, Default)]
+struct Finished {
+    threads: usize,
+    at_ns: u64,
 }
 
 impl Generator {
@@ -78,6 +86,7 @@ impl Generator {
             skip_to: 0,
             open_loop: matches!(plan.pacing, Pacing::Open { .. }),
             run: 0,
+            finished: Finished::default(),
         };
         for number in 0..plan.threads {
             // Threads already started end when `generator` is dropped on an error.
@@ -171,6 +180,7 @@ impl Generator {
     fn begin(&mut self, allowance: Allowance) -> Result<Begun, LoadError> {
         self.pending = false;
         self.run += 1;
+        self.finished = Finished::default();
         for thread in &self.threads {
             let work = Work { users: self.users, allowance: allowance.clone(), run: self.run };
             thread.tell(Command::Work(work));
@@ -191,29 +201,28 @@ impl Generator {
     /// Collects until every thread has done its work; when the last one had, unless interrupted.
     fn until_finished(&mut self, interrupt: &AtomicBool) -> Result<(Vec<Tick>, Option<u64>), LoadError> {
         let mut ticks = Vec::new();
-        let mut waiting = self.threads.len();
-        let mut end_ns = 0;
         // The slice in which it ended is handed over when it is over.
-        while waiting > 0 || ticks.last().is_none_or(|tick| end_of(tick) * 1_000 <= end_ns) {
+        while self.finished.threads < self.threads.len()
+            || ticks.last().is_none_or(|tick| end_of(tick) * 1_000 <= self.finished.at_ns)
+        {
             if interrupt.load(Ordering::Relaxed) {
                 return Ok((ticks, None));
             }
-            match self.receive()? {
-                Some(Notice::Finished { run, at_ns }) if run == self.run => {
-                    waiting -= 1;
-                    end_ns = end_ns.max(at_ns);
-                }
-                _ => {}
-            }
+            self.receive()?;
             self.drain(&mut ticks);
         }
-        Ok((ticks, Some(end_ns)))
+        Ok((ticks, Some(self.finished.at_ns)))
     }
 
     /// Takes in one report, if one comes before it is time to look up.
     fn receive(&mut self) -> Result<Option<Notice>, LoadError> {
         match self.reports.recv_timeout(LOOK) {
             Ok(Report::Slice { thread, slice }) => self.merger.add(thread, slice),
+            // Comes at any time: a thread without users has finished before the others have begun.
+            Ok(Report::Notice(Notice::Finished { run, at_ns })) if run == self.run => {
+                self.finished.threads += 1;
+                self.finished.at_ns = self.finished.at_ns.max(at_ns);
+            }
             Ok(Report::Notice(notice)) => return Ok(Some(notice)),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Err(LoadError::ThreadLost),

@@ -13,9 +13,9 @@ use crate::run::{
 use crate::saturation::{Saturation, saturation};
 use crate::steady::Estimate;
 use crate::unevenness::jump;
-use crate::verdict::{Finding, Point, Shape, Sweep, generator_waited, judge, next};
+use crate::verdict::{Finding, Point, Shape, Sweep, generator_waited, judge, judge_load, next};
 use crate::warnings::{IDLE, warnings};
-use crate::words::percent;
+use crate::words::{percent, users};
 
 /// One step: how many users, what the generator measured, what the operating system counted meanwhile.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -155,7 +155,10 @@ pub fn conclude(steps: &[Observed], context: &Context) -> Conclusion {
     let last = estimates.get(estimates.len().saturating_sub(LAST)..).unwrap_or_default();
     let shape = shape(&saturation, growth(last), context);
     let sweep = Sweep::new(steps.iter().copied().map(point).collect(), shape);
-    let finding = judge(&sweep);
+    let finding = match context.experiment {
+        Experiment::Load => judge_load(&sweep),
+        Experiment::Sweep { .. } => judge(&sweep),
+    };
     let laws = laws::laws(&steps, &sweep, context);
     Conclusion {
         models: models::models(&estimates, &sweep, &laws, &saturation, context),
@@ -265,12 +268,13 @@ fn inconclusive(
 ) -> Vec<String> {
     let mut reasons = finding.inconclusive.clone();
     if context.experiment == Experiment::Load {
-        reasons.retain(|_| finding.kind != crate::run::ResourceKind::None);
+        // One load draws no verdict: warnings say what is to be said of the measurement.
+        return reasons;
     }
     reasons.extend(at_star.filter(|step| !step.estimate.steady && step.estimate.completed > 0).map(|step| {
         format!(
-            "No steady state was reached at {} users, where the verdict is drawn: allow longer steps.",
-            step.users
+            "No steady state was reached at {}, where the verdict is drawn: allow longer steps.",
+            users(step.users)
         )
     }));
     let estimates: Vec<(u32, &Estimate)> = steps.iter().map(|step| (step.users, &step.estimate)).collect();
@@ -285,8 +289,8 @@ fn inconclusive(
     let idle = |step: &&Observed| context.closed() && step.idle_share(context.load.think_time_us) > IDLE;
     reasons.extend(at_star.filter(idle).map(|step| {
         format!(
-            "At {} users, where the verdict is drawn, {} of them were idle: not yet connected, or backing off after errors.",
-            step.users,
+            "At {}, where the verdict is drawn, {} of them were idle: not yet connected, or backing off after errors.",
+            users(step.users),
             percent(step.idle_share(context.load.think_time_us))
         )
     }));

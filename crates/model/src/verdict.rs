@@ -4,8 +4,8 @@
 //! is [`ResourceKind::Unknown`]. The order: the generator first (it must never pass for the server),
 //! then resources that are busy, then waiting while all of them are idle. What is busy is judged on
 //! the plateau (N* and the steps beyond it that hold its throughput), must have been less busy where
-//! the throughput was lower, and its rivals lower the confidence. Failed requests qualify whatever
-//! was found.
+//! the throughput was lower, and its rivals lower the confidence. Failed requests and strangers on the
+//! processors qualify whatever was found.
 
 mod disk;
 mod errors;
@@ -16,6 +16,7 @@ mod next;
 mod processor;
 mod quota;
 mod shared;
+mod strangers;
 mod sweep;
 mod utilisation;
 mod waiting;
@@ -29,7 +30,7 @@ pub use utilisation::{Id, Use};
 
 use crate::growth::Growth;
 use crate::run::{Confidence, ResourceKind};
-use crate::words::{cores, count, percent};
+use crate::words::{cores, count, percent, users};
 
 /// Busy at least this share on the plateau is full. The plateau begins where 95 % of the maximum
 /// throughput is reached, and there a queueing resource is 95 % busy by the utilisation law (U = X D);
@@ -63,7 +64,18 @@ pub fn judge(sweep: &Sweep) -> Finding {
         bounded(sweep)
     };
     let ranked = with_rivals(sweep, found);
-    errors::qualify(sweep, ranked)
+    errors::qualify(sweep, strangers::qualify(sweep, ranked))
+}
+
+/// The same for one load, which does not ask what stops the server: only whether the generator could make it, and
+/// whether requests failed.
+pub fn judge_load(sweep: &Sweep) -> Finding {
+    let found = if sweep.completed() == 0 {
+        nothing_completed()
+    } else {
+        generator::limited(sweep, 0.0).unwrap_or_else(|| Finding::new(ResourceKind::None, Confidence::High))
+    };
+    errors::qualify(sweep, found)
 }
 
 /// Throughput was seen to stop growing: the rules in their order.
@@ -124,34 +136,36 @@ fn nothing_completed() -> Finding {
 }
 
 fn never_bounded(sweep: &Sweep) -> Finding {
-    let last = sweep.last_users();
+    let most = sweep.last_users();
+    let last = users(most);
     let finding = Finding::new(ResourceKind::None, Confidence::High);
     if sweep.points().len() < 2 {
         return finding.saying(format!(
-            "Only {last} users were tried, which does not show where throughput stops growing."
+            "Only {last} {} tried, which does not show where throughput stops growing.",
+            if most == 1 { "was" } else { "were" }
         ));
     }
     if sweep.growth() != Growth::Grows {
-        return uneven(last);
+        return uneven(&last);
     }
     finding
         .saying(format!(
-            "Throughput still grew at {last} users, the most that were tried, so nothing stopped the server yet."
+            "Throughput still grew at {last}, the most that were tried, so nothing stopped the server yet."
         ))
         .doubting(format!(
-            "Throughput never stopped growing: N* is above {last} users. Sweep further, for example with --users 1..{}.",
-            last.saturating_mul(4)
+            "Throughput never stopped growing: N* is above {last}. Sweep further, for example with --users 1..{}.",
+            most.saturating_mul(4)
         ))
 }
 
 /// Neither growth nor its end is beyond doubt.
-fn uneven(last: u32) -> Finding {
+fn uneven(last: &str) -> Finding {
     Finding::new(ResourceKind::Unknown, Confidence::Low)
         .saying(format!(
-            "The steps up to {last} users are too uneven to show whether throughput stopped growing."
+            "The steps up to {last} are too uneven to show whether throughput stopped growing."
         ))
         .doubting(format!(
-            "Throughput varied too much from step to step, up to {last} users, to say where it stops growing: allow \
+            "Throughput varied too much from step to step, up to {last}, to say where it stops growing: allow \
              longer steps (--duration), and look for what else uses the machine."
         ))
 }
@@ -161,14 +175,14 @@ fn unexplained(sweep: &Sweep) -> Finding {
     let finding = Finding::new(ResourceKind::Unknown, Confidence::Low);
     if !sweep.observed() {
         return finding.saying(format!(
-            "Throughput stopped growing at N* = {} users, but the server's processes could not be watched, \
+            "Throughput stopped growing at N* = {}, but the server's processes could not be watched, \
              so no resource can be named.",
-            sweep.star_users()
+            users(sweep.star_users())
         ));
     }
     let finding = finding.saying(format!(
-        "Throughput stopped growing at N* = {} users, at {} req/s, and nothing that was watched explains it.",
-        sweep.star_users(),
+        "Throughput stopped growing at N* = {} and {} req/s, and nothing that was watched explains it.",
+        users(sweep.star_users()),
         count(sweep.throughput_max())
     ));
     [unwatched_work(sweep), busiest_of_all(sweep), waiting::number_served(sweep)]

@@ -5,7 +5,7 @@ use crate::laws::little;
 use crate::run::{Warning, WarningKind};
 use crate::sample::ErrorCounts;
 use crate::verdict::{Finding, Sweep, described_errors, sharing};
-use crate::words::{about, cores, count, percent};
+use crate::words::{about, cores, count, percent, users};
 
 /// A generator this busy somewhere, or this near to its ceiling, adds waiting of its own to the response times.
 pub const GENERATOR_BUSY: f64 = 0.80;
@@ -77,7 +77,7 @@ fn errors(steps: &[&Observed]) -> Option<Warning> {
     let failed = |step: &&&Observed| step.estimate.errors.values().any(|number| *number > 0);
     let first = steps.iter().find(failed).map_or_else(
         || "only before the steps were measured".to_owned(),
-        |step| format!("first at {} users", step.users),
+        |step| format!("first at {}", users(step.users)),
     );
     let statuses = statuses(steps);
     let any = all.values().any(|number| *number > 0);
@@ -111,15 +111,16 @@ fn statuses(steps: &[&Observed]) -> String {
 
 fn not_bounded(sweep: &Sweep, context: &Context) -> Option<Warning> {
     let Experiment::Sweep { users_max } = context.experiment else { return None };
-    let last = sweep.points().last()?.users;
-    let text = if last < users_max {
+    let most = sweep.points().last()?.users;
+    let last = users(most);
+    let text = if most < users_max {
         format!(
-            "The steps up to {last} users do not show beyond doubt where throughput stops growing, so the maximum given \
+            "The steps up to {last} do not show beyond doubt where throughput stops growing, so the maximum given \
              is a lower bound. Allow longer steps (--duration), and look for what else uses the machine."
         )
     } else {
         format!(
-            "Throughput still grew at {last} users, so the maximum given is a lower bound. Sweep to more users."
+            "Throughput still grew at {last}, so the maximum given is a lower bound. Sweep to more users."
         )
     };
     (!sweep.bounded()).then(|| warning(WarningKind::NotBounded, text))
@@ -165,9 +166,9 @@ fn generator_busy(sweep: &Sweep) -> Option<Warning> {
         warning(
             WarningKind::GeneratorBusy,
             format!(
-                "The load generator was busy {} at {} users: part of the response times is its own. Give it more processors, or another host.",
+                "The load generator was busy {} at {}: part of the response times is its own. Give it more processors, or another host.",
                 percent(busy(at)),
-                at.users
+                users(at.users)
             ),
         )
     })
@@ -175,6 +176,10 @@ fn generator_busy(sweep: &Sweep) -> Option<Warning> {
 
 fn shared_cores(sweep: &Sweep, finding: &Finding) -> Option<Warning> {
     let (server, shares) = sharing(sweep)?;
+    let at = match sweep.points() {
+        [_] => String::new(),
+        _ => format!("at {} ", users(sweep.star()?.users)),
+    };
     let limit = finding.demand_us.filter(|us| *us > 0.0 && finding.kind == crate::run::ResourceKind::Cpu);
     let alone = limit.map_or_else(String::new, |demand_us| {
         format!(" Alone on them it would reach about {} req/s.", about(shares.available / demand_us * 1e6))
@@ -182,7 +187,7 @@ fn shared_cores(sweep: &Sweep, finding: &Finding) -> Option<Warning> {
     Some(warning(
         WarningKind::SharedCores,
         format!(
-            "Generator and server shared processors: at N* the generator used {} and {server} with its tiers {} of {} cores.{alone}",
+            "Generator and server shared processors: {at}the generator used {} and {server} with its tiers {} of {} cores.{alone}",
             cores(shares.generator),
             cores(shares.tiers),
             cores(shares.available)
@@ -191,17 +196,22 @@ fn shared_cores(sweep: &Sweep, finding: &Finding) -> Option<Warning> {
 }
 
 fn not_steady(steps: &[&Observed]) -> Option<Warning> {
-    let users: Vec<String> =
+    let unsteady: Vec<String> =
         steps.iter().filter(|step| !step.estimate.steady).map(|step| step.users.to_string()).collect();
-    (!users.is_empty()).then(|| {
+    (!unsteady.is_empty()).then(|| {
         warning(
             WarningKind::NotSteady,
             format!(
-                "No steady state at {} users: allow longer steps, or look for what changes meanwhile.",
-                users.join(", ")
+                "No steady state at {}: allow longer steps, or look for what changes meanwhile.",
+                listed(&unsteady)
             ),
         )
     })
+}
+
+/// `8, 16 users`; `1 user`.
+fn listed(numbers: &[String]) -> String {
+    format!("{} {}", numbers.join(", "), if numbers == ["1"] { "user" } else { "users" })
 }
 
 /// With more users idle than this, a step measures fewer users than it says.
@@ -214,9 +224,9 @@ fn idle_users(steps: &[&Observed], context: &Context) -> Option<Warning> {
         warning(
             WarningKind::NotSteady,
             format!(
-                "At {} users, {} of them were idle on average: not yet connected, because the server accepts slowly, or \
+                "At {}, {} of them were idle on average: not yet connected, because the server accepts slowly, or \
                  backing off after errors. That step measures fewer users than it says.",
-                worst.users,
+                users(worst.users),
                 percent(idle(worst))
             ),
         )
@@ -231,10 +241,7 @@ fn too_short(steps: &[&Observed], sweep: &Sweep) -> Option<Warning> {
         .map(|step| step.users.to_string())
         .collect();
     if !without.is_empty() {
-        let text = format!(
-            "Too few completions for an interval at {} users: allow longer steps.",
-            without.join(", ")
-        );
+        let text = format!("Too short for a 95 % interval at {}: allow longer steps.", listed(&without));
         return Some(warning(WarningKind::TooShort, text));
     }
     let star = sweep.star()?.users;
@@ -243,7 +250,8 @@ fn too_short(steps: &[&Observed], sweep: &Sweep) -> Option<Warning> {
         warning(
             WarningKind::TooShort,
             format!(
-                "The throughput at {star} users is known only to {} either way: allow longer steps.",
+                "The throughput at {} is known only to {} either way: allow longer steps.",
+                users(star),
                 percent(width)
             ),
         )
@@ -260,9 +268,9 @@ fn little_broken(steps: &[&Observed], context: &Context) -> Option<Warning> {
     Some(warning(
         WarningKind::Little,
         format!(
-            "Little's law, N = X (R + Z), is off by {} at {} users, more than the intervals explain: do not rely on that step.",
+            "Little's law, N = X (R + Z), is off by {} at {}, more than the intervals explain: do not rely on that step.",
             percent(worst.1.gap.abs()),
-            worst.0
+            users(worst.0)
         ),
     ))
 }
@@ -283,9 +291,9 @@ fn steal(sweep: &Sweep) -> Option<Warning> {
         warning(
             WarningKind::Steal,
             format!(
-                "The hypervisor took {} of the processor time at {} users; busy shares count against what was left.",
+                "The hypervisor took {} of the processor time at {}; busy shares count against what was left.",
                 percent(taken(&at)),
-                at.users
+                users(at.users)
             ),
         )
     })
@@ -298,9 +306,9 @@ fn listen_queue(sweep: &Sweep) -> Option<Warning> {
         warning(
             WarningKind::HostLimit,
             format!(
-                "{} connections per second found a listen queue full at {} users: the smaller of net.core.somaxconn and the server's backlog is the limit.",
+                "{} connections per second found a listen queue full at {}: the smaller of net.core.somaxconn and the server's backlog is the limit.",
                 count(overflows(&at)),
-                at.users
+                users(at.users)
             ),
         )
     })

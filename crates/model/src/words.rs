@@ -35,6 +35,11 @@ pub(crate) fn about(value: f64) -> String {
     count((value / unit).round() * unit)
 }
 
+/// `4 users`, `1 user`.
+pub(crate) fn users(number: u32) -> String {
+    format!("{} {}", count(f64::from(number)), if number == 1 { "user" } else { "users" })
+}
+
 /// Microseconds in the unit that reads best: `29.1 us`, `5.10 ms`, `2.35 s`.
 pub(crate) fn time(us: f64) -> String {
     match us.abs() {
@@ -80,6 +85,7 @@ mod tests {
         assert_eq!(count(1_234_567.0), "1 234 567");
         assert_eq!(count(7.25), "7.25");
         assert_eq!(count(4.0), "4");
+        assert_eq!([users(1), users(1_024)], ["1 user", "1 024 users"]);
         assert_eq!(about(52_345.0), "52 000");
         assert_eq!(about(0.1234), "0.12");
         assert_eq!(time(29.14), "29.1 us");

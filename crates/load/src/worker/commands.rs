@@ -61,8 +61,8 @@ impl Worker {
         self.core.claim = Claim::default();
         self.core.arrivals_over = false;
         self.core.allowance = work.allowance;
-        self.core.restart_schedule(at_ns);
         let count = self.share(work.users);
+        self.core.restart_schedule(at_ns, work.users as usize);
         self.grow(count);
         for user in &mut self.users {
             user.allowance = self.core.allowance.per_user();
@@ -103,10 +103,11 @@ impl Allowance {
 }
 
 impl super::Core {
-    /// An open loop's schedule counts from when there is somebody to keep it.
-    fn restart_schedule(&mut self, now_ns: u64) {
+    /// An open loop's schedule counts from when there is somebody to keep it. With fewer connections than threads, the
+    /// threads without one send nothing.
+    fn restart_schedule(&mut self, now_ns: u64, users: usize) {
         if let Drive::Open(schedule) = &mut self.drive {
-            schedule.restart(now_ns);
+            schedule.restart(now_ns, users.min(self.thread.of));
         }
     }
 }

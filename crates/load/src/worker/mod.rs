@@ -275,7 +275,8 @@ impl Worker {
             (_, Drive::Closed { .. }) => self.core.at_work == 0,
             (_, Drive::Open(_)) => {
                 let present = || self.users.iter().filter(|user| user.phase != Phase::Absent).count();
-                self.core.arrivals_over && self.core.idle.len() == present()
+                // A thread without a connection gets no arrivals.
+                present() == 0 || self.core.arrivals_over && self.core.idle.len() == present()
             }
         }
     }

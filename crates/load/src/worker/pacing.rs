@@ -67,9 +67,11 @@ pub(crate) fn back_off_ns(failures: u32) -> u64 {
 pub(crate) struct Schedule {
     next_ns: u64,
     gap_ns: f64,
+    /// Mean gap between the starts of all threads together.
+    total_gap_ns: f64,
     /// Nanoseconds' fractions that whole gaps leave over.
     carry_ns: f64,
-    /// This thread's part of a gap by which it starts later.
+    /// By how many of the gaps between all threads' starts this thread starts later.
     turn: f64,
     arrivals: Arrivals,
     rng: Rng,
@@ -81,20 +83,23 @@ impl Schedule {
     pub(crate) fn new(rate_per_s: f64, arrivals: Arrivals, thread: Thread) -> Self {
         Schedule {
             next_ns: 0,
-            gap_ns: 1e9 * thread.of as f64 / rate_per_s,
+            gap_ns: 0.0,
+            total_gap_ns: 1e9 / rate_per_s,
             carry_ns: 0.0,
-            turn: thread.number as f64 / thread.of as f64,
+            turn: thread.number as f64,
             arrivals,
             rng: Rng::with_seed(mix(thread.seed, u64::MAX - thread.number as u64)),
         }
     }
 
-    /// Counts from `start_ns` on.
-    pub(crate) fn restart(&mut self, start_ns: u64) {
+    /// Counts from `start_ns` on. Only `threads` of the threads have a connection to send on, this one among them, and
+    /// share the rate.
+    pub(crate) fn restart(&mut self, start_ns: u64, threads: usize) {
+        self.gap_ns = self.total_gap_ns * threads.max(1) as f64;
         self.next_ns = start_ns;
         self.carry_ns = 0.0;
         match self.arrivals {
-            Arrivals::Uniform => self.carry_ns = self.gap_ns * self.turn,
+            Arrivals::Uniform => self.carry_ns = self.total_gap_ns * self.turn,
             Arrivals::Poisson => self.advance(),
         }
     }
@@ -141,7 +146,7 @@ mod tests {
 
     fn starts(arrivals: Arrivals, thread: Thread, count: usize) -> Vec<u64> {
         let mut schedule = Schedule::new(1_000.0, arrivals, thread);
-        schedule.restart(5_000_000);
+        schedule.restart(5_000_000, thread.of);
         let next = |_| {
             let at = schedule.next_ns();
             schedule.advance();
@@ -158,10 +163,18 @@ mod tests {
     }
 
     #[test]
+    fn threads_without_a_connection_leave_their_share_to_the_others() {
+        let mut schedule = Schedule::new(1_000.0, Arrivals::Uniform, Thread { number: 0, of: 2, seed: 1 });
+        schedule.restart(5_000_000, 1);
+        schedule.advance();
+        assert_eq!(schedule.next_ns(), 6_000_000);
+    }
+
+    #[test]
     fn uniform_gaps_that_are_no_whole_nanoseconds_do_not_drift() {
         let thread = Thread { number: 0, of: 3, seed: 1 };
         let mut schedule = Schedule::new(7_000.0, Arrivals::Uniform, thread);
-        schedule.restart(0);
+        schedule.restart(0, 3);
         (0..7_000).for_each(|_| schedule.advance());
         assert!(schedule.next_ns().abs_diff(3_000_000_000) <= 2, "{}", schedule.next_ns());
     }

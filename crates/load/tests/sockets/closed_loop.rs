@@ -131,3 +131,14 @@ fn an_interrupt_ends_with_what_was_measured() {
     waiter.join().unwrap();
     assert!(Counted::of(&ticks).completed > 0);
 }
+
+#[test]
+fn threads_without_users_do_not_keep_a_counted_load_from_ending() {
+    let server = Server::answering(OK);
+    let mut plan = server.plan();
+    plan.threads = 4;
+    for _ in 0..20 {
+        assert_eq!(run(&plan, 1, Stop::PerUser(2)).completed, 2);
+        assert_eq!(run(&plan, 1, Stop::Total(3)).completed, 3);
+    }
+}

@@ -20,6 +20,17 @@ fn the_total_and_the_rate_are_kept() {
 }
 
 #[test]
+fn one_connection_on_several_threads_keeps_the_whole_rate() {
+    let server = Server::answering(OK);
+    let mut plan = server.plan();
+    plan.threads = 3;
+    plan.pacing = Pacing::Open { rate_per_s: 1_000.0, arrivals: Arrivals::Uniform };
+    let counted = run(&plan, 1, Stop::Total(200));
+    assert_eq!((counted.completed, counted.errors_in_all()), (200, 0), "{counted:?}");
+    assert_eq!(server.accepted(), 1);
+}
+
+#[test]
 fn a_pause_of_the_server_counts_against_every_request_meant_for_it() {
     let server = Server::start(|mut peer, _| {
         for request in 0.. {

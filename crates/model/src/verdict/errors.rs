@@ -4,7 +4,7 @@ use super::finding::Finding;
 use super::sweep::{Point, Sweep};
 use crate::run::{Confidence, ResourceKind};
 use crate::sample::{ErrorCounts, ErrorKind};
-use crate::words::{count, percent};
+use crate::words::{count, percent, users};
 
 /// When more than this share of requests fails at N*, what was measured is not the service asked for.
 pub(super) const MANY: f64 = 0.05;
@@ -19,9 +19,9 @@ pub(super) fn qualify(sweep: &Sweep, finding: Finding) -> Finding {
         return finding;
     }
     let sentence = format!(
-        "{} of the requests failed at {} users ({}), so the throughput of the others is not what the server carries.",
+        "{} of the requests failed at {} ({}), so the throughput of the others is not what the server carries.",
         percent(share),
-        star.users,
+        users(star.users),
         described(&star.errors)
     );
     let mut finding = if of_our_own(star) { out_of_local_resources(star) } else { finding };
@@ -43,8 +43,8 @@ fn stopped_answering(sweep: &Sweep, finding: Finding) -> Finding {
     let errors =
         if next.errors.is_empty() { String::new() } else { format!(" ({})", described(&next.errors)) };
     finding.doubting(format!(
-        "At {} users no request completed{errors}: the server stopped answering, so what it carries is not known.",
-        next.users
+        "At {} no request completed{errors}: the server stopped answering, so what it carries is not known.",
+        users(next.users)
     ))
 }
 
@@ -65,9 +65,9 @@ fn of_our_own(point: &Point) -> bool {
 
 fn out_of_local_resources(point: &Point) -> Finding {
     Finding::new(ResourceKind::Generator, Confidence::High).held_by("generator").saying(format!(
-        "The load generator ran out of descriptors or local ports at {} users: raise `ulimit -n` or widen \
+        "The load generator ran out of descriptors or local ports at {}: raise `ulimit -n` or widen \
          net.ipv4.ip_local_port_range.",
-        point.users
+        users(point.users)
     ))
 }
 

@@ -6,7 +6,7 @@ use super::utilisation::Id;
 use super::{FULL, NOT_BUSY};
 use crate::resources::{Group, ThreadUse};
 use crate::run::{Confidence, ResourceKind};
-use crate::words::{core_noun, cores, percent, time};
+use crate::words::{core_noun, cores, percent, time, users};
 
 /// A process whose threads together use this many cores, none of them full, while it may use more,
 /// runs one thread at a time: an interpreter's global lock, or a runtime told to use one processor.
@@ -151,9 +151,8 @@ fn first_sentence(sweep: &Sweep, id: &GroupId, busy: &str, which: &str) -> Strin
 fn with_growth(sweep: &Sweep, id: &GroupId, finding: Finding) -> Finding {
     let Some((low, then)) = sweep.low().and_then(|low| Some((low, group(low, id)?))) else { return finding };
     finding.saying(format!(
-        "At {} {} it used {} {}; its use grew with the load until throughput stopped growing.",
-        low.users,
-        if low.users == 1 { "user" } else { "users" },
+        "At {} it used {} {}; its use grew with the load until throughput stopped growing.",
+        users(low.users),
         cores(then.cores),
         core_noun(then.cores)
     ))

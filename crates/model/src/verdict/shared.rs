@@ -1,6 +1,7 @@
 //! Processors that are full because several share them: the tiers, the generator, and strangers.
 
 use super::finding::Finding;
+use super::strangers::OTHERS;
 use super::sweep::{GroupId, Point, Sweep, group, set, set_busy};
 use super::utilisation::Id;
 use crate::resources::Group;
@@ -71,10 +72,8 @@ fn taken_by_tiers(sweep: &Sweep, id: &GroupId, shares: &Shares) -> Finding {
         .held_by(name.clone())
         .demanding(Some(demand))
         .saying(format!(
-            "All {} {} are full: {who} {}, the load generator {}, everything else {}; each \
-             request costs the tiers {} of CPU.",
-            cores(shares.available),
-            core_noun(shares.available),
+            "{}: {who} {}, the load generator {}, everything else {}; each request costs the tiers {} of CPU.",
+            all_full(shares),
             cores(shares.tiers),
             cores(shares.generator),
             cores(shares.others),
@@ -112,27 +111,25 @@ fn taken_by_generator(shares: &Shares) -> Finding {
         .held_by("generator")
         .about([Id::Generator])
         .saying(format!(
-            "All {} {} are full, and the load generator uses {} of them, the server and its tiers only {}.",
-            cores(shares.available),
-            core_noun(shares.available),
+            "{}: the load generator uses {}, the server and its tiers only {}.",
+            all_full(shares),
             cores(shares.generator),
             cores(shares.tiers)
         ))
         .doubting(
             "The load generator takes more of the shared processors than the server: give each its own (taskset, \
-             or --generator-cpus), or run the generator on another host."
+             for the server, --cpus for the generator), or run the generator on another host."
                 .to_owned(),
         )
 }
 
 fn taken_by_others(shares: &Shares) -> Finding {
     Finding::new(ResourceKind::Cpu, Confidence::Medium)
-        .held_by("other processes")
+        .held_by(OTHERS)
         .saying(format!(
-            "All {} {} are full, and processes that are not part of the test use {} of them, whatever the load; the \
-             server and its tiers use {}, the load generator {}.",
-            cores(shares.available),
-            core_noun(shares.available),
+            "{}: processes that are not part of the test use {}, whatever the load; the server and its tiers use {}, \
+             the load generator {}.",
+            all_full(shares),
             cores(shares.others),
             cores(shares.tiers),
             cores(shares.generator)
@@ -143,6 +140,15 @@ fn taken_by_others(shares: &Shares) -> Finding {
             cores(shares.available),
             core_noun(shares.available)
         ))
+}
+
+/// `All 2 cores are full`, as the beginning of a sentence.
+fn all_full(shares: &Shares) -> String {
+    if shares.available <= 1.0 {
+        "The one core that the server may use is full".to_owned()
+    } else {
+        format!("All {} cores are full", cores(shares.available))
+    }
 }
 
 /// Whether the others' use is not in proportion to the throughput at every lighter step. What is
@@ -185,7 +191,12 @@ pub(super) fn mean_shares(sweep: &Sweep, id: &GroupId) -> Option<Shares> {
 }
 
 fn shares(point: &Point, id: &GroupId) -> Option<Shares> {
-    let cpus = set(point, group(point, id)?)?;
+    shares_beside(point, group(point, id)?)
+}
+
+/// Who used the processors that a group may use, at one step.
+pub(super) fn shares_beside(point: &Point, group: &Group) -> Option<Shares> {
+    let cpus = set(point, group)?;
     let numbers: Vec<u32> = cpus.iter().map(|cpu| cpu.number).collect();
     let inside = |group: &Group| group.cores * overlap(group, &numbers);
     let tiers: f64 = point.resources.tiers().map(inside).sum();

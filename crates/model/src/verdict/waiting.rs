@@ -195,11 +195,11 @@ fn with_signs(sweep: &Sweep, mut finding: Finding, futex: f64) -> Finding {
 pub(super) fn number_served(sweep: &Sweep) -> Option<String> {
     let k = at_a_time(sweep)?;
     Some(format!(
-        "About {} were served at a time (by Little's law, from the response time of one user alone).",
+        "About {} served at a time (by Little's law, from the response time of one user alone).",
         if k < 1.5 {
-            "one request".to_owned()
+            "one request was".to_owned()
         } else {
-            format!("{} requests", count((k * 10.0).round() / 10.0))
+            format!("{} requests were", count((k * 10.0).round() / 10.0))
         }
     ))
 }

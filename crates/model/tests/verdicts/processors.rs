@@ -232,6 +232,23 @@ fn a_host_full_of_strangers_is_said_to_be() {
 }
 
 #[test]
+fn strangers_that_take_part_of_the_processors_leave_no_conclusion() {
+    let lab = sweep()
+        .cores(2)
+        .tier(server("app").demand_us(100.0).threads(2).cpus(&[0, 1]))
+        .generator(|tier| tier.demand_us(20.0).threads(2).cpus(&[0, 1]))
+        .crowded_useful_work(0.5);
+    assert!(lab.conclude().verdict.is_conclusive(), "{:#?}", lab.conclude().verdict);
+    let (quiet, crowded) = (lab.observed(), lab.clone().strangers(0.5).observed());
+    let all_along = model::conclude::conclude(&crowded, &lab.context).verdict;
+    assert!(all_along.inconclusive.iter().any(|why| why.contains("not part of the test")), "{all_along:#?}");
+    let half = quiet.len() / 2;
+    let steps: Vec<_> = quiet[..half].iter().chain(&crowded[half..]).cloned().collect();
+    let from_half_way = model::conclude::conclude(&steps, &lab.context).verdict;
+    assert!(!from_half_way.is_conclusive(), "{from_half_way:#?}");
+}
+
+#[test]
 fn sleepers_on_a_host_full_of_strangers_are_not_short_of_a_processor() {
     let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0).strangers(3.6);
     let found = lab.conclude();
