@@ -1,6 +1,7 @@
 //! `nstar serve` and `nstar lab`: the systems as a person runs them.
 
 use std::{
+    fs,
     io::{Read, Write},
     net::TcpStream,
     time::Duration,
@@ -34,15 +35,84 @@ fn open_files_are_served_until_told_to_stop() {
     let place = Place::new();
     place.write("shared/hello.txt", "hello, reader");
     for engine in ["threads", "epoll"] {
-        let words = ["serve", "files", "--root", "shared", "--accounts", "none", "--listen", "127.0.0.1:0"];
-        let mut running = place.nstar(words.into_iter().chain(["--engine", engine])).start();
-        let address = listening(&mut running);
+        let (running, address) = open_files(&place, engine);
         let answer = get(&address, "/files/hello.txt", "");
         assert!(
             answer.starts_with("HTTP/1.1 200") && answer.ends_with("hello, reader"),
             "{engine}: {answer}"
         );
         assert!(get(&address, "/files/none", "").starts_with("HTTP/1.1 404"));
+        running.signal("TERM");
+        running.finish().exits(0);
+    }
+}
+
+/// Starts the file server on a folder of open files.
+fn open_files(place: &Place, engine: &str) -> (Running, String) {
+    let words = ["serve", "files", "--root", "shared", "--accounts", "none", "--listen", "127.0.0.1:0"];
+    let mut running = place.nstar(words.into_iter().chain(["--engine", engine])).start();
+    let address = listening(&mut running);
+    (running, address)
+}
+
+#[test]
+fn a_transfer_under_way_is_finished_when_told_to_stop() {
+    // More than the buffers of both sockets hold, so that most of it is still with the server.
+    const LEN: u64 = 64 << 20;
+    let place = Place::new();
+    let file = place.write("shared/large.bin", "");
+    fs::File::options().write(true).open(file).and_then(|file| file.set_len(LEN)).expect("a sparse file");
+    for engine in ["threads", "epoll"] {
+        let (running, address) = open_files(&place, engine);
+        let mut stream = TcpStream::connect(&address).expect("a connection");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");
+        stream.write_all(b"GET /files/large.bin HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
+        let mut begin = [0; 1];
+        stream.read_exact(&mut begin).expect("the answer begins");
+        running.signal("TERM");
+        // Bounded: another test may be given the port as soon as it is free.
+        let refused = (0..100_000).any(|_| TcpStream::connect(&address).is_err());
+        assert!(refused, "{engine}: new connections are still taken");
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).expect("the rest of the answer");
+        let head = rest.windows(4).position(|end| end == b"\r\n\r\n").expect("a whole head") + 4;
+        assert_eq!((rest.len() - head) as u64, LEN, "{engine}");
+        running.finish().exits(0);
+    }
+}
+
+#[test]
+fn bad_requests_are_told_and_hold_up_nobody() {
+    let place = Place::new();
+    place.write("shared/hello.txt", "hello, reader");
+    let long = "a".repeat(100_000);
+    let bad = [
+        ("garbage\r\n\r\n".to_string(), "400"),
+        ("GET /files/hello.txt HTTP/1.1\r\n\r\n".to_string(), "400"),
+        ("GET / HTTP/3.7\r\nHost: x\r\n\r\n".to_string(), "505"),
+        (format!("GET /{long} HTTP/1.1\r\nHost: x\r\n\r\n"), "414"),
+        (format!("GET / HTTP/1.1\r\nHost: x\r\nX: {long}\r\n\r\n"), "431"),
+        (
+            "POST /files/ HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n".to_string(),
+            "400",
+        ),
+    ];
+    for engine in ["threads", "epoll"] {
+        let (running, address) = open_files(&place, engine);
+        let slow: Vec<_> = (0..200)
+            .map(|number| {
+                let mut stream = TcpStream::connect(&address).expect("a connection");
+                let sent = if number % 2 == 0 { &b""[..] } else { b"GET /files/hello.txt HT" };
+                stream.write_all(sent).expect("sent");
+                stream
+            })
+            .collect();
+        for (request, status) in &bad {
+            let answer = ask(&address, request);
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{engine}, {status}: {answer}");
+        }
+        assert!(get(&address, "/files/hello.txt", "").ends_with("hello, reader"), "{engine}");
+        drop(slow);
         running.signal("TERM");
         running.finish().exits(0);
     }
