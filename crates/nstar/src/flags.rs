@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use load::Think;
 use model::search::UsersRange;
 
 use crate::{gate::Gate, values};
@@ -72,9 +73,9 @@ impl Target {
 /// How the load is made.
 #[derive(Debug, Args)]
 pub(crate) struct Drive {
-    /// Time a user waits between a response and its next request
-    #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::duration_or_zero)]
-    pub think: Duration,
+    /// Time a user waits between a response and its next request; `exponential:TIME` draws it with this mean
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::think)]
+    pub think: Think,
     /// Whether a user keeps its connection or opens one per request
     #[arg(long, value_enum, default_value_t = Connections::Kept)]
     pub connections: Connections,

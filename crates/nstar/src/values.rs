@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use load::Think;
 use model::search::UsersRange;
 
 /// The most users a command accepts: more than one host's local ports allow to one server address.
@@ -17,6 +18,15 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 /// Parses a duration that may be `0`, which needs no unit.
 pub(crate) fn duration_or_zero(text: &str) -> Result<Duration, String> {
     if text == "0" { Ok(Duration::ZERO) } else { duration(text) }
+}
+
+/// Parses a think time: `100ms` for always the same, `exponential:100ms` for one drawn with this mean, `0` for none.
+pub(crate) fn think(text: &str) -> Result<Think, String> {
+    match text.strip_prefix("exponential:") {
+        Some(mean) => duration(mean).map(Think::Exponential),
+        None => duration_or_zero(text)
+            .map(|time| if time.is_zero() { Think::None } else { Think::Constant(time) }),
+    }
 }
 
 /// Parses one number of users.
@@ -103,6 +113,16 @@ mod tests {
         assert!(duration("5").expect_err("no unit").contains("unit"));
         assert!(duration("0s").is_err());
         assert_eq!(duration_or_zero("0"), Ok(Duration::ZERO));
+    }
+
+    #[test]
+    fn think_times_are_constant_unless_said_to_vary() {
+        assert_eq!(think("0"), Ok(Think::None));
+        assert_eq!(think("100ms"), Ok(Think::Constant(Duration::from_millis(100))));
+        assert_eq!(think("exponential:1s"), Ok(Think::Exponential(Duration::from_secs(1))));
+        for text in ["exponential:", "exponential:0s", "uniform:1s", "-1s"] {
+            assert!(think(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub enum Problem {
         expected: Vec<String>,
     },
     /// A name out of a fixed set, or of another part of the file, that is none of them.
-    #[error("unknown {what} `{name}`{}; expected one of {}", nearest(.name, .expected), list(.expected))]
+    #[error("unknown {what} `{name}`{}; {}", nearest(.name, .expected), those_there_are(.expected))]
     UnknownName {
         /// What it should name.
         what: &'static str,
@@ -95,6 +95,10 @@ pub(super) fn at(file: &Path, text: &str, offset: usize, problem: Problem) -> Sc
     let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
     let line = 1 + before.iter().filter(|b| **b == b'\n').count();
     ScenarioError { file: file.into(), line, problem }
+}
+
+fn those_there_are(names: &[String]) -> String {
+    if names.is_empty() { "the file defines none".into() } else { format!("expected one of {}", list(names)) }
 }
 
 fn list(names: &[String]) -> String {

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsStr, fs, path::Path, thread, time::Duration};
 
-use ::load::{Connections, Pacing, Plan, RequestTemplate, Scenario, Statuses, Think, Url, limits};
+use ::load::{Connections, Pacing, Plan, RequestTemplate, Scenario, Statuses, Url, limits};
 use model::search::{SearchOptions, UsersRange};
 
 use crate::{
@@ -26,7 +26,7 @@ pub(crate) fn scenario(target: &Target) -> Result<Scenario, Failure> {
 pub(crate) fn plan(target: &Target, scenario: Scenario) -> Plan {
     let drive = &target.drive;
     let mut plan = Plan::new(scenario);
-    plan.pacing = Pacing::Closed { think: think(drive) };
+    plan.pacing = Pacing::Closed { think: drive.think };
     plan.connections = match drive.connections {
         flags::Connections::Kept => Connections::Kept,
         flags::Connections::PerRequest => Connections::PerRequest,
@@ -156,10 +156,6 @@ fn body(flag: Option<&str>) -> Result<Vec<u8>, Failure> {
         }
         Some((text, None)) => Ok(text.as_bytes().to_vec()),
     }
-}
-
-fn think(drive: &Drive) -> Think {
-    if drive.think.is_zero() { Think::None } else { Think::Constant(drive.think) }
 }
 
 fn threads(drive: &Drive) -> usize {

@@ -82,6 +82,12 @@ fn an_unknown_key_tells_its_line_and_the_nearest_one() {
 }
 
 #[test]
+fn a_value_in_a_file_without_values_is_told_so() {
+    let (line, text) = fault("[[request]]\npath = '/${n}'\n");
+    assert_eq!((line, text.as_str()), (2, "unknown value `n`; the file defines none"));
+}
+
+#[test]
 fn unknown_names_tell_the_nearest_one() {
     let (line, text) = fault("[values]\na = { kind = \"countr\" }\n[[request]]\npath = \"/\"\n");
     assert!(line == 2 && text.contains("did you mean `counter`?"), "{text}");
