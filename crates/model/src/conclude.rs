@@ -5,7 +5,7 @@ mod models;
 
 use crate::counters::Counters;
 use crate::growth::{Growth, growth};
-use crate::laws::little_gap;
+use crate::laws::{little, little_gap};
 use crate::resources::resources;
 use crate::run::{
     Generator, Host, Laws, LoadShape, Models, ResponseTime, Run, SCHEMA, Step, Verdict, Warning,
@@ -14,7 +14,7 @@ use crate::saturation::{Saturation, saturation};
 use crate::steady::Estimate;
 use crate::unevenness::jump;
 use crate::verdict::{Finding, Point, Shape, Sweep, generator_waited, judge, judge_load, next};
-use crate::warnings::{IDLE, warnings};
+use crate::warnings::{IDLE, checked_by_little, warnings};
 use crate::words::{percent, users};
 
 /// One step: how many users, what the generator measured, what the operating system counted meanwhile.
@@ -286,6 +286,7 @@ fn inconclusive(
             found.to_users, found.factor, found.from_users
         )
     }));
+    reasons.extend(at_star.and_then(|step| broken_law(step, context)));
     let idle = |step: &&Observed| context.closed() && step.idle_share(context.load.think_time_us) > IDLE;
     reasons.extend(at_star.filter(idle).map(|step| {
         format!(
@@ -295,6 +296,22 @@ fn inconclusive(
         )
     }));
     reasons
+}
+
+/// A gap of Little's law that no rounding explains: some of the users got no answer, or the figures are wrong.
+const BROKEN: f64 = 0.10;
+
+fn broken_law(step: &Observed, context: &Context) -> Option<String> {
+    let little = little(step.users, &step.estimate, context.load.think_time_us);
+    let broken = checked_by_little(step, context) && !little.holds() && little.gap.abs() > BROKEN;
+    broken.then(|| {
+        format!(
+            "At {}, where the verdict is drawn, Little's law is off by {}: throughput times response time accounts for \
+             fewer or more users than there were.",
+            users(step.users),
+            percent(little.gap.abs())
+        )
+    })
 }
 
 fn finite(value: f64) -> f64 {

@@ -146,7 +146,7 @@ pub struct CpuQuota {
     pub throttled_periods: u64,
     /// Time the group's runnable threads were kept stopped, summed over processors.
     pub throttled_us: u64,
-    /// CPU time the whole group used.
+    /// CPU time the whole group used; 0 where that is not counted.
     pub usage_us: u64,
 }
 

@@ -145,8 +145,8 @@ pub(crate) struct Sweep {
 pub(crate) struct Load {
     #[command(flatten)]
     pub target: Target,
-    /// Users
-    #[arg(short = 'c', long, value_name = "N", default_value = "1", value_parser = values::users)]
+    /// Users; in an open loop, connections at most [default there: 256]
+    #[arg(short = 'c', long, value_name = "N", default_value = "1", default_value_if("rate", clap::builder::ArgPredicate::IsPresent, "256"), value_parser = values::users)]
     pub users: u32,
     /// Stop after this time [default: 10s unless -n or --total]
     #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", value_parser = values::duration)]

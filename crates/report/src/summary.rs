@@ -71,10 +71,13 @@ pub(crate) fn headline(run: &Run) -> String {
 
 fn one_step_headline(run: &Run) -> String {
     let Some(step) = run.steps.first() else { return String::new() };
+    let load = match run.load.rate_per_s {
+        Some(rate) => format!("of {} asked for", number::plain(rate)),
+        None => format!("with {}", users(step.users)),
+    };
     format!(
-        "{} requests a second with {}, answered in {} on average.",
+        "{} requests a second {load}, answered in {} on average.",
         number::estimate(step.throughput_per_s, step.throughput_ci_per_s),
-        users(step.users),
         number::time(step.response_time_us.mean)
     )
 }
@@ -112,9 +115,10 @@ pub(crate) fn saturation_phrase(run: &Run) -> String {
         Outcome::Saturated(n) => format!("N* = {}{interval}", users(n)),
         Outcome::GeneratorFull(n) => format!("generator full at {}{interval}", users(n)),
         Outcome::NotSaturated(n) => format!("N* not reached by {}", users(n)),
-        Outcome::OneStep | Outcome::AllFailed => {
-            run.steps.last().map_or_else(String::new, |step| users(step.users))
-        }
+        Outcome::OneStep | Outcome::AllFailed => match run.load.rate_per_s {
+            Some(rate) => format!("open loop at {} req/s", number::plain(rate)),
+            None => run.steps.last().map_or_else(String::new, |step| users(step.users)),
+        },
         Outcome::Empty => "nothing was measured".into(),
     }
 }
@@ -142,6 +146,19 @@ pub(crate) fn throughput_qualifier(run: &Run) -> &'static str {
         Outcome::NotSaturated(_) | Outcome::GeneratorFull(_) => "at least",
         Outcome::Empty | Outcome::AllFailed | Outcome::OneStep => "",
     }
+}
+
+/// The throughput that the run comes to, with its interval: the highest, or that of the one step.
+pub(crate) fn throughput(run: &Run) -> String {
+    match run.steps.as_slice() {
+        [step] => number::rate(step.throughput_per_s, step.throughput_ci_per_s),
+        _ => throughput_max(&run.verdict),
+    }
+}
+
+/// What a step's number counts.
+pub(crate) fn load_unit(run: &Run) -> &'static str {
+    if run.load.rate_per_s.is_some() { "connections" } else { "users" }
 }
 
 /// The highest throughput with its interval.

@@ -84,7 +84,7 @@ fn facts(run: &Run, style: Style) -> Vec<String> {
         facts.push(format!("no request completed: {}", summary::failures(run)));
     } else if !run.steps.is_empty() {
         let qualifier = summary::throughput_qualifier(run);
-        facts.push(format!("{qualifier} {}", summary::throughput_max(&run.verdict)).trim().to_owned());
+        facts.push(format!("{qualifier} {}", summary::throughput(run)).trim().to_owned());
         let time = &run.verdict.response_time_at_saturation_us;
         facts.push(format!("mean response {}, p99 {}", number::time(time.mean), number::time(time.p99)));
     }

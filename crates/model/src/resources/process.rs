@@ -198,7 +198,7 @@ fn group((role, name): (Role, String), tally: &Tally, elapsed_us: f64, host: &Ho
         open_files: tally.open_files,
         disk_bytes_per_s: tally.disk_bytes_seen.then_some(tally.disk_bytes as f64 * per_s),
         major_faults_per_s: tally.major_faults as f64 * per_s,
-        quota: tally.quota.as_ref().and_then(|(first, last)| quota(first, last, elapsed_us)),
+        quota: tally.quota.as_ref().and_then(|(first, last)| quota(first, last, elapsed_us, cores)),
         pids,
     }
 }
@@ -230,14 +230,21 @@ fn allowed_cores(numbers: &[u32], count: u32, host: &HostUse) -> f64 {
     }
 }
 
-fn quota(first: &CpuQuota, last: &CpuQuota, elapsed_us: f64) -> Option<QuotaUse> {
+/// `cores` is what the processes used themselves: all there is to know where the cgroup's own use is not counted, as by
+/// version 1 with the accounting mounted apart.
+fn quota(first: &CpuQuota, last: &CpuQuota, elapsed_us: f64, cores: f64) -> Option<QuotaUse> {
+    let counted = last.usage_us > 0;
     let periods = super::growth(first.periods, last.periods);
     let throttled = super::growth(first.throttled_periods, last.throttled_periods).min(periods);
     let limited = last.cores.is_finite() && last.cores > 0.0;
     limited.then(|| QuotaUse {
         cgroup: last.cgroup.clone(),
         cores: last.cores,
-        used_cores: super::growth(first.usage_us, last.usage_us) as f64 / elapsed_us,
+        used_cores: if counted {
+            super::growth(first.usage_us, last.usage_us) as f64 / elapsed_us
+        } else {
+            cores
+        },
         throttled_periods: throttled as f64 / periods.max(1) as f64,
         stopped_cores: super::growth(first.throttled_us, last.throttled_us) as f64 / elapsed_us,
     })

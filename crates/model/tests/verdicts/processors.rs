@@ -219,6 +219,18 @@ fn one_quota_over_both_is_held_by_the_larger_user() {
 }
 
 #[test]
+fn a_quota_whose_use_is_not_counted_is_told_by_what_the_server_used() {
+    // Version 1 cgroups with the accounting mounted apart count the use elsewhere.
+    let lab = sweep().tier(server("nginx").quota(0.3, "/web"));
+    let mut steps = lab.observed();
+    let looks = steps.iter_mut().flat_map(|step| &mut step.counters);
+    let quotas = looks.flat_map(|look| &mut look.processes).filter_map(|process| process.cpu_quota.as_mut());
+    quotas.for_each(|quota| quota.usage_us = 0);
+    let found = model::conclude::conclude(&steps, &lab.context);
+    assert_eq!((kind(&found), holder(&found)), (ResourceKind::CpuQuota, "nginx (pid 812)"), "{found:#?}");
+}
+
+#[test]
 fn a_host_full_of_strangers_is_said_to_be() {
     let lab = sweep()
         .cores(2)

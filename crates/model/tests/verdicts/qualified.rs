@@ -168,3 +168,15 @@ fn a_throughput_near_the_generators_ceiling_is_distrusted_even_where_it_seemed_i
     assert!(!warns(throughput_max_per_s * 2.0));
     assert!(!warns(0.0));
 }
+
+#[test]
+fn users_that_got_no_answer_at_n_star_leave_no_conclusion() {
+    let lab = sweep().tier(server("nginx").cpus(&[0]));
+    let mut steps = lab.observed();
+    for step in &mut steps {
+        // Half of the users are stuck: the others' response times account for half of N.
+        step.estimate.response_time_us.mean *= 0.5;
+    }
+    let found = model::conclude::conclude(&steps, &lab.context).verdict;
+    assert!(found.inconclusive.iter().any(|why| why.contains("Little's law is off by 50 %")), "{found:#?}");
+}

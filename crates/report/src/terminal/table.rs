@@ -47,7 +47,7 @@ fn columns(run: &Run, style: Style) -> Vec<Column> {
     };
     let ci = |step: &Step| step.throughput_ci_per_s;
     let mut columns = vec![
-        column("users", Align::Right, &|step| number::count(step.users.into())),
+        column(summary::load_unit(run), Align::Right, &|step| number::count(step.users.into())),
         column("req/s", Align::Right, &|step| number::estimate(step.throughput_per_s, ci(step))),
         column("", Align::Left, &|step| number::spread(step.throughput_per_s, ci(step))),
         column("", Align::Left, &|step| mark(run, step)),
