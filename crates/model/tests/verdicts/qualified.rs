@@ -175,7 +175,9 @@ fn users_that_got_no_answer_at_n_star_leave_no_conclusion() {
     let mut steps = lab.observed();
     for step in &mut steps {
         // Half of the users are stuck: the others' response times account for half of N.
-        step.estimate.response_time_us.mean *= 0.5;
+        let time = &mut step.estimate.response_time_us;
+        time.mean *= 0.5;
+        time.mean_ci = time.mean_ci.map(|ends| ends.map(|end| 0.5 * end));
     }
     let found = model::conclude::conclude(&steps, &lab.context).verdict;
     assert!(found.inconclusive.iter().any(|why| why.contains("Little's law is off by 50 %")), "{found:#?}");
