@@ -4,8 +4,8 @@
 //! here allocates while parsing, and every size the other side chooses has a named limit in [`Limits`].
 //!
 //! - A server calls [`request::parse`] on what it has received until it answers `Some`, then drives a
-//!   [`body::Decoder`] made from the head's [`Framing`], and renders its answer with [`write`].
-//! - A client renders with [`write`], calls [`response::parse`], and drives the same decoder.
+//!   [`body::Decoder`] made from the head's [`Framing`], and renders its answer with [`mod@write`].
+//! - A client renders with [`mod@write`], calls [`response::parse`], and drives the same decoder.
 //!
 //! ```
 //! use wire::{Limits, Method, body::{Decoder, Event}, response};

@@ -12,6 +12,8 @@ use engine::{Counters, Model, service::Factory};
 use tracing_subscriber::filter::LevelFilter;
 
 use super::plan;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use crate::{
     exit::{Exit, Failure},
     flags::{Accounts, Files, Serve, Server},
@@ -68,6 +70,7 @@ impl System<'_> {
         rustix::thread::set_name(process)
             .map_err(|error| Failure::failed(format!("cannot name the process: {error}")))?;
         plan::confine(self.flags.cpus.as_ref())?;
+        raise_descriptor_limit(self.flags.max_connections);
         let level = if self.flags.access_log { LevelFilter::INFO } else { LevelFilter::WARN };
         tracing_subscriber::fmt()
             .with_max_level(level)
@@ -112,6 +115,21 @@ impl System<'_> {
             Model::Epoll => format!("{loops} loops"),
         };
         format!("listening on http://{address} ({name}, engine {model}, {how})\n")
+    }
+}
+
+/// Takes all the descriptors the hard limit allows, and says so where they are fewer than the connections asked for.
+fn raise_descriptor_limit(connections: u32) {
+    let limit = getrlimit(Resource::Nofile);
+    // Where it cannot be raised, what there is is told below.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    if allowed < u64::from(connections) {
+        eprintln!(
+            "nstar: this process may have {allowed} open files, fewer than {connections} connections need; \
+             raise the limit as root with `ulimit -n {}`, or lower --max-connections",
+            u64::from(connections) + 1_000
+        );
     }
 }
 

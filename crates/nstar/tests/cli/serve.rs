@@ -119,6 +119,20 @@ fn bad_requests_are_told_and_hold_up_nobody() {
 }
 
 #[test]
+fn a_low_soft_limit_on_descriptors_is_raised() {
+    let place = Place::new();
+    place.write("shared/hello.txt", "hello, reader");
+    let words = ["serve", "files", "--root", "shared", "--accounts", "none", "--listen", "127.0.0.1:0"];
+    let mut running = place.wrapped(["sh", "-c", "ulimit -Sn 64; exec \"$@\"", "sh"], words).start();
+    let address = listening(&mut running);
+    let idle: Vec<_> = (0..200).map(|_| TcpStream::connect(&address).expect("a connection")).collect();
+    assert!(get(&address, "/files/hello.txt", "").ends_with("hello, reader"));
+    drop(idle);
+    running.signal("TERM");
+    running.finish().exits(0);
+}
+
+#[test]
 fn both_tiers_make_an_account_and_let_its_owner_in() {
     let place = Place::new();
     place.write("shared/hello.txt", "hello, reader");
