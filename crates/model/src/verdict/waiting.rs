@@ -154,14 +154,14 @@ pub(super) fn served_at_a_time(sweep: &Sweep) -> Option<Finding> {
     let id = served_by(sweep)?;
     let futex = sweep.group_mean(&id, |group| group.states.futex);
     let confirmed = kind == ResourceKind::Lock && futex >= 0.5;
-    let alone = sweep.points().first()?;
+    let unqueued_us = unqueued_us(sweep)?;
     let finding = Finding::new(kind, if confirmed { Confidence::Medium } else { Confidence::Low })
         .held_by(sweep.group_name(&id))
         .saying(format!("About {what}."))
         .saying(format!(
-            "By Little's law: {} req/s at most, times {} for one user alone, is {} requests at a time.",
+            "By Little's law: {} req/s at most, times {} for a request that waits for no other, is {} requests at a time.",
             count(sweep.throughput_max()),
-            time(alone.response_mean_us),
+            time(unqueued_us),
             count((k * 100.0).round() / 100.0)
         ));
     Some(with_signs(sweep, finding, futex))
@@ -195,7 +195,7 @@ fn with_signs(sweep: &Sweep, mut finding: Finding, futex: f64) -> Finding {
 pub(super) fn number_served(sweep: &Sweep) -> Option<String> {
     let k = at_a_time(sweep)?;
     Some(format!(
-        "About {} served at a time (by Little's law, from the response time of one user alone).",
+        "About {} served at a time (by Little's law, from the shortest mean response time).",
         if k < 1.5 {
             "one request was".to_owned()
         } else {
@@ -204,10 +204,17 @@ pub(super) fn number_served(sweep: &Sweep) -> Option<String> {
     ))
 }
 
-/// X_max R(1): how many requests are served at a time. Needs a step of one user, which waits for nobody.
+/// The response time of a request that waits for no other, microseconds: of one user alone, or of a few if that is
+/// shorter, for queueing only lengthens it, and what lengthened one user's was something else. Needs a step of one user.
+fn unqueued_us(sweep: &Sweep) -> Option<f64> {
+    sweep.points().first().filter(|point| point.users == 1 && point.completed > 0)?;
+    let answered = sweep.points().iter().filter(|point| point.completed > 0);
+    answered.map(|point| point.response_mean_us).min_by(f64::total_cmp)
+}
+
+/// X_max R(1): how many requests are served at a time.
 fn at_a_time(sweep: &Sweep) -> Option<f64> {
-    let alone = sweep.points().first().filter(|point| point.users == 1 && point.completed > 0)?;
-    let k = sweep.throughput_max() * alone.response_mean_us / 1e6;
+    let k = sweep.throughput_max() * unqueued_us(sweep)? / 1e6;
     (sweep.closed() && k.is_finite() && k > 0.0).then_some(k)
 }
 
