@@ -14,6 +14,9 @@ const SPENT: f64 = 0.85;
 /// A group stopped in fewer periods than this was stopped by bursts, not by lack of CPU time.
 const THROTTLED: f64 = 0.10;
 
+/// Stopped in this share of the periods, a group wanted more whatever its work followed.
+const MOSTLY_THROTTLED: f64 = 0.50;
+
 /// Groups stopped by their quota.
 pub(super) fn full(sweep: &Sweep) -> Vec<Finding> {
     sweep.tiers().iter().filter_map(|id| of_group(sweep, id)).collect()
@@ -22,7 +25,9 @@ pub(super) fn full(sweep: &Sweep) -> Vec<Finding> {
 fn of_group(sweep: &Sweep, id: &GroupId) -> Option<Finding> {
     let throttled = mean(sweep, id, |quota| quota.throttled_periods)?;
     let spent = mean(sweep, id, |quota| quota.used_cores / quota.cores)?;
-    let follows = sweep.follows_load(|point| group(point, id).map(|group| group.cores));
+    // One user may spend a small quota already; stopped in most periods, the group wanted more at any load.
+    let follows = throttled >= MOSTLY_THROTTLED
+        || sweep.follows_load(|point| group(point, id).map(|group| group.cores));
     if throttled < THROTTLED || spent < SPENT || !follows || generator_spends_more(sweep, id) {
         return None;
     }

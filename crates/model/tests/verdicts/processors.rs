@@ -231,6 +231,19 @@ fn a_quota_whose_use_is_not_counted_is_told_by_what_the_server_used() {
 }
 
 #[test]
+fn a_quota_that_one_user_spends_already_is_told_by_its_stops() {
+    let lab = sweep().tier(server("nginx").quota(0.3, "/web"));
+    let mut steps = lab.observed();
+    // The first step's counters show the plateau's work, its throughput does not: later requests cost less.
+    let plateau = steps.last().unwrap().clone();
+    steps[0].counters = plateau.counters;
+    steps[0].estimate.window = plateau.estimate.window;
+    steps[0].estimate.throughput_per_s = 0.4 * plateau.estimate.throughput_per_s;
+    let found = model::conclude::conclude(&steps, &lab.context);
+    assert_eq!(kind(&found), ResourceKind::CpuQuota, "{found:#?}");
+}
+
+#[test]
 fn a_host_full_of_strangers_is_said_to_be() {
     let lab = sweep()
         .cores(2)
