@@ -65,6 +65,16 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 #[test]
+fn cargo_run_is_nstar_as_the_readme_says() {
+    let metadata = metadata();
+    let members = metadata["workspace_default_members"].as_array().expect("default members");
+    assert!(
+        members.len() == 1 && members[0].as_str().is_some_and(|id| id.contains("crates/nstar")),
+        "default-members in Cargo.toml must be nstar alone: {members:?}"
+    );
+}
+
+#[test]
 fn every_licence_is_one_we_may_ship() {
     let metadata = metadata();
     let refused: Vec<_> = packages(&metadata)
