@@ -10,6 +10,10 @@ use crate::steady::Estimate;
 /// Throughput per user that rises by less than this factor may be batching, or processors that sleep less.
 const JUMP: f64 = 1.4;
 
+/// With fewer users than this, processors fall asleep between requests, and the wake-ups saved with one more user
+/// (tens of microseconds each on a virtual machine) may double what each user gets.
+const FEW: u32 = 8;
+
 /// Two steps that cannot have been measured under the same conditions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Jump {
@@ -33,7 +37,7 @@ fn between(from: (u32, &Estimate), to: (u32, &Estimate)) -> Option<Jump> {
     let [_, high] = from.1.throughput_ci_per_s?;
     let [low, _] = to.1.throughput_ci_per_s?;
     let factor = per_user(to.1.throughput_per_s, to.0) / per_user(from.1.throughput_per_s, from.0);
-    let certain = from.1.throughput_per_s > 0.0 && per_user(low, to.0) > JUMP * per_user(high, from.0);
+    let certain = from.0 >= FEW && from.1.throughput_per_s > 0.0 && per_user(low, to.0) > JUMP * per_user(high, from.0);
     (certain && factor.is_finite()).then_some(Jump { from_users: from.0, to_users: to.0, factor })
 }
 
@@ -61,6 +65,12 @@ mod tests {
     fn growth_in_proportion_and_a_little_more_is_none() {
         let (one, two, four) = (step(1_000.0, 10.0), step(2_300.0, 10.0), step(4_600.0, 10.0));
         assert_eq!(jump(&[(1, &one), (2, &two), (4, &four)]), None);
+    }
+
+    #[test]
+    fn wake_ups_saved_among_few_users_are_none() {
+        let (two, three) = (step(38_700.0, 1_200.0), step(108_700.0, 4_200.0));
+        assert_eq!(jump(&[(2, &two), (3, &three)]), None);
     }
 
     #[test]
