@@ -37,7 +37,8 @@ fn between(from: (u32, &Estimate), to: (u32, &Estimate)) -> Option<Jump> {
     let [_, high] = from.1.throughput_ci_per_s?;
     let [low, _] = to.1.throughput_ci_per_s?;
     let factor = per_user(to.1.throughput_per_s, to.0) / per_user(from.1.throughput_per_s, from.0);
-    let certain = from.0 >= FEW && from.1.throughput_per_s > 0.0 && per_user(low, to.0) > JUMP * per_user(high, from.0);
+    let certain =
+        from.0 >= FEW && from.1.throughput_per_s > 0.0 && per_user(low, to.0) > JUMP * per_user(high, from.0);
     (certain && factor.is_finite()).then_some(Jump { from_users: from.0, to_users: to.0, factor })
 }
 
