@@ -72,7 +72,7 @@ fn verdict(run: &Run, style: Style, width: usize) -> Vec<String> {
     }
     lines.extend(side_by_side(facts(run, style), width, |line| style.strong(line)));
     lines.extend(bottleneck(run, style, width));
-    let closing = [next(run), Some(summary::little(run))];
+    let closing = [runner_up(run), next(run), Some(summary::little(run))];
     let closing = closing.into_iter().flatten().map(|text| style.text(&text)).filter(|t| !t.is_empty());
     lines.extend(side_by_side(closing.collect(), width, str::to_owned));
     lines
@@ -100,6 +100,15 @@ fn bottleneck(run: &Run, style: Style, width: usize) -> Vec<String> {
     let evidence = summary::evidence(bottleneck).join(" ");
     let text = style.text(&format!("Bottleneck: {kind}. {evidence}"));
     style::wrap(&text, width, str::to_owned)
+}
+
+fn runner_up(run: &Run) -> Option<String> {
+    let resource = run.verdict.bottleneck.runner_up.as_ref()?;
+    Some(format!(
+        "Runner-up: {}, {} busy.",
+        words::resource_name(resource),
+        number::percent(resource.utilization)
+    ))
 }
 
 fn next(run: &Run) -> Option<String> {
