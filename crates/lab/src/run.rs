@@ -195,8 +195,7 @@ fn sweep_plan(plan: &RunPlan, systems: &TwoTiers, folder: &Path, file_size: Opti
         ..SearchOptions::default()
     };
     if let Some(step_max) = plan.step_max {
-        search.step_us_max = u64::try_from(step_max.as_micros()).unwrap_or(u64::MAX);
-        search.step_us_min = search.step_us_min.min(search.step_us_max);
+        search = search.with_longest_step(u64::try_from(step_max.as_micros()).unwrap_or(u64::MAX));
     }
     SweepPlan {
         load,

@@ -60,6 +60,14 @@ impl Default for SearchOptions {
     }
 }
 
+impl SearchOptions {
+    /// The same with steps of at most this length, microseconds; the shortest step is never longer.
+    #[must_use]
+    pub fn with_longest_step(self, longest_us: u64) -> Self {
+        Self { step_us_max: longest_us, step_us_min: self.step_us_min.min(longest_us), ..self }
+    }
+}
+
 /// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {

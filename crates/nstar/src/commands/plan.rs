@@ -49,12 +49,11 @@ pub(crate) fn title(scenario: &Scenario) -> String {
 
 /// The search for these users with steps of at most this length.
 pub(crate) fn search(users: UsersRange, step_max: Option<Duration>) -> SearchOptions {
-    let mut search = SearchOptions { users, ..SearchOptions::default() };
-    if let Some(step_max) = step_max {
-        search.step_us_max = u64::try_from(step_max.as_micros()).unwrap_or(u64::MAX);
-        search.step_us_min = search.step_us_min.min(search.step_us_max);
+    let search = SearchOptions { users, ..SearchOptions::default() };
+    match step_max {
+        Some(longest) => search.with_longest_step(u64::try_from(longest.as_micros()).unwrap_or(u64::MAX)),
+        None => search,
     }
-    search
 }
 
 /// Keeps this process and all its threads on the processors given, if any: what watches and reports must not disturb the others either.
