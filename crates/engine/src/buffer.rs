@@ -13,11 +13,13 @@ pub(crate) struct Input {
     bytes: Vec<u8>,
     start: usize,
     spare: usize,
+    /// What one read is to take, no more and no less room for it, where the service has said so.
+    at_most: Option<usize>,
 }
 
 impl Input {
     pub(crate) const fn new() -> Self {
-        Self { bytes: Vec::new(), start: 0, spare: SPARE_MIN }
+        Self { bytes: Vec::new(), start: 0, spare: SPARE_MIN, at_most: None }
     }
 
     pub(crate) fn unread(&self) -> &[u8] {
@@ -41,7 +43,14 @@ impl Input {
         self.bytes.capacity() == 0
     }
 
-    /// Makes room for one read, and returns the buffer to read into and how much room it has.
+    /// From now on offers a read so much room, at least one byte, however full reads are.
+    pub(crate) fn read_at_most(&mut self, bytes: usize) {
+        let bytes = bytes.max(1);
+        self.at_most = Some(bytes);
+        self.spare = bytes;
+    }
+
+    /// Makes room for one read, and returns the buffer to read into and how much of its room to use.
     pub(crate) fn room(&mut self) -> (&mut Vec<u8>, usize) {
         if self.bytes.capacity() - self.bytes.len() < self.spare {
             self.bytes.drain(..self.start);
@@ -49,12 +58,14 @@ impl Input {
             self.bytes.reserve(self.spare);
         }
         let room = self.bytes.capacity() - self.bytes.len();
-        (&mut self.bytes, room)
+        (&mut self.bytes, self.at_most.map_or(room, |at_most| room.min(at_most)))
     }
 
     /// Takes note of a read of `count` bytes into `room`: a full read asks for more room next time.
     pub(crate) fn adapt(&mut self, count: usize, room: usize) {
-        self.spare = if count < room { SPARE_MIN } else { (self.spare * 2).min(SPARE_MAX) };
+        if self.at_most.is_none() {
+            self.spare = if count < room { SPARE_MIN } else { (self.spare * 2).min(SPARE_MAX) };
+        }
     }
 
     /// Gives the memory away when nothing is unread.
@@ -128,6 +139,23 @@ mod tests {
         assert_eq!(input.spare, SPARE_MAX);
         receive(&mut input, b"short");
         assert_eq!(input.spare, SPARE_MIN);
+    }
+
+    #[test]
+    fn the_room_is_what_the_service_asked_for() {
+        for asked in [1, 1_024, SPARE_MAX, 1 << 20] {
+            let mut input = Input::new();
+            input.read_at_most(asked);
+            for filled in [asked, 1, asked] {
+                let (buffer, room) = input.room();
+                assert_eq!(room, asked);
+                buffer.resize(buffer.len() + filled, 0);
+                input.adapt(filled, room);
+            }
+        }
+        let mut input = Input::new();
+        input.read_at_most(0);
+        assert_eq!(input.room().1, 1, "a read without room would look like the end");
     }
 
     #[test]

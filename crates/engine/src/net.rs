@@ -8,7 +8,6 @@ use std::{
 };
 
 use rustix::{
-    buffer::spare_capacity,
     io::retry_on_intr,
     net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto, sockopt},
 };
@@ -16,10 +15,20 @@ use rustix::{
 /// Most bytes of a file sent by one call, so that one large file does not hold up a loop.
 const FILE_CHUNK: u64 = 2 << 20;
 
-/// Receives into the spare room of `into`.
-pub(crate) fn receive(socket: impl AsFd, into: &mut Vec<u8>, flags: RecvFlags) -> io::Result<usize> {
+/// Receives into the first `room` bytes of the spare room of `into`.
+pub(crate) fn receive(
+    socket: impl AsFd,
+    (into, room): (&mut Vec<u8>, usize),
+    flags: RecvFlags,
+) -> io::Result<usize> {
     let socket = socket.as_fd();
-    let (count, _) = retry_on_intr(|| rustix::net::recv(socket, spare_capacity(into), flags))?;
+    let spare = into.spare_capacity_mut();
+    let room = room.min(spare.len());
+    let count = retry_on_intr(|| {
+        rustix::net::recv(socket, &mut spare[..room], flags).map(|((received, _), _)| received.len())
+    })?;
+    // SAFETY: the kernel has written the first `count` bytes of the spare room.
+    unsafe { into.set_len(into.len() + count) };
     Ok(count)
 }
 

@@ -27,6 +27,10 @@ pub trait Connection: Sized + 'static {
     /// Connections to another tier are not ended so.
     fn fill(&mut self) -> impl Future<Output = io::Result<usize>>;
 
+    /// From now on one [`fill`](Connection::fill) reads so many bytes at most, and asks the kernel for so many. Without
+    /// this the connection chooses, and asks for more while more comes. 0 counts as 1.
+    fn read_at_most(&mut self, bytes: usize);
+
     /// Bytes to be sent by the next [`flush`](Connection::flush) or [`send_file`](Connection::send_file).
     fn output(&mut self) -> &mut Vec<u8>;
 

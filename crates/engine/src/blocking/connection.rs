@@ -72,7 +72,7 @@ impl Connection {
             self.receive_timeout.arm(&self.link, self.deadline)?;
             let flags = if ending { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
             let (buffer, room) = self.input.room();
-            match net::receive(&self.link, buffer, flags) {
+            match net::receive(&self.link, (buffer, room), flags) {
                 Ok(count) => {
                     self.input.adapt(count, room);
                     self.link.set_idle(false);
@@ -164,6 +164,10 @@ impl service::Connection for Connection {
         let flags = if length > 0 { SendFlags::MORE } else { SendFlags::empty() };
         self.send(flags)?;
         self.send_range(file, offset, length)
+    }
+
+    fn read_at_most(&mut self, bytes: usize) {
+        self.input.read_at_most(bytes);
     }
 
     fn set_deadline(&mut self, after: Option<Duration>) {

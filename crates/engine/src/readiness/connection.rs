@@ -74,7 +74,7 @@ impl<P: Poller> Connection<P> {
         }
         self.input.acquire(&mut self.reactor.buffers.borrow_mut());
         let (buffer, room) = self.input.room();
-        match net::receive(&self.socket, buffer, RecvFlags::empty()) {
+        match net::receive(&self.socket, (buffer, room), RecvFlags::empty()) {
             Ok(count) => {
                 self.received(count, room);
                 Poll::Ready(Ok(count))
@@ -221,6 +221,10 @@ impl<P: Poller> service::Connection for Connection<P> {
         let flags = if length > 0 { SendFlags::MORE } else { SendFlags::empty() };
         self.send(flags).await?;
         self.send_range(file, offset, length).await
+    }
+
+    fn read_at_most(&mut self, bytes: usize) {
+        self.input.read_at_most(bytes);
     }
 
     fn set_deadline(&mut self, after: Option<Duration>) {

@@ -29,6 +29,35 @@ impl Program for Echo {
     }
 }
 
+/// Reads the given number of bytes at most at a time, and says how many came at once at most, and in all.
+struct Pieces(usize);
+
+impl Program for Pieces {
+    async fn serve<C: Connection>(&self, mut connection: C) {
+        connection.read_at_most(self.0);
+        let (mut largest, mut all) = (0, 0);
+        while let Ok(count @ 1..) = connection.fill().await {
+            assert_eq!(connection.input().len(), count, "what was counted is what came");
+            connection.consume(count);
+            (largest, all) = (largest.max(count), all + count);
+        }
+        let _ = reply(&mut connection, &format!("{largest} {all}")).await;
+    }
+}
+
+#[test]
+fn no_read_brings_more_than_was_asked_for() {
+    for &model in Model::ALL {
+        for (asked, largest) in [(1_000, 1_000), (0, 1)] {
+            let server = start(model, Pieces(asked));
+            let mut client = connect(&server);
+            client.write_all(&pattern(50_000)).unwrap();
+            client.shutdown(Shutdown::Write).unwrap();
+            assert_eq!(read_line(&mut client), format!("{largest} 50000"), "{model}");
+        }
+    }
+}
+
 #[test]
 fn small_messages_come_back() {
     for &model in Model::ALL {

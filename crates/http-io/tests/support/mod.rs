@@ -153,6 +153,9 @@ impl Connection for Fake {
         Ok(())
     }
 
+    /// The script says what comes at a time.
+    fn read_at_most(&mut self, _bytes: usize) {}
+
     fn set_deadline(&mut self, after: Option<Duration>) {
         self.deadline = after;
     }
