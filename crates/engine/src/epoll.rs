@@ -15,7 +15,10 @@ use rustix::{
     io::Errno,
 };
 
-use crate::readiness::{Event, Interest, Key, Poller};
+use crate::{
+    loops::Key,
+    readiness::{Event, Interest, Poller},
+};
 
 /// Most events taken by one wait.
 const BATCH: usize = 256;

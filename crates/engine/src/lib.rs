@@ -74,6 +74,7 @@ mod counters;
 mod epoll;
 mod error;
 mod listen;
+mod loops;
 mod model;
 mod net;
 pub mod offload;

@@ -16,7 +16,7 @@ use rustix::{
 };
 
 use crate::{
-    counters::{Counters, Gate, Permit},
+    counters::{Gate, Permit},
     error::EngineError,
     net,
 };
@@ -100,10 +100,6 @@ impl Acceptor {
     /// `flags` hold for the accepted sockets.
     pub(crate) fn new(listener: OwnedFd, flags: SocketFlags, gate: Arc<Gate>, trouble: Arc<Trouble>) -> Self {
         Self { listener, flags: flags | SocketFlags::CLOEXEC, gate, trouble }
-    }
-
-    pub(crate) fn counters(&self) -> &Arc<Counters> {
-        self.gate.counters()
     }
 
     /// The next waiting connection. Does not wait for one.

@@ -18,7 +18,6 @@ use rustix::{
 };
 
 use super::{
-    arena::Key,
     poller::{Interest, Poller},
     reactor::Reactor,
 };
@@ -27,6 +26,7 @@ use crate::{
     clock::{self, Micros, NEVER},
     counters::Permit,
     listen::Accepted,
+    loops::Key,
     net, service,
 };
 
@@ -69,7 +69,7 @@ impl<P: Poller> Connection<P> {
         if !ending && !self.reactor.is_ready(self.key, Interest::Read) {
             return self.wait_to_receive();
         }
-        if !self.reactor.spend() {
+        if !self.reactor.turn.spend() {
             return Poll::Pending;
         }
         self.input.acquire(&mut self.reactor.buffers.borrow_mut());
@@ -118,7 +118,7 @@ impl<P: Poller> Connection<P> {
         if !self.reactor.is_ready(self.key, Interest::Write) {
             ready!(self.wait(Interest::Write))?;
         }
-        if !self.reactor.spend() {
+        if !self.reactor.turn.spend() {
             return Poll::Pending;
         }
         match transfer(&self.socket) {

@@ -2,7 +2,7 @@
 
 use std::{io, os::fd::BorrowedFd, time::Duration};
 
-use super::arena::Key;
+use crate::loops::Key;
 
 /// What a task waits for on a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,83 +1,47 @@
 //! What the connections of one loop share: who waits for which socket, timers, buffers.
 
-use std::{
-    cell::{Cell, RefCell},
-    io,
-    os::fd::BorrowedFd,
-    sync::Arc,
-    task::Poll,
-};
+use std::{cell::RefCell, io, os::fd::BorrowedFd, rc::Rc, sync::Arc, task::Poll};
 
-use super::{
-    arena::{Arena, Key},
-    poller::{Event, Interest, Poller},
-    timers::{Target, Timers},
-};
+use super::poller::{Event, Interest, Poller};
 use crate::{
     buffer::Buffers,
-    clock::{self, Micros, NEVER},
+    clock::Micros,
     control::Control,
+    loops::{Arena, Key, Target, Timers, Turn, Wait},
 };
-
-/// Transfers a task may make before the others get their turn.
-const BUDGET: u32 = 64;
 
 /// The state of one loop that its connections reach. Never borrowed across a poll.
 pub(crate) struct Reactor<P> {
     pub(crate) poller: RefCell<P>,
     pub(crate) timers: RefCell<Timers>,
     pub(crate) buffers: RefCell<Buffers>,
+    pub(crate) turn: Rc<Turn>,
     sources: RefCell<Arena<Source>>,
-    yielded: RefCell<Vec<Key>>,
-    current: Cell<Key>,
-    budget: Cell<u32>,
     control: Arc<Control>,
 }
 
 /// A socket, and the task that waits for it.
 struct Source {
-    waiter: Option<(Key, Interest)>,
+    wait: Wait<Interest>,
     /// False once a transfer found the socket exhausted, until the poller says otherwise.
     readable: bool,
     writable: bool,
     /// The peer's side is closed: stays readable.
     closed: bool,
     watched: bool,
-    /// When the wait fails.
-    deadline: Micros,
-    /// The earliest timer set for it, which may be earlier than the deadline, never later.
-    timer: Micros,
 }
 
 impl Source {
     /// Ready until found otherwise: the first transfer is tried at once.
     const fn new() -> Self {
-        Self {
-            waiter: None,
-            readable: true,
-            writable: true,
-            closed: false,
-            watched: false,
-            deadline: NEVER,
-            timer: NEVER,
-        }
+        Self { wait: Wait::new(), readable: true, writable: true, closed: false, watched: false }
     }
 
-    fn is_ready(&self, interest: Interest) -> bool {
+    const fn is_ready(&self, interest: Interest) -> bool {
         match interest {
             Interest::Read => self.readable,
             Interest::Write => self.writable,
         }
-    }
-
-    /// The task to poll, if it waits for something that is ready.
-    fn take_waiter(&mut self) -> Option<Key> {
-        let (task, interest) = self.waiter?;
-        if !self.is_ready(interest) {
-            return None;
-        }
-        self.waiter = None;
-        Some(task)
     }
 }
 
@@ -87,10 +51,8 @@ impl<P: Poller> Reactor<P> {
             poller: RefCell::new(P::new()?),
             timers: RefCell::default(),
             buffers: RefCell::default(),
+            turn: Rc::new(Turn::new()),
             sources: RefCell::new(Arena::new()),
-            yielded: RefCell::default(),
-            current: Cell::new(Key::reserved(0)),
-            budget: Cell::new(0),
             control,
         })
     }
@@ -101,12 +63,6 @@ impl<P: Poller> Reactor<P> {
 
     // The loop's side.
 
-    /// From now on, waits are those of `task`.
-    pub(crate) fn enter(&self, task: Key) {
-        self.current.set(task);
-        self.budget.set(BUDGET);
-    }
-
     /// Takes note of an event; returns the task that waited for it.
     pub(crate) fn note(&self, event: &Event) -> Option<Key> {
         let mut sources = self.sources.borrow_mut();
@@ -114,34 +70,17 @@ impl<P: Poller> Reactor<P> {
         source.readable |= event.readable;
         source.writable |= event.writable;
         source.closed |= event.closed;
-        source.take_waiter()
-    }
-
-    /// Tasks that gave way to the others, into `tasks`.
-    pub(crate) fn take_yielded(&self, tasks: &mut Vec<Key>) {
-        std::mem::swap(tasks, &mut self.yielded.borrow_mut());
-    }
-
-    pub(crate) fn has_yielded(&self) -> bool {
-        !self.yielded.borrow().is_empty()
+        let (readable, writable) = (source.readable, source.writable);
+        source.wait.end_if(|interest| match interest {
+            Interest::Read => readable,
+            Interest::Write => writable,
+        })
     }
 
     /// The timer of a socket set for `at` went off; returns the task whose wait has failed.
     pub(crate) fn expire(&self, key: Key, at: Micros, now: Micros) -> Option<Key> {
         let mut sources = self.sources.borrow_mut();
-        let source = sources.get_mut(key)?;
-        if source.timer != at {
-            return None; // An earlier one stood in for it.
-        }
-        source.timer = NEVER;
-        let (task, _) = source.waiter?;
-        if source.deadline <= now {
-            source.waiter = None;
-            return Some(task);
-        }
-        source.timer = source.deadline;
-        self.timers.borrow_mut().set(source.deadline, Target::Socket(key));
-        None
+        sources.get_mut(key)?.wait.expire((at, now), key, &mut self.timers.borrow_mut())
     }
 
     // The connections' side.
@@ -181,19 +120,15 @@ impl<P: Poller> Reactor<P> {
         interest: Interest,
         deadline: Micros,
     ) -> Poll<io::Result<()>> {
-        if deadline != NEVER && deadline <= clock::coarse() {
+        if Wait::<Interest>::is_late(deadline) {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         let mut sources = self.sources.borrow_mut();
         let Some(source) = sources.get_mut(key) else {
             return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
         };
-        source.waiter = Some((self.current.get(), interest));
-        source.deadline = deadline;
-        if deadline < source.timer {
-            source.timer = deadline;
-            self.timers.borrow_mut().set(deadline, Target::Socket(key));
-        }
+        let waiter = (self.turn.current(), interest);
+        source.wait.begin(waiter, deadline, key, &mut self.timers.borrow_mut());
         let mut poller = self.poller.borrow_mut();
         let watched = match std::mem::replace(&mut source.watched, true) {
             false => poller.watch(socket, key, interest),
@@ -205,22 +140,8 @@ impl<P: Poller> Reactor<P> {
         }
     }
 
-    /// Counts a transfer of the current task; false when it is to give way first.
-    pub(crate) fn spend(&self) -> bool {
-        match self.budget.get().checked_sub(1) {
-            Some(left) => {
-                self.budget.set(left);
-                true
-            }
-            None => {
-                self.yielded.borrow_mut().push(self.current.get());
-                false
-            }
-        }
-    }
-
     /// Wakes the current task at `at`.
     pub(crate) fn wake_at(&self, at: Micros) {
-        self.timers.borrow_mut().set(at, Target::Task(self.current.get()));
+        self.timers.borrow_mut().set(at, Target::Task(self.turn.current()));
     }
 }

@@ -2,22 +2,20 @@
 
 use std::{io, os::fd::AsFd, rc::Rc, sync::Arc, time::Duration};
 
+use rustix::net::SocketFlags;
+
 use super::{
-    arena::{Arena, Key},
     connection::Connection,
     poller::{Event, Poller},
     reactor::Reactor,
-    tasks::{Remote, Task, Work},
-    timers::Target,
 };
 use crate::{
-    clock::{self, Micros, NEVER},
-    control::Control,
-    counters::Counters,
+    clock,
+    control::{Control, Notifier},
     error::EngineError,
     listen::{Accept, Accepted, Acceptor},
-    panics::contain,
-    service::{Factory, Service},
+    loops::{self, Crew, Key, Loop, Parts, REST_US, Target},
+    service::Factory,
 };
 
 const LISTENER: Key = Key::reserved(0);
@@ -25,57 +23,42 @@ const NOTIFIER: Key = Key::reserved(1);
 
 /// Connections accepted before the others get their turn.
 const ACCEPT_BATCH: usize = 64;
-/// How long accepting rests when the system is short of something, in microseconds.
-const REST_US: Micros = 20_000;
-/// Longest wait, well below what a poller counts in 32 bits of milliseconds.
-const WAIT_MAX_US: Micros = 3_600_000_000;
 
 pub(crate) struct Worker<P: Poller, F: Factory> {
-    // Tasks hold the service and the reactor, so they go first.
-    tasks: Arena<Task>,
-    service: Rc<F::Service<Connection<P>>>,
+    // Tasks hold the reactor, so they go first.
+    crew: Crew<F::Service<Connection<P>>>,
     reactor: Rc<Reactor<P>>,
     acceptor: Option<Acceptor>,
     listening: bool,
     control: Arc<Control>,
-    counters: Arc<Counters>,
-    remote: Arc<Remote>,
-    /// Lists in use by one step of the loop, kept for their memory.
+    notifier: Arc<Notifier>,
+    /// A list in use by one step of the loop, kept for its memory.
     events: Vec<Event>,
-    turn: Vec<Key>,
 }
 
-impl<P: Poller, F: Factory> Worker<P, F> {
-    pub(crate) fn new(
-        factory: &F,
-        acceptor: Acceptor,
-        control: Arc<Control>,
-        remote: Arc<Remote>,
-    ) -> Result<Self, EngineError> {
-        let reactor = Reactor::<P>::new(Arc::clone(&control)).map_err(EngineError::system("a poller"))?;
-        let notifier = remote.notifier().as_fd();
-        let watched = reactor.poller.borrow_mut().watch_readable(notifier, NOTIFIER);
+impl<P: Poller, F: Factory> Loop<F> for Worker<P, F> {
+    fn new(parts: Parts<F>) -> Result<Self, EngineError> {
+        let reactor =
+            Reactor::<P>::new(Arc::clone(&parts.control)).map_err(EngineError::system("a poller"))?;
+        let notifier = Arc::clone(parts.remote.notifier());
+        let watched = reactor.poller.borrow_mut().watch_readable(notifier.as_fd(), NOTIFIER);
         watched.map_err(EngineError::system("watching an event descriptor"))?;
-        let service = factory.make().map_err(|source| EngineError::Service { source })?;
-        let counters = Arc::clone(acceptor.counters());
+        let service = parts.factory.make().map_err(|source| EngineError::Service { source })?;
         let mut worker = Self {
-            tasks: Arena::new(),
-            service: Rc::new(service),
+            crew: Crew::new(service, Rc::clone(&reactor.turn), parts.counters, parts.remote),
             reactor: Rc::new(reactor),
-            acceptor: Some(acceptor),
+            acceptor: Some(Acceptor::new(parts.listener, SocketFlags::NONBLOCK, parts.gate, parts.trouble)),
             listening: false,
-            control,
-            counters,
-            remote,
+            control: parts.control,
+            notifier,
             events: Vec::new(),
-            turn: Vec::new(),
         };
         worker.resume_accepting().map_err(EngineError::system("watching the listening socket"))?;
         Ok(worker)
     }
 
-    pub(crate) fn run(mut self) {
-        self.remote.run_here();
+    fn run(mut self) {
+        self.crew.run_here();
         while !self.is_finished() {
             if let Err(error) = self.turn() {
                 tracing::error!(%error, "a loop cannot go on and ends");
@@ -83,7 +66,9 @@ impl<P: Poller, F: Factory> Worker<P, F> {
             }
         }
     }
+}
 
+impl<P: Poller, F: Factory> Worker<P, F> {
     fn turn(&mut self) -> io::Result<()> {
         let timeout = self.timeout();
         let mut events = std::mem::take(&mut self.events);
@@ -93,69 +78,32 @@ impl<P: Poller, F: Factory> Worker<P, F> {
         }
         self.events = events;
         waited?;
-        self.poll_yielded();
-        self.poll_woken();
+        self.crew.poll_due();
         self.fire_timers()?;
         self.drain()
     }
 
     /// How long to wait for events.
     fn timeout(&self) -> Option<Duration> {
-        if self.remote.has_woken() || self.reactor.has_yielded() {
+        if self.crew.has_due() {
             return Some(Duration::ZERO);
         }
-        let next = self.reactor.timers.borrow().next().min(self.control.stop_at());
-        if next == NEVER {
-            return None;
-        }
-        // Rounded up to what every poller can wait, so that the loop does not spin before the time.
-        Some(Duration::from_millis(clock::until(next).min(WAIT_MAX_US).div_ceil(1_000)))
+        loops::timeout(self.reactor.timers.borrow().next().min(self.control.stop_at()))
     }
 
     fn dispatch(&mut self, event: &Event) -> io::Result<()> {
         match event.key {
             LISTENER => self.accept(),
             NOTIFIER => {
-                self.remote.notifier().clear();
+                self.notifier.clear();
                 self.resume_accepting()
             }
             _ => {
                 if let Some(task) = self.reactor.note(event) {
-                    self.poll(task);
+                    self.crew.poll(task);
                 }
                 Ok(())
             }
-        }
-    }
-
-    fn poll_yielded(&mut self) {
-        let mut turn = std::mem::take(&mut self.turn);
-        self.reactor.take_yielded(&mut turn);
-        self.poll_all(turn);
-    }
-
-    fn poll_woken(&mut self) {
-        let mut turn = std::mem::take(&mut self.turn);
-        self.remote.take_woken(&mut turn);
-        self.poll_all(turn);
-    }
-
-    fn poll_all(&mut self, mut turn: Vec<Key>) {
-        for task in turn.drain(..) {
-            self.poll(task);
-        }
-        self.turn = turn;
-    }
-
-    fn poll(&mut self, key: Key) {
-        let Some(task) = self.tasks.get_mut(key) else { return };
-        let Some(mut work) = task.work.take() else { return };
-        let peer = task.peer;
-        self.reactor.enter(key);
-        let going_on = contain(peer, &self.counters, || work.poll().is_pending().then_some(work)).flatten();
-        match self.tasks.get_mut(key).filter(|_| going_on.is_some()) {
-            Some(task) => task.work = going_on,
-            None => drop(self.tasks.remove(key)),
         }
     }
 
@@ -178,13 +126,7 @@ impl<P: Poller, F: Factory> Worker<P, F> {
     fn spawn(&mut self, accepted: Accepted) {
         let peer = accepted.peer;
         let connection = Connection::accepted(accepted, Rc::clone(&self.reactor));
-        let service = Rc::clone(&self.service);
-        let remote = Arc::clone(&self.remote);
-        let key = self.tasks.insert_with(|key| Task {
-            peer,
-            work: Some(Work::new(async move { service.serve(connection).await }, remote, key)),
-        });
-        self.poll(key);
+        self.crew.spawn(peer, connection);
     }
 
     fn pause_accepting(&mut self) -> io::Result<()> {
@@ -212,11 +154,11 @@ impl<P: Poller, F: Factory> Worker<P, F> {
             let expired = self.reactor.timers.borrow_mut().expired(now);
             match expired {
                 None => return Ok(()),
-                Some((_, Target::Task(task))) => self.poll(task),
+                Some((_, Target::Task(task))) => self.crew.poll(task),
                 Some((_, Target::Accept)) => self.resume_accepting()?,
                 Some((at, Target::Socket(socket))) => {
                     if let Some(task) = self.reactor.expire(socket, at, now) {
-                        self.poll(task);
+                        self.crew.poll(task);
                     }
                 }
             }
@@ -233,10 +175,10 @@ impl<P: Poller, F: Factory> Worker<P, F> {
             self.pause_accepting()?;
             self.acceptor = None;
             // Each connection that waits for a new request finds out that there will be none.
-            self.poll_all(self.tasks.keys());
+            self.crew.poll_everyone();
         }
         if clock::now() >= self.control.stop_at() {
-            self.close_all();
+            self.crew.close_all();
         }
         Ok(())
     }
@@ -248,15 +190,7 @@ impl<P: Poller, F: Factory> Worker<P, F> {
         }
     }
 
-    fn close_all(&mut self) {
-        for key in self.tasks.keys() {
-            if let Some(task) = self.tasks.remove(key) {
-                contain(task.peer, &self.counters, || drop(task.work));
-            }
-        }
-    }
-
     fn is_finished(&self) -> bool {
-        self.acceptor.is_none() && self.tasks.is_empty()
+        self.acceptor.is_none() && self.crew.is_empty()
     }
 }

@@ -1,4 +1,4 @@
-//! The futures of a loop, and their wakers, which work from any thread.
+//! A task of a loop, and its waker, which works from any thread.
 
 use std::{
     cell::Cell,
