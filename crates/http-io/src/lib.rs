@@ -29,6 +29,7 @@
 pub mod client;
 mod credentials;
 mod date;
+pub mod metrics;
 mod percent;
 mod problem;
 pub mod server;

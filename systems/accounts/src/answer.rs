@@ -10,11 +10,6 @@ const CHALLENGES: [&str; 2] = [r#"Basic realm="nstar", charset="UTF-8""#, r#"Bea
 /// After how many seconds a busy server may be asked again.
 const RETRY_AFTER_S: &str = "1";
 
-/// The media type of metrics.
-pub const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// What ends the text of metrics.
-pub const METRICS_END: &str = "# EOF\n";
-
 /// A problem with this status and what is wrong, and the header fields that go with the status:
 /// `WWW-Authenticate` with 401, `Retry-After` with 503.
 pub fn problem(status: u16, error: impl Into<Cow<'static, str>>) -> Problem {

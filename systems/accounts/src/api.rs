@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use http_io::Credentials;
+use http_io::{Credentials, metrics as form};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     accounts::{Accounts, Identity, Refused, Session},
-    answer::{Answer, METRICS_END, METRICS_TYPE, problem},
+    answer::{Answer, problem},
     credentials::{Invalid, Name, Password},
     error::AccountsError,
     metrics::Metrics,
@@ -81,7 +81,7 @@ impl Api {
         &self.accounts
     }
 
-    /// Appends the metrics in the OpenMetrics text format, without [`METRICS_END`].
+    /// Appends the metrics in the OpenMetrics text format, without [`form::END`].
     pub fn show(&self, shown: &mut String) {
         self.metrics.show(shown);
     }
@@ -138,7 +138,7 @@ impl Api {
     fn show_metrics(&self) -> Answer {
         let mut shown = String::new();
         self.show(&mut shown);
-        Answer::text(METRICS_TYPE, shown + METRICS_END)
+        Answer::text(form::CONTENT_TYPE, shown + form::END)
     }
 }
 

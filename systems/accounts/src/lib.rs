@@ -16,7 +16,6 @@ mod accounts;
 mod answer;
 mod api;
 mod capacity;
-mod connections;
 mod credentials;
 mod database;
 mod error;
@@ -31,9 +30,8 @@ mod writer;
 
 pub use self::{
     accounts::{Accounts, Identity, Refused, Session},
-    answer::{Answer, METRICS_END, METRICS_TYPE, problem},
+    answer::{Answer, problem},
     api::{Api, BODY_LEN_MAX, Call},
-    connections::Connections,
     credentials::{Invalid, NAME_LEN_MAX, Name, PASSWORD_LEN_MAX, PASSWORD_LEN_MIN, Password},
     error::AccountsError,
     options::Options,

@@ -12,7 +12,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::connections::Connections;
+use http_io::metrics::Connections;
 
 /// The counters; a copy counts into the same ones.
 #[derive(Debug, Clone)]

@@ -11,11 +11,11 @@ use std::{
     },
 };
 
-use accounts::Connections;
+use http_io::metrics::{Connections, show};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, NoLabelSet, text},
-    metrics::MetricType,
+    metrics::{MetricType, counter::ConstCounter},
     registry::Registry,
 };
 
@@ -138,9 +138,9 @@ impl Collector for Sum {
             .map(|&(check, shown)| (shown.to_owned(), self.of(|s| s.checks.get(check as usize))));
         family(&mut encoder, "credential_checks", "Credentials presented, by outcome", "outcome", checks)?;
         let body_bytes = self.of(|shard| Some(&shard.body_bytes));
-        single(&mut encoder, "body_bytes", "Bytes of bodies sent", body_bytes)?;
+        show(&mut encoder, "body_bytes", "Bytes of bodies sent", &ConstCounter::new(body_bytes))?;
         let help = "Requests cut off: malformed, too slow, or the connection lost";
-        single(&mut encoder, "failures", help, self.of(|shard| Some(&shard.failures)))
+        show(&mut encoder, "failures", help, &ConstCounter::new(self.of(|shard| Some(&shard.failures))))
     }
 }
 
@@ -158,11 +158,6 @@ fn family(
         metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
     }
     Ok(())
-}
-
-fn single(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, count: u64) -> Result<(), fmt::Error> {
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    metric.encode_counter::<NoLabelSet, _, u64>(&count, None)
 }
 
 #[cfg(test)]

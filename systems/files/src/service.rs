@@ -10,7 +10,7 @@ use std::{
 
 use engine::service::{Connection, Factory};
 use http_io::{
-    Method, Problem,
+    Method, Problem, metrics as form,
     server::{Error, Exchange, Handler, Http, ServerOptions},
 };
 
@@ -129,9 +129,7 @@ impl<C: Connection> FilesHandler<C> {
             path if path.starts_with("/files/") && reads => self.serve_file(exchange).await,
             "/accounts" | "/sessions" if exchange.method() == Method::Post => self.pass_on(exchange).await,
             "/healthz" if reads => exchange.reply(200).text("ok\n"),
-            "/metrics" if reads => {
-                exchange.reply(200).body(accounts::METRICS_TYPE, self.metrics().as_bytes())
-            }
+            "/metrics" if reads => exchange.reply(200).body(form::CONTENT_TYPE, self.metrics().as_bytes()),
             "/" | "/files" if reads => exchange.reply(302).header("Location", "/files/").empty(),
             "/accounts" | "/sessions" => Err(not_allowed("POST")),
             "/" | "/files" | "/healthz" | "/metrics" => Err(not_allowed("GET, HEAD")),
@@ -189,7 +187,7 @@ impl<C: Connection> FilesHandler<C> {
         if let Authority::Local(accounts) = &self.authority {
             accounts.show(&mut shown);
         }
-        shown + accounts::METRICS_END
+        shown + form::END
     }
 
     async fn pass_on(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {

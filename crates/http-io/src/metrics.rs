@@ -1,4 +1,4 @@
-//! What the engine counts of a server's connections, among the server's own metrics.
+//! What every server's `GET /metrics` has in common: the form, and what the engine counts of connections.
 
 use std::{fmt, sync::Arc};
 
@@ -8,6 +8,11 @@ use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric},
     metrics::{TypedMetric, counter::ConstCounter, gauge::ConstGauge},
 };
+
+/// The media type of metrics.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// What ends the text of metrics.
+pub const END: &str = "# EOF\n";
 
 /// Shows the engine's counters.
 #[derive(Debug)]
@@ -31,7 +36,11 @@ impl Collector for Connections {
     }
 }
 
-fn show<M: EncodeMetric + TypedMetric>(
+/// Shows one metric without labels.
+///
+/// # Errors
+/// When the encoder's text cannot be written to.
+pub fn show<M: EncodeMetric + TypedMetric>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
