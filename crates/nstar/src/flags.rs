@@ -1,6 +1,6 @@
 //! The command line as typed: every flag, its default, and its one line of help.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use load::Think;
@@ -209,6 +209,8 @@ pub(crate) enum Serve {
     Files(Files),
     /// The accounts server: who a user is, kept durably
     Accounts(Accounts),
+    /// The upload sink: takes whatever is sent, and keeps nothing
+    Sink(Sink),
 }
 
 /// How a server runs.
@@ -268,6 +270,35 @@ pub(crate) struct Accounts {
     pub listen: SocketAddr,
     #[command(flatten)]
     pub server: Server,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Sink {
+    /// No HTTP: take bytes until the client closes its side, so that `nc` is a client
+    #[arg(long, conflicts_with_all = ["verify", "delay", "max_body"])]
+    pub raw: bool,
+    /// Bytes read at a time
+    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = values::chunk)]
+    pub chunk: NonZeroUsize,
+    /// Hash what comes, and tell the hash in the answer
+    #[arg(long, value_enum)]
+    pub verify: Option<Verify>,
+    /// Longest body accepted [default: no limit]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    pub max_body: Option<u64>,
+    /// Wait so long before each answer, as a server does that waits for something else
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::duration_or_zero)]
+    pub delay: Duration,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8082")]
+    pub listen: SocketAddr,
+    #[command(flatten)]
+    pub server: Server,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Verify {
+    Blake3,
 }
 
 #[derive(Debug, Args)]

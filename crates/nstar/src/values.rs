@@ -1,12 +1,35 @@
 //! Values that appear on the command line: durations, numbers of users.
 
-use std::time::Duration;
+use std::{num::NonZeroUsize, time::Duration};
 
 use load::Think;
 use model::search::UsersRange;
 
 /// The most users a command accepts: more than one host's local ports allow to one server address.
 pub(crate) const USERS_MAX: u32 = 60_000;
+
+/// The largest chunk a server reads at a time, bytes: a socket holds no more at once as Linux is set up.
+const CHUNK_MAX: u64 = 4 << 20;
+
+/// Parses a number of bytes, with or without a unit: `1024`, `64KiB`, `1.5 MB`.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let bytes = text.parse::<bytesize::ByteSize>();
+    bytes.map(|size| size.as_u64()).map_err(|_| {
+        format!(
+            "'{text}' is not a size; write bytes, such as 1024, or a number and a unit, such as 64KiB or 1MB"
+        )
+    })
+}
+
+/// Parses how many bytes a server is to read at a time.
+pub(crate) fn chunk(text: &str) -> Result<NonZeroUsize, String> {
+    let bytes = size(text)?;
+    if bytes > CHUNK_MAX {
+        return Err(format!("at most {CHUNK_MAX} bytes are read at a time"));
+    }
+    let chunk = usize::try_from(bytes).ok().and_then(NonZeroUsize::new);
+    chunk.ok_or_else(|| "a read of 0 bytes gets nothing; the least is 1".into())
+}
 
 /// Parses a duration with its unit: `500us`, `20ms`, `5s`, `2m`, `1h`, `1m 30s`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
@@ -113,6 +136,21 @@ mod tests {
         assert!(duration("5").expect_err("no unit").contains("unit"));
         assert!(duration("0s").is_err());
         assert_eq!(duration_or_zero("0"), Ok(Duration::ZERO));
+    }
+
+    #[test]
+    fn sizes_have_units_or_are_bytes() {
+        for (text, bytes) in
+            [("0", 0), ("1024", 1024), ("64KiB", 65_536), ("1.5 MB", 1_500_000), ("1kb", 1_000)]
+        {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "many", "-1", "1 XB"] {
+            assert!(size(text).expect_err(text).contains("64KiB"), "{text}");
+        }
+        assert_eq!(chunk("1024").map(NonZeroUsize::get), Ok(1024));
+        assert!(chunk("0").expect_err("nothing").contains("least is 1"));
+        assert!(chunk("1GB").expect_err("too much").contains("at most"));
     }
 
     #[test]

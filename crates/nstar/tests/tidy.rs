@@ -27,7 +27,7 @@ const LICENCES: [&str; 13] = [
 ];
 
 /// Our crates and the ones of ours they may use. Data flows one way, and so do dependencies.
-const MAY_USE: [(&str, &[&str]); 12] = [
+const MAY_USE: [(&str, &[&str]); 13] = [
     ("model", &[]),
     ("wire", &[]),
     ("engine", &[]),
@@ -37,9 +37,10 @@ const MAY_USE: [(&str, &[&str]); 12] = [
     ("http-io", &["engine", "wire"]),
     ("accounts", &["engine", "http-io"]),
     ("files", &["accounts", "engine", "http-io"]),
+    ("sink", &["engine", "http-io"]),
     ("lab", &["load", "model", "observe"]),
     ("bench", &[]),
-    ("nstar", &["accounts", "engine", "files", "lab", "load", "model", "observe", "report"]),
+    ("nstar", &["accounts", "engine", "files", "lab", "load", "model", "observe", "report", "sink"]),
 ];
 
 fn root() -> PathBuf {

@@ -1,11 +1,11 @@
 //! One request and its answer, as a handler sees them.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use engine::service::Connection;
 use wire::{Framing, Method, request};
 
-use super::{ServerOptions, body::Intake, reply::Reply};
+use super::{Error, ServerOptions, body::Intake, io, reply::Reply};
 use crate::Credentials;
 
 /// Buffers of a connection that are kept from one exchange to the next, so that a busy one allocates nothing.
@@ -146,6 +146,16 @@ impl<'c, C: Connection> Exchange<'c, C> {
     /// The connection, to reach another tier by ([`Connection::connect`], [`Connection::sleep`]).
     pub fn connection(&self) -> &C {
         self.connection
+    }
+
+    /// Waits. Answers to earlier requests are sent first: their client need not wait for this one.
+    ///
+    /// # Errors
+    /// When the connection fails.
+    pub async fn pause(&mut self, how_long: Duration) -> Result<(), Error> {
+        io::send_gathered(self.connection, self.options).await?;
+        self.connection.sleep(how_long).await;
+        Ok(())
     }
 
     /// Begins the answer.

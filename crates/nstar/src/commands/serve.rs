@@ -16,7 +16,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::{
     exit::{Exit, Failure},
-    flags::{Accounts, Files, Serve, Server},
+    flags::{Accounts, Files, Serve, Server, Sink, Verify},
     interrupt::Interrupt,
     output,
 };
@@ -25,12 +25,12 @@ pub(crate) fn run(flags: &Serve) -> Result<Exit, Failure> {
     match flags {
         Serve::Files(flags) => serve_files(flags),
         Serve::Accounts(flags) => serve_accounts(flags),
+        Serve::Sink(flags) => serve_sink(flags),
     }
 }
 
 fn serve_files(flags: &Files) -> Result<Exit, Failure> {
-    let system =
-        System { name: "files", listen: flags.listen, flags: &flags.server, counters: Arc::default() };
+    let system = System::http("files", flags.listen, &flags.server);
     system.prepare(c"nstar-files")?;
     let mut options = files::Options::new(&flags.root, flags.accounts.parse().map_err(Failure::usage)?);
     options.auth_cache_ttl = flags.auth_cache;
@@ -41,24 +41,52 @@ fn serve_files(flags: &Files) -> Result<Exit, Failure> {
 }
 
 fn serve_accounts(flags: &Accounts) -> Result<Exit, Failure> {
-    let system =
-        System { name: "accounts", listen: flags.listen, flags: &flags.server, counters: Arc::default() };
+    let system = System::http("accounts", flags.listen, &flags.server);
     system.prepare(c"nstar-accounts")?;
     let mut options = accounts::Options::new(&flags.database);
     options.connections = system.counters.clone();
     system.serve(accounts::factory(options).map_err(Failure::failed)?)
 }
 
+fn serve_sink(flags: &Sink) -> Result<Exit, Failure> {
+    let mut system = System::http("sink", flags.listen, &flags.server);
+    if flags.raw {
+        system.scheme = "tcp";
+    }
+    system.prepare(c"nstar-sink")?;
+    let mut options = sink::Options::default();
+    options.protocol = if flags.raw { sink::Protocol::Raw } else { sink::Protocol::Http };
+    options.chunk = flags.chunk;
+    options.verify = match flags.verify {
+        Some(Verify::Blake3) => sink::Verify::Blake3,
+        None => sink::Verify::Nothing,
+    };
+    options.max_body = flags.max_body.unwrap_or(u64::MAX);
+    options.delay = flags.delay;
+    options.connections = system.counters.clone();
+    let factory = sink::factory(options);
+    let totals = factory.totals();
+    let exit = system.serve(factory)?;
+    output::print(&format!("{totals}\n"))?;
+    Ok(exit)
+}
+
 /// What every system needs to run.
 struct System<'a> {
     name: &'static str,
+    /// What clients speak, as a URL has it.
+    scheme: &'static str,
     listen: SocketAddr,
     flags: &'a Server,
     /// Shared by the engine, which counts, and the service, whose `/metrics` shows them.
     counters: Arc<Counters>,
 }
 
-impl System<'_> {
+impl<'a> System<'a> {
+    fn http(name: &'static str, listen: SocketAddr, flags: &'a Server) -> Self {
+        Self { name, scheme: "http", listen, flags, counters: Arc::default() }
+    }
+
     /// Before any thread starts: what threads inherit.
     fn prepare(&self, process: &CStr) -> Result<(), Failure> {
         if self.flags.loops.is_some() && self.flags.engine == Model::Threads {
@@ -108,13 +136,13 @@ impl System<'_> {
 
     /// The model that really runs, and where.
     fn greeting(&self, address: SocketAddr, loops: usize) -> String {
-        let (name, model) = (self.name, self.flags.engine);
+        let (name, scheme, model) = (self.name, self.scheme, self.flags.engine);
         let how = match model {
             Model::Threads => "a thread per connection".to_string(),
             Model::Epoll if loops == 1 => "1 loop".to_string(),
             Model::Epoll => format!("{loops} loops"),
         };
-        format!("listening on http://{address} ({name}, engine {model}, {how})\n")
+        format!("listening on {scheme}://{address} ({name}, engine {model}, {how})\n")
     }
 }
 

@@ -2,5 +2,6 @@
 
 mod mistakes;
 mod serve;
+mod sink;
 mod support;
 mod sweep;

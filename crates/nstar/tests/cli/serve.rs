@@ -10,14 +10,14 @@ use std::{
 use crate::support::{Place, Running};
 
 /// Waits until a server says where it listens.
-fn listening(running: &mut Running) -> String {
+pub(crate) fn listening(running: &mut Running) -> String {
     let line = running.first_line();
-    let address = line.split_whitespace().find_map(|word| word.strip_prefix("http://"));
+    let address = line.split_whitespace().find_map(|word| word.split_once("://")).map(|(_, address)| address);
     address.unwrap_or_else(|| panic!("no address in '{line}'")).to_string()
 }
 
 /// One request on a connection of its own, and the whole answer.
-fn ask(address: &str, request: &str) -> String {
+pub(crate) fn ask(address: &str, request: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("a connection");
     stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");
     stream.write_all(request.as_bytes()).expect("sent");

@@ -1,0 +1,88 @@
+//! `nstar serve sink`: uploads through the real program.
+
+use std::{
+    io::{Read, Write},
+    net::{Shutdown, TcpListener, TcpStream},
+};
+
+use crate::{
+    serve::{ask, listening},
+    support::Place,
+};
+
+#[test]
+fn an_upload_is_counted_and_hashed_and_the_totals_are_told_at_the_end() {
+    let place = Place::new();
+    let words = ["serve", "sink", "--verify", "blake3", "--chunk", "1024", "--listen", "127.0.0.1:0"];
+    let mut running = place.nstar(words).start();
+    let address = listening(&mut running);
+    let answer = ask(
+        &address,
+        "POST /upload HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc",
+    );
+    // The published hash of "abc".
+    let hash = "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85";
+    assert!(answer.ends_with(&format!(r#"{{"bytes":3,"blake3":"{hash}"}}"#)), "{answer}");
+    running.signal("TERM");
+    running.finish().exits(0).says("received 3 bytes; 1 uploads came whole, 0 failed");
+}
+
+#[test]
+fn without_http_any_program_that_sends_bytes_is_a_client() {
+    let place = Place::new();
+    for engine in ["threads", "epoll"] {
+        let words = ["serve", "sink", "--raw", "--engine", engine, "--listen", "127.0.0.1:0"];
+        let mut running = place.nstar(words).start();
+        let address = listening(&mut running);
+        let mut stream = TcpStream::connect(&address).expect("a connection");
+        stream.write_all(&[7; 100_000]).expect("sent");
+        stream.shutdown(Shutdown::Write).expect("half-closed");
+        assert_eq!(stream.read(&mut [0]).expect("the end"), 0);
+        running.signal("TERM");
+        running.finish().exits(0).says("received 100000 bytes; 1 uploads came whole, 0 failed");
+    }
+}
+
+#[test]
+fn a_long_body_is_not_held_in_memory() {
+    let place = Place::new();
+    let mut running = place.nstar(["serve", "sink", "--listen", "127.0.0.1:0"]).start();
+    let address = listening(&mut running);
+    let head = "POST /upload HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 314572800\r\n\r\n";
+    let mut stream = TcpStream::connect(&address).expect("a connection");
+    stream.write_all(head.as_bytes()).expect("sent");
+    for _ in 0..300 {
+        stream.write_all(&[7; 1 << 20]).expect("sent");
+    }
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.ends_with(r#"{"bytes":314572800}"#), "{answer}");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", running.pid())).expect("alive");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak").trim();
+    let peak_kib: u64 = peak.trim_end_matches(" kB").parse().expect("a number");
+    assert!(peak_kib < 100 << 10, "300 MiB were sent, and {peak} were used at most");
+    running.signal("TERM");
+    running.finish().exits(0);
+}
+
+#[test]
+fn a_sink_that_makes_no_sense_is_not_started() {
+    let place = Place::new();
+    for (words, complaint) in [
+        (&["--chunk", "0"][..], "least is 1"),
+        (&["--chunk", "1GB"], "at most"),
+        (&["--chunk", "many"], "64KiB"),
+        (&["--max-body", "much"], "not a size"),
+        (&["--delay", "5"], "unit"),
+        (&["--verify", "md5"], "blake3"),
+        (&["--raw", "--verify", "blake3"], "cannot be used with"),
+        (&["--raw", "--delay", "1s"], "cannot be used with"),
+        (&["--engine", "sand"], "epoll"),
+    ] {
+        let call = ["serve", "sink", "--listen", "127.0.0.1:0"].iter().chain(words);
+        place.nstar(call).run().exits(2).complains(complaint);
+    }
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    place.nstar(["serve", "sink", "--listen", &address]).run().exits(1).complains(&address);
+}

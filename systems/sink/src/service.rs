@@ -1,0 +1,105 @@
+//! The sink as a service of an engine.
+
+use std::{io, net::SocketAddr, sync::Arc};
+
+use engine::service::{Connection, Factory, Service};
+use http_io::{
+    Method, Problem, metrics,
+    server::{Error, Exchange, Handler, Http, ServerOptions},
+};
+
+use crate::{
+    intake::Intake,
+    options::{Options, Protocol},
+    raw,
+    totals::Totals,
+};
+
+/// Makes the sink.
+pub fn factory(options: Options) -> SinkFactory {
+    SinkFactory { options: Arc::new(options), totals: Totals::default() }
+}
+
+/// Makes the sink's services. All count into the same totals.
+#[derive(Debug)]
+pub struct SinkFactory {
+    options: Arc<Options>,
+    totals: Totals,
+}
+
+impl SinkFactory {
+    /// What the services count.
+    pub fn totals(&self) -> Totals {
+        self.totals.clone()
+    }
+}
+
+impl Factory for SinkFactory {
+    type Service<C: Connection> = SinkService;
+
+    fn make<C: Connection>(&self) -> io::Result<SinkService> {
+        let handler = SinkHandler { options: Arc::clone(&self.options), totals: self.totals.clone() };
+        Ok(SinkService(Http::new(handler, ServerOptions::default())))
+    }
+}
+
+/// Serves the connections of one worker.
+pub struct SinkService(Http<SinkHandler>);
+
+impl<C: Connection> Service<C> for SinkService {
+    async fn serve(&self, mut connection: C) {
+        let SinkHandler { options, totals } = self.0.handler();
+        connection.read_at_most(options.chunk.get());
+        match options.protocol {
+            Protocol::Http => self.0.serve(connection).await,
+            Protocol::Raw => raw::serve(connection, totals).await,
+        }
+    }
+}
+
+/// Answers the requests of one worker.
+#[derive(Debug)]
+pub struct SinkHandler {
+    options: Arc<Options>,
+    totals: Totals,
+}
+
+impl<C: Connection> Handler<C> for SinkHandler {
+    async fn handle(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
+        let reads = matches!(exchange.method(), Method::Get | Method::Head);
+        match exchange.path() {
+            "/upload" if exchange.method() == Method::Post => self.upload(exchange).await,
+            "/healthz" if reads => exchange.reply(200).text("ok\n"),
+            "/metrics" if reads => {
+                let shown = self.totals.text(&self.options.connections);
+                exchange.reply(200).body(metrics::CONTENT_TYPE, shown.as_bytes())
+            }
+            "/upload" => Err(not_allowed("POST")),
+            "/healthz" | "/metrics" => Err(not_allowed("GET, HEAD")),
+            _ => Err(Problem::new(404, "there is nothing of this name").hint("try POST /upload").into()),
+        }
+    }
+
+    fn failed(&self, peer: SocketAddr, error: &Error) {
+        self.totals.failed();
+        tracing::info!(target: "access", %peer, %error, "refused or cut off");
+    }
+}
+
+impl SinkHandler {
+    async fn upload<C: Connection>(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
+        let mut intake = Intake::new(&self.totals, self.options.verify);
+        while let Some(piece) = exchange.next_piece_within(self.options.max_body).await? {
+            intake.take(piece);
+        }
+        if !self.options.delay.is_zero() {
+            exchange.pause(self.options.delay).await?;
+        }
+        tracing::info!(target: "access", peer = %exchange.peer(), bytes = intake.bytes(), "uploaded");
+        exchange.reply(200).json(intake.finish())
+    }
+}
+
+fn not_allowed(allowed: &'static str) -> Error {
+    Problem::new(405, format!("only {allowed} may be used here")).header("Allow", allowed).into()
+}

@@ -1,0 +1,107 @@
+//! What the sink counts.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+use engine::Counters;
+use http_io::metrics::{self, Connections, show};
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, text},
+    metrics::counter::ConstCounter,
+    registry::Registry,
+};
+
+/// What came in since the start; a copy counts into the same counters. Counted once for each upload, so that
+/// workers rarely write to the same memory at once.
+#[derive(Debug, Clone, Default)]
+pub struct Totals(Arc<[AtomicU64; CELLS]>);
+
+const UPLOADS: usize = 0;
+const UPLOAD_BYTES: usize = 1;
+const RECEIVED_BYTES: usize = 2;
+const FAILURES: usize = 3;
+const CELLS: usize = 4;
+
+impl Totals {
+    /// Uploads that came whole: acknowledged, or, without HTTP, ended by the client.
+    pub fn uploads(&self) -> u64 {
+        self.get(UPLOADS)
+    }
+
+    /// Bytes of the uploads that came whole.
+    pub fn upload_bytes(&self) -> u64 {
+        self.get(UPLOAD_BYTES)
+    }
+
+    /// Bytes of all uploads, those that broke off included; of those under way not yet.
+    pub fn received_bytes(&self) -> u64 {
+        self.get(RECEIVED_BYTES)
+    }
+
+    /// Requests refused, malformed or too slow, and uploads that broke off.
+    pub fn failures(&self) -> u64 {
+        self.get(FAILURES)
+    }
+
+    pub(crate) fn uploaded(&self, bytes: u64) {
+        self.add(UPLOADS, 1);
+        self.add(UPLOAD_BYTES, bytes);
+    }
+
+    pub(crate) fn received(&self, bytes: u64) {
+        self.add(RECEIVED_BYTES, bytes);
+    }
+
+    pub(crate) fn failed(&self) {
+        self.add(FAILURES, 1);
+    }
+
+    /// As `GET /metrics` answers, with what the engine counts.
+    pub(crate) fn text(&self, connections: &Arc<Counters>) -> String {
+        let mut registry = Registry::with_prefix("nstar_sink");
+        registry.register_collector(Box::new(self.clone()));
+        registry.register_collector(Box::new(Connections(Arc::clone(connections))));
+        let mut shown = String::new();
+        // Writing to a string does not fail.
+        let _ = text::encode_registry(&mut shown, &registry);
+        shown + metrics::END
+    }
+
+    fn get(&self, cell: usize) -> u64 {
+        self.0.get(cell).map_or(0, |cell| cell.load(Relaxed))
+    }
+
+    fn add(&self, cell: usize, count: u64) {
+        if let Some(cell) = self.0.get(cell) {
+            cell.fetch_add(count, Relaxed);
+        }
+    }
+}
+
+/// For people: what came in.
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (uploads, bytes, failures) = (self.uploads(), self.received_bytes(), self.failures());
+        write!(f, "received {bytes} bytes; {uploads} uploads came whole, {failures} failed")
+    }
+}
+
+impl Collector for Totals {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let counts = [
+            ("uploads", "Uploads that came whole", self.uploads()),
+            ("upload_bytes", "Bytes of the uploads that came whole", self.upload_bytes()),
+            ("received_bytes", "Bytes of all uploads, those that broke off included", self.received_bytes()),
+            ("failures", "Requests refused, malformed, too slow or broken off", self.failures()),
+        ];
+        counts
+            .into_iter()
+            .try_for_each(|(name, help, count)| show(&mut encoder, name, help, &ConstCounter::new(count)))
+    }
+}
