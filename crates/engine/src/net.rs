@@ -38,6 +38,11 @@ pub(crate) fn send(socket: impl AsFd, bytes: &[u8], flags: SendFlags) -> io::Res
     Ok(retry_on_intr(|| rustix::net::send(socket, bytes, flags | SendFlags::NOSIGNAL))?)
 }
 
+/// Holds back an unfilled segment where more follows at once.
+pub(crate) fn more_if(follows: bool) -> SendFlags {
+    if follows { SendFlags::MORE } else { SendFlags::empty() }
+}
+
 /// Sends what the socket takes of the next `length` bytes of `file` from `offset`.
 ///
 /// # Errors

@@ -37,6 +37,14 @@ pub trait Connection: Sized + 'static {
     /// Sends all of [`output`](Connection::output) and leaves it empty.
     fn flush(&mut self) -> impl Future<Output = io::Result<()>>;
 
+    /// Sends [`output`](Connection::output), then `bytes`: for those worth not being copied into the output first.
+    fn send_bytes(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<()>> {
+        async {
+            self.output().extend_from_slice(bytes);
+            self.flush().await
+        }
+    }
+
     /// Sends [`output`](Connection::output), then `length` bytes of `file` from `offset`, without copying them
     /// through this process where the model can. Fails with [`io::ErrorKind::UnexpectedEof`] when the file is shorter.
     fn send_file(

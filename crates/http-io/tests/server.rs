@@ -63,7 +63,7 @@ impl<C: Connection> Handler<C> for Site {
                 exchange.reply(200).text("again")
             }
             (_, "/prepared") => {
-                exchange.send_prepared(&Prepared::new(200, 4).header("ETag", "\"x\"")?, b"body")
+                exchange.send_prepared(&Prepared::new(200, 4).header("ETag", "\"x\"")?, b"body").await
             }
             (_, "/file") => exchange.reply(200).file(&numbers(), 2, 5).await,
             (_, "/short") => exchange.reply(200).file(&numbers(), 2, 50).await,

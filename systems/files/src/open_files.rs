@@ -79,7 +79,7 @@ impl OpenFiles {
         let now_ms = self.ms(now);
         let kept = self.kept.get(encoded);
         if let Some(file) = kept.as_ref().filter(|file| file.is_fresh(now_ms, self.check_every_ms)) {
-            return Ok(Found::File(Arc::clone(file)));
+            return Ok(Found::File(self.asked_again(encoded, file)));
         }
         let found = self.open(encoded, kept, now_ms);
         match &found {
@@ -94,6 +94,14 @@ impl OpenFiles {
     /// Forgets what was kept for a path.
     pub(crate) fn forget(&self, encoded: &str) {
         self.kept.invalidate(encoded);
+    }
+
+    /// A kept file, brought into memory where that pays.
+    fn asked_again(&self, encoded: &str, file: &Arc<Representation>) -> Arc<Representation> {
+        let Some(near) = file.brought_near() else { return Arc::clone(file) };
+        let near = Arc::new(near);
+        self.kept.insert(encoded.into(), Arc::clone(&near));
+        near
     }
 
     fn open(
@@ -261,6 +269,38 @@ mod tests {
         assert!(front.get("a", &files, now).is_some());
         assert!(front.get("b", &files, now).is_none());
         assert!(front.get("a", &files, now + EVERY).is_none());
+    }
+
+    #[test]
+    fn a_file_of_middling_length_comes_into_memory_when_asked_for_again() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, length) in [("middling", 100_000), ("large", 300_000)] {
+            fs::write(folder.path().join(name), vec![b'x'; length]).unwrap();
+            settle(&folder.path().join(name));
+        }
+        let (files, now) = (open(folder.path()), Instant::now());
+        assert!(matches!(file(&files, "middling", now).content, Content::File(_)));
+        assert_eq!(bytes(&file(&files, "middling", now)), vec![b'x'; 100_000]);
+        let kept = file(&files, "middling", now);
+        assert!(Arc::ptr_eq(&kept, &file(&files, "middling", now)));
+        for _ in 0..3 {
+            assert!(matches!(file(&files, "large", now).content, Content::File(_)));
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_changed_meanwhile_is_not_brought_into_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, vec![b'x'; 100_000]).unwrap();
+        settle(&path);
+        let (files, now) = (open(folder.path()), Instant::now());
+        file(&files, "a", now);
+        fs::write(&path, vec![b'y'; 100_000]).unwrap();
+        assert!(matches!(file(&files, "a", now).content, Content::File(_)), "not the old state's");
+        settle(&path);
+        file(&files, "a", now + 2 * EVERY);
+        assert_eq!(bytes(&file(&files, "a", now + 2 * EVERY)), vec![b'y'; 100_000]);
     }
 
     #[test]

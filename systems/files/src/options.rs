@@ -27,7 +27,7 @@ pub struct Options {
     /// replaced or removed is still seen as it was (as it was in whole: never new bytes with an old length). Zero
     /// looks at every request.
     pub file_check_every: Duration,
-    /// Memory for small files, bytes. Default 64 MiB. A larger file counts as 64 KiB, for its descriptor, so that at
+    /// Memory for files of up to 256 KiB, bytes. Default 64 MiB. A larger file counts as 64 KiB, for its descriptor, so that at
     /// most one file is kept open for every 64 KiB of this: 1 024 by default.
     pub file_cache_bytes: u64,
     /// How long the accounts server may take to answer. Default 5 s; then 503.

@@ -6,7 +6,7 @@ use std::{
     os::unix::fs::FileExt,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::SystemTime,
 };
@@ -15,9 +15,12 @@ use http_io::server::{Prepared, Reply};
 
 use crate::{identity::Identity, media_type, selection::Validators};
 
-/// Up to this length a file's bytes are kept in memory and go out with the header in one write; a longer one is sent
-/// by the kernel from its page cache.
-pub(crate) const SMALL_LEN_MAX: u64 = 32 * 1024;
+/// Up to this length a file's bytes are read at once, kept in memory, and go out with the header in one write.
+const SMALL_LEN_MAX: u64 = 32 * 1024;
+/// Up to this length they come into memory when the file is asked for again: sending them from there takes less time
+/// than `sendfile`, reading them for one request takes more. A longer file is always sent by the kernel from its page
+/// cache. Where the limit lies was measured: see docs/performance.md.
+const MEMORY_LEN_MAX: u64 = 256 * 1024;
 /// What a kept descriptor counts as against the memory for files.
 const DESCRIPTOR_WEIGHT: u32 = 64 * 1024;
 /// How often a file that changes while it is read is read again.
@@ -38,6 +41,7 @@ pub(crate) struct Representation {
     last_modified: String,
     settled: bool,
     checked_at_ms: AtomicU64,
+    asked_again: AtomicBool,
 }
 
 /// The bytes of a file.
@@ -74,6 +78,28 @@ impl Representation {
             last_modified,
             settled: identity.is_settled(SystemTime::now()),
             checked_at_ms: AtomicU64::new(now_ms),
+            asked_again: AtomicBool::new(false),
+        })
+    }
+
+    /// The same with its bytes in memory, for a file that is asked for again and is not too long for that.
+    /// Tried once: a file that changes is soon found out and looked at anew.
+    pub(crate) fn brought_near(&self) -> Option<Self> {
+        let Content::File(file) = &self.content else { return None };
+        if self.identity.size > MEMORY_LEN_MAX || self.asked_again.swap(true, Relaxed) {
+            return None;
+        }
+        let bytes = read_whole(file, &self.identity).ok().flatten()?;
+        Some(Self {
+            identity: self.identity,
+            whole: self.whole.clone(),
+            content: Content::Bytes(bytes),
+            media_type: self.media_type,
+            etag: self.etag.clone(),
+            last_modified: self.last_modified.clone(),
+            settled: self.settled,
+            checked_at_ms: AtomicU64::new(self.checked_at_ms.load(Relaxed)),
+            asked_again: AtomicBool::new(true),
         })
     }
 
@@ -125,14 +151,19 @@ fn content(file: File, mut identity: Identity) -> io::Result<(Identity, Content)
         if identity.size > SMALL_LEN_MAX {
             return Ok((identity, Content::File(Arc::new(file))));
         }
-        let bytes = read(&file, identity.size)?;
-        let after = Identity::of(&file.metadata()?);
-        if after == identity && bytes.len() as u64 == identity.size {
-            return Ok((identity, Content::Bytes(bytes.into())));
+        if let Some(bytes) = read_whole(&file, &identity)? {
+            return Ok((identity, Content::Bytes(bytes)));
         }
-        identity = after;
+        identity = Identity::of(&file.metadata()?);
     }
     Err(io::Error::new(io::ErrorKind::ResourceBusy, "the file changes faster than it can be read"))
+}
+
+/// All bytes of the file in this state; none if it changed meanwhile.
+fn read_whole(file: &File, identity: &Identity) -> io::Result<Option<Box<[u8]>>> {
+    let bytes = read(file, identity.size)?;
+    let unchanged = identity.is_of(&file.metadata()?) && bytes.len() as u64 == identity.size;
+    Ok(unchanged.then(|| bytes.into()))
 }
 
 /// At most `length` bytes from the start: fewer where the file has become shorter.

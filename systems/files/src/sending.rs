@@ -88,7 +88,7 @@ fn conditions<'e, C: Connection>(exchange: &'e Exchange<'_, C>) -> Conditions<'e
 
 async fn whole<C: Connection>(exchange: &mut Exchange<'_, C>, file: &Representation) -> Result<(), Error> {
     match &file.content {
-        Content::Bytes(bytes) => exchange.send_prepared(&file.whole, bytes),
+        Content::Bytes(bytes) => exchange.send_prepared(&file.whole, bytes).await,
         Content::File(open) => exchange.send_prepared_file(&file.whole, open, 0, file.identity.size).await,
     }
 }

@@ -87,8 +87,17 @@ impl Connection {
     }
 
     fn send(&mut self, flags: SendFlags) -> io::Result<()> {
+        let output = std::mem::take(&mut self.output);
+        let sent = self.send_all(&output, flags);
+        self.output = output;
+        sent?;
+        self.output.clear();
+        Ok(())
+    }
+
+    fn send_all(&mut self, bytes: &[u8], flags: SendFlags) -> io::Result<()> {
         let mut sent = 0;
-        while let Some(rest) = self.output.get(sent..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
             self.send_timeout.arm(&self.link, self.deadline)?;
             match net::send(&self.link, rest, flags) {
                 Ok(count) => sent += count,
@@ -96,7 +105,6 @@ impl Connection {
                 Err(error) => return Err(error),
             }
         }
-        self.output.clear();
         self.mark_answered(sent > 0);
         Ok(())
     }
@@ -160,9 +168,13 @@ impl service::Connection for Connection {
         self.send(SendFlags::empty())
     }
 
+    async fn send_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.send(net::more_if(!bytes.is_empty()))?;
+        self.send_all(bytes, SendFlags::empty())
+    }
+
     async fn send_file(&mut self, file: &Arc<File>, offset: u64, length: u64) -> io::Result<()> {
-        let flags = if length > 0 { SendFlags::MORE } else { SendFlags::empty() };
-        self.send(flags)?;
+        self.send(net::more_if(length > 0))?;
         self.send_range(file, offset, length)
     }
 

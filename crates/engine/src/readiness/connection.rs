@@ -132,12 +132,17 @@ impl<P: Poller> Connection<P> {
     }
 
     async fn send(&mut self, flags: SendFlags) -> io::Result<()> {
+        self.send_all(&self.output, flags).await?;
+        self.mark_answered(!self.output.is_empty());
+        self.output.clear();
+        Ok(())
+    }
+
+    async fn send_all(&self, bytes: &[u8], flags: SendFlags) -> io::Result<()> {
         let mut sent = 0;
-        while let Some(rest) = self.output.get(sent..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
             sent += poll_fn(|_| self.poll_transfer(|socket| net::send(socket, rest, flags))).await?;
         }
-        self.output.clear();
-        self.mark_answered(sent > 0);
         Ok(())
     }
 
@@ -217,9 +222,15 @@ impl<P: Poller> service::Connection for Connection<P> {
         self.send(SendFlags::empty()).await
     }
 
+    async fn send_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.send(net::more_if(!bytes.is_empty())).await?;
+        self.send_all(bytes, SendFlags::empty()).await?;
+        self.mark_answered(!bytes.is_empty());
+        Ok(())
+    }
+
     async fn send_file(&mut self, file: &Arc<File>, offset: u64, length: u64) -> io::Result<()> {
-        let flags = if length > 0 { SendFlags::MORE } else { SendFlags::empty() };
-        self.send(flags).await?;
+        self.send(net::more_if(length > 0)).await?;
         self.send_range(file, offset, length).await
     }
 

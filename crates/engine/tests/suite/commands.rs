@@ -38,6 +38,7 @@ impl Program for Commands {
             let (command, argument) = request.split_once(' ').unwrap_or((&request, ""));
             let done = match command {
                 "file" => self.file(&mut connection, argument).await,
+                "borrowed" => send_borrowed(&mut connection, argument).await,
                 "send" => send(&mut connection, argument).await,
                 "flood" => flood(&mut connection).await,
                 "until" => until(&mut connection, argument).await,
@@ -99,6 +100,13 @@ impl Commands {
         let file = self.file.as_ref().expect("a file");
         connection.send_file(file, offset, length).await
     }
+}
+
+/// `HEAD LENGTH`: so many bytes of the pattern after the head, from where they are.
+async fn send_borrowed<C: Connection>(connection: &mut C, argument: &str) -> io::Result<()> {
+    let (head, length) = argument.split_once(' ').expect("a head and a length");
+    connection.output().extend_from_slice(head.as_bytes());
+    connection.send_bytes(&pattern(length.parse().expect("a length"))).await
 }
 
 /// So many bytes of the pattern.

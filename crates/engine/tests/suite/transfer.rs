@@ -154,6 +154,21 @@ fn a_reset_while_the_server_waits_for_input_is_seen() {
     }
 }
 
+#[test]
+fn borrowed_bytes_follow_their_head_to_a_slow_reader() {
+    for &model in Model::ALL {
+        let server = start(model, Commands::new());
+        let mut client = connect(&server);
+        client.write_all(b"borrowed head: 8000000\nborrowed empty: 0\nstill here\n").unwrap();
+        let mut got = vec![0; 10_000];
+        client.read_exact(&mut got).unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        got.extend(rest(&mut client));
+        let expected = [b"head:", &pattern(8_000_000)[..], b"empty:still here\n"].concat();
+        assert!(got == expected, "{model}: {} bytes", got.len());
+    }
+}
+
 /// Closes at once, and tells the peer by a reset.
 fn reset(stream: TcpStream) {
     rustix::net::sockopt::set_socket_linger(stream.as_fd(), Some(Duration::ZERO)).expect("set");

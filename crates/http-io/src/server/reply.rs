@@ -8,6 +8,10 @@ use wire::{Method, status, write};
 use super::{Error, Exchange, chunks::Chunks, exchange::Answer, io, prepared::Prepared};
 use crate::{Problem, date};
 
+/// Up to this length a prepared answer's body is gathered with its head. Copying what is longer costs more than a second
+/// call to the system.
+const GATHERED_MAX: usize = 32 * 1024;
+
 /// An answer being written: headers first, then one of the methods that end it.
 ///
 /// `Date`, `Connection`, `Content-Length` and `Transfer-Encoding` are seen to. For `HEAD`, and for statuses that have
@@ -130,14 +134,18 @@ impl<'x, 'c, C: Connection> Reply<'x, 'c, C> {
 }
 
 impl<C: Connection> Exchange<'_, C> {
-    /// Answers with a head rendered before and `body`, in one write: the shortest way for what is sent often.
+    /// Answers with a head rendered before and `body`: the shortest way for what is sent often. A small body goes out
+    /// in one write with its head and with other answers; a larger one is not copied first.
     ///
     /// # Errors
-    /// When the request had been answered before.
-    pub fn send_prepared(&mut self, head: &Prepared, body: &[u8]) -> Result<(), Error> {
+    /// When the request had been answered before, or when the connection fails.
+    pub async fn send_prepared(&mut self, head: &Prepared, body: &[u8]) -> Result<(), Error> {
         self.begin_prepared(head)?;
-        self.append_body(head.status(), body);
-        Ok(())
+        if body.len() <= GATHERED_MAX {
+            self.append_body(head.status(), body);
+            return Ok(());
+        }
+        self.send_body(head.status(), body).await
     }
 
     /// Answers with a head rendered before and `length` bytes of `file` from `offset`.
@@ -184,6 +192,17 @@ impl<C: Connection> Exchange<'_, C> {
             self.body_bytes_sent += body.len() as u64;
         }
         self.answer = Answer::Done(status);
+    }
+
+    async fn send_body(&mut self, status: u16, body: &[u8]) -> Result<(), Error> {
+        if !self.answers_without_body(status) {
+            self.answer = Answer::Begun(status);
+            self.connection.set_deadline(Some(self.options.write_deadline(body.len() as u64)));
+            self.connection.send_bytes(body).await.map_err(Error::Connection)?;
+            self.body_bytes_sent += body.len() as u64;
+        }
+        self.answer = Answer::Done(status);
+        Ok(())
     }
 
     async fn send_file_body(
