@@ -50,8 +50,8 @@
 //!
 //! **Readiness** (`readiness`): a loop over a `Poller`, chosen at compile time; each task is polled
 //! straight from the event that makes it ready. Transfers are tried first, and a socket is shown to
-//! the poller only when it would have to wait. `epoll` is the first poller; `poll`, `select` (which
-//! refuses a descriptor beyond its 1 024) and `polling` (which calls everything ready) are each another file.
+//! the poller only when it would have to wait. `epoll`, `poll`, `select` (which refuses a descriptor
+//! beyond its 1 024) and `polling` (which calls everything ready) are each a file.
 //!
 //! **Completion**: `aio` and `uring` hand a buffer over and get it back full. The connection owns its
 //! buffers and lends them only between calls, so they can do so behind the same trait, with a
@@ -80,7 +80,10 @@ mod net;
 pub mod offload;
 pub mod oneshot;
 mod panics;
+mod poll;
+mod polling;
 mod readiness;
+mod select;
 mod server;
 pub mod service;
 mod threads;

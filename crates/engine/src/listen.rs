@@ -102,6 +102,12 @@ impl Acceptor {
         Self { listener, flags: flags | SocketFlags::CLOEXEC, gate, trouble }
     }
 
+    /// Closes a connection unserved.
+    pub(crate) fn refuse(&self, accepted: Accepted, error: &io::Error) {
+        self.gate.counters().count_refused();
+        self.trouble.tell_refusal(accepted.peer, error);
+    }
+
     /// The next waiting connection. Does not wait for one.
     pub(crate) fn accept(&self) -> Accept {
         let Some(permit) = self.gate.enter() else { return Accept::Full };
@@ -149,10 +155,11 @@ fn concerns_one_connection(errno: Errno) -> bool {
     )
 }
 
-/// Says once that accepting fails; the counter of accept errors tells how often.
+/// Says once that accepting fails, and once that a connection is refused; counters tell how often.
 #[derive(Debug, Default)]
 pub(crate) struct Trouble {
     told: AtomicBool,
+    told_refusal: AtomicBool,
 }
 
 impl Trouble {
@@ -166,5 +173,13 @@ impl Trouble {
             "cannot accept connections for now and will keep trying; \
              if descriptors ran out, raise the limit (`ulimit -n`)"
         );
+    }
+
+    fn tell_refusal(&self, peer: SocketAddr, error: &io::Error) {
+        if self.told_refusal.swap(true, Relaxed) {
+            tracing::debug!(%peer, %error, "a connection was closed unserved");
+        } else {
+            tracing::warn!(%peer, %error, "a connection was closed unserved; others will only be counted");
+        }
     }
 }

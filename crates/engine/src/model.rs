@@ -7,19 +7,39 @@ use std::{fmt, str::FromStr};
 pub enum Model {
     /// One thread per connection; reads and writes block.
     Threads,
+    /// Loops that try every socket somebody waits for again and again, without reading readiness anywhere.
+    Polling,
+    /// Event loops over select(2), for descriptors below 1 024.
+    Select,
+    /// Event loops over poll(2).
+    Poll,
     /// Event loops over epoll(7), edge-triggered, each with a listening socket of its own.
     Epoll,
 }
 
 impl Model {
     /// Every model, in the order they are listed to people.
-    pub const ALL: &'static [Self] = &[Self::Threads, Self::Epoll];
+    pub const ALL: &'static [Self] = &[Self::Threads, Self::Polling, Self::Select, Self::Poll, Self::Epoll];
 
     /// The name people type and read.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Threads => "threads",
+            Self::Polling => "polling",
+            Self::Select => "select",
+            Self::Poll => "poll",
             Self::Epoll => "epoll",
+        }
+    }
+
+    /// What somebody who runs it should know beforehand.
+    pub const fn caution(self) -> Option<&'static str> {
+        match self {
+            Self::Polling => Some(
+                "each loop keeps a processor busy while a connection is open, whether requests come or not",
+            ),
+            Self::Select => Some("connections whose descriptor would be 1024 or above are refused"),
+            _ => None,
         }
     }
 }
@@ -67,7 +87,7 @@ mod tests {
         let error = "thread".parse::<Model>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no concurrency model `thread`; choose one of: threads, epoll"
+            "there is no concurrency model `thread`; choose one of: threads, polling, select, poll, epoll"
         );
     }
 }

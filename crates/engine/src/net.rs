@@ -8,7 +8,7 @@ use std::{
 };
 
 use rustix::{
-    io::retry_on_intr,
+    io::{Errno, retry_on_intr},
     net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto, sockopt},
 };
 
@@ -54,10 +54,22 @@ pub(crate) fn send_file(socket: impl AsFd, file: &File, offset: u64, length: u64
     if sent == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(sent as u64) }
 }
 
+/// Connects a non-blocking socket. Asked again once the socket may be written, tells what came of it.
+///
+/// # Errors
+/// `WouldBlock` while the outcome is open.
+pub(crate) fn connect(socket: impl AsFd, to: &SocketAddr) -> io::Result<()> {
+    match rustix::net::connect(socket, to) {
+        Ok(()) | Err(Errno::ISCONN) => Ok(()),
+        Err(Errno::INPROGRESS | Errno::ALREADY | Errno::INTR) => Err(io::ErrorKind::WouldBlock.into()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
 /// Whether an idle connection is closed, broken, or has spoken out of turn.
 pub(crate) fn is_stale(socket: impl AsFd) -> bool {
     let peeked = rustix::net::recv(socket, &mut [0_u8; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
-    !matches!(peeked, Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR))
+    !matches!(peeked, Err(Errno::AGAIN | Errno::INTR))
 }
 
 /// A new TCP socket of the family of `address`, sending small writes at once.

@@ -3,8 +3,8 @@
 use std::{net::SocketAddr, sync::Arc, thread::JoinHandle, time::Duration};
 
 use crate::{
-    control::Control, counters::Counters, epoll::Epoll, error::EngineError, model::Model, readiness,
-    service::Factory, threads,
+    control::Control, counters::Counters, epoll::Epoll, error::EngineError, model::Model, poll::Poll,
+    polling::Polling, readiness, select::Select, service::Factory, threads,
 };
 
 /// How a server is to run.
@@ -43,8 +43,14 @@ impl Options {
 /// # Errors
 /// When the address cannot be had, the system refuses what the model needs, or the factory fails.
 pub fn start<F: Factory>(model: Model, options: &Options, factory: F) -> Result<Server, EngineError> {
+    if let Some(caution) = model.caution() {
+        tracing::warn!("{model}: {caution}");
+    }
     match model {
         Model::Threads => threads::start(options, factory),
+        Model::Polling => readiness::start::<Polling, F>(options, factory),
+        Model::Select => readiness::start::<Select, F>(options, factory),
+        Model::Poll => readiness::start::<Poll, F>(options, factory),
         Model::Epoll => readiness::start::<Epoll, F>(options, factory),
     }
 }

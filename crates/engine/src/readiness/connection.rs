@@ -12,10 +12,7 @@ use std::{
     time::Duration,
 };
 
-use rustix::{
-    io::Errno,
-    net::{RecvFlags, SendFlags, Shutdown, SocketFlags, connect, sockopt},
-};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketFlags};
 
 use super::{
     poller::{Interest, Poller},
@@ -89,6 +86,7 @@ impl<P: Poller> Connection<P> {
     }
 
     fn received(&mut self, count: usize, room: usize) {
+        self.reactor.note_moved();
         self.input.adapt(count, room);
         self.answered &= count == 0;
         if count < room {
@@ -127,7 +125,10 @@ impl<P: Poller> Connection<P> {
                 ready!(self.wait(Interest::Write))?;
                 Poll::Pending
             }
-            done => Poll::Ready(done),
+            done => {
+                self.reactor.note_moved();
+                Poll::Ready(done)
+            }
         }
     }
 
@@ -162,29 +163,12 @@ impl<P: Poller> Connection<P> {
 
     async fn open(&self, to: SocketAddr) -> io::Result<Self> {
         let socket = net::tcp_socket(&to, SocketFlags::NONBLOCK)?;
-        let begun = connect(&socket, &to);
+        P::can_watch(socket.as_fd())?;
         let mut connection = Self::new(socket, to, Rc::clone(&self.reactor), None);
-        match begun {
-            Ok(()) => {}
-            Err(Errno::INPROGRESS) => {
-                connection.deadline = self.deadline;
-                connection.connected().await?;
-                connection.deadline = NEVER;
-            }
-            Err(errno) => return Err(errno.into()),
-        }
+        connection.deadline = self.deadline;
+        poll_fn(|_| connection.poll_transfer(|socket| net::connect(socket, &to))).await?;
+        connection.deadline = NEVER;
         Ok(connection)
-    }
-
-    /// Waits for the outcome of connect(2).
-    async fn connected(&self) -> io::Result<()> {
-        self.reactor.exhausted(self.key, Interest::Write);
-        poll_fn(|_| match self.reactor.is_ready(self.key, Interest::Write) {
-            true => Poll::Ready(Ok(())),
-            false => self.wait(Interest::Write),
-        })
-        .await?;
-        Ok(sockopt::socket_error(&self.socket)??)
     }
 }
 

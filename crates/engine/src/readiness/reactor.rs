@@ -1,6 +1,13 @@
 //! What the connections of one loop share: who waits for which socket, timers, buffers.
 
-use std::{cell::RefCell, io, os::fd::BorrowedFd, rc::Rc, sync::Arc, task::Poll};
+use std::{
+    cell::{Cell, RefCell},
+    io,
+    os::fd::BorrowedFd,
+    rc::Rc,
+    sync::Arc,
+    task::Poll,
+};
 
 use super::poller::{Event, Interest, Poller};
 use crate::{
@@ -17,6 +24,7 @@ pub(crate) struct Reactor<P> {
     pub(crate) buffers: RefCell<Buffers>,
     pub(crate) turn: Rc<Turn>,
     sources: RefCell<Arena<Source>>,
+    moved: Cell<bool>,
     control: Arc<Control>,
 }
 
@@ -53,6 +61,7 @@ impl<P: Poller> Reactor<P> {
             buffers: RefCell::default(),
             turn: Rc::new(Turn::new()),
             sources: RefCell::new(Arena::new()),
+            moved: Cell::new(false),
             control,
         })
     }
@@ -75,6 +84,11 @@ impl<P: Poller> Reactor<P> {
             Interest::Read => readable,
             Interest::Write => writable,
         })
+    }
+
+    /// Whether anything moved since this was asked last.
+    pub(crate) fn take_moved(&self) -> bool {
+        self.moved.replace(false)
     }
 
     /// The timer of a socket set for `at` went off; returns the task whose wait has failed.
@@ -110,6 +124,11 @@ impl<P: Poller> Reactor<P> {
                 Interest::Write => source.writable = false,
             }
         }
+    }
+
+    /// Bytes, a connection or their end came or went.
+    pub(crate) fn note_moved(&self) {
+        self.moved.set(true);
     }
 
     /// Makes the current task wait for a socket, or tells that its deadline has passed.

@@ -80,7 +80,11 @@ impl<P: Poller, F: Factory> Worker<P, F> {
         waited?;
         self.crew.poll_due();
         self.fire_timers()?;
-        self.drain()
+        self.drain()?;
+        if !self.reactor.take_moved() {
+            self.reactor.poller.borrow().idle();
+        }
+        Ok(())
     }
 
     /// How long to wait for events.
@@ -111,7 +115,7 @@ impl<P: Poller, F: Factory> Worker<P, F> {
         for _ in 0..ACCEPT_BATCH {
             let Some(acceptor) = &self.acceptor else { return Ok(()) };
             match acceptor.accept() {
-                Accept::Connection(accepted) => self.spawn(accepted),
+                Accept::Connection(accepted) => self.admit(accepted),
                 Accept::Empty => return Ok(()),
                 Accept::Full => return self.pause_accepting(),
                 Accept::Exhausted => {
@@ -121,6 +125,15 @@ impl<P: Poller, F: Factory> Worker<P, F> {
             }
         }
         Ok(())
+    }
+
+    /// Serves a connection, unless the poller cannot watch it.
+    fn admit(&mut self, accepted: Accepted) {
+        self.reactor.note_moved();
+        match (P::can_watch(accepted.socket.as_fd()), &self.acceptor) {
+            (Err(error), Some(acceptor)) => acceptor.refuse(accepted, &error),
+            _ => self.spawn(accepted),
+        }
     }
 
     fn spawn(&mut self, accepted: Accepted) {
@@ -186,7 +199,7 @@ impl<P: Poller, F: Factory> Worker<P, F> {
     /// Takes in what has connected already.
     fn empty_queue(&mut self) {
         while let Some(Accept::Connection(accepted)) = self.acceptor.as_ref().map(Acceptor::accept) {
-            self.spawn(accepted);
+            self.admit(accepted);
         }
     }
 

@@ -4,6 +4,7 @@ use std::{
     future::Future,
     io::{self, Read, Write},
     net::{SocketAddr, TcpStream},
+    process::Command,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -12,9 +13,37 @@ use engine::{
     Model, Options, Server,
     service::{Connection, Factory, Service},
 };
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Tells a test in a process of its own which model to try.
+pub(crate) const MODEL: &str = "ENGINE_TEST_MODEL";
 
 /// Longer than any step of a test takes; a test that waits this long has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Runs the ignored test `name` for `model` in a process of its own, whose descriptors no other test touches.
+pub(crate) fn run_apart(name: &str, model: Model) {
+    let status = apart(name, model).status().expect("a process");
+    assert!(status.success(), "{name} failed with {model}: see above");
+}
+
+/// The command that runs the ignored test `name` for `model`.
+pub(crate) fn apart(name: &str, model: Model) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("a path"));
+    command.args(["--ignored", "--exact", "--nocapture", name]).env(MODEL, model.name());
+    command
+}
+
+/// Which model a test in a process of its own is to try.
+pub(crate) fn model_to_try() -> Model {
+    std::env::var(MODEL).expect("set by the test that runs this one").parse().expect("a model")
+}
+
+/// As many descriptors as the system grants.
+pub(crate) fn lift_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).expect("the limit is lifted");
+}
 
 /// A service of any connection, sharable between threads.
 pub(crate) trait Program: Send + Sync + 'static {

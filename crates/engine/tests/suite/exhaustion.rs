@@ -3,7 +3,7 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpStream},
-    process::{Child, Command, Stdio},
+    process::{Child, Stdio},
     thread,
 };
 
@@ -11,8 +11,6 @@ use engine::Model;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::{commands::Commands, common::*};
-
-const MODEL: &str = "ENGINE_TEST_MODEL";
 
 /// More than the server has descriptors for.
 const CLIENTS: usize = 60;
@@ -43,7 +41,7 @@ fn a_server_out_of_descriptors_recovers_by_itself() {
 #[test]
 #[ignore = "run by the test above"]
 fn server_with_few_descriptors() {
-    let model: Model = std::env::var(MODEL).unwrap().parse().unwrap();
+    let model = model_to_try();
     setrlimit(Resource::Nofile, Rlimit { current: Some(DESCRIPTORS), maximum: Some(DESCRIPTORS) }).unwrap();
     let server = start(model, Commands::new());
     println!("\nlistening {}", server.local_addr());
@@ -60,9 +58,7 @@ struct Served {
 
 impl Served {
     fn start(model: Model) -> Self {
-        let mut process = Command::new(std::env::current_exe().expect("a path"))
-            .args(["--ignored", "--exact", "--nocapture", "exhaustion::server_with_few_descriptors"])
-            .env(MODEL, model.name())
+        let mut process = apart("exhaustion::server_with_few_descriptors", model)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -3,6 +3,7 @@
 mod commands;
 mod common;
 mod exhaustion;
+mod high_descriptors;
 mod limits;
 mod many;
 mod stopping;

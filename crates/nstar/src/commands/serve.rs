@@ -91,7 +91,7 @@ impl<'a> System<'a> {
     fn prepare(&self, process: &CStr) -> Result<(), Failure> {
         if self.flags.loops.is_some() && self.flags.engine == Model::Threads {
             return Err(Failure::usage(
-                "--loops goes with --engine epoll; threads has one thread per connection",
+                "--loops goes with engines that have loops; threads has one thread per connection",
             ));
         }
         // A short name of its own tells the tiers apart wherever processes are listed.
@@ -139,8 +139,8 @@ impl<'a> System<'a> {
         let (name, scheme, model) = (self.name, self.scheme, self.flags.engine);
         let how = match model {
             Model::Threads => "a thread per connection".to_string(),
-            Model::Epoll if loops == 1 => "1 loop".to_string(),
-            Model::Epoll => format!("{loops} loops"),
+            _ if loops == 1 => "1 loop".to_string(),
+            _ => format!("{loops} loops"),
         };
         format!("listening on {scheme}://{address} ({name}, engine {model}, {how})\n")
     }
