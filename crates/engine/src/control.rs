@@ -5,17 +5,17 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::{
         Arc,
-        atomic::{
-            AtomicBool, AtomicU64,
-            Ordering::{Acquire, SeqCst},
-        },
+        atomic::Ordering::{Acquire, SeqCst},
     },
     time::Duration,
 };
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::clock::{self, Micros, NEVER};
+use crate::{
+    clock::{self, Micros, NEVER},
+    shared::Cells,
+};
 
 /// Wakes a thread that waits in a poller.
 #[derive(Debug)]
@@ -47,39 +47,58 @@ impl AsFd for Notifier {
     }
 }
 
-/// The state every worker of a server looks at.
+/// The state every worker of a server looks at, in whatever process it runs.
 #[derive(Debug)]
 pub(crate) struct Control {
-    draining: AtomicBool,
-    stop_at: AtomicU64,
+    cells: Cells,
     notifiers: Vec<Arc<Notifier>>,
 }
 
+const DRAINING: usize = 0;
+const STOP_AT: usize = 1;
+/// Set while someone waits for a connection to close.
+const PLACE_AWAITED: usize = 2;
+
 impl Control {
     pub(crate) fn new(notifiers: Vec<Arc<Notifier>>) -> Self {
-        Self { draining: AtomicBool::new(false), stop_at: AtomicU64::new(NEVER), notifiers }
+        let control = Self { cells: Cells::new(3), notifiers };
+        control.cells[STOP_AT].store(NEVER, SeqCst);
+        control
     }
 
     /// No more connections; those in hand have `grace` to finish. Asked twice, the earlier end holds.
     pub(crate) fn drain(&self, grace: Duration) {
-        self.stop_at.fetch_min(clock::after(clock::now(), grace), SeqCst);
-        self.draining.store(true, SeqCst);
+        self.cells[STOP_AT].fetch_min(clock::after(clock::now(), grace), SeqCst);
+        self.cells[DRAINING].store(1, SeqCst);
         self.notify();
     }
 
     pub(crate) fn draining(&self) -> bool {
-        self.draining.load(SeqCst)
+        self.cells[DRAINING].load(SeqCst) != 0
     }
 
     /// When what is still open is to be closed; [`NEVER`] while not draining.
     pub(crate) fn stop_at(&self) -> Micros {
-        self.stop_at.load(Acquire)
+        self.cells[STOP_AT].load(Acquire)
     }
 
     /// Wakes every worker to look at the state again.
     pub(crate) fn notify(&self) {
         for notifier in &self.notifiers {
             notifier.notify();
+        }
+    }
+
+    /// The caller is to be woken when a connection closes.
+    pub(crate) fn await_place(&self) {
+        self.cells[PLACE_AWAITED].store(1, SeqCst);
+    }
+
+    /// A connection has closed.
+    pub(crate) fn place_is_free(&self) {
+        let awaited = &self.cells[PLACE_AWAITED];
+        if awaited.load(SeqCst) != 0 && awaited.swap(0, SeqCst) != 0 {
+            self.notify();
         }
     }
 }

@@ -1,35 +1,81 @@
 //! What a server counts about its connections, and the limit on how many it holds.
 
-use std::sync::{
-    Arc,
-    atomic::{
-        AtomicBool, AtomicU64, AtomicUsize,
-        Ordering::{Relaxed, SeqCst},
+use std::{
+    sync::{
+        Arc,
+        atomic::{
+            AtomicU64,
+            Ordering::{Relaxed, SeqCst},
+        },
     },
+    time::Duration,
 };
 
-use crate::control::Control;
+use crate::{clock::Micros, control::Control, shared::Cells};
 
-/// Counts of a running server, for its `/metrics`. Shared by every worker and whoever holds the [`Arc`].
-#[derive(Debug, Default)]
+/// Counts of a running server, for its `/metrics`. Shared by every worker, in whatever process, and whoever holds the
+/// [`Arc`].
+#[derive(Debug)]
 pub struct Counters {
-    accepted: AtomicU64,
-    active: AtomicUsize,
-    limit_pauses: AtomicU64,
-    accept_errors: AtomicU64,
-    refused: AtomicU64,
-    panics: AtomicU64,
+    cells: Cells,
+}
+
+/// Where each count lies.
+#[derive(Clone, Copy, Debug)]
+enum Count {
+    Accepted,
+    Active,
+    LimitPauses,
+    AcceptErrors,
+    Refused,
+    Panics,
+    Queued,
+    QueueWaits,
+    QueueWaitMicros,
+    /// The first of as many as there are kinds of [`Denied`].
+    Denied,
+}
+
+/// Why a connection was turned away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denied {
+    /// The queue was full, and the policy says not to wait.
+    Full,
+    /// It waited longer than it may.
+    Late,
+    /// Its client had gone when its turn came.
+    Gone,
+}
+
+impl Denied {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Full, Self::Late, Self::Gone];
+
+    /// The name in metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Late => "late",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self { cells: Cells::new(Count::Denied as usize + Denied::ALL.len()) }
+    }
 }
 
 impl Counters {
     /// Connections accepted since the start.
     pub fn accepted(&self) -> u64 {
-        self.accepted.load(Relaxed)
+        self.get(Count::Accepted)
     }
 
     /// Connections open now.
     pub fn active(&self) -> usize {
-        self.active.load(Relaxed)
+        usize::try_from(self.get(Count::Active)).unwrap_or(usize::MAX)
     }
 
     /// Connections accepted and closed since.
@@ -39,50 +85,87 @@ impl Counters {
 
     /// How often accepting stopped because `max_connections` were open. The peers wait in the listen queue meanwhile.
     pub fn limit_pauses(&self) -> u64 {
-        self.limit_pauses.load(Relaxed)
+        self.get(Count::LimitPauses)
     }
 
     /// How often accept(2) failed for want of descriptors or memory, or for a fault of the listening socket.
     pub fn accept_errors(&self) -> u64 {
-        self.accept_errors.load(Relaxed)
+        self.get(Count::AcceptErrors)
     }
 
-    /// Connections accepted but closed unserved: no thread could be had for them, or no service made.
+    /// Connections accepted but closed unserved: no thread or process could be had for them, or no service made.
     pub fn refused(&self) -> u64 {
-        self.refused.load(Relaxed)
+        self.get(Count::Refused)
     }
 
     /// Connections whose service panicked.
     pub fn panics(&self) -> u64 {
-        self.panics.load(Relaxed)
+        self.get(Count::Panics)
+    }
+
+    /// Connections that wait for a worker now.
+    pub fn queued(&self) -> u64 {
+        self.get(Count::Queued)
+    }
+
+    /// Connections that have waited for a worker, and how long in all.
+    pub fn queue_waits(&self) -> (u64, Duration) {
+        (self.get(Count::QueueWaits), Duration::from_micros(self.get(Count::QueueWaitMicros)))
+    }
+
+    /// Connections turned away for this reason.
+    pub fn denied(&self, why: Denied) -> u64 {
+        self.cells.get(Count::Denied as usize + why as usize).map_or(0, |cell| cell.load(Relaxed))
     }
 
     pub(crate) fn count_accept_error(&self) {
-        self.accept_errors.fetch_add(1, Relaxed);
+        self.cell(Count::AcceptErrors).fetch_add(1, Relaxed);
     }
 
     pub(crate) fn count_refused(&self) {
-        self.refused.fetch_add(1, Relaxed);
+        self.cell(Count::Refused).fetch_add(1, Relaxed);
     }
 
     pub(crate) fn count_panic(&self) {
-        self.panics.fetch_add(1, Relaxed);
+        self.cell(Count::Panics).fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn count_denied(&self, why: Denied) {
+        if let Some(cell) = self.cells.get(Count::Denied as usize + why as usize) {
+            cell.fetch_add(1, Relaxed);
+        }
+    }
+
+    pub(crate) fn set_queued(&self, connections: usize) {
+        self.cell(Count::Queued).store(connections as u64, Relaxed);
+    }
+
+    pub(crate) fn count_queue_wait(&self, waited: Micros) {
+        self.cell(Count::QueueWaits).fetch_add(1, Relaxed);
+        self.cell(Count::QueueWaitMicros).fetch_add(waited, Relaxed);
+    }
+
+    fn get(&self, count: Count) -> u64 {
+        self.cell(count).load(Relaxed)
+    }
+
+    fn cell(&self, count: Count) -> &AtomicU64 {
+        // There is a cell for each of them.
+        &self.cells[count as usize]
     }
 }
 
-/// Lets in so many connections and no more.
+/// Lets in so many connections and no more. Works across the processes forked after it was made.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    max: usize,
+    max: u64,
     counters: Arc<Counters>,
     control: Arc<Control>,
-    /// A worker waits for a connection to close.
-    awaited: AtomicBool,
 }
 
 impl Gate {
     pub(crate) fn new(max: usize, counters: Arc<Counters>, control: Arc<Control>) -> Self {
-        Self { max: max.max(1), counters, control, awaited: AtomicBool::new(false) }
+        Self { max: max.max(1) as u64, counters, control }
     }
 
     pub(crate) fn counters(&self) -> &Arc<Counters> {
@@ -92,18 +175,18 @@ impl Gate {
     /// A place for one more connection. Without one, the caller's notifier is rung when a place may be free.
     pub(crate) fn enter(self: &Arc<Self>) -> Option<Permit> {
         self.try_enter().or_else(|| {
-            self.awaited.store(true, SeqCst);
+            self.control.await_place();
             let permit = self.try_enter();
             if permit.is_none() {
-                self.counters.limit_pauses.fetch_add(1, Relaxed);
+                self.counters.cell(Count::LimitPauses).fetch_add(1, Relaxed);
             }
             permit
         })
     }
 
     fn try_enter(self: &Arc<Self>) -> Option<Permit> {
-        let more = |active: usize| (active < self.max).then_some(active + 1);
-        self.counters.active.fetch_update(SeqCst, SeqCst, more).ok()?;
+        let more = |active: u64| (active < self.max).then_some(active + 1);
+        self.counters.cell(Count::Active).fetch_update(SeqCst, SeqCst, more).ok()?;
         Some(Permit { gate: Arc::clone(self) })
     }
 }
@@ -117,15 +200,13 @@ pub(crate) struct Permit {
 impl Permit {
     /// The place is now taken by an accepted connection.
     pub(crate) fn count_accepted(&self) {
-        self.gate.counters.accepted.fetch_add(1, Relaxed);
+        self.gate.counters.cell(Count::Accepted).fetch_add(1, Relaxed);
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.gate.counters.active.fetch_sub(1, SeqCst);
-        if self.gate.awaited.load(SeqCst) && self.gate.awaited.swap(false, SeqCst) {
-            self.gate.control.notify();
-        }
+        self.gate.counters.cell(Count::Active).fetch_sub(1, SeqCst);
+        self.gate.control.place_is_free();
     }
 }

@@ -44,9 +44,9 @@
 //!
 //! **Blocking** (`blocking`): calls wait in the kernel, inside the future's poll, which therefore is
 //! ready at once; a thread sleeps for everything else a future may wait for, such as [`offload`].
-//! `threads` is this family with a thread per connection. `pool` (workers and a bounded queue),
-//! `processes` (a fork per connection) and `prefork` are other ways to get a thread of control, and
-//! take the connection as it is.
+//! `threads` is this family with a thread per connection, `pool` with a fixed number of them and a bounded
+//! queue, whose overflow is a matter of [`Overload`]. `processes` (a fork per connection) and `prefork` are
+//! other ways to get a thread of control, and take the connection as it is.
 //!
 //! **Readiness** (`readiness`): a loop over a `Poller`, chosen at compile time; each task is polled
 //! straight from the event that makes it ready. Transfers are tried first, and a socket is shown to
@@ -82,14 +82,16 @@ pub mod oneshot;
 mod panics;
 mod poll;
 mod polling;
+mod pool;
 mod readiness;
 mod select;
 mod server;
 pub mod service;
+pub mod shared;
 mod threads;
 
 pub use block_on::block_on;
-pub use counters::Counters;
+pub use counters::{Counters, Denied};
 pub use error::EngineError;
 pub use model::{Model, UnknownModel};
-pub use server::{Options, Server, start};
+pub use server::{Options, Overload, Server, UnknownOverload, start};

@@ -7,6 +7,8 @@ use std::{fmt, str::FromStr};
 pub enum Model {
     /// One thread per connection; reads and writes block.
     Threads,
+    /// A fixed number of threads, and a bounded queue of connections that wait for one.
+    Pool,
     /// Loops that try every socket somebody waits for again and again, without reading readiness anywhere.
     Polling,
     /// Event loops over select(2), for descriptors below 1 024.
@@ -19,12 +21,14 @@ pub enum Model {
 
 impl Model {
     /// Every model, in the order they are listed to people.
-    pub const ALL: &'static [Self] = &[Self::Threads, Self::Polling, Self::Select, Self::Poll, Self::Epoll];
+    pub const ALL: &'static [Self] =
+        &[Self::Threads, Self::Pool, Self::Polling, Self::Select, Self::Poll, Self::Epoll];
 
     /// The name people type and read.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Threads => "threads",
+            Self::Pool => "pool",
             Self::Polling => "polling",
             Self::Select => "select",
             Self::Poll => "poll",
@@ -85,9 +89,10 @@ mod tests {
     #[test]
     fn an_unknown_name_is_answered_with_the_known_ones() {
         let error = "thread".parse::<Model>().unwrap_err();
+        let names = Model::ALL.iter().map(|model| model.name()).collect::<Vec<_>>().join(", ");
         assert_eq!(
             error.to_string(),
-            "there is no concurrency model `thread`; choose one of: threads, polling, select, poll, epoll"
+            format!("there is no concurrency model `thread`; choose one of: {names}")
         );
     }
 }

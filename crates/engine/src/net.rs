@@ -72,6 +72,12 @@ pub(crate) fn is_stale(socket: impl AsFd) -> bool {
     !matches!(peeked, Err(Errno::AGAIN | Errno::INTR))
 }
 
+/// Whether a peer that has sent nothing will send nothing: it has closed, or the connection broke.
+pub(crate) fn is_gone(socket: impl AsFd) -> bool {
+    let peeked = rustix::net::recv(socket, &mut [0_u8; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+    !matches!(peeked, Ok((1.., _)) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR))
+}
+
 /// A new TCP socket of the family of `address`, sending small writes at once.
 ///
 /// TCP_NODELAY set on a listening socket holds for what it accepts.

@@ -23,8 +23,8 @@ pub trait Connection: Sized + 'static {
     /// Waits for more input and appends it; returns how many bytes came, 0 once the peer has closed its side.
     ///
     /// Between requests (no input left, and something sent since the last input came, or none came yet) it
-    /// also returns 0 once the server [drains](Self::draining), so that idle connections end.
-    /// Connections to another tier are not ended so.
+    /// also returns 0 once the connection is to end ([`draining`](Self::draining)), so that idle ones do not stay; but
+    /// one that never brought a request is ended for no other's sake. Connections to another tier are not ended so.
     fn fill(&mut self) -> impl Future<Output = io::Result<usize>>;
 
     /// From now on one [`fill`](Connection::fill) reads so many bytes at most, and asks the kernel for so many. Without
@@ -60,7 +60,8 @@ pub trait Connection: Sized + 'static {
     /// Says that no more will be sent (half-close); input may still be read.
     fn shutdown_write(&mut self) -> io::Result<()>;
 
-    /// Whether the server has been told to stop: finish the request in hand, then close.
+    /// Whether to close after the request in hand: the server has been told to stop, or others wait for the worker
+    /// that this connection holds.
     fn draining(&self) -> bool;
 
     /// Opens a connection to another tier, driven by the same model, within this connection's deadline.

@@ -2,11 +2,12 @@
 
 use std::{fmt, sync::Arc};
 
-use engine::Counters;
+use engine::{Counters, Denied};
 use prometheus_client::{
     collector::Collector,
-    encoding::{DescriptorEncoder, EncodeMetric},
-    metrics::{TypedMetric, counter::ConstCounter, gauge::ConstGauge},
+    encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet},
+    metrics::{MetricType, TypedMetric, counter::ConstCounter, gauge::ConstGauge},
+    registry::Unit,
 };
 
 /// The media type of metrics.
@@ -25,15 +26,35 @@ impl Collector for Connections {
         show(&mut encoder, "connections", "Connections open now", &active)?;
         let counts = [
             ("connections_accepted", "Connections accepted", counters.accepted()),
-            ("connections_refused", "Connections closed unserved: no thread or service", counters.refused()),
+            ("connections_refused", "Connections closed unserved: no worker or service", counters.refused()),
             ("connections_limit_pauses", "Times accepting stopped at the limit", counters.limit_pauses()),
             ("accept_errors", "Failures of accept", counters.accept_errors()),
             ("panics", "Connections whose service panicked", counters.panics()),
         ];
         counts
             .into_iter()
-            .try_for_each(|(name, help, count)| show(&mut encoder, name, help, &ConstCounter::new(count)))
+            .try_for_each(|(name, help, count)| show(&mut encoder, name, help, &ConstCounter::new(count)))?;
+        show_queue(&mut encoder, counters)
     }
+}
+
+/// What waits for a worker, and what became of it. All zero where connections do not queue.
+fn show_queue(encoder: &mut DescriptorEncoder<'_>, counters: &Counters) -> Result<(), fmt::Error> {
+    let queued = ConstGauge::new(i64::try_from(counters.queued()).unwrap_or(i64::MAX));
+    show(encoder, "connections_queued", "Connections that wait for a worker now", &queued)?;
+    let (waits, waited) = counters.queue_waits();
+    let help = "Time that connections waited for a worker";
+    let unit = Some(&Unit::Seconds);
+    encoder
+        .encode_descriptor("queue_wait", help, unit, MetricType::Histogram)?
+        .encode_histogram::<NoLabelSet>(waited.as_secs_f64(), waits, &[(f64::MAX, waits)], None)?;
+    let help = "Connections turned away, by reason";
+    let mut denied = encoder.encode_descriptor("connections_denied", help, None, MetricType::Counter)?;
+    for why in Denied::ALL {
+        let labels = [("reason", why.name())];
+        denied.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&counters.denied(why), None)?;
+    }
+    Ok(())
 }
 
 /// Shows one metric without labels.
@@ -47,4 +68,29 @@ pub fn show<M: EncodeMetric + TypedMetric>(
     metric: &M,
 ) -> Result<(), fmt::Error> {
     metric.encode(encoder.encode_descriptor(name, help, None, M::TYPE)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::{encoding::text, registry::Registry};
+
+    use super::*;
+
+    #[test]
+    fn what_the_engine_counts_is_shown_in_full() {
+        let mut registry = Registry::with_prefix("x");
+        registry.register_collector(Box::new(Connections(Arc::default())));
+        let mut shown = String::new();
+        text::encode_registry(&mut shown, &registry).expect("a string");
+        for line in [
+            "# TYPE x_connections gauge",
+            "x_connections_accepted_total 0",
+            "x_connections_queued 0",
+            "x_queue_wait_seconds_count 0",
+            "x_connections_denied_total{reason=\"full\"} 0",
+            "x_connections_denied_total{reason=\"gone\"} 0",
+        ] {
+            assert!(shown.contains(line), "{line} is missing in:\n{shown}");
+        }
+    }
 }

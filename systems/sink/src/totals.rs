@@ -2,13 +2,10 @@
 
 use std::{
     fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+    sync::{Arc, atomic::Ordering::Relaxed},
 };
 
-use engine::Counters;
+use engine::{Counters, shared::Cells};
 use http_io::metrics::{self, Connections, show};
 use prometheus_client::{
     collector::Collector,
@@ -17,10 +14,16 @@ use prometheus_client::{
     registry::Registry,
 };
 
-/// What came in since the start; a copy counts into the same counters. Counted once for each upload, so that
+/// What came in since the start; a copy counts into the same counters, in a forked process too. Counted once for each upload, so that
 /// workers rarely write to the same memory at once.
-#[derive(Debug, Clone, Default)]
-pub struct Totals(Arc<[AtomicU64; CELLS]>);
+#[derive(Debug, Clone)]
+pub struct Totals(Arc<Cells>);
+
+impl Default for Totals {
+    fn default() -> Self {
+        Self(Arc::new(Cells::new(CELLS)))
+    }
+}
 
 const UPLOADS: usize = 0;
 const UPLOAD_BYTES: usize = 1;

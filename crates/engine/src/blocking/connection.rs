@@ -15,7 +15,7 @@ use rustix::net::{
     sockopt::{Timeout, set_socket_timeout},
 };
 
-use super::registry::{Link, Registry};
+use super::registry::{Link, Registry, Waiting};
 use crate::{buffer::Input, counters::Permit, listen::Accepted, net, service};
 
 /// A connection whose every call blocks the calling thread.
@@ -30,8 +30,8 @@ pub(crate) struct Connection {
     deadline: Option<Instant>,
     receive_timeout: SocketTimeout,
     send_timeout: SocketTimeout,
-    /// All that was received has been answered. False for ever on a connection this side opened.
-    answered: bool,
+    /// What the next wait for input is for, should all input be used up by then.
+    next: Waiting,
     /// Of an accepted connection. Dropped after the link.
     permit: Option<Permit>,
 }
@@ -59,24 +59,26 @@ impl Connection {
             deadline: None,
             receive_timeout: SocketTimeout::new(Timeout::Recv),
             send_timeout: SocketTimeout::new(Timeout::Send),
-            answered: permit.is_some(),
+            next: if permit.is_some() { Waiting::First } else { Waiting::Within },
             permit,
         })
     }
 
     fn receive(&mut self) -> io::Result<usize> {
-        let idle = self.answered && self.input.is_empty();
+        let waiting = if self.input.is_empty() { self.next } else { Waiting::Within };
         loop {
-            self.link.set_idle(idle);
-            let ending = idle && self.registry.draining();
+            self.link.set(waiting);
+            let ending = self.registry.ends(waiting);
             self.receive_timeout.arm(&self.link, self.deadline)?;
             let flags = if ending { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
             let (buffer, room) = self.input.room();
             match net::receive(&self.link, (buffer, room), flags) {
                 Ok(count) => {
                     self.input.adapt(count, room);
-                    self.link.set_idle(false);
-                    self.answered &= count == 0;
+                    self.link.set(Waiting::Within);
+                    if count > 0 {
+                        self.next = Waiting::Within;
+                    }
                     return Ok(count);
                 }
                 Err(error) if !net::would_wait(&error) => return Err(error),
@@ -124,7 +126,9 @@ impl Connection {
     }
 
     fn mark_answered(&mut self, sent_some: bool) {
-        self.answered |= sent_some && self.permit.is_some();
+        if sent_some && self.permit.is_some() {
+            self.next = Waiting::Next;
+        }
     }
 
     fn open(&self, to: SocketAddr) -> io::Result<Self> {
@@ -191,7 +195,7 @@ impl service::Connection for Connection {
     }
 
     fn draining(&self) -> bool {
-        self.registry.draining()
+        self.registry.ending()
     }
 
     async fn connect(&self, to: SocketAddr) -> io::Result<Self> {

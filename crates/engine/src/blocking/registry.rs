@@ -5,7 +5,7 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::{
         Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicBool, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicU8, Ordering::SeqCst},
     },
     thread::{self, Thread},
     time::Duration,
@@ -16,10 +16,17 @@ use slab::Slab;
 
 use crate::control::Control;
 
+/// Whether connections wait for workers that others hold.
+pub(crate) trait Pressure: Send + Sync + std::fmt::Debug {
+    /// Whether a worker is wanted and none is free.
+    fn others_wait(&self) -> bool;
+}
+
 /// The sockets and threads of a server whose calls block.
 #[derive(Debug)]
 pub(crate) struct Registry {
     control: Arc<Control>,
+    pressure: Option<Arc<dyn Pressure>>,
     aborted: AtomicBool,
     state: Mutex<State>,
     emptied: Condvar,
@@ -32,12 +39,33 @@ struct State {
 }
 
 impl Registry {
+    /// Of a server whose connections never wait for each other.
     pub(crate) fn new(control: Arc<Control>) -> Self {
-        Self { control, aborted: AtomicBool::new(false), state: Mutex::default(), emptied: Condvar::new() }
+        let aborted = AtomicBool::new(false);
+        Self { control, pressure: None, aborted, state: Mutex::default(), emptied: Condvar::new() }
     }
 
-    pub(crate) fn draining(&self) -> bool {
-        self.control.draining()
+    /// Of a server whose connections hold workers that others may wait for.
+    pub(crate) fn under(pressure: Arc<dyn Pressure>, control: Arc<Control>) -> Self {
+        Self { pressure: Some(pressure), ..Self::new(control) }
+    }
+
+    /// Whether a connection is to end after the request in hand.
+    pub(crate) fn ending(&self) -> bool {
+        self.control.draining() || self.others_wait()
+    }
+
+    /// Whether a connection that waits in this way is to end.
+    pub(crate) fn ends(&self, waiting: Waiting) -> bool {
+        match waiting {
+            Waiting::Within => false,
+            Waiting::First => self.control.draining(),
+            Waiting::Next => self.ending(),
+        }
+    }
+
+    fn others_wait(&self) -> bool {
+        self.pressure.as_ref().is_some_and(|pressure| pressure.others_wait())
     }
 
     /// Whether everything is to end now.
@@ -74,10 +102,19 @@ impl Registry {
     /// as with any kept connection, a server may close it while the next request is under way.
     pub(crate) fn end_idle(&self) {
         for (_, link) in &self.lock().links {
-            if link.idle.load(SeqCst) {
-                // A socket that is broken already needs no ending.
-                let _ = shutdown(&link.socket, Shutdown::Read);
+            if !link.is(Waiting::Within) {
+                link.end_input();
             }
+        }
+    }
+
+    /// Wakes one thread that waits for the next request of a connection it has answered before, as others wait for
+    /// that thread. What is said of [`end_idle`](Self::end_idle) holds here too.
+    pub(crate) fn end_one_kept(&self) {
+        let state = self.lock();
+        if let Some((_, link)) = state.links.iter().find(|(_, link)| link.is(Waiting::Next)) {
+            link.set(Waiting::Within);
+            link.end_input();
         }
     }
 
@@ -109,23 +146,44 @@ impl Registry {
     }
 }
 
+/// What a connection's thread waits for when it waits for input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Waiting {
+    /// More of a request, or of another tier's answer; or it does not wait.
+    Within,
+    /// The first request of an accepted connection.
+    First,
+    /// Another request, after all before it were answered.
+    Next,
+}
+
 /// A socket someone may be blocked on.
 #[derive(Debug)]
 pub(crate) struct Link {
     socket: OwnedFd,
-    idle: AtomicBool,
+    waiting: AtomicU8,
 }
 
 impl Link {
     pub(crate) fn new(socket: OwnedFd) -> Self {
-        Self { socket, idle: AtomicBool::new(false) }
+        Self { socket, waiting: AtomicU8::new(Waiting::Within as u8) }
     }
 
-    /// Says whether its thread is about to wait for a new request.
+    /// Says what its thread is about to wait for.
     ///
-    /// Said before looking at [`Registry::draining`]; a drain looks the other way round, so one sees the other.
-    pub(crate) fn set_idle(&self, idle: bool) {
-        self.idle.store(idle, SeqCst);
+    /// Said before asking [`Registry::ends`]; whoever ends connections looks the other way round, so one sees the other.
+    pub(crate) fn set(&self, waiting: Waiting) {
+        self.waiting.store(waiting as u8, SeqCst);
+    }
+
+    fn is(&self, waiting: Waiting) -> bool {
+        self.waiting.load(SeqCst) == waiting as u8
+    }
+
+    fn end_input(&self) {
+        // A socket that is broken already needs no ending.
+        let _ = shutdown(&self.socket, Shutdown::Read);
     }
 }
 

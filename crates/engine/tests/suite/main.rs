@@ -6,6 +6,7 @@ mod exhaustion;
 mod high_descriptors;
 mod limits;
 mod many;
+mod overload;
 mod stopping;
 mod tiers;
 mod transfer;

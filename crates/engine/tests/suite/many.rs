@@ -25,7 +25,9 @@ fn a_thousand_idle_and_fifty_busy_connections() {
 fn idle_and_busy_connections() {
     lift_descriptor_limit();
     let model = model_to_try();
-    let server = start(model, Commands::new());
+    // Where a connection holds a worker, there have to be as many of them.
+    let enough = engine::Options { workers: IDLE + BUSY, ..options() };
+    let server = start_with(model, &enough, Commands::new());
     let mut idle: Vec<TcpStream> = (0..idle_of(model)).map(|_| connect(&server)).collect();
     let mut busy: Vec<TcpStream> = (0..BUSY).map(|_| connect(&server)).collect();
     let all = idle.len() + busy.len();

@@ -90,7 +90,7 @@ impl<C: Connection> Kept<C> {
 fn a_kept_connection_serves_the_next_peer_of_its_service() {
     for &model in Model::ALL {
         let back = start(model, Commands::new());
-        let one_loop = Options { loops: 1, ..options() };
+        let one_loop = Options { loops: 1, workers: 1, ..options() };
         let front = engine::start(model, &one_loop, Gateway { to: back.local_addr() }).unwrap();
         for number in 0..3 {
             let mut client = connect(&front);

@@ -139,6 +139,7 @@ impl<'a> System<'a> {
         let (name, scheme, model) = (self.name, self.scheme, self.flags.engine);
         let how = match model {
             Model::Threads => "a thread per connection".to_string(),
+            Model::Pool => "64 workers, 1024 may wait".to_string(),
             _ if loops == 1 => "1 loop".to_string(),
             _ => format!("{loops} loops"),
         };
