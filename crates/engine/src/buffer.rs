@@ -68,6 +68,25 @@ impl Input {
         }
     }
 
+    /// A buffer for a read that goes on while the input may be looked at, and how much of its room to use.
+    pub(crate) fn lend(&self, from: &mut Buffers) -> (Vec<u8>, usize) {
+        let buffer = from.take_of(self.spare);
+        let room = buffer.capacity();
+        (buffer, self.at_most.map_or(room, |at_most| room.min(at_most)))
+    }
+
+    /// Appends a buffer of received bytes, which becomes its own if nothing is unread.
+    pub(crate) fn append(&mut self, bytes: Vec<u8>, spent: &mut Buffers) {
+        if self.is_empty() {
+            spent.give(std::mem::replace(&mut self.bytes, bytes));
+            self.start = 0;
+        } else {
+            let (buffer, _) = self.room();
+            buffer.extend_from_slice(&bytes);
+            spent.give(bytes);
+        }
+    }
+
     /// Gives the memory away when nothing is unread.
     pub(crate) fn release(&mut self, to: &mut Buffers) {
         if self.is_empty() {
@@ -92,6 +111,13 @@ pub(crate) struct Buffers {
 impl Buffers {
     pub(crate) fn take(&mut self) -> Vec<u8> {
         self.kept.pop().unwrap_or_else(|| Vec::with_capacity(SPARE_MIN))
+    }
+
+    /// An empty buffer with room for `size` bytes at least.
+    pub(crate) fn take_of(&mut self, size: usize) -> Vec<u8> {
+        let mut buffer = self.take();
+        buffer.reserve(size);
+        buffer
     }
 
     pub(crate) fn give(&mut self, mut buffer: Vec<u8>) {
@@ -182,6 +208,23 @@ mod tests {
         input.acquire(&mut buffers);
         assert!(!input.is_released());
         assert!(buffers.kept.is_empty());
+    }
+
+    #[test]
+    fn a_lent_buffer_comes_back_behind_what_is_unread() {
+        let (mut input, mut buffers) = (Input::new(), Buffers::default());
+        for (sent, unread) in [("one", "one"), (" two", "one two"), (" three", "o three")] {
+            let (mut lent, room) = input.lend(&mut buffers);
+            assert!(lent.is_empty() && (SPARE_MIN..=lent.capacity()).contains(&room), "room of {room}");
+            lent.extend_from_slice(sent.as_bytes());
+            if sent == " three" {
+                input.consume(6);
+            }
+            input.append(lent, &mut buffers);
+            assert_eq!(input.unread(), unread.as_bytes());
+        }
+        input.read_at_most(7);
+        assert_eq!(input.lend(&mut buffers).1, 7);
     }
 
     #[test]

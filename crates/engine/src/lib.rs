@@ -54,8 +54,8 @@
 //! beyond its 1 024) and `polling` (which calls everything ready) are each a file.
 //!
 //! **Completion**: `aio` and `uring` hand a buffer over and get it back full. The connection owns its
-//! buffers and lends them only between calls, so they can do so behind the same trait, with a
-//! connection and loop of their own.
+//! buffers and lends them only between calls, so they can do so behind the same trait. `aio` reads so on the
+//! readiness family's loop; `uring` has a connection and loop of its own.
 //!
 //! # What a service may rely on
 //!
@@ -65,6 +65,7 @@
 //! - Wakers work from every thread.
 //! - A panic closes its connection only; it is logged and counted.
 
+mod aio;
 mod block_on;
 mod blocking;
 mod buffer;

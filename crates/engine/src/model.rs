@@ -17,12 +17,14 @@ pub enum Model {
     Poll,
     /// Event loops over epoll(7), edge-triggered, each with a listening socket of its own.
     Epoll,
+    /// Loops that have the C library read, by POSIX aio_read(3), and ask aio_error(3) whether it has.
+    Aio,
 }
 
 impl Model {
     /// Every model, in the order they are listed to people.
     pub const ALL: &'static [Self] =
-        &[Self::Threads, Self::Pool, Self::Polling, Self::Select, Self::Poll, Self::Epoll];
+        &[Self::Threads, Self::Pool, Self::Polling, Self::Select, Self::Poll, Self::Epoll, Self::Aio];
 
     /// The name people type and read.
     pub const fn name(self) -> &'static str {
@@ -33,6 +35,7 @@ impl Model {
             Self::Select => "select",
             Self::Poll => "poll",
             Self::Epoll => "epoll",
+            Self::Aio => "aio",
         }
     }
 
@@ -43,6 +46,7 @@ impl Model {
                 "each loop keeps a processor busy while a connection is open, whether requests come or not",
             ),
             Self::Select => Some("connections whose descriptor would be 1024 or above are refused"),
+            Self::Aio => Some("the C library has 20 helper threads for all reads of this process"),
             _ => None,
         }
     }

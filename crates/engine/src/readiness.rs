@@ -7,7 +7,7 @@ mod poller;
 mod reactor;
 mod worker;
 
-pub(crate) use self::poller::{Event, Interest, Poller};
+pub(crate) use self::poller::{Event, Interest, Poller, Received};
 use self::worker::Worker;
 use crate::{
     error::EngineError,

@@ -3,8 +3,8 @@
 use std::{fmt, net::SocketAddr, str::FromStr, sync::Arc, thread::JoinHandle, time::Duration};
 
 use crate::{
-    control::Control, counters::Counters, epoll::Epoll, error::EngineError, model::Model, poll::Poll,
-    polling::Polling, pool, readiness, select::Select, service::Factory, threads,
+    aio::Aio, control::Control, counters::Counters, epoll::Epoll, error::EngineError, model::Model,
+    poll::Poll, polling::Polling, pool, readiness, select::Select, service::Factory, threads,
 };
 
 /// How a server is to run.
@@ -120,6 +120,7 @@ pub fn start<F: Factory>(model: Model, options: &Options, factory: F) -> Result<
         Model::Select => readiness::start::<Select, F>(options, factory),
         Model::Poll => readiness::start::<Poll, F>(options, factory),
         Model::Epoll => readiness::start::<Epoll, F>(options, factory),
+        Model::Aio => readiness::start::<Aio, F>(options, factory),
     }
 }
 

@@ -12,10 +12,10 @@ use std::{
     time::Duration,
 };
 
-use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketFlags};
+use rustix::net::{SendFlags, Shutdown, SocketFlags};
 
 use super::{
-    poller::{Interest, Poller},
+    poller::{Interest, Poller, Received},
     reactor::Reactor,
 };
 use crate::{
@@ -69,23 +69,18 @@ impl<P: Poller> Connection<P> {
         if !self.reactor.turn.spend() {
             return Poll::Pending;
         }
-        self.input.acquire(&mut self.reactor.buffers.borrow_mut());
-        let (buffer, room) = self.input.room();
-        match net::receive(&self.socket, (buffer, room), RecvFlags::empty()) {
-            Ok(count) => {
-                self.received(count, room);
-                Poll::Ready(Ok(count))
-            }
-            Err(error) if !net::would_wait(&error) => Poll::Ready(Err(error)),
-            Err(_) if ending => Poll::Ready(Ok(0)),
-            Err(_) => {
+        match self.reactor.receive(self.socket.as_fd(), self.key, &mut self.input) {
+            Poll::Ready(Ok(received)) => Poll::Ready(Ok(self.received(received))),
+            Poll::Ready(Err(error)) if !net::would_wait(&error) => Poll::Ready(Err(error)),
+            Poll::Ready(Err(_)) if ending => Poll::Ready(Ok(0)),
+            Poll::Ready(Err(_)) | Poll::Pending => {
                 self.reactor.exhausted(self.key, Interest::Read);
                 self.wait_to_receive()
             }
         }
     }
 
-    fn received(&mut self, count: usize, room: usize) {
+    fn received(&mut self, Received { count, room }: Received) -> usize {
         self.reactor.note_moved();
         self.input.adapt(count, room);
         self.answered &= count == 0;
@@ -93,6 +88,7 @@ impl<P: Poller> Connection<P> {
             // A short read has emptied the socket; what comes later makes an event: epoll(7), Q9.
             self.reactor.exhausted(self.key, Interest::Read);
         }
+        count
     }
 
     /// Waits, without holding on to memory that is not in use.

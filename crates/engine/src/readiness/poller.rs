@@ -1,8 +1,14 @@
 //! What a loop asks of the system: which sockets are ready.
 
-use std::{io, os::fd::BorrowedFd, time::Duration};
+use std::{io, os::fd::BorrowedFd, task::Poll, time::Duration};
 
-use crate::loops::Key;
+use rustix::net::RecvFlags;
+
+use crate::{
+    buffer::{Buffers, Input},
+    loops::Key,
+    net,
+};
 
 /// What a task waits for on a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +25,15 @@ pub(crate) struct Event {
     pub(crate) writable: bool,
     /// The peer closed its side, or the connection broke: reading will not wait again.
     pub(crate) closed: bool,
+}
+
+/// What a read brought.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received {
+    /// How many bytes; 0 is the end.
+    pub(crate) count: usize,
+    /// How many it could have brought.
+    pub(crate) room: usize,
 }
 
 /// A back-end of the readiness family.
@@ -40,6 +55,21 @@ pub(crate) trait Poller: Sized + 'static {
 
     /// Watches a known socket once more.
     fn rearm(&mut self, socket: BorrowedFd<'_>, key: Key, interest: Interest) -> io::Result<()>;
+
+    /// Receives what has come on a socket, without waiting.
+    ///
+    /// Pending means that a read goes on: an event of the socket tells when to ask for its outcome.
+    fn receive(
+        &mut self,
+        (socket, _): (BorrowedFd<'_>, Key),
+        into: &mut Input,
+        buffers: &mut Buffers,
+    ) -> Poll<io::Result<Received>> {
+        into.acquire(buffers);
+        let (buffer, room) = into.room();
+        let received = net::receive(socket, (buffer, room), RecvFlags::empty());
+        Poll::Ready(received.map(|count| Received { count, room }))
+    }
 
     /// Tells whenever `descriptor` is readable, until it is [forgotten](Self::forget).
     fn watch_readable(&mut self, descriptor: BorrowedFd<'_>, key: Key) -> io::Result<()>;
@@ -66,7 +96,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{epoll::Epoll, poll::Poll, polling::Polling, select::Select};
+    use crate::{aio::Aio, epoll::Epoll, poll::Poll, polling::Polling, select::Select};
 
     /// Longer than any of these waits takes.
     const PATIENCE: Duration = Duration::from_secs(20);
@@ -106,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_socket_is_told_each_time_it_is_waited_for() {
-        for_each_poller!(told_each_time_it_is_waited_for: Epoll, Poll, Polling, Select);
+        for_each_poller!(told_each_time_it_is_waited_for: Aio, Epoll, Poll, Polling, Select);
     }
 
     fn told_once<P: Poller>() {
@@ -120,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_socket_nobody_waits_for_any_more_is_silent() {
-        for_each_poller!(told_once: Epoll, Poll, Polling, Select);
+        for_each_poller!(told_once: Aio, Epoll, Poll, Polling, Select);
     }
 
     fn latest_interest_holds<P: Poller>() {
@@ -138,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_was_asked_last_holds() {
-        for_each_poller!(latest_interest_holds: Poll, Select);
+        for_each_poller!(latest_interest_holds: Aio, Poll, Select);
     }
 
     fn forgotten_among_others<P: Poller>() {
@@ -159,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_forgotten_socket_is_silent_and_the_others_are_told() {
-        for_each_poller!(forgotten_among_others: Epoll, Poll, Select);
+        for_each_poller!(forgotten_among_others: Aio, Epoll, Poll, Select);
     }
 
     fn standing_until_forgotten<P: Poller>() {
@@ -177,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_descriptor_watched_for_good_is_told_until_it_is_forgotten() {
-        for_each_poller!(standing_until_forgotten: Epoll, Poll, Polling, Select);
+        for_each_poller!(standing_until_forgotten: Aio, Epoll, Poll, Polling, Select);
     }
 
     fn sleeps_for_its_time<P: Poller>() {
@@ -188,7 +218,7 @@ mod tests {
 
     #[test]
     fn with_nothing_to_wait_for_every_back_end_sleeps_for_its_time() {
-        for_each_poller!(sleeps_for_its_time: Epoll, Poll, Polling, Select);
+        for_each_poller!(sleeps_for_its_time: Aio, Epoll, Poll, Polling, Select);
     }
 
     #[test]

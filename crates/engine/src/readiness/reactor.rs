@@ -9,9 +9,9 @@ use std::{
     task::Poll,
 };
 
-use super::poller::{Event, Interest, Poller};
+use super::poller::{Event, Interest, Poller, Received};
 use crate::{
-    buffer::Buffers,
+    buffer::{Buffers, Input},
     clock::Micros,
     control::Control,
     loops::{Arena, Key, Target, Timers, Turn, Wait},
@@ -105,10 +105,8 @@ impl<P: Poller> Reactor<P> {
 
     /// Forgets a socket about to be closed.
     pub(crate) fn remove_source(&self, socket: BorrowedFd<'_>, key: Key) {
-        let removed = self.sources.borrow_mut().remove(key);
-        if removed.is_some_and(|source| source.watched) {
-            self.poller.borrow_mut().forget_closing(socket, key);
-        }
+        self.sources.borrow_mut().remove(key);
+        self.poller.borrow_mut().forget_closing(socket, key);
     }
 
     /// Whether a transfer may go without waiting.
@@ -129,6 +127,16 @@ impl<P: Poller> Reactor<P> {
     /// Bytes, a connection or their end came or went.
     pub(crate) fn note_moved(&self) {
         self.moved.set(true);
+    }
+
+    /// Receives what has come on a socket.
+    pub(crate) fn receive(
+        &self,
+        socket: BorrowedFd<'_>,
+        key: Key,
+        into: &mut Input,
+    ) -> Poll<io::Result<Received>> {
+        self.poller.borrow_mut().receive((socket, key), into, &mut self.buffers.borrow_mut())
     }
 
     /// Makes the current task wait for a socket, or tells that its deadline has passed.

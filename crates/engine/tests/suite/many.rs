@@ -59,6 +59,23 @@ fn ask_all(model: Model, clients: &mut [TcpStream], round: usize) {
 }
 
 #[test]
+fn the_c_library_reads_for_any_number_of_connections_with_twenty_threads() {
+    run_apart("many::threads_that_read", Model::Aio);
+}
+
+#[test]
+#[ignore = "run by the test above"]
+fn threads_that_read() {
+    let model = model_to_try();
+    let server = start(model, Commands::new());
+    let mut clients: Vec<TcpStream> = (0..300).map(|_| connect(&server)).collect();
+    ask_all(model, &mut clients, 0);
+    // The thread of this test and the one that runs it, two loops, two threads for offloaded work, and the helpers.
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().count();
+    assert!(threads <= 6 + 20, "{threads} threads");
+}
+
+#[test]
 fn one_connection_per_request() {
     for &model in Model::ALL {
         let server = start(model, Commands::new());
