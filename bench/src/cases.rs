@@ -5,6 +5,7 @@ mod generator;
 mod many_users;
 mod start_up;
 mod tiers;
+mod uploads;
 
 use crate::{
     Effort, Outcome, cpu,
@@ -19,7 +20,7 @@ pub(crate) struct Case {
     pub measure: fn(&Place, Effort) -> Outcome<Vec<Row>>,
 }
 
-pub(crate) const ALL: [Case; 9] = [
+pub(crate) const ALL: [Case; 10] = [
     Case {
         name: "client-1k",
         title: "generator, 1 KB, 32 users, kept connections",
@@ -40,6 +41,7 @@ pub(crate) const ALL: [Case; 9] = [
     },
     Case { name: "server-sizes", title: "file server by file size, 8 users", measure: file_server::sizes },
     Case { name: "tiers", title: "both tiers, cached credentials, 1 KB, 32 users", measure: tiers::measure },
+    Case { name: "sink", title: "upload sink by model, 1 MB, 8 users", measure: uploads::measure },
     Case { name: "start-up", title: "start-up", measure: start_up::measure },
 ];
 
@@ -66,14 +68,19 @@ struct Turn {
 }
 
 impl Contestant {
-    /// The first of the servers under load of so many users for one turn; CPU time of all of them.
+    /// The first of the servers under load of so many users for one turn.
     fn turn(&self, place: &Place, users: u32, effort: Effort) -> Outcome<Turn> {
         let front = self.servers.first().ok_or("no server")?;
-        let spent = || self.servers.iter().map(Server::cpu_s).sum::<f64>();
-        let before = spent();
         let mut words = vec![place.ours("bare-client"), front.address.to_string(), self.path.clone()];
         words.extend([users.to_string(), effort.seconds.to_string(), self.header.clone()]);
-        let finished = cpu::run_on(CLIENTS, &words, &[0])?;
+        self.driven_by(&words, effort)
+    }
+
+    /// One turn of a client that prints how many requests and bytes it made; CPU time of all servers.
+    fn driven_by(&self, client: &[String], effort: Effort) -> Outcome<Turn> {
+        let spent = || self.servers.iter().map(Server::cpu_s).sum::<f64>();
+        let before = spent();
+        let finished = cpu::run_on(CLIENTS, client, &[0])?;
         let cpu_s = spent() - before;
         let numbers: Vec<f64> =
             finished.stdout.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
@@ -82,12 +89,20 @@ impl Contestant {
     }
 }
 
-/// All contestants in turn, round after round; each one's turns.
+/// All contestants in turn, each under so many users, round after round; each one's turns.
 fn in_turn(place: &Place, contestants: &[Contestant], users: u32, effort: Effort) -> Outcome<Vec<Vec<Turn>>> {
+    take_turns(contestants, effort, |contestant| contestant.turn(place, users, effort))
+}
+
+fn take_turns(
+    contestants: &[Contestant],
+    effort: Effort,
+    turn: impl Fn(&Contestant) -> Outcome<Turn>,
+) -> Outcome<Vec<Vec<Turn>>> {
     let mut turns: Vec<Vec<Turn>> = contestants.iter().map(|_| Vec::new()).collect();
     for _ in 0..effort.rounds {
         for (contestant, turns) in contestants.iter().zip(&mut turns) {
-            turns.push(contestant.turn(place, users, effort)?);
+            turns.push(turn(contestant)?);
         }
     }
     Ok(turns)

@@ -42,15 +42,23 @@ pub(crate) fn of_trees(roots: &[u32]) -> f64 {
 }
 
 fn of_tree(pid: u32) -> f64 {
-    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    let below: f64 = children.split_whitespace().filter_map(|child| child.parse().ok()).map(of_tree).sum();
-    below + own(pid).unwrap_or(0.0)
+    children(pid).into_iter().map(of_tree).sum::<f64>() + own(pid).unwrap_or(0.0)
 }
 
+/// The living children, of whichever thread.
+fn children(pid: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists
+        .flat_map(|list| list.split_whitespace().filter_map(|child| child.parse().ok()).collect::<Vec<_>>())
+        .collect()
+}
+
+/// A process's own time and that of its children which have ended and been waited for.
 fn own(pid: u32) -> Option<f64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // utime and stime are fields 14 and 15; the name in field 2 may hold anything but ends at the last parenthesis.
+    // utime, stime, cutime and cstime are fields 14 to 17; the name in field 2 may hold anything but ends at the last parenthesis.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    let ticks = fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
+    let ticks = fields.get(11..15)?.iter().map(|field| field.parse::<f64>()).sum::<Result<f64, _>>().ok()?;
     Some(ticks / rustix::param::clock_ticks_per_second() as f64)
 }

@@ -17,6 +17,9 @@ pub(crate) const SERVERS: usize = 0;
 /// Processor of the clients.
 pub(crate) const CLIENTS: usize = 1;
 
+/// Models that block, and have no loops.
+const LOOPLESS: [&str; 4] = ["threads", "pool", "processes", "prefork"];
+
 /// A temporary folder and the programs of this build.
 pub(crate) struct Place {
     folder: TempDir,
@@ -76,10 +79,20 @@ impl Place {
 
     /// Starts `nstar serve` with one event loop.
     pub(crate) fn serve_ours(&self, flags: &[&str]) -> Outcome<Server> {
+        self.serve_nstar(&[flags, &["--loops", "1"]].concat())
+    }
+
+    /// Starts `nstar serve` on a concurrency model; with one loop, if the model has loops.
+    pub(crate) fn serve_ours_on(&self, model: &str, flags: &[&str]) -> Outcome<Server> {
+        let flags = [flags, &["--engine", model]].concat();
+        if LOOPLESS.contains(&model) { self.serve_nstar(&flags) } else { self.serve_ours(&flags) }
+    }
+
+    fn serve_nstar(&self, flags: &[&str]) -> Outcome<Server> {
         self.serve(|address| {
-            let listen = ["--loops", "1", "--listen", &address.to_string()].map(String::from);
-            let flags = flags.iter().map(ToString::to_string);
-            Ok([self.ours("nstar"), "serve".into()].into_iter().chain(flags).chain(listen).collect())
+            let (program, address) = (self.ours("nstar"), address.to_string());
+            let words = [&[&program, "serve"], flags, &["--listen", &address]].concat();
+            Ok(words.into_iter().map(String::from).collect())
         })
     }
 }

@@ -1,0 +1,178 @@
+/* Yardstick: the least an upload sink can do, by model. It finds the length of each body, reads it and throws it away,
+ * and answers. Descriptors index the connections; nothing is checked.
+ *
+ * usage: sink threads|select|poll|epoll ADDRESS:PORT CHUNK
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { HEAD = 4096, CONNECTIONS = 65536 };
+
+static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+static size_t chunk;
+
+struct connection {
+    long left; /* of the body; -1 while its head is read */
+    size_t filled;
+    char head[HEAD];
+};
+
+static struct connection *connections[CONNECTIONS];
+
+static struct connection *begin(int fd) {
+    struct connection *new = connections[fd];
+    if (!new) new = connections[fd] = malloc(sizeof *new);
+    new->left = -1;
+    new->filled = 0;
+    return new;
+}
+
+/* One read. Whether the connection goes on. */
+static int advance(int fd, struct connection *c, char *buffer) {
+    ssize_t count = read(fd, buffer, chunk);
+    if (count <= 0) return 0;
+    if (c->left < 0) {
+        size_t room = HEAD - 1 - c->filled, kept = (size_t)count < room ? (size_t)count : room;
+        if (!room) return 0;
+        memcpy(c->head + c->filled, buffer, kept);
+        c->filled += kept;
+        c->head[c->filled] = 0;
+        char *end = strstr(c->head, "\r\n\r\n");
+        if (!end) return 1;
+        char *length = strcasestr(c->head, "content-length:");
+        c->left = length ? atol(length + 15) : 0;
+        count -= end + 4 - (c->head + c->filled - kept);
+    }
+    c->left -= count;
+    if (c->left <= 0) {
+        c->left = -1;
+        c->filled = 0;
+        return write(fd, answer, sizeof answer - 1) > 0;
+    }
+    return 1;
+}
+
+static void *serve(void *argument) {
+    int fd = (int)(intptr_t)argument;
+    char *buffer = malloc(chunk);
+    struct connection *c = begin(fd);
+    while (advance(fd, c, buffer)) {}
+    free(buffer);
+    close(fd);
+    return NULL;
+}
+
+static void run_threads(int listener) {
+    for (;;) {
+        int fd = accept(listener, NULL, NULL);
+        pthread_t thread;
+        pthread_create(&thread, NULL, serve, (void *)(intptr_t)fd);
+        pthread_detach(thread);
+    }
+}
+
+static void run_select(int listener) {
+    char *buffer = malloc(chunk);
+    fd_set watched;
+    int most = listener;
+    FD_ZERO(&watched);
+    FD_SET(listener, &watched);
+    for (;;) {
+        fd_set ready = watched;
+        int found = select(most + 1, &ready, NULL, NULL, NULL);
+        for (int fd = 0; fd <= most && found > 0; fd++) {
+            if (!FD_ISSET(fd, &ready)) continue;
+            found--;
+            if (fd == listener) {
+                int new = accept(listener, NULL, NULL);
+                begin(new);
+                FD_SET(new, &watched);
+                if (new > most) most = new;
+            } else if (!advance(fd, connections[fd], buffer)) {
+                FD_CLR(fd, &watched);
+                close(fd);
+            }
+        }
+    }
+}
+
+static void run_poll(int listener) {
+    char *buffer = malloc(chunk);
+    static struct pollfd watched[CONNECTIONS];
+    int count = 1;
+    watched[0] = (struct pollfd){.fd = listener, .events = POLLIN};
+    for (;;) {
+        int found = poll(watched, count, -1);
+        for (int at = count - 1; at >= 0 && found > 0; at--) {
+            if (!watched[at].revents) continue;
+            found--;
+            if (at == 0) {
+                int new = accept(listener, NULL, NULL);
+                begin(new);
+                watched[count++] = (struct pollfd){.fd = new, .events = POLLIN};
+            } else if (!advance(watched[at].fd, connections[watched[at].fd], buffer)) {
+                close(watched[at].fd);
+                watched[at] = watched[--count];
+            }
+        }
+    }
+}
+
+static void run_epoll(int listener) {
+    char *buffer = malloc(chunk);
+    int epoll = epoll_create1(0);
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = listener}, events[256];
+    epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event);
+    for (;;) {
+        int found = epoll_wait(epoll, events, 256, -1);
+        for (int at = 0; at < found; at++) {
+            int fd = events[at].data.fd;
+            if (fd == listener) {
+                event.data.fd = accept(listener, NULL, NULL);
+                begin(event.data.fd);
+                epoll_ctl(epoll, EPOLL_CTL_ADD, event.data.fd, &event);
+            } else if (!advance(fd, connections[fd], buffer)) {
+                close(fd);
+            }
+        }
+    }
+}
+
+static int listen_at(const char *where) {
+    char host[64] = "";
+    int port = 0, yes = 1;
+    if (sscanf(where, "%63[^:]:%d", host, &port) != 2) return -1;
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
+    inet_pton(AF_INET, host, &address.sin_addr);
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    if (bind(listener, (struct sockaddr *)&address, sizeof address) || listen(listener, 4096)) return -1;
+    return listener;
+}
+
+int main(int argc, char **argv) {
+    static const struct {
+        const char *name;
+        void (*run)(int);
+    } models[] = {{"threads", run_threads}, {"select", run_select}, {"poll", run_poll}, {"epoll", run_epoll}};
+    if (argc != 4) return fprintf(stderr, "usage: sink threads|select|poll|epoll ADDRESS:PORT CHUNK\n"), 2;
+    chunk = strtoul(argv[3], NULL, 10);
+    int listener = listen_at(argv[2]);
+    if (chunk < 1 || listener < 0) return perror("sink"), 1;
+    for (size_t at = 0; at < sizeof models / sizeof *models; at++)
+        if (!strcmp(argv[1], models[at].name)) models[at].run(listener);
+    return 2;
+}
