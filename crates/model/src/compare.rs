@@ -50,7 +50,7 @@ impl Ratio {
 pub fn compare(a: &Run, b: &Run) -> Comparison {
     let most = |run: &Run| (run.verdict.throughput_max_per_s, run.verdict.throughput_max_ci_per_s);
     Comparison {
-        throughput_max: ratio(most(b), most(a)),
+        throughput_max: ratio(most(b), most(a), NORMAL_95),
         bounded: a.verdict.bounded && b.verdict.bounded,
         users_at_saturation: [a, b].map(|run| run.verdict.users_at_saturation),
         bottleneck: [a, b].map(|run| run.verdict.bottleneck.kind),
@@ -64,21 +64,26 @@ fn compare_step(first: &Step, others: &[Step]) -> Option<StepComparison> {
     let response = |step: &Step| Some((step.response_time_us.mean, step.response_time_us.mean_ci?));
     Some(StepComparison {
         users: first.users,
-        throughput: throughput(second).zip(throughput(first)).and_then(|(above, below)| ratio(above, below)),
-        response_time: response(second).zip(response(first)).and_then(|(above, below)| ratio(above, below)),
+        throughput: throughput(second)
+            .zip(throughput(first))
+            .and_then(|(above, below)| ratio(above, below, NORMAL_95)),
+        response_time: response(second)
+            .zip(response(first))
+            .and_then(|(above, below)| ratio(above, below, NORMAL_95)),
     })
 }
 
 /// The ratio of two independent estimates. Its logarithm is about normal, with the relative errors of both
-/// (delta method), which keeps the interval above zero and the same either way round.
-fn ratio(above: (f64, [f64; 2]), below: (f64, [f64; 2])) -> Option<Ratio> {
+/// (delta method), which keeps the interval above zero and the same either way round. The estimates come with 95 %
+/// intervals; the ratio's is `z` standard errors wide either way.
+pub(crate) fn ratio(above: (f64, [f64; 2]), below: (f64, [f64; 2]), z: f64) -> Option<Ratio> {
     let error = |(value, [_, high]): (f64, [f64; 2])| (high - value) / value / NORMAL_95;
     let valid = |(value, _): (f64, [f64; 2])| value > 0.0 && value.is_finite();
     if !valid(above) || !valid(below) {
         return None;
     }
     let ratio = above.0 / below.0;
-    let spread = (NORMAL_95 * error(above).hypot(error(below))).exp();
+    let spread = (z * error(above).hypot(error(below))).exp();
     Some(Ratio { ratio, ci: [ratio / spread, ratio * spread] })
 }
 
@@ -92,7 +97,7 @@ mod tests {
 
     #[test]
     fn ratio_of_two_estimates() {
-        let found = ratio(around(1_200.0, 0.03), around(1_000.0, 0.04)).unwrap();
+        let found = ratio(around(1_200.0, 0.03), around(1_000.0, 0.04), NORMAL_95).unwrap();
         assert!((found.ratio - 1.2).abs() < 1e-12 && found.differs());
         let [low, high] = found.ci;
         assert!((low - 1.2 * (-0.05f64).exp()).abs() < 1e-9 && (high - 1.2 * 0.05f64.exp()).abs() < 1e-9);
@@ -100,19 +105,19 @@ mod tests {
 
     #[test]
     fn the_same_within_the_intervals() {
-        assert!(!ratio(around(1_020.0, 0.02), around(1_000.0, 0.02)).unwrap().differs());
+        assert!(!ratio(around(1_020.0, 0.02), around(1_000.0, 0.02), NORMAL_95).unwrap().differs());
     }
 
     #[test]
     fn either_way_round() {
         let (a, b) = (around(3_000.0, 0.02), around(1_000.0, 0.05));
-        let (forth, back) = (ratio(a, b).unwrap(), ratio(b, a).unwrap());
+        let (forth, back) = (ratio(a, b, NORMAL_95).unwrap(), ratio(b, a, NORMAL_95).unwrap());
         assert!((forth.ci[0] * back.ci[1] - 1.0).abs() < 1e-12);
     }
 
     #[test]
     fn nothing_completed() {
-        assert_eq!(ratio(around(1.0, 0.1), (0.0, [0.0, 0.0])), None);
+        assert_eq!(ratio(around(1.0, 0.1), (0.0, [0.0, 0.0]), NORMAL_95), None);
     }
 
     /// Two servers that are the same: 95 % of comparisons say so.
@@ -125,7 +130,7 @@ mod tests {
                 0.02 * NORMAL_95,
             )
         };
-        let same = (0..2_000).filter(|_| !ratio(noisy(), noisy()).unwrap().differs()).count();
+        let same = (0..2_000).filter(|_| !ratio(noisy(), noisy(), NORMAL_95).unwrap().differs()).count();
         assert!((1_860..=1_940).contains(&same), "{same} of 2000");
     }
 }

@@ -6,9 +6,10 @@
 
 use crate::growth::{NEGLIGIBLE, degrees_of_freedom, throughput_error};
 use crate::peak::{Peak, peak};
+use crate::pooling::{Measured, Pooled, pooled};
 use crate::saturation::SATURATED;
 use crate::steady::Estimate;
-use crate::student::{chi_squared_exceeds, t_95};
+use crate::student::t_95;
 
 /// The pooled maximum.
 pub(crate) struct Plateau {
@@ -31,14 +32,7 @@ const BELOW: f64 = 2.6;
 /// plateau.
 pub(crate) fn plateau(points: &[(u32, &Estimate)]) -> Plateau {
     let Some(highest) = highest(points) else {
-        return Plateau {
-            top: 0,
-            throughput_per_s: 0.0,
-            error: 0.0,
-            degrees_of_freedom: 1.0,
-            scale: 1.0,
-            members: Vec::new(),
-        };
+        return Plateau::nothing();
     };
     if falls_after(points, highest)
         && let Some(peak) = peak(points, highest)
@@ -76,6 +70,17 @@ fn at_the_peak(points: &[(u32, &Estimate)], highest: usize, peak: Peak) -> Plate
 }
 
 impl Plateau {
+    fn nothing() -> Self {
+        Self {
+            top: 0,
+            throughput_per_s: 0.0,
+            error: 0.0,
+            degrees_of_freedom: 1.0,
+            scale: 1.0,
+            members: Vec::new(),
+        }
+    }
+
     pub(crate) fn interval(&self) -> [f64; 2] {
         let half_width = t_95(self.degrees_of_freedom) * self.error;
         [(self.throughput_per_s - half_width).max(0.0), self.throughput_per_s + half_width]
@@ -116,34 +121,31 @@ fn below(points: &[(u32, &Estimate)], index: usize, highest: usize) -> bool {
     difference > (BELOW * error).max(NEGLIGIBLE * higher.throughput_per_s)
 }
 
-/// Two steps that disagree are taken to say as much about the disagreement as three.
-const FEWEST_TO_DISAGREE: f64 = 2.0;
-
 /// Pools by measured time, which unlike the estimated variances does not lean towards steps that happen to
-/// look quiet. Steps that disagree more than their intervals allow widen the interval (Birge 1932).
+/// look quiet.
 fn pool(points: &[(u32, &Estimate)], indices: &[usize]) -> Plateau {
-    let chosen: Vec<(usize, &Estimate)> =
-        indices.iter().filter_map(|&index| points.get(index).map(|point| (index, point.1))).collect();
-    let measured = |estimate: &Estimate| estimate.measured_us.max(1) as f64;
-    let total: f64 = chosen.iter().map(|(_, estimate)| measured(estimate)).sum();
-    let weighed = |estimate: &Estimate| measured(estimate) / total;
-    let throughput_per_s: f64 = chosen.iter().map(|(_, e)| weighed(e) * e.throughput_per_s).sum();
-    let variance: f64 = chosen.iter().map(|(_, e)| (weighed(e) * throughput_error(e)).powi(2)).sum();
-    let disagreement: f64 = chosen
-        .iter()
-        .map(|(_, e)| (e.throughput_per_s - throughput_per_s) / throughput_error(e).max(f64::MIN_POSITIVE))
-        .map(|deviation| deviation.powi(2))
-        .sum();
-    let df = chosen.len() as f64 - 1.0;
-    let within: f64 = chosen.iter().map(|(_, e)| degrees_of_freedom(e)).sum();
-    let agree = df < 1.0 || chi_squared_exceeds(df, disagreement) > 0.01;
-    let scale = if agree { 1.0 } else { (disagreement / df).max(1.0).sqrt() };
+    let chosen: Vec<(usize, Measured)> =
+        indices.iter().filter_map(|&index| Some((index, measured(points.get(index)?.1)))).collect();
+    let measurements: Vec<Measured> = chosen.iter().map(|(_, measured)| *measured).collect();
+    let Some(Pooled { value, error, degrees_of_freedom, scale }) = pooled(&measurements) else {
+        return Plateau::nothing();
+    };
+    let total: f64 = measurements.iter().map(|one| one.weight).sum();
     Plateau {
         top: indices.iter().copied().max().unwrap_or(0),
-        throughput_per_s,
-        error: variance.sqrt() * scale,
-        degrees_of_freedom: if agree { within } else { df.max(FEWEST_TO_DISAGREE) },
+        throughput_per_s: value,
+        error,
+        degrees_of_freedom,
         scale,
-        members: chosen.iter().map(|(index, estimate)| (*index, weighed(estimate))).collect(),
+        members: chosen.iter().map(|(index, one)| (*index, one.weight / total)).collect(),
+    }
+}
+
+fn measured(estimate: &Estimate) -> Measured {
+    Measured {
+        value: estimate.throughput_per_s,
+        error: throughput_error(estimate),
+        degrees_of_freedom: degrees_of_freedom(estimate),
+        weight: estimate.measured_us.max(1) as f64,
     }
 }

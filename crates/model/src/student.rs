@@ -1,6 +1,6 @@
 //! Student's t and the normal distribution, as far as intervals need them.
 
-use statrs::distribution::{ChiSquared, ContinuousCDF, StudentsT};
+use statrs::distribution::{ChiSquared, ContinuousCDF, Normal, StudentsT};
 
 /// Two-sided 95 % point of the normal distribution.
 pub(crate) const NORMAL_95: f64 = 1.959_963_984_540_054;
@@ -14,6 +14,11 @@ pub(crate) fn t_95(df: f64) -> f64 {
 pub(crate) fn t_two_sided(df: f64, confidence: f64) -> f64 {
     StudentsT::new(0.0, 1.0, df.max(1.0))
         .map_or(NORMAL_95, |student| student.inverse_cdf(0.5 + confidence / 2.0))
+}
+
+/// Two-sided point of the normal distribution that holds `confidence` of it.
+pub(crate) fn normal_two_sided(confidence: f64) -> f64 {
+    Normal::standard().inverse_cdf(0.5 + confidence / 2.0)
 }
 
 /// The chance that a chi-squared variable with `df` degrees of freedom exceeds `value`.
@@ -31,6 +36,8 @@ mod tests {
         for (df, expected) in [(1.0, 12.706), (4.0, 2.776), (9.0, 2.262), (30.0, 2.042), (1e6, 1.960)] {
             assert!((t_95(df) - expected).abs() < 1e-3, "t({df}) = {}", t_95(df));
         }
+        assert!((normal_two_sided(0.95) - NORMAL_95).abs() < 1e-9);
+        assert!((normal_two_sided(0.99) - 2.5758).abs() < 1e-3);
         assert!((chi_squared_exceeds(1.0, 3.841) - 0.05).abs() < 1e-3);
     }
 }

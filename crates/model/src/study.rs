@@ -1,0 +1,160 @@
+//! A study: several variants of a system (concurrency models, numbers of workers) on the same works, in order.
+//!
+//! Field names are a contract, as those of the run file are.
+
+mod entry;
+mod order;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use entry::{Finished, entry};
+pub use order::order;
+
+use crate::run::{Host, Resource, ResourceKind, ResponseTime};
+use crate::sample::ErrorCounts;
+
+/// The value of [`Study::schema`].
+pub const SCHEMA: &str = "nstar.study/1";
+
+/// A whole study.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Study {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// What is compared, in a line.
+    pub title: String,
+    /// What differs from variant to variant: `engine` or `workers`.
+    pub axis: String,
+    /// Where it ran.
+    pub host: Host,
+    /// When it began, RFC 3339, UTC.
+    pub started: String,
+    /// How long it took, seconds.
+    pub elapsed_s: f64,
+    /// Version of nstar that wrote this.
+    pub version: String,
+    /// The seed of every random choice.
+    pub seed: u64,
+    /// One entry per work, in the order of the experiment.
+    pub works: Vec<Work>,
+    /// What was asked for and not measured, and why.
+    pub left_out: Vec<LeftOut>,
+    /// Figures of others, for comparison of shape and order. Their hardware was not this.
+    pub published: Vec<Published>,
+}
+
+/// One work, done by every variant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Work {
+    /// Such as `100 KB, 100 connections`.
+    pub name: String,
+    /// Whether more is asked of the system than it can take, so that denied requests are part of the answer.
+    pub overload: bool,
+    /// The order in words, one sentence each; claims only what the intervals bear out.
+    pub order: Vec<String>,
+    /// One entry per variant, in the order of the experiment.
+    pub entries: Vec<Entry>,
+}
+
+/// One variant on one work, over all its runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Entry {
+    /// Such as `epoll`, or `4` workers.
+    pub variant: String,
+    /// The places it may have in the order, [best, worst], from 1; absent where its figure is not to be compared.
+    pub place: Option<[u32; 2]>,
+    /// Completed requests per second: at N* of a sweep, in all of a load.
+    pub throughput_per_s: f64,
+    /// 95 % interval of it, runs that disagree allowed for.
+    pub throughput_ci_per_s: [f64; 2],
+    /// Its throughput over that of the fastest; absent where one of them is not to be compared.
+    pub of_fastest: Option<Share>,
+    /// Whether the throughput is only a lower bound: the generator was the limit, or it never stopped growing.
+    pub lower_bound: bool,
+    /// Users: N* of a sweep (median over runs), or those of the load.
+    pub users: Option<u32>,
+    /// Response time there, of the run in the middle.
+    pub response_time_us: ResponseTime,
+    /// CPU time of the system per completed request, microseconds; absent where it could not be watched.
+    pub cpu_us_per_request: Option<f64>,
+    /// Body bytes received per second by the generator.
+    pub received_bytes_per_s: f64,
+    /// Requests completed, over all runs and steps.
+    pub completed: u64,
+    /// Requests that failed, by kind, over all runs and steps.
+    pub errors: ErrorCounts,
+    /// What stopped it, of each run that asked.
+    pub bottleneck: Vec<Limit>,
+    /// The busiest resource but the host as a whole.
+    pub busiest: Option<Resource>,
+    /// Why the figure is not to be relied on, one sentence each.
+    pub doubts: Vec<String>,
+    /// The run files it was made from.
+    pub runs: Vec<String>,
+}
+
+/// What stopped one run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Limit {
+    /// What kind of resource.
+    pub kind: ResourceKind,
+    /// The process or device.
+    pub holder: String,
+}
+
+/// A ratio of two throughputs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Share {
+    /// The ratio.
+    pub ratio: f64,
+    /// Interval of it; all intervals of one work hold together 95 times in 100.
+    pub ci: [f64; 2],
+}
+
+/// Something that was asked for and not measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LeftOut {
+    /// A variant, a work, or one on the other.
+    pub what: String,
+    /// Why, and what to do about it.
+    pub why: String,
+}
+
+/// A table somebody else measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// What was measured.
+    pub title: String,
+    /// On what, in words.
+    pub hardware: String,
+    /// What the figures are, with their unit.
+    pub unit: String,
+    /// The work of this study that it is shown beside, if one is alike.
+    #[serde(default)]
+    pub work: Option<String>,
+    /// Whether a smaller figure is better.
+    #[serde(default)]
+    pub smaller_is_better: bool,
+    /// Names and figures, in the order of the publication.
+    pub figures: Vec<Figure>,
+}
+
+/// More failed requests than this share, and the throughput of the others is not that of the work asked for.
+const MANY_FAILED: f64 = 0.05;
+
+fn failed_share(completed: u64, errors: &ErrorCounts) -> f64 {
+    let failed = errors.values().fold(0u64, |sum, count| sum.saturating_add(*count)) as f64;
+    failed / (failed + completed as f64).max(1.0)
+}
+
+/// One published figure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    /// The variant, by its name here where there is one.
+    pub variant: String,
+    /// The figure.
+    pub value: f64,
+}
