@@ -1,7 +1,8 @@
 //! The run file: written, read back, and its JSON Schema.
 
 use model::run::{Run, SCHEMA};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, de::DeserializeOwned};
 use thiserror::Error;
 
 /// The run as the JSON of `run.json`, in the order of [`Run`]'s fields, ending in a newline.
@@ -29,10 +30,12 @@ pub enum ReadError {
     #[error("not a run file: it has no `schema`. `nstar sweep URL -o run.json` writes one")]
     NotARun,
     /// Another version of the run file.
-    #[error("the run file is `{found}`, and this nstar reads `{SCHEMA}`: read it with the nstar that wrote it{}", version_note(.written_by))]
+    #[error("the run file is `{found}`, and this nstar reads `{read}`: read it with the nstar that wrote it{}", version_note(.written_by))]
     Version {
         /// The schema it names.
         found: String,
+        /// The schema that can be read here.
+        read: &'static str,
         /// The version of nstar that wrote it, where the file says so.
         written_by: Option<String>,
     },
@@ -66,7 +69,12 @@ struct Envelope {
 /// # Errors
 /// [`ReadError`], which says what is wrong, where, and what to do.
 pub fn parse(text: &str) -> Result<Run, ReadError> {
-    check_version(text)?;
+    parse_as(text, SCHEMA)
+}
+
+/// Reads a file of the schema given.
+pub(crate) fn parse_as<T: DeserializeOwned>(text: &str, schema: &'static str) -> Result<T, ReadError> {
+    check_version(text, schema)?;
     let mut reader = serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(&mut reader).map_err(|error| ReadError::Field {
         path: error.path().to_string(),
@@ -74,7 +82,7 @@ pub fn parse(text: &str) -> Result<Run, ReadError> {
     })
 }
 
-fn check_version(text: &str) -> Result<(), ReadError> {
+fn check_version(text: &str, schema: &'static str) -> Result<(), ReadError> {
     let value: serde_json::Value = serde_json::from_str(text).map_err(not_json)?;
     // Derived readers take a list for a struct as well; a run file is an object.
     if !value.is_object() {
@@ -83,9 +91,10 @@ fn check_version(text: &str) -> Result<(), ReadError> {
     let envelope: Envelope = serde_json::from_value(value).map_err(|_| ReadError::NotARun)?;
     match envelope.schema {
         None => Err(ReadError::NotARun),
-        Some(found) if found == SCHEMA => Ok(()),
+        Some(found) if found == schema => Ok(()),
         Some(found) => Err(ReadError::Version {
             found: found.as_str().map_or_else(|| found.to_string(), str::to_owned),
+            read: schema,
             written_by: envelope.version.and_then(|version| version.as_str().map(str::to_owned)),
         }),
     }
@@ -98,9 +107,13 @@ fn not_json(error: serde_json::Error) -> ReadError {
 /// The JSON Schema of the run file, as shipped in `docs/run.schema.json`.
 #[must_use]
 pub fn schema() -> String {
-    let mut schema = schemars::schema_for!(Run).to_value();
+    schema_of::<Run>(SCHEMA)
+}
+
+pub(crate) fn schema_of<T: JsonSchema>(name: &str) -> String {
+    let mut schema = schemars::schema_for!(T).to_value();
     if let Some(version) = schema.pointer_mut("/properties/schema") {
-        version["const"] = SCHEMA.into();
+        version["const"] = name.into();
     }
     format!("{schema:#}\n")
 }

@@ -11,6 +11,7 @@ mod csv;
 mod html;
 mod json;
 mod number;
+pub mod study;
 mod summary;
 mod terminal;
 mod words;

@@ -1,6 +1,7 @@
 //! A run on a terminal: the verdict in words, the table of steps, the plot, the warnings.
 
 mod plot;
+pub(crate) mod study;
 mod style;
 mod table;
 
@@ -48,6 +49,11 @@ pub fn terminal(run: &Run, options: &TerminalOptions) -> String {
         warnings(run, style, width),
         footer(run, options, style, width),
     ];
+    joined(&blocks)
+}
+
+/// Blocks of lines, an empty line between, a margin at the left.
+fn joined(blocks: &[Vec<String>]) -> String {
     let mut text = String::new();
     for block in blocks.iter().filter(|block| !block.is_empty()) {
         if !text.is_empty() {

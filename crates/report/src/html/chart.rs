@@ -276,7 +276,7 @@ fn apart(wanted: Vec<f64>, top: f64, bottom: f64) -> Vec<f64> {
 }
 
 /// The beginning of a text, with an ellipsis where it is cut.
-fn shortened(text: &str, chars: usize) -> String {
+pub(super) fn shortened(text: &str, chars: usize) -> String {
     if text.chars().count() <= chars {
         return text.to_owned();
     }

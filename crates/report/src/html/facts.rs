@@ -19,7 +19,7 @@ pub(super) struct Fact {
 }
 
 impl Fact {
-    fn new(name: impl Into<String>, value: impl Into<String>, note: impl Into<String>) -> Self {
+    pub(super) fn new(name: impl Into<String>, value: impl Into<String>, note: impl Into<String>) -> Self {
         Self { name: name.into(), value: value.into(), note: note.into(), key: "", raw: String::new() }
     }
 

@@ -81,7 +81,7 @@ fn notes(run: &Run, note: impl Fn(&Step) -> String) -> Vec<(f64, String)> {
 }
 
 impl Cell {
-    fn missing() -> Self {
+    pub(super) fn missing() -> Self {
         Self::words(number::MISSING)
     }
 }

@@ -69,7 +69,7 @@ impl Page {
 
 fn steps(run: &Run) -> Option<Table> {
     (!run.steps.is_empty()).then(|| Table {
-        id: "steps-table",
+        id: "steps-table".into(),
         caption: "What was measured at each number of users".into(),
         columns: [
             "Users",
@@ -129,7 +129,7 @@ fn errors(run: &Run) -> Option<Table> {
     };
     let headings = kinds.iter().map(|kind| Column::numeric(words::capitalised(words::error_kind(*kind))));
     (!kinds.is_empty()).then(|| Table {
-        id: "errors-table",
+        id: "errors-table".into(),
         caption: "Requests that failed, by kind".into(),
         columns: std::iter::once(Column::numeric("Users")).chain(headings).collect(),
         rows: figures::step_rows(run, row),
@@ -155,7 +155,7 @@ fn demands(run: &Run) -> Option<Table> {
         ],
     });
     (!run.laws.demands.is_empty()).then(|| Table {
-        id: "demands-table",
+        id: "demands-table".into(),
         caption:
             "What a request costs each resource, and the throughput at which that resource alone is full"
                 .into(),
@@ -188,7 +188,7 @@ fn predicted(run: &Run) -> Option<Table> {
         ],
     });
     Some(Table {
-        id: "mva-table",
+        id: "mva-table".into(),
         caption: "Mean value analysis of the measured demands".into(),
         columns: ["Users", "Predicted requests/s", "Predicted response time"].map(Column::numeric).into(),
         rows: rows.collect(),

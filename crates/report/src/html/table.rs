@@ -5,7 +5,7 @@ use serde::Serialize;
 /// A table; the first cell of a row names the row.
 #[derive(Debug, Serialize)]
 pub(super) struct Table {
-    pub(super) id: &'static str,
+    pub(super) id: String,
     pub(super) caption: String,
     pub(super) columns: Vec<Column>,
     pub(super) rows: Vec<Row>,

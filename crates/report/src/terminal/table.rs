@@ -8,14 +8,14 @@ use crate::summary;
 use crate::words;
 
 /// A column: its heading and cells, already fit for the terminal.
-struct Column {
-    heading: String,
-    cells: Vec<String>,
-    align: Align,
+pub(super) struct Column {
+    pub(super) heading: String,
+    pub(super) cells: Vec<String>,
+    pub(super) align: Align,
 }
 
 #[derive(Clone, Copy)]
-enum Align {
+pub(super) enum Align {
     Left,
     Right,
 }
@@ -85,7 +85,7 @@ fn drop_spread(columns: &mut Vec<Column>, width: usize) {
 }
 
 /// Cuts the cells of the last column so that no line is longer than `width`.
-fn shorten_last(columns: &mut [Column], width: usize, style: Style) {
+pub(super) fn shorten_last(columns: &mut [Column], width: usize, style: Style) {
     let Some((last, rest)) = columns.split_last_mut() else { return };
     let room = width.saturating_sub(rest.iter().map(|column| column.width() + GAP.len()).sum()).max(8);
     for cell in &mut last.cells {
@@ -101,7 +101,7 @@ fn shorten_last(columns: &mut [Column], width: usize, style: Style) {
 }
 
 /// Figures too long for any terminal lose their end, visibly.
-fn cut(line: String, width: usize, style: Style) -> String {
+pub(super) fn cut(line: String, width: usize, style: Style) -> String {
     if line.chars().count() <= width {
         return line;
     }
@@ -118,7 +118,7 @@ impl Column {
     }
 }
 
-fn row<'a>(columns: &'a [Column], cell: impl Fn(&'a Column) -> &'a str) -> String {
+pub(super) fn row<'a>(columns: &'a [Column], cell: impl Fn(&'a Column) -> &'a str) -> String {
     let cells = columns.iter().map(|column| {
         let (text, width) = (cell(column), column.width());
         match column.align {

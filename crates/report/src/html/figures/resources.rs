@@ -64,7 +64,7 @@ fn resources_table(run: &Run, all: &[Key]) -> Table {
     });
     let users = at.map_or_else(String::new, |step| words::users(step.users));
     Table {
-        id: "resources-table",
+        id: "resources-table".into(),
         caption: format!("Resources at {users}"),
         columns: vec![Column::words("Resource"), Column::numeric("Utilisation"), Column::numeric("In use")],
         rows: rows.collect(),
@@ -95,7 +95,7 @@ pub(in crate::html) fn utilization_table(run: &Run) -> Option<Table> {
         std::iter::once(users_cell(step)).chain(shares).collect()
     };
     (!all.is_empty()).then(|| Table {
-        id: "utilization-table",
+        id: "utilization-table".into(),
         caption: "Utilisation of every resource at each number of users".into(),
         columns: std::iter::once("Users".to_owned())
             .chain(all.iter().map(|key| key.name_among(&all)))

@@ -78,7 +78,7 @@ fn response_table(run: &Run) -> Table {
     };
     let heading = |name: &str| Column::numeric(format!("{name}, {}", unit.name()));
     Table {
-        id: "response-time-table",
+        id: "response-time-table".into(),
         caption: "Response time at each number of users".into(),
         columns: vec![
             Column::numeric("Users"),

@@ -58,7 +58,7 @@ fn throughput_table(run: &Run) -> Table {
         ]
     };
     Table {
-        id: "throughput-table",
+        id: "throughput-table".into(),
         caption: "Throughput at each number of users".into(),
         columns: ["Users", "Requests/s", "95 % interval"].map(Column::numeric).into(),
         rows: step_rows(run, row),
