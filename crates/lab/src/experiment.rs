@@ -1,24 +1,21 @@
-//! An experiment as data: which systems to start, on what files, driven by which scenario.
+//! An experiment as data: which systems to start, on what files, driven by which scenario, and what is varied.
 //!
 //! The ones that come with nstar are compiled in from `experiments/` and `scenarios/`.
+
+mod document;
 
 use std::{
     fs,
     path::{Path, PathBuf},
-    str::FromStr,
+    time::Duration,
 };
 
-use bytesize::ByteSize;
-use load::{Scenario, ScenarioError};
+use load::{Connections, Scenario, ScenarioError};
+use model::{search::UsersRange, study::Published};
 use serde::Deserialize;
 
 /// The experiment that `nstar lab` runs when none is named.
 pub const DEFAULT: &str = "files-same";
-
-/// The most files an experiment may ask for.
-const FILES_MAX: u64 = 1_000_000;
-/// The most bytes an experiment may put on the disk.
-const BYTES_MAX: u64 = 64 << 30;
 
 struct Shipped {
     name: &'static str,
@@ -40,7 +37,8 @@ macro_rules! scenarios {
     };
 }
 
-const SCENARIOS: [Shipped; 3] = scenarios!["get-same-file", "get-random-file", "new-accounts"];
+const SCENARIOS: [Shipped; 4] =
+    scenarios!["get-same-file", "get-open-file", "get-random-file", "new-accounts"];
 
 /// One experiment, checked.
 #[derive(Debug, Clone)]
@@ -49,18 +47,95 @@ pub struct Experiment {
     pub title: String,
     /// Accounts to make first; user `u` of the load signs in as account `u` modulo this.
     pub accounts: u32,
-    /// How many files to make.
-    pub files: u64,
-    /// Sizes of those files, bytes: one sweep for each.
-    pub file_sizes: Vec<u64>,
     /// What the page cache holds when a step begins.
     pub page_cache: PageCache,
     /// Which server the scenario drives.
     pub drive: Tier,
+    /// Further flags of that server, as `nstar serve` has them.
+    pub flags: Vec<String>,
+    /// What is varied beside the works; `None` where the command line alone chooses the concurrency model.
+    pub axis: Option<Axis>,
+    /// What is measured, in this order, on every variant.
+    pub works: Vec<Work>,
+    /// About how long the whole of it may take; `None`: each sweep as long as it needs.
+    pub time: Option<Duration>,
+    /// How often each work is done by each variant, in turn.
+    pub rounds: u32,
+    /// Figures of others, to be shown beside.
+    pub published: Vec<Published>,
+}
+
+/// What differs from variant to variant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Axis {
+    /// The concurrency model.
+    Engines(Engines),
+    /// The number of workers of one model.
+    Workers {
+        /// The model.
+        engine: String,
+        /// How many, ascending.
+        workers: Vec<u32>,
+    },
+}
+
+/// Concurrency models by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Engines {
+    /// Every one there is.
+    All,
+    /// These.
+    Named(Vec<String>),
+}
+
+/// One thing to measure.
+#[derive(Debug, Clone)]
+pub struct Work {
+    /// What tells it from the others: `100 KB, 100 connections`; empty where it is the only one.
+    pub name: String,
+    /// Files to make first.
+    pub files: Option<Files>,
     /// What the users do.
     pub scenario: Scenario,
-    /// Numbers of users to search, [lo, hi].
-    pub users: [u32; 2],
+    /// How many users.
+    pub users: Users,
+    /// Whether a user keeps its connection.
+    pub connections: Connections,
+    /// A request that takes longer has timed out; `None`: the generator's own limit.
+    pub timeout: Option<Duration>,
+    /// Whether more is asked than can be served, so that denied requests are part of the answer.
+    pub overload: bool,
+    /// Rate of the link between generator and server, Mb/s; `None`: loopback.
+    pub link_mbit: Option<u32>,
+}
+
+/// Test files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Files {
+    /// How many.
+    pub count: u64,
+    /// Size of each, bytes.
+    pub size: u64,
+}
+
+/// How many users a work has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Users {
+    /// So many, in one load.
+    Fixed(u32),
+    /// A sweep.
+    Swept(UsersRange),
+}
+
+impl Users {
+    /// The most there may be.
+    pub fn most(&self) -> u32 {
+        match self {
+            Users::Fixed(users) => *users,
+            Users::Swept(UsersRange::Range { hi, .. }) => *hi,
+            Users::Swept(UsersRange::List(users)) => users.iter().copied().max().unwrap_or(0),
+        }
+    }
 }
 
 /// What the page cache holds when a step begins.
@@ -73,31 +148,16 @@ pub enum PageCache {
     Cold,
 }
 
-/// A tier of the authenticated file server.
+/// A server to drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tier {
-    /// The file server in front.
+    /// The authenticated file server, in front of the accounts server.
     Files,
     /// The accounts server behind it.
     Accounts,
-}
-
-/// The file's own words.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Document {
-    title: String,
-    #[serde(default)]
-    accounts: u32,
-    #[serde(default)]
-    files: u64,
-    #[serde(default)]
-    file_sizes: Vec<String>,
-    page_cache: PageCache,
-    drive: Tier,
-    scenario: String,
-    users: [u32; 2],
+    /// The file server alone, open to all.
+    OpenFiles,
 }
 
 /// An experiment that cannot be run as written.
@@ -148,74 +208,33 @@ pub enum ExperimentError {
 pub fn list() -> Vec<(&'static str, String)> {
     EXPERIMENTS
         .iter()
-        .map(|shipped| {
-            let title = toml::from_str::<Document>(shipped.text).map(|document| document.title);
-            (shipped.name, title.unwrap_or_default())
-        })
+        .map(|shipped| (shipped.name, document::title(shipped.text).unwrap_or_default()))
         .collect()
 }
 
 impl Experiment {
-    /// Finds an experiment by name, or reads it from a file.
+    /// Finds an experiment by name, or reads it from a file. `experiments/NAME.toml` is found wherever one is.
     pub fn load(name: &str) -> Result<Self, ExperimentError> {
-        if let Some(shipped) = EXPERIMENTS.iter().find(|shipped| shipped.name == name) {
-            return Self::parse(Path::new(&format!("experiments/{name}.toml")), shipped.text);
-        }
         let path = Path::new(name);
-        if path.extension().is_none_or(|extension| extension != "toml") {
-            let known = EXPERIMENTS.map(|shipped| shipped.name).join(", ");
-            return Err(ExperimentError::Unknown { name: name.into(), known });
+        let is_file = path.extension().is_some_and(|extension| extension == "toml");
+        let stem =
+            if is_file { path.strip_prefix("experiments").ok().and_then(Path::file_stem) } else { None };
+        let known = stem.and_then(|stem| stem.to_str()).unwrap_or(name);
+        let shipped = EXPERIMENTS.iter().find(|shipped| shipped.name == known && !path.exists());
+        match shipped {
+            Some(shipped) => Self::parse(Path::new(&format!("experiments/{known}.toml")), shipped.text),
+            None if is_file => Self::parse(path, &read(path)?),
+            None => Err(ExperimentError::Unknown {
+                name: name.into(),
+                known: EXPERIMENTS.map(|shipped| shipped.name).join(", "),
+            }),
         }
-        Self::parse(path, &read(path)?)
     }
 
     /// Reads an experiment from text; `path` is for messages and for finding its scenario.
     pub fn parse(path: &Path, text: &str) -> Result<Self, ExperimentError> {
-        let document: Document = toml::from_str(text)
-            .map_err(|error| ExperimentError::Parse { path: path.into(), message: error.to_string() })?;
-        let value = |key, message: String| ExperimentError::Value { path: path.into(), key, message };
-        let [lo, hi] = document.users;
-        if lo == 0 || lo >= hi {
-            return Err(value("users", format!("[{lo}, {hi}] is not a range; write [1, 256]")));
-        }
-        let file_sizes = sizes(&document).map_err(|message| value("file_sizes", message))?;
-        check_bytes(document.files, &file_sizes).map_err(|message| value("files", message))?;
-        Ok(Experiment {
-            scenario: scenario(path, &document.scenario)?,
-            title: document.title,
-            accounts: document.accounts,
-            files: document.files,
-            file_sizes,
-            page_cache: document.page_cache,
-            drive: document.drive,
-            users: document.users,
-        })
+        document::read(path, text)
     }
-}
-
-fn sizes(document: &Document) -> Result<Vec<u64>, String> {
-    let parse = |text: &String| {
-        ByteSize::from_str(text).map(|size| size.as_u64()).map_err(|_| {
-            format!("'{text}' is not a size; write a number and a unit, such as \"1 KiB\" or \"10 MB\"")
-        })
-    };
-    document.file_sizes.iter().map(parse).collect()
-}
-
-fn check_bytes(files: u64, sizes: &[u64]) -> Result<(), String> {
-    let largest = sizes.iter().copied().max().unwrap_or(0);
-    let bytes = files.saturating_mul(largest);
-    if files > FILES_MAX || bytes > BYTES_MAX {
-        return Err(format!(
-            "{files} files of {} are more than the {FILES_MAX} files or {} an experiment may make",
-            ByteSize(largest),
-            ByteSize(BYTES_MAX)
-        ));
-    }
-    if files > 0 && sizes.is_empty() {
-        return Err("files to make, but no file_sizes".into());
-    }
-    Ok(())
 }
 
 /// A scenario that comes with nstar, or a file beside the experiment.
@@ -269,6 +288,40 @@ mod tests {
         ] {
             let error = Experiment::parse(Path::new("mine.toml"), &with(line)).expect_err(line).to_string();
             assert!(error.contains(word), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_path_in_the_repository_names_an_experiment_wherever_one_is() {
+        for (name, title) in list() {
+            let found = Experiment::load(&format!("experiments/{name}.toml")).expect(name);
+            assert_eq!(found.title, title);
+        }
+        assert!(matches!(Experiment::load("experiments/no-such.toml"), Err(ExperimentError::Read { .. })));
+    }
+
+    #[test]
+    fn an_axis_that_says_too_little_or_too_much_is_told() {
+        let with = |axis: &str| {
+            format!(
+                "title = \"x\"\npage_cache = \"warm\"\ndrive = \"open-files\"\nscenario = \"get-open-file\"\nusers = 4\n{axis}\n"
+            )
+        };
+        for (axis, word) in [
+            ("axis = {}", "either `engines`"),
+            ("axis = { engines = [] }", "names no model"),
+            ("axis = { engine = \"pool\" }", "either `engines`"),
+            ("axis = { engine = \"pool\", workers = [1, 0] }", "at least 1"),
+            ("axis = { engines = \"all\" }\nrounds = 0", "rounds"),
+            ("rounds = 3", "go with an [axis]"),
+            ("axis = { engines = \"all\" }\ntime = \"soon\"", "not a length of time"),
+            (
+                "axis = { engines = \"all\" }\n[[work]]\nname = \"x\"\nscenario = \"get-open-file\"\nusers = 1",
+                "either `scenario`",
+            ),
+        ] {
+            let error = Experiment::parse(Path::new("mine.toml"), &with(axis)).expect_err(axis).to_string();
+            assert!(error.contains(word), "{axis}: {error}");
         }
     }
 

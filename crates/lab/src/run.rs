@@ -1,29 +1,30 @@
-//! Runs an experiment: starts its systems, makes its data, sweeps once for each file size.
+//! Runs an experiment: starts its systems, makes its data, measures each work on each variant.
+
+mod accounts;
+mod bench;
+pub(crate) mod cells;
 
 use std::{
+    collections::BTreeMap,
     io,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
-use bytesize::ByteSize;
-use load::{Plan, Scenario, Stop, Url};
-use model::{
-    run::Run,
-    search::{SearchOptions, UsersRange},
-};
-use tempfile::TempDir;
+use load::{LoadError, limits::LimitError};
+use model::{run::Run, search::UsersRange, study::LeftOut};
 
 use crate::{
-    conclusion::{Circumstances, numbers},
-    cores::{self, Split},
-    data,
-    experiment::{Experiment, PageCache, Tier},
+    cores::Split,
+    experiment::Experiment,
+    link,
     progress::{Event, Listener},
-    sweep::{SweepError, SweepPlan, sweep},
-    systems::{Start, System, SystemError},
+    sweep::SweepError,
+    systems::SystemError,
 };
+use bench::Bench;
+use cells::{Cell, cells, time_each, variants};
 
 /// How an experiment is to be run here.
 #[derive(Debug, Clone)]
@@ -36,8 +37,10 @@ pub struct RunPlan {
     pub users: Option<UsersRange>,
     /// Longest time for one number of users.
     pub step_max: Option<Duration>,
-    /// Concurrency model of the systems, by name.
+    /// Concurrency model of the systems, by name, where the experiment does not vary it.
     pub engine: String,
+    /// Every concurrency model there is, by name.
+    pub engines: Vec<String>,
     /// Who gets which processors; `None` shares them.
     pub split: Option<Split>,
     /// Seed of every random choice.
@@ -53,6 +56,9 @@ pub enum RunError {
     /// A system did not start.
     #[error(transparent)]
     System(#[from] SystemError),
+    /// The systems of the experiment hold none that could be driven.
+    #[error("no system runs that could be driven")]
+    NothingToDrive,
     /// Its accounts could not be made.
     #[error("cannot make the accounts: {made} of {wanted} were made")]
     Accounts {
@@ -66,153 +72,124 @@ pub enum RunError {
     Sweep(#[from] SweepError),
     /// The load could not be made.
     #[error(transparent)]
-    Load(#[from] load::LoadError),
+    Load(#[from] LoadError),
+    /// Too many users for this process.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
+    /// Nothing of a study could be measured.
+    #[error("nothing could be measured. {0}")]
+    Nothing(String),
 }
 
-/// One sweep of an experiment.
+/// One sweep or load of an experiment.
 #[derive(Debug)]
 pub struct Part {
-    /// The size of its files, bytes; `None` for an experiment without files.
-    pub file_size: Option<u64>,
+    /// Which work, by name; empty where there is one.
+    pub work: String,
+    /// Which variant, by name; empty where nothing is varied.
+    pub variant: String,
+    /// Which round, from 0.
+    pub round: u32,
     /// What was found.
     pub run: Run,
 }
 
+/// What an experiment came to.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// What was measured, in order.
+    pub parts: Vec<Part>,
+    /// What was not, and why.
+    pub left_out: Vec<LeftOut>,
+}
+
 /// Runs an experiment; its systems are stopped and its data removed when it returns, however it does.
-pub fn run(
-    plan: &RunPlan,
-    interrupt: &AtomicBool,
-    listener: &mut dyn Listener,
-) -> Result<Vec<Part>, RunError> {
-    let folder = TempDir::new()?;
+///
+/// # Errors
+/// When nothing varies, the first failure. Else only where nothing at all could be measured: what fails is left out.
+pub fn run(plan: &RunPlan, interrupt: &AtomicBool, listener: &mut dyn Listener) -> Result<Outcome, RunError> {
     listener.on(&Event::Note(placement(plan.split.as_ref())));
-    listener.on(&Event::Working("starting the systems".into()));
-    std::fs::create_dir(folder.path().join("files"))?;
-    let systems = TwoTiers::start(plan, folder.path())?;
-    if let Some(split) = &plan.split {
-        // After the systems have started, which would inherit it; all of the generator's threads will.
-        cores::confine(&split.generator)?;
-    }
-    make_accounts(plan, &systems, listener)?;
-    let mut parts = Vec::new();
-    for file_size in sizes(&plan.experiment) {
+    let experiment = &plan.experiment;
+    let variants = variants(experiment, &plan.engine, &plan.engines);
+    let cells = cells(experiment, &variants);
+    let mut session = Session { plan, outcome: Outcome::default(), failed: BTreeMap::new() };
+    let cells = session.possible(cells, listener);
+    let mut bench = Bench::new(plan)?;
+    bench.time = experiment.time.map(|total| time_each(total, cells.len()));
+    for cell in &cells {
         if interrupt.load(Ordering::Relaxed) {
             break;
         }
-        if let Some(size) = file_size {
-            listener.on(&Event::Working(format!(
-                "making {} files of {}",
-                plan.experiment.files,
-                ByteSize(size)
-            )));
-            data::make_files(&folder.path().join("files"), plan.experiment.files, size)?;
+        session.measure(cell, &mut bench, interrupt, listener)?;
+    }
+    session.finish()
+}
+
+/// A run under way.
+struct Session<'a> {
+    plan: &'a RunPlan,
+    outcome: Outcome,
+    /// Variants that cannot run, or not do a work: (variant, work) with an empty work for all.
+    failed: BTreeMap<(String, String), String>,
+}
+
+impl Session<'_> {
+    /// The measurements that this process may make; the others are told and left out.
+    fn possible<'a>(&mut self, cells: Vec<Cell<'a>>, listener: &mut dyn Listener) -> Vec<Cell<'a>> {
+        let Err(reason) = link::check() else { return cells };
+        let (linked, possible): (Vec<_>, Vec<_>) =
+            cells.into_iter().partition(|cell| cell.work.link_mbit.is_some());
+        let mut works: Vec<&str> = linked.iter().map(|cell| cell.work.name.as_str()).collect();
+        works.dedup();
+        for work in works {
+            self.leave_out(work.to_owned(), reason.to_string(), listener);
         }
-        let sweep_plan = sweep_plan(plan, &systems, folder.path(), file_size);
-        parts.push(Part { file_size, run: sweep(&sweep_plan, interrupt, listener)? });
-    }
-    Ok(parts)
-}
-
-fn sizes(experiment: &Experiment) -> Vec<Option<u64>> {
-    match experiment.file_sizes.as_slice() {
-        [] => vec![None],
-        sizes => sizes.iter().copied().map(Some).collect(),
-    }
-}
-
-/// S1: the file server in front, the accounts server behind it. The front goes first when both are dropped.
-struct TwoTiers {
-    files: System,
-    accounts: System,
-}
-
-impl TwoTiers {
-    fn start(plan: &RunPlan, folder: &Path) -> Result<Self, SystemError> {
-        let tier = |name, mut flags: Vec<std::ffi::OsString>| {
-            flags.extend(["--engine".into(), plan.engine.clone().into()]);
-            System::start(&Start {
-                program: &plan.program,
-                name,
-                flags,
-                processors: plan.split.as_ref().map(|split| split.systems.as_slice()),
-                folder,
-            })
-        };
-        let accounts = tier("accounts", vec!["--database".into(), folder.join("accounts.db").into()])?;
-        let files = tier(
-            "files",
-            vec!["--root".into(), folder.join("files").into(), "--accounts".into(), accounts.url().into()],
-        )?;
-        Ok(TwoTiers { files, accounts })
+        possible
     }
 
-    fn driven(&self, tier: Tier) -> &System {
-        match tier {
-            Tier::Files => &self.files,
-            Tier::Accounts => &self.accounts,
+    /// Makes one measurement, unless this variant has failed before.
+    fn measure(
+        &mut self,
+        cell: &Cell<'_>,
+        bench: &mut Bench<'_>,
+        interrupt: &AtomicBool,
+        listener: &mut dyn Listener,
+    ) -> Result<(), RunError> {
+        let (variant, work) = (cell.variant.name.clone(), cell.work.name.clone());
+        let known = [(variant.clone(), String::new()), (variant.clone(), work.clone())];
+        if known.iter().any(|key| self.failed.contains_key(key)) {
+            return Ok(());
         }
+        let name = cell.name(self.plan.experiment.rounds);
+        if !name.is_empty() {
+            listener.on(&Event::Note(name.clone()));
+        }
+        match bench.measure(cell, interrupt, listener) {
+            Ok(run) => self.outcome.parts.push(Part { work, variant, round: cell.round, run }),
+            Err(error) if self.plan.experiment.axis.is_none() => return Err(error),
+            Err(error) => {
+                // A server that does not start does not start for the next work either.
+                let everywhere = matches!(error, RunError::System(SystemError::NotListening { .. }));
+                let (work, what) = if everywhere { (String::new(), variant.clone()) } else { (work, name) };
+                self.failed.insert((variant, work), error.to_string());
+                self.leave_out(what, error.to_string(), listener);
+            }
+        }
+        Ok(())
     }
-}
 
-/// Makes the experiment's accounts through the accounts server, as many at a time as there are.
-fn make_accounts(plan: &RunPlan, systems: &TwoTiers, listener: &mut dyn Listener) -> Result<(), RunError> {
-    let wanted = plan.experiment.accounts;
-    if wanted == 0 {
-        return Ok(());
+    fn leave_out(&mut self, what: String, why: String, listener: &mut dyn Listener) {
+        listener.on(&Event::Note(format!("LEFT OUT: {what}: {why}")));
+        self.outcome.left_out.push(LeftOut { what, why });
     }
-    listener.on(&Event::Working(format!("making {wanted} accounts")));
-    let mut load = Plan::new(at(accounts_scenario(), &systems.accounts));
-    load.timeout = Duration::from_secs(120);
-    let mut generator = load::Generator::start(&load)?;
-    generator.set_users(wanted)?;
-    let ticks = generator.run(Stop::PerUser(1), &AtomicBool::new(false))?;
-    let made = ticks.iter().map(|tick| tick.completed).sum();
-    if made == u64::from(wanted) { Ok(()) } else { Err(RunError::Accounts { made, wanted }) }
-}
 
-/// Accounts `user1`, `user2`, .. as the scenarios name them; for systems that live a minute on loopback.
-fn accounts_scenario() -> Scenario {
-    const TEXT: &str = include_str!("accounts.toml");
-    Scenario::from_toml(Path::new("accounts.toml"), TEXT).unwrap_or_else(|error| unreachable!("{error}"))
-}
-
-fn at(scenario: Scenario, system: &System) -> Scenario {
-    match system.url().parse::<Url>() {
-        Ok(base) => scenario.with_base(base),
-        Err(_) => scenario,
-    }
-}
-
-fn sweep_plan(plan: &RunPlan, systems: &TwoTiers, folder: &Path, file_size: Option<u64>) -> SweepPlan {
-    let experiment = &plan.experiment;
-    let mut load = Plan::new(at(experiment.scenario.clone(), systems.driven(experiment.drive)));
-    load.cpus = plan.split.as_ref().map(|split| split.generator.clone());
-    load.threads = load.cpus.as_ref().map_or_else(|| cores::available().len(), Vec::len);
-    load.seed = plan.seed;
-    let [lo, hi] = experiment.users;
-    let mut search = SearchOptions {
-        users: plan.users.clone().unwrap_or(UsersRange::Range { lo, hi }),
-        ..SearchOptions::default()
-    };
-    if let Some(step_max) = plan.step_max {
-        search = search.with_longest_step(u64::try_from(step_max.as_micros()).unwrap_or(u64::MAX));
-    }
-    SweepPlan {
-        load,
-        search,
-        cold_folder: (experiment.page_cache == PageCache::Cold).then(|| folder.join("files")),
-        circumstances: Circumstances {
-            target: title(experiment, file_size),
-            system_cpus: plan.split.as_ref().map(|split| numbers(&split.systems)),
-            host_limits: Vec::new(),
-        },
-    }
-}
-
-fn title(experiment: &Experiment, file_size: Option<u64>) -> String {
-    match file_size {
-        Some(size) if experiment.file_sizes.len() > 1 => format!("{}: {}", experiment.title, ByteSize(size)),
-        _ => experiment.title.clone(),
+    fn finish(self) -> Result<Outcome, RunError> {
+        match self.outcome.left_out.as_slice() {
+            [first, ..] if self.outcome.parts.is_empty() => {
+                Err(RunError::Nothing(format!("{}: {}", first.what, first.why)))
+            }
+            _ => Ok(self.outcome),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::{
     ffi::OsString,
     fs::File,
     io::{self, BufRead, BufReader},
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, Stdio},
     sync::mpsc,
@@ -13,6 +13,8 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
+
+use crate::link::LinkError;
 
 /// How long a system may take to say where it listens.
 const START_LIMIT: Duration = Duration::from_secs(20);
@@ -40,6 +42,9 @@ pub enum SystemError {
         /// Why.
         source: io::Error,
     },
+    /// The link to it could not be made.
+    #[error(transparent)]
+    Link(#[from] LinkError),
     /// It ran, but never said where it listens.
     #[error("{name} did not start: {said}")]
     NotListening {
@@ -63,6 +68,16 @@ pub struct Start<'a> {
     pub processors: Option<&'a [usize]>,
     /// Folder for its log.
     pub folder: &'a Path,
+    /// Whether it gets a network namespace of its own, in which nothing is reachable yet. Needs root.
+    pub namespace: bool,
+}
+
+impl Start<'_> {
+    /// The same in a network namespace of its own.
+    pub(crate) fn in_a_namespace(mut self) -> Self {
+        self.namespace = true;
+        self
+    }
 }
 
 impl System {
@@ -81,9 +96,19 @@ impl System {
             }
             None => {
                 system.stop();
-                Err(SystemError::NotListening { name: start.name.into(), said: last_line(&log) })
+                Err(SystemError::NotListening { name: start.name.into(), said: last_words(&log) })
             }
         }
+    }
+
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Says at which address it is reached, where that is not the one it listens on.
+    pub(crate) fn reached_at(&mut self, address: IpAddr) {
+        self.address.set_ip(address);
     }
 
     /// Base URL of the system.
@@ -113,8 +138,17 @@ impl Drop for System {
 }
 
 fn spawn(start: &Start<'_>, log: &Path) -> io::Result<Child> {
-    let mut command = Command::new(start.program);
-    command.args(["serve", start.name, "--listen", "127.0.0.1:0", "--until-stdin-closes"]);
+    let mut command = if start.namespace {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "--"]).arg(start.program);
+        command.args(["serve", start.name, "--listen", "0.0.0.0:0", "--open-to-all"]);
+        command
+    } else {
+        let mut command = Command::new(start.program);
+        command.args(["serve", start.name, "--listen", "127.0.0.1:0"]);
+        command
+    };
+    command.arg("--until-stdin-closes");
     if let Some(processors) = start.processors {
         let list: Vec<_> = processors.iter().map(usize::to_string).collect();
         command.arg("--cpus").arg(list.join(","));
@@ -144,9 +178,12 @@ fn address_in(line: &str) -> Option<SocketAddr> {
     line.split_whitespace().find_map(|word| word.strip_prefix("http://")?.parse().ok())
 }
 
-fn last_line(log: &PathBuf) -> String {
+/// The last that was said; of a wrong command line what is wrong with it, which comes before how to get help.
+fn last_words(log: &PathBuf) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
-    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_string()
+    let said = || text.lines().rev().filter(|line| !line.trim().is_empty());
+    let wrong = said().find_map(|line| line.strip_prefix("error: "));
+    wrong.or_else(|| said().next()).unwrap_or("it said nothing").trim_start_matches("nstar: ").to_string()
 }
 
 #[cfg(test)]
@@ -169,6 +206,7 @@ mod tests {
             flags: vec![],
             processors: None,
             folder: folder.path(),
+            namespace: false,
         };
         let error = System::start(&start).expect_err("false never listens");
         assert!(error.to_string().contains("files did not start"), "{error}");

@@ -187,9 +187,9 @@ pub(crate) struct Lab {
     /// Longest time to spend on one number of users, in place of the experiment's own
     #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", value_parser = values::duration)]
     pub duration: Option<Duration>,
-    /// Concurrency model of the systems
-    #[arg(long, value_name = "MODEL", default_value = "epoll")]
-    pub engine: engine::Model,
+    /// Concurrency model of the systems, where the experiment does not vary it [default: epoll]
+    #[arg(long, value_name = "MODEL")]
+    pub engine: Option<engine::Model>,
     /// Let generator and systems share all processors
     #[arg(long)]
     pub share_cores: bool,

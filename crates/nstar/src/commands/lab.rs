@@ -1,5 +1,7 @@
 //! `nstar lab`: an experiment on the systems of this repository.
 
+mod study;
+
 use std::env;
 
 use lab::{
@@ -21,13 +23,16 @@ pub(crate) fn run(flags: &Lab) -> Result<Exit, Failure> {
         return list();
     }
     let plan = run_plan(flags)?;
+    if plan.experiment.axis.is_some() {
+        return study::run(flags, &plan);
+    }
     let files = files(flags, &plan.experiment)?;
     let interrupt = Interrupt::listen().map_err(Failure::failed)?;
     let mut progress = Progress::new(flags.show.no_progress);
-    let parts = run_experiment(&plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?;
+    let outcome = run_experiment(&plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?;
     progress.finish();
     let mut worst = Exit::Done;
-    for (part, files) in parts.iter().zip(&files) {
+    for (part, files) in outcome.parts.iter().zip(&files) {
         worst = worse(worst, show(part, files, flags, &interrupt)?);
     }
     Ok(worst)
@@ -45,19 +50,21 @@ fn run_plan(flags: &Lab) -> Result<RunPlan, Failure> {
         experiment: Experiment::load(&flags.experiment).map_err(Failure::usage)?,
         users: flags.users.clone(),
         step_max: flags.duration,
-        engine: flags.engine.to_string(),
+        engine: flags.engine.unwrap_or(engine::Model::Epoll).to_string(),
+        engines: engine::Model::ALL.iter().map(ToString::to_string).collect(),
         split: if flags.share_cores { None } else { cores::split(&cores::available()) },
         seed: flags.seed,
     })
 }
 
-/// One pair of files for each sweep; with several, the size goes into the name: `run-1000.json`.
+/// One pair of files for each work; with several, its name goes into theirs: `run-10-mb.json`.
 fn files(flags: &Lab, experiment: &Experiment) -> Result<Vec<output::Files>, Failure> {
-    match experiment.file_sizes.as_slice() {
-        [] | [_] => Ok(vec![output::Files::plan(&flags.output)?]),
-        sizes => {
-            sizes.iter().map(|size| output::Files::plan_part(&flags.output, &size.to_string())).collect()
-        }
+    match experiment.works.as_slice() {
+        [_] => Ok(vec![output::Files::plan(&flags.output)?]),
+        works => works
+            .iter()
+            .map(|work| output::Files::plan_part(&flags.output, &lab::study::words(&work.name)))
+            .collect(),
     }
 }
 

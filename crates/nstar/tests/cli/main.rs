@@ -1,5 +1,6 @@
 //! The real program on real servers.
 
+mod lab;
 mod mistakes;
 mod serve;
 mod sink;

@@ -1,0 +1,78 @@
+//! Experiments that vary something, on the real systems.
+
+use crate::support::Place;
+use serde_json::Value;
+
+/// Two models on one file, a second or two each.
+const TWO_MODELS: &str = r#"
+title = "Two models on one file"
+page_cache = "warm"
+drive = "open-files"
+time = "8s"
+rounds = 2
+[axis]
+engines = ["threads", "epoll"]
+[[work]]
+name = "1 KB, 8 users"
+scenario = "get-open-file"
+files = 1
+file_size = "1 KB"
+users = 8
+[[published]]
+title = "made up"
+hardware = "none"
+unit = "req/s"
+figures = [{ variant = "threads", value = 1.0 }]
+"#;
+
+fn read(place: &Place, name: &str) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(place.path(name)).expect(name)).expect(name)
+}
+
+#[test]
+fn models_are_compared_in_one_table_with_every_run_beside() {
+    let place = Place::new();
+    place.write("two.toml", TWO_MODELS);
+    let outcome = place.nstar(["lab", "two.toml", "-o", "two.json"]).run().exits(0);
+    for word in ["threads", "epoll", "place", "Published (made up; none)", "4 runs"] {
+        assert!(outcome.stdout.contains(word), "no '{word}'\n{outcome}");
+    }
+    let study = read(&place, "two.json");
+    let entries = study["works"][0]["entries"].as_array().expect("entries");
+    assert_eq!(entries.len(), 2, "{study}");
+    for entry in entries {
+        assert!(entry["throughput_per_s"].as_f64() > Some(0.0), "{entry}");
+        assert!(entry["place"][0].as_u64() <= entry["place"][1].as_u64(), "{entry}");
+        for file in entry["runs"].as_array().expect("runs") {
+            let run = read(&place, file.as_str().expect("a name"));
+            assert_eq!(run["schema"], "nstar.run/1");
+        }
+        assert_eq!(entry["runs"].as_array().map(Vec::len), Some(2));
+    }
+    let page = std::fs::read_to_string(place.path("two.html")).expect("a report");
+    assert!(page.contains("<svg") && page.contains("made up"));
+}
+
+#[test]
+fn a_model_that_cannot_run_is_named_and_the_others_are_compared() {
+    let place = Place::new();
+    // `--loops` does not go with a thread per connection.
+    let text = TWO_MODELS.replace("rounds = 2", "flags = [\"--loops\", \"1\"]").replace("8s", "4s");
+    place.write("two.toml", &text);
+    let outcome = place.nstar(["lab", "two.toml", "-o", "two.json"]).run().exits(0);
+    assert!(outcome.stderr.contains("LEFT OUT: threads") && outcome.stderr.contains("--loops"), "{outcome}");
+    let study = read(&place, "two.json");
+    assert_eq!(study["left_out"][0]["what"], "threads", "{study}");
+    assert_eq!(study["works"][0]["entries"][0]["variant"], "epoll", "{study}");
+}
+
+#[test]
+fn a_study_that_cannot_be_meant_is_refused_before_anything_runs() {
+    let place = Place::new();
+    place.write("wrong.toml", &TWO_MODELS.replace("\"epoll\"", "\"epol\""));
+    place.nstar(["lab", "wrong.toml"]).run().exits(2).complains("epol").complains("threads");
+    place.write("two.toml", TWO_MODELS);
+    place.nstar(["lab", "two.toml", "--engine", "epoll"]).run().exits(2).complains("[axis]");
+    place.nstar(["lab", "two.toml", "--gate", "users>=1"]).run().exits(2).complains("--gate");
+    place.nstar(["lab", "experiments/no-such.toml"]).run().exits(2).complains("no-such");
+}
