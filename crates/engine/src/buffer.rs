@@ -87,6 +87,11 @@ impl Input {
         }
     }
 
+    /// What one read may bring, where the service has said so.
+    pub(crate) const fn at_most(&self) -> Option<usize> {
+        self.at_most
+    }
+
     /// Gives the memory away when nothing is unread.
     pub(crate) fn release(&mut self, to: &mut Buffers) {
         if self.is_empty() {

@@ -2,6 +2,8 @@
 
 use std::{io, net::SocketAddr};
 
+use crate::model::Model;
+
 /// Why a server could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -45,6 +47,19 @@ pub enum EngineError {
     System {
         /// What was refused.
         what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// This system does not have, or does not let this program use, what the model is made of.
+    /// Another model may run.
+    #[error("the model `{model}` cannot run here: {reason}; {remedy}, or choose another model ({source})")]
+    ModelUnavailable {
+        /// The model asked for.
+        model: Model,
+        /// Why it cannot run.
+        reason: &'static str,
+        /// What would let it run.
+        remedy: &'static str,
         /// What the system said.
         source: io::Error,
     },

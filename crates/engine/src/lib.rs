@@ -60,7 +60,7 @@
 //! # What a service may rely on
 //!
 //! - A connection's calls wake the task that makes them, not the waker in the context. Combinators that poll
-//!   each of their futures whenever they are polled work in the readiness family; those that poll only
+//!   each of their futures whenever they are polled work in the models with loops; those that poll only
 //!   what was woken (as `FuturesUnordered`) do not. In the blocking family calls run one after another.
 //! - Wakers work from every thread.
 //! - A panic closes its connection only; it is logged and counted.
@@ -90,6 +90,7 @@ mod server;
 pub mod service;
 pub mod shared;
 mod threads;
+mod uring;
 
 pub use block_on::block_on;
 pub use counters::{Counters, Denied};

@@ -1,6 +1,7 @@
 //! Listening sockets, and accepting from them.
 
 use std::{
+    collections::VecDeque,
     io,
     net::SocketAddr,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -12,7 +13,7 @@ use std::{
 
 use rustix::{
     io::Errno,
-    net::{SocketFlags, acceptfrom_with, bind, getsockname, listen, sockopt},
+    net::{SocketFlags, acceptfrom_with, bind, getpeername, getsockname, listen, sockopt},
 };
 
 use crate::{
@@ -120,13 +121,38 @@ impl Acceptor {
                 }
                 Err(Errno::AGAIN) => return Accept::Empty,
                 Err(errno) if concerns_one_connection(errno) => {}
-                Err(errno) => {
-                    self.gate.counters().count_accept_error();
-                    self.trouble.tell(errno);
-                    return Accept::Exhausted;
-                }
+                Err(errno) => return self.failed(errno),
             }
         }
+    }
+
+    /// The next of the connections that the kernel has accepted already.
+    pub(crate) fn admit(&self, lobby: &mut VecDeque<OwnedFd>) -> Accept {
+        while !lobby.is_empty() {
+            let Some(permit) = self.gate.enter() else { return Accept::Full };
+            let Some(socket) = lobby.pop_front() else { break };
+            // One that has broken meanwhile has no peer.
+            let peer = getpeername(&socket).ok().flatten();
+            let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) else { continue };
+            permit.count_accepted();
+            return Accept::Connection(Accepted { socket, peer, permit });
+        }
+        Accept::Empty
+    }
+
+    /// What a failure to accept comes to.
+    pub(crate) fn failed(&self, errno: Errno) -> Accept {
+        if errno == Errno::AGAIN || concerns_one_connection(errno) {
+            return Accept::Empty;
+        }
+        self.gate.counters().count_accept_error();
+        self.trouble.tell(errno);
+        Accept::Exhausted
+    }
+
+    /// What holds for accepted sockets.
+    pub(crate) const fn flags(&self) -> SocketFlags {
+        self.flags
     }
 }
 

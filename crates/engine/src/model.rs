@@ -19,12 +19,22 @@ pub enum Model {
     Epoll,
     /// Loops that have the C library read, by POSIX aio_read(3), and ask aio_error(3) whether it has.
     Aio,
+    /// Completion loops over io_uring(7), each with a ring and a listening socket of its own.
+    Uring,
 }
 
 impl Model {
     /// Every model, in the order they are listed to people.
-    pub const ALL: &'static [Self] =
-        &[Self::Threads, Self::Pool, Self::Polling, Self::Select, Self::Poll, Self::Epoll, Self::Aio];
+    pub const ALL: &'static [Self] = &[
+        Self::Threads,
+        Self::Pool,
+        Self::Polling,
+        Self::Select,
+        Self::Poll,
+        Self::Epoll,
+        Self::Aio,
+        Self::Uring,
+    ];
 
     /// The name people type and read.
     pub const fn name(self) -> &'static str {
@@ -36,6 +46,7 @@ impl Model {
             Self::Poll => "poll",
             Self::Epoll => "epoll",
             Self::Aio => "aio",
+            Self::Uring => "uring",
         }
     }
 

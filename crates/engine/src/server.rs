@@ -4,7 +4,7 @@ use std::{fmt, net::SocketAddr, str::FromStr, sync::Arc, thread::JoinHandle, tim
 
 use crate::{
     aio::Aio, control::Control, counters::Counters, epoll::Epoll, error::EngineError, model::Model,
-    poll::Poll, polling::Polling, pool, readiness, select::Select, service::Factory, threads,
+    poll::Poll, polling::Polling, pool, readiness, select::Select, service::Factory, threads, uring,
 };
 
 /// How a server is to run.
@@ -121,6 +121,7 @@ pub fn start<F: Factory>(model: Model, options: &Options, factory: F) -> Result<
         Model::Poll => readiness::start::<Poll, F>(options, factory),
         Model::Epoll => readiness::start::<Epoll, F>(options, factory),
         Model::Aio => readiness::start::<Aio, F>(options, factory),
+        Model::Uring => uring::start(options, factory),
     }
 }
 

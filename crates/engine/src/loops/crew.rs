@@ -1,13 +1,19 @@
 //! The connections of one loop at work.
 
-use std::{net::SocketAddr, rc::Rc, sync::Arc};
+use std::{cell::RefCell, net::SocketAddr, rc::Rc, sync::Arc};
 
 use super::{
     arena::{Arena, Key},
     tasks::{Remote, Task, Work},
+    timers::{Target, Timers},
     turn::Turn,
 };
-use crate::{counters::Counters, panics::contain, service};
+use crate::{
+    clock::{self, Micros},
+    counters::Counters,
+    panics::contain,
+    service,
+};
 
 /// The tasks of one loop, each a connection served by the same service.
 pub(crate) struct Crew<S> {
@@ -72,6 +78,32 @@ impl<S> Crew<S> {
         self.remote.take_woken(&mut due);
         self.poll_all(&mut due);
         self.due = due;
+    }
+
+    /// Lets those go on whose time has come; whether it is time to accept again. A socket's timer goes to `expire`.
+    pub(crate) fn fire_timers(
+        &mut self,
+        timers: &RefCell<Timers>,
+        expire: impl Fn(Key, Micros, Micros) -> Option<Key>,
+    ) -> bool {
+        let mut accept = false;
+        if clock::until(timers.borrow().next()) > 0 {
+            return accept;
+        }
+        let now = clock::now();
+        loop {
+            let expired = timers.borrow_mut().expired(now);
+            let due = match expired {
+                None => return accept,
+                Some((_, Target::Task(task))) => Some(task),
+                Some((at, Target::Socket(socket))) => expire(socket, at, now),
+                Some((_, Target::Accept)) => {
+                    accept = true;
+                    None
+                }
+            };
+            due.into_iter().for_each(|task| self.poll(task));
+        }
     }
 
     /// Lets every task look at the state of the server again.

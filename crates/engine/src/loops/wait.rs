@@ -16,7 +16,7 @@ pub(crate) struct Wait<I> {
     timer: Micros,
 }
 
-impl<I: Copy> Wait<I> {
+impl<I: Copy + PartialEq> Wait<I> {
     pub(crate) const fn new() -> Self {
         Self { waiter: None, deadline: NEVER, timer: NEVER }
     }
@@ -40,6 +40,11 @@ impl<I: Copy> Wait<I> {
             self.timer = deadline;
             timers.set(deadline, Target::Socket(socket));
         }
+    }
+
+    /// Whether a task waits for `interest`.
+    pub(crate) fn is_for(&self, interest: I) -> bool {
+        self.waiter.is_some_and(|(_, awaited)| awaited == interest)
     }
 
     /// Ends the wait if it is for something `ready` accepts; returns the task to poll.

@@ -79,7 +79,10 @@ impl<P: Poller, F: Factory> Worker<P, F> {
         self.events = events;
         waited?;
         self.crew.poll_due();
-        self.fire_timers()?;
+        if self.crew.fire_timers(&self.reactor.timers, |socket, at, now| self.reactor.expire(socket, at, now))
+        {
+            self.resume_accepting()?;
+        }
         self.drain()?;
         if !self.reactor.take_moved() {
             self.reactor.poller.borrow().idle();
@@ -156,26 +159,6 @@ impl<P: Poller, F: Factory> Worker<P, F> {
             self.listening = true;
         }
         Ok(())
-    }
-
-    fn fire_timers(&mut self) -> io::Result<()> {
-        if clock::until(self.reactor.timers.borrow().next()) > 0 {
-            return Ok(());
-        }
-        let now = clock::now();
-        loop {
-            let expired = self.reactor.timers.borrow_mut().expired(now);
-            match expired {
-                None => return Ok(()),
-                Some((_, Target::Task(task))) => self.crew.poll(task),
-                Some((_, Target::Accept)) => self.resume_accepting()?,
-                Some((at, Target::Socket(socket))) => {
-                    if let Some(task) = self.reactor.expire(socket, at, now) {
-                        self.crew.poll(task);
-                    }
-                }
-            }
-        }
     }
 
     /// Sees to the end: once, when a drain begins, and when its deadline comes.
