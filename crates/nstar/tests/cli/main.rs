@@ -2,6 +2,8 @@
 
 mod lab;
 mod mistakes;
+#[path = "../program/mod.rs"]
+mod program;
 mod serve;
 mod sink;
 mod support;

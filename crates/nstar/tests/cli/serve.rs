@@ -1,7 +1,6 @@
 //! `nstar serve` and `nstar lab`: the systems as a person runs them.
 
 use std::{
-    fs,
     io::{Read, Write},
     net::TcpStream,
     time::Duration,
@@ -11,9 +10,7 @@ use crate::support::{Place, Running};
 
 /// Waits until a server says where it listens.
 pub(crate) fn listening(running: &mut Running) -> String {
-    let line = running.first_line();
-    let address = line.split_whitespace().find_map(|word| word.split_once("://")).map(|(_, address)| address);
-    address.unwrap_or_else(|| panic!("no address in '{line}'")).to_string()
+    running.listening()
 }
 
 /// One request on a connection of its own, and the whole answer.
@@ -53,32 +50,6 @@ fn open_files(place: &Place, engine: &str) -> (Running, String) {
     let mut running = place.nstar(words.into_iter().chain(["--engine", engine])).start();
     let address = listening(&mut running);
     (running, address)
-}
-
-#[test]
-fn a_transfer_under_way_is_finished_when_told_to_stop() {
-    // More than the buffers of both sockets hold, so that most of it is still with the server.
-    const LEN: u64 = 64 << 20;
-    let place = Place::new();
-    let file = place.write("shared/large.bin", "");
-    fs::File::options().write(true).open(file).and_then(|file| file.set_len(LEN)).expect("a sparse file");
-    for engine in ["threads", "epoll"] {
-        let (running, address) = open_files(&place, engine);
-        let mut stream = TcpStream::connect(&address).expect("a connection");
-        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");
-        stream.write_all(b"GET /files/large.bin HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
-        let mut begin = [0; 1];
-        stream.read_exact(&mut begin).expect("the answer begins");
-        running.signal("TERM");
-        // Bounded: another test may be given the port as soon as it is free.
-        let refused = (0..100_000).any(|_| TcpStream::connect(&address).is_err());
-        assert!(refused, "{engine}: new connections are still taken");
-        let mut rest = Vec::new();
-        stream.read_to_end(&mut rest).expect("the rest of the answer");
-        let head = rest.windows(4).position(|end| end == b"\r\n\r\n").expect("a whole head") + 4;
-        assert_eq!((rest.len() - head) as u64, LEN, "{engine}");
-        running.finish().exits(0);
-    }
 }
 
 #[test]

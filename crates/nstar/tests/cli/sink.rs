@@ -2,7 +2,7 @@
 
 use std::{
     io::{Read, Write},
-    net::{Shutdown, TcpListener, TcpStream},
+    net::{TcpListener, TcpStream},
 };
 
 use crate::{
@@ -25,22 +25,6 @@ fn an_upload_is_counted_and_hashed_and_the_totals_are_told_at_the_end() {
     assert!(answer.ends_with(&format!(r#"{{"bytes":3,"blake3":"{hash}"}}"#)), "{answer}");
     running.signal("TERM");
     running.finish().exits(0).says("received 3 bytes; 1 uploads came whole, 0 failed");
-}
-
-#[test]
-fn without_http_any_program_that_sends_bytes_is_a_client() {
-    let place = Place::new();
-    for engine in ["threads", "epoll"] {
-        let words = ["serve", "sink", "--raw", "--engine", engine, "--listen", "127.0.0.1:0"];
-        let mut running = place.nstar(words).start();
-        let address = listening(&mut running);
-        let mut stream = TcpStream::connect(&address).expect("a connection");
-        stream.write_all(&[7; 100_000]).expect("sent");
-        stream.shutdown(Shutdown::Write).expect("half-closed");
-        assert_eq!(stream.read(&mut [0]).expect("the end"), 0);
-        running.signal("TERM");
-        running.finish().exits(0).says("received 100000 bytes; 1 uploads came whole, 0 failed");
-    }
 }
 
 #[test]

@@ -1,12 +1,10 @@
 //! Drives the real program, and real servers for it to drive.
 
 use std::{
-    ffi::{OsStr, OsString},
-    fmt,
-    io::{BufRead, BufReader, Read},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpStream},
+    ops::Deref,
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, Command, Stdio},
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -15,51 +13,30 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A generous bound on anything a test waits for: reached only by what would never happen.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) use crate::program::*;
 
 /// Loads that run side by side would measure each other, so one test has the machine at a time.
 static MACHINE: Mutex<()> = Mutex::new(());
 
 /// A folder of its own, the program run in it, and the machine to itself.
 pub(crate) struct Place {
-    folder: TempDir,
+    folder: Folder,
     _machine: MutexGuard<'static, ()>,
+}
+
+impl Deref for Place {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.folder
+    }
 }
 
 impl Place {
     pub(crate) fn new() -> Self {
         // A test that failed while it had the machine leaves nothing behind that another would mind.
         let machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
-        Place { folder: TempDir::new().expect("a temporary folder"), _machine: machine }
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.path(name);
-        std::fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
-        std::fs::write(&path, text).expect("a file");
-        path
-    }
-
-    /// `nstar ARGS`, to be run here.
-    pub(crate) fn nstar<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Nstar {
-        self.wrapped::<&str, A>([], args)
-    }
-
-    /// `WRAPPER .. nstar ARGS`, such as `prlimit --nofile=64 nstar ..`.
-    pub(crate) fn wrapped<W: AsRef<OsStr>, A: AsRef<OsStr>>(
-        &self,
-        wrapper: impl IntoIterator<Item = W>,
-        args: impl IntoIterator<Item = A>,
-    ) -> Nstar {
-        let mut words: Vec<OsString> = wrapper.into_iter().map(|word| word.as_ref().into()).collect();
-        words.push(env!("CARGO_BIN_EXE_nstar").into());
-        words.extend(args.into_iter().map(|arg| arg.as_ref().into()));
-        Nstar { words, folder: self.folder.path().into() }
+        Place { folder: Folder::new(), _machine: machine }
     }
 
     /// `nstar sweep` of a server, to its end.
@@ -73,159 +50,6 @@ impl Place {
         let text = std::fs::read_to_string(self.path("run.json")).expect("a run file");
         serde_json::from_str(&text).expect("JSON")
     }
-}
-
-/// One call of the program.
-#[derive(Clone)]
-pub(crate) struct Nstar {
-    words: Vec<OsString>,
-    folder: PathBuf,
-}
-
-impl Nstar {
-    /// Runs it to its end.
-    pub(crate) fn run(&self) -> Outcome {
-        self.start().finish()
-    }
-
-    /// Starts it and lets it run.
-    pub(crate) fn start(&self) -> Running {
-        let child = Command::new(&self.words[0])
-            .args(&self.words[1..])
-            .current_dir(&self.folder)
-            .env_remove("RUST_LOG")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap_or_else(|error| panic!("cannot run {:?}: {error}", self.words));
-        Running { child, call: self.clone() }
-    }
-}
-
-/// A call under way.
-pub(crate) struct Running {
-    child: Child,
-    call: Nstar,
-}
-
-impl Running {
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Sends a signal by name, such as `INT`.
-    pub(crate) fn signal(&self, name: &str) {
-        signal(self.pid(), name);
-    }
-
-    /// The first line on stdout.
-    pub(crate) fn first_line(&mut self) -> String {
-        let stdout = self.child.stdout.as_mut().expect("stdout");
-        let mut line = String::new();
-        // One byte at a time, so that nothing beyond the line is taken from what comes after.
-        BufReader::with_capacity(1, stdout).read_line(&mut line).expect("stdout");
-        line
-    }
-
-    /// Waits for the first line on stderr that holds the word.
-    pub(crate) fn wait_for_stderr(&mut self, word: &str) -> String {
-        let stderr = self.child.stderr.as_mut().expect("stderr");
-        let mut said = String::new();
-        let mut reader = BufReader::with_capacity(1, stderr);
-        loop {
-            let mut line = String::new();
-            assert_ne!(reader.read_line(&mut line).expect("stderr"), 0, "never said '{word}': {said}");
-            said.push_str(&line);
-            if line.contains(word) {
-                return said;
-            }
-        }
-    }
-
-    pub(crate) fn finish(mut self) -> Outcome {
-        let stdout = collect(self.child.stdout.take().expect("stdout"));
-        let stderr = collect(self.child.stderr.take().expect("stderr"));
-        let status = wait(&mut self.child, &self.call);
-        Outcome {
-            call: self.call,
-            status,
-            stdout: stdout.join().expect("reader"),
-            stderr: stderr.join().expect("reader"),
-        }
-    }
-}
-
-fn collect(mut from: impl Read + Send + 'static) -> thread::JoinHandle<String> {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        from.read_to_end(&mut bytes).expect("a pipe");
-        String::from_utf8_lossy(&bytes).into_owned()
-    })
-}
-
-fn wait(child: &mut Child, call: &Nstar) -> ExitStatus {
-    let deadline = Instant::now() + 2 * PATIENCE;
-    loop {
-        if let Some(status) = child.try_wait().expect("a child") {
-            return status;
-        }
-        if Instant::now() > deadline {
-            let _ = child.kill();
-            panic!("still running after {:?}: {:?}", 2 * PATIENCE, call.words);
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// How a call ended. Printed whole when an expectation fails.
-pub(crate) struct Outcome {
-    call: Nstar,
-    pub(crate) status: ExitStatus,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
-
-impl Outcome {
-    #[track_caller]
-    pub(crate) fn exits(self, code: i32) -> Self {
-        assert_eq!(self.status.code(), Some(code), "wrong exit code\n{self}");
-        self
-    }
-
-    #[track_caller]
-    pub(crate) fn says(self, words: &str) -> Self {
-        assert!(self.stdout.contains(words), "stdout lacks '{words}'\n{self}");
-        self
-    }
-
-    #[track_caller]
-    pub(crate) fn complains(self, words: &str) -> Self {
-        assert!(self.stderr.contains(words), "stderr lacks '{words}'\n{self}");
-        assert!(!self.stderr.contains("panicked"), "a panic\n{self}");
-        self
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "command: {:?}", self.call.words)?;
-        writeln!(f, "in:      {}", self.call.folder.display())?;
-        writeln!(f, "status:  {}", self.status)?;
-        writeln!(f, "stdout:\n{}", self.stdout)?;
-        writeln!(f, "stderr:\n{}", self.stderr)
-    }
-}
-
-/// Sends a signal by name.
-pub(crate) fn signal(pid: u32, name: &str) {
-    let status = Command::new("kill").args(["-s", name, &pid.to_string()]).status().expect("kill");
-    assert!(status.success(), "kill -s {name} {pid}");
-}
-
-/// A port nobody listens on just now.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port()
 }
 
 /// A server of somebody else's, stopped when dropped.
@@ -373,20 +197,6 @@ fn nginx_configuration(folder: &Path, port: u16) -> String {
            server {{ listen 127.0.0.1:{port}; root {0}; }} }}",
         folder.display()
     )
-}
-
-/// Whether this is root. Under CI root is a must, elsewhere its absence is told and the test skipped.
-pub(crate) fn is_root_or_skip(test: &str) -> bool {
-    let root = is_root();
-    assert!(root || std::env::var_os("CI").is_none(), "{test} needs root, and CI must run it as root");
-    if !root {
-        eprintln!("SKIPPED {test}: it needs root");
-    }
-    root
-}
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
 }
 
 /// How many processors this test may use; under CI there must be two.

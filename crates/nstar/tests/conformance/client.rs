@@ -1,0 +1,170 @@
+//! A client that sends exactly what it is told, and reads answers one by one.
+
+use std::{
+    io::{self, BufRead, BufReader, Read, Write},
+    net::{Shutdown, SocketAddr, TcpStream},
+    time::Duration,
+};
+
+use engine::Model;
+use rustix::net::sockopt::set_socket_linger;
+
+use crate::program::PATIENCE;
+
+/// One connection.
+pub(crate) struct Client {
+    input: BufReader<TcpStream>,
+    model: Model,
+}
+
+/// One answer, read to its end and no further.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Client {
+    /// `model` is what failures name.
+    pub(crate) fn connect(to: SocketAddr, model: Model) -> io::Result<Self> {
+        let stream = TcpStream::connect(to)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Self { input: BufReader::new(stream), model })
+    }
+
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        let sent = self.try_send(bytes);
+        sent.unwrap_or_else(|error| panic!("{}: cannot send: {error}", self.model));
+    }
+
+    pub(crate) fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        self.input.get_mut().write_all(bytes.as_ref())
+    }
+
+    /// Waits for the server to answer, or to end the connection; whether it answers.
+    pub(crate) fn is_answered(&mut self) -> bool {
+        match self.input.fill_buf() {
+            Ok(answer) => !answer.is_empty(),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => false,
+            Err(error) => panic!("{}: neither an answer nor the end: {error}", self.model),
+        }
+    }
+
+    /// A second hand on the same connection, to send while the first reads.
+    pub(crate) fn sender(&self) -> TcpStream {
+        self.input.get_ref().try_clone().unwrap()
+    }
+
+    /// Says that no more will be sent.
+    pub(crate) fn end_sending(&mut self) {
+        self.input.get_mut().shutdown(Shutdown::Write).unwrap();
+    }
+
+    /// Breaks the connection off.
+    pub(crate) fn reset(self) {
+        set_socket_linger(self.input.get_ref(), Some(Duration::ZERO)).unwrap();
+    }
+
+    /// Asks for something with a `GET`.
+    pub(crate) fn get(&mut self, target: &str, fields: &str) -> Answer {
+        self.send(get(target, fields));
+        self.answer()
+    }
+
+    /// The next answer.
+    pub(crate) fn answer(&mut self) -> Answer {
+        let mut answer = self.head();
+        let length = answer.field("content-length").map_or(0, |length| length.parse().unwrap());
+        answer.body.resize(length, 0);
+        let read = self.input.read_exact(&mut answer.body);
+        read.unwrap_or_else(|error| panic!("{}: a body broke off: {error}\n{}", self.model, answer.head));
+        answer
+    }
+
+    /// The next answer's head only: that is all of it for a `HEAD`.
+    pub(crate) fn head(&mut self) -> Answer {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            let line = self.input.read_line(&mut head);
+            let read =
+                line.unwrap_or_else(|error| panic!("{}: no answer: {error}, after '{head}'", self.model));
+            assert_ne!(read, 0, "{}: the connection ended instead of an answer, after '{head}'", self.model);
+        }
+        let status = head.get(9..12).and_then(|status| status.parse().ok());
+        Answer { status: status.unwrap_or_else(|| panic!("no status in '{head}'")), head, body: Vec::new() }
+    }
+
+    /// Reads some of what comes; nothing at the end.
+    pub(crate) fn read_some(&mut self, into: &mut [u8]) -> usize {
+        self.input.read(into).unwrap_or_else(|error| panic!("{}: cannot read: {error}", self.model))
+    }
+
+    /// Everything until the server closes.
+    pub(crate) fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        let read = self.input.read_to_end(&mut rest);
+        read.unwrap_or_else(|error| panic!("{}: no clean end: {error}", self.model));
+        rest
+    }
+
+    /// What comes until the connection ends, by a reset too.
+    pub(crate) fn until_broken(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        match self.input.read_to_end(&mut rest) {
+            Err(error) if error.kind() != io::ErrorKind::ConnectionReset => {
+                panic!("{}: instead of the end: {error}", self.model)
+            }
+            _ => rest,
+        }
+    }
+}
+
+impl Answer {
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        let fields = self.head.lines().filter_map(|line| line.split_once(':'));
+        fields.filter(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim()).next()
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    /// One number of an answer to `/metrics`.
+    pub(crate) fn metric(&self, name: &str) -> u64 {
+        let value = self.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.unwrap_or_else(|| panic!("no {name} in {}", self.text())).parse().unwrap()
+    }
+}
+
+/// A `GET`, with these header lines.
+pub(crate) fn get(target: &str, fields: &str) -> String {
+    request("GET", target, fields)
+}
+
+/// A request without a body, with these header lines.
+pub(crate) fn request(method: &str, target: &str, fields: &str) -> String {
+    format!("{method} {target} HTTP/1.1\r\nHost: test\r\n{fields}\r\n")
+}
+
+/// The head of an upload.
+pub(crate) fn upload_head(fields: &str) -> String {
+    request("POST", "/upload", fields)
+}
+
+/// An upload of known length.
+pub(crate) fn upload(body: &[u8]) -> Vec<u8> {
+    [upload_head(&format!("Content-Length: {}\r\n", body.len())).as_bytes(), body].concat()
+}
+
+/// An upload in chunks of so many bytes.
+pub(crate) fn chunked(body: &[u8], chunk: usize) -> Vec<u8> {
+    let mut request = upload_head("Transfer-Encoding: chunked\r\n").into_bytes();
+    for piece in body.chunks(chunk).chain([&b""[..]]) {
+        request.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+        request.extend_from_slice(piece);
+        request.extend_from_slice(b"\r\n");
+    }
+    request
+}

@@ -1,0 +1,92 @@
+//! More connections than are served at one time, or than there are descriptors for.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::{
+    client::{Client, get},
+    content::content,
+    models::{Crowd, every_model},
+    server::Setup,
+};
+
+const BUSY: usize = 50;
+
+#[test]
+fn idle_connections_are_kept_while_others_are_busy() {
+    lift_descriptor_limit();
+    every_model(|model| {
+        let crowd = Crowd::of(model);
+        let server = Setup::files(model, &[1_000, 300_000]).with(crowd.flags).start();
+        let mut idle: Vec<_> = (0..crowd.connections - BUSY).map(|_| server.connect()).collect();
+        let mut busy: Vec<_> = (0..BUSY).map(|_| server.connect()).collect();
+        for round in 0..20 {
+            let length = if round % 5 == 0 { 300_000 } else { 1_000 };
+            busy.iter_mut().for_each(|client| client.send(get(&format!("/files/{length}"), "")));
+            for client in &mut busy {
+                assert!(client.answer().body == content(length), "{model}: round {round}");
+            }
+        }
+        // Nobody was forgotten, nor closed for another's sake.
+        for client in idle.iter_mut().chain(&mut busy) {
+            assert!(client.get("/files/1000", "").body == content(1_000), "{model}");
+        }
+        let open = busy[0].get("/metrics", "").metric("nstar_files_connections");
+        assert_eq!(open, crowd.connections as u64, "{model}");
+        drop((idle, busy));
+        server.wait_for_metric("nstar_files_connections", 1);
+        server.stop();
+    });
+}
+
+#[test]
+fn out_of_descriptors_a_server_waits_and_recovers_by_itself() {
+    const CLIENTS: usize = 150;
+    every_model(|model| {
+        let mut server = Setup::files(model, &[1_000]).under("prlimit --nofile=64:64").start();
+        server.assert_well();
+        let mut clients: Vec<_> = (0..CLIENTS).map(|_| server.connect()).collect();
+        server.wait_until_it_says("cannot accept connections for now");
+        clients.iter_mut().for_each(|client| client.send(get("/files/1000", "Connection: close\r\n")));
+        for client in &mut clients {
+            // The file may need a descriptor too; then its client is told to come back.
+            let answer = client.answer();
+            let served = answer.status == 200 && answer.body == content(1_000);
+            assert!(served || answer.status == 503, "{model}: {}", answer.head);
+        }
+        drop(clients);
+        assert!(server.connect().get("/files/1000", "").body == content(1_000), "{model}");
+        assert!(server.metric("nstar_files_accept_errors_total") > 0, "{model}");
+        server.stop();
+    });
+}
+
+/// select(2) would write beyond its sets at descriptor 1 024.
+#[test]
+fn what_select_cannot_watch_is_turned_away_and_the_others_are_served() {
+    lift_descriptor_limit();
+    let server = Setup::files("select".parse().unwrap(), &[1_000]).start();
+    let mut clients: Vec<_> = (0..1_200).map(|_| server.connect()).collect();
+    clients.iter_mut().for_each(|client| {
+        // One that is turned away may have been so already.
+        let _ = client.try_send(get("/files/1000", ""));
+    });
+    let mut served: Vec<Client> = Vec::new();
+    for mut client in clients {
+        if client.is_answered() {
+            assert!(client.answer().body == content(1_000));
+            served.push(client);
+        }
+    }
+    assert!((1_000..1_024).contains(&served.len()), "{} were served", served.len());
+    let refused = served[0].get("/metrics", "").metric("nstar_files_connections_refused_total");
+    assert_eq!(refused as usize, 1_200 - served.len());
+    drop(served);
+    server.assert_well();
+    server.stop().complains("closed unserved").complains("1024");
+}
+
+/// Both ends of a connection take a descriptor; this end's are this process's.
+fn lift_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
+}

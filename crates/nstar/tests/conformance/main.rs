@@ -1,0 +1,19 @@
+//! Whole servers, as a person runs them, on every concurrency model, against the same expectations.
+//!
+//! Each test is one behaviour, and goes through `engine::Model::ALL`; what a model cannot do stands in [`models`], with the
+//! reason. `NSTAR_MODEL=select cargo test -p nstar --test conformance` tries one model only.
+//! What the engine alone promises is tested beside it, in `crates/engine/tests/suite`.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+mod client;
+mod content;
+mod crowds;
+mod downloads;
+mod keeping;
+mod models;
+mod ports;
+#[path = "../program/mod.rs"]
+mod program;
+mod server;
+mod stopping;
+mod uploads;

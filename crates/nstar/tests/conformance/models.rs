@@ -1,0 +1,60 @@
+//! Which models are tried, and what some of them cannot do.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use engine::Model;
+
+/// A crowd of connections, as large as a model can hold.
+#[derive(Clone, Copy)]
+pub(crate) struct Crowd {
+    /// How many are open at once.
+    pub(crate) connections: usize,
+    /// What the server is started with, so that it can hold them.
+    pub(crate) flags: &'static str,
+}
+
+/// What every model holds that is not in [`SPECIAL`].
+const USUAL: Crowd = Crowd { connections: 1_050, flags: "" };
+
+/// The models that hold fewer connections than the others, or need to be told to hold as many, and why.
+const SPECIAL: [(&str, Crowd, &str); 2] = [
+    (
+        "pool",
+        Crowd { connections: 60, flags: "" },
+        "a connection holds one of its 64 workers until it has been answered for the first time",
+    ),
+    (
+        "select",
+        Crowd { connections: 1_000, ..USUAL },
+        "select(2) takes descriptors below 1 024, and a server has some beside its connections",
+    ),
+];
+
+impl Crowd {
+    /// As many as `model` can hold.
+    pub(crate) fn of(model: Model) -> Self {
+        SPECIAL.iter().find(|(name, ..)| *name == model.name()).map_or(USUAL, |(_, crowd, _)| *crowd)
+    }
+}
+
+/// Tries a behaviour with each model, and names those that failed.
+pub(crate) fn every_model(behaviour: impl Fn(Model)) {
+    let chosen = std::env::var("NSTAR_MODEL").ok();
+    let mut failed = Vec::new();
+    for &model in Model::ALL.iter().filter(|model| chosen.as_deref().is_none_or(|name| name == model.name()))
+    {
+        // A behaviour shares nothing between models.
+        if catch_unwind(AssertUnwindSafe(|| behaviour(model))).is_err() {
+            eprintln!("the panic above was with engine {model}");
+            failed.push(model);
+        }
+    }
+    assert!(failed.is_empty(), "failed with {failed:?}: see above");
+}
+
+#[test]
+fn what_is_special_is_so_of_models_there_are() {
+    for (name, _, reason) in SPECIAL {
+        assert!(name.parse::<Model>().is_ok(), "{name}: {reason}");
+    }
+}

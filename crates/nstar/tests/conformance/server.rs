@@ -1,0 +1,156 @@
+//! The real program as a server, stopped when dropped.
+
+use std::{
+    io,
+    net::SocketAddr,
+    thread,
+    time::{Duration, Instant},
+};
+
+use engine::Model;
+
+use crate::{
+    client::Client,
+    content::content,
+    program::{Folder, Nstar, Outcome, PATIENCE, Running},
+};
+
+/// A file server and a few files, or a sink.
+pub(crate) struct Served {
+    pub(crate) model: Model,
+    pub(crate) address: SocketAddr,
+    _folder: Folder,
+    running: Running,
+}
+
+/// What is to be served, and how.
+pub(crate) struct Setup {
+    model: Model,
+    words: Vec<String>,
+    wrapper: Vec<String>,
+    listen: String,
+    folder: Folder,
+}
+
+impl Setup {
+    /// Files of these lengths: `/files/LENGTH` has so many bytes.
+    pub(crate) fn files(model: Model, lengths: &[usize]) -> Self {
+        let folder = Folder::new();
+        std::fs::create_dir(folder.path("shared")).unwrap();
+        for length in lengths {
+            folder.write(&format!("shared/{length}"), content(*length));
+        }
+        Self::new(model, "files --root shared --accounts none", folder)
+    }
+
+    /// The upload sink.
+    pub(crate) fn sink(model: Model) -> Self {
+        Self::new(model, "sink", Folder::new())
+    }
+
+    fn new(model: Model, system: &str, folder: Folder) -> Self {
+        let listen = "127.0.0.1:0".into();
+        let setup = Self { model, words: vec!["serve".into()], wrapper: Vec::new(), listen, folder };
+        setup.with(system).with(&format!("--engine {model}"))
+    }
+
+    /// Where to listen, instead of at any free port.
+    pub(crate) fn at(mut self, address: impl ToString) -> Self {
+        self.listen = address.to_string();
+        self
+    }
+
+    /// With these flags too.
+    pub(crate) fn with(mut self, flags: &str) -> Self {
+        self.words.extend(flags.split_whitespace().map(String::from));
+        self
+    }
+
+    /// Run by this command, such as `prlimit --nofile=64:64`.
+    pub(crate) fn under(mut self, wrapper: &str) -> Self {
+        self.wrapper.extend(wrapper.split_whitespace().map(String::from));
+        self
+    }
+
+    /// Starts it, and lets it end by itself.
+    pub(crate) fn run(&self) -> Outcome {
+        self.call().run()
+    }
+
+    pub(crate) fn start(self) -> Served {
+        let mut running = self.call().start();
+        let address = running.listening().parse().unwrap();
+        Served { model: self.model, address, _folder: self.folder, running }
+    }
+
+    fn call(&self) -> Nstar {
+        let listen = ["--listen", &self.listen].map(String::from);
+        self.folder.wrapped(&self.wrapper, self.words.iter().chain(&listen))
+    }
+}
+
+impl Served {
+    pub(crate) fn connect(&self) -> Client {
+        self.try_connect().unwrap_or_else(|error| panic!("{}: cannot connect: {error}", self.model))
+    }
+
+    pub(crate) fn try_connect(&self) -> io::Result<Client> {
+        Client::connect(self.address, self.model)
+    }
+
+    /// One number of `/metrics`, asked for on a connection of its own, which is counted too.
+    pub(crate) fn metric(&self, name: &str) -> u64 {
+        self.connect().get("/metrics", "Connection: close\r\n").metric(name)
+    }
+
+    /// Waits until a number of `/metrics` is this.
+    pub(crate) fn wait_for_metric(&self, name: &str, expected: u64) {
+        eventually(&format!("{}: {name} is {expected}", self.model), || self.metric(name) == expected);
+    }
+
+    /// Still answers.
+    pub(crate) fn assert_well(&self) {
+        let answer = self.connect().get("/healthz", "Connection: close\r\n");
+        assert_eq!((answer.status, answer.text()), (200, "ok\n"), "{}", self.model);
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        self.running.signal(name);
+    }
+
+    /// Waits until it has said something with this word on stderr.
+    pub(crate) fn wait_until_it_says(&mut self, word: &str) {
+        self.running.wait_for_stderr(word);
+    }
+
+    /// Ends it as a power cut would.
+    pub(crate) fn kill(self) {
+        self.signal("KILL");
+        self.running.finish();
+    }
+
+    /// Ends it as its owner would, and expects a clean end.
+    pub(crate) fn stop(self) -> Outcome {
+        self.signal("TERM");
+        self.ends()
+    }
+
+    /// Expects a clean end, after a signal.
+    pub(crate) fn ends(self) -> Outcome {
+        self.ends_with(0)
+    }
+
+    /// Expects this exit code, after a signal.
+    pub(crate) fn ends_with(self, code: i32) -> Outcome {
+        self.running.finish().exits(code).has_not_panicked()
+    }
+}
+
+/// Waits until a condition holds, looking often.
+pub(crate) fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < end, "never came true: {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}

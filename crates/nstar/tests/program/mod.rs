@@ -1,0 +1,254 @@
+//! Runs the real program: what every suite of tests that does so shares.
+#![allow(dead_code, reason = "each suite uses a part of it")]
+
+use std::{
+    ffi::{OsStr, OsString},
+    fmt,
+    io::{BufRead, BufReader, Read},
+    net::TcpListener,
+    path::PathBuf,
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+
+/// A generous bound on anything a test waits for: reached only by what would never happen.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A folder of its own, and the program run in it.
+pub(crate) struct Folder(TempDir);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self(TempDir::new().expect("a temporary folder"))
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
+        std::fs::write(&path, content).expect("a file");
+        path
+    }
+
+    /// `nstar ARGS`, to be run here.
+    pub(crate) fn nstar<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Nstar {
+        self.wrapped::<&str, A>([], args)
+    }
+
+    /// `WRAPPER .. nstar ARGS`, such as `prlimit --nofile=64 nstar ..`.
+    pub(crate) fn wrapped<W: AsRef<OsStr>, A: AsRef<OsStr>>(
+        &self,
+        wrapper: impl IntoIterator<Item = W>,
+        args: impl IntoIterator<Item = A>,
+    ) -> Nstar {
+        let mut words: Vec<OsString> = wrapper.into_iter().map(|word| word.as_ref().into()).collect();
+        words.push(env!("CARGO_BIN_EXE_nstar").into());
+        words.extend(args.into_iter().map(|arg| arg.as_ref().into()));
+        Nstar { words, folder: self.0.path().into() }
+    }
+}
+
+/// One call of the program.
+#[derive(Clone)]
+pub(crate) struct Nstar {
+    words: Vec<OsString>,
+    folder: PathBuf,
+}
+
+impl Nstar {
+    /// Runs it to its end.
+    pub(crate) fn run(&self) -> Outcome {
+        self.start().finish()
+    }
+
+    /// Starts it and lets it run.
+    pub(crate) fn start(&self) -> Running {
+        let child = Command::new(&self.words[0])
+            .args(&self.words[1..])
+            .current_dir(&self.folder)
+            .env_remove("RUST_LOG")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot run {:?}: {error}", self.words));
+        Running { child, call: self.clone() }
+    }
+}
+
+/// A call under way.
+pub(crate) struct Running {
+    child: Child,
+    call: Nstar,
+}
+
+impl Running {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal by name, such as `INT`.
+    pub(crate) fn signal(&self, name: &str) {
+        signal(self.pid(), name);
+    }
+
+    /// The first line on stdout.
+    pub(crate) fn first_line(&mut self) -> String {
+        let stdout = self.child.stdout.as_mut().expect("stdout");
+        let mut line = String::new();
+        // One byte at a time, so that nothing beyond the line is taken from what comes after.
+        BufReader::with_capacity(1, stdout).read_line(&mut line).expect("stdout");
+        line
+    }
+
+    /// Waits for the first line on stderr that holds the word.
+    pub(crate) fn wait_for_stderr(&mut self, word: &str) -> String {
+        let stderr = self.child.stderr.as_mut().expect("stderr");
+        let mut said = String::new();
+        let mut reader = BufReader::with_capacity(1, stderr);
+        loop {
+            let mut line = String::new();
+            assert_ne!(reader.read_line(&mut line).expect("stderr"), 0, "never said '{word}': {said}");
+            said.push_str(&line);
+            if line.contains(word) {
+                return said;
+            }
+        }
+    }
+
+    /// Waits until a server says where it listens.
+    pub(crate) fn listening(&mut self) -> String {
+        let line = self.first_line();
+        let address = line.split_whitespace().find_map(|word| word.split_once("://"));
+        let Some((_, address)) = address else {
+            let mut said = String::new();
+            let _ = self.child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut said));
+            panic!("no address in '{line}' of {:?}: {said}", self.call.words);
+        };
+        address.to_string()
+    }
+
+    /// Whether it still runs.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Waits for its end.
+    pub(crate) fn finish(mut self) -> Outcome {
+        let stdout = collect(self.child.stdout.take().expect("stdout"));
+        let stderr = collect(self.child.stderr.take().expect("stderr"));
+        let status = wait(&mut self.child, &self.call);
+        Outcome {
+            call: self.call.clone(),
+            status,
+            stdout: stdout.join().expect("reader"),
+            stderr: stderr.join().expect("reader"),
+        }
+    }
+}
+
+/// A test that fails leaves nothing behind.
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Ended already, where all went well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn collect(mut from: impl Read + Send + 'static) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        from.read_to_end(&mut bytes).expect("a pipe");
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+fn wait(child: &mut Child, call: &Nstar) -> ExitStatus {
+    let deadline = Instant::now() + 2 * PATIENCE;
+    loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            return status;
+        }
+        if Instant::now() > deadline {
+            let _ = child.kill();
+            panic!("still running after {:?}: {:?}", 2 * PATIENCE, call.words);
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// How a call ended. Printed whole when an expectation fails.
+pub(crate) struct Outcome {
+    call: Nstar,
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Outcome {
+    #[track_caller]
+    pub(crate) fn exits(self, code: i32) -> Self {
+        assert_eq!(self.status.code(), Some(code), "wrong exit code\n{self}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn says(self, words: &str) -> Self {
+        assert!(self.stdout.contains(words), "stdout lacks '{words}'\n{self}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn complains(self, words: &str) -> Self {
+        assert!(self.stderr.contains(words), "stderr lacks '{words}'\n{self}");
+        self.has_not_panicked()
+    }
+
+    #[track_caller]
+    pub(crate) fn has_not_panicked(self) -> Self {
+        assert!(!self.stderr.contains("panicked"), "a panic\n{self}");
+        self
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "command: {:?}", self.call.words)?;
+        writeln!(f, "in:      {}", self.call.folder.display())?;
+        writeln!(f, "status:  {}", self.status)?;
+        writeln!(f, "stdout:\n{}", self.stdout)?;
+        writeln!(f, "stderr:\n{}", self.stderr)
+    }
+}
+
+/// Sends a signal by name.
+pub(crate) fn signal(pid: u32, name: &str) {
+    let status = Command::new("kill").args(["-s", name, &pid.to_string()]).status().expect("kill");
+    assert!(status.success(), "kill -s {name} {pid}");
+}
+
+/// Whether this is root. Under CI root is a must, elsewhere its absence is told and the test skipped.
+pub(crate) fn is_root_or_skip(test: &str) -> bool {
+    let root = is_root();
+    assert!(root || std::env::var_os("CI").is_none(), "{test} needs root, and CI must run it as root");
+    if !root {
+        eprintln!("SKIPPED {test}: it needs root");
+    }
+    root
+}
+
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// A port nobody listens on just now.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port()
+}
