@@ -69,7 +69,7 @@ fn a_model_that_cannot_run_is_named_and_the_others_are_compared() {
 #[test]
 fn a_study_that_cannot_be_meant_is_refused_before_anything_runs() {
     let place = Place::new();
-    place.write("wrong.toml", &TWO_MODELS.replace("\"epoll\"", "\"epol\""));
+    place.write("wrong.toml", TWO_MODELS.replace("\"epoll\"", "\"epol\""));
     place.nstar(["lab", "wrong.toml"]).run().exits(2).complains("epol").complains("threads");
     place.write("two.toml", TWO_MODELS);
     place.nstar(["lab", "two.toml", "--engine", "epoll"]).run().exits(2).complains("[axis]");
