@@ -210,6 +210,7 @@ fn run_step(step: &Observed, point: &Point, sweep: &Sweep, context: &Context) ->
         throughput_ci_per_s: estimate.throughput_ci_per_s,
         response_time_us: estimate.response_time_us,
         errors: estimate.errors.clone(),
+        errors_per_s: estimate.errors_per_s.clone(),
         steady: estimate.steady,
         little_gap: if context.closed() {
             little_gap(step.users, estimate, context.load.think_time_us)
@@ -217,6 +218,7 @@ fn run_step(step: &Observed, point: &Point, sweep: &Sweep, context: &Context) ->
             0.0
         },
         received_bytes_per_s: estimate.received_bytes_per_s,
+        sent_bytes_per_s: estimate.sent_bytes_per_s,
         resources: sweep.resources(point),
         generator: generator(point, sweep),
     }

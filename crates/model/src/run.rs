@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::sample::ErrorCounts;
+use crate::sample::{ErrorCounts, ErrorRates};
 
 /// The value of [`Run::schema`].
 pub const SCHEMA: &str = "nstar.run/1";
@@ -218,12 +218,18 @@ pub struct Step {
     pub response_time_us: ResponseTime,
     /// Errors by kind.
     pub errors: ErrorCounts,
+    /// The same per second; empty in run files from before it was counted.
+    #[serde(default)]
+    pub errors_per_s: ErrorRates,
     /// Whether the step reached a steady state.
     pub steady: bool,
     /// Little's law: (N - X (R + Z)) / N.
     pub little_gap: f64,
     /// Body bytes received per second.
     pub received_bytes_per_s: f64,
+    /// Body bytes sent per second; 0 in run files from before it was counted.
+    #[serde(default)]
+    pub sent_bytes_per_s: f64,
     /// Resources by falling utilisation.
     pub resources: Vec<Resource>,
     /// The generator's account of itself.

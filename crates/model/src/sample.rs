@@ -17,6 +17,8 @@ pub enum ErrorKind {
     TimedOut,
     /// A complete response whose status was not an expected one.
     Status,
+    /// The server said that it is too busy, and when to come back: 503 or 429 with `Retry-After`, unexpected.
+    Unavailable,
     /// Bytes that are not an HTTP response.
     Malformed,
     /// The peer closed before the response was complete.
@@ -34,6 +36,9 @@ pub enum ErrorKind {
 /// Errors counted by kind; a kind that never happened is absent.
 pub type ErrorCounts = BTreeMap<ErrorKind, u64>;
 
+/// Errors per second by kind; a kind that never happened is absent.
+pub type ErrorRates = BTreeMap<ErrorKind, f64>;
+
 /// One slice of a step, all generator threads merged. Slices of a step are consecutive.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tick {
@@ -49,10 +54,12 @@ pub struct Tick {
     pub response_times: Counts,
     /// Requests that failed in the slice.
     pub errors: ErrorCounts,
-    /// Statuses of responses counted as [`ErrorKind::Status`].
+    /// Statuses of responses counted as [`ErrorKind::Status`] or [`ErrorKind::Unavailable`].
     pub unexpected_statuses: BTreeMap<u16, u64>,
     /// Body bytes received.
     pub bytes_received: u64,
+    /// Body bytes sent, those of requests that failed later included.
+    pub bytes_sent: u64,
     /// How the generator itself fared.
     pub generator: GeneratorTick,
 }

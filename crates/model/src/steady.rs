@@ -6,7 +6,7 @@ use crate::batch_means::{BatchMeans, Observation, batch_means};
 use crate::mser;
 use crate::percentiles::Distribution;
 use crate::run::ResponseTime;
-use crate::sample::{ErrorCounts, Tick};
+use crate::sample::{ErrorCounts, ErrorRates, Tick};
 
 /// How good an estimate has to be.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,6 +57,8 @@ pub struct Estimate {
     pub response_time_us: ResponseTime,
     /// Errors in the measured part.
     pub errors: ErrorCounts,
+    /// The same per second.
+    pub errors_per_s: ErrorRates,
     /// Errors in the dropped start: not part of any rate, but not hidden either.
     pub warmup_errors: ErrorCounts,
     /// Statuses that were not expected, over the whole step.
@@ -69,6 +71,8 @@ pub struct Estimate {
     pub mean_thinking_users: f64,
     /// Body bytes received per second.
     pub received_bytes_per_s: f64,
+    /// Body bytes sent per second.
+    pub sent_bytes_per_s: f64,
     /// Share of their time the generator's threads spent outside the wait for events, 0 to 1.
     pub useful_work: f64,
     /// 99th percentile of the generator's lag: the mean of the slices' percentiles, weighted by completions.
@@ -213,9 +217,11 @@ fn totals(kept: &[Tick]) -> Estimate {
         completed,
         throughput_per_s: per_second(completed),
         response_time_us: response_time(kept),
+        errors_per_s: errors(kept).into_iter().map(|(kind, count)| (kind, per_second(count))).collect(),
         errors: errors(kept),
         mean_thinking_users: sum(|tick| tick.generator.thinking_user_us) as f64 / measured_us.max(1) as f64,
         received_bytes_per_s: per_second(sum(|tick| tick.bytes_received)),
+        sent_bytes_per_s: per_second(sum(|tick| tick.bytes_sent)),
         useful_work: if thread_us > 0.0 { (busy_us as f64 / thread_us).min(1.0) } else { 0.0 },
         lag_us_p99: lag_us_p99(kept),
         late_starts: sum(|tick| tick.generator.late_starts),

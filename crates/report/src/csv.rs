@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::words::ERROR_KINDS;
 
 /// The columns before those of errors and resources; names as in the run file.
-const COLUMNS: [&str; 20] = [
+const COLUMNS: [&str; 21] = [
     "users",
     "elapsed_s",
     "warmup_s",
@@ -26,6 +26,7 @@ const COLUMNS: [&str; 20] = [
     "response_time_p999_us",
     "response_time_max_us",
     "received_bytes_per_s",
+    "sent_bytes_per_s",
     "steady",
     "little_gap",
     "generator_useful_work",
@@ -95,6 +96,7 @@ fn figures(step: &Step) -> Vec<String> {
         time.p999.to_string(),
         time.max.to_string(),
         step.received_bytes_per_s.to_string(),
+        step.sent_bytes_per_s.to_string(),
         step.steady.to_string(),
         step.little_gap.to_string(),
         step.generator.useful_work.to_string(),

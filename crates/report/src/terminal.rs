@@ -45,6 +45,7 @@ pub fn terminal(run: &Run, options: &TerminalOptions) -> String {
     let blocks = [
         verdict(run, style, width),
         table::lines(run, style, width),
+        table::failures(run, style, width),
         plot::lines(run, style, width),
         warnings(run, style, width),
         footer(run, options, style, width),

@@ -1,16 +1,17 @@
 //! The words for kinds of things, and how words and numbers go together.
 
-use model::run::{Confidence, Resource, ResourceKind, WarningKind};
+use model::run::{Confidence, Resource, ResourceKind, Run, Step, WarningKind};
 use model::sample::{ErrorCounts, ErrorKind};
 
 use crate::number;
 
 /// Every kind of error, in the order columns show them.
-pub(crate) const ERROR_KINDS: [ErrorKind; 10] = [
+pub(crate) const ERROR_KINDS: [ErrorKind; 11] = [
     ErrorKind::Refused,
     ErrorKind::Reset,
     ErrorKind::TimedOut,
     ErrorKind::Status,
+    ErrorKind::Unavailable,
     ErrorKind::Malformed,
     ErrorKind::ClosedEarly,
     ErrorKind::WrongBody,
@@ -46,6 +47,7 @@ pub(crate) fn error_kind(kind: ErrorKind) -> &'static str {
         ErrorKind::Reset => "reset",
         ErrorKind::TimedOut => "timed out",
         ErrorKind::Status => "status",
+        ErrorKind::Unavailable => "unavailable",
         ErrorKind::Malformed => "malformed",
         ErrorKind::ClosedEarly => "closed early",
         ErrorKind::WrongBody => "wrong body",
@@ -53,6 +55,17 @@ pub(crate) fn error_kind(kind: ErrorKind) -> &'static str {
         ErrorKind::Unreachable => "unreachable",
         ErrorKind::LocalLimit => "local limit",
     }
+}
+
+/// The kinds of errors whose rates a run tells, in the order columns show them.
+pub(crate) fn failing_kinds(run: &Run) -> Vec<ErrorKind> {
+    let fails = |kind: &ErrorKind| run.steps.iter().any(|step| failures_per_s(step, *kind) > 0.0);
+    ERROR_KINDS.into_iter().filter(fails).collect()
+}
+
+/// Requests a second that failed in this way at a step.
+pub(crate) fn failures_per_s(step: &Step, kind: ErrorKind) -> f64 {
+    step.errors_per_s.get(&kind).copied().unwrap_or(0.0)
 }
 
 /// A warning kind as a label.

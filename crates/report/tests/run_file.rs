@@ -24,6 +24,15 @@ fn a_file_of_this_version_stays_readable() {
 }
 
 #[test]
+fn a_file_from_before_fields_were_added_stays_readable() {
+    let added = ["\"sent_bytes_per_s\"", "\"errors_per_s\""];
+    let text = include_str!("golden/run.json");
+    let before: Vec<_> = text.lines().filter(|line| !added.iter().any(|name| line.contains(name))).collect();
+    assert!(before.len() < text.lines().count());
+    assert_eq!(parse(&before.join("\n")).unwrap(), samples::cpu());
+}
+
+#[test]
 fn the_shipped_schema_is_up_to_date() {
     assert!(SHIPPED == schema(), "run: cargo run -p report --example schema > docs/run.schema.json");
 }

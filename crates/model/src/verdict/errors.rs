@@ -77,6 +77,7 @@ fn noun(kind: ErrorKind) -> &'static str {
         ErrorKind::Reset => "reset",
         ErrorKind::TimedOut => "timed out",
         ErrorKind::Status => "with an unexpected status",
+        ErrorKind::Unavailable => "turned away by a busy server",
         ErrorKind::Malformed => "malformed",
         ErrorKind::ClosedEarly => "closed early",
         ErrorKind::WrongBody => "with a wrong body",

@@ -22,6 +22,7 @@ prop_compose! {
             errors: [(ErrorKind::Reset, errors)].into(),
             unexpected_statuses: [(500, errors)].into(),
             bytes_received: completed,
+            bytes_sent: errors,
             generator: GeneratorTick { busy_us, threads, thinking_user_us, lag_us_p99: busy_us, late_starts: errors, ..Default::default() },
         }
     }
@@ -34,7 +35,13 @@ fn figures(found: &Estimate) -> Vec<f64> {
         .flatten()
         .flatten()
         .chain([found.throughput_per_s, response.mean, response.p50, response.p99, response.max])
-        .chain([found.useful_work, found.lag_us_p99, found.mean_thinking_users, found.received_bytes_per_s])
+        .chain([
+            found.useful_work,
+            found.lag_us_p99,
+            found.mean_thinking_users,
+            found.received_bytes_per_s,
+            found.sent_bytes_per_s,
+        ])
         .collect()
 }
 

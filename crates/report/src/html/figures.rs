@@ -1,5 +1,6 @@
 //! The charts of the page, each with the table of what it shows.
 
+mod failures;
 mod resources;
 mod response_time;
 mod throughput;
@@ -35,10 +36,13 @@ pub(super) fn figures(run: &Run) -> Vec<Figure> {
     if run.steps.len() < 2 {
         return Vec::new();
     }
-    [Some(throughput::throughput(run)), Some(response_time::response_time(run)), resources::resources(run)]
-        .into_iter()
-        .flatten()
-        .collect()
+    let figures = [
+        Some(throughput::throughput(run)),
+        failures::failures(run),
+        Some(response_time::response_time(run)),
+        resources::resources(run),
+    ];
+    figures.into_iter().flatten().collect()
 }
 
 /// The cell that names a step.

@@ -28,10 +28,39 @@ pub(super) fn lines(run: &Run, style: Style, width: usize) -> Vec<String> {
     let mut columns = columns(run, style);
     drop_spread(&mut columns, width);
     shorten_last(&mut columns, width, style);
+    rows(&columns, run, style, width)
+}
+
+/// The lines of a second table, what was served and what failed, by kind, a second; none where nothing failed, or
+/// where there is one step only, of which the warning tells all.
+pub(super) fn failures(run: &Run, style: Style, width: usize) -> Vec<String> {
+    let kinds = words::failing_kinds(run);
+    if kinds.is_empty() || run.steps.len() < 2 {
+        return Vec::new();
+    }
+    let column = |heading: &str, cell: &dyn Fn(&Step) -> String| Column {
+        heading: style.text(heading),
+        cells: run.steps.iter().map(|step| style.text(&cell(step))).collect(),
+        align: Align::Right,
+    };
+    let mut columns = vec![
+        column(summary::load_unit(run), &|step| number::count(step.users.into())),
+        column("served/s", &|step| number::plain(step.throughput_per_s)),
+    ];
+    columns.extend(kinds.into_iter().map(|kind| {
+        column(&format!("{}/s", words::error_kind(kind)), &|step| {
+            number::plain(words::failures_per_s(step, kind))
+        })
+    }));
+    rows(&columns, run, style, width)
+}
+
+/// The heading and one line per step, the one at N* set off.
+fn rows(columns: &[Column], run: &Run, style: Style, width: usize) -> Vec<String> {
     let marked = summary::mark(run).map(|(users, _)| users);
-    let heading = style.dim(&cut(row(&columns, |column| &column.heading), width, style));
+    let heading = style.dim(&cut(row(columns, |column| &column.heading), width, style));
     let steps = run.steps.iter().enumerate().map(|(index, step)| {
-        let line = row(&columns, |column| column.cells.get(index).map_or("", String::as_str));
+        let line = row(columns, |column| column.cells.get(index).map_or("", String::as_str));
         let line = cut(line, width, style);
         if Some(step.users) == marked { style.accent(&line) } else { line }
     });

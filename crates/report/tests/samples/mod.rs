@@ -2,7 +2,7 @@
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
 use model::run::*;
-use model::sample::{ErrorCounts, ErrorKind};
+use model::sample::{ErrorCounts, ErrorKind, ErrorRates};
 
 const NGINX: &str = "nginx worker (pid 812)";
 
@@ -136,7 +136,10 @@ pub fn errors() -> Run {
             (ErrorKind::Refused, 12 * index as u64),
             (ErrorKind::TimedOut, 1234 * index as u64),
             (ErrorKind::Status, 7),
+            (ErrorKind::Unavailable, 40_000 * (index as u64 / 6)),
         ]);
+        step.errors_per_s =
+            step.errors.iter().map(|(kind, count)| (*kind, *count as f64 / step.elapsed_s)).collect();
         step.steady = index % 2 == 0;
     }
     run.laws.little_holds = false;
@@ -419,9 +422,11 @@ fn step(users: u32, rate: f64, mean: f64, p99: f64) -> Step {
             max: p99 * 6.0,
         },
         errors: ErrorCounts::new(),
+        errors_per_s: ErrorRates::new(),
         steady: true,
         little_gap: 0.004 - f64::from(users % 7) * 0.001,
         received_bytes_per_s: rate * 1024.0,
+        sent_bytes_per_s: 0.0,
         resources: Vec::new(),
         generator: Generator { useful_work: 0.38, lag_us_p99: 12.0, run_queue_wait: 0.01, throttled: 0.0 },
     }
