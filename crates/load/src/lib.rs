@@ -44,6 +44,7 @@ pub use plan::{Arrivals, Connections, Pacing, Plan, Stop, Think};
 pub use probe::{ProbeError, ProbeReport, probe};
 pub use record::SLICE_US;
 pub use resolve::resolve;
+pub use scenario::sizes::{SizeError, Sizes};
 pub use scenario::statuses::Statuses;
 pub use scenario::value::{Each, Value, ValueKind};
 pub use scenario::{FlagError, Problem, RequestTemplate, Scenario, ScenarioError};

@@ -71,6 +71,7 @@ fn merge(index: u64, parts: Vec<Slice>) -> Tick {
         tick.response_time_ns_sum += part.response_time_ns_sum;
         tick.response_times.beyond += part.beyond;
         tick.bytes_received += part.bytes_received;
+        tick.bytes_sent += part.bytes_sent;
         tick.generator.late_starts += part.late_starts;
         part.errors.into_iter().for_each(|(kind, count)| *tick.errors.entry(kind).or_default() += count);
         let statuses = part.unexpected_statuses;

@@ -11,6 +11,7 @@ use crate::error::LoadError;
 use crate::threads::pin;
 use crate::transport::poller::{Poller, Readiness, WAKE, Waker};
 use crate::transport::socket::Socket;
+use crate::transport::stream::Rest;
 
 /// What the listener is registered under; no connection has it.
 const LISTENER: u64 = WAKE - 1;
@@ -169,7 +170,7 @@ impl Connection {
         while self.owed > 0 {
             let whole = self.owed.div_ceil(response.len()) * response.len();
             let rest = response.get(whole - self.owed..).unwrap_or_default();
-            match self.socket.send(rest) {
+            match self.socket.send(rest, Rest::Nothing) {
                 Ok(sent) => self.owed -= sent,
                 Err(Errno::AGAIN) => return true,
                 Err(_) => return false,

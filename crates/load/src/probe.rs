@@ -9,7 +9,7 @@ use wire::Limits;
 
 use crate::error::LoadError;
 use crate::plan::{Connections, Plan};
-use crate::render::{Program, Scratch};
+use crate::render::{Program, Rendered, Scratch};
 use crate::resolve::{first_that_accepts, resolve};
 use crate::response::Response;
 use crate::transport::tls::Tls;
@@ -157,8 +157,13 @@ impl Attempt<'_> {
         let mut values = program.stream(self.plan.seed ^ SEED, 0);
         let mut scratch = Scratch::default();
         let rendered = program.render(0, &mut values, &mut scratch);
-        stream.write_all(rendered.bytes()).map_err(|error| self.io_failed(&error))?;
-        let status = self.read_response(stream, &program)?;
+        let sent = send_whole(stream, &rendered, &program);
+        let status = match (self.read_response(stream, &program), sent) {
+            // Whoever answers before the request is whole may have stopped reading it.
+            (Ok(status), _) => status,
+            (Err(_), Err(error)) => return Err(self.io_failed(&error)),
+            (Err(error), Ok(())) => return Err(error),
+        };
         Ok(ProbeReport {
             address: self.address,
             status,
@@ -217,6 +222,17 @@ impl Attempt<'_> {
     fn target(&self) -> String {
         self.base.to_string()
     }
+}
+
+fn send_whole(stream: &mut impl Write, rendered: &Rendered<'_>, program: &Program) -> std::io::Result<()> {
+    stream.write_all(rendered.bytes)?;
+    let mut sent = rendered.bytes.len() as u64;
+    while sent < rendered.whole {
+        let piece = program.fill(sent - rendered.head, rendered.whole - sent);
+        stream.write_all(piece)?;
+        sent += piece.len() as u64;
+    }
+    Ok(())
 }
 
 /// Whether bytes begin with a TLS record: alert or handshake, major version 3 (RFC 8446 section 5.1).

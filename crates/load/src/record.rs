@@ -29,6 +29,7 @@ pub(crate) struct Slice {
     pub(crate) errors: ErrorCounts,
     pub(crate) unexpected_statuses: BTreeMap<u16, u64>,
     pub(crate) bytes_received: u64,
+    pub(crate) bytes_sent: u64,
     pub(crate) busy_ns: u64,
     /// (microseconds, how often), ascending.
     pub(crate) lags: Vec<(u64, u64)>,
@@ -101,9 +102,9 @@ impl Recorder {
         *self.slice.errors.entry(kind).or_default() += 1;
     }
 
-    /// A response had a status that was not expected.
-    pub(crate) fn unexpected_status(&mut self, status: u16) {
-        self.failed(ErrorKind::Status);
+    /// A response had a status that was not expected, and so failed in this way.
+    pub(crate) fn unexpected_status(&mut self, status: u16, kind: ErrorKind) {
+        self.failed(kind);
         *self.slice.unexpected_statuses.entry(status).or_default() += 1;
     }
 
@@ -111,6 +112,12 @@ impl Recorder {
     #[inline]
     pub(crate) fn received(&mut self, bytes: u64) {
         self.slice.bytes_received += bytes;
+    }
+
+    /// Body bytes left.
+    #[inline]
+    pub(crate) fn sent(&mut self, bytes: u64) {
+        self.slice.bytes_sent += bytes;
     }
 
     /// The thread worked for so long.

@@ -22,6 +22,7 @@ struct Body {
     decoder: Decoder,
     received: u64,
     as_expected: bool,
+    retry_later: bool,
 }
 
 /// A complete response.
@@ -33,6 +34,8 @@ pub(crate) struct Completed {
     pub(crate) body_bytes: u64,
     /// Whether the body is what the scenario says it must be.
     pub(crate) as_expected: bool,
+    /// Whether the server is too busy and says when to come back.
+    pub(crate) retry_later: bool,
 }
 
 impl Response {
@@ -108,6 +111,7 @@ impl Response {
                 self.partial.extend_from_slice(bytes);
                 return Ok(None);
             };
+            let retry_later = matches!(head.status, 429 | 503) && says_when(bytes, asked, limits);
             bytes = bytes.get(head.len..).unwrap_or_default();
             if head.is_interim() {
                 if bytes.is_empty() {
@@ -121,6 +125,7 @@ impl Response {
                 decoder: Decoder::new(head.framing, limits).map_err(malformed)?,
                 received: 0,
                 as_expected: true,
+                retry_later,
             });
             return self.feed_body(bytes, asked);
         }
@@ -167,8 +172,17 @@ impl Body {
             keep_alive: self.keep_alive,
             body_bytes: self.received,
             as_expected: self.as_expected && whole,
+            retry_later: self.retry_later,
         }
     }
+}
+
+/// Whether a response says when to come back (RFC 9110 section 10.2.3). Only asked of servers that are too busy: it
+/// takes the head apart a second time.
+#[cold]
+fn says_when(head: &[u8], asked: &Prepared, limits: &Limits) -> bool {
+    let parsed = response::parse_indexed(head, asked.method, limits);
+    matches!(parsed, Ok(Some((_, fields))) if fields.get(head, "retry-after").is_some())
 }
 
 #[cfg(test)]

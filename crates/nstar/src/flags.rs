@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use load::Think;
+use load::{Sizes, Think};
 use model::search::UsersRange;
 
 use crate::{gate::Gate, values};
@@ -53,6 +53,9 @@ pub(crate) struct Target {
     /// Request body, or @FILE to read it from a file
     #[arg(short = 'b', long, value_name = "BODY|@FILE")]
     pub body: Option<String>,
+    /// Request body of so many bytes that do not compress; of several sizes (`100KB,1MB`) each request draws one
+    #[arg(long, value_name = "SIZE[,SIZE..]", conflicts_with = "body", value_parser = values::sizes)]
+    pub body_size: Option<Sizes>,
     /// Status that counts as success; may be given again [default: 200 to 399]
     #[arg(long = "expect", value_name = "STATUS", value_parser = clap::value_parser!(u16).range(100..=599))]
     pub expect: Vec<u16>,

@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroUsize, time::Duration};
 
-use load::Think;
+use load::{Sizes, Think};
 use model::search::UsersRange;
 
 /// The most users a command accepts: more than one host's local ports allow to one server address.
@@ -19,6 +19,11 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
             "'{text}' is not a size; write bytes, such as 1024, or a number and a unit, such as 64KiB or 1MB"
         )
     })
+}
+
+/// Parses sizes of generated bodies: `1MB`, or `100KB,1MB`.
+pub(crate) fn sizes(text: &str) -> Result<Sizes, String> {
+    text.parse().map_err(|error: load::SizeError| error.to_string())
 }
 
 /// Parses how many bytes a server is to read at a time.

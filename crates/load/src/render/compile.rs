@@ -1,16 +1,19 @@
 //! A request taken apart into literals and slots, once, before the run.
 
 use super::{Patched, Piece};
-use crate::scenario::Request;
 use crate::scenario::template::{Part, Template};
+use crate::scenario::{Body, Request};
 use crate::url::Url;
 
 impl Patched {
     pub(super) fn compile(request: &Request, base: &Url, close: bool) -> Self {
         let mut compiler = Compiler { draws: Vec::new() };
         let head = compiler.head(request, base, close);
-        let body = compiler.pieces(&request.body, Piece::Slot);
-        Patched { draws: compiler.draws, head, body }
+        let (body, generated) = match &request.body {
+            Body::Text(text) => (compiler.pieces(text, Piece::Slot), None),
+            Body::Generated(sizes) => (Vec::new(), Some(sizes.clone())),
+        };
+        Patched { draws: compiler.draws, head, body, generated }
     }
 }
 
@@ -90,5 +93,9 @@ fn has_header(request: &Request, name: &str) -> bool {
 fn says_length(request: &Request) -> bool {
     let framed = has_header(request, "content-length") || has_header(request, "transfer-encoding");
     let meant = matches!(request.method.as_str(), "POST" | "PUT" | "PATCH");
-    !framed && (meant || !request.body.pieces.is_empty())
+    let some = match &request.body {
+        Body::Text(text) => !text.pieces.is_empty(),
+        Body::Generated(_) => true,
+    };
+    !framed && (meant || some)
 }

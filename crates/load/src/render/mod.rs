@@ -4,6 +4,7 @@
 //! the start, one with slots is put together in a buffer that the thread uses again and again.
 
 mod compile;
+mod filler;
 
 use std::io::Write;
 use std::ops::Range;
@@ -12,10 +13,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use wire::Method;
 
+use crate::scenario::sizes::Sizes;
 use crate::scenario::statuses::Statuses;
 use crate::scenario::value::{UserStream, Value};
-use crate::scenario::{Request, Scenario, Verify};
+use crate::scenario::{Body, Request, Scenario, Verify};
 use crate::url::Url;
+use filler::Filler;
+
+/// How much of a generated body is rendered with its head, so that a short request leaves in one write.
+const FILLED_BYTES: u64 = 4 * 1024;
 
 /// A scenario made ready to send to one server.
 #[derive(Debug)]
@@ -24,7 +30,8 @@ pub(crate) struct Program {
     values: Vec<Value>,
     /// Upper ends of each request's share of `0..total_weight`.
     shares: Vec<u64>,
-    longest: usize,
+    longest: u64,
+    filler: Filler,
 }
 
 /// One request, ready to send, and what its response must be.
@@ -39,8 +46,16 @@ pub(crate) struct Prepared {
 #[derive(Debug)]
 enum Rendering {
     /// The same each time.
-    Fixed(Box<[u8]>),
+    Fixed(Fixed),
     Patched(Patched),
+}
+
+/// A request that is the same each time.
+#[derive(Debug)]
+struct Fixed {
+    bytes: Box<[u8]>,
+    head: u64,
+    whole: u64,
 }
 
 /// A request that differs from time to time.
@@ -50,6 +65,8 @@ struct Patched {
     draws: Vec<usize>,
     head: Vec<Piece>,
     body: Vec<Piece>,
+    /// Sizes of a body that is filled in; `body` is empty then.
+    generated: Option<Sizes>,
 }
 
 #[derive(Debug)]
@@ -74,27 +91,27 @@ pub(crate) struct Scratch {
     out: Vec<u8>,
 }
 
-/// Rendered bytes: where they lie, so that an unfinished send knows what it must keep.
-pub(crate) enum Rendered<'a> {
-    /// Where [`Program::fixed`] finds them again.
-    Fixed(&'a [u8]),
-    /// In the thread's buffer: gone at the next rendering.
-    Scratch(&'a [u8]),
-}
-
-impl Rendered<'_> {
-    pub(crate) fn bytes(&self) -> &[u8] {
-        match self {
-            Rendered::Fixed(bytes) => bytes,
-            Rendered::Scratch(bytes) => bytes,
-        }
-    }
+/// A request, or the first part of it: of a generated body only the beginning is rendered, and
+/// [`Program::fill`] has the rest.
+#[derive(Debug)]
+pub(crate) struct Rendered<'a> {
+    /// The head, and what is rendered of the body.
+    pub(crate) bytes: &'a [u8],
+    /// Whether [`Program::fixed`] finds the bytes again; else they are gone at the next rendering.
+    pub(crate) fixed: bool,
+    /// Bytes of the head.
+    pub(crate) head: u64,
+    /// Bytes of the whole request.
+    pub(crate) whole: u64,
 }
 
 impl Program {
     /// Renders what can be rendered now; `close` asks the server to close after each response.
     pub(crate) fn new(scenario: &Scenario, base: &Url, close: bool) -> Self {
-        let requests: Vec<_> = scenario.requests.iter().map(|r| Prepared::new(r, base, close)).collect();
+        let fills = |request: &Request| matches!(request.body, Body::Generated(_));
+        let filler = Filler::new(scenario.requests.iter().any(fills));
+        let requests: Vec<_> =
+            scenario.requests.iter().map(|request| Prepared::new(request, base, close, &filler)).collect();
         let mut total = 0;
         let share = |request: &Request| {
             total += u64::from(request.weight);
@@ -104,6 +121,7 @@ impl Program {
             shares: scenario.requests.iter().map(share).collect(),
             longest: requests.iter().map(Prepared::len).max().unwrap_or_default(),
             requests,
+            filler,
             values: scenario.values.clone(),
         }
     }
@@ -128,13 +146,19 @@ impl Program {
     /// The bytes of request number `index`, where they are the same each time.
     pub(crate) fn fixed(&self, index: usize) -> Option<&[u8]> {
         match self.requests.get(index).map(|prepared| &prepared.bytes) {
-            Some(Rendering::Fixed(bytes)) => Some(bytes),
+            Some(Rendering::Fixed(fixed)) => Some(&fixed.bytes),
             Some(Rendering::Patched(_)) | None => None,
         }
     }
 
+    /// What a generated body holds from `position` on: at least one byte, at most `most`.
+    #[inline]
+    pub(crate) fn fill(&self, position: u64, most: u64) -> &[u8] {
+        self.filler.at(position, most)
+    }
+
     /// Length of the longest request, what is drawn left out.
-    pub(crate) fn longest(&self) -> usize {
+    pub(crate) fn longest(&self) -> u64 {
         self.longest
     }
 
@@ -147,36 +171,45 @@ impl Program {
         scratch: &'a mut Scratch,
     ) -> Rendered<'a> {
         match self.requests.get(index).map(|prepared| &prepared.bytes) {
-            Some(Rendering::Fixed(bytes)) => Rendered::Fixed(bytes),
+            Some(Rendering::Fixed(Fixed { bytes, head, whole })) => {
+                Rendered { bytes, fixed: true, head: *head, whole: *whole }
+            }
             Some(Rendering::Patched(patched)) => {
                 scratch.draw(patched, &self.values, stream);
-                scratch.render(patched);
-                Rendered::Scratch(&scratch.out)
+                let size = patched.generated.as_ref().map(|sizes| sizes.draw(&mut stream.rng));
+                scratch.render(patched, size, &self.filler)
             }
-            None => Rendered::Scratch(&[]),
+            None => Rendered { bytes: &[], fixed: false, head: 0, whole: 0 },
         }
     }
 }
 
 impl Prepared {
-    fn new(request: &Request, base: &Url, close: bool) -> Self {
+    fn new(request: &Request, base: &Url, close: bool, filler: &Filler) -> Self {
         let patched = Patched::compile(request, base, close);
-        let bytes = if patched.draws.is_empty() {
-            let mut scratch = Scratch::default();
-            scratch.render(&patched);
-            Rendering::Fixed(scratch.out.into())
-        } else {
-            Rendering::Patched(patched)
+        let size = patched.generated.as_ref().map(Sizes::only);
+        let bytes = match size {
+            // The size differs, or something else does.
+            Some(None) => Rendering::Patched(patched),
+            _ if !patched.draws.is_empty() => Rendering::Patched(patched),
+            size => {
+                let mut scratch = Scratch::default();
+                let Rendered { bytes, head, whole, .. } = scratch.render(&patched, size.flatten(), filler);
+                Rendering::Fixed(Fixed { bytes: bytes.into(), head, whole })
+            }
         };
         let method = Method::from_token(&request.method);
         Prepared { bytes, method, expect: request.expect, verify: request.verify.clone() }
     }
 
-    fn len(&self) -> usize {
-        let literal = |piece: &Piece| if let Piece::Literal(bytes) = piece { bytes.len() } else { 0 };
+    fn len(&self) -> u64 {
+        let literal = |piece: &Piece| if let Piece::Literal(bytes) = piece { bytes.len() as u64 } else { 0 };
         match &self.bytes {
-            Rendering::Fixed(bytes) => bytes.len(),
-            Rendering::Patched(patched) => patched.head.iter().chain(&patched.body).map(literal).sum(),
+            Rendering::Fixed(fixed) => fixed.whole,
+            Rendering::Patched(patched) => {
+                let written: u64 = patched.head.iter().chain(&patched.body).map(literal).sum();
+                written + patched.generated.as_ref().map_or(0, Sizes::largest)
+            }
         }
     }
 }
@@ -194,17 +227,24 @@ impl Scratch {
         }
     }
 
-    fn render(&mut self, patched: &Patched) {
+    /// Renders the head, and the body or the beginning of it: a body of `size` bytes is filled in.
+    fn render(&mut self, patched: &Patched, size: Option<u64>, filler: &Filler) -> Rendered<'_> {
         let mut out = std::mem::take(&mut self.out);
         out.clear();
-        let body_len = patched.body.iter().map(|piece| self.len(piece)).sum();
+        let written: usize = patched.body.iter().map(|piece| self.len(piece)).sum();
+        let body_len = size.unwrap_or(written as u64);
         for piece in &patched.head {
             self.write(piece, body_len, &mut out);
         }
+        let head = out.len() as u64;
         for piece in &patched.body {
             self.write(piece, body_len, &mut out);
         }
+        if let Some(size) = size {
+            out.extend_from_slice(filler.at(0, size.min(FILLED_BYTES)));
+        }
         self.out = out;
+        Rendered { bytes: &self.out, fixed: false, head, whole: head + body_len }
     }
 
     /// Length of a piece of a body: bodies hold literals and plain slots only.
@@ -216,7 +256,7 @@ impl Scratch {
         }
     }
 
-    fn write(&mut self, piece: &Piece, body_len: usize, out: &mut Vec<u8>) {
+    fn write(&mut self, piece: &Piece, body_len: u64, out: &mut Vec<u8>) {
         match piece {
             Piece::Literal(bytes) => out.extend_from_slice(bytes),
             Piece::Slot(draw) => out.extend_from_slice(self.drawn(*draw)),

@@ -15,7 +15,7 @@ fn program(toml: &str, base: &str) -> Program {
 
 fn render(program: &Program, stream: &mut UserStream, scratch: &mut Scratch) -> String {
     let index = program.pick(stream);
-    String::from_utf8(program.render(index, stream, scratch).bytes().to_vec()).unwrap()
+    String::from_utf8(program.render(index, stream, scratch).bytes.to_vec()).unwrap()
 }
 
 fn single(template: RequestTemplate, target: &str, close: bool) -> String {
@@ -119,8 +119,8 @@ proptest! {
         let mut stream = program.stream(seed, user);
         let mut again = program.stream(seed, user);
         for k in 0..3 {
-            let bytes = program.render(0, &mut stream, &mut scratch).bytes().to_vec();
-            let same = program.render(0, &mut again, &mut scratch).bytes().to_vec();
+            let bytes = program.render(0, &mut stream, &mut scratch).bytes.to_vec();
+            let same = program.render(0, &mut again, &mut scratch).bytes.to_vec();
             prop_assert_eq!(&bytes, &same);
             let head = wire::request::parse(&bytes, &wire::Limits::default()).unwrap().unwrap();
             let body = std::str::from_utf8(&bytes[head.len..]).unwrap();

@@ -11,8 +11,8 @@ use super::single::{is_field_value, is_token};
 use super::statuses::Statuses;
 use super::template::{Template, TemplateError};
 use super::value::Value;
-use super::values::read_value;
-use super::{Request, Scenario, Verify};
+use super::values::{read_sizes, read_value};
+use super::{Body, Request, Scenario, Verify};
 
 const NAMES: &str = "a name of letters, digits, `-` and `_`";
 
@@ -28,7 +28,8 @@ impl Scenario {
     /// | `[[request]]` | one kind of request; each user picks one each time, by weight |
     ///
     /// A request has `path`, and may have `name`, `weight` (1), `method` (`GET`), `headers`, `body` (text or
-    /// `@file`, a file being sent as it stands), `basic_auth = { name, password }`, `expect` (statuses: 201,
+    /// `@file`, a file being sent as it stands; or `{ size = "1 MB" }`, `{ sizes = ["100 KB", "10 MB"] }`: so many
+    /// bytes that do not compress, of a size drawn for each request), `basic_auth = { name, password }`, `expect` (statuses: 201,
     /// `"2xx"`, or a list; default 200 to 399) and `verify` (what the body must be: a length, a text, or
     /// `@file`). `$${` stands for `${`.
     ///
@@ -167,12 +168,15 @@ impl<'a> Reader<'a> {
         Ok((entry.key.into(), value))
     }
 
-    /// A body in the file, or beside it as `@file`, sent as it stands.
-    fn body(&self, section: &mut Section<'a>) -> Result<Template, ScenarioError> {
-        let Some(field) = section.field("body") else { return Ok(Template::default()) };
+    /// A body in the file, or beside it as `@file`, sent as it stands; or one that is generated.
+    fn body(&self, section: &mut Section<'a>) -> Result<Body, ScenarioError> {
+        let Some(field) = section.field("body") else { return Ok(Body::Text(Template::default())) };
+        if matches!(field.value, DeValue::Table(_)) {
+            return Ok(Body::Generated(read_sizes(self.source, field)?));
+        }
         match text_of(self.source, field)?.strip_prefix('@') {
-            Some(name) => Ok(Template::literal(self.beside(field, name)?)),
-            None => self.template(field),
+            Some(name) => Ok(Body::Text(Template::literal(self.beside(field, name)?))),
+            None => self.template(field).map(Body::Text),
         }
     }
 

@@ -4,6 +4,7 @@ mod error;
 mod file;
 mod section;
 mod single;
+pub(crate) mod sizes;
 pub(crate) mod statuses;
 pub(crate) mod template;
 pub(crate) mod value;
@@ -16,6 +17,7 @@ pub use error::{FlagError, Problem, ScenarioError};
 pub use single::RequestTemplate;
 
 use crate::url::Url;
+use sizes::Sizes;
 use statuses::Statuses;
 use template::Template;
 use value::Value;
@@ -59,7 +61,7 @@ pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: Template,
     pub(crate) headers: Vec<(String, Template)>,
-    pub(crate) body: Template,
+    pub(crate) body: Body,
     pub(crate) basic_auth: Option<(Template, Template)>,
     pub(crate) expect: Statuses,
     pub(crate) verify: Verify,
@@ -73,6 +75,15 @@ impl fmt::Debug for Request {
             .field("path", &self.path)
             .finish_non_exhaustive()
     }
+}
+
+/// What a request's body is.
+#[derive(Debug, Clone)]
+pub(crate) enum Body {
+    /// Written out.
+    Text(Template),
+    /// Filled with bytes that do not compress, as many as one of the sizes says.
+    Generated(Sizes),
 }
 
 /// What a response's body must be for the request to count as completed.

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use super::error::FlagError;
+use super::sizes::Sizes;
 use super::statuses::Statuses;
 use super::template::Template;
-use super::{Request, Scenario, Verify};
+use super::{Body, Request, Scenario, Verify};
 use crate::url::{Credentials, Url};
 
 /// One request as the command line gives it: `-m`, `-H`, `-b`, and a name and password.
@@ -17,6 +18,8 @@ pub struct RequestTemplate {
     pub headers: Vec<String>,
     /// Body, sent as it stands.
     pub body: Vec<u8>,
+    /// A generated body of one of these sizes, in place of `body`.
+    pub body_sizes: Option<Sizes>,
     /// Basic authentication; before what the URL gives.
     pub credentials: Option<Credentials>,
     /// Statuses that count as success; default 200 to 399.
@@ -29,6 +32,7 @@ impl Default for RequestTemplate {
             method: "GET".into(),
             headers: Vec::new(),
             body: Vec::new(),
+            body_sizes: None,
             credentials: None,
             expect: Statuses::default(),
         }
@@ -54,12 +58,16 @@ impl Scenario {
         let headers = template.headers.iter().map(|line| parse_header(line)).collect::<Result<_, _>>()?;
         let literal = |text: &str| Template::literal(text);
         let basic_auth = template.credentials.map(|c| (literal(&c.name), literal(&c.password)));
+        let body = match template.body_sizes {
+            Some(sizes) => Body::Generated(sizes),
+            None => Body::Text(Template::literal(template.body)),
+        };
         let request = Request {
             weight: 1,
             method: template.method,
             path: literal(url.path()),
             headers,
-            body: Template::literal(template.body),
+            body,
             basic_auth,
             expect: template.expect,
             verify: Verify::Nothing,

@@ -11,6 +11,8 @@ use rustix::net::{
     socket_with, sockopt,
 };
 
+use super::stream::Rest;
+
 /// A connected or connecting TCP socket, non-blocking.
 #[derive(Debug)]
 pub(crate) struct Socket {
@@ -48,8 +50,12 @@ impl Socket {
     }
 
     #[inline]
-    pub(crate) fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
-        send(&self.fd, bytes, SendFlags::NOSIGNAL)
+    pub(crate) fn send(&self, bytes: &[u8], rest: Rest) -> Result<usize, Errno> {
+        let flags = match rest {
+            Rest::Nothing => SendFlags::NOSIGNAL,
+            Rest::Follows => SendFlags::NOSIGNAL.union(SendFlags::MORE),
+        };
+        send(&self.fd, bytes, flags)
     }
 
     #[inline]

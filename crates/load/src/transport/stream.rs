@@ -34,6 +34,15 @@ pub(crate) enum Received {
     Blocked,
 }
 
+/// Whether the caller has more to send at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// These bytes are the last for now.
+    Nothing,
+    /// More follows: a segment that is not full may wait for it.
+    Follows,
+}
+
 impl Stream {
     pub(crate) fn new(socket: Socket, tls: Option<Box<ClientConnection>>) -> Self {
         Stream { socket, tls, drained: false, closed: false }
@@ -76,9 +85,9 @@ impl Stream {
 
     /// Sends what the kernel takes; how much that was.
     #[inline]
-    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<usize, ErrorKind> {
+    pub(crate) fn send(&mut self, bytes: &[u8], rest: Rest) -> Result<usize, ErrorKind> {
         let Some(tls) = &mut self.tls else {
-            return match self.socket.send(bytes) {
+            return match self.socket.send(bytes, rest) {
                 Ok(sent) => Ok(sent),
                 Err(Errno::AGAIN | Errno::INTR) => Ok(0),
                 Err(error) => Err(error_kind(error)),
@@ -227,7 +236,7 @@ impl io::Read for Raw<'_> {
 
 impl io::Write for Raw<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Ok(self.socket.send(bytes)?)
+        Ok(self.socket.send(bytes, Rest::Nothing)?)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -4,6 +4,7 @@ mod commands;
 pub(crate) mod pacing;
 mod protocol;
 mod schedule;
+mod sending;
 mod timers;
 mod user;
 
@@ -101,7 +102,7 @@ struct Core {
     recorder: Recorder,
     buffer: Vec<u8>,
     scratch: Scratch,
-    /// Users with more to read than their turn allowed.
+    /// Users with more to read or to send than their turn allowed.
     unfinished: VecDeque<usize>,
     /// Users that have not begun yet.
     queued: VecDeque<usize>,
@@ -200,7 +201,7 @@ impl Worker {
         for _ in 0..self.core.unfinished.len() {
             let Some(slot) = self.core.unfinished.pop_front() else { return };
             if let Some(user) = self.users.get_mut(slot) {
-                self.core.on_turn_to_read(user);
+                self.core.on_turn_again(user);
             }
         }
     }

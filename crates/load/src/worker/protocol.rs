@@ -10,7 +10,6 @@ use super::timers::{Alarm, Due};
 use super::user::{Phase, User};
 use crate::clock::now_ns;
 use crate::plan::Connections;
-use crate::render::Rendered;
 use crate::response::Completed;
 use crate::transport::poller::Readiness;
 use crate::transport::socket::{Socket, error_kind};
@@ -26,10 +25,7 @@ const BODY_READ_BYTES: usize = 256 * 1024;
 const READS_PER_TURN: usize = 16;
 
 /// Requests up to this many bytes leave in one segment, so the kernel never holds back their tail.
-const ONE_SEGMENT: usize = 1_200;
-
-/// Memory a user keeps for the unsent part of its next request.
-const KEPT_UNSENT: usize = 4 * 1024;
+const ONE_SEGMENT: u64 = 1_200;
 
 /// How far one read took a response.
 enum Step {
@@ -117,56 +113,27 @@ impl Core {
         }
     }
 
-    /// Renders the request and sends what the kernel takes of it.
-    #[inline]
-    fn send(&mut self, user: &mut User) {
-        let Some(stream) = &mut user.stream else { return };
-        let rendered = self.program.render(user.request, &mut user.values, &mut self.scratch);
-        let bytes = rendered.bytes();
-        match stream.send(bytes) {
-            Ok(sent) if sent == bytes.len() && stream.is_flushed() => user.phase = Phase::Receiving,
-            Ok(sent) => {
-                user.sent = sent;
-                user.phase = Phase::Sending;
-                if let Rendered::Scratch(bytes) = rendered {
-                    user.unsent.clear();
-                    user.unsent.extend_from_slice(bytes);
-                }
-            }
-            Err(kind) => self.fail(user, kind),
-        }
-    }
-
     /// Sends more of a request that did not leave in one go; reads too, for a server may answer early.
     fn on_writable(&mut self, user: &mut User, readable: bool) {
-        match self.send_rest(user) {
-            Ok(true) => {
-                user.phase = Phase::Receiving;
-                user.unsent.clear();
-            }
-            Ok(false) => {}
-            // What the server said before it closed tells more than that it closed.
-            Err(_) if readable && user.sent > 0 => {}
-            Err(kind) => return self.fail(user, kind),
-        }
+        self.send_more(user);
         if readable {
-            self.on_readable(user);
+            self.on_turn_to_read(user);
         }
     }
 
-    fn send_rest(&mut self, user: &mut User) -> Result<bool, ErrorKind> {
-        let Some(stream) = &mut user.stream else { return Ok(false) };
-        let whole = match self.program.fixed(user.request) {
-            Some(bytes) => bytes,
-            None => user.unsent.as_slice(),
-        };
-        while let Some(rest) = whole.get(user.sent..).filter(|rest| !rest.is_empty()) {
-            match stream.send(rest)? {
-                0 => return Ok(false),
-                sent => user.sent += sent,
+    /// The server takes no more of a request. What it said before tells more than that.
+    pub(super) fn on_refusal(&mut self, user: &mut User, kind: ErrorKind) {
+        if let Some(stream) = &mut user.stream {
+            stream.ready(false);
+        }
+        for _ in 0..READS_PER_TURN {
+            match self.read(user) {
+                Ok(Step::Again) => {}
+                Ok(Step::Over) => return,
+                Ok(Step::Blocked) | Err(_) => break,
             }
         }
-        stream.flush()
+        self.fail(user, kind);
     }
 
     /// Reads until the response is over or the socket is empty.
@@ -183,8 +150,17 @@ impl Core {
         self.unfinished.push_back(user.slot);
     }
 
-    /// Others had their turn: reads on, unless an event has led further meanwhile.
-    pub(super) fn on_turn_to_read(&mut self, user: &mut User) {
+    /// Others had their turn: goes on, unless an event has led further meanwhile.
+    pub(super) fn on_turn_again(&mut self, user: &mut User) {
+        match user.phase {
+            Phase::Sending => self.on_writable(user, true),
+            Phase::Receiving => self.on_readable(user),
+            _ => {}
+        }
+    }
+
+    /// Reads, unless the request is over by now.
+    fn on_turn_to_read(&mut self, user: &mut User) {
         if matches!(user.phase, Phase::Receiving | Phase::Sending) {
             self.on_readable(user);
         }
@@ -240,7 +216,8 @@ impl Core {
         user.failures = 0;
         let expect = self.program.requests.get(user.request).map(|asked| asked.expect);
         if !expect.is_some_and(|expect| expect.contains(completed.status)) {
-            self.recorder.unexpected_status(completed.status);
+            let kind = if completed.retry_later { ErrorKind::Unavailable } else { ErrorKind::Status };
+            self.recorder.unexpected_status(completed.status, kind);
         } else if !completed.as_expected {
             self.recorder.failed(ErrorKind::WrongBody);
         } else {
@@ -305,8 +282,7 @@ impl Core {
 
 /// Ends a user's connection, if it has one.
 pub(super) fn close(user: &mut User) {
-    user.unsent.clear();
-    user.unsent.shrink_to(KEPT_UNSENT);
+    user.outgoing.clear();
     if let Some(stream) = user.stream.take() {
         stream.close();
     }

@@ -1,5 +1,6 @@
 //! One user: a connection, a request under way, and a random stream of its own.
 
+use super::sending::Outgoing;
 use crate::response::Response;
 use crate::scenario::value::UserStream;
 use crate::transport::stream::Stream;
@@ -50,10 +51,8 @@ pub(crate) struct User {
     pub(crate) timeout_set: bool,
     /// When the pause ends.
     pub(crate) resume_ns: u64,
-    /// A request that differs each time and was not sent in one go; empty otherwise.
-    pub(crate) unsent: Vec<u8>,
-    /// How much of the request was sent.
-    pub(crate) sent: usize,
+    /// How much of the request has left.
+    pub(crate) outgoing: Outgoing,
     pub(crate) response: Response,
     /// Body bytes of the response that were recorded already.
     pub(crate) recorded_bytes: u64,
@@ -80,8 +79,7 @@ impl User {
             deadline_ns: 0,
             timeout_set: false,
             resume_ns: 0,
-            unsent: Vec::new(),
-            sent: 0,
+            outgoing: Outgoing::default(),
             response: Response::default(),
             recorded_bytes: 0,
             opening: false,

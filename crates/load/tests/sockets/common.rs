@@ -127,6 +127,17 @@ impl Peer {
         let _ = self.reader.read_to_end(&mut Vec::new());
     }
 
+    /// Waits until the client has gone, without taking what it sends.
+    pub(crate) fn wait_for_hang_up(&self) {
+        use rustix::event::{PollFd, PollFlags, poll};
+        let mut fds = [PollFd::new(self.stream(), PollFlags::empty())];
+        let _ = poll(&mut fds, None);
+    }
+
+    pub(crate) fn reader(&mut self) -> &mut impl Read {
+        &mut self.reader
+    }
+
     pub(crate) fn stream(&self) -> &TcpStream {
         self.reader.get_ref()
     }
@@ -165,6 +176,7 @@ pub(crate) struct Counted {
     pub(crate) completed: u64,
     pub(crate) errors: Vec<(ErrorKind, u64)>,
     pub(crate) bytes: u64,
+    pub(crate) sent: u64,
     pub(crate) statuses: Vec<(u16, u64)>,
     pub(crate) response_time_max: Duration,
     pub(crate) late_starts: u64,
@@ -187,6 +199,7 @@ impl Counted {
             completed: ticks.iter().map(|tick| tick.completed).sum(),
             errors: errors.into_iter().collect(),
             bytes: ticks.iter().map(|tick| tick.bytes_received).sum(),
+            sent: ticks.iter().map(|tick| tick.bytes_sent).sum(),
             statuses: statuses.into_iter().collect(),
             response_time_max: Duration::from_micros(longest.unwrap_or_default()),
             late_starts: ticks.iter().map(|tick| tick.generator.late_starts).sum(),

@@ -11,3 +11,4 @@ mod open_loop;
 mod probing;
 mod seeds;
 mod tls;
+mod uploads;

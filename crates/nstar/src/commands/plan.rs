@@ -101,6 +101,7 @@ fn scenario_file(target: &Target) -> Result<Scenario, Failure> {
         ("-H", !target.headers.is_empty()),
         ("-m", target.method.is_some()),
         ("-b", target.body.is_some()),
+        ("--body-size", target.body_size.is_some()),
         ("--expect", !target.expect.is_empty()),
     ];
     if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
@@ -131,13 +132,14 @@ fn request(target: &Target, url: &Url) -> Result<RequestTemplate, Failure> {
     let mut request = RequestTemplate {
         headers: target.headers.clone(),
         body: body(target.body.as_deref())?,
+        body_sizes: target.body_size.clone(),
         credentials: url.credentials().cloned(),
         ..RequestTemplate::default()
     };
     // As curl has it: a body without a method is posted.
     request.method = match &target.method {
         Some(method) => method.clone(),
-        None if target.body.is_some() => "POST".into(),
+        None if target.body.is_some() || target.body_size.is_some() => "POST".into(),
         None => "GET".into(),
     };
     if !target.expect.is_empty() {

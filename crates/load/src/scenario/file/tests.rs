@@ -109,6 +109,15 @@ fn wrong_values_tell_what_was_expected() {
         ("[[request]]\npath = \"/\"\nheaders = { A = \"b\\nc\" }\n", 3, "control characters"),
         ("[[request]]\npath = \"/\"\nbasic_auth = { name = \"x\" }\n", 3, "needs `password`"),
         ("[[request]]\npath = \"/\"\nbody = \"@none-such\"\n", 3, "cannot be read"),
+        ("[[request]]\npath = \"/\"\nbody = { size = \"much\" }\n", 3, "a size such as"),
+        ("[[request]]\npath = \"/\"\nbody = { size = -1 }\n", 3, "a whole number from 0"),
+        ("[[request]]\npath = \"/\"\nbody = { size = 1.5 }\n", 3, "a size such as"),
+        ("[[request]]\npath = \"/\"\nbody = { sizes = [] }\n", 3, "at least one size"),
+        ("[[request]]\npath = \"/\"\nbody = { sizes = [\"1 MB\", \"2 TiB\"] }\n", 3, "at most 1 TiB"),
+        ("[[request]]\npath = \"/\"\nbody = { size = 1, sizes = [2] }\n", 3, "left out"),
+        ("[[request]]\npath = \"/\"\nbody = { }\n", 3, "needs `size`"),
+        ("[[request]]\npath = \"/\"\nbody = { size = 1, from = 2 }\n", 3, "unknown key `from`"),
+        ("[[request]]\npath = \"/\"\nbody = 7\n", 3, "must be a text"),
         ("base = \"ftp://h\"\n[[request]]\npath = \"/\"\n", 1, "http://"),
         (
             "[values]\nr = { kind = \"random\", min = 5, max = 4 }\n[[request]]\npath = \"/\"\n",
@@ -131,7 +140,8 @@ fn bodies_from_files_are_sent_and_compared_as_they_stand() {
     std::fs::write(folder.path().join("body.bin"), b"${no slot}\0").unwrap();
     let text = "[[request]]\npath = \"/\"\nbody = \"@body.bin\"\nverify = \"@body.bin\"\n";
     let scenario = Scenario::from_toml(&folder.path().join("s.toml"), text).unwrap();
-    assert_eq!(scenario.requests[0].body, Template::literal(*b"${no slot}\0"));
+    let Body::Text(body) = &scenario.requests[0].body else { panic!("generated") };
+    assert_eq!(*body, Template::literal(*b"${no slot}\0"));
     assert!(matches!(&scenario.requests[0].verify, Verify::Bytes(bytes) if **bytes == *b"${no slot}\0"));
 }
 

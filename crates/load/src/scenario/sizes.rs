@@ -1,0 +1,102 @@
+//! Sizes of bodies that are generated.
+
+use std::str::FromStr;
+
+use bytesize::ByteSize;
+use fastrand::Rng;
+
+/// Longest generated body, bytes: beyond it a size is a slip of the pen.
+pub(crate) const SIZE_MAX: u64 = 1 << 40;
+
+/// What a size looks like.
+pub(crate) const SIZE: &str = "a size such as 1024, \"100 KB\" or \"1 MiB\", of at most 1 TiB";
+
+/// Sizes of which each request draws one, all equally likely; what stands there twice is drawn twice as often.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sizes(Box<[u64]>);
+
+/// A text that names no sizes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not {SIZE}; several are separated by commas")]
+pub struct SizeError(String);
+
+impl Sizes {
+    /// The sizes given, in bytes. `None` without any, or with one beyond 1 TiB.
+    pub fn new(sizes: impl Into<Box<[u64]>>) -> Option<Self> {
+        let sizes = sizes.into();
+        let fit = !sizes.is_empty() && sizes.iter().all(|size| *size <= SIZE_MAX);
+        fit.then_some(Self(sizes))
+    }
+
+    /// The one size, where there is one only.
+    pub(crate) fn only(&self) -> Option<u64> {
+        match *self.0 {
+            [size] => Some(size),
+            _ => None,
+        }
+    }
+
+    /// The largest.
+    pub(crate) fn largest(&self) -> u64 {
+        self.0.iter().copied().max().unwrap_or_default()
+    }
+
+    /// The size of the next body. Takes nothing from the random stream where there is one only.
+    pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {
+        self.only().or_else(|| rng.choice(self.0.iter().copied())).unwrap_or_default()
+    }
+}
+
+impl FromStr for Sizes {
+    type Err = SizeError;
+
+    /// Reads sizes separated by commas: `1MB`, or `100KB,1MB,10MB`.
+    fn from_str(text: &str) -> Result<Self, SizeError> {
+        let one = |part: &str| parse_size(part).ok_or_else(|| SizeError(part.trim().into()));
+        let sizes = text.split(',').map(one).collect::<Result<Vec<_>, _>>()?;
+        Sizes::new(sizes).ok_or_else(|| SizeError(text.into()))
+    }
+}
+
+/// A number of bytes, with or without a unit.
+pub(crate) fn parse_size(text: &str) -> Option<u64> {
+    let size = text.trim().parse::<ByteSize>().ok()?.as_u64();
+    (size <= SIZE_MAX).then_some(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{prop_assert, proptest};
+
+    #[test]
+    fn sizes_have_units() {
+        let sizes: Sizes = "100 KB,1MiB,7".parse().unwrap();
+        assert_eq!(sizes, Sizes::new([100_000, 1 << 20, 7]).unwrap());
+        assert_eq!((sizes.largest(), sizes.only()), (1 << 20, None));
+        assert_eq!("1 GB".parse::<Sizes>().unwrap().only(), Some(1_000_000_000));
+        for text in ["", "1MB,", "much", "-1", "2 TiB", "1e99 MB"] {
+            assert!(text.parse::<Sizes>().is_err(), "{text}");
+        }
+        assert!(Sizes::new([]).is_none() && Sizes::new([SIZE_MAX + 1]).is_none());
+    }
+
+    #[test]
+    fn every_size_is_drawn_about_equally_often() {
+        let sizes = Sizes::new([1, 2, 3]).unwrap();
+        let mut rng = Rng::with_seed(7);
+        let mut counts = [0_u32; 3];
+        (0..9_000).for_each(|_| counts[sizes.draw(&mut rng) as usize - 1] += 1);
+        // Standard deviation 45.
+        assert!(counts.iter().all(|count| count.abs_diff(3_000) < 230), "{counts:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused_without_panic(text in "[0-9a-zA-Z., -]{0,20}") {
+            if let Ok(sizes) = text.parse::<Sizes>() {
+                prop_assert!(sizes.largest() <= SIZE_MAX);
+            }
+        }
+    }
+}
