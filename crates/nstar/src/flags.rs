@@ -212,6 +212,8 @@ pub(crate) enum Serve {
     Files(Files),
     /// The accounts server: who a user is, kept durably
     Accounts(Accounts),
+    /// Room booking: a room is promised once, and the promise is kept
+    Booking(Booking),
     /// The upload sink: takes whatever is sent, and keeps nothing
     Sink(Sink),
 }
@@ -265,11 +267,33 @@ pub(crate) struct Files {
 
 #[derive(Debug, Args)]
 pub(crate) struct Accounts {
-    /// The database file; made if it is not there
+    /// The database, an SQLite file; made if it is not there
     #[arg(long, value_name = "PATH", default_value = "accounts.db")]
-    pub database: PathBuf,
+    pub database: store::Database,
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8081")]
+    pub listen: SocketAddr,
+    #[command(flatten)]
+    pub server: Server,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Booking {
+    /// The database, an SQLite file; made if it is not there
+    #[arg(long, value_name = "PATH", default_value = "booking.db")]
+    pub database: store::Database,
+    /// File of the key that hides identity numbers, made at the first start; the administrator's token lies beside
+    /// it, ending in .admin [default: DATABASE.key]
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// Rooms of a new database [default: 10]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    pub rooms: Option<u32>,
+    /// Take Aadhaar numbers that begin with 0 or 1: nobody has them, so they are for tests and loads
+    #[arg(long)]
+    pub allow_test_ids: bool,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8083")]
     pub listen: SocketAddr,
     #[command(flatten)]
     pub server: Server,

@@ -27,7 +27,7 @@ const LICENCES: [&str; 13] = [
 ];
 
 /// Our crates and the ones of ours they may use. Data flows one way, and so do dependencies.
-const MAY_USE: [(&str, &[&str]); 13] = [
+const MAY_USE: [(&str, &[&str]); 15] = [
     ("model", &[]),
     ("wire", &[]),
     ("engine", &[]),
@@ -35,12 +35,20 @@ const MAY_USE: [(&str, &[&str]); 13] = [
     ("observe", &["model"]),
     ("report", &["model"]),
     ("http-io", &["engine", "wire"]),
-    ("accounts", &["engine", "http-io"]),
+    ("store", &["engine"]),
+    ("accounts", &["engine", "http-io", "store"]),
+    ("booking", &["engine", "http-io", "store"]),
     ("files", &["accounts", "engine", "http-io"]),
     ("sink", &["engine", "http-io"]),
     ("lab", &["load", "model", "observe"]),
     ("bench", &[]),
-    ("nstar", &["accounts", "engine", "files", "lab", "load", "model", "observe", "report", "sink"]),
+    (
+        "nstar",
+        &[
+            "accounts", "booking", "engine", "files", "lab", "load", "model", "observe", "report", "sink",
+            "store",
+        ],
+    ),
 ];
 
 fn root() -> PathBuf {

@@ -7,41 +7,34 @@ use std::{
 
 use engine::offload::{self, Pool};
 use http_io::Credentials;
+use store::{Commits, Store, StoreError};
 
 use crate::{
     capacity,
     credentials::{Name, Password},
-    database,
     error::AccountsError,
     metrics::Metrics,
     options::Options,
     passwords::{HashError, Passwords},
-    reader::Reader,
+    tables::{SCHEMA, Tables},
     token::{self, Token},
-    writer::{Change, WriteError, Writer, Written},
 };
 
-/// Threads that look up sessions; a look-up is short, and must not wait behind the hashing of passwords.
-const LOOKUP_THREADS: usize = 2;
-/// Look-ups that may wait.
-const LOOKUP_QUEUE: usize = 1024;
 /// Hashes that may wait for each hasher, where the options do not say.
 const QUEUE_PER_HASHER: usize = 64;
 
-/// Accounts and sessions in a database. Never blocks the caller: hashing and reading happen on threads of their own,
-/// writing on the one writer's.
+/// Accounts and sessions in a database. Never blocks the caller: hashing happens on threads of its own, reading and
+/// writing on the store's.
 #[derive(Debug)]
 pub struct Accounts {
     hashing: Pool,
-    lookups: Pool,
-    shared: Arc<Shared>,
-    writer: Writer,
+    hasher: Arc<Hasher>,
+    tables: Tables,
     session_life: Duration,
 }
 
 #[derive(Debug)]
-struct Shared {
-    reader: Reader,
+struct Hasher {
     passwords: Passwords,
     metrics: Metrics,
 }
@@ -98,41 +91,40 @@ impl Accounts {
     }
 
     pub(crate) fn with_metrics(options: &Options, metrics: Metrics) -> Result<Self, AccountsError> {
-        let connection = database::open_writer(&options.database)?;
         let passwords = Passwords::new().map_err(|HashError(reason)| AccountsError::Hashing(reason))?;
         let hashers = options.hashers.unwrap_or_else(capacity::concurrent_hashes).max(1);
         let queue = options.hash_queue.unwrap_or(QUEUE_PER_HASHER.saturating_mul(hashers));
-        let writer =
-            Writer::start(connection, options.write_queue, metrics.clone()).map_err(AccountsError::Thread)?;
+        let mut store = store::Options::default();
+        let counts = metrics.clone();
+        store.commits = Commits::new(move |changes, took| counts.committed(changes, took));
+        store.queue = options.write_queue;
         Ok(Self {
             hashing: Pool::new("accounts-hash", hashers, queue).map_err(AccountsError::Thread)?,
-            lookups: Pool::new("accounts-read", LOOKUP_THREADS, LOOKUP_QUEUE)
-                .map_err(AccountsError::Thread)?,
-            shared: Arc::new(Shared { reader: Reader::new(options.database.clone()), passwords, metrics }),
-            writer,
+            hasher: Arc::new(Hasher { passwords, metrics }),
+            tables: Tables::new(Store::open(&options.database, &SCHEMA, &store)?),
             session_life: options.session_life,
         })
     }
 
     /// Makes an account; it is durable when this answers.
     pub async fn create(&self, name: Name, password: Password) -> Result<(), Refused> {
-        let shared = Arc::clone(&self.shared);
-        let wanted = name.as_str().to_owned();
-        let hashed = self.hashing.run(move || shared.hash_for(&wanted, &password)).await;
-        let password_hash = hashed??;
-        let change = Change::Account { name: name.as_str().to_owned(), password_hash };
-        match self.writer.write(change).await? {
-            Written::Yes => Ok(()),
-            Written::Taken => Err(Refused::Taken),
+        // A name known to be taken is refused without the work of hashing.
+        if self.tables.password_hash(name.as_str()).await?.is_some() {
+            return Err(Refused::Taken);
+        }
+        let hasher = Arc::clone(&self.hasher);
+        let password_hash = self.hashing.run(move || hasher.hash(&password)).await??;
+        match self.tables.add_account(name.as_str(), &password_hash).await? {
+            true => Ok(()),
+            false => Err(Refused::Taken),
         }
     }
 
     /// Checks a name and a password. An unknown name takes as long as a known one.
     pub async fn check(&self, name: Name, password: Password) -> Result<Identity, Refused> {
-        let shared = Arc::clone(&self.shared);
-        let asked = name.as_str().to_owned();
-        let checked = self.hashing.run(move || shared.verify(&asked, &password)).await;
-        match checked?? {
+        let stored = self.tables.password_hash(name.as_str()).await?;
+        let hasher = Arc::clone(&self.hasher);
+        match self.hashing.run(move || hasher.verify(&password, stored.as_deref())).await?? {
             true => Ok(Identity { name: name.as_str().to_owned(), expires_in: None }),
             false => Err(Refused::Unknown),
         }
@@ -145,17 +137,15 @@ impl Accounts {
         let token_digest = token::digest(token.as_str().as_bytes()).ok_or(Refused::Failed)?;
         let life_s = i64::try_from(self.session_life.as_secs()).unwrap_or(i64::MAX);
         let expires_at_s = crate::now_s().saturating_add(life_s);
-        self.writer.write(Change::Session { token_digest, name: identity.name, expires_at_s }).await?;
+        self.tables.add_session(&token_digest, &identity.name, expires_at_s).await?;
         Ok(Session { token, life: self.session_life })
     }
 
     /// Recognises the owner of a session's token.
     pub async fn session(&self, token: &[u8]) -> Result<Identity, Refused> {
         let digest = token::digest(token).ok_or(Refused::Unknown)?;
-        let shared = Arc::clone(&self.shared);
         let now_s = crate::now_s();
-        let found = self.lookups.run(move || shared.reader.session(&digest, now_s)).await;
-        let found = found?.map_err(|error| fail("reading", &error))?;
+        let found = self.tables.session(&digest, now_s).await?;
         let (name, expires_at_s) = found.ok_or(Refused::Unknown)?;
         let left_s = u64::try_from(expires_at_s.saturating_sub(now_s)).unwrap_or(0);
         Ok(Identity { name, expires_in: Some(Duration::from_secs(left_s)) })
@@ -175,38 +165,28 @@ impl Accounts {
     }
 }
 
-impl Shared {
-    /// The hash to store for a new account, unless the name is known to be taken: then hashing is spared.
-    fn hash_for(&self, name: &str, password: &Password) -> Result<String, Refused> {
-        if self.stored_hash(name)?.is_some() {
-            return Err(Refused::Taken);
-        }
+impl Hasher {
+    fn hash(&self, password: &Password) -> Result<String, Refused> {
         let started = Instant::now();
         let hash = self.passwords.hash(password).map_err(|error| fail("hashing", &error))?;
         self.metrics.hashed(started.elapsed());
         Ok(hash)
     }
 
-    fn verify(&self, name: &str, password: &Password) -> Result<bool, Refused> {
-        let stored = self.stored_hash(name)?;
+    fn verify(&self, password: &Password, stored: Option<&str>) -> Result<bool, Refused> {
         let started = Instant::now();
-        let right =
-            self.passwords.verify(password, stored.as_deref()).map_err(|error| fail("hashing", &error))?;
+        let right = self.passwords.verify(password, stored).map_err(|error| fail("hashing", &error))?;
         self.metrics.hashed(started.elapsed());
         Ok(right)
     }
-
-    fn stored_hash(&self, name: &str) -> Result<Option<String>, Refused> {
-        self.reader.password_hash(name).map_err(|error| fail("reading", &error))
-    }
 }
 
-impl From<WriteError> for Refused {
-    fn from(error: WriteError) -> Self {
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
         match error {
-            WriteError::Busy => Self::Busy,
-            WriteError::DiskFull => Self::DiskFull,
-            WriteError::Failed => Self::Failed,
+            StoreError::Busy => Self::Busy,
+            StoreError::DiskFull => Self::DiskFull,
+            _ => Self::Failed,
         }
     }
 }

@@ -17,16 +17,13 @@ mod answer;
 mod api;
 mod capacity;
 mod credentials;
-mod database;
 mod error;
 mod metrics;
 mod options;
 mod passwords;
-mod reader;
-mod schema;
 mod service;
+mod tables;
 mod token;
-mod writer;
 
 pub use self::{
     accounts::{Accounts, Identity, Refused, Session},

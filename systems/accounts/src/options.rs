@@ -1,13 +1,15 @@
 //! What the accounts server is started with.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
+
+use store::Database;
 
 /// The settings of an accounts server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// The SQLite database. Made, with its tables, when it is not there; its folder must exist.
-    pub database: PathBuf,
+    /// The database. Its tables are made when they are not there.
+    pub database: Database,
     /// How long a session's token is good for. Default one hour. Longer means a stolen token is of use longer.
     pub session_life: Duration,
     /// How many passwords are hashed at once, each in 19 MiB. `None`: as many as cores, and no more than fit in
@@ -17,7 +19,7 @@ pub struct Options {
     /// at some 20 ms a hash means that the last in the queue waits about 1.3 s. Longer, and clients that gave up
     /// keep the hashers busy.
     pub hash_queue: Option<usize>,
-    /// How many writes may wait for the one writer before the next is refused with 503. Default 1024.
+    /// How many requests may wait for the database before the next is refused with 503. Default 1024.
     pub write_queue: usize,
     /// What the engine counts of the server's connections, to be shown by `GET /metrics`: the same as in the engine's
     /// options. Default: its own, that stays at zero.
@@ -26,7 +28,7 @@ pub struct Options {
 
 impl Options {
     /// The defaults, on this database.
-    pub fn new(database: impl Into<PathBuf>) -> Self {
+    pub fn new(database: impl Into<Database>) -> Self {
         Self {
             database: database.into(),
             session_life: Duration::from_secs(3600),

@@ -7,12 +7,14 @@ use std::{
 
 use engine::service::{Connection, Factory};
 use http_io::server::{Error, Exchange, Handler, Http, ServerOptions};
+use store::Store;
 
 use crate::{
     answer::Answer,
     api::{Api, BODY_LEN_MAX, Call},
     error::AccountsError,
     options::Options,
+    tables::SCHEMA,
 };
 
 /// Makes the accounts server. Opens the database once, so that what is wrong with it shows before the server starts.
@@ -20,7 +22,7 @@ use crate::{
 /// # Errors
 /// When the database cannot be opened for writing, is not one of accounts, or passwords cannot be hashed.
 pub fn factory(options: Options) -> Result<AccountsFactory, AccountsError> {
-    crate::database::open_writer(&options.database)?;
+    drop(Store::prepare(&options.database, &SCHEMA)?);
     Ok(AccountsFactory { options, shared: Mutex::new(None) })
 }
 

@@ -16,7 +16,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::{
     exit::{Exit, Failure},
-    flags::{Accounts, Files, Serve, Server, Sink, Verify},
+    flags::{Accounts, Booking, Files, Serve, Server, Sink, Verify},
     interrupt::Interrupt,
     output,
 };
@@ -25,6 +25,7 @@ pub(crate) fn run(flags: &Serve) -> Result<Exit, Failure> {
     match flags {
         Serve::Files(flags) => serve_files(flags),
         Serve::Accounts(flags) => serve_accounts(flags),
+        Serve::Booking(flags) => serve_booking(flags),
         Serve::Sink(flags) => serve_sink(flags),
     }
 }
@@ -43,9 +44,20 @@ fn serve_files(flags: &Files) -> Result<Exit, Failure> {
 fn serve_accounts(flags: &Accounts) -> Result<Exit, Failure> {
     let system = System::http("accounts", flags.listen, &flags.server);
     system.prepare(c"nstar-accounts")?;
-    let mut options = accounts::Options::new(&flags.database);
+    let mut options = accounts::Options::new(flags.database.clone());
     options.connections = system.counters.clone();
     system.serve(accounts::factory(options).map_err(Failure::failed)?)
+}
+
+fn serve_booking(flags: &Booking) -> Result<Exit, Failure> {
+    let system = System::http("booking", flags.listen, &flags.server);
+    system.prepare(c"nstar-booking")?;
+    let mut options = booking::Options::new(flags.database.clone());
+    options.key = flags.key.clone().unwrap_or(options.key);
+    options.rooms = flags.rooms.unwrap_or(options.rooms);
+    options.accepted = booking::Accepted::with_tests(flags.allow_test_ids);
+    options.connections = system.counters.clone();
+    system.serve(booking::factory(options).map_err(Failure::failed)?)
 }
 
 fn serve_sink(flags: &Sink) -> Result<Exit, Failure> {

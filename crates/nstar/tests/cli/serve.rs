@@ -3,6 +3,7 @@
 use std::{
     io::{Read, Write},
     net::TcpStream,
+    process::Command,
     time::Duration,
 };
 
@@ -152,6 +153,38 @@ fn what_cannot_be_served_is_told() {
         .run()
         .exits(1)
         .complains(&address);
+}
+
+#[test]
+fn a_room_is_booked_once_and_outlives_the_server() {
+    let place = Place::new();
+    let words = [
+        "serve",
+        "booking",
+        "--database",
+        "b.db",
+        "--rooms",
+        "1",
+        "--allow-test-ids",
+        "--listen",
+        "127.0.0.1:0",
+    ];
+    let date = Command::new("date").args(["--date", "+30 days", "+%F"]).output().expect("date(1)").stdout;
+    let date = String::from_utf8(date).expect("a date");
+    let body = format!(r#"{{"room":1,"date":"{}","name":"Ada","aadhaar":"100000000004"}}"#, date.trim());
+    let head = format!(
+        "POST /bookings HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    for status in ["201", "409"] {
+        let mut running = place.nstar(words).start();
+        let answer = ask(&listening(&mut running), &format!("{head}{body}"));
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+        running.signal("TERM");
+        running.finish().exits(0);
+    }
+    place.nstar(["serve", "booking", "--database", "oracle://x/y"]).run().exits(2).complains("sqlite:PATH");
+    place.nstar(["serve", "booking", "--database", "no/such.db"]).run().exits(1).complains("mkdir -p");
 }
 
 #[test]

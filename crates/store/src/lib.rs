@@ -1,0 +1,25 @@
+//! Where the systems keep what they must not lose: statements in, answers out, on one of several databases.
+//!
+//! A system states its tables as a [`Schema`], opens a [`Store`] on a [`Database`] and awaits answers; it knows neither
+//! which database that is nor its driver. What is answered as done is durable. Every statement is a transaction of its
+//! own, and uniqueness is the database's to keep: an insert that a unique index refuses changes nothing and says so.
+//!
+//! SQLite has one writer, a thread that commits together whatever waits and only then answers, and readers beside it.
+//! No thread is started before [`Store::open`]; [`Store::prepare`] brings the tables up to date without one, so that a
+//! process may fork after it.
+
+mod database;
+mod error;
+mod order;
+mod schema;
+mod sqlite;
+mod statement;
+mod store;
+
+pub use self::{
+    database::{Database, InvalidDatabase},
+    error::{OpenError, StoreError},
+    schema::{Migration, Schema},
+    statement::{Row, Statement, Value},
+    store::{Commits, Options, Setup, Store},
+};

@@ -1,0 +1,51 @@
+//! A statement on its way to whoever runs it, and the way back for the answer.
+
+use engine::oneshot;
+
+use crate::{
+    error::StoreError,
+    statement::{Row, Statement},
+};
+
+/// What is wanted of a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// Its rows.
+    Rows,
+    /// How many rows it changed.
+    Changed,
+    /// Whether the row could be inserted.
+    Inserted,
+    /// The `id` of the inserted row.
+    InsertedId,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reply {
+    Rows(Vec<Row>),
+    Changed(u64),
+    /// The inserted row's `id`, 0 where none was asked for; none where a unique index refused the row.
+    Inserted(Option<i64>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Order {
+    pub(crate) ask: Ask,
+    pub(crate) statement: Statement,
+    answer: oneshot::Sender<Result<Reply, StoreError>>,
+}
+
+/// Where the answer will come.
+pub(crate) type Answer = oneshot::Receiver<Result<Reply, StoreError>>;
+
+impl Order {
+    pub(crate) fn new(ask: Ask, statement: Statement) -> (Self, Answer) {
+        let (answer, answered) = oneshot::channel();
+        (Self { ask, statement, answer }, answered)
+    }
+
+    pub(crate) fn answer(self, answer: Result<Reply, StoreError>) {
+        let _gone_is_fine = self.answer.send(answer);
+    }
+}

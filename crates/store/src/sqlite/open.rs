@@ -1,0 +1,213 @@
+//! Opening a file, with the settings that make a commit durable and the tables up to date.
+
+use std::{fs::OpenOptions, io::ErrorKind, os::unix::fs::OpenOptionsExt, path::Path, time::Duration};
+
+use refinery::error::Kind;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use crate::{error::OpenError, schema::Schema};
+
+/// How long a connection waits for another process's lock.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often tables are tried to be made, where another program makes them at the same time.
+const MIGRATION_TRIES: usize = 3;
+
+/// Opens the database for writing, makes it if it is not there, and brings it up to date.
+pub(super) fn writer(path: &Path, schema: &Schema) -> Result<Connection, OpenError> {
+    let what = schema.name;
+    check_folder(path, what)?;
+    make_private(path).map_err(|source| OpenError::Unwritable { what, database: path.to_owned(), source })?;
+    let failed = |source| OpenError::Sqlite { what, database: path.to_owned(), source };
+    let mut connection = connection(path).map_err(failed)?;
+    make_durable(&connection).map_err(failed)?;
+    if !claim(&mut connection, schema).map_err(failed)? {
+        return Err(OpenError::Foreign { what, database: path.to_owned() });
+    }
+    migrate(&mut connection, schema).map_err(|error| refused(&error, path, schema))?;
+    Ok(connection)
+}
+
+/// Opens one more connection that only reads, to a database that is there and up to date.
+pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = connection(path)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+fn connection(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
+    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    Ok(connection)
+}
+
+/// WAL lets readers go on during a commit; `synchronous=FULL` syncs the log at every commit, so that what
+/// was committed outlives a kill and a power cut (sqlite.org/pragma.html#pragma_synchronous).
+fn make_durable(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")
+}
+
+/// Marks an empty database as ours; `false` when it is somebody else's.
+fn claim(connection: &mut Connection, schema: &Schema) -> rusqlite::Result<bool> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let application: i64 = transaction.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    if application == schema.application_id {
+        return Ok(true);
+    }
+    let tables: i64 = transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if application != 0 || tables != 0 {
+        return Ok(false);
+    }
+    transaction.pragma_update(None, "application_id", schema.application_id)?;
+    transaction.commit()?;
+    Ok(true)
+}
+
+/// In one transaction: a crash leaves the old version. Of two programs that start at once, one finds the other's tables
+/// in its way, tries again, and finds that there is nothing left to do.
+fn migrate(connection: &mut Connection, schema: &Schema) -> Result<(), refinery::Error> {
+    connection.set_transaction_behavior(TransactionBehavior::Immediate);
+    let runner = schema.runner(|step| step.sqlite)?;
+    let mut tries = 1;
+    loop {
+        match runner.run(connection) {
+            Err(error) if tries < MIGRATION_TRIES && matches!(error.kind(), Kind::Connection(..)) => {
+                tries += 1;
+            }
+            outcome => return outcome.map(drop),
+        }
+    }
+}
+
+fn refused(error: &refinery::Error, path: &Path, schema: &Schema) -> OpenError {
+    let (what, database) = (schema.name, path.display().to_string());
+    match error.kind() {
+        Kind::MissingVersion(step) if i64::from(step.version()) > schema.version() => {
+            OpenError::TooNew { what, database, found: step.version().into(), known: schema.version() }
+        }
+        kind => OpenError::Migration { what, database, reason: kind.to_string() },
+    }
+}
+
+/// Makes the file, if it is not there, readable by its owner only. SQLite gives its log the same permissions. A file
+/// that is there is not opened here: closing it would take away the locks that this process has on it (fcntl(2)).
+fn make_private(path: &Path) -> std::io::Result<()> {
+    if path.is_dir() {
+        return Err(ErrorKind::IsADirectory.into());
+    }
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn check_folder(path: &Path, what: &'static str) -> Result<(), OpenError> {
+    let folder = match path.parent() {
+        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
+        Some(folder) => folder,
+        None => return Ok(()),
+    };
+    if folder.is_dir() {
+        return Ok(());
+    }
+    Err(OpenError::NoFolder { what, database: path.to_owned(), folder: folder.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Migration;
+
+    const SCHEMA: Schema = Schema {
+        name: "names",
+        application_id: 0x7465_7374,
+        migrations: &[Migration { name: "V1__names", sqlite: "CREATE TABLE names (name TEXT)" }],
+    };
+
+    #[test]
+    fn a_missing_folder_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = writer(&folder.path().join("no/such.db"), &SCHEMA).unwrap_err();
+        assert!(matches!(error, OpenError::NoFolder { .. }));
+        assert!(error.to_string().contains("mkdir -p"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_is_no_database_is_an_error_that_names_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notes.txt");
+        let text = "this is not a database, but is longer than a header of one hundred bytes, ";
+        std::fs::write(&path, text.repeat(9)).unwrap();
+        let error = writer(&path, &SCHEMA).unwrap_err();
+        assert!(error.to_string().contains("notes.txt"), "{error}");
+    }
+
+    #[test]
+    fn only_the_owner_may_read_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let _writer = writer(&folder.path().join("names.db"), &SCHEMA).unwrap();
+        let mut seen = 0;
+        for entry in std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
+            assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o077, 0, "{:?}", entry.path());
+            seen += 1;
+        }
+        assert!(seen > 1, "the database and its log");
+    }
+
+    #[test]
+    fn a_folder_in_place_of_the_database_is_an_error_that_names_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = writer(folder.path(), &SCHEMA).unwrap_err();
+        assert!(matches!(error, OpenError::Unwritable { .. }));
+        assert!(error.to_string().contains(folder.path().to_str().unwrap()), "{error}");
+    }
+
+    #[test]
+    fn commits_are_synced_and_readers_cannot_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("names.db");
+        let writer = writer(&path, &SCHEMA).unwrap();
+        let mode: String = writer.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+        let synchronous: i64 = writer.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
+        assert_eq!((mode.as_str(), synchronous), ("wal", 2));
+        let reader = reader(&path).unwrap();
+        assert!(reader.execute("DELETE FROM names", []).is_err());
+    }
+
+    #[test]
+    fn another_programs_database_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("other.db");
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE names (x)").unwrap();
+        assert!(matches!(writer(&path, &SCHEMA).unwrap_err(), OpenError::Foreign { .. }));
+    }
+
+    #[test]
+    fn a_newer_database_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("names.db");
+        const NEWER: [Migration; 2] =
+            [SCHEMA.migrations[0], Migration { name: "V2__more", sqlite: "CREATE TABLE more (x)" }];
+        writer(&path, &Schema { migrations: &NEWER, ..SCHEMA }).unwrap();
+        let error = writer(&path, &SCHEMA).unwrap_err();
+        assert!(matches!(error, OpenError::TooNew { found: 2, known: 1, .. }), "{error}");
+        assert!(error.to_string().contains("newer nstar"), "{error}");
+    }
+
+    #[test]
+    fn programs_that_start_at_once_make_the_tables_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("names.db");
+        std::thread::scope(|scope| {
+            let starting: Vec<_> = (0..4).map(|_| scope.spawn(|| writer(&path, &SCHEMA).map(drop))).collect();
+            for started in starting {
+                started.join().unwrap().unwrap();
+            }
+        });
+        let steps = "SELECT count(*) FROM names_schema_history";
+        let steps: i64 = reader(&path).unwrap().query_row(steps, [], |row| row.get(0)).unwrap();
+        assert_eq!(steps, 1);
+    }
+}

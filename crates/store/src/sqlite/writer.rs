@@ -1,0 +1,198 @@
+//! The one writer: takes what is queued, commits it together, and only then answers.
+
+use std::{
+    sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
+    thread,
+    time::Instant,
+};
+
+use rusqlite::{Connection, ErrorCode, TransactionBehavior, params_from_iter};
+
+use super::values;
+use crate::{
+    error::StoreError,
+    order::{Ask, Order, Reply},
+    statement::Statement,
+    store::{Commits, Options},
+};
+
+/// Most statements in one commit. More would make the first of them wait longer than a sync is worth.
+const BATCH_MAX: usize = 256;
+
+/// The way to the writer. Dropping it ends its thread once it has done what is queued.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    orders: SyncSender<Order>,
+}
+
+impl Writer {
+    /// Starts the writer on its own connection.
+    pub(crate) fn start(connection: Connection, name: &str, options: &Options) -> std::io::Result<Self> {
+        let (orders, incoming) = sync_channel(options.queue.max(1));
+        let commits = options.commits.clone();
+        thread::Builder::new()
+            .name(format!("{name}-write"))
+            .spawn(move || write_batches(connection, &incoming, &commits))?;
+        Ok(Self { orders })
+    }
+
+    /// Does a statement; answers when it is durable.
+    pub(crate) async fn write(&self, ask: Ask, statement: Statement) -> Result<Reply, StoreError> {
+        let (order, answered) = Order::new(ask, statement);
+        self.orders.try_send(order).map_err(|error| match error {
+            TrySendError::Full(_) => StoreError::Busy,
+            TrySendError::Disconnected(_) => StoreError::Failed,
+        })?;
+        answered.await.unwrap_or(Err(StoreError::Failed))
+    }
+}
+
+fn write_batches(mut connection: Connection, incoming: &Receiver<Order>, commits: &Commits) {
+    while let Ok(first) = incoming.recv() {
+        let mut batch = vec![first];
+        batch.extend(incoming.try_iter().take(BATCH_MAX - 1));
+        let started = Instant::now();
+        let outcome = commit(&mut connection, batch.iter().map(|order| (order.ask, &order.statement)));
+        commits.tell(batch.len(), started.elapsed());
+        answer(batch, outcome);
+    }
+}
+
+fn answer(batch: Vec<Order>, outcome: rusqlite::Result<Vec<Result<Reply, StoreError>>>) {
+    match outcome {
+        Ok(answers) => batch.into_iter().zip(answers).for_each(|(order, answer)| order.answer(answer)),
+        Err(error) => {
+            tracing::error!(%error, statements = batch.len(), "a commit failed; its statements were undone and refused");
+            let reason = values::reason(&error);
+            batch.into_iter().for_each(|order| order.answer(Err(reason.clone())));
+        }
+    }
+}
+
+/// All in one transaction. A statement that fails by itself is undone by itself; a commit that fails undoes them all.
+pub(super) fn commit<'a>(
+    connection: &mut Connection,
+    batch: impl Iterator<Item = (Ask, &'a Statement)>,
+) -> rusqlite::Result<Vec<Result<Reply, StoreError>>> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut answers = Vec::new();
+    for (ask, statement) in batch {
+        match apply(&transaction, ask, statement) {
+            Ok(reply) => answers.push(Ok(reply)),
+            Err(error) if undoes_all(&error) || transaction.is_autocommit() => return Err(error),
+            Err(error) => {
+                tracing::error!(%error, ?statement, "a statement failed");
+                answers.push(Err(values::reason(&error)));
+            }
+        }
+    }
+    transaction.commit()?;
+    Ok(answers)
+}
+
+/// Whether SQLite may have undone more than the statement (sqlite.org/lang_transaction.html, section 3.1).
+fn undoes_all(error: &rusqlite::Error) -> bool {
+    use ErrorCode::{DatabaseBusy, DiskFull, OperationInterrupted, OutOfMemory, SystemIoFailure};
+    let codes = [DatabaseBusy, DiskFull, OperationInterrupted, OutOfMemory, SystemIoFailure];
+    error.sqlite_error_code().is_some_and(|code| codes.contains(&code))
+}
+
+fn apply(connection: &Connection, ask: Ask, statement: &Statement) -> rusqlite::Result<Reply> {
+    let executed = connection.prepare_cached(statement.sql)?.execute(params_from_iter(&statement.values));
+    let inserts = matches!(ask, Ask::Inserted | Ask::InsertedId);
+    match executed {
+        Ok(0) if inserts => Ok(Reply::Inserted(None)),
+        Ok(_) if inserts => Ok(Reply::Inserted(Some(connection.last_insert_rowid()))),
+        Ok(rows) => Ok(Reply::Changed(rows as u64)),
+        Err(error) if inserts && values::is_refused_by_uniqueness(&error) => Ok(Reply::Inserted(None)),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        pin::pin,
+        task::{Context, Poll, Waker},
+    };
+
+    use super::*;
+
+    const INSERT: &str = "INSERT INTO names (name) VALUES (?)";
+
+    fn database() -> Connection {
+        let connection = Connection::open_in_memory().unwrap();
+        let tables = "CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT";
+        connection.execute_batch(tables).unwrap();
+        connection
+    }
+
+    fn insert(connection: &mut Connection, names: &[&str]) -> rusqlite::Result<Vec<Option<i64>>> {
+        let statements: Vec<_> = names.iter().map(|&name| Statement::new(INSERT).with(name)).collect();
+        let batch = statements.iter().map(|statement| (Ask::InsertedId, statement));
+        let answers = commit(connection, batch)?;
+        Ok(answers
+            .into_iter()
+            .map(|answer| match answer {
+                Ok(Reply::Inserted(id)) => id,
+                other => panic!("{other:?}"),
+            })
+            .collect())
+    }
+
+    fn count(connection: &Connection) -> i64 {
+        connection.query_row("SELECT count(*) FROM names", [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn what_is_unique_is_refused_within_a_batch_and_across_batches() {
+        let mut connection = database();
+        assert_eq!(insert(&mut connection, &["ann", "bob", "ann"]).unwrap(), [Some(1), Some(2), None]);
+        assert_eq!(insert(&mut connection, &["bob", "eve"]).unwrap(), [None, Some(3)]);
+        assert_eq!(count(&connection), 3);
+    }
+
+    #[test]
+    fn a_statement_that_fails_leaves_the_others_of_its_batch_alone() {
+        let mut connection = database();
+        let batch = [
+            Statement::new(INSERT).with("ann"),
+            Statement::new(INSERT).with(None::<&str>),
+            Statement::new("DELETE FROM names WHERE name = ?").with("nobody"),
+        ];
+        let answers = commit(&mut connection, batch.iter().map(|statement| (Ask::Changed, statement)));
+        assert_eq!(answers.unwrap(), [Ok(Reply::Changed(1)), Err(StoreError::Failed), Ok(Reply::Changed(0))]);
+        assert_eq!(count(&connection), 1);
+    }
+
+    #[test]
+    fn a_full_disk_undoes_the_whole_batch_and_passes() {
+        let mut connection = database();
+        let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+        let limit = |connection: &Connection, pages: i64| {
+            connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(())).unwrap();
+        };
+        limit(&connection, pages);
+        let many: Vec<_> = (0..400).map(|n| format!("a-rather-long-name-{n:08}")).collect();
+        let many: Vec<_> = many.iter().map(String::as_str).collect();
+        let error = insert(&mut connection, &many).unwrap_err();
+        assert_eq!(values::reason(&error), StoreError::DiskFull);
+        assert_eq!(count(&connection), 0, "nothing of a refused batch is kept");
+
+        limit(&connection, 1000);
+        assert_eq!(insert(&mut connection, &many).unwrap().len(), 400);
+        let sound: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!((count(&connection), sound.as_str()), (400, "ok"));
+    }
+
+    #[test]
+    fn a_full_queue_is_busy() {
+        let (orders, _incoming) = sync_channel(1);
+        let writer = Writer { orders };
+        let write = || writer.write(Ask::Inserted, Statement::new(INSERT).with("ann"));
+        let mut context = Context::from_waker(Waker::noop());
+        let mut waiting = pin!(write());
+        assert!(waiting.as_mut().poll(&mut context).is_pending());
+        assert_eq!(pin!(write()).poll(&mut context), Poll::Ready(Err(StoreError::Busy)));
+    }
+}

@@ -1,0 +1,188 @@
+//! The requests of the booking server, apart from how they come and go.
+
+use std::sync::Arc;
+
+use store::{Commits, Store};
+
+use crate::{
+    aadhaar::Accepted,
+    answer::Answer,
+    desk::{DAYS_MAX, DAYS_OF_MANY_MAX, Desk},
+    error::BookingError,
+    feed,
+    metrics::Metrics,
+    options::Options,
+    refusal::Refusal,
+    requests::{self, Query},
+    secrets::Secrets,
+    tables::{SCHEMA, Tables},
+};
+
+/// What is asked.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) path: &'a str,
+    pub(crate) query: Option<&'a str>,
+    pub(crate) authorization: Option<&'a [u8]>,
+    pub(crate) idempotency_key: Option<&'a [u8]>,
+    pub(crate) if_match: Option<&'a [u8]>,
+    pub(crate) from: std::net::IpAddr,
+    pub(crate) body: &'a [u8],
+}
+
+/// A path, told apart from the others. Its name is what logs and metrics show: a booking's id is a secret of its maker.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Route<'a> {
+    Rooms,
+    Room(&'a str),
+    Feed(&'a str),
+    Bookings,
+    Booking(&'a str),
+    Health,
+    Metrics,
+    Other,
+}
+
+impl<'a> Route<'a> {
+    fn of(path: &'a str) -> Self {
+        let mut parts = path.trim_start_matches('/').split('/');
+        match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            (Some("rooms"), None, ..) => Self::Rooms,
+            (Some("rooms"), Some(id), None, _) => Self::Room(id),
+            (Some("rooms"), Some(id), Some("calendar.ics"), None) => Self::Feed(id),
+            (Some("bookings"), None, ..) => Self::Bookings,
+            (Some("bookings"), Some(id), None, _) => Self::Booking(id),
+            (Some("healthz"), None, ..) => Self::Health,
+            (Some("metrics"), None, ..) => Self::Metrics,
+            _ => Self::Other,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Rooms => "/rooms",
+            Self::Room(_) => "/rooms/{id}",
+            Self::Feed(_) => "/rooms/{id}/calendar.ics",
+            Self::Bookings => "/bookings",
+            Self::Booking(_) => "/bookings/{id}",
+            Self::Health => "/healthz",
+            Self::Metrics => "/metrics",
+            Self::Other => "other",
+        }
+    }
+
+    fn methods(self) -> &'static str {
+        match self {
+            Self::Rooms => "GET, HEAD, POST",
+            Self::Bookings => "POST",
+            Self::Booking(_) => "GET, HEAD, DELETE",
+            _ => "GET, HEAD",
+        }
+    }
+}
+
+/// The booking server's answers to its requests.
+#[derive(Debug)]
+pub(crate) struct Api {
+    desk: Desk,
+    accepted: Accepted,
+    metrics: Metrics,
+}
+
+impl Api {
+    /// Opens the database and starts the threads.
+    pub(crate) fn open(options: &Options) -> Result<Self, BookingError> {
+        let metrics = Metrics::new(Arc::clone(&options.connections));
+        let mut store = store::Options::default();
+        let counts = metrics.clone();
+        store.commits = Commits::new(move |changes, took| counts.committed(changes, took));
+        store.queue = options.queue;
+        let tables = Tables::new(Store::open(&options.database, &SCHEMA, &store)?);
+        let desk = Desk::new(tables, Secrets::open(&options.key)?);
+        Ok(Self { desk, accepted: options.accepted, metrics })
+    }
+
+    /// Answers a request, and counts it under the name it returns.
+    pub(crate) async fn answer(&self, call: Call<'_>) -> (&'static str, Answer) {
+        let route = Route::of(call.path);
+        let answer = self.answer_to(route, call).await.unwrap_or_else(Answer::from);
+        self.metrics.answered(route.name(), answer.status);
+        (route.name(), answer)
+    }
+
+    async fn answer_to(&self, route: Route<'_>, call: Call<'_>) -> Result<Answer, Refusal> {
+        match (route, call.method) {
+            (Route::Rooms, "GET" | "HEAD") => self.rooms(call).await,
+            (Route::Rooms, "POST") => self.add_room(call).await,
+            (Route::Room(id), "GET" | "HEAD") => self.room(id, call).await,
+            (Route::Feed(id), "GET" | "HEAD") => self.feed(id).await,
+            (Route::Bookings, "POST") => self.book(call).await,
+            (Route::Booking(id), "GET" | "HEAD") => self.booking(id).await,
+            (Route::Booking(id), "DELETE") => self.cancel(id, call).await,
+            (Route::Health, "GET" | "HEAD") => Ok(Answer::new(200, "text/plain", "ok\n")),
+            (Route::Metrics, "GET" | "HEAD") => Ok(self.metrics.show()),
+            (Route::Other, _) => Err(Refusal::new(404, "there is nothing of this name")),
+            (route, _) => {
+                let allowed = route.methods();
+                let refusal = Refusal::new(405, format!("only {allowed} may be used here"));
+                Ok(Answer::from(refusal).with("Allow", allowed))
+            }
+        }
+    }
+
+    async fn rooms(&self, call: Call<'_>) -> Result<Answer, Refusal> {
+        let query = Query::read(call.query)?;
+        let (after, limit) = query.page()?;
+        let span = query.maybe_span(DAYS_OF_MANY_MAX)?;
+        Ok(Answer::json(200, &self.desk.rooms(after, limit, span).await?))
+    }
+
+    async fn add_room(&self, call: Call<'_>) -> Result<Answer, Refusal> {
+        let token = requests::bearer(call.authorization);
+        if !token.is_some_and(|token| self.desk.is_admin(token)) {
+            return Err(Refusal::new(401, "only the administrator may add rooms")
+                .hint("send the token from the server's .admin file as `Authorization: Bearer TOKEN`"));
+        }
+        let room = self.desk.add_room(&requests::new_room(call.body)?).await?;
+        let place = format!("/rooms/{}", room.id);
+        Ok(Answer::json(201, &room).with("Location", place))
+    }
+
+    async fn room(&self, id: &str, call: Call<'_>) -> Result<Answer, Refusal> {
+        let span = Query::read(call.query)?.span(DAYS_MAX)?;
+        Ok(Answer::json(200, &self.desk.room_days(number(id)?, span).await?))
+    }
+
+    async fn feed(&self, id: &str) -> Result<Answer, Refusal> {
+        let room = self.desk.room_days(number(id)?, feed::span()).await?;
+        Ok(Answer::new(200, feed::CONTENT_TYPE, feed::render(&room)))
+    }
+
+    async fn book(&self, call: Call<'_>) -> Result<Answer, Refusal> {
+        let wish = requests::wish(call.body, call.idempotency_key, call.from.to_string(), self.accepted)?;
+        let booking = self.desk.book(wish).await?;
+        let place = format!("/bookings/{}", booking.id);
+        Ok(private(Answer::json(201, &booking), booking.version).with("Location", place))
+    }
+
+    async fn booking(&self, id: &str) -> Result<Answer, Refusal> {
+        let booking = self.desk.booking(id).await?;
+        Ok(private(Answer::json(200, &booking), booking.version))
+    }
+
+    async fn cancel(&self, id: &str, call: Call<'_>) -> Result<Answer, Refusal> {
+        let version = requests::version(call.if_match);
+        self.desk.cancel(id, version, &call.from.to_string()).await?;
+        Ok(Answer::new(204, "text/plain", ""))
+    }
+}
+
+/// What concerns one person is kept by no cache.
+fn private(answer: Answer, version: i64) -> Answer {
+    answer.with("ETag", format!("\"{version}\"")).with("Cache-Control", "no-store")
+}
+
+fn number(id: &str) -> Result<i64, Refusal> {
+    id.parse().map_err(|_| Refusal::new(404, "there is no such room").hint("GET /rooms lists them"))
+}

@@ -1,0 +1,109 @@
+//! A room's bookings as an iCalendar feed (RFC 5545), for calendar programs to follow. It tells when, never who.
+
+use std::fmt::Write;
+
+use crate::{
+    day::Day,
+    desk::{RoomDays, Span},
+    room::Time,
+};
+
+/// The media type of a feed.
+pub(crate) const CONTENT_TYPE: &str = "text/calendar; charset=utf-8";
+/// Days before today that are shown.
+const DAYS_BACK: i32 = 31;
+/// Days from the first shown to the last.
+const DAYS_SHOWN: i32 = 365;
+/// Longest line, bytes, without its end (section 3.1).
+const LINE_LEN_MAX: usize = 75;
+
+/// The days a feed shows.
+pub(crate) fn span() -> Span {
+    let from = Day::today().plus(-DAYS_BACK);
+    Span { from, to: from.plus(DAYS_SHOWN) }
+}
+
+/// The feed of a room.
+pub(crate) fn render(room: &RoomDays) -> String {
+    let mut lines = Lines(String::new());
+    let name = escaped(&room.room.name);
+    lines.add("BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:-//nstar//booking//EN");
+    lines.add(&format!("X-WR-CALNAME:{name}"));
+    for time in &room.booked {
+        lines.add("BEGIN:VEVENT");
+        lines.add(&format!("UID:{}@nstar-booking", event_name(room.room.id, time)));
+        lines.add(&format!("DTSTAMP:{}T000000Z", time.day.compact()));
+        lines.add(&begin_and_end(time));
+        lines.add(&format!("SUMMARY:Booked: {name}"));
+        lines.add("END:VEVENT");
+    }
+    lines.add("END:VCALENDAR");
+    lines.0
+}
+
+fn event_name(room: i64, time: &Time) -> String {
+    let slot = time.slot.as_ref().map_or("day", |slot| slot.as_str());
+    format!("room-{room}-{}-{slot}", time.day)
+}
+
+/// Times are local, where the room is (section 3.3.5, form 1); a whole day ends before the next begins.
+fn begin_and_end(time: &Time) -> String {
+    let day = time.day.compact();
+    match &time.slot {
+        None => format!("DTSTART;VALUE=DATE:{day}\nDTEND;VALUE=DATE:{}", time.day.plus(1).compact()),
+        Some(slot) if slot.end() == "24:00" => {
+            format!("DTSTART:{day}T{}00\nDTEND:{}T000000", digits(slot.begin()), time.day.plus(1).compact())
+        }
+        Some(slot) => {
+            format!("DTSTART:{day}T{}00\nDTEND:{day}T{}00", digits(slot.begin()), digits(slot.end()))
+        }
+    }
+}
+
+fn digits(time: &str) -> String {
+    time.replace(':', "")
+}
+
+/// Section 3.3.11.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace(';', "\\;").replace(',', "\\,").replace('\n', "\\n")
+}
+
+struct Lines(String);
+
+impl Lines {
+    /// Adds lines, folded where they are too long, between characters.
+    fn add(&mut self, lines: &str) {
+        for line in lines.lines() {
+            let mut width = 0;
+            for character in line.chars() {
+                if width + character.len_utf8() > LINE_LEN_MAX {
+                    self.0.push_str("\r\n ");
+                    width = 1;
+                }
+                width += character.len_utf8();
+                self.0.push(character);
+            }
+            // Writing to a string does not fail.
+            let _ = self.0.write_str("\r\n");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_folded_between_characters() {
+        let mut lines = Lines(String::new());
+        lines.add(&format!("SUMMARY:{}", "ü".repeat(100)));
+        assert!(lines.0.split("\r\n").all(|line| line.len() <= LINE_LEN_MAX));
+        assert_eq!(lines.0.replace("\r\n ", "").trim_end(), format!("SUMMARY:{}", "ü".repeat(100)));
+    }
+
+    #[test]
+    fn names_cannot_add_lines_or_parts() {
+        assert_eq!(escaped("a;b,c\\d\nEND:VEVENT"), "a\\;b\\,c\\\\d\\nEND:VEVENT");
+    }
+}

@@ -1,0 +1,65 @@
+//! What the booking server counts, in the Prometheus text format.
+
+use std::{sync::Arc, time::Duration};
+
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text},
+    metrics::{
+        counter::Counter,
+        family::Family,
+        histogram::{Histogram, exponential_buckets},
+    },
+    registry::{Registry, Unit},
+};
+
+use http_io::metrics::{self, Connections};
+
+use crate::answer::Answer;
+
+/// The counters; a copy counts into the same ones.
+#[derive(Debug, Clone)]
+pub(crate) struct Metrics {
+    answers: Family<Answered, Counter>,
+    commit_time_s: Histogram,
+    commit_changes: Histogram,
+    registry: Arc<Registry>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Answered {
+    route: &'static str,
+    status: u16,
+}
+
+impl Metrics {
+    /// All at zero, and what the engine counts.
+    pub(crate) fn new(connections: Arc<engine::Counters>) -> Self {
+        let answers = Family::default();
+        let commit_time_s = Histogram::new(exponential_buckets(0.000_1, 2.0, 16));
+        let commit_changes = Histogram::new(exponential_buckets(1.0, 2.0, 9));
+        let mut registry = Registry::with_prefix("nstar_booking");
+        registry.register("requests", "Requests answered, by route and status", answers.clone());
+        let commit_help = "Time of one durable commit";
+        registry.register_with_unit("commit", commit_help, Unit::Seconds, commit_time_s.clone());
+        registry.register("commit_changes", "Changes made durable by one commit", commit_changes.clone());
+        registry.register_collector(Box::new(Connections(connections)));
+        Self { answers, commit_time_s, commit_changes, registry: registry.into() }
+    }
+
+    pub(crate) fn answered(&self, route: &'static str, status: u16) {
+        self.answers.get_or_create(&Answered { route, status }).inc();
+    }
+
+    pub(crate) fn committed(&self, changes: usize, took: Duration) {
+        self.commit_time_s.observe(took.as_secs_f64());
+        self.commit_changes.observe(changes as f64);
+    }
+
+    /// The text to show.
+    pub(crate) fn show(&self) -> Answer {
+        let mut shown = String::new();
+        // Writing to a string does not fail.
+        let _ = text::encode(&mut shown, &self.registry);
+        Answer::new(200, metrics::CONTENT_TYPE, shown)
+    }
+}

@@ -1,0 +1,81 @@
+//! Why something is not done, for the person who asked: what, where, why, and what to do next.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use store::StoreError;
+
+use crate::room::Time;
+
+/// A request that is not fulfilled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Refusal {
+    #[serde(skip)]
+    pub(crate) status: u16,
+    /// What is wrong.
+    error: Cow<'static, str>,
+    #[serde(flatten)]
+    details: Box<Details>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+struct Details {
+    /// In which field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<Cow<'static, str>>,
+    /// Why it is wrong there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<Cow<'static, str>>,
+    /// What to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<Cow<'static, str>>,
+    /// When what was asked for is free.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    free_next: Option<Time>,
+}
+
+impl Refusal {
+    /// A refusal with its status and what is wrong.
+    pub(crate) fn new(status: u16, error: impl Into<Cow<'static, str>>) -> Self {
+        Self { status, error: error.into(), details: Box::default() }
+    }
+
+    /// 422: a field is not what it must be. Never holds the value.
+    pub(crate) fn field(field: impl Into<Cow<'static, str>>, reason: impl Into<Cow<'static, str>>) -> Self {
+        let (field, reason) = (field.into(), reason.into());
+        let mut refusal = Self::new(422, format!("{field} {reason}"));
+        (refusal.details.field, refusal.details.reason) = (Some(field), Some(reason));
+        refusal
+    }
+
+    /// 409: taken. Not by whom, but when it is free next.
+    pub(crate) fn taken(what: &'static str, free_next: Option<Time>) -> Self {
+        let hint = match &free_next {
+            Some(Time { day, slot: None }) => format!("it is free on {day}"),
+            Some(Time { day, slot: Some(slot) }) => format!("it is free on {day}, {}", slot.as_str()),
+            None => "it is not free for a long time; choose another room or a much later day".into(),
+        };
+        let mut refusal = Self::new(409, what).hint(hint);
+        refusal.details.free_next = free_next;
+        refusal
+    }
+
+    /// Says what to do.
+    pub(crate) fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
+        self.details.hint = Some(hint.into());
+        self
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        let status = match error {
+            StoreError::DiskFull => 507,
+            _ => 503,
+        };
+        Self::new(status, error.to_string()).hint(match error {
+            StoreError::DiskFull => "nothing was changed; tell the administrator",
+            _ => "nothing was changed; ask again in a moment",
+        })
+    }
+}

@@ -1,0 +1,97 @@
+//! The booking server as a service of an engine.
+
+use std::{
+    io,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use engine::service::{Connection, Factory};
+use http_io::server::{Error, Exchange, Handler, Http, ServerOptions};
+
+use crate::{
+    answer::Answer,
+    api::{Api, Call},
+    error::BookingError,
+    options::Options,
+    requests::BODY_LEN_MAX,
+    setup,
+};
+
+/// Makes the booking server. Makes the database ready, so that what is wrong with it shows before the server starts.
+///
+/// # Errors
+/// When the database or the key cannot be had, or do not belong together.
+pub fn factory(options: Options) -> Result<BookingFactory, BookingError> {
+    setup::prepare(&options)?;
+    Ok(BookingFactory { options, shared: Mutex::new(None) })
+}
+
+/// Makes the booking server's services. All of one process share the threads and the connections to the database,
+/// which the first of them starts: a process forked before that has its own.
+#[derive(Debug)]
+pub struct BookingFactory {
+    options: Options,
+    shared: Mutex<Option<Arc<Api>>>,
+}
+
+impl BookingFactory {
+    fn api(&self) -> Result<Arc<Api>, BookingError> {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(api) = &*shared {
+            return Ok(Arc::clone(api));
+        }
+        let api = Arc::new(Api::open(&self.options)?);
+        Ok(Arc::clone(shared.insert(api)))
+    }
+}
+
+impl Factory for BookingFactory {
+    type Service<C: Connection> = Http<BookingHandler>;
+
+    fn make<C: Connection>(&self) -> io::Result<Self::Service<C>> {
+        let api = self.api().map_err(io::Error::other)?;
+        Ok(Http::new(BookingHandler { api }, ServerOptions::default()))
+    }
+}
+
+/// Answers the requests of one worker.
+#[derive(Debug)]
+pub struct BookingHandler {
+    api: Arc<Api>,
+}
+
+impl<C: Connection> Handler<C> for BookingHandler {
+    async fn handle(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
+        let method = exchange.method_text().to_owned();
+        let (path, query) = (exchange.path().to_owned(), exchange.query().map(str::to_owned));
+        let header = |name| exchange.header(name).map(<[u8]>::to_owned);
+        let authorization = header("authorization");
+        let (idempotency_key, if_match) = (header("idempotency-key"), header("if-match"));
+        let from = exchange.peer().ip();
+        let call = Call {
+            method: &method,
+            path: &path,
+            query: query.as_deref(),
+            authorization: authorization.as_deref(),
+            idempotency_key: idempotency_key.as_deref(),
+            if_match: if_match.as_deref(),
+            from,
+            body: exchange.read_body(BODY_LEN_MAX).await?,
+        };
+        let (route, answer) = self.api.answer(call).await;
+        tracing::info!(target: "access", peer = %exchange.peer(), method, route, status = answer.status);
+        send(exchange, &answer)
+    }
+
+    fn failed(&self, peer: std::net::SocketAddr, error: &Error) {
+        tracing::debug!(target: "access", %peer, %error, "request failed");
+    }
+}
+
+fn send<C: Connection>(exchange: &mut Exchange<'_, C>, answer: &Answer) -> Result<(), Error> {
+    let mut reply = exchange.reply(answer.status).header("X-Content-Type-Options", "nosniff");
+    for (name, value) in &answer.fields {
+        reply = reply.header(name, value.as_bytes());
+    }
+    if answer.status == 204 { reply.empty() } else { reply.body(answer.content_type, &answer.body) }
+}

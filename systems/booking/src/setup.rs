@@ -1,0 +1,39 @@
+//! What is done once before a server starts: tables, rooms, and whether the key is the right one.
+
+use store::{Setup, Statement, Store};
+
+use crate::{
+    error::BookingError,
+    options::Options,
+    secrets::Secrets,
+    tables::{NewRoom, SCHEMA},
+};
+
+/// Makes the database ready. Leaves no thread behind, so that a process may fork after it.
+pub(crate) fn prepare(options: &Options) -> Result<(), BookingError> {
+    let mut setup = Store::prepare(&options.database, &SCHEMA)?;
+    let secrets = Secrets::open(&options.key)?;
+    check_key(&mut setup, &secrets, options)?;
+    add_first_rooms(&mut setup, options.rooms)
+}
+
+/// The first server leaves a trace of its key; the others compare.
+fn check_key(setup: &mut Setup, secrets: &Secrets, options: &Options) -> Result<(), BookingError> {
+    let insert = "INSERT INTO settings (name, value) VALUES ('key', ?)";
+    setup.insert_all(&[Statement::new(insert).with(&secrets.check()[..])])?;
+    let rows = setup.query(&Statement::new("SELECT value FROM settings WHERE name = 'key'"))?;
+    if rows.first().is_some_and(|row| row.bytes(0).is_ok_and(|kept| kept == secrets.check())) {
+        return Ok(());
+    }
+    Err(BookingError::WrongKey { path: options.key.clone(), database: options.database.to_string() })
+}
+
+/// Rooms have unique names, so that servers that start at once add them once.
+fn add_first_rooms(setup: &mut Setup, count: u32) -> Result<(), BookingError> {
+    if !setup.query(&Statement::new("SELECT id FROM rooms LIMIT 1"))?.is_empty() {
+        return Ok(());
+    }
+    let rooms =
+        (1..=count).map(|number| NewRoom { name: format!("Room {number}"), slots: Vec::new() }.statement());
+    Ok(setup.insert_all(&rooms.collect::<Vec<_>>())?)
+}

@@ -1,0 +1,223 @@
+//! Booking, cancelling, and looking.
+
+use engine::Model;
+use serde_json::json;
+
+use crate::{
+    suite::Bed,
+    support::{ask, day, delete, get, options, post, serve, test_number, wish},
+};
+
+pub(crate) fn rooms_are_booked_once(bed: &Bed) {
+    for (ahead, model) in [(1, Model::Threads), (11, Model::Epoll)] {
+        let server = serve(model, options(&bed.database, bed.folder()));
+        let to = server.local_addr();
+        let made = post(to, &wish(Some(2), &day(ahead), 1), "").unwrap();
+        assert_eq!(made.status, 201, "{}", made.body);
+        let shown = made.json();
+        assert_eq!((shown["room"].as_i64(), shown["room_name"].as_str()), (Some(2), Some("Room 2")));
+        assert_eq!((shown["date"].as_str(), shown["version"].as_i64()), (Some(day(ahead).as_str()), Some(1)));
+        let id = made.id();
+        assert_eq!(made.field("location"), Some(format!("/bookings/{id}").as_str()));
+        assert_eq!((made.field("etag"), made.field("cache-control")), (Some("\"1\""), Some("no-store")));
+        assert_eq!(get(to, &format!("/bookings/{id}")).json(), shown);
+
+        assert_eq!(post(to, &wish(Some(2), &day(ahead + 1), 2), "").unwrap().status, 201);
+        let taken = post(to, &wish(Some(2), &day(ahead), 3), "").unwrap();
+        assert_eq!(taken.status, 409);
+        assert_eq!(taken.json()["free_next"], json!({"date": day(ahead + 2)}), "{}", taken.body);
+        assert!(!taken.body.contains("Guest"), "{}", taken.body);
+
+        assert_eq!(delete(to, &id, "").status, 204);
+        assert_eq!(delete(to, &id, "").status, 404, "once is enough");
+        assert_eq!(get(to, &format!("/bookings/{id}")).json()["cancelled"], json!(true));
+        assert_eq!(post(to, &wish(Some(2), &day(ahead), 3), "").unwrap().status, 201);
+        assert_eq!(delete(to, "1-00000000000000000000", "").status, 404, "nobody guesses a booking");
+    }
+}
+
+pub(crate) fn any_room_will_do(bed: &Bed) {
+    let server = serve(Model::Epoll, options(&bed.database, bed.folder()));
+    let to = server.local_addr();
+    let mut rooms: Vec<_> = (0..3)
+        .map(|guest| {
+            let made = post(to, &wish(None, &day(3), guest), "").unwrap();
+            assert_eq!(made.status, 201, "{}", made.body);
+            made.json()["room"].as_i64().unwrap()
+        })
+        .collect();
+    rooms.sort_unstable();
+    assert_eq!(rooms, [1, 2, 3]);
+    assert_eq!(post(to, &wish(Some(1), &day(4), 4), "").unwrap().status, 201);
+    let full = post(to, &wish(None, &day(3), 5), "").unwrap();
+    assert_eq!((full.status, &full.json()["free_next"]["date"]), (409, &json!(day(4))), "{}", full.body);
+}
+
+pub(crate) fn slots_are_booked_apart(bed: &Bed) {
+    let server = serve(Model::Epoll, options(&bed.database, bed.folder()));
+    let to = server.local_addr();
+    let hall = add_room(bed, to, &json!({"name": "Hall", "slots": ["09:00-12:00", "13:00-17:00"]}));
+    let book = |slot: Option<&str>, ahead| {
+        let mut wish = wish(Some(hall), &day(ahead), 1);
+        wish["slot"] = json!(slot);
+        post(to, &wish, "").unwrap()
+    };
+    assert_eq!(book(Some("09:00-12:00"), 1).status, 201);
+    let taken = book(Some("09:00-12:00"), 1);
+    assert_eq!(taken.json()["free_next"], json!({"date": day(1), "slot": "13:00-17:00"}), "{}", taken.body);
+    assert_eq!(book(Some("13:00-17:00"), 1).json()["slot"], json!("13:00-17:00"));
+    assert_eq!(
+        book(Some("13:00-17:00"), 1).json()["free_next"],
+        json!({"date": day(2), "slot": "09:00-12:00"})
+    );
+    for (slot, room) in [(None, hall), (Some("12:00-13:00"), hall), (Some("09:00-12:00"), 1)] {
+        let mut wish = wish(Some(room), &day(5), 1);
+        wish["slot"] = json!(slot);
+        let answer = post(to, &wish, "").unwrap();
+        assert_eq!((answer.status, &answer.json()["field"]), (422, &json!("slot")), "{slot:?} of {room}");
+    }
+}
+
+pub(crate) fn repeated_requests(bed: &Bed) {
+    let server = serve(Model::Epoll, options(&bed.database, bed.folder()));
+    let to = server.local_addr();
+    let key = "Idempotency-Key: 7c1e\r\n";
+    for (room, ahead) in [(Some(1), 1), (None, 2)] {
+        let key = format!("Idempotency-Key: key-{ahead}\r\n");
+        let first = post(to, &wish(room, &day(ahead), 1), &key).unwrap();
+        let again = post(to, &wish(room, &day(ahead), 1), &key).unwrap();
+        assert_eq!((first.status, again.status), (201, 201), "{}", again.body);
+        assert_eq!(first.json(), again.json());
+    }
+    // All rooms of the second day but one are free still.
+    assert_eq!(post(to, &wish(None, &day(2), 2), "").unwrap().status, 201);
+    let made = post(to, &wish(None, &day(2), 3), key).unwrap();
+    assert_eq!(made.status, 201, "{}", made.body);
+    let other_room = made.json()["room"].as_i64().map(|room| room % 3 + 1);
+    assert_eq!(post(to, &wish(None, &day(2), 4), "").unwrap().status, 409);
+    // On a full day as well.
+    assert_eq!(post(to, &wish(None, &day(2), 3), key).unwrap().status, 201);
+
+    for other in [wish(Some(1), &day(3), 1), wish(other_room, &day(2), 3), wish(None, &day(2), 9)] {
+        let answer = post(to, &other, key).unwrap();
+        assert_eq!((answer.status, &answer.json()["field"]), (422, &json!("Idempotency-Key")), "{other}");
+    }
+    let long = format!("Idempotency-Key: {}\r\n", "k".repeat(256));
+    assert_eq!(post(to, &wish(Some(1), &day(9), 1), &long).unwrap().status, 422);
+}
+
+pub(crate) fn changed_bookings(bed: &Bed) {
+    let server = serve(Model::Epoll, options(&bed.database, bed.folder()));
+    let to = server.local_addr();
+    let id = post(to, &wish(Some(1), &day(1), 1), "").unwrap().id();
+    assert_eq!(delete(to, &id, "If-Match: \"2\"\r\n").status, 409, "it is of version 1");
+    assert_eq!(delete(to, &id, "If-Match: nonsense\r\n").status, 409);
+    assert_eq!(delete(to, &id, "If-Match: \"1\"\r\n").status, 204);
+    assert_eq!(delete(to, &id, "If-Match: \"1\"\r\n").status, 409, "it has been cancelled since");
+}
+
+pub(crate) fn listings(bed: &Bed) {
+    let server = serve(Model::Epoll, options(&bed.database, bed.folder()));
+    let to = server.local_addr();
+    assert_eq!(post(to, &wish(Some(2), &day(3), 1), "").unwrap().status, 201);
+    let cancelled = post(to, &wish(Some(2), &day(4), 1), "").unwrap().id();
+    assert_eq!(delete(to, &cancelled, "").status, 204);
+    let rooms = get(to, "/rooms").json();
+    let names: Vec<_> = rooms["rooms"].as_array().unwrap().iter().map(|room| room["name"].clone()).collect();
+    assert_eq!(names, ["Room 1", "Room 2", "Room 3"]);
+
+    let span = format!("from={}&to={}", day(1), day(5));
+    let month = get(to, &format!("/rooms?{span}")).json();
+    assert_eq!(month["rooms"][0]["booked"], json!([]));
+    assert_eq!(month["rooms"][1]["booked"], json!([{"date": day(3)}]));
+    let room = get(to, &format!("/rooms/2?{span}")).json();
+    assert_eq!((&room["booked"], &room["id"]), (&json!([{"date": day(3)}]), &json!(2)));
+
+    let page = get(to, "/rooms?limit=2").json();
+    assert_eq!((page["rooms"].as_array().unwrap().len(), page["next_after"].as_i64()), (2, Some(2)));
+    let rest = get(to, "/rooms?limit=2&after=2").json();
+    assert_eq!((rest["rooms"][0]["id"].as_i64(), rest.get("next_after")), (Some(3), None));
+    assert_eq!(get(to, "/rooms/99").status, 404);
+    assert_eq!(get(to, "/rooms/x").status, 404);
+    assert_eq!(get(to, "/rooms?from=2026-02-30").status, 422);
+}
+
+pub(crate) fn feeds(bed: &Bed) {
+    let server = serve(Model::Epoll, options(&bed.database, bed.folder()));
+    let to = server.local_addr();
+    assert_eq!(post(to, &wish(Some(2), &day(3), 1), "").unwrap().status, 201);
+    let feed = get(to, "/rooms/2/calendar.ics");
+    assert_eq!((feed.status, feed.field("content-type")), (200, Some("text/calendar; charset=utf-8")));
+    let (begin, end) = (day(3).replace('-', ""), day(4).replace('-', ""));
+    for line in [format!("DTSTART;VALUE=DATE:{begin}\r\n"), format!("DTEND;VALUE=DATE:{end}\r\n")] {
+        assert!(feed.body.contains(&line), "{}", feed.body);
+    }
+    assert_eq!(feed.body.matches("BEGIN:VEVENT").count(), 1);
+    assert!(!feed.body.contains("Guest"), "{}", feed.body);
+}
+
+pub(crate) fn adding_rooms(bed: &Bed) {
+    let server = serve(Model::Epoll, options(&bed.database, bed.folder()));
+    let to = server.local_addr();
+    let body = json!({"name": "Lake view"}).to_string();
+    for fields in ["", "Authorization: Bearer x\r\n", "Authorization: Basic YTpi\r\n"] {
+        assert_eq!(ask(to, "POST /rooms", fields, body.as_bytes()).unwrap().status, 401);
+    }
+    let id = add_room(bed, to, &json!({"name": "Lake view"}));
+    assert_eq!(get(to, &format!("/rooms/{id}")).json()["name"], json!("Lake view"));
+    let token = admin(bed);
+    let add = |body: serde_json::Value| ask(to, "POST /rooms", &token, body.to_string().as_bytes()).unwrap();
+    assert_eq!(add(json!({"name": "Lake view"})).status, 409);
+    for (body, field) in [
+        (json!({}), "name"),
+        (json!({"name": 7}), "name"),
+        (json!({"name": "a".repeat(101)}), "name"),
+        (json!({"name": "b", "slots": "09:00-10:00"}), "slots"),
+        (json!({"name": "b", "slots": ["09:00-10:00", "09:30-11:00"]}), "slots"),
+        (json!({"name": "b", "slot": []}), "slot"),
+    ] {
+        let answer = add(body);
+        assert_eq!((answer.status, &answer.json()["field"]), (422, &json!(field)), "{}", answer.body);
+    }
+}
+
+pub(crate) fn privacy(bed: &Bed) {
+    let number = test_number(77);
+    let server = serve(Model::Epoll, options(&bed.database, bed.folder()));
+    let to = server.local_addr();
+    let made = post(to, &wish(Some(1), &day(1), 77), "").unwrap();
+    assert_eq!(made.json()["aadhaar"], json!(format!("XXXX XXXX {}", &number[8..])));
+    let taken = post(to, &wish(Some(1), &day(1), 77), "").unwrap();
+    for answer in [made, taken, get(to, "/rooms"), get(to, "/metrics"), get(to, "/rooms/1")] {
+        assert!(!answer.body.contains(&number[..8]), "{}", answer.body);
+    }
+    let metrics = get(to, "/metrics").body;
+    assert!(metrics.contains("{route=\"/bookings\",status=\"201\"} 1"), "{metrics}");
+    if let Some(path) = bed.database.path() {
+        let folder = path.parent().unwrap();
+        for file in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let kept = std::fs::read(&file).unwrap();
+            assert!(!kept.windows(12).any(|part| part == number.as_bytes()), "{}", file.display());
+        }
+    }
+}
+
+pub(crate) fn another_key(bed: &Bed) {
+    drop(serve(Model::Epoll, options(&bed.database, bed.folder())));
+    let mut other = options(&bed.database, bed.folder());
+    other.key = bed.folder().join("other.key");
+    let error = booking::factory(other).unwrap_err().to_string();
+    assert!(error.contains("other.key") && error.contains("--key"), "{error}");
+    drop(serve(Model::Epoll, options(&bed.database, bed.folder())));
+}
+
+fn admin(bed: &Bed) -> String {
+    let token = std::fs::read_to_string(bed.folder().join("booking.admin")).unwrap();
+    format!("Authorization: Bearer {}\r\n", token.trim())
+}
+
+fn add_room(bed: &Bed, to: std::net::SocketAddr, room: &serde_json::Value) -> i64 {
+    let answer = ask(to, "POST /rooms", &admin(bed), room.to_string().as_bytes()).unwrap();
+    assert_eq!(answer.status, 201, "{}", answer.body);
+    answer.json()["id"].as_i64().unwrap()
+}

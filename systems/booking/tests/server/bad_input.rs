@@ -1,0 +1,114 @@
+//! Whatever clients send: the field, the reason, the next step; and nothing half-written.
+
+use engine::Model;
+use serde_json::{Value, json};
+
+use crate::{
+    suite::Bed,
+    support::{Answer, ask, day, get, options, post, serve, test_number, wish},
+};
+
+pub(crate) fn every_field(bed: &Bed) {
+    let server = serve(Model::Epoll, options(&bed.database, bed.folder()));
+    let to = server.local_addr();
+    for (field, value) in wrong_values() {
+        let mut body = wish(Some(1), &day(1), 1);
+        body[field] = value.clone();
+        told_by_field(&post(to, &body, "").unwrap(), field);
+    }
+    for field in ["date", "name", "aadhaar"] {
+        let mut body = wish(Some(1), &day(1), 1);
+        body.as_object_mut().unwrap().remove(field);
+        told_by_field(&post(to, &body, "").unwrap(), field);
+    }
+    let secret = test_number(1);
+    for body in
+        ["", "{", "[]", "null", "\"x\"", "{\"room\":1,}", "\u{feff}{}", &format!("{{\"aadhaar\":{secret}")]
+    {
+        let answer = ask(to, "POST /bookings", "", body.as_bytes()).unwrap();
+        assert_eq!(answer.status, 400, "{body}");
+        assert!(answer.json()["hint"].is_string() && !answer.body.contains(&secret), "{}", answer.body);
+    }
+    assert_eq!(ask(to, "POST /bookings", "", b"{\"name\":\"\xff\"}").unwrap().status, 400);
+    assert_eq!(ask(to, "POST /bookings", "", &vec![b' '; 100_000]).unwrap().status, 413);
+    assert_eq!(ask(to, "POST /bookings", "", "[".repeat(60_000).as_bytes()).unwrap().status, 400);
+    assert_eq!(ask(to, "PUT /bookings", "", b"").unwrap().field("allow"), Some("POST"));
+    assert_eq!(get(to, "/nothing").status, 404);
+    assert_eq!(get(to, &format!("/rooms/1?from={}&to={}", day(0), day(300))).json()["booked"], json!([]));
+}
+
+fn wrong_values() -> Vec<(&'static str, Value)> {
+    let mut swapped = test_number(4_567_890);
+    swapped.replace_range(10..12, &swapped[10..12].chars().rev().collect::<String>());
+    let all_the_same = test_number(4_567_890) == swapped;
+    assert!(!all_the_same, "two digits that differ were swapped");
+    vec![
+        ("room", json!("1")),
+        ("room", json!(1.5)),
+        ("room", json!(-1)),
+        ("room", json!(99)),
+        ("room", json!(18_446_744_073_709_551_615_u64)),
+        ("room", json!([1])),
+        ("date", json!(20_260_301)),
+        ("date", json!("2026-02-30")),
+        ("date", json!(day(-1))),
+        ("date", json!("0001-01-01")),
+        ("date", json!("9999-12-31")),
+        ("date", json!("tomorrow")),
+        ("slot", json!("noon")),
+        ("slot", json!("09:00-10:00")),
+        ("name", json!("")),
+        ("name", json!("x".repeat(10_000))),
+        ("name", json!("ж".repeat(10_000))),
+        ("name", json!("a\u{0}b")),
+        ("name", json!({"first": "Ann"})),
+        ("aadhaar", json!(test_number(1).parse::<u64>().unwrap())),
+        ("aadhaar", json!("1234")),
+        ("aadhaar", json!("9".repeat(10_000))),
+        ("aadhaar", json!("' OR 1=1 --")),
+        ("aadhaar", json!(swapped)),
+        ("nickname", json!("x")),
+    ]
+}
+
+/// 422 with the field, why, and never the value.
+fn told_by_field(answer: &Answer, field: &str) {
+    let told = answer.json();
+    assert_eq!((answer.status, &told["field"]), (422, &json!(field)), "{}", answer.body);
+    assert!(
+        told["reason"].is_string() && told["error"].is_string() && answer.body.len() < 500,
+        "{}",
+        answer.body
+    );
+}
+
+pub(crate) fn hostile_text(bed: &Bed) {
+    let server = serve(Model::Epoll, options(&bed.database, bed.folder()));
+    let to = server.local_addr();
+    let names = [
+        "Robert'); DROP TABLE bookings;--",
+        "<script>alert(1)</script>",
+        "a\\'b\\\"c%00d_%",
+        "अनन्या शर्मा 🙂",
+        "ﷺ ﷽ Z̷a̷l̷g̷o̷",
+        "$1 ? :name",
+    ];
+    for (ahead, name) in (1..).zip(names) {
+        let mut body = wish(Some(1), &day(ahead), 1);
+        body["name"] = json!(name);
+        let made = post(to, &body, "Idempotency-Key: '; DELETE FROM rooms\r\n").unwrap();
+        if ahead > 1 {
+            // The key was used for the first of them.
+            told_by_field(&made, "Idempotency-Key");
+            body["name"] = json!(name);
+            let made = post(to, &body, "").unwrap();
+            assert_eq!(made.json()["name"], json!(name));
+            assert_eq!(get(to, &format!("/bookings/{}", made.id())).json()["name"], json!(name));
+        }
+    }
+    for target in ["/bookings/1'%20OR%201=1", "/bookings/..%2f..", "/rooms/1;DROP", "/rooms/<b>"] {
+        let status = ask(to, &format!("GET {target}"), "", b"").unwrap().status;
+        assert!(matches!(status, 400 | 404), "{target}: {status}");
+    }
+    assert_eq!(get(to, "/rooms").json()["rooms"].as_array().unwrap().len(), 3);
+}

@@ -1,0 +1,9 @@
+//! The booking server over real sockets.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+mod api;
+mod bad_input;
+mod durability;
+mod race;
+mod suite;
+mod support;

@@ -1,0 +1,56 @@
+//! The same behaviour on every database.
+
+use std::path::Path;
+
+use store::Database;
+use tempfile::TempDir;
+
+use crate::{api, bad_input, durability, race};
+
+/// What a test is given: a new database, and a folder.
+pub(crate) struct Bed {
+    pub(crate) database: Database,
+    folder: TempDir,
+}
+
+impl Bed {
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+type Test = (&'static str, fn(&Bed));
+
+/// Everything that must hold, each on a database of its own.
+const ALL: &[Test] = &[
+    ("rooms are booked once and free again when cancelled", api::rooms_are_booked_once),
+    ("any room will do until none is free", api::any_room_will_do),
+    ("slots are booked apart", api::slots_are_booked_apart),
+    ("the same request again books nothing more", api::repeated_requests),
+    ("a booking that changed is not cancelled unseen", api::changed_bookings),
+    ("rooms are listed, with when they are booked", api::listings),
+    ("a feed tells when and not who", api::feeds),
+    ("only the administrator adds rooms", api::adding_rooms),
+    ("nothing personal is told or kept in the clear", api::privacy),
+    ("another key is refused", api::another_key),
+    ("bad input is told by field and changes nothing", bad_input::every_field),
+    ("hostile text is kept as text", bad_input::hostile_text),
+    ("clients that race book each room once", race::clients_for_rooms),
+    ("clients that book and cancel agree with the database", race::booking_and_cancelling),
+    ("servers that share a database book each room once", race::two_servers),
+    ("what was acknowledged outlives kill -9 of the server", durability::killed_server),
+];
+
+/// Runs them all on databases that `new` makes.
+fn hold(new: impl Fn(&TempDir) -> Database) {
+    for (name, test) in ALL {
+        eprintln!("{name}");
+        let folder = tempfile::tempdir().unwrap();
+        test(&Bed { database: new(&folder), folder });
+    }
+}
+
+#[test]
+fn all_hold_on_sqlite() {
+    hold(|folder| Database::Sqlite(folder.path().join("booking.db")));
+}
