@@ -1,5 +1,6 @@
 //! What is compared, with whom.
 
+mod bare_server;
 mod file_server;
 mod generator;
 mod many_users;
@@ -20,7 +21,7 @@ pub(crate) struct Case {
     pub measure: fn(&Place, Effort) -> Outcome<Vec<Row>>,
 }
 
-pub(crate) const ALL: [Case; 10] = [
+pub(crate) const ALL: [Case; 11] = [
     Case {
         name: "client-1k",
         title: "generator, 1 KB, 32 users, kept connections",
@@ -38,6 +39,11 @@ pub(crate) const ALL: [Case; 10] = [
         name: "server-1k",
         title: "file server, 1 KB, 32 users, kept connections",
         measure: file_server::small_file,
+    },
+    Case {
+        name: "server-models",
+        title: "file server by model, 1 KB, 32 users",
+        measure: file_server::by_model,
     },
     Case { name: "server-sizes", title: "file server by file size, 8 users", measure: file_server::sizes },
     Case { name: "tiers", title: "both tiers, cached credentials, 1 KB, 32 users", measure: tiers::measure },
@@ -143,6 +149,12 @@ fn files(place: &Place, accounts: &str) -> Outcome<Server> {
     let root = place.path("").display().to_string();
     let flags = ["files", "--root", &root, "--accounts", accounts, "--auth-cache", "1h"];
     place.serve_ours(&flags)
+}
+
+/// Our file server on the place's folder, open to all, on a concurrency model.
+fn files_on(place: &Place, model: &str) -> Outcome<Server> {
+    let root = place.path("").display().to_string();
+    place.serve_ours_on(model, &["files", "--root", &root, "--accounts", "none"])
 }
 
 /// Without nginx there is nothing to compare with.

@@ -1,6 +1,8 @@
 //! `nstar serve files` against nginx and the barest of servers.
 
-use super::{Contestant, KB, Turn, files, in_turn, need_nginx, responder, rows};
+use super::{
+    Contestant, KB, Turn, bare_server::BareServer, files, files_on, in_turn, need_nginx, responder, rows,
+};
 use crate::{
     Effort, Outcome,
     nginx::{self, Site},
@@ -18,6 +20,26 @@ pub(super) fn small_file(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
     let turns = in_turn(place, &contestants, 32, effort)?;
     let rate = |turn: &Turn| turn.requests / turn.cpu_s;
     Ok(rows("file server, 1 KB, 32 users", "req/CPU-s", &contestants, &turns, rate))
+}
+
+/// Each against the barest server of the same model.
+pub(super) fn by_model(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
+    place.file("1k", KB)?;
+    let bare_server = BareServer::compile(place)?;
+    let mut all = Vec::new();
+    for (model, name) in
+        [("threads", "bare C, threads"), ("select", "bare C, select"), ("poll", "bare C, poll")]
+    {
+        let bare = bare_server.responder(place, model, KB)?;
+        let contestants = [
+            contestant("nstar serve files", files_on(place, model)?, "/files/1k", None),
+            contestant(name, bare, "/", Some(0.85)),
+        ];
+        let turns = in_turn(place, &contestants, 32, effort)?;
+        let work = format!("file server, {model}, 1 KB, 32 users");
+        all.extend(rows(&work, "req/CPU-s", &contestants, &turns, |turn| turn.requests / turn.cpu_s));
+    }
+    Ok(all)
 }
 
 pub(super) fn sizes(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {

@@ -1,8 +1,6 @@
 //! `nstar serve sink` by model, against the barest sink of the same model, in C.
 
-use std::process::Command;
-
-use super::{Contestant, Turn, rows, take_turns};
+use super::{Contestant, Turn, bare_server::BareServer, rows, take_turns};
 use crate::{
     Effort, Outcome,
     place::{Place, Server},
@@ -11,8 +9,6 @@ use crate::{
 
 const USERS: u32 = 8;
 const BODY_BYTES: usize = 1_000_000;
-/// Bytes of one read, of ours by default and so of the other's.
-const CHUNK: &str = "65536";
 
 /// One of our models, the yardstick's that it is held against, and that one's name in the table.
 const PAIRS: [(&str, &str, &str); 5] = [
@@ -26,7 +22,7 @@ const PAIRS: [(&str, &str, &str); 5] = [
 const REACH: f64 = 0.9;
 
 pub(super) fn measure(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
-    let program = compiled(place)?;
+    let bare_server = BareServer::compile(place)?;
     let mut all = Vec::new();
     for (model, theirs, name) in PAIRS {
         let ours = match place.serve_ours_on(model, &["sink"]) {
@@ -37,9 +33,7 @@ pub(super) fn measure(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
                 continue;
             }
         };
-        let bare = place.serve(|address| {
-            Ok([&program, theirs, &address.to_string(), CHUNK].map(String::from).to_vec())
-        })?;
+        let bare = bare_server.sink(place, theirs)?;
         let contestants = [contestant("nstar serve sink", ours, None), contestant(name, bare, Some(REACH))];
         let turns = take_turns(&contestants, effort, |contestant| upload(place, contestant, effort))?;
         let work = format!("sink, {model}, 1 MB, {USERS} users");
@@ -52,15 +46,6 @@ fn upload(place: &Place, to: &Contestant, effort: Effort) -> Outcome<Turn> {
     let address = to.servers.first().ok_or("no server")?.address;
     let words = [BODY_BYTES.to_string(), USERS.to_string(), effort.seconds.to_string()];
     to.driven_by(&[vec![place.ours("bare-uploader"), address.to_string()], words.to_vec()].concat(), effort)
-}
-
-/// The sink in C; its path.
-fn compiled(place: &Place) -> Outcome<String> {
-    let program = place.path("sink").display().to_string();
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/c/sink.c");
-    let compiler = Command::new("cc").args(["-O2", "-pthread", "-o", &program, source]).output();
-    let output = compiler.map_err(|error| format!("no C compiler (cc): {error}"))?;
-    if output.status.success() { Ok(program) } else { Err(String::from_utf8_lossy(&output.stderr).into()) }
 }
 
 fn contestant(name: &'static str, server: Server, reach: Option<f64>) -> Contestant {

