@@ -45,10 +45,28 @@ pub(crate) fn plateau(points: &[(u32, &Estimate)]) -> Plateau {
         |fewest: u32| (0..points.len()).filter(move |&index| users(points, index) >= fewest).filter(level);
     let settled: Vec<usize> = from(past).collect();
     if !settled.is_empty() {
-        return pool(points, &settled);
+        return pool_with_contradictions(points, settled);
     }
     let near: Vec<usize> = from(past / 2 + 1).collect();
-    pool(points, if near.is_empty() { std::slice::from_ref(&highest) } else { &near })
+    pool_with_contradictions(points, if near.is_empty() { vec![highest] } else { near })
+}
+
+/// Pools the steps chosen, and earlier ones that are above what those come to by both intervals. The maximum is not
+/// below what was measured: such a step, however noisy, widens its interval.
+fn pool_with_contradictions(points: &[(u32, &Estimate)], mut chosen: Vec<usize>) -> Plateau {
+    let pooled = pool(points, &chosen);
+    let [_, high] = pooled.interval();
+    let first = chosen.first().copied().unwrap_or(0);
+    let above = |index: &usize| {
+        let ci = points.get(*index).and_then(|(_, estimate)| estimate.throughput_ci_per_s);
+        ci.is_some_and(|[low, _]| low > high * (1.0 + NEGLIGIBLE))
+    };
+    let contradicting: Vec<usize> = (0..first).filter(above).collect();
+    if contradicting.is_empty() {
+        return pooled;
+    }
+    chosen.splice(0..0, contradicting);
+    pool(points, &chosen)
 }
 
 /// The last step has clearly less throughput than the highest.
@@ -147,5 +165,41 @@ fn measured(estimate: &Estimate) -> Measured {
         error: throughput_error(estimate),
         degrees_of_freedom: degrees_of_freedom(estimate),
         weight: estimate.measured_us.max(1) as f64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(throughput: f64, half_width: f64) -> Estimate {
+        Estimate {
+            throughput_per_s: throughput,
+            throughput_ci_per_s: Some([throughput - half_width, throughput + half_width]),
+            measured_us: 2_000_000,
+            batches: 20,
+            ..Estimate::default()
+        }
+    }
+
+    fn of(steps: &[(u32, Estimate)]) -> Plateau {
+        plateau(&steps.iter().map(|(users, estimate)| (*users, estimate)).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_maximum_is_not_below_a_noisy_earlier_step() {
+        let steps =
+            [(1, step(95.0, 1.0)), (2, step(190.0, 80.0)), (4, step(100.0, 1.0)), (8, step(101.0, 1.0))];
+        let found = of(&steps);
+        let [low, high] = found.interval();
+        assert!(low < 101.0 && high > 190.0, "{low} to {high}");
+    }
+
+    #[test]
+    fn noise_that_the_intervals_explain_changes_nothing() {
+        let steps =
+            [(1, step(95.0, 1.0)), (2, step(140.0, 50.0)), (4, step(100.0, 1.0)), (8, step(101.0, 1.0))];
+        let found = of(&steps);
+        assert!((found.throughput_per_s - 100.5).abs() < 1e-9);
     }
 }
