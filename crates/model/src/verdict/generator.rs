@@ -28,7 +28,8 @@ const STARVED: f64 = 0.30;
 /// Lag that makes up this share of the mean response time is measured in its stead.
 const LAG_SHARE: f64 = 0.5;
 
-const ADVICE: &str = "The load generator was the limit, so the server may carry more: give the generator more \
+/// The doubt that goes with it, and what to do.
+pub(super) const MORE_PROCESSORS: &str = "The load generator was the limit, so the server may carry more: give the generator more \
                       processors (--threads, taskset), or run it on another host.";
 
 /// Whether the generator was full or stopped by a quota on the plateau, while no resource of the server
@@ -125,7 +126,7 @@ fn found(confidence: Confidence) -> Finding {
     Finding::new(ResourceKind::Generator, confidence)
         .held_by("generator")
         .about([Id::Generator])
-        .doubting(ADVICE.to_owned())
+        .doubting(MORE_PROCESSORS.to_owned())
 }
 
 fn beside(sweep: &Sweep, server_busy: f64) -> String {

@@ -5,10 +5,12 @@
 //! at no throughput at all.
 
 use super::finding::Finding;
-use super::generator::starved;
+use super::generator::{MORE_PROCESSORS, starved};
 use super::shared::{busiest_tier, shares_beside};
 use super::sweep::{GroupId, Point, Sweep, group, set_busy};
+use super::waiting::hardly_starved;
 use crate::resources::Group;
+use crate::run::ResourceKind;
 use crate::words::{core_noun, cores};
 
 /// Strangers that take this share of the processors lower the maximum throughput by as much.
@@ -28,7 +30,7 @@ struct Seen {
 
 /// Doubts whatever was found where strangers took part of the processors at N* and beyond.
 pub(super) fn qualify(sweep: &Sweep, mut finding: Finding) -> Finding {
-    if finding.holder == OTHERS || sweep.completed() == 0 {
+    if finding.holder == OTHERS || sweep.completed() == 0 || waits_for_no_processor(sweep, &finding) {
         return finding;
     }
     let tier = busiest_tier(sweep);
@@ -36,11 +38,21 @@ pub(super) fn qualify(sweep: &Sweep, mut finding: Finding) -> Finding {
     let waits = sweep.mean(|point| Some(starved(sweep, point))).is_some_and(|share| share >= DISTURBING);
     let of_generator =
         waits.then(|| taken(sweep, "load generator", |point| point.resources.generator())).flatten();
+    if finding.kind == ResourceKind::Generator && of_generator.as_ref().is_some_and(Taken::disturbs) {
+        // It has processors enough: others are on them.
+        finding.inconclusive.retain(|doubt| doubt != MORE_PROCESSORS);
+    }
     let worst = [of_tier, of_generator].into_iter().flatten().max_by(|a, b| a.share().total_cmp(&b.share()));
-    let Some(taken) = worst.filter(|taken| taken.share() >= DISTURBING) else { return finding };
+    let Some(taken) = worst.filter(Taken::disturbs) else { return finding };
     // First: it explains the other doubts, a generator kept waiting among them.
     finding.inconclusive.insert(0, taken.doubt());
     finding
+}
+
+/// Whether what was found is a wait for something else than a processor, for which strangers cannot be the cause.
+fn waits_for_no_processor(sweep: &Sweep, finding: &Finding) -> bool {
+    use ResourceKind::{AcceptQueue, Lock, WorkerPool};
+    matches!(finding.kind, AcceptQueue | Lock | WorkerPool) && hardly_starved(sweep)
 }
 
 /// Who holds processors that are full of strangers' work.
@@ -56,6 +68,10 @@ struct Taken {
 impl Taken {
     fn share(&self) -> f64 {
         self.cores / self.available
+    }
+
+    fn disturbs(&self) -> bool {
+        self.share() >= DISTURBING
     }
 
     fn doubt(&self) -> String {

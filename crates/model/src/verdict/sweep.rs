@@ -188,13 +188,16 @@ impl Sweep {
 
     /// Cores used on the plateau by whatever was not watched, beyond what it used when throughput was low.
     pub(super) fn unwatched_cores(&self) -> f64 {
-        let unwatched = |point: &Point| {
-            let watched: f64 = point.resources.groups.iter().map(|group| group.cores).sum();
-            let host = &point.resources.host;
-            (!host.cpus.is_empty()).then(|| (host.busy_cores() - watched).max(0.0))
-        };
         let before = self.low().and_then(unwatched).unwrap_or(0.0);
         self.mean(unwatched).map_or(0.0, |now| (now - before).max(0.0))
+    }
+
+    /// The most cores that work for the load which nobody watched can have used at the maximum throughput: such work is in
+    /// proportion to the throughput (U = X D), so no step can have had less of it than its share.
+    pub(super) fn unwatched_at_most(&self) -> f64 {
+        let busy = self.points.iter().filter(|point| point.throughput_per_s > 0.0);
+        let each = busy.filter_map(|point| Some(unwatched(point)? / point.throughput_per_s));
+        each.fold(f64::INFINITY, f64::min) * self.throughput_max()
     }
 
     /// The service demand of something used at this many units (cores, devices), microseconds per
@@ -313,6 +316,13 @@ impl Sweep {
             Id::Generator => "The load generator".to_owned(),
         }
     }
+}
+
+/// Cores in use that belong to no watched process.
+fn unwatched(point: &Point) -> Option<f64> {
+    let watched: f64 = point.resources.groups.iter().map(|group| group.cores).sum();
+    let host = &point.resources.host;
+    (!host.cpus.is_empty()).then(|| (host.busy_cores() - watched).max(0.0))
 }
 
 /// A group of processes: its role and name.

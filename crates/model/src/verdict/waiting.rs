@@ -3,6 +3,7 @@
 use super::FULL;
 use super::finding::Finding;
 use super::sweep::{GroupId, Point, Sweep, group};
+use super::utilisation::{Id, Use};
 use crate::resources::Group;
 use crate::run::{Confidence, ResourceKind};
 use crate::sample::ErrorKind;
@@ -98,6 +99,7 @@ pub(super) fn accept_queue(sweep: &Sweep) -> Option<Finding> {
     if !sweep.observed()
         || overflows.max(drops) < OVERFLOWS_PER_S
         || (known && full <= 0.0)
+        || limited_before_it_was_full(sweep)
         || !nothing_busy(sweep)
     {
         return None;
@@ -130,6 +132,20 @@ pub(super) fn accept_queue(sweep: &Sweep) -> Option<Finding> {
     })
 }
 
+/// Whether clearly more users than N* got no more throughput although all of them found room in the queue: then
+/// something else was the limit, and a queue that fills later is how that shows.
+fn limited_before_it_was_full(sweep: &Sweep) -> bool {
+    let enough = MORE_USERS * f64::from(sweep.star_users());
+    let found_room = |point: &Point| {
+        let listening = &point.resources.listening;
+        point.resources.observed() && listening.overflows_per_s.max(listening.drops_per_s) <= 0.0
+    };
+    sweep.plateau().any(|point| f64::from(point.users) >= enough && found_room(point))
+}
+
+/// So many times N* are clearly more users.
+const MORE_USERS: f64 = 1.5;
+
 /// A limit on how many requests are served at a time, while nothing is busy: a lock or a pool.
 pub(super) fn served_at_a_time(sweep: &Sweep) -> Option<Finding> {
     let k = at_a_time(sweep)?;
@@ -152,7 +168,7 @@ pub(super) fn served_at_a_time(sweep: &Sweep) -> Option<Finding> {
         _ => return None,
     };
     let id = served_by(sweep)?;
-    let futex = sweep.group_mean(&id, |group| group.states.futex);
+    let futex = piled_up(sweep, &id);
     let confirmed = kind == ResourceKind::Lock && futex >= 0.5;
     let unqueued_us = unqueued_us(sweep)?;
     let finding = Finding::new(kind, if confirmed { Confidence::Medium } else { Confidence::Low })
@@ -167,14 +183,27 @@ pub(super) fn served_at_a_time(sweep: &Sweep) -> Option<Finding> {
     Some(with_signs(sweep, finding, futex))
 }
 
+/// Share of the looks that found threads of the server waiting for a lock or a condition, where most users were:
+/// with fewer there is little to pile up.
+fn piled_up(sweep: &Sweep, id: &GroupId) -> f64 {
+    let most = sweep.plateau().max_by_key(|point| point.users);
+    most.and_then(|point| group(point, id)).map_or(0.0, |group| group.states.futex)
+}
+
 /// What else points at a limit on requests served at a time.
 fn with_signs(sweep: &Sweep, mut finding: Finding, futex: f64) -> Finding {
-    if let Some(top) = sweep.mean_uses().first() {
+    if let Some(top) = sweep.mean_uses().into_iter().find(|seen| seen.utilisation() < IDLE) {
         finding = finding.saying(format!(
             "{} was the busiest resource, at only {}.",
             sweep.name(&top.id),
             percent(top.utilisation())
         ));
+    }
+    if sweep.mean_uses().iter().any(|seen| seen.id == Id::Host && seen.utilisation() >= IDLE) {
+        finding = finding.saying(
+            "Others kept the processors of this host busy, but the server and the generator hardly waited for one."
+                .to_owned(),
+        );
     }
     if let Some((port, waiting, _)) = fullest_queue(sweep).filter(|(_, waiting, _)| *waiting > 0) {
         finding = finding.saying(format!(
@@ -218,10 +247,26 @@ fn at_a_time(sweep: &Sweep) -> Option<f64> {
     (sweep.closed() && k.is_finite() && k > 0.0).then_some(k)
 }
 
-/// Whether every watched resource had room, and nothing that was not watched worked for the load.
+/// Whether every watched resource had room, and nothing that was not watched worked for the load. The host's processors
+/// may be busy with the work of others, as long as that kept nobody here waiting.
 fn nothing_busy(sweep: &Sweep) -> bool {
-    sweep.unwatched_cores() < super::UNWATCHED
-        && sweep.mean_uses().iter().all(|seen| seen.utilisation() < IDLE)
+    let not_the_loads = sweep.unwatched_at_most() < IDLE;
+    let by_others = |seen: &Use| seen.id == Id::Host && not_the_loads && hardly_starved(sweep);
+    let room = |seen: &Use| seen.utilisation() < IDLE || by_others(seen);
+    (not_the_loads || sweep.unwatched_cores() < super::UNWATCHED) && sweep.mean_uses().iter().all(room)
+}
+
+/// Threads of the server and the generator that waited for a processor, on average, per request in service: below this
+/// share the wait is no part of the response times.
+const STARVED: f64 = 0.10;
+
+/// Whether server and generator got a processor whenever they wanted one, near enough. On a busy host some waiting
+/// there always is; none at all means that the kernel does not count it.
+pub(super) fn hardly_starved(sweep: &Sweep) -> bool {
+    let waiting =
+        |point: &Point| Some(point.resources.groups.iter().map(|group| group.run_queue).sum::<f64>());
+    let share = sweep.mean(waiting).zip(at_a_time(sweep)).map(|(waiting, served)| waiting / served);
+    share.is_some_and(|share| share > 0.0 && share < STARVED)
 }
 
 fn flat(sweep: &Sweep) -> bool {

@@ -147,6 +147,8 @@ pub(super) struct Lab {
     steal: f64,
     swapping: bool,
     overflows_per_s: f64,
+    /// Users beyond whom connections find the listen queue full.
+    room_for: u32,
     waiting: u64,
     /// Share of requests that fail from this many users on.
     errors: Option<(u32, f64, ErrorKind)>,
@@ -177,6 +179,7 @@ pub(super) fn sweep() -> Lab {
         steal: 0.0,
         swapping: false,
         overflows_per_s: 0.0,
+        room_for: 4,
         waiting: 0,
         errors: None,
         admitted: None,
@@ -233,6 +236,10 @@ impl Lab {
     }
     pub(super) fn listen_queue(self, overflows_per_s: f64, waiting: u64) -> Self {
         Self { overflows_per_s, waiting, ..self }
+    }
+    /// The listen queue overflows only with more users than this.
+    pub(super) fn room_for(self, users: u32) -> Self {
+        Self { room_for: users, ..self }
     }
     pub(super) fn errors(self, from_users: u32, share: f64, kind: ErrorKind) -> Self {
         Self { errors: Some((from_users, share, kind)), ..self }
@@ -389,7 +396,7 @@ impl Lab {
         if let Some(link) = self.link {
             counters.interfaces.push(interface(link, t, throughput, true));
         }
-        counters.tcp.listen_overflows = count(if users > 8 { self.overflows_per_s } else { 0.0 });
+        counters.tcp.listen_overflows = count(if users > self.room_for { self.overflows_per_s } else { 0.0 });
         counters.tcp.listen_drops = counters.tcp.listen_overflows;
         let waiting = if users > 8 { self.waiting } else { 0 };
         counters.listeners.push(Listener { port: 80, pid: 812, waiting, backlog: 128 });

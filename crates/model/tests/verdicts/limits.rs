@@ -137,6 +137,13 @@ fn a_listen_queue_that_overflows_while_all_is_idle_is_the_accept_queue() {
 }
 
 #[test]
+fn a_queue_that_overflows_long_after_the_workers_were_taken_is_their_sign() {
+    let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0);
+    let found = lab.listen_queue(40.0, 128).room_for(16).conclude();
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::WorkerPool, "{found:#?}");
+}
+
+#[test]
 fn a_listen_queue_that_overflows_before_a_full_processor_is_cpu() {
     assert_eq!(kind(&sweep().tier(server("nginx").cpus(&[0])).listen_queue(40.0, 128)), ResourceKind::Cpu);
 }
@@ -176,4 +183,23 @@ fn a_first_step_that_was_disturbed_does_not_enlarge_the_pool() {
     let bottleneck = model::conclude::conclude(&steps, &lab.context).verdict.bottleneck;
     assert_eq!(bottleneck.kind, ResourceKind::WorkerPool, "{bottleneck:#?}");
     assert!(bottleneck.evidence[0].contains("a pool of 4 workers"), "{bottleneck:#?}");
+}
+
+/// On a machine that others use, the processors are busy but the server's threads get one when they want it.
+#[test]
+fn a_pool_is_told_beside_strangers_that_keep_nobody_waiting() {
+    let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0).strangers(3.7);
+    let mut steps = lab.observed();
+    // One step without them shows that none of their work is the load's.
+    steps[6].counters = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0).observed()
+        [6]
+    .counters
+    .clone();
+    let found = model::conclude::conclude(&steps, &lab.context);
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::WorkerPool, "{found:#?}");
+    assert!(found.verdict.is_conclusive(), "{:?}", found.verdict.inconclusive);
+    assert!(
+        found.verdict.bottleneck.evidence.iter().any(|said| said.contains("hardly waited")),
+        "{found:#?}"
+    );
 }

@@ -1,7 +1,7 @@
 //! Processors: whose, how many, and who else uses them.
 
 use model::conclude::Conclusion;
-use model::counters::ThreadState;
+use model::counters::{Role, ThreadState};
 use model::run::{Confidence, ResourceKind, WarningKind};
 
 use super::lab::{server, sweep};
@@ -335,4 +335,22 @@ fn noise_changes_no_verdict() {
         let pool = sweep().tier(server("app").demand_us(100.0)).pool(4, 5_000.0).noise(seed).conclude();
         assert!(matches!(kind(&pool), ResourceKind::WorkerPool | ResourceKind::Unknown), "seed {seed}");
     }
+}
+
+/// More processors for the generator do not help where others are on all of them.
+#[test]
+fn a_generator_held_up_by_strangers_is_not_told_to_take_more_processors() {
+    let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0).strangers(3.8);
+    let mut steps = lab.observed();
+    for step in &mut steps {
+        for (index, look) in step.counters.iter_mut().enumerate() {
+            let generator = look.processes.iter_mut().filter(|process| process.role == Role::Generator);
+            generator.for_each(|process| process.run_queue_wait_us = 5_000_000 + 125_000 * index as u64);
+        }
+    }
+    let found = model::conclude::conclude(&steps, &lab.context);
+    assert_eq!(kind(&found), ResourceKind::Generator, "{found:#?}");
+    let doubts = &found.verdict.inconclusive;
+    assert!(doubts[0].contains("not part of the test"), "{doubts:?}");
+    assert!(!doubts.iter().any(|doubt| doubt.contains("more processors")), "{doubts:?}");
 }

@@ -8,3 +8,4 @@ mod serve;
 mod sink;
 mod support;
 mod sweep;
+mod waiting;

@@ -1,0 +1,100 @@
+//! Servers on which users wait while nothing is busy: does the verdict name what they wait for?
+
+use serde_json::Value;
+
+use crate::support::{Place, Server};
+
+/// What the servers below share: a request read, and an answer after which the connection is closed.
+const HTTP: &str = r#"
+import queue, socket, sys, threading, time
+def read(connection):
+    request = b""
+    while not request.endswith(b"\r\n\r\n"):
+        more = connection.recv(4096)
+        if not more: return False
+        request += more
+    return True
+def answer(connection, before=lambda: None):
+    try:
+        if read(connection):
+            before()
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+    except OSError: pass
+    connection.close()
+def listen(backlog): return socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=backlog)
+"#;
+
+/// A thread per connection; each takes one mutex for 5 ms: at most 200 requests a second.
+const ONE_MUTEX: &str = r#"
+mutex = threading.Lock()
+def hold():
+    with mutex: time.sleep(0.005)
+listener = listen(1024)
+while True:
+    connection, _ = listener.accept()
+    threading.Thread(target=answer, args=(connection, hold), daemon=True).start()
+"#;
+
+/// Accepts every 50 ms what waits by then, at most backlog + 1 = 4 connections: a longer queue would let more in.
+const ACCEPTS_IN_BURSTS: &str = r#"
+listener = listen(3)
+listener.setblocking(False)
+while True:
+    time.sleep(0.05)
+    waiting = []
+    while True:
+        try: waiting.append(listener.accept()[0])
+        except BlockingIOError: break
+    for connection in waiting:
+        connection.setblocking(True)
+        threading.Thread(target=answer, args=(connection,), daemon=True).start()
+"#;
+
+fn verdict(run: &Value) -> &Value {
+    &run["verdict"]
+}
+
+fn kind(run: &Value) -> &str {
+    verdict(run)["bottleneck"]["kind"].as_str().expect("a kind")
+}
+
+/// Sweeps until a cause is named that can be relied on, a few times at most; in between every answer must say itself that
+/// it is none. On a machine that others keep busy none may come, and the test says so.
+fn named(place: &Place, server: &Server, args: &[&str]) -> Option<Value> {
+    for _ in 0..4 {
+        let outcome = place.sweep(server, args.iter().copied());
+        let run = place.run_file();
+        let conclusive = verdict(&run)["inconclusive"].as_array().expect("reasons").is_empty();
+        assert_eq!(outcome.status.code(), Some(if conclusive { 0 } else { 4 }), "{outcome}");
+        if conclusive && kind(&run) != "unknown" {
+            println!("{outcome}");
+            return Some(run);
+        }
+    }
+    eprintln!("UNDECIDED: this machine was too busy for a cause to be named, and every answer said so");
+    None
+}
+
+#[test]
+fn threads_piled_up_on_one_mutex_are_a_lock() {
+    let place = Place::new();
+    let server = Server::python(&format!("{HTTP}{ONE_MUTEX}"));
+    let args = ["-c", "1..64", "-d", "2s", "--connections", "per-request"];
+    let Some(run) = named(&place, &server, &args) else { return };
+    assert_eq!(kind(&run), "lock", "{}", verdict(&run));
+    let holder = verdict(&run)["bottleneck"]["holder"].as_str().expect("a holder");
+    assert!(holder.starts_with("python3"), "{}", verdict(&run));
+    let max = verdict(&run)["throughput_max_per_s"].as_f64().expect("a rate");
+    assert!(max < 202.0, "5 ms each, one at a time: {max}");
+}
+
+#[test]
+fn a_listen_queue_that_is_too_short_is_the_accept_queue() {
+    let place = Place::new();
+    let server = Server::python(&format!("{HTTP}{ACCEPTS_IN_BURSTS}"));
+    let args = ["-c", "1..32", "-d", "3s", "--connections", "per-request"];
+    let Some(run) = named(&place, &server, &args) else { return };
+    assert_eq!(kind(&run), "accept-queue", "{}", verdict(&run));
+    let port = format!("port {}", server.address.port());
+    assert_eq!(verdict(&run)["bottleneck"]["holder"], port.as_str(), "{}", verdict(&run));
+}
