@@ -7,7 +7,7 @@ use crate::pooling::{Measured, Pooled, pooled};
 use crate::run::{Resource, ResourceKind, Run, Step};
 use crate::sample::ErrorCounts;
 use crate::student::{NORMAL_95, t_95};
-use crate::words::percent;
+use crate::words::{cores, percent};
 
 /// The holder of all processors together.
 const HOST: &str = "host";
@@ -35,7 +35,9 @@ pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> 
         throughput_per_s: found.value,
         throughput_ci_per_s: interval(&found),
         of_fastest: None,
-        lower_bound: runs.iter().any(|finished| is_lower_bound(&finished.run)),
+        lower_bound: runs
+            .iter()
+            .any(|finished| is_lower_bound(&finished.run) || disturbed(&finished.run).is_some()),
         users: middle.verdict.users_at_saturation.or(at.map(|step| step.users)),
         response_time_us: middle.verdict.response_time_at_saturation_us,
         cpu_us_per_request: at.and_then(cpu_us_per_request),
@@ -95,12 +97,35 @@ fn limit(run: &Run) -> Option<Limit> {
     told.then(|| Limit { kind: bottleneck.kind, holder: bottleneck.holder.clone() })
 }
 
+/// Strangers that take this share of the processors lower a throughput by as much.
+const DISTURBING: f64 = 0.10;
+
+/// That processes which are not part of the test used the processors at the step that counts. A variant of many threads gets
+/// more of shared processors than one of few, so throughputs measured beside others say nothing about their order.
+fn disturbed(run: &Run) -> Option<String> {
+    let step = verdict_step(run)?;
+    let host = step.resources.iter().find(|resource| resource.holder == HOST)?;
+    let ours = |resource: &&Resource| resource.kind == ResourceKind::Generator || is_tier(resource);
+    let watched: f64 = step.resources.iter().filter(ours).map(|resource| resource.used).sum();
+    let others = host.used - watched;
+    (others >= DISTURBING * host.capacity).then(|| {
+        format!(
+            "Processes that are not part of the test used {} of {} cores: stop them and measure again.",
+            cores(others),
+            cores(host.capacity)
+        )
+    })
+}
+
+/// Whether it is the processor time of the server or a tier behind it.
+fn is_tier(resource: &Resource) -> bool {
+    resource.kind == ResourceKind::Cpu && resource.unit == "cores" && resource.holder != HOST
+}
+
 /// CPU time of all watched tiers per completed request, by the utilisation law: U = X D.
 fn cpu_us_per_request(step: &Step) -> Option<f64> {
-    let of_a_tier = |resource: &&Resource| {
-        resource.kind == ResourceKind::Cpu && resource.unit == "cores" && resource.holder != HOST
-    };
-    let tiers: Vec<f64> = step.resources.iter().filter(of_a_tier).map(|resource| resource.used).collect();
+    let tiers = step.resources.iter().filter(|resource| is_tier(resource));
+    let tiers: Vec<f64> = tiers.map(|resource| resource.used).collect();
     let known = !tiers.is_empty() && step.throughput_per_s > 0.0;
     known.then(|| tiers.iter().sum::<f64>() / step.throughput_per_s * 1e6)
 }
@@ -119,16 +144,71 @@ fn doubts(runs: &[Finished], completed: u64, errors: &ErrorCounts, overload: boo
         return vec!["No request completed.".to_owned()];
     }
     let share = failed_share(completed, errors);
-    match (overload, share > MANY_FAILED) {
-        (true, _) => return Vec::new(),
-        (false, true) => return vec![format!("{} of the requests failed.", percent(share))],
-        (false, false) => {}
+    if share > MANY_FAILED && !overload {
+        return vec![format!("{} of the requests failed.", percent(share))];
     }
     let mut all: Vec<String> = Vec::new();
-    for doubt in runs.iter().flat_map(|finished| &finished.run.verdict.inconclusive) {
-        if !all.contains(doubt) {
-            all.push(doubt.clone());
+    for run in runs.iter().map(|finished| &finished.run) {
+        // That many fail under overload is what was asked.
+        let told = run.verdict.inconclusive.iter().filter(|_| !overload).cloned();
+        for doubt in disturbed(run).into_iter().chain(told) {
+            if !all.contains(&doubt) {
+                all.push(doubt);
+            }
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conclude::{Context, Observed, Provenance, conclude};
+    use crate::steady::Estimate;
+
+    /// A load of 100 users at 500 requests per second, beside others that use so many cores of two.
+    fn beside(others: f64) -> Finished {
+        let estimate = Estimate {
+            completed: 1_000,
+            measured_us: 2_000_000,
+            throughput_per_s: 500.0,
+            throughput_ci_per_s: Some([490.0, 510.0]),
+            steady: true,
+            ..Estimate::default()
+        };
+        let step = Observed { users: 100, estimate, counters: Vec::new() };
+        let mut run = conclude(&[step], &Context::default()).into_run(Provenance::default());
+        let resource = |kind, holder: &str, used, capacity| Resource {
+            kind,
+            holder: holder.to_owned(),
+            utilization: used / capacity,
+            used,
+            capacity,
+            unit: "cores".to_owned(),
+        };
+        run.steps[0].resources = vec![
+            resource(ResourceKind::Cpu, HOST, 0.9 + others, 2.0),
+            resource(ResourceKind::Cpu, "nstar-sink (pid 8)", 0.5, 1.0),
+            resource(ResourceKind::Generator, "generator", 0.4, 1.0),
+        ];
+        Finished { run, file: "run.json".to_owned() }
+    }
+
+    #[test]
+    fn runs_are_pooled_and_cost_is_per_request() {
+        let found = entry("epoll", &[beside(0.0), beside(0.05)], false).expect("an entry");
+        assert_eq!((found.throughput_per_s, found.users, found.completed), (500.0, Some(100), 2_000));
+        assert!((found.cpu_us_per_request.expect("watched") - 1_000.0).abs() < 1e-9);
+        assert!(!found.lower_bound && found.doubts.is_empty(), "{:?}", found.doubts);
+        let width = found.throughput_ci_per_s[1] - found.throughput_ci_per_s[0];
+        assert!(width < 20.0, "two runs know more than one: {width}");
+    }
+
+    /// Threads get more of a shared processor than a loop does: seen as an order of models that was none.
+    #[test]
+    fn a_run_beside_strangers_is_no_measure_of_order() {
+        let found = entry("epoll", &[beside(0.0), beside(0.8)], false).expect("an entry");
+        assert!(found.lower_bound);
+        assert!(found.doubts[0].contains("used 0.80 of 2 cores"), "{:?}", found.doubts);
+    }
 }

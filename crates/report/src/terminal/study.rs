@@ -4,7 +4,7 @@ use model::run::Resource;
 use model::study::{Entry, Published, Study, Work};
 
 use super::style::{self, Style};
-use super::table::{Align, Column, cut, row, shorten_last};
+use super::table::{Align, Column, cut, row};
 use super::{MARGIN, TerminalOptions, WIDTH_MAX, WIDTH_MIN, joined};
 use crate::number::{self, TimeUnit};
 use crate::study::{axis, denied, listed, place, stopped_by};
@@ -39,20 +39,28 @@ fn table(study: &Study, work: &Work, style: Style, width: usize) -> Vec<String> 
     let entries = listed(study, work);
     let mut columns = columns(study, work, &entries, style);
     columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
-    shorten_last(&mut columns, width, style);
     let heading = style.dim(&cut(row(&columns, |column| &column.heading), width, style));
     let lines = entries.iter().enumerate().map(|(index, entry)| {
         let line = row(&columns, |column| column.cells.get(index).map_or("", String::as_str));
         let line = cut(line, width, style);
         if entry.place == Some([1, 1]) { style.accent(&line) } else { line }
     });
-    // The first explains the others, and the page has them all.
-    let doubts = entries.iter().filter_map(|entry| {
-        let doubt = entry.doubts.first()?;
-        Some(format!("{}: {}", entry.variant, words::unbroken(doubt)))
-    });
-    let doubts = doubts.flat_map(|doubt| style::wrap(&style.text(&doubt), width, |line| style.warn(line)));
+    let doubts = doubts(&entries);
+    let doubts =
+        doubts.iter().flat_map(|doubt| style::wrap(&style.text(doubt), width, |line| style.warn(line)));
     std::iter::once(heading).chain(lines).chain(doubts).collect()
+}
+
+/// The first doubt in words, and who else is in doubt: the page has them all.
+fn doubts(entries: &[&Entry]) -> Vec<String> {
+    let mut doubtful = entries.iter().filter_map(|entry| Some((&entry.variant, entry.doubts.first()?)));
+    let Some((variant, doubt)) = doubtful.next() else { return Vec::new() };
+    let others: Vec<&str> = doubtful.map(|(variant, _)| variant.as_str()).collect();
+    let first = format!("In doubt: {variant}: {}", words::unbroken(doubt));
+    if others.is_empty() {
+        return vec![first];
+    }
+    vec![first, format!("Also in doubt, as the report tells: {}.", others.join(", "))]
 }
 
 fn columns(study: &Study, work: &Work, entries: &[&Entry], style: Style) -> Vec<Column> {

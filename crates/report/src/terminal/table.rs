@@ -114,7 +114,7 @@ fn drop_spread(columns: &mut Vec<Column>, width: usize) {
 }
 
 /// Cuts the cells of the last column so that no line is longer than `width`.
-pub(super) fn shorten_last(columns: &mut [Column], width: usize, style: Style) {
+fn shorten_last(columns: &mut [Column], width: usize, style: Style) {
     let Some((last, rest)) = columns.split_last_mut() else { return };
     let room = width.saturating_sub(rest.iter().map(|column| column.width() + GAP.len()).sum()).max(8);
     for cell in &mut last.cells {
