@@ -28,8 +28,14 @@ macro_rules! shipped {
     };
 }
 
-const EXPERIMENTS: [Shipped; 4] =
-    shipped!["files-same", "files-same-sizes", "files-different", "accounts-new"];
+const EXPERIMENTS: [Shipped; 6] = shipped![
+    "files-same",
+    "files-same-sizes",
+    "files-different",
+    "accounts-new",
+    "io-models",
+    "io-models-grid",
+];
 
 macro_rules! scenarios {
     ($($name:literal),* $(,)?) => {
@@ -158,6 +164,8 @@ pub enum Tier {
     Accounts,
     /// The file server alone, open to all.
     OpenFiles,
+    /// The upload sink.
+    Sink,
 }
 
 /// An experiment that cannot be run as written.

@@ -52,7 +52,7 @@ impl Tiers {
             Tier::Files => {
                 Some(System::start(&setting.behind("accounts", ["--database".into(), database], ground))?)
             }
-            Tier::OpenFiles => None,
+            Tier::OpenFiles | Tier::Sink => None,
         };
         let mut tiers = Tiers { front: None, accounts, _link: None };
         let root = ["--root".into(), ground.folder.join("files").into_os_string()];
@@ -65,6 +65,7 @@ impl Tiers {
             (Tier::OpenFiles, _) => {
                 tiers.start_front(setting.driven("files", known_by("none".into()), ground), setting)?
             }
+            (Tier::Sink, _) => tiers.start_front(setting.driven("sink", [], ground), setting)?,
             (Tier::Files | Tier::Accounts, _) => {}
         }
         Ok(tiers)

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::Path, str::FromStr, time::Duration};
 
 use bytesize::ByteSize;
-use load::Connections;
+use load::{Connections, Scenario, ScenarioError};
 use model::{search::UsersRange, study::Published};
 use serde::Deserialize;
 
@@ -73,7 +73,9 @@ enum UsersKey {
 #[serde(deny_unknown_fields)]
 struct WorkSection {
     name: String,
-    scenario: String,
+    scenario: Option<String>,
+    #[serde(default)]
+    upload: Vec<String>,
     users: UsersKey,
     #[serde(default)]
     files: u64,
@@ -204,7 +206,7 @@ fn one_per_size(
 fn work(
     path: &Path,
     section: &WorkSection,
-    value: impl Fn(Wrong) -> ExperimentError,
+    value: impl Fn(Wrong) -> ExperimentError + Copy,
 ) -> Result<Work, ExperimentError> {
     let checked = || -> Result<_, Wrong> {
         let size = section.file_size.as_deref().map(|text| size("work.file_size", text)).transpose()?;
@@ -220,7 +222,7 @@ fn work(
     Ok(Work {
         name: section.name.clone(),
         files,
-        scenario: scenario(path, &section.scenario)?,
+        scenario: section_scenario(path, section, value)?,
         users,
         connections: match section.connections {
             ConnectionsKey::Kept => Connections::Kept,
@@ -241,6 +243,30 @@ fn check_names(sections: &[WorkSection]) -> Result<(), Wrong> {
             Err(("work.name", format!("'{}' is there twice, or too much like another", twice.name)))
         }
     }
+}
+
+/// A scenario by name, or uploads of generated bodies of one size or several.
+fn section_scenario(
+    path: &Path,
+    section: &WorkSection,
+    value: impl Fn(Wrong) -> ExperimentError,
+) -> Result<Scenario, ExperimentError> {
+    match (&section.scenario, section.upload.as_slice()) {
+        (Some(name), []) => scenario(path, name),
+        (None, texts @ [_, ..]) => {
+            let sizes: Result<Vec<u64>, Wrong> = texts.iter().map(|text| size("work.upload", text)).collect();
+            Ok(upload(path, &sizes.map_err(value)?)?)
+        }
+        _ => Err(value(("work", "give either `scenario`, or the sizes to `upload`".into()))),
+    }
+}
+
+/// Every user sends bodies of these sizes, each time one of them drawn at random.
+fn upload(path: &Path, sizes: &[u64]) -> Result<Scenario, ScenarioError> {
+    let text = format!(
+        "name = \"upload\"\n[[request]]\nmethod = \"POST\"\npath = \"/upload\"\nbody = {{ sizes = {sizes:?} }}\nexpect = 200\n"
+    );
+    Scenario::from_toml(path, &text)
 }
 
 fn users(key: &UsersKey) -> Result<Users, Wrong> {
