@@ -59,6 +59,9 @@ pub(crate) struct Target {
     /// Status that counts as success; may be given again [default: 200 to 399]
     #[arg(long = "expect", value_name = "STATUS", value_parser = clap::value_parser!(u16).range(100..=599))]
     pub expect: Vec<u16>,
+    /// What the body of every response must be, or @FILE to read it from a file; others count as errors
+    #[arg(long, value_name = "BODY|@FILE")]
+    pub verify: Option<String>,
     /// Do not check the server's certificate
     #[arg(short = 'k', long)]
     pub insecure: bool,

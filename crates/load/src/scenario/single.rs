@@ -24,6 +24,8 @@ pub struct RequestTemplate {
     pub credentials: Option<Credentials>,
     /// Statuses that count as success; default 200 to 399.
     pub expect: Statuses,
+    /// What every response's body must be, byte for byte; default anything.
+    pub verify: Option<Vec<u8>>,
 }
 
 impl Default for RequestTemplate {
@@ -35,6 +37,7 @@ impl Default for RequestTemplate {
             body_sizes: None,
             credentials: None,
             expect: Statuses::default(),
+            verify: None,
         }
     }
 }
@@ -70,7 +73,7 @@ impl Scenario {
             body,
             basic_auth,
             expect: template.expect,
-            verify: Verify::Nothing,
+            verify: template.verify.map_or(Verify::Nothing, |bytes| Verify::Bytes(bytes.into())),
         };
         Ok(Scenario {
             name: url.to_string(),

@@ -103,6 +103,7 @@ fn scenario_file(target: &Target) -> Result<Scenario, Failure> {
         ("-b", target.body.is_some()),
         ("--body-size", target.body_size.is_some()),
         ("--expect", !target.expect.is_empty()),
+        ("--verify", target.verify.is_some()),
     ];
     if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
         return Err(Failure::usage(format!(
@@ -131,9 +132,10 @@ fn url(text: &str) -> Result<Url, Failure> {
 fn request(target: &Target, url: &Url) -> Result<RequestTemplate, Failure> {
     let mut request = RequestTemplate {
         headers: target.headers.clone(),
-        body: body(target.body.as_deref())?,
+        body: target.body.as_deref().map_or(Ok(Vec::new()), body)?,
         body_sizes: target.body_size.clone(),
         credentials: url.credentials().cloned(),
+        verify: target.verify.as_deref().map(body).transpose()?,
         ..RequestTemplate::default()
     };
     // As curl has it: a body without a method is posted.
@@ -149,13 +151,13 @@ fn request(target: &Target, url: &Url) -> Result<RequestTemplate, Failure> {
     Ok(request)
 }
 
-fn body(flag: Option<&str>) -> Result<Vec<u8>, Failure> {
-    match flag.map(|text| (text, text.strip_prefix('@'))) {
-        None => Ok(Vec::new()),
-        Some((_, Some(path))) => {
+/// The text itself, or what is in `@FILE`.
+fn body(flag: &str) -> Result<Vec<u8>, Failure> {
+    match flag.strip_prefix('@') {
+        Some(path) => {
             fs::read(path).map_err(|error| Failure::usage(format!("cannot read the body {path}: {error}")))
         }
-        Some((text, None)) => Ok(text.as_bytes().to_vec()),
+        None => Ok(flag.as_bytes().to_vec()),
     }
 }
 

@@ -55,6 +55,23 @@ fn garbage_and_silence_are_told_apart() {
 }
 
 #[test]
+fn a_body_that_is_not_the_one_asked_for_is_not_a_success() {
+    let server = answering(r#"b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody""#);
+    let place = Place::new();
+    let load = |flags: &[&str]| {
+        let url = server.url("/");
+        let words = [&["load", &url, "-c", "1", "-n", "3", "-o", "run.json"], flags].concat();
+        place.nstar(words).run()
+    };
+    load(&["--verify", "bodY"]).exits(1);
+    assert!(place.run_file()["steps"][0]["errors"]["wrong_body"].as_u64() >= Some(1));
+    load(&["--verify", &format!("@{}", place.write("body", "body").display())]);
+    let right = &place.run_file()["steps"][0];
+    assert!(right["completed"].as_u64() >= Some(1) && right["errors"]["wrong_body"].is_null());
+    load(&["--verify", "@nothing"]).exits(2).complains("cannot read the body nothing");
+}
+
+#[test]
 fn a_body_cut_short_is_not_a_success() {
     let server = answering(r#"b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf""#);
     Place::new().nstar(["load", &server.url("/"), "-d", "1s"]).run().exits(1).complains("clos");
