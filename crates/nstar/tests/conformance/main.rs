@@ -8,8 +8,10 @@
 mod client;
 mod content;
 mod crowds;
+mod descriptors;
 mod downloads;
 mod keeping;
+mod loads;
 mod models;
 mod ports;
 #[path = "../program/mod.rs"]

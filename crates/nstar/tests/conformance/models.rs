@@ -7,25 +7,27 @@ use engine::Model;
 /// A crowd of connections, as large as a model can hold.
 #[derive(Clone, Copy)]
 pub(crate) struct Crowd {
-    /// How many are open at once.
+    /// How many are open at once for a while.
     pub(crate) connections: usize,
+    /// How many a load may open. Fewer may be served at a time, as long as the others are in the end.
+    pub(crate) most: usize,
     /// What the server is started with, so that it can hold them.
     pub(crate) flags: &'static str,
 }
 
 /// What every model holds that is not in [`SPECIAL`].
-const USUAL: Crowd = Crowd { connections: 1_050, flags: "" };
+const USUAL: Crowd = Crowd { connections: 1_050, most: 10_000, flags: "" };
 
 /// The models that hold fewer connections than the others, or need to be told to hold as many, and why.
 const SPECIAL: [(&str, Crowd, &str); 2] = [
     (
         "pool",
-        Crowd { connections: 60, flags: "" },
+        Crowd { connections: 60, ..USUAL },
         "a connection holds one of its 64 workers until it has been answered for the first time",
     ),
     (
         "select",
-        Crowd { connections: 1_000, ..USUAL },
+        Crowd { connections: 1_000, most: 1_000, ..USUAL },
         "select(2) takes descriptors below 1 024, and a server has some beside its connections",
     ),
 ];

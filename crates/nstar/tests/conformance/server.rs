@@ -19,7 +19,7 @@ use crate::{
 pub(crate) struct Served {
     pub(crate) model: Model,
     pub(crate) address: SocketAddr,
-    _folder: Folder,
+    pub(crate) folder: Folder,
     running: Running,
 }
 
@@ -80,7 +80,7 @@ impl Setup {
     pub(crate) fn start(self) -> Served {
         let mut running = self.call().start();
         let address = running.listening().parse().unwrap();
-        Served { model: self.model, address, _folder: self.folder, running }
+        Served { model: self.model, address, folder: self.folder, running }
     }
 
     fn call(&self) -> Nstar {
