@@ -11,7 +11,7 @@
 //! completion says that the kernel has let go of it.** Tasks come and go at any time, by a deadline, a panic
 //! or the end of the server, and leave operations behind them. Hence:
 //!
-//! - Bytes to be sent move into the socket's [`source::Source`] and back to the connection afterwards.
+//! - Bytes the ring is to send move into the socket's [`source::Source`] and back to the connection afterwards.
 //! - Buffers to receive into lie in a [`shelf::Shelf`]; a full one moves out, and another takes its place.
 //! - A source is removed only when no operation of its socket is in flight ([`reactor::Reactor::abandon`]
 //!   cancels them, [`reactor::Reactor::complete`] sees the last one end); its descriptor is closed
@@ -20,8 +20,11 @@
 //!
 //! # What goes through the ring, and what does not
 //!
-//! Files go out by sendfile(2), tried first; only the wait for room is an operation of the ring. A splice of
-//! the ring would be handed to a kernel thread, and reading into memory would copy every byte once more.
+//! Whatever may have to wait goes through the ring: connections, input, and output that the socket does not
+//! take at once. What need not wait does not, because that measured better: a response is sent by send(2) at
+//! once, which spares a second pass through the ring and the task (5 % of the work of a 1 KB request), and files
+//! go out by sendfile(2). A splice of the ring would be handed to a kernel thread, and reading into memory
+//! would copy every byte once more.
 
 mod connection;
 mod denial;

@@ -5,7 +5,7 @@ use std::{cell::RefCell, io, mem, os::fd::AsFd, rc::Rc, sync::Arc, task::Poll, t
 use super::{
     ring::{Completion, Kind, Operation, Ring},
     shelf::Shelf,
-    source::{Socket, Source},
+    source::{Sending, Socket, Source},
 };
 use crate::{
     buffer::Buffers,
@@ -191,16 +191,17 @@ impl Reactor {
         })
     }
 
-    /// Begins to send `bytes`.
-    pub(crate) fn send(&self, key: Key, bytes: Vec<u8>) -> io::Result<()> {
+    /// Whether a send is in flight.
+    pub(crate) fn is_sending(&self, key: Key) -> bool {
+        self.sources.borrow_mut().get_mut(key).is_some_and(|source| source.is_in_flight(Kind::Send))
+    }
+
+    /// Begins to send `bytes`, but for the first `sent`.
+    pub(crate) fn send(&self, key: Key, bytes: Vec<u8>, sent: usize) -> io::Result<()> {
         let mut sources = self.sources.borrow_mut();
         let source = sources.get_mut(key).ok_or(io::ErrorKind::NotConnected)?;
-        if source.is_in_flight(Kind::Send) {
-            // One that was given up goes on: what follows would come in the middle of it.
-            return Err(io::ErrorKind::BrokenPipe.into());
-        }
         source.socket.set_nonblocking(false)?;
-        source.sending = super::source::Sending { bytes, sent: 0, outcome: Ok(()) };
+        source.sending = Sending { bytes, sent, outcome: Ok(()) };
         self.submit_send(key, source);
         Ok(())
     }
