@@ -1,6 +1,7 @@
 //! The real program on real servers.
 
 mod lab;
+mod link;
 mod mistakes;
 #[path = "../program/mod.rs"]
 mod program;

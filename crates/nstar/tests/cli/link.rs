@@ -1,0 +1,109 @@
+//! A server behind a shaped link, as `nstar lab` sets it up. Needs root.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use crate::support::{Place, is_root_or_skip};
+
+/// One file of 100 KB over 100 Mb/s: about 120 a second.
+const LINK: &str = r#"
+title = "A link of 100 Mb/s"
+page_cache = "warm"
+drive = "open-files"
+time = "21s"
+[axis]
+engines = ["threads", "pool", "epoll"]
+[[work]]
+name = "100 Mb/s"
+scenario = "get-open-file"
+files = 1
+file_size = "100 KB"
+users = [1, 20]
+connections = "per-request"
+link_mbit = 100
+"#;
+
+/// Interfaces of this host that a lab made.
+fn links() -> Vec<String> {
+    let all = std::fs::read_dir("/sys/class/net").expect("interfaces");
+    let names = all.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("nst") && name.ends_with('a')).collect()
+}
+
+/// Waits until what a lab made is gone, or there; the kernel takes a moment.
+fn wait_for(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}: {:?}", links());
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_shaped_link_is_judged_network_whatever_serves() {
+    if !is_root_or_skip("a_shaped_link_is_judged_network_whatever_serves") {
+        return;
+    }
+    let place = Place::new();
+    place.write("link.toml", LINK);
+    let outcome = place.nstar(["lab", "link.toml", "-o", "link.json"]).run().exits(0);
+    let text = std::fs::read_to_string(place.path("link.json")).expect("a study");
+    let study: Value = serde_json::from_str(&text).expect("a study");
+    let entries = study["works"][0]["entries"].as_array().expect("entries");
+    assert_eq!(entries.len(), 3, "{outcome}");
+    for entry in entries {
+        let limit = &entry["bottleneck"][0];
+        let holder = limit["holder"].as_str().expect("a holder");
+        let named = limit["kind"] == "network" && holder.starts_with("nst");
+        // A machine without time for the generator may leave it open, and says so; another cause would be wrong.
+        let open = !entry["doubts"].as_array().expect("doubts").is_empty();
+        assert!(
+            named
+                || (open
+                    && ["unknown", "generator", "none"].contains(&limit["kind"].as_str().expect("a kind"))),
+            "{entry}"
+        );
+        // 100 Mb/s carry 121 of these files a second with all their headers.
+        assert!(entry["throughput_per_s"].as_f64() < Some(125.0), "{entry}");
+    }
+    wait_for("the link is gone", || links().is_empty());
+}
+
+/// A server that is slower than its link: the link must not be blamed.
+#[test]
+fn a_link_with_room_is_not_blamed() {
+    if !is_root_or_skip("a_link_with_room_is_not_blamed") {
+        return;
+    }
+    let place = Place::new();
+    // A file of 1 KB leaves most of 1 Gb/s free: the processor is what runs out.
+    let slow = LINK.replace("\"threads\", \"pool\", \"epoll\"", "\"epoll\"").replace("21s", "8s");
+    let slow = slow.replace("100 KB", "1 KB").replace("link_mbit = 100", "link_mbit = 1000");
+    place.write("link.toml", &slow);
+    let outcome = place.nstar(["lab", "link.toml", "-o", "link.json"]).run();
+    let text = std::fs::read_to_string(place.path("link.json")).expect("a study");
+    let study: Value = serde_json::from_str(&text).expect("a study");
+    let kind = &study["works"][0]["entries"][0]["bottleneck"][0]["kind"];
+    assert_ne!(kind, "network", "{outcome}");
+}
+
+#[test]
+fn nothing_of_a_link_stays_behind_after_ctrl_c() {
+    if !is_root_or_skip("nothing_of_a_link_stays_behind_after_ctrl_c") {
+        return;
+    }
+    for signals in [&["INT"][..], &["INT", "INT"], &["KILL"]] {
+        let place = Place::new();
+        place.write("link.toml", LINK);
+        let mut running = place.nstar(["lab", "link.toml", "-o", "link.json"]).start();
+        running.wait_for_stderr("1 users");
+        assert_eq!(links().len(), 1, "the link is there while it is measured");
+        signals.iter().for_each(|name| running.signal(name));
+        running.finish();
+        wait_for("the link is gone", || links().is_empty());
+    }
+}
