@@ -21,6 +21,7 @@ pub(crate) fn page(study: &Study) -> Result<String, RenderError> {
 struct Page {
     title: String,
     headline: String,
+    hardware: String,
     left_out: Vec<String>,
     works: Vec<Section>,
     published: Vec<Beside>,
@@ -56,6 +57,7 @@ impl Page {
         Self {
             title: format!("{} – nstar", study.title),
             headline: study.title.clone(),
+            hardware: hardware(&study.host),
             left_out: study.left_out.iter().map(|left| format!("{}: {}", left.what, left.why)).collect(),
             published: alone.map(|(index, published)| beside(published, index)).collect(),
             run: run(study),
@@ -188,10 +190,14 @@ fn cells(entry: &Entry) -> Vec<Cell> {
     ]
 }
 
+/// `2 processors, AMD EPYC, Linux 6.1`.
+fn hardware(host: &Host) -> String {
+    format!("{} processors, {}, Linux {}", host.cores, host.processor, host.kernel)
+}
+
 fn run(study: &Study) -> Vec<Fact> {
-    let Host { cores, kernel, processor, .. } = &study.host;
     vec![
-        Fact::new("Host", format!("{cores} processors, {processor}, Linux {kernel}"), ""),
+        Fact::new("Host", hardware(&study.host), ""),
         Fact::new("Began", study.started.clone(), ""),
         Fact::new("Took", number::elapsed(study.elapsed_s), ""),
         Fact::new("Seed", study.seed.to_string(), ""),
