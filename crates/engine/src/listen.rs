@@ -17,7 +17,7 @@ use rustix::{
 };
 
 use crate::{
-    counters::{Gate, Permit},
+    counters::{Counters, Gate, Permit},
     error::EngineError,
     net,
 };
@@ -105,8 +105,8 @@ impl Acceptor {
 
     /// Closes a connection unserved.
     pub(crate) fn refuse(&self, accepted: Accepted, error: &io::Error) {
-        self.gate.counters().count_refused();
-        self.trouble.tell_refusal(accepted.peer, error);
+        drop(accepted);
+        self.trouble.refused(self.gate.counters(), error);
     }
 
     /// The next waiting connection. Does not wait for one.
@@ -201,11 +201,13 @@ impl Trouble {
         );
     }
 
-    fn tell_refusal(&self, peer: SocketAddr, error: &io::Error) {
+    /// A connection was closed unserved.
+    pub(crate) fn refused(&self, counters: &Counters, error: &io::Error) {
+        counters.count_refused();
         if self.told_refusal.swap(true, Relaxed) {
-            tracing::debug!(%peer, %error, "a connection was closed unserved");
+            tracing::debug!(%error, "a connection was closed unserved");
         } else {
-            tracing::warn!(%peer, %error, "a connection was closed unserved; others will only be counted");
+            tracing::warn!(%error, "a connection was closed unserved; others will only be counted");
         }
     }
 }

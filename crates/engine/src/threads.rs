@@ -1,20 +1,13 @@
 //! `threads`: one thread per connection. The kernel schedules; each thread blocks for itself.
 
-use std::{
-    io,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-    thread,
-};
+use std::{io, sync::Arc, thread};
 
 use crate::{
     block_on::block_on_until,
     blocking::{Connection, Crew, Front, Registry, Seat},
     counters::Gate,
     error::EngineError,
-    listen::Accepted,
+    listen::{Accepted, Trouble},
     panics::contain,
     server::{Options, Server},
     service::{Factory, Service},
@@ -32,7 +25,7 @@ pub(crate) fn start<F: Factory>(options: &Options, factory: F) -> Result<Server,
         registry: Arc::new(Registry::new(Arc::clone(&front.control))),
         name: options.name.clone(),
         gate: Arc::clone(&front.gate),
-        told_refusal: AtomicBool::new(false),
+        trouble: Trouble::default(),
     });
     front.start(options, host, Vec::new())
 }
@@ -43,7 +36,7 @@ struct Host<F> {
     registry: Arc<Registry>,
     name: String,
     gate: Arc<Gate>,
-    told_refusal: AtomicBool,
+    trouble: Trouble,
 }
 
 impl<F: Factory> Crew for Host<F> {
@@ -80,11 +73,6 @@ impl<F: Factory> Host<F> {
     }
 
     fn refuse(&self, error: &io::Error) {
-        self.gate.counters().count_refused();
-        if self.told_refusal.swap(true, Relaxed) {
-            tracing::debug!(%error, "a connection was closed unserved");
-        } else {
-            tracing::warn!(%error, "a connection was closed unserved; others will only be counted");
-        }
+        self.trouble.refused(self.gate.counters(), error);
     }
 }
