@@ -131,4 +131,38 @@ proptest! {
             prop_assert_eq!(item, &items[(user as usize + k) % items.len()]);
         }
     }
+
+    /// A generated body is as long as its head says, and as one of the sizes; all of it can be had piece by piece.
+    #[test]
+    fn a_generated_body_has_the_length_its_head_says(
+        sizes in prop::collection::vec(0_u64..700_000, 1..4),
+        counted: bool,
+        seed: u64,
+    ) {
+        let path = if counted { "/${n}" } else { "/" };
+        let toml = format!(
+            "[values]\nn = {{ kind = \"counter\" }}\n[[request]]\nmethod = \"POST\"\npath = \"{path}\"\n\
+             body = {{ sizes = {sizes:?} }}\n"
+        );
+        let program = program(&toml, "http://h/");
+        let (mut stream, mut scratch) = (program.stream(seed, 0), Scratch::default());
+        for _ in 0..4 {
+            let rendered = program.render(0, &mut stream, &mut scratch);
+            let mut bytes = rendered.bytes.to_vec();
+            while (bytes.len() as u64) < rendered.whole {
+                let piece = program.fill(bytes.len() as u64 - rendered.head, rendered.whole - bytes.len() as u64);
+                bytes.extend_from_slice(piece);
+            }
+            let head = wire::request::parse(&bytes, &wire::Limits::default()).unwrap().unwrap();
+            let length = bytes.len() - head.len;
+            prop_assert_eq!((bytes.len() as u64, head.len as u64), (rendered.whole, rendered.head));
+            prop_assert!(sizes.contains(&(length as u64)));
+            let framing = if length == 0 { wire::Framing::None } else { wire::Framing::Length(length as u64) };
+            prop_assert_eq!(head.framing, framing);
+            // The part that is rendered with the head begins the same body.
+            let body = |position: usize| program.fill(position as u64, 1)[0];
+            prop_assert!(length == 0 || bytes[head.len] == body(0) && bytes[bytes.len() - 1] == body(length - 1));
+            prop_assert!(rendered.bytes.len() <= head.len + 4_096);
+        }
+    }
 }

@@ -5,6 +5,8 @@ use std::{
     net::{TcpListener, TcpStream},
 };
 
+use serde_json::Value;
+
 use crate::{
     serve::{ask, listening},
     support::Place,
@@ -69,4 +71,22 @@ fn a_sink_that_makes_no_sense_is_not_started() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address").to_string();
     place.nstar(["serve", "sink", "--listen", &address]).run().exits(1).complains(&address);
+}
+
+#[test]
+fn those_that_a_server_denies_are_counted_by_kind_and_shown() {
+    let place = Place::new();
+    let mut server = place.nstar(["serve", "sink", "--max-body", "50KB", "--listen", "127.0.0.1:0"]).start();
+    let url = format!("http://{}/upload", listening(&mut server));
+    let words = ["load", "-c", "20", "-n", "5", "--body-size", "10KB,5MB", "-o", "denied.json", &url];
+    let outcome = place.nstar(words).run();
+    let text = std::fs::read_to_string(place.path("denied.json")).expect("a run file");
+    let run: Value = serde_json::from_str(&text).expect("JSON");
+    let warning = run["warnings"].as_array().expect("warnings").iter().find(|w| w["kind"] == "errors");
+    let said = warning.and_then(|warning| warning["text"].as_str()).unwrap_or_default();
+    assert!(said.contains("unexpected status") && said.contains("413"), "{outcome}");
+    let address = url.trim_start_matches("http://").trim_end_matches("/upload");
+    assert!(ask(address, "GET /healthz HTTP/1.0\r\n\r\n").ends_with("ok\n"));
+    server.signal("TERM");
+    server.finish().exits(0);
 }
