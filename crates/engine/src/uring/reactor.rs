@@ -20,9 +20,10 @@ const USUAL: usize = 16 << 10;
 const STREAM: usize = 64 << 10;
 /// Most bytes of a buffer, whatever the service asks for.
 const LARGEST: usize = 4 << 20;
-/// Bytes of the buffers on one shelf, all together, and how many they are at least and at most. Tests make do
-/// with so few that they run out.
-const SHELF_BYTES: usize = 4 << 20;
+/// Bytes of the buffers on one shelf, all together, and how many they are at least and at most. The kernel takes
+/// them in turn: more of them than the processor's cache holds made uploads cost a tenth more. Tests make do with
+/// so few that they run out.
+const SHELF_BYTES: usize = 1 << 20;
 const SHELF_COUNT_MIN: usize = if cfg!(test) { 2 } else { 8 };
 const SHELF_COUNT_MAX: usize = if cfg!(test) { 4 } else { 256 };
 /// Shelves of different sizes. Beyond, connections make do with buffers of the usual size.
