@@ -4,6 +4,8 @@
 
 # Formatting, lints, then every test, with what the tests need installed first.
 test: setup lint
+	# The house rules read the licences of everything in Cargo.lock, also of what only other systems need.
+	cargo fetch --quiet --locked
 	cargo test --workspace --locked
 
 lint:

@@ -270,8 +270,8 @@ pub(crate) struct Files {
 
 #[derive(Debug, Args)]
 pub(crate) struct Accounts {
-    /// The database, an SQLite file; made if it is not there
-    #[arg(long, value_name = "PATH", default_value = "accounts.db")]
+    /// The database: an SQLite file, made if it is not there, or mysql://USER:PASSWORD@HOST/DATABASE, or postgres://..
+    #[arg(long, value_name = "PATH|URL", default_value = "accounts.db")]
     pub database: store::Database,
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8081")]
@@ -282,11 +282,11 @@ pub(crate) struct Accounts {
 
 #[derive(Debug, Args)]
 pub(crate) struct Booking {
-    /// The database, an SQLite file; made if it is not there
-    #[arg(long, value_name = "PATH", default_value = "booking.db")]
+    /// The database: an SQLite file, made if it is not there, or mysql://USER:PASSWORD@HOST/DATABASE, or postgres://..
+    #[arg(long, value_name = "PATH|URL", default_value = "booking.db")]
     pub database: store::Database,
     /// File of the key that hides identity numbers, made at the first start; the administrator's token lies beside
-    /// it, ending in .admin [default: DATABASE.key]
+    /// it, ending in .admin [default: DATABASE.key; booking.key where the database is a server's]
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
     /// Rooms of a new database [default: 10]

@@ -6,26 +6,51 @@ use std::{
     str::FromStr,
 };
 
+use crate::network;
+
+/// What may be written.
+const FORMS: &str = "write sqlite:PATH or just a path, mysql://USER:PASSWORD@HOST/DATABASE, or postgres://USER:PASSWORD@HOST/DATABASE";
+
 /// Which database to use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Database {
     /// An SQLite file; made when it is not there, in a folder that is.
     Sqlite(PathBuf),
+    /// A database of a server.
+    Server(Server),
+}
+
+/// A database of a server, by its URL. Neither `Debug` nor `Display` shows the password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Server {
+    pub(crate) kind: Kind,
+    pub(crate) url: String,
+}
+
+/// What a database server speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// MariaDB and MySQL.
+    Mysql,
+    /// PostgreSQL.
+    Postgres,
 }
 
 /// Text that names no database.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidDatabase {
     /// Nothing, or nothing after the scheme.
-    #[error("a database is needed: write sqlite:PATH, or just a path")]
+    #[error("a database is needed: {FORMS}")]
     Empty,
     /// A URL of a kind that is not known.
-    #[error("{scheme}: is no kind of database known here; write sqlite:PATH, or just a path")]
+    #[error("{scheme}: is no kind of database known here; {FORMS}")]
     Scheme {
         /// What stands before `://`.
         scheme: String,
     },
+    /// A URL that lacks something. It is not repeated: it may hold a password.
+    #[error("this URL cannot be read, or lacks user, host or database; {FORMS}")]
+    Url,
 }
 
 impl Database {
@@ -33,6 +58,7 @@ impl Database {
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Sqlite(path) => Some(path),
+            Self::Server(_) => None,
         }
     }
 
@@ -40,16 +66,38 @@ impl Database {
     pub fn url(&self) -> String {
         match self {
             Self::Sqlite(path) => format!("sqlite:{}", path.display()),
+            Self::Server(server) => server.url.clone(),
         }
     }
 }
 
-/// Without a password, should there be one.
 impl fmt::Display for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => path.display().fmt(f),
+            Self::Server(server) => server.fmt(f),
         }
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // What follows `?` may hold a password as well.
+        let url = self.url.split('?').next().unwrap_or_default();
+        let (scheme, rest) = url.split_once("://").unwrap_or_default();
+        match rest.rsplit_once('@') {
+            Some((user, place)) => {
+                let user = user.split(':').next().unwrap_or_default();
+                write!(f, "{scheme}://{user}@{place}")
+            }
+            None => write!(f, "{scheme}://{rest}"),
+        }
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Server({self})")
     }
 }
 
@@ -59,11 +107,21 @@ impl FromStr for Database {
     fn from_str(text: &str) -> Result<Self, InvalidDatabase> {
         let path = text.strip_prefix("sqlite:").unwrap_or(text);
         match path.split_once("://") {
+            Some(("mysql" | "mariadb", rest)) => server(Kind::Mysql, format!("mysql://{rest}")),
+            Some(("postgres" | "postgresql", rest)) => server(Kind::Postgres, format!("postgres://{rest}")),
             Some((scheme, _)) => Err(InvalidDatabase::Scheme { scheme: scheme.to_owned() }),
             None if path.is_empty() => Err(InvalidDatabase::Empty),
             None => Ok(Self::Sqlite(path.into())),
         }
     }
+}
+
+fn server(kind: Kind, url: String) -> Result<Database, InvalidDatabase> {
+    let whole = match kind {
+        Kind::Mysql => network::is_mysql_url(&url),
+        Kind::Postgres => network::is_postgres_url(&url),
+    };
+    if whole { Ok(Database::Server(Server { kind, url })) } else { Err(InvalidDatabase::Url) }
 }
 
 impl From<&PathBuf> for Database {
@@ -91,10 +149,30 @@ mod tests {
     }
 
     #[test]
+    fn servers_are_shown_without_their_password() {
+        for (url, shown) in [
+            ("mysql://ann:hu:sh@db:3306/rooms", "mysql://ann@db:3306/rooms"),
+            ("mariadb://ann:hush@db/rooms", "mysql://ann@db/rooms"),
+            ("postgresql://ann:hush@db/rooms?password=hush", "postgres://ann@db/rooms"),
+        ] {
+            let database: Database = url.parse().unwrap();
+            assert_eq!(database.to_string(), shown);
+            assert!(!format!("{database:?}").contains("hush"));
+        }
+    }
+
+    #[test]
     fn nonsense_is_answered_with_what_may_be_written() {
-        for text in ["", "sqlite:", "oracle://x/y"] {
-            let error = text.parse::<Database>().unwrap_err();
-            assert!(error.to_string().contains("sqlite:PATH"), "{error}");
+        for text in [
+            "",
+            "sqlite:",
+            "oracle://x/y",
+            "mysql://ann:hush@db",
+            "postgres://ann:hush@/",
+            "mysql://ann:hush@db:x/y",
+        ] {
+            let error = text.parse::<Database>().unwrap_err().to_string();
+            assert!(error.contains("sqlite:PATH") && !error.contains("hush"), "{error}");
         }
     }
 }

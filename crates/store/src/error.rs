@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::network::Trouble;
+
 /// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -78,6 +80,16 @@ pub enum OpenError {
         /// What went wrong.
         reason: String,
     },
+    /// A database server cannot be used.
+    #[error("the {what} database {server} cannot be used: {trouble}")]
+    Server {
+        /// What it would hold.
+        what: &'static str,
+        /// The server, without the password.
+        server: String,
+        /// Why not, and what to do.
+        trouble: Trouble,
+    },
     /// A thread could not be started.
     #[error("a thread for the database could not be started: {0}; check `ulimit -u` and the free memory")]
     Thread(std::io::Error),
@@ -93,6 +105,12 @@ pub enum StoreError {
     /// The disk, or the space allowed to the database, is full. Nothing was changed.
     #[error("the disk of the database is full")]
     DiskFull,
+    /// There is no connection to the database. Nothing was changed.
+    #[error("the database is not available: {0}")]
+    Unavailable(&'static str),
+    /// The connection was lost before the answer came: whether it was done is not known.
+    #[error("the connection to the database was lost on the way: it may or may not have been done")]
+    Uncertain,
     /// The database failed; the log has the reason. Nothing was changed.
     #[error("the database has failed; the server's log has the reason")]
     Failed,

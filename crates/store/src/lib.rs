@@ -5,11 +5,15 @@
 //! own, and uniqueness is the database's to keep: an insert that a unique index refuses changes nothing and says so.
 //!
 //! SQLite has one writer, a thread that commits together whatever waits and only then answers, and readers beside it.
+//! A database server has a bounded number of connections that take statements from one queue; it commits together what
+//! they send at once. A lost connection is made again. A statement that may have been done is done again only where that
+//! is harmless; otherwise [`StoreError::Uncertain`] says so.
 //! No thread is started before [`Store::open`]; [`Store::prepare`] brings the tables up to date without one, so that a
 //! process may fork after it.
 
 mod database;
 mod error;
+mod network;
 mod order;
 mod schema;
 mod sqlite;
@@ -17,8 +21,9 @@ mod statement;
 mod store;
 
 pub use self::{
-    database::{Database, InvalidDatabase},
+    database::{Database, InvalidDatabase, Kind, Server},
     error::{OpenError, StoreError},
+    network::Trouble,
     schema::{Migration, Schema},
     statement::{Row, Statement, Value},
     store::{Commits, Options, Setup, Store},

@@ -1,5 +1,7 @@
 //! A statement on its way to whoever runs it, and the way back for the answer.
 
+use std::time::Instant;
+
 use engine::oneshot;
 
 use crate::{
@@ -8,7 +10,7 @@ use crate::{
 };
 
 /// What is wanted of a statement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Ask {
     /// Its rows.
     Rows,
@@ -33,6 +35,11 @@ pub(crate) enum Reply {
 pub(crate) struct Order {
     pub(crate) ask: Ask,
     pub(crate) statement: Statement,
+    pub(crate) asked_at: Instant,
+    /// How often it was tried.
+    pub(crate) tries: u8,
+    /// Whether a connection was lost with it, so that it may have been done.
+    pub(crate) sent: bool,
     answer: oneshot::Sender<Result<Reply, StoreError>>,
 }
 
@@ -42,7 +49,7 @@ pub(crate) type Answer = oneshot::Receiver<Result<Reply, StoreError>>;
 impl Order {
     pub(crate) fn new(ask: Ask, statement: Statement) -> (Self, Answer) {
         let (answer, answered) = oneshot::channel();
-        (Self { ask, statement, answer }, answered)
+        (Self { ask, statement, asked_at: Instant::now(), tries: 0, sent: false, answer }, answered)
     }
 
     pub(crate) fn answer(self, answer: Result<Reply, StoreError>) {

@@ -1,5 +1,9 @@
 //! The tables a system needs, and how an older database is brought up to date.
 
+use refinery::error::Kind;
+
+use crate::error::OpenError;
+
 /// The tables of one system. Systems may share a database server: each keeps a history of its own.
 #[derive(Debug, Clone, Copy)]
 pub struct Schema {
@@ -18,6 +22,10 @@ pub struct Migration {
     pub name: &'static str,
     /// The step on SQLite.
     pub sqlite: &'static str,
+    /// The step on MariaDB and MySQL, where tables are made outside of transactions: it must stand being done again.
+    pub mysql: &'static str,
+    /// The step on PostgreSQL.
+    pub postgres: &'static str,
 }
 
 impl Schema {
@@ -36,5 +44,16 @@ impl Schema {
         let mut runner = refinery::Runner::new(&steps.collect::<Result<Vec<_>, _>>()?).set_grouped(true);
         runner.set_migration_table_name(format!("{}_schema_history", self.name));
         Ok(runner)
+    }
+
+    /// What to tell of steps that could not be done.
+    pub(crate) fn refused(&self, error: &refinery::Error, database: &str) -> OpenError {
+        let (what, database, known) = (self.name, database.to_owned(), self.version());
+        match error.kind() {
+            Kind::MissingVersion(step) if i64::from(step.version()) > known => {
+                OpenError::TooNew { what, database, found: step.version().into(), known }
+            }
+            kind => OpenError::Migration { what, database, reason: kind.to_string() },
+        }
     }
 }

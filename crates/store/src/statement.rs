@@ -50,18 +50,27 @@ impl<T: Into<Self>> From<Option<T>> for Value {
 pub struct Statement {
     pub(crate) sql: &'static str,
     pub(crate) values: Vec<Value>,
+    pub(crate) repeatable: bool,
 }
 
 impl Statement {
     /// A statement with no values yet.
     pub fn new(sql: &'static str) -> Self {
-        Self { sql, values: Vec::new() }
+        Self { sql, values: Vec::new(), repeatable: false }
     }
 
     /// Gives the next `?` its value.
     #[must_use]
     pub fn with(mut self, value: impl Into<Value>) -> Self {
         self.values.push(value.into());
+        self
+    }
+
+    /// Says that doing it twice is as good as doing it once, so that it may be done again where a connection was lost
+    /// and nobody knows whether it was done.
+    #[must_use]
+    pub fn repeatable(mut self, repeatable: bool) -> Self {
+        self.repeatable = repeatable;
         self
     }
 }

@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use crate::{
     database::Database,
     error::{OpenError, StoreError},
+    network::{self, Network},
     order::{Ask, Reply},
     schema::Schema,
     sqlite::{self, Sqlite},
@@ -18,13 +19,16 @@ pub struct Options {
     /// Statements that may wait for their turn before the next is refused as [`StoreError::Busy`]. Default 1024. More
     /// make the last of them wait longer than its client does.
     pub queue: usize,
+    /// Connections to a database server, at most; opened as they are needed. Default 16. More let it commit more
+    /// together, and take more of its memory and of its limit.
+    pub connections: usize,
     /// Hears of every commit.
     pub commits: Commits,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { queue: 1024, commits: Commits::default() }
+        Self { queue: 1024, connections: 16, commits: Commits::default() }
     }
 }
 
@@ -59,7 +63,13 @@ impl fmt::Debug for Commits {
 /// is queued.
 #[derive(Debug)]
 pub struct Store {
-    sqlite: Sqlite,
+    backend: Backend,
+}
+
+#[derive(Debug)]
+enum Backend {
+    Sqlite(Sqlite),
+    Network(Network),
 }
 
 impl Store {
@@ -70,8 +80,10 @@ impl Store {
     /// When the database cannot be opened, is not one of this schema, or was written by a later version.
     pub fn prepare(database: &Database, schema: &Schema) -> Result<Setup, OpenError> {
         match database {
-            Database::Sqlite(path) => Ok(Setup { sqlite: sqlite::Setup::open(path, schema)? }),
+            Database::Sqlite(path) => sqlite::Setup::open(path, schema).map(SetupBackend::Sqlite),
+            Database::Server(server) => network::Setup::open(server, schema).map(SetupBackend::Network),
         }
+        .map(|backend| Setup { backend })
     }
 
     /// Brings the tables up to date and opens the store.
@@ -80,8 +92,10 @@ impl Store {
     /// As [`prepare`](Self::prepare), or when no thread can be started.
     pub fn open(database: &Database, schema: &Schema, options: &Options) -> Result<Self, OpenError> {
         match database {
-            Database::Sqlite(path) => Ok(Self { sqlite: Sqlite::open(path, schema, options)? }),
+            Database::Sqlite(path) => Sqlite::open(path, schema, options).map(Backend::Sqlite),
+            Database::Server(server) => Network::open(server, schema, options).map(Backend::Network),
         }
+        .map(|backend| Self { backend })
     }
 
     /// The rows that a `SELECT` finds.
@@ -130,14 +144,23 @@ impl Store {
     }
 
     async fn run(&self, ask: Ask, statement: Statement) -> Result<Reply, StoreError> {
-        self.sqlite.run(ask, statement).await
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.run(ask, statement).await,
+            Backend::Network(network) => network.run(ask, statement).await,
+        }
     }
 }
 
 /// One connection to a database that is up to date; blocks. Dropped, it leaves nothing behind.
 #[derive(Debug)]
 pub struct Setup {
-    sqlite: sqlite::Setup,
+    backend: SetupBackend,
+}
+
+#[derive(Debug)]
+enum SetupBackend {
+    Sqlite(sqlite::Setup),
+    Network(network::Setup),
 }
 
 impl Setup {
@@ -146,7 +169,10 @@ impl Setup {
     /// # Errors
     /// When the database fails.
     pub fn query(&mut self, statement: &Statement) -> Result<Vec<Row>, OpenError> {
-        self.sqlite.query(statement)
+        match &mut self.backend {
+            SetupBackend::Sqlite(sqlite) => sqlite.query(statement),
+            SetupBackend::Network(network) => network.query(statement),
+        }
     }
 
     /// Does the `INSERT`s in one transaction; rows that a unique index refuses are there already.
@@ -154,6 +180,9 @@ impl Setup {
     /// # Errors
     /// When the database fails; then nothing was inserted.
     pub fn insert_all(&mut self, statements: &[Statement]) -> Result<(), OpenError> {
-        self.sqlite.insert_all(statements)
+        match &mut self.backend {
+            SetupBackend::Sqlite(sqlite) => sqlite.insert_all(statements),
+            SetupBackend::Network(network) => network.insert_all(statements),
+        }
     }
 }

@@ -7,7 +7,12 @@ pub(crate) const SCHEMA: Schema = Schema {
     name: "accounts",
     // "nsta"
     application_id: 0x6e73_7461,
-    migrations: &[Migration { name: "V1__accounts", sqlite: V1_SQLITE }],
+    migrations: &[Migration {
+        name: "V1__accounts",
+        sqlite: V1_SQLITE,
+        mysql: V1_MYSQL,
+        postgres: V1_POSTGRES,
+    }],
 };
 
 const V1_SQLITE: &str = "
@@ -22,6 +27,34 @@ const V1_SQLITE: &str = "
         expires_at_s INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX IF NOT EXISTS sessions_by_expiry ON sessions (expires_at_s);
+";
+
+const V1_MYSQL: &str = "
+    CREATE TABLE IF NOT EXISTS accounts (
+        name VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
+        password_hash VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+        created_at_s BIGINT NOT NULL
+    ) ENGINE = InnoDB;
+    CREATE TABLE IF NOT EXISTS sessions (
+        token_digest BINARY(32) NOT NULL PRIMARY KEY,
+        name VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+        expires_at_s BIGINT NOT NULL,
+        INDEX sessions_by_expiry (expires_at_s)
+    ) ENGINE = InnoDB;
+";
+
+const V1_POSTGRES: &str = "
+    CREATE TABLE accounts (
+        name TEXT COLLATE \"C\" PRIMARY KEY,
+        password_hash TEXT NOT NULL,
+        created_at_s BIGINT NOT NULL
+    );
+    CREATE TABLE sessions (
+        token_digest BYTEA PRIMARY KEY,
+        name TEXT COLLATE \"C\" NOT NULL,
+        expires_at_s BIGINT NOT NULL
+    );
+    CREATE INDEX sessions_by_expiry ON sessions (expires_at_s);
 ";
 
 /// The tables, in words of the accounts server.

@@ -75,6 +75,9 @@ impl From<StoreError> for Refusal {
         };
         Self::new(status, error.to_string()).hint(match error {
             StoreError::DiskFull => "nothing was changed; tell the administrator",
+            StoreError::Uncertain => {
+                "look before you ask again; with an Idempotency-Key asking again is always safe"
+            }
             _ => "nothing was changed; ask again in a moment",
         })
     }

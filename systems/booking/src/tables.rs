@@ -81,7 +81,9 @@ impl Tables {
             .with(new.aadhaar_last4.as_str())
             .with(new.request.as_ref().map(|hash| &hash[..]))
             .with(now_us())
-            .with(new.from.as_str());
+            .with(new.from.as_str())
+            // A second one of the same request is refused by its index.
+            .repeatable(new.request.is_some());
         self.store.insert_id(insert).await
     }
 
@@ -106,10 +108,16 @@ impl Tables {
                    WHERE id = ? AND cancelled_at_us IS NULL";
         let this = "UPDATE bookings SET cancelled_at_us = ?, cancelled_from = ?, version = version + 1 \
                     WHERE id = ? AND cancelled_at_us IS NULL AND version = ?";
+        let at_us = now_us();
         let update = Statement::new(if version.is_some() { this } else { any });
-        let update = update.with(now_us()).with(from).with(number);
+        let update = update.with(at_us).with(from).with(number);
         let update = version.into_iter().fold(update, Statement::with);
-        Ok(self.store.execute(update).await? == 1)
+        if self.store.execute(update.repeatable(true)).await? == 1 {
+            return Ok(true);
+        }
+        // Done again where a connection was lost, it finds nothing to do: its own time tells that it was this one.
+        let booking = self.by_number(number).await?;
+        Ok(booking.is_some_and(|booking| booking.cancelled_at_us == Some(at_us)))
     }
 
     /// When a room is booked, in order, from one day to another: at most 2 000 times.

@@ -23,7 +23,7 @@ pub(super) fn writer(path: &Path, schema: &Schema) -> Result<Connection, OpenErr
     if !claim(&mut connection, schema).map_err(failed)? {
         return Err(OpenError::Foreign { what, database: path.to_owned() });
     }
-    migrate(&mut connection, schema).map_err(|error| refused(&error, path, schema))?;
+    migrate(&mut connection, schema).map_err(|error| schema.refused(&error, &path.display().to_string()))?;
     Ok(connection)
 }
 
@@ -80,16 +80,6 @@ fn migrate(connection: &mut Connection, schema: &Schema) -> Result<(), refinery:
     }
 }
 
-fn refused(error: &refinery::Error, path: &Path, schema: &Schema) -> OpenError {
-    let (what, database) = (schema.name, path.display().to_string());
-    match error.kind() {
-        Kind::MissingVersion(step) if i64::from(step.version()) > schema.version() => {
-            OpenError::TooNew { what, database, found: step.version().into(), known: schema.version() }
-        }
-        kind => OpenError::Migration { what, database, reason: kind.to_string() },
-    }
-}
-
 /// Makes the file, if it is not there, readable by its owner only. SQLite gives its log the same permissions. A file
 /// that is there is not opened here: closing it would take away the locks that this process has on it (fcntl(2)).
 fn make_private(path: &Path) -> std::io::Result<()> {
@@ -122,8 +112,12 @@ mod tests {
     const SCHEMA: Schema = Schema {
         name: "names",
         application_id: 0x7465_7374,
-        migrations: &[Migration { name: "V1__names", sqlite: "CREATE TABLE names (name TEXT)" }],
+        migrations: &[step("V1__names", "CREATE TABLE names (name TEXT)")],
     };
+
+    const fn step(name: &'static str, sqlite: &'static str) -> Migration {
+        Migration { name, sqlite, mysql: "", postgres: "" }
+    }
 
     #[test]
     fn a_missing_folder_is_named() {
@@ -188,8 +182,7 @@ mod tests {
     fn a_newer_database_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("names.db");
-        const NEWER: [Migration; 2] =
-            [SCHEMA.migrations[0], Migration { name: "V2__more", sqlite: "CREATE TABLE more (x)" }];
+        const NEWER: [Migration; 2] = [SCHEMA.migrations[0], step("V2__more", "CREATE TABLE more (x)")];
         writer(&path, &Schema { migrations: &NEWER, ..SCHEMA }).unwrap();
         let error = writer(&path, &SCHEMA).unwrap_err();
         assert!(matches!(error, OpenError::TooNew { found: 2, known: 1, .. }), "{error}");

@@ -4,6 +4,8 @@
 mod api;
 mod bad_input;
 mod durability;
+mod faults;
 mod race;
+mod servers;
 mod suite;
 mod support;

@@ -5,7 +5,10 @@ use std::path::Path;
 use store::Database;
 use tempfile::TempDir;
 
-use crate::{api, bad_input, durability, race};
+use crate::{
+    api, bad_input, durability, faults, race,
+    servers::{DatabaseServer, Kind},
+};
 
 /// What a test is given: a new database, and a folder.
 pub(crate) struct Bed {
@@ -45,12 +48,49 @@ const ALL: &[Test] = &[
 fn hold(new: impl Fn(&TempDir) -> Database) {
     for (name, test) in ALL {
         eprintln!("{name}");
+        test(&Bed::new(&new));
+    }
+}
+
+impl Bed {
+    fn new(database: impl Fn(&TempDir) -> Database) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        test(&Bed { database: new(&folder), folder });
+        Self { database: database(&folder), folder }
+    }
+}
+
+type FaultTest = (&'static str, fn(&DatabaseServer, &Bed));
+
+/// What must hold on servers beside.
+const FAULTS: &[FaultTest] = &[
+    ("what was acknowledged outlives kill -9 of the database", faults::killed_database),
+    ("a database that was restarted is found again", faults::database_restarted),
+    ("too many connections are told and lived with", faults::too_many_connections),
+    ("a database that cannot be opened is told with the reason", faults::what_cannot_be_opened),
+];
+
+fn hold_on_server(kind: Kind) {
+    let Some(server) = DatabaseServer::start(kind) else { return };
+    hold(|_| server.database());
+    for (name, test) in FAULTS {
+        eprintln!("{name}");
+        let bed = Bed::new(|_| server.database());
+        server.settle();
+        test(&server, &bed);
     }
 }
 
 #[test]
 fn all_hold_on_sqlite() {
     hold(|folder| Database::Sqlite(folder.path().join("booking.db")));
+}
+
+#[test]
+fn all_hold_on_mariadb() {
+    hold_on_server(Kind::Mariadb);
+}
+
+#[test]
+fn all_hold_on_postgres() {
+    hold_on_server(Kind::Postgres);
 }

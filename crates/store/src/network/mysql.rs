@@ -1,0 +1,229 @@
+//! MariaDB and MySQL.
+
+use mysql_async::{
+    Conn, Error, Opts, OptsBuilder, Params, Pool, PoolConstraints, PoolOpts, Row as MysqlRow,
+    Value as MysqlValue, prelude::Queryable,
+};
+
+use super::{session::Failure, trouble::Trouble};
+use crate::{
+    database::Server,
+    error::StoreError,
+    order::{Ask, Reply},
+    schema::Schema,
+    statement::{Row, Statement, Value},
+};
+
+/// The oldest versions that keep generated columns in unique indexes as they should: of MariaDB, of MySQL.
+const WANTED: [(u32, u32); 2] = [(10, 3), (8, 0)];
+const WANTED_TEXT: &str = "MariaDB 10.3 or MySQL 8.0";
+/// Nothing is cut short or made to fit, and rows are locked no wider than they are written.
+const SETTINGS: [&str; 2] = [
+    "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO', \
+     innodb_lock_wait_timeout = 10",
+    "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+];
+
+pub(super) struct Session(Conn);
+
+impl Session {
+    pub(super) async fn open(server: &Server) -> Result<Self, Trouble> {
+        let mut connection = Conn::new(options(server)?).await.map_err(unopened)?;
+        for setting in SETTINGS {
+            connection.query_drop(setting).await.map_err(unopened)?;
+        }
+        Ok(Self(connection))
+    }
+
+    pub(super) async fn ping(&mut self) -> bool {
+        self.0.ping().await.is_ok()
+    }
+
+    pub(super) async fn command(&mut self, sql: &'static str) -> Result<(), Trouble> {
+        self.0.query_drop(sql).await.map_err(unopened)
+    }
+
+    pub(super) async fn run(&mut self, ask: Ask, statement: &Statement) -> Result<Reply, Failure> {
+        let values: Vec<MysqlValue> = statement.values.iter().map(MysqlValue::from).collect();
+        let values = if values.is_empty() { Params::Empty } else { Params::Positional(values) };
+        let done = match ask {
+            Ask::Rows => self.0.exec::<MysqlRow, _, _>(statement.sql, values).await.map(Some),
+            _ => self.0.exec_drop(statement.sql, values).await.map(|()| None),
+        };
+        let inserts = matches!(ask, Ask::Inserted | Ask::InsertedId);
+        match done {
+            Ok(Some(rows)) => rows
+                .into_iter()
+                .map(row)
+                .collect::<Result<_, _>>()
+                .map(Reply::Rows)
+                .map_err(Failure::Statement),
+            Ok(None) if inserts => {
+                let id = i64::try_from(self.0.last_insert_id().unwrap_or(0)).unwrap_or(0);
+                Ok(Reply::Inserted((self.0.affected_rows() > 0).then_some(id)))
+            }
+            Ok(None) => Ok(Reply::Changed(self.0.affected_rows())),
+            Err(Error::Server(error)) if inserts && error.code == DUPLICATE => Ok(Reply::Inserted(None)),
+            Err(error) => Err(failure(error, statement)),
+        }
+    }
+}
+
+/// Brings the tables up to date. `SELECT GET_LOCK` keeps other programs out meanwhile, as tables are made outside of
+/// transactions here; the lock goes with the connection.
+pub(super) async fn migrate(
+    server: &Server,
+    session: &mut Session,
+    schema: &Schema,
+) -> Result<Result<(), refinery::Error>, Trouble> {
+    check_version(&mut session.0).await?;
+    let locked: Option<i64> = session
+        .0
+        .exec_first("SELECT GET_LOCK(?, 60)", (format!("nstar-{}", schema.name),))
+        .await
+        .map_err(unopened)?;
+    if locked != Some(1) {
+        return Err(Trouble::Other("another program is making its tables and does not finish".into()));
+    }
+    let one = PoolConstraints::new(1, 1).map(|constraints| PoolOpts::default().with_constraints(constraints));
+    let mut pool = Pool::new(OptsBuilder::from_opts(options(server)?).pool_opts(one));
+    let migrated = match schema.runner(|step| step.mysql) {
+        Ok(runner) => runner.run_async(&mut pool).await.map(drop),
+        Err(error) => Err(error),
+    };
+    // What was committed is committed, however the connection ends.
+    let _ = pool.disconnect().await;
+    Ok(migrated)
+}
+
+async fn check_version(connection: &mut Conn) -> Result<(), Trouble> {
+    let found: Option<String> = connection.query_first("SELECT VERSION()").await.map_err(unopened)?;
+    let found = found.unwrap_or_default();
+    if is_new_enough(&found) { Ok(()) } else { Err(Trouble::Version { found, wanted: WANTED_TEXT }) }
+}
+
+fn is_new_enough(version: &str) -> bool {
+    let mut parts = version.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
+    let found = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    let [mariadb, mysql] = WANTED;
+    found >= if version.contains("MariaDB") { mariadb } else { mysql }
+}
+
+/// By TCP where a host is named: whoever watches the server finds its database by that.
+fn options(server: &Server) -> Result<Opts, Trouble> {
+    let options = Opts::from_url(&server.url).map_err(|_| Trouble::Other("its URL cannot be read".into()))?;
+    Ok(OptsBuilder::from_opts(options).prefer_socket(false).into())
+}
+
+/// Whether the driver can read the URL, and it names a database.
+pub(crate) fn is_url(url: &str) -> bool {
+    Opts::from_url(url).is_ok_and(|options| options.db_name().is_some_and(|name| !name.is_empty()))
+}
+
+// Numbers of errors, from MariaDB's and MySQL's manuals.
+const DUPLICATE: u16 = 1062;
+const DEADLOCK: u16 = 1213;
+const LOCK_WAIT_TIMEOUT: u16 = 1205;
+const DISK_FULL: [u16; 3] = [1021, 1041, 1114];
+const TOO_MANY: [u16; 3] = [1040, 1203, 1226];
+const LOGIN: [u16; 2] = [1045, 1698];
+const RIGHTS: [u16; 4] = [1044, 1142, 1143, 1227];
+const NO_DATABASE: u16 = 1049;
+/// The server says good-bye: shut down, or the connection killed or idle for too long.
+const GOING: [u16; 5] = [1053, 1927, 4031, 1077, 1079];
+
+/// Why a connection could not be had.
+fn unopened(error: Error) -> Trouble {
+    match error {
+        Error::Server(error) => {
+            let code = error.code;
+            let said = error.to_string();
+            match code {
+                _ if TOO_MANY.contains(&code) => Trouble::TooMany,
+                _ if LOGIN.contains(&code) => Trouble::Login(said),
+                _ if RIGHTS.contains(&code) => Trouble::NoRights(said),
+                NO_DATABASE => Trouble::NoDatabase(said),
+                _ => Trouble::Other(said),
+            }
+        }
+        error => Trouble::Unreachable(error.to_string()),
+    }
+}
+
+/// What a failed migration came from, where it was the server.
+pub(super) fn trouble_of(error: &(dyn std::error::Error + 'static)) -> Option<Trouble> {
+    match error.downcast_ref::<Error>()? {
+        Error::Server(error) => Some(unopened(Error::Server(error.clone()))),
+        error => Some(Trouble::Lost(error.to_string())),
+    }
+}
+
+fn failure(error: Error, statement: &Statement) -> Failure {
+    match error {
+        Error::Server(error) if GOING.contains(&error.code) => {
+            Failure::Connection(Trouble::Lost(error.to_string()))
+        }
+        Error::Server(error) if error.code == DEADLOCK => Failure::Undone(error.to_string()),
+        Error::Server(error) => {
+            let reason = match error.code {
+                LOCK_WAIT_TIMEOUT => StoreError::Busy,
+                code if DISK_FULL.contains(&code) => StoreError::DiskFull,
+                _ => StoreError::Failed,
+            };
+            tracing::error!(code = error.code, state = error.state, ?statement, "a statement failed");
+            Failure::Statement(reason)
+        }
+        error => Failure::Connection(Trouble::Lost(error.to_string())),
+    }
+}
+
+impl From<&Value> for MysqlValue {
+    fn from(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::NULL,
+            Value::Int(number) => Self::Int(*number),
+            Value::Text(text) => Self::Bytes(text.clone().into_bytes()),
+            Value::Bytes(bytes) => Self::Bytes(bytes.clone()),
+        }
+    }
+}
+
+/// Text comes as bytes here; whoever asks for text gets text.
+fn row(row: MysqlRow) -> Result<Row, StoreError> {
+    let value = |value| match value {
+        MysqlValue::NULL => Ok(Value::Null),
+        MysqlValue::Int(number) => Ok(Value::Int(number)),
+        MysqlValue::UInt(number) => i64::try_from(number).map(Value::Int).map_err(|_| StoreError::Failed),
+        MysqlValue::Bytes(bytes) => Ok(Value::Bytes(bytes)),
+        _ => Err(StoreError::Failed),
+    };
+    row.unwrap().into_iter().map(value).collect::<Result<_, _>>().map(Row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_told_apart() {
+        for good in
+            ["10.11.6-MariaDB-0+deb12u1", "10.3.0-MariaDB", "11.4.2-MariaDB", "8.0.36", "9.1.0-commercial"]
+        {
+            assert!(is_new_enough(good), "{good}");
+        }
+        for old in ["10.2.9-MariaDB", "5.5.68-MariaDB", "5.7.44-log", "", "x.y"] {
+            assert!(!is_new_enough(old), "{old}");
+        }
+    }
+
+    #[test]
+    fn what_the_server_says_is_sorted_by_what_can_be_done() {
+        let said = |code| {
+            unopened(Error::Server(mysql_async::ServerError { code, message: "m".into(), state: "s".into() }))
+        };
+        assert_eq!(said(1040), Trouble::TooMany);
+        assert!(matches!(said(1045), Trouble::Login(_)));
+        assert!(matches!(said(1044), Trouble::NoRights(_)));
+        assert!(matches!(said(1049), Trouble::NoDatabase(_)));
+    }
+}

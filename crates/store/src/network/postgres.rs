@@ -1,0 +1,249 @@
+//! PostgreSQL.
+
+use std::collections::HashMap;
+
+use tokio::task::spawn_local;
+use tokio_postgres::{
+    Client, Config, Error, NoTls, Row as PostgresRow, Statement as Prepared,
+    error::SqlState,
+    types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked},
+};
+
+use super::{session::Failure, trouble::Trouble};
+use crate::{
+    database::Server,
+    error::StoreError,
+    order::{Ask, Reply},
+    schema::Schema,
+    statement::{Row, Statement, Value},
+};
+
+/// The oldest version that is looked after still, near enough.
+const WANTED: i32 = 120_000;
+const WANTED_TEXT: &str = "PostgreSQL 12";
+/// An answer means that the commit is on the disk, whatever the server's default.
+const SETTINGS: &str = "SET synchronous_commit = on; SET lock_timeout = '10s'";
+
+pub(super) struct Session {
+    client: Client,
+    prepared: HashMap<(&'static str, Ask), Prepared>,
+}
+
+impl Session {
+    pub(super) async fn open(server: &Server) -> Result<Self, Trouble> {
+        let config: Config =
+            server.url.parse().map_err(|_| Trouble::Other("its URL cannot be read".into()))?;
+        let (client, connection) = config.connect(NoTls).await.map_err(|error| unopened(&error))?;
+        spawn_local(async move {
+            // Whoever uses the client is told as well; this is what the server said last.
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection to the database ended");
+            }
+        });
+        client.batch_execute(SETTINGS).await.map_err(|error| unopened(&error))?;
+        Ok(Self { client, prepared: HashMap::new() })
+    }
+
+    pub(super) async fn ping(&mut self) -> bool {
+        !self.client.is_closed() && self.client.check_connection().await.is_ok()
+    }
+
+    pub(super) async fn command(&mut self, sql: &'static str) -> Result<(), Trouble> {
+        self.client.batch_execute(sql).await.map_err(|error| unopened(&error))
+    }
+
+    pub(super) async fn run(&mut self, ask: Ask, statement: &Statement) -> Result<Reply, Failure> {
+        self.execute(ask, statement).await.unwrap_or_else(|error| Err(failure(&error, statement)))
+    }
+
+    async fn execute(&mut self, ask: Ask, statement: &Statement) -> Result<Result<Reply, Failure>, Error> {
+        let prepared = self.prepare(statement.sql, ask).await?;
+        let values: Vec<&(dyn ToSql + Sync)> =
+            statement.values.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
+        Ok(Ok(match ask {
+            Ask::Rows => {
+                let rows = self.client.query(&prepared, &values).await?;
+                let rows: Result<Vec<Row>, Error> = rows.iter().map(row).collect();
+                Reply::Rows(rows?)
+            }
+            Ask::InsertedId => {
+                let inserted = self.client.query_opt(&prepared, &values).await?;
+                Reply::Inserted(inserted.map(|row| row.try_get(0)).transpose()?)
+            }
+            Ask::Inserted => {
+                Reply::Inserted((self.client.execute(&prepared, &values).await? > 0).then_some(0))
+            }
+            Ask::Changed => Reply::Changed(self.client.execute(&prepared, &values).await?),
+        }))
+    }
+
+    async fn prepare(&mut self, sql: &'static str, ask: Ask) -> Result<Prepared, Error> {
+        if let Some(prepared) = self.prepared.get(&(sql, ask)) {
+            return Ok(prepared.clone());
+        }
+        let prepared = self.client.prepare(&dialect(sql, ask)).await?;
+        self.prepared.insert((sql, ask), prepared.clone());
+        Ok(prepared)
+    }
+}
+
+/// `?` becomes `$1`, `$2` and so on. A row that a unique index refuses is no error here: errors are logged by the server,
+/// and a refusal is nothing to tell an administrator of.
+fn dialect(sql: &str, ask: Ask) -> String {
+    let mut numbered = String::with_capacity(sql.len() + 64);
+    let mut parts = sql.split('?');
+    numbered.push_str(parts.next().unwrap_or_default());
+    for (number, part) in (1..).zip(parts) {
+        numbered.push_str(&format!("${number}{part}"));
+    }
+    numbered.push_str(match ask {
+        Ask::Rows | Ask::Changed => "",
+        Ask::Inserted => " ON CONFLICT DO NOTHING",
+        Ask::InsertedId => " ON CONFLICT DO NOTHING RETURNING id",
+    });
+    numbered
+}
+
+/// Brings the tables up to date. An advisory lock keeps other programs out meanwhile; it goes with the connection.
+pub(super) async fn migrate(
+    session: &mut Session,
+    schema: &Schema,
+) -> Result<Result<(), refinery::Error>, Trouble> {
+    check_version(&session.client).await?;
+    let lock = format!("SELECT pg_advisory_lock({})", schema.application_id);
+    session.client.batch_execute(&lock).await.map_err(|error| unopened(&error))?;
+    Ok(match schema.runner(|step| step.postgres) {
+        Ok(runner) => runner.run_async(&mut session.client).await.map(drop),
+        Err(error) => Err(error),
+    })
+}
+
+async fn check_version(client: &Client) -> Result<(), Trouble> {
+    let number = client.query_one("SELECT current_setting('server_version_num')::int", &[]).await;
+    let number: i32 = number.and_then(|row| row.try_get(0)).map_err(|error| unopened(&error))?;
+    if number >= WANTED {
+        return Ok(());
+    }
+    Err(Trouble::Version { found: (number / 10_000).to_string(), wanted: WANTED_TEXT })
+}
+
+/// Whether the driver can read the URL, and it names a host, a user and a database.
+pub(crate) fn is_url(url: &str) -> bool {
+    url.parse::<Config>().is_ok_and(|config| {
+        !config.get_hosts().is_empty() && config.get_user().is_some() && config.get_dbname().is_some()
+    })
+}
+
+/// Why a connection could not be had.
+fn unopened(error: &Error) -> Trouble {
+    let Some(database) = error.as_db_error() else {
+        return Trouble::Unreachable(chain(error));
+    };
+    let said = database.message().to_owned();
+    match database.code() {
+        &SqlState::TOO_MANY_CONNECTIONS => Trouble::TooMany,
+        &SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => Trouble::Login(said),
+        &SqlState::INSUFFICIENT_PRIVILEGE => Trouble::NoRights(said),
+        &SqlState::INVALID_CATALOG_NAME => Trouble::NoDatabase(said),
+        code if is_going(code) => Trouble::Unreachable(said),
+        _ => Trouble::Other(said),
+    }
+}
+
+/// What a failed migration came from, where it was the server.
+pub(super) fn trouble_of(error: &(dyn std::error::Error + 'static)) -> Option<Trouble> {
+    error.downcast_ref::<Error>().map(unopened)
+}
+
+/// Shutting down, crashed, starting, or the connection ended by an administrator.
+fn is_going(code: &SqlState) -> bool {
+    [
+        SqlState::ADMIN_SHUTDOWN,
+        SqlState::CRASH_SHUTDOWN,
+        SqlState::CANNOT_CONNECT_NOW,
+        SqlState::IDLE_SESSION_TIMEOUT,
+    ]
+    .contains(code)
+}
+
+fn failure(error: &Error, statement: &Statement) -> Failure {
+    let Some(code) = error.code() else {
+        return Failure::Connection(Trouble::Lost(chain(error)));
+    };
+    if is_going(code) {
+        return Failure::Connection(Trouble::Lost(chain(error)));
+    }
+    if [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE].contains(code) {
+        return Failure::Undone(chain(error));
+    }
+    // The message may repeat values; the code does not.
+    tracing::error!(code = code.code(), ?statement, "a statement failed");
+    Failure::Statement(match *code {
+        SqlState::LOCK_NOT_AVAILABLE => StoreError::Busy,
+        SqlState::DISK_FULL => StoreError::DiskFull,
+        _ => StoreError::Failed,
+    })
+}
+
+/// An error with what it came from: the first says only that connecting failed.
+fn chain(error: &Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+/// A value takes the type that the database has for it.
+impl ToSql for Value {
+    fn to_sql(
+        &self,
+        ty: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        match self {
+            Self::Null => Ok(IsNull::Yes),
+            Self::Int(number) if *ty == Type::INT4 => i32::try_from(*number)?.to_sql(ty, out),
+            Self::Int(number) => number.to_sql(ty, out),
+            Self::Text(text) => text.to_sql(ty, out),
+            Self::Bytes(bytes) => bytes.to_sql(ty, out),
+        }
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        [Type::INT4, Type::INT8, Type::TEXT, Type::VARCHAR, Type::BPCHAR, Type::BYTEA].contains(ty)
+    }
+
+    to_sql_checked!();
+}
+
+fn row(row: &PostgresRow) -> Result<Row, Error> {
+    let value = |(column, ty): (usize, &Type)| {
+        Ok(match *ty {
+            Type::INT4 => row.try_get::<_, Option<i32>>(column)?.map(i64::from).into(),
+            Type::INT8 => row.try_get::<_, Option<i64>>(column)?.into(),
+            Type::BYTEA => row.try_get::<_, Option<&[u8]>>(column)?.into(),
+            _ => row.try_get::<_, Option<&str>>(column)?.into(),
+        })
+    };
+    let types = row.columns().iter().map(|column| column.type_());
+    types.enumerate().map(value).collect::<Result<_, _>>().map(Row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_numbered_and_refusals_are_quiet() {
+        let insert = "INSERT INTO t (a, b) VALUES (?, ?)";
+        assert_eq!(dialect("SELECT 1", Ask::Rows), "SELECT 1");
+        assert_eq!(
+            dialect("UPDATE t SET a = ? WHERE b = ?", Ask::Changed),
+            "UPDATE t SET a = $1 WHERE b = $2"
+        );
+        assert_eq!(
+            dialect(insert, Ask::InsertedId),
+            "INSERT INTO t (a, b) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING id"
+        );
+    }
+}

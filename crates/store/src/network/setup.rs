@@ -1,0 +1,100 @@
+//! What is done on a database server before ours starts.
+
+use refinery::error::Kind;
+use tokio::{runtime::Runtime, task::LocalSet};
+
+use super::{
+    mysql, new_runtime, postgres,
+    session::{Driver, Failure, Session},
+    trouble::Trouble,
+};
+use crate::{
+    database::Server,
+    error::OpenError,
+    order::{Ask, Reply},
+    schema::Schema,
+    statement::{Row, Statement},
+};
+
+/// One connection to a database that is up to date. While it is open, other programs that start wait for it.
+pub(crate) struct Setup {
+    session: Session,
+    // After the session: its tasks run here.
+    tasks: LocalSet,
+    runtime: Runtime,
+    what: &'static str,
+    server: String,
+}
+
+impl std::fmt::Debug for Setup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Setup").field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
+impl Setup {
+    pub(crate) fn open(server: &Server, schema: &Schema) -> Result<Self, OpenError> {
+        let (runtime, tasks) = (new_runtime().map_err(OpenError::Thread)?, LocalSet::new());
+        let failed = |trouble| server_error(schema.name, server, trouble);
+        let session = tasks.block_on(&runtime, async {
+            let mut session = Session::open(server).await.map_err(failed)?;
+            let migrated = match &mut session.driver {
+                Driver::Mysql(session) => mysql::migrate(server, session, schema).await,
+                Driver::Postgres(session) => postgres::migrate(session, schema).await,
+            };
+            migrated.map_err(failed)?.map_err(|error| refused(&error, server, schema))?;
+            Ok(session)
+        })?;
+        Ok(Self { session, tasks, runtime, what: schema.name, server: server.to_string() })
+    }
+
+    pub(crate) fn query(&mut self, statement: &Statement) -> Result<Vec<Row>, OpenError> {
+        match self.run(Ask::Rows, statement)? {
+            Reply::Rows(rows) => Ok(rows),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    pub(crate) fn insert_all(&mut self, statements: &[Statement]) -> Result<(), OpenError> {
+        self.command("BEGIN")?;
+        for statement in statements {
+            self.run(Ask::Inserted, statement)?;
+        }
+        self.command("COMMIT")
+    }
+
+    fn run(&mut self, ask: Ask, statement: &Statement) -> Result<Reply, OpenError> {
+        let outcome = self.tasks.block_on(&self.runtime, self.session.run(ask, statement));
+        outcome.map_err(|failure| {
+            let trouble = match failure {
+                Failure::Connection(trouble) => trouble,
+                Failure::Undone(said) => Trouble::Other(said),
+                Failure::Statement(error) => Trouble::Other(error.to_string()),
+            };
+            self.failed(trouble)
+        })
+    }
+
+    fn command(&mut self, sql: &'static str) -> Result<(), OpenError> {
+        let outcome = self.tasks.block_on(&self.runtime, self.session.command(sql));
+        outcome.map_err(|trouble| self.failed(trouble))
+    }
+
+    fn failed(&self, trouble: Trouble) -> OpenError {
+        OpenError::Server { what: self.what, server: self.server.clone(), trouble }
+    }
+}
+
+fn server_error(what: &'static str, server: &Server, trouble: Trouble) -> OpenError {
+    OpenError::Server { what, server: server.to_string(), trouble }
+}
+
+fn refused(error: &refinery::Error, server: &Server, schema: &Schema) -> OpenError {
+    if let Kind::Connection(_, source) = error.kind() {
+        let trouble = mysql::trouble_of(&**source).or_else(|| postgres::trouble_of(&**source));
+        if let Some(trouble) = trouble {
+            return server_error(schema.name, server, trouble);
+        }
+    }
+    schema.refused(error, &server.to_string())
+}

@@ -1,0 +1,134 @@
+//! A database server that is lost, full, or not what it should be.
+
+use std::{
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    thread,
+};
+
+use engine::Model;
+use serde_json::json;
+use store::Database;
+
+use crate::{
+    servers::DatabaseServer,
+    suite::Bed,
+    support::{day, get, options, post, serve, wish},
+};
+
+const CLIENTS: u64 = 6;
+
+/// kill -9 of the database in the middle: what was acknowledged is there when it is back, and asking again with the same
+/// keys books nothing twice.
+pub(crate) fn killed_database(server: &DatabaseServer, bed: &Bed) {
+    let mut options = options(&bed.database, bed.folder());
+    options.rooms = 300;
+    let booking = serve(Model::Epoll, options);
+    let to = booking.local_addr();
+    let request = |client: u64, n: u64| {
+        post(to, &wish(None, &day(1), client), &format!("Idempotency-Key: {client}-{n}\r\n")).unwrap()
+    };
+    let acknowledged = AtomicUsize::new(0);
+    let ids: Vec<String> = thread::scope(|scope| {
+        let (acknowledged, request) = (&acknowledged, &request);
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|client| {
+                scope.spawn(move || {
+                    let mut ids = Vec::new();
+                    for answer in (0..40).map(|n| request(client, n)) {
+                        match answer.status {
+                            201 => ids.push(answer.id()),
+                            503 => assert!(answer.body.contains("database"), "{}", answer.body),
+                            other => panic!("{other}: {}", answer.body),
+                        }
+                        acknowledged.fetch_add(1, SeqCst);
+                    }
+                    ids
+                })
+            })
+            .collect();
+        while acknowledged.load(SeqCst) < 30 {
+            thread::yield_now();
+        }
+        server.kill();
+        server.restart();
+        clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
+    });
+    assert!(ids.len() >= 20, "only {} were acknowledged", ids.len());
+    for id in &ids {
+        assert_eq!(get(to, &format!("/bookings/{id}")).json()["cancelled"], json!(false), "{id} is lost");
+    }
+    let mut again: Vec<_> = (0..CLIENTS)
+        .flat_map(|client| (0..40).map(move |n| (client, n)))
+        .map(|(client, n)| request(client, n).id())
+        .collect();
+    assert!(ids.iter().all(|id| again.contains(id)));
+    again.sort_unstable();
+    again.dedup();
+    let rooms = get(to, &format!("/rooms?from={0}&to={0}", day(1))).json();
+    let booked =
+        rooms["rooms"].as_array().unwrap().iter().map(|room| room["booked"].as_array().unwrap().len());
+    assert_eq!(booked.sum::<usize>(), again.len(), "as many rooms are taken as promises were made");
+}
+
+/// Connections that the database closed while they were idle are opened again without anybody noticing.
+pub(crate) fn database_restarted(server: &DatabaseServer, bed: &Bed) {
+    let booking = serve(Model::Epoll, options(&bed.database, bed.folder()));
+    let to = booking.local_addr();
+    let first = post(to, &wish(Some(1), &day(1), 1), "").unwrap();
+    assert_eq!(first.status, 201, "{}", first.body);
+    server.kill();
+    let away = post(to, &wish(Some(1), &day(2), 1), "").unwrap();
+    assert_eq!((away.status, away.field("retry-after")), (503, Some("1")), "{}", away.body);
+    assert!(away.json()["error"].as_str().unwrap().contains("database"), "{}", away.body);
+    assert_eq!(get(to, "/healthz").status, 200);
+    server.restart();
+    // A moment of rest lies between tries to connect.
+    let back = (0..200)
+        .map(|_| post(to, &wish(Some(1), &day(3), 1), "").unwrap())
+        .find(|answer| answer.status == 201);
+    assert!(back.is_some(), "it does not come back");
+    assert_eq!(get(to, &format!("/bookings/{}", first.id())).status, 200);
+}
+
+/// With no more connections to be had, a server goes on with those it has, and another says why it does not start.
+pub(crate) fn too_many_connections(server: &DatabaseServer, bed: &Bed) {
+    let booking = serve(Model::Epoll, options(&bed.database, bed.folder()));
+    let to = booking.local_addr();
+    assert_eq!(post(to, &wish(Some(1), &day(1), 1), "").unwrap().status, 201);
+    let _sleepers = server.take_all_connections();
+    let error = booking::factory(options(&bed.database, bed.folder())).unwrap_err().to_string();
+    assert!(error.contains("too many connections") && error.contains("max_connections"), "{error}");
+    thread::scope(|scope| {
+        for client in 0..10 {
+            scope.spawn(move || {
+                let answer = post(to, &wish(None, &day(2 + client as i32), client), "").unwrap();
+                assert_eq!(answer.status, 201, "{}", answer.body);
+            });
+        }
+    });
+}
+
+/// A server that is down, a database that is not there, and a password that is wrong.
+pub(crate) fn what_cannot_be_opened(server: &DatabaseServer, bed: &Bed) {
+    let opened = |url: &str| {
+        let database: Database = url.parse().unwrap();
+        booking::factory(options(&database, bed.folder())).unwrap_err().to_string()
+    };
+    let missing = opened(&server.url("test_missing", ""));
+    assert!(missing.contains("CREATE DATABASE") && missing.contains("test_missing"), "{missing}");
+    let secret = "a-secret-word";
+    if server.asks_for_passwords() {
+        let refused = opened(&server.url("test_0", secret));
+        assert!(refused.contains("user or password") && !refused.contains(secret), "{refused}");
+        let rights = opened(&server.url("mysql", ""));
+        assert!(rights.contains("GRANT"), "{rights}");
+    }
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let away = server.url("test_0", secret);
+    let (scheme, _) = away.split_once("://").unwrap();
+    let down = opened(&format!("{scheme}://ann:{secret}@127.0.0.1:{closed}/x"));
+    assert!(
+        down.contains("cannot be reached") && down.contains(&closed.to_string()) && !down.contains(secret),
+        "{down}"
+    );
+}
