@@ -12,6 +12,7 @@ use crate::{
     feed,
     metrics::Metrics,
     options::Options,
+    page,
     refusal::Refusal,
     requests::{self, Query},
     secrets::Secrets,
@@ -34,6 +35,7 @@ pub(crate) struct Call<'a> {
 /// A path, told apart from the others. Its name is what logs and metrics show: a booking's id is a secret of its maker.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Route<'a> {
+    Page,
     Rooms,
     Room(&'a str),
     Feed(&'a str),
@@ -48,6 +50,7 @@ impl<'a> Route<'a> {
     fn of(path: &'a str) -> Self {
         let mut parts = path.trim_start_matches('/').split('/');
         match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            (Some(""), None, ..) => Self::Page,
             (Some("rooms"), None, ..) => Self::Rooms,
             (Some("rooms"), Some(id), None, _) => Self::Room(id),
             (Some("rooms"), Some(id), Some("calendar.ics"), None) => Self::Feed(id),
@@ -61,6 +64,7 @@ impl<'a> Route<'a> {
 
     fn name(self) -> &'static str {
         match self {
+            Self::Page => "/",
             Self::Rooms => "/rooms",
             Self::Room(_) => "/rooms/{id}",
             Self::Feed(_) => "/rooms/{id}/calendar.ics",
@@ -113,6 +117,7 @@ impl Api {
 
     async fn answer_to(&self, route: Route<'_>, call: Call<'_>) -> Result<Answer, Refusal> {
         match (route, call.method) {
+            (Route::Page, "GET" | "HEAD") => page::show(),
             (Route::Rooms, "GET" | "HEAD") => self.rooms(call).await,
             (Route::Rooms, "POST") => self.add_room(call).await,
             (Route::Room(id), "GET" | "HEAD") => self.room(id, call).await,

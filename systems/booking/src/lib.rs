@@ -2,6 +2,7 @@
 //!
 //! | request | answers |
 //! |---|---|
+//! | `GET /` | the page to book and cancel on |
 //! | `POST /bookings {"room","date","name","aadhaar"}` | 201; 409 taken, with when it is free next; 422 with `field` and `reason` |
 //! | `GET /bookings/ID` | 200; 404 |
 //! | `DELETE /bookings/ID` | 204; 404; 409 when it is no longer as `If-Match` says |
@@ -26,6 +27,7 @@ mod fields;
 mod guest;
 mod metrics;
 mod options;
+mod page;
 mod refusal;
 mod requests;
 mod room;

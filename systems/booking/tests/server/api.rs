@@ -1,7 +1,9 @@
 //! Booking, cancelling, and looking.
 
+use std::{net::SocketAddr, path::Path};
+
 use engine::Model;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     suite::Bed,
@@ -56,7 +58,7 @@ pub(crate) fn any_room_will_do(bed: &Bed) {
 pub(crate) fn slots_are_booked_apart(bed: &Bed) {
     let server = serve(Model::Epoll, options(&bed.database, bed.folder()));
     let to = server.local_addr();
-    let hall = add_room(bed, to, &json!({"name": "Hall", "slots": ["09:00-12:00", "13:00-17:00"]}));
+    let hall = add_room(bed.folder(), to, &json!({"name": "Hall", "slots": ["09:00-12:00", "13:00-17:00"]}));
     let book = |slot: Option<&str>, ahead| {
         let mut wish = wish(Some(hall), &day(ahead), 1);
         wish["slot"] = json!(slot);
@@ -163,10 +165,10 @@ pub(crate) fn adding_rooms(bed: &Bed) {
     for fields in ["", "Authorization: Bearer x\r\n", "Authorization: Basic YTpi\r\n"] {
         assert_eq!(ask(to, "POST /rooms", fields, body.as_bytes()).unwrap().status, 401);
     }
-    let id = add_room(bed, to, &json!({"name": "Lake view"}));
+    let id = add_room(bed.folder(), to, &json!({"name": "Lake view"}));
     assert_eq!(get(to, &format!("/rooms/{id}")).json()["name"], json!("Lake view"));
-    let token = admin(bed);
-    let add = |body: serde_json::Value| ask(to, "POST /rooms", &token, body.to_string().as_bytes()).unwrap();
+    let token = admin(bed.folder());
+    let add = |body: Value| ask(to, "POST /rooms", &token, body.to_string().as_bytes()).unwrap();
     assert_eq!(add(json!({"name": "Lake view"})).status, 409);
     for (body, field) in [
         (json!({}), "name"),
@@ -211,13 +213,13 @@ pub(crate) fn another_key(bed: &Bed) {
     drop(serve(Model::Epoll, options(&bed.database, bed.folder())));
 }
 
-fn admin(bed: &Bed) -> String {
-    let token = std::fs::read_to_string(bed.folder().join("booking.admin")).unwrap();
+fn admin(folder: &Path) -> String {
+    let token = std::fs::read_to_string(folder.join("booking.admin")).unwrap();
     format!("Authorization: Bearer {}\r\n", token.trim())
 }
 
-fn add_room(bed: &Bed, to: std::net::SocketAddr, room: &serde_json::Value) -> i64 {
-    let answer = ask(to, "POST /rooms", &admin(bed), room.to_string().as_bytes()).unwrap();
+pub(crate) fn add_room(folder: &Path, to: SocketAddr, room: &Value) -> i64 {
+    let answer = ask(to, "POST /rooms", &admin(folder), room.to_string().as_bytes()).unwrap();
     assert_eq!(answer.status, 201, "{}", answer.body);
     answer.json()["id"].as_i64().unwrap()
 }

@@ -3,8 +3,10 @@
 
 mod api;
 mod bad_input;
+mod browser;
 mod durability;
 mod faults;
+mod page;
 mod race;
 mod servers;
 mod suite;

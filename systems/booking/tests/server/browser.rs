@@ -1,0 +1,190 @@
+//! A browser, driven by the Chrome DevTools Protocol through a pipe: real key strokes, real clicks.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{BufRead, BufReader, Write},
+    process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// How long a page has for what it is waited for, milliseconds: reached only by what would never happen.
+const PATIENCE_MS: u32 = 60_000;
+
+/// A running Chromium with one page; killed when dropped.
+pub(crate) struct Browser {
+    child: Child,
+    commands: File,
+    messages: BufReader<File>,
+    session: Value,
+    sent: u64,
+    /// What the page's console said that was an error, other than refused requests.
+    pub(crate) errors: Vec<String>,
+    _folder: TempDir,
+}
+
+impl Browser {
+    /// Opens a page; `None`, told loudly, where there is no Chromium and this is not CI.
+    pub(crate) fn open(url: &str) -> Option<Self> {
+        let found =
+            Command::new("chromium").arg("--version").output().is_ok_and(|output| output.status.success());
+        if !found {
+            assert!(std::env::var_os("CI").is_none(), "chromium is missing: run scripts/setup-tests");
+            eprintln!("SKIPPED: chromium is missing, so the page was not opened: run scripts/setup-tests");
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (commands, messages) = (folder.path().join("commands"), folder.path().join("messages"));
+        assert!(Command::new("mkfifo").args([&commands, &messages]).status().unwrap().success());
+        // The protocol's pipe is descriptors 3 and 4.
+        let script = r#"exec timeout --kill-after=5 300 chromium --headless --no-sandbox --disable-gpu \
+            --no-first-run --disable-background-networking --disable-component-update --disable-sync \
+            --disable-dev-shm-usage --remote-debugging-pipe --user-data-dir="$1/profile" about:blank \
+            3<"$1/commands" 4>"$1/messages""#;
+        let child = Command::new("sh")
+            .args(["-c", script, "sh"])
+            .arg(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(folder.path().join("log")).unwrap())
+            .spawn()
+            .unwrap();
+        let commands = OpenOptions::new().write(true).open(commands).unwrap();
+        let messages = BufReader::new(File::open(messages).unwrap());
+        let mut browser = Self {
+            child,
+            commands,
+            messages,
+            session: Value::Null,
+            sent: 0,
+            errors: Vec::new(),
+            _folder: folder,
+        };
+        let target = browser.ask("Target.createTarget", json!({"url": "about:blank"}))["targetId"].clone();
+        let attach = json!({"targetId": target, "flatten": true});
+        browser.session = browser.ask("Target.attachToTarget", attach)["sessionId"].clone();
+        for domain in ["Runtime.enable", "Log.enable", "Page.enable"] {
+            browser.ask(domain, json!({}));
+        }
+        browser.ask("Page.navigate", json!({"url": url}));
+        browser.arrive(url);
+        Some(browser)
+    }
+
+    /// Until the page is loaded an expression may be asked of the page before it, or of none.
+    fn arrive(&mut self, url: &str) {
+        let (there, place) = (json!(format!("complete {url}")), "document.readyState + ' ' + location.href");
+        while self.exchange("Runtime.evaluate", json!({"expression": place}))["result"]["result"]["value"]
+            != there
+        {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Sends a command and waits for its result.
+    pub(crate) fn ask(&mut self, method: &str, params: Value) -> Value {
+        let answer = self.exchange(method, params);
+        assert!(answer.get("error").is_none(), "{method}: {answer}");
+        answer["result"].clone()
+    }
+
+    /// Sends a command and waits for its answer, be it an error.
+    fn exchange(&mut self, method: &str, params: Value) -> Value {
+        self.sent += 1;
+        let mut command = json!({"id": self.sent, "method": method, "params": params});
+        if !self.session.is_null() {
+            command["sessionId"] = self.session.clone();
+        }
+        self.commands.write_all(format!("{command}\0").as_bytes()).unwrap();
+        loop {
+            let message = self.next_message();
+            if message["id"] == json!(self.sent) {
+                return message;
+            }
+        }
+    }
+
+    fn next_message(&mut self) -> Value {
+        let mut bytes = Vec::new();
+        self.messages.read_until(0, &mut bytes).unwrap();
+        bytes.pop();
+        let message: Value = serde_json::from_slice(&bytes).expect("the browser is there");
+        let entry = &message["params"]["entry"];
+        let logged = message["method"] == "Log.entryAdded"
+            && entry["level"] == "error"
+            && entry["source"] != "network";
+        if logged || message["method"] == "Runtime.exceptionThrown" {
+            self.errors.push(message.to_string());
+        }
+        message
+    }
+
+    /// The value of an expression.
+    pub(crate) fn value(&mut self, expression: &str) -> Value {
+        let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
+        let answer = self.ask("Runtime.evaluate", params);
+        assert!(answer.get("exceptionDetails").is_none(), "{expression}: {answer}");
+        answer["result"]["value"].clone()
+    }
+
+    /// Waits until an expression holds.
+    pub(crate) fn wait(&mut self, expression: &str) {
+        let waiting = format!(
+            "new Promise((done) => {{ const end = performance.now() + {PATIENCE_MS}; const look = () => {{
+               let holds = false; try {{ holds = {expression} }} catch {{}}
+               if (holds) done(true); else if (performance.now() > end) done(false); else setTimeout(look, 20);
+             }}; look(); }})"
+        );
+        if self.value(&waiting) != json!(true) {
+            let body = self.value("document.body.innerText");
+            panic!("never: {expression}; the page says: {body}; errors: {:?}", self.errors);
+        }
+    }
+
+    /// Clicks the middle of an element, as a person would.
+    pub(crate) fn click(&mut self, selector: &str) {
+        let place = self.value(&format!(
+            "(() => {{ const element = document.querySelector({}); element.scrollIntoView({{block: 'center', inline: 'center'}});
+               const box = element.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; }})()",
+            json!(selector)
+        ));
+        for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
+            let event =
+                json!({"type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1});
+            self.ask("Input.dispatchMouseEvent", event);
+        }
+    }
+
+    /// Types into whatever has the focus.
+    pub(crate) fn write(&mut self, text: &str) {
+        self.ask("Input.insertText", json!({"text": text}));
+    }
+
+    /// Presses a key, such as `Tab` or `ArrowRight`.
+    pub(crate) fn press(&mut self, key: &str) {
+        let (code, text) = match key {
+            "Tab" => (9, ""),
+            "Enter" => (13, "\r"),
+            "ArrowLeft" => (37, ""),
+            "ArrowUp" => (38, ""),
+            "ArrowRight" => (39, ""),
+            _ => (40, ""),
+        };
+        for kind in ["keyDown", "keyUp"] {
+            let event =
+                json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text});
+            self.ask("Input.dispatchKeyEvent", event);
+        }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // Closed by itself it takes its helpers along; what is left is killed.
+        let _ = self.commands.write_all(b"{\"id\":0,\"method\":\"Browser.close\"}\0");
+        let _ = self.child.wait();
+    }
+}
