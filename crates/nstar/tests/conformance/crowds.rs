@@ -46,7 +46,10 @@ fn out_of_descriptors_a_server_waits_and_recovers_by_itself() {
         let mut server = Setup::files(model, &[1_000]).under("prlimit --nofile=64:64").start();
         server.assert_well();
         let mut clients: Vec<_> = (0..CLIENTS).map(|_| server.connect()).collect();
-        server.wait_until_it_says("cannot accept connections for now");
+        let run_out = Crowd::of(model).run_out_of_descriptors;
+        if run_out {
+            server.wait_until_it_says("cannot accept connections for now");
+        }
         clients.iter_mut().for_each(|client| client.send(get("/files/1000", "Connection: close\r\n")));
         for client in &mut clients {
             // The file may need a descriptor too; then its client is told to come back.
@@ -56,7 +59,7 @@ fn out_of_descriptors_a_server_waits_and_recovers_by_itself() {
         }
         drop(clients);
         assert!(server.connect().get("/files/1000", "").body == content(1_000), "{model}");
-        assert!(server.metric("nstar_files_accept_errors_total") > 0, "{model}");
+        assert_eq!(server.metric("nstar_files_accept_errors_total") > 0, run_out, "{model}");
         server.stop();
     });
 }

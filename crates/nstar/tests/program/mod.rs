@@ -8,6 +8,7 @@ use std::{
     net::TcpListener,
     path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc,
     thread,
     time::{Duration, Instant},
 };
@@ -107,8 +108,22 @@ impl Running {
         line
     }
 
-    /// Waits for the first line on stderr that holds the word.
+    /// Waits for the first line on stderr that holds the word; ends the program if it never comes.
     pub(crate) fn wait_for_stderr(&mut self, word: &str) -> String {
+        let pid = self.pid();
+        let (found, search) = mpsc::channel::<()>();
+        let watchdog = thread::spawn(move || {
+            if search.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
+                signal(pid, "KILL");
+            }
+        });
+        let said = self.read_stderr_until(word);
+        drop(found);
+        watchdog.join().expect("the watchdog");
+        said
+    }
+
+    fn read_stderr_until(&mut self, word: &str) -> String {
         let stderr = self.child.stderr.as_mut().expect("stderr");
         let mut said = String::new();
         let mut reader = BufReader::with_capacity(1, stderr);
