@@ -117,7 +117,7 @@ impl Pool {
             if order.asked_at.elapsed() < WAIT_MAX {
                 return Some(order);
             }
-            order.answer(Err(StoreError::Busy));
+            give_up(order, StoreError::Busy);
         }
     }
 
@@ -228,8 +228,13 @@ impl Pool {
 
     fn refuse_all(&self, trouble: &Trouble) {
         while let Some(order) = self.next() {
-            let unknown = order.sent && order.ask != Ask::Rows;
-            order.answer(Err(if unknown { StoreError::Uncertain } else { trouble.as_refusal() }));
+            give_up(order, trouble.as_refusal());
         }
     }
+}
+
+/// Answers with the reason; where a connection was lost with the order before, that nobody knows.
+fn give_up(order: Order, reason: StoreError) {
+    let unknown = order.sent && order.ask != Ask::Rows;
+    order.answer(Err(if unknown { StoreError::Uncertain } else { reason }));
 }

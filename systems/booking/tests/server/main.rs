@@ -8,6 +8,7 @@ mod durability;
 mod faults;
 mod page;
 mod race;
+#[path = "../../../../crates/store/tests/servers/mod.rs"]
 mod servers;
 mod suite;
 mod support;

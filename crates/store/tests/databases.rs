@@ -1,0 +1,94 @@
+//! One store on every database: what goes in comes out, and what is unique stays so.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+#[allow(dead_code, reason = "other tests use more of it")]
+mod servers;
+
+use std::thread;
+
+use engine::block_on;
+use servers::{DatabaseServer, Kind};
+use store::{Database, Migration, Options, Schema, Statement, Store, StoreError, Value};
+
+const SCHEMA: Schema = Schema {
+    name: "things",
+    application_id: 0x7468_6e67,
+    migrations: &[Migration {
+        name: "V1__things",
+        sqlite: "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, data BLOB, size INTEGER)",
+        mysql: "CREATE TABLE IF NOT EXISTS things (id BIGINT AUTO_INCREMENT PRIMARY KEY, \
+                name VARCHAR(100) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin UNIQUE NOT NULL, data BLOB, size BIGINT)",
+        postgres: "CREATE TABLE things (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, \
+                   name TEXT UNIQUE NOT NULL, data BYTEA, size BIGINT)",
+    }],
+};
+
+#[test]
+fn a_store_holds_on_sqlite() {
+    let folder = tempfile::tempdir().unwrap();
+    hold(&Database::Sqlite(folder.path().join("things.db")));
+}
+
+#[test]
+fn a_store_holds_on_mariadb() {
+    let Some(server) = DatabaseServer::start(Kind::Mariadb) else { return };
+    hold(&server.database());
+}
+
+#[test]
+fn a_store_holds_on_postgres() {
+    let Some(server) = DatabaseServer::start(Kind::Postgres) else { return };
+    hold(&server.database());
+}
+
+fn hold(database: &Database) {
+    thread::scope(|scope| {
+        let starting: Vec<_> =
+            (0..3).map(|_| scope.spawn(|| Store::prepare(database, &SCHEMA).map(drop))).collect();
+        starting.into_iter().for_each(|started| started.join().unwrap().unwrap());
+    });
+    let mut setup = Store::prepare(database, &SCHEMA).unwrap();
+    setup.insert_all(&[insert("first", &[], None), insert("first", &[], None)]).unwrap();
+    assert_eq!(setup.query(&Statement::new("SELECT name FROM things")).unwrap().len(), 1);
+    drop(setup);
+    let store = Store::open(database, &SCHEMA, &Options::default()).unwrap();
+    block_on(values_come_back(&store));
+    block_on(what_is_unique_is_refused(&store));
+    block_on(what_fails_alone_leaves_the_rest(&store));
+}
+
+fn insert(name: &str, data: &[u8], size: Option<i64>) -> Statement {
+    Statement::new("INSERT INTO things (name, data, size) VALUES (?, ?, ?)").with(name).with(data).with(size)
+}
+
+async fn values_come_back(store: &Store) {
+    let names = ["plain", "it's; --", "अनन्या 🙂", "?$1:x"];
+    let data: Vec<u8> = (0..=255).collect();
+    for name in names {
+        assert!(store.insert(insert(name, &data, Some(i64::MIN))).await.unwrap());
+        let select = Statement::new("SELECT name, data, size FROM things WHERE name = ?").with(name);
+        let rows = store.query(select).await.unwrap();
+        assert_eq!((rows.len(), rows[0].text(0), rows[0].int(2)), (1, Ok(name), Ok(i64::MIN)));
+        assert_eq!(rows[0].bytes(1), Ok(&data[..]));
+    }
+    let update = Statement::new("UPDATE things SET size = ? WHERE name = ?").with(Value::Null).with("plain");
+    assert_eq!(store.execute(update).await, Ok(1));
+    let rows = store.query(Statement::new("SELECT size FROM things WHERE name = ?").with("plain")).await;
+    assert_eq!(rows.unwrap()[0].maybe_int(0), Ok(None));
+    assert_eq!(store.query(Statement::new("SELECT id FROM things WHERE id = -1")).await, Ok(Vec::new()));
+}
+
+async fn what_is_unique_is_refused(store: &Store) {
+    let first = store.insert_id(insert("one", &[], None)).await.unwrap().unwrap();
+    assert_eq!(store.insert_id(insert("one", &[], None)).await, Ok(None));
+    assert_eq!(store.insert(insert("one", &[], None)).await, Ok(false));
+    assert!(store.insert_id(insert("two", &[], None)).await.unwrap().is_some_and(|id| id > first));
+}
+
+async fn what_fails_alone_leaves_the_rest(store: &Store) {
+    let wrong = Statement::new("SELECT nothing FROM nowhere");
+    assert_eq!(store.query(wrong).await, Err(StoreError::Failed));
+    let nameless = Statement::new("INSERT INTO things (name) VALUES (?)").with(None::<&str>);
+    assert_eq!(store.execute(nameless).await, Err(StoreError::Failed));
+    assert_eq!(store.insert(insert("after", &[], None)).await, Ok(true));
+}
