@@ -50,6 +50,11 @@ pub enum ValueKind {
         /// What they are drawn from, ASCII.
         alphabet: Vec<u8>,
     },
+    /// One of the items, drawn at random.
+    Choice {
+        /// What is drawn from.
+        items: Vec<String>,
+    },
     /// The items in turn; user u begins at item u, so that users spread over the list.
     Cycle {
         /// What is cycled over.
@@ -119,6 +124,10 @@ fn write_value(value: &Value, user: u64, k: u64, rng: &mut Rng, out: &mut Vec<u8
         ValueKind::RandomString { length, alphabet } => {
             out.extend((0..*length).filter_map(|_| rng.choice(alphabet.iter().copied())));
         }
+        ValueKind::Choice { items } => {
+            let item = rng.choice(items).map_or("", String::as_str);
+            out.extend_from_slice(item.as_bytes());
+        }
         ValueKind::Cycle { items } => {
             let turn = user.wrapping_add(k) % items.len().max(1) as u64;
             let item = items.get(turn as usize).map_or("", String::as_str);
@@ -168,6 +177,16 @@ mod tests {
     fn cycles_begin_at_the_user() {
         let items = ["a", "b", "c"].map(String::from).to_vec();
         assert_eq!(draws(&value(ValueKind::Cycle { items }), 7, 1, 4), ["b", "c", "a", "b"]);
+    }
+
+    #[test]
+    fn choices_are_drawn_from_the_items() {
+        let items = ["a", "b", "c"].map(String::from).to_vec();
+        let mut drawn = draws(&value(ValueKind::Choice { items }), 7, 1, 100);
+        assert_ne!(drawn[..3], drawn[3..6], "not in turn");
+        drawn.sort();
+        drawn.dedup();
+        assert_eq!(drawn, ["a", "b", "c"]);
     }
 
     #[test]

@@ -7,7 +7,9 @@ use super::section::{Field, Section, Source, number_of, text_of, wrong};
 use super::sizes::{SIZE, SIZE_MAX, Sizes, parse_size};
 use super::value::{Each, Value, ValueKind};
 
-const KINDS: [&str; 5] = ["user", "counter", "random", "random-string", "cycle"];
+const KINDS: [&str; 7] = ["user", "counter", "random", "random-string", "choice", "cycle", "date"];
+/// How far ahead a date may be, days.
+const DAYS_MAX: u64 = 36_500;
 const EACH: [&str; 2] = ["request", "user"];
 const ALPHABETS: [(&str, &str); 4] = [
     ("letters", "abcdefghijklmnopqrstuvwxyz"),
@@ -24,8 +26,13 @@ pub(super) fn read_value(name: &str, mut section: Section<'_>) -> Result<Value, 
         Some("counter") => counter(&mut section)?,
         Some("random") => random(&mut section)?,
         Some("random-string") => random_string(&mut section)?,
-        Some(_) => cycle(&mut section)?,
-        None => return Err(section.missing("kind", "one of user, counter, random, random-string, cycle")),
+        Some("date") => date(&mut section)?,
+        Some("choice") => ValueKind::Choice { items: items(&mut section)? },
+        Some(_) => ValueKind::Cycle { items: items(&mut section)? },
+        None => {
+            let kinds = "one of user, counter, random, random-string, choice, cycle, date";
+            return Err(section.missing("kind", kinds));
+        }
     };
     let each = match one_of(&mut section, "each", "word for when a value is drawn", &EACH)? {
         Some("user") => Each::User,
@@ -87,7 +94,16 @@ fn random_string(section: &mut Section<'_>) -> Result<ValueKind, ScenarioError> 
     Ok(ValueKind::RandomString { length, alphabet: alphabet.as_bytes().to_vec() })
 }
 
-fn cycle(section: &mut Section<'_>) -> Result<ValueKind, ScenarioError> {
+/// Days from today, by this host's time zone.
+fn date(section: &mut Section<'_>) -> Result<ValueKind, ScenarioError> {
+    let min = section.number("min", 0..=DAYS_MAX, 0)?;
+    let max = section.number("max", min..=DAYS_MAX, min)?;
+    let today = jiff::Zoned::now().date();
+    let day = |ahead| today.saturating_add(jiff::SignedDuration::from_hours(24 * ahead)).to_string();
+    Ok(ValueKind::Choice { items: (min as i64..=max as i64).map(day).collect() })
+}
+
+fn items(section: &mut Section<'_>) -> Result<Vec<String>, ScenarioError> {
     let source = section.source;
     let Some(fields) = section.array("items")?.filter(|fields| !fields.is_empty()) else {
         return Err(section.missing("items", "a list of texts, at least one"));
@@ -99,7 +115,7 @@ fn cycle(section: &mut Section<'_>) -> Result<ValueKind, ScenarioError> {
         }
         Ok(text.to_owned())
     };
-    Ok(ValueKind::Cycle { items: fields.into_iter().map(item).collect::<Result<_, _>>()? })
+    fields.into_iter().map(item).collect()
 }
 
 /// A text out of a fixed set of words.

@@ -152,3 +152,23 @@ proptest::proptest! {
         proptest::prop_assert!(problem.is_none_or(|problem| !problem.to_string().is_empty()));
     }
 }
+
+#[test]
+fn dates_are_days_from_today_on() {
+    let text = "base = \"http://127.0.0.1:1\"\n[values]\nday = { kind = \"date\", min = 1, max = 3 }\n\
+                [[request]]\npath = \"/${day}\"\n";
+    let scenario = Scenario::from_toml(Path::new("dates.toml"), text).unwrap();
+    let today = jiff::Zoned::now().date();
+    let Some(super::super::value::ValueKind::Choice { items }) =
+        scenario.values.first().map(|value| &value.kind)
+    else {
+        panic!("{:?}", scenario.values)
+    };
+    let days: Vec<jiff::civil::Date> = items.iter().map(|item| item.parse().unwrap()).collect();
+    // Midnight may pass between the two looks.
+    assert!(days[0] == today.tomorrow().unwrap() || days[0] == today, "{days:?}");
+    assert!(
+        days.len() == 3 && days.windows(2).all(|pair| pair[0].tomorrow().unwrap() == pair[1]),
+        "{days:?}"
+    );
+}
