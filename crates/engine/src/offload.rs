@@ -3,7 +3,6 @@
 use std::{
     collections::VecDeque,
     future::Future,
-    io,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
@@ -14,26 +13,20 @@ use std::{
 use crate::oneshot;
 
 /// A bounded pool of threads. Share it by [`Arc`]. Dropped, it finishes what is queued, then its threads end.
+///
+/// A thread is started when there is a job for it, so that a process forked before the first job has threads of its
+/// own, and none it does not need.
 #[derive(Debug)]
 pub struct Pool {
     shared: Arc<Shared>,
 }
 
 impl Pool {
-    /// Starts `threads` threads (at least one) named `name`, with room for `queue` jobs waiting for one of them.
-    ///
-    /// # Errors
-    /// When the system refuses a thread.
-    pub fn new(name: &str, threads: usize, queue: usize) -> io::Result<Self> {
-        let shared = Arc::new(Shared { queue, state: Mutex::default(), changed: Condvar::new() });
-        // Made first: should a thread be refused, its drop ends those already started.
-        let pool = Self { shared: Arc::clone(&shared) };
-        for _ in 0..threads.max(1) {
-            let shared = Arc::clone(&shared);
-            shared.lock().idle += 1;
-            thread::Builder::new().name(name.to_owned()).spawn(move || shared.work())?;
-        }
-        Ok(pool)
+    /// At most `threads` threads (at least one) named `name`, with room for `queue` jobs waiting for one of them.
+    pub fn new(name: &str, threads: usize, queue: usize) -> Self {
+        let state = State { unstarted: threads.max(1), ..State::default() };
+        let (name, state) = (name.to_owned(), Mutex::new(state));
+        Self { shared: Arc::new(Shared { name, queue, state, changed: Condvar::new() }) }
     }
 
     /// Queues `job` at once; the future gives its result. It waits under any model, and on any executor.
@@ -52,10 +45,7 @@ impl Pool {
                 let _ = sender.send(result);
             }
         };
-        match self.shared.push(Box::new(work)) {
-            Ok(()) => Run { receiver: Some(receiver) },
-            Err(Full) => Run { receiver: None },
-        }
+        Run(self.shared.push(Box::new(work)).map(|()| receiver))
     }
 
     /// Jobs waiting for a thread now.
@@ -74,15 +64,16 @@ impl Drop for Pool {
 /// The result of a job, to be awaited.
 #[derive(Debug)]
 #[must_use = "dropping it takes the job back"]
-pub struct Run<T> {
-    receiver: Option<oneshot::Receiver<Result<T, Error>>>,
-}
+pub struct Run<T>(Result<oneshot::Receiver<Result<T, Error>>, Error>);
 
 impl<T> Future for Run<T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(receiver) = &mut self.receiver else { return Poll::Ready(Err(Error::Full)) };
+        let receiver = match &mut self.0 {
+            Ok(receiver) => receiver,
+            Err(error) => return Poll::Ready(Err(*error)),
+        };
         // A lost sender means that the job was dropped unrun, by a panic elsewhere in its thread.
         Pin::new(receiver).poll(context).map(|sent| sent.unwrap_or(Err(Error::Panicked)))
     }
@@ -94,6 +85,9 @@ pub enum Error {
     /// Every thread is busy and the queue is full: try again later.
     #[error("the worker pool is busy and its queue is full; try again later")]
     Full,
+    /// The system refused the pool its first thread: try again later.
+    #[error("the worker pool cannot have a thread; try again later")]
+    NoThread,
     /// The job panicked. The pool goes on.
     #[error("a job of the worker pool failed by a fault of the program")]
     Panicked,
@@ -101,18 +95,20 @@ pub enum Error {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// There is no room for another job.
-struct Full;
-
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Job>,
     /// Threads that run no job.
     idle: usize,
+    /// Threads that run a job.
+    busy: usize,
+    /// Threads that may still be started.
+    unstarted: usize,
     closing: bool,
 }
 
 struct Shared {
+    name: String,
     /// Jobs that may wait beyond those an idle thread is about to take.
     queue: usize,
     state: Mutex<State>,
@@ -121,7 +117,7 @@ struct Shared {
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("queue", &self.queue).finish_non_exhaustive()
+        f.debug_struct("Shared").field("name", &self.name).field("queue", &self.queue).finish_non_exhaustive()
     }
 }
 
@@ -131,22 +127,43 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, job: Job) -> Result<(), Full> {
+    fn push(self: &Arc<Self>, job: Job) -> Result<(), Error> {
         let mut state = self.lock();
-        if state.jobs.len() >= self.queue.saturating_add(state.idle) {
-            return Err(Full);
+        if state.jobs.len() >= self.queue.saturating_add(state.idle + state.unstarted) {
+            return Err(Error::Full);
         }
         state.jobs.push_back(job);
+        if state.jobs.len() > state.idle && state.unstarted > 0 {
+            return self.start_thread(state);
+        }
         drop(state);
         self.changed.notify_one();
         Ok(())
+    }
+
+    /// Starts a thread for the job just queued. Without one, it waits for those there are.
+    fn start_thread(self: &Arc<Self>, mut state: MutexGuard<'_, State>) -> Result<(), Error> {
+        let shared = Arc::clone(self);
+        match thread::Builder::new().name(self.name.clone()).spawn(move || shared.work()) {
+            Ok(_) => {
+                state.unstarted -= 1;
+                state.idle += 1;
+                Ok(())
+            }
+            Err(_) if state.idle + state.busy > 0 => Ok(()),
+            Err(_) => {
+                state.jobs.pop_back();
+                Err(Error::NoThread)
+            }
+        }
     }
 
     fn work(&self) {
         while let Some(job) = self.next() {
             // The job contains its own panics; this is for those of values dropped with it.
             let _ = catch_unwind(AssertUnwindSafe(job));
-            self.lock().idle += 1;
+            let mut state = self.lock();
+            (state.idle, state.busy) = (state.idle + 1, state.busy - 1);
         }
     }
 
@@ -157,7 +174,7 @@ impl Shared {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let job = state.jobs.pop_front()?;
-        state.idle -= 1;
+        (state.idle, state.busy) = (state.idle - 1, state.busy + 1);
         Some(job)
     }
 }
@@ -171,14 +188,14 @@ mod tests {
 
     #[test]
     fn a_job_runs_on_a_thread_of_the_pool() {
-        let pool = Pool::new("hashers", 2, 4).unwrap();
+        let pool = Pool::new("hashers", 2, 4);
         let name = block_on(pool.run(|| thread::current().name().map(str::to_owned))).unwrap();
         assert_eq!(name.as_deref(), Some("hashers"));
     }
 
     #[test]
     fn a_job_beyond_threads_and_queue_is_refused_at_once_and_room_comes_back() {
-        let pool = Pool::new("full", 1, 1).unwrap();
+        let pool = Pool::new("full", 1, 1);
         let (release, wait) = mpsc::channel::<()>();
         let running = pool.run(move || wait.recv().is_ok());
         let queued = pool.run(|| 2);
@@ -191,14 +208,28 @@ mod tests {
     }
 
     #[test]
+    fn no_more_threads_are_started_than_there_are_jobs_at_once() {
+        let pool = Pool::new("lazy", 8, 0);
+        assert_eq!(pool.shared.lock().unstarted, 8);
+        for number in 0..20 {
+            assert_eq!(block_on(pool.run(move || number)), Ok(number));
+            // The thread counts itself idle only after its job's answer.
+            while pool.shared.lock().idle == 0 {
+                thread::yield_now();
+            }
+        }
+        assert_eq!(pool.shared.lock().unstarted, 7);
+    }
+
+    #[test]
     fn an_idle_thread_takes_a_job_even_without_a_queue() {
-        let pool = Pool::new("none", 1, 0).unwrap();
+        let pool = Pool::new("none", 1, 0);
         assert_eq!(block_on(pool.run(|| 1)), Ok(1));
     }
 
     #[test]
     fn a_panic_is_an_error_and_the_thread_goes_on() {
-        let pool = Pool::new("panics", 1, 1).unwrap();
+        let pool = Pool::new("panics", 1, 1);
         let panicked: Result<(), Error> = block_on(pool.run(|| panic!("on purpose")));
         assert_eq!(panicked, Err(Error::Panicked));
         // The thread counts itself idle only after its job's answer: this one may have to queue for it.
@@ -207,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_job_taken_back_is_not_run_and_the_queue_is_finished_after_the_pool_is_dropped() {
-        let pool = Pool::new("back", 1, 2).unwrap();
+        let pool = Pool::new("back", 1, 2);
         let (release, wait) = mpsc::channel::<()>();
         let (ran, runs) = mpsc::channel();
         let held = pool.run(move || wait.recv().is_ok());

@@ -99,7 +99,7 @@ impl Accounts {
         store.commits = Commits::new(move |changes, took| counts.committed(changes, took));
         store.queue = options.write_queue;
         Ok(Self {
-            hashing: Pool::new("accounts-hash", hashers, queue).map_err(AccountsError::Thread)?,
+            hashing: Pool::new("accounts-hash", hashers, queue),
             hasher: Arc::new(Hasher { passwords, metrics }),
             tables: Tables::new(Store::open(&options.database, &SCHEMA, &store)?),
             session_life: options.session_life,
@@ -194,7 +194,7 @@ impl From<StoreError> for Refused {
 impl From<offload::Error> for Refused {
     fn from(error: offload::Error) -> Self {
         match error {
-            offload::Error::Full => Self::Busy,
+            offload::Error::Full | offload::Error::NoThread => Self::Busy,
             offload::Error::Panicked => Self::Failed,
         }
     }

@@ -1,9 +1,6 @@
 //! Reads directories away from the loops: a large one takes long.
 
-use std::{
-    io,
-    sync::{Arc, OnceLock},
-};
+use std::{io, sync::Arc};
 
 use engine::offload::Pool;
 
@@ -16,17 +13,21 @@ use crate::{
 /// Most directories that wait to be read.
 const WAITING_MAX: usize = 256;
 
-/// The thread that reads directories, started when it is first needed: a process forked before has its own.
-#[derive(Debug, Default)]
-pub(crate) struct Lister(OnceLock<io::Result<Pool>>);
+/// The thread that reads directories.
+#[derive(Debug)]
+pub(crate) struct Lister(Pool);
+
+impl Default for Lister {
+    fn default() -> Self {
+        Self(Pool::new("files-list", 1, WAITING_MAX))
+    }
+}
 
 impl Lister {
     /// Reads the directory of this decoded path.
     pub(crate) async fn list(&self, files: &Arc<OpenFiles>, path: String) -> Result<Listing, FindError> {
-        let pool = self.0.get_or_init(|| Pool::new("files-list", 1, WAITING_MAX));
-        let pool = pool.as_ref().map_err(|error| system(io::Error::new(error.kind(), error.to_string())))?;
         let files = Arc::clone(files);
-        let listed = pool.run(move || Listing::read(files.root(), &path)).await;
+        let listed = self.0.run(move || Listing::read(files.root(), &path)).await;
         listed.map_err(|error| system(io::Error::other(error)))?.map_err(FindError::Open)
     }
 }

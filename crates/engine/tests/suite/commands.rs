@@ -23,7 +23,7 @@ pub(crate) struct Commands {
 
 impl Commands {
     pub(crate) fn new() -> Self {
-        let pool = offload::Pool::new("offload", 2, 8).expect("threads");
+        let pool = offload::Pool::new("offload", 2, 8);
         Self { pool, parked: Mutex::default(), file: None }
     }
 
@@ -57,7 +57,7 @@ impl Program for Commands {
 impl Commands {
     async fn answer<C: Connection>(&self, connection: &C, command: &str, argument: &str) -> String {
         match command {
-            "thread" => format!("{:?}", thread::current().id()),
+            "thread" => format!("{:?} of {}", thread::current().id(), std::process::id()),
             "sleep" => {
                 connection.sleep(milliseconds(argument)).await;
                 "slept".to_owned()
