@@ -184,29 +184,46 @@ impl Gate {
         })
     }
 
+    /// A place is free again: that of a permit, or of a process that ended with one.
+    pub(crate) fn give_back(&self) {
+        let fewer = |active: u64| active.checked_sub(1);
+        // It is above zero unless a process ended in the middle of counting.
+        let _ = self.counters.cell(Count::Active).fetch_update(SeqCst, SeqCst, fewer);
+        self.control.place_is_free();
+    }
+
     fn try_enter(self: &Arc<Self>) -> Option<Permit> {
         let more = |active: u64| (active < self.max).then_some(active + 1);
         self.counters.cell(Count::Active).fetch_update(SeqCst, SeqCst, more).ok()?;
-        Some(Permit { gate: Arc::clone(self) })
+        Some(Permit { gate: Some(Arc::clone(self)) })
     }
 }
 
 /// One connection's place among the open ones; given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Permit {
-    gate: Arc<Gate>,
+    /// None where another process gives the place back.
+    gate: Option<Arc<Gate>>,
 }
 
 impl Permit {
     /// The place is now taken by an accepted connection.
     pub(crate) fn count_accepted(&self) {
-        self.gate.counters.cell(Count::Accepted).fetch_add(1, Relaxed);
+        if let Some(gate) = &self.gate {
+            gate.counters.cell(Count::Accepted).fetch_add(1, Relaxed);
+        }
+    }
+
+    /// A place that another process holds, and gives back.
+    pub(crate) const fn held_elsewhere() -> Self {
+        Self { gate: None }
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.gate.counters.cell(Count::Active).fetch_sub(1, SeqCst);
-        self.gate.control.place_is_free();
+        if let Some(gate) = &self.gate {
+            gate.give_back();
+        }
     }
 }

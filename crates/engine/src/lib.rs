@@ -45,8 +45,9 @@
 //! **Blocking** (`blocking`): calls wait in the kernel, inside the future's poll, which therefore is
 //! ready at once; a thread sleeps for everything else a future may wait for, such as [`offload`].
 //! `threads` is this family with a thread per connection, `pool` with a fixed number of them and a bounded
-//! queue, whose overflow is a matter of [`Overload`]. `processes` (a fork per connection) and `prefork` are
-//! other ways to get a thread of control, and take the connection as it is.
+//! queue, whose overflow is a matter of [`Overload`]. `processes` (a process forked for each connection) and
+//! `prefork` (a fixed number of them, which accept for themselves) take the same connection; `process` says who
+//! forks, watches and ends whom, and why that is safe.
 //!
 //! **Readiness** (`readiness`): a loop over a `Poller`, chosen at compile time; each task is polled
 //! straight from the event that makes it ready. Transfers are tried first, and a socket is shown to
@@ -64,6 +65,8 @@
 //!   what was woken (as `FuturesUnordered`) do not. In the blocking family calls run one after another.
 //! - Wakers work from every thread.
 //! - A panic closes its connection only; it is logged and counted.
+//! - Where a model runs services in processes of their own ([`Model::forks`]), they are made after the fork. What
+//!   they share is the factory as it was when the server started, and [`shared`] memory.
 
 mod aio;
 mod block_on;
@@ -84,6 +87,9 @@ mod panics;
 mod poll;
 mod polling;
 mod pool;
+mod prefork;
+mod process;
+mod processes;
 mod readiness;
 mod select;
 mod server;

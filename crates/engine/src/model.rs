@@ -9,6 +9,10 @@ pub enum Model {
     Threads,
     /// A fixed number of threads, and a bounded queue of connections that wait for one.
     Pool,
+    /// One process per connection, forked when it comes.
+    Processes,
+    /// A fixed number of processes, forked beforehand, that accept for themselves.
+    Prefork,
     /// Loops that try every socket somebody waits for again and again, without reading readiness anywhere.
     Polling,
     /// Event loops over select(2), for descriptors below 1 024.
@@ -28,6 +32,8 @@ impl Model {
     pub const ALL: &'static [Self] = &[
         Self::Threads,
         Self::Pool,
+        Self::Processes,
+        Self::Prefork,
         Self::Polling,
         Self::Select,
         Self::Poll,
@@ -41,6 +47,8 @@ impl Model {
         match self {
             Self::Threads => "threads",
             Self::Pool => "pool",
+            Self::Processes => "processes",
+            Self::Prefork => "prefork",
             Self::Polling => "polling",
             Self::Select => "select",
             Self::Poll => "poll",
@@ -48,6 +56,12 @@ impl Model {
             Self::Aio => "aio",
             Self::Uring => "uring",
         }
+    }
+
+    /// Whether its services run in processes of their own: they share nothing with each other, nor with their starter,
+    /// but [`shared`](crate::shared) memory.
+    pub const fn forks(self) -> bool {
+        matches!(self, Self::Processes | Self::Prefork)
     }
 
     /// What somebody who runs it should know beforehand.

@@ -23,7 +23,8 @@ use crate::{
 pub(crate) fn start<F: Factory>(options: &Options, factory: F) -> Result<Server, EngineError> {
     let front = Front::new(options)?;
     let queue = Arc::new(Queue::new(options, Arc::clone(&front.control)));
-    let registry = Registry::under(Arc::clone(&queue) as Arc<dyn Pressure>, Arc::clone(&front.control));
+    let pressure: Arc<dyn Pressure> = queue.clone();
+    let registry = Registry::new(Arc::clone(&front.control)).under(pressure);
     let pool =
         Arc::new(Pool { queue, registry: Arc::new(registry), counters: Arc::clone(&options.counters) });
     let workers = pool.hire(options, factory)?;

@@ -4,7 +4,8 @@ use std::{fmt, net::SocketAddr, str::FromStr, sync::Arc, thread::JoinHandle, tim
 
 use crate::{
     aio::Aio, control::Control, counters::Counters, epoll::Epoll, error::EngineError, model::Model,
-    poll::Poll, polling::Polling, pool, readiness, select::Select, service::Factory, threads, uring,
+    poll::Poll, polling::Polling, pool, prefork, processes, readiness, select::Select, service::Factory,
+    threads, uring,
 };
 
 /// How a server is to run.
@@ -116,6 +117,8 @@ pub fn start<F: Factory>(model: Model, options: &Options, factory: F) -> Result<
     match model {
         Model::Threads => threads::start(options, factory),
         Model::Pool => pool::start(options, factory),
+        Model::Processes => processes::start(options, factory),
+        Model::Prefork => prefork::start(options, factory),
         Model::Polling => readiness::start::<Polling, F>(options, factory),
         Model::Select => readiness::start::<Select, F>(options, factory),
         Model::Poll => readiness::start::<Poll, F>(options, factory),
@@ -149,6 +152,11 @@ impl Server {
     /// then closes what is left. Returns at once; [`join`](Self::join) waits.
     pub fn drain(&self, deadline: Duration) {
         self.control.drain(deadline);
+    }
+
+    /// Whether it serves nobody any more: because it was drained, or because it failed, which the log tells.
+    pub fn is_finished(&self) -> bool {
+        self.workers.iter().all(JoinHandle::is_finished)
     }
 
     /// Waits until the server has stopped: for ever, unless it is drained.

@@ -84,8 +84,12 @@ pub trait Service<C: Connection>: 'static {
 
 /// Makes a service for each worker, loop or process, after it has started: what the service opens is its own.
 ///
-/// Where every connection has a thread of its own, that is once per connection (and once more when the
+/// Where every connection has a thread or process of its own, that is once per connection (and once more when the
 /// server starts, to find out whether it can be made): share what is dear through the factory.
+///
+/// A factory holds no thread and no connection of its own: a process forked from the one that started the server
+/// has a copy of its memory, but none of its threads, and must not speak on its connections.
+/// [`offload::Pool`](crate::offload::Pool) may be in it.
 pub trait Factory: Send + Sync + 'static {
     /// The service for one kind of connection.
     type Service<C: Connection>: Service<C>;

@@ -67,7 +67,7 @@ impl Connection {
     fn receive(&mut self) -> io::Result<usize> {
         let waiting = if self.input.is_empty() { self.next } else { Waiting::Within };
         loop {
-            self.link.set(waiting);
+            self.registry.set(&self.link, waiting);
             let ending = self.registry.ends(waiting);
             self.receive_timeout.arm(&self.link, self.deadline)?;
             let flags = if ending { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
@@ -75,7 +75,7 @@ impl Connection {
             match net::receive(&self.link, (buffer, room), flags) {
                 Ok(count) => {
                     self.input.adapt(count, room);
-                    self.link.set(Waiting::Within);
+                    self.registry.set(&self.link, Waiting::Within);
                     if count > 0 {
                         self.next = Waiting::Within;
                     }

@@ -14,7 +14,7 @@ use std::{
 use rustix::net::{Shutdown, shutdown};
 use slab::Slab;
 
-use crate::control::Control;
+use crate::{control::Control, process::signals};
 
 /// Whether connections wait for workers that others hold.
 pub(crate) trait Pressure: Send + Sync + std::fmt::Debug {
@@ -26,10 +26,20 @@ pub(crate) trait Pressure: Send + Sync + std::fmt::Debug {
 #[derive(Debug)]
 pub(crate) struct Registry {
     control: Arc<Control>,
+    reach: Reach,
     pressure: Option<Arc<dyn Pressure>>,
     aborted: AtomicBool,
     state: Mutex<State>,
     emptied: Condvar,
+}
+
+/// How those who wait for input are reached.
+#[derive(Debug)]
+enum Reach {
+    /// Each through its socket, which is in the registry.
+    Registry,
+    /// The process's only one by a signal to the process.
+    Signal,
 }
 
 #[derive(Debug, Default)]
@@ -41,25 +51,41 @@ struct State {
 impl Registry {
     /// Of a server whose connections never wait for each other.
     pub(crate) fn new(control: Arc<Control>) -> Self {
-        let aborted = AtomicBool::new(false);
-        Self { control, pressure: None, aborted, state: Mutex::default(), emptied: Condvar::new() }
+        Self {
+            control,
+            reach: Reach::Registry,
+            pressure: None,
+            aborted: AtomicBool::new(false),
+            state: Mutex::default(),
+            emptied: Condvar::new(),
+        }
     }
 
-    /// Of a server whose connections hold workers that others may wait for.
-    pub(crate) fn under(pressure: Arc<dyn Pressure>, control: Arc<Control>) -> Self {
-        Self { pressure: Some(pressure), ..Self::new(control) }
+    /// Of a process forked to serve one connection at a time.
+    pub(crate) fn of_child(control: Arc<Control>) -> Self {
+        Self { reach: Reach::Signal, ..Self::new(control) }
+    }
+
+    /// The same, where connections hold workers that others may wait for.
+    pub(crate) fn under(self, pressure: Arc<dyn Pressure>) -> Self {
+        Self { pressure: Some(pressure), ..self }
     }
 
     /// Whether a connection is to end after the request in hand.
     pub(crate) fn ending(&self) -> bool {
-        self.control.draining() || self.others_wait()
+        self.draining() || self.others_wait()
+    }
+
+    /// Whether everything is to end once the requests in hand are answered.
+    pub(crate) fn draining(&self) -> bool {
+        self.control.draining() || matches!(self.reach, Reach::Signal) && signals::told()
     }
 
     /// Whether a connection that waits in this way is to end.
     pub(crate) fn ends(&self, waiting: Waiting) -> bool {
         match waiting {
             Waiting::Within => false,
-            Waiting::First => self.control.draining(),
+            Waiting::First => self.draining(),
             Waiting::Next => self.ending(),
         }
     }
@@ -93,7 +119,20 @@ impl Registry {
     }
 
     pub(crate) fn leave(&self, key: usize) {
-        self.lock().links.try_remove(key);
+        if let Some(link) = self.lock().links.try_remove(key) {
+            self.set(&link, Waiting::Within);
+        }
+    }
+
+    /// Says what the thread of a connection is about to wait for.
+    ///
+    /// Said before asking [`ends`](Self::ends); whoever ends connections looks the other way round, so one sees the
+    /// other.
+    pub(crate) fn set(&self, link: &Link, waiting: Waiting) {
+        link.set(waiting);
+        if matches!(self.reach, Reach::Signal) {
+            signals::set_idle((waiting != Waiting::Within).then_some(link.socket.as_fd()));
+        }
     }
 
     /// Wakes the threads that wait for a new request with the end of their input.
@@ -170,10 +209,7 @@ impl Link {
         Self { socket, waiting: AtomicU8::new(Waiting::Within as u8) }
     }
 
-    /// Says what its thread is about to wait for.
-    ///
-    /// Said before asking [`Registry::ends`]; whoever ends connections looks the other way round, so one sees the other.
-    pub(crate) fn set(&self, waiting: Waiting) {
+    fn set(&self, waiting: Waiting) {
         self.waiting.store(waiting as u8, SeqCst);
     }
 

@@ -34,6 +34,29 @@ pub(crate) fn apart(name: &str, model: Model) -> Command {
     command
 }
 
+/// The models to try in this process.
+///
+/// Those that fork have one to themselves, where no two tests run at a time: for the moment it takes a new process to
+/// let go of what it inherited, a forked one would hold the sockets of other tests.
+pub(crate) fn models() -> impl Iterator<Item = Model> {
+    let forking = std::env::var_os(FORKING).is_some();
+    Model::ALL.iter().copied().filter(move |model| model.forks() == forking)
+}
+
+/// Set in the process that tries the models that fork.
+const FORKING: &str = "ENGINE_TEST_FORKING";
+
+#[test]
+fn the_models_that_fork_pass_every_test_too() {
+    if std::env::var_os(FORKING).is_some() {
+        return;
+    }
+    let mut command = Command::new(std::env::current_exe().expect("a path"));
+    let other_models = ["--skip=processes::", "--skip=overload::", "--skip=high_descriptors::"];
+    command.arg("--test-threads=1").args(other_models).env(FORKING, "1");
+    assert!(command.status().expect("a process").success(), "see above");
+}
+
 /// Which model a test in a process of its own is to try.
 pub(crate) fn model_to_try() -> Model {
     std::env::var(MODEL).expect("set by the test that runs this one").parse().expect("a model")
@@ -71,7 +94,7 @@ impl<P: Program, C: Connection> Service<C> for Running<P> {
 }
 
 pub(crate) fn options() -> Options {
-    Options { loops: 2, ..Options::new(SocketAddr::from(([127, 0, 0, 1], 0))) }
+    Options { loops: 2, workers: 16, ..Options::new(SocketAddr::from(([127, 0, 0, 1], 0))) }
 }
 
 pub(crate) fn start<P: Program>(model: Model, program: P) -> Server {

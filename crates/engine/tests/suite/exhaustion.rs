@@ -18,7 +18,8 @@ const DESCRIPTORS: u64 = 40;
 
 #[test]
 fn a_server_out_of_descriptors_recovers_by_itself() {
-    for &model in Model::ALL {
+    // A process for each connection has descriptors of its own, and does not run out of them.
+    for model in models().filter(|model| !model.forks()) {
         let mut server = Served::start(model);
         let mut clients: Vec<TcpStream> = (0..CLIENTS).map(|_| server.connect()).collect();
         for (number, client) in clients.iter_mut().enumerate() {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use engine::{
-    Counters, EngineError, Model, Options,
+    Counters, EngineError, Options,
     service::{Connection, Factory},
 };
 
@@ -16,7 +16,7 @@ use crate::{commands::Commands, common::*};
 
 #[test]
 fn connections_beyond_the_limit_wait_until_one_closes() {
-    for &model in Model::ALL {
+    for model in models() {
         let counters = Arc::new(Counters::default());
         let limited = Options { max_connections: 3, counters: Arc::clone(&counters), ..options() };
         let server = start_with(model, &limited, Commands::new());
@@ -41,7 +41,7 @@ fn connections_beyond_the_limit_wait_until_one_closes() {
 #[test]
 fn a_port_in_use_is_told_with_any_number_of_loops() {
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
-    for &model in Model::ALL {
+    for model in models() {
         for loops in [1, 2] {
             let busy = Options { loops, ..Options::new(holder.local_addr().unwrap()) };
             let error = engine::start(model, &busy, Same(Arc::new(Commands::new()))).unwrap_err();
@@ -57,7 +57,7 @@ fn a_port_in_use_is_told_with_any_number_of_loops() {
 
 #[test]
 fn a_port_is_free_again_once_its_server_has_stopped() {
-    for &model in Model::ALL {
+    for model in models() {
         let server = start(model, Commands::new());
         let mut client = connect(&server);
         assert_eq!(ask(&mut client, "hello you"), "hello you");
@@ -70,7 +70,7 @@ fn a_port_is_free_again_once_its_server_has_stopped() {
 
 #[test]
 fn an_address_of_another_host_is_told() {
-    for &model in Model::ALL {
+    for model in models() {
         // 192.0.2.0/24 is nobody's: RFC 5737.
         let foreign = Options { listen: SocketAddr::from(([192, 0, 2, 1], 0)), ..options() };
         let error = engine::start(model, &foreign, Same(Arc::new(Commands::new()))).unwrap_err();
@@ -80,7 +80,7 @@ fn an_address_of_another_host_is_told() {
 
 #[test]
 fn a_panic_closes_its_connection_only() {
-    for &model in Model::ALL {
+    for model in models() {
         let server = start(model, Commands::new());
         let (mut other, mut faulty) = (connect(&server), connect(&server));
         assert_eq!(ask(&mut other, "hello you"), "hello you", "{model}");
@@ -105,7 +105,7 @@ impl Factory for Broken {
 
 #[test]
 fn a_service_that_cannot_be_made_is_told_by_start() {
-    for &model in Model::ALL {
+    for model in models() {
         let error = engine::start(model, &options(), Broken).unwrap_err();
         assert_eq!(error.to_string(), "cannot start the service: the database is away", "{model}");
     }

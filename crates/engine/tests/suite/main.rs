@@ -7,6 +7,7 @@ mod high_descriptors;
 mod limits;
 mod many;
 mod overload;
+mod processes;
 mod stopping;
 mod tiers;
 mod transfer;

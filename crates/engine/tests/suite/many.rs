@@ -15,7 +15,7 @@ const BUSY: usize = 50;
 
 #[test]
 fn a_thousand_idle_and_fifty_busy_connections() {
-    for &model in Model::ALL {
+    for model in models() {
         run_apart("many::idle_and_busy_connections", model);
     }
 }
@@ -77,7 +77,7 @@ fn threads_that_read() {
 
 #[test]
 fn one_connection_per_request() {
-    for &model in Model::ALL {
+    for model in models() {
         let server = start(model, Commands::new());
         for number in 0..300 {
             let mut client = connect(&server);
@@ -91,8 +91,8 @@ fn one_connection_per_request() {
 
 #[test]
 fn connections_are_spread_over_threads() {
-    for &model in Model::ALL {
-        let server = start(model, Commands::new());
+    for model in models() {
+        let server = start_with(model, &engine::Options { workers: 64, ..options() }, Commands::new());
         let mut clients: Vec<TcpStream> = (0..64).map(|_| connect(&server)).collect();
         // Two loops leave one of them without any of 64 connections once in 2^63 runs.
         let threads: HashSet<String> = clients.iter_mut().map(|client| ask(client, "thread")).collect();

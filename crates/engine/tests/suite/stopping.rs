@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use engine::{Model, Server};
+use engine::Server;
 
 use crate::{commands::Commands, common::*};
 
@@ -35,7 +35,7 @@ fn kept(server: &Server) -> TcpStream {
 
 #[test]
 fn a_server_without_connections_stops_at_once() {
-    for &model in Model::ALL {
+    for model in models() {
         let server = start(model, Commands::new());
         let address = server.local_addr();
         server.drain(LONG);
@@ -46,7 +46,7 @@ fn a_server_without_connections_stops_at_once() {
 
 #[test]
 fn idle_connections_end_and_no_new_ones_are_taken() {
-    for &model in Model::ALL {
+    for model in models() {
         let server = start(model, Commands::new());
         let address = server.local_addr();
         let (mut fresh, mut kept) = (connect(&server), kept(&server));
@@ -69,7 +69,7 @@ fn requesting(server: &Server, request: &str) -> TcpStream {
 
 #[test]
 fn a_request_half_received_and_those_at_work_are_finished() {
-    for &model in Model::ALL {
+    for model in models() {
         let server = start(model, Commands::new());
         let mut half = connect(&server);
         half.write_all(b"hello you\nhalf and").unwrap();
@@ -87,7 +87,7 @@ fn a_request_half_received_and_those_at_work_are_finished() {
 
 #[test]
 fn what_is_not_finished_by_the_deadline_is_closed() {
-    for &model in Model::ALL {
+    for model in models() {
         let server = start(model, Commands::new());
         let requests = ["until 3600000", "sleep 3600000", "forever", "park", "flood"];
         let mut clients: Vec<TcpStream> =
@@ -108,7 +108,7 @@ fn what_is_not_finished_by_the_deadline_is_closed() {
 
 #[test]
 fn a_request_to_another_tier_is_finished_while_draining() {
-    for &model in Model::ALL {
+    for model in models() {
         let back = start(model, Commands::new());
         let front = start(model, Commands::new());
         let mut client = kept(&front);
@@ -122,7 +122,7 @@ fn a_request_to_another_tier_is_finished_while_draining() {
 
 #[test]
 fn an_earlier_deadline_replaces_a_later_one() {
-    for &model in Model::ALL {
+    for model in models() {
         let server = start(model, Commands::new());
         let mut client = kept(&server);
         client.write_all(b"forever\n").unwrap();
@@ -135,7 +135,7 @@ fn an_earlier_deadline_replaces_a_later_one() {
 
 #[test]
 fn a_dropped_server_stops() {
-    for &model in Model::ALL {
+    for model in models() {
         let server = start(model, Commands::new());
         let mut client = kept(&server);
         client.write_all(b"forever\n").unwrap();

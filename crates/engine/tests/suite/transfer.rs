@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use engine::{Model, service::Connection};
+use engine::service::Connection;
 
 use crate::{commands::Commands, common::*};
 
@@ -47,7 +47,7 @@ impl Program for Pieces {
 
 #[test]
 fn no_read_brings_more_than_was_asked_for() {
-    for &model in Model::ALL {
+    for model in models() {
         for (asked, largest) in [(1_000, 1_000), (0, 1)] {
             let server = start(model, Pieces(asked));
             let mut client = connect(&server);
@@ -60,7 +60,7 @@ fn no_read_brings_more_than_was_asked_for() {
 
 #[test]
 fn small_messages_come_back() {
-    for &model in Model::ALL {
+    for model in models() {
         let server = start(model, Echo);
         let mut client = connect(&server);
         for number in 0..100 {
@@ -72,7 +72,7 @@ fn small_messages_come_back() {
 
 #[test]
 fn megabytes_come_back_whole_and_the_half_close_is_seen() {
-    for &model in Model::ALL {
+    for model in models() {
         let server = start(model, Echo);
         let mut reader = connect(&server);
         let mut writer = reader.try_clone().unwrap();
@@ -88,7 +88,7 @@ fn megabytes_come_back_whole_and_the_half_close_is_seen() {
 
 #[test]
 fn pipelined_requests_are_answered_in_order() {
-    for &model in Model::ALL {
+    for model in models() {
         let server = start(model, Commands::new());
         let mut client = connect(&server);
         // Enough for a task to use up its turn several times.
@@ -101,7 +101,7 @@ fn pipelined_requests_are_answered_in_order() {
 
 #[test]
 fn a_request_in_single_bytes_is_answered() {
-    for &model in Model::ALL {
+    for model in models() {
         let server = start(model, Commands::new());
         let mut client = connect(&server);
         client.set_nodelay(true).unwrap();
@@ -114,7 +114,7 @@ fn a_request_in_single_bytes_is_answered() {
 
 #[test]
 fn a_slow_reader_gets_everything_while_others_are_served() {
-    for &model in Model::ALL {
+    for model in models() {
         let server = start(model, Commands::new());
         let mut slow = connect(&server);
         let mut other = connect(&server);
@@ -130,7 +130,7 @@ fn a_slow_reader_gets_everything_while_others_are_served() {
 
 #[test]
 fn a_reset_in_the_middle_of_a_transfer_ends_that_connection_only() {
-    for &model in Model::ALL {
+    for model in models() {
         let server = start(model, Commands::new());
         let mut other = connect(&server);
         let mut broken = connect(&server);
@@ -145,7 +145,7 @@ fn a_reset_in_the_middle_of_a_transfer_ends_that_connection_only() {
 
 #[test]
 fn a_reset_while_the_server_waits_for_input_is_seen() {
-    for &model in Model::ALL {
+    for model in models() {
         let server = start(model, Commands::new());
         let mut broken = connect(&server);
         assert_eq!(ask(&mut broken, "hello you"), "hello you");
@@ -156,7 +156,7 @@ fn a_reset_while_the_server_waits_for_input_is_seen() {
 
 #[test]
 fn borrowed_bytes_follow_their_head_to_a_slow_reader() {
-    for &model in Model::ALL {
+    for model in models() {
         let server = start(model, Commands::new());
         let mut client = connect(&server);
         client.write_all(b"borrowed head: 8000000\nborrowed empty: 0\nstill here\n").unwrap();
@@ -176,7 +176,7 @@ fn reset(stream: TcpStream) {
 
 #[test]
 fn ranges_of_a_file_follow_their_head() {
-    for &model in Model::ALL {
+    for model in models() {
         let mut file = tempfile::tempfile().unwrap();
         let content = pattern(6_000_000);
         file.write_all(&content).unwrap();
@@ -194,7 +194,7 @@ fn ranges_of_a_file_follow_their_head() {
 
 #[test]
 fn a_file_shorter_than_promised_breaks_the_connection_off() {
-    for &model in Model::ALL {
+    for model in models() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"short").unwrap();
         let server = start(model, Commands::with_file(file));

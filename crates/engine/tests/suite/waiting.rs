@@ -2,17 +2,17 @@
 
 use std::{
     io::{self, Write},
-    sync::{Mutex, mpsc},
+    sync::{Arc, atomic::Ordering::SeqCst},
     time::{Duration, Instant},
 };
 
-use engine::{Model, service::Connection};
+use engine::{service::Connection, shared::Cells};
 
 use crate::{commands::Commands, common::*};
 
 #[test]
 fn a_deadline_fails_one_wait_and_the_connection_goes_on() {
-    for &model in Model::ALL {
+    for model in models() {
         let server = start(model, Commands::new());
         let mut client = connect(&server);
         assert_eq!(ask(&mut client, "until 30"), "waiting", "{model}");
@@ -25,8 +25,8 @@ fn a_deadline_fails_one_wait_and_the_connection_goes_on() {
     }
 }
 
-/// Waits for input under a deadline, and notes how long that took and how it ended.
-struct Impatient(Mutex<mpsc::Sender<(Duration, io::Result<usize>)>>);
+/// Waits for input under a deadline, and tells how long that took and how it ended.
+struct Impatient;
 
 impl Program for Impatient {
     async fn serve<C: Connection>(&self, mut connection: C) {
@@ -34,51 +34,51 @@ impl Program for Impatient {
         // A long deadline first: the short one that replaces it must hold.
         connection.set_deadline(Some(Duration::from_secs(60)));
         connection.set_deadline(Some(Duration::from_millis(30)));
-        let outcome = connection.fill().await;
-        let _ = self.0.lock().expect("no panic").send((begin.elapsed(), outcome));
+        let outcome = connection.fill().await.map_err(|error| error.kind());
+        let waited = begin.elapsed().as_millis();
+        connection.set_deadline(None);
+        let _ = reply(&mut connection, &format!("{waited} {outcome:?}")).await;
     }
 }
 
 #[test]
 fn a_silent_peer_is_given_up_at_the_deadline() {
-    for &model in Model::ALL {
-        let (sender, outcomes) = mpsc::channel();
-        let server = start(model, Impatient(Mutex::new(sender)));
-        let client = connect(&server);
-        let (waited, outcome) = outcomes.recv_timeout(PATIENCE).unwrap();
-        assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::TimedOut, "{model}");
-        assert!(waited >= Duration::from_millis(30), "{model} gave up after {waited:?}");
-        drop(client);
+    for model in models() {
+        let server = start(model, Impatient);
+        let told = read_line(&mut connect(&server));
+        let (waited, outcome) = told.split_once(' ').expect("two words");
+        assert_eq!(outcome, "Err(TimedOut)", "{model}");
+        assert!(waited.parse::<u64>().unwrap() >= 30, "{model} gave up after {waited} ms");
     }
 }
 
-/// Sends much to a peer that does not read.
-struct Stuck(Mutex<mpsc::Sender<io::Result<()>>>);
+/// Sends much to a peer that does not read, and notes in shared memory how that ended: 1 if as expected.
+struct Stuck(Arc<Cells>);
 
 impl Program for Stuck {
     async fn serve<C: Connection>(&self, mut connection: C) {
         connection.set_deadline(Some(Duration::from_millis(50)));
         connection.output().resize(64 << 20, b'x');
-        let outcome = connection.flush().await;
-        let _ = self.0.lock().expect("no panic").send(outcome);
+        let outcome = connection.flush().await.map_err(|error| error.kind());
+        self.0[0].store(if outcome == Err(io::ErrorKind::TimedOut) { 1 } else { 2 }, SeqCst);
     }
 }
 
 #[test]
 fn a_peer_that_does_not_read_is_given_up_at_the_deadline() {
-    for &model in Model::ALL {
-        let (sender, outcomes) = mpsc::channel();
-        let server = start(model, Stuck(Mutex::new(sender)));
+    for model in models() {
+        let outcome = Arc::new(Cells::new(1));
+        let server = start(model, Stuck(Arc::clone(&outcome)));
         let client = connect(&server);
-        let outcome = outcomes.recv_timeout(PATIENCE).unwrap();
-        assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::TimedOut, "{model}");
+        eventually("the sending ends", || outcome[0].load(SeqCst) != 0);
+        assert_eq!(outcome[0].load(SeqCst), 1, "{model}");
         drop(client);
     }
 }
 
 #[test]
 fn a_sleep_lasts_and_holds_up_nobody_else() {
-    for &model in Model::ALL {
+    for model in models() {
         let server = start_with(model, &engine::Options { loops: 1, ..options() }, Commands::new());
         let (mut sleeper, mut other) = (connect(&server), connect(&server));
         let begin = Instant::now();
@@ -91,7 +91,7 @@ fn a_sleep_lasts_and_holds_up_nobody_else() {
 
 #[test]
 fn an_endless_sleep_does_not_hold_up_its_loop() {
-    for &model in Model::ALL {
+    for model in models() {
         let server = start_with(model, &engine::Options { loops: 1, ..options() }, Commands::new());
         let (mut sleeper, mut other) = (connect(&server), connect(&server));
         sleeper.write_all(b"sleep 3600000\n").unwrap();
@@ -101,7 +101,7 @@ fn an_endless_sleep_does_not_hold_up_its_loop() {
 
 #[test]
 fn offloaded_work_comes_back_to_its_connection() {
-    for &model in Model::ALL {
+    for model in models() {
         let server = start(model, Commands::new());
         let mut clients: Vec<_> = (0..4).map(|_| connect(&server)).collect();
         for round in 0..50_u64 {
@@ -117,7 +117,8 @@ fn offloaded_work_comes_back_to_its_connection() {
 
 #[test]
 fn one_connection_wakes_another_on_its_own_loop_and_on_others() {
-    for &model in Model::ALL {
+    // Services in processes of their own do not know of each other.
+    for model in models().filter(|model| !model.forks()) {
         let server = start(model, Commands::new());
         for round in 0..20 {
             // Fresh connections, so that both share a loop in some rounds and do not in others.

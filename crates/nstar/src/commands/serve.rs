@@ -152,6 +152,8 @@ impl<'a> System<'a> {
         let how = match model {
             Model::Threads => "a thread per connection".to_string(),
             Model::Pool => "64 workers, 1024 may wait".to_string(),
+            Model::Processes => "a process per connection".to_string(),
+            Model::Prefork => "64 worker processes".to_string(),
             _ if loops == 1 => "1 loop".to_string(),
             _ => format!("{loops} loops"),
         };
