@@ -33,10 +33,11 @@ pub struct Accounts {
     session_life: Duration,
 }
 
+/// Hashes and counts. Accounts opened in several processes have it in common.
 #[derive(Debug)]
-struct Hasher {
+pub(crate) struct Hasher {
     passwords: Passwords,
-    metrics: Metrics,
+    pub(crate) metrics: Metrics,
 }
 
 /// Why something asked of [`Accounts`] was refused.
@@ -87,20 +88,19 @@ impl Session {
 impl Accounts {
     /// Opens the database and starts the threads. Takes the time of one hash.
     pub fn open(options: &Options) -> Result<Self, AccountsError> {
-        Self::with_metrics(options, Metrics::new(Arc::clone(&options.connections)))
+        Self::with(options, Arc::new(Hasher::new(options)?))
     }
 
-    pub(crate) fn with_metrics(options: &Options, metrics: Metrics) -> Result<Self, AccountsError> {
-        let passwords = Passwords::new().map_err(|HashError(reason)| AccountsError::Hashing(reason))?;
+    pub(crate) fn with(options: &Options, hasher: Arc<Hasher>) -> Result<Self, AccountsError> {
         let hashers = options.hashers.unwrap_or_else(capacity::concurrent_hashes).max(1);
         let queue = options.hash_queue.unwrap_or(QUEUE_PER_HASHER.saturating_mul(hashers));
         let mut store = store::Options::default();
-        let counts = metrics.clone();
+        let counts = hasher.metrics.clone();
         store.commits = Commits::new(move |changes, took| counts.committed(changes, took));
         store.queue = options.write_queue;
         Ok(Self {
             hashing: Pool::new("accounts-hash", hashers, queue),
-            hasher: Arc::new(Hasher { passwords, metrics }),
+            hasher,
             tables: Tables::new(Store::open(&options.database, &SCHEMA, &store)?),
             session_life: options.session_life,
         })
@@ -166,6 +166,12 @@ impl Accounts {
 }
 
 impl Hasher {
+    /// Takes the time of one hash.
+    pub(crate) fn new(options: &Options) -> Result<Self, AccountsError> {
+        let passwords = Passwords::new().map_err(|HashError(reason)| AccountsError::Hashing(reason))?;
+        Ok(Self { passwords, metrics: Metrics::new(Arc::clone(&options.connections)) })
+    }
+
     fn hash(&self, password: &Password) -> Result<String, Refused> {
         let started = Instant::now();
         let hash = self.passwords.hash(password).map_err(|error| fail("hashing", &error))?;

@@ -1,12 +1,10 @@
 //! The requests of the accounts server, apart from how they come and go.
 
-use std::sync::Arc;
-
 use http_io::{Credentials, metrics as form};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    accounts::{Accounts, Identity, Refused, Session},
+    accounts::{Accounts, Hasher, Identity, Refused, Session},
     answer::{Answer, problem},
     credentials::{Invalid, Name, Password},
     error::AccountsError,
@@ -71,9 +69,9 @@ struct InvalidField<'a> {
 
 impl Api {
     /// Opens the database and starts the threads.
-    pub fn open(options: &Options) -> Result<Self, AccountsError> {
-        let metrics = Metrics::new(Arc::clone(&options.connections));
-        Ok(Self { accounts: Accounts::with_metrics(options, metrics.clone())?, metrics })
+    pub(crate) fn open(options: &Options, hasher: Arc<Hasher>) -> Result<Self, AccountsError> {
+        let metrics = hasher.metrics.clone();
+        Ok(Self { accounts: Accounts::with(options, hasher)?, metrics })
     }
 
     /// The accounts themselves.

@@ -10,6 +10,7 @@ use http_io::server::{Error, Exchange, Handler, Http, ServerOptions};
 use store::Store;
 
 use crate::{
+    accounts::Hasher,
     answer::Answer,
     api::{Api, BODY_LEN_MAX, Call},
     error::AccountsError,
@@ -23,7 +24,7 @@ use crate::{
 /// When the database cannot be opened for writing, is not one of accounts, or passwords cannot be hashed.
 pub fn factory(options: Options) -> Result<AccountsFactory, AccountsError> {
     drop(Store::prepare(&options.database, &SCHEMA)?);
-    Ok(AccountsFactory { options, shared: Mutex::new(None) })
+    Ok(AccountsFactory { hasher: Arc::new(Hasher::new(&options)?), options, shared: Mutex::new(None) })
 }
 
 /// Makes the accounts server's services. All of one process share the threads and the connections to the database,
@@ -31,6 +32,8 @@ pub fn factory(options: Options) -> Result<AccountsFactory, AccountsError> {
 #[derive(Debug)]
 pub struct AccountsFactory {
     options: Options,
+    /// Common to all processes.
+    hasher: Arc<Hasher>,
     shared: Mutex<Option<Arc<Api>>>,
 }
 
@@ -44,7 +47,7 @@ impl AccountsFactory {
         if let Some(api) = &*shared {
             return Ok(Arc::clone(api));
         }
-        let api = Arc::new(Api::open(&self.options)?);
+        let api = Arc::new(Api::open(&self.options, Arc::clone(&self.hasher))?);
         Ok(Arc::clone(shared.insert(api)))
     }
 }

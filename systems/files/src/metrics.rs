@@ -1,16 +1,14 @@
 //! What the file server counts, in the Prometheus text format.
 //!
 //! Each worker counts into a shard of its own, so that no two write to the same cache line; they are added up when
-//! they are asked for.
+//! they are asked for. The shards lie in memory that forked processes share, so that any of them can show it all.
 
 use std::{
     fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
-    },
+    sync::{Arc, atomic::Ordering::Relaxed},
 };
 
+use engine::shared::Cells;
 use http_io::metrics::{Connections, show};
 use prometheus_client::{
     collector::Collector,
@@ -46,46 +44,47 @@ const CHECKS: [(Check, &str); 4] = [
     (Check::Unavailable, "unavailable"),
 ];
 
-/// The counters of one worker or a few.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Shard {
-    answers: [AtomicU64; STATUSES.len()],
-    checks: [AtomicU64; CHECKS.len()],
-    body_bytes: AtomicU64,
-    failures: AtomicU64,
-}
+/// Where each count lies in a shard.
+const ANSWERS: usize = 0;
+const CHECKED: usize = ANSWERS + STATUSES.len();
+const BODY_BYTES: usize = CHECKED + CHECKS.len();
+const FAILURES: usize = BODY_BYTES + 1;
+/// Cells of a shard: what it needs, up to a multiple of two cache lines.
+const SHARD: usize = (FAILURES + 1).next_multiple_of(16);
+/// Behind the shards: how many workers have one.
+const WORKERS: usize = SHARDS * SHARD;
 
 /// The counters of the whole server.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     connections: Arc<engine::Counters>,
-    shards: Arc<[Shard; SHARDS]>,
-    next: AtomicUsize,
+    cells: Arc<Cells>,
 }
 
 /// Where one worker counts.
 #[derive(Debug, Clone)]
 pub(crate) struct Counts {
-    shards: Arc<[Shard; SHARDS]>,
-    at: usize,
+    cells: Arc<Cells>,
+    /// The first cell of its shard.
+    shard: usize,
 }
 
 impl Metrics {
     /// All at zero, and what the engine counts.
     pub(crate) fn new(connections: Arc<engine::Counters>) -> Self {
-        Self { connections, shards: Arc::default(), next: AtomicUsize::default() }
+        Self { connections, cells: Arc::new(Cells::new(WORKERS + 1)) }
     }
 
     /// For one more worker.
     pub(crate) fn worker(&self) -> Counts {
-        Counts { shards: Arc::clone(&self.shards), at: self.next.fetch_add(1, Relaxed) % SHARDS }
+        let before = self.cells.get(WORKERS).map_or(0, |workers| workers.fetch_add(1, Relaxed));
+        Counts { cells: Arc::clone(&self.cells), shard: before as usize % SHARDS * SHARD }
     }
 
     /// The text to show, without the mark at its end.
     pub(crate) fn text(&self) -> String {
         let mut registry = Registry::with_prefix("nstar_files");
-        registry.register_collector(Box::new(Sum(Arc::clone(&self.shards))));
+        registry.register_collector(Box::new(Sum(Arc::clone(&self.cells))));
         registry.register_collector(Box::new(Connections(Arc::clone(&self.connections))));
         let mut shown = String::new();
         // Writing to a string does not fail.
@@ -97,32 +96,33 @@ impl Metrics {
 impl Counts {
     pub(crate) fn answered(&self, status: u16, body_bytes: u64) {
         let known = STATUSES.iter().position(|&known| known == status).unwrap_or(STATUSES.len() - 1);
-        self.count(|shard| shard.answers.get(known), 1);
-        self.count(|shard| Some(&shard.body_bytes), body_bytes);
+        self.count(ANSWERS + known, 1);
+        self.count(BODY_BYTES, body_bytes);
     }
 
     pub(crate) fn checked(&self, check: Check) {
-        self.count(|shard| shard.checks.get(check as usize), 1);
+        self.count(CHECKED + check as usize, 1);
     }
 
     pub(crate) fn failed(&self) {
-        self.count(|shard| Some(&shard.failures), 1);
+        self.count(FAILURES, 1);
     }
 
-    fn count(&self, counter: impl FnOnce(&Shard) -> Option<&AtomicU64>, by: u64) {
-        if let Some(counter) = self.shards.get(self.at).and_then(counter) {
-            counter.fetch_add(by, Relaxed);
+    fn count(&self, what: usize, by: u64) {
+        if let Some(cell) = self.cells.get(self.shard + what) {
+            cell.fetch_add(by, Relaxed);
         }
     }
 }
 
 /// Adds the shards up.
 #[derive(Debug)]
-struct Sum(Arc<[Shard; SHARDS]>);
+struct Sum(Arc<Cells>);
 
 impl Sum {
-    fn of(&self, counter: impl Fn(&Shard) -> Option<&AtomicU64>) -> u64 {
-        self.0.iter().filter_map(counter).map(|counter| counter.load(Relaxed)).sum()
+    fn of(&self, what: usize) -> u64 {
+        let cells = (0..SHARDS).filter_map(|shard| self.0.get(shard * SHARD + what));
+        cells.map(|cell| cell.load(Relaxed)).sum()
     }
 }
 
@@ -130,17 +130,17 @@ impl Collector for Sum {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let answers = STATUSES.iter().enumerate().map(|(at, &status)| {
             let shown = if status == 0 { "other".to_owned() } else { status.to_string() };
-            (shown, self.of(|shard| shard.answers.get(at)))
+            (shown, self.of(ANSWERS + at))
         });
         family(&mut encoder, "requests", "Requests answered, by status", "status", answers)?;
         let checks = CHECKS
             .iter()
-            .map(|&(check, shown)| (shown.to_owned(), self.of(|s| s.checks.get(check as usize))));
+            .map(|&(check, shown)| (shown.to_owned(), self.of(CHECKED + check as usize)));
         family(&mut encoder, "credential_checks", "Credentials presented, by outcome", "outcome", checks)?;
         let body_bytes = self.of(|shard| Some(&shard.body_bytes));
         show(&mut encoder, "body_bytes", "Bytes of bodies sent", &ConstCounter::new(body_bytes))?;
         let help = "Requests cut off: malformed, too slow, or the connection lost";
-        show(&mut encoder, "failures", help, &ConstCounter::new(self.of(|shard| Some(&shard.failures))))
+        show(&mut encoder, "failures", help, &ConstCounter::new(self.of(FAILURES)))
     }
 }
 

@@ -2,15 +2,12 @@
 
 use std::{
     net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
+    sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
 
 use accounts::Answer;
-use engine::service::Connection;
+use engine::{service::Connection, shared::Cells};
 use http_io::{
     Method,
     client::{Client, ClientError, ClientOptions, Request, Response},
@@ -26,8 +23,8 @@ const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(1);
 /// An accounts server, as one worker asks it.
 pub(crate) struct Remote<C> {
     client: Client<C>,
-    /// Whether it failed to answer when last asked, by any worker: told once, not for every request.
-    away: Arc<AtomicBool>,
+    /// One cell: 1 if it failed to answer when last asked, by any worker. Told once, not for every request.
+    away: Arc<Cells>,
 }
 
 /// What `GET /auth` answers with.
@@ -38,7 +35,7 @@ struct Recognised {
 
 impl<C: Connection> Remote<C> {
     /// The accounts server at `to`, which may take this long to answer.
-    pub(crate) fn new(to: SocketAddr, timeout: Duration, away: Arc<AtomicBool>) -> Self {
+    pub(crate) fn new(to: SocketAddr, timeout: Duration, away: Arc<Cells>) -> Self {
         let connect_timeout = timeout.min(CONNECT_TIMEOUT_MAX);
         let options = ClientOptions { timeout, connect_timeout, ..ClientOptions::default() };
         Self { client: Client::new(to, options), away }
@@ -73,12 +70,12 @@ impl<C: Connection> Remote<C> {
 
     async fn send(&self, exchange: &Exchange<'_, C>, request: &Request<'_>) -> Result<Response, ClientError> {
         let sent = self.client.send(exchange.connection(), request).await;
-        let was_away = self.away.load(Relaxed);
+        let was_away = self.away[0].load(Relaxed) != 0;
         match &sent {
-            Err(error) if !was_away && !self.away.swap(true, Relaxed) => {
+            Err(error) if !was_away && self.away[0].swap(1, Relaxed) == 0 => {
                 tracing::warn!(%error, "the accounts server does not answer; requests that need it get 503");
             }
-            Ok(_) if was_away && self.away.swap(false, Relaxed) => {
+            Ok(_) if was_away && self.away[0].swap(0, Relaxed) != 0 => {
                 tracing::warn!("the accounts server answers again");
             }
             _ => {}

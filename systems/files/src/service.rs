@@ -4,11 +4,14 @@ use std::{
     io,
     net::SocketAddr,
     rc::Rc,
-    sync::{Arc, atomic::AtomicBool},
+    sync::Arc,
     time::Instant,
 };
 
-use engine::service::{Connection, Factory};
+use engine::{
+    service::{Connection, Factory},
+    shared::Cells,
+};
 use http_io::{
     Method, Problem, metrics as form,
     server::{Error, Exchange, Handler, Http, ServerOptions},
@@ -49,7 +52,7 @@ pub fn factory(options: Options) -> Result<FilesFactory, FilesError> {
     let files = Arc::new(OpenFiles::new(root, options.file_check_every, options.file_cache_bytes));
     let metrics = Metrics::new(Arc::clone(&options.connections));
     let shared =
-        Arc::new(Shared { files, gate, metrics, lister: Lister::default(), accounts_away: Arc::default() });
+        Arc::new(Shared { files, gate, metrics, lister: Lister::default(), accounts_away: Cells::new(1).into() });
     Ok(FilesFactory { options, shared, accounts })
 }
 
@@ -66,7 +69,7 @@ struct Shared {
     gate: Gate,
     metrics: Metrics,
     lister: Lister,
-    accounts_away: Arc<AtomicBool>,
+    accounts_away: Arc<Cells>,
 }
 
 impl Factory for FilesFactory {

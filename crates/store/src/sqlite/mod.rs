@@ -35,7 +35,7 @@ impl Sqlite {
         let connection = open::writer(path, schema)?;
         let name = schema.name;
         Ok(Self {
-            readers: Pool::new(&format!("{name}-read"), READERS, options.queue).map_err(OpenError::Thread)?,
+            readers: Pool::new(&format!("{name}-read"), READERS, options.queue),
             reader: Arc::new(Reader::new(path.to_owned())),
             writer: Writer::start(connection, name, options).map_err(OpenError::Thread)?,
         })
@@ -48,7 +48,7 @@ impl Sqlite {
         let reader = Arc::clone(&self.reader);
         match self.readers.run(move || reader.read(&statement)).await {
             Ok(read) => read.map(Reply::Rows),
-            Err(offload::Error::Full) => Err(StoreError::Busy),
+            Err(offload::Error::Full | offload::Error::NoThread) => Err(StoreError::Busy),
             Err(offload::Error::Panicked) => Err(StoreError::Failed),
         }
     }
