@@ -1,5 +1,7 @@
 //! The requests of the accounts server, apart from how they come and go.
 
+use std::sync::Arc;
+
 use http_io::{Credentials, metrics as form};
 use serde::{Deserialize, Serialize};
 

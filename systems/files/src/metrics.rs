@@ -133,9 +133,8 @@ impl Collector for Sum {
             (shown, self.of(ANSWERS + at))
         });
         family(&mut encoder, "requests", "Requests answered, by status", "status", answers)?;
-        let checks = CHECKS
-            .iter()
-            .map(|&(check, shown)| (shown.to_owned(), self.of(CHECKED + check as usize)));
+        let checks =
+            CHECKS.iter().map(|&(check, shown)| (shown.to_owned(), self.of(CHECKED + check as usize)));
         family(&mut encoder, "credential_checks", "Credentials presented, by outcome", "outcome", checks)?;
         let body_bytes = self.of(|shard| Some(&shard.body_bytes));
         show(&mut encoder, "body_bytes", "Bytes of bodies sent", &ConstCounter::new(body_bytes))?;

@@ -1,12 +1,6 @@
 //! The file server as a service of an engine.
 
-use std::{
-    io,
-    net::SocketAddr,
-    rc::Rc,
-    sync::Arc,
-    time::Instant,
-};
+use std::{io, net::SocketAddr, rc::Rc, sync::Arc, time::Instant};
 
 use engine::{
     service::{Connection, Factory},
@@ -51,8 +45,13 @@ pub fn factory(options: Options) -> Result<FilesFactory, FilesError> {
     };
     let files = Arc::new(OpenFiles::new(root, options.file_check_every, options.file_cache_bytes));
     let metrics = Metrics::new(Arc::clone(&options.connections));
-    let shared =
-        Arc::new(Shared { files, gate, metrics, lister: Lister::default(), accounts_away: Cells::new(1).into() });
+    let shared = Arc::new(Shared {
+        files,
+        gate,
+        metrics,
+        lister: Lister::default(),
+        accounts_away: Cells::new(1).into(),
+    });
     Ok(FilesFactory { options, shared, accounts })
 }
 
