@@ -64,6 +64,21 @@ impl Model {
         matches!(self, Self::Processes | Self::Prefork)
     }
 
+    /// Whether it has event loops ([`Options::loops`](crate::Options::loops)).
+    pub const fn has_loops(self) -> bool {
+        !matches!(self, Self::Threads | Self::Pool | Self::Processes | Self::Prefork)
+    }
+
+    /// Whether it has a fixed number of workers ([`Options::workers`](crate::Options::workers)).
+    pub const fn has_workers(self) -> bool {
+        matches!(self, Self::Pool | Self::Prefork)
+    }
+
+    /// Whether connections wait for a worker in a queue of its own ([`Options::queue`](crate::Options::queue)).
+    pub const fn has_queue(self) -> bool {
+        matches!(self, Self::Pool)
+    }
+
     /// What somebody who runs it should know beforehand.
     pub const fn caution(self) -> Option<&'static str> {
         match self {

@@ -97,3 +97,11 @@ pub trait Factory: Send + Sync + 'static {
     /// Makes one.
     fn make<C: Connection>(&self) -> io::Result<Self::Service<C>>;
 }
+
+impl<F: Factory> Factory for Arc<F> {
+    type Service<C: Connection> = F::Service<C>;
+
+    fn make<C: Connection>(&self) -> io::Result<Self::Service<C>> {
+        (**self).make()
+    }
+}

@@ -224,12 +224,8 @@ pub(crate) enum Serve {
 /// How a server runs.
 #[derive(Debug, Args)]
 pub(crate) struct Server {
-    /// Concurrency model
-    #[arg(long, value_name = "MODEL", default_value = "epoll")]
-    pub engine: engine::Model,
-    /// Event loops, for the models that have them [default: one per processor it may use]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub loops: Option<u16>,
+    #[command(flatten)]
+    pub concurrency: Concurrency,
     /// Connections served at one time; more wait in the listen queue
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections: u32,
@@ -245,6 +241,30 @@ pub(crate) struct Server {
     /// Log every request on stderr
     #[arg(long)]
     pub access_log: bool,
+}
+
+/// The concurrency model, and what some of them are told.
+#[derive(Debug, Args)]
+pub(crate) struct Concurrency {
+    /// Concurrency model, or several: the first that can run here
+    #[arg(long, value_name = "MODEL[,MODEL]", default_value = "epoll", value_delimiter = ',')]
+    pub engine: Vec<engine::Model>,
+    /// Event loops, for the models that have them [default: one per processor it may use]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub loops: Option<u16>,
+    /// Threads of pool, or processes of prefork [default: 64]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub workers: Option<u16>,
+    /// Connections that may wait for a worker of pool [default: 1024]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub queue: Option<u32>,
+    /// What becomes of connections when the queue is full: backlog (they wait in the kernel), 503, or reset
+    /// [default: backlog]
+    #[arg(long, value_name = "POLICY")]
+    pub overload: Option<engine::Overload>,
+    /// Drop connections that have waited longer for a worker, or whose client has gone [default: none]
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    pub queue_deadline: Option<Duration>,
 }
 
 #[derive(Debug, Args)]

@@ -34,9 +34,15 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Waits until a signal asks to end.
-    pub(crate) fn wait(&self) {
-        while !self.asked.load(Ordering::Relaxed) {
+    /// Waits until a signal asks to end, or there is nothing more to wait for; whether a signal did.
+    pub(crate) fn wait_unless(&self, is_over: impl Fn() -> bool) -> bool {
+        loop {
+            if self.asked.load(Ordering::Relaxed) {
+                return true;
+            }
+            if is_over() {
+                return false;
+            }
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
     }

@@ -45,7 +45,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
     (
         "nstar",
         &[
-            "accounts", "booking", "engine", "files", "lab", "load", "model", "observe", "report", "sink",
+            "accounts", "booking", "engine", "files", "http-io", "lab", "load", "model", "observe", "report", "sink",
             "store",
         ],
     ),

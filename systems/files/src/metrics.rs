@@ -136,7 +136,7 @@ impl Collector for Sum {
         let checks =
             CHECKS.iter().map(|&(check, shown)| (shown.to_owned(), self.of(CHECKED + check as usize)));
         family(&mut encoder, "credential_checks", "Credentials presented, by outcome", "outcome", checks)?;
-        let body_bytes = self.of(|shard| Some(&shard.body_bytes));
+        let body_bytes = self.of(BODY_BYTES);
         show(&mut encoder, "body_bytes", "Bytes of bodies sent", &ConstCounter::new(body_bytes))?;
         let help = "Requests cut off: malformed, too slow, or the connection lost";
         show(&mut encoder, "failures", help, &ConstCounter::new(self.of(FAILURES)))

@@ -50,7 +50,7 @@ pub fn factory(options: Options) -> Result<FilesFactory, FilesError> {
         gate,
         metrics,
         lister: Lister::default(),
-        accounts_away: Cells::new(1).into(),
+        accounts_away: Arc::new(Cells::new(1)),
     });
     Ok(FilesFactory { options, shared, accounts })
 }

@@ -59,3 +59,18 @@ pub(crate) fn refuse(out: &mut Vec<u8>, problem: &Problem) {
     write::end(out);
     out.extend_from_slice(body.as_bytes());
 }
+
+/// The bytes of a 503 that closes the connection, with `Retry-After`: for clients refused before their request is read.
+/// Without `Date`, as it is made once and sent often (RFC 9110 section 6.6.1 asks for none in a 5xx).
+pub fn unavailable(retry_after_s: u32) -> Vec<u8> {
+    let body = Problem::new(503, "the server is busy").hint("try again later").body();
+    let mut out = Vec::new();
+    write::status_line(&mut out, 503);
+    out.extend_from_slice(format!("Retry-After: {retry_after_s}\r\n").as_bytes());
+    out.extend_from_slice(b"Content-Type: application/json\r\n");
+    write::content_length(&mut out, body.len() as u64);
+    write::connection_close(&mut out);
+    write::end(&mut out);
+    out.extend_from_slice(body.as_bytes());
+    out
+}

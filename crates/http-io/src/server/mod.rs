@@ -19,6 +19,7 @@ use wire::request::Head;
 pub use chunks::Chunks;
 pub use error::Error;
 pub use exchange::Exchange;
+pub use head::unavailable;
 pub use options::ServerOptions;
 pub use prepared::Prepared;
 pub use reply::Reply;

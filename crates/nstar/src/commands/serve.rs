@@ -1,5 +1,7 @@
 //! `nstar serve`: one of the systems, until it is told to stop.
 
+mod concurrency;
+
 use std::{
     ffi::CStr,
     io::{self, IsTerminal, Read},
@@ -8,7 +10,7 @@ use std::{
     thread,
 };
 
-use engine::{Counters, Model, service::Factory};
+use engine::{Counters, Model, Overload, service::Factory};
 use tracing_subscriber::filter::LevelFilter;
 
 use super::plan;
@@ -20,6 +22,9 @@ use crate::{
     interrupt::Interrupt,
     output,
 };
+
+/// When a client that was refused may come again, seconds.
+const RETRY_AFTER_S: u32 = 1;
 
 pub(crate) fn run(flags: &Serve) -> Result<Exit, Failure> {
     match flags {
@@ -101,16 +106,16 @@ impl<'a> System<'a> {
 
     /// Before any thread starts: what threads inherit.
     fn prepare(&self, process: &CStr) -> Result<(), Failure> {
-        if self.flags.loops.is_some() && self.flags.engine == Model::Threads {
-            return Err(Failure::usage(
-                "--loops goes with engines that have loops; threads has one thread per connection",
-            ));
+        concurrency::check(&self.flags.concurrency)?;
+        if self.scheme != "http" && self.flags.concurrency.overload == Some(Overload::Unavailable) {
+            return Err(Failure::usage("--overload 503 is an answer of HTTP; choose backlog or reset"));
         }
         // A short name of its own tells the tiers apart wherever processes are listed.
         rustix::thread::set_name(process)
             .map_err(|error| Failure::failed(format!("cannot name the process: {error}")))?;
         plan::confine(self.flags.cpus.as_ref())?;
-        raise_descriptor_limit(self.flags.max_connections);
+        let allowed = raise_descriptor_limit(self.flags.max_connections);
+        concurrency::check_descriptors(&self.flags.concurrency, allowed)?;
         let level = if self.flags.access_log { LevelFilter::INFO } else { LevelFilter::WARN };
         tracing_subscriber::fmt()
             .with_max_level(level)
@@ -124,45 +129,40 @@ impl<'a> System<'a> {
     fn serve<F: Factory>(self, factory: F) -> Result<Exit, Failure> {
         let interrupt = Interrupt::listen().map_err(Failure::failed)?;
         let options = self.options();
-        let server = engine::start(self.flags.engine, &options, factory).map_err(Failure::failed)?;
-        output::print(&self.greeting(server.local_addr(), options.loops))?;
+        let (model, server) = concurrency::start(&self.flags.concurrency, &options, factory)?;
+        output::print(&self.greeting(server.local_addr(), model, &options))?;
         if self.flags.until_stdin_closes {
             stop_when_stdin_closes(&interrupt);
         }
-        interrupt.wait();
+        if !interrupt.wait_unless(|| server.is_finished()) {
+            return Err(Failure::failed("the server has ended by itself; what it said above tells why"));
+        }
         server.drain(self.flags.drain);
         server.join();
         Ok(Exit::Done)
     }
 
     fn options(&self) -> engine::Options {
-        let usable = || thread::available_parallelism().map_or(1, usize::from);
-        engine::Options {
-            loops: self.flags.loops.map_or_else(usable, usize::from),
+        let base = engine::Options {
             max_connections: self.flags.max_connections as usize,
+            unavailable: http_io::server::unavailable(RETRY_AFTER_S),
             name: self.name.into(),
             counters: self.counters.clone(),
             ..engine::Options::new(self.listen)
-        }
+        };
+        concurrency::options(&self.flags.concurrency, base)
     }
 
     /// The model that really runs, and where.
-    fn greeting(&self, address: SocketAddr, loops: usize) -> String {
-        let (name, scheme, model) = (self.name, self.scheme, self.flags.engine);
-        let how = match model {
-            Model::Threads => "a thread per connection".to_string(),
-            Model::Pool => "64 workers, 1024 may wait".to_string(),
-            Model::Processes => "a process per connection".to_string(),
-            Model::Prefork => "64 worker processes".to_string(),
-            _ if loops == 1 => "1 loop".to_string(),
-            _ => format!("{loops} loops"),
-        };
+    fn greeting(&self, address: SocketAddr, model: Model, options: &engine::Options) -> String {
+        let (name, scheme, how) = (self.name, self.scheme, concurrency::describe(model, options));
         format!("listening on {scheme}://{address} ({name}, engine {model}, {how})\n")
     }
 }
 
 /// Takes all the descriptors the hard limit allows, and says so where they are fewer than the connections asked for.
-fn raise_descriptor_limit(connections: u32) {
+/// Tells how many there are.
+fn raise_descriptor_limit(connections: u32) -> u64 {
     let limit = getrlimit(Resource::Nofile);
     // Where it cannot be raised, what there is is told below.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
@@ -174,6 +174,7 @@ fn raise_descriptor_limit(connections: u32) {
             u64::from(connections) + 1_000
         );
     }
+    allowed
 }
 
 fn stop_when_stdin_closes(interrupt: &Interrupt) {
