@@ -45,8 +45,8 @@ const MAY_USE: [(&str, &[&str]); 15] = [
     (
         "nstar",
         &[
-            "accounts", "booking", "engine", "files", "http-io", "lab", "load", "model", "observe", "report", "sink",
-            "store",
+            "accounts", "booking", "engine", "files", "http-io", "lab", "load", "model", "observe", "report",
+            "sink", "store",
         ],
     ),
 ];

@@ -1,5 +1,6 @@
 //! The real program on real servers.
 
+mod concurrency;
 mod lab;
 mod link;
 mod mistakes;

@@ -24,8 +24,8 @@ const USUAL: Crowd = Crowd { connections: 1_050, most: 10_000, run_out_of_descri
 const SPECIAL: [(&str, Crowd, &str); 4] = [
     (
         "pool",
-        Crowd { connections: 60, ..USUAL },
-        "a connection holds one of its 64 workers until it has been answered for the first time",
+        Crowd { flags: "--workers 1100", ..USUAL },
+        "a connection holds one of its workers until it has been answered for the first time",
     ),
     (
         "processes",
@@ -34,8 +34,8 @@ const SPECIAL: [(&str, Crowd, &str); 4] = [
     ),
     (
         "prefork",
-        Crowd { connections: 60, most: 1_000, run_out_of_descriptors: false, ..USUAL },
-        "a connection holds one of its 64 processes, which have descriptors of their own",
+        Crowd { connections: 60, most: 60, run_out_of_descriptors: false, ..USUAL },
+        "a kept connection holds one of its 64 processes, which have descriptors of their own",
     ),
     (
         "select",
