@@ -28,13 +28,14 @@ macro_rules! shipped {
     };
 }
 
-const EXPERIMENTS: [Shipped; 6] = shipped![
+const EXPERIMENTS: [Shipped; 7] = shipped![
     "files-same",
     "files-same-sizes",
     "files-different",
     "accounts-new",
     "io-models",
     "io-models-grid",
+    "worker-pool",
 ];
 
 macro_rules! scenarios {

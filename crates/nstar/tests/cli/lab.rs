@@ -76,3 +76,23 @@ fn a_study_that_cannot_be_meant_is_refused_before_anything_runs() {
     place.nstar(["lab", "two.toml", "--gate", "users>=1"]).run().exits(2).complains("--gate");
     place.nstar(["lab", "experiments/no-such.toml"]).run().exits(2).complains("no-such");
 }
+
+/// More users than a worker and a queue of two can hold: some are served, the others are told so at once.
+#[test]
+fn an_overloaded_pool_shows_who_was_served_and_who_was_denied() {
+    let place = Place::new();
+    let text = TWO_MODELS
+        .replace("engines = [\"threads\", \"epoll\"]", "engine = \"pool\"\nworkers = [1, 2]")
+        .replace("rounds = 2", "flags = [\"--queue\", \"2\", \"--overload\", \"503\"]")
+        .replace("users = 8", "users = 64\nconnections = \"per-request\"\noverload = true");
+    place.write("pool.toml", &text);
+    let outcome = place.nstar(["lab", "pool.toml", "-o", "pool.json"]).run().exits(0);
+    assert!(outcome.stdout.contains("denied"), "{outcome}");
+    let study = read(&place, "pool.json");
+    assert_eq!(study["axis"], "workers");
+    for entry in study["works"][0]["entries"].as_array().expect("entries") {
+        assert!(entry["completed"].as_u64() > Some(0) && !entry["place"].is_null(), "{entry}");
+        let denied = entry["errors"].as_object().expect("errors");
+        assert!(denied.values().any(|count| count.as_u64() > Some(0)), "{entry}");
+    }
+}

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use crate::support::{Place, Server};
+use crate::{
+    serve::listening,
+    support::{Place, Server},
+};
 
 /// What the servers below share: a request read, and an answer after which the connection is closed.
 const HTTP: &str = r#"
@@ -60,9 +63,9 @@ fn kind(run: &Value) -> &str {
 
 /// Sweeps until a cause is named that can be relied on, a few times at most; in between every answer must say itself that
 /// it is none. On a machine that others keep busy none may come, and the test says so.
-fn named(place: &Place, server: &Server, args: &[&str]) -> Option<Value> {
+fn named(place: &Place, url: &str, args: &[&str]) -> Option<Value> {
     for _ in 0..4 {
-        let outcome = place.sweep(server, args.iter().copied());
+        let outcome = place.nstar(["sweep", url].into_iter().chain(args.iter().copied())).run();
         let run = place.run_file();
         let conclusive = verdict(&run)["inconclusive"].as_array().expect("reasons").is_empty();
         assert_eq!(outcome.status.code(), Some(if conclusive { 0 } else { 4 }), "{outcome}");
@@ -75,12 +78,34 @@ fn named(place: &Place, server: &Server, args: &[&str]) -> Option<Value> {
     None
 }
 
+/// Four workers that each wait 10 ms: at most 400 requests a second, on an idle machine.
+#[test]
+fn four_workers_that_wait_are_a_worker_pool() {
+    let place = Place::new();
+    let words = ["serve", "sink", "--engine", "pool", "--workers", "4", "--delay", "10ms"];
+    let mut running = place.nstar(words.into_iter().chain(["--listen", "127.0.0.1:0"])).start();
+    let url = format!("http://{}/upload", listening(&mut running));
+    // A worker serves one connection until it ends, so each request has its own.
+    let args = ["-b", "hello", "-c", "1..64", "-d", "2s", "--connections", "per-request"];
+    let run = named(&place, &url, &args);
+    running.signal("TERM");
+    running.finish().exits(0);
+    let Some(run) = run else { return };
+    assert_eq!(kind(&run), "worker-pool", "{}", verdict(&run));
+    let holder = verdict(&run)["bottleneck"]["holder"].as_str().expect("a holder");
+    assert!(holder.starts_with("nstar-sink"), "{}", verdict(&run));
+    let max = verdict(&run)["throughput_max_per_s"].as_f64().expect("a rate");
+    let alone_us = run["steps"][0]["response_time_us"]["mean"].as_f64().expect("a time");
+    assert!(max < 404.0, "four at a time, 10 ms each: {max}");
+    assert!((max * alone_us / 1e6 - 4.0).abs() < 0.8, "X R(1) is 4: {max} times {alone_us} us");
+}
+
 #[test]
 fn threads_piled_up_on_one_mutex_are_a_lock() {
     let place = Place::new();
     let server = Server::python(&format!("{HTTP}{ONE_MUTEX}"));
     let args = ["-c", "1..64", "-d", "2s", "--connections", "per-request"];
-    let Some(run) = named(&place, &server, &args) else { return };
+    let Some(run) = named(&place, &server.url("/"), &args) else { return };
     assert_eq!(kind(&run), "lock", "{}", verdict(&run));
     let holder = verdict(&run)["bottleneck"]["holder"].as_str().expect("a holder");
     assert!(holder.starts_with("python3"), "{}", verdict(&run));
@@ -93,7 +118,7 @@ fn a_listen_queue_that_is_too_short_is_the_accept_queue() {
     let place = Place::new();
     let server = Server::python(&format!("{HTTP}{ACCEPTS_IN_BURSTS}"));
     let args = ["-c", "1..32", "-d", "3s", "--connections", "per-request"];
-    let Some(run) = named(&place, &server, &args) else { return };
+    let Some(run) = named(&place, &server.url("/"), &args) else { return };
     assert_eq!(kind(&run), "accept-queue", "{}", verdict(&run));
     let port = format!("port {}", server.address.port());
     assert_eq!(verdict(&run)["bottleneck"]["holder"], port.as_str(), "{}", verdict(&run));
