@@ -13,6 +13,7 @@ mod downloads;
 mod keeping;
 mod loads;
 mod models;
+mod overload;
 mod ports;
 #[path = "../program/mod.rs"]
 mod program;
