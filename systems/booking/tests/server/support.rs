@@ -21,10 +21,10 @@ pub(crate) fn options(database: &Database, folder: &Path) -> Options {
     options
 }
 
-/// Starts a booking server with two loops.
+/// Starts a booking server with two loops or workers.
 pub(crate) fn serve(model: Model, options: Options) -> Server {
     let mut run = engine::Options::new("127.0.0.1:0".parse().unwrap());
-    run.loops = 2;
+    (run.loops, run.workers) = (2, 2);
     engine::start(model, &run, booking::factory(options).unwrap()).unwrap()
 }
 
