@@ -64,6 +64,8 @@ impl<F: Factory> Host<F> {
     fn try_service(&mut self) {
         let front = self.front.pid;
         let tried = fork(|| {
+            // Before it reports: nobody may find the port held by a server that has started and stopped since.
+            self.front.acceptor = None;
             let made = become_child(front).and_then(|()| self.factory.make::<Connection>());
             self.front.report().send(&made);
             Ended::Done
