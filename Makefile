@@ -2,11 +2,12 @@
 
 .PHONY: test lint setup build bench sanitize
 
-# Formatting, lints, then every test, with what the tests need installed first.
+# Formatting, lints, then every test, with what the tests need installed first; at last the sanitizer.
 test: setup lint
 	# The house rules read the licences of everything in Cargo.lock, also of what only other systems need.
 	cargo fetch --quiet --locked
 	cargo test --workspace --locked
+	$(MAKE) sanitize
 
 lint:
 	cargo fmt --all --check
