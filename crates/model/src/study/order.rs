@@ -72,7 +72,7 @@ fn said(work: &Work) -> Vec<String> {
             next.variant
         )),
         (several, _) if several.len() == placed.len() => {
-            return vec!["The differences are within the intervals: no order is claimed.".to_owned()];
+            return vec![undecided(&placed)];
         }
         (several, _) => sentences.push(format!(
             "{} may each be first: their differences are within the intervals.",
@@ -92,6 +92,17 @@ fn said(work: &Work) -> Vec<String> {
         sentences.push(format!("{} is last{among}{share}.", only.variant));
     }
     sentences
+}
+
+/// Why nobody is first.
+fn undecided(placed: &[&Entry]) -> String {
+    match placed.iter().filter(|entry| entry.lower_bound).count() {
+        0 => "The differences are within the intervals: no order is claimed.".to_owned(),
+        unsure => format!(
+            "{unsure} of the {} figures are lower bounds: no order is claimed. The doubts say why.",
+            placed.len()
+        ),
+    }
 }
 
 fn best(entry: &Entry) -> Option<u32> {
@@ -186,6 +197,14 @@ mod tests {
         let limited = Entry { lower_bound: true, ..entry("uring", 800.0, 0.01) };
         let work = ordered(vec![limited, entry("epoll", 1_000.0, 0.01), entry("poll", 500.0, 0.01)]);
         assert_eq!(places(&work), [Some([1, 2]), Some([1, 2]), Some([3, 3])]);
+    }
+
+    #[test]
+    fn an_order_that_lower_bounds_prevent_is_not_put_down_to_intervals() {
+        let bound = |variant, throughput| Entry { lower_bound: true, ..entry(variant, throughput, 0.01) };
+        let work = ordered(vec![bound("1", 500.0), bound("2", 1_000.0)]);
+        assert_eq!(places(&work), [Some([1, 2]), Some([1, 2])]);
+        assert!(work.order[0].starts_with("2 of the 2 figures are lower bounds"), "{:?}", work.order);
     }
 
     #[test]
