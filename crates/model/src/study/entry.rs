@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::{Entry, Limit, MANY_FAILED, failed_share};
 use crate::pooling::{Measured, Pooled, pooled};
-use crate::run::{Resource, ResourceKind, Run, Step};
+use crate::run::{Resource, ResourceKind, Run, Step, Warning, WarningKind};
 use crate::sample::ErrorCounts;
 use crate::student::{NORMAL_95, t_95};
 use crate::words::{cores, percent};
@@ -117,6 +117,13 @@ fn disturbed(run: &Run) -> Option<String> {
     })
 }
 
+/// Of a load, which draws no verdict, what its warnings say against the number of users having been there throughout.
+fn not_as_asked(run: &Run) -> impl Iterator<Item = String> {
+    let against = |warning: &&Warning| matches!(warning.kind, WarningKind::NotSteady | WarningKind::Little);
+    let warnings = run.warnings.iter().filter(|_| !is_sweep(run)).filter(against);
+    warnings.map(|warning| warning.text.clone())
+}
+
 /// Whether it is the processor time of the server or a tier behind it.
 fn is_tier(resource: &Resource) -> bool {
     resource.kind == ResourceKind::Cpu && resource.unit == "cores" && resource.holder != HOST
@@ -151,7 +158,7 @@ fn doubts(runs: &[Finished], completed: u64, errors: &ErrorCounts, overload: boo
     for run in runs.iter().map(|finished| &finished.run) {
         // That many fail under overload is what was asked.
         let told = run.verdict.inconclusive.iter().filter(|_| !overload).cloned();
-        for doubt in disturbed(run).into_iter().chain(told) {
+        for doubt in disturbed(run).into_iter().chain(told).chain(not_as_asked(run)) {
             if !all.contains(&doubt) {
                 all.push(doubt);
             }
@@ -178,6 +185,7 @@ mod tests {
         };
         let step = Observed { users: 100, estimate, counters: Vec::new() };
         let mut run = conclude(&[step], &Context::default()).into_run(Provenance::default());
+        run.warnings.clear();
         let resource = |kind, holder: &str, used, capacity| Resource {
             kind,
             holder: holder.to_owned(),
@@ -202,6 +210,16 @@ mod tests {
         assert!(!found.lower_bound && found.doubts.is_empty(), "{:?}", found.doubts);
         let width = found.throughput_ci_per_s[1] - found.throughput_ci_per_s[0];
         assert!(width < 20.0, "two runs know more than one: {width}");
+    }
+
+    /// Ten thousand users of whom most never got a connection are not ten thousand.
+    #[test]
+    fn users_that_were_not_there_are_told() {
+        let mut finished = beside(0.0);
+        let text = "At 10 000 users, 97 % of them were idle on average.".to_owned();
+        finished.run.warnings = vec![Warning { kind: WarningKind::NotSteady, text: text.clone() }];
+        let found = entry("epoll", &[finished], false).expect("an entry");
+        assert_eq!(found.doubts, [text]);
     }
 
     /// Threads get more of a shared processor than a loop does: seen as an order of models that was none.
