@@ -30,8 +30,8 @@ pub fn order(work: &mut Work) {
             let before = compared.iter().filter(|&&other| slower(index, other)).count();
             let behind = compared.iter().filter(|&&other| slower(other, index)).count();
             let place = [before + 1, compared.len() - behind].map(|place| place as u32);
-            let share =
-                fastest.and_then(|fastest| over(index, fastest)).map(|r| Share { ratio: r.ratio, ci: r.ci });
+            let share = fastest.and_then(|fastest| over(index, fastest)).filter(is_known);
+            let share = share.map(|r| Share { ratio: r.ratio, ci: r.ci });
             (index, place, share)
         })
         .collect();
@@ -51,6 +51,11 @@ fn comparable(entry: &Entry, overload: bool) -> bool {
 fn ratio_of(above: &Entry, below: &Entry, z: f64) -> Option<Ratio> {
     let figure = |entry: &Entry| (entry.throughput_per_s, entry.throughput_ci_per_s);
     ratio(figure(above), figure(below), z)
+}
+
+/// Whether a ratio says anything: one that may be ten times as much does not.
+fn is_known(ratio: &Ratio) -> bool {
+    ratio.ci[1] <= 10.0 * ratio.ratio
 }
 
 /// The order in words.
@@ -205,6 +210,13 @@ mod tests {
         let work = ordered(vec![bound("1", 500.0), bound("2", 1_000.0)]);
         assert_eq!(places(&work), [Some([1, 2]), Some([1, 2])]);
         assert!(work.order[0].starts_with("2 of the 2 figures are lower bounds"), "{:?}", work.order);
+    }
+
+    #[test]
+    fn a_share_that_may_be_anything_is_left_out() {
+        let work = ordered(vec![entry("epoll", 1_000.0, 0.05), entry("aio", 370.0, 5.0)]);
+        assert_eq!(work.entries[1].of_fastest, None);
+        assert!(work.entries[0].of_fastest.is_some());
     }
 
     #[test]
