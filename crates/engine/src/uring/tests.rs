@@ -199,15 +199,18 @@ fn what_comes_for_a_busy_task_is_kept_within_bounds_and_not_lost() {
 fn a_task_may_leave_a_send_behind() {
     let server = start(1);
     for request in [b"g", b"d", b"p"] {
+        eventually("the one before is closed", || server.counters().active() == 0);
+        let before = server.counters().closed();
         let mut clients: Vec<_> = (0..4).map(|_| connect(&server)).collect();
         clients.iter_mut().for_each(|client| client.write_all(request).expect("sent"));
+        // Nobody reads before: a reader could take all of it while the server is slow to leave.
+        eventually("all are closed", || server.counters().closed() == before + 4);
         for client in &mut clients {
             let mut got = Vec::new();
             // Cut off where the kernel was when the task left.
             let _ = client.read_to_end(&mut got);
             assert!(got.len() < 16 << 20 && got.iter().all(|&byte| byte == b'g'));
         }
-        eventually("all are closed", || server.counters().active() == 0);
         echo_all(&mut [connect(&server)], b"echo");
     }
     assert_eq!(server.counters().panics(), 4);
