@@ -11,9 +11,12 @@ mod turn;
 mod wait;
 
 use std::{
+    cell::RefCell,
+    future::poll_fn,
     io,
     os::fd::OwnedFd,
     sync::{Arc, mpsc},
+    task::Poll,
     thread::{self, JoinHandle},
     time::Duration,
 };
@@ -113,6 +116,19 @@ fn spawn<L: Loop<F>, F: Factory>(
             let _ = started.send(Err(error));
         }
     })
+}
+
+/// Waits: the task being polled has its turn again once the time is over.
+pub(crate) async fn sleep(turn: &Turn, timers: &RefCell<Timers>, how_long: Duration) {
+    let end = clock::after(clock::now(), how_long);
+    poll_fn(|_| match clock::now() >= end {
+        true => Poll::Ready(()),
+        false => {
+            timers.borrow_mut().set(end, Target::Task(turn.current()));
+            Poll::Pending
+        }
+    })
+    .await;
 }
 
 /// How long a loop may wait that has nothing to do before `next`; none is for ever.

@@ -23,7 +23,7 @@ use crate::{
     clock::{self, Micros, NEVER},
     counters::Permit,
     listen::Accepted,
-    loops::Key,
+    loops::{self, Key},
     net, service,
 };
 
@@ -235,15 +235,7 @@ impl<P: Poller> service::Connection for Connection<P> {
     }
 
     async fn sleep(&self, how_long: Duration) {
-        let end = clock::after(clock::now(), how_long);
-        poll_fn(|_| match clock::now() >= end {
-            true => Poll::Ready(()),
-            false => {
-                self.reactor.wake_at(end);
-                Poll::Pending
-            }
-        })
-        .await;
+        loops::sleep(&self.reactor.turn, &self.reactor.timers, how_long).await;
     }
 
     fn is_stale(&mut self) -> bool {

@@ -14,7 +14,7 @@ use crate::{
     buffer::{Buffers, Input},
     clock::Micros,
     control::Control,
-    loops::{Arena, Key, Target, Timers, Turn, Wait},
+    loops::{Arena, Key, Timers, Turn, Wait},
 };
 
 /// The state of one loop that its connections reach. Never borrowed across a poll.
@@ -165,10 +165,5 @@ impl<P: Poller> Reactor<P> {
             Ok(()) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
         }
-    }
-
-    /// Wakes the current task at `at`.
-    pub(crate) fn wake_at(&self, at: Micros) {
-        self.timers.borrow_mut().set(at, Target::Task(self.turn.current()));
     }
 }

@@ -21,7 +21,7 @@ use crate::{
     buffer::Input,
     clock::{self, Micros, NEVER},
     listen::Accepted,
-    loops::Key,
+    loops::{self, Key},
     net, service,
 };
 
@@ -268,15 +268,7 @@ impl service::Connection for Connection {
     }
 
     async fn sleep(&self, how_long: Duration) {
-        let end = clock::after(clock::now(), how_long);
-        poll_fn(|_| match clock::now() >= end {
-            true => Poll::Ready(()),
-            false => {
-                self.reactor.wake_at(end);
-                Poll::Pending
-            }
-        })
-        .await;
+        loops::sleep(&self.reactor.turn, &self.reactor.timers, how_long).await;
     }
 
     fn is_stale(&mut self) -> bool {

@@ -11,7 +11,7 @@ use crate::{
     buffer::Buffers,
     clock::{self, Micros},
     control::Control,
-    loops::{Arena, Key, Target, Timers, Turn, Wait},
+    loops::{Arena, Key, Timers, Turn, Wait},
 };
 
 /// Bytes of a buffer that receives a request: more than most are long. Only what is used takes memory.
@@ -216,11 +216,6 @@ impl Reactor {
             return Poll::Ready(Ok(mem::take(&mut source.sending.bytes)));
         }
         self.wait(key, Kind::Send, deadline, |_| Ok(())).map_ok(|()| Vec::new())
-    }
-
-    /// Wakes the current task at `at`.
-    pub(crate) fn wake_at(&self, at: Micros) {
-        self.timers.borrow_mut().set(at, Target::Task(self.turn.current()));
     }
 
     /// Never ready without an error.
