@@ -10,6 +10,7 @@ use http_io::Credentials;
 use store::{Commits, Store, StoreError};
 
 use crate::{
+    account::{Account, User},
     capacity,
     credentials::{Name, Password},
     error::AccountsError,
@@ -64,8 +65,8 @@ pub enum Refused {
 /// Who was recognised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The name of the account.
-    pub name: String,
+    /// Whose account it is.
+    pub user: User,
     /// For how long the token is still good, where one was presented.
     pub expires_in: Option<Duration>,
 }
@@ -109,7 +110,7 @@ impl Accounts {
     /// Makes an account; it is durable when this answers.
     pub async fn create(&self, name: Name, password: Password) -> Result<(), Refused> {
         // A name known to be taken is refused without the work of hashing.
-        if self.tables.password_hash(name.as_str()).await?.is_some() {
+        if self.tables.account(name.as_str()).await?.is_some() {
             return Err(Refused::Taken);
         }
         let hasher = Arc::clone(&self.hasher);
@@ -122,22 +123,26 @@ impl Accounts {
 
     /// Checks a name and a password. An unknown name takes as long as a known one.
     pub async fn check(&self, name: Name, password: Password) -> Result<Identity, Refused> {
-        let stored = self.tables.password_hash(name.as_str()).await?;
+        let account = self.account(name, password).await?;
+        Ok(Identity { user: account.user, expires_in: None })
+    }
+
+    /// The open account of this name and password.
+    async fn account(&self, name: Name, password: Password) -> Result<Account, Refused> {
+        let (account, stored) = self.tables.account(name.as_str()).await?.unzip();
         let hasher = Arc::clone(&self.hasher);
-        match self.hashing.run(move || hasher.verify(&password, stored.as_deref())).await?? {
-            true => Ok(Identity { name: name.as_str().to_owned(), expires_in: None }),
-            false => Err(Refused::Unknown),
-        }
+        let is_right = self.hashing.run(move || hasher.verify(&password, stored.as_deref())).await??;
+        account.filter(|account| is_right && account.is_open(crate::now_s())).ok_or(Refused::Unknown)
     }
 
     /// Checks a name and a password and begins a session.
     pub async fn begin_session(&self, name: Name, password: Password) -> Result<Session, Refused> {
-        let identity = self.check(name, password).await?;
+        let account = self.account(name, password).await?;
         let token = Token::random().map_err(|error| fail("randomness", &error))?;
         let token_digest = token::digest(token.as_str().as_bytes()).ok_or(Refused::Failed)?;
         let life_s = i64::try_from(self.session_life.as_secs()).unwrap_or(i64::MAX);
         let expires_at_s = crate::now_s().saturating_add(life_s);
-        self.tables.add_session(&token_digest, &identity.name, expires_at_s).await?;
+        self.tables.add_session(&token_digest, &account, expires_at_s).await?;
         Ok(Session { token, life: self.session_life })
     }
 
@@ -146,9 +151,10 @@ impl Accounts {
         let digest = token::digest(token).ok_or(Refused::Unknown)?;
         let now_s = crate::now_s();
         let found = self.tables.session(&digest, now_s).await?;
-        let (name, expires_at_s) = found.ok_or(Refused::Unknown)?;
+        let (account, expires_at_s) =
+            found.filter(|(account, _)| account.is_open(now_s)).ok_or(Refused::Unknown)?;
         let left_s = u64::try_from(expires_at_s.saturating_sub(now_s)).unwrap_or(0);
-        Ok(Identity { name, expires_in: Some(Duration::from_secs(left_s)) })
+        Ok(Identity { user: account.user, expires_in: Some(Duration::from_secs(left_s)) })
     }
 
     /// Recognises whoever presents a password or a token.

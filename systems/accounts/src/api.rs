@@ -6,6 +6,7 @@ use http_io::{Credentials, metrics as form};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    account::User,
     accounts::{Accounts, Hasher, Identity, Refused, Session},
     answer::{Answer, problem},
     credentials::{Invalid, Name, Password},
@@ -55,11 +56,15 @@ struct SessionMade<'a> {
     expires_in_s: u64,
 }
 
-#[derive(Serialize)]
-struct Recognised<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expires_in_s: Option<u64>,
+/// What `GET /auth` answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recognised {
+    /// Who was recognised.
+    #[serde(flatten)]
+    pub user: User,
+    /// For how long the token is still good, seconds, where one was presented.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_in_s: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -130,7 +135,7 @@ impl Api {
         let presented = authorization.and_then(Credentials::parse);
         let Some(presented) = presented else { return refuse(Refused::Unknown) };
         match self.accounts.identify(&presented).await {
-            Ok(identity) => show_identity(&identity),
+            Ok(identity) => show_identity(identity),
             Err(refused) => refuse(refused),
         }
     }
@@ -181,7 +186,7 @@ fn show_session(session: &Session) -> Answer {
     answer
 }
 
-fn show_identity(identity: &Identity) -> Answer {
+fn show_identity(identity: Identity) -> Answer {
     let expires_in_s = identity.expires_in.map(|left| left.as_secs());
-    Answer::json(200, &Recognised { name: &identity.name, expires_in_s })
+    Answer::json(200, &Recognised { user: identity.user, expires_in_s })
 }

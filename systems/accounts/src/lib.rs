@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `POST /accounts {"name","password"}` | 201; 409 taken; 422 with `field` and `reason`; 507 disk full |
 //! | `POST /sessions {"name","password"}` | 200 with `token` and `expires_in_s`; 401 |
-//! | `GET /auth` with Basic or Bearer | 200 with `name` (and `expires_in_s` for a token); 401 |
+//! | `GET /auth` with Basic or Bearer | 200 with `name`, `role` and `quota` (and `expires_in_s` for a token); 401 |
 //! | `GET /healthz`, `GET /metrics` | 200 |
 //!
 //! and 503 with `Retry-After` wherever too much is waiting. `GET /auth` is what a file server asks, and what nginx's
@@ -12,6 +12,7 @@
 //!
 //! [`Accounts`] is the library beneath: [`Options`] say where the database is; [`factory`] makes the server.
 
+mod account;
 mod accounts;
 mod answer;
 mod api;
@@ -26,9 +27,10 @@ mod tables;
 mod token;
 
 pub use self::{
+    account::{Account, Role, User},
     accounts::{Accounts, Identity, Refused, Session},
     answer::{Answer, problem},
-    api::{Api, BODY_LEN_MAX, Call},
+    api::{Api, BODY_LEN_MAX, Call, Recognised},
     credentials::{Invalid, NAME_LEN_MAX, Name, PASSWORD_LEN_MAX, PASSWORD_LEN_MIN, Password},
     error::AccountsError,
     options::Options,

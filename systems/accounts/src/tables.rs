@@ -1,61 +1,27 @@
 //! The tables of the accounts server, and everything that is asked of them.
 
-use store::{Migration, Row, Schema, Statement, Store, StoreError};
+mod schema;
 
-/// Accounts, and the sessions of their owners.
-pub(crate) const SCHEMA: Schema = Schema {
-    name: "accounts",
-    // "nsta"
-    application_id: 0x6e73_7461,
-    migrations: &[Migration {
-        name: "V1__accounts",
-        sqlite: V1_SQLITE,
-        mysql: V1_MYSQL,
-        postgres: V1_POSTGRES,
-    }],
-};
+use store::{Row, Statement, Store, StoreError};
 
-const V1_SQLITE: &str = "
-    CREATE TABLE IF NOT EXISTS accounts (
-        name TEXT PRIMARY KEY,
-        password_hash TEXT NOT NULL,
-        created_at_s INTEGER NOT NULL
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE IF NOT EXISTS sessions (
-        token_digest BLOB PRIMARY KEY,
-        name TEXT NOT NULL,
-        expires_at_s INTEGER NOT NULL
-    ) STRICT, WITHOUT ROWID;
-    CREATE INDEX IF NOT EXISTS sessions_by_expiry ON sessions (expires_at_s);
-";
+pub(crate) use self::schema::SCHEMA;
+use crate::account::{Account, User};
 
-const V1_MYSQL: &str = "
-    CREATE TABLE IF NOT EXISTS accounts (
-        name VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
-        password_hash VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-        created_at_s BIGINT NOT NULL
-    ) ENGINE = InnoDB;
-    CREATE TABLE IF NOT EXISTS sessions (
-        token_digest BINARY(32) NOT NULL PRIMARY KEY,
-        name VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-        expires_at_s BIGINT NOT NULL,
-        INDEX sessions_by_expiry (expires_at_s)
-    ) ENGINE = InnoDB;
-";
+/// What is read of an account, in the order of [`account`], and of what else may follow.
+macro_rules! select {
+    ($columns:literal, $rest:literal) => {
+        concat!(
+            "SELECT accounts.name, role, disabled, accounts.expires_at_s, quota_bytes, created_at_s, ",
+            "accounts.credential_version",
+            $columns,
+            " FROM accounts ",
+            $rest
+        )
+    };
+}
 
-const V1_POSTGRES: &str = "
-    CREATE TABLE accounts (
-        name TEXT COLLATE \"C\" PRIMARY KEY,
-        password_hash TEXT NOT NULL,
-        created_at_s BIGINT NOT NULL
-    );
-    CREATE TABLE sessions (
-        token_digest BYTEA PRIMARY KEY,
-        name TEXT COLLATE \"C\" NOT NULL,
-        expires_at_s BIGINT NOT NULL
-    );
-    CREATE INDEX sessions_by_expiry ON sessions (expires_at_s);
-";
+/// Columns that [`account`] reads: what else is selected comes after them.
+const ACCOUNT_COLUMNS: usize = 7;
 
 /// The tables, in words of the accounts server.
 #[derive(Debug)]
@@ -75,41 +41,58 @@ impl Tables {
         self.store.insert(insert).await
     }
 
-    /// The stored hash of a name's password.
-    pub(crate) async fn password_hash(&self, name: &str) -> Result<Option<String>, StoreError> {
-        let select = Statement::new("SELECT password_hash FROM accounts WHERE name = ?").with(name);
+    /// An account, and the stored hash of its password.
+    pub(crate) async fn account(&self, name: &str) -> Result<Option<(Account, String)>, StoreError> {
+        let select = Statement::new(select!(", password_hash", "WHERE name = ?")).with(name);
         let rows = self.store.query(select).await?;
-        rows.first().map(|row| row.text(0).map(str::to_owned)).transpose()
+        let found = |row: &Row| Ok((account(row)?, row.text(ACCOUNT_COLUMNS)?.to_owned()));
+        rows.first().map(found).transpose()
     }
 
     /// A new session. Those that have ended make room for it.
     pub(crate) async fn add_session(
         &self,
         digest: &[u8; 32],
-        name: &str,
+        of: &Account,
         expires_at_s: i64,
     ) -> Result<(), StoreError> {
         let delete = Statement::new("DELETE FROM sessions WHERE expires_at_s <= ?").with(crate::now_s());
         self.store.execute(delete).await?;
-        let insert = "INSERT INTO sessions (token_digest, name, expires_at_s) VALUES (?, ?, ?)";
-        let insert = Statement::new(insert).with(&digest[..]).with(name).with(expires_at_s);
-        self.store.execute(insert).await.map(drop)
+        let insert =
+            "INSERT INTO sessions (token_digest, name, expires_at_s, credential_version) VALUES (?, ?, ?, ?)";
+        let insert = Statement::new(insert).with(&digest[..]).with(of.user.name.as_str()).with(expires_at_s);
+        self.store.execute(insert.with(of.credential_version)).await.map(drop)
     }
 
-    /// The name and the expiry (Unix seconds) of a session that is still good. A session ends with its time, and with
-    /// its account.
+    /// The account and the expiry (Unix seconds) of a session that is still good. A session ends with its time, with
+    /// its account, and when the account's credential changes.
     pub(crate) async fn session(
         &self,
         digest: &[u8; 32],
         now_s: i64,
-    ) -> Result<Option<(String, i64)>, StoreError> {
-        let select = "SELECT sessions.name, expires_at_s FROM sessions \
-                      JOIN accounts ON accounts.name = sessions.name \
-                      WHERE token_digest = ? AND expires_at_s > ?";
+    ) -> Result<Option<(Account, i64)>, StoreError> {
+        let select = select!(
+            ", sessions.expires_at_s",
+            "JOIN sessions ON accounts.name = sessions.name \
+             AND accounts.credential_version = sessions.credential_version \
+             WHERE token_digest = ? AND sessions.expires_at_s > ?"
+        );
         let rows = self.store.query(Statement::new(select).with(&digest[..]).with(now_s)).await?;
-        let session = |row: &Row| Ok((row.text(0)?.to_owned(), row.int(1)?));
+        let session = |row: &Row| Ok((account(row)?, row.int(ACCOUNT_COLUMNS)?));
         rows.first().map(session).transpose()
     }
+}
+
+fn account(row: &Row) -> Result<Account, StoreError> {
+    let role = row.text(1)?.parse().map_err(|_| StoreError::Failed)?;
+    let quota_bytes = row.maybe_int(4)?.and_then(|bytes| u64::try_from(bytes).ok());
+    Ok(Account {
+        user: User { name: row.text(0)?.to_owned(), role, quota_bytes },
+        disabled: row.int(2)? != 0,
+        expires_at_s: row.maybe_int(3)?,
+        created_at_s: row.int(5)?,
+        credential_version: row.int(6)?,
+    })
 }
 
 #[cfg(test)]
@@ -125,17 +108,22 @@ mod tests {
         (folder, Tables::new(store))
     }
 
+    async fn ann(tables: &Tables) -> Account {
+        assert_eq!(tables.add_account("ann", "hash").await, Ok(true));
+        tables.account("ann").await.unwrap().unwrap().0
+    }
+
     #[test]
     fn names_and_sessions_are_found_until_they_end() {
         let (_folder, tables) = tables();
         let far = crate::now_s() + 1000;
         block_on(async {
-            assert_eq!(tables.add_account("ann", "hash").await, Ok(true));
+            let ann = ann(&tables).await;
             assert_eq!(tables.add_account("ann", "other").await, Ok(false));
-            assert_eq!(tables.password_hash("ann").await, Ok(Some("hash".into())));
-            assert_eq!(tables.password_hash("Ann").await, Ok(None));
-            tables.add_session(&[7; 32], "ann", far).await.unwrap();
-            assert_eq!(tables.session(&[7; 32], far - 1).await, Ok(Some(("ann".into(), far))));
+            assert_eq!(tables.account("ann").await, Ok(Some((ann.clone(), "hash".into()))));
+            assert_eq!(tables.account("Ann").await, Ok(None));
+            tables.add_session(&[7; 32], &ann, far).await.unwrap();
+            assert_eq!(tables.session(&[7; 32], far - 1).await, Ok(Some((ann, far))));
             assert_eq!(tables.session(&[7; 32], far).await, Ok(None));
             assert_eq!(tables.session(&[8; 32], far - 1).await, Ok(None));
             tables.store.execute(Statement::new("DELETE FROM accounts")).await.unwrap();
@@ -147,8 +135,9 @@ mod tests {
     fn ended_sessions_go_when_new_ones_come() {
         let (_folder, tables) = tables();
         block_on(async {
-            tables.add_session(&[1; 32], "ann", 5).await.unwrap();
-            tables.add_session(&[2; 32], "ann", i64::MAX).await.unwrap();
+            let ann = ann(&tables).await;
+            tables.add_session(&[1; 32], &ann, 5).await.unwrap();
+            tables.add_session(&[2; 32], &ann, i64::MAX).await.unwrap();
             let rows = tables.store.query(Statement::new("SELECT token_digest FROM sessions")).await.unwrap();
             assert_eq!(rows.len(), 1);
             assert_eq!(rows[0].bytes(0), Ok(&[2; 32][..]));

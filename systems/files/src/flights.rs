@@ -28,7 +28,7 @@ struct State {
 }
 
 /// How a check ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Landed {
     /// With an answer.
     Here(Verdict),
@@ -38,9 +38,9 @@ pub(crate) enum Landed {
 
 /// What someone who presents a credential is to do.
 #[derive(Debug)]
-pub(crate) enum Boarding<'a> {
-    /// It was found right meanwhile.
-    Known,
+pub(crate) enum Boarding<'a, K> {
+    /// It was found right meanwhile: what is known of it.
+    Known(K),
     /// Check it, for all who wait.
     Lead(Lead<'a>),
     /// Wait for the one who checks it.
@@ -48,11 +48,11 @@ pub(crate) enum Boarding<'a> {
 }
 
 impl Flights {
-    /// Joins the check of a credential, or begins it. `is_known` is asked when no check can end unseen.
-    pub(crate) fn board(&self, of: Fingerprint, is_known: impl FnOnce() -> bool) -> Boarding<'_> {
+    /// Joins the check of a credential, or begins it. `known` is asked when no check can end unseen.
+    pub(crate) fn board<K>(&self, of: Fingerprint, known: impl FnOnce() -> Option<K>) -> Boarding<'_, K> {
         let mut under_way = lock(&self.under_way);
-        if is_known() {
-            return Boarding::Known;
+        if let Some(known) = known() {
+            return Boarding::Known(known);
         }
         if let Some(flight) = under_way.get(&of) {
             return Boarding::Follow(Arc::clone(flight));
@@ -84,7 +84,7 @@ impl Drop for Lead<'_> {
         lock(&self.flights.under_way).remove(&self.of);
         let waiting = {
             let mut state = lock(&self.flight.state);
-            state.landed = Some(self.landed);
+            state.landed = Some(std::mem::replace(&mut self.landed, Landed::Nowhere));
             std::mem::take(&mut state.waiting)
         };
         waiting.into_iter().for_each(Waker::wake);
@@ -99,8 +99,8 @@ impl Flight {
 
     fn poll(&self, context: &mut Context<'_>) -> Poll<Landed> {
         let mut state = lock(&self.state);
-        if let Some(landed) = state.landed {
-            return Poll::Ready(landed);
+        if let Some(landed) = &state.landed {
+            return Poll::Ready(landed.clone());
         }
         if !state.waiting.iter().any(|waker| waker.will_wake(context.waker())) {
             state.waiting.push(context.waker().clone());
@@ -126,8 +126,12 @@ mod tests {
         future.poll(&mut Context::from_waker(Waker::noop()))
     }
 
+    fn board(flights: &Flights) -> Boarding<'_, ()> {
+        flights.board(OF, || None)
+    }
+
     fn follow(flights: &Flights) -> Arc<Flight> {
-        match flights.board(OF, || false) {
+        match board(flights) {
             Boarding::Follow(flight) => flight,
             other => panic!("{other:?}"),
         }
@@ -136,30 +140,30 @@ mod tests {
     #[test]
     fn one_leads_the_others_get_its_answer_and_the_next_begins_anew() {
         let flights = Flights::default();
-        let Boarding::Lead(lead) = flights.board(OF, || false) else { panic!("nobody leads") };
+        let Boarding::Lead(lead) = board(&flights) else { panic!("nobody leads") };
         let flight = follow(&flights);
         let mut waiting = pin!(flight.landed());
         assert!(poll(waiting.as_mut()).is_pending());
-        assert!(matches!(flights.board([2; 32], || false), Boarding::Lead(_)), "another credential");
+        assert!(matches!(flights.board([2; 32], || None::<()>), Boarding::Lead(_)), "another credential");
         lead.land(Verdict::Wrong);
         assert_eq!(poll(waiting.as_mut()), Poll::Ready(Landed::Here(Verdict::Wrong)));
-        assert!(matches!(flights.board(OF, || false), Boarding::Lead(_)));
+        assert!(matches!(board(&flights), Boarding::Lead(_)));
     }
 
     #[test]
     fn a_leader_that_goes_away_leaves_the_check_to_the_next() {
         let flights = Flights::default();
-        let lead = flights.board(OF, || false);
+        let lead = board(&flights);
         let flight = follow(&flights);
         drop(lead);
         assert_eq!(poll(pin!(flight.landed())), Poll::Ready(Landed::Nowhere));
-        assert!(matches!(flights.board(OF, || false), Boarding::Lead(_)));
+        assert!(matches!(board(&flights), Boarding::Lead(_)));
     }
 
     #[test]
     fn what_became_known_meanwhile_is_not_checked_again() {
         let flights = Flights::default();
-        assert!(matches!(flights.board(OF, || true), Boarding::Known));
-        assert!(matches!(flights.board(OF, || false), Boarding::Lead(_)));
+        assert!(matches!(flights.board(OF, || Some(7)), Boarding::Known(7)));
+        assert!(matches!(board(&flights), Boarding::Lead(_)));
     }
 }

@@ -1,12 +1,14 @@
 //! Lets those in whose credential is right: remembered, or else checked by one for all who present it.
 
-use std::time::Instant;
+use std::{rc::Rc, time::Instant};
 
+use accounts::User;
 use engine::service::Connection;
 use http_io::{Credentials, Problem, server::Exchange};
 
 use crate::{
     authority::Authority,
+    caller::Caller,
     fingerprint::{Fingerprint, Key},
     flights::{Boarding, Flights, Landed},
     metrics::{Check, Counts},
@@ -30,10 +32,10 @@ pub(crate) struct Keeper<'w, C> {
 }
 
 impl<C: Connection> Keeper<'_, C> {
-    /// Lets the request of `exchange` pass, or says why not.
-    pub(crate) async fn admit(&self, exchange: &Exchange<'_, C>, now: Instant) -> Result<(), Problem> {
+    /// Lets the request of `exchange` pass and tells whose it is, or says why not.
+    pub(crate) async fn admit(&self, exchange: &Exchange<'_, C>, now: Instant) -> Result<Caller, Problem> {
         if matches!(self.authority, Authority::Open) {
-            return Ok(());
+            return Ok(Caller::Anyone);
         }
         let Some(credentials) = exchange.credentials() else {
             return Err(accounts::problem(401, "a name and password, or a token, are needed"));
@@ -44,9 +46,9 @@ impl<C: Connection> Keeper<'_, C> {
         if !self.gate.verified.is_on() {
             return self.conclude(self.authority.check(exchange, &credentials).await);
         }
-        if self.front.is_right(&fingerprint, &self.gate.verified, now) {
+        if let Some(user) = self.front.user(&fingerprint, &self.gate.verified, now) {
             self.counts.checked(Check::Remembered);
-            return Ok(());
+            return Ok(Caller::User(user));
         }
         self.conclude(self.check_once(exchange, &credentials, fingerprint).await)
     }
@@ -60,16 +62,16 @@ impl<C: Connection> Keeper<'_, C> {
     ) -> Verdict {
         loop {
             let began = Instant::now();
-            let is_known = || self.gate.verified.until(&of, began).is_some();
-            let flight = match self.gate.flights.board(of, is_known) {
-                Boarding::Known => return Verdict::Right { expires_in: None },
+            let known = || self.gate.verified.get(&of, began);
+            let flight = match self.gate.flights.board(of, known) {
+                Boarding::Known(known) => return Verdict::Right { user: known.user, expires_in: None },
                 Boarding::Follow(flight) => flight,
                 Boarding::Lead(lead) => {
                     let verdict = self.authority.check(exchange, credentials).await;
-                    if let Verdict::Right { expires_in } = verdict {
-                        self.gate.verified.remember(of, began, expires_in);
+                    if let Verdict::Right { user, expires_in } = &verdict {
+                        self.gate.verified.remember(of, user, began, *expires_in);
                     }
-                    lead.land(verdict);
+                    lead.land(verdict.clone());
                     return verdict;
                 }
             };
@@ -79,11 +81,11 @@ impl<C: Connection> Keeper<'_, C> {
         }
     }
 
-    fn conclude(&self, verdict: Verdict) -> Result<(), Problem> {
+    fn conclude(&self, verdict: Verdict) -> Result<Caller, Problem> {
         match verdict {
-            Verdict::Right { .. } => {
+            Verdict::Right { user, .. } => {
                 self.counts.checked(Check::Right);
-                Ok(())
+                Ok(Caller::User(Rc::new(User::clone(&user))))
             }
             Verdict::Wrong => {
                 self.counts.checked(Check::Wrong);

@@ -14,6 +14,7 @@
 //! decides what of that is wanted, and `sending` answers.
 
 mod authority;
+mod caller;
 mod error;
 mod fingerprint;
 mod flights;

@@ -6,16 +6,14 @@ use std::{
     time::Duration,
 };
 
-use accounts::Answer;
+use crate::verdict::Verdict;
+use accounts::{Answer, Identity, Recognised};
 use engine::{service::Connection, shared::Cells};
 use http_io::{
     Method,
     client::{Client, ClientError, ClientOptions, Request, Response},
     server::{Error, Exchange},
 };
-use serde::Deserialize;
-
-use crate::verdict::Verdict;
 
 /// Longest wait for a connection.
 const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(1);
@@ -25,12 +23,6 @@ pub(crate) struct Remote<C> {
     client: Client<C>,
     /// One cell: 1 if it failed to answer when last asked, by any worker. Told once, not for every request.
     away: Arc<Cells>,
-}
-
-/// What `GET /auth` answers with.
-#[derive(Deserialize)]
-struct Recognised {
-    expires_in_s: Option<u64>,
 }
 
 impl<C: Connection> Remote<C> {
@@ -87,8 +79,8 @@ impl<C: Connection> Remote<C> {
 fn read(response: &Response) -> Verdict {
     match response.status() {
         200 => match serde_json::from_slice(response.body()) {
-            Ok(Recognised { expires_in_s }) => {
-                Verdict::Right { expires_in: expires_in_s.map(Duration::from_secs) }
+            Ok(Recognised { user, expires_in_s }) => {
+                Identity { user, expires_in: expires_in_s.map(Duration::from_secs) }.into()
             }
             Err(_) => Verdict::Unavailable,
         },

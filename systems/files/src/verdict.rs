@@ -1,12 +1,16 @@
 //! What is known of someone who presents a credential.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
+
+use accounts::{Identity, User};
 
 /// What is known of someone who presents a credential.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Right. For a session: for how long still.
     Right {
+        /// Whose it is.
+        user: Arc<User>,
         /// How long the session lasts; `None` for a password.
         expires_in: Option<Duration>,
     },
@@ -14,4 +18,10 @@ pub(crate) enum Verdict {
     Wrong,
     /// Nobody can say: the accounts server is away, busy or broken.
     Unavailable,
+}
+
+impl From<Identity> for Verdict {
+    fn from(identity: Identity) -> Self {
+        Self::Right { user: Arc::new(identity.user), expires_in: identity.expires_in }
+    }
 }

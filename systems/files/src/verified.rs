@@ -7,9 +7,12 @@ use std::{
     cell::RefCell,
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
+    rc::Rc,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use accounts::User;
 use moka::{policy::EvictionPolicy, sync::Cache};
 
 use crate::fingerprint::Fingerprint;
@@ -17,21 +20,29 @@ use crate::fingerprint::Fingerprint;
 /// How many credentials each worker remembers on its own.
 const FRONT_ENTRIES: usize = 1024;
 
+/// A credential that was found right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// Whose it is.
+    pub(crate) user: Arc<User>,
+    until: Instant,
+}
+
 /// The memory of the whole server.
 pub(crate) struct Verified {
-    until: Cache<Fingerprint, Instant, BuildHasherDefault<FirstBytes>>,
+    known: Cache<Fingerprint, Known, BuildHasherDefault<FirstBytes>>,
     ttl: Duration,
 }
 
 impl Verified {
     /// Remembers at most `entries` credentials, each for `ttl`.
     pub(crate) fn new(ttl: Duration, entries: u64) -> Self {
-        let until = Cache::builder()
+        let known = Cache::builder()
             .max_capacity(entries)
             .time_to_live(ttl)
             .eviction_policy(EvictionPolicy::lru())
             .build_with_hasher(BuildHasherDefault::default());
-        Self { until, ttl }
+        Self { known, ttl }
     }
 
     /// Whether anything is remembered at all.
@@ -39,41 +50,54 @@ impl Verified {
         !self.ttl.is_zero()
     }
 
-    /// Until when a credential is taken for right, if it is at `now`.
-    pub(crate) fn until(&self, of: &Fingerprint, now: Instant) -> Option<Instant> {
-        self.until.get(of).filter(|until| *until > now)
+    /// What is known of a credential, if it is taken for right at `now`.
+    pub(crate) fn get(&self, of: &Fingerprint, now: Instant) -> Option<Known> {
+        self.known.get(of).filter(|known| known.until > now)
     }
 
     /// Remembers a credential found right. Its time counts from when the check began: what was changed during the
     /// check is forgotten no later than what was changed after it.
-    pub(crate) fn remember(&self, of: Fingerprint, check_began: Instant, expires_in: Option<Duration>) {
+    pub(crate) fn remember(
+        &self,
+        of: Fingerprint,
+        user: &Arc<User>,
+        check_began: Instant,
+        expires_in: Option<Duration>,
+    ) {
         let life = expires_in.map_or(self.ttl, |left| left.min(self.ttl));
-        self.until.insert(of, check_began + life);
+        self.known.insert(of, Known { user: Arc::clone(user), until: check_began + life });
     }
 }
 
 /// The memory of one worker.
 #[derive(Default)]
 pub(crate) struct Front {
-    until: RefCell<HashMap<Fingerprint, Instant, BuildHasherDefault<FirstBytes>>>,
+    known: RefCell<HashMap<Fingerprint, Own, BuildHasherDefault<FirstBytes>>>,
+}
+
+/// A worker's own copy of what is known: none of the others counts its uses.
+struct Own {
+    user: Rc<User>,
+    until: Instant,
 }
 
 impl Front {
-    /// Whether a credential is taken for right at `now`: as this worker remembers, or else the server.
-    pub(crate) fn is_right(&self, of: &Fingerprint, behind: &Verified, now: Instant) -> bool {
-        if self.until.borrow().get(of).is_some_and(|until| *until > now) {
-            return true;
+    /// Whose credential it is, if it is taken for right at `now`: as this worker remembers, or else the server.
+    pub(crate) fn user(&self, of: &Fingerprint, behind: &Verified, now: Instant) -> Option<Rc<User>> {
+        if let Some(own) = self.known.borrow().get(of).filter(|own| own.until > now) {
+            return Some(Rc::clone(&own.user));
         }
-        let Some(until) = behind.until(of, now) else { return false };
-        let mut fronts = self.until.borrow_mut();
-        if fronts.len() >= FRONT_ENTRIES {
-            fronts.retain(|_, until| *until > now);
+        let Known { user, until } = behind.get(of, now)?;
+        let user = Rc::new(User::clone(&user));
+        let mut own = self.known.borrow_mut();
+        if own.len() >= FRONT_ENTRIES {
+            own.retain(|_, own| own.until > now);
         }
-        if fronts.len() >= FRONT_ENTRIES {
-            fronts.clear();
+        if own.len() >= FRONT_ENTRIES {
+            own.clear();
         }
-        fronts.insert(*of, until);
-        true
+        own.insert(*of, Own { user: Rc::clone(&user), until });
+        Some(user)
     }
 }
 
@@ -103,22 +127,27 @@ mod tests {
     const TTL: Duration = Duration::from_secs(60);
     const OF: Fingerprint = [3; 32];
 
+    fn ann() -> Arc<User> {
+        Arc::new(User { name: "ann".into(), role: accounts::Role::Admin, quota_bytes: Some(7) })
+    }
+
     #[test]
     fn what_was_right_is_right_until_its_time_is_over() {
         let (verified, front, now) = (Verified::new(TTL, 10), Front::default(), Instant::now());
-        assert!(!front.is_right(&OF, &verified, now));
-        verified.remember(OF, now, None);
-        assert!(front.is_right(&OF, &verified, now));
-        assert!(front.is_right(&OF, &verified, now + TTL - Duration::from_nanos(1)));
-        assert!(!front.is_right(&OF, &verified, now + TTL));
+        let user = |now| front.user(&OF, &verified, now);
+        assert_eq!(user(now), None);
+        verified.remember(OF, &ann(), now, None);
+        assert_eq!(user(now).as_deref(), Some(&*ann()), "as the server remembers");
+        assert_eq!(user(now + TTL - Duration::from_nanos(1)).as_deref(), Some(&*ann()), "as the worker does");
+        assert_eq!(user(now + TTL), None);
     }
 
     #[test]
     fn a_session_is_forgotten_when_it_ends() {
         let (verified, front, now) = (Verified::new(TTL, 10), Front::default(), Instant::now());
-        verified.remember(OF, now, Some(Duration::from_secs(5)));
-        assert!(front.is_right(&OF, &verified, now + Duration::from_secs(4)));
-        assert!(!front.is_right(&OF, &verified, now + Duration::from_secs(5)));
+        verified.remember(OF, &ann(), now, Some(Duration::from_secs(5)));
+        assert!(front.user(&OF, &verified, now + Duration::from_secs(4)).is_some());
+        assert!(front.user(&OF, &verified, now + Duration::from_secs(5)).is_none());
     }
 
     #[test]
@@ -127,11 +156,11 @@ mod tests {
         for n in 0..5000_u64 {
             let mut of = OF;
             of[..8].copy_from_slice(&n.to_le_bytes());
-            verified.remember(of, now, None);
-            front.is_right(&of, &verified, now);
+            verified.remember(of, &ann(), now, None);
+            front.user(&of, &verified, now);
         }
-        verified.until.run_pending_tasks();
-        assert!(verified.until.entry_count() <= 100);
-        assert!(front.until.borrow().len() <= FRONT_ENTRIES);
+        verified.known.run_pending_tasks();
+        assert!(verified.known.entry_count() <= 100);
+        assert!(front.known.borrow().len() <= FRONT_ENTRIES);
     }
 }

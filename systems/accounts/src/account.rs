@@ -1,0 +1,108 @@
+//! What an account is: its owner's name, what they may do, and for how long.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// What an account's owner may do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Use the service.
+    #[default]
+    User,
+    /// Use it, and administer its accounts.
+    Admin,
+}
+
+impl Role {
+    /// Its name, as it is stored and sent.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Role {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "user" => Ok(Self::User),
+            "admin" => Ok(Self::Admin),
+            _ => Err("must be \"user\" or \"admin\""),
+        }
+    }
+}
+
+/// Who somebody is and what they may do: what whoever asked the accounts server acts upon.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct User {
+    /// The name of the account.
+    pub name: String,
+    /// What its owner may do.
+    #[serde(default)]
+    pub role: Role,
+    /// How many bytes they may keep; none: as many as the server allows everybody.
+    #[serde(default, rename = "quota")]
+    pub quota_bytes: Option<u64>,
+}
+
+/// An account, without its password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Whose it is.
+    pub user: User,
+    /// Whether an administrator has shut it.
+    pub disabled: bool,
+    /// When it ends, Unix seconds.
+    pub expires_at_s: Option<i64>,
+    /// When it was made, Unix seconds.
+    pub created_at_s: i64,
+    /// Rises whenever what was known of it is to be forgotten: sessions of an older version have ended.
+    pub(crate) credential_version: i64,
+}
+
+impl Account {
+    /// Whether its owner is let in at this time (Unix seconds).
+    pub fn is_open(&self, now_s: i64) -> bool {
+        !self.disabled && self.expires_at_s.is_none_or(|expires_at_s| now_s < expires_at_s)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_is_open_until_it_is_disabled_or_ends() {
+        let user = User { name: "ann".into(), role: Role::User, quota_bytes: None };
+        let account = |disabled, expires_at_s| Account {
+            user: user.clone(),
+            disabled,
+            expires_at_s,
+            created_at_s: 0,
+            credential_version: 1,
+        };
+        assert!(account(false, None).is_open(i64::MAX));
+        assert!(account(false, Some(10)).is_open(9));
+        assert!(!account(false, Some(10)).is_open(10));
+        assert!(!account(true, None).is_open(0));
+    }
+
+    #[test]
+    fn a_user_reads_what_older_servers_say() {
+        let user: User = serde_json::from_str(r#"{"name":"ann"}"#).unwrap();
+        assert_eq!(user, User { name: "ann".into(), role: Role::User, quota_bytes: None });
+        let shown = serde_json::to_string(&User { role: Role::Admin, quota_bytes: Some(7), ..user }).unwrap();
+        assert_eq!(shown, r#"{"name":"ann","role":"admin","quota":7}"#);
+    }
+}
