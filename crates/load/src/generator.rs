@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use model::sample::Tick;
+use model::silence::answered;
 
 use crate::error::LoadError;
 use crate::merge::{Merged, Merger};
@@ -22,6 +23,9 @@ use crate::{limits, url::Url};
 
 /// How often a collection looks whether it is interrupted.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// A server that is restarted answers again within about so long.
+const RESTART: Duration = Duration::from_secs(10);
 
 /// Users on threads, and what they measure.
 ///
@@ -51,6 +55,8 @@ pub struct Generator {
     /// Slices up to this one are of what went before.
     skip_to: u64,
     open_loop: bool,
+    /// For so long the users go on without any answer when the work is a number of requests.
+    patience_us: u64,
     /// Which change of users or work this is.
     run: u64,
     finished: Finished,
@@ -85,6 +91,7 @@ impl Generator {
             pending: false,
             skip_to: 0,
             open_loop: matches!(plan.pacing, Pacing::Open { .. }),
+            patience_us: u64::try_from(plan.timeout.max(RESTART).as_micros()).unwrap_or(u64::MAX),
             run: 0,
             finished: Finished::default(),
         };
@@ -149,7 +156,8 @@ impl Generator {
     }
 
     /// Runs until `stop`, and returns the ticks from its beginning to its end. `interrupt` ends it early
-    /// with what was measured.
+    /// with what was measured. So does a server that is gone: where `stop` is a number of requests and none was
+    /// answered for the time-out or 10 s, whichever is longer, while some failed.
     ///
     /// # Errors
     /// A lost thread; a stop by requests per user in an open loop.
@@ -205,7 +213,7 @@ impl Generator {
         while self.finished.threads < self.threads.len()
             || ticks.last().is_none_or(|tick| end_of(tick) * 1_000 <= self.finished.at_ns)
         {
-            if interrupt.load(Ordering::Relaxed) {
+            if interrupt.load(Ordering::Relaxed) || silent_us(&ticks) > self.patience_us {
                 return Ok((ticks, None));
             }
             self.receive()?;
@@ -250,6 +258,13 @@ impl Drop for Generator {
         }
         self.threads.iter_mut().for_each(Running::join);
     }
+}
+
+/// For how long requests have failed and none was answered, up to the last tick.
+fn silent_us(ticks: &[Tick]) -> u64 {
+    let silent = || ticks.iter().rev().take_while(|tick| !answered(tick));
+    let failed = silent().any(|tick| !tick.errors.is_empty());
+    if failed { silent().map(|tick| tick.length_us).sum() } else { 0 }
 }
 
 /// When a change took effect.

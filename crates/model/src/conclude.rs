@@ -273,6 +273,9 @@ fn inconclusive(
         // One load draws no verdict: warnings say what is to be said of the measurement.
         return reasons;
     }
+    reasons.extend(at_star.filter(|step| step.estimate.silence.is_some()).map(|step| {
+        format!("At {}, where the verdict is drawn, the server stopped answering.", users(step.users))
+    }));
     reasons.extend(at_star.filter(|step| !step.estimate.steady && step.estimate.completed > 0).map(|step| {
         format!(
             "No steady state was reached at {}, where the verdict is drawn: allow longer steps.",

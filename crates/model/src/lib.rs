@@ -26,6 +26,7 @@ pub mod sample;
 pub mod saturation;
 pub mod search;
 mod series;
+pub mod silence;
 pub mod steady;
 mod student;
 pub mod study;

@@ -346,6 +346,8 @@ pub enum WarningKind {
     Little,
     /// Requests failed.
     Errors,
+    /// The server stopped answering before a step ended.
+    StoppedAnswering,
     /// The ladder ended before throughput stopped growing.
     NotBounded,
     /// The server's processes could not be seen, so no resource can be named.

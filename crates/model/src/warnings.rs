@@ -29,6 +29,7 @@ pub(crate) fn warnings(
 ) -> Vec<Warning> {
     let mut all = Vec::new();
     all.extend(context.interrupted.then(interrupted));
+    all.extend(stopped_answering(steps));
     all.extend(errors(steps));
     all.extend(not_bounded(sweep, context));
     all.extend(not_observed(sweep, context));
@@ -64,10 +65,26 @@ fn debug_build() -> Warning {
     )
 }
 
+/// The first step at which the server fell silent: one that comes back is not the same server.
+fn stopped_answering(steps: &[&Observed]) -> Option<Warning> {
+    let (step, silence) =
+        steps.iter().find_map(|step| step.estimate.silence.map(|silence| (step, silence)))?;
+    Some(warning(
+        WarningKind::StoppedAnswering,
+        format!(
+            "At {}, after {} completed requests, the server answered nothing for the last {:.1} s of the step: it died, \
+             was stopped, or hangs.",
+            users(step.users),
+            count(silence.completed as f64),
+            silence.length_us as f64 / 1e6
+        ),
+    ))
+}
+
 fn errors(steps: &[&Observed]) -> Option<Warning> {
     let mut all = ErrorCounts::new();
     for step in steps {
-        for counts in [&step.estimate.errors, &step.estimate.warmup_errors] {
+        for counts in [&step.estimate.errors, &step.estimate.unmeasured_errors] {
             for (kind, number) in counts {
                 let sum = all.entry(*kind).or_default();
                 *sum = sum.saturating_add(*number);
@@ -76,7 +93,7 @@ fn errors(steps: &[&Observed]) -> Option<Warning> {
     }
     let failed = |step: &&&Observed| step.estimate.errors.values().any(|number| *number > 0);
     let first = steps.iter().find(failed).map_or_else(
-        || "only before the steps were measured".to_owned(),
+        || "only outside the measured part of the steps".to_owned(),
         |step| format!("first at {}", users(step.users)),
     );
     let statuses = statuses(steps);

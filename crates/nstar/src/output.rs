@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use model::run::Run;
+use model::run::{Run, Warning, WarningKind};
 
 use crate::{
     exit::{Exit, Failure},
@@ -123,8 +123,8 @@ pub(crate) fn judge(run: &Run, show: &flags::Output, interrupt: &Interrupt) -> E
     if let Some(signal) = interrupt.signal() {
         return Exit::Interrupted(signal);
     }
-    if !run.completed_any() {
-        eprintln!("nstar: no request completed");
+    if let Some(why) = failure(run) {
+        eprintln!("nstar: {why}");
         return Exit::Failed;
     }
     let breaches: Vec<_> = show.gates.iter().filter_map(|gate| gate.breach(run)).collect();
@@ -137,5 +137,15 @@ pub(crate) fn judge(run: &Run, show: &flags::Output, interrupt: &Interrupt) -> E
         Exit::Done
     } else {
         Exit::Inconclusive
+    }
+}
+
+/// Why the run is no result at all. A sweep may have found its answer before the server died; one load has not.
+fn failure(run: &Run) -> Option<&str> {
+    let stopped = |warning: &&Warning| warning.kind == WarningKind::StoppedAnswering;
+    match run.warnings.iter().find(stopped) {
+        Some(warning) if run.steps.len() == 1 => Some(&warning.text),
+        _ if !run.completed_any() => Some("no request completed"),
+        _ => None,
     }
 }

@@ -77,6 +77,7 @@ pub(crate) fn warning(kind: WarningKind) -> &'static str {
         WarningKind::TooShort => "Too short",
         WarningKind::Little => "Little’s law",
         WarningKind::Errors => "Errors",
+        WarningKind::StoppedAnswering => "Stopped answering",
         WarningKind::NotBounded => "Not bounded",
         WarningKind::NotObserved => "Not observed",
         WarningKind::Steal => "Stolen time",

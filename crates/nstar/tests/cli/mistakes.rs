@@ -1,5 +1,11 @@
 //! Mistakes made on purpose: each gets a message that says what, where and what next, and the right exit code.
 
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+    thread,
+};
+
 use crate::support::{Place, Server, free_port};
 
 /// Answers every request with what follows on its command line, in escapes, then does as told.
@@ -174,6 +180,45 @@ fn a_server_that_dies_mid_sweep_loses_nothing_measured() {
         run["warnings"].to_string().contains("refused") || run["warnings"].to_string().contains("failed"),
         "{outcome}"
     );
+}
+
+#[test]
+fn a_load_on_a_server_that_dies_has_failed_and_says_so() {
+    let place = Place::new();
+    let url = answers_then_dies(5_000);
+    place.nstar(["load", &url, "-c", "2", "-d", "4s"]).run().exits(1).complains("answered nothing");
+}
+
+#[test]
+fn a_number_of_requests_is_given_up_when_the_server_is_gone() {
+    let place = Place::new();
+    let url = answers_then_dies(5_000);
+    place
+        .nstar(["load", &url, "-c", "2", "-n", "1000000", "--timeout", "1s", "-o", "run.json"])
+        .run()
+        .exits(1)
+        .complains("answered nothing for the last");
+    // What it did before counts.
+    assert!(place.run_file()["steps"][0]["completed"].as_u64().expect("a count") > 0);
+}
+
+/// A server that answers so many requests and then is gone.
+fn answers_then_dies(requests: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/", listener.local_addr().expect("an address"));
+    thread::spawn(move || {
+        let mut left = requests;
+        // What only looks whether anybody listens closes without a request.
+        while left > 0 {
+            let (mut peer, _) = listener.accept().expect("a connection");
+            if peer.read(&mut [0; 4096]).is_ok_and(|bytes| bytes > 0) {
+                let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+                peer.write_all(answer).expect("an answer");
+                left -= 1;
+            }
+        }
+    });
+    url
 }
 
 #[test]

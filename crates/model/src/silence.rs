@@ -1,0 +1,108 @@
+//! A server that stopped answering before the load ended.
+
+use crate::sample::{ErrorKind, Tick};
+
+/// Silence shorter than this may be a pause, microseconds.
+const PAUSE_US: u64 = 1_000_000;
+
+/// Silence is told from slow answers by how many times the longest response time seen it lasts.
+const LONGER_THAN_ANY: u64 = 3;
+
+/// A failure or two may be of connections that broke while the server was busy with others.
+const FAILURES: u64 = 3;
+
+/// Nothing was answered any more from some time on until the end, though users went on trying.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Silence {
+    /// Requests completed before it.
+    pub completed: u64,
+    /// How long it lasted, microseconds.
+    pub length_us: u64,
+}
+
+/// The ticks before the silence at their end and those of it: none, unless something was answered before.
+pub fn split(ticks: &[Tick]) -> (&[Tick], &[Tick]) {
+    let end = ticks.iter().rposition(answered).map_or(ticks.len(), |last| last + 1);
+    let (before, after) = ticks.split_at(end);
+    let longest_us = before.iter().filter_map(longest_us).max().unwrap_or(0);
+    let pause_us = PAUSE_US.max(longest_us.saturating_mul(LONGER_THAN_ANY));
+    let silent = sum(after, |tick| tick.length_us) >= pause_us && sum(after, failures) >= FAILURES;
+    if silent { (before, after) } else { (ticks, &[]) }
+}
+
+/// The silence at the end of consecutive ticks, if there is one after something was answered.
+pub fn silence(ticks: &[Tick]) -> Option<Silence> {
+    let (before, after) = split(ticks);
+    (!after.is_empty()).then(|| Silence {
+        completed: sum(before, |tick| tick.completed),
+        length_us: sum(after, |tick| tick.length_us),
+    })
+}
+
+/// Whether the server said anything at all that was complete: a refusal is an answer too.
+pub fn answered(tick: &Tick) -> bool {
+    tick.completed > 0 || tick.errors.iter().any(|(kind, count)| *count > 0 && is_an_answer(*kind))
+}
+
+fn sum(ticks: &[Tick], field: fn(&Tick) -> u64) -> u64 {
+    ticks.iter().map(field).fold(0, u64::saturating_add)
+}
+
+fn is_an_answer(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Status | ErrorKind::Unavailable | ErrorKind::WrongBody)
+}
+
+fn failures(tick: &Tick) -> u64 {
+    tick.errors.values().fold(0, |sum, count| sum.saturating_add(*count))
+}
+
+fn longest_us(tick: &Tick) -> Option<u64> {
+    tick.response_times.values_us.last().map(|(value, _)| *value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{Counts, ErrorCounts};
+
+    fn answering(response_us: u64) -> Tick {
+        let response_times = Counts { values_us: vec![(response_us, 5)], beyond: 0 };
+        Tick { length_us: 20_000, completed: 5, response_times, ..Tick::default() }
+    }
+
+    fn failing(kind: ErrorKind) -> Tick {
+        Tick { length_us: 20_000, errors: ErrorCounts::from([(kind, 1)]), ..Tick::default() }
+    }
+
+    fn both(before: Tick, times: usize, after: &Tick, length: usize) -> Vec<Tick> {
+        [vec![before; times], vec![after.clone(); length]].concat()
+    }
+
+    #[test]
+    fn a_server_that_died_is_silent_from_then_on() {
+        let ticks = both(answering(100), 10, &failing(ErrorKind::Refused), 100);
+        assert_eq!(silence(&ticks), Some(Silence { completed: 50, length_us: 2_000_000 }));
+    }
+
+    #[test]
+    fn a_server_that_refuses_or_pauses_is_not() {
+        let refusing = both(answering(100), 10, &failing(ErrorKind::Unavailable), 100);
+        assert_eq!(silence(&refusing), None);
+        let short = both(answering(100), 10, &failing(ErrorKind::Refused), 49);
+        assert_eq!(silence(&short), None);
+        let without_failures = both(answering(100), 10, &Tick { length_us: 20_000, ..Tick::default() }, 100);
+        assert_eq!(silence(&without_failures), None);
+    }
+
+    #[test]
+    fn slow_answers_are_waited_for() {
+        let slow = both(answering(1_000_000), 10, &failing(ErrorKind::Reset), 100);
+        assert_eq!(silence(&slow), None);
+    }
+
+    #[test]
+    fn a_server_that_never_answered_did_not_stop() {
+        assert_eq!(silence(&both(failing(ErrorKind::Refused), 50, &failing(ErrorKind::Reset), 100)), None);
+        assert_eq!(silence(&[]), None);
+    }
+}
