@@ -353,7 +353,7 @@ pub(crate) enum Verify {
 
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// A run file
+    /// A run file, or that of a comparison
     pub run: PathBuf,
     /// How to show it
     #[arg(long, value_enum, default_value_t = Format::Text)]

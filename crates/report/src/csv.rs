@@ -1,9 +1,11 @@
 //! A run's steps as comma-separated values (RFC 4180), for spreadsheets and scripts.
 
+pub(crate) mod study;
+
 use std::fmt::Write as _;
 
-use model::run::{Resource, ResourceKind, Run, Step};
-use model::sample::ErrorKind;
+use model::run::{Resource, ResourceKind, ResponseTime, Run, Step};
+use model::sample::ErrorCounts;
 use serde::Serialize;
 
 use crate::words::ERROR_KINDS;
@@ -63,7 +65,7 @@ fn resources(run: &Run) -> Vec<(ResourceKind, &str)> {
 
 fn cells(step: &Step, resources: &[(ResourceKind, &str)]) -> Vec<String> {
     let mut cells = figures(step);
-    cells.extend(ERROR_KINDS.map(|kind| errors_of(step, kind).to_string()));
+    cells.extend(errors(&step.errors));
     cells.extend(resources.iter().map(|(kind, holder)| {
         let found = step.resources.iter().find(|r| r.kind == *kind && r.holder == *holder);
         found.map_or_else(String::new, |resource| resource.utilization.to_string())
@@ -71,15 +73,13 @@ fn cells(step: &Step, resources: &[(ResourceKind, &str)]) -> Vec<String> {
     cells
 }
 
-fn errors_of(step: &Step, kind: ErrorKind) -> u64 {
-    step.errors.get(&kind).copied().unwrap_or(0)
+fn errors(counts: &ErrorCounts) -> impl Iterator<Item = String> {
+    ERROR_KINDS.into_iter().map(|kind| counts.get(&kind).copied().unwrap_or(0).to_string())
 }
 
 fn figures(step: &Step) -> Vec<String> {
-    let time = &step.response_time_us;
     let [lo, hi] = ends(step.throughput_ci_per_s);
-    let [mean_lo, mean_hi] = ends(time.mean_ci);
-    vec![
+    let mut figures = vec![
         step.users.to_string(),
         step.elapsed_s.to_string(),
         step.warmup_s.to_string(),
@@ -87,21 +87,24 @@ fn figures(step: &Step) -> Vec<String> {
         step.throughput_per_s.to_string(),
         lo,
         hi,
-        time.mean.to_string(),
-        mean_lo,
-        mean_hi,
-        time.p50.to_string(),
-        time.p90.to_string(),
-        time.p99.to_string(),
-        time.p999.to_string(),
-        time.max.to_string(),
+    ];
+    figures.extend(response_times(&step.response_time_us));
+    figures.extend([
         step.received_bytes_per_s.to_string(),
         step.sent_bytes_per_s.to_string(),
         step.steady.to_string(),
         step.little_gap.to_string(),
         step.generator.useful_work.to_string(),
         step.generator.lag_us_p99.to_string(),
-    ]
+    ]);
+    figures
+}
+
+fn response_times(time: &ResponseTime) -> [String; 8] {
+    let [lo, hi] = ends(time.mean_ci);
+    let [p50, p90, p99, p999, max] =
+        [time.p50, time.p90, time.p99, time.p999, time.max].map(|figure| figure.to_string());
+    [time.mean.to_string(), lo, hi, p50, p90, p99, p999, max]
 }
 
 fn ends(ci: Option<[f64; 2]>) -> [String; 2] {

@@ -1,6 +1,7 @@
 //! The run file: written, read back, and its JSON Schema.
 
 use model::run::{Run, SCHEMA};
+use model::study::{self, Study};
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use thiserror::Error;
@@ -70,6 +71,28 @@ struct Envelope {
 /// [`ReadError`], which says what is wrong, where, and what to do.
 pub fn parse(text: &str) -> Result<Run, ReadError> {
     parse_as(text, SCHEMA)
+}
+
+/// What nstar writes beside its reports.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Document {
+    /// One sweep or load.
+    Run(Box<Run>),
+    /// Several variants side by side.
+    Study(Box<Study>),
+}
+
+/// Reads a run file or that of a study, whichever it says it is.
+///
+/// # Errors
+/// [`ReadError`], as for [`parse`].
+pub fn read(text: &str) -> Result<Document, ReadError> {
+    match parse(text) {
+        Err(ReadError::Version { found, .. }) if found == study::SCHEMA => {
+            parse_as(text, study::SCHEMA).map(|study| Document::Study(Box::new(study)))
+        }
+        run => run.map(|run| Document::Run(Box::new(run))),
+    }
 }
 
 /// Reads a file of the schema given.

@@ -18,5 +18,5 @@ mod words;
 
 pub use csv::csv;
 pub use html::{RenderError, html};
-pub use json::{ReadError, json, parse, schema};
+pub use json::{Document, ReadError, json, parse, read, schema};
 pub use terminal::{TerminalOptions, terminal};

@@ -43,6 +43,12 @@ pub fn html(study: &Study) -> Result<String, RenderError> {
     crate::html::study::page(study)
 }
 
+/// The study's entries as comma-separated values.
+#[must_use]
+pub fn csv(study: &Study) -> String {
+    crate::csv::study::csv(study)
+}
+
 /// The entries as they are listed: in order where names have none of their own, else as the experiment has them.
 pub(crate) fn listed<'a>(study: &Study, work: &'a Work) -> Vec<&'a Entry> {
     let mut entries: Vec<&Entry> = work.entries.iter().collect();

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use model::run::{Host, ResourceKind, ResponseTime};
 use model::sample::{ErrorCounts, ErrorKind};
 use model::study::{Entry, Figure, LeftOut, Limit, Published, SCHEMA, Study, Work, order};
-use report::TerminalOptions;
-use report::study::{html, json, parse, schema, terminal};
+use report::study::{csv, html, json, parse, schema, terminal};
+use report::{Document, TerminalOptions};
 use serde_json::Value;
 
 mod markup;
@@ -70,6 +70,30 @@ fn study() -> Study {
             figures: vec![figure("threads", 49_350.0), figure("select", 38_370.0)],
         }],
     }
+}
+
+#[test]
+fn a_file_says_itself_whether_it_is_a_study() {
+    let study = study();
+    let read = report::read(&json(&study).unwrap()).unwrap();
+    assert_eq!(read, Document::Study(Box::new(study)));
+    let damaged = report::read(r#"{"schema": "nstar.study/1", "title": 3}"#);
+    assert!(damaged.unwrap_err().to_string().contains("title"));
+}
+
+#[test]
+fn the_table_has_a_line_per_variant_and_work() {
+    let text = csv(&study());
+    let lines: Vec<&str> = text.split_terminator("\r\n").collect();
+    assert_eq!(lines.len(), 5);
+    let columns = lines[0].split(',').count();
+    let row: Vec<&str> = lines[2].split(',').collect();
+    assert_eq!(row[0], "\"100 KB");
+    assert_eq!(row[2..5], ["select", "", ""]);
+    assert!(lines[2].contains(",900,891,909,"), "{}", lines[2]);
+    // The two names that hold a comma: of the work and of what stopped it.
+    assert_eq!(row.len(), columns + 2);
+    assert_eq!(row.iter().rev().nth(11 - 2), Some(&"8120"));
 }
 
 #[test]

@@ -40,6 +40,8 @@ fn models_are_compared_in_one_table_with_every_run_beside() {
     let study = read(&place, "two.json");
     let entries = study["works"][0]["entries"].as_array().expect("entries");
     assert_eq!(entries.len(), 2, "{study}");
+    place.nstar(["report", "two.json"]).run().exits(0).says("epoll");
+    place.nstar(["report", "two.json", "--format", "csv"]).run().exits(0).says("work,variant,");
     for entry in entries {
         assert!(entry["throughput_per_s"].as_f64() > Some(0.0), "{entry}");
         assert!(entry["place"][0].as_u64() <= entry["place"][1].as_u64(), "{entry}");
