@@ -2,7 +2,7 @@
 //!
 //! A system states its tables as a [`Schema`], opens a [`Store`] on a [`Database`] and awaits answers; it knows neither
 //! which database that is nor its driver. What is answered as done is durable. Every statement is a transaction of its
-//! own, and uniqueness is the database's to keep: an insert that a unique index refuses changes nothing and says so.
+//! own, with those it brings along ([`Statement::then`]), and uniqueness is the database's to keep: an insert that a unique index refuses changes nothing and says so.
 //!
 //! SQLite has one writer, a thread that commits together whatever waits and only then answers, and readers beside it.
 //! A database server has a bounded number of connections that take statements from one queue; it commits together what

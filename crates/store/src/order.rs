@@ -31,6 +31,13 @@ pub(crate) enum Reply {
     Inserted(Option<i64>),
 }
 
+impl Reply {
+    /// Whether a row was changed or inserted, so that what belongs to the statement is to be done.
+    pub(crate) fn has_changed(&self) -> bool {
+        !matches!(self, Self::Changed(0) | Self::Inserted(None))
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Order {
     pub(crate) ask: Ask,

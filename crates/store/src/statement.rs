@@ -51,18 +51,27 @@ pub struct Statement {
     pub(crate) sql: &'static str,
     pub(crate) values: Vec<Value>,
     pub(crate) repeatable: bool,
+    pub(crate) then: Vec<Statement>,
 }
 
 impl Statement {
     /// A statement with no values yet.
     pub fn new(sql: &'static str) -> Self {
-        Self { sql, values: Vec::new(), repeatable: false }
+        Self { sql, values: Vec::new(), repeatable: false, then: Vec::new() }
     }
 
     /// Gives the next `?` its value.
     #[must_use]
     pub fn with(mut self, value: impl Into<Value>) -> Self {
         self.values.push(value.into());
+        self
+    }
+
+    /// Adds what belongs to it: done after it in the same transaction, if it changed or inserted a row; otherwise nothing
+    /// is done. Of several, all are done or none. A statement added so adds none of its own.
+    #[must_use]
+    pub fn then(mut self, next: Self) -> Self {
+        self.then.push(next);
         self
     }
 

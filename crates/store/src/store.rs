@@ -109,7 +109,7 @@ impl Store {
         }
     }
 
-    /// Changes rows, and tells how many; durable when this answers.
+    /// Changes rows, and tells how many were found to be changed; durable when this answers.
     ///
     /// # Errors
     /// See [`StoreError`].

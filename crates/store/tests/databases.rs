@@ -55,6 +55,7 @@ fn hold(database: &Database) {
     block_on(values_come_back(&store));
     block_on(what_is_unique_is_refused(&store));
     block_on(what_fails_alone_leaves_the_rest(&store));
+    block_on(what_belongs_together_is_done_together(&store));
 }
 
 fn insert(name: &str, data: &[u8], size: Option<i64>) -> Statement {
@@ -91,4 +92,29 @@ async fn what_fails_alone_leaves_the_rest(store: &Store) {
     let nameless = Statement::new("INSERT INTO things (name) VALUES (?)").with(None::<&str>);
     assert_eq!(store.execute(nameless).await, Err(StoreError::Failed));
     assert_eq!(store.insert(insert("after", &[], None)).await, Ok(true));
+}
+
+async fn what_belongs_together_is_done_together(store: &Store) {
+    let size = |of: &'static str| async move {
+        let select = Statement::new("SELECT size FROM things WHERE name = ?").with(of);
+        let rows = store.query(select).await.unwrap();
+        rows.first().map(|row| row.int(0).unwrap())
+    };
+    let set =
+        |to: i64, of: &str| Statement::new("UPDATE things SET size = ? WHERE name = ?").with(to).with(of);
+    assert_eq!(
+        store.insert(insert("whole", &[], Some(1)).then(insert("part", &[], Some(1)))).await,
+        Ok(true)
+    );
+    assert_eq!((size("whole").await, size("part").await), (Some(1), Some(1)));
+    assert_eq!(store.insert(insert("whole", &[], None).then(set(2, "part"))).await, Ok(false));
+    assert_eq!(store.execute(set(2, "nobody").then(set(2, "part"))).await, Ok(0));
+    assert_eq!(size("part").await, Some(1), "what changed nothing brings nothing along");
+    assert_eq!(store.execute(set(1, "whole").then(set(3, "part"))).await, Ok(1), "found, if as it was");
+    assert_eq!(size("part").await, Some(3));
+    let nameless = Statement::new("INSERT INTO things (name) VALUES (?)").with(None::<&str>);
+    let failing = set(9, "whole").then(set(9, "part")).then(nameless);
+    assert_eq!(store.execute(failing).await, Err(StoreError::Failed));
+    assert_eq!((size("whole").await, size("part").await), (Some(1), Some(3)), "nothing is half done");
+    assert_eq!(store.execute(set(4, "part")).await, Ok(1), "and the connection is good");
 }

@@ -112,7 +112,8 @@ fn is_new_enough(version: &str) -> bool {
 /// By TCP where a host is named: whoever watches the server finds its database by that.
 fn options(server: &Server) -> Result<Opts, Trouble> {
     let options = Opts::from_url(&server.url).map_err(|_| Trouble::Other("its URL cannot be read".into()))?;
-    Ok(OptsBuilder::from_opts(options).prefer_socket(false).into())
+    // Rows found are counted, as the other databases do, be they changed or as they should be already.
+    Ok(OptsBuilder::from_opts(options).prefer_socket(false).client_found_rows(true).into())
 }
 
 /// Whether the driver can read the URL, and it names a database.

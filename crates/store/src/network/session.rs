@@ -68,12 +68,12 @@ impl Session {
         timeout(CONNECT_LIMIT, asking).await.unwrap_or(false)
     }
 
-    /// Does a statement, by itself in a transaction.
+    /// Does a statement, with what belongs to it in one transaction.
     pub(super) async fn run(&mut self, ask: Ask, statement: &Statement) -> Result<Reply, Failure> {
         let running = async {
-            match &mut self.driver {
-                Driver::Mysql(session) => session.run(ask, statement).await,
-                Driver::Postgres(session) => session.run(ask, statement).await,
+            match &statement.then[..] {
+                [] => self.driver.run(ask, statement).await,
+                then => self.driver.run_whole(ask, statement, then).await,
             }
         };
         let late = || Failure::Connection(Trouble::Lost("it did not answer in time".into()));
@@ -84,9 +84,45 @@ impl Session {
 
     /// `BEGIN`, `COMMIT` and their like.
     pub(super) async fn command(&mut self, sql: &'static str) -> Result<(), Trouble> {
-        match &mut self.driver {
-            Driver::Mysql(session) => session.command(sql).await,
-            Driver::Postgres(session) => session.command(sql).await,
+        self.driver.command(sql).await
+    }
+}
+
+impl Driver {
+    async fn run(&mut self, ask: Ask, statement: &Statement) -> Result<Reply, Failure> {
+        match self {
+            Self::Mysql(session) => session.run(ask, statement).await,
+            Self::Postgres(session) => session.run(ask, statement).await,
         }
+    }
+
+    async fn command(&mut self, sql: &'static str) -> Result<(), Trouble> {
+        match self {
+            Self::Mysql(session) => session.command(sql).await,
+            Self::Postgres(session) => session.command(sql).await,
+        }
+    }
+
+    /// A statement and what belongs to it: all or nothing.
+    async fn run_whole(&mut self, ask: Ask, first: &Statement, then: &[Statement]) -> Result<Reply, Failure> {
+        self.command("BEGIN").await.map_err(Failure::Connection)?;
+        let done = self.run_parts(ask, first, then).await;
+        let end = match &done {
+            Err(Failure::Connection(_)) => return done,
+            Ok(reply) if reply.has_changed() => "COMMIT",
+            _ => "ROLLBACK",
+        };
+        self.command(end).await.map_err(Failure::Connection)?;
+        done
+    }
+
+    async fn run_parts(&mut self, ask: Ask, first: &Statement, then: &[Statement]) -> Result<Reply, Failure> {
+        let reply = self.run(ask, first).await?;
+        if reply.has_changed() {
+            for next in then {
+                self.run(Ask::Changed, next).await?;
+            }
+        }
+        Ok(reply)
     }
 }

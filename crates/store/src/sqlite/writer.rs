@@ -77,7 +77,7 @@ pub(super) fn commit<'a>(
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut answers = Vec::new();
     for (ask, statement) in batch {
-        match apply(&transaction, ask, statement) {
+        match apply_whole(&transaction, ask, statement) {
             Ok(reply) => answers.push(Ok(reply)),
             Err(error) if undoes_all(&error) || transaction.is_autocommit() => return Err(error),
             Err(error) => {
@@ -95,6 +95,27 @@ fn undoes_all(error: &rusqlite::Error) -> bool {
     use ErrorCode::{DatabaseBusy, DiskFull, OperationInterrupted, OutOfMemory, SystemIoFailure};
     let codes = [DatabaseBusy, DiskFull, OperationInterrupted, OutOfMemory, SystemIoFailure];
     error.sqlite_error_code().is_some_and(|code| codes.contains(&code))
+}
+
+/// A statement and what belongs to it: all or nothing.
+fn apply_whole(connection: &Connection, ask: Ask, statement: &Statement) -> rusqlite::Result<Reply> {
+    if statement.then.is_empty() {
+        return apply(connection, ask, statement);
+    }
+    connection.prepare_cached("SAVEPOINT whole")?.execute([])?;
+    let done = apply(connection, ask, statement).and_then(|reply| {
+        let then = if reply.has_changed() { &statement.then[..] } else { &[] };
+        then.iter().try_for_each(|next| apply(connection, Ask::Changed, next).map(drop))?;
+        Ok(reply)
+    });
+    // Where SQLite undid the whole transaction, the savepoint went with it.
+    if done.is_err() && !connection.is_autocommit() {
+        connection.prepare_cached("ROLLBACK TO whole")?.execute([])?;
+    }
+    if !connection.is_autocommit() {
+        connection.prepare_cached("RELEASE whole")?.execute([])?;
+    }
+    done
 }
 
 fn apply(connection: &Connection, ask: Ask, statement: &Statement) -> rusqlite::Result<Reply> {
