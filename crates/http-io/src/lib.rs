@@ -26,15 +26,19 @@
 //!
 //! and becomes an engine's service as [`server::Http`]`::new(Greeter, options)`.
 
+mod answer;
 pub mod client;
 mod credentials;
 mod date;
+mod fields;
 pub mod metrics;
 mod percent;
 mod problem;
 pub mod server;
 
+pub use answer::Answer;
 pub use credentials::{Basic, Credentials};
+pub use fields::{Fields, FieldsError};
 pub use percent::{DecodeError, decode_path};
 pub use problem::Problem;
 pub use wire::{ByteRange, Method, conditional, range};

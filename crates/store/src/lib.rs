@@ -16,6 +16,7 @@ mod error;
 mod network;
 mod order;
 mod schema;
+mod secret;
 mod sqlite;
 mod statement;
 mod store;
@@ -25,6 +26,7 @@ pub use self::{
     error::{OpenError, StoreError},
     network::Trouble,
     schema::{Migration, Schema},
+    secret::{Secret, SecretError},
     statement::{Row, Statement, Value},
     store::{Commits, Options, Setup, Store},
 };

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use http_io::{Credentials, metrics as form};
+use http_io::{Answer, Credentials, metrics as form};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     account::User,
     accounts::{Accounts, Hasher, Identity, Refused, Session},
-    answer::{Answer, problem},
     credentials::{Invalid, Name, Password},
     error::AccountsError,
     metrics::Metrics,
     options::Options,
+    problem::problem,
 };
 
 /// Longest body, bytes: the longest name and password fit with all their characters escaped.
@@ -97,7 +97,7 @@ impl Api {
             ("/accounts", "POST") => ("/accounts", self.create(call.body).await),
             ("/sessions", "POST") => ("/sessions", self.begin_session(call.body).await),
             ("/auth", "GET" | "HEAD") => ("/auth", self.identify(call.authorization).await),
-            ("/healthz", "GET" | "HEAD") => ("/healthz", Answer::text("text/plain", "ok\n")),
+            ("/healthz", "GET" | "HEAD") => ("/healthz", Answer::new(200, "text/plain", "ok\n")),
             ("/metrics", "GET" | "HEAD") => ("/metrics", self.show_metrics()),
             ("/accounts" | "/sessions", _) => ("other", Answer::method_not_allowed("POST")),
             ("/auth" | "/healthz" | "/metrics", _) => ("other", Answer::method_not_allowed("GET, HEAD")),
@@ -143,7 +143,7 @@ impl Api {
     fn show_metrics(&self) -> Answer {
         let mut shown = String::new();
         self.show(&mut shown);
-        Answer::text(form::CONTENT_TYPE, shown + form::END)
+        Answer::new(200, form::CONTENT_TYPE, shown + form::END)
     }
 }
 

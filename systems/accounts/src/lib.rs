@@ -14,7 +14,6 @@
 
 mod account;
 mod accounts;
-mod answer;
 mod api;
 mod capacity;
 mod credentials;
@@ -22,6 +21,7 @@ mod error;
 mod metrics;
 mod options;
 mod passwords;
+mod problem;
 mod service;
 mod tables;
 mod token;
@@ -29,12 +29,12 @@ mod token;
 pub use self::{
     account::{Account, Role, User},
     accounts::{Accounts, Identity, Refused, Session},
-    answer::{Answer, problem},
     api::{Api, BODY_LEN_MAX, Call, Recognised},
     credentials::{Invalid, NAME_LEN_MAX, Name, PASSWORD_LEN_MAX, PASSWORD_LEN_MIN, Password},
     error::AccountsError,
     options::Options,
-    service::{AccountsFactory, AccountsHandler, factory, send},
+    problem::problem,
+    service::{AccountsFactory, AccountsHandler, factory},
 };
 
 /// The wall clock, Unix seconds: what the database stores.

@@ -11,7 +11,6 @@ use store::Store;
 
 use crate::{
     accounts::Hasher,
-    answer::Answer,
     api::{Api, BODY_LEN_MAX, Call},
     error::AccountsError,
     options::Options,
@@ -76,22 +75,10 @@ impl<C: Connection> Handler<C> for AccountsHandler {
         let authorization = authorization.as_deref();
         let answer = self.api.answer(Call { method: &method, path: &path, authorization, body }).await;
         tracing::info!(target: "access", peer = %exchange.peer(), method, path, status = answer.status);
-        send(exchange, &answer)
+        answer.send(exchange)
     }
 
     fn failed(&self, peer: std::net::SocketAddr, error: &Error) {
         tracing::debug!(target: "access", %peer, %error, "request failed");
     }
-}
-
-/// Sends an answer of the accounts server, from here or from a server that passes it on.
-///
-/// # Errors
-/// As of [`http_io::server::Reply::body`].
-pub fn send<C: Connection>(exchange: &mut Exchange<'_, C>, answer: &Answer) -> Result<(), Error> {
-    let mut reply = exchange.reply(answer.status);
-    for (name, value) in &answer.fields {
-        reply = reply.header(name, value.as_bytes());
-    }
-    reply.body(&answer.content_type, &answer.body)
 }

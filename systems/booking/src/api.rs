@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use http_io::Answer;
 use store::{Commits, Store};
 
 use crate::{
     aadhaar::Accepted,
-    answer::Answer,
     desk::{DAYS_MAX, DAYS_OF_MANY_MAX, Desk},
     error::BookingError,
     feed,
@@ -179,7 +179,7 @@ impl Api {
     async fn cancel(&self, id: &str, call: Call<'_>) -> Result<Answer, Refusal> {
         let version = requests::version(call.if_match);
         self.desk.cancel(id, version, &call.from.to_string()).await?;
-        Ok(Answer::new(204, "text/plain", ""))
+        Ok(Answer::done())
     }
 }
 

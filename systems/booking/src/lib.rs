@@ -17,13 +17,11 @@
 //! [`Options`] say where the database is; [`factory`] makes the server.
 
 mod aadhaar;
-mod answer;
 mod api;
 mod day;
 mod desk;
 mod error;
 mod feed;
-mod fields;
 mod guest;
 mod metrics;
 mod options;

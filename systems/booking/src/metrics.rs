@@ -12,9 +12,10 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use http_io::metrics::{self, Connections};
-
-use crate::answer::Answer;
+use http_io::{
+    Answer,
+    metrics::{self, Connections},
+};
 
 /// The counters; a copy counts into the same ones.
 #[derive(Debug, Clone)]

@@ -1,8 +1,9 @@
 //! The page to book and cancel on: one file, with nothing from elsewhere.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use http_io::Answer;
 
-use crate::{answer::Answer, refusal::Refusal};
+use crate::refusal::Refusal;
 
 const PAGE: &str = include_str!("page.html");
 /// Bytes of randomness that tell the page's own script from any other.

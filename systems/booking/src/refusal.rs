@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use http_io::{Answer, FieldsError};
 use serde::Serialize;
 use store::StoreError;
 
@@ -64,6 +65,26 @@ impl Refusal {
     pub(crate) fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.details.hint = Some(hint.into());
         self
+    }
+}
+
+impl From<FieldsError> for Refusal {
+    fn from(error: FieldsError) -> Self {
+        match error {
+            FieldsError::Field { field, reason } => Self::field(field, reason),
+            error @ FieldsError::Body(_) => Self::new(error.status(), error.to_string()),
+        }
+    }
+}
+
+impl From<Refusal> for Answer {
+    fn from(refusal: Refusal) -> Self {
+        let answer = Self::json(refusal.status, &refusal);
+        match refusal.status {
+            401 => answer.with("WWW-Authenticate", r#"Bearer realm="nstar booking""#),
+            503 => answer.with("Retry-After", "1"),
+            _ => answer,
+        }
     }
 }
 

@@ -1,12 +1,11 @@
 //! What clients send, read and checked field by field.
 
-use http_io::Credentials;
+use http_io::{Credentials, Fields, FieldsError};
 
 use crate::{
     aadhaar::{Aadhaar, Accepted},
     day::Day,
     desk::{self, Span, Wish},
-    fields::Fields,
     guest::Name,
     refusal::Refusal,
     room,
@@ -30,7 +29,7 @@ pub(crate) fn wish(
 ) -> Result<Wish, Refusal> {
     let example =
         r#"send {"room": 1, "date": "2026-03-01", "name": "Asha Rao", "aadhaar": "2341 2341 2346"}"#;
-    let mut fields = Fields::read(body, example)?;
+    let mut fields = Fields::read(body).map_err(hinting(example))?;
     let invalid = |field| move |reason: &'static str| Refusal::field(field, reason);
     let room = fields.maybe_number("room")?;
     let day = Day::read(&fields.text("date")?).map_err(invalid("date"))?;
@@ -43,6 +42,11 @@ pub(crate) fn wish(
     Ok(Wish { room, day, slot, name, aadhaar, key: key.map(idempotency_key).transpose()?, from })
 }
 
+/// Tells with what is wrong what would be right.
+fn hinting(example: &'static str) -> impl Fn(FieldsError) -> Refusal {
+    move |error| Refusal::from(error).hint(example)
+}
+
 fn idempotency_key(key: &[u8]) -> Result<Vec<u8>, Refusal> {
     match key.len() {
         1..=KEY_LEN_MAX => Ok(key.to_owned()),
@@ -52,8 +56,8 @@ fn idempotency_key(key: &[u8]) -> Result<Vec<u8>, Refusal> {
 
 /// Reads a room to be added.
 pub(crate) fn new_room(body: &[u8]) -> Result<NewRoom, Refusal> {
-    let mut fields =
-        Fields::read(body, r#"send {"name": "Lake view", "slots": ["09:00-12:00", "13:00-17:00"]}"#)?;
+    let mut fields = Fields::read(body)
+        .map_err(hinting(r#"send {"name": "Lake view", "slots": ["09:00-12:00", "13:00-17:00"]}"#))?;
     let invalid = |field| move |reason: &'static str| Refusal::field(field, reason);
     let name = Name::read(&fields.text("name")?).map_err(invalid("name"))?;
     if name.as_str().chars().nth(room::NAME_CHARS_MAX).is_some() {

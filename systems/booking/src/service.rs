@@ -9,7 +9,6 @@ use engine::service::{Connection, Factory};
 use http_io::server::{Error, Exchange, Handler, Http, ServerOptions};
 
 use crate::{
-    answer::Answer,
     api::{Api, Call},
     error::BookingError,
     options::Options,
@@ -80,18 +79,10 @@ impl<C: Connection> Handler<C> for BookingHandler {
         };
         let (route, answer) = self.api.answer(call).await;
         tracing::info!(target: "access", peer = %exchange.peer(), method, route, status = answer.status);
-        send(exchange, &answer)
+        answer.send(exchange)
     }
 
     fn failed(&self, peer: std::net::SocketAddr, error: &Error) {
         tracing::debug!(target: "access", %peer, %error, "request failed");
     }
-}
-
-fn send<C: Connection>(exchange: &mut Exchange<'_, C>, answer: &Answer) -> Result<(), Error> {
-    let mut reply = exchange.reply(answer.status).header("X-Content-Type-Options", "nosniff");
-    for (name, value) in &answer.fields {
-        reply = reply.header(name, value.as_bytes());
-    }
-    if answer.status == 204 { reply.empty() } else { reply.body(answer.content_type, &answer.body) }
 }

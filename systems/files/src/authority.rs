@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use accounts::{Answer, Api, BODY_LEN_MAX, Call, Refused};
+use accounts::{Api, BODY_LEN_MAX, Call, Refused};
 use engine::service::Connection;
 use http_io::{
-    Credentials,
+    Answer, Credentials,
     server::{Error, Exchange},
 };
 

@@ -7,10 +7,10 @@ use std::{
 };
 
 use crate::verdict::Verdict;
-use accounts::{Answer, Identity, Recognised};
+use accounts::{Identity, Recognised};
 use engine::{service::Connection, shared::Cells};
 use http_io::{
-    Method,
+    Answer, Method,
     client::{Client, ClientError, ClientOptions, Request, Response},
     server::{Error, Exchange},
 };

@@ -194,7 +194,7 @@ impl<C: Connection> FilesHandler<C> {
 
     async fn pass_on(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
         match self.authority.pass_on(exchange).await? {
-            Some(answer) => accounts::send(exchange, &answer),
+            Some(answer) => answer.send(exchange),
             None => Err(Problem::new(404, "this server has no accounts: its files are open").into()),
         }
     }

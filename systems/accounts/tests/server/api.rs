@@ -35,7 +35,7 @@ fn accounts_are_made_once_and_recognised() {
         assert_eq!((by_token.status, by_token.json()["name"].as_str()), (200, Some("ann")));
         assert!(by_token.json()["expires_in_s"].as_u64().unwrap() <= 3600);
         let by_password = auth(to, &basic("ann", "correct horse"));
-        assert_eq!(by_password.body, r#"{"name":"ann","role":"user","quota":null}"#);
+        assert_eq!(by_password.body, "{\"name\":\"ann\",\"role\":\"user\",\"quota\":null}\n");
         assert_eq!(auth(to, &format!("Bearer {}", "A".repeat(43))).status, 401);
     }
 }
@@ -93,7 +93,7 @@ fn what_is_invalid_is_explained_by_field() {
         (r#"{"name":"a b","password":"correct horse"}"#, "name"),
         (r#"{"password":"correct horse"}"#, "name"),
         (r#"{"name":"ann","password":"short"}"#, "password"),
-        (r#"{"name":"ann","role":"user","quota":null}"#, "password"),
+        ("{\"name\":\"ann\",\"role\":\"user\",\"quota\":null}\n", "password"),
     ] {
         let answer = send(body);
         assert_eq!((answer.status, answer.json()["field"].as_str()), (422, Some(field)), "{body}");

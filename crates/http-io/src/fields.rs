@@ -1,0 +1,174 @@
+//! The fields of a JSON body, taken one by one, so that what is wrong can be told by its field.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+/// The fields not taken yet.
+#[derive(Debug)]
+pub struct Fields(Map<String, Value>);
+
+/// Why a body is not what it should be. Never holds what was sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FieldsError {
+    /// It is no JSON object (400).
+    #[error("the body is not {0}")]
+    Body(String),
+    /// A field is missing, not known, or not what it must be (422).
+    #[error("{field} {reason}")]
+    Field {
+        /// Which.
+        field: Cow<'static, str>,
+        /// Why.
+        reason: Cow<'static, str>,
+    },
+}
+
+impl FieldsError {
+    /// For a field: what it must be.
+    pub fn field(field: impl Into<Cow<'static, str>>, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self::Field { field: field.into(), reason: reason.into() }
+    }
+
+    /// The status to answer with.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::Body(_) => 400,
+            Self::Field { .. } => 422,
+        }
+    }
+}
+
+impl Fields {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// When it is not a JSON object.
+    pub fn read(body: &[u8]) -> Result<Self, FieldsError> {
+        match serde_json::from_slice(body) {
+            Ok(Value::Object(fields)) => Ok(Self(fields)),
+            Ok(_) => Err(FieldsError::Body("a JSON object".into())),
+            Err(error) => {
+                Err(FieldsError::Body(format!("JSON (line {}, column {})", error.line(), error.column())))
+            }
+        }
+    }
+
+    /// Whether the field was sent and is `null`: what it stands for is to be taken away. The field is taken then.
+    pub fn take_null(&mut self, field: &'static str) -> bool {
+        let is_null = self.0.get(field) == Some(&Value::Null);
+        if is_null {
+            self.0.remove(field);
+        }
+        is_null
+    }
+
+    /// Text that must be there.
+    ///
+    /// # Errors
+    /// When it is missing, or no text.
+    pub fn text(&mut self, field: &'static str) -> Result<String, FieldsError> {
+        self.maybe_text(field)?.ok_or_else(|| FieldsError::field(field, "is missing"))
+    }
+
+    /// Text that may be there; `null` is as good as nothing.
+    ///
+    /// # Errors
+    /// When it is no text.
+    pub fn maybe_text(&mut self, field: &'static str) -> Result<Option<String>, FieldsError> {
+        match self.0.remove(field) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(FieldsError::field(field, "must be text, in quotation marks")),
+        }
+    }
+
+    /// A whole number that may be there.
+    ///
+    /// # Errors
+    /// When it is no whole number.
+    pub fn maybe_number(&mut self, field: &'static str) -> Result<Option<i64>, FieldsError> {
+        match self.0.remove(field) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Number(number)) if number.as_i64().is_some() => Ok(number.as_i64()),
+            Some(_) => Err(FieldsError::field(field, "must be a whole number, without quotation marks")),
+        }
+    }
+
+    /// A `true` or `false` that may be there.
+    ///
+    /// # Errors
+    /// When it is neither.
+    pub fn maybe_truth(&mut self, field: &'static str) -> Result<Option<bool>, FieldsError> {
+        match self.0.remove(field) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Bool(truth)) => Ok(Some(truth)),
+            Some(_) => Err(FieldsError::field(field, "must be true or false, without quotation marks")),
+        }
+    }
+
+    /// A list of texts that may be there.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn maybe_texts(&mut self, field: &'static str) -> Result<Vec<String>, FieldsError> {
+        let wrong = || FieldsError::field(field, "must be a list of texts");
+        match self.0.remove(field) {
+            None | Some(Value::Null) => Ok(Vec::new()),
+            Some(Value::Array(items)) => {
+                let texts = items.into_iter().map(|item| match item {
+                    Value::String(text) => Ok(text),
+                    _ => Err(wrong()),
+                });
+                texts.collect()
+            }
+            Some(_) => Err(wrong()),
+        }
+    }
+
+    /// That nothing else was sent: a mistyped field would be ignored otherwise.
+    ///
+    /// # Errors
+    /// When there is a field left.
+    pub fn finish(self, known: &'static str) -> Result<(), FieldsError> {
+        let Some(name) = self.0.keys().next() else { return Ok(()) };
+        // A name that is not a word may be anything, so it is not repeated.
+        let word = name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+        let name = if word { name.clone() } else { "a field".into() };
+        Err(FieldsError::field(name, format!("is not known here; known are {known}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_taken_by_type_and_what_is_left_is_told() {
+        let body = br#"{"a": "x", "b": 3, "c": true, "d": null, "e": ["y"], "f": 1.5}"#;
+        let mut fields = Fields::read(body).unwrap();
+        assert_eq!(fields.text("a").as_deref(), Ok("x"));
+        assert_eq!(fields.maybe_number("b"), Ok(Some(3)));
+        assert_eq!(fields.maybe_truth("c"), Ok(Some(true)));
+        assert!(fields.take_null("d") && !fields.take_null("d") && !fields.take_null("e"));
+        assert_eq!(fields.maybe_texts("e"), Ok(vec!["y".to_owned()]));
+        assert_eq!(fields.text("g").unwrap_err().to_string(), "g is missing");
+        let left = fields.finish("a to e").unwrap_err();
+        assert_eq!(
+            (left.status(), left.to_string().as_str()),
+            (422, "f is not known here; known are a to e")
+        );
+    }
+
+    #[test]
+    fn what_was_sent_is_in_no_error() {
+        for body in [&b"hush"[..], b"\"hush\"", b"{\"hush, hush\": 1}", b"{\"a\": [\"hush\", 1]}"] {
+            let error = Fields::read(body).and_then(|mut fields| {
+                fields.maybe_texts("a")?;
+                fields.finish("a")
+            });
+            let told = error.unwrap_err().to_string();
+            assert!(!told.contains("hush"), "{told}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A secret that a server makes for itself at its first start, in a file that only its owner may read.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Read, Write},
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+
+/// Random bytes in a secret.
+const SECRET_LEN: usize = 32;
+
+/// 256 random bits as text. `Debug` hides it.
+#[derive(Clone)]
+pub struct Secret(String);
+
+/// Why a secret cannot be had. Never holds it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SecretError {
+    /// Its file cannot be read or made.
+    #[error(
+        "the secret in {path} cannot be read or made: {source}; check that the folder is there and may be \
+         written by this user, or name another file"
+    )]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Others may read it.
+    #[error("others than its owner may read the secret in {path} (mode {mode:o}); run `chmod 600 {path}`")]
+    Shared {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// The file holds something else.
+    #[error("{path} holds no secret of nstar's; restore it from a backup, or name another file")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl Secret {
+    /// Reads the secret in a file, and makes both if there is none. Of two servers that make it at once, one's stays.
+    ///
+    /// # Errors
+    /// When the file cannot be read or made, holds something else, or may be read by others.
+    pub fn open(path: &Path) -> Result<Self, SecretError> {
+        let failed = |source| SecretError::File { path: path.to_owned(), source };
+        if !path.try_exists().map_err(failed)? {
+            make(path).map_err(failed)?;
+        }
+        let file = fs::File::open(path).map_err(failed)?;
+        let mode = file.metadata().map_err(failed)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            return Err(SecretError::Shared { path: path.to_owned(), mode: mode & 0o777 });
+        }
+        let mut text = String::new();
+        file.take(1024).read_to_string(&mut text).map_err(failed)?;
+        let text = text.trim();
+        match URL_SAFE_NO_PAD.decode(text) {
+            Ok(bytes) if bytes.len() == SECRET_LEN => Ok(Self(text.to_owned())),
+            _ => Err(SecretError::Unreadable { path: path.to_owned() }),
+        }
+    }
+
+    /// What to derive keys from.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
+    /// Whether this is the secret. How long that takes does not tell how much of it is right.
+    pub fn is(&self, presented: &[u8]) -> bool {
+        // Hashes compare in constant time.
+        blake3::hash(presented) == blake3::hash(self.as_bytes())
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(hidden)")
+    }
+}
+
+/// Written aside and then linked, so that nobody reads half of it and a file that is there stays.
+fn make(path: &Path) -> io::Result<()> {
+    let mut bytes = [0; SECRET_LEN];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    let aside = aside(path);
+    let written =
+        write(&aside, &URL_SAFE_NO_PAD.encode(bytes)).and_then(|()| match fs::hard_link(&aside, path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            linked => linked,
+        });
+    // Fails only where it was not made.
+    let _ = fs::remove_file(&aside);
+    written
+}
+
+fn aside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}-{:x}", std::process::id(), fastrand::u64(..)));
+    name.into()
+}
+
+fn write(path: &Path, secret: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    writeln!(file, "{secret}")?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_made_once_for_its_owner_only_and_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.key");
+        let all: Vec<_> = std::thread::scope(|scope| {
+            let opening: Vec<_> = (0..4).map(|_| scope.spawn(|| Secret::open(&path).unwrap())).collect();
+            opening.into_iter().map(|opened| opened.join().unwrap()).collect()
+        });
+        assert!(all.iter().all(|secret| secret.is(all[0].as_bytes())));
+        let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(names, std::slice::from_ref(&path));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(all[0].is(text.trim().as_bytes()) && !all[0].is(b"") && !all[0].is(b"x"));
+        assert_eq!(format!("{:?}", all[0]), "Secret(hidden)");
+    }
+
+    #[test]
+    fn a_file_that_others_may_read_or_that_is_none_is_refused_with_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.key");
+        Secret::open(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(Secret::open(&path).unwrap_err().to_string().contains("chmod 600"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(&path, "hush").unwrap();
+        let error = Secret::open(&path).unwrap_err().to_string();
+        assert!(error.contains("s.key") && !error.contains("hush"), "{error}");
+        let nowhere = Secret::open(&folder.path().join("none/s.key")).unwrap_err().to_string();
+        assert!(nowhere.contains("the folder is there"), "{nowhere}");
+    }
+}
