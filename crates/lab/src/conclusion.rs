@@ -2,9 +2,10 @@
 
 use std::time::{Instant, SystemTime};
 
-use load::{Connections, Pacing, Plan, Think};
+use load::{Connections, Pacing, Plan, RequestTotal, Think};
 use model::{
     conclude::{Context, Experiment, Observation, Observed, Provenance, conclude},
+    mix::RequestCount,
     run::{LoadShape, Run},
     steady::Estimate,
 };
@@ -48,6 +49,8 @@ pub struct Measured<'a> {
     pub beginning: Beginning,
     /// Whether it was cut short.
     pub interrupted: bool,
+    /// What the generator did of each kind of request.
+    pub totals: &'a [RequestTotal],
     /// What the generator can do on this host, requests per second, if that was tested.
     pub generator_ceiling_per_s: Option<f64>,
 }
@@ -81,7 +84,17 @@ pub fn run(plan: &Plan, circumstances: &Circumstances, measured: Measured<'_>) -
         version: env!("CARGO_PKG_VERSION").into(),
         seed: plan.seed,
         load,
+        requests: measured.totals.iter().map(request_count).collect(),
     })
+}
+
+fn request_count(total: &RequestTotal) -> RequestCount {
+    RequestCount {
+        name: total.name.clone(),
+        asked_share: total.asked_share,
+        completed: total.completed,
+        replaced: total.replaced,
+    }
 }
 
 fn shape(plan: &Plan, circumstances: &Circumstances) -> LoadShape {

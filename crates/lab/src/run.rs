@@ -165,7 +165,9 @@ impl Session<'_> {
             listener.on(&Event::Note(name.clone()));
         }
         match bench.measure(cell, interrupt, listener) {
-            Ok(run) => self.outcome.parts.push(Part { work, variant, round: cell.round, run }),
+            Ok(driven) => {
+                self.outcome.parts.push(Part { work, variant, round: cell.round, run: driven.run });
+            }
             Err(error) if self.plan.experiment.axis.is_none() => return Err(error),
             Err(error) => {
                 // A server that does not start does not start for the next work either.

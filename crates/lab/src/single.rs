@@ -5,14 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use load::{Plan, Stop};
 use model::{
     conclude::Experiment,
-    run::Run,
     steady::{Precision, estimate},
 };
 
 use crate::{
     conclusion::{self, Beginning, Circumstances, Measured},
     progress::{Event, Listener},
-    sweep::SweepError,
+    sweep::{Driven, SweepError},
     target::{self, Watch},
 };
 
@@ -30,9 +29,13 @@ pub struct LoadPlan {
 }
 
 /// Makes one load and concludes from it; an interrupted one from what was measured.
-pub fn load(plan: &LoadPlan, interrupt: &AtomicBool, listener: &mut dyn Listener) -> Result<Run, SweepError> {
+pub fn load(
+    plan: &LoadPlan,
+    interrupt: &AtomicBool,
+    listener: &mut dyn Listener,
+) -> Result<Driven, SweepError> {
     let beginning = Beginning::now();
-    target::greet(&plan.load, listener)?;
+    let greeting = target::greet(&plan.load, listener)?;
     let mut generator = load::Generator::start(&plan.load)?;
     let watch = Watch::start(generator.address())?;
     listener.on(&Event::StepBegun { users: plan.users });
@@ -42,6 +45,7 @@ pub fn load(plan: &LoadPlan, interrupt: &AtomicBool, listener: &mut dyn Listener
     watch.look();
     let estimate = estimate(&ticks, &Precision::default());
     listener.on(&Event::StepDone { users: plan.users, estimate: Box::new(estimate.clone()) });
+    let mut totals = generator.finish();
     let measured = Measured {
         steps: vec![(plan.users, estimate)],
         experiment: Experiment::Load,
@@ -49,6 +53,9 @@ pub fn load(plan: &LoadPlan, interrupt: &AtomicBool, listener: &mut dyn Listener
         beginning,
         interrupted: interrupt.load(Ordering::Relaxed),
         generator_ceiling_per_s: None,
+        totals: &totals,
     };
-    Ok(conclusion::run(&plan.load, &plan.circumstances, measured))
+    let run = conclusion::run(&plan.load, &plan.circumstances, measured);
+    greeting.count(&mut totals);
+    Ok(Driven { run, totals })
 }

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use load::{Ceiling, LoadError, Plan};
+use load::{Ceiling, LoadError, Plan, RequestTotal};
 use model::{
     conclude::Experiment,
     run::Run,
@@ -39,6 +39,16 @@ pub struct SweepPlan {
     pub cold_folder: Option<PathBuf>,
     /// Where generator and systems run, for the report.
     pub circumstances: Circumstances,
+}
+
+/// A sweep or a load that was made.
+#[derive(Debug, Clone)]
+pub struct Driven {
+    /// What was found.
+    pub run: Run,
+    /// What became of every request of the scenario, the first one before the load and those between two measurements
+    /// included.
+    pub totals: Vec<RequestTotal>,
 }
 
 /// A sweep that could not be made.
@@ -86,9 +96,9 @@ pub fn sweep(
     plan: &SweepPlan,
     interrupt: &AtomicBool,
     listener: &mut dyn Listener,
-) -> Result<Run, SweepError> {
+) -> Result<Driven, SweepError> {
     let beginning = Beginning::now();
-    target::greet(&plan.load, listener)?;
+    let greeting = target::greet(&plan.load, listener)?;
     // It is a test of this host alone; where it cannot be made, the sweep still can.
     let ceiling = Ceiling::measure(&plan.load, CEILING_TIME, interrupt).ok();
     let ceiling = ceiling.map(|ceiling| ceiling.requests_per_s);
@@ -101,6 +111,7 @@ pub fn sweep(
     };
     let mut stage = Stage { look: &|| watch.look(), before_step: &mut before_step, listener };
     let steps = search(&mut generator, plan.search.clone(), interrupt, &mut stage)?;
+    let mut totals = generator.finish();
     let measured = Measured {
         steps: steps.into_iter().map(|step| (step.users, step.estimate)).collect(),
         experiment: Experiment::Sweep { users_max: users_max(&plan.search.users) },
@@ -108,8 +119,11 @@ pub fn sweep(
         beginning,
         interrupted: interrupt.load(Ordering::Relaxed),
         generator_ceiling_per_s: ceiling,
+        totals: &totals,
     };
-    Ok(conclusion::run(&plan.load, &plan.circumstances, measured))
+    let run = conclusion::run(&plan.load, &plan.circumstances, measured);
+    greeting.count(&mut totals);
+    Ok(Driven { run, totals })
 }
 
 fn users_max(range: &UsersRange) -> u32 {

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use load::{LoadError, Plan};
+use load::{LoadError, Plan, RequestTotal};
 use model::counters::Counters;
 use observe::{ObserveError, Roots, Topology, Watcher};
 
@@ -12,7 +12,7 @@ use crate::progress::{Event, Listener};
 const LOOK_PERIOD: Duration = Duration::from_millis(250);
 
 /// Sends one request and fails, in words, if nothing comes back; an unexpected status is told and counted later.
-pub fn greet(plan: &Plan, listener: &mut dyn Listener) -> Result<(), LoadError> {
+pub fn greet(plan: &Plan, listener: &mut dyn Listener) -> Result<Greeting, LoadError> {
     let probe = load::probe(plan)?;
     if !probe.status_expected {
         let status = probe.status;
@@ -20,7 +20,32 @@ pub fn greet(plan: &Plan, listener: &mut dyn Listener) -> Result<(), LoadError> 
             "the server answered the first request with status {status}, which counts as an error (--expect {status} accepts it)"
         )));
     }
-    Ok(())
+    if probe.nothing_to_keep {
+        listener.on(&Event::Note(
+            "the answer to the first request holds nothing of what the scenario's `keep` asks for: such answers count as errors"
+                .into(),
+        ));
+    }
+    Ok(Greeting { request: probe.request, expected: probe.status_expected })
+}
+
+/// The first request, before the load.
+#[derive(Debug, Clone, Copy)]
+pub struct Greeting {
+    /// Which of the scenario's.
+    request: usize,
+    /// Whether it was answered as expected.
+    expected: bool,
+}
+
+impl Greeting {
+    /// Adds it to what became of the others.
+    pub fn count(self, totals: &mut [RequestTotal]) {
+        if let Some(total) = totals.get_mut(self.request) {
+            total.begun += 1;
+            total.completed += u64::from(self.expected);
+        }
+    }
 }
 
 /// Watches the processes behind an address, or, where they cannot be seen, this host and the generator alone.

@@ -15,6 +15,7 @@ use crate::plan::{Connections, Pacing, Plan, Stop};
 use crate::record::SLICE_US;
 use crate::render::Program;
 use crate::resolve::{first_that_accepts, resolve};
+use crate::tally::{RequestTotal, totals};
 use crate::threads::{Running, spawn};
 use crate::transport::tls::Tls;
 use crate::worker::pacing::Allowance;
@@ -60,6 +61,7 @@ pub struct Generator {
     /// Which change of users or work this is.
     run: u64,
     finished: Finished,
+    totals: Vec<RequestTotal>,
 }
 
 /// Threads that have done their work, and when the last one had.
@@ -94,6 +96,7 @@ impl Generator {
             patience_us: u64::try_from(plan.timeout.max(RESTART).as_micros()).unwrap_or(u64::MAX),
             run: 0,
             finished: Finished::default(),
+            totals: settings.totals.clone(),
         };
         for number in 0..plan.threads {
             // Threads already started end when `generator` is dropped on an error.
@@ -182,7 +185,28 @@ impl Generator {
     }
 
     /// Ends the threads and closes the connections.
-    pub fn stop(self) {}
+    pub fn stop(self) {
+        self.finish();
+    }
+
+    /// Ends the threads and closes the connections, whatever is on its way on them; tells what became of each request of
+    /// the scenario since the start.
+    pub fn finish(mut self) -> Vec<RequestTotal> {
+        self.end_threads();
+        let mut all = std::mem::take(&mut self.totals);
+        for report in self.reports.try_iter() {
+            let Report::Notice(Notice::Ended { totals }) = report else { continue };
+            all.iter_mut().zip(&totals).for_each(|(all, of_thread)| all.add(of_thread));
+        }
+        all
+    }
+
+    fn end_threads(&mut self) {
+        for thread in &self.threads {
+            thread.tell(Command::Stop);
+        }
+        self.threads.iter_mut().for_each(Running::join);
+    }
 
     /// Tells the threads, and waits until each has done as told.
     fn begin(&mut self, allowance: Allowance) -> Result<Begun, LoadError> {
@@ -253,10 +277,7 @@ impl Generator {
 
 impl Drop for Generator {
     fn drop(&mut self) {
-        for thread in &self.threads {
-            thread.tell(Command::Stop);
-        }
-        self.threads.iter_mut().for_each(Running::join);
+        self.end_threads();
     }
 }
 
@@ -317,6 +338,7 @@ fn settings(plan: &Plan, base: &Url, address: SocketAddr) -> Result<Arc<Settings
     let close = plan.connections == Connections::PerRequest;
     Ok(Arc::new(Settings {
         program: Arc::new(Program::new(&plan.scenario, base, close)),
+        totals: totals(&plan.scenario),
         address,
         tls: Tls::for_url(base, plan.insecure)?,
         connections: plan.connections,

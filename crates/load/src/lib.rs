@@ -14,10 +14,12 @@
 //! The request path takes no lock, sends on no channel and allocates nothing; threads hand over what
 //! they counted once a slice.
 
+mod catch;
 mod ceiling;
 mod clock;
 mod error;
 mod generator;
+mod held;
 #[cfg(test)]
 mod instructions;
 pub mod limits;
@@ -30,6 +32,7 @@ mod render;
 mod resolve;
 mod response;
 mod scenario;
+mod tally;
 mod threads;
 mod transport;
 mod url;
@@ -46,6 +49,7 @@ pub use record::SLICE_US;
 pub use resolve::resolve;
 pub use scenario::sizes::{SizeError, Sizes};
 pub use scenario::statuses::Statuses;
-pub use scenario::value::{Each, Value, ValueKind};
+pub use scenario::value::{Check, Each, Value, ValueKind};
 pub use scenario::{FlagError, Problem, RequestTemplate, Scenario, ScenarioError};
+pub use tally::RequestTotal;
 pub use url::{Credentials, Scheme, Url, UrlError};

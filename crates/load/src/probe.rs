@@ -30,6 +30,10 @@ pub struct ProbeReport {
     pub status: u16,
     /// Whether the scenario expects it.
     pub status_expected: bool,
+    /// Which of the scenario's requests it was: the first that takes no kept value.
+    pub request: usize,
+    /// Whether it was as expected, but holds nothing of what the scenario keeps of it.
+    pub nothing_to_keep: bool,
     /// Time from connecting to the response, TLS handshake included.
     pub elapsed: Duration,
     /// The TLS version spoken, such as `TLSv1_3`.
@@ -156,26 +160,32 @@ impl Attempt<'_> {
         let program = Program::new(&self.plan.scenario, self.base, close);
         let mut values = program.stream(self.plan.seed ^ SEED, 0);
         let mut scratch = Scratch::default();
-        let rendered = program.render(0, &mut values, &mut scratch);
+        let rendered = program.render(program.first(), &mut values, &mut scratch);
         let sent = send_whole(stream, &rendered, &program);
-        let status = match (self.read_response(stream, &program), sent) {
+        let (status, nothing_to_keep) = match (self.read_response(stream, &program), sent) {
             // Whoever answers before the request is whole may have stopped reading it.
-            (Ok(status), _) => status,
+            (Ok(answer), _) => answer,
             (Err(_), Err(error)) => return Err(self.io_failed(&error)),
             (Err(error), Ok(())) => return Err(error),
         };
         Ok(ProbeReport {
             address: self.address,
             status,
-            status_expected: program.requests.first().is_some_and(|asked| asked.expect.contains(status)),
+            status_expected: program
+                .requests
+                .get(program.first())
+                .is_some_and(|asked| asked.expect.contains(status)),
+            request: program.first(),
+            nothing_to_keep,
             elapsed: self.began.elapsed(),
             tls,
         })
     }
 
-    fn read_response(&self, stream: &mut impl Read, program: &Program) -> Result<u16, ProbeError> {
+    /// Its status, and whether it lacks what a user would keep of it.
+    fn read_response(&self, stream: &mut impl Read, program: &Program) -> Result<(u16, bool), ProbeError> {
         let not_http = || ProbeError::NotHttp { target: self.target() };
-        let asked = program.requests.first().ok_or_else(not_http)?;
+        let asked = program.requests.get(program.first()).ok_or_else(not_http)?;
         let mut response = Response::default();
         let mut buffer = vec![0; 64 * 1024];
         let mut looked_at = 0;
@@ -187,15 +197,15 @@ impl Attempt<'_> {
             }
             if count == 0 {
                 let ended = response.end(asked).map_err(|_| ProbeError::Closed { target: self.target() })?;
-                return Ok(ended.status);
+                return Ok((ended.status, response.lacks_value(asked)));
             }
             match response.feed(received, asked, &Limits::default()).map_err(|_| not_http())? {
-                Some(completed) => return Ok(completed.status),
+                Some(completed) => return Ok((completed.status, response.lacks_value(asked))),
                 None => looked_at += count,
             }
             // The head of a long body has told what there is to know.
             if let Some(status) = response.status().filter(|_| looked_at >= BODY_BYTES) {
-                return Ok(status);
+                return Ok((status, asked.keep.is_some()));
             }
         }
     }

@@ -4,6 +4,7 @@ use model::sample::ErrorKind;
 use wire::body::{Decoder, Event};
 use wire::{Limits, response};
 
+use crate::catch::Catch;
 use crate::render::Prepared;
 use crate::scenario::Verify;
 
@@ -13,6 +14,8 @@ pub(crate) struct Response {
     body: Option<Body>,
     /// The beginning of a head whose end has not come; empty nearly always.
     partial: Vec<u8>,
+    /// What the user keeps of it, where the request says that it does.
+    catch: Catch,
 }
 
 #[derive(Debug)]
@@ -44,6 +47,7 @@ impl Response {
     pub(crate) fn reset(&mut self) {
         self.body = None;
         self.partial.clear();
+        self.catch.reset();
     }
 
     /// Takes in what was received. Bytes after the end of the response are an error: nobody asked for them.
@@ -80,8 +84,20 @@ impl Response {
     pub(crate) fn discardable(&self, asked: &Prepared) -> u64 {
         match (&self.body, &asked.verify) {
             (None, _) | (_, Verify::Bytes(_)) => 0,
+            _ if asked.keep.is_some() => 0,
             (Some(body), Verify::Nothing | Verify::Length(_)) => body.decoder.pending(),
         }
+    }
+
+    /// What of the whole answer the user keeps; empty where it holds nothing to be kept.
+    pub(crate) fn value(&mut self, asked: &Prepared) -> &[u8] {
+        asked.keep.as_ref().map_or(&[], |keep| self.catch.value(&keep.from))
+    }
+
+    /// Whether the whole answer should hold something to keep and does not.
+    pub(crate) fn lacks_value(&mut self, asked: &Prepared) -> bool {
+        let succeeded = self.status().is_some_and(|status| (200..300).contains(&status));
+        asked.keep.is_some() && succeeded && self.value(asked).is_empty()
     }
 
     /// Takes note that so many bytes of the body were dropped, at most [`Response::discardable`].
@@ -112,6 +128,9 @@ impl Response {
                 return Ok(None);
             };
             let retry_later = matches!(head.status, 429 | 503) && says_when(bytes, asked, limits);
+            if let Some(keep) = &asked.keep {
+                self.catch.head(&keep.from, bytes, asked.method, limits);
+            }
             bytes = bytes.get(head.len..).unwrap_or_default();
             if head.is_interim() {
                 if bytes.is_empty() {
@@ -138,7 +157,11 @@ impl Response {
             let taken = match body.decoder.next(bytes).map_err(|_| ErrorKind::Malformed)? {
                 Event::Framing(count) => count,
                 Event::Data(count) => {
-                    body.take(bytes.get(..count).unwrap_or_default(), &asked.verify);
+                    let data = bytes.get(..count).unwrap_or_default();
+                    body.take(data, &asked.verify);
+                    if let Some(keep) = &asked.keep {
+                        self.catch.body(&keep.from, data);
+                    }
                     count
                 }
                 Event::NeedMore => return Ok(None),

@@ -6,6 +6,7 @@ mod models;
 use crate::counters::Counters;
 use crate::growth::{Growth, growth};
 use crate::laws::{little, little_gap};
+use crate::mix::{RequestCount, mix, not_as_asked};
 use crate::resources::resources;
 use crate::run::{
     Generator, Host, Laws, LoadShape, Models, ResponseTime, Run, SCHEMA, Step, Verdict, Warning,
@@ -123,11 +124,15 @@ pub struct Provenance {
     pub seed: u64,
     /// How the load was made.
     pub load: LoadShape,
+    /// What was counted of each kind of request.
+    pub requests: Vec<RequestCount>,
 }
 
 impl Conclusion {
     /// The run file.
-    pub fn into_run(self, provenance: Provenance) -> Run {
+    pub fn into_run(mut self, provenance: Provenance) -> Run {
+        let requests = mix(&provenance.requests);
+        self.warnings.extend(not_as_asked(&requests));
         Run {
             schema: SCHEMA.to_owned(),
             target: provenance.target,
@@ -137,6 +142,7 @@ impl Conclusion {
             version: provenance.version,
             seed: provenance.seed,
             load: provenance.load,
+            requests,
             verdict: self.verdict,
             steps: self.steps,
             laws: self.laws,

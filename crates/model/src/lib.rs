@@ -14,6 +14,7 @@ mod isotonic;
 mod ladder;
 pub mod laws;
 mod matrix;
+pub mod mix;
 pub mod mser;
 pub mod mva;
 mod peak;

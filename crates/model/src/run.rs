@@ -29,6 +29,9 @@ pub struct Run {
     pub seed: u64,
     /// How the load was made.
     pub load: LoadShape,
+    /// The kinds of request, where the load has several; the whole run, warm-up included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<RequestShare>,
     /// What was concluded.
     pub verdict: Verdict,
     /// One entry per number of users, ascending.
@@ -71,6 +74,21 @@ pub struct LoadShape {
     pub generator_cpus: Option<Vec<u32>>,
     /// Processors the systems under test were confined to, if nstar confined them.
     pub system_cpus: Option<Vec<u32>>,
+}
+
+/// One of several kinds of request, as asked and as it ran.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RequestShare {
+    /// What the scenario calls it.
+    pub name: String,
+    /// Its weight as a share of all weights, 0 to 1.
+    pub asked_share: f64,
+    /// Its share of the requests that completed, 0 to 1.
+    pub share: f64,
+    /// How many completed.
+    pub completed: u64,
+    /// How often another was made in its turn, for the user had kept nothing that it could take.
+    pub replaced: u64,
 }
 
 /// What was concluded.
@@ -348,6 +366,8 @@ pub enum WarningKind {
     Errors,
     /// The server stopped answering before a step ended.
     StoppedAnswering,
+    /// The kinds of request did not come in the shares asked for.
+    Mix,
     /// The ladder ended before throughput stopped growing.
     NotBounded,
     /// The server's processes could not be seen, so no resource can be named.

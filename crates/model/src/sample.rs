@@ -25,6 +25,8 @@ pub enum ErrorKind {
     ClosedEarly,
     /// A complete response whose body was not the expected one.
     WrongBody,
+    /// An answer as expected, without the value that the scenario keeps of it.
+    NothingToKeep,
     /// The TLS handshake or record layer failed.
     Tls,
     /// No route to the host, or the network is down.

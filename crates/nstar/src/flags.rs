@@ -62,6 +62,9 @@ pub(crate) struct Target {
     /// What the body of every response must be, or @FILE to read it from a file; others count as errors
     #[arg(long, value_name = "BODY|@FILE")]
     pub verify: Option<String>,
+    /// Another weight for a request of the scenario, such as book=50; may be given again
+    #[arg(long = "weight", value_name = "REQUEST=WEIGHT", value_parser = values::weight)]
+    pub weights: Vec<(String, u32)>,
     /// Do not check the server's certificate
     #[arg(short = 'k', long)]
     pub insecure: bool,

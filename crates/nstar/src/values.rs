@@ -57,6 +57,15 @@ pub(crate) fn think(text: &str) -> Result<Think, String> {
     }
 }
 
+/// Parses a request's name and its weight: `book=50`.
+pub(crate) fn weight(text: &str) -> Result<(String, u32), String> {
+    let parsed =
+        text.rsplit_once('=').and_then(|(name, weight)| Some((name.to_owned(), weight.parse().ok()?)));
+    parsed.filter(|(_, weight)| (1..=1_000_000).contains(weight)).ok_or_else(|| {
+        "write the request's name and a whole number from 1 to 1000000, such as book=50".into()
+    })
+}
+
 /// Parses one number of users.
 pub(crate) fn users(text: &str) -> Result<u32, String> {
     match text.trim().parse::<u32>() {

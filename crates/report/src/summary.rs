@@ -1,6 +1,6 @@
 //! What a run comes to, in phrases and sentences: shared by the terminal and the page.
 
-use model::run::{Bottleneck, ResourceKind, Run, Step, Verdict};
+use model::run::{Bottleneck, RequestShare, ResourceKind, Run, Step, Verdict};
 use model::sample::ErrorKind;
 
 use crate::number;
@@ -203,6 +203,15 @@ pub(crate) fn little(run: &Run) -> String {
         };
     }
     format!("Little’s law is off by up to {}.", number::percent(run.laws.little_gap_max))
+}
+
+/// The kinds of request as they ran, where there are several; empty otherwise.
+pub(crate) fn mix(run: &Run) -> String {
+    let part = |request: &RequestShare| {
+        let asked = number::percent(request.asked_share);
+        format!("{} {} (asked {asked})", request.name, number::percent(request.share))
+    };
+    run.requests.iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
 /// How the load was made, as a phrase.

@@ -6,7 +6,7 @@ use model::sample::{ErrorCounts, ErrorKind};
 use crate::number;
 
 /// Every kind of error, in the order columns show them.
-pub(crate) const ERROR_KINDS: [ErrorKind; 11] = [
+pub(crate) const ERROR_KINDS: [ErrorKind; 12] = [
     ErrorKind::Refused,
     ErrorKind::Reset,
     ErrorKind::TimedOut,
@@ -15,6 +15,7 @@ pub(crate) const ERROR_KINDS: [ErrorKind; 11] = [
     ErrorKind::Malformed,
     ErrorKind::ClosedEarly,
     ErrorKind::WrongBody,
+    ErrorKind::NothingToKeep,
     ErrorKind::Tls,
     ErrorKind::Unreachable,
     ErrorKind::LocalLimit,
@@ -51,6 +52,7 @@ pub(crate) fn error_kind(kind: ErrorKind) -> &'static str {
         ErrorKind::Malformed => "malformed",
         ErrorKind::ClosedEarly => "closed early",
         ErrorKind::WrongBody => "wrong body",
+        ErrorKind::NothingToKeep => "nothing to keep",
         ErrorKind::Tls => "TLS",
         ErrorKind::Unreachable => "unreachable",
         ErrorKind::LocalLimit => "local limit",
@@ -78,6 +80,7 @@ pub(crate) fn warning(kind: WarningKind) -> &'static str {
         WarningKind::Little => "Little’s law",
         WarningKind::Errors => "Errors",
         WarningKind::StoppedAnswering => "Stopped answering",
+        WarningKind::Mix => "Mix",
         WarningKind::NotBounded => "Not bounded",
         WarningKind::NotObserved => "Not observed",
         WarningKind::Steal => "Stolen time",

@@ -4,10 +4,7 @@ use std::{sync::atomic::AtomicBool, time::Duration};
 
 use bytesize::ByteSize;
 use load::{Plan, Scenario, Stop, Url, limits};
-use model::{
-    run::Run,
-    search::{SearchOptions, UsersRange},
-};
+use model::search::{SearchOptions, UsersRange};
 use tempfile::TempDir;
 
 use super::{RunError, RunPlan, accounts, cells::Cell};
@@ -17,7 +14,7 @@ use crate::{
     experiment::{Files, PageCache, Users, Work},
     progress::{Event, Listener},
     single::{LoadPlan, load},
-    sweep::{SweepPlan, sweep},
+    sweep::{Driven, SweepPlan, sweep},
     systems::System,
     tiers::{Ground, Setting, Tiers},
 };
@@ -49,7 +46,7 @@ impl<'a> Bench<'a> {
         cell: &Cell<'_>,
         interrupt: &AtomicBool,
         listener: &mut dyn Listener,
-    ) -> Result<Run, RunError> {
+    ) -> Result<Driven, RunError> {
         self.provide_systems(cell, listener)?;
         self.provide_files(cell.work.files, listener)?;
         let load_plan = self.load_plan(cell)?;

@@ -1,6 +1,6 @@
 //! A request taken apart into literals and slots, once, before the run.
 
-use super::{Patched, Piece};
+use super::{Draw, Patched, Piece};
 use crate::scenario::template::{Part, Template};
 use crate::scenario::{Body, Request};
 use crate::url::Url;
@@ -19,13 +19,13 @@ impl Patched {
 
 /// Collects which values a request draws while its parts are compiled.
 struct Compiler {
-    draws: Vec<usize>,
+    draws: Vec<Draw>,
 }
 
 impl Compiler {
     fn head(&mut self, request: &Request, base: &Url, close: bool) -> Vec<Piece> {
-        let mut head = vec![literal(format!("{} {}", request.method, base_prefix(base)))];
-        head.extend(self.pieces(&request.path, Piece::TargetSlot));
+        let mut head = vec![literal(format!("{} ", request.method))];
+        head.extend(self.target(&request.path, base));
         head.push(literal(" HTTP/1.1\r\n"));
         if !has_header(request, "host") {
             head.push(literal(format!("Host: {}\r\n", base.host_header())));
@@ -51,6 +51,16 @@ impl Compiler {
         head
     }
 
+    /// What is requested. A path that a server gave is whole and encoded already.
+    fn target(&mut self, path: &Template, base: &Url) -> Vec<Piece> {
+        let mut pieces = self.pieces(path, Piece::TargetSlot);
+        match (path.pieces.first(), pieces.first_mut()) {
+            (Some(Part::Taken(_)), Some(Piece::TargetSlot(draw))) => pieces[0] = Piece::Slot(*draw),
+            _ => pieces.insert(0, literal(base_prefix(base))),
+        }
+        pieces
+    }
+
     fn credentials(&mut self, request: &Request, base: &Url) -> Option<(Vec<Piece>, Vec<Piece>)> {
         if let Some((name, password)) = &request.basic_auth {
             return Some((self.pieces(name, Piece::Slot), self.pieces(password, Piece::Slot)));
@@ -62,14 +72,15 @@ impl Compiler {
     fn pieces(&mut self, template: &Template, slot: fn(usize) -> Piece) -> Vec<Piece> {
         let piece = |part: &Part| match part {
             Part::Literal(bytes) => Piece::Literal(bytes.clone()),
-            Part::Slot(value) => slot(self.position(*value)),
+            Part::Slot(value) => slot(self.position(Draw::Value(*value))),
+            Part::Taken(list) => slot(self.position(Draw::Taken(*list))),
         };
         template.pieces.iter().map(piece).collect()
     }
 
-    fn position(&mut self, value: usize) -> usize {
-        self.draws.iter().position(|draw| *draw == value).unwrap_or_else(|| {
-            self.draws.push(value);
+    fn position(&mut self, drawn: Draw) -> usize {
+        self.draws.iter().position(|draw| *draw == drawn).unwrap_or_else(|| {
+            self.draws.push(drawn);
             self.draws.len() - 1
         })
     }

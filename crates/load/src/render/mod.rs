@@ -13,6 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use wire::Method;
 
+use crate::scenario::keep::Keep;
 use crate::scenario::sizes::Sizes;
 use crate::scenario::statuses::Statuses;
 use crate::scenario::value::{UserStream, Value};
@@ -30,6 +31,8 @@ pub(crate) struct Program {
     values: Vec<Value>,
     /// Upper ends of each request's share of `0..total_weight`.
     shares: Vec<u64>,
+    /// Lists in which users keep values of answers.
+    lists: usize,
     longest: u64,
     filler: Filler,
 }
@@ -41,6 +44,26 @@ pub(crate) struct Prepared {
     pub(crate) method: Method,
     pub(crate) expect: Statuses,
     pub(crate) verify: Verify,
+    pub(crate) keep: Option<Keep>,
+    /// Lists it takes a value from.
+    takes: Vec<usize>,
+}
+
+/// What one draw of a request gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Draw {
+    /// The next of the value of this index.
+    Value(usize),
+    /// The oldest that the user kept in the list of this index, which is then forgotten.
+    Taken(usize),
+}
+
+/// Which request a user makes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Choice {
+    pub(crate) request: usize,
+    /// The one that its turn was, which lacked a value to take.
+    pub(crate) instead_of: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -62,7 +85,7 @@ struct Fixed {
 #[derive(Debug)]
 struct Patched {
     /// Values drawn for it, each once however often it occurs.
-    draws: Vec<usize>,
+    draws: Vec<Draw>,
     head: Vec<Piece>,
     body: Vec<Piece>,
     /// Sizes of a body that is filled in; `body` is empty then.
@@ -119,6 +142,7 @@ impl Program {
         };
         Program {
             shares: scenario.requests.iter().map(share).collect(),
+            lists: scenario.lists.names().len(),
             longest: requests.iter().map(Prepared::len).max().unwrap_or_default(),
             requests,
             filler,
@@ -128,19 +152,55 @@ impl Program {
 
     /// A user's stream of values.
     pub(crate) fn stream(&self, seed: u64, user: u32) -> UserStream {
-        UserStream::new(seed, user, self.values.len())
+        UserStream::new(seed, user, self.values.len()).holding(self.lists)
     }
 
-    /// Which request a user sends next: by weight, from its own random stream.
+    /// Which request a user sends next: by weight, from its own random stream. Where that one takes a value of which the
+    /// user has none, another, by weight among those that can be made.
     #[inline]
-    pub(crate) fn pick(&self, stream: &mut UserStream) -> usize {
-        match self.shares.as_slice() {
+    pub(crate) fn pick(&self, stream: &mut UserStream) -> Choice {
+        let request = match self.shares.as_slice() {
             [] | [_] => 0,
             [.., total] => {
                 let at = stream.rng.u64(0..*total);
                 self.shares.partition_point(|end| *end <= at)
             }
+        };
+        if self.lists == 0 || self.can_be_made(request, stream) {
+            return Choice { request, instead_of: None };
         }
+        Choice { request: self.pick_another(stream), instead_of: Some(request) }
+    }
+
+    fn pick_another(&self, stream: &mut UserStream) -> usize {
+        let weight = |index: usize| {
+            let before = index.checked_sub(1).and_then(|before| self.shares.get(before)).copied();
+            self.shares.get(index).copied().unwrap_or_default() - before.unwrap_or_default()
+        };
+        let possible = |stream: &UserStream, index: &usize| self.can_be_made(*index, stream);
+        let all = 0..self.shares.len();
+        let total: u64 = all.clone().filter(|index| possible(stream, index)).map(weight).sum();
+        // A scenario has a request that takes nothing.
+        let mut at = stream.rng.u64(0..total.max(1));
+        let mut those = all.filter(|index| possible(stream, index));
+        let found = those.find(|index| {
+            let ends = weight(*index);
+            let here = at < ends;
+            at = at.saturating_sub(ends);
+            here
+        });
+        found.unwrap_or_default()
+    }
+
+    #[inline]
+    fn can_be_made(&self, request: usize, stream: &UserStream) -> bool {
+        let takes = self.requests.get(request).map(|request| request.takes.as_slice());
+        takes.unwrap_or_default().iter().all(|list| stream.held.has(*list))
+    }
+
+    /// The first request that takes no kept value.
+    pub(crate) fn first(&self) -> usize {
+        self.requests.iter().position(|request| request.takes.is_empty()).unwrap_or_default()
     }
 
     /// The bytes of request number `index`, where they are the same each time.
@@ -199,7 +259,8 @@ impl Prepared {
             }
         };
         let method = Method::from_token(&request.method);
-        Prepared { bytes, method, expect: request.expect, verify: request.verify.clone() }
+        let (verify, keep) = (request.verify.clone(), request.keep.clone());
+        Prepared { bytes, method, expect: request.expect, verify, keep, takes: request.takes().collect() }
     }
 
     fn len(&self) -> u64 {
@@ -218,10 +279,15 @@ impl Scratch {
     fn draw(&mut self, patched: &Patched, values: &[Value], stream: &mut UserStream) {
         self.drawn.clear();
         self.ranges.clear();
-        for &index in &patched.draws {
+        for draw in &patched.draws {
             let start = self.drawn.len();
-            if let Some(value) = values.get(index) {
-                stream.draw(index, value, &mut self.drawn);
+            match *draw {
+                Draw::Value(index) => {
+                    if let Some(value) = values.get(index) {
+                        stream.draw(index, value, &mut self.drawn);
+                    }
+                }
+                Draw::Taken(list) => stream.held.take(list, &mut self.drawn),
             }
             self.ranges.push(start..self.drawn.len());
         }

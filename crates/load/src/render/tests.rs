@@ -14,7 +14,7 @@ fn program(toml: &str, base: &str) -> Program {
 }
 
 fn render(program: &Program, stream: &mut UserStream, scratch: &mut Scratch) -> String {
-    let index = program.pick(stream);
+    let index = program.pick(stream).request;
     String::from_utf8(program.render(index, stream, scratch).bytes.to_vec()).unwrap()
 }
 
@@ -94,7 +94,7 @@ fn weights_are_kept() {
     let toml = "[[request]]\npath = \"/a\"\nweight = 7\n[[request]]\npath = \"/b\"\nweight = 3\n";
     let program = program(toml, "http://h/");
     let mut stream = program.stream(1, 0);
-    let first = (0..10_000).filter(|_| program.pick(&mut stream) == 0).count();
+    let first = (0..10_000).filter(|_| program.pick(&mut stream).request == 0).count();
     // Standard deviation 46.
     assert!(first.abs_diff(7_000) < 230, "{first}");
 }
@@ -165,4 +165,75 @@ proptest! {
             prop_assert!(rendered.bytes.len() <= head.len + 4_096);
         }
     }
+}
+
+const BOOK_OR_CANCEL: &str = r#"
+    [[request]]
+    weight = 30
+    method = "DELETE"
+    path = "/b/${taken:id}"
+    body = "${taken:id} again"
+    [[request]]
+    weight = 50
+    path = "/book"
+    keep = { name = "id", from = "json:id" }
+    [[request]]
+    weight = 20
+    path = "/look"
+"#;
+
+#[test]
+fn what_was_kept_is_taken_once_and_encoded() {
+    let program = program(BOOK_OR_CANCEL, "http://h/");
+    let (mut stream, mut scratch) = (program.stream(1, 0), Scratch::default());
+    assert!(stream.held.keep(0, b"a b"));
+    let sent = program.render(0, &mut stream, &mut scratch).bytes.to_vec();
+    let sent = String::from_utf8(sent).unwrap();
+    assert!(sent.starts_with("DELETE /b/a%20b HTTP/1.1\r\n") && sent.ends_with("a b again"), "{sent}");
+    assert!(!stream.held.has(0));
+}
+
+#[test]
+fn a_path_that_was_kept_is_sent_as_it_came() {
+    let text = "[[request]]\npath = \"${taken:p}\"\n[[request]]\npath = \"/\"\nkeep = { name = \"p\", from = \"header:location\" }\n";
+    let program = program(text, "http://h/base/");
+    let (mut stream, mut scratch) = (program.stream(1, 0), Scratch::default());
+    stream.held.keep(0, b"/x/%20?y=z");
+    let sent = program.render(0, &mut stream, &mut scratch).bytes.to_vec();
+    assert!(sent.starts_with(b"GET /x/%20?y=z HTTP/1.1\r\n"), "{}", sent.escape_ascii());
+    let sent = program.render(1, &mut stream, &mut scratch).bytes.to_vec();
+    assert!(sent.starts_with(b"GET /base/ HTTP/1.1\r\n"), "{}", sent.escape_ascii());
+}
+
+proptest! {
+    /// Nobody ever takes what it has not got; who has something gets every request by its weight.
+    #[test]
+    fn turns_fall_to_those_that_can_be_made(seed in any::<u64>(), kept in prop::collection::vec(any::<bool>(), 1..200)) {
+        let program = program(BOOK_OR_CANCEL, "http://h/");
+        let mut stream = program.stream(seed, 0);
+        for keeps in kept {
+            let had = stream.held.has(0);
+            let choice = program.pick(&mut stream);
+            prop_assert_eq!(choice.instead_of.is_some(), choice.instead_of == Some(0));
+            match choice.request {
+                0 => {
+                    prop_assert!(had && choice.instead_of.is_none());
+                    stream.held.take(0, &mut Vec::new());
+                }
+                1 if keeps => prop_assert!(stream.held.keep(0, b"x")),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn a_turn_that_falls_to_others_falls_by_their_weights() {
+    let program = program(BOOK_OR_CANCEL, "http://h/");
+    let mut stream = program.stream(1, 0);
+    let choices: Vec<_> = (0..10_000).map(|_| program.pick(&mut stream)).collect();
+    let share = |request| choices.iter().filter(|choice| choice.request == request).count() as f64 / 1e4;
+    assert!((share(1) - 5.0 / 7.0).abs() < 0.02 && (share(2) - 2.0 / 7.0).abs() < 0.02);
+    let replaced = choices.iter().filter(|choice| choice.instead_of == Some(0)).count() as f64 / 1e4;
+    assert!((replaced - 0.3).abs() < 0.02, "{replaced}");
 }

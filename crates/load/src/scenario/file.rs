@@ -6,10 +6,11 @@ use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{Problem, ScenarioError};
+use super::keep::{self, Lists};
 use super::section::{Field, Section, Source, elements_of, number_of, text_of, wrong};
 use super::single::{is_field_value, is_token};
 use super::statuses::Statuses;
-use super::template::{Template, TemplateError};
+use super::template::{Names, Part, Template, TemplateError};
 use super::value::Value;
 use super::values::{read_sizes, read_value};
 use super::{Body, Request, Scenario, Verify};
@@ -33,8 +34,12 @@ impl Scenario {
     /// `"2xx"`, or a list; default 200 to 399) and `verify` (what the body must be: a length, a text, or
     /// `@file`). `$${` stands for `${`.
     ///
+    /// With `keep = { name = "booking", from = "json:id" }` (or `"header:location"`) the user keeps that of every answer
+    /// of 2xx, at most 64 values; `${taken:booking}` in another request uses up the oldest. A user that has none makes
+    /// another of the requests instead.
+    ///
     /// A value has a `kind`, and may have `each = "user"` (drawn once per user, not per request) and `width`
-    /// (zeros in front of a number):
+    /// (zeros in front of a number) and `check = "verhoeff"` (a check digit behind it):
     ///
     /// | kind | keys | value |
     /// |---|---|---|
@@ -55,7 +60,7 @@ impl Scenario {
             let offset = error.span().map_or(0, |span| span.start);
             source.error(offset, Problem::Syntax(error.message().into()))
         })?;
-        Reader { source, values: Vec::new() }.scenario(document.get_ref())
+        Reader { source, values: Vec::new(), lists: Lists::default() }.scenario(document.get_ref())
     }
 }
 
@@ -63,6 +68,7 @@ impl Scenario {
 struct Reader<'a> {
     source: Source<'a>,
     values: Vec<Value>,
+    lists: Lists,
 }
 
 impl<'a> Reader<'a> {
@@ -81,6 +87,7 @@ impl<'a> Reader<'a> {
         }
         let requests = match top.array("request")? {
             Some(fields) => {
+                fields.iter().try_for_each(|field| self.lists.add(self.source, *field))?;
                 fields.into_iter().map(|field| self.request(field)).collect::<Result<Vec<_>, _>>()?
             }
             None => Vec::new(),
@@ -88,8 +95,11 @@ impl<'a> Reader<'a> {
         if requests.is_empty() {
             return Err(top.missing("request", "at least one [[request]]"));
         }
+        if requests.iter().all(|request| request.takes().next().is_some()) {
+            return Err(top.missing("request", "one [[request]] at least that takes no kept value"));
+        }
         top.finish()?;
-        Ok(Scenario { name, base, values: self.values, requests })
+        Ok(Scenario { name, base, values: self.values, lists: self.lists, requests })
     }
 
     fn read_values(&mut self, field: Field<'a>) -> Result<(), ScenarioError> {
@@ -106,15 +116,15 @@ impl<'a> Reader<'a> {
 
     fn request(&self, field: Field<'a>) -> Result<Request, ScenarioError> {
         let mut section = Section::under(self.source, "[[request]]".into(), field)?;
-        // For the reader of the file only.
-        section.text("name")?;
+        let name = section.text("name")?;
         let weight = section.number("weight", 1..=1_000_000, 1)? as u32;
         let method = self.method(&mut section)?;
-        let path = match section.field("path") {
-            Some(field) => self.path(field)?,
+        let (text, path) = match section.field("path") {
+            Some(field) => (text_of(self.source, field)?, self.path(field)?),
             None => return Err(section.missing("path", "what is requested, beginning with `/`")),
         };
         let request = Request {
+            name: name.map_or_else(|| format!("{method} {text}"), Into::into),
             weight,
             method,
             path,
@@ -123,6 +133,7 @@ impl<'a> Reader<'a> {
             basic_auth: self.basic_auth(&mut section)?,
             expect: self.expect(&mut section)?,
             verify: self.verify(&mut section)?,
+            keep: self.lists.keep(self.source, &mut section)?,
         };
         section.finish()?;
         Ok(request)
@@ -144,13 +155,18 @@ impl<'a> Reader<'a> {
         let text = text_of(self.source, field)?;
         let sendable =
             template.literals().all(|bytes| bytes.iter().all(|b| b.is_ascii_graphic() && *b != b'#'));
-        if text.starts_with('/') && sendable {
+        let begins_with_path = match template.pieces.first() {
+            Some(Part::Taken(list)) => self.lists.holds_paths(*list),
+            _ => text.starts_with('/'),
+        };
+        if begins_with_path && sendable {
             return Ok(template);
         }
         Err(wrong(
             self.source,
             field,
-            "a path that begins with `/`, blanks and the like percent-encoded (`%20`)",
+            "a path that begins with `/`, or with a value kept from `header:location`; blanks and the like percent-encoded \
+             (`%20`)",
         ))
     }
 
@@ -235,8 +251,10 @@ impl<'a> Reader<'a> {
     fn template(&self, field: Field<'a>) -> Result<Template, ScenarioError> {
         let text = text_of(self.source, field)?;
         let names: Vec<&str> = self.values.iter().map(|value| value.name.as_str()).collect();
-        Template::parse(text.as_bytes(), &names).map_err(|error| {
+        let slots = Names { values: &names, lists: self.lists.names() };
+        Template::parse(text.as_bytes(), slots).map_err(|error| {
             let problem = match error {
+                TemplateError::UnknownList(name) => keep::unknown(name, &self.lists),
                 TemplateError::Unclosed => Problem::UnclosedSlot { key: field.key.into() },
                 TemplateError::Unknown(name) => {
                     let expected = names.into_iter().map(Into::into).collect();

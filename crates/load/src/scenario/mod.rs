@@ -1,7 +1,9 @@
 //! What the users do: requests with weights, and values that differ per user or per request.
 
+mod check_digit;
 mod error;
 mod file;
+pub(crate) mod keep;
 mod section;
 mod single;
 pub(crate) mod sizes;
@@ -10,6 +12,7 @@ pub(crate) mod template;
 pub(crate) mod value;
 mod values;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,6 +20,7 @@ pub use error::{FlagError, Problem, ScenarioError};
 pub use single::RequestTemplate;
 
 use crate::url::Url;
+use keep::{Keep, Lists};
 use sizes::Sizes;
 use statuses::Statuses;
 use template::Template;
@@ -30,6 +34,8 @@ pub struct Scenario {
     pub(crate) name: String,
     pub(crate) base: Option<Url>,
     pub(crate) values: Vec<Value>,
+    /// Lists in which users keep values of answers.
+    pub(crate) lists: Lists,
     pub(crate) requests: Vec<Request>,
 }
 
@@ -46,6 +52,26 @@ impl Scenario {
         self.base.as_ref()
     }
 
+    /// Gives requests, by name, other weights.
+    ///
+    /// # Errors
+    /// The name that no request has, and those there are.
+    pub fn with_weights(mut self, weights: &BTreeMap<String, u32>) -> Result<Self, Problem> {
+        for (name, weight) in weights {
+            let names = || self.requests.iter().map(|request| request.name.clone()).collect();
+            if *weight == 0 {
+                return Err(Problem::Value { key: name.clone(), expected: "a weight of at least 1".into() });
+            }
+            if !self.requests.iter().any(|request| request.name == *name) {
+                let name = name.clone();
+                return Err(Problem::UnknownName { what: "request", name, expected: names() });
+            }
+            let those = self.requests.iter_mut().filter(|request| request.name == *name);
+            those.for_each(|request| request.weight = *weight);
+        }
+        Ok(self)
+    }
+
     /// Sends it to another server.
     #[must_use]
     pub fn with_base(mut self, base: Url) -> Self {
@@ -57,6 +83,8 @@ impl Scenario {
 /// One kind of request of a scenario.
 #[derive(Clone)]
 pub(crate) struct Request {
+    /// What people call it.
+    pub(crate) name: String,
     pub(crate) weight: u32,
     pub(crate) method: String,
     pub(crate) path: Template,
@@ -65,6 +93,18 @@ pub(crate) struct Request {
     pub(crate) basic_auth: Option<(Template, Template)>,
     pub(crate) expect: Statuses,
     pub(crate) verify: Verify,
+    /// What the user keeps of an answer.
+    pub(crate) keep: Option<Keep>,
+}
+
+impl Request {
+    /// The lists it takes a value from.
+    pub(crate) fn takes(&self) -> impl Iterator<Item = usize> + '_ {
+        let body = if let Body::Text(text) = &self.body { Some(text) } else { None };
+        let auth = self.basic_auth.iter().flat_map(|(name, password)| [name, password]);
+        let headers = self.headers.iter().map(|(_, value)| value);
+        std::iter::once(&self.path).chain(headers).chain(body).chain(auth).flat_map(Template::takes)
+    }
 }
 
 impl fmt::Debug for Request {

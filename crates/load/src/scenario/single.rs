@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::error::FlagError;
+use super::keep::Lists;
 use super::sizes::Sizes;
 use super::statuses::Statuses;
 use super::template::Template;
@@ -66,6 +67,7 @@ impl Scenario {
             None => Body::Text(Template::literal(template.body)),
         };
         let request = Request {
+            name: format!("{} {}", template.method, url.path()),
             weight: 1,
             method: template.method,
             path: literal(url.path()),
@@ -74,11 +76,13 @@ impl Scenario {
             basic_auth,
             expect: template.expect,
             verify: template.verify.map_or(Verify::Nothing, |bytes| Verify::Bytes(bytes.into())),
+            keep: None,
         };
         Ok(Scenario {
             name: url.to_string(),
             base: Some(url.origin()),
             values: Vec::new(),
+            lists: Lists::default(),
             requests: vec![request],
         })
     }

@@ -13,6 +13,8 @@ pub(crate) enum Part {
     Literal(Vec<u8>),
     /// Replaced by the value of this index, drawn once per request.
     Slot(usize),
+    /// Replaced by a value taken from the list of this index, one per request.
+    Taken(usize),
 }
 
 /// Why a text is not a template.
@@ -22,7 +24,21 @@ pub(crate) enum TemplateError {
     Unclosed,
     /// A slot that names no value of the scenario.
     Unknown(String),
+    /// A slot that takes from a list that no request keeps anything in.
+    UnknownList(String),
 }
+
+/// What slots may name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Names<'a> {
+    /// Values, as `${name}`.
+    pub(crate) values: &'a [&'a str],
+    /// Lists of kept values, as `${taken:name}`.
+    pub(crate) lists: &'a [String],
+}
+
+/// What a slot that takes a kept value begins with.
+const TAKEN: &str = "taken:";
 
 impl Template {
     /// A template without slots.
@@ -32,7 +48,7 @@ impl Template {
     }
 
     /// Parses `bytes`; `$${` stands for a literal `${`, and any other `$` for itself.
-    pub(crate) fn parse(bytes: &[u8], values: &[&str]) -> Result<Self, TemplateError> {
+    pub(crate) fn parse(bytes: &[u8], names: Names<'_>) -> Result<Self, TemplateError> {
         let mut pieces = Vec::new();
         let mut literal = Vec::new();
         let mut rest = bytes;
@@ -41,9 +57,9 @@ impl Template {
                 literal.extend_from_slice(b"${");
                 rest = escaped;
             } else if let Some(slot) = rest.strip_prefix(b"${") {
-                let (index, after) = parse_slot(slot, values)?;
+                let (part, after) = parse_slot(slot, names)?;
                 push_literal(&mut pieces, &mut literal);
-                pieces.push(Part::Slot(index));
+                pieces.push(part);
                 rest = after;
             } else {
                 literal.push(first);
@@ -58,17 +74,31 @@ impl Template {
     pub(crate) fn literals(&self) -> impl Iterator<Item = &[u8]> + '_ {
         self.pieces.iter().filter_map(|part| match part {
             Part::Literal(bytes) => Some(bytes.as_slice()),
-            Part::Slot(_) => None,
+            Part::Slot(_) | Part::Taken(_) => None,
         })
+    }
+
+    /// The lists it takes from.
+    pub(crate) fn takes(&self) -> impl Iterator<Item = usize> + '_ {
+        self.pieces.iter().filter_map(|part| if let Part::Taken(list) = part { Some(*list) } else { None })
     }
 }
 
-fn parse_slot<'a>(text: &'a [u8], values: &[&str]) -> Result<(usize, &'a [u8]), TemplateError> {
+fn parse_slot<'a>(text: &'a [u8], names: Names<'_>) -> Result<(Part, &'a [u8]), TemplateError> {
     let end = text.iter().position(|b| *b == b'}').ok_or(TemplateError::Unclosed)?;
     let (name, rest) = text.split_at(end);
     let name = String::from_utf8_lossy(name).into_owned();
-    let index = values.iter().position(|v| *v == name).ok_or(TemplateError::Unknown(name))?;
-    Ok((index, rest.get(1..).unwrap_or_default()))
+    let part = match name.strip_prefix(TAKEN) {
+        Some(list) => {
+            let index = names.lists.iter().position(|known| known == list);
+            Part::Taken(index.ok_or_else(|| TemplateError::UnknownList(list.into()))?)
+        }
+        None => {
+            let index = names.values.iter().position(|value| *value == name);
+            Part::Slot(index.ok_or(TemplateError::Unknown(name))?)
+        }
+    };
+    Ok((part, rest.get(1..).unwrap_or_default()))
 }
 
 fn push_literal(pieces: &mut Vec<Part>, literal: &mut Vec<u8>) {
@@ -88,7 +118,11 @@ mod tests {
 
     #[test]
     fn slots_literals_and_escapes() {
-        let parse = |text: &str| Template::parse(text.as_bytes(), &["a", "b"]).map(|t| t.pieces);
+        let lists = ["b".to_owned()];
+        let names = Names { values: &["a", "b"], lists: &lists };
+        let parse = |text: &str| Template::parse(text.as_bytes(), names).map(|t| t.pieces);
+        assert_eq!(parse("/x/${taken:b}"), Ok(vec![lit("/x/"), Part::Taken(0)]));
+        assert_eq!(parse("${taken:a}"), Err(TemplateError::UnknownList("a".into())));
         assert_eq!(parse("x${a}y${b}"), Ok(vec![lit("x"), Part::Slot(0), lit("y"), Part::Slot(1)]));
         assert_eq!(parse(r#"{"n":"${a}"}"#), Ok(vec![lit(r#"{"n":""#), Part::Slot(0), lit(r#""}"#)]));
         assert_eq!(parse("$5 $${a} $"), Ok(vec![lit("$5 ${a} $")]));
@@ -100,13 +134,13 @@ mod tests {
     proptest! {
         #[test]
         fn text_without_a_slot_comes_back_unchanged(text in "[^$]{0,60}") {
-            let template = Template::parse(text.as_bytes(), &[]).unwrap();
+            let template = Template::parse(text.as_bytes(), Names { values: &[], lists: &[] }).unwrap();
             prop_assert_eq!(template, Template::literal(text));
         }
 
         #[test]
         fn any_text_parses_or_fails_without_panic(text in "[${}a-c]{0,20}") {
-            let _ = Template::parse(text.as_bytes(), &["a"]);
+            let _ = Template::parse(text.as_bytes(), Names { values: &["a"], lists: &[] });
         }
     }
 }

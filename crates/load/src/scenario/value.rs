@@ -4,6 +4,9 @@ use std::io::Write;
 
 use fastrand::Rng;
 
+use super::check_digit::verhoeff;
+use crate::held::Held;
+
 /// A named value a template may hold as `${name}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Value {
@@ -15,6 +18,18 @@ pub struct Value {
     pub each: Each,
     /// Numbers are padded with zeros to this many digits.
     pub width: usize,
+    /// What follows a number.
+    pub check: Check,
+}
+
+/// What follows a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Check {
+    /// Nothing.
+    #[default]
+    None,
+    /// The digit that makes it pass Verhoeff's check, as Aadhaar numbers do.
+    Verhoeff,
 }
 
 /// What a value is.
@@ -72,10 +87,11 @@ pub enum Each {
     User,
 }
 
-/// One user's private state: a random stream of its own, and how often it drew each value.
+/// One user's private state: a random stream of its own, how often it drew each value, and what it kept of answers.
 #[derive(Debug, Clone)]
 pub(crate) struct UserStream {
     pub(crate) rng: Rng,
+    pub(crate) held: Held,
     user: u32,
     seed: u64,
     draws: Box<[u64]>,
@@ -85,7 +101,13 @@ impl UserStream {
     /// The stream of `user`, the same for the same seed whatever the other users do.
     pub(crate) fn new(seed: u64, user: u32, values: usize) -> Self {
         let rng = Rng::with_seed(mix(seed, u64::from(user) + 1));
-        UserStream { rng, user, seed, draws: vec![0; values].into_boxed_slice() }
+        UserStream { rng, held: Held::default(), user, seed, draws: vec![0; values].into_boxed_slice() }
+    }
+
+    /// The same, with room for so many lists of kept values.
+    pub(crate) fn holding(mut self, lists: usize) -> Self {
+        self.held = Held::new(lists);
+        self
     }
 
     /// Appends the next draw of `value`, the scenario's value number `index`, to `out`.
@@ -114,13 +136,13 @@ pub(crate) fn mix(seed: u64, stream: u64) -> u64 {
 
 fn write_value(value: &Value, user: u64, k: u64, rng: &mut Rng, out: &mut Vec<u8>) {
     match &value.kind {
-        ValueKind::User { start } => write_number(start.wrapping_add(user), value.width, out),
+        ValueKind::User { start } => write_number(start.wrapping_add(user), value, out),
         ValueKind::Counter { start, step, per_user, wrap } => {
             let k = if *wrap == 0 { k } else { k % wrap };
             let first = start.wrapping_add(user.wrapping_mul(*per_user));
-            write_number(first.wrapping_add(k.wrapping_mul(*step)), value.width, out);
+            write_number(first.wrapping_add(k.wrapping_mul(*step)), value, out);
         }
-        ValueKind::Random { min, max } => write_number(rng.u64(*min..=*max), value.width, out),
+        ValueKind::Random { min, max } => write_number(rng.u64(*min..=*max), value, out),
         ValueKind::RandomString { length, alphabet } => {
             out.extend((0..*length).filter_map(|_| rng.choice(alphabet.iter().copied())));
         }
@@ -136,9 +158,13 @@ fn write_value(value: &Value, user: u64, k: u64, rng: &mut Rng, out: &mut Vec<u8
     }
 }
 
-fn write_number(number: u64, width: usize, out: &mut Vec<u8>) {
+fn write_number(number: u64, value: &Value, out: &mut Vec<u8>) {
+    let (start, width) = (out.len(), value.width);
     // Writing to a Vec cannot fail.
     let _ = write!(out, "{number:0width$}");
+    if value.check == Check::Verhoeff {
+        out.push(verhoeff(out.get(start..).unwrap_or_default()));
+    }
 }
 
 #[cfg(test)]
@@ -146,7 +172,7 @@ mod tests {
     use super::*;
 
     fn value(kind: ValueKind) -> Value {
-        Value { name: "v".into(), kind, each: Each::Request, width: 0 }
+        Value { name: "v".into(), kind, each: Each::Request, width: 0, check: Check::None }
     }
 
     fn draws(value: &Value, seed: u64, user: u32, times: usize) -> Vec<String> {
@@ -171,6 +197,16 @@ mod tests {
     fn users_and_padding() {
         let user = Value { width: 4, ..value(ValueKind::User { start: 1 }) };
         assert_eq!(draws(&user, 7, 41, 2), ["0042", "0042"]);
+    }
+
+    #[test]
+    fn numbers_with_a_check_digit() {
+        let kind =
+            ValueKind::Counter { start: 10_098_765_431, step: 98_765_431, per_user: 98_765_431, wrap: 0 };
+        let id = Value { check: Check::Verhoeff, ..value(kind) };
+        // Numbers that the booking server's own check takes.
+        assert_eq!(draws(&id, 7, 0, 2), ["100987654315", "101975308622"]);
+        assert_eq!(draws(&id, 7, 1, 2), ["101975308622", "102962962936"]);
     }
 
     #[test]

@@ -48,7 +48,11 @@ impl Worker {
         }
         for command in self.mailbox.take() {
             match command {
-                Command::Stop => return true,
+                Command::Stop => {
+                    let totals = std::mem::take(&mut self.core.totals);
+                    self.notify(Notice::Ended { totals });
+                    return true;
+                }
                 Command::Work(work) => self.work(work),
             }
         }

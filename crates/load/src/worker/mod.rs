@@ -22,6 +22,7 @@ use crate::error::LoadError;
 use crate::plan::{Connections, Think};
 use crate::record::{Recorder, Slice};
 use crate::render::{Program, Scratch};
+use crate::tally::RequestTotal;
 use crate::transport::poller::{Poller, Readiness, WAKE, Waker};
 use crate::transport::tls::Tls;
 use pacing::{Allowance, Claim, Schedule, Thread};
@@ -44,6 +45,8 @@ const OPENING_NS: u64 = 50_000_000;
 /// What all threads of a run share.
 pub(crate) struct Settings {
     pub(crate) program: Arc<Program>,
+    /// Where each thread's totals begin: nothing of every request.
+    pub(crate) totals: Vec<RequestTotal>,
     pub(crate) address: SocketAddr,
     pub(crate) tls: Option<Tls>,
     pub(crate) connections: Connections,
@@ -72,6 +75,8 @@ pub(crate) enum Notice {
     Applied { slice: u64, at_ns: u64 },
     /// All the work allowed is done; the last request ended at this time.
     Finished { run: u64, at_ns: u64 },
+    /// It ends; what it did of each request of the scenario.
+    Ended { totals: Vec<RequestTotal> },
 }
 
 /// A thread's users, and all they share.
@@ -100,6 +105,7 @@ struct Core {
     poller: Poller,
     timers: Timers,
     recorder: Recorder,
+    totals: Vec<RequestTotal>,
     buffer: Vec<u8>,
     scratch: Scratch,
     /// Users with more to read or to send than their turn allowed.
@@ -143,6 +149,7 @@ impl Worker {
             poller: Poller::new().map_err(LoadError::system("make an epoll descriptor"))?,
             timers: Timers::default(),
             recorder: Recorder::new(now_ns),
+            totals: settings.totals.clone(),
             buffer: vec![0; BUFFER_BYTES],
             scratch: Scratch::default(),
             unfinished: VecDeque::new(),

@@ -42,7 +42,7 @@ impl Core {
     #[inline]
     pub(super) fn begin(&mut self, user: &mut User, started_ns: u64, now_ns: u64) {
         user.started_ns = started_ns;
-        user.request = self.program.pick(&mut user.values);
+        self.choose(user);
         user.response.reset();
         user.recorded_bytes = 0;
         self.set_deadline(user, now_ns);
@@ -50,6 +50,19 @@ impl Core {
             self.connect(user);
         } else {
             self.send(user);
+        }
+    }
+
+    /// Chooses what the user requests next.
+    #[inline]
+    fn choose(&mut self, user: &mut User) {
+        let choice = self.program.pick(&mut user.values);
+        user.request = choice.request;
+        if let Some(total) = self.totals.get_mut(choice.request) {
+            total.begun += 1;
+        }
+        if let Some(total) = choice.instead_of.and_then(|request| self.totals.get_mut(request)) {
+            total.replaced += 1;
         }
     }
 
@@ -214,15 +227,7 @@ impl Core {
         self.recorder.received(completed.body_bytes - user.recorded_bytes);
         self.opened(user);
         user.failures = 0;
-        let expect = self.program.requests.get(user.request).map(|asked| asked.expect);
-        if !expect.is_some_and(|expect| expect.contains(completed.status)) {
-            let kind = if completed.retry_later { ErrorKind::Unavailable } else { ErrorKind::Status };
-            self.recorder.unexpected_status(completed.status, kind);
-        } else if !completed.as_expected {
-            self.recorder.failed(ErrorKind::WrongBody);
-        } else {
-            self.recorder.completed(now_ns.saturating_sub(user.started_ns));
-        }
+        self.record(user, &completed, now_ns);
         let reusable = completed.keep_alive
             && user.phase == Phase::Receiving
             && self.connections == Connections::Kept
@@ -231,6 +236,26 @@ impl Core {
             close(user);
         }
         self.after_request(user, now_ns);
+    }
+
+    /// Counts a response as what it is, and keeps of it what is to be kept.
+    #[inline]
+    fn record(&mut self, user: &mut User, completed: &Completed, now_ns: u64) {
+        let Some(asked) = self.program.requests.get(user.request) else { return };
+        let Some(total) = self.totals.get_mut(user.request) else { return };
+        if !asked.expect.contains(completed.status) {
+            let kind = if completed.retry_later { ErrorKind::Unavailable } else { ErrorKind::Status };
+            *total.unexpected_statuses.entry(completed.status).or_default() += 1;
+            self.recorder.unexpected_status(completed.status, kind);
+        } else if !completed.as_expected {
+            self.recorder.failed(ErrorKind::WrongBody);
+        } else if !user.keep(asked, completed.status) {
+            total.nothing_to_keep += 1;
+            self.recorder.failed(ErrorKind::NothingToKeep);
+        } else {
+            total.completed += 1;
+            self.recorder.completed(now_ns.saturating_sub(user.started_ns));
+        }
     }
 
     /// Counts a request that failed with its connection, and backs off before the next one.

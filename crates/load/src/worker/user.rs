@@ -1,6 +1,7 @@
 //! One user: a connection, a request under way, and a random stream of its own.
 
 use super::sending::Outgoing;
+use crate::render::Prepared;
 use crate::response::Response;
 use crate::scenario::value::UserStream;
 use crate::transport::stream::Stream;
@@ -87,6 +88,17 @@ impl User {
             allowance: 0,
             failures: 0,
             leaving: false,
+        }
+    }
+
+    /// Keeps of a response of 2xx what is to be kept; whether that was there.
+    #[inline]
+    pub(crate) fn keep(&mut self, asked: &Prepared, status: u16) -> bool {
+        match &asked.keep {
+            Some(keep) if (200..300).contains(&status) => {
+                self.values.held.keep(keep.list, self.response.value(asked))
+            }
+            _ => true,
         }
     }
 

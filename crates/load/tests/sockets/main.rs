@@ -5,6 +5,7 @@ mod bodies;
 mod closed_loop;
 mod common;
 mod faults;
+mod keeping;
 mod many;
 mod null_server;
 mod open_loop;

@@ -81,6 +81,7 @@ fn noun(kind: ErrorKind) -> &'static str {
         ErrorKind::Malformed => "malformed",
         ErrorKind::ClosedEarly => "closed early",
         ErrorKind::WrongBody => "with a wrong body",
+        ErrorKind::NothingToKeep => "without the value to keep",
         ErrorKind::Tls => "failed in TLS",
         ErrorKind::Unreachable => "unreachable",
         ErrorKind::LocalLimit => "stopped by a limit of this host",

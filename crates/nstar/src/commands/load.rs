@@ -35,7 +35,7 @@ pub(crate) fn run(flags: &Load) -> Result<Exit, Failure> {
     plan::confine(flags.target.drive.cpus.as_ref())?;
     let interrupt = Interrupt::listen().map_err(Failure::failed)?;
     let mut progress = Progress::new(flags.show.no_progress);
-    let run = load(&plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?;
+    let run = load(&plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?.run;
     progress.finish();
     if let Some(files) = &files {
         files.write(&run)?;

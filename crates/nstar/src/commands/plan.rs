@@ -18,6 +18,9 @@ pub(crate) fn scenario(target: &Target) -> Result<Scenario, Failure> {
     if target.base.is_some() {
         return Err(Failure::usage("--base goes with a scenario file; a URL says itself where it goes"));
     }
+    if !target.weights.is_empty() {
+        return Err(Failure::usage("--weight goes with a scenario file; a URL is one request"));
+    }
     let url = url(target.name())?;
     Scenario::single(&url, request(target, &url)?).map_err(Failure::usage)
 }
@@ -114,6 +117,10 @@ fn scenario_file(target: &Target) -> Result<Scenario, Failure> {
     let text = fs::read_to_string(path)
         .map_err(|error| Failure::usage(format!("cannot read the scenario {}: {error}", path.display())))?;
     let scenario = Scenario::from_toml(path, &text).map_err(Failure::usage)?;
+    let weights = target.weights.iter().cloned().collect();
+    let scenario = scenario
+        .with_weights(&weights)
+        .map_err(|problem| Failure::usage(format!("--weight: {}: {problem}", path.display())))?;
     match &target.base {
         Some(base) => Ok(scenario.with_base(url(base)?)),
         None if scenario.base().is_none() => Err(Failure::usage(format!(

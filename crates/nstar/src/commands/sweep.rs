@@ -20,7 +20,7 @@ pub(crate) fn run(flags: &Sweep) -> Result<Exit, Failure> {
     plan::confine(flags.target.drive.cpus.as_ref())?;
     let interrupt = Interrupt::listen().map_err(Failure::failed)?;
     let mut progress = Progress::new(flags.show.no_progress);
-    let run = sweep(&plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?;
+    let run = sweep(&plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?.run;
     progress.finish();
     files.write(&run)?;
     output::show(&run, &flags.show, &files.names())?;

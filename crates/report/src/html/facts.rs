@@ -173,6 +173,9 @@ pub(super) fn run(run: &Run) -> Vec<Fact> {
         Fact::new("Kernel", &host.kernel, ""),
         Fact::new("nstar", &run.version, format!("seed {}", run.seed)),
     ];
+    if !run.requests.is_empty() {
+        facts.push(Fact::new("Requests", summary::mix(run), ""));
+    }
     if run.load.generator_cpus.is_some() || run.load.system_cpus.is_some() {
         facts.push(Fact::new("Processors", processors(run), ""));
     }

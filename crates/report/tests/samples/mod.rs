@@ -347,6 +347,7 @@ fn base(steps: Vec<Step>) -> Run {
             system_cpus: Some(vec![0]),
             ..LoadShape::default()
         },
+        requests: Vec::new(),
         verdict: Verdict {
             users_at_saturation: Some(4),
             users_at_saturation_ci: Some([3, 5]),

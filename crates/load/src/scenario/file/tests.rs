@@ -127,6 +127,26 @@ fn wrong_values_tell_what_was_expected() {
         ("[values]\nc = { kind = \"cycle\", items = [] }\n[[request]]\npath = \"/\"\n", 2, "at least one"),
         ("name = \"x\"\n", 1, "at least one [[request]]"),
         ("name = \n", 1, "not TOML"),
+        (
+            "[[request]]\npath = \"/${taken:b}\"\n",
+            2,
+            "unknown list of kept values `b`; the file defines none",
+        ),
+        ("[[request]]\npath = \"/\"\nkeep = { name = \"b\" }\n", 3, "needs `from`"),
+        ("[[request]]\npath = \"/\"\nkeep = { name = \"b\", from = \"jsn:id\" }\n", 3, "`json:FIELD`"),
+        ("[[request]]\npath = \"/\"\nkeep = { name = \"b\", from = \"json:a..b\" }\n", 3, "`json:FIELD`"),
+        ("[[request]]\npath = \"/\"\nkeep = { name = \"a b\", from = \"json:id\" }\n", 3, "letters, digits"),
+        (
+            "[[request]]\npath = \"/${taken:b}\"\nkeep = { name = \"b\", from = \"json:id\" }\n",
+            1,
+            "that takes no kept value",
+        ),
+        (
+            "[[request]]\npath = \"/\"\nkeep = { name = \"b\", from = \"json:id\" }\n[[request]]\npath = \"${taken:b}\"\n",
+            5,
+            "kept from `header:location`",
+        ),
+        ("[values]\nu = { kind = \"user\", check = \"luhn\" }\n[[request]]\npath = \"/\"\n", 2, "`verhoeff`"),
     ];
     for (text, line, part) in cases {
         let (at, message) = fault(text);
@@ -171,4 +191,16 @@ fn dates_are_days_from_today_on() {
         days.len() == 3 && days.windows(2).all(|pair| pair[0].tomorrow().unwrap() == pair[1]),
         "{days:?}"
     );
+}
+
+#[test]
+fn weights_are_given_by_name() {
+    let scenario = read("[[request]]\nname = \"a\"\npath = \"/\"\n[[request]]\npath = \"/b\"\n").unwrap();
+    let weights = |name: &str, weight| std::collections::BTreeMap::from([(name.to_owned(), weight)]);
+    let changed = scenario.clone().with_weights(&weights("a", 9)).unwrap();
+    assert_eq!((changed.requests[0].weight, changed.requests[1].weight), (9, 1));
+    assert_eq!(scenario.clone().with_weights(&weights("GET /b", 2)).unwrap().requests[1].weight, 2);
+    let wrong = scenario.clone().with_weights(&weights("c", 9)).unwrap_err().to_string();
+    assert!(wrong.contains("unknown request `c`") && wrong.contains("`GET /b`"), "{wrong}");
+    assert!(scenario.with_weights(&weights("a", 0)).unwrap_err().to_string().contains("at least 1"));
 }
