@@ -110,8 +110,9 @@ impl Core {
         };
         // One request is one write, so this matters only where a request is longer than a segment: its
         // last part would wait for an acknowledgement. It costs a call, which a connection of one short
-        // request is better without.
-        if self.connections == Connections::Kept || self.program.longest() > ONE_SEGMENT {
+        // request is better without. A TLS handshake ends with several writes that no answer follows.
+        let one_write = tls.is_none() && self.program.longest() <= ONE_SEGMENT;
+        if self.connections == Connections::Kept || !one_write {
             socket.set_nodelay().map_err(error_kind)?;
         }
         Ok(Stream::new(socket, tls))
