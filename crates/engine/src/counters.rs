@@ -36,6 +36,9 @@ enum Count {
     Denied,
 }
 
+/// The first of as many as there are kinds of [`Handshake`].
+const HANDSHAKES: usize = Count::Denied as usize + Denied::ALL.len();
+
 /// Why a connection was turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denied {
@@ -61,9 +64,37 @@ impl Denied {
     }
 }
 
+/// What came of the handshake of a layer between the connection and its service, such as encryption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handshake {
+    /// It was done, from the beginning.
+    Full,
+    /// It was done, on the strength of an earlier one.
+    Resumed,
+    /// It failed, was broken off, or took too long.
+    Failed,
+    /// The client spoke without one.
+    Unasked,
+}
+
+impl Handshake {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::Full, Self::Resumed, Self::Failed, Self::Unasked];
+
+    /// The name in metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Resumed => "resumed",
+            Self::Failed => "failed",
+            Self::Unasked => "unencrypted",
+        }
+    }
+}
+
 impl Default for Counters {
     fn default() -> Self {
-        Self { cells: Cells::new(Count::Denied as usize + Denied::ALL.len()) }
+        Self { cells: Cells::new(HANDSHAKES + Handshake::ALL.len()) }
     }
 }
 
@@ -116,6 +147,18 @@ impl Counters {
     /// Connections turned away for this reason.
     pub fn denied(&self, why: Denied) -> u64 {
         self.cells.get(Count::Denied as usize + why as usize).map_or(0, |cell| cell.load(Relaxed))
+    }
+
+    /// Handshakes that came to this.
+    pub fn handshakes(&self, outcome: Handshake) -> u64 {
+        self.cells.get(HANDSHAKES + outcome as usize).map_or(0, |cell| cell.load(Relaxed))
+    }
+
+    /// Counts the handshake of a layer between a connection and its service.
+    pub fn count_handshake(&self, outcome: Handshake) {
+        if let Some(cell) = self.cells.get(HANDSHAKES + outcome as usize) {
+            cell.fetch_add(1, Relaxed);
+        }
     }
 
     pub(crate) fn count_accept_error(&self) {

@@ -99,7 +99,7 @@ mod threads;
 mod uring;
 
 pub use block_on::block_on;
-pub use counters::{Counters, Denied};
+pub use counters::{Counters, Denied, Handshake};
 pub use error::EngineError;
 pub use model::{Model, UnknownModel};
 pub use server::{Options, Overload, Server, UnknownOverload, start};

@@ -6,6 +6,18 @@
 
 use std::{fs::File, future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
+/// What an accepted connection's next input is awaited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Waiting {
+    /// More of a request, or of another tier's answer; or it does not wait.
+    Within,
+    /// The first request.
+    First,
+    /// Another request, after all before it were answered.
+    Next,
+}
+
 /// A byte stream to one peer, with its buffers.
 ///
 /// Every waiting call fails with [`io::ErrorKind::TimedOut`] once the deadline set by
@@ -27,6 +39,10 @@ pub trait Connection: Sized + 'static {
     /// one that never brought a request is ended for no other's sake. Connections to another tier are not ended so.
     fn fill(&mut self) -> impl Future<Output = io::Result<usize>>;
 
+    /// Says what the next [`fill`](Connection::fill) of an accepted connection is for, without input left. A connection
+    /// tells by what came and what was sent; a layer above it that gives the bytes another meaning knows better.
+    fn awaits(&mut self, what: Waiting);
+
     /// From now on one [`fill`](Connection::fill) reads so many bytes at most, and asks the kernel for so many. Without
     /// this the connection chooses, and asks for more while more comes. 0 counts as 1.
     fn read_at_most(&mut self, bytes: usize);
@@ -36,6 +52,12 @@ pub trait Connection: Sized + 'static {
 
     /// Sends all of [`output`](Connection::output) and leaves it empty.
     fn flush(&mut self) -> impl Future<Output = io::Result<()>>;
+
+    /// Sends [`output`](Connection::output), and lets the peer know that this was all, where there is a way to: what ends
+    /// without it may have been cut short by somebody on the way. TCP has no way but to close.
+    fn finish(&mut self) -> impl Future<Output = io::Result<()>> {
+        async { if self.output().is_empty() { Ok(()) } else { self.flush().await } }
+    }
 
     /// Sends [`output`](Connection::output), then `bytes`: for those worth not being copied into the output first.
     fn send_bytes(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<()>> {

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use engine::{Counters, Denied};
+use engine::{Counters, Denied, Handshake};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet},
@@ -34,7 +34,8 @@ impl Collector for Connections {
         counts
             .into_iter()
             .try_for_each(|(name, help, count)| show(&mut encoder, name, help, &ConstCounter::new(count)))?;
-        show_queue(&mut encoder, counters)
+        show_queue(&mut encoder, counters)?;
+        show_handshakes(&mut encoder, counters)
     }
 }
 
@@ -53,6 +54,18 @@ fn show_queue(encoder: &mut DescriptorEncoder<'_>, counters: &Counters) -> Resul
     for why in Denied::ALL {
         let labels = [("reason", why.name())];
         denied.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&counters.denied(why), None)?;
+    }
+    Ok(())
+}
+
+/// What came of TLS handshakes. All zero without TLS.
+fn show_handshakes(encoder: &mut DescriptorEncoder<'_>, counters: &Counters) -> Result<(), fmt::Error> {
+    let help = "TLS handshakes, by what came of them";
+    let mut handshakes = encoder.encode_descriptor("tls_handshakes", help, None, MetricType::Counter)?;
+    for outcome in Handshake::ALL {
+        let labels = [("outcome", outcome.name())];
+        let count = counters.handshakes(outcome);
+        handshakes.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
     }
     Ok(())
 }
@@ -89,6 +102,7 @@ mod tests {
             "x_queue_wait_seconds_count 0",
             "x_connections_denied_total{reason=\"full\"} 0",
             "x_connections_denied_total{reason=\"gone\"} 0",
+            "x_tls_handshakes_total{outcome=\"failed\"} 0",
         ] {
             assert!(shown.contains(line), "{line} is missing in:\n{shown}");
         }

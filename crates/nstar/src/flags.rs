@@ -229,6 +229,8 @@ pub(crate) enum Serve {
 pub(crate) struct Server {
     #[command(flatten)]
     pub concurrency: Concurrency,
+    #[command(flatten)]
+    pub encryption: Encryption,
     /// Connections served at one time; more wait in the listen queue
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections: u32,
@@ -244,6 +246,17 @@ pub(crate) struct Server {
     /// Log every request on stderr
     #[arg(long)]
     pub access_log: bool,
+}
+
+/// TLS, where it is asked for.
+#[derive(Debug, Args)]
+pub(crate) struct Encryption {
+    /// Serve over TLS with the certificate in this file (PEM), followed there by those that lead to its authority
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// File of the certificate's private key (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
 }
 
 /// The concurrency model, and what some of them are told.

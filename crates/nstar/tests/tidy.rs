@@ -27,14 +27,15 @@ const LICENCES: [&str; 13] = [
 ];
 
 /// Our crates and the ones of ours they may use. Data flows one way, and so do dependencies.
-const MAY_USE: [(&str, &[&str]); 15] = [
+const MAY_USE: [(&str, &[&str]); 16] = [
     ("model", &[]),
     ("wire", &[]),
     ("engine", &[]),
     ("load", &["model", "wire"]),
     ("observe", &["model"]),
     ("report", &["model"]),
-    ("http-io", &["engine", "wire"]),
+    ("http-io", &["engine", "tls", "wire"]),
+    ("tls", &["engine"]),
     ("store", &["engine"]),
     ("accounts", &["engine", "http-io", "store"]),
     ("booking", &["engine", "http-io", "store"]),
@@ -46,7 +47,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
         "nstar",
         &[
             "accounts", "booking", "engine", "files", "http-io", "lab", "load", "model", "observe", "report",
-            "sink", "store",
+            "sink", "store", "tls",
         ],
     ),
 ];

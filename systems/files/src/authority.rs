@@ -14,7 +14,7 @@ use crate::{remote::Remote, verdict::Verdict};
 /// Who knows the users, as one worker asks.
 pub(crate) enum Authority<C> {
     /// An accounts server.
-    Remote(Remote<C>),
+    Remote(Box<Remote<C>>),
     /// The accounts of this process.
     Local(Arc<Api>),
     /// Nobody: everyone is let in.

@@ -78,7 +78,7 @@ impl Factory for FilesFactory {
         let authority = match (&self.options.accounts, &self.accounts) {
             (AccountsBackend::Remote(to), _) => {
                 let away = Arc::clone(&self.shared.accounts_away);
-                Authority::Remote(Remote::new(*to, self.options.accounts_timeout, away))
+                Authority::Remote(Box::new(Remote::new(*to, self.options.accounts_timeout, away)))
             }
             (_, Some(accounts)) => Authority::Local(accounts.api().map_err(io::Error::other)?),
             (_, None) => Authority::Open,

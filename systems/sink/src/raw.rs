@@ -17,6 +17,8 @@ pub(crate) async fn serve<C: Connection>(mut connection: C, totals: &Totals) {
     match outcome {
         Ok(()) => {
             intake.finish();
+            // Whether the client is still there to hear of it does not matter.
+            let _ = connection.finish().await;
             tracing::info!(target: "access", %peer, bytes, "closed");
         }
         Err(error) => {

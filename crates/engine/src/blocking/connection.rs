@@ -15,8 +15,14 @@ use rustix::net::{
     sockopt::{Timeout, set_socket_timeout},
 };
 
-use super::registry::{Link, Registry, Waiting};
-use crate::{buffer::Input, counters::Permit, listen::Accepted, net, service};
+use super::registry::{Link, Registry};
+use crate::{
+    buffer::Input,
+    counters::Permit,
+    listen::Accepted,
+    net,
+    service::{self, Waiting},
+};
 
 /// A connection whose every call blocks the calling thread.
 #[derive(Debug)]
@@ -180,6 +186,10 @@ impl service::Connection for Connection {
     async fn send_file(&mut self, file: &Arc<File>, offset: u64, length: u64) -> io::Result<()> {
         self.send(net::more_if(length > 0))?;
         self.send_range(file, offset, length)
+    }
+
+    fn awaits(&mut self, what: Waiting) {
+        self.next = what;
     }
 
     fn read_at_most(&mut self, bytes: usize) {

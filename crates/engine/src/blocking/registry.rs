@@ -14,7 +14,7 @@ use std::{
 use rustix::net::{Shutdown, shutdown};
 use slab::Slab;
 
-use crate::{control::Control, process::signals};
+use crate::{control::Control, process::signals, service::Waiting};
 
 /// Whether connections wait for workers that others hold.
 pub(crate) trait Pressure: Send + Sync + std::fmt::Debug {
@@ -183,18 +183,6 @@ impl Registry {
         // No code of others runs under the lock, so the state is whole even when a thread panicked.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// What a connection's thread waits for when it waits for input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Waiting {
-    /// More of a request, or of another tier's answer; or it does not wait.
-    Within,
-    /// The first request of an accepted connection.
-    First,
-    /// Another request, after all before it were answered.
-    Next,
 }
 
 /// A socket someone may be blocked on.

@@ -24,7 +24,8 @@ use crate::{
     counters::Permit,
     listen::Accepted,
     loops::{self, Key},
-    net, service,
+    net,
+    service::{self, Waiting},
 };
 
 /// A connection driven by a loop over the poller `P`.
@@ -212,6 +213,10 @@ impl<P: Poller> service::Connection for Connection<P> {
     async fn send_file(&mut self, file: &Arc<File>, offset: u64, length: u64) -> io::Result<()> {
         self.send(net::more_if(length > 0)).await?;
         self.send_range(file, offset, length).await
+    }
+
+    fn awaits(&mut self, what: Waiting) {
+        self.answered = self.permit.is_some() && what != Waiting::Within;
     }
 
     fn read_at_most(&mut self, bytes: usize) {

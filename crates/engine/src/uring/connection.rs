@@ -22,7 +22,8 @@ use crate::{
     clock::{self, Micros, NEVER},
     listen::Accepted,
     loops::{self, Key},
-    net, service,
+    net,
+    service::{self, Waiting},
 };
 
 /// A connection driven by a loop over a ring.
@@ -213,6 +214,10 @@ impl service::Connection for Connection {
 
     async fn fill(&mut self) -> io::Result<usize> {
         poll_fn(|_| self.poll_receive()).await
+    }
+
+    fn awaits(&mut self, what: Waiting) {
+        self.answered = self.accepted && what != Waiting::Within;
     }
 
     fn read_at_most(&mut self, bytes: usize) {

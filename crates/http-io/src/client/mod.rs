@@ -19,11 +19,12 @@ use engine::service::Connection;
 use wire::{Limits, ParseError, write::WriteError};
 
 pub use message::{Request, Response};
+pub use tls::{Peer, Trust, TrustError};
 
 /// How patient and how trusting a client is.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
-    /// How long connecting may take. Default 1 s.
+    /// How long connecting may take, and as long again the TLS handshake where there is one. Default 1 s.
     pub connect_timeout: Duration,
     /// How long an answer may take, from sending the request to the last byte of the body. Default 10 s.
     pub timeout: Duration,
@@ -56,6 +57,14 @@ pub enum ClientError {
         /// Why not.
         source: io::Error,
     },
+    /// The other tier cannot be spoken to in private, or is not the one it should be: nothing was sent.
+    #[error("no secure connection to {to}: {source}")]
+    Insecure {
+        /// Where to.
+        to: SocketAddr,
+        /// Why not.
+        source: tls::Failure,
+    },
     /// It took too long. Whether the request was acted on is not known.
     #[error("no complete answer came in time")]
     TimedOut,
@@ -74,14 +83,27 @@ pub enum ClientError {
 pub struct Client<C> {
     to: SocketAddr,
     host: String,
+    /// None: connections are not encrypted.
+    peer: Option<Peer>,
     options: ClientOptions,
-    idle: RefCell<Vec<C>>,
+    idle: RefCell<Vec<tls::Connection<C>>>,
 }
 
 impl<C: Connection> Client<C> {
     /// A client of the server at `to`. Nothing is opened yet.
     pub fn new(to: SocketAddr, options: ClientOptions) -> Self {
-        Self { to, host: to.to_string(), options, idle: RefCell::new(Vec::new()) }
+        Self { to, host: to.to_string(), peer: None, options, idle: RefCell::new(Vec::new()) }
+    }
+
+    /// A client of the server at `to`, over TLS. What is no `peer` is not spoken to.
+    pub fn secure(to: SocketAddr, peer: Peer, options: ClientOptions) -> Self {
+        let name = peer.name();
+        let host = if name.contains(':') {
+            format!("[{name}]:{}", to.port())
+        } else {
+            format!("{name}:{}", to.port())
+        };
+        Self { host, peer: Some(peer), ..Self::new(to, options) }
     }
 
     /// Sends `request` and waits for the whole answer, driven by the same model as `via`.
@@ -107,7 +129,11 @@ impl<C: Connection> Client<C> {
         self.idle.borrow().len()
     }
 
-    async fn attempt(&self, mut connection: C, request: &Request<'_>) -> Result<Response, Failure> {
+    async fn attempt(
+        &self,
+        mut connection: tls::Connection<C>,
+        request: &Request<'_>,
+    ) -> Result<Response, Failure> {
         connection.set_deadline(Some(self.options.timeout));
         let (response, reusable) =
             exchange::run(&mut connection, request, &self.host, &self.options.limits).await?;
@@ -117,7 +143,15 @@ impl<C: Connection> Client<C> {
         Ok(response)
     }
 
-    async fn connect(&self, via: &C) -> Result<C, ClientError> {
+    async fn connect(&self, via: &C) -> Result<tls::Connection<C>, ClientError> {
+        let mut connection = self.open(via).await?;
+        let Some(peer) = &self.peer else { return Ok(tls::Connection::plain(connection)) };
+        connection.set_deadline(Some(self.options.connect_timeout));
+        let secured = tls::connect(connection, peer).await;
+        secured.map_err(|source| ClientError::Insecure { to: self.to, source })
+    }
+
+    async fn open(&self, via: &C) -> Result<C, ClientError> {
         let connecting = via.connect(self.to);
         let expiry = via.sleep(self.options.connect_timeout);
         let outcome = match first(connecting, expiry).await {
@@ -127,7 +161,7 @@ impl<C: Connection> Client<C> {
         outcome.map_err(|source| ClientError::Connect { to: self.to, source })
     }
 
-    fn keep(&self, connection: C) {
+    fn keep(&self, connection: tls::Connection<C>) {
         let mut idle = self.idle.borrow_mut();
         if idle.len() < self.options.idle_max {
             idle.push(connection);
@@ -135,7 +169,7 @@ impl<C: Connection> Client<C> {
     }
 
     /// The connection used last that is still alive: it is the likeliest to be so.
-    fn take_idle(&self) -> Option<C> {
+    fn take_idle(&self) -> Option<tls::Connection<C>> {
         let mut idle = self.idle.borrow_mut();
         while let Some(mut kept) = idle.pop() {
             // Bytes nobody asked for have no meaning here, and would be taken for the next answer.

@@ -48,6 +48,11 @@ async fn make_room<C: Connection>(connection: &mut C, options: &ServerOptions) -
     io::flush(connection, options).await
 }
 
+/// Whether bytes look like the beginning of a request: a method is of capital letters.
+pub(crate) fn may_be_one(bytes: &[u8]) -> bool {
+    bytes.first().is_some_and(u8::is_ascii_uppercase)
+}
+
 /// Renders the answer to something that is not a request.
 pub(crate) fn refuse(out: &mut Vec<u8>, problem: &Problem) {
     let body = problem.body();

@@ -19,6 +19,17 @@ pub(crate) async fn send_gathered<C: Connection>(
     if connection.output().is_empty() { Ok(()) } else { flush(connection, options).await }
 }
 
+/// Sends what is gathered, and says that it was all.
+pub(crate) async fn finish<C: Connection>(connection: &mut C, options: &ServerOptions) -> Result<(), Error> {
+    let bytes = connection.output().len() as u64;
+    connection.set_deadline(Some(if bytes == 0 {
+        options.linger_timeout
+    } else {
+        options.write_deadline(bytes)
+    }));
+    connection.finish().await.map_err(Error::Connection)
+}
+
 /// Closes so that the client sees the last answer: says that no more will come, then reads for a while what it still
 /// sends. Closing at once with input unread would reset the connection and could destroy the answer on its way
 /// (RFC 9112 section 9.6).

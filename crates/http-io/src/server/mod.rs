@@ -10,6 +10,7 @@ mod json;
 mod options;
 mod prepared;
 mod reply;
+mod secured;
 
 use std::{future::Future, net::SocketAddr};
 
@@ -23,6 +24,7 @@ pub use head::unavailable;
 pub use options::ServerOptions;
 pub use prepared::Prepared;
 pub use reply::Reply;
+pub use secured::{Secured, SecuredService};
 
 use exchange::{Answer, Scratch};
 
@@ -67,6 +69,8 @@ enum Next {
     Again,
     /// The client expects the end.
     Close,
+    /// The answer cannot be completed: the client is not to take the end for a good one.
+    Break,
     /// The client may still be sending: close so that it sees the answer.
     Linger,
 }
@@ -87,9 +91,17 @@ pub async fn serve<C: Connection, H: Handler<C>>(mut connection: C, handler: &H,
         }
         scratch.tidy();
     };
-    let sent = io::send_gathered(&mut connection, options).await;
+    end(&mut connection, &next, options).await;
+}
+
+/// Sends what is still to be sent, so that the client can tell whether that was all.
+async fn end<C: Connection>(connection: &mut C, next: &Next, options: &ServerOptions) {
+    let sent = match next {
+        Next::Break => io::send_gathered(connection, options).await,
+        Next::Again | Next::Close | Next::Linger => io::finish(connection, options).await,
+    };
     if sent.is_ok() && matches!(next, Next::Linger) {
-        io::linger(&mut connection, options).await;
+        io::linger(connection, options).await;
     }
 }
 
@@ -127,7 +139,7 @@ fn tell<C: Connection>(exchange: &mut Exchange<'_, C>, error: &Error) {
 async fn conclude<C: Connection>(exchange: &mut Exchange<'_, C>) -> Next {
     match exchange.answer {
         // Cut short, or nobody is there: only closing tells the client that this is not all.
-        Answer::None | Answer::Begun(_) => return Next::Close,
+        Answer::None | Answer::Begun(_) => return Next::Break,
         Answer::Done(_) => {}
     }
     if !exchange.must_close {
@@ -139,7 +151,7 @@ async fn conclude<C: Connection>(exchange: &mut Exchange<'_, C>) -> Next {
 /// Answers what could not be read as a request.
 fn refuse<C: Connection, H: Handler<C>>(connection: &mut C, handler: &H, error: &Error) -> Next {
     handler.failed(connection.peer(), error);
-    let Some(problem) = error.problem() else { return Next::Close };
+    let Some(problem) = error.problem() else { return Next::Break };
     head::refuse(connection.output(), &problem);
     Next::Linger
 }

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use engine::service::Connection;
+use engine::service::{Connection, Waiting};
 
 /// What the peer does next, as seen by `fill`.
 #[derive(Clone)]
@@ -127,6 +127,10 @@ impl Connection for Fake {
         let came = self.next_bytes()?;
         self.answered &= came == 0;
         Ok(came)
+    }
+
+    fn awaits(&mut self, what: Waiting) {
+        self.answered = what != Waiting::Within;
     }
 
     fn output(&mut self) -> &mut Vec<u8> {

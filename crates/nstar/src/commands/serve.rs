@@ -1,6 +1,7 @@
 //! `nstar serve`: one of the systems, until it is told to stop.
 
 mod concurrency;
+mod encryption;
 
 use std::{
     ffi::CStr,
@@ -11,6 +12,7 @@ use std::{
 };
 
 use engine::{Counters, Model, Overload, service::Factory};
+use http_io::server::{Secured, ServerOptions};
 use tracing_subscriber::filter::LevelFilter;
 
 use super::plan;
@@ -36,7 +38,8 @@ pub(crate) fn run(flags: &Serve) -> Result<Exit, Failure> {
 }
 
 fn serve_files(flags: &Files) -> Result<Exit, Failure> {
-    let system = System::http("files", flags.listen, &flags.server);
+    let mut system = System::http("files", flags.listen, &flags.server);
+    system.secrets = (flags.accounts != "none").then_some("passwords");
     system.prepare(c"nstar-files")?;
     let mut options = files::Options::new(&flags.root, flags.accounts.parse().map_err(Failure::usage)?);
     options.auth_cache_ttl = flags.auth_cache;
@@ -47,7 +50,8 @@ fn serve_files(flags: &Files) -> Result<Exit, Failure> {
 }
 
 fn serve_accounts(flags: &Accounts) -> Result<Exit, Failure> {
-    let system = System::http("accounts", flags.listen, &flags.server);
+    let mut system = System::http("accounts", flags.listen, &flags.server);
+    system.secrets = Some("passwords");
     system.prepare(c"nstar-accounts")?;
     let mut options = accounts::Options::new(flags.database.clone());
     options.connections = system.counters.clone();
@@ -55,7 +59,8 @@ fn serve_accounts(flags: &Accounts) -> Result<Exit, Failure> {
 }
 
 fn serve_booking(flags: &Booking) -> Result<Exit, Failure> {
-    let system = System::http("booking", flags.listen, &flags.server);
+    let mut system = System::http("booking", flags.listen, &flags.server);
+    system.secrets = Some("identity numbers");
     system.prepare(c"nstar-booking")?;
     let mut options = booking::Options::new(flags.database.clone());
     options.key = flags.key.clone().unwrap_or(options.key);
@@ -95,20 +100,25 @@ struct System<'a> {
     scheme: &'static str,
     listen: SocketAddr,
     flags: &'a Server,
+    /// What its clients would not want others to read.
+    secrets: Option<&'static str>,
+    /// What it shows to clients that want TLS; the others are refused then.
+    identity: Option<tls::Identity>,
     /// Shared by the engine, which counts, and the service, whose `/metrics` shows them.
     counters: Arc<Counters>,
 }
 
 impl<'a> System<'a> {
     fn http(name: &'static str, listen: SocketAddr, flags: &'a Server) -> Self {
-        Self { name, scheme: "http", listen, flags, counters: Arc::default() }
+        Self { name, scheme: "http", listen, flags, secrets: None, identity: None, counters: Arc::default() }
     }
 
     /// Before any thread starts: what threads inherit.
-    fn prepare(&self, process: &CStr) -> Result<(), Failure> {
+    fn prepare(&mut self, process: &CStr) -> Result<(), Failure> {
         concurrency::check(&self.flags.concurrency)?;
+        self.encrypt()?;
         if self.scheme != "http" && self.flags.concurrency.overload == Some(Overload::Unavailable) {
-            return Err(Failure::usage("--overload 503 is an answer of HTTP; choose backlog or reset"));
+            return Err(Failure::usage("--overload 503 is an answer of plain HTTP; choose backlog or reset"));
         }
         // A short name of its own tells the tiers apart wherever processes are listed.
         rustix::thread::set_name(process)
@@ -125,11 +135,29 @@ impl<'a> System<'a> {
         Ok(())
     }
 
+    /// Has connections encrypted where that is asked for; where it is not but should be, says so.
+    fn encrypt(&mut self) -> Result<(), Failure> {
+        self.identity = encryption::identity(&self.flags.encryption)?;
+        match (&self.identity, self.secrets) {
+            (Some(_), _) => self.scheme = if self.scheme == "tcp" { "tls" } else { "https" },
+            (None, Some(secrets)) => encryption::warn_of_exposure(self.listen, secrets),
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
     /// Runs until a signal, or the closing of stdin where that was asked for; then finishes what is in flight.
-    fn serve<F: Factory>(self, factory: F) -> Result<Exit, Failure> {
+    fn serve<F: Factory>(mut self, factory: F) -> Result<Exit, Failure> {
         let interrupt = Interrupt::listen().map_err(Failure::failed)?;
-        let options = self.options();
-        let (model, server) = concurrency::start(&self.flags.concurrency, &options, factory)?;
+        let (options, concurrency) = (self.options(), &self.flags.concurrency);
+        let (model, server) = match self.identity.take() {
+            Some(identity) => {
+                let secured =
+                    Secured::new(factory, identity, ServerOptions::default(), self.counters.clone());
+                concurrency::start(concurrency, &options, secured)?
+            }
+            None => concurrency::start(concurrency, &options, factory)?,
+        };
         output::print(&self.greeting(server.local_addr(), model, &options))?;
         if self.flags.until_stdin_closes {
             stop_when_stdin_closes(&interrupt);

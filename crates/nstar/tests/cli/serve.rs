@@ -156,6 +156,52 @@ fn what_cannot_be_served_is_told() {
 }
 
 #[test]
+fn mistakes_with_certificates_are_told_before_anything_is_served() {
+    let place = Place::new();
+    let pair = || rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let (one, other) = (pair(), pair());
+    place.write("cert.pem", one.cert.pem());
+    place.write("key.pem", one.signing_key.serialize_pem());
+    place.write("other.pem", other.signing_key.serialize_pem());
+    let serve = |system: &str, flags: &str| {
+        let words = format!("serve {system} --listen 127.0.0.1:0 {flags}");
+        place.nstar(words.split_whitespace().map(String::from)).run()
+    };
+    for (flags, said) in [
+        ("--tls-cert cert.pem", "--tls-key FILE"),
+        ("--tls-key key.pem", "--tls-cert FILE"),
+        ("--tls-cert none.pem --tls-key key.pem", "none.pem cannot be read"),
+        ("--tls-cert key.pem --tls-key key.pem", "no certificate in key.pem"),
+        ("--tls-cert cert.pem --tls-key cert.pem", "no private key in cert.pem"),
+        ("--tls-cert cert.pem --tls-key other.pem", "does not belong to"),
+    ] {
+        for system in ["accounts --database new.db", "booking --database new.db", "sink"] {
+            let outcome = serve(system, flags).exits(2).complains(said);
+            assert_eq!(outcome.stderr.lines().count(), 1, "{outcome}");
+        }
+        assert!(!place.path("new.db").exists(), "nothing was made");
+    }
+    let flags = "--tls-cert cert.pem --tls-key key.pem --engine pool --overload 503";
+    serve("sink", flags).exits(2).complains("plain HTTP");
+}
+
+#[test]
+fn secrets_that_would_cross_a_network_in_the_open_are_told() {
+    let place = Place::new();
+    for (system, listen, told) in [
+        ("accounts --database a.db", "0.0.0.0:0", true),
+        ("booking --database b.db", "[::]:0", true),
+        ("files --root . --accounts sqlite:a.db", "0.0.0.0:0", true),
+        ("accounts --database a.db", "127.0.0.1:0", false),
+        ("sink", "0.0.0.0:0", false),
+    ] {
+        let words = format!("serve {system} --listen {listen} --until-stdin-closes");
+        let outcome = place.nstar(words.split_whitespace().map(String::from)).run().exits(0);
+        assert_eq!(outcome.stderr.contains("unencrypted"), told, "{outcome}");
+    }
+}
+
+#[test]
 fn a_room_is_booked_once_and_outlives_the_server() {
     let place = Place::new();
     let words = [

@@ -2,18 +2,18 @@
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
-    net::{Shutdown, SocketAddr, TcpStream},
+    net::SocketAddr,
     time::Duration,
 };
 
 use engine::Model;
 use rustix::net::sockopt::set_socket_linger;
 
-use crate::program::PATIENCE;
+use crate::stream::Stream;
 
 /// One connection.
 pub(crate) struct Client {
-    input: BufReader<TcpStream>,
+    input: BufReader<Stream>,
     model: Model,
 }
 
@@ -27,11 +27,8 @@ pub(crate) struct Answer {
 
 impl Client {
     /// `model` is what failures name.
-    pub(crate) fn connect(to: SocketAddr, model: Model) -> io::Result<Self> {
-        let stream = TcpStream::connect(to)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(Self { input: BufReader::new(stream), model })
+    pub(crate) fn connect(to: SocketAddr, secure: bool, model: Model) -> io::Result<Self> {
+        Ok(Self { input: BufReader::new(Stream::connect(to, secure)?), model })
     }
 
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
@@ -53,18 +50,18 @@ impl Client {
     }
 
     /// A second hand on the same connection, to send while the first reads.
-    pub(crate) fn sender(&self) -> TcpStream {
-        self.input.get_ref().try_clone().unwrap()
+    pub(crate) fn sender(&self) -> Stream {
+        self.input.get_ref().clone()
     }
 
     /// Says that no more will be sent.
     pub(crate) fn end_sending(&mut self) {
-        self.input.get_mut().shutdown(Shutdown::Write).unwrap();
+        self.input.get_ref().end().unwrap();
     }
 
     /// Breaks the connection off.
     pub(crate) fn reset(self) {
-        set_socket_linger(self.input.get_ref(), Some(Duration::ZERO)).unwrap();
+        set_socket_linger(self.input.get_ref().socket(), Some(Duration::ZERO)).unwrap();
     }
 
     /// Asks for something with a `GET`.

@@ -13,6 +13,7 @@ use crate::{
     client::Client,
     content::content,
     program::{Folder, Nstar, Outcome, PATIENCE, Running},
+    stream,
 };
 
 /// A file server and a few files, or a sink.
@@ -20,6 +21,7 @@ pub(crate) struct Served {
     pub(crate) model: Model,
     pub(crate) address: SocketAddr,
     pub(crate) folder: Folder,
+    secure: bool,
     running: Running,
 }
 
@@ -29,6 +31,7 @@ pub(crate) struct Setup {
     words: Vec<String>,
     wrapper: Vec<String>,
     listen: String,
+    secure: bool,
     folder: Folder,
 }
 
@@ -50,8 +53,19 @@ impl Setup {
 
     fn new(model: Model, system: &str, folder: Folder) -> Self {
         let listen = "127.0.0.1:0".into();
-        let setup = Self { model, words: vec!["serve".into()], wrapper: Vec::new(), listen, folder };
-        setup.with(system).with(&format!("--engine {model}"))
+        let (words, wrapper) = (vec!["serve".into()], Vec::new());
+        let setup = Self { model, words, wrapper, listen, secure: false, folder };
+        let setup = setup.with(system).with(&format!("--engine {model}"));
+        if std::env::var_os("NSTAR_TLS").is_some() { setup.secured() } else { setup }
+    }
+
+    /// Over TLS.
+    pub(crate) fn secured(mut self) -> Self {
+        if std::mem::replace(&mut self.secure, true) {
+            return self;
+        }
+        let flags = stream::certificate(&self.folder);
+        self.with(flags)
     }
 
     /// Where to listen, instead of at any free port.
@@ -80,7 +94,7 @@ impl Setup {
     pub(crate) fn start(self) -> Served {
         let mut running = self.call().start();
         let address = running.listening().parse().unwrap();
-        Served { model: self.model, address, folder: self.folder, running }
+        Served { model: self.model, address, folder: self.folder, secure: self.secure, running }
     }
 
     fn call(&self) -> Nstar {
@@ -95,7 +109,7 @@ impl Served {
     }
 
     pub(crate) fn try_connect(&self) -> io::Result<Client> {
-        Client::connect(self.address, self.model)
+        Client::connect(self.address, self.secure, self.model)
     }
 
     /// One number of `/metrics`, asked for on a connection of its own, which is counted too.

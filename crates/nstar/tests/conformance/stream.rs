@@ -1,0 +1,164 @@
+//! What a client's bytes go through: a socket, or a TLS session over one. Both ends of it may be used at once.
+
+use std::{
+    io::{self, Read, Write},
+    net::{Shutdown, SocketAddr, TcpStream},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
+};
+
+use rcgen::CertifiedKey;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, crypto::ring};
+
+use crate::program::{Folder, PATIENCE};
+
+static CERTIFIED: LazyLock<CertifiedKey<rcgen::KeyPair>> =
+    LazyLock::new(|| rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap());
+
+static CONFIG: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
+    let mut roots = RootCertStore::empty();
+    roots.add(CERTIFIED.cert.der().clone()).unwrap();
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().unwrap();
+    Arc::new(builder.with_root_certificates(roots).with_no_client_auth())
+});
+
+/// Writes a certificate and its key, and gives the flags that name them.
+pub(crate) fn certificate(folder: &Folder) -> &'static str {
+    folder.write("cert.pem", CERTIFIED.cert.pem());
+    folder.write("key.pem", CERTIFIED.signing_key.serialize_pem());
+    "--tls-cert cert.pem --tls-key key.pem"
+}
+
+/// One connection; a clone is a second hand on it.
+#[derive(Clone)]
+pub(crate) enum Stream {
+    Plain(Arc<TcpStream>),
+    Secure(Arc<Secure>),
+}
+
+/// A TLS session over a socket.
+pub(crate) struct Secure {
+    socket: TcpStream,
+    session: Mutex<ClientConnection>,
+    /// Held by whoever sends, so that records go out in order.
+    sending: Mutex<()>,
+}
+
+impl Stream {
+    pub(crate) fn connect(to: SocketAddr, secure: bool) -> io::Result<Self> {
+        let socket = TcpStream::connect(to)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_write_timeout(Some(PATIENCE))?;
+        if !secure {
+            return Ok(Self::Plain(Arc::new(socket)));
+        }
+        let name = "localhost".try_into().map_err(io::Error::other)?;
+        let session = ClientConnection::new(Arc::clone(&CONFIG), name).map_err(io::Error::other)?;
+        let secure = Secure { socket, session: Mutex::new(session), sending: Mutex::new(()) };
+        secure.shake_hands()?;
+        Ok(Self::Secure(Arc::new(secure)))
+    }
+
+    pub(crate) fn socket(&self) -> &TcpStream {
+        match self {
+            Self::Plain(socket) => socket,
+            Self::Secure(secure) => &secure.socket,
+        }
+    }
+
+    /// Waits for a ticket to resume the session by, without asking for anything.
+    pub(crate) fn await_ticket(&self) {
+        let Self::Secure(secure) = self else { panic!("there are no tickets without TLS") };
+        while secure.session().tls13_tickets_received() == 0 {
+            secure.receive().unwrap();
+        }
+    }
+
+    /// Says that no more will be sent.
+    pub(crate) fn end(&self) -> io::Result<()> {
+        if let Self::Secure(secure) = self {
+            secure.send(|session| session.send_close_notify())?;
+        }
+        self.socket().shutdown(Shutdown::Write)
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(socket) => (&**socket).read(into),
+            Self::Secure(secure) => secure.read(into),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(socket) => (&**socket).write(bytes),
+            Self::Secure(secure) => {
+                let piece = bytes.get(..16 << 10).unwrap_or(bytes);
+                // Before the handshake is done it would be kept, and it is done.
+                secure.send(|session| session.writer().write_all(piece).unwrap())?;
+                Ok(piece.len())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Secure {
+    fn shake_hands(&self) -> io::Result<()> {
+        self.send(|_| ())?;
+        while self.session().is_handshaking() {
+            self.receive()?;
+            self.send(|_| ())?;
+        }
+        Ok(())
+    }
+
+    fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.session().reader().read(into) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+            self.receive()?;
+        }
+    }
+
+    /// Takes in what has come. An end that the peer did not announce is as good as a reset.
+    fn receive(&self) -> io::Result<()> {
+        let mut received = [0; 4096];
+        let count = (&self.socket).read(&mut received)?;
+        if count == 0 {
+            return Err(io::Error::new(io::ErrorKind::ConnectionReset, "it ended without a close_notify"));
+        }
+        let (mut rest, mut session) = (&received[..count], self.session());
+        while !rest.is_empty() && session.read_tls(&mut rest)? > 0 {
+            let processed = session.process_new_packets();
+            processed.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        }
+        Ok(())
+    }
+
+    fn send(&self, what: impl FnOnce(&mut ClientConnection)) -> io::Result<()> {
+        let _mine = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut records = Vec::new();
+        {
+            let mut session = self.session();
+            what(&mut session);
+            while session.wants_write() {
+                session.write_tls(&mut records)?;
+            }
+        }
+        (&self.socket).write_all(&records)
+    }
+
+    fn session(&self) -> std::sync::MutexGuard<'_, ClientConnection> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

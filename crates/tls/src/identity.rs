@@ -1,0 +1,199 @@
+//! What a server shows: a certificate, and the key that goes with it.
+
+use std::{
+    fs, io,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rustls::{
+    CertificateError, InconsistentKeys, RootCertStore, ServerConfig, ServerConnection,
+    client::verify_server_cert_signed_by_trust_anchor,
+    crypto::ring,
+    pki_types::{CertificateDer, UnixTime},
+    server::ParsedCertificate,
+};
+
+use crate::pem;
+
+/// The only protocol spoken inside, by its name in ALPN (RFC 7301).
+pub(crate) const PROTOCOL: &[u8] = b"http/1.1";
+
+/// Longer than what a ticket holds: versions, keys and names.
+const TICKET_MAX: usize = 2048;
+
+/// A server's certificate and key, ready for handshakes. Sessions may be resumed by tickets. Every process
+/// forked from this one has their first key; after six hours each makes its own, and takes no other's any more.
+#[derive(Clone)]
+pub struct Identity {
+    config: Arc<ServerConfig>,
+    cautions: Vec<Caution>,
+}
+
+/// What a server works with all the same, but its owner should know.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Caution {
+    /// The certificate is good no more, or not yet.
+    #[error("clients will refuse the certificate in {path}: {why}")]
+    NotValidNow {
+        /// The file of the certificate.
+        path: PathBuf,
+        /// Since when, or until when.
+        why: String,
+    },
+    /// Others than the owner may read the key.
+    #[error("the key {path} may be read by others (mode {mode:03o}): `chmod 600 {path}`")]
+    KeyShared {
+        /// The file of the key.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+}
+
+/// Why a certificate and a key cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IdentityError {
+    /// A file cannot be read.
+    #[error("the {what} {path} cannot be read: {source}")]
+    Unreadable {
+        /// Certificate or key.
+        what: &'static str,
+        /// Its file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is no certificate in the file.
+    #[error("there is no certificate in {path}: it should be PEM, with `-----BEGIN CERTIFICATE-----`")]
+    NoCertificate {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is no private key in the file.
+    #[error("there is no private key in {path}: it should be PEM, with `-----BEGIN PRIVATE KEY-----`")]
+    NoKey {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The key is under a password.
+    #[error("the key {path} is under a password; take it off with `openssl pkey -in {path} -out PLAIN.pem`")]
+    KeyEncrypted {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Key and certificate are not of one pair.
+    #[error(
+        "the key {key} does not belong to the certificate {certificate}; name the two that were made together"
+    )]
+    Mismatch {
+        /// The file of the certificate.
+        certificate: PathBuf,
+        /// The file of the key.
+        key: PathBuf,
+    },
+    /// The certificate or the key is of a kind that cannot be used.
+    #[error("the certificate {certificate} and the key {key} cannot be used: {reason}")]
+    Unusable {
+        /// The file of the certificate.
+        certificate: PathBuf,
+        /// The file of the key.
+        key: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl Identity {
+    /// Reads a certificate, with those that lead to its authority behind it, and its key, both in PEM.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or the two cannot be used together.
+    pub fn load(certificate: &Path, key: &Path) -> Result<Self, IdentityError> {
+        let chain = read_chain(certificate)?;
+        let private = read_key(key)?;
+        let mut cautions = Vec::new();
+        cautions.extend(validity(certificate, &chain));
+        cautions.extend(key_shared(key));
+        let unusable = |error: rustls::Error| match error {
+            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                IdentityError::Mismatch { certificate: certificate.into(), key: key.into() }
+            }
+            error => {
+                let reason = error.to_string();
+                IdentityError::Unusable { certificate: certificate.into(), key: key.into(), reason }
+            }
+        };
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(unusable)?
+            .with_no_client_auth()
+            .with_single_cert(chain, private)
+            .map_err(unusable)?;
+        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        config.ticketer = ring::Ticketer::new().map_err(unusable)?;
+        // It refuses tickets longer than any it has made, and processes forked from this one do not see those of others.
+        config.ticketer.encrypt(&[0; TICKET_MAX]);
+        Ok(Self { config: Arc::new(config), cautions })
+    }
+
+    /// What its owner should know.
+    pub fn cautions(&self) -> &[Caution] {
+        &self.cautions
+    }
+
+    pub(crate) fn session(&self) -> Result<ServerConnection, rustls::Error> {
+        ServerConnection::new(Arc::clone(&self.config))
+    }
+}
+
+fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
+    let text = pem::read(path).map_err(|source| IdentityError::Unreadable {
+        what: "certificate",
+        path: path.into(),
+        source,
+    })?;
+    let chain = pem::certificates(&text);
+    if chain.is_empty() { Err(IdentityError::NoCertificate { path: path.into() }) } else { Ok(chain) }
+}
+
+fn read_key(path: &Path) -> Result<rustls::pki_types::PrivateKeyDer<'static>, IdentityError> {
+    let text = pem::read(path).map_err(|source| IdentityError::Unreadable {
+        what: "key",
+        path: path.into(),
+        source,
+    })?;
+    pem::key(&text).ok_or_else(|| {
+        let path = path.into();
+        if pem::holds_encrypted_key(&text) {
+            IdentityError::KeyEncrypted { path }
+        } else {
+            IdentityError::NoKey { path }
+        }
+    })
+}
+
+/// Whether the first certificate is good now. Who has signed it is for its clients to judge.
+fn validity(path: &Path, chain: &[CertificateDer<'static>]) -> Option<Caution> {
+    let parsed = ParsedCertificate::try_from(chain.first()?).ok()?;
+    let algorithms = ring::default_provider().signature_verification_algorithms.all;
+    let roots = RootCertStore::empty();
+    // The time is looked at first, whoever has signed.
+    match verify_server_cert_signed_by_trust_anchor(&parsed, &roots, &[], UnixTime::now(), algorithms) {
+        Err(rustls::Error::InvalidCertificate(
+            why @ (CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. }),
+        )) => Some(Caution::NotValidNow { path: path.into(), why: why.to_string() }),
+        _ => None,
+    }
+}
+
+fn key_shared(path: &Path) -> Option<Caution> {
+    let mode = fs::metadata(path).ok()?.permissions().mode() & 0o777;
+    (mode & 0o077 != 0).then(|| Caution::KeyShared { path: path.into(), mode })
+}

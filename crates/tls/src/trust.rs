@@ -1,0 +1,135 @@
+//! Whom a client believes: the authorities of this host, or those in a file.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rustls::{ClientConfig, ClientConnection, RootCertStore, crypto::ring, pki_types::ServerName};
+
+use crate::{identity::PROTOCOL, pem};
+
+/// The authorities whose word on a server's name is believed.
+#[derive(Clone)]
+pub struct Trust {
+    config: Arc<ClientConfig>,
+}
+
+/// A server that a client wants to speak to, and nobody else.
+#[derive(Clone)]
+pub struct Peer {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+    text: String,
+}
+
+/// Why there is nobody to believe.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TrustError {
+    /// This host has no authorities.
+    #[error(
+        "this host has no root certificates: install them (Debian: ca-certificates), or name a file of your own"
+    )]
+    NoRoots,
+    /// The file cannot be read.
+    #[error("the certificates in {path} cannot be read: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is no certificate in the file that could be believed.
+    #[error("there is no certificate in {path}: it should be PEM, with `-----BEGIN CERTIFICATE-----`")]
+    NoCertificate {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Text that can be no server's name.
+    #[error("{name:?} is no name of a server")]
+    Name {
+        /// The text.
+        name: String,
+    },
+    /// TLS itself cannot be had.
+    #[error("TLS cannot be used: {0}")]
+    Protocol(rustls::Error),
+}
+
+impl Trust {
+    /// The authorities that this host trusts.
+    ///
+    /// # Errors
+    /// When there are none.
+    pub fn of_system() -> Result<Self, TrustError> {
+        let found = rustls_native_certs::load_native_certs();
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(found.certs);
+        if roots.is_empty() { Err(TrustError::NoRoots) } else { Self::in_roots(roots) }
+    }
+
+    /// The authorities in a file, in PEM, and no others. A server's own certificate may be one, if it has signed itself.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or has none.
+    pub fn of_file(path: &Path) -> Result<Self, TrustError> {
+        let text = pem::read(path).map_err(|source| TrustError::Unreadable { path: path.into(), source })?;
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(pem::certificates(&text));
+        if roots.is_empty() {
+            return Err(TrustError::NoCertificate { path: path.into() });
+        }
+        Self::in_roots(roots)
+    }
+
+    /// The server of this name, or address, as its certificate must have it.
+    ///
+    /// # Errors
+    /// When it is no name.
+    pub fn peer(&self, name: &str) -> Result<Peer, TrustError> {
+        let parsed = ServerName::try_from(name.to_owned());
+        let parsed = parsed.map_err(|_| TrustError::Name { name: name.to_owned() })?;
+        Ok(Peer { config: Arc::clone(&self.config), name: parsed, text: name.to_owned() })
+    }
+
+    fn in_roots(roots: RootCertStore) -> Result<Self, TrustError> {
+        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(TrustError::Protocol)?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        Ok(Self { config: Arc::new(config) })
+    }
+}
+
+impl Peer {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn session(&self) -> Result<ClientConnection, rustls::Error> {
+        ClientConnection::new(Arc::clone(&self.config), self.name.clone())
+    }
+}
+
+impl std::fmt::Debug for Trust {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Trust")
+    }
+}
+
+impl std::fmt::Debug for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Peer({})", self.text)
+    }
+}
+
+impl std::fmt::Debug for crate::Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Identity(hidden)")
+    }
+}
