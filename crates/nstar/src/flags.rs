@@ -301,7 +301,35 @@ pub(crate) struct Files {
     #[arg(long)]
     pub open_to_all: bool,
     #[command(flatten)]
+    pub uploads: FilesUploads,
+    /// Rules (TOML) of who may read and write what, beyond: users write in users/NAME, which is theirs alone, and read
+    /// the rest
+    #[arg(long, value_name = "FILE")]
+    pub permissions: Option<PathBuf>,
+    /// Append a line of JSON to this file for every upload, deletion and refusal
+    #[arg(long, value_name = "FILE")]
+    pub audit: Option<PathBuf>,
+    #[command(flatten)]
     pub server: Server,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FilesUploads {
+    /// Take no uploads
+    #[arg(long, conflicts_with = "open_uploads")]
+    pub read_only: bool,
+    /// Without accounts, take uploads from everybody who reaches the server
+    #[arg(long)]
+    pub open_uploads: bool,
+    /// Longest upload
+    #[arg(long, value_name = "SIZE", default_value = "10GiB", value_parser = values::size)]
+    pub max_upload: u64,
+    /// How long an upload that was broken off can be resumed
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = values::duration)]
+    pub upload_life: Duration,
+    /// What a user may keep in users/NAME whose account does not say [default: what the disk holds]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    pub quota: Option<u64>,
 }
 
 #[derive(Debug, Args)]

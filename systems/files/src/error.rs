@@ -55,6 +55,17 @@ pub enum FilesError {
         /// Where the server was to listen.
         listen: SocketAddr,
     },
+    /// The audit file cannot be written.
+    #[error("the audit file {path} cannot be opened: {source}; name another with --audit")]
+    Audit {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Without accounts nobody is known to whom a rule could apply.
+    #[error("--permissions says what users may do, and --accounts none knows none; name an accounts server")]
+    RulesWithoutUsers,
     /// No randomness was to be had for the key of the credential cache.
     #[error("the system gives no random bytes: {0}")]
     Randomness(String),

@@ -4,6 +4,10 @@
 //! |---|---|
 //! | `GET`, `HEAD /files/NAME` with Basic or Bearer | 200; 206 for a range; 304; 401; 403; 404; 412; 416 |
 //! | `GET /files/`, `GET /files/FOLDER/` | 200 with what it holds, as JSON, or as HTML for `Accept: text/html` |
+//! | `PUT /files/NAME` | 201, 204 once the file is on the disk; 104 and how to resume for `Upload-Complete`; 400; 403; 404; 409; 412; 413; 422; 507 |
+//! | `DELETE /files/NAME` | 204; 403; 404; 409; 412 |
+//! | `HEAD`, `PATCH`, `DELETE /uploads/ID` | how far an upload came; more of it; no more of it |
+//! | `GET /me` | 200 with the caller's name, role, and what they keep and may keep |
 //! | `POST /accounts`, `POST /sessions` | passed on to the accounts server |
 //! | `GET /healthz`, `GET /metrics` | 200, for anyone |
 //!
@@ -11,33 +15,47 @@
 //! with the whole file. A file is never found outside the root: see [`Options::root`].
 //!
 //! The way of a request: `service` takes it, `gate` lets it in, `open_files` finds what it names, `selection`
-//! decides what of that is wanted, and `sending` answers.
+//! decides what of that is wanted, and `sending` answers. What changes files goes from `writing` to `upload`, which takes
+//! it in beside them, and to `changes`, which puts it in its place; `permissions` says who may, `ledger` how much.
 
+mod audit;
 mod authority;
 mod caller;
+mod changes;
+mod condition;
 mod error;
 mod fingerprint;
 mod flights;
 mod gate;
 mod identity;
+mod ledger;
 mod lister;
 mod listing;
+mod me;
 mod media_type;
 mod metrics;
+mod names;
 mod open_files;
 mod options;
+mod permissions;
+mod record;
+mod refusal;
 mod remote;
 mod representation;
 mod root;
 mod selection;
 mod sending;
 mod service;
+mod staging;
 mod target;
+mod upload;
 mod verdict;
 mod verified;
+mod writing;
 
 pub use self::{
     error::FilesError,
-    options::{AccountsBackend, Options, check_exposure},
+    options::{AccountsBackend, Options, Uploaders, Uploads, check_exposure},
+    permissions::{Permissions, PermissionsError},
     service::{FilesFactory, FilesHandler, factory},
 };

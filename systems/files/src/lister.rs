@@ -5,6 +5,7 @@ use std::{io, sync::Arc};
 use engine::offload::Pool;
 
 use crate::{
+    caller::Caller,
     listing::Listing,
     open_files::{FindError, OpenFiles},
     root::OpenError,
@@ -24,10 +25,15 @@ impl Default for Lister {
 }
 
 impl Lister {
-    /// Reads the directory of this decoded path.
-    pub(crate) async fn list(&self, files: &Arc<OpenFiles>, path: String) -> Result<Listing, FindError> {
-        let files = Arc::clone(files);
-        let listed = self.0.run(move || Listing::read(files.root(), &path)).await;
+    /// Reads the directory of this decoded path, as it is shown to this reader.
+    pub(crate) async fn list(
+        &self,
+        files: &Arc<OpenFiles>,
+        path: String,
+        reader: &Caller,
+    ) -> Result<Listing, FindError> {
+        let (files, reader) = (Arc::clone(files), reader.user().cloned());
+        let listed = self.0.run(move || Listing::read(&files, &path, &reader.into())).await;
         listed.map_err(|error| system(io::Error::other(error)))?.map_err(FindError::Open)
     }
 }

@@ -8,7 +8,13 @@ use std::{
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
-use crate::root::{OpenError, Root};
+use crate::{
+    caller::Caller,
+    names,
+    open_files::OpenFiles,
+    permissions::Permissions,
+    root::{OpenError, Root},
+};
 
 /// How many entries are shown at most; a listing that was cut says so.
 const ENTRIES_MAX: usize = 10_000;
@@ -47,21 +53,23 @@ enum Kind {
 }
 
 impl Listing {
-    /// Reads the directory. What could not be fetched (links that lead out, pipes, names that are not UTF-8) is left out.
-    pub(crate) fn read(root: &Root, path: &str) -> Result<Self, OpenError> {
+    /// Reads the directory. What could not be fetched (links that lead out, pipes, names that are not UTF-8) is left out,
+    /// as is what is not shown to this reader.
+    pub(crate) fn read(files: &OpenFiles, path: &str, reader: &Caller) -> Result<Self, OpenError> {
+        let (root, permissions) = (files.root(), files.permissions());
         let mut entries = Vec::new();
         let mut truncated = false;
         for item in root.open_directory(path)? {
             let item = item?;
             let Ok(name) = item.file_name().to_str() else { continue };
-            if matches!(name, "." | "..") {
+            if matches!(name, "." | "..") || names::is_reserved_name(name) {
                 continue;
             }
             truncated = entries.len() >= ENTRIES_MAX;
             if truncated {
                 break;
             }
-            entries.extend(entry(root, path, name));
+            entries.extend(entry(root, path, name).filter(|entry| entry.is_shown(path, permissions, reader)));
         }
         entries.sort_by(|one: &Entry, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
         let slash = if path.is_empty() { "" } else { "/" };
@@ -91,6 +99,14 @@ const STYLE: &str = "body{font:1rem/1.5 system-ui,sans-serif;margin:2rem;color-s
                      td,th{text-align:left;padding:0 1.5rem 0 0}td:nth-child(2){text-align:right}";
 
 impl Entry {
+    fn is_shown(&self, directory: &str, permissions: &Permissions, reader: &Caller) -> bool {
+        let path = join(directory, &self.name);
+        match self.kind {
+            Kind::Directory => permissions.shows_folder(&path, reader),
+            Kind::File => permissions.shows_file(&path, reader),
+        }
+    }
+
     fn to_html(&self) -> String {
         let (name, href) = (escape(&self.name), escape(&self.href));
         let slash = if self.kind == Kind::Directory { "/" } else { "" };
@@ -104,8 +120,7 @@ impl Entry {
 }
 
 fn entry(root: &Root, directory: &str, name: &str) -> Option<Entry> {
-    let path = if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") };
-    let metadata = root.metadata(&path)?;
+    let metadata = root.metadata(&join(directory, name))?;
     let kind = match metadata.file_type() {
         kind if kind.is_dir() => Kind::Directory,
         kind if kind.is_file() => Kind::File,
@@ -119,6 +134,10 @@ fn entry(root: &Root, directory: &str, name: &str) -> Option<Entry> {
         size: (kind == Kind::File).then_some(metadata.len()),
         modified_s: metadata.mtime(),
     })
+}
+
+fn join(directory: &str, name: &str) -> String {
+    if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
 }
 
 /// Text for HTML, in an element or a quoted attribute.
@@ -146,7 +165,9 @@ mod tests {
     fn listing(fill: impl FnOnce(&std::path::Path), path: &str) -> Listing {
         let folder = tempfile::tempdir().unwrap();
         fill(folder.path());
-        Listing::read(&Root::open(folder.path()).unwrap(), path).unwrap()
+        let root = Root::open(folder.path()).unwrap();
+        let files = OpenFiles::new(root, Permissions::default(), Duration::ZERO, 0);
+        Listing::read(&files, path, &Caller::Anyone).unwrap()
     }
 
     #[test]

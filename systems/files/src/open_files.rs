@@ -8,13 +8,19 @@ use std::{
     cell::RefCell,
     hash::{DefaultHasher, Hash, Hasher},
     rc::Rc,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::Ordering::{Acquire, Release},
+    },
     time::{Duration, Instant},
 };
 
+use engine::shared::Cells;
 use moka::sync::Cache;
 
 use crate::{
+    names,
+    permissions::Permissions,
     representation::{Content, Representation},
     root::{OpenError, Opened, Root},
     target::{self, BadTarget},
@@ -35,8 +41,8 @@ pub(crate) enum Found {
     File(Arc<Representation>),
     /// A directory, by its decoded path.
     Directory(String),
-    /// A directory, asked for without the slash at the end.
-    Unslashed,
+    /// A directory, by its decoded path, asked for without the slash at the end.
+    Unslashed(String),
 }
 
 /// Why a path names nothing that can be sent.
@@ -52,21 +58,46 @@ pub(crate) enum FindError {
 #[derive(Debug)]
 pub(crate) struct OpenFiles {
     root: Root,
+    permissions: Permissions,
+    /// How many changes this server has made to its files, in all its processes.
+    changes: Arc<Cells>,
     kept: Cache<Encoded, Arc<Representation>>,
     check_every_ms: u64,
     started: Instant,
 }
 
+/// When a file was compared with the disk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Check {
+    /// Milliseconds since the server started.
+    pub(crate) at_ms: u64,
+    /// How many changes had been made.
+    pub(crate) changes: u64,
+}
+
 impl OpenFiles {
-    /// Keeps files of up to `bytes` in all.
-    pub(crate) fn new(root: Root, check_every: Duration, bytes: u64) -> Self {
+    /// Keeps files of up to `bytes` in all, each looked at again after `check_every`.
+    pub(crate) fn new(root: Root, permissions: Permissions, check_every: Duration, bytes: u64) -> Self {
         let kept = Cache::builder()
             .max_capacity(bytes)
             .weigher(|path: &Encoded, file: &Arc<Representation>| {
                 file.weight().saturating_add(u32::try_from(path.len()).unwrap_or(u32::MAX))
             })
             .build();
-        Self { root, kept, check_every_ms: millis(check_every), started: Instant::now() }
+        let (check_every_ms, changes) = (millis(check_every), Arc::new(Cells::new(1)));
+        Self { root, permissions, changes, kept, check_every_ms, started: Instant::now() }
+    }
+
+    /// Who may read and write what.
+    pub(crate) fn permissions(&self) -> &Permissions {
+        &self.permissions
+    }
+
+    /// Says that files were changed: what was kept is looked at again, in every process.
+    pub(crate) fn changed(&self) {
+        if let Some(changes) = self.changes.first() {
+            changes.fetch_add(1, Release);
+        }
     }
 
     /// The folder itself.
@@ -76,12 +107,12 @@ impl OpenFiles {
 
     /// What the encoded path names now.
     pub(crate) fn find(&self, encoded: &str, now: Instant) -> Result<Found, FindError> {
-        let now_ms = self.ms(now);
+        let now = self.check(now);
         let kept = self.kept.get(encoded);
-        if let Some(file) = kept.as_ref().filter(|file| file.is_fresh(now_ms, self.check_every_ms)) {
+        if let Some(file) = kept.as_ref().filter(|file| file.is_fresh(now, self.check_every_ms)) {
             return Ok(Found::File(self.asked_again(encoded, file)));
         }
-        let found = self.open(encoded, kept, now_ms);
+        let found = self.open(encoded, kept, now);
         match &found {
             Ok(Found::File(file)) if file.may_be_kept() && encoded.len() <= KEY_LEN_MAX => {
                 self.kept.insert(encoded.into(), Arc::clone(file));
@@ -104,30 +135,33 @@ impl OpenFiles {
         near
     }
 
-    fn open(
-        &self,
-        encoded: &str,
-        kept: Option<Arc<Representation>>,
-        now_ms: u64,
-    ) -> Result<Found, FindError> {
+    fn open(&self, encoded: &str, kept: Option<Arc<Representation>>, now: Check) -> Result<Found, FindError> {
         let target = target::decode(encoded).map_err(FindError::Path)?;
+        if names::is_reserved(&target.path) {
+            return Err(FindError::Open(OpenError::NotFound));
+        }
         let (file, identity) = match (self.root.open_beneath(&target.path), target.directory) {
             (Ok(Opened::File(file, identity)), false) => (file, identity),
             (Ok(Opened::File(..)), true) => return Err(FindError::Open(OpenError::NotFound)),
             (Ok(Opened::Directory), true) => return Ok(Found::Directory(target.path.into_owned())),
-            (Ok(Opened::Directory), false) => return Ok(Found::Unslashed),
+            (Ok(Opened::Directory), false) => return Ok(Found::Unslashed(target.path.into_owned())),
             (Err(error), _) => return Err(FindError::Open(error)),
         };
         if let Some(same) = kept.filter(|kept| kept.identity == identity) {
-            same.checked(now_ms);
+            same.checked(now);
             return Ok(Found::File(same));
         }
-        let read = Representation::new(&target.path, file, identity, now_ms);
-        read.map(|file| Found::File(Arc::new(file))).map_err(|error| FindError::Open(error.into()))
+        let place = self.permissions.place(&target.path);
+        let read = Representation::new(&target.path, file, identity, now);
+        read.map(|file| file.at(place))
+            .map(|file| Found::File(Arc::new(file)))
+            .map_err(|error| FindError::Open(error.into()))
     }
 
-    fn ms(&self, now: Instant) -> u64 {
-        millis(now.saturating_duration_since(self.started))
+    /// A comparison with the disk that begins now.
+    fn check(&self, now: Instant) -> Check {
+        let changes = self.changes.first().map_or(0, |changes| changes.load(Acquire));
+        Check { at_ms: millis(now.saturating_duration_since(self.started)), changes }
     }
 }
 
@@ -151,7 +185,7 @@ impl Front {
         let slots = self.slots.borrow();
         let slot = slots.get(place(encoded))?.as_ref()?;
         let current =
-            slot.encoded.as_ref() == encoded && slot.file.is_fresh(behind.ms(now), behind.check_every_ms);
+            slot.encoded.as_ref() == encoded && slot.file.is_fresh(behind.check(now), behind.check_every_ms);
         current.then(|| Rc::clone(slot))
     }
 
@@ -186,7 +220,7 @@ mod tests {
     const EVERY: Duration = Duration::from_secs(1);
 
     fn open(folder: &Path) -> OpenFiles {
-        OpenFiles::new(Root::open(folder).unwrap(), EVERY, 1 << 20)
+        OpenFiles::new(Root::open(folder).unwrap(), Permissions::default(), EVERY, 1 << 20)
     }
 
     fn file(files: &OpenFiles, path: &str, now: Instant) -> Arc<Representation> {
@@ -244,6 +278,42 @@ mod tests {
         assert_eq!(bytes(&file(&files, "a", now)), b"old");
         write("new");
         assert_eq!(bytes(&file(&files, "a", now + 2 * EVERY)), b"new");
+    }
+
+    #[test]
+    fn a_change_made_here_is_seen_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "old").unwrap();
+        settle(&path);
+        let (files, front, now) = (open(folder.path()), Front::default(), Instant::now());
+        front.put("a", &file(&files, "a", now));
+        fs::write(&path, "new").unwrap();
+        assert_eq!(bytes(&file(&files, "a", now)), b"old");
+        files.changed();
+        assert!(front.get("a", &files, now).is_none());
+        assert_eq!(bytes(&file(&files, "a", now)), b"new");
+    }
+
+    #[test]
+    fn what_is_the_servers_own_is_not_found() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join(".nstar-uploads")).unwrap();
+        fs::write(folder.path().join(".nstar-uploads/part"), "half").unwrap();
+        std::os::unix::fs::symlink(".", folder.path().join("here")).unwrap();
+        let files = open(folder.path());
+        for path in [
+            ".nstar-uploads/",
+            ".nstar-uploads",
+            ".nstar-uploads/part",
+            "%2enstar-uploads/part",
+            "here/.nstar-uploads/part",
+        ] {
+            assert!(
+                matches!(files.find(path, Instant::now()), Err(FindError::Open(OpenError::NotFound))),
+                "{path}"
+            );
+        }
     }
 
     #[test]
@@ -310,7 +380,7 @@ mod tests {
         fs::write(folder.path().join("large"), vec![0; 32 * 1024 + 1]).unwrap();
         let (files, now) = (open(folder.path()), Instant::now());
         assert!(matches!(files.find("sub/", now), Ok(Found::Directory(path)) if path == "sub"));
-        assert!(matches!(files.find("sub", now), Ok(Found::Unslashed)));
+        assert!(matches!(files.find("sub", now), Ok(Found::Unslashed(path)) if path == "sub"));
         assert!(matches!(files.find("", now), Ok(Found::Directory(path)) if path.is_empty()));
         assert!(matches!(file(&files, "large", now).content, Content::File(_)));
         assert!(files.find("large/", now).is_err());

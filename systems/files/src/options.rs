@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
-use crate::error::FilesError;
+use accounts::Role;
+
+use crate::{caller::Caller, error::FilesError, permissions::Permissions};
 
 /// The settings of a file server.
 #[derive(Debug, Clone)]
@@ -34,9 +36,61 @@ pub struct Options {
     pub accounts_timeout: Duration,
     /// Lets everyone in on an address that other machines reach, where there are no accounts. Default no.
     pub open_to_all: bool,
+    /// What uploads are taken, and whose.
+    pub uploads: Uploads,
+    /// Who may read and write what, beyond what holds without rules. They need accounts.
+    pub permissions: Permissions,
+    /// Where uploads, deletions and refusals are noted, one line each. Default nowhere.
+    pub audit: Option<PathBuf>,
     /// What the engine counts of the server's connections, to be shown by `GET /metrics`: the same as in the engine's
     /// options. Default: its own, that stays at zero.
     pub connections: Arc<engine::Counters>,
+}
+
+/// What uploads are taken, and whose.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Uploads {
+    /// Whose are taken.
+    pub of: Uploaders,
+    /// Longest upload, bytes. Default 10 GiB; then 413.
+    pub max_bytes: u64,
+    /// How long an upload that was broken off can be resumed. Default a day; it takes room on the disk, and of its user's
+    /// quota, for so long.
+    pub life: Duration,
+    /// What a user may keep in their folder whose account does not say, bytes. Default: as much as the disk holds.
+    pub quota_bytes: Option<u64>,
+}
+
+/// Whose uploads are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Uploaders {
+    /// Nobody's: the files are only read.
+    Nobody,
+    /// Those of users, as far as their rights go; without accounts nobody's.
+    Users,
+    /// Without accounts those of everybody who reaches the server.
+    Everybody,
+}
+
+impl Default for Uploads {
+    fn default() -> Self {
+        Self {
+            of: Uploaders::Users,
+            max_bytes: 10 << 30,
+            life: Duration::from_secs(24 * 60 * 60),
+            quota_bytes: None,
+        }
+    }
+}
+
+impl Uploads {
+    /// What somebody may keep in their folder, bytes: as their account says, or else as all may. Administrators are
+    /// bound by their account only.
+    pub(crate) fn quota_of(&self, caller: &Caller) -> Option<u64> {
+        let user = caller.user()?;
+        user.quota_bytes.or(self.quota_bytes.filter(|_| user.role != Role::Admin))
+    }
 }
 
 /// Who knows the users.
@@ -62,6 +116,9 @@ impl Options {
             file_cache_bytes: 64 * 1024 * 1024,
             accounts_timeout: Duration::from_secs(5),
             open_to_all: false,
+            uploads: Uploads::default(),
+            permissions: Permissions::default(),
+            audit: None,
             connections: Arc::default(),
         }
     }

@@ -13,7 +13,7 @@ use std::{
 
 use http_io::server::{Prepared, Reply};
 
-use crate::{identity::Identity, media_type, selection::Validators};
+use crate::{identity::Identity, media_type, open_files::Check, permissions::Place, selection::Validators};
 
 /// Up to this length a file's bytes are read at once, kept in memory, and go out with the header in one write.
 const SMALL_LEN_MAX: u64 = 32 * 1024;
@@ -37,10 +37,13 @@ pub(crate) struct Representation {
     pub(crate) content: Content,
     /// Its media type.
     pub(crate) media_type: &'static str,
+    /// What decides who may read it.
+    pub(crate) place: Place,
     etag: String,
     last_modified: String,
     settled: bool,
     checked_at_ms: AtomicU64,
+    checked_changes: AtomicU64,
     asked_again: AtomicBool,
 }
 
@@ -55,7 +58,7 @@ pub(crate) enum Content {
 
 impl Representation {
     /// Reads a small file, or keeps a large one open.
-    pub(crate) fn new(path: &str, file: File, identity: Identity, now_ms: u64) -> io::Result<Self> {
+    pub(crate) fn new(path: &str, file: File, identity: Identity, now: Check) -> io::Result<Self> {
         let (identity, content) = content(file, identity)?;
         let etag = identity.etag();
         let last_modified = identity.last_modified().unwrap_or_default();
@@ -74,12 +77,20 @@ impl Representation {
             whole: whole.map_err(io::Error::other)?,
             content,
             media_type,
+            place: Place::default(),
             etag,
             last_modified,
             settled: identity.is_settled(SystemTime::now()),
-            checked_at_ms: AtomicU64::new(now_ms),
+            checked_at_ms: AtomicU64::new(now.at_ms),
+            checked_changes: AtomicU64::new(now.changes),
             asked_again: AtomicBool::new(false),
         })
+    }
+
+    /// The same, at a place that decides who may read it.
+    pub(crate) fn at(mut self, place: Place) -> Self {
+        self.place = place;
+        self
     }
 
     /// The same with its bytes in memory, for a file that is asked for again and is not too long for that.
@@ -95,10 +106,12 @@ impl Representation {
             whole: self.whole.clone(),
             content: Content::Bytes(bytes),
             media_type: self.media_type,
+            place: self.place.clone(),
             etag: self.etag.clone(),
             last_modified: self.last_modified.clone(),
             settled: self.settled,
             checked_at_ms: AtomicU64::new(self.checked_at_ms.load(Relaxed)),
+            checked_changes: AtomicU64::new(self.checked_changes.load(Relaxed)),
             asked_again: AtomicBool::new(true),
         })
     }
@@ -108,14 +121,16 @@ impl Representation {
         self.settled
     }
 
-    /// Whether it was compared with the file less than `every_ms` ago.
-    pub(crate) fn is_fresh(&self, now_ms: u64, every_ms: u64) -> bool {
-        now_ms.saturating_sub(self.checked_at_ms.load(Relaxed)) < every_ms
+    /// Whether it was compared with the file less than `every_ms` ago, and nothing was changed here since.
+    pub(crate) fn is_fresh(&self, now: Check, every_ms: u64) -> bool {
+        let young = now.at_ms.saturating_sub(self.checked_at_ms.load(Relaxed)) < every_ms;
+        young && self.checked_changes.load(Relaxed) == now.changes
     }
 
     /// Notes that it was compared with the file and is still the same.
-    pub(crate) fn checked(&self, now_ms: u64) {
-        self.checked_at_ms.store(now_ms, Relaxed);
+    pub(crate) fn checked(&self, now: Check) {
+        self.checked_at_ms.store(now.at_ms, Relaxed);
+        self.checked_changes.store(now.changes, Relaxed);
     }
 
     /// What it costs to keep.

@@ -4,6 +4,10 @@
 //! whatever would leave the root, by `..`, by an absolute path or by a symbolic link, without a race between
 //! checking and opening (openat2(2)). Links that stay beneath the root are followed.
 
+mod folders;
+
+pub(crate) use self::folders::{Changed, split};
+
 use std::{
     fs::{File, Metadata},
     io,
@@ -79,8 +83,11 @@ impl Root {
     }
 
     fn openat2(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        self.resolve(path, flags, ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS)
+    }
+
+    fn resolve(&self, path: &str, flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
         let path = if path.is_empty() { "." } else { path };
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         loop {
             // EAGAIN: a rename elsewhere raced with `..` inside a link; the kernel asks to try again.
             match openat2(&self.0, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {

@@ -12,19 +12,26 @@ use http_io::{
 };
 
 use crate::{
+    audit::{Audit, Note},
     authority::Authority,
+    caller::Caller,
     error::FilesError,
     fingerprint::Key,
     flights::Flights,
     gate::{Gate, Keeper},
     lister::Lister,
+    me,
     metrics::{Counts, Metrics},
     open_files::{self, AtHand, FindError, Found, OpenFiles},
     options::{AccountsBackend, Options},
+    permissions::{Permissions, Place},
+    refusal::Refusal,
     remote::Remote,
     root::Root,
-    sending,
+    sending, target,
+    upload::Uploads,
     verified::{self, Verified},
+    writing::{RESUMED, Writer},
 };
 
 /// Makes the file server. Opens the folder, and the accounts where they are in this process, so that what is wrong with
@@ -38,17 +45,30 @@ pub fn factory(options: Options) -> Result<FilesFactory, FilesError> {
         AccountsBackend::Local(database) => Some(accounts::factory(accounts::Options::new(database))?),
         AccountsBackend::Remote(_) | AccountsBackend::Open => None,
     };
+    if options.accounts == AccountsBackend::Open && options.permissions != Permissions::default() {
+        return Err(FilesError::RulesWithoutUsers);
+    }
+    let audit = options
+        .audit
+        .as_deref()
+        .map(|path| Audit::open(path).map_err(|source| FilesError::Audit { path: path.to_owned(), source }));
     let gate = Gate {
         key: Key::random()?,
         verified: Verified::new(options.auth_cache_ttl, options.auth_cache_entries),
         flights: Flights::default(),
     };
-    let files = Arc::new(OpenFiles::new(root, options.file_check_every, options.file_cache_bytes));
+    let permissions = options.permissions.clone();
+    let files =
+        Arc::new(OpenFiles::new(root, permissions, options.file_check_every, options.file_cache_bytes));
+    let uploads = Uploads::new(options.uploads.clone(), &files)
+        .map_err(|error| FilesError::Randomness(error.to_string()))?;
     let metrics = Metrics::new(Arc::clone(&options.connections));
     let shared = Arc::new(Shared {
         files,
         gate,
         metrics,
+        uploads: Arc::new(uploads),
+        audit: audit.transpose()?,
         lister: Lister::default(),
         accounts_away: Arc::new(Cells::new(1)),
     });
@@ -67,6 +87,8 @@ struct Shared {
     files: Arc<OpenFiles>,
     gate: Gate,
     metrics: Metrics,
+    uploads: Arc<Uploads>,
+    audit: Option<Audit>,
     lister: Lister,
     accounts_away: Arc<Cells>,
 }
@@ -105,9 +127,16 @@ pub struct FilesHandler<C> {
 
 impl<C: Connection> Handler<C> for FilesHandler<C> {
     async fn handle(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
-        match self.route(exchange).await {
-            Err(Error::Problem(problem)) => exchange.answer_problem(&problem)?,
+        let mut note = Note::default();
+        match self.route(exchange, &mut note).await {
+            Err(Error::Problem(problem)) => {
+                note.refused(&problem);
+                exchange.answer_problem(&problem)?;
+            }
             other => other?,
+        }
+        if let Some(audit) = &self.shared.audit {
+            audit.write(exchange, &note);
         }
         let (status, bytes) = (exchange.status().unwrap_or(0), exchange.body_bytes_sent());
         self.counts.answered(status, bytes);
@@ -125,46 +154,106 @@ impl<C: Connection> Handler<C> for FilesHandler<C> {
 }
 
 impl<C: Connection> FilesHandler<C> {
-    async fn route(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
+    async fn route(&self, exchange: &mut Exchange<'_, C>, note: &mut Note) -> Result<(), Error> {
         let reads = matches!(exchange.method(), Method::Get | Method::Head);
         match exchange.path() {
-            path if path.starts_with("/files/") && reads => self.serve_file(exchange).await,
+            path if path.starts_with("/files/") && reads => self.serve_file(exchange, note).await,
+            path if path.starts_with("/files/") || path.starts_with(RESUMED) => {
+                self.write(exchange, note).await
+            }
             "/accounts" | "/sessions" if exchange.method() == Method::Post => self.pass_on(exchange).await,
+            "/me" if reads => {
+                let caller = note.caller.insert(self.admit(exchange, Instant::now()).await?).clone();
+                me::answer(exchange, &caller, &self.shared.uploads).await
+            }
             "/healthz" if reads => exchange.reply(200).text("ok\n"),
             "/metrics" if reads => exchange.reply(200).body(form::CONTENT_TYPE, self.metrics().as_bytes()),
             "/" | "/files" if reads => exchange.reply(302).header("Location", "/files/").empty(),
             "/accounts" | "/sessions" => Err(not_allowed("POST")),
-            "/" | "/files" | "/healthz" | "/metrics" => Err(not_allowed("GET, HEAD")),
-            path if path.starts_with("/files/") => Err(not_allowed("GET, HEAD")),
+            "/" | "/files" | "/me" | "/healthz" | "/metrics" => Err(not_allowed("GET, HEAD")),
             _ => {
                 Err(Problem::new(404, "there is nothing of this name").hint("files are under /files/").into())
             }
         }
     }
 
-    async fn serve_file(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
-        let now = Instant::now();
+    /// Lets the request pass, and tells whose it is.
+    async fn admit(&self, exchange: &Exchange<'_, C>, now: Instant) -> Result<Caller, Problem> {
         let keeper = Keeper {
             gate: &self.shared.gate,
             front: &self.credentials,
             authority: &self.authority,
             counts: &self.counts,
         };
-        keeper.admit(exchange, now).await?;
-        if let Some(file) = self.at_hand(exchange, now) {
-            return sending::file(exchange, &file.file).await;
+        keeper.admit(exchange, now).await
+    }
+
+    async fn serve_file(&self, exchange: &mut Exchange<'_, C>, note: &mut Note) -> Result<(), Error> {
+        let now = Instant::now();
+        let caller = note.caller.insert(self.admit(exchange, now).await?).clone();
+        if let Some(at_hand) = self.at_hand(exchange, now) {
+            self.check_read(&at_hand.file.place, &caller, note)?;
+            return sending::file(exchange, &at_hand.file).await;
         }
         let encoded = name(exchange).to_owned();
-        match self.find(&encoded, now).map_err(sending::problem)? {
-            Found::File(file) => {
+        match self.find(&encoded, now) {
+            Ok(Found::File(file)) => {
+                self.check_read(&file.place, &caller, note)?;
                 self.at_hand.put(&encoded, &file);
                 sending::file(exchange, &file).await
             }
-            Found::Directory(path) => {
-                let listed = self.shared.lister.list(&self.shared.files, path).await;
+            Ok(Found::Directory(path)) => {
+                self.check_folder(&path, &caller, note)?;
+                let listed = self.shared.lister.list(&self.shared.files, path, &caller).await;
                 sending::directory(exchange, &listed.map_err(sending::problem)?)
             }
-            Found::Unslashed => exchange.reply(301).header("Location", format!("/files/{encoded}/")).empty(),
+            Ok(Found::Unslashed(path)) => {
+                self.check_folder(&path, &caller, note)?;
+                exchange.reply(301).header("Location", format!("/files/{encoded}/")).empty()
+            }
+            Err(error) => {
+                // Whether it is there is told only to those who might read it.
+                if let Ok(target) = target::decode(&encoded) {
+                    let place = self.shared.files.permissions().place(&target.path);
+                    self.check_read(&place, &caller, note)?;
+                }
+                Err(sending::problem(error).into())
+            }
+        }
+    }
+
+    fn check_read(&self, place: &Place, caller: &Caller, note: &mut Note) -> Result<(), Refusal> {
+        let may = self.shared.files.permissions().check_read(place, caller);
+        may.inspect_err(|_| note.denied = true)
+    }
+
+    fn check_folder(&self, path: &str, caller: &Caller, note: &mut Note) -> Result<(), Refusal> {
+        let permissions = self.shared.files.permissions();
+        if permissions.shows_folder(path, caller) {
+            return Ok(());
+        }
+        self.check_read(&permissions.place(path), caller, note)
+    }
+
+    /// A request that changes files.
+    async fn write(&self, exchange: &mut Exchange<'_, C>, note: &mut Note) -> Result<(), Error> {
+        let caller = note.caller.insert(self.admit(exchange, Instant::now()).await?).clone();
+        let permissions = self.shared.files.permissions();
+        let mut writer = Writer { uploads: &self.shared.uploads, permissions, caller: &caller, note };
+        let path = exchange.path().to_owned();
+        if let Some(id) = path.strip_prefix(RESUMED) {
+            return match exchange.method() {
+                Method::Head => writer.offset(exchange, id).await,
+                Method::Patch => writer.resume(exchange, id).await,
+                Method::Delete => writer.cancel(exchange, id).await,
+                _ => Err(not_allowed("HEAD, PATCH, DELETE")),
+            };
+        }
+        let encoded = path.strip_prefix("/files/").unwrap_or_default();
+        match exchange.method() {
+            Method::Put => writer.put(exchange, encoded).await,
+            Method::Delete => writer.delete(exchange, encoded).await,
+            _ => Err(not_allowed("GET, HEAD, PUT, DELETE")),
         }
     }
 

@@ -163,6 +163,29 @@ impl<C: Connection> Exchange<'_, C> {
         self.send_file_body(head.status(), file, offset, length).await
     }
 
+    /// Sends an answer that is not the last one, such as 103 or 104, on its way before the body is waited for
+    /// (RFC 9110 section 15.2). Clients of HTTP/1.0 do not know of such answers and get none.
+    ///
+    /// # Errors
+    /// When a header is refused; when the request had been answered before.
+    pub fn interim(&mut self, status: u16, headers: &[(&str, &str)]) -> Result<(), Error> {
+        if self.answer != Answer::None {
+            return Err(Error::AnsweredTwice);
+        }
+        if self.head.minor_version == 0 {
+            return Ok(());
+        }
+        let out = &mut self.scratch.reply;
+        out.clear();
+        write::status_line(out, status);
+        for (name, value) in headers {
+            write::header(out, name, value.as_bytes())?;
+        }
+        write::end(out);
+        self.connection.output().extend_from_slice(out);
+        Ok(())
+    }
+
     /// Answers with a problem.
     ///
     /// # Errors

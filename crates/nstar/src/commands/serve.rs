@@ -20,7 +20,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::{
     exit::{Exit, Failure},
-    flags::{Accounts, Booking, Files, Serve, Server, Sink, Verify},
+    flags::{Accounts, Booking, Files, FilesUploads, Serve, Server, Sink, Verify},
     interrupt::Interrupt,
     output,
 };
@@ -44,9 +44,32 @@ fn serve_files(flags: &Files) -> Result<Exit, Failure> {
     let mut options = files::Options::new(&flags.root, flags.accounts.parse().map_err(Failure::usage)?);
     options.auth_cache_ttl = flags.auth_cache;
     options.open_to_all = flags.open_to_all;
+    options.uploads = uploads(&flags.uploads, &options.accounts)?;
+    if let Some(path) = &flags.permissions {
+        options.permissions = files::Permissions::load(path).map_err(Failure::usage)?;
+    }
+    options.audit = flags.audit.clone();
     options.connections = system.counters.clone();
     files::check_exposure(flags.listen, &options).map_err(Failure::usage)?;
     system.serve(files::factory(options).map_err(Failure::failed)?)
+}
+
+fn uploads(flags: &FilesUploads, accounts: &files::AccountsBackend) -> Result<files::Uploads, Failure> {
+    if flags.open_uploads && *accounts != files::AccountsBackend::Open {
+        return Err(Failure::usage(
+            "--open-uploads goes with --accounts none: users of accounts upload anyway",
+        ));
+    }
+    let mut uploads = files::Uploads::default();
+    uploads.of = match flags {
+        FilesUploads { read_only: true, .. } => files::Uploaders::Nobody,
+        FilesUploads { open_uploads: true, .. } => files::Uploaders::Everybody,
+        _ => files::Uploaders::Users,
+    };
+    uploads.max_bytes = flags.max_upload;
+    uploads.life = flags.upload_life;
+    uploads.quota_bytes = flags.quota;
+    Ok(uploads)
 }
 
 fn serve_accounts(flags: &Accounts) -> Result<Exit, Failure> {

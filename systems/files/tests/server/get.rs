@@ -143,7 +143,7 @@ fn what_is_not_there_is_said_in_json() {
         ("GET", "/other", 404),
         ("GET", "/files/%zz", 400),
         ("GET", "/files/a%00b", 400),
-        ("DELETE", "/files/small.txt", 405),
+        ("POST", "/files/small.txt", 405),
         ("PUT", "/healthz", 405),
         ("GET", "/accounts", 405),
     ] {

@@ -7,5 +7,8 @@ mod backends;
 mod fake_accounts;
 mod get;
 mod logs;
+mod quotas;
+mod resuming;
 mod support;
 mod traversal;
+mod uploads;

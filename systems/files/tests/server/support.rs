@@ -93,15 +93,28 @@ pub(crate) fn send(
     fields: &str,
     body: &str,
 ) -> io::Result<Answer> {
-    let mut stream = TcpStream::connect(to)?;
-    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
     let request = format!(
         "{method} {target} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{fields}{length}\r\n{body}"
     );
-    stream.write_all(request.as_bytes())?;
+    exchange(to, request.as_bytes())
+}
+
+/// Sends exactly this, which is to end the connection, and gives the last answer.
+pub(crate) fn raw(to: SocketAddr, request: &str) -> Answer {
+    exchange(to, request.as_bytes()).unwrap()
+}
+
+fn exchange(to: SocketAddr, request: &[u8]) -> io::Result<Answer> {
+    let mut stream = TcpStream::connect(to)?;
+    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    // A server that refuses may not read it all.
+    let sent = stream.write_all(request);
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes)?;
+    if bytes.is_empty() {
+        sent?;
+    }
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").ok_or(io::ErrorKind::UnexpectedEof)?;
     let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
     let status = head.get(9..12).and_then(|code| code.parse().ok()).ok_or(io::ErrorKind::InvalidData)?;

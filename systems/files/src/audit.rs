@@ -1,0 +1,120 @@
+//! The trail of what was changed and what was refused: a file to which one line of JSON is appended for each.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write},
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+use engine::service::Connection;
+use http_io::{Method, Problem, server::Exchange};
+use serde::Serialize;
+
+use crate::caller::Caller;
+
+/// The trail.
+#[derive(Debug)]
+pub(crate) struct Audit {
+    file: File,
+    /// Whether the last line could not be written: told once, not for every line.
+    failing: AtomicBool,
+}
+
+/// What is to be noted of a request; gathered while it is answered.
+#[derive(Debug, Default)]
+pub(crate) struct Note {
+    /// Whose it is, once that is known.
+    pub(crate) caller: Option<Caller>,
+    /// What was changed.
+    pub(crate) action: Option<Action>,
+    /// The path that the request is about, decoded, where it is another than the one it names.
+    pub(crate) path: Option<String>,
+    /// Length of what was uploaded or deleted, bytes.
+    pub(crate) bytes: Option<u64>,
+    /// Whether it was refused because of who asked, though the answer may not say so.
+    pub(crate) denied: bool,
+    /// Why it was refused.
+    pub(crate) reason: Option<String>,
+}
+
+/// What was changed, or that nothing was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Action {
+    /// A file was put where there was none.
+    Upload,
+    /// A file was put in the place of another.
+    Replace,
+    /// A file or folder was removed.
+    Delete,
+    /// The request was refused.
+    Refuse,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    time: String,
+    peer: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<&'a str>,
+    action: Action,
+    method: &'a str,
+    path: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+    status: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+impl Note {
+    /// Notes that the request was refused.
+    pub(crate) fn refused(&mut self, problem: &Problem) {
+        self.action = None;
+        self.reason = Some(problem.to_string());
+    }
+
+    /// What belongs into the trail.
+    fn action<C: Connection>(&self, exchange: &Exchange<'_, C>, status: u16) -> Option<Action> {
+        let writes = matches!(exchange.method(), Method::Put | Method::Patch | Method::Delete);
+        let refused = (writes && status >= 400) || matches!(status, 401 | 403) || self.denied;
+        if refused { Some(Action::Refuse) } else { self.action }
+    }
+}
+
+impl Audit {
+    /// Opens the trail, to append to it.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().append(true).create(true).open(path)?;
+        Ok(Self { file, failing: AtomicBool::new(false) })
+    }
+
+    /// Notes a request that has been answered, if it belongs into the trail.
+    pub(crate) fn write<C: Connection>(&self, exchange: &Exchange<'_, C>, note: &Note) {
+        let status = exchange.status().unwrap_or(0);
+        let Some(action) = note.action(exchange, status) else { return };
+        let line = Line {
+            time: jiff::Timestamp::now().to_string(),
+            peer: exchange.peer().to_string(),
+            user: note.caller.as_ref().and_then(Caller::user).map(|user| user.name.as_str()),
+            action,
+            method: exchange.method_text(),
+            path: note.path.as_deref().unwrap_or_else(|| exchange.path()),
+            bytes: note.bytes,
+            status,
+            reason: note.reason.as_deref(),
+        };
+        let mut text = serde_json::to_vec(&line).unwrap_or_default();
+        text.push(b'\n');
+        // One write: lines of several processes never mix (O_APPEND).
+        match (&self.file).write_all(&text) {
+            Ok(()) => self.failing.store(false, Relaxed),
+            Err(error) => {
+                if !self.failing.swap(true, Relaxed) {
+                    tracing::error!(%error, "the audit file cannot be written");
+                }
+            }
+        }
+    }
+}

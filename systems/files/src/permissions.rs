@@ -1,0 +1,303 @@
+//! Who may read and who may write what.
+//!
+//! Without any rule, everybody who is known reads everything but the folders of other users, `users/NAME`, and writes in
+//! their own; administrators do everything. Rules change that for others: of the rules whose path leads to a file,
+//! those of the longest path count, and what any of them grants is granted.
+
+mod file;
+
+use accounts::{Role, User};
+
+pub use self::file::PermissionsError;
+use crate::{caller::Caller, names, refusal::Refusal};
+
+/// The folder that holds the users' own.
+const USERS: &str = "users";
+
+/// The rules of a server. By default there are none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Permissions {
+    /// One for each path, the longest first.
+    groups: Vec<Group>,
+}
+
+/// The rules of one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Group {
+    path: String,
+    rules: Vec<Rule>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Rule {
+    /// Whom it is for; it is for everybody if this and `roles` are empty.
+    users: Vec<String>,
+    roles: Vec<Role>,
+    may: Rights,
+}
+
+/// What somebody may do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Rights {
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+}
+
+const ALL: Rights = Rights { read: true, write: true };
+
+/// What decides over a path. Found once for a file, so that to ask for a user's rights costs next to nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// In whose folder it lies.
+    owner: Option<Box<str>>,
+    /// Which group of rules holds.
+    group: Option<usize>,
+}
+
+impl Permissions {
+    /// What decides over a decoded path.
+    pub(crate) fn place(&self, path: &str) -> Place {
+        let owner = owner(path);
+        // A rule for a folder above does not open the users' own folders.
+        let holds = |group: &Group| {
+            leads_to(&group.path, path) && (owner.is_none() || self::owner(&group.path).is_some())
+        };
+        Place { owner: owner.map(Into::into), group: self.groups.iter().position(holds) }
+    }
+
+    /// What somebody may do there.
+    pub(crate) fn rights(&self, place: &Place, caller: &Caller) -> Rights {
+        let Caller::User(user) = caller else { return ALL };
+        if user.role == Role::Admin || place.owner.as_deref() == Some(user.name.as_str()) {
+            return ALL;
+        }
+        match place.group.and_then(|group| self.groups.get(group)) {
+            Some(group) => group.rights(user),
+            None => Rights { read: place.owner.is_none(), write: false },
+        }
+    }
+
+    /// Refuses to be read what somebody may not read.
+    pub(crate) fn check_read(&self, place: &Place, caller: &Caller) -> Result<(), Refusal> {
+        if self.rights(place, caller).read { Ok(()) } else { Err(place.refusal()) }
+    }
+
+    /// Refuses to be changed what somebody may not change.
+    pub(crate) fn check_write(&self, path: &str, caller: &Caller) -> Result<(), Refusal> {
+        let place = self.place(path);
+        match self.rights(&place, caller) {
+            Rights { write: true, .. } => Ok(()),
+            Rights { read: true, .. } => Err(Refusal::Forbidden),
+            _ => Err(place.refusal()),
+        }
+    }
+
+    /// Whether a folder is shown to somebody: they may read it, or something in it.
+    pub(crate) fn shows_folder(&self, path: &str, caller: &Caller) -> bool {
+        let Caller::User(user) = caller else { return true };
+        let within = |group: &Group| leads_to(path, &group.path) && group.rights(user).read;
+        path.is_empty()
+            || path == USERS
+            || self.rights(&self.place(path), caller).read
+            || self.groups.iter().any(within)
+    }
+
+    /// Whether a file is shown to somebody.
+    pub(crate) fn shows_file(&self, path: &str, caller: &Caller) -> bool {
+        self.rights(&self.place(path), caller).read
+    }
+}
+
+impl Group {
+    fn rights(&self, user: &User) -> Rights {
+        let mut rights = Rights::default();
+        for rule in self.rules.iter().filter(|rule| rule.is_for(user)) {
+            rights.read |= rule.may.read;
+            rights.write |= rule.may.write;
+        }
+        rights
+    }
+}
+
+impl Rule {
+    fn is_for(&self, user: &User) -> bool {
+        let everybody = self.users.is_empty() && self.roles.is_empty();
+        everybody || self.roles.contains(&user.role) || self.users.contains(&user.name)
+    }
+}
+
+impl Place {
+    /// Of what lies in another's folder it is not told whether it is there.
+    fn refusal(&self) -> Refusal {
+        if self.owner.is_some() { Refusal::NotFound } else { Refusal::Forbidden }
+    }
+}
+
+/// The folder of a user, unless no folder can have their name.
+pub(crate) fn own_folder(name: &str) -> Option<String> {
+    let usable = !matches!(name, "" | "." | "..") && !names::is_reserved_name(name);
+    usable.then(|| format!("{USERS}/{name}"))
+}
+
+/// Whether a path is that of a user's folder, or of the one that holds them all.
+pub(crate) fn is_users_folder(path: &str) -> bool {
+    path == USERS || owner(path).is_some_and(|owner| path.len() == USERS.len() + 1 + owner.len())
+}
+
+/// In whose folder a path lies.
+pub(crate) fn owner(path: &str) -> Option<&str> {
+    let within = path.strip_prefix(USERS)?.strip_prefix('/')?;
+    within.split('/').next()
+}
+
+/// Whether a path is `above`, or lies in it.
+fn leads_to(above: &str, path: &str) -> bool {
+    let Some(rest) = path.strip_prefix(above) else { return false };
+    above.is_empty() || rest.is_empty() || rest.starts_with('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn user(name: &str, role: Role) -> Caller {
+        Caller::User(Rc::new(User { name: name.into(), role, quota_bytes: None }))
+    }
+
+    fn rights(permissions: &Permissions, path: &str, caller: &Caller) -> (bool, bool) {
+        let Rights { read, write } = permissions.rights(&permissions.place(path), caller);
+        (read, write)
+    }
+
+    #[test]
+    fn without_rules_everybody_reads_what_is_shared_and_owns_their_folder() {
+        let none = Permissions::default();
+        let (ann, admin) = (user("ann", Role::User), user("root", Role::Admin));
+        for (path, expected) in [
+            ("", (true, false)),
+            ("a/b.txt", (true, false)),
+            ("users", (true, false)),
+            ("users/ann", (true, true)),
+            ("users/ann/x/y", (true, true)),
+            ("users/bob", (false, false)),
+            ("users/bob/x", (false, false)),
+            ("users/annette/x", (false, false)),
+            ("users.txt", (true, false)),
+            ("a/users/bob/x", (true, false)),
+        ] {
+            assert_eq!(rights(&none, path, &ann), expected, "{path}");
+            assert_eq!(rights(&none, path, &admin), (true, true), "{path}");
+            assert_eq!(rights(&none, path, &Caller::Anyone), (true, true), "{path}");
+        }
+    }
+
+    #[test]
+    fn of_all_rules_those_of_the_longest_path_hold() {
+        let rules: Permissions = r#"
+            [[rule]]
+            path = "/"
+            may = ["read"]
+            [[rule]]
+            path = "/reports/"
+            users = ["ann"]
+            may = ["read", "write"]
+            [[rule]]
+            path = "/reports"
+            roles = ["user"]
+            may = ["read"]
+            [[rule]]
+            path = "/reports/secret"
+            users = ["bob"]
+            may = ["read"]
+            [[rule]]
+            path = "/users/bob/open"
+            users = ["ann"]
+            may = ["read"]
+        "#
+        .parse()
+        .unwrap();
+        let (ann, bob) = (user("ann", Role::User), user("bob", Role::User));
+        for (path, anns, bobs) in [
+            ("x", (true, false), (true, false)),
+            ("reports/x", (true, true), (true, false)),
+            ("reports/secret/x", (false, false), (true, false)),
+            ("reports/secrets", (true, true), (true, false)),
+            ("users/bob/x", (false, false), (true, true)),
+            ("users/bob/open/x", (true, false), (true, true)),
+            ("users/carol/x", (false, false), (false, false)),
+        ] {
+            assert_eq!(rights(&rules, path, &ann), anns, "ann, {path}");
+            assert_eq!(rights(&rules, path, &bob), bobs, "bob, {path}");
+        }
+        assert!(rules.shows_folder("users/bob", &ann), "the way to what she may read");
+        assert!(!rules.shows_folder("users/carol", &ann) && !rules.shows_folder("reports/secret", &ann));
+    }
+
+    #[test]
+    fn what_others_own_is_not_there_and_what_is_shut_is_forbidden() {
+        let shut: Permissions = "[[rule]]\npath = \"/shut\"\nmay = []\n".parse().unwrap();
+        let ann = user("ann", Role::User);
+        let read = |path| shut.check_read(&shut.place(path), &ann);
+        assert!(matches!(read("users/bob/x"), Err(Refusal::NotFound)));
+        assert!(matches!(read("shut/x"), Err(Refusal::Forbidden)));
+        assert!(matches!(shut.check_write("users/bob/x", &ann), Err(Refusal::NotFound)));
+        assert!(matches!(shut.check_write("x", &ann), Err(Refusal::Forbidden)));
+        assert!(shut.check_write("users/ann/x", &ann).is_ok());
+    }
+
+    #[test]
+    fn a_name_that_is_no_folder_has_none() {
+        assert_eq!(own_folder("ann").as_deref(), Some("users/ann"));
+        for name in ["..", ".", "", ".nstar-uploads"] {
+            assert_eq!(own_folder(name), None, "{name}");
+        }
+        assert!(is_users_folder("users") && is_users_folder("users/ann"));
+        assert!(!is_users_folder("users/ann/x") && !is_users_folder("usersx") && !is_users_folder("a"));
+    }
+
+    fn a_path() -> impl Strategy<Value = String> {
+        proptest::collection::vec(prop_oneof!["users", "ann", "bob", "[ab]"], 0..5)
+            .prop_map(|names| names.join("/"))
+    }
+
+    proptest! {
+        /// The rules once more, as the documentation has them: slow, and plain.
+        #[test]
+        fn rights_are_as_the_documentation_has_them(
+            rules in proptest::collection::vec((a_path(), prop_oneof!["ann", "bob", ""], any::<(bool, bool)>()), 0..6),
+            path in a_path()
+        ) {
+            let written: String = rules.iter().map(|(path, user, (read, write))| {
+                let users = if user.is_empty() { String::new() } else { format!("users = [\"{user}\"]\n") };
+                let may: Vec<_> = [(*read, "\"read\""), (*write, "\"write\"")]
+                    .into_iter().filter_map(|(may, name)| may.then_some(name)).collect();
+                format!("[[rule]]\npath = \"/{path}\"\n{users}may = [{}]\n", may.join(", "))
+            }).collect();
+            let permissions: Permissions = written.parse().unwrap();
+
+            let names: Vec<&str> = path.split('/').collect();
+            let own = |names: &[&str]| names.len() >= 2 && names[0] == "users";
+            let holding: Vec<_> = rules.iter().filter(|(rule, ..)| {
+                let rule: Vec<&str> = rule.split('/').filter(|name| !name.is_empty()).collect();
+                let names: Vec<&str> = names.iter().copied().filter(|name| !name.is_empty()).collect();
+                names.starts_with(&rule) && (!own(&names) || own(&rule))
+            }).collect();
+            let longest = holding.iter().map(|(rule, ..)| rule.split('/').filter(|n| !n.is_empty()).count()).max();
+            let expected = if own(&names) && names[1] == "ann" {
+                (true, true)
+            } else if let Some(longest) = longest {
+                let counting = holding.iter().filter(|(rule, user, _)| {
+                    rule.split('/').filter(|n| !n.is_empty()).count() == longest && user != "bob"
+                });
+                counting.fold((false, false), |sum, (_, _, may)| (sum.0 | may.0, sum.1 | may.1))
+            } else {
+                (!own(&names), false)
+            };
+            prop_assert_eq!(rights(&permissions, &path, &user("ann", Role::User)), expected);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Folders beneath the root that are to be changed. No symbolic link on the way to them is followed, not even one that
+//! stays beneath the root: what a path says is where the file lies.
+
+use std::{collections::BTreeMap, io, os::fd::OwnedFd};
+
+use rustix::{
+    fs::{Mode, OFlags, ResolveFlags, fsync, mkdirat},
+    io::Errno,
+};
+
+use super::Root;
+
+impl Root {
+    /// Opens a folder to change what is in it; the empty path is the root itself.
+    pub(crate) fn folder(&self, path: &str) -> Result<OwnedFd, Errno> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
+        self.resolve(path, OFlags::RDONLY | OFlags::DIRECTORY, resolve)
+    }
+
+    /// Opens a folder, making it and those above it where they are missing. Notes those in which one was made.
+    pub(crate) fn folder_made(&self, path: &str, changed: &mut Changed) -> Result<OwnedFd, Errno> {
+        match self.folder(path) {
+            Err(Errno::NOENT) if !path.is_empty() => {
+                let (above, name) = split(path);
+                let above_fd = self.folder_made(above, changed)?;
+                match mkdirat(&above_fd, name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
+                    Ok(()) => changed.note(above, above_fd),
+                    Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error),
+                }
+                self.folder(path)
+            }
+            other => other,
+        }
+    }
+}
+
+/// A path as the folder and the name in it.
+pub(crate) fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+/// Folders whose entries were changed, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Changed(BTreeMap<String, OwnedFd>);
+
+impl Changed {
+    /// Notes that entries of this folder were changed.
+    pub(crate) fn note(&mut self, path: &str, folder: OwnedFd) {
+        self.0.entry(path.to_owned()).or_insert(folder);
+    }
+
+    /// Returns once the changes are on the disk.
+    pub(crate) fn sync(self) -> io::Result<()> {
+        // Those made last lie deepest; a folder counts only once the one above holds it.
+        self.0.values().try_for_each(|folder| Ok(fsync(folder)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    #[test]
+    fn missing_folders_are_made_and_each_change_is_noted_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        let mut changed = Changed::default();
+        root.folder_made("a/b/c", &mut changed).unwrap();
+        root.folder_made("a/b/d", &mut changed).unwrap();
+        assert!(folder.path().join("a/b/c").is_dir() && folder.path().join("a/b/d").is_dir());
+        assert_eq!(changed.0.keys().collect::<Vec<_>>(), ["", "a", "a/b"]);
+        changed.sync().unwrap();
+    }
+
+    #[test]
+    fn no_link_is_followed_on_the_way_to_a_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("real")).unwrap();
+        symlink("real", folder.path().join("within")).unwrap();
+        symlink(outside.path(), folder.path().join("out")).unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        for path in ["within", "out", "within/new", "out/new", "../x"] {
+            assert!(root.folder_made(path, &mut Changed::default()).is_err(), "{path}");
+        }
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,159 @@
+//! What users may keep, whoever uploads at once; who may read and write what; and the trail of it.
+
+use std::{fs, thread};
+
+use engine::Model;
+use serde_json::{Value, json};
+
+use crate::{
+    support::{MODELS, PASSWORD, ask, basic, get},
+    uploads::{Place, put, staged},
+};
+
+#[test]
+fn a_quota_is_never_passed_however_many_upload_at_once() {
+    for model in MODELS {
+        let place = Place::new(model, |options| options.uploads.quota_bytes = Some(1_000_000));
+        let body = "x".repeat(300_000);
+        let statuses: Vec<u16> = thread::scope(|scope| {
+            let all: Vec<_> = (0..10)
+                .map(|n| {
+                    scope.spawn({
+                        let (place, body) = (&place, &body);
+                        move || place.put(&format!("users/ann/{n}"), "", body).status
+                    })
+                })
+                .collect();
+            all.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(statuses.iter().filter(|&&status| status == 201).count(), 3, "{model}: {statuses:?}");
+        assert_eq!(statuses.iter().filter(|&&status| status == 507).count(), 7, "{model}: {statuses:?}");
+        let me = place.me("ann");
+        assert_eq!((&me["used"], &me["quota"]), (&json!(900_000), &json!(1_000_000)), "{model}");
+        assert_eq!(staged(&place.path("")), [""; 0], "{model}");
+
+        // What is deleted makes room, also behind the server's back.
+        let kept = (0..10).find(|n| place.path(&format!("users/ann/{n}")).exists()).unwrap();
+        fs::remove_file(place.path(&format!("users/ann/{kept}"))).unwrap();
+        assert_eq!(place.put("users/ann/more", "", &body).status, 201, "{model}");
+        let refused = place.put("users/ann/evenmore", "Upload-Complete: ?1\r\n", &body);
+        assert!(refused.text().contains("900000 of 1000000"), "{model}: {}", refused.text());
+        let ann = basic("ann", PASSWORD);
+        assert_eq!(ask(place.to(), "DELETE", "/files/users/ann/more", &ann).status, 204);
+        assert_eq!(place.me("ann")["used"], 600_000, "{model}");
+    }
+}
+
+#[test]
+fn an_upload_of_unknown_length_stops_at_the_quota() {
+    let place = Place::new(Model::Epoll, |options| options.uploads.quota_bytes = Some(200_000));
+    let chunk = format!("{:x}\r\n{}\r\n", 100_000, "x".repeat(100_000));
+    let fields = basic("ann", PASSWORD);
+    for (chunks, status) in [(2, 201), (3, 507)] {
+        let head = format!(
+            "PUT /files/users/ann/{chunks} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n{fields}\r\n"
+        );
+        let answer = crate::support::raw(place.to(), &format!("{head}{}0\r\n\r\n", chunk.repeat(chunks)));
+        assert_eq!(answer.status, status, "{}", answer.text());
+        fs::remove_file(place.path("users/ann/2")).ok();
+    }
+    assert_eq!(staged(&place.path("")), [""; 0]);
+}
+
+#[test]
+fn others_folders_are_not_there_and_lists_show_only_what_one_may_see() {
+    let rules = "[[rule]]\npath = \"/shut\"\nusers = [\"bob\"]\nmay = [\"read\", \"write\"]\n";
+    let place = Place::new(Model::Epoll, |options| options.permissions = rules.parse().unwrap());
+    place.user("bob");
+    for (path, text) in [("open.txt", "open"), ("shut/a.txt", "shut"), ("users/bob/b.txt", "bob's")] {
+        fs::create_dir_all(place.path(path).parent().unwrap()).unwrap();
+        fs::write(place.path(path), text).unwrap();
+    }
+    place.put("users/ann/a.txt", "", "ann's");
+    let (ann, bob) = (basic("ann", PASSWORD), basic("bob", PASSWORD));
+    let status = |path: &str, who: &str| get(place.to(), &format!("/files/{path}"), who).status;
+    for (path, anns, bobs) in [
+        ("open.txt", 200, 200),
+        ("shut/a.txt", 403, 200),
+        ("shut/missing", 403, 404),
+        ("shut/", 403, 200),
+        ("shut", 403, 301),
+        ("users/bob/b.txt", 404, 200),
+        ("users/bob/missing", 404, 404),
+        ("users/bob/", 404, 200),
+        ("users/bob", 404, 301),
+        ("users/ann/a.txt", 200, 404),
+    ] {
+        // Twice: what was found for one is kept for the other.
+        for _ in 0..2 {
+            assert_eq!((status(path, &ann), status(path, &bob)), (anns, bobs), "{path}");
+        }
+    }
+    let names = |path: &str, who: &str| -> Vec<Value> {
+        let listing = get(place.to(), &format!("/files/{path}"), who).json();
+        listing["entries"].as_array().unwrap().iter().map(|entry| entry["name"].clone()).collect()
+    };
+    assert_eq!(
+        (names("", &ann), names("", &bob)),
+        (vec![json!("users"), json!("open.txt")], vec![json!("shut"), json!("users"), json!("open.txt")])
+    );
+    assert_eq!((names("users/", &ann), names("users/", &bob)), (vec![json!("ann")], vec![json!("bob")]));
+
+    let writes = |path: &str, who: &str| put(place.to(), path, who, "x").status;
+    assert_eq!((writes("shut/new", &bob), writes("shut/new", &ann)), (201, 403));
+    assert_eq!((writes("users/ann/new", &bob), writes("open.txt", &bob)), (404, 403));
+    let delete = |path: &str, who: &str| ask(place.to(), "DELETE", &format!("/files/{path}"), who).status;
+    assert_eq!(
+        (delete("users/bob/b.txt", &ann), delete("open.txt", &ann), delete("shut/new", &bob)),
+        (404, 403, 204)
+    );
+    assert_eq!(fs::read_to_string(place.path("users/bob/b.txt")).unwrap(), "bob's");
+}
+
+#[test]
+fn changes_and_refusals_are_noted_and_no_secret_is() {
+    let place = Place::new(Model::Epoll, |options| {
+        options.audit = Some(options.root.with_file_name("audit"));
+    });
+    place.user("bob");
+    place.put("users/ann/a", "", "one");
+    place.put("users/ann/a", "", "three");
+    place.put("users/bob/a", "", "no");
+    place.put("users/ann/b", "If-Match: *\r\n", "no");
+    place.get("users/ann/a");
+    place.get("users/bob/");
+    get(place.to(), "/files/x?secret-in-a-query", &basic("ann", "a wrong password"));
+    ask(place.to(), "DELETE", "/files/users/ann/a", &basic("ann", PASSWORD));
+    let text = fs::read_to_string(place.folder.path().join("audit")).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let shown: Vec<_> = lines
+        .iter()
+        .map(|line| json!([line["user"], line["action"], line["path"], line["bytes"], line["status"]]))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            json!(["ann", "upload", "users/ann/a", 3, 201]),
+            json!(["ann", "replace", "users/ann/a", 5, 204]),
+            json!(["ann", "refuse", "users/bob/a", null, 404]),
+            json!(["ann", "refuse", "users/ann/b", null, 412]),
+            json!(["ann", "refuse", "/files/users/bob/", null, 404]),
+            json!([null, "refuse", "/files/x", null, 401]),
+            json!(["ann", "delete", "users/ann/a", 5, 204]),
+        ]
+    );
+    for line in &lines {
+        assert!(
+            line["peer"].as_str().unwrap().starts_with("127.0.0.1:")
+                && line["time"].as_str().unwrap().ends_with('Z')
+        );
+    }
+    for secret in [
+        PASSWORD,
+        "a wrong password",
+        "secret-in-a-query",
+        basic("ann", PASSWORD).trim().rsplit(' ').next().unwrap(),
+    ] {
+        assert!(!text.contains(secret), "{secret} is in the trail");
+    }
+}

@@ -1,0 +1,261 @@
+//! Uploads: whole or not at all, within the name's rules, under conditions, and seen at once by readers.
+
+use std::{fs, net::SocketAddr, path::Path};
+
+use engine::{Model, Server};
+use files::{AccountsBackend, Options, Uploaders};
+
+use crate::support::{Answer, MODELS, PASSWORD, ask, basic, get, post, send, serve_files};
+
+/// A server of a folder, with accounts of its own and a user ann.
+pub(crate) struct Place {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) server: Server,
+}
+
+impl Place {
+    pub(crate) fn new(model: Model, change: impl FnOnce(&mut Options)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("root")).unwrap();
+        let place = Self { server: Self::serve(&folder, model, change), folder };
+        place.user("ann");
+        place
+    }
+
+    pub(crate) fn serve(
+        folder: &tempfile::TempDir,
+        model: Model,
+        change: impl FnOnce(&mut Options),
+    ) -> Server {
+        let accounts = AccountsBackend::Local(folder.path().join("accounts.db"));
+        let mut options = Options::new(folder.path().join("root"), accounts);
+        change(&mut options);
+        serve_files(model, options)
+    }
+
+    pub(crate) fn user(&self, name: &str) {
+        assert_eq!(post(self.to(), "/accounts", name, PASSWORD).status, 201);
+    }
+
+    pub(crate) fn to(&self) -> SocketAddr {
+        self.server.local_addr()
+    }
+
+    pub(crate) fn path(&self, path: &str) -> std::path::PathBuf {
+        self.folder.path().join("root").join(path)
+    }
+
+    pub(crate) fn put(&self, path: &str, fields: &str, body: &str) -> Answer {
+        put(self.to(), path, &(basic("ann", PASSWORD) + fields), body)
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        get(self.to(), &format!("/files/{path}"), &basic("ann", PASSWORD))
+    }
+
+    pub(crate) fn me(&self, name: &str) -> serde_json::Value {
+        get(self.to(), "/me", &basic(name, PASSWORD)).json()
+    }
+}
+
+pub(crate) fn put(to: SocketAddr, path: &str, fields: &str, body: &str) -> Answer {
+    send(to, "PUT", &format!("/files/{path}"), fields, body).unwrap()
+}
+
+/// What lies in the folder of the uploads, other than the books of what users keep.
+pub(crate) fn staged(root: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(root.join(".nstar-uploads")) else { return Vec::new() };
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| !name.starts_with("book")).collect()
+}
+
+#[test]
+fn a_file_is_put_replaced_read_and_deleted() {
+    for model in MODELS {
+        let place = Place::new(model, |_| ());
+        let made = place.put("users/ann/new/folder/a.txt", "", "hello");
+        assert_eq!((made.status, made.text()), (201, String::new()), "{model}");
+        let read = place.get("users/ann/new/folder/a.txt");
+        assert_eq!((read.status, read.text()), (200, "hello".into()));
+        assert_eq!(read.field("etag"), made.field("etag"));
+
+        let replaced = place.put("users/ann/new/folder/a.txt", "", "hello again");
+        assert_eq!(replaced.status, 204, "{model}");
+        assert_ne!(replaced.field("etag"), made.field("etag"));
+        let read = place.get("users/ann/new/folder/a.txt");
+        assert_eq!((read.text(), read.field("etag")), ("hello again".into(), replaced.field("etag")));
+
+        assert_eq!(place.put("users/ann/empty", "", "").status, 201);
+        assert_eq!(place.get("users/ann/empty").text(), "");
+        let ann = basic("ann", PASSWORD);
+        let delete = |path: &str| ask(place.to(), "DELETE", &format!("/files/users/ann/{path}"), &ann).status;
+        assert_eq!((delete("new/folder/"), delete("new/folder")), (409, 409), "it holds a file");
+        assert_eq!((delete("new/folder/a.txt"), delete("new/folder/a.txt")), (204, 404));
+        assert_eq!(place.get("users/ann/new/folder/a.txt").status, 404);
+        assert_eq!((delete("new/folder/"), delete("new/")), (204, 204));
+        assert_eq!(staged(&place.path("")), [""; 0], "{model}");
+    }
+}
+
+#[test]
+fn a_body_in_chunks_is_taken_whole() {
+    for model in MODELS {
+        let place = Place::new(model, |_| ());
+        let text: String = (0..40_000).map(|n| format!("{n:06}")).collect();
+        let (one, other) = text.split_at(100_000);
+        let body = format!("{:x}\r\n{one}\r\n{:x}\r\n{other}\r\n0\r\n\r\n", one.len(), other.len());
+        let fields = basic("ann", PASSWORD) + "Transfer-Encoding: chunked\r\n";
+        // Written by hand, for `send` announces a length.
+        let answer = crate::support::raw(
+            place.to(),
+            &format!("PUT /files/users/ann/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{fields}\r\n{body}"),
+        );
+        assert_eq!(answer.status, 201, "{model}: {}", answer.text());
+        assert!(place.get("users/ann/a").text() == text, "{model}");
+    }
+}
+
+#[test]
+fn conditions_are_kept() {
+    let place = Place::new(Model::Epoll, |_| ());
+    let path = "users/ann/a";
+    assert_eq!(place.put(path, "If-Match: *\r\n", "no").status, 412, "it is not there");
+    let tag = place.put(path, "If-None-Match: *\r\n", "one").field("etag").unwrap().to_owned();
+    assert_eq!(place.put(path, "If-None-Match: *\r\n", "two").status, 412, "it is there");
+    let changed = place.put(path, &format!("If-Match: {tag}\r\n"), "two").field("etag").unwrap().to_owned();
+    assert_eq!(place.put(path, &format!("If-Match: {tag}\r\n"), "three").status, 412, "it has changed");
+    let ann = basic("ann", PASSWORD);
+    let delete =
+        |tag: &str| ask(place.to(), "DELETE", "/files/users/ann/a", &format!("{ann}If-Match: {tag}\r\n"));
+    assert_eq!(place.get(path).text(), "two");
+    assert_eq!((delete(&tag).status, delete(&changed).status), (412, 204));
+    assert_eq!(staged(&place.path("")), [""; 0]);
+}
+
+#[test]
+fn what_cannot_be_put_is_refused_with_the_reason() {
+    let place = Place::new(Model::Epoll, |options| options.uploads.max_bytes = 100);
+    fs::write(place.path("outside"), "kept").unwrap();
+    place.put("users/ann/file", "", "x");
+    std::os::unix::fs::symlink("..", place.path("users/ann/up")).unwrap();
+    std::os::unix::fs::symlink("../../outside", place.path("users/ann/link")).unwrap();
+    let long = "n".repeat(256);
+    for (path, fields, status, reason) in [
+        ("users/ann/a%00b", "", 400, ""),
+        ("users/ann/a%0ab", "", 422, "control"),
+        ("users/ann/%ff", "", 400, "UTF-8"),
+        ("users/ann/../bob/x", "", 422, ".."),
+        ("users/ann//x", "", 422, "empty"),
+        ("users/ann/x/", "", 422, "slash"),
+        ("users/ann/.nstar-uploads/x", "", 422, ".nstar"),
+        ("users/ann/.NSTAR", "", 422, ".nstar"),
+        (&format!("users/ann/{long}"), "", 422, "too long"),
+        ("users/ann", "", 409, "folder"),
+        ("users/ann/file/x", "", 409, "not a folder"),
+        ("users/ann/up/ann/x", "", 409, "link"),
+        ("users/bob/x", "", 404, ""),
+        ("x", "", 403, "may not"),
+        ("outside", "", 403, "may not"),
+        ("users/ann/x", "Content-Range: bytes 0-0/1\r\n", 400, "Upload-Offset"),
+        ("users/ann/x", "Content-Encoding: gzip\r\n", 415, "Content-Encoding"),
+        ("users/ann/x", "Upload-Complete: yes\r\n", 400, "Upload-Complete"),
+        ("users/ann/x", "Upload-Complete: ?1\r\nUpload-Offset: 5\r\n", 400, "first byte"),
+        ("users/ann/x", "Upload-Complete: ?1\r\nUpload-Length: 2\r\n", 400, "Upload-Length"),
+    ] {
+        let answer = place.put(path, fields, "x");
+        assert_eq!(answer.status, status, "{path} {fields}: {}", answer.text());
+        assert!(answer.text().contains(reason), "{path} {fields}: {}", answer.text());
+    }
+    let long = place.put("users/ann/x", "", &"x".repeat(101));
+    assert_eq!((long.status, long.text().contains("100 bytes")), (413, true), "{}", long.text());
+    // A link is replaced itself; what it led to stays.
+    assert_eq!(place.put("users/ann/link", "", "new").status, 204);
+    assert_eq!(fs::read_to_string(place.path("outside")).unwrap(), "kept");
+    assert_eq!(staged(&place.path("")), [""; 0]);
+    assert!(!place.path("users/bob").exists());
+}
+
+#[test]
+fn nobody_uploads_where_it_is_off_and_everybody_only_where_it_is_asked_for() {
+    let off = Place::new(Model::Epoll, |options| options.uploads.of = Uploaders::Nobody);
+    assert_eq!(off.put("users/ann/x", "", "x").status, 403);
+    assert_eq!(off.me("ann")["uploads"], false);
+    assert_eq!(put(off.to(), "users/ann/x", "", "x").status, 401);
+    assert!(!off.path(".nstar-uploads").exists(), "nothing is made where nothing is taken");
+
+    let folder = tempfile::tempdir().unwrap();
+    let open = |of| {
+        let mut options = Options::new(folder.path(), AccountsBackend::Open);
+        options.uploads.of = of;
+        serve_files(Model::Epoll, options)
+    };
+    assert_eq!(put(open(Uploaders::Users).local_addr(), "x", "", "x").status, 403);
+    assert_eq!(put(open(Uploaders::Everybody).local_addr(), "x", "", "x").status, 201);
+    assert_eq!(fs::read_to_string(folder.path().join("x")).unwrap(), "x");
+}
+
+#[test]
+fn the_servers_own_folder_is_never_seen() {
+    let place = Place::new(Model::Epoll, |_| ());
+    place.put("users/ann/x", "", "x");
+    assert!(place.path(".nstar-uploads").is_dir());
+    assert_eq!(place.get(".nstar-uploads/").status, 404);
+    let names: Vec<_> =
+        place.get("").json()["entries"].as_array().unwrap().iter().map(|e| e["name"].clone()).collect();
+    assert_eq!(names, ["users"]);
+}
+
+#[test]
+fn an_upload_that_breaks_off_leaves_nothing() {
+    use std::io::{Read, Write};
+    for model in MODELS {
+        let place = Place::new(model, |_| ());
+        let mut stream = std::net::TcpStream::connect(place.to()).unwrap();
+        let head = format!(
+            "PUT /files/users/ann/x HTTP/1.1\r\nHost: x\r\n{}Content-Length: 1000000\r\n\r\n",
+            basic("ann", PASSWORD)
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(&[b'x'; 300_000]).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        assert!(!String::from_utf8_lossy(&answer).contains("HTTP/1.1 2"), "{model}");
+        assert_eq!(place.get("users/ann/x").status, 404, "{model}");
+        assert_eq!(staged(&place.path("")), [""; 0], "{model}");
+        assert_eq!(place.me("ann")["used"], 0, "{model}");
+    }
+}
+
+#[test]
+fn two_uploads_to_one_name_end_in_one_of_them_whole() {
+    for model in MODELS {
+        let place = Place::new(model, |_| ());
+        let bodies: Vec<String> = (0..8).map(|n| n.to_string().repeat(200_000 + n)).collect();
+        std::thread::scope(|scope| {
+            let putting: Vec<_> =
+                bodies.iter().map(|body| scope.spawn(|| place.put("users/ann/x", "", body).status)).collect();
+            // Whoever reads meanwhile gets one of them, never a mixture.
+            for _ in 0..50 {
+                let read = place.get("users/ann/x");
+                assert!(read.status == 404 || bodies.contains(&read.text()), "{model}: a mixture");
+            }
+            let statuses: Vec<_> = putting.into_iter().map(|thread| thread.join().unwrap()).collect();
+            assert_eq!(statuses.iter().filter(|&&status| status == 201).count(), 1, "{model}: {statuses:?}");
+            assert!(statuses.iter().all(|status| matches!(status, 201 | 204)), "{model}: {statuses:?}");
+        });
+        let last = place.get("users/ann/x").text();
+        assert!(bodies.contains(&last), "{model}");
+        assert_eq!(place.me("ann")["used"], last.len(), "{model}");
+        // Of many who would be the first, one is.
+        std::thread::scope(|scope| {
+            let first: Vec<_> = bodies
+                .iter()
+                .map(|body| scope.spawn(|| place.put("users/ann/y", "If-None-Match: *\r\n", body).status))
+                .collect();
+            let won =
+                first.into_iter().filter_map(|thread| (thread.join().unwrap() == 201).then_some(())).count();
+            assert_eq!(won, 1, "{model}");
+        });
+    }
+}
