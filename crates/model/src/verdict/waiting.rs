@@ -65,7 +65,7 @@ pub(super) fn descriptors(sweep: &Sweep) -> Option<Finding> {
                 sweep.star_users()
             ))
             .saying(format!(
-                "{} requests were refused, reset, closed early or timed out there, and {waited}.",
+                "{} requests were refused, turned away, reset, closed early or timed out there, and {waited}.",
                 count(turned_away as f64)
             ))
             .saying("Raise the limit: `ulimit -n`, or LimitNOFILE= of its systemd unit.".to_owned()),
@@ -149,7 +149,7 @@ const MORE_USERS: f64 = 1.5;
 /// A limit on how many requests are served at a time, while nothing is busy: a lock or a pool.
 pub(super) fn served_at_a_time(sweep: &Sweep) -> Option<Finding> {
     let k = at_a_time(sweep)?;
-    if !sweep.observed() || !nothing_busy(sweep) || !flat(sweep) || turned_away(sweep) > 0 {
+    if !sweep.observed() || !nothing_busy(sweep) || !flat(sweep) || failed(sweep, &UNANSWERED) > 0 {
         return None;
     }
     let (kind, what) = match k {
@@ -209,6 +209,13 @@ fn with_signs(sweep: &Sweep, mut finding: Finding, futex: f64) -> Finding {
         finding = finding.saying(format!(
             "Up to {} connections waited on port {port} to be accepted.",
             count(waiting as f64)
+        ));
+    }
+    let told_to_come_back = failed(sweep, &[ErrorKind::Unavailable]);
+    if told_to_come_back > 0 {
+        finding = finding.saying(format!(
+            "{} requests were turned away: the server answered that it is too busy.",
+            count(told_to_come_back as f64)
         ));
     }
     if futex > 0.0 {
@@ -287,8 +294,18 @@ fn table_fill(group: &Group) -> f64 {
     group.open_files.map_or(0.0, |(open, limit)| open as f64 / limit.max(1) as f64)
 }
 
+/// How a server that takes no more lets its clients down. Being told to come back later is not among them: a server that
+/// does so still works as it was made to.
+const UNANSWERED: [ErrorKind; 4] =
+    [ErrorKind::Refused, ErrorKind::Reset, ErrorKind::ClosedEarly, ErrorKind::TimedOut];
+
+/// Requests that a server had no room for, on the plateau.
 fn turned_away(sweep: &Sweep) -> u64 {
-    let kinds = [ErrorKind::Refused, ErrorKind::Reset, ErrorKind::ClosedEarly, ErrorKind::TimedOut];
+    failed(sweep, &UNANSWERED).saturating_add(failed(sweep, &[ErrorKind::Unavailable]))
+}
+
+/// Requests that failed in these ways, on the plateau.
+fn failed(sweep: &Sweep, kinds: &[ErrorKind]) -> u64 {
     let at = |point: &Point| {
         kinds.iter().filter_map(|kind| point.errors.get(kind)).copied().fold(0, u64::saturating_add)
     };

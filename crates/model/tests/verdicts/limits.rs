@@ -161,6 +161,26 @@ fn a_full_descriptor_table_is_file_descriptors() {
     assert!(found.verdict.bottleneck.evidence[0].contains("22 of its 22 descriptors"), "{found:#?}");
 }
 
+/// A server that answers 503 for want of descriptors turns away as much as one that answers nothing.
+#[test]
+fn a_full_descriptor_table_whose_server_says_so_politely_is_file_descriptors_too() {
+    let lab = sweep()
+        .tier(server("app").demand_us(20.0).open_files_limit(22))
+        .delay_us(20_000.0)
+        .admitted(16)
+        .errors(16, 0.02, ErrorKind::Unavailable);
+    let found = lab.conclude();
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::FileDescriptors, "{found:#?}");
+}
+
+#[test]
+fn a_pool_that_turns_away_whom_it_has_no_room_for_is_still_a_pool() {
+    let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0);
+    let bottleneck = lab.errors(32, 0.02, ErrorKind::Unavailable).conclude().verdict.bottleneck;
+    assert_eq!(bottleneck.kind, ResourceKind::WorkerPool, "{bottleneck:#?}");
+    assert!(bottleneck.evidence.iter().any(|said| said.contains("turned away")), "{bottleneck:#?}");
+}
+
 #[test]
 fn descriptors_that_run_out_beyond_a_full_processor_are_not_why() {
     let lab =
