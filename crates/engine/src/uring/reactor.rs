@@ -1,6 +1,11 @@
 //! What the connections of one loop share: the ring, what is in flight, timers, buffers.
 
-use std::{cell::RefCell, io, mem, os::fd::AsFd, rc::Rc, sync::Arc, task::Poll, time::Duration};
+use std::{
+    cell::RefCell, collections::VecDeque, io, mem, os::fd::AsFd, rc::Rc, sync::Arc, task::Poll,
+    time::Duration,
+};
+
+use rustix::io::Errno;
 
 use super::{
     ring::{Completion, Kind, Operation, Ring},
@@ -21,11 +26,14 @@ const STREAM: usize = 64 << 10;
 /// Most bytes of a buffer, whatever the service asks for.
 const LARGEST: usize = 4 << 20;
 /// Bytes of the buffers on one shelf, all together, and how many they are at least and at most. The kernel takes
-/// them in turn: more of them than the processor's cache holds made uploads cost a tenth more. Tests make do with
-/// so few that they run out.
+/// them in turn: more of them than the processor's cache holds made uploads cost a tenth more. Requests use but the
+/// beginning of theirs. Tests make do with so few that they run out.
 const SHELF_BYTES: usize = 1 << 20;
 const SHELF_COUNT_MIN: usize = if cfg!(test) { 2 } else { 8 };
 const SHELF_COUNT_MAX: usize = if cfg!(test) { 4 } else { 256 };
+/// Sockets that found no buffer and are given another try in one turn of the loop. One of them may take many buffers:
+/// to try all of a crowd at once is to fail with most of them, again and again.
+const FED_AT_ONCE: usize = if cfg!(test) { 4 } else { 32 };
 /// Shelves of different sizes. Beyond, connections make do with buffers of the usual size.
 const SHELVES_MAX: usize = 16;
 /// How long the kernel has, when a loop ends, to let go of everything, in microseconds.
@@ -39,6 +47,8 @@ pub(crate) struct Reactor {
     pub(crate) turn: Rc<Turn>,
     sources: RefCell<Arena<Source>>,
     shelves: RefCell<Vec<Shelf>>,
+    /// Sockets whose receive found no buffer, the longest waiting first.
+    starved: RefCell<VecDeque<Key>>,
     control: Arc<Control>,
 }
 
@@ -51,6 +61,7 @@ impl Reactor {
             turn: Rc::new(Turn::new()),
             sources: RefCell::new(Arena::new()),
             shelves: RefCell::default(),
+            starved: RefCell::default(),
             control,
         };
         reactor.add_shelf(USUAL)?;
@@ -105,9 +116,30 @@ impl Reactor {
             if stop || grows {
                 self.ring.borrow_mut().cancel(Operation::Socket(key, Kind::Receive));
             }
+        } else if completion.result == Err(Errno::NOBUFS) {
+            source.received.starved = true;
+            self.starved.borrow_mut().push_back(key);
         } else if !source.received.is_ready() && source.wait.is_for(Kind::Receive) {
             // An operation may end for reasons of its own while a task goes on waiting.
             let _ = self.submit_receive(key, source);
+        }
+    }
+
+    /// Whether sockets wait for buffers. The loop asks before it waits.
+    pub(crate) fn has_starved(&self) -> bool {
+        !self.starved.borrow().is_empty()
+    }
+
+    /// Lets some of those go on.
+    pub(crate) fn feed(&self) {
+        let mut starved = self.starved.borrow_mut();
+        let (mut sources, count) = (self.sources.borrow_mut(), starved.len().min(FED_AT_ONCE));
+        for key in starved.drain(..count) {
+            let Some(source) = sources.get_mut(key) else { continue };
+            source.received.starved = false;
+            if !source.abandoned && source.wait.is_for(Kind::Receive) {
+                let _ = self.submit_receive(key, source);
+            }
         }
     }
 
@@ -239,7 +271,7 @@ impl Reactor {
     }
 
     fn submit_receive(&self, key: Key, source: &mut Source) -> io::Result<()> {
-        if source.is_in_flight(Kind::Receive) {
+        if source.is_in_flight(Kind::Receive) || source.received.starved {
             return Ok(());
         }
         source.socket.set_nonblocking(false)?;

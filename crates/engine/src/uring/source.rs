@@ -147,11 +147,20 @@ pub(crate) struct Received {
     pub(crate) at_most: Option<usize>,
     /// Buffers come full: larger ones are worth their memory.
     pub(crate) streaming: bool,
+    /// The last receive found no buffer; the next one's turn will come.
+    pub(crate) starved: bool,
 }
 
 impl Received {
     const fn new() -> Self {
-        Self { arrived: VecDeque::new(), end: None, shelf: 0, at_most: None, streaming: false }
+        Self {
+            arrived: VecDeque::new(),
+            end: None,
+            shelf: 0,
+            at_most: None,
+            streaming: false,
+            starved: false,
+        }
     }
 
     /// Whether the connection need not wait.

@@ -89,6 +89,7 @@ impl<F: Factory> Loop<F> for Worker<F> {
 
 impl<F: Factory> Worker<F> {
     fn turn(&mut self) -> io::Result<()> {
+        self.reactor.feed();
         let timeout = self.timeout();
         let mut completions = std::mem::take(&mut self.completions);
         let entered = self.reactor.ring.borrow_mut().enter(timeout, &mut completions);
@@ -108,7 +109,7 @@ impl<F: Factory> Worker<F> {
 
     /// How long to wait for completions.
     fn timeout(&self) -> Option<Duration> {
-        if self.crew.has_due() {
+        if self.crew.has_due() || self.reactor.has_starved() {
             return Some(Duration::ZERO);
         }
         loops::timeout(self.reactor.timers.borrow().next().min(self.control.stop_at()))
