@@ -1,12 +1,16 @@
 //! `prefork`: a fixed number of processes, forked beforehand, that accept from one listening socket.
 //!
 //! A worker serves a connection to its end. While every worker is taken and peers wait to be accepted, a connection
-//! ends after the request in hand. A worker that died is replaced, each at most once a second.
+//! ends after the request in hand, and the front ends one that waits for its next request. A worker that died is
+//! replaced, each at most once a second.
+
+mod desks;
 
 use std::{
+    collections::VecDeque,
     io,
     os::fd::{AsFd, OwnedFd},
-    sync::{Arc, atomic::Ordering::SeqCst},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -24,30 +28,30 @@ use crate::{
     block_on::block_on,
     blocking::{Connection, Pressure, Registry},
     control::Notifier,
-    counters::Gate,
+    counters::{Gate, Permit},
     error::EngineError,
     listen::{Accept, Accepted, Acceptor},
     panics::contain,
     process::{self, Ended, Front, Household, become_child, fork, signals},
     server::{Options, Server},
     service::{Factory, Service},
-    shared::Cells,
 };
+use desks::{Desk, Desks};
 
 /// A worker is not replaced sooner after it was started.
 const LIFE_MIN: Duration = Duration::from_secs(1);
 /// How long accepting rests when the system is short of something, or as many connections are open as may be.
 const REST: Duration = Duration::from_millis(20);
-/// How long free workers have, when the server drains, to take in what has connected already.
-const LAST_CALL: Duration = Duration::from_millis(100);
+/// How soon the front looks again whether a worker that was told to give way has done so.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 pub(crate) fn start<F: Factory>(options: &Options, factory: F) -> Result<Server, EngineError> {
     let workers = options.workers.max(1);
     let end = Arc::new(Notifier::new().map_err(EngineError::system("an event descriptor"))?);
-    let busy = Arc::new(Busy(Cells::new(workers)));
     process::start(options, workers, |front| {
         let due = (0..workers).map(|slot| Due { slot, at: None }).collect();
-        Crew { front, factory, end, busy, due, working: Household::new() }.run();
+        let desks = Arc::new(Desks::new(workers, Arc::clone(&front.control)));
+        Crew { front, factory, end, desks, due, working: Household::new() }.run();
     })
 }
 
@@ -57,7 +61,7 @@ struct Crew<F> {
     factory: F,
     /// Readable once there is no more to accept.
     end: Arc<Notifier>,
-    busy: Arc<Busy>,
+    desks: Arc<Desks>,
     /// Workers to be started.
     due: Vec<Due>,
     working: Household<Place>,
@@ -70,39 +74,71 @@ struct Due {
     at: Option<Instant>,
 }
 
-/// What the front knows a worker by. Dropped when the worker has ended.
-struct Place {
-    slot: usize,
-    started: Instant,
-    gate: Arc<Gate>,
-    busy: Arc<Busy>,
+/// What the front knows a child by. Dropped when the child has ended.
+enum Place {
+    /// A worker.
+    Worker { slot: usize, started: Instant, gate: Arc<Gate>, desks: Arc<Desks> },
+    /// One that serves a single connection, while the server drains; with its place among the open ones.
+    Last { _permit: Permit },
+}
+
+impl Place {
+    /// Whether it is the worker of this slot.
+    const fn is(&self, wanted: usize) -> bool {
+        matches!(self, Self::Worker { slot, .. } if *slot == wanted)
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if self.busy.0[self.slot].swap(0, SeqCst) != 0 {
+        if let Self::Worker { slot, gate, desks, .. } = self
+            && desks.leave(*slot)
+        {
             // It ended in the middle of a connection.
-            self.gate.give_back();
+            gate.give_back();
         }
     }
 }
-
-/// Which workers serve somebody: a cell of each.
-#[derive(Debug)]
-struct Busy(Cells);
 
 impl<F: Factory> Crew<F> {
     fn run(mut self) {
         while self.front.serving() {
             for ended in self.working.reap() {
-                self.due.push(Due { slot: ended.slot, at: Some(ended.started + LIFE_MIN) });
+                if let Place::Worker { slot, started, .. } = &ended {
+                    self.due.push(Due { slot: *slot, at: Some(*started + LIFE_MIN) });
+                }
             }
             let next = self.start_due();
-            self.front.wait(None, next);
+            self.wait(next);
         }
         self.end.notify();
-        self.stop_listening();
-        self.front.drain(&mut self.working);
+        let mut waiting = self.stop_listening();
+        let Self { mut front, factory, desks, mut working, .. } = self;
+        front.drain(&mut working, |front, working| {
+            while working.len() < desks.count()
+                && let Some(accepted) = waiting.pop_front()
+            {
+                serve_last(front, &factory, accepted, working);
+            }
+        });
+    }
+
+    /// Waits until there is something to do. While all workers are taken, some of them by kept connections, that is also
+    /// when somebody waits to be accepted: one of those connections is ended then.
+    fn wait(&mut self, next: Option<Duration>) {
+        let wanted = self.desks.watch();
+        // Taken out for the time, as the front is changed by the wait.
+        let acceptor = self.front.acceptor.take();
+        let listener = acceptor.as_ref().map(AsFd::as_fd).filter(|_| wanted);
+        let soon = self.desks.any_giving_way().then_some(LOOK_AGAIN);
+        self.front.wait(listener, [next, soon].into_iter().flatten().min());
+        if wanted
+            && acceptor.as_ref().is_some_and(is_waiting)
+            && let Some(slot) = self.desks.ask_one_kept()
+        {
+            self.working.give_way(|place| place.is(slot));
+        }
+        self.front.acceptor = acceptor;
     }
 
     /// Starts the workers whose time has come; how long until the next one's.
@@ -119,8 +155,8 @@ impl<F: Factory> Crew<F> {
     fn spawn(&mut self, due: &Due) {
         match fork(|| self.child(due)) {
             Ok(child) => {
-                let (gate, busy) = (Arc::clone(&self.front.gate), Arc::clone(&self.busy));
-                let place = Place { slot: due.slot, started: Instant::now(), gate, busy };
+                let (gate, desks) = (Arc::clone(&self.front.gate), Arc::clone(&self.desks));
+                let place = Place::Worker { slot: due.slot, started: Instant::now(), gate, desks };
                 self.working.insert(child, place);
             }
             Err(error) => {
@@ -173,21 +209,52 @@ impl<F: Factory> Crew<F> {
         // One free worker, not all of them, is woken for a connection.
         epoll::add(&watch, &*acceptor, EventData::new_u64(0), EventFlags::IN | EventFlags::EXCLUSIVE)?;
         epoll::add(&watch, &*self.end, EventData::new_u64(1), EventFlags::IN)?;
-        let line = Line { acceptor: Arc::clone(&acceptor), busy: Arc::clone(&self.busy) };
+        let desk = Desk { desks: Arc::clone(&self.desks), slot };
+        let line = Line { acceptor: Arc::clone(&acceptor), desk: desk.clone() };
         let registry = Registry::of_child(Arc::clone(&self.front.control)).under(Arc::new(line));
-        let (gate, busy) = (Arc::clone(&self.front.gate), Arc::clone(&self.busy));
-        Ok(Worker { acceptor, watch, registry: Arc::new(registry), gate, busy, slot })
+        let gate = Arc::clone(&self.front.gate);
+        Ok(Worker { acceptor, watch, registry: Arc::new(registry), gate, desk })
     }
 
-    /// Leaves what has connected already to the workers that are free, then ends listening for all of them.
-    fn stop_listening(&mut self) {
-        let Some(acceptor) = self.front.acceptor.take() else { return };
-        let until = Instant::now() + LAST_CALL;
-        while is_waiting(&acceptor) && !self.busy.all() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+    /// Takes in what has connected already, then ends listening for all workers.
+    fn stop_listening(&mut self) -> VecDeque<Accepted> {
+        let Some(acceptor) = self.front.acceptor.take() else { return VecDeque::new() };
+        let next = || match acceptor.accept() {
+            Accept::Connection(accepted) => Some(accepted),
+            Accept::Empty | Accept::Full | Accept::Exhausted => None,
+        };
+        let waiting = std::iter::from_fn(next).collect();
         // A listening socket is closed only once no process has it; it stops listening at once by this.
         let _ = shutdown(acceptor.as_fd(), Shutdown::Both);
+        waiting
+    }
+}
+
+/// Serves, in a child of its own, a connection that came before the server began to drain and found no worker.
+fn serve_last<F: Factory>(front: &Front, factory: &F, accepted: Accepted, working: &mut Household<Place>) {
+    let Accepted { socket, peer, permit } = accepted;
+    let serve = || {
+        if become_child(front.pid).is_err() {
+            return Ended::Failed;
+        }
+        let registry = Arc::new(Registry::of_child(Arc::clone(&front.control)));
+        let accepted = Accepted { socket, peer, permit: Permit::held_elsewhere() };
+        contain(peer, front.gate.counters(), || {
+            // It fails only when everything is to end, or no service can be made, which the workers have told.
+            if let Ok((service, connection)) =
+                factory.make().and_then(|service| Ok((service, Connection::accepted(accepted, registry)?)))
+            {
+                block_on(Service::<Connection>::serve(&service, connection));
+            }
+        });
+        Ended::Done
+    };
+    match fork(serve) {
+        Ok(child) => working.insert(child, Place::Last { _permit: permit }),
+        Err(error) => {
+            front.gate.counters().count_refused();
+            tracing::warn!(%peer, %error, "a connection was closed unserved");
+        }
     }
 }
 
@@ -197,8 +264,7 @@ struct Worker {
     watch: OwnedFd,
     registry: Arc<Registry>,
     gate: Arc<Gate>,
-    busy: Arc<Busy>,
-    slot: usize,
+    desk: Desk,
 }
 
 impl Worker {
@@ -218,14 +284,14 @@ impl Worker {
     }
 
     fn serve(&self, service: &impl Service<Connection>, accepted: Accepted) {
-        self.busy.0[self.slot].store(1, SeqCst);
+        self.desk.serve();
         contain(accepted.peer, self.gate.counters(), || {
             // It fails only when everything is to end.
             if let Ok(connection) = Connection::accepted(accepted, Arc::clone(&self.registry)) {
                 block_on(service.serve(connection));
             }
         });
-        self.busy.0[self.slot].store(0, SeqCst);
+        self.desk.rest();
     }
 
     /// Waits for a connection, or the end.
@@ -236,22 +302,20 @@ impl Worker {
     }
 }
 
-impl Busy {
-    fn all(&self) -> bool {
-        self.0.iter().all(|busy| busy.load(SeqCst) != 0)
-    }
-}
-
 /// Those who wait to be accepted, as a worker sees them.
 #[derive(Debug)]
 struct Line {
     acceptor: Arc<Acceptor>,
-    busy: Arc<Busy>,
+    desk: Desk,
 }
 
 impl Pressure for Line {
     fn others_wait(&self) -> bool {
-        self.busy.all() && is_waiting(&self.acceptor)
+        self.desk.desks.all_taken() && is_waiting(&self.acceptor)
+    }
+
+    fn set_kept(&self, kept: bool) {
+        if kept { self.desk.keep() } else { self.desk.serve() }
     }
 }
 

@@ -57,7 +57,7 @@ impl<F: Factory> Host<F> {
             }
         }
         self.empty_queue();
-        self.front.drain(&mut self.children);
+        self.front.drain(&mut self.children, |_, _| {});
     }
 
     /// Makes a service in a child, as every child will, and tells the caller how that went.

@@ -20,6 +20,10 @@ use crate::{control::Control, process::signals, service::Waiting};
 pub(crate) trait Pressure: Send + Sync + std::fmt::Debug {
     /// Whether a worker is wanted and none is free.
     fn others_wait(&self) -> bool;
+
+    /// The calling worker begins to wait for another request of a kept connection, or is at work. Said before
+    /// [`others_wait`](Self::others_wait) is asked.
+    fn set_kept(&self, _kept: bool) {}
 }
 
 /// The sockets and threads of a server whose calls block.
@@ -131,7 +135,11 @@ impl Registry {
     pub(crate) fn set(&self, link: &Link, waiting: Waiting) {
         link.set(waiting);
         if matches!(self.reach, Reach::Signal) {
-            signals::set_idle((waiting != Waiting::Within).then_some(link.socket.as_fd()));
+            let on = |waits: bool| waits.then_some(link.socket.as_fd());
+            signals::set_idle(on(waiting != Waiting::Within), on(waiting == Waiting::Next));
+        }
+        if let Some(pressure) = &self.pressure {
+            pressure.set_kept(waiting == Waiting::Next);
         }
     }
 

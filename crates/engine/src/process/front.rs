@@ -193,11 +193,17 @@ impl Front {
         self.notifier.clear();
     }
 
-    /// Sees the children to their end: those between requests at once, the others by the deadline.
-    pub(crate) fn drain<T>(&mut self, household: &mut Household<T>) {
+    /// Sees the children to their end: those between requests at once, the others by the deadline. `last` may add more
+    /// whenever some have ended.
+    pub(crate) fn drain<T>(
+        &mut self,
+        household: &mut Household<T>,
+        mut last: impl FnMut(&mut Self, &mut Household<T>),
+    ) {
         household.end_idle();
         loop {
             household.reap();
+            last(self, household);
             if household.is_empty() {
                 return;
             }

@@ -50,6 +50,17 @@ impl<T> Household<T> {
         self.children.keys().for_each(|&child| signals::tell(child));
     }
 
+    /// Tells those children of whom this holds to end the connection that they wait on for another request.
+    pub(crate) fn give_way(&self, which: impl Fn(&T) -> bool) {
+        let told = self.children.iter().filter(|(_, holds)| which(holds));
+        told.for_each(|(&child, _)| signals::tell_to_give_way(child));
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.children.len()
+    }
+
     /// Ends every child at once.
     pub(crate) fn kill(&self) {
         for &child in self.children.keys() {

@@ -21,6 +21,8 @@ const NONE: i32 = -1;
 static NOTIFIER: AtomicI32 = AtomicI32::new(NONE);
 /// The socket on which this child waits between requests.
 static IDLE: AtomicI32 = AtomicI32::new(NONE);
+/// The same, if requests came on it before.
+static KEPT: AtomicI32 = AtomicI32::new(NONE);
 /// This child has been told to end.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
@@ -33,18 +35,22 @@ pub(crate) fn of_front(notifier: &Notifier) -> io::Result<()> {
     on(libc::SIGINT, libc::SIG_IGN)
 }
 
-/// The calling process is a child of a front: SIGTERM ends it between requests.
+/// The calling process is a child of a front: SIGTERM ends it between requests, and SIGUSR1 a kept connection of its.
 pub(crate) fn of_child() -> io::Result<()> {
-    IDLE.store(NONE, SeqCst);
+    set_idle(None, None);
     on(libc::SIGCHLD, libc::SIG_DFL)?;
+    on(libc::SIGUSR1, handler(told_to_give_way))?;
     on(libc::SIGTERM, handler(told_to_end))
 }
 
-/// The main thread waits between requests on this socket, or not at all.
+/// The main thread waits between requests on this socket, or not at all; and for another request, not the first, on the
+/// one `kept`.
 ///
 /// Said before asking [`told`]; the handler looks the other way round, so one sees the other.
-pub(crate) fn set_idle(socket: Option<BorrowedFd<'_>>) {
-    IDLE.store(socket.map_or(NONE, |socket| socket.as_raw_fd()), SeqCst);
+pub(crate) fn set_idle(socket: Option<BorrowedFd<'_>>, kept: Option<BorrowedFd<'_>>) {
+    let number = |socket: Option<BorrowedFd<'_>>| socket.map_or(NONE, |socket| socket.as_raw_fd());
+    IDLE.store(number(socket), SeqCst);
+    KEPT.store(number(kept), SeqCst);
 }
 
 /// Whether this child has been told to end.
@@ -52,12 +58,22 @@ pub(crate) fn told() -> bool {
     ENDING.load(SeqCst)
 }
 
-/// Tells a child to end between requests. To its main thread, which is the one that waits.
+/// Tells a child to end between requests.
 pub(crate) fn tell(child: Pid) {
+    send(child, libc::SIGTERM);
+}
+
+/// Tells a child to end the connection that it waits on for another request, if it does.
+pub(crate) fn tell_to_give_way(child: Pid) {
+    send(child, libc::SIGUSR1);
+}
+
+/// To its main thread, which is the one that waits.
+fn send(child: Pid, signal: libc::c_int) {
     let pid = child.as_raw_nonzero().get();
     // SAFETY: takes numbers only. A child's number is not given to another process before the child has been reaped,
     // which its parent, who calls this, has not done.
-    let _ = unsafe { libc::syscall(libc::SYS_tgkill, pid, pid, libc::SIGTERM) };
+    let _ = unsafe { libc::syscall(libc::SYS_tgkill, pid, pid, signal) };
 }
 
 extern "C" fn child_ended(_: libc::c_int) {
@@ -71,7 +87,15 @@ extern "C" fn child_ended(_: libc::c_int) {
 
 extern "C" fn told_to_end(_: libc::c_int) {
     ENDING.store(true, SeqCst);
-    let socket = IDLE.load(SeqCst);
+    end_input(&IDLE);
+}
+
+extern "C" fn told_to_give_way(_: libc::c_int) {
+    end_input(&KEPT);
+}
+
+fn end_input(socket: &AtomicI32) {
+    let socket = socket.load(SeqCst);
     if socket != NONE {
         // SAFETY: shutdown(2) may be called from a handler (signal-safety(7)). The handler runs on the main thread
         // (the kernel prefers it for signals to the whole process), which has this socket open while it is set.

@@ -235,12 +235,62 @@ fn a_kept_connection_gives_its_worker_up_after_its_answer_while_others_wait() {
 fn kept_and_waiting() {
     let server = start_with(model_to_try(), &Options { workers: 1, ..options() }, Commands::new());
     let mut kept = connect(&server);
-    assert_eq!(ask(&mut kept, "hello you"), "hello you");
+    kept.write_all(b"hello you\nhalf a").unwrap();
+    assert_eq!(read_line(&mut kept), "hello you");
     let mut waiting = connect(&server);
     waiting.write_all(b"hello too\n").unwrap();
-    assert_eq!(ask(&mut kept, "and again"), "and again");
+    assert_eq!(ask(&mut kept, " request"), "half a request");
     assert_eq!(rest(&mut kept), b"");
     assert_eq!(read_line(&mut waiting), "hello too");
+}
+
+#[test]
+fn idle_kept_connections_give_way_to_those_that_wait_and_no_more_of_them_than_wait() {
+    run_apart("processes::idle_and_waiting", Model::Prefork);
+}
+
+#[test]
+#[ignore = "run by the test above"]
+fn idle_and_waiting() {
+    let server = start_with(model_to_try(), &Options { workers: 3, ..options() }, Commands::new());
+    let mut fresh = connect(&server);
+    eventually("it has a worker", || server.counters().active() == 1);
+    let mut kept: Vec<TcpStream> = (0..2).map(|_| connect(&server)).collect();
+    kept.iter_mut().for_each(|client| assert_eq!(ask(client, "hello you"), "hello you"));
+    let mut waiting = connect(&server);
+    assert_eq!(ask(&mut waiting, "hello too"), "hello too");
+    // One of the two has given way. The other and the newcomer are answered, and make way for two more.
+    assert_eq!(server.counters().active(), 3);
+    let mut others: Vec<TcpStream> = (0..2).map(|_| connect(&server)).collect();
+    others.iter_mut().for_each(|client| client.write_all(b"hello more\n").unwrap());
+    others.iter_mut().for_each(|client| assert_eq!(read_line(client), "hello more"));
+    assert_eq!(rest(&mut waiting), b"");
+    kept.iter_mut().for_each(|client| assert_eq!(rest(client), b""));
+    // What never brought a request gives way to nobody.
+    assert_eq!(ask(&mut fresh, "hello at last"), "hello at last");
+}
+
+#[test]
+fn those_who_waited_when_the_server_began_to_drain_are_served() {
+    run_apart("processes::waiting_at_the_end", Model::Prefork);
+}
+
+#[test]
+#[ignore = "run by the test above"]
+fn waiting_at_the_end() {
+    let server = start_with(model_to_try(), &Options { workers: 1, ..options() }, Commands::new());
+    let mut busy = connect(&server);
+    busy.write_all(b"hello you\nhalf a").unwrap();
+    assert_eq!(read_line(&mut busy), "hello you");
+    let mut waiting: Vec<TcpStream> = (0..3).map(|_| connect(&server)).collect();
+    waiting.iter_mut().for_each(|client| client.write_all(b"hello too\n").unwrap());
+    server.drain(Duration::from_secs(600));
+    let address = server.local_addr();
+    eventually("nobody listens", || TcpStream::connect(address).is_err());
+    busy.write_all(b" request\n").unwrap();
+    assert_eq!(rest(&mut busy), b"half a request\n");
+    waiting.iter_mut().for_each(|client| assert_eq!(rest(client), b"hello too\n"));
+    server.join();
 }
 
 #[test]
