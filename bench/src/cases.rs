@@ -3,7 +3,10 @@
 mod bare_server;
 mod file_server;
 mod generator;
+mod many_connections;
 mod many_users;
+mod model_costs;
+mod model_profile;
 mod start_up;
 mod tiers;
 mod uploads;
@@ -11,44 +14,85 @@ mod uploads;
 use crate::{
     Effort, Outcome, cpu,
     place::{CLIENTS, Place, Server, installed},
-    table::{Against, Row},
+    table::{Against, Grid, Row},
 };
 
-/// One comparison, or several that share their servers.
+/// Something to be measured.
 pub(crate) struct Case {
     pub name: &'static str,
     pub title: &'static str,
-    pub measure: fn(&Place, Effort) -> Outcome<Vec<Row>>,
+    pub measure: Measure,
 }
 
-pub(crate) const ALL: [Case; 11] = [
+/// How, and what comes of it.
+pub(crate) enum Measure {
+    /// One comparison, or several that share their servers.
+    Ratios(fn(&Place, Effort) -> Outcome<Vec<Row>>),
+    /// A table of its own.
+    Figures(fn(&Place, Effort) -> Outcome<Grid>),
+}
+
+use Measure::{Figures, Ratios};
+
+pub(crate) const ALL: [Case; 14] = [
     Case {
         name: "client-1k",
         title: "generator, 1 KB, 32 users, kept connections",
-        measure: generator::small_bodies,
+        measure: Ratios(generator::small_bodies),
     },
-    Case { name: "client-100m", title: "generator, 100 MB, 4 users", measure: generator::large_bodies },
+    Case {
+        name: "client-100m",
+        title: "generator, 100 MB, 4 users",
+        measure: Ratios(generator::large_bodies),
+    },
     Case {
         name: "client-connect",
         title: "generator, one connection per request, 32 users",
-        measure: generator::one_connection_per_request,
+        measure: Ratios(generator::one_connection_per_request),
     },
-    Case { name: "client-tls", title: "generator, TLS, 1 KB, 32 users", measure: generator::tls },
-    Case { name: "client-10k", title: "generator, 10 000 users against 100", measure: many_users::measure },
+    Case { name: "client-tls", title: "generator, TLS, 1 KB, 32 users", measure: Ratios(generator::tls) },
+    Case {
+        name: "client-10k",
+        title: "generator, 10 000 users against 100",
+        measure: Ratios(many_users::measure),
+    },
     Case {
         name: "server-1k",
         title: "file server, 1 KB, 32 users, kept connections",
-        measure: file_server::small_file,
+        measure: Ratios(file_server::small_file),
     },
     Case {
         name: "server-models",
         title: "file server by model, 1 KB, 32 users",
-        measure: file_server::by_model,
+        measure: Ratios(file_server::by_model),
     },
-    Case { name: "server-sizes", title: "file server by file size, 8 users", measure: file_server::sizes },
-    Case { name: "tiers", title: "both tiers, cached credentials, 1 KB, 32 users", measure: tiers::measure },
-    Case { name: "sink", title: "upload sink by model, 1 MB, 8 users", measure: uploads::measure },
-    Case { name: "start-up", title: "start-up", measure: start_up::measure },
+    Case {
+        name: "server-sizes",
+        title: "file server by file size, 8 users",
+        measure: Ratios(file_server::sizes),
+    },
+    Case {
+        name: "tiers",
+        title: "both tiers, cached credentials, 1 KB, 32 users",
+        measure: Ratios(tiers::measure),
+    },
+    Case { name: "sink", title: "upload sink by model, 1 MB, 8 users", measure: Ratios(uploads::measure) },
+    Case {
+        name: "server-10k",
+        title: "file server by model, 10 000 connections against 100, 1 KB",
+        measure: Ratios(many_connections::measure),
+    },
+    Case {
+        name: "model-costs",
+        title: "what a request costs by model, file server, 1 KB, 1 and 32 users",
+        measure: Figures(model_costs::measure),
+    },
+    Case {
+        name: "model-profile",
+        title: "where the processor time goes by model, file server, 1 KB, 32 users",
+        measure: Figures(model_profile::measure),
+    },
+    Case { name: "start-up", title: "start-up", measure: Ratios(start_up::measure) },
 ];
 
 pub(crate) const KB: usize = 1_000;
@@ -76,10 +120,15 @@ struct Turn {
 impl Contestant {
     /// The first of the servers under load of so many users for one turn.
     fn turn(&self, place: &Place, users: u32, effort: Effort) -> Outcome<Turn> {
+        self.driven_by(&self.client(place, users, effort)?, effort)
+    }
+
+    /// The barest client of the first of the servers, and what to tell it.
+    fn client(&self, place: &Place, users: u32, effort: Effort) -> Outcome<Vec<String>> {
         let front = self.servers.first().ok_or("no server")?;
         let mut words = vec![place.ours("bare-client"), front.address.to_string(), self.path.clone()];
         words.extend([users.to_string(), effort.seconds.to_string(), self.header.clone()]);
-        self.driven_by(&words, effort)
+        Ok(words)
     }
 
     /// One turn of a client that prints how many requests and bytes it made; CPU time of all servers.

@@ -36,13 +36,16 @@ pub(crate) fn run_on(processor: usize, words: &[String], accepted: &[i32]) -> Ou
     Ok(Finished { stdout: String::from_utf8_lossy(&output.stdout).into_owned(), cpu_s })
 }
 
-/// CPU time so far of running processes and all their descendants, seconds.
-pub(crate) fn of_trees(roots: &[u32]) -> f64 {
-    roots.iter().map(|root| of_tree(*root)).sum()
+/// CPU time so far of a running process and all its descendants, seconds.
+pub(crate) fn of_tree(root: u32) -> f64 {
+    tree(root).into_iter().filter_map(own).sum()
 }
 
-fn of_tree(pid: u32) -> f64 {
-    children(pid).into_iter().map(of_tree).sum::<f64>() + own(pid).unwrap_or(0.0)
+/// A running process and all its descendants.
+pub(crate) fn tree(root: u32) -> Vec<u32> {
+    let mut all = children(root).into_iter().flat_map(tree).collect::<Vec<_>>();
+    all.push(root);
+    all
 }
 
 /// The living children, of whichever thread.

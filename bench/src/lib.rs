@@ -54,6 +54,12 @@ pub fn request(address: SocketAddr, path: &str, header: &str) -> Vec<u8> {
 
 /// The length of the whole response to the request, learnt from one blocking exchange.
 pub fn response_length(address: SocketAddr, request: &[u8]) -> io::Result<u64> {
+    ask(address, request).map(|(_, head, body)| head + body)
+}
+
+/// Sends the request on a connection of its own and reads the head of the response. The connection, and the lengths of
+/// the head and of the body to be read.
+pub fn ask(address: SocketAddr, request: &[u8]) -> io::Result<(TcpStream, u64, u64)> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     stream.write_all(request)?;
@@ -67,7 +73,7 @@ pub fn response_length(address: SocketAddr, request: &[u8]) -> io::Result<u64> {
     let length =
         text.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse::<u64>().ok());
     let length = length.ok_or_else(|| io::Error::other("the response has no Content-Length"))?;
-    Ok(head.len() as u64 + length)
+    Ok((stream, head.len() as u64, length))
 }
 
 /// Waits until something listens.

@@ -7,11 +7,13 @@ mod cases;
 mod contenders;
 mod cpu;
 mod nginx;
+mod perf;
 mod place;
 mod table;
 
 use std::{env, error::Error, process::ExitCode};
 
+use cases::Measure;
 use place::Place;
 
 /// What goes wrong here ends a case with a sentence.
@@ -69,16 +71,23 @@ fn run(options: &Options) -> Outcome<()> {
     }
     let place = Place::new()?;
     let wanted = |name: &str| options.wanted.is_empty() || options.wanted.iter().any(|wanted| wanted == name);
-    let mut rows = Vec::new();
-    let mut failures = Vec::new();
+    let (mut rows, mut grids, mut failures) = (Vec::new(), Vec::new(), Vec::new());
     for case in cases::ALL.iter().filter(|case| wanted(case.name)) {
         eprintln!("{} ...", case.title);
-        match (case.measure)(&place, options.effort) {
-            Ok(measured) => rows.extend(measured),
-            Err(error) => failures.push(format!("{}: {error}", case.title)),
+        let measured = match case.measure {
+            Measure::Ratios(measure) => measure(&place, options.effort).map(|measured| rows.extend(measured)),
+            Measure::Figures(measure) => {
+                measure(&place, options.effort).map(|grid| grids.push((case.title, grid)))
+            }
+        };
+        if let Err(error) = measured {
+            failures.push(format!("{}: {error}", case.title));
         }
     }
-    print!("{}", table::render(&rows));
+    if !rows.is_empty() {
+        print!("{}", table::render(&rows));
+    }
+    grids.iter().for_each(|(title, grid)| print!("\n{title}\n\n{}", grid.render()));
     failures.iter().for_each(|failure| println!("not measured: {failure}"));
     Ok(())
 }

@@ -17,8 +17,8 @@ pub(crate) const SERVERS: usize = 0;
 /// Processor of the clients.
 pub(crate) const CLIENTS: usize = 1;
 
-/// Models that block, and have no loops.
-const LOOPLESS: [&str; 4] = ["threads", "pool", "processes", "prefork"];
+/// Workers of the models that have a fixed number: more than any case has users on them.
+const WORKERS: &str = "40";
 
 /// A temporary folder and the programs of this build.
 pub(crate) struct Place {
@@ -85,7 +85,11 @@ impl Place {
     /// Starts `nstar serve` on a concurrency model; with one loop, if the model has loops.
     pub(crate) fn serve_ours_on(&self, model: &str, flags: &[&str]) -> Outcome<Server> {
         let flags = [flags, &["--engine", model]].concat();
-        if LOOPLESS.contains(&model) { self.serve_nstar(&flags) } else { self.serve_ours(&flags) }
+        match model {
+            "threads" | "processes" => self.serve_nstar(&flags),
+            "pool" | "prefork" => self.serve_nstar(&[&flags[..], &["--workers", WORKERS]].concat()),
+            _ => self.serve_ours(&flags),
+        }
     }
 
     fn serve_nstar(&self, flags: &[&str]) -> Outcome<Server> {
@@ -100,7 +104,12 @@ impl Place {
 impl Server {
     /// CPU time of it and its children so far, seconds.
     pub(crate) fn cpu_s(&self) -> f64 {
-        cpu::of_trees(&[self.child.id()])
+        cpu::of_tree(self.child.id())
+    }
+
+    /// The process that was started.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 }
 

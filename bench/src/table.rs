@@ -1,4 +1,4 @@
-//! The table: one line per comparison, with the ratio of ours to theirs.
+//! The table: one line per comparison, with the ratio of ours to theirs. And tables of plain figures.
 
 /// One line.
 #[derive(Debug)]
@@ -25,6 +25,25 @@ pub(crate) enum Against {
 pub(crate) fn render(rows: &[Row]) -> String {
     let header = "| work | unit | ours | against | theirs | ours / theirs | reach | met |\n|---|---|--:|---|--:|--:|--:|---|\n";
     rows.iter().fold(header.to_owned(), |table, row| table + &line(row))
+}
+
+/// A table of figures that are compared with each other, not with one that is meant to be reached.
+#[derive(Debug)]
+pub(crate) struct Grid {
+    pub columns: Vec<&'static str>,
+    /// A cell for each column.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Grid {
+    /// Renders it as Markdown.
+    pub(crate) fn render(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let names: Vec<String> = self.columns.iter().map(|&name| name.to_owned()).collect();
+        let rule = format!("|{}\n", "---|".repeat(names.len()));
+        let body: String = self.rows.iter().map(|cells| line(cells)).collect();
+        line(&names) + &rule + &body
+    }
 }
 
 fn line(row: &Row) -> String {
@@ -67,7 +86,8 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     }
 }
 
-fn short(value: f64) -> String {
+/// A figure with its unit's prefix, to about three digits.
+pub(crate) fn short(value: f64) -> String {
     match value {
         v if v >= 1e9 => format!("{:.2} G", v / 1e9),
         v if v >= 1e6 => format!("{:.2} M", v / 1e6),
@@ -96,6 +116,15 @@ mod tests {
             line(&row),
             "| work | req/CPU-s | 150.00 | peer | 100.00 | 1.50 (1.00-2.00) | >= 1.5 | yes |\n"
         );
+    }
+
+    #[test]
+    fn a_grid_has_a_line_for_each_row() {
+        let grid = Grid {
+            columns: vec!["model", "calls"],
+            rows: vec![vec!["a".into(), "2.01".into()], vec!["b".into(), "-".into()]],
+        };
+        assert_eq!(grid.render(), "| model | calls |\n|---|---|\n| a | 2.01 |\n| b | - |\n");
     }
 
     #[test]

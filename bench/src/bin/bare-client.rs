@@ -1,11 +1,13 @@
 //! Yardstick: the least an HTTP load generator can do. One thread, fixed bytes out, bytes in counted, nothing checked.
 //!
-//! usage: `bare-client ADDRESS PATH USERS SECONDS [HEADER]` prints `requests BYTES_IN`.
+//! usage: `bare-client ADDRESS PATH USERS SECONDS [HEADER]` prints `requests BYTES_IN`; and, to standard error, `all
+//! answered REQUESTS` once every user has been answered: what a server does from then on is not making connections.
 
 use std::{
     env,
     error::Error,
     io::{ErrorKind, Write},
+    mem,
     net::{SocketAddr, TcpStream},
     time::{Duration, Instant},
 };
@@ -16,6 +18,7 @@ use rustix::net::{RecvFlags, recv};
 struct User {
     stream: TcpStream,
     left: u64,
+    answered: bool,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -34,10 +37,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         stream.set_nonblocking(true)?;
         poller.add(&stream, token)?;
         stream.write_all(&request)?;
-        crowd.push(User { stream, left: length });
+        crowd.push(User { stream, left: length, answered: false });
     }
     let end = Instant::now() + Duration::from_secs_f64(seconds.parse()?);
-    let (mut requests, mut bytes) = (0_u64, 0_u64);
+    let (mut requests, mut bytes, mut unanswered) = (0_u64, 0_u64, crowd.len());
     // Bodies are discarded in the kernel, as in nstar: the copy is not the client's to pay.
     let mut buffer = vec![0; 1 << 20];
     while Instant::now() < end {
@@ -56,6 +59,12 @@ fn main() -> Result<(), Box<dyn Error>> {
                 if user.left == 0 {
                     requests += 1;
                     user.left = length;
+                    if !mem::replace(&mut user.answered, true) {
+                        unanswered -= 1;
+                        if unanswered == 0 {
+                            eprintln!("all answered {requests}");
+                        }
+                    }
                     user.stream.write_all(&request)?;
                     break;
                 }

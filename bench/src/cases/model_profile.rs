@@ -1,0 +1,86 @@
+//! Where the file server's processor time goes on the leading concurrency models.
+
+use super::{Contestant, KB, files_on};
+use crate::{
+    Effort, Outcome,
+    perf::{self, Symbol},
+    place::Place,
+    table::Grid,
+};
+
+const MODELS: [&str; 3] = ["threads", "epoll", "uring"];
+const USERS: u32 = 32;
+/// How the kernel's functions that begin a system call are called on this architecture.
+const SYSTEM_CALL: &str = "__x64_sys_";
+/// Below this share, in percent, a system call is not named.
+const NAMED_MIN: f64 = 1.0;
+/// Functions named for each model.
+const HOTTEST: usize = 5;
+
+pub(super) fn measure(place: &Place, effort: Effort) -> Outcome<Grid> {
+    if let Some(why) = perf::unavailable() {
+        return Err(why.into());
+    }
+    place.file("1k", KB)?;
+    let mut rows = Vec::new();
+    for model in MODELS {
+        match files_on(place, model) {
+            Ok(server) => rows.push(profile(place, model, server, effort)?),
+            // A system may deny io_uring.
+            Err(error) => eprintln!("bench: left out: {error}"),
+        }
+    }
+    let columns =
+        vec!["model", "outside the kernel", "system calls, with all that they call", "hottest functions"];
+    Ok(Grid { columns, rows })
+}
+
+fn profile(
+    place: &Place,
+    name: &'static str,
+    server: crate::place::Server,
+    effort: Effort,
+) -> Outcome<Vec<String>> {
+    let contestant = Contestant {
+        name,
+        servers: vec![server],
+        path: "/files/1k".into(),
+        header: String::new(),
+        reach: None,
+    };
+    let server = contestant.servers.first().ok_or("no server")?;
+    let (with_callees, alone) = perf::profile(place, server, &contestant.client(place, USERS, effort)?)?;
+    let outside: f64 = alone.iter().filter(|symbol| !symbol.in_kernel).map(|symbol| symbol.percent).sum();
+    Ok(vec![format!("`{name}`"), format!("{outside:.0} %"), system_calls(&with_callees), hottest(&alone)])
+}
+
+/// `sendto 31 %, recvfrom 42 %`, the dearest first.
+fn system_calls(symbols: &[Symbol]) -> String {
+    let named = |symbol: &Symbol| {
+        let call = symbol.name.strip_prefix(SYSTEM_CALL).filter(|_| symbol.percent >= NAMED_MIN)?;
+        Some(format!("{call} {:.0} %", symbol.percent))
+    };
+    symbols.iter().filter_map(named).collect::<Vec<_>>().join(", ")
+}
+
+fn hottest(symbols: &[Symbol]) -> String {
+    let one = |symbol: &Symbol| format!("{} {:.0} %", symbol.name, symbol.percent);
+    symbols.iter().take(HOTTEST).map(one).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn system_calls_are_named_with_what_they_call() {
+        let symbol = |percent, name: &str| Symbol { percent, in_kernel: true, name: name.into() };
+        let seen = [
+            symbol(83.0, "do_syscall_64"),
+            symbol(42.4, "__x64_sys_recvfrom"),
+            symbol(31.0, "__x64_sys_sendto"),
+            symbol(0.4, "__x64_sys_close"),
+        ];
+        assert_eq!(system_calls(&seen), "recvfrom 42 %, sendto 31 %");
+    }
+}

@@ -1,0 +1,150 @@
+//! What perf(1) sees of a server while a client drives it.
+
+use std::{
+    fs,
+    process::{Command, Stdio},
+};
+
+use crate::{
+    Outcome, cpu,
+    place::{CLIENTS, Place, Server, installed},
+};
+
+/// Samples per second of processor time, no divisor of a timer's rate.
+const SAMPLES_PER_S: &str = "2999";
+
+/// What a server did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Counts {
+    pub system_calls: f64,
+    /// Of its threads, wanted by them or not.
+    pub context_switches: f64,
+}
+
+/// One line of a profile.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Symbol {
+    /// Of all samples.
+    pub percent: f64,
+    pub in_kernel: bool,
+    pub name: String,
+}
+
+/// Why perf cannot be used here, if it cannot.
+pub(crate) fn unavailable() -> Option<String> {
+    if !installed("perf") {
+        return Some("perf is not installed".into());
+    }
+    let tried = Command::new("perf")
+        .args(["stat", "-x,", "-e", EVENTS, "true"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .output();
+    match tried {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => Some(format!(
+            "perf may not count system calls (root may): {}",
+            String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default()
+        )),
+        Err(error) => Some(format!("perf does not run: {error}")),
+    }
+}
+
+const EVENTS: &str = "raw_syscalls:sys_enter,context-switches";
+
+/// Counts what the server and all that it starts do while the client runs; and what the client printed.
+pub(crate) fn count(place: &Place, server: &Server, client: &[String]) -> Outcome<(Counts, String)> {
+    let seen = place.path("perf.stat").display().to_string();
+    let printed = watch(&["stat", "-x,", "-o", &seen, "-e", EVENTS], server, client)?;
+    let text = fs::read_to_string(&seen)?;
+    let counts = parse_counts(&text).ok_or_else(|| format!("perf stat counted nothing: {text}"))?;
+    Ok((counts, printed))
+}
+
+/// Samples where the server's processor time goes while the client runs: with what is called counted to the caller, and
+/// without.
+pub(crate) fn profile(
+    place: &Place,
+    server: &Server,
+    client: &[String],
+) -> Outcome<(Vec<Symbol>, Vec<Symbol>)> {
+    let seen = place.path("perf.data").display().to_string();
+    watch(&["record", "-q", "-e", "cpu-clock", "-F", SAMPLES_PER_S, "-g", "-o", &seen], server, client)?;
+    let with_callees = report(&seen, "--children", "overhead_children,sym")?;
+    Ok((with_callees, report(&seen, "--no-children", "overhead,sym")?))
+}
+
+/// Runs perf on the server's processes for as long as the client runs; what the client printed.
+fn watch(words: &[&str], server: &Server, client: &[String]) -> Outcome<String> {
+    let processes: Vec<String> = cpu::tree(server.pid()).iter().map(u32::to_string).collect();
+    let output = Command::new("perf")
+        .args(words)
+        .args(["-p", &processes.join(","), "--", "taskset", "-c", &CLIENTS.to_string()])
+        .args(client)
+        .stdin(Stdio::null())
+        .output()?;
+    if !output.status.success() {
+        return Err(format!("perf failed: {}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn report(data: &str, callees: &str, fields: &str) -> Outcome<Vec<Symbol>> {
+    let output = Command::new("perf")
+        .args(["report", "--stdio", "-i", data, callees, "-g", "none", "-F", fields, "-t", "|"])
+        .stdin(Stdio::null())
+        .output()?;
+    let symbols = parse_symbols(&String::from_utf8_lossy(&output.stdout));
+    if symbols.is_empty() {
+        return Err(format!("perf report shows nothing: {}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    Ok(symbols)
+}
+
+/// `112240,,raw_syscalls:sys_enter,..`, a line for each event.
+fn parse_counts(text: &str) -> Option<Counts> {
+    let of = |event: &str| {
+        let line = text.lines().find(|line| line.split(',').nth(2) == Some(event))?;
+        line.split(',').next()?.parse().ok()
+    };
+    Some(Counts { system_calls: of("raw_syscalls:sys_enter")?, context_switches: of("context-switches")? })
+}
+
+/// `12.34%|[k] name`, a line for each symbol.
+fn parse_symbols(text: &str) -> Vec<Symbol> {
+    let symbol = |line: &str| {
+        let (percent, rest) = line.split_once('|')?;
+        let (space, name) = rest.trim().split_once(' ')?;
+        Some(Symbol {
+            percent: percent.trim().strip_suffix('%')?.parse().ok()?,
+            in_kernel: space == "[k]",
+            name: name.trim().to_owned(),
+        })
+    };
+    text.lines().filter_map(symbol).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_read_from_what_perf_stat_writes() {
+        let text = "# started on Sat\n\n112240,,raw_syscalls:sys_enter,422701501,100.00,,\n\
+                    233,,context-switches,422701501,100.00,,\n";
+        assert_eq!(parse_counts(text), Some(Counts { system_calls: 112_240.0, context_switches: 233.0 }));
+        assert_eq!(parse_counts("<not supported>,,raw_syscalls:sys_enter,0,100.00,,\n"), None);
+        assert_eq!(parse_counts(""), None);
+    }
+
+    #[test]
+    fn symbols_are_read_from_what_perf_report_prints() {
+        let text =
+            "# Overhead|Symbol\n    30.95%|[k] __x64_sys_sendto\n     2.07%|[.] head::read::{{closure}}\n\n";
+        let symbol = |percent, in_kernel, name: &str| Symbol { percent, in_kernel, name: name.into() };
+        assert_eq!(
+            parse_symbols(text),
+            [symbol(30.95, true, "__x64_sys_sendto"), symbol(2.07, false, "head::read::{{closure}}")]
+        );
+    }
+}
