@@ -6,8 +6,6 @@
  * and answers. With BODY it answers whatever one read brings with a body of so many bytes.
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -19,6 +17,8 @@
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "listen.h"
 
 enum { HEAD = 4096, CONNECTIONS = 65536 };
 
@@ -153,19 +153,6 @@ static void run_epoll(int listener) {
             }
         }
     }
-}
-
-static int listen_at(const char *where) {
-    char host[64] = "";
-    int port = 0, yes = 1;
-    if (sscanf(where, "%63[^:]:%d", host, &port) != 2) return -1;
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
-    inet_pton(AF_INET, host, &address.sin_addr);
-    int listener = socket(AF_INET, SOCK_STREAM, 0);
-    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    if (bind(listener, (struct sockaddr *)&address, sizeof address) || listen(listener, 4096)) return -1;
-    return listener;
 }
 
 static void prepare(size_t body) {

@@ -1,6 +1,7 @@
 //! What is compared, with whom.
 
 mod bare_server;
+mod compiled;
 mod file_server;
 mod generator;
 mod many_connections;
@@ -10,6 +11,7 @@ mod model_profile;
 mod start_up;
 mod tiers;
 mod uploads;
+mod zero_copy;
 
 use crate::{
     Effort, Outcome, cpu,
@@ -34,7 +36,7 @@ pub(crate) enum Measure {
 
 use Measure::{Figures, Ratios};
 
-pub(crate) const ALL: [Case; 14] = [
+pub(crate) const ALL: [Case; 16] = [
     Case {
         name: "client-1k",
         title: "generator, 1 KB, 32 users, kept connections",
@@ -77,6 +79,16 @@ pub(crate) const ALL: [Case; 14] = [
         measure: Ratios(tiers::measure),
     },
     Case { name: "sink", title: "upload sink by model, 1 MB, 8 users", measure: Ratios(uploads::measure) },
+    Case {
+        name: "server-uring",
+        title: "file server on uring against itself on epoll, by file size, 8 users",
+        measure: Ratios(file_server::uring),
+    },
+    Case {
+        name: "zero-copy",
+        title: "ways to send 10 MB of a file, 8 users",
+        measure: Ratios(zero_copy::measure),
+    },
     Case {
         name: "server-10k",
         title: "file server by model, 10 000 connections against 100, 1 KB",

@@ -1,7 +1,6 @@
-//! The barest server of a model, in C, compiled here and now.
+//! The barest server of a model, in C.
 
-use std::process::Command;
-
+use super::compiled;
 use crate::{
     Outcome,
     place::{Place, Server},
@@ -16,15 +15,7 @@ pub(super) struct BareServer {
 
 impl BareServer {
     pub(super) fn compile(place: &Place) -> Outcome<Self> {
-        let program = place.path("bare-server").display().to_string();
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/c/bare-server.c");
-        let compiler = Command::new("cc").args(["-O2", "-pthread", "-o", &program, source]).output();
-        let output = compiler.map_err(|error| format!("no C compiler (cc): {error}"))?;
-        if output.status.success() {
-            Ok(Self { program })
-        } else {
-            Err(String::from_utf8_lossy(&output.stderr).into())
-        }
+        Ok(Self { program: compiled::program(place, "bare-server")? })
     }
 
     /// One that takes uploads.

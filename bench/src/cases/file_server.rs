@@ -70,6 +70,26 @@ pub(super) fn sizes(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
     Ok(all)
 }
 
+/// Small files are to cost no more than on epoll, large ones little more.
+pub(super) fn uring(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
+    let mut contestants = [
+        contestant("nstar serve files, uring", files_on(place, "uring")?, "", None),
+        contestant("itself on epoll", files_on(place, "epoll")?, "", None),
+    ];
+    let sizes = [("1 KB", 1, 1.0), ("100 KB", 100, 0.95), ("1 MB", 1_000, 0.95), ("10 MB", 10_000, 0.95)];
+    let mut all = Vec::new();
+    for (title, kilobytes, reach) in sizes {
+        let name = format!("file-{kilobytes}k");
+        place.file(&name, kilobytes * KB)?;
+        contestants.iter_mut().for_each(|contestant| contestant.path = format!("/files/{name}"));
+        contestants[1].reach = Some(reach);
+        let turns = in_turn(place, &contestants, 8, effort)?;
+        let work = format!("file server, uring, {title}, 8 users");
+        all.extend(rows(&work, "B/CPU-s", &contestants, &turns, |turn| turn.bytes / turn.cpu_s));
+    }
+    Ok(all)
+}
+
 fn contestant(name: &'static str, server: Server, path: &str, reach: Option<f64>) -> Contestant {
     Contestant { name, servers: vec![server], path: path.into(), header: String::new(), reach }
 }

@@ -1,5 +1,5 @@
-//! The file server with 10 000 kept connections against itself with 100, on the models made for many; the barest epoll
-//! loop beside them shows what the kernel loses. And the memory of a connection that is idle.
+//! The file server with 10 000 kept connections, all or few of them busy, against itself with 100, on the models made for
+//! many; the barest epoll loop beside them shows what the kernel loses. And the memory of a connection that is idle.
 
 use std::{
     fs,
@@ -40,43 +40,50 @@ pub(super) fn measure(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
             Err(error) => eprintln!("bench: left out: {error}"),
         }
     }
+    // First, while none of them has memory left over from more connections.
+    let idle = all.iter().filter(|subject| subject.at.reach.is_some()).map(Subject::idle);
+    let idle = idle.collect::<Outcome<Vec<_>>>()?;
     for _ in 0..effort.rounds {
         for subject in &mut all {
             subject.look(place, effort)?;
         }
     }
-    let mut rows = all.iter().flat_map(Subject::rows).collect::<Vec<_>>();
-    for subject in all.iter().filter(|subject| subject.at.reach.is_some()) {
-        rows.push(subject.idle()?);
-    }
-    Ok(rows)
+    Ok(all.iter().flat_map(Subject::rows).chain(idle).collect())
 }
 
-/// A server, and what was seen of it with many and with few connections, one per round.
+/// Requests per CPU-second of a server and per second, one each per round.
+#[derive(Default)]
+struct Rates {
+    per_cpu_s: Vec<f64>,
+    per_s: Vec<f64>,
+}
+
+/// A server, and what was seen of it.
 struct Subject {
     at: Contestant,
-    per_cpu_s: [Vec<f64>; 2],
-    per_s: [Vec<f64>; 2],
+    few: Rates,
+    /// With many connections, few of them busy.
+    mostly_idle: Rates,
+    many: Rates,
 }
 
 impl Subject {
     fn new(name: &'static str, server: Server, reach: Option<f64>) -> Self {
-        let at = Contestant {
-            name,
-            servers: vec![server],
-            path: "/files/1k".into(),
-            header: String::new(),
-            reach,
-        };
-        Subject { at, per_cpu_s: Default::default(), per_s: Default::default() }
+        let path = "/files/1k".into();
+        let at = Contestant { name, servers: vec![server], path, header: String::new(), reach };
+        let (few, mostly_idle, many) = Default::default();
+        Subject { at, few, mostly_idle, many }
     }
 
     fn look(&mut self, place: &Place, effort: Effort) -> Outcome<()> {
-        for (index, users) in [MANY, FEW].into_iter().enumerate() {
-            let [per_cpu_s, per_s] = self.turn(place, users, effort)?;
-            self.per_cpu_s[index].push(per_cpu_s);
-            self.per_s[index].push(per_s);
-        }
+        let few = self.turn(place, FEW, effort)?;
+        self.few.push(few);
+        let many = self.turn(place, MANY, effort)?;
+        self.many.push(many);
+        let idle = self.open(MANY - FEW)?;
+        let mostly_idle = self.turn(place, FEW, effort)?;
+        self.mostly_idle.push(mostly_idle);
+        drop(idle);
         Ok(())
     }
 
@@ -106,44 +113,60 @@ impl Subject {
         Ok([requests / cpu_s, requests / elapsed_s])
     }
 
-    fn rows(&self) -> [Row; 2] {
-        let row = |unit, [many, few]: &[Vec<f64>; 2]| Row {
-            work: format!("{}, 10 000 connections, 1 KB", self.at.name),
+    fn rows(&self) -> [Row; 4] {
+        let row = |what: &str, unit, rates: &Vec<f64>, few: &Vec<f64>| Row {
+            work: format!("{}, 10 000 connections, {what}", self.at.name),
             unit,
-            ours: many.clone(),
+            ours: rates.clone(),
             against: Against::Program {
                 name: "itself with 100".into(),
                 theirs: few.clone(),
                 reach: self.at.reach,
             },
         };
-        [row("req/CPU-s", &self.per_cpu_s), row("req/s", &self.per_s)]
+        let Self { few, mostly_idle, many, .. } = self;
+        [
+            row("100 busy", "req/CPU-s", &mostly_idle.per_cpu_s, &few.per_cpu_s),
+            row("100 busy", "req/s", &mostly_idle.per_s, &few.per_s),
+            row("all busy", "req/CPU-s", &many.per_cpu_s, &few.per_cpu_s),
+            row("all busy", "req/s", &many.per_s, &few.per_s),
+        ]
     }
 
     /// Memory of a connection that was answered once and waits.
     fn idle(&self) -> Outcome<Row> {
         let server = self.at.servers.first().ok_or("no server")?;
-        let mut open = Vec::new();
-        let mut memory = [0.0; 2];
-        for (count, bytes) in [FIRST, MANY].into_iter().zip(&mut memory) {
-            while open.len() < count as usize {
-                open.push(self.answered_once(server)?);
-            }
-            *bytes = user_memory_bytes(server.pid()).ok_or("the server's memory cannot be read")?;
-        }
+        let used = || user_memory_bytes(server.pid()).ok_or("the server's memory cannot be read");
+        let first = self.open(FIRST)?;
+        let before = used()?;
+        let rest = self.open(MANY - FIRST)?;
+        let taken = used()? - before;
+        drop((first, rest));
         Ok(Row {
             work: format!("{}, memory of an idle connection", self.at.name),
             unit: "bytes",
-            ours: vec![(memory[1] - memory[0]) / f64::from(MANY - FIRST)],
+            ours: vec![taken / f64::from(MANY - FIRST)],
             against: Against::AtMost(IDLE_BYTES_MAX),
         })
     }
 
-    fn answered_once(&self, server: &Server) -> Outcome<TcpStream> {
+    /// So many connections, each answered once.
+    fn open(&self, count: u32) -> Outcome<Vec<TcpStream>> {
+        let server = self.at.servers.first().ok_or("no server")?;
         let request = bench::request(server.address, &self.at.path, "");
-        let (stream, _, body) = bench::ask(server.address, &request)?;
-        io::copy(&mut (&stream).take(body), &mut io::sink())?;
-        Ok(stream)
+        let answered_once = |_| {
+            let (stream, _, body) = bench::ask(server.address, &request)?;
+            io::copy(&mut (&stream).take(body), &mut io::sink())?;
+            Ok(stream)
+        };
+        (0..count).map(answered_once).collect()
+    }
+}
+
+impl Rates {
+    fn push(&mut self, [per_cpu_s, per_s]: [f64; 2]) {
+        self.per_cpu_s.push(per_cpu_s);
+        self.per_s.push(per_s);
     }
 }
 
