@@ -3,8 +3,10 @@
 use std::{
     cell::RefCell,
     io::Write,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, UNIX_EPOCH},
 };
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// `Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n`
 const LINE_LEN: usize = "Date: ".len() + 29 + "\r\n".len();
@@ -20,8 +22,9 @@ thread_local! {
 
 /// Appends the `Date` header line for now.
 pub(crate) fn append(out: &mut Vec<u8>) {
-    let second = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    append_at(out, second);
+    // As of the kernel's last tick, which is exact enough for seconds and costs a quarter of the exact time.
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    append_at(out, u64::try_from(now.tv_sec).unwrap_or(0));
 }
 
 fn append_at(out: &mut Vec<u8>, second: u64) {

@@ -18,6 +18,7 @@ use rustix::net::{
 use super::registry::{Link, Registry};
 use crate::{
     buffer::Input,
+    clock::{self, Micros, NEVER},
     counters::Permit,
     listen::Accepted,
     net,
@@ -33,7 +34,7 @@ pub(crate) struct Connection {
     peer: SocketAddr,
     input: Input,
     output: Vec<u8>,
-    deadline: Option<Instant>,
+    deadline: Micros,
     receive_timeout: SocketTimeout,
     send_timeout: SocketTimeout,
     /// What the next wait for input is for, should all input be used up by then.
@@ -62,7 +63,7 @@ impl Connection {
             peer,
             input: Input::new(),
             output: Vec::new(),
-            deadline: None,
+            deadline: NEVER,
             receive_timeout: SocketTimeout::new(Timeout::Recv),
             send_timeout: SocketTimeout::new(Timeout::Send),
             next: if permit.is_some() { Waiting::First } else { Waiting::Within },
@@ -139,8 +140,8 @@ impl Connection {
 
     fn open(&self, to: SocketAddr) -> io::Result<Self> {
         let stream = match self.deadline {
-            Some(deadline) => TcpStream::connect_timeout(&to, remaining(deadline)?)?,
-            None => TcpStream::connect(to)?,
+            NEVER => TcpStream::connect(to)?,
+            deadline => TcpStream::connect_timeout(&to, Duration::from_micros(remaining(deadline)?))?,
         };
         stream.set_nodelay(true)?;
         Self::new(stream.into(), to, Arc::clone(&self.registry), None)
@@ -197,7 +198,7 @@ impl service::Connection for Connection {
     }
 
     fn set_deadline(&mut self, after: Option<Duration>) {
-        self.deadline = after.and_then(|span| Instant::now().checked_add(span));
+        self.deadline = after.map_or(NEVER, clock::deadline);
     }
 
     fn shutdown_write(&mut self) -> io::Result<()> {
@@ -225,36 +226,44 @@ impl service::Connection for Connection {
     }
 }
 
+/// How late a call may end, to spare another call that would set its timeout.
+const LATE_MAX_US: Micros = 100_000;
+
 /// A timeout the kernel keeps for a socket's blocking calls, set only when a shorter one is needed:
 /// a call that ends too early looks at the true deadline and goes on.
 #[derive(Debug)]
 struct SocketTimeout {
     which: Timeout,
-    set: Option<Duration>,
+    /// As long as none is set, for ever.
+    set: Micros,
 }
 
 impl SocketTimeout {
     const fn new(which: Timeout) -> Self {
-        Self { which, set: None }
+        Self { which, set: NEVER }
     }
 
     /// Prepares a call that is to end by `deadline`, or soon after.
-    fn arm(&mut self, link: &Link, deadline: Option<Instant>) -> io::Result<()> {
-        let Some(deadline) = deadline else { return Ok(()) };
+    fn arm(&mut self, link: &Link, deadline: Micros) -> io::Result<()> {
+        if deadline == NEVER {
+            return Ok(());
+        }
         let remaining = remaining(deadline)?;
-        let late = (remaining / 16).min(Duration::from_millis(100));
-        if self.set.is_none_or(|set| set > remaining + late) {
+        let late = (remaining / 16).min(LATE_MAX_US);
+        if self.set > remaining.saturating_add(late) {
             // A zero would mean no timeout.
-            let timeout = remaining.max(Duration::from_millis(1));
-            set_socket_timeout(link, self.which, Some(timeout))?;
-            self.set = Some(timeout);
+            let timeout = remaining.max(1_000);
+            set_socket_timeout(link, self.which, Some(Duration::from_micros(timeout)))?;
+            self.set = timeout;
         }
         Ok(())
     }
 }
 
 /// The time left, if any.
-fn remaining(deadline: Instant) -> io::Result<Duration> {
-    let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+fn remaining(deadline: Micros) -> io::Result<Micros> {
+    match clock::until(deadline) {
+        0 => Err(io::ErrorKind::TimedOut.into()),
+        left => Ok(left),
+    }
 }
