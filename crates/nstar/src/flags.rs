@@ -337,6 +337,10 @@ pub(crate) struct Accounts {
     /// The database: an SQLite file, made if it is not there, or mysql://USER:PASSWORD@HOST/DATABASE, or postgres://..
     #[arg(long, value_name = "PATH|URL", default_value = "accounts.db")]
     pub database: store::Database,
+    /// File of the administrator's token, made at the first start
+    /// [default: DATABASE.admin; accounts.admin where the database is a server's]
+    #[arg(long, value_name = "FILE")]
+    pub admin_token: Option<PathBuf>,
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8081")]
     pub listen: SocketAddr,

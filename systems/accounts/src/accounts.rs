@@ -1,9 +1,6 @@
 //! Accounts and sessions: made, and recognised again.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use engine::offload::{self, Pool};
 use http_io::Credentials;
@@ -11,13 +8,16 @@ use store::{Commits, Store, StoreError};
 
 use crate::{
     account::{Account, User},
+    administration::entry,
+    audit::{Action, By},
     capacity,
+    common::{Checked, Common},
     credentials::{Name, Password},
     error::AccountsError,
-    metrics::Metrics,
     options::Options,
-    passwords::{HashError, Passwords},
+    slowdown::Noted,
     tables::{SCHEMA, Tables},
+    time,
     token::{self, Token},
 };
 
@@ -28,17 +28,10 @@ const QUEUE_PER_HASHER: usize = 64;
 /// writing on the store's.
 #[derive(Debug)]
 pub struct Accounts {
-    hashing: Pool,
-    hasher: Arc<Hasher>,
-    tables: Tables,
+    pub(crate) hashing: Pool,
+    pub(crate) common: Arc<Common>,
+    pub(crate) tables: Tables,
     session_life: Duration,
-}
-
-/// Hashes and counts. Accounts opened in several processes have it in common.
-#[derive(Debug)]
-pub(crate) struct Hasher {
-    passwords: Passwords,
-    pub(crate) metrics: Metrics,
 }
 
 /// Why something asked of [`Accounts`] was refused.
@@ -48,9 +41,21 @@ pub enum Refused {
     /// There is an account of that name already.
     #[error("this name is taken")]
     Taken,
-    /// No account has this name and password, or no session this token. Which of them is not told.
+    /// No account that is open has this name and password, or no session this token. Which of them is not told.
     #[error("the name or the password is wrong")]
     Unknown,
+    /// Whoever asks is known, but no administrator.
+    #[error("only an administrator may do this")]
+    Forbidden,
+    /// There is no account of that name. Told to administrators only.
+    #[error("there is no account of this name")]
+    NoAccount,
+    /// Too many tries have failed. Whether there is such an account is not told.
+    #[error("too many logins have failed; try again in {retry_after_s} s")]
+    Slowed {
+        /// When trying again is of use, seconds.
+        retry_after_s: u32,
+    },
     /// Too much is waiting already; asking again in a second may do.
     #[error("the accounts server is busy")]
     Busy,
@@ -67,7 +72,7 @@ pub enum Refused {
 pub struct Identity {
     /// Whose account it is.
     pub user: User,
-    /// For how long the token is still good, where one was presented.
+    /// For how long this holds at most, where a token was presented or the account ends.
     pub expires_in: Option<Duration>,
 }
 
@@ -89,108 +94,122 @@ impl Session {
 impl Accounts {
     /// Opens the database and starts the threads. Takes the time of one hash.
     pub fn open(options: &Options) -> Result<Self, AccountsError> {
-        Self::with(options, Arc::new(Hasher::new(options)?))
+        Self::with(options, Arc::new(Common::new(options)?))
     }
 
-    pub(crate) fn with(options: &Options, hasher: Arc<Hasher>) -> Result<Self, AccountsError> {
+    pub(crate) fn with(options: &Options, common: Arc<Common>) -> Result<Self, AccountsError> {
         let hashers = options.hashers.unwrap_or_else(capacity::concurrent_hashes).max(1);
         let queue = options.hash_queue.unwrap_or(QUEUE_PER_HASHER.saturating_mul(hashers));
         let mut store = store::Options::default();
-        let counts = hasher.metrics.clone();
+        let counts = common.metrics.clone();
         store.commits = Commits::new(move |changes, took| counts.committed(changes, took));
         store.queue = options.write_queue;
         Ok(Self {
             hashing: Pool::new("accounts-hash", hashers, queue),
-            hasher,
+            common,
             tables: Tables::new(Store::open(&options.database, &SCHEMA, &store)?),
             session_life: options.session_life,
         })
     }
 
     /// Makes an account; it is durable when this answers.
-    pub async fn create(&self, name: Name, password: Password) -> Result<(), Refused> {
+    pub async fn create(&self, name: Name, password: Password, from: IpAddr) -> Result<(), Refused> {
         // A name known to be taken is refused without the work of hashing.
         if self.tables.account(name.as_str()).await?.is_some() {
             return Err(Refused::Taken);
         }
-        let hasher = Arc::clone(&self.hasher);
-        let password_hash = self.hashing.run(move || hasher.hash(&password)).await??;
-        match self.tables.add_account(name.as_str(), &password_hash).await? {
+        let common = Arc::clone(&self.common);
+        let password_hash = self.hashing.run(move || common.hash(&password)).await??;
+        let entry = entry(By { actor: name.as_str(), address: from }, Action::Created, name.as_str());
+        match self.tables.add_account(&password_hash, &entry).await? {
             true => Ok(()),
             false => Err(Refused::Taken),
         }
     }
 
-    /// Checks a name and a password. An unknown name takes as long as a known one.
-    pub async fn check(&self, name: Name, password: Password) -> Result<Identity, Refused> {
-        let account = self.account(name, password).await?;
-        Ok(Identity { user: account.user, expires_in: None })
+    /// Checks a name and a password. Whoever fails too often is slowed down. An unknown name takes as long as a known
+    /// one, and is slowed down like it.
+    pub async fn check(&self, name: &str, password: &str, from: IpAddr) -> Result<Identity, Refused> {
+        let account = self.account(name, password, from).await?;
+        let expires_in = account.expires_at_s.map(left);
+        Ok(Identity { user: account.user, expires_in })
     }
 
     /// The open account of this name and password.
-    async fn account(&self, name: Name, password: Password) -> Result<Account, Refused> {
-        let (account, stored) = self.tables.account(name.as_str()).await?.unzip();
-        let hasher = Arc::clone(&self.hasher);
-        let is_right = self.hashing.run(move || hasher.verify(&password, stored.as_deref())).await??;
-        account.filter(|account| is_right && account.is_open(crate::now_s())).ok_or(Refused::Unknown)
+    pub(crate) async fn account(&self, name: &str, password: &str, from: IpAddr) -> Result<Account, Refused> {
+        let attempt = self.common.attempt(name.as_bytes(), from);
+        self.common.admit(&attempt)?;
+        let (Ok(name), Ok(password)) = (Name::new(name), Password::new(password)) else {
+            // What could never be a name or a password is wrong like any other.
+            self.common.failed_cheaply(&attempt);
+            return Err(Refused::Unknown);
+        };
+        let found = self.tables.account(name.as_str()).await?;
+        let common = Arc::clone(&self.common);
+        match self.hashing.run(move || common.check(&attempt, &password, found)).await?? {
+            Checked::Right(account) => Ok(account),
+            Checked::Wrong { account, noted } => {
+                self.note(account, noted, from).await?;
+                Err(Refused::Unknown)
+            }
+        }
+    }
+
+    /// Makes an entry when failures begin to be slowed down: at most one for every so many that took a hash each. The
+    /// name is kept only where it is an account's.
+    async fn note(&self, account: Option<Account>, noted: Noted, from: IpAddr) -> Result<(), Refused> {
+        let account = account.filter(|_| noted.name_slowed).map(|account| account.user.name);
+        if account.is_some() || noted.address_slowed {
+            let by = By { actor: By::NOBODY, address: from };
+            let entry = entry(by, Action::Slowed, account.as_deref().unwrap_or_default());
+            self.tables.note_failures(&entry).await?;
+        }
+        Ok(())
     }
 
     /// Checks a name and a password and begins a session.
-    pub async fn begin_session(&self, name: Name, password: Password) -> Result<Session, Refused> {
-        let account = self.account(name, password).await?;
+    pub async fn begin_session(&self, name: &str, password: &str, from: IpAddr) -> Result<Session, Refused> {
+        let account = self.account(name, password, from).await?;
         let token = Token::random().map_err(|error| fail("randomness", &error))?;
         let token_digest = token::digest(token.as_str().as_bytes()).ok_or(Refused::Failed)?;
         let life_s = i64::try_from(self.session_life.as_secs()).unwrap_or(i64::MAX);
-        let expires_at_s = crate::now_s().saturating_add(life_s);
+        let expires_at_s = time::now_s().saturating_add(life_s);
         self.tables.add_session(&token_digest, &account, expires_at_s).await?;
         Ok(Session { token, life: self.session_life })
+    }
+
+    /// Ends a session: its token is good for nothing from now on.
+    pub async fn end_session(&self, token: &[u8], from: IpAddr) -> Result<(), Refused> {
+        let Identity { user, .. } = self.session(token).await?;
+        let digest = token::digest(token).ok_or(Refused::Unknown)?;
+        let entry = entry(By { actor: &user.name, address: from }, Action::LoggedOut, &user.name);
+        self.tables.end_session(&digest, &entry).await?.then_some(()).ok_or(Refused::Unknown)
     }
 
     /// Recognises the owner of a session's token.
     pub async fn session(&self, token: &[u8]) -> Result<Identity, Refused> {
         let digest = token::digest(token).ok_or(Refused::Unknown)?;
-        let now_s = crate::now_s();
+        let now_s = time::now_s();
         let found = self.tables.session(&digest, now_s).await?;
-        let (account, expires_at_s) =
+        let (account, session_ends_at_s) =
             found.filter(|(account, _)| account.is_open(now_s)).ok_or(Refused::Unknown)?;
-        let left_s = u64::try_from(expires_at_s.saturating_sub(now_s)).unwrap_or(0);
-        Ok(Identity { user: account.user, expires_in: Some(Duration::from_secs(left_s)) })
+        let ends_at_s = account.expires_at_s.map_or(session_ends_at_s, |at_s| at_s.min(session_ends_at_s));
+        Ok(Identity { user: account.user, expires_in: Some(left(ends_at_s)) })
     }
 
     /// Recognises whoever presents a password or a token.
-    pub async fn identify(&self, presented: &Credentials<'_>) -> Result<Identity, Refused> {
+    pub async fn identify(&self, presented: &Credentials<'_>, from: IpAddr) -> Result<Identity, Refused> {
         let text = |bytes| std::str::from_utf8(bytes).map_err(|_| Refused::Unknown);
         match presented {
             Credentials::Bearer(token) => self.session(token).await,
-            Credentials::Basic(basic) => {
-                let name = Name::new(text(basic.name())?).map_err(|_| Refused::Unknown)?;
-                let password = Password::new(text(basic.password())?).map_err(|_| Refused::Unknown)?;
-                self.check(name, password).await
-            }
+            Credentials::Basic(basic) => self.check(text(basic.name())?, text(basic.password())?, from).await,
         }
     }
 }
 
-impl Hasher {
-    /// Takes the time of one hash.
-    pub(crate) fn new(options: &Options) -> Result<Self, AccountsError> {
-        let passwords = Passwords::new().map_err(|HashError(reason)| AccountsError::Hashing(reason))?;
-        Ok(Self { passwords, metrics: Metrics::new(Arc::clone(&options.connections)) })
-    }
-
-    fn hash(&self, password: &Password) -> Result<String, Refused> {
-        let started = Instant::now();
-        let hash = self.passwords.hash(password).map_err(|error| fail("hashing", &error))?;
-        self.metrics.hashed(started.elapsed());
-        Ok(hash)
-    }
-
-    fn verify(&self, password: &Password, stored: Option<&str>) -> Result<bool, Refused> {
-        let started = Instant::now();
-        let right = self.passwords.verify(password, stored).map_err(|error| fail("hashing", &error))?;
-        self.metrics.hashed(started.elapsed());
-        Ok(right)
-    }
+/// How long it is until then.
+fn left(at_s: i64) -> Duration {
+    Duration::from_secs(u64::try_from(at_s.saturating_sub(time::now_s())).unwrap_or(0))
 }
 
 impl From<StoreError> for Refused {
@@ -212,7 +231,7 @@ impl From<offload::Error> for Refused {
     }
 }
 
-fn fail(doing: &str, error: &dyn std::fmt::Display) -> Refused {
+pub(crate) fn fail(doing: &str, error: &dyn std::fmt::Display) -> Refused {
     tracing::error!(%error, "{doing} failed");
     Refused::Failed
 }

@@ -1,22 +1,25 @@
 //! The requests of the accounts server, apart from how they come and go.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
-use http_io::{Answer, Credentials, metrics as form};
-use serde::{Deserialize, Serialize};
+use http_io::{Answer, Credentials, FieldsError, decode_path, metrics as form};
 
 use crate::{
-    account::User,
-    accounts::{Accounts, Hasher, Identity, Refused, Session},
-    credentials::{Invalid, Name, Password},
+    account::{Role, User},
+    accounts::{Accounts, Identity, Refused, Session},
+    audit::By,
+    common::Common,
+    credentials::Name,
     error::AccountsError,
     metrics::Metrics,
     options::Options,
     problem::problem,
+    requests::{self, Query},
+    shown::{AccountList, AccountMade, AuditList, InvalidField, Recognised, SessionMade, ShownAccount},
 };
 
-/// Longest body, bytes: the longest name and password fit with all their characters escaped.
-pub const BODY_LEN_MAX: u64 = 4096;
+/// Longest body, bytes: the longest name and passwords fit with all their characters escaped.
+pub const BODY_LEN_MAX: u64 = 8192;
 
 /// The accounts server's answers to its requests, over [`Accounts`].
 #[derive(Debug)]
@@ -32,53 +35,80 @@ pub struct Call<'a> {
     pub method: &'a str,
     /// The path, without the query.
     pub path: &'a str,
+    /// What follows `?`.
+    pub query: Option<&'a str>,
     /// The value of `Authorization`.
     pub authorization: Option<&'a [u8]>,
+    /// Whose address it came from: failures are counted by it.
+    pub from: IpAddr,
     /// The body; at most [`BODY_LEN_MAX`] bytes are of any use.
     pub body: &'a [u8],
 }
 
-#[derive(Deserialize)]
-struct Fields<'a> {
-    name: Option<std::borrow::Cow<'a, str>>,
-    password: Option<std::borrow::Cow<'a, str>>,
+/// A path, told apart from the others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Route<'a> {
+    Accounts,
+    Account(&'a str),
+    Password(&'a str),
+    Sessions,
+    Auth,
+    Revocations,
+    Audit,
+    Health,
+    Metrics,
+    Other,
 }
 
-#[derive(Serialize)]
-struct AccountMade<'a> {
-    name: &'a str,
-}
+impl<'a> Route<'a> {
+    fn of(path: &'a str) -> Self {
+        let mut parts = path.strip_prefix('/').unwrap_or_default().split('/');
+        match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            (Some("accounts"), None, ..) => Self::Accounts,
+            (Some("accounts"), Some(name), None, _) => Self::Account(name),
+            (Some("accounts"), Some(name), Some("password"), None) => Self::Password(name),
+            (Some("sessions"), None, ..) => Self::Sessions,
+            (Some("auth"), None, ..) => Self::Auth,
+            (Some("revocations"), None, ..) => Self::Revocations,
+            (Some("audit"), None, ..) => Self::Audit,
+            (Some("healthz"), None, ..) => Self::Health,
+            (Some("metrics"), None, ..) => Self::Metrics,
+            _ => Self::Other,
+        }
+    }
 
-#[derive(Serialize)]
-struct SessionMade<'a> {
-    token: &'a str,
-    token_type: &'a str,
-    expires_in_s: u64,
-}
+    /// What it is counted under.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Accounts => "/accounts",
+            Self::Account(_) => "/accounts/{name}",
+            Self::Password(_) => "/accounts/{name}/password",
+            Self::Sessions => "/sessions",
+            Self::Auth => "/auth",
+            Self::Revocations => "/revocations",
+            Self::Audit => "/audit",
+            Self::Health => "/healthz",
+            Self::Metrics => "/metrics",
+            Self::Other => "other",
+        }
+    }
 
-/// What `GET /auth` answers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recognised {
-    /// Who was recognised.
-    #[serde(flatten)]
-    pub user: User,
-    /// For how long the token is still good, seconds, where one was presented.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_in_s: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct InvalidField<'a> {
-    error: &'a str,
-    field: &'a str,
-    reason: &'a str,
+    fn methods(self) -> &'static str {
+        match self {
+            Self::Accounts => "GET, HEAD, POST",
+            Self::Account(_) => "GET, HEAD, PATCH, DELETE",
+            Self::Password(_) => "PUT",
+            Self::Sessions => "POST, DELETE",
+            _ => "GET, HEAD",
+        }
+    }
 }
 
 impl Api {
     /// Opens the database and starts the threads.
-    pub(crate) fn open(options: &Options, hasher: Arc<Hasher>) -> Result<Self, AccountsError> {
-        let metrics = hasher.metrics.clone();
-        Ok(Self { accounts: Accounts::with(options, hasher)?, metrics })
+    pub(crate) fn open(options: &Options, common: Arc<Common>) -> Result<Self, AccountsError> {
+        let metrics = common.metrics.clone();
+        Ok(Self { accounts: Accounts::with(options, common)?, metrics })
     }
 
     /// The accounts themselves.
@@ -93,50 +123,137 @@ impl Api {
 
     /// Answers a request, and counts it.
     pub async fn answer(&self, call: Call<'_>) -> Answer {
-        let (route, answer) = match (call.path, call.method) {
-            ("/accounts", "POST") => ("/accounts", self.create(call.body).await),
-            ("/sessions", "POST") => ("/sessions", self.begin_session(call.body).await),
-            ("/auth", "GET" | "HEAD") => ("/auth", self.identify(call.authorization).await),
-            ("/healthz", "GET" | "HEAD") => ("/healthz", Answer::new(200, "text/plain", "ok\n")),
-            ("/metrics", "GET" | "HEAD") => ("/metrics", self.show_metrics()),
-            ("/accounts" | "/sessions", _) => ("other", Answer::method_not_allowed("POST")),
-            ("/auth" | "/healthz" | "/metrics", _) => ("other", Answer::method_not_allowed("GET, HEAD")),
-            _ => ("other", problem(404, "there is nothing of this name").into()),
-        };
-        self.metrics.answered(route, answer.status);
+        let route = Route::of(call.path);
+        let answer = self.answer_to(route, call).await.unwrap_or_else(Refusal::into_answer);
+        self.metrics.answered(route.name(), answer.status);
         answer
     }
 
-    async fn create(&self, body: &[u8]) -> Answer {
-        let (name, password) = match credentials(body) {
-            Ok(both) => both,
-            Err(answer) => return answer,
-        };
-        match self.accounts.create(name.clone(), password).await {
-            Ok(()) => Answer::json(201, &AccountMade { name: name.as_str() }),
-            Err(refused) => refuse(refused),
+    async fn answer_to(&self, route: Route<'_>, call: Call<'_>) -> Result<Answer, Refusal> {
+        match (route, call.method) {
+            (Route::Accounts, "POST") => self.create(call).await,
+            (Route::Accounts, "GET" | "HEAD") => self.list(call).await,
+            (Route::Account(name), "GET" | "HEAD") => self.account(name, call).await,
+            (Route::Account(name), "PATCH") => self.change(name, call).await,
+            (Route::Account(name), "DELETE") => self.delete(name, call).await,
+            (Route::Password(name), "PUT") => self.change_password(name, call).await,
+            (Route::Sessions, "POST") => self.begin_session(call).await,
+            (Route::Sessions, "DELETE") => self.end_session(call).await,
+            (Route::Auth, "GET" | "HEAD") => self.identify(call).await,
+            (Route::Revocations, "GET" | "HEAD") => self.revocations(call).await,
+            (Route::Audit, "GET" | "HEAD") => self.audit(call).await,
+            (Route::Health, "GET" | "HEAD") => Ok(Answer::new(200, "text/plain", "ok\n")),
+            (Route::Metrics, "GET" | "HEAD") => Ok(self.show_metrics()),
+            (Route::Other, _) => Ok(problem(404, "there is nothing of this name").into()),
+            (route, _) => Ok(Answer::method_not_allowed(route.methods())),
         }
     }
 
-    async fn begin_session(&self, body: &[u8]) -> Answer {
-        // What could never be a name or a password is wrong like any other.
-        let (name, password) = match credentials(body) {
-            Ok(both) => both,
-            Err(answer) if answer.status == 422 => return refuse(Refused::Unknown),
-            Err(answer) => return answer,
-        };
-        match self.accounts.begin_session(name, password).await {
-            Ok(session) => show_session(&session),
-            Err(refused) => refuse(refused),
-        }
+    async fn create(&self, call: Call<'_>) -> Result<Answer, Refusal> {
+        let (name, password) = requests::credentials(call.body)?;
+        self.accounts.create(name.clone(), password, call.from).await?;
+        Ok(Answer::json(201, &AccountMade { name: name.as_str() }))
     }
 
-    async fn identify(&self, authorization: Option<&[u8]>) -> Answer {
-        let presented = authorization.and_then(Credentials::parse);
-        let Some(presented) = presented else { return refuse(Refused::Unknown) };
-        match self.accounts.identify(&presented).await {
-            Ok(identity) => show_identity(identity),
-            Err(refused) => refuse(refused),
+    async fn begin_session(&self, call: Call<'_>) -> Result<Answer, Refusal> {
+        let (name, password) = requests::login(call.body)?;
+        let session = self.accounts.begin_session(&name, &password, call.from).await?;
+        Ok(show_session(&session))
+    }
+
+    async fn end_session(&self, call: Call<'_>) -> Result<Answer, Refusal> {
+        let Some(Credentials::Bearer(token)) = call.authorization.and_then(Credentials::parse) else {
+            return Err(Refused::Unknown.into());
+        };
+        self.accounts.end_session(token, call.from).await?;
+        Ok(Answer::done())
+    }
+
+    async fn identify(&self, call: Call<'_>) -> Result<Answer, Refusal> {
+        let Identity { user, expires_in } = self.identity(call).await?;
+        let expires_in_s = expires_in.map(|left| left.as_secs());
+        Ok(Answer::json(200, &Recognised { user, expires_in_s }))
+    }
+
+    async fn identity(&self, call: Call<'_>) -> Result<Identity, Refused> {
+        let presented = call.authorization.and_then(Credentials::parse).ok_or(Refused::Unknown)?;
+        self.accounts.identify(&presented, call.from).await
+    }
+
+    async fn revocations(&self, call: Call<'_>) -> Result<Answer, Refusal> {
+        let after = Query::read(call.query)?.after_number()?;
+        let revocations = self.accounts.revocations(after).await?;
+        Ok(Answer::json(200, &revocations).with("Cache-Control", "no-store"))
+    }
+
+    async fn list(&self, call: Call<'_>) -> Result<Answer, Refusal> {
+        self.administrator(call).await?;
+        let query = Query::read(call.query)?;
+        let limit = query.limit()?;
+        let found = self.accounts.list(&query.after_name()?, limit).await?;
+        Ok(private(&AccountList::new(found, limit)))
+    }
+
+    async fn audit(&self, call: Call<'_>) -> Result<Answer, Refusal> {
+        self.administrator(call).await?;
+        let query = Query::read(call.query)?;
+        let limit = query.limit()?;
+        let after = query.after_number()?.unwrap_or(0);
+        let found = self.accounts.audit(i64::try_from(after).unwrap_or(i64::MAX), limit).await?;
+        Ok(private(&AuditList::new(found, limit)))
+    }
+
+    /// Whose account it is may see it, and an administrator.
+    async fn account(&self, name: &str, call: Call<'_>) -> Result<Answer, Refusal> {
+        let name = named(name);
+        let user = self.caller(call).await?;
+        if user.role != Role::Admin && name.as_ref().ok().is_none_or(|name| name.as_str() != user.name) {
+            return Err(Refused::Forbidden.into());
+        }
+        Ok(private(&ShownAccount::from(self.accounts.get(&name?).await?)))
+    }
+
+    async fn change(&self, name: &str, call: Call<'_>) -> Result<Answer, Refusal> {
+        let user = self.administrator(call).await?;
+        let (name, change) = (named(name)?, requests::change(call.body)?);
+        let changed = self.accounts.change(&name, &change, by(&user, call)).await?;
+        Ok(private(&ShownAccount::from(changed)))
+    }
+
+    async fn delete(&self, name: &str, call: Call<'_>) -> Result<Answer, Refusal> {
+        let user = self.administrator(call).await?;
+        self.accounts.delete(&named(name)?, by(&user, call)).await?;
+        Ok(Answer::done())
+    }
+
+    /// By the old password, or by an administrator.
+    async fn change_password(&self, name: &str, call: Call<'_>) -> Result<Answer, Refusal> {
+        let (new, old) = requests::new_password(call.body)?;
+        match old {
+            Some(old) => self.accounts.change_password(&decoded(name), &old, new, call.from).await?,
+            None if call.authorization.is_none() => {
+                return Err(FieldsError::field("old_password", "is missing").into());
+            }
+            None => {
+                let user = self.administrator(call).await?;
+                self.accounts.set_password(&named(name)?, new, by(&user, call)).await?;
+            }
+        }
+        Ok(Answer::done())
+    }
+
+    async fn administrator(&self, call: Call<'_>) -> Result<User, Refused> {
+        let user = self.caller(call).await?;
+        if user.role == Role::Admin { Ok(user) } else { Err(Refused::Forbidden) }
+    }
+
+    /// Who asks: an account's owner, or whoever has the administrator's token.
+    async fn caller(&self, call: Call<'_>) -> Result<User, Refused> {
+        match call.authorization.and_then(Credentials::parse) {
+            Some(Credentials::Bearer(token)) if self.accounts.is_admin_token(token) => {
+                Ok(User { name: By::TOKEN.to_owned(), role: Role::Admin, quota_bytes: None })
+            }
+            _ => Ok(self.identity(call).await?.user),
         }
     }
 
@@ -147,46 +264,73 @@ impl Api {
     }
 }
 
-/// Reads the two fields. The values themselves are in none of the errors.
-fn credentials(body: &[u8]) -> Result<(Name, Password), Answer> {
-    let fields: Fields<'_> = serde_json::from_slice(body).map_err(|error| {
-        let (line, column) = (error.line(), error.column());
-        let detail = format!(
-            "the body is not {{\"name\": text, \"password\": text}} in JSON (line {line}, column {column})"
-        );
-        Answer::from(problem(400, detail))
-    })?;
-    let name = fields.name.ok_or(Invalid { field: "name", reason: "is missing" });
-    let name = name.and_then(|text| Name::new(&text)).map_err(invalid)?;
-    let password = fields.password.ok_or(Invalid { field: "password", reason: "is missing" });
-    let password = password.and_then(|text| Password::new(&text)).map_err(invalid)?;
-    Ok((name, password))
+/// Why a request is not fulfilled.
+enum Refusal {
+    Refused(Refused),
+    Fields(FieldsError),
 }
 
-fn invalid(invalid: Invalid) -> Answer {
-    let Invalid { field, reason } = invalid;
-    Answer::json(422, &InvalidField { error: &invalid.to_string(), field, reason })
+impl From<Refused> for Refusal {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+impl From<FieldsError> for Refusal {
+    fn from(error: FieldsError) -> Self {
+        Self::Fields(error)
+    }
+}
+
+impl Refusal {
+    fn into_answer(self) -> Answer {
+        match self {
+            Self::Refused(refused) => refuse(refused),
+            Self::Fields(FieldsError::Field { field, reason }) => {
+                let error = format!("{field} {reason}");
+                Answer::json(422, &InvalidField { error: &error, field: &field, reason: &reason })
+            }
+            Self::Fields(error @ FieldsError::Body(_)) => problem(error.status(), error.to_string()).into(),
+        }
+    }
 }
 
 fn refuse(refused: Refused) -> Answer {
     let status = match refused {
         Refused::Taken => 409,
         Refused::Unknown => 401,
+        Refused::Forbidden => 403,
+        Refused::NoAccount => 404,
+        Refused::Slowed { .. } => 429,
         Refused::Busy | Refused::Failed => 503,
         Refused::DiskFull => 507,
     };
-    problem(status, refused.to_string()).into()
+    let answer = Answer::from(problem(status, refused.to_string()));
+    match refused {
+        Refused::Slowed { retry_after_s } => answer.with("Retry-After", retry_after_s.to_string()),
+        _ => answer,
+    }
+}
+
+/// What concerns one person is kept by no cache.
+fn private(shown: &impl serde::Serialize) -> Answer {
+    Answer::json(200, shown).with("Cache-Control", "no-store")
 }
 
 fn show_session(session: &Session) -> Answer {
     let expires_in_s = session.life.as_secs();
-    let shown = SessionMade { token: session.token(), token_type: "Bearer", expires_in_s };
-    let mut answer = Answer::json(200, &shown);
-    answer.fields.push(("Cache-Control", "no-store".into()));
-    answer
+    private(&SessionMade { token: session.token(), token_type: "Bearer", expires_in_s })
 }
 
-fn show_identity(identity: Identity) -> Answer {
-    let expires_in_s = identity.expires_in.map(|left| left.as_secs());
-    Answer::json(200, &Recognised { user: identity.user, expires_in_s })
+fn by<'a>(user: &'a User, call: Call<'_>) -> By<'a> {
+    By { actor: &user.name, address: call.from }
+}
+
+/// A name in a path. What is none is nobody's.
+fn named(encoded: &str) -> Result<Name, Refused> {
+    Name::new(&decoded(encoded)).map_err(|_| Refused::NoAccount)
+}
+
+fn decoded(encoded: &str) -> String {
+    decode_path(encoded).unwrap_or_default().into_owned()
 }

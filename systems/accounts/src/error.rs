@@ -7,6 +7,9 @@ pub enum AccountsError {
     /// The database cannot be had.
     #[error(transparent)]
     Store(#[from] store::OpenError),
+    /// The administrator's token cannot be had.
+    #[error("{0} (--admin-token says which)")]
+    AdminToken(#[from] store::SecretError),
     /// A password could not be hashed, or no randomness was to be had.
     #[error("passwords cannot be hashed on this machine: {0}")]
     Hashing(String),

@@ -3,42 +3,54 @@
 //! | request | answers |
 //! |---|---|
 //! | `POST /accounts {"name","password"}` | 201; 409 taken; 422 with `field` and `reason`; 507 disk full |
+//! | `GET /accounts?after=&limit=`, `GET`, `PATCH`, `DELETE /accounts/NAME` by an administrator | 200, 204; 401; 403; 404; 422 |
+//! | `PUT /accounts/NAME/password {"password","old_password"}` | 204; 401; 422 |
 //! | `POST /sessions {"name","password"}` | 200 with `token` and `expires_in_s`; 401 |
-//! | `GET /auth` with Basic or Bearer | 200 with `name`, `role` and `quota` (and `expires_in_s` for a token); 401 |
+//! | `DELETE /sessions` with Bearer | 204; 401 |
+//! | `GET /auth` with Basic or Bearer | 200 with `name`, `role` and `quota` (and `expires_in_s` where it ends); 401 |
+//! | `GET /revocations?after=` | 200 with what is to be forgotten, see [`Revocations`] |
+//! | `GET /audit?after=&limit=` by an administrator | 200; 401; 403 |
 //! | `GET /healthz`, `GET /metrics` | 200 |
 //!
-//! and 503 with `Retry-After` wherever too much is waiting. `GET /auth` is what a file server asks, and what nginx's
-//! `auth_request` can ask as well.
+//! and 429 with `Retry-After` after too many failed logins, 503 wherever too much is waiting. `GET /auth` is what a file
+//! server asks, and what nginx's `auth_request` can ask as well.
 //!
 //! [`Accounts`] is the library beneath: [`Options`] say where the database is; [`factory`] makes the server.
 
 mod account;
 mod accounts;
+mod administration;
 mod api;
+mod audit;
 mod capacity;
+mod common;
 mod credentials;
 mod error;
 mod metrics;
 mod options;
+mod origin;
 mod passwords;
 mod problem;
+mod requests;
+mod revocations;
 mod service;
+mod shown;
+mod slowdown;
 mod tables;
+mod time;
 mod token;
 
 pub use self::{
     account::{Account, Role, User},
     accounts::{Accounts, Identity, Refused, Session},
-    api::{Api, BODY_LEN_MAX, Call, Recognised},
+    api::{Api, BODY_LEN_MAX, Call},
+    audit::By,
     credentials::{Invalid, NAME_LEN_MAX, Name, PASSWORD_LEN_MAX, PASSWORD_LEN_MIN, Password},
     error::AccountsError,
     options::Options,
     problem::problem,
+    revocations::{BUCKETS, Revocations, bucket},
     service::{AccountsFactory, AccountsHandler, factory},
+    shown::Recognised,
+    tables::Change,
 };
-
-/// The wall clock, Unix seconds: what the database stores.
-fn now_s() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
-}

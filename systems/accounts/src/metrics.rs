@@ -18,11 +18,22 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-const ROUTES: [&str; 6] = ["/accounts", "/sessions", "/auth", "/healthz", "/metrics", OTHER];
+const ROUTES: [&str; 10] = [
+    "/accounts",
+    "/accounts/{name}",
+    "/accounts/{name}/password",
+    "/sessions",
+    "/auth",
+    "/revocations",
+    "/audit",
+    "/healthz",
+    "/metrics",
+    OTHER,
+];
 /// Any other route.
 const OTHER: &str = "other";
 /// The statuses counted each by itself; any other counts as 0, "other".
-const STATUSES: [u16; 11] = [200, 201, 400, 401, 404, 405, 409, 422, 503, 507, 0];
+const STATUSES: [u16; 14] = [200, 201, 204, 400, 401, 403, 404, 405, 409, 422, 429, 503, 507, 0];
 
 /// Time to hash a password: from 1 ms, doubling.
 const HASH_TIME: Histogram = Histogram { cells: ANSWERS.end, buckets: 12, least: 0.001, unit: NANOS };

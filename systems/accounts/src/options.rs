@@ -1,6 +1,6 @@
 //! What the accounts server is started with.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use store::Database;
 
@@ -10,6 +10,8 @@ use store::Database;
 pub struct Options {
     /// The database. Its tables are made when they are not there.
     pub database: Database,
+    /// The file of the administrator's token; made, for its owner only, at the first start.
+    pub admin_token: PathBuf,
     /// How long a session's token is good for. Default one hour. Longer means a stolen token is of use longer.
     pub session_life: Duration,
     /// How many passwords are hashed at once, each in 19 MiB. `None`: as many as cores, and no more than fit in
@@ -27,10 +29,21 @@ pub struct Options {
 }
 
 impl Options {
-    /// The defaults, on this database.
+    /// The defaults, on this database. The administrator's token lies beside an SQLite file, `accounts.db.admin`, and
+    /// else in the working folder, `accounts.admin`.
     pub fn new(database: impl Into<Database>) -> Self {
+        let database = database.into();
+        let admin_token = database.path().map_or_else(
+            || "accounts.admin".into(),
+            |path| {
+                let mut name = path.as_os_str().to_owned();
+                name.push(".admin");
+                PathBuf::from(name)
+            },
+        );
         Self {
-            database: database.into(),
+            database,
+            admin_token,
             session_life: Duration::from_secs(3600),
             hashers: None,
             hash_queue: None,

@@ -10,10 +10,11 @@ use http_io::server::{Error, Exchange, Handler, Http, ServerOptions};
 use store::Store;
 
 use crate::{
-    accounts::Hasher,
     api::{Api, BODY_LEN_MAX, Call},
+    common::Common,
     error::AccountsError,
     options::Options,
+    origin,
     tables::SCHEMA,
 };
 
@@ -23,7 +24,7 @@ use crate::{
 /// When the database cannot be opened for writing, is not one of accounts, or passwords cannot be hashed.
 pub fn factory(options: Options) -> Result<AccountsFactory, AccountsError> {
     drop(Store::prepare(&options.database, &SCHEMA)?);
-    Ok(AccountsFactory { hasher: Arc::new(Hasher::new(&options)?), options, shared: Mutex::new(None) })
+    Ok(AccountsFactory { common: Arc::new(Common::new(&options)?), options, shared: Mutex::new(None) })
 }
 
 /// Makes the accounts server's services. All of one process share the threads and the connections to the database,
@@ -32,7 +33,7 @@ pub fn factory(options: Options) -> Result<AccountsFactory, AccountsError> {
 pub struct AccountsFactory {
     options: Options,
     /// Common to all processes.
-    hasher: Arc<Hasher>,
+    common: Arc<Common>,
     shared: Mutex<Option<Arc<Api>>>,
 }
 
@@ -46,7 +47,7 @@ impl AccountsFactory {
         if let Some(api) = &*shared {
             return Ok(Arc::clone(api));
         }
-        let api = Arc::new(Api::open(&self.options, Arc::clone(&self.hasher))?);
+        let api = Arc::new(Api::open(&self.options, Arc::clone(&self.common))?);
         Ok(Arc::clone(shared.insert(api)))
     }
 }
@@ -69,11 +70,13 @@ pub struct AccountsHandler {
 impl<C: Connection> Handler<C> for AccountsHandler {
     async fn handle(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
         let method = exchange.method_text().to_owned();
-        let path = exchange.path().to_owned();
+        let (path, query) = (exchange.path().to_owned(), exchange.query().map(str::to_owned));
+        let from = origin::address(exchange);
         let authorization = exchange.header("authorization").map(<[u8]>::to_owned);
         let body = exchange.read_body(BODY_LEN_MAX).await?;
-        let authorization = authorization.as_deref();
-        let answer = self.api.answer(Call { method: &method, path: &path, authorization, body }).await;
+        let (query, authorization) = (query.as_deref(), authorization.as_deref());
+        let call = Call { method: &method, path: &path, query, authorization, from, body };
+        let answer = self.api.answer(call).await;
         tracing::info!(target: "access", peer = %exchange.peer(), method, path, status = answer.status);
         answer.send(exchange)
     }

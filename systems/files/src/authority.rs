@@ -26,7 +26,7 @@ impl<C: Connection> Authority<C> {
     pub(crate) async fn check(&self, exchange: &Exchange<'_, C>, credentials: &Credentials<'_>) -> Verdict {
         match self {
             Self::Remote(remote) => remote.check(exchange).await,
-            Self::Local(api) => match api.accounts().identify(credentials).await {
+            Self::Local(api) => match api.accounts().identify(credentials, exchange.peer().ip()).await {
                 Ok(identity) => identity.into(),
                 Err(Refused::Unknown) => Verdict::Wrong,
                 Err(_) => Verdict::Unavailable,
@@ -43,7 +43,9 @@ impl<C: Connection> Authority<C> {
         match self {
             Self::Remote(remote) => remote.forward(exchange, &path, &body).await.map(Some),
             Self::Local(api) => {
-                let call = Call { method: "POST", path: &path, authorization: None, body: &body };
+                let from = exchange.peer().ip();
+                let call =
+                    Call { method: "POST", path: &path, query: None, authorization: None, from, body: &body };
                 Ok(Some(api.answer(call).await))
             }
             Self::Open => Ok(None),

@@ -77,6 +77,7 @@ fn serve_accounts(flags: &Accounts) -> Result<Exit, Failure> {
     system.secrets = Some("passwords");
     system.prepare(c"nstar-accounts")?;
     let mut options = accounts::Options::new(flags.database.clone());
+    options.admin_token = flags.admin_token.clone().unwrap_or(options.admin_token);
     options.connections = system.counters.clone();
     system.serve(accounts::factory(options).map_err(Failure::failed)?)
 }

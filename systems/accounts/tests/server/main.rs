@@ -1,10 +1,13 @@
 //! The accounts server over real sockets.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod administration;
 mod api;
-mod databases;
 mod durability;
+mod migration;
 #[allow(dead_code, reason = "the tests of booking use more of it")]
 #[path = "../../../../crates/store/tests/servers/mod.rs"]
 mod servers;
+mod slowdown;
+mod suite;
 mod support;

@@ -8,12 +8,13 @@ use std::{
 };
 
 use accounts::Options;
+use base64::{Engine, engine::general_purpose::STANDARD};
 use engine::{Model, Server};
 
 /// Starts an accounts server with two loops.
 pub(crate) fn serve(model: Model, options: Options) -> Server {
     let mut run = engine::Options::new("127.0.0.1:0".parse().unwrap());
-    run.loops = 2;
+    (run.loops, run.workers) = (2, 2);
     engine::start(model, &run, accounts::factory(options).unwrap()).unwrap()
 }
 
@@ -75,4 +76,71 @@ pub(crate) fn ask(
 pub(crate) fn post(to: SocketAddr, target: &str, name: &str, password: &str) -> io::Result<Answer> {
     let body = serde_json::json!({ "name": name, "password": password }).to_string();
     ask(to, "POST", target, "", &body)
+}
+
+pub(crate) const PASSWORD: &str = "correct horse";
+
+/// Asks one server, by itself and as its administrator.
+pub(crate) struct Client {
+    pub(crate) to: SocketAddr,
+    token: String,
+}
+
+impl Client {
+    pub(crate) fn new(to: SocketAddr, admin_token: &Path) -> Self {
+        Self { to, token: std::fs::read_to_string(admin_token).unwrap().trim().to_owned() }
+    }
+
+    pub(crate) fn ask(&self, line: &str, fields: &str, body: &str) -> Answer {
+        let (method, target) = line.split_once(' ').unwrap();
+        ask(self.to, method, target, fields, body).unwrap()
+    }
+
+    /// As the administrator.
+    pub(crate) fn admin(&self, line: &str, body: &str) -> Answer {
+        self.ask(line, &bearer(&self.token), body)
+    }
+
+    pub(crate) fn post(&self, target: &str, name: &str, password: &str) -> Answer {
+        post(self.to, target, name, password).unwrap()
+    }
+
+    /// Whose credential this is.
+    pub(crate) fn auth(&self, authorization: &str) -> Answer {
+        self.ask("GET /auth", &format!("Authorization: {authorization}\r\n"), "")
+    }
+
+    pub(crate) fn login(&self, name: &str, password: &str) -> Answer {
+        self.auth(&basic(name, password))
+    }
+
+    /// Makes an account with the usual password.
+    pub(crate) fn make(&self, name: &str) {
+        let made = self.post("/accounts", name, PASSWORD);
+        assert_eq!(made.status, 201, "{}", made.body);
+    }
+
+    /// Begins a session; returns its token.
+    pub(crate) fn begin(&self, name: &str) -> String {
+        let session = self.post("/sessions", name, PASSWORD);
+        assert_eq!(session.status, 200, "{}", session.body);
+        session.json()["token"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn patch(&self, name: &str, body: &str) -> Answer {
+        self.admin(&format!("PATCH /accounts/{name}"), body)
+    }
+
+    pub(crate) fn admin_token(&self) -> &str {
+        &self.token
+    }
+}
+
+pub(crate) fn basic(name: &str, password: &str) -> String {
+    format!("Basic {}", STANDARD.encode(format!("{name}:{password}")))
+}
+
+/// The header line that presents a token.
+pub(crate) fn bearer(token: &str) -> String {
+    format!("Authorization: Bearer {token}\r\n")
 }

@@ -1,11 +1,14 @@
 //! The tables of the accounts server, and everything that is asked of them.
 
-mod schema;
-
 use store::{Row, Statement, Store, StoreError};
 
+pub use self::changes::Change;
 pub(crate) use self::schema::SCHEMA;
-use crate::account::{Account, User};
+use crate::{
+    account::{Account, User},
+    audit::Entry,
+    time::now_s,
+};
 
 /// What is read of an account, in the order of [`account`], and of what else may follow.
 macro_rules! select {
@@ -19,6 +22,9 @@ macro_rules! select {
         )
     };
 }
+
+mod changes;
+mod schema;
 
 /// Columns that [`account`] reads: what else is selected comes after them.
 const ACCOUNT_COLUMNS: usize = 7;
@@ -34,11 +40,17 @@ impl Tables {
         Self { store }
     }
 
-    /// A new account; `false` when the name is taken.
-    pub(crate) async fn add_account(&self, name: &str, password_hash: &str) -> Result<bool, StoreError> {
-        let insert = "INSERT INTO accounts (name, password_hash, created_at_s) VALUES (?, ?, ?)";
-        let insert = Statement::new(insert).with(name).with(password_hash).with(crate::now_s());
-        self.store.insert(insert).await
+    /// A new account; `false` when the name is taken. Its credential's version is above that of any account of its name
+    /// that was deleted, so that no session of that one is its own.
+    pub(crate) async fn add_account(
+        &self,
+        password_hash: &str,
+        entry: &Entry<'_>,
+    ) -> Result<bool, StoreError> {
+        let insert = "INSERT INTO accounts (name, password_hash, created_at_s, credential_version) \
+                      VALUES (?, ?, ?, (SELECT value FROM revision WHERE id = 1))";
+        let insert = Statement::new(insert).with(entry.account).with(password_hash).with(now_s());
+        self.store.insert(insert.then(self.entry(entry))).await
     }
 
     /// An account, and the stored hash of its password.
@@ -56,7 +68,7 @@ impl Tables {
         of: &Account,
         expires_at_s: i64,
     ) -> Result<(), StoreError> {
-        let delete = Statement::new("DELETE FROM sessions WHERE expires_at_s <= ?").with(crate::now_s());
+        let delete = Statement::new("DELETE FROM sessions WHERE expires_at_s <= ?").with(now_s());
         self.store.execute(delete).await?;
         let insert =
             "INSERT INTO sessions (token_digest, name, expires_at_s, credential_version) VALUES (?, ?, ?, ?)";
@@ -100,6 +112,7 @@ mod tests {
     use engine::block_on;
 
     use super::*;
+    use crate::audit::{Action, By};
 
     fn tables() -> (tempfile::TempDir, Tables) {
         let folder = tempfile::tempdir().unwrap();
@@ -108,18 +121,24 @@ mod tests {
         (folder, Tables::new(store))
     }
 
+    async fn add(tables: &Tables, password_hash: &str) -> Result<bool, StoreError> {
+        let by = By { actor: "ann", address: std::net::IpAddr::from([127, 0, 0, 1]) };
+        let entry = Entry { by, action: Action::Created, account: "ann", detail: String::new() };
+        tables.add_account(password_hash, &entry).await
+    }
+
     async fn ann(tables: &Tables) -> Account {
-        assert_eq!(tables.add_account("ann", "hash").await, Ok(true));
+        assert_eq!(add(tables, "hash").await, Ok(true));
         tables.account("ann").await.unwrap().unwrap().0
     }
 
     #[test]
     fn names_and_sessions_are_found_until_they_end() {
         let (_folder, tables) = tables();
-        let far = crate::now_s() + 1000;
+        let far = now_s() + 1000;
         block_on(async {
             let ann = ann(&tables).await;
-            assert_eq!(tables.add_account("ann", "other").await, Ok(false));
+            assert_eq!(add(&tables, "other").await, Ok(false));
             assert_eq!(tables.account("ann").await, Ok(Some((ann.clone(), "hash".into()))));
             assert_eq!(tables.account("Ann").await, Ok(None));
             tables.add_session(&[7; 32], &ann, far).await.unwrap();

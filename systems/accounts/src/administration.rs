@@ -1,0 +1,127 @@
+//! What the owner of an account and its administrators may do with it.
+
+use std::{net::IpAddr, sync::Arc};
+
+use crate::{
+    account::Account,
+    accounts::{Accounts, Refused},
+    audit::{Action, By, Entry, Record},
+    credentials::{Name, Password},
+    revocations::Revocations,
+    tables::Change,
+    time,
+};
+
+/// Most accounts or entries in one answer.
+pub(crate) const PAGE_MAX: i64 = 1000;
+
+impl Accounts {
+    /// Whether this is the administrator's token, which lies in a file beside the database.
+    pub fn is_admin_token(&self, token: &[u8]) -> bool {
+        self.common.is_admin(token)
+    }
+
+    /// An owner changes their password. Sessions end with it, and nobody who remembers the old one takes it for right
+    /// any longer than it takes to ask for [`revocations`](Self::revocations).
+    ///
+    /// # Errors
+    /// [`Refused::Unknown`] where the old one is wrong, as in [`check`](Self::check).
+    pub async fn change_password(
+        &self,
+        name: &str,
+        old: &str,
+        new: Password,
+        from: IpAddr,
+    ) -> Result<(), Refused> {
+        let account = self.account(name, old, from).await?;
+        let by = By { actor: &account.user.name, address: from };
+        let entry = entry(by, Action::PasswordChanged, &account.user.name);
+        let changed = self.store_password(new, Some(account.credential_version), &entry).await?;
+        // Changed by somebody else meanwhile: the old one is the old one no more.
+        changed.then_some(()).ok_or(Refused::Unknown)
+    }
+
+    /// An administrator sets a password.
+    ///
+    /// # Errors
+    /// [`Refused::NoAccount`].
+    pub async fn set_password(&self, name: &Name, new: Password, by: By<'_>) -> Result<(), Refused> {
+        let entry = entry(by, Action::PasswordChanged, name.as_str());
+        let changed = self.store_password(new, None, &entry).await?;
+        changed.then_some(()).ok_or(Refused::NoAccount)
+    }
+
+    async fn store_password(
+        &self,
+        new: Password,
+        version: Option<i64>,
+        entry: &Entry<'_>,
+    ) -> Result<bool, Refused> {
+        let common = Arc::clone(&self.common);
+        let hash = self.hashing.run(move || common.hash(&new)).await??;
+        Ok(self.tables.change_password(&hash, version, entry).await?)
+    }
+
+    /// An account.
+    ///
+    /// # Errors
+    /// [`Refused::NoAccount`].
+    pub async fn get(&self, name: &Name) -> Result<Account, Refused> {
+        let found = self.tables.account(name.as_str()).await?;
+        found.map(|(account, _)| account).ok_or(Refused::NoAccount)
+    }
+
+    /// At most `limit` accounts whose names come after `after`, in order; 1 000 at the most.
+    pub async fn list(&self, after: &str, limit: i64) -> Result<Vec<Account>, Refused> {
+        Ok(self.tables.list(after, limit.clamp(1, PAGE_MAX)).await?)
+    }
+
+    /// Changes an account, and tells what it is then.
+    ///
+    /// # Errors
+    /// [`Refused::NoAccount`].
+    pub async fn change(&self, name: &Name, change: &Change, by: By<'_>) -> Result<Account, Refused> {
+        let entry = Entry { detail: detail(change), ..entry(by, Action::Changed, name.as_str()) };
+        match self.tables.change(change, &entry).await? {
+            true => self.get(name).await,
+            false => Err(Refused::NoAccount),
+        }
+    }
+
+    /// Deletes an account, and its sessions with it.
+    ///
+    /// # Errors
+    /// [`Refused::NoAccount`].
+    pub async fn delete(&self, name: &Name, by: By<'_>) -> Result<(), Refused> {
+        let entry = entry(by, Action::Deleted, name.as_str());
+        self.tables.delete(&entry).await?.then_some(()).ok_or(Refused::NoAccount)
+    }
+
+    /// What was revoked since a revision; since now where none is given.
+    pub async fn revocations(&self, after: Option<u64>) -> Result<Revocations, Refused> {
+        Ok(self.tables.revocations(after).await?)
+    }
+
+    /// At most `limit` entries of the audit after `after`, in order; 1 000 at the most.
+    pub(crate) async fn audit(&self, after: i64, limit: i64) -> Result<Vec<Record>, Refused> {
+        Ok(self.tables.audit(after, limit.clamp(1, PAGE_MAX)).await?)
+    }
+}
+
+pub(crate) fn entry<'a>(by: By<'a>, action: Action, account: &'a str) -> Entry<'a> {
+    Entry { by, action, account, detail: String::new() }
+}
+
+/// What was changed to what, as in `disabled=true quota=none`.
+fn detail(change: &Change) -> String {
+    let none = || "none".to_owned();
+    let parts = [
+        change.role.map(|role| format!("role={role}")),
+        change.disabled.map(|disabled| format!("disabled={disabled}")),
+        change.expires_at_s.map(|at_s| format!("expires={}", at_s.map_or_else(none, time::show))),
+        change
+            .quota_bytes
+            .map(|bytes| format!("quota={}", bytes.map_or_else(none, |bytes| bytes.to_string()))),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,33 @@
+//! From where somebody asks, as failures are counted.
+
+use std::net::IpAddr;
+
+use engine::service::Connection;
+use http_io::server::Exchange;
+
+/// The address that a request came from. Who asks from this machine is believed when it says for whom: the last address
+/// in `X-Forwarded-For`, as the file server sends it, and proxies do that are set up to.
+pub(crate) fn address<C: Connection>(exchange: &Exchange<'_, C>) -> IpAddr {
+    let peer = exchange.peer().ip().to_canonical();
+    let forwarded = exchange.header("x-forwarded-for").filter(|_| peer.is_loopback());
+    forwarded.and_then(last).unwrap_or(peer)
+}
+
+fn last(list: &[u8]) -> Option<IpAddr> {
+    let last = list.rsplit(|&byte| byte == b',').next()?;
+    std::str::from_utf8(last).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_address_counts_and_nonsense_does_not() {
+        assert_eq!(last(b"192.0.2.1"), Some("192.0.2.1".parse().unwrap()));
+        assert_eq!(last(b"10.0.0.1, 2001:db8::1 "), Some("2001:db8::1".parse().unwrap()));
+        for nonsense in [&b""[..], b"unknown", b"192.0.2.1, x", b"\xff"] {
+            assert_eq!(last(nonsense), None);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Accounts administered: listed, changed, deleted, each change with its revocation and its entry in the audit.
+
+use store::{Row, Statement, StoreError};
+
+use super::{Tables, account};
+use crate::{
+    account::{Account, Role},
+    audit::{Action, Entry, Record},
+    revocations::{self, BUCKETS, Revocations},
+};
+
+/// What is to be changed of an account; what is `None` stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Change {
+    /// What its owner may do.
+    pub role: Option<Role>,
+    /// Whether it is shut. Shutting it ends its sessions.
+    pub disabled: Option<bool>,
+    /// When it ends, Unix seconds; or that it does not.
+    pub expires_at_s: Option<Option<i64>>,
+    /// How many bytes its owner may keep; or that the server decides.
+    pub quota_bytes: Option<Option<u64>>,
+}
+
+impl Change {
+    /// One statement for each column.
+    fn statements(&self, name: &str) -> impl Iterator<Item = Statement> {
+        let set = |sql| Statement::new(sql);
+        let role = self.role.map(|role| set("UPDATE accounts SET role = ? WHERE name = ?").with(role.name()));
+        let disabled = self.disabled.map(|disabled| match disabled {
+            true => set("UPDATE accounts SET disabled = 1, credential_version = credential_version + 1 \
+                         WHERE name = ?"),
+            false => set("UPDATE accounts SET disabled = 0 WHERE name = ?"),
+        });
+        let expires = self
+            .expires_at_s
+            .map(|at_s| set("UPDATE accounts SET expires_at_s = ? WHERE name = ?").with(at_s));
+        let quota = self.quota_bytes.map(|bytes| {
+            let bytes = bytes.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
+            set("UPDATE accounts SET quota_bytes = ? WHERE name = ?").with(bytes)
+        });
+        let all = [role, disabled, expires, quota];
+        let name = name.to_owned();
+        all.into_iter().flatten().map(move |statement| statement.with(name.as_str()))
+    }
+}
+
+impl Tables {
+    /// Gives an account another password: `false` where there is none, or its credential is no longer of `version`.
+    pub(crate) async fn change_password(
+        &self,
+        password_hash: &str,
+        version: Option<i64>,
+        entry: &Entry<'_>,
+    ) -> Result<bool, StoreError> {
+        let any = "UPDATE accounts SET password_hash = ?, credential_version = credential_version + 1 \
+                   WHERE name = ?";
+        let this = "UPDATE accounts SET password_hash = ?, credential_version = credential_version + 1 \
+                    WHERE name = ? AND credential_version = ?";
+        let update = Statement::new(if version.is_some() { this } else { any });
+        let update = update.with(password_hash).with(entry.account);
+        self.revoke(version.into_iter().fold(update, Statement::with), entry).await
+    }
+
+    /// Changes an account; `false` where there is none.
+    pub(crate) async fn change(&self, change: &Change, entry: &Entry<'_>) -> Result<bool, StoreError> {
+        let mut statements = change.statements(entry.account);
+        let Some(first) = statements.next() else { return Ok(false) };
+        self.revoke(statements.fold(first, Statement::then), entry).await
+    }
+
+    /// Deletes an account; `false` where there is none.
+    pub(crate) async fn delete(&self, entry: &Entry<'_>) -> Result<bool, StoreError> {
+        self.revoke(Statement::new("DELETE FROM accounts WHERE name = ?").with(entry.account), entry).await
+    }
+
+    /// Ends a session; `false` where there is none.
+    pub(crate) async fn end_session(&self, digest: &[u8; 32], entry: &Entry<'_>) -> Result<bool, StoreError> {
+        let delete = Statement::new("DELETE FROM sessions WHERE token_digest = ?").with(&digest[..]);
+        self.revoke(delete, entry).await
+    }
+
+    /// Does a change and, in the same transaction, marks the account's bucket and makes the entry. Who changes the
+    /// revision holds its row until the end, so that revisions appear in their order.
+    async fn revoke(&self, change: Statement, entry: &Entry<'_>) -> Result<bool, StoreError> {
+        let bucket = i64::from(revocations::bucket(entry.account));
+        let mark = "INSERT INTO revocations (bucket, revision) \
+                    VALUES (?, (SELECT value FROM revision WHERE id = 1))";
+        let change = change
+            .then(Statement::new("UPDATE revision SET value = value + 1 WHERE id = 1"))
+            .then(Statement::new("DELETE FROM revocations WHERE bucket = ?").with(bucket))
+            .then(Statement::new(mark).with(bucket))
+            .then(self.entry(entry));
+        Ok(self.store.execute(change).await? > 0)
+    }
+
+    /// At most `limit` accounts whose names come after `after`, in order.
+    pub(crate) async fn list(&self, after: &str, limit: i64) -> Result<Vec<Account>, StoreError> {
+        let select = select!("", "WHERE accounts.name > ? ORDER BY accounts.name LIMIT ?");
+        let rows = self.store.query(Statement::new(select).with(after).with(limit)).await?;
+        rows.iter().map(account).collect()
+    }
+
+    /// What was revoked since a revision; since now where none is given.
+    pub(crate) async fn revocations(&self, after: Option<u64>) -> Result<Revocations, StoreError> {
+        // What is marked between the two queries is told twice.
+        let rows = self.store.query(Statement::new("SELECT value FROM revision WHERE id = 1")).await?;
+        let revision = rows.first().ok_or(StoreError::Failed)?.int(0)?;
+        let revision = u64::try_from(revision).map_err(|_| StoreError::Failed)?;
+        let buckets = match after.unwrap_or(revision) {
+            after if after > revision => None,
+            after if after == revision => Some(Vec::new()),
+            after => Some(self.buckets(after).await?),
+        };
+        Ok(Revocations { revision, buckets })
+    }
+
+    async fn buckets(&self, after: u64) -> Result<Vec<u16>, StoreError> {
+        let select = "SELECT bucket FROM revocations WHERE revision > ? ORDER BY bucket";
+        let after = i64::try_from(after).map_err(|_| StoreError::Failed)?;
+        let rows = self.store.query(Statement::new(select).with(after)).await?;
+        let bucket = |row: &Row| {
+            let bucket = u16::try_from(row.int(0)?).map_err(|_| StoreError::Failed)?;
+            Ok(bucket % BUCKETS)
+        };
+        rows.iter().map(bucket).collect()
+    }
+
+    /// The statement that makes an entry in the audit.
+    pub(crate) fn entry(&self, entry: &Entry<'_>) -> Statement {
+        let insert =
+            "INSERT INTO audit (at_s, actor, address, action, account, detail) VALUES (?, ?, ?, ?, ?, ?)";
+        Statement::new(insert)
+            .with(crate::time::now_s())
+            .with(entry.by.actor)
+            .with(entry.by.address.to_canonical().to_string())
+            .with(entry.action.name())
+            .with(entry.account)
+            .with(entry.detail.as_str())
+    }
+
+    /// Makes an entry of failed logins. Of a name that is no account's nothing is kept: it may be a mistyped password.
+    pub(crate) async fn note_failures(&self, entry: &Entry<'_>) -> Result<(), StoreError> {
+        debug_assert_eq!(entry.action, Action::Slowed);
+        self.store.execute(self.entry(entry)).await.map(drop)
+    }
+
+    /// At most `limit` entries of the audit after `after`, in order.
+    pub(crate) async fn audit(&self, after: i64, limit: i64) -> Result<Vec<Record>, StoreError> {
+        let select = "SELECT id, at_s, actor, address, action, account, detail FROM audit \
+                      WHERE id > ? ORDER BY id LIMIT ?";
+        let rows = self.store.query(Statement::new(select).with(after).with(limit)).await?;
+        rows.iter().map(record).collect()
+    }
+}
+
+fn record(row: &Row) -> Result<Record, StoreError> {
+    let text = |column| row.text(column).map(str::to_owned);
+    Ok(Record {
+        id: row.int(0)?,
+        at_s: row.int(1)?,
+        actor: text(2)?,
+        address: text(3)?,
+        action: text(4)?,
+        account: text(5)?,
+        detail: text(6)?,
+    })
+}

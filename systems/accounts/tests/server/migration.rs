@@ -1,0 +1,41 @@
+//! A database that the version before made.
+
+use store::{Migration, Schema, Statement, Store};
+
+use crate::{suite::Bed, support::basic};
+
+/// The tables as they were before accounts could be administered.
+const BEFORE: Schema = Schema {
+    name: "accounts",
+    application_id: 0x6e73_7461,
+    migrations: &[Migration {
+        name: "V1__accounts",
+        sqlite: include_str!("../../src/tables/v1/sqlite.sql"),
+        mysql: include_str!("../../src/tables/v1/mysql.sql"),
+        postgres: include_str!("../../src/tables/v1/postgres.sql"),
+    }],
+};
+/// The reference implementation's hash of `password` (phc-winner-argon2, src/test.c).
+const HASH: &str = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
+
+pub(crate) fn version_before(bed: &Bed) {
+    let token = "A".repeat(43);
+    let mut before = Store::prepare(&bed.database, &BEFORE).unwrap();
+    let account = "INSERT INTO accounts (name, password_hash, created_at_s) VALUES ('ann', ?, 7)";
+    let session = "INSERT INTO sessions (token_digest, name, expires_at_s) VALUES (?, 'ann', ?)";
+    let digest = blake3::hash(token.as_bytes());
+    let session = Statement::new(session).with(&digest.as_bytes()[..]).with(i64::MAX / 2);
+    before.insert_all(&[Statement::new(account).with(HASH), session]).unwrap();
+    drop(before);
+
+    let (_server, client) = bed.serve();
+    let known = client.auth(&basic("ann", "password"));
+    assert_eq!(known.body, "{\"name\":\"ann\",\"role\":\"user\",\"quota\":null}\n");
+    assert_eq!(client.auth(&format!("Bearer {token}")).status, 200, "her session goes on");
+    let shown = client.admin("GET /accounts/ann", "").json();
+    assert_eq!((&shown["created"], &shown["disabled"]), (&"1970-01-01T00:00:07Z".into(), &false.into()));
+    assert_eq!(client.patch("ann", r#"{"disabled": true}"#).status, 200);
+    assert_eq!(client.auth(&format!("Bearer {token}")).status, 401);
+    let refused = Store::prepare(&bed.database, &BEFORE).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("use the newer nstar"), "{refused}");
+}

@@ -1,0 +1,62 @@
+//! Whoever fails is slowed down.
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    suite::Bed,
+    support::{Answer, Client, PASSWORD, basic},
+};
+
+fn login_from(client: &Client, address: &str, name: &str, password: &str) -> Answer {
+    let fields =
+        format!("X-Forwarded-For: 203.0.113.1, {address}\r\nAuthorization: {}\r\n", basic(name, password));
+    client.ask("GET /auth", &fields, "")
+}
+
+/// Tries until it is slowed down: the answers before, and the one that says so. On a slow day a wait may be over before
+/// the next try, so that there are more of them; the last waits are longer than any day is slow.
+pub(crate) fn until_slowed(mut attempt: impl FnMut() -> Answer) -> (Vec<Answer>, Answer) {
+    let mut before = Vec::new();
+    loop {
+        let answer = attempt();
+        if answer.status == 429 {
+            return (before, answer);
+        }
+        assert!(before.len() < 12, "nothing slows it down");
+        before.push(answer);
+    }
+}
+
+pub(crate) fn known_or_not(bed: &Bed) {
+    let (_server, client) = bed.serve();
+    client.make("ann");
+    let told = |name: &str| {
+        let (before, slowed) = until_slowed(|| client.post("/sessions", name, "wrong horse"));
+        assert!(before.len() >= 5 && before.iter().all(|answer| answer.status == 401), "{name}");
+        assert!(slowed.field("retry-after").is_some_and(|wait_s| wait_s.parse::<u64>().unwrap() >= 1));
+        (before[0].body.clone(), slowed.json()["error"].as_str().unwrap()[..27].to_owned())
+    };
+    assert_eq!(told("ann"), told("nobody"));
+    let slowed = Instant::now();
+    while client.login("ann", PASSWORD).status != 200 {
+        assert!(slowed.elapsed() < Duration::from_secs(60), "it never ends");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+pub(crate) fn owner_comes_in(bed: &Bed) {
+    let (_server, client) = bed.serve();
+    client.make("ann");
+    for number in 0..14 {
+        let stranger = format!("198.51.100.{number}");
+        assert_eq!(login_from(&client, &stranger, "ann", "wrong horse").status, 401, "its first try");
+    }
+    assert_eq!(login_from(&client, "198.51.100.1", "ann", "wrong horse").status, 429, "its second");
+    assert_eq!(login_from(&client, "192.0.2.1", "ann", PASSWORD).status, 200);
+    let changed = r#"{"password": "another horse", "old_password": "wrong horse"}"#;
+    let change = |address: &str| {
+        let fields = format!("X-Forwarded-For: {address}\r\n");
+        client.ask("PUT /accounts/ann/password", &fields, changed).status
+    };
+    assert_eq!((change("192.0.2.2"), change("192.0.2.2")), (401, 429), "changing a password is a try, too");
+}
