@@ -131,10 +131,10 @@ impl Acceptor {
         while !lobby.is_empty() {
             let Some(permit) = self.gate.enter() else { return Accept::Full };
             let Some(socket) = lobby.pop_front() else { break };
-            // One that has broken meanwhile has no peer.
+            permit.count_accepted();
+            // One that has broken meanwhile has no peer: it has come and gone.
             let peer = getpeername(&socket).ok().flatten();
             let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) else { continue };
-            permit.count_accepted();
             return Accept::Connection(Accepted { socket, peer, permit });
         }
         Accept::Empty

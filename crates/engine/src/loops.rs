@@ -49,8 +49,25 @@ pub(crate) trait Loop<F>: Sized {
     /// Makes it ready to run.
     fn new(parts: Parts<F>) -> Result<Self, EngineError>;
 
-    /// Runs it until the server has drained.
-    fn run(self);
+    /// The calling thread runs it from now on.
+    fn begin(&self);
+
+    /// Whether the server has drained.
+    fn is_finished(&self) -> bool;
+
+    /// Waits for something to do, and does it.
+    fn turn(&mut self) -> io::Result<()>;
+}
+
+/// Runs it until the server has drained.
+fn run<F>(mut worker: impl Loop<F>) {
+    worker.begin();
+    while !worker.is_finished() {
+        if let Err(error) = worker.turn() {
+            tracing::error!(%error, "a loop cannot go on and ends");
+            return;
+        }
+    }
 }
 
 /// What a loop is made of.
@@ -110,7 +127,7 @@ fn spawn<L: Loop<F>, F: Factory>(
             // The starter waits for every outcome.
             let _ = started.send(Ok(()));
             drop(started);
-            worker.run();
+            run(worker);
         }
         Err(error) => {
             let _ = started.send(Err(error));

@@ -57,18 +57,14 @@ impl<P: Poller, F: Factory> Loop<F> for Worker<P, F> {
         Ok(worker)
     }
 
-    fn run(mut self) {
+    fn begin(&self) {
         self.crew.run_here();
-        while !self.is_finished() {
-            if let Err(error) = self.turn() {
-                tracing::error!(%error, "a loop cannot go on and ends");
-                return;
-            }
-        }
     }
-}
 
-impl<P: Poller, F: Factory> Worker<P, F> {
+    fn is_finished(&self) -> bool {
+        self.acceptor.is_none() && self.crew.is_empty()
+    }
+
     fn turn(&mut self) -> io::Result<()> {
         let timeout = self.timeout();
         let mut events = std::mem::take(&mut self.events);
@@ -89,7 +85,9 @@ impl<P: Poller, F: Factory> Worker<P, F> {
         }
         Ok(())
     }
+}
 
+impl<P: Poller, F: Factory> Worker<P, F> {
     /// How long to wait for events.
     fn timeout(&self) -> Option<Duration> {
         if self.crew.has_due() {
@@ -184,9 +182,5 @@ impl<P: Poller, F: Factory> Worker<P, F> {
         while let Some(Accept::Connection(accepted)) = self.acceptor.as_ref().map(Acceptor::accept) {
             self.admit(accepted);
         }
-    }
-
-    fn is_finished(&self) -> bool {
-        self.acceptor.is_none() && self.crew.is_empty()
     }
 }

@@ -76,18 +76,14 @@ impl<F: Factory> Loop<F> for Worker<F> {
         Ok(worker)
     }
 
-    fn run(mut self) {
+    fn begin(&self) {
         self.crew.run_here();
-        while !self.is_finished() {
-            if let Err(error) = self.turn() {
-                tracing::error!(%error, "a loop cannot go on and ends");
-                return;
-            }
-        }
     }
-}
 
-impl<F: Factory> Worker<F> {
+    fn is_finished(&self) -> bool {
+        self.acceptor.is_none() && self.crew.is_empty()
+    }
+
     fn turn(&mut self) -> io::Result<()> {
         self.reactor.feed();
         let timeout = self.timeout();
@@ -106,7 +102,9 @@ impl<F: Factory> Worker<F> {
         self.drain();
         Ok(())
     }
+}
 
+impl<F: Factory> Worker<F> {
     /// How long to wait for completions.
     fn timeout(&self) -> Option<Duration> {
         if self.crew.has_due() || self.reactor.has_starved() {
@@ -210,9 +208,5 @@ impl<F: Factory> Worker<F> {
         while let Some(Accept::Connection(accepted)) = self.acceptor.as_ref().map(Acceptor::accept) {
             self.spawn(accepted);
         }
-    }
-
-    fn is_finished(&self) -> bool {
-        self.acceptor.is_none() && self.crew.is_empty()
     }
 }

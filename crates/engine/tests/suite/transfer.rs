@@ -174,6 +174,20 @@ fn reset(stream: TcpStream) {
     rustix::net::sockopt::set_socket_linger(stream.as_fd(), Some(Duration::ZERO)).expect("set");
 }
 
+/// They were in no counter on the model that learns of a connection after the kernel has accepted it.
+#[test]
+fn connections_reset_at_once_are_counted_as_all_others_are() {
+    for model in models() {
+        let server = start(model, Commands::new());
+        for _ in 0..50 {
+            reset(connect(&server));
+        }
+        eventually("all came", || server.counters().accepted() == 50);
+        eventually("all went", || server.counters().active() == 0);
+        assert_eq!(ask(&mut connect(&server), "hello you"), "hello you", "{model}");
+    }
+}
+
 #[test]
 fn ranges_of_a_file_follow_their_head() {
     for model in models() {

@@ -44,7 +44,7 @@ fn flags_that_do_not_go_with_the_model_are_told_and_nothing_starts() {
         place.nstar(FILES.into_iter().chain(flags.split(' '))).run().exits(2).complains(word);
     }
     let raw = ["serve", "sink", "--raw", "--engine", "pool", "--overload", "503"];
-    place.nstar(raw).run().exits(2).complains("--overload 503 is an answer of HTTP");
+    place.nstar(raw).run().exits(2).complains("--overload 503 is an answer of plain HTTP");
     let many = FILES.into_iter().chain(["--engine", "pool", "--workers", "300"]);
     place.wrapped(["prlimit", "--nofile=200:200"], many).run().exits(2).complains("--workers 300");
 }
@@ -66,6 +66,40 @@ fn the_greeting_tells_what_runs() {
         running.signal("TERM");
         running.finish().exits(0);
     }
+}
+
+/// Runs its arguments as a program to which the kernel denies io_uring_setup(2), as under the filters of containers.
+const WITHOUT_IO_URING: &str = r#"
+import ctypes, os, struct, sys
+statements = [(0x20, 0, 0, 0), (0x15, 0, 1, 425), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in statements))
+class Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+program = Program(len(statements), ctypes.cast(code, ctypes.c_void_p))
+prctl = ctypes.CDLL(None, use_errno=True).prctl
+NO_NEW_PRIVILEGES, SECCOMP, FILTER = 38, 22, 2
+if prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0) or prctl(SECCOMP, FILTER, ctypes.byref(program)):
+    sys.exit(os.strerror(ctypes.get_errno()))
+os.execv(sys.argv[1], sys.argv[1:])
+"#;
+
+#[test]
+fn where_io_uring_is_denied_the_next_model_of_the_list_serves_and_the_first_line_says_so() {
+    let place = Place::new();
+    place.write("hello.txt", "hello, reader");
+    let serve = |engine: &'static str| {
+        let words = FILES.into_iter().chain(["--listen", "127.0.0.1:0", "--engine", engine]);
+        place.wrapped(["python3", "-c", WITHOUT_IO_URING], words)
+    };
+    serve("uring").run().exits(1).complains("io_uring_setup");
+    let mut running = serve("uring,epoll").start();
+    let greeting = running.first_line();
+    assert!(greeting.contains("engine epoll"), "{greeting}");
+    let address = greeting.split_whitespace().find_map(|word| word.strip_prefix("http://"));
+    let answer = get(address.expect("an address"), "/files/hello.txt", "");
+    assert!(answer.ends_with("hello, reader"), "{answer}");
+    running.signal("TERM");
+    running.finish().exits(0).complains("uring");
 }
 
 #[test]
