@@ -1,9 +1,11 @@
 /* Yardstick: the least a server can do, by model. Descriptors index the connections; nothing is checked.
  *
- * usage: bare-server threads|select|poll|epoll ADDRESS:PORT CHUNK [BODY]
+ * usage: bare-server threads|select|poll|epoll ADDRESS:PORT CHUNK [BODY [PATH]]
  *
  * Without BODY it is an upload sink: it finds the length of each body, reads it, CHUNK bytes at a time, throws it away,
- * and answers. With BODY it answers whatever one read brings with a body of so many bytes.
+ * and answers. With BODY it answers whatever one read brings with a body of so many bytes. With PATH it does what no
+ * server of HTTP can do without: it finds the end of the head, looks at the name of every field, answers a GET of PATH
+ * that has one Host and no body, with the date, and closes otherwise.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -16,16 +18,22 @@
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "listen.h"
 
 enum { HEAD = 4096, CONNECTIONS = 65536 };
 
+#define STATUS "HTTP/1.1 200 OK\r\n"
+#define DATE "Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n"
+#define DATE_FORM "Date: %a, %d %b %Y %H:%M:%S GMT\r\n"
 static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 static size_t chunk;
 static char *response; /* to whatever one read brings; none in a sink */
 static size_t response_length;
+static const char *path; /* of what is answered; none if anything is */
+static size_t path_length;
 
 struct connection {
     long left; /* of the body; -1 while its head is read */
@@ -43,10 +51,50 @@ static struct connection *begin(int fd) {
     return new;
 }
 
+/* Whether the field is one of this name, which is given in small letters with its colon. */
+static int is_named(const char *line, const char *name) {
+    return !strncasecmp(line, name, strlen(name));
+}
+
+/* Whether so many bytes are one request that is to be answered. */
+static int is_request(char *request, size_t count) {
+    static const char version[] = " HTTP/1.1\r\n";
+    size_t first = 4 + path_length + sizeof version - 1;
+    if (count < first + 2 || memcmp(request + count - 4, "\r\n\r\n", 4)) return 0;
+    if (memcmp(request, "GET ", 4) || memcmp(request + 4, path, path_length)) return 0;
+    if (memcmp(request + 4 + path_length, version, sizeof version - 1)) return 0;
+    int hosts = 0;
+    for (char *line = request + first, *last = request + count - 2; line < last;) {
+        char *end = memchr(line, '\r', last + 1 - line), *colon = memchr(line, ':', end - line);
+        if (!colon || end[1] != '\n' || end == line) return 0;
+        hosts += is_named(line, "host:");
+        if (is_named(line, "connection:") || is_named(line, "content-length:") || is_named(line, "transfer-encoding:")) return 0;
+        line = end + 2;
+    }
+    return hosts == 1;
+}
+
+/* The response with the date of now, which each thread writes once a second. */
+static const char *dated(void) {
+    static __thread char *mine;
+    static __thread time_t written;
+    time_t now = time(NULL);
+    if (!mine) mine = memcpy(malloc(response_length), response, response_length);
+    if (now != written) {
+        char date[sizeof DATE];
+        struct tm parts;
+        strftime(date, sizeof date, DATE_FORM, gmtime_r(&now, &parts));
+        memcpy(mine + sizeof STATUS - 1, date, sizeof date - 1);
+        written = now;
+    }
+    return mine;
+}
+
 /* One read. Whether the connection goes on. */
 static int advance(int fd, struct connection *c, char *buffer) {
     ssize_t count = read(fd, buffer, chunk);
     if (count <= 0) return 0;
+    if (path) return is_request(buffer, count) && write(fd, dated(), response_length) == (ssize_t)response_length;
     if (response) return write(fd, response, response_length) == (ssize_t)response_length;
     if (c->left < 0) {
         size_t room = HEAD - 1 - c->filled, kept = (size_t)count < room ? (size_t)count : room;
@@ -157,7 +205,8 @@ static void run_epoll(int listener) {
 
 static void prepare(size_t body) {
     response = malloc(body + 100);
-    response_length = sprintf(response, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", body);
+    const char *date = path ? DATE : "";
+    response_length = sprintf(response, STATUS "%sContent-Length: %zu\r\n\r\n", date, body);
     memset(response + response_length, 'x', body);
     response_length += body;
 }
@@ -167,8 +216,9 @@ int main(int argc, char **argv) {
         const char *name;
         void (*run)(int);
     } models[] = {{"threads", run_threads}, {"select", run_select}, {"poll", run_poll}, {"epoll", run_epoll}};
-    if (argc < 4) return fprintf(stderr, "usage: bare-server threads|select|poll|epoll ADDRESS:PORT CHUNK [BODY]\n"), 2;
+    if (argc < 4) return fprintf(stderr, "usage: bare-server threads|select|poll|epoll ADDRESS:PORT CHUNK [BODY [PATH]]\n"), 2;
     chunk = strtoul(argv[3], NULL, 10);
+    if (argc > 5) path = argv[5], path_length = strlen(path);
     if (argc > 4) prepare(strtoul(argv[4], NULL, 10));
     int listener = listen_at(argv[2]);
     if (chunk < 1 || listener < 0) return perror("bare-server"), 1;

@@ -74,8 +74,16 @@ pub(crate) fn profile(
     Ok((with_callees, report(&seen, "--no-children", "overhead,sym")?))
 }
 
+/// How often perf is tried: a process may end between its being listed and perf's looking at it.
+const TRIES: usize = 3;
+
 /// Runs perf on the server's processes for as long as the client runs; what the client printed.
 fn watch(words: &[&str], server: &Server, client: &[String]) -> Outcome<String> {
+    let mut tries = (1..TRIES).map(|_| watch_once(words, server, client));
+    tries.find(Result::is_ok).unwrap_or_else(|| watch_once(words, server, client))
+}
+
+fn watch_once(words: &[&str], server: &Server, client: &[String]) -> Outcome<String> {
     let processes: Vec<String> = cpu::tree(server.pid()).iter().map(u32::to_string).collect();
     let output = Command::new("perf")
         .args(words)

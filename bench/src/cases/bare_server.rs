@@ -28,6 +28,17 @@ impl BareServer {
         self.start(place, model, &[&body_bytes.to_string()])
     }
 
+    /// One that parses as much of a request as it must, and answers that for `path` with so many bytes.
+    pub(super) fn parser(
+        &self,
+        place: &Place,
+        model: &str,
+        body_bytes: usize,
+        path: &str,
+    ) -> Outcome<Server> {
+        self.start(place, model, &[&body_bytes.to_string(), path])
+    }
+
     fn start(&self, place: &Place, model: &str, rest: &[&str]) -> Outcome<Server> {
         place.serve(|address| {
             let address = address.to_string();

@@ -22,18 +22,22 @@ pub(super) fn small_file(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
     Ok(rows("file server, 1 KB, 32 users", "req/CPU-s", &contestants, &turns, rate))
 }
 
-/// Each against the barest server of the same model.
+/// Each against the barest server of the same model, and against the same one that parses.
 pub(super) fn by_model(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
     place.file("1k", KB)?;
     let bare_server = BareServer::compile(place)?;
     let mut all = Vec::new();
-    for (model, name) in
-        [("threads", "bare C, threads"), ("select", "bare C, select"), ("poll", "bare C, poll")]
-    {
-        let bare = bare_server.responder(place, model, KB)?;
+    for (model, name, parser) in [
+        ("threads", "bare C, threads", "bare C, threads, parsing"),
+        ("select", "bare C, select", "bare C, select, parsing"),
+        ("poll", "bare C, poll", "bare C, poll, parsing"),
+    ] {
+        let (bare, parsing) =
+            (bare_server.responder(place, model, KB)?, bare_server.parser(place, model, KB, "/files/1k")?);
         let contestants = [
             contestant("nstar serve files", files_on(place, model)?, "/files/1k", None),
-            contestant(name, bare, "/", Some(0.85)),
+            contestant(name, bare, "/files/1k", Some(0.9)),
+            contestant(parser, parsing, "/files/1k", Some(0.9)),
         ];
         let turns = in_turn(place, &contestants, 32, effort)?;
         let work = format!("file server, {model}, 1 KB, 32 users");

@@ -10,8 +10,8 @@ use crate::{
 
 const MODELS: [&str; 3] = ["threads", "epoll", "uring"];
 const USERS: u32 = 32;
-/// How the kernel's functions that begin a system call are called on this architecture.
-const SYSTEM_CALL: &str = "__x64_sys_";
+/// How the kernel's functions that begin a system call are called on this architecture. One may be part of another.
+const SYSTEM_CALL: [&str; 2] = ["__x64_sys_", "__do_sys_"];
 /// Below this share, in percent, a system call is not named.
 const NAMED_MIN: f64 = 1.0;
 /// Functions named for each model.
@@ -56,11 +56,14 @@ fn profile(
 
 /// `sendto 31 %, recvfrom 42 %`, the dearest first.
 fn system_calls(symbols: &[Symbol]) -> String {
-    let named = |symbol: &Symbol| {
-        let call = symbol.name.strip_prefix(SYSTEM_CALL).filter(|_| symbol.percent >= NAMED_MIN)?;
-        Some(format!("{call} {:.0} %", symbol.percent))
-    };
-    symbols.iter().filter_map(named).collect::<Vec<_>>().join(", ")
+    let mut named: Vec<(&str, f64)> = Vec::new();
+    for symbol in symbols.iter().filter(|symbol| symbol.percent >= NAMED_MIN) {
+        let call = SYSTEM_CALL.iter().find_map(|prefix| symbol.name.strip_prefix(prefix));
+        if let Some(call) = call.filter(|call| named.iter().all(|(known, _)| known != call)) {
+            named.push((call, symbol.percent));
+        }
+    }
+    named.iter().map(|(call, percent)| format!("{call} {percent:.0} %")).collect::<Vec<_>>().join(", ")
 }
 
 fn hottest(symbols: &[Symbol]) -> String {
@@ -79,8 +82,10 @@ mod tests {
             symbol(83.0, "do_syscall_64"),
             symbol(42.4, "__x64_sys_recvfrom"),
             symbol(31.0, "__x64_sys_sendto"),
+            symbol(5.1, "__do_sys_io_uring_enter"),
+            symbol(5.0, "__do_sys_sendto"),
             symbol(0.4, "__x64_sys_close"),
         ];
-        assert_eq!(system_calls(&seen), "recvfrom 42 %, sendto 31 %");
+        assert_eq!(system_calls(&seen), "recvfrom 42 %, sendto 31 %, io_uring_enter 5 %");
     }
 }
