@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{self, Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpStream},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
@@ -78,8 +78,8 @@ fn secured(model: Model, pair: &(PathBuf, PathBuf), patience: Duration) -> (Serv
 }
 
 /// What a front says that asks `behind` under this name, believing `ca`.
-fn asked(model: Model, behind: SocketAddr, name: &str, ca: &PathBuf) -> String {
-    let tier = Tier { behind: Some((behind, name.to_owned(), ca.clone())) };
+fn asked(model: Model, behind: SocketAddr, name: &str, ca: &Path) -> String {
+    let tier = Tier { behind: Some((behind, name.to_owned(), ca.to_path_buf())) };
     let front = engine::start(model, &options(), tier).expect("a server");
     let mut answer = String::new();
     for closing in ["", "Connection: close\r\n"] {

@@ -59,7 +59,8 @@ impl Tiers {
         let known_by = |who: String| root.clone().into_iter().chain(["--accounts".into(), who.into()]);
         match (drive, &tiers.accounts) {
             (Tier::Files, Some(accounts)) => {
-                let flags = known_by(accounts.url());
+                let token = ground.folder.join("accounts.db.service").into_os_string();
+                let flags = known_by(accounts.url()).chain(["--accounts-token-file".into(), token]);
                 tiers.front = Some(System::start(&setting.driven("files", flags, ground))?);
             }
             (Tier::OpenFiles, _) => {

@@ -288,9 +288,15 @@ pub(crate) struct Files {
     /// Folder whose files are served
     #[arg(long, value_name = "DIR")]
     pub root: PathBuf,
-    /// Who knows the users: URL of an accounts server, sqlite:PATH for both tiers in this process, or none
+    /// Who knows the users: URL of an accounts server (http or https), sqlite:PATH for both tiers in this process, or none
     #[arg(long, value_name = "URL|sqlite:PATH|none")]
     pub accounts: String,
+    /// Certificates (PEM) that vouch for an accounts server over https [default: those this machine trusts]
+    #[arg(long, value_name = "FILE")]
+    pub accounts_ca: Option<PathBuf>,
+    /// File of the accounts server's service token: where it asks for one, it answers nobody else
+    #[arg(long, value_name = "FILE")]
+    pub accounts_token_file: Option<PathBuf>,
     /// How long verified credentials are remembered; 0 asks every time
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = values::duration_or_zero)]
     pub auth_cache: Duration,
@@ -341,6 +347,10 @@ pub(crate) struct Accounts {
     /// [default: DATABASE.admin; accounts.admin where the database is a server's]
     #[arg(long, value_name = "FILE")]
     pub admin_token: Option<PathBuf>,
+    /// Answer only those who know the service token in this file, made at the first start. Without this flag it is
+    /// DATABASE.service, and need not be known as long as only this machine can reach the server
+    #[arg(long, value_name = "FILE")]
+    pub service_token_file: Option<PathBuf>,
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8081")]
     pub listen: SocketAddr,

@@ -62,6 +62,15 @@ impl Database {
         }
     }
 
+    /// Where a file belongs that goes with it: beside an SQLite file, `accounts.db.ENDING`, and else in the working folder,
+    /// `NAME.ENDING`.
+    pub fn beside(&self, name: &str, ending: &str) -> PathBuf {
+        let mut path = self.path().map_or_else(|| name.into(), |path| path.as_os_str().to_owned());
+        path.push(".");
+        path.push(ending);
+        path.into()
+    }
+
     /// What names it again, whole: a secret where it holds a password.
     pub fn url(&self) -> String {
         match self {
@@ -146,6 +155,13 @@ mod tests {
         assert_eq!("a/b.db".parse(), Ok(file.clone()));
         assert_eq!("sqlite:a/b.db".parse(), Ok(file.clone()));
         assert_eq!(file.to_string(), "a/b.db");
+    }
+
+    #[test]
+    fn what_goes_with_a_database_lies_beside_it() {
+        let beside = |text: &str| text.parse::<Database>().unwrap().beside("rooms", "key");
+        assert_eq!(beside("a/b.db"), PathBuf::from("a/b.db.key"));
+        assert_eq!(beside("mysql://ann:hush@db/x"), PathBuf::from("rooms.key"));
     }
 
     #[test]

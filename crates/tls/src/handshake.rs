@@ -158,8 +158,10 @@ impl From<rustls::Error> for Failure {
             rustls::Error::InvalidMessage(_) => Self::NotTls,
             rustls::Error::AlertReceived(alert) => Self::Refused(alert),
             rustls::Error::InvalidCertificate(wrong) => match wrong {
-                // A bad signature: by another authority of the same name, as after a certificate was made anew.
-                Wrong::UnknownIssuer | Wrong::BadSignature => Self::UnknownIssuer,
+                // The last two: by another authority of the same name, as after a certificate was made anew.
+                Wrong::UnknownIssuer
+                | Wrong::BadSignature
+                | Wrong::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => Self::UnknownIssuer,
                 Wrong::NotValidForName | Wrong::NotValidForNameContext { .. } => {
                     Self::WrongName { asked: String::new(), detail: wrong.to_string() }
                 }

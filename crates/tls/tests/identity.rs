@@ -4,7 +4,7 @@
 use std::{
     fs::{self, Permissions},
     os::unix::fs::PermissionsExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use rcgen::{CertificateParams, CertifiedKey, KeyPair, date_time_ymd};
@@ -38,7 +38,7 @@ impl Files {
     }
 }
 
-fn refusal(certificate: &PathBuf, key: &PathBuf) -> String {
+fn refusal(certificate: &Path, key: &Path) -> String {
     match Identity::load(certificate, key) {
         Ok(_) => panic!("{} and {} were taken", certificate.display(), key.display()),
         Err(error) => error.to_string(),

@@ -42,7 +42,7 @@ impl Common {
     pub(crate) fn new(options: &Options) -> Result<Self, AccountsError> {
         let passwords = Passwords::new().map_err(|HashError(reason)| AccountsError::Hashing(reason))?;
         let slowdown = Slowdown::new().map_err(|error| AccountsError::Hashing(error.to_string()))?;
-        let admin = Secret::open(&options.admin_token)?;
+        let admin = Secret::open(&options.admin_token).map_err(AccountsError::AdminToken)?;
         Ok(Self { passwords, slowdown, admin, metrics: Metrics::new(Arc::clone(&options.connections)) })
     }
 

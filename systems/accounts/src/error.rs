@@ -9,7 +9,10 @@ pub enum AccountsError {
     Store(#[from] store::OpenError),
     /// The administrator's token cannot be had.
     #[error("{0} (--admin-token says which)")]
-    AdminToken(#[from] store::SecretError),
+    AdminToken(#[source] store::SecretError),
+    /// The service token cannot be had.
+    #[error("{0} (--service-token-file says which)")]
+    ServiceToken(#[source] store::SecretError),
     /// A password could not be hashed, or no randomness was to be had.
     #[error("passwords cannot be hashed on this machine: {0}")]
     Hashing(String),

@@ -25,6 +25,7 @@ mod audit;
 mod capacity;
 mod common;
 mod credentials;
+mod door;
 mod error;
 mod metrics;
 mod options;
@@ -46,6 +47,7 @@ pub use self::{
     api::{Api, BODY_LEN_MAX, Call},
     audit::By,
     credentials::{Invalid, NAME_LEN_MAX, Name, PASSWORD_LEN_MAX, PASSWORD_LEN_MIN, Password},
+    door::SERVICE_TOKEN,
     error::AccountsError,
     options::Options,
     problem::problem,

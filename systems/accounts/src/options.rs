@@ -12,6 +12,11 @@ pub struct Options {
     pub database: Database,
     /// The file of the administrator's token; made, for its owner only, at the first start.
     pub admin_token: PathBuf,
+    /// The file of the token by which file servers are known; made, for its owner only, at the first start. Without one
+    /// there is no token. Default none.
+    pub service_token: Option<PathBuf>,
+    /// Whether those who do not show the token are refused. Default no.
+    pub service_token_required: bool,
     /// How long a session's token is good for. Default one hour. Longer means a stolen token is of use longer.
     pub session_life: Duration,
     /// How many passwords are hashed at once, each in 19 MiB. `None`: as many as cores, and no more than fit in
@@ -29,21 +34,21 @@ pub struct Options {
 }
 
 impl Options {
+    /// Where the service token of a server on this database lies, where nobody says: `accounts.db.service`.
+    pub fn usual_service_token(&self) -> PathBuf {
+        self.database.beside("accounts", "service")
+    }
+
     /// The defaults, on this database. The administrator's token lies beside an SQLite file, `accounts.db.admin`, and
     /// else in the working folder, `accounts.admin`.
     pub fn new(database: impl Into<Database>) -> Self {
         let database = database.into();
-        let admin_token = database.path().map_or_else(
-            || "accounts.admin".into(),
-            |path| {
-                let mut name = path.as_os_str().to_owned();
-                name.push(".admin");
-                PathBuf::from(name)
-            },
-        );
+        let admin_token = database.beside("accounts", "admin");
         Self {
             database,
             admin_token,
+            service_token: None,
+            service_token_required: false,
             session_life: Duration::from_secs(3600),
             hashers: None,
             hash_queue: None,

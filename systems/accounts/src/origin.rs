@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use engine::service::Connection;
 use http_io::server::Exchange;
 
-/// The address that a request came from. Who asks from this machine is believed when it says for whom: the last address
-/// in `X-Forwarded-For`, as the file server sends it, and proxies do that are set up to.
-pub(crate) fn address<C: Connection>(exchange: &Exchange<'_, C>) -> IpAddr {
+/// The address that a request came from; that of the one it is asked for, where whoever asks is `believed`: the last
+/// address in `X-Forwarded-For`, as the file server sends it, and proxies do that are set up to.
+pub(crate) fn address<C: Connection>(exchange: &Exchange<'_, C>, believed: bool) -> IpAddr {
     let peer = exchange.peer().ip().to_canonical();
-    let forwarded = exchange.header("x-forwarded-for").filter(|_| peer.is_loopback());
+    let forwarded = exchange.header("x-forwarded-for").filter(|_| believed);
     forwarded.and_then(last).unwrap_or(peer)
 }
 

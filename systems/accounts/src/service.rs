@@ -12,6 +12,7 @@ use store::Store;
 use crate::{
     api::{Api, BODY_LEN_MAX, Call},
     common::Common,
+    door::Door,
     error::AccountsError,
     options::Options,
     origin,
@@ -24,7 +25,8 @@ use crate::{
 /// When the database cannot be opened for writing, is not one of accounts, or passwords cannot be hashed.
 pub fn factory(options: Options) -> Result<AccountsFactory, AccountsError> {
     drop(Store::prepare(&options.database, &SCHEMA)?);
-    Ok(AccountsFactory { common: Arc::new(Common::new(&options)?), options, shared: Mutex::new(None) })
+    let door = Arc::new(Door::open(&options).map_err(AccountsError::ServiceToken)?);
+    Ok(AccountsFactory { common: Arc::new(Common::new(&options)?), door, options, shared: Mutex::new(None) })
 }
 
 /// Makes the accounts server's services. All of one process share the threads and the connections to the database,
@@ -34,6 +36,7 @@ pub struct AccountsFactory {
     options: Options,
     /// Common to all processes.
     common: Arc<Common>,
+    door: Arc<Door>,
     shared: Mutex<Option<Arc<Api>>>,
 }
 
@@ -57,7 +60,8 @@ impl Factory for AccountsFactory {
 
     fn make<C: Connection>(&self) -> io::Result<Self::Service<C>> {
         let api = self.api().map_err(io::Error::other)?;
-        Ok(Http::new(AccountsHandler { api }, ServerOptions::default()))
+        let door = Arc::clone(&self.door);
+        Ok(Http::new(AccountsHandler { api, door }, ServerOptions::default()))
     }
 }
 
@@ -65,13 +69,15 @@ impl Factory for AccountsFactory {
 #[derive(Debug)]
 pub struct AccountsHandler {
     api: Arc<Api>,
+    door: Arc<Door>,
 }
 
 impl<C: Connection> Handler<C> for AccountsHandler {
     async fn handle(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
+        let believed = self.door.admit(exchange, |token| self.api.accounts().is_admin_token(token))?;
         let method = exchange.method_text().to_owned();
         let (path, query) = (exchange.path().to_owned(), exchange.query().map(str::to_owned));
-        let from = origin::address(exchange);
+        let from = origin::address(exchange, believed);
         let authorization = exchange.header("authorization").map(<[u8]>::to_owned);
         let body = exchange.read_body(BODY_LEN_MAX).await?;
         let (query, authorization) = (query.as_deref(), authorization.as_deref());

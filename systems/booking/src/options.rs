@@ -33,14 +33,7 @@ impl Options {
     /// folder, `booking.key`.
     pub fn new(database: impl Into<Database>) -> Self {
         let database = database.into();
-        let key = database.path().map_or_else(
-            || "booking.key".into(),
-            |path| {
-                let mut name = path.as_os_str().to_owned();
-                name.push(".key");
-                PathBuf::from(name)
-            },
-        );
+        let key = database.beside("booking", "key");
         Self {
             database,
             key,

@@ -34,7 +34,7 @@ pub enum FilesError {
     NoOpenat2,
     /// What was given as the accounts server is none.
     #[error(
-        "{given:?} is no accounts server: {reason}; give http://HOST:PORT, sqlite:PATH for accounts in this \
+        "{given:?} is no accounts server: {reason}; give http://HOST:PORT or https://HOST:PORT, sqlite:PATH for accounts in this \
          process, or none for files open to everyone"
     )]
     Accounts {
@@ -42,6 +42,20 @@ pub enum FilesError {
         given: String,
         /// What is wrong with it.
         reason: String,
+    },
+    /// Nobody could say who the accounts server is.
+    #[error("the accounts server cannot be recognised: {0}")]
+    Trust(#[from] http_io::client::TrustError),
+    /// The token for the accounts server cannot be read.
+    #[error(
+        "the accounts server's token {path} cannot be read: {source}; name the file that the accounts server made at \
+         its first start, or a copy of it"
+    )]
+    Token {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
     },
     /// The accounts of this process could not be opened.
     #[error(transparent)]

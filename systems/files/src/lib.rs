@@ -29,6 +29,7 @@ mod flights;
 mod gate;
 mod identity;
 mod ledger;
+mod link;
 mod lister;
 mod listing;
 mod me;

@@ -34,6 +34,10 @@ pub struct Options {
     pub file_cache_bytes: u64,
     /// How long the accounts server may take to answer. Default 5 s; then 503.
     pub accounts_timeout: Duration,
+    /// The file of the certificates that vouch for an accounts server over HTTPS. Default: those this machine trusts.
+    pub accounts_ca: Option<PathBuf>,
+    /// The file of the token by which the accounts server knows a file server. Default none.
+    pub accounts_token: Option<PathBuf>,
     /// Lets everyone in on an address that other machines reach, where there are no accounts. Default no.
     pub open_to_all: bool,
     /// What uploads are taken, and whose.
@@ -98,6 +102,8 @@ impl Uploads {
 pub enum AccountsBackend {
     /// An accounts server, over HTTP.
     Remote(SocketAddr),
+    /// An accounts server, over HTTPS: where, and the name that its certificate has to be for.
+    Secure(SocketAddr, String),
     /// A database of accounts, in this process.
     Local(PathBuf),
     /// Nobody: every file is open to everyone who reaches the server.
@@ -115,6 +121,8 @@ impl Options {
             file_check_every: Duration::from_secs(1),
             file_cache_bytes: 64 * 1024 * 1024,
             accounts_timeout: Duration::from_secs(5),
+            accounts_ca: None,
+            accounts_token: None,
             open_to_all: false,
             uploads: Uploads::default(),
             permissions: Permissions::default(),
@@ -136,7 +144,7 @@ pub fn check_exposure(listen: SocketAddr, options: &Options) -> Result<(), Files
     Ok(())
 }
 
-/// `http://HOST:PORT`, `sqlite:PATH` or `none`. A host's name is looked up now, once.
+/// `http://HOST:PORT`, `https://HOST:PORT`, `sqlite:PATH` or `none`. A host's name is looked up now, once.
 impl FromStr for AccountsBackend {
     type Err = FilesError;
 
@@ -150,27 +158,31 @@ impl FromStr for AccountsBackend {
             let missing = path.is_empty();
             return if missing { Err(wrong("no path after sqlite:")) } else { Ok(Self::Local(path.into())) };
         }
-        if given.starts_with("https://") {
-            return Err(wrong("TLS between the servers is not offered"));
-        }
-        let rest = given.strip_prefix("http://").ok_or_else(|| wrong("unknown form"))?;
+        let (scheme, rest) = given.split_once("://").ok_or_else(|| wrong("unknown form"))?;
+        let (secure, port) = match scheme {
+            "http" => (false, 80),
+            "https" => (true, 443),
+            _ => return Err(wrong("unknown form")),
+        };
         let authority = rest.strip_suffix('/').unwrap_or(rest);
         if authority.contains(['/', '?', '#', '@']) {
             return Err(wrong("a path or a user cannot be given"));
         }
-        let addresses = resolve(authority).map_err(|error| wrong(&error.to_string()))?;
-        addresses.map(Self::Remote).ok_or_else(|| wrong("the name has no address"))
+        let (host, port) = host_and_port(authority, port).ok_or_else(|| wrong("the port is no number"))?;
+        let found = (host, port).to_socket_addrs().map_err(|error| wrong(&error.to_string()))?.next();
+        let to = found.ok_or_else(|| wrong("the name has no address"))?;
+        Ok(if secure { Self::Secure(to, host.to_owned()) } else { Self::Remote(to) })
     }
 }
 
-/// The port is 80 where none is given.
-fn resolve(authority: &str) -> std::io::Result<Option<SocketAddr>> {
-    let has_port =
-        authority.rsplit_once(':').is_some_and(|(host, _)| !host.contains(':') || host.ends_with(']'));
-    if has_port {
-        return Ok(authority.to_socket_addrs()?.next());
+/// The two parts of `HOST:PORT`, or of `[ADDRESS]:PORT`, and this port where none is given.
+fn host_and_port(authority: &str, port: u16) -> Option<(&str, u16)> {
+    match authority.rsplit_once(':') {
+        Some((host, given)) if !host.contains(':') || host.ends_with(']') => {
+            Some((host.trim_matches(['[', ']']), given.parse().ok()?))
+        }
+        _ => Some((authority.trim_matches(['[', ']']), port)),
     }
-    Ok((authority.trim_matches(['[', ']']), 80).to_socket_addrs()?.next())
 }
 
 #[cfg(test)]
@@ -178,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_three_forms_are_read() {
+    fn every_form_is_read() {
         let read = |given: &str| given.parse::<AccountsBackend>();
         assert_eq!(read("none").unwrap(), AccountsBackend::Open);
         assert_eq!(read("sqlite:a b.db").unwrap(), AccountsBackend::Local("a b.db".into()));
@@ -187,6 +199,9 @@ mod tests {
         assert_eq!(read("http://127.0.0.1").unwrap(), remote("127.0.0.1:80"));
         assert_eq!(read("http://[::1]:9000").unwrap(), remote("[::1]:9000"));
         assert_eq!(read("http://[::1]").unwrap(), remote("[::1]:80"));
+        let secure = |at: &str, name: &str| AccountsBackend::Secure(at.parse().unwrap(), name.to_owned());
+        assert_eq!(read("https://127.0.0.1:9000/").unwrap(), secure("127.0.0.1:9000", "127.0.0.1"));
+        assert_eq!(read("https://[::1]").unwrap(), secure("[::1]:443", "::1"));
     }
 
     #[test]
@@ -194,7 +209,9 @@ mod tests {
         for given in [
             "",
             "sqlite:",
-            "https://127.0.0.1:1",
+            "ftp://127.0.0.1:1",
+            "https://127.0.0.1:x",
+            "https://u@127.0.0.1:1",
             "127.0.0.1:1",
             "http://127.0.0.1:1/x",
             "http://u@h",

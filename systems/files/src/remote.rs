@@ -1,42 +1,38 @@
 //! An accounts server, asked over connections that are kept.
 
 use std::{
-    net::SocketAddr,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
 
-use crate::verdict::Verdict;
+use crate::{link::Link, verdict::Verdict};
 use accounts::{Identity, Recognised};
 use engine::{service::Connection, shared::Cells};
 use http_io::{
     Answer, Method,
-    client::{Client, ClientError, ClientOptions, Request, Response},
+    client::{Client, ClientError, Request, Response},
     server::{Error, Exchange},
 };
-
-/// Longest wait for a connection.
-const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(1);
 
 /// An accounts server, as one worker asks it.
 pub(crate) struct Remote<C> {
     client: Client<C>,
+    link: Link,
     /// One cell: 1 if it failed to answer when last asked, by any worker. Told once, not for every request.
     away: Arc<Cells>,
 }
 
 impl<C: Connection> Remote<C> {
-    /// The accounts server at `to`, which may take this long to answer.
-    pub(crate) fn new(to: SocketAddr, timeout: Duration, away: Arc<Cells>) -> Self {
-        let connect_timeout = timeout.min(CONNECT_TIMEOUT_MAX);
-        let options = ClientOptions { timeout, connect_timeout, ..ClientOptions::default() };
-        Self { client: Client::new(to, options), away }
+    /// The accounts server at the other end of `link`, which may take this long to answer.
+    pub(crate) fn new(link: Link, timeout: Duration, away: Arc<Cells>) -> Self {
+        Self { client: link.client(timeout), link, away }
     }
 
     /// Asks whether the credential of `exchange` is right; it is sent as it came.
     pub(crate) async fn check(&self, exchange: &Exchange<'_, C>) -> Verdict {
         let authorization = exchange.header("authorization").unwrap_or_default();
-        let headers = [("Authorization", authorization)];
+        let from = exchange.peer().ip().to_canonical().to_string();
+        let headers = self.headers(("Authorization", authorization), &from);
         let request = Request::new(Method::Get, "/auth").headers(&headers);
         self.send(exchange, &request).await.map_or(Verdict::Unavailable, |response| read(&response))
     }
@@ -48,23 +44,31 @@ impl<C: Connection> Remote<C> {
         path: &str,
         body: &[u8],
     ) -> Result<Answer, Error> {
-        let headers = [("Content-Type", &b"application/json"[..])];
+        let from = exchange.peer().ip().to_canonical().to_string();
+        let headers = self.headers(("Content-Type", b"application/json"), &from);
         let request = Request::new(Method::Post, path).headers(&headers).body(body);
         match self.send(exchange, &request).await {
             Ok(response) => Ok(relayed(&response)),
-            Err(error) => {
-                let unsure = !matches!(error, ClientError::Connect { .. });
-                let hint = if unsure { "it may have acted on the request all the same" } else { "" };
+            Err(away) => {
+                let hint =
+                    if away.may_have_acted { "it may have acted on the request all the same" } else { "" };
                 Err(accounts::problem(503, "the accounts server did not answer").hint(hint).into())
             }
         }
     }
 
-    async fn send(&self, exchange: &Exchange<'_, C>, request: &Request<'_>) -> Result<Response, ClientError> {
-        let sent = self.client.send(exchange.connection(), request).await;
+    /// The header fields of a question: who asks, and for whom.
+    fn headers<'h>(&'h self, own: (&'h str, &'h [u8]), from: &'h str) -> Vec<(&'h str, &'h [u8])> {
+        let token = self.link.token().map(|token| (accounts::SERVICE_TOKEN, token.as_bytes()));
+        [own, ("X-Forwarded-For", from.as_bytes())].into_iter().chain(token).collect()
+    }
+
+    async fn send(&self, exchange: &Exchange<'_, C>, request: &Request<'_>) -> Result<Response, Away> {
+        let sent = answer(self.client.send(exchange.connection(), request).await);
         let was_away = self.away[0].load(Relaxed) != 0;
         match &sent {
-            Err(error) if !was_away && self.away[0].swap(1, Relaxed) == 0 => {
+            Err(away) if !was_away && self.away[0].swap(1, Relaxed) == 0 => {
+                let error = &away.error;
                 tracing::warn!(%error, "the accounts server does not answer; requests that need it get 503");
             }
             Ok(_) if was_away && self.away[0].swap(0, Relaxed) != 0 => {
@@ -73,6 +77,32 @@ impl<C: Connection> Remote<C> {
             _ => {}
         }
         sent
+    }
+}
+
+/// No answer worth the name.
+struct Away {
+    error: String,
+    may_have_acted: bool,
+}
+
+/// An answer, unless it is that nobody answers this server.
+fn answer(sent: Result<Response, ClientError>) -> Result<Response, Away> {
+    match sent {
+        Ok(response) if response.header(accounts::SERVICE_TOKEN).is_some() => {
+            let error =
+                "it wants its service token: name the file of it with --accounts-token-file, or another";
+            Err(Away { error: error.to_owned(), may_have_acted: false })
+        }
+        Ok(response) => Ok(response),
+        Err(error @ ClientError::Insecure { .. }) => {
+            let error = format!("{error} (--accounts-ca FILE says who is trusted)");
+            Err(Away { error, may_have_acted: false })
+        }
+        Err(error) => {
+            let may_have_acted = !matches!(error, ClientError::Connect { .. });
+            Err(Away { error: error.to_string(), may_have_acted })
+        }
     }
 }
 

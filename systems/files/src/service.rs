@@ -19,6 +19,7 @@ use crate::{
     fingerprint::Key,
     flights::Flights,
     gate::{Gate, Keeper},
+    link::Link,
     lister::Lister,
     me,
     metrics::{Counts, Metrics},
@@ -43,7 +44,7 @@ pub fn factory(options: Options) -> Result<FilesFactory, FilesError> {
     let root = Root::open(&options.root)?;
     let accounts = match &options.accounts {
         AccountsBackend::Local(database) => Some(accounts::factory(accounts::Options::new(database))?),
-        AccountsBackend::Remote(_) | AccountsBackend::Open => None,
+        _ => None,
     };
     if options.accounts == AccountsBackend::Open && options.permissions != Permissions::default() {
         return Err(FilesError::RulesWithoutUsers);
@@ -52,6 +53,7 @@ pub fn factory(options: Options) -> Result<FilesFactory, FilesError> {
         .audit
         .as_deref()
         .map(|path| Audit::open(path).map_err(|source| FilesError::Audit { path: path.to_owned(), source }));
+    let link = Link::of(&options)?;
     let gate = Gate {
         key: Key::random()?,
         verified: Verified::new(options.auth_cache_ttl, options.auth_cache_entries),
@@ -72,13 +74,14 @@ pub fn factory(options: Options) -> Result<FilesFactory, FilesError> {
         lister: Lister::default(),
         accounts_away: Arc::new(Cells::new(1)),
     });
-    Ok(FilesFactory { options, shared, accounts })
+    Ok(FilesFactory { options, shared, link, accounts })
 }
 
 /// Makes the file server's services. All of one process share what is remembered of files and credentials.
 pub struct FilesFactory {
     options: Options,
     shared: Arc<Shared>,
+    link: Option<Link>,
     accounts: Option<accounts::AccountsFactory>,
 }
 
@@ -97,10 +100,10 @@ impl Factory for FilesFactory {
     type Service<C: Connection> = Http<FilesHandler<C>>;
 
     fn make<C: Connection>(&self) -> io::Result<Self::Service<C>> {
-        let authority = match (&self.options.accounts, &self.accounts) {
-            (AccountsBackend::Remote(to), _) => {
+        let authority = match (&self.link, &self.accounts) {
+            (Some(link), _) => {
                 let away = Arc::clone(&self.shared.accounts_away);
-                Authority::Remote(Box::new(Remote::new(*to, self.options.accounts_timeout, away)))
+                Authority::Remote(Box::new(Remote::new(link.clone(), self.options.accounts_timeout, away)))
             }
             (_, Some(accounts)) => Authority::Local(accounts.api().map_err(io::Error::other)?),
             (_, None) => Authority::Open,

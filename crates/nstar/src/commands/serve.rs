@@ -2,6 +2,7 @@
 
 mod concurrency;
 mod encryption;
+mod tiers;
 
 use std::{
     ffi::CStr,
@@ -50,8 +51,9 @@ fn serve_files(flags: &Files) -> Result<Exit, Failure> {
     }
     options.audit = flags.audit.clone();
     options.connections = system.counters.clone();
+    tiers::link(flags, &mut options)?;
     files::check_exposure(flags.listen, &options).map_err(Failure::usage)?;
-    system.serve(files::factory(options).map_err(Failure::failed)?)
+    system.serve(files::factory(options).map_err(tiers::failure)?)
 }
 
 fn uploads(flags: &FilesUploads, accounts: &files::AccountsBackend) -> Result<files::Uploads, Failure> {
@@ -78,6 +80,7 @@ fn serve_accounts(flags: &Accounts) -> Result<Exit, Failure> {
     system.prepare(c"nstar-accounts")?;
     let mut options = accounts::Options::new(flags.database.clone());
     options.admin_token = flags.admin_token.clone().unwrap_or(options.admin_token);
+    tiers::door(flags, &mut options);
     options.connections = system.counters.clone();
     system.serve(accounts::factory(options).map_err(Failure::failed)?)
 }

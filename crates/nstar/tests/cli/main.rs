@@ -10,4 +10,5 @@ mod serve;
 mod sink;
 mod support;
 mod sweep;
+mod tiers;
 mod waiting;

@@ -1,0 +1,52 @@
+//! The two tiers of the file server: how each knows the other.
+
+use std::net::SocketAddr;
+
+use files::{AccountsBackend, FilesError};
+
+use crate::{
+    exit::Failure,
+    flags::{Accounts, Files},
+};
+
+/// How the accounts server is recognised, and what it recognises this server by.
+pub(super) fn link(flags: &Files, options: &mut files::Options) -> Result<(), Failure> {
+    let remote = matches!(options.accounts, AccountsBackend::Remote(_) | AccountsBackend::Secure(..));
+    if flags.accounts_ca.is_some() && !matches!(options.accounts, AccountsBackend::Secure(..)) {
+        return Err(Failure::usage("--accounts-ca goes with --accounts https://HOST:PORT"));
+    }
+    if flags.accounts_token_file.is_some() && !remote {
+        return Err(Failure::usage("--accounts-token-file goes with the URL of an accounts server"));
+    }
+    options.accounts_ca = flags.accounts_ca.clone();
+    options.accounts_token = flags.accounts_token_file.clone();
+    Ok(())
+}
+
+/// Which mistakes are those of the command line.
+pub(super) fn failure(error: FilesError) -> Failure {
+    match error {
+        FilesError::Trust(_) | FilesError::Token { .. } => Failure::usage(error),
+        error => Failure::failed(error),
+    }
+}
+
+/// Whom an accounts server answers. Where others can reach it, only file servers.
+pub(super) fn door(flags: &Accounts, options: &mut accounts::Options) {
+    let token = flags.service_token_file.clone().unwrap_or_else(|| options.usual_service_token());
+    let exposed = !is_loopback(flags.listen);
+    if exposed && flags.service_token_file.is_none() {
+        eprintln!(
+            "nstar: others can reach {}, so only file servers that know the token in {} are answered: give each a copy, \
+             and --accounts-token-file",
+            flags.listen,
+            token.display()
+        );
+    }
+    options.service_token_required = exposed || flags.service_token_file.is_some();
+    options.service_token = Some(token);
+}
+
+fn is_loopback(listen: SocketAddr) -> bool {
+    listen.ip().to_canonical().is_loopback()
+}

@@ -1,0 +1,156 @@
+//! The two tiers of the file server: in private, and only with each other.
+
+use crate::{
+    program::Running,
+    serve::{ask, listening},
+    support::Place,
+};
+
+const BODY: &str = r#"{"name":"ada","password":"a long enough one"}"#;
+/// ada:a long enough one
+const BASIC: &str = "Authorization: Basic YWRhOmEgbG9uZyBlbm91Z2ggb25l\r\n";
+
+/// A folder with a file to serve, and a certificate of this machine.
+fn place() -> Place {
+    let place = Place::new();
+    place.write("shared/hello.txt", "hello, reader");
+    let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let pair = rcgen::generate_simple_self_signed(names).expect("a certificate");
+    place.write("cert.pem", pair.cert.pem());
+    place.write("key.pem", pair.signing_key.serialize_pem());
+    place
+}
+
+fn start(place: &Place, words: &str) -> (Running, String) {
+    let words = format!("serve {words} --listen 127.0.0.1:0");
+    let mut running = place.nstar(words.split_whitespace().map(String::from)).start();
+    let address = listening(&mut running);
+    (running, address)
+}
+
+fn post(path: &str, fields: &str) -> String {
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{fields}Content-Length: {}\r\n\r\n{BODY}",
+        BODY.len()
+    )
+}
+
+fn get(address: &str, path: &str, fields: &str) -> String {
+    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{fields}\r\n"))
+}
+
+fn stop(running: Running) {
+    running.signal("TERM");
+    running.finish().exits(0);
+}
+
+#[test]
+fn the_file_server_asks_the_accounts_server_in_private() {
+    let place = place();
+    for engine in ["epoll", "threads", "processes", "uring"] {
+        let words = format!(
+            "accounts --database {engine}.db --service-token-file {engine}.token --tls-cert cert.pem --tls-key key.pem --engine {engine}"
+        );
+        let (accounts, backend) = start(&place, &words);
+        let words = format!(
+            "files --root shared --accounts https://{backend} --accounts-ca cert.pem --accounts-token-file {engine}.token --engine {engine}"
+        );
+        let (files, address) = start(&place, &words);
+        assert!(ask(&address, &post("/accounts", "")).starts_with("HTTP/1.1 201"), "{engine}");
+        assert!(get(&address, "/files/hello.txt", BASIC).ends_with("hello, reader"), "{engine}");
+        let wrong = "Authorization: Basic YWRhOm5vdCBpdA==\r\n";
+        assert!(get(&address, "/files/hello.txt", wrong).starts_with("HTTP/1.1 401"), "{engine}");
+        stop(files);
+        stop(accounts);
+    }
+}
+
+#[test]
+fn an_accounts_server_with_a_token_answers_only_those_who_know_it() {
+    let place = place();
+    let (accounts, backend) = start(&place, "accounts --database a.db --service-token-file a.token");
+    let token = std::fs::read_to_string(place.path("a.token")).expect("made at the first start");
+    let token = token.trim();
+    for fields in [String::new(), "Service-Token: x\r\n".into(), format!("Service-Token: {token}x\r\n")] {
+        for request in [
+            format!("GET /auth HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{BASIC}{fields}\r\n"),
+            post("/accounts", &fields),
+        ] {
+            let answer = ask(&backend, &request);
+            assert!(
+                answer.starts_with("HTTP/1.1 403") && answer.contains("--accounts-token-file"),
+                "{answer}"
+            );
+            assert!(!answer.contains(token), "{answer}");
+        }
+    }
+    let admin = std::fs::read_to_string(place.path("a.db.admin")).expect("made at the first start");
+    let admin = format!("Authorization: Bearer {}\r\n", admin.trim());
+    assert!(get(&backend, "/accounts", &admin).starts_with("HTTP/1.1 200"), "administrators are let in");
+    assert!(get(&backend, "/healthz", "").starts_with("HTTP/1.1 200"));
+    assert!(get(&backend, "/metrics", "").starts_with("HTTP/1.1 200"));
+    let known = format!("Service-Token: {token}\r\n");
+    assert!(ask(&backend, &post("/accounts", &known)).starts_with("HTTP/1.1 201"));
+    assert!(get(&backend, "/auth", &format!("{BASIC}{known}")).starts_with("HTTP/1.1 200"));
+    // A file server that does not know it says so in its log, and to nobody else.
+    let (mut files, address) = start(&place, &format!("files --root shared --accounts http://{backend}"));
+    let answer = get(&address, "/files/hello.txt", BASIC);
+    assert!(answer.starts_with("HTTP/1.1 503") && !answer.contains("token"), "{answer}");
+    files.wait_for_stderr("--accounts-token-file");
+    assert!(ask(&address, &post("/accounts", "")).starts_with("HTTP/1.1 503"));
+    stop(files);
+    stop(accounts);
+}
+
+#[test]
+fn without_a_flag_whoever_is_on_this_machine_may_ask_and_a_wrong_token_is_wrong() {
+    let place = place();
+    let (accounts, backend) = start(&place, "accounts --database a.db");
+    assert!(ask(&backend, &post("/accounts", "")).starts_with("HTTP/1.1 201"));
+    assert!(get(&backend, "/auth", BASIC).starts_with("HTTP/1.1 200"));
+    let wrong = format!("{BASIC}Service-Token: x\r\n");
+    assert!(get(&backend, "/auth", &wrong).starts_with("HTTP/1.1 403"));
+    stop(accounts);
+}
+
+#[test]
+fn an_accounts_server_that_others_can_reach_wants_its_token() {
+    let place = place();
+    let words = ["serve", "accounts", "--database", "a.db", "--listen", "0.0.0.0:0"];
+    let mut accounts = place.nstar(words).start();
+    let address = listening(&mut accounts).replace("0.0.0.0", "127.0.0.1");
+    assert!(get(&address, "/auth", BASIC).starts_with("HTTP/1.1 403"));
+    accounts.signal("TERM");
+    accounts.finish().exits(0).complains("a.db.service");
+}
+
+#[test]
+fn a_file_server_that_cannot_trust_the_accounts_server_says_why() {
+    let place = place();
+    let (accounts, backend) = start(&place, "accounts --database a.db --tls-cert cert.pem --tls-key key.pem");
+    let (mut files, address) = start(&place, &format!("files --root shared --accounts https://{backend}"));
+    assert!(get(&address, "/files/hello.txt", BASIC).starts_with("HTTP/1.1 503"));
+    let said = files.wait_for_stderr("--accounts-ca");
+    assert!(said.contains("no authority trusted here"), "{said}");
+    stop(files);
+    stop(accounts);
+}
+
+#[test]
+fn mistakes_between_the_tiers_are_told_at_the_start() {
+    let place = place();
+    place.write("empty", "");
+    for (flags, said) in [
+        ("--accounts http://127.0.0.1:1 --accounts-ca cert.pem", "goes with --accounts https"),
+        ("--accounts none --accounts-ca cert.pem", "goes with --accounts https"),
+        ("--accounts none --accounts-token-file empty", "URL of an accounts server"),
+        ("--accounts https://127.0.0.1:1 --accounts-ca none.pem", "none.pem cannot be read"),
+        ("--accounts https://127.0.0.1:1 --accounts-ca key.pem", "no certificate in key.pem"),
+        ("--accounts http://127.0.0.1:1 --accounts-token-file none", "none cannot be read"),
+        ("--accounts http://127.0.0.1:1 --accounts-token-file empty", "it holds no token"),
+        ("--accounts https://127.0.0.1:1/x", "a path"),
+    ] {
+        let words = format!("serve files --root shared --listen 127.0.0.1:0 {flags}");
+        place.nstar(words.split_whitespace().map(String::from)).run().exits(2).complains(said);
+    }
+}
