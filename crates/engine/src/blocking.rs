@@ -6,7 +6,7 @@ mod queue;
 mod refusals;
 mod registry;
 
-pub(crate) use connection::Connection;
+pub use connection::Connection;
 pub(crate) use front::{Crew, Front};
 pub(crate) use queue::Queue;
 pub(crate) use registry::{Pressure, Registry, Seat};

@@ -99,6 +99,7 @@ mod threads;
 mod uring;
 
 pub use block_on::block_on;
+pub use blocking::Connection as Dialled;
 pub use counters::{Counters, Denied, Handshake};
 pub use error::EngineError;
 pub use model::{Model, UnknownModel};

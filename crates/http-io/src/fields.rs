@@ -126,6 +126,20 @@ impl Fields {
         }
     }
 
+    /// A list of objects that must be there: each is to be taken apart like the whole.
+    ///
+    /// # Errors
+    /// When it is missing, or something else.
+    pub fn items(&mut self, field: &'static str) -> Result<Vec<Self>, FieldsError> {
+        let wrong = || FieldsError::field(field, "must be a list of objects");
+        let Some(Value::Array(items)) = self.0.remove(field) else { return Err(wrong()) };
+        let objects = items.into_iter().map(|item| match item {
+            Value::Object(fields) => Ok(Self(fields)),
+            _ => Err(wrong()),
+        });
+        objects.collect()
+    }
+
     /// That nothing else was sent: a mistyped field would be ignored otherwise.
     ///
     /// # Errors
@@ -158,6 +172,17 @@ mod tests {
             (left.status(), left.to_string().as_str()),
             (422, "f is not known here; known are a to e")
         );
+    }
+
+    #[test]
+    fn a_list_of_objects_is_taken_apart_like_the_whole() {
+        let mut fields = Fields::read(br#"{"a": [{"b": "x"}, {"b": 1}], "c": [1], "d": {}}"#).unwrap();
+        let texts: Vec<_> =
+            fields.items("a").unwrap().into_iter().map(|mut item| item.text("b").is_ok()).collect();
+        assert_eq!(texts, [true, false]);
+        for wrong in ["c", "d", "e"] {
+            assert_eq!(fields.items(wrong).unwrap_err().status(), 422, "{wrong}");
+        }
     }
 
     #[test]

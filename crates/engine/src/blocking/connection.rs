@@ -19,6 +19,7 @@ use super::registry::{Link, Registry};
 use crate::{
     buffer::Input,
     clock::{self, Micros, NEVER},
+    control::Control,
     counters::Permit,
     listen::Accepted,
     net,
@@ -27,7 +28,7 @@ use crate::{
 
 /// A connection whose every call blocks the calling thread.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub struct Connection {
     link: Arc<Link>,
     key: usize,
     registry: Arc<Registry>,
@@ -44,6 +45,18 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    /// Opens a connection that belongs to no server: for work in the background, and for command lines. It waits for
+    /// the other side no longer than `patience`, and has no deadline afterwards.
+    ///
+    /// # Errors
+    /// When nobody listens there, or not in time.
+    pub fn dial(to: SocketAddr, patience: Duration) -> io::Result<Self> {
+        let registry = Arc::new(Registry::new(Arc::new(Control::new(Vec::new()))));
+        let stream = TcpStream::connect_timeout(&to, patience)?;
+        stream.set_nodelay(true)?;
+        Self::new(stream.into(), to, registry, None)
+    }
+
     pub(crate) fn accepted(accepted: Accepted, registry: Arc<Registry>) -> io::Result<Self> {
         Self::new(accepted.socket, accepted.peer, registry, Some(accepted.permit))
     }

@@ -84,6 +84,11 @@ impl Response {
     pub fn body(&self) -> &[u8] {
         &self.body
     }
+
+    /// Its body, to be kept.
+    pub fn into_body(self) -> Vec<u8> {
+        self.body
+    }
 }
 
 /// Status and sizes only: headers and body may hold tokens.

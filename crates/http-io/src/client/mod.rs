@@ -2,6 +2,7 @@
 //!
 //! A [`Client`] belongs to one service instance and its thread; it is not shared.
 
+mod caller;
 mod exchange;
 mod message;
 
@@ -18,6 +19,7 @@ use std::{
 use engine::service::Connection;
 use wire::{Limits, ParseError, write::WriteError};
 
+pub use caller::Caller;
 pub use message::{Request, Response};
 pub use tls::{Peer, Trust, TrustError};
 
