@@ -222,6 +222,8 @@ pub(crate) enum Serve {
     Booking(Booking),
     /// The upload sink: takes whatever is sent, and keeps nothing
     Sink(Sink),
+    /// The central index of file sharing: peers tell it what they share, and ask it who has what
+    Index(Index),
 }
 
 /// How a server runs.
@@ -375,6 +377,24 @@ pub(crate) struct Booking {
     pub allow_test_ids: bool,
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8083")]
+    pub listen: SocketAddr,
+    #[command(flatten)]
+    pub server: Server,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Index {
+    /// The database: an SQLite file, made if it is not there, or mysql://USER:PASSWORD@HOST/DATABASE, or postgres://..
+    #[arg(long, value_name = "PATH|URL", default_value = "index.db")]
+    pub database: store::Database,
+    /// How long what a peer registered stays, unless the peer renews it
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = values::life)]
+    pub life: Duration,
+    /// File of the group's secret, made if it is not there: only peers that present it are answered
+    #[arg(long, value_name = "FILE")]
+    pub secret_file: Option<PathBuf>,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8084")]
     pub listen: SocketAddr,
     #[command(flatten)]
     pub server: Server,

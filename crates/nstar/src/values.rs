@@ -43,6 +43,12 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     if parsed.is_zero() { Err("must be longer than 0".into()) } else { Ok(parsed) }
 }
 
+/// Parses how long something lives that is to be renewed: a second at least.
+pub(crate) fn life(text: &str) -> Result<Duration, String> {
+    let life = duration(text)?;
+    if life < Duration::from_secs(1) { Err("must be a second at least".into()) } else { Ok(life) }
+}
+
 /// Parses a duration that may be `0`, which needs no unit.
 pub(crate) fn duration_or_zero(text: &str) -> Result<Duration, String> {
     if text == "0" { Ok(Duration::ZERO) } else { duration(text) }

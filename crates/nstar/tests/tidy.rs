@@ -27,7 +27,7 @@ const LICENCES: [&str; 13] = [
 ];
 
 /// Our crates and the ones of ours they may use. Data flows one way, and so do dependencies.
-const MAY_USE: [(&str, &[&str]); 16] = [
+const MAY_USE: [(&str, &[&str]); 17] = [
     ("model", &[]),
     ("wire", &[]),
     ("engine", &[]),
@@ -40,6 +40,7 @@ const MAY_USE: [(&str, &[&str]); 16] = [
     ("accounts", &["engine", "http-io", "store"]),
     ("booking", &["engine", "http-io", "store"]),
     ("files", &["accounts", "engine", "http-io"]),
+    ("share", &["engine", "http-io", "store"]),
     ("sink", &["engine", "http-io"]),
     ("lab", &["load", "model", "observe"]),
     ("bench", &[]),
@@ -47,7 +48,7 @@ const MAY_USE: [(&str, &[&str]); 16] = [
         "nstar",
         &[
             "accounts", "booking", "engine", "files", "http-io", "lab", "load", "model", "observe", "report",
-            "sink", "store", "tls",
+            "share", "sink", "store", "tls",
         ],
     ),
 ];

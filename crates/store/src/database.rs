@@ -71,6 +71,14 @@ impl Database {
         path.into()
     }
 
+    /// What it speaks, where it is a server's.
+    pub fn kind(&self) -> Option<Kind> {
+        match self {
+            Self::Sqlite(_) => None,
+            Self::Server(server) => Some(server.kind),
+        }
+    }
+
     /// What names it again, whole: a secret where it holds a password.
     pub fn url(&self) -> String {
         match self {

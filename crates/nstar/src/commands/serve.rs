@@ -8,6 +8,7 @@ use std::{
     ffi::CStr,
     io::{self, IsTerminal, Read},
     net::SocketAddr,
+    path::Path,
     sync::{Arc, atomic::Ordering},
     thread,
 };
@@ -21,7 +22,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::{
     exit::{Exit, Failure},
-    flags::{Accounts, Booking, Files, FilesUploads, Serve, Server, Sink, Verify},
+    flags::{Accounts, Booking, Files, FilesUploads, Index, Serve, Server, Sink, Verify},
     interrupt::Interrupt,
     output,
 };
@@ -35,6 +36,7 @@ pub(crate) fn run(flags: &Serve) -> Result<Exit, Failure> {
         Serve::Accounts(flags) => serve_accounts(flags),
         Serve::Booking(flags) => serve_booking(flags),
         Serve::Sink(flags) => serve_sink(flags),
+        Serve::Index(flags) => serve_index(flags),
     }
 }
 
@@ -120,6 +122,16 @@ fn serve_sink(flags: &Sink) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
+fn serve_index(flags: &Index) -> Result<Exit, Failure> {
+    let mut system = System::http("index", flags.listen, &flags.server);
+    system.prepare_sharing(c"nstar-index", flags.secret_file.as_deref())?;
+    let mut options = share::index::Options::new(flags.database.clone());
+    options.life = flags.life;
+    options.secret = flags.secret_file.clone();
+    options.connections = system.counters.clone();
+    system.serve(share::index::factory(options).map_err(Failure::failed)?)
+}
+
 /// What every system needs to run.
 struct System<'a> {
     name: &'static str,
@@ -160,6 +172,16 @@ impl<'a> System<'a> {
             .with_ansi(io::stderr().is_terminal())
             .init();
         Ok(())
+    }
+
+    /// As [`prepare`](Self::prepare), for the servers of file sharing: closed by a secret where others could reach them.
+    fn prepare_sharing(&mut self, process: &CStr, secret: Option<&Path>) -> Result<(), Failure> {
+        share::check_exposure(self.listen, secret.is_some()).map_err(Failure::usage)?;
+        self.prepare(process)?;
+        match self.identity {
+            Some(_) => Err(Failure::usage("peers do not speak TLS: leave out the flags of TLS")),
+            None => Ok(()),
+        }
     }
 
     /// Has connections encrypted where that is asked for; where it is not but should be, says so.

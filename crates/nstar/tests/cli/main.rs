@@ -7,6 +7,7 @@ mod mistakes;
 #[path = "../program/mod.rs"]
 mod program;
 mod serve;
+mod share;
 mod sink;
 mod support;
 mod sweep;

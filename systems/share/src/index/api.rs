@@ -1,0 +1,169 @@
+//! The requests of the index server, apart from how they come and go.
+
+use std::{sync::Arc, time::Duration};
+
+use http_io::{Answer, FieldsError, Problem};
+use serde_json::json;
+use store::{Commits, Store, StoreError};
+
+use super::{
+    error::IndexServerError,
+    metrics::Metrics,
+    options::Options,
+    requests::{self, Deregistration},
+    tables::{SCHEMA, Tables},
+};
+use crate::{group::Group, query::Parameters, refusal};
+
+/// Most files, or peers, in one answer.
+const RESULTS_MAX: usize = 1000;
+
+/// What is asked.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) path: &'a str,
+    pub(crate) query: Option<&'a str>,
+    pub(crate) body: &'a [u8],
+}
+
+/// Why a request is not fulfilled.
+#[derive(Debug)]
+enum Failure {
+    Fields(FieldsError),
+    Store(StoreError),
+    Problem(Problem),
+}
+
+/// The index server's answers to its requests.
+#[derive(Debug)]
+pub(crate) struct Api {
+    tables: Tables,
+    pub(crate) group: Group,
+    life: Duration,
+    metrics: Metrics,
+}
+
+impl Api {
+    /// Opens the database and starts the threads.
+    pub(crate) fn open(options: &Options) -> Result<Self, IndexServerError> {
+        let metrics = Metrics::new(Arc::clone(&options.connections));
+        let mut store = store::Options::default();
+        let counts = metrics.clone();
+        store.commits = Commits::new(move |_, took| counts.committed(took));
+        store.queue = options.queue;
+        let store = Store::open(&options.database, &SCHEMA, &store)?;
+        let tables = Tables::new(store, options.database.kind(), options.life);
+        let group = Group::open(options.secret.as_deref())?;
+        Ok(Self { tables, group, life: options.life, metrics })
+    }
+
+    /// Answers a request, and counts it.
+    pub(crate) async fn answer(&self, call: Call<'_>) -> Answer {
+        let (route, answered) = self.answer_to(call).await;
+        let answer = answered.unwrap_or_else(Answer::from);
+        self.metrics.answered(route, answer.status);
+        answer
+    }
+
+    async fn answer_to(&self, call: Call<'_>) -> (&'static str, Result<Answer, Failure>) {
+        match (call.path, call.method) {
+            ("/register", "POST") => ("/register", self.register(call.body).await),
+            ("/deregister", "POST") => ("/deregister", self.deregister(call.body).await),
+            ("/renew", "POST") => ("/renew", self.renew(call.body).await),
+            ("/search", "GET" | "HEAD") => ("/search", self.search(call.query).await),
+            ("/peers", "GET" | "HEAD") => ("/peers", self.peers(call.query).await),
+            ("/files", "GET" | "HEAD") => ("/files", self.files(call.query).await),
+            ("/healthz", "GET" | "HEAD") => ("/healthz", Ok(Answer::new(200, "text/plain", "ok\n"))),
+            ("/metrics", "GET" | "HEAD") => ("/metrics", Ok(self.metrics.show())),
+            ("/register" | "/deregister" | "/renew", _) => ("other", Ok(Answer::method_not_allowed("POST"))),
+            ("/search" | "/peers" | "/files" | "/healthz" | "/metrics", _) => {
+                ("other", Ok(Answer::method_not_allowed("GET, HEAD")))
+            }
+            _ => ("other", Err(Problem::new(404, "there is nothing of this name").into())),
+        }
+    }
+
+    async fn register(&self, body: &[u8]) -> Result<Answer, Failure> {
+        let (peer, files) = requests::registration(body)?;
+        self.tables.register(peer, &files).await?;
+        self.metrics.registered(files.len());
+        self.tables.sweep().await?;
+        Ok(Answer::json(200, &json!({ "registered": files.len(), "expires_in_s": self.life.as_secs() })))
+    }
+
+    async fn deregister(&self, body: &[u8]) -> Result<Answer, Failure> {
+        match requests::deregistration(body)? {
+            (peer, Deregistration::All) => self.tables.leave(peer).await?,
+            (peer, Deregistration::Files(files)) => self.tables.deregister(peer, &files).await?,
+        }
+        Ok(Answer::done())
+    }
+
+    async fn renew(&self, body: &[u8]) -> Result<Answer, Failure> {
+        let peer = requests::renewal(body)?;
+        let known = self.tables.renew(peer).await?;
+        self.tables.sweep().await?;
+        if known {
+            return Ok(Answer::json(200, &json!({ "expires_in_s": self.life.as_secs() })));
+        }
+        let problem = Problem::new(404, "this peer is not registered, or was too late to renew");
+        Err(problem.hint("register its files again").into())
+    }
+
+    async fn search(&self, query: Option<&str>) -> Result<Answer, Failure> {
+        let mut parameters = Parameters::read(query)?;
+        let (wanted, limit) = (parameters.search()?, parameters.limit(RESULTS_MAX)?);
+        parameters.finish("name, words, hash and limit")?;
+        let (found, truncated) = self.tables.search(&wanted, limit).await?;
+        Ok(Answer::json(200, &json!({ "found": found, "truncated": truncated })))
+    }
+
+    async fn peers(&self, query: Option<&str>) -> Result<Answer, Failure> {
+        let mut parameters = Parameters::read(query)?;
+        let limit = parameters.limit(RESULTS_MAX)?;
+        parameters.finish("limit")?;
+        Ok(Answer::json(200, &json!({ "peers": self.tables.peers(limit as i64).await? })))
+    }
+
+    async fn files(&self, query: Option<&str>) -> Result<Answer, Failure> {
+        let mut parameters = Parameters::read(query)?;
+        let missing = || FieldsError::field("peer", "is missing: which peer's files?");
+        let peer = requests::address(&parameters.take("peer").ok_or_else(missing)?)?;
+        let limit = parameters.limit(RESULTS_MAX)?;
+        parameters.finish("peer and limit")?;
+        let files = self.tables.files(peer, limit as i64).await?;
+        Ok(Answer::json(200, &json!({ "truncated": files.len() == limit, "files": files })))
+    }
+}
+
+impl From<Failure> for Answer {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Fields(error) => refusal::of_fields(&error),
+            Failure::Problem(problem) => problem.into(),
+            Failure::Store(error @ StoreError::DiskFull) => {
+                refusal::new(507, &error.to_string(), "nothing was changed; tell the administrator")
+            }
+            Failure::Store(error) => refusal::new(503, &error.to_string(), "ask again in a moment"),
+        }
+    }
+}
+
+impl From<FieldsError> for Failure {
+    fn from(error: FieldsError) -> Self {
+        Self::Fields(error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}

@@ -1,0 +1,155 @@
+//! What peers send, read and checked field by field.
+
+use std::net::SocketAddr;
+
+use http_io::{Fields, FieldsError};
+
+use crate::{content::Content, name::Name, seam::Entry};
+
+/// Most files in one request.
+pub(crate) const FILES_MAX: usize = 1000;
+/// Longest body, bytes: so many files with the longest names, however they are written.
+pub(crate) const BODY_LEN_MAX: u64 = 2 * 1024 * 1024;
+
+/// Reads `{"peer", "files": [{"name", "hash", "size"}]}`.
+pub(crate) fn registration(body: &[u8]) -> Result<(SocketAddr, Vec<Entry>), FieldsError> {
+    let mut fields = Fields::read(body)?;
+    let peer = peer(&mut fields)?;
+    let files = files(&mut fields, |file| {
+        let (name, content) = (name(file)?, content(file)?);
+        let size = file.maybe_number("size")?.and_then(|size| u64::try_from(size).ok());
+        let size = size.ok_or_else(|| FieldsError::field("size", "must be a number of bytes"))?;
+        Ok(Entry { name, content, size })
+    })?;
+    fields.finish("peer and files")?;
+    Ok((peer, files))
+}
+
+/// What is to be deregistered.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Deregistration {
+    /// These.
+    Files(Vec<(Name, Content)>),
+    /// All of the peer's.
+    All,
+}
+
+/// Reads `{"peer", "files": [{"name", "hash"}]}` or `{"peer", "all": true}`.
+pub(crate) fn deregistration(body: &[u8]) -> Result<(SocketAddr, Deregistration), FieldsError> {
+    let mut fields = Fields::read(body)?;
+    let peer = peer(&mut fields)?;
+    let what = match fields.maybe_truth("all")? {
+        Some(true) => Deregistration::All,
+        _ => Deregistration::Files(files(&mut fields, |file| Ok((name(file)?, content(file)?)))?),
+    };
+    fields.finish("peer, files and all")?;
+    Ok((peer, what))
+}
+
+/// Reads `{"peer"}`.
+pub(crate) fn renewal(body: &[u8]) -> Result<SocketAddr, FieldsError> {
+    let mut fields = Fields::read(body)?;
+    let peer = peer(&mut fields)?;
+    fields.finish("peer")?;
+    Ok(peer)
+}
+
+/// The address of a peer: one that can be connected to.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, FieldsError> {
+    let usable = |address: &SocketAddr| !address.ip().is_unspecified() && address.port() != 0;
+    let address = text.parse().ok().filter(usable);
+    address.ok_or_else(|| FieldsError::field("peer", "must be an address and a port, such as 127.0.0.1:8085"))
+}
+
+fn peer(fields: &mut Fields) -> Result<SocketAddr, FieldsError> {
+    address(&fields.text("peer")?)
+}
+
+fn files<T>(
+    fields: &mut Fields,
+    read: impl Fn(&mut Fields) -> Result<T, FieldsError>,
+) -> Result<Vec<T>, FieldsError> {
+    let items = fields.items("files")?;
+    if items.len() > FILES_MAX {
+        return Err(FieldsError::field(
+            "files",
+            format!("must be {FILES_MAX} at most; send several requests"),
+        ));
+    }
+    let one = |(number, mut item): (usize, Fields)| {
+        let file = read(&mut item).and_then(|file| item.finish("name, hash and size").map(|()| file));
+        file.map_err(|error| within(number, error))
+    };
+    items.into_iter().enumerate().map(one).collect()
+}
+
+/// Says in which of the files a field is wrong.
+fn within(number: usize, error: FieldsError) -> FieldsError {
+    match error {
+        FieldsError::Field { field, reason } => {
+            FieldsError::field(format!("files[{number}].{field}"), reason)
+        }
+        body => body,
+    }
+}
+
+fn name(file: &mut Fields) -> Result<Name, FieldsError> {
+    file.text("name")?
+        .parse()
+        .map_err(|error: crate::name::InvalidName| FieldsError::field("name", error.to_string()))
+}
+
+fn content(file: &mut Fields) -> Result<Content, FieldsError> {
+    let invalid = |error: crate::content::InvalidContent| FieldsError::field("hash", error.to_string());
+    file.text("hash")?.parse().map_err(invalid)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_registration_is_read() {
+        let hash = Content::of(b"x").to_string();
+        let body = json!({"peer": "127.0.0.1:1", "files": [{"name": "a", "hash": hash, "size": 1}]});
+        let (peer, files) = registration(body.to_string().as_bytes()).unwrap();
+        assert_eq!(peer, "127.0.0.1:1".parse().unwrap());
+        assert_eq!(files, [Entry { name: "a".parse().unwrap(), content: Content::of(b"x"), size: 1 }]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_by_its_place() {
+        let hash = Content::of(b"x").to_string();
+        let good = json!({"name": "a", "hash": hash, "size": 0});
+        let with = |file| json!({"peer": "127.0.0.1:1", "files": [good, file]});
+        for (body, field) in [
+            (with(json!({"name": "a/b", "hash": hash, "size": 0})), "files[1].name"),
+            (with(json!({"name": "a", "hash": "x", "size": 0})), "files[1].hash"),
+            (with(json!({"name": "a", "hash": hash, "size": -1})), "files[1].size"),
+            (with(json!({"name": "a", "hash": hash})), "files[1].size"),
+            (with(json!({"name": "a", "hash": hash, "size": 0, "x": 1})), "files[1].x"),
+            (json!({"peer": "127.0.0.1:0", "files": []}), "peer"),
+            (json!({"peer": "0.0.0.0:1", "files": []}), "peer"),
+            (json!({"peer": "example.org:1", "files": []}), "peer"),
+            (json!({"files": []}), "peer"),
+            (json!({"peer": "127.0.0.1:1"}), "files"),
+            (json!({"peer": "127.0.0.1:1", "files": vec![good.clone(); FILES_MAX + 1]}), "files"),
+        ] {
+            let error = registration(body.to_string().as_bytes()).unwrap_err();
+            assert_eq!(error.status(), 422, "{error}");
+            assert!(error.to_string().starts_with(field), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_body_is_read_or_refused(body in "\\PC{0,60}|[\\[\\]{}\":,a-z0-9]{0,60}") {
+            let _ = registration(body.as_bytes());
+            let _ = deregistration(body.as_bytes());
+            let _ = renewal(body.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Peer-to-peer file sharing (S4): every node is client and server, and an index says who has what.
+//!
+//! - [`index`] is the central index server: peers register what they share, and ask who has what.
+//!
+//! Content is named by its BLAKE3 hash ([`Content`]); a [`Name`] is one part of a path and never a way to somewhere
+//! else. [`seam`] is where a peer does not know what kind of index it asks.
+
+mod content;
+mod group;
+pub mod index;
+mod name;
+mod query;
+mod refusal;
+pub mod seam;
+
+pub use self::{
+    content::{Content, InvalidContent},
+    group::{Exposed, check_exposure},
+    name::{InvalidName, NAME_LEN_MAX, Name},
+};

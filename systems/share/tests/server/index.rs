@@ -1,0 +1,243 @@
+//! The index server: what peers register is found until they leave or die.
+
+use std::{
+    net::SocketAddr,
+    thread,
+    time::{Duration, Instant},
+};
+
+use engine::Model;
+use serde_json::{Value, json};
+use share::index::Options;
+use store::Database;
+use tempfile::TempDir;
+
+use crate::{
+    servers::{DatabaseServer, Kind},
+    support::{file, get, index, post, send},
+};
+
+const ANN: &str = "127.0.0.1:1001";
+const BOB: &str = "127.0.0.1:1002";
+
+type Test = (&'static str, fn(&Options));
+
+/// Everything that must hold, each on a database of its own.
+const ALL: &[Test] = &[
+    ("what is registered is found by name, by words and by content", found),
+    ("a file that several have is one, files that differ are several", several),
+    ("a peer that leaves or dies is forgotten", forgotten),
+    ("everything is kept over a restart", kept),
+    ("names that only look the same are told apart", alike),
+];
+
+fn hold(new: impl Fn(&TempDir) -> Database) {
+    for (name, test) in ALL {
+        eprintln!("{name}");
+        let folder = tempfile::tempdir().unwrap();
+        test(&Options::new(new(&folder)));
+    }
+}
+
+#[test]
+fn all_holds_on_sqlite() {
+    hold(|folder| Database::Sqlite(folder.path().join("index.db")));
+}
+
+#[test]
+fn all_holds_on_mariadb() {
+    let Some(server) = DatabaseServer::start(Kind::Mariadb) else { return };
+    hold(|_| server.database());
+}
+
+#[test]
+fn all_holds_on_postgresql() {
+    let Some(server) = DatabaseServer::start(Kind::Postgres) else { return };
+    hold(|_| server.database());
+}
+
+#[test]
+fn all_concurrency_models_can_run_it() {
+    for &model in Model::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let server = index(model, Options::new(folder.path().join("index.db")));
+        let at = server.local_addr();
+        register(at, ANN, &[file("a.txt", "")]);
+        assert_eq!(names(&get(at, "/search?name=a.txt").1), ["a.txt"], "{model}");
+    }
+}
+
+fn register(at: SocketAddr, peer: &str, files: &[Value]) {
+    let (status, said) = post(at, "/register", &json!({ "peer": peer, "files": files }));
+    assert_eq!((status, &said["registered"]), (200, &json!(files.len())), "{said}");
+}
+
+fn names(answer: &Value) -> Vec<&str> {
+    answer["found"].as_array().unwrap().iter().map(|file| file["name"].as_str().unwrap()).collect()
+}
+
+fn found(options: &Options) {
+    let server = index(Model::Epoll, options.clone());
+    let at = server.local_addr();
+    let report = file("Annual Report 2026.pdf", "");
+    register(at, ANN, &[report.clone(), file("report.txt", ""), file("größe.txt", "")]);
+
+    let whole = get(at, "/search?name=Annual%20Report%202026.pdf").1;
+    assert_eq!(whole["found"][0]["hash"], report["hash"]);
+    assert_eq!(whole["found"][0]["size"], report["size"]);
+    assert_eq!(whole["found"][0]["peers"], json!([ANN]));
+    assert!(names(&get(at, "/search?name=annual%20report%202026.pdf").1).is_empty(), "a name is exact");
+    assert_eq!(names(&get(at, "/search?words=REPORT").1), ["Annual Report 2026.pdf", "report.txt"]);
+    assert_eq!(names(&get(at, "/search?words=2026+report+pdf+annual").1), ["Annual Report 2026.pdf"]);
+    assert_eq!(names(&get(at, "/search?words=gr%C3%B6%C3%9Fe").1), ["größe.txt"]);
+    let hash = report["hash"].as_str().unwrap();
+    assert_eq!(names(&get(at, &format!("/search?hash={hash}")).1), ["Annual Report 2026.pdf"]);
+    let (_, cut) = get(at, "/search?words=report&limit=1");
+    assert_eq!((names(&cut).len(), &cut["truncated"]), (1, &json!(true)));
+}
+
+fn several(options: &Options) {
+    let server = index(Model::Epoll, options.clone());
+    let at = server.local_addr();
+    register(at, ANN, &[file("a.txt", "1"), file("a.txt", "2")]);
+    register(at, BOB, &[file("a.txt", "1")]);
+    register(at, BOB, &[file("a.txt", "1"), file("b.txt", "")]);
+    let (_, answer) = get(at, "/search?name=a.txt");
+    let mut peers: Vec<_> = answer["found"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file["peers"].as_array().unwrap().len())
+        .collect();
+    peers.sort_unstable();
+    assert_eq!(peers, [1, 2]);
+    let (_, listed) = get(at, &format!("/files?peer={BOB}"));
+    assert_eq!(listed["files"].as_array().unwrap().len(), 2, "{listed}");
+    let (_, known) = get(at, "/peers");
+    let counts: Vec<_> = known["peers"].as_array().unwrap().iter().map(|peer| &peer["files"]).collect();
+    assert_eq!(counts, [2, 2]);
+}
+
+fn forgotten(options: &Options) {
+    let mut options = options.clone();
+    options.life = Duration::from_secs(1);
+    let server = index(Model::Epoll, options);
+    let at = server.local_addr();
+    register(at, ANN, &[file("a.txt", ""), file("b.txt", "")]);
+    register(at, BOB, &[file("a.txt", "")]);
+
+    assert_eq!(
+        post(
+            at,
+            "/deregister",
+            &json!({ "peer": ANN, "files": [{"name": "b.txt", "hash": file("b.txt", "")["hash"]}] })
+        )
+        .0,
+        204
+    );
+    assert!(names(&get(at, "/search?words=b").1).is_empty());
+    assert_eq!(post(at, "/deregister", &json!({ "peer": BOB, "all": true })).0, 204);
+    assert_eq!(get(at, "/search?name=a.txt").1["found"][0]["peers"], json!([ANN]));
+    assert_eq!(post(at, "/renew", &json!({ "peer": BOB })).0, 404);
+
+    let renewed_until = Instant::now() + Duration::from_millis(1500);
+    while Instant::now() < renewed_until {
+        if post(at, "/renew", &json!({ "peer": ANN })).0 != 200 {
+            // A machine that stood still for a second: nothing was renewed in time.
+            register(at, ANN, &[file("a.txt", "")]);
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(names(&get(at, "/search?name=a.txt").1), ["a.txt"], "renewed");
+    wait_until(|| names(&get(at, "/search?name=a.txt").1).is_empty());
+    assert_eq!(post(at, "/renew", &json!({ "peer": ANN })).0, 404, "too late");
+    register(at, ANN, &[file("c.txt", "")]);
+    assert_eq!(names(&get(at, "/search?words=txt").1), ["c.txt"], "what was forgotten does not come back");
+}
+
+fn wait_until(holds: impl Fn() -> bool) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < patience, "it never came to be");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn kept(options: &Options) {
+    let first = index(Model::Epoll, options.clone());
+    register(first.local_addr(), ANN, &[file("a.txt", "")]);
+    drop(first);
+    let second = index(Model::Epoll, options.clone());
+    assert_eq!(names(&get(second.local_addr(), "/search?name=a.txt").1), ["a.txt"]);
+    assert_eq!(post(second.local_addr(), "/renew", &json!({ "peer": ANN })).0, 200);
+}
+
+fn alike(options: &Options) {
+    let server = index(Model::Epoll, options.clone());
+    let at = server.local_addr();
+    let alike = ["a.txt", "A.txt", "a.txt ", "\u{e4}", "a\u{308}", "%", "'; DROP TABLE terms; --"];
+    register(at, ANN, &alike.map(|name| file(name, "")));
+    let (_, listed) = get(at, &format!("/files?peer={ANN}"));
+    assert_eq!(listed["files"].as_array().unwrap().len(), alike.len(), "{listed}");
+    assert_eq!(names(&get(at, "/search?name=a.txt+").1), ["a.txt "]);
+    assert_eq!(names(&get(at, "/search?name=%25").1), ["%"]);
+}
+
+#[test]
+fn bad_input_is_told_by_its_field() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = index(Model::Epoll, Options::new(folder.path().join("index.db")));
+    let at = server.local_addr();
+    let registration =
+        json!({ "peer": ANN, "files": [file("a.txt", ""), {"name": "../x", "hash": "", "size": 1}] });
+    let (status, said) = post(at, "/register", &registration);
+    assert_eq!((status, &said["field"]), (422, &json!("files[1].name")), "{said}");
+    for (target, status) in [
+        ("/search", 422),
+        ("/search?name=a&words=b", 422),
+        ("/search?hash=x", 422),
+        ("/search?name=a&limit=0", 422),
+        ("/search?nmae=a", 422),
+        ("/files?peer=nobody", 422),
+        ("/files", 422),
+        ("/register", 405),
+        ("/none", 404),
+    ] {
+        assert_eq!(get(at, target).0, status, "{target}");
+    }
+    assert_eq!(post(at, "/register", &json!([])).0, 400);
+    assert!(names(&get(at, "/search?words=txt").1).is_empty(), "nothing of a refused batch is kept");
+}
+
+#[test]
+fn only_members_of_a_group_are_answered() {
+    use http_io::{Method, client::Request};
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = Options::new(folder.path().join("index.db"));
+    options.secret = Some(folder.path().join("secret"));
+    let server = index(Model::Epoll, options);
+    let at = server.local_addr();
+    assert_eq!(get(at, "/search?name=a").0, 401);
+    assert_eq!(get(at, "/healthz").0, 200);
+    let secret = std::fs::read_to_string(folder.path().join("secret")).unwrap();
+    for (token, status) in [(secret.trim(), 200), ("x", 401), (&secret[..10], 401)] {
+        let bearer = format!("Bearer {token}");
+        let request = Request::new(Method::Get, "/search?name=a");
+        assert_eq!(send(at, &request.headers(&[("Authorization", bearer.as_bytes())])).status(), status);
+    }
+}
+
+#[test]
+fn many_files_come_in_batches() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = index(Model::Epoll, Options::new(folder.path().join("index.db")));
+    let at = server.local_addr();
+    let files: Vec<_> = (0..10_000).map(|number| file(&format!("file {number:05}.bin"), "")).collect();
+    let started = Instant::now();
+    for batch in files.chunks(1000) {
+        register(at, ANN, batch);
+    }
+    eprintln!("{:.0} files/s registered", 10_000.0 / started.elapsed().as_secs_f64());
+    assert_eq!(get(at, "/peers").1["peers"][0]["files"], 10_000);
+    assert_eq!(names(&get(at, "/search?words=00077").1), ["file 00077.bin"]);
+}
