@@ -12,12 +12,14 @@ use crate::{
     feed,
     metrics::Metrics,
     options::Options,
-    page,
     refusal::Refusal,
     requests::{self, Query},
     secrets::Secrets,
     tables::{SCHEMA, Tables},
 };
+
+/// The page to book and cancel on.
+const PAGE: &str = include_str!("page.html");
 
 /// What is asked.
 #[derive(Clone, Copy)]
@@ -117,7 +119,7 @@ impl Api {
 
     async fn answer_to(&self, route: Route<'_>, call: Call<'_>) -> Result<Answer, Refusal> {
         match (route, call.method) {
-            (Route::Page, "GET" | "HEAD") => page::show(),
+            (Route::Page, "GET" | "HEAD") => Ok(http_io::page(PAGE)),
             (Route::Rooms, "GET" | "HEAD") => self.rooms(call).await,
             (Route::Rooms, "POST") => self.add_room(call).await,
             (Route::Room(id), "GET" | "HEAD") => self.room(id, call).await,

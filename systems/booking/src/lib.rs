@@ -25,7 +25,6 @@ mod feed;
 mod guest;
 mod metrics;
 mod options;
-mod page;
 mod refusal;
 mod requests;
 mod room;

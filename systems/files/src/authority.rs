@@ -36,16 +36,19 @@ impl<C: Connection> Authority<C> {
         }
     }
 
-    /// Hands a POST to `/accounts` or `/sessions` on, and gives what comes back. `None` where there are no accounts.
-    pub(crate) async fn pass_on(&self, exchange: &mut Exchange<'_, C>) -> Result<Option<Answer>, Error> {
-        let path = exchange.path().to_owned();
+    /// Hands a POST on to a path of the accounts, and gives what comes back. `None` where there are no accounts.
+    pub(crate) async fn pass_on(
+        &self,
+        exchange: &mut Exchange<'_, C>,
+        path: &str,
+    ) -> Result<Option<Answer>, Error> {
         let body = exchange.read_body(BODY_LEN_MAX).await?.to_vec();
         match self {
-            Self::Remote(remote) => remote.forward(exchange, &path, &body).await.map(Some),
+            Self::Remote(remote) => remote.forward(exchange, path, &body).await.map(Some),
             Self::Local(api) => {
                 let from = exchange.peer().ip();
                 let call =
-                    Call { method: "POST", path: &path, query: None, authorization: None, from, body: &body };
+                    Call { method: "POST", path, query: None, authorization: None, from, body: &body };
                 Ok(Some(api.answer(call).await))
             }
             Self::Open => Ok(None),

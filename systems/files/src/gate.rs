@@ -12,6 +12,7 @@ use crate::{
     fingerprint::{Fingerprint, Key},
     flights::{Boarding, Flights, Landed},
     metrics::{Check, Counts},
+    session,
     verdict::Verdict,
     verified::{Front, Verified},
 };
@@ -37,7 +38,7 @@ impl<C: Connection> Keeper<'_, C> {
         if matches!(self.authority, Authority::Open) {
             return Ok(Caller::Anyone);
         }
-        let Some(credentials) = exchange.credentials() else {
+        let Some(credentials) = session::presented(exchange) else {
             return Err(accounts::problem(401, "a name and password, or a token, are needed"));
         };
         let Some(fingerprint) = self.gate.key.fingerprint(&credentials) else {

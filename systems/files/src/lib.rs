@@ -8,6 +8,8 @@
 //! | `DELETE /files/NAME` | 204; 403; 404; 409; 412 |
 //! | `HEAD`, `PATCH`, `DELETE /uploads/ID` | how far an upload came; more of it; no more of it |
 //! | `GET /me` | 200 with the caller's name, role, and what they keep and may keep |
+//! | `GET /` | the page, for `Accept: text/html`; else 302 to `/files/` |
+//! | `POST /login`, `POST /logout` | 204 and a cookie that stands for `Authorization`; 401; 204 and none |
 //! | `POST /accounts`, `POST /sessions` | passed on to the accounts server |
 //! | `GET /healthz`, `GET /metrics` | 200, for anyone |
 //!
@@ -47,6 +49,7 @@ mod root;
 mod selection;
 mod sending;
 mod service;
+mod session;
 mod staging;
 mod target;
 mod upload;

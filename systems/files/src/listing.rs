@@ -27,6 +27,8 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 pub(crate) struct Listing {
     /// Its path below the root; ends in a slash.
     path: String,
+    /// Whether the reader may put files here.
+    writable: bool,
     entries: Vec<Entry>,
     /// Whether there are more entries than are shown.
     truncated: bool,
@@ -73,7 +75,8 @@ impl Listing {
         }
         entries.sort_by(|one: &Entry, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
         let slash = if path.is_empty() { "" } else { "/" };
-        Ok(Self { path: format!("{path}{slash}"), entries, truncated })
+        let writable = permissions.rights(&permissions.place(path), reader).write;
+        Ok(Self { path: format!("{path}{slash}"), writable, entries, truncated })
     }
 
     /// For programs.

@@ -49,6 +49,11 @@ pub(crate) fn of(path: &str) -> &'static str {
     known.map_or(UNKNOWN, |(_, media_type)| media_type)
 }
 
+/// Whether a browser may find a script in a file of this type, and run it as one of this site's own.
+pub(crate) fn is_active(media_type: &str) -> bool {
+    ["text/html", "image/svg+xml", "application/xml"].iter().any(|active| media_type.starts_with(active))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,5 +65,13 @@ mod tests {
         assert_eq!(of("a.pdf/plain"), UNKNOWN);
         assert_eq!(of("a."), UNKNOWN);
         assert_eq!(of(""), UNKNOWN);
+    }
+
+    #[test]
+    fn what_can_hold_a_script_is_known() {
+        for active in ["a.html", "a.HTM", "a.svg", "a.xml"] {
+            assert!(is_active(of(active)), "{active}");
+        }
+        assert!(!is_active(of("a.js")) && !is_active(of("a.pdf")) && !is_active(UNKNOWN));
     }
 }

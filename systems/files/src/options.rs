@@ -46,6 +46,8 @@ pub struct Options {
     pub permissions: Permissions,
     /// Where uploads, deletions and refusals are noted, one line each. Default nowhere.
     pub audit: Option<PathBuf>,
+    /// Whether clients come over TLS: then they send cookies that way only. Default no.
+    pub encrypted: bool,
     /// What the engine counts of the server's connections, to be shown by `GET /metrics`: the same as in the engine's
     /// options. Default: its own, that stays at zero.
     pub connections: Arc<engine::Counters>,
@@ -127,6 +129,7 @@ impl Options {
             uploads: Uploads::default(),
             permissions: Permissions::default(),
             audit: None,
+            encrypted: false,
             connections: Arc::default(),
         }
     }

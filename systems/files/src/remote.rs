@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{link::Link, verdict::Verdict};
+use crate::{link::Link, session, verdict::Verdict};
 use accounts::{Identity, Recognised};
 use engine::{service::Connection, shared::Cells};
 use http_io::{
@@ -30,9 +30,9 @@ impl<C: Connection> Remote<C> {
 
     /// Asks whether the credential of `exchange` is right; it is sent as it came.
     pub(crate) async fn check(&self, exchange: &Exchange<'_, C>) -> Verdict {
-        let authorization = exchange.header("authorization").unwrap_or_default();
+        let authorization = session::authorization(exchange);
         let from = exchange.peer().ip().to_canonical().to_string();
-        let headers = self.headers(("Authorization", authorization), &from);
+        let headers = self.headers(("Authorization", authorization.as_ref()), &from);
         let request = Request::new(Method::Get, "/auth").headers(&headers);
         self.send(exchange, &request).await.map_or(Verdict::Unavailable, |response| read(&response))
     }

@@ -23,6 +23,9 @@ const SMALL_LEN_MAX: u64 = 32 * 1024;
 const MEMORY_LEN_MAX: u64 = 256 * 1024;
 /// What a kept descriptor counts as against the memory for files.
 const DESCRIPTOR_WEIGHT: u32 = 64 * 1024;
+/// The policy under which a browser runs nothing of what it shows: users upload files, and a script in one of them would
+/// act as whoever looks at it.
+pub(crate) const INERT: &str = "sandbox";
 /// How often a file that changes while it is read is read again.
 const READS_MAX: usize = 3;
 
@@ -68,6 +71,10 @@ impl Representation {
             .and_then(|head| head.header("ETag", &etag))
             .and_then(|head| head.header("Accept-Ranges", "bytes"))
             .and_then(|head| head.header("X-Content-Type-Options", "nosniff"));
+        let whole = match media_type::is_active(media_type) {
+            true => whole.and_then(|head| head.header("Content-Security-Policy", INERT)),
+            false => whole,
+        };
         let whole = match last_modified.is_empty() {
             true => whole,
             false => whole.and_then(|head| head.header("Last-Modified", &last_modified)),

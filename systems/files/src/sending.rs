@@ -8,8 +8,9 @@ use http_io::{
 
 use crate::{
     listing::Listing,
+    media_type,
     open_files::FindError,
-    representation::{Content, Representation},
+    representation::{Content, INERT, Representation},
     root::OpenError,
     selection::{Conditions, Selection, select},
     target::BadTarget,
@@ -44,7 +45,7 @@ pub(crate) fn directory<C: Connection>(
     exchange: &mut Exchange<'_, C>,
     listing: &Listing,
 ) -> Result<(), Error> {
-    let html = exchange.header_all("accept").any(takes_html);
+    let html = wants_html(exchange);
     let reply = exchange.reply(200).header("Vary", "Accept").header("X-Content-Type-Options", "nosniff");
     if !html {
         return reply.json(listing.to_json());
@@ -52,6 +53,11 @@ pub(crate) fn directory<C: Connection>(
     reply
         .header("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
         .html(&listing.to_html())
+}
+
+/// Whether the client says that it takes HTML.
+pub(crate) fn wants_html<C: Connection>(exchange: &Exchange<'_, C>) -> bool {
+    exchange.header_all("accept").any(takes_html)
 }
 
 /// Why nothing is sent. A file that is not there and one that must not be reached look the same.
@@ -101,7 +107,10 @@ async fn part<C: Connection>(
     let mut content_range = Vec::with_capacity(48);
     range.content_range(&mut content_range, file.identity.size);
     let reply = file.name_state(exchange.reply(206)).header("Content-Range", content_range);
-    let reply = reply.header("X-Content-Type-Options", "nosniff");
+    let mut reply = reply.header("X-Content-Type-Options", "nosniff");
+    if media_type::is_active(file.media_type) {
+        reply = reply.header("Content-Security-Policy", INERT);
+    }
     match &file.content {
         Content::Bytes(bytes) => {
             let end = range.offset.saturating_add(range.length);

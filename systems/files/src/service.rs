@@ -7,7 +7,7 @@ use engine::{
     shared::Cells,
 };
 use http_io::{
-    Method, Problem, metrics as form,
+    Answer, Method, Problem, metrics as form,
     server::{Error, Exchange, Handler, Http, ServerOptions},
 };
 
@@ -29,11 +29,14 @@ use crate::{
     refusal::Refusal,
     remote::Remote,
     root::Root,
-    sending, target,
+    sending, session, target,
     upload::Uploads,
     verified::{self, Verified},
     writing::{RESUMED, Writer},
 };
+
+/// The page to log in, list, download, upload and delete on.
+const PAGE: &str = include_str!("page.html");
 
 /// Makes the file server. Opens the folder, and the accounts where they are in this process, so that what is wrong with
 /// them shows before the server starts. An accounts server may still be away.
@@ -72,6 +75,7 @@ pub fn factory(options: Options) -> Result<FilesFactory, FilesError> {
         uploads: Arc::new(uploads),
         audit: audit.transpose()?,
         lister: Lister::default(),
+        encrypted: options.encrypted,
         accounts_away: Arc::new(Cells::new(1)),
     });
     Ok(FilesFactory { options, shared, link, accounts })
@@ -93,6 +97,7 @@ struct Shared {
     uploads: Arc<Uploads>,
     audit: Option<Audit>,
     lister: Lister,
+    encrypted: bool,
     accounts_away: Arc<Cells>,
 }
 
@@ -134,7 +139,10 @@ impl<C: Connection> Handler<C> for FilesHandler<C> {
         match self.route(exchange, &mut note).await {
             Err(Error::Problem(problem)) => {
                 note.refused(&problem);
-                exchange.answer_problem(&problem)?;
+                match session::is_script(exchange) {
+                    true => session::problem_without_dialog(problem).send(exchange)?,
+                    false => exchange.answer_problem(&problem)?,
+                }
             }
             other => other?,
         }
@@ -159,12 +167,26 @@ impl<C: Connection> Handler<C> for FilesHandler<C> {
 impl<C: Connection> FilesHandler<C> {
     async fn route(&self, exchange: &mut Exchange<'_, C>, note: &mut Note) -> Result<(), Error> {
         let reads = matches!(exchange.method(), Method::Get | Method::Head);
+        if !reads {
+            session::check_origin(exchange)?;
+        }
         match exchange.path() {
             path if path.starts_with("/files/") && reads => self.serve_file(exchange, note).await,
             path if path.starts_with("/files/") || path.starts_with(RESUMED) => {
                 self.write(exchange, note).await
             }
-            "/accounts" | "/sessions" if exchange.method() == Method::Post => self.pass_on(exchange).await,
+            path @ ("/accounts" | "/sessions") if exchange.method() == Method::Post => {
+                let path = path.to_owned();
+                self.pass_on(exchange, &path).await?.send(exchange)
+            }
+            "/login" if exchange.method() == Method::Post => {
+                let answer = self.pass_on(exchange, "/sessions").await?;
+                session::begun(answer, self.shared.encrypted).send(exchange)
+            }
+            "/logout" if exchange.method() == Method::Post => {
+                session::ended(self.shared.encrypted).send(exchange)
+            }
+            "/" if reads && sending::wants_html(exchange) => http_io::page(PAGE).send(exchange),
             "/me" if reads => {
                 let caller = note.caller.insert(self.admit(exchange, Instant::now()).await?).clone();
                 me::answer(exchange, &caller, &self.shared.uploads).await
@@ -172,7 +194,7 @@ impl<C: Connection> FilesHandler<C> {
             "/healthz" if reads => exchange.reply(200).text("ok\n"),
             "/metrics" if reads => exchange.reply(200).body(form::CONTENT_TYPE, self.metrics().as_bytes()),
             "/" | "/files" if reads => exchange.reply(302).header("Location", "/files/").empty(),
-            "/accounts" | "/sessions" => Err(not_allowed("POST")),
+            "/accounts" | "/sessions" | "/login" | "/logout" => Err(not_allowed("POST")),
             "/" | "/files" | "/me" | "/healthz" | "/metrics" => Err(not_allowed("GET, HEAD")),
             _ => {
                 Err(Problem::new(404, "there is nothing of this name").hint("files are under /files/").into())
@@ -284,11 +306,10 @@ impl<C: Connection> FilesHandler<C> {
         shown + form::END
     }
 
-    async fn pass_on(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
-        match self.authority.pass_on(exchange).await? {
-            Some(answer) => answer.send(exchange),
-            None => Err(Problem::new(404, "this server has no accounts: its files are open").into()),
-        }
+    /// What the accounts answer to this request, at a path of theirs.
+    async fn pass_on(&self, exchange: &mut Exchange<'_, C>, path: &str) -> Result<Answer, Error> {
+        let answer = self.authority.pass_on(exchange, path).await?;
+        Ok(answer.ok_or_else(|| Problem::new(404, "this server has no accounts: its files are open"))?)
     }
 }
 

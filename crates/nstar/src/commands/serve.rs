@@ -52,6 +52,7 @@ fn serve_files(flags: &Files) -> Result<Exit, Failure> {
         options.permissions = files::Permissions::load(path).map_err(Failure::usage)?;
     }
     options.audit = flags.audit.clone();
+    options.encrypted = system.identity.is_some();
     options.connections = system.counters.clone();
     tiers::link(flags, &mut options)?;
     files::check_exposure(flags.listen, &options).map_err(Failure::usage)?;

@@ -69,9 +69,14 @@ impl Browser {
         for domain in ["Runtime.enable", "Log.enable", "Page.enable"] {
             browser.ask(domain, json!({}));
         }
-        browser.ask("Page.navigate", json!({"url": url}));
-        browser.arrive(url);
+        browser.go(url);
         Some(browser)
+    }
+
+    /// Goes to another page, and waits until it is loaded.
+    pub(crate) fn go(&mut self, url: &str) {
+        self.ask("Page.navigate", json!({"url": url}));
+        self.arrive(url);
     }
 
     /// Until the page is loaded an expression may be asked of the page before it, or of none.

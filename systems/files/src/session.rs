@@ -1,0 +1,102 @@
+//! Logging in on the page: a session's token in a cookie that scripts cannot read, so that plain links download too.
+//!
+//! Another site cannot use the cookie: it is sent with this site's own requests only (`SameSite=Strict`), and whatever
+//! changes something is refused when the browser says that another site asked for it. Nor can a file that somebody
+//! uploaded: what could hold a script is sent so that the browser runs none (see [`crate::media_type::is_active`]).
+
+use std::borrow::Cow;
+
+use engine::service::Connection;
+use http_io::{Answer, Credentials, Problem, server::Exchange};
+use serde::Deserialize;
+
+const COOKIE: &str = "nstar-session";
+
+/// What somebody presents to be let in: `Authorization`, or else the cookie of their session.
+pub(crate) fn presented<'e, C: Connection>(exchange: &'e Exchange<'_, C>) -> Option<Credentials<'e>> {
+    match exchange.header("authorization") {
+        Some(_) => exchange.credentials(),
+        None => token(exchange).map(Credentials::Bearer),
+    }
+}
+
+/// The same as a value of `Authorization`.
+pub(crate) fn authorization<'e, C: Connection>(exchange: &'e Exchange<'_, C>) -> Cow<'e, [u8]> {
+    match (exchange.header("authorization"), token(exchange)) {
+        (Some(given), _) => given.into(),
+        (None, Some(token)) => [b"Bearer ", token].concat().into(),
+        (None, None) => b"".into(),
+    }
+}
+
+/// The token in the cookie.
+fn token<'e, C: Connection>(exchange: &'e Exchange<'_, C>) -> Option<&'e [u8]> {
+    let mut cookies = exchange.header_all("cookie").flat_map(|header| header.split(|&byte| byte == b';'));
+    cookies.find_map(|cookie| {
+        let value = cookie.trim_ascii().strip_prefix(COOKIE.as_bytes())?.strip_prefix(b"=")?;
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
+        (!value.is_empty() && value.iter().all(plain)).then_some(value)
+    })
+}
+
+#[derive(Deserialize)]
+struct Session {
+    token: String,
+    expires_in_s: u64,
+}
+
+/// What to tell a page that logs in, from what the accounts answered: the token goes into the cookie.
+pub(crate) fn begun(answer: Answer, encrypted: bool) -> Answer {
+    if answer.status != 200 {
+        return without_dialog(answer);
+    }
+    match serde_json::from_slice(&answer.body) {
+        Ok(Session { token, expires_in_s }) => Answer::done()
+            .with("Set-Cookie", cookie(&token, expires_in_s, encrypted))
+            .with("Cache-Control", "no-store"),
+        Err(_) => accounts::problem(503, "the accounts server answered what cannot be understood").into(),
+    }
+}
+
+/// What to tell a page that logs out.
+pub(crate) fn ended(encrypted: bool) -> Answer {
+    Answer::done().with("Set-Cookie", cookie("", 0, encrypted))
+}
+
+fn cookie(token: &str, life_s: u64, encrypted: bool) -> String {
+    let secure = if encrypted { "; Secure" } else { "" };
+    format!("{COOKIE}={token}; Max-Age={life_s}; Path=/; HttpOnly; SameSite=Strict{secure}")
+}
+
+/// Refuses a request that another site has a browser send.
+pub(crate) fn check_origin<C: Connection>(exchange: &Exchange<'_, C>) -> Result<(), Problem> {
+    let own = match (exchange.header("sec-fetch-site"), exchange.header("origin")) {
+        (Some(site), _) => matches!(site, b"same-origin" | b"none"),
+        (None, Some(origin)) => {
+            let host = origin.strip_prefix(b"https://").or_else(|| origin.strip_prefix(b"http://"));
+            host.is_some() && host == exchange.header("host")
+        }
+        // No browser.
+        (None, None) => true,
+    };
+    if own { Ok(()) } else { Err(Problem::new(403, "another site may not ask for this")) }
+}
+
+/// Whether a page's script asks: it shows a form of its own where the browser would open a dialog.
+pub(crate) fn is_script<C: Connection>(exchange: &Exchange<'_, C>) -> bool {
+    exchange.header("sec-fetch-dest").is_some_and(|dest| dest == b"empty")
+}
+
+/// A 401 that does not ask for Basic credentials, by which browsers would open a dialog.
+fn without_dialog(mut answer: Answer) -> Answer {
+    if answer.status == 401 {
+        answer.fields.retain(|(name, _)| !name.eq_ignore_ascii_case("WWW-Authenticate"));
+        return answer.with("WWW-Authenticate", r#"Bearer realm="nstar""#);
+    }
+    answer
+}
+
+/// The same of a problem.
+pub(crate) fn problem_without_dialog(problem: Problem) -> Answer {
+    without_dialog(problem.into())
+}
