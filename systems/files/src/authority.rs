@@ -47,8 +47,7 @@ impl<C: Connection> Authority<C> {
             Self::Remote(remote) => remote.forward(exchange, path, &body).await.map(Some),
             Self::Local(api) => {
                 let from = exchange.peer().ip();
-                let call =
-                    Call { method: "POST", path, query: None, authorization: None, from, body: &body };
+                let call = Call { method: "POST", path, query: None, authorization: None, from, body: &body };
                 Ok(Some(api.answer(call).await))
             }
             Self::Open => Ok(None),
