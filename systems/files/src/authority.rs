@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
-use accounts::{Api, BODY_LEN_MAX, Call, Refused};
+use accounts::{Api, BODY_LEN_MAX, Call, Refused, Revocations};
 use engine::service::Connection;
 use http_io::{
-    Answer, Credentials,
+    Answer, Credentials, Method,
     server::{Error, Exchange},
 };
 
-use crate::{remote::Remote, verdict::Verdict};
+use crate::{
+    remote::{Passed, Remote},
+    session,
+    verdict::Verdict,
+};
 
 /// Who knows the users, as one worker asks.
 pub(crate) enum Authority<C> {
@@ -29,6 +33,7 @@ impl<C: Connection> Authority<C> {
             Self::Local(api) => match api.accounts().identify(credentials, exchange.peer().ip()).await {
                 Ok(identity) => identity.into(),
                 Err(Refused::Unknown) => Verdict::Wrong,
+                Err(Refused::Slowed { retry_after_s }) => Verdict::Slowed { retry_after_s },
                 Err(_) => Verdict::Unavailable,
             },
             // Whoever keeps the gate lets everyone in.
@@ -36,18 +41,39 @@ impl<C: Connection> Authority<C> {
         }
     }
 
-    /// Hands a POST on to a path of the accounts, and gives what comes back. `None` where there are no accounts.
+    /// What was revoked since a revision; none where the accounts do not say.
+    pub(crate) async fn revocations(
+        &self,
+        exchange: &Exchange<'_, C>,
+        after: Option<u64>,
+    ) -> Option<Revocations> {
+        match self {
+            Self::Remote(remote) => remote.revocations(exchange, after).await,
+            Self::Local(api) => api.accounts().revocations(after).await.ok(),
+            Self::Open => None,
+        }
+    }
+
+    /// Asks the accounts for whoever sends this request, with its body and credential, and gives what comes back. `None`
+    /// where there are no accounts.
     pub(crate) async fn pass_on(
         &self,
         exchange: &mut Exchange<'_, C>,
-        path: &str,
+        method: Method,
+        target: &str,
     ) -> Result<Option<Answer>, Error> {
+        let authorization = Some(session::authorization(exchange).into_owned()).filter(|it| !it.is_empty());
         let body = exchange.read_body(BODY_LEN_MAX).await?.to_vec();
+        let authorization = authorization.as_deref();
         match self {
-            Self::Remote(remote) => remote.forward(exchange, path, &body).await.map(Some),
+            Self::Remote(remote) => {
+                let passed = Passed { method, target, authorization, body: &body };
+                remote.pass_on(exchange, &passed).await.map(Some)
+            }
             Self::Local(api) => {
-                let from = exchange.peer().ip();
-                let call = Call { method: "POST", path, query: None, authorization: None, from, body: &body };
+                let (path, query) = target.split_once('?').unzip();
+                let (method, path, from) = (method.as_str(), path.unwrap_or(target), exchange.peer().ip());
+                let call = Call { method, path, query, authorization, from, body: &body };
                 Ok(Some(api.answer(call).await))
             }
             Self::Open => Ok(None),

@@ -47,11 +47,25 @@ impl<C: Connection> Keeper<'_, C> {
         if !self.gate.verified.is_on() {
             return self.conclude(self.authority.check(exchange, &credentials).await);
         }
+        self.keep_up(exchange, now).await;
         if let Some(user) = self.front.user(&fingerprint, &self.gate.verified, now) {
             self.counts.checked(Check::Remembered);
             return Ok(Caller::User(user));
         }
         self.conclude(self.check_once(exchange, &credentials, fingerprint).await)
+    }
+
+    /// Hears what was revoked since it was last asked, where that is due.
+    async fn keep_up(&self, exchange: &Exchange<'_, C>, now: Instant) {
+        let revocations = &self.gate.verified.revocations;
+        if !revocations.is_due(now) {
+            return;
+        }
+        let (asked, after) = (Instant::now(), revocations.revision());
+        match self.authority.revocations(exchange, after).await {
+            Some(told) => revocations.take_in(&told, after, asked),
+            None => revocations.failed(Instant::now()),
+        }
     }
 
     /// Checks a credential unless someone does already.
@@ -62,10 +76,10 @@ impl<C: Connection> Keeper<'_, C> {
         of: Fingerprint,
     ) -> Verdict {
         loop {
-            let began = Instant::now();
-            let known = || self.gate.verified.get(&of, began);
-            let flight = match self.gate.flights.board(of, known) {
-                Boarding::Known(known) => return Verdict::Right { user: known.user, expires_in: None },
+            let now = Instant::now();
+            let began = (now, self.gate.verified.revocations.known(now));
+            let flight = match self.gate.flights.board(of, || self.gate.verified.get(&of, now)) {
+                Boarding::Known(right) => return Verdict::Right { user: right.user, expires_in: None },
                 Boarding::Follow(flight) => flight,
                 Boarding::Lead(lead) => {
                     let verdict = self.authority.check(exchange, credentials).await;
@@ -91,6 +105,11 @@ impl<C: Connection> Keeper<'_, C> {
             Verdict::Wrong => {
                 self.counts.checked(Check::Wrong);
                 Err(accounts::problem(401, "the name or the password is wrong"))
+            }
+            Verdict::Slowed { retry_after_s } => {
+                self.counts.checked(Check::Slowed);
+                let error = format!("too many logins have failed; try again in {retry_after_s} s");
+                Err(Problem::new(429, error).header("Retry-After", retry_after_s.to_string()))
             }
             Verdict::Unavailable => {
                 self.counts.checked(Check::Unavailable);

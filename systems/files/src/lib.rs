@@ -10,11 +10,12 @@
 //! | `GET /me` | 200 with the caller's name, role, and what they keep and may keep |
 //! | `GET /` | the page, for `Accept: text/html`; else 302 to `/files/` |
 //! | `POST /login`, `POST /logout` | 204 and a cookie that stands for `Authorization`; 401; 204 and none |
-//! | `POST /accounts`, `POST /sessions` | passed on to the accounts server |
+//! | `/accounts`, `/accounts/..`, `/sessions`, `/audit` | passed on to the accounts server |
 //! | `GET /healthz`, `GET /metrics` | 200, for anyone |
 //!
-//! and 503 with `Retry-After` while the accounts server is away or busy. Multiple ranges in one request are answered
-//! with the whole file. A file is never found outside the root: see [`Options::root`].
+//! and 503 with `Retry-After` while the accounts server is away or busy, 429 after too many failed logins. Multiple
+//! ranges in one request are answered with the whole file. A file is never found outside the root: see
+//! [`Options::root`].
 //!
 //! The way of a request: `service` takes it, `gate` lets it in, `open_files` finds what it names, `selection`
 //! decides what of that is wanted, and `sending` answers. What changes files goes from `writing` to `upload`, which takes
@@ -45,6 +46,7 @@ mod record;
 mod refusal;
 mod remote;
 mod representation;
+mod revocations;
 mod root;
 mod selection;
 mod sending;

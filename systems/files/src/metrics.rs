@@ -21,8 +21,8 @@ use prometheus_client::{
 const SHARDS: usize = 16;
 
 /// The statuses counted each by itself; any other counts as 0, "other".
-const STATUSES: [u16; 20] =
-    [200, 201, 204, 206, 301, 302, 304, 400, 401, 403, 404, 405, 409, 412, 413, 416, 422, 503, 507, 0];
+const STATUSES: [u16; 21] =
+    [200, 201, 204, 206, 301, 302, 304, 400, 401, 403, 404, 405, 409, 412, 413, 416, 422, 429, 503, 507, 0];
 
 /// What became of a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,14 +33,17 @@ pub(crate) enum Check {
     Right,
     /// Found wrong.
     Wrong,
+    /// Not checked: too many tries have failed.
+    Slowed,
     /// Not checked: the accounts server is away or busy.
     Unavailable,
 }
 
-const CHECKS: [(Check, &str); 4] = [
+const CHECKS: [(Check, &str); 5] = [
     (Check::Remembered, "remembered"),
     (Check::Right, "right"),
     (Check::Wrong, "wrong"),
+    (Check::Slowed, "slowed"),
     (Check::Unavailable, "unavailable"),
 ];
 

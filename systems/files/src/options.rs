@@ -20,8 +20,8 @@ pub struct Options {
     pub root: PathBuf,
     /// Who knows the users.
     pub accounts: AccountsBackend,
-    /// How long a credential that was found right is taken for right again without asking. Default 60 s: for so long
-    /// a password that was changed, or a session that was ended, still opens files. Zero asks for every request.
+    /// How long a credential that was found right is taken for right again without asking. Default 60 s; what is
+    /// revoked meanwhile is forgotten within a second. Zero asks for every request.
     pub auth_cache_ttl: Duration,
     /// How many right credentials are remembered. Default 100 000, at most some 150 bytes each.
     pub auth_cache_entries: u64,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{link::Link, session, verdict::Verdict};
-use accounts::{Identity, Recognised};
+use accounts::{Identity, Recognised, Revocations};
 use engine::{service::Connection, shared::Cells};
 use http_io::{
     Answer, Method,
@@ -14,39 +14,74 @@ use http_io::{
     server::{Error, Exchange},
 };
 
+/// Says for whom the accounts server is asked: it counts failures by that address.
+const FORWARDED_FOR: &str = "X-Forwarded-For";
+/// Longest wait for revocations: those who ask have something else to do.
+const FEED_TIMEOUT_MAX: Duration = Duration::from_secs(1);
+
 /// An accounts server, as one worker asks it.
 pub(crate) struct Remote<C> {
     client: Client<C>,
+    /// Asked for revocations.
+    feed: Client<C>,
     link: Link,
     /// One cell: 1 if it failed to answer when last asked, by any worker. Told once, not for every request.
     away: Arc<Cells>,
 }
 
+/// A request to be passed on.
+pub(crate) struct Passed<'a> {
+    pub(crate) method: Method,
+    pub(crate) target: &'a str,
+    pub(crate) authorization: Option<&'a [u8]>,
+    pub(crate) body: &'a [u8],
+}
+
 impl<C: Connection> Remote<C> {
     /// The accounts server at the other end of `link`, which may take this long to answer.
     pub(crate) fn new(link: Link, timeout: Duration, away: Arc<Cells>) -> Self {
-        Self { client: link.client(timeout), link, away }
+        let feed = link.client(timeout.min(FEED_TIMEOUT_MAX));
+        Self { client: link.client(timeout), feed, link, away }
     }
 
     /// Asks whether the credential of `exchange` is right; it is sent as it came.
     pub(crate) async fn check(&self, exchange: &Exchange<'_, C>) -> Verdict {
         let authorization = session::authorization(exchange);
-        let from = exchange.peer().ip().to_canonical().to_string();
-        let headers = self.headers(("Authorization", authorization.as_ref()), &from);
+        let from = client_address(exchange);
+        let headers =
+            self.headers([("Authorization", authorization.as_ref()), (FORWARDED_FOR, from.as_bytes())]);
         let request = Request::new(Method::Get, "/auth").headers(&headers);
         self.send(exchange, &request).await.map_or(Verdict::Unavailable, |response| read(&response))
     }
 
-    /// Hands a POST on, and gives what comes back.
-    pub(crate) async fn forward(
+    /// Asks what was revoked since a revision.
+    pub(crate) async fn revocations(
         &self,
         exchange: &Exchange<'_, C>,
-        path: &str,
-        body: &[u8],
+        after: Option<u64>,
+    ) -> Option<Revocations> {
+        let target =
+            after.map_or_else(|| "/revocations".into(), |after| format!("/revocations?after={after}"));
+        let headers = self.headers([]);
+        let request = Request::new(Method::Get, &target).headers(&headers);
+        let response = self.feed.send(exchange.connection(), &request).await.ok()?;
+        if response.status() == 200 { serde_json::from_slice(response.body()).ok() } else { None }
+    }
+
+    /// Passes a request on, once, and gives what comes back.
+    pub(crate) async fn pass_on(
+        &self,
+        exchange: &Exchange<'_, C>,
+        request: &Passed<'_>,
     ) -> Result<Answer, Error> {
-        let from = exchange.peer().ip().to_canonical().to_string();
-        let headers = self.headers(("Content-Type", b"application/json"), &from);
-        let request = Request::new(Method::Post, path).headers(&headers).body(body);
+        let from = client_address(exchange);
+        let headers =
+            [("Content-Type", &b"application/json"[..]), (FORWARDED_FOR, from.as_bytes())].into_iter();
+        let headers = headers.chain(request.authorization.map(|value| ("Authorization", value)));
+        let headers = self.headers(headers);
+        // What is answered to HEAD is answered to GET, without the body.
+        let method = if request.method == Method::Head { Method::Get } else { request.method };
+        let request = Request::new(method, request.target).headers(&headers).body(request.body).once();
         match self.send(exchange, &request).await {
             Ok(response) => Ok(relayed(&response)),
             Err(away) => {
@@ -57,10 +92,10 @@ impl<C: Connection> Remote<C> {
         }
     }
 
-    /// The header fields of a question: who asks, and for whom.
-    fn headers<'h>(&'h self, own: (&'h str, &'h [u8]), from: &'h str) -> Vec<(&'h str, &'h [u8])> {
+    /// The header fields of a question, with what shows that this server may ask it.
+    fn headers<'h>(&'h self, own: impl IntoIterator<Item = (&'h str, &'h [u8])>) -> Vec<(&'h str, &'h [u8])> {
         let token = self.link.token().map(|token| (accounts::SERVICE_TOKEN, token.as_bytes()));
-        [own, ("X-Forwarded-For", from.as_bytes())].into_iter().chain(token).collect()
+        own.into_iter().chain(token).collect()
     }
 
     async fn send(&self, exchange: &Exchange<'_, C>, request: &Request<'_>) -> Result<Response, Away> {
@@ -115,8 +150,17 @@ fn read(response: &Response) -> Verdict {
             Err(_) => Verdict::Unavailable,
         },
         401 => Verdict::Wrong,
+        429 => Verdict::Slowed { retry_after_s: retry_after_s(response).unwrap_or(1) },
         _ => Verdict::Unavailable,
     }
+}
+
+fn retry_after_s(response: &Response) -> Option<u32> {
+    std::str::from_utf8(response.header("Retry-After")?).ok()?.trim().parse().ok()
+}
+
+fn client_address<C: Connection>(exchange: &Exchange<'_, C>) -> String {
+    exchange.peer().ip().to_canonical().to_string()
 }
 
 /// The answer of the accounts server, with those of its header fields that mean something to the client.

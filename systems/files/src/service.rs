@@ -175,15 +175,17 @@ impl<C: Connection> FilesHandler<C> {
             path if path.starts_with("/files/") || path.starts_with(RESUMED) => {
                 self.write(exchange, note).await
             }
-            path @ ("/accounts" | "/sessions") if exchange.method() == Method::Post => {
-                let path = path.to_owned();
-                self.pass_on(exchange, &path).await?.send(exchange)
+            path if concerns_accounts(path) => {
+                let (method, target) = (exchange.method(), target_of(exchange));
+                self.pass_on(exchange, method, &target).await?.send(exchange)
             }
             "/login" if exchange.method() == Method::Post => {
-                let answer = self.pass_on(exchange, "/sessions").await?;
+                let answer = self.pass_on(exchange, Method::Post, "/sessions").await?;
                 session::begun(answer, self.shared.encrypted).send(exchange)
             }
             "/logout" if exchange.method() == Method::Post => {
+                // Without accounts, or without a session, there is nothing to be ended but the cookie.
+                let _ended_or_none = self.pass_on(exchange, Method::Delete, "/sessions").await;
                 session::ended(self.shared.encrypted).send(exchange)
             }
             "/" if reads && sending::wants_html(exchange) => http_io::page(PAGE).send(exchange),
@@ -194,7 +196,7 @@ impl<C: Connection> FilesHandler<C> {
             "/healthz" if reads => exchange.reply(200).text("ok\n"),
             "/metrics" if reads => exchange.reply(200).body(form::CONTENT_TYPE, self.metrics().as_bytes()),
             "/" | "/files" if reads => exchange.reply(302).header("Location", "/files/").empty(),
-            "/accounts" | "/sessions" | "/login" | "/logout" => Err(not_allowed("POST")),
+            "/login" | "/logout" => Err(not_allowed("POST")),
             "/" | "/files" | "/me" | "/healthz" | "/metrics" => Err(not_allowed("GET, HEAD")),
             _ => {
                 Err(Problem::new(404, "there is nothing of this name").hint("files are under /files/").into())
@@ -306,16 +308,40 @@ impl<C: Connection> FilesHandler<C> {
         shown + form::END
     }
 
-    /// What the accounts answer to this request, at a path of theirs.
-    async fn pass_on(&self, exchange: &mut Exchange<'_, C>, path: &str) -> Result<Answer, Error> {
-        let answer = self.authority.pass_on(exchange, path).await?;
-        Ok(answer.ok_or_else(|| Problem::new(404, "this server has no accounts: its files are open"))?)
+    /// What the accounts answer to whoever sends this request. What that changed is known here from now on.
+    async fn pass_on(
+        &self,
+        exchange: &mut Exchange<'_, C>,
+        method: Method,
+        target: &str,
+    ) -> Result<Answer, Error> {
+        let changes = match method {
+            Method::Get | Method::Head | Method::Post => false,
+            Method::Put | Method::Patch | Method::Delete => true,
+            _ => return Err(not_allowed("GET, HEAD, POST, PUT, PATCH, DELETE")),
+        };
+        let answer = self.authority.pass_on(exchange, method, target).await;
+        if changes {
+            self.shared.gate.verified.revocations.distrust(Instant::now());
+        }
+        Ok(answer?.ok_or_else(|| Problem::new(404, "this server has no accounts: its files are open"))?)
     }
 }
 
 /// What follows `/files/`, still percent-encoded.
 fn name<'e, C: Connection>(exchange: &'e Exchange<'_, C>) -> &'e str {
     exchange.path().strip_prefix("/files/").unwrap_or_default()
+}
+
+/// Whether a path is for the accounts server to answer. What it tells file servers only is not among them.
+fn concerns_accounts(path: &str) -> bool {
+    matches!(path, "/accounts" | "/sessions" | "/audit") || path.starts_with("/accounts/")
+}
+
+/// Path and query, still percent-encoded.
+fn target_of<C: Connection>(exchange: &Exchange<'_, C>) -> String {
+    let query = exchange.query().map(|query| format!("?{query}")).unwrap_or_default();
+    exchange.path().to_owned() + &query
 }
 
 fn not_allowed(allowed: &'static str) -> Error {

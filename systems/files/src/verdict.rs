@@ -16,6 +16,11 @@ pub(crate) enum Verdict {
     },
     /// Wrong.
     Wrong,
+    /// Not looked at: too many tries have failed.
+    Slowed {
+        /// When trying again is of use, seconds.
+        retry_after_s: u32,
+    },
     /// Nobody can say: the accounts server is away, busy or broken.
     Unavailable,
 }

@@ -15,34 +15,40 @@ use std::{
 use accounts::User;
 use moka::{policy::EvictionPolicy, sync::Cache};
 
-use crate::fingerprint::Fingerprint;
+use crate::{
+    fingerprint::Fingerprint,
+    revocations::{Known, Mark, Revocations},
+};
 
 /// How many credentials each worker remembers on its own.
 const FRONT_ENTRIES: usize = 1024;
 
 /// A credential that was found right.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct Right {
     /// Whose it is.
     pub(crate) user: Arc<User>,
     until: Instant,
+    mark: Mark,
 }
 
 /// The memory of the whole server.
 pub(crate) struct Verified {
-    known: Cache<Fingerprint, Known, BuildHasherDefault<FirstBytes>>,
+    right: Cache<Fingerprint, Right, BuildHasherDefault<FirstBytes>>,
     ttl: Duration,
+    /// What is to be forgotten of it before its time.
+    pub(crate) revocations: Revocations,
 }
 
 impl Verified {
     /// Remembers at most `entries` credentials, each for `ttl`.
     pub(crate) fn new(ttl: Duration, entries: u64) -> Self {
-        let known = Cache::builder()
+        let right = Cache::builder()
             .max_capacity(entries)
             .time_to_live(ttl)
             .eviction_policy(EvictionPolicy::lru())
             .build_with_hasher(BuildHasherDefault::default());
-        Self { known, ttl }
+        Self { right, ttl, revocations: Revocations::new() }
     }
 
     /// Whether anything is remembered at all.
@@ -51,52 +57,56 @@ impl Verified {
     }
 
     /// What is known of a credential, if it is taken for right at `now`.
-    pub(crate) fn get(&self, of: &Fingerprint, now: Instant) -> Option<Known> {
-        self.known.get(of).filter(|known| known.until > now)
+    pub(crate) fn get(&self, of: &Fingerprint, now: Instant) -> Option<Right> {
+        self.right.get(of).filter(|right| right.until > now && self.revocations.leaves(&right.mark, now))
     }
 
-    /// Remembers a credential found right. Its time counts from when the check began: what was changed during the
-    /// check is forgotten no later than what was changed after it.
+    /// Remembers a credential found right by a check. Its time counts from when that began, as does what was revoked:
+    /// what was changed during the check is forgotten no later than what was changed after it.
     pub(crate) fn remember(
         &self,
         of: Fingerprint,
         user: &Arc<User>,
-        check_began: Instant,
+        began: (Instant, Known),
         expires_in: Option<Duration>,
     ) {
+        let (began, known) = began;
         let life = expires_in.map_or(self.ttl, |left| left.min(self.ttl));
-        self.known.insert(of, Known { user: Arc::clone(user), until: check_began + life });
+        let right = Right { user: Arc::clone(user), until: began + life, mark: known.mark(&user.name) };
+        self.right.insert(of, right);
     }
 }
 
 /// The memory of one worker.
 #[derive(Default)]
 pub(crate) struct Front {
-    known: RefCell<HashMap<Fingerprint, Own, BuildHasherDefault<FirstBytes>>>,
+    right: RefCell<HashMap<Fingerprint, Own, BuildHasherDefault<FirstBytes>>>,
 }
 
 /// A worker's own copy of what is known: none of the others counts its uses.
 struct Own {
     user: Rc<User>,
     until: Instant,
+    mark: Mark,
 }
 
 impl Front {
     /// Whose credential it is, if it is taken for right at `now`: as this worker remembers, or else the server.
     pub(crate) fn user(&self, of: &Fingerprint, behind: &Verified, now: Instant) -> Option<Rc<User>> {
-        if let Some(own) = self.known.borrow().get(of).filter(|own| own.until > now) {
+        let is_right = |own: &&Own| own.until > now && behind.revocations.leaves(&own.mark, now);
+        if let Some(own) = self.right.borrow().get(of).filter(is_right) {
             return Some(Rc::clone(&own.user));
         }
-        let Known { user, until } = behind.get(of, now)?;
+        let Right { user, until, mark } = behind.get(of, now)?;
         let user = Rc::new(User::clone(&user));
-        let mut own = self.known.borrow_mut();
+        let mut own = self.right.borrow_mut();
         if own.len() >= FRONT_ENTRIES {
             own.retain(|_, own| own.until > now);
         }
         if own.len() >= FRONT_ENTRIES {
             own.clear();
         }
-        own.insert(*of, Own { user: Rc::clone(&user), until });
+        own.insert(*of, Own { user: Rc::clone(&user), until, mark });
         Some(user)
     }
 }
@@ -131,21 +141,44 @@ mod tests {
         Arc::new(User { name: "ann".into(), role: accounts::Role::Admin, quota_bytes: Some(7) })
     }
 
+    /// The longest that credentials are remembered, with accounts that say every second that nothing was revoked.
+    fn keep_up(verified: &Verified, now: Instant) {
+        let nothing = accounts::Revocations { revision: 1, buckets: Some(Vec::new()) };
+        verified.revocations.take_in(&nothing, Some(1), now);
+    }
+
+    fn remember(verified: &Verified, of: Fingerprint, now: Instant, expires_in: Option<Duration>) {
+        verified.remember(of, &ann(), (now, verified.revocations.known(now)), expires_in);
+    }
+
     #[test]
     fn what_was_right_is_right_until_its_time_is_over() {
         let (verified, front, now) = (Verified::new(TTL, 10), Front::default(), Instant::now());
         let user = |now| front.user(&OF, &verified, now);
         assert_eq!(user(now), None);
-        verified.remember(OF, &ann(), now, None);
+        remember(&verified, OF, now, None);
         assert_eq!(user(now).as_deref(), Some(&*ann()), "as the server remembers");
+        keep_up(&verified, now + TTL);
         assert_eq!(user(now + TTL - Duration::from_nanos(1)).as_deref(), Some(&*ann()), "as the worker does");
         assert_eq!(user(now + TTL), None);
     }
 
     #[test]
+    fn what_was_revoked_is_forgotten_by_the_server_and_by_its_workers() {
+        let (verified, front, now) = (Verified::new(TTL, 10), Front::default(), Instant::now());
+        keep_up(&verified, now);
+        remember(&verified, OF, now, None);
+        assert!(front.user(&OF, &verified, now).is_some());
+        let anns = accounts::Revocations { revision: 2, buckets: Some(vec![accounts::bucket("ann")]) };
+        verified.revocations.take_in(&anns, Some(1), now);
+        assert_eq!(front.user(&OF, &verified, now), None);
+        assert_eq!(verified.get(&OF, now), None);
+    }
+
+    #[test]
     fn a_session_is_forgotten_when_it_ends() {
         let (verified, front, now) = (Verified::new(TTL, 10), Front::default(), Instant::now());
-        verified.remember(OF, &ann(), now, Some(Duration::from_secs(5)));
+        remember(&verified, OF, now, Some(Duration::from_secs(5)));
         assert!(front.user(&OF, &verified, now + Duration::from_secs(4)).is_some());
         assert!(front.user(&OF, &verified, now + Duration::from_secs(5)).is_none());
     }
@@ -156,11 +189,11 @@ mod tests {
         for n in 0..5000_u64 {
             let mut of = OF;
             of[..8].copy_from_slice(&n.to_le_bytes());
-            verified.remember(of, &ann(), now, None);
+            remember(&verified, of, now, None);
             front.user(&of, &verified, now);
         }
-        verified.known.run_pending_tasks();
-        assert!(verified.known.entry_count() <= 100);
-        assert!(front.known.borrow().len() <= FRONT_ENTRIES);
+        verified.right.run_pending_tasks();
+        assert!(verified.right.entry_count() <= 100);
+        assert!(front.right.borrow().len() <= FRONT_ENTRIES);
     }
 }

@@ -37,6 +37,12 @@ impl<'a> Request<'a> {
         Self { repeatable: true, ..self }
     }
 
+    /// Says that doing it twice may do harm, though its method promises otherwise.
+    #[must_use]
+    pub fn once(self) -> Self {
+        Self { repeatable: false, ..self }
+    }
+
     pub(crate) fn is_repeatable(&self) -> bool {
         self.repeatable
     }

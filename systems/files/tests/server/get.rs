@@ -145,7 +145,7 @@ fn what_is_not_there_is_said_in_json() {
         ("GET", "/files/a%00b", 400),
         ("POST", "/files/small.txt", 405),
         ("PUT", "/healthz", 405),
-        ("GET", "/accounts", 405),
+        ("OPTIONS", "/accounts", 405),
     ] {
         let answer = ask(to, method, target, "");
         assert_eq!(answer.status, status, "{method} {target}");

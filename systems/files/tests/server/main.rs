@@ -13,6 +13,7 @@ mod logs;
 mod page;
 mod quotas;
 mod resuming;
+mod revocations;
 mod sessions;
 mod support;
 mod traversal;

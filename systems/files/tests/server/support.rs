@@ -28,7 +28,7 @@ pub(crate) fn serve_accounts(listen: SocketAddr, folder: &Path) -> Server {
 
 pub(crate) fn serve_files(model: Model, options: Options) -> Server {
     let mut run = engine::Options::new(any_port());
-    (run.loops, run.counters) = (2, Arc::clone(&options.connections));
+    (run.loops, run.workers, run.counters) = (2, 4, Arc::clone(&options.connections));
     engine::start(model, &run, files::factory(options).unwrap()).unwrap()
 }
 
