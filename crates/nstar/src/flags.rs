@@ -345,6 +345,8 @@ pub(crate) struct Accounts {
     /// The database: an SQLite file, made if it is not there, or mysql://USER:PASSWORD@HOST/DATABASE, or postgres://..
     #[arg(long, value_name = "PATH|URL", default_value = "accounts.db")]
     pub database: store::Database,
+    #[command(flatten)]
+    pub login: DatabaseLogin,
     /// File of the administrator's token, made at the first start
     /// [default: DATABASE.admin; accounts.admin where the database is a server's]
     #[arg(long, value_name = "FILE")]
@@ -360,11 +362,22 @@ pub(crate) struct Accounts {
     pub server: Server,
 }
 
+/// What a database server wants to know.
+#[derive(Debug, Args)]
+pub(crate) struct DatabaseLogin {
+    /// File of the database's password: in --database others on this machine can see it. Without this flag the
+    /// environment may have it, in NSTAR_DATABASE_PASSWORD
+    #[arg(long, value_name = "FILE")]
+    pub database_password_file: Option<PathBuf>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Booking {
     /// The database: an SQLite file, made if it is not there, or mysql://USER:PASSWORD@HOST/DATABASE, or postgres://..
     #[arg(long, value_name = "PATH|URL", default_value = "booking.db")]
     pub database: store::Database,
+    #[command(flatten)]
+    pub login: DatabaseLogin,
     /// File of the key that hides identity numbers, made at the first start; the administrator's token lies beside
     /// it, ending in .admin [default: DATABASE.key; booking.key where the database is a server's]
     #[arg(long, value_name = "FILE")]
@@ -387,6 +400,8 @@ pub(crate) struct Index {
     /// The database: an SQLite file, made if it is not there, or mysql://USER:PASSWORD@HOST/DATABASE, or postgres://..
     #[arg(long, value_name = "PATH|URL", default_value = "index.db")]
     pub database: store::Database,
+    #[command(flatten)]
+    pub login: DatabaseLogin,
     /// How long what a peer registered stays, unless the peer renews it
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = values::life)]
     pub life: Duration,

@@ -25,6 +25,8 @@ pub enum Database {
 pub struct Server {
     pub(crate) kind: Kind,
     pub(crate) url: String,
+    /// In place of the URL's.
+    pub(crate) password: Option<String>,
 }
 
 /// What a database server speaks.
@@ -76,6 +78,26 @@ impl Database {
         match self {
             Self::Sqlite(_) => None,
             Self::Server(server) => Some(server.kind),
+        }
+    }
+
+    /// The same with this password, which its URL need not hold then. A file has none.
+    #[must_use]
+    pub fn with_password(mut self, password: String) -> Self {
+        if let Self::Server(server) = &mut self {
+            server.password = Some(password);
+        }
+        self
+    }
+
+    /// Whether its URL holds a password.
+    pub fn shows_password(&self) -> bool {
+        match self {
+            Self::Sqlite(_) => false,
+            Self::Server(server) => match server.kind {
+                Kind::Mysql => network::mysql_url_has_password(&server.url),
+                Kind::Postgres => network::postgres_url_has_password(&server.url),
+            },
         }
     }
 
@@ -138,7 +160,7 @@ fn server(kind: Kind, url: String) -> Result<Database, InvalidDatabase> {
         Kind::Mysql => network::is_mysql_url(&url),
         Kind::Postgres => network::is_postgres_url(&url),
     };
-    if whole { Ok(Database::Server(Server { kind, url })) } else { Err(InvalidDatabase::Url) }
+    if whole { Ok(Database::Server(Server { kind, url, password: None })) } else { Err(InvalidDatabase::Url) }
 }
 
 impl From<&PathBuf> for Database {
@@ -183,6 +205,20 @@ mod tests {
             assert_eq!(database.to_string(), shown);
             assert!(!format!("{database:?}").contains("hush"));
         }
+    }
+
+    #[test]
+    fn a_password_in_a_url_is_found_and_one_from_elsewhere_is_not_shown() {
+        let database = |text: &str| text.parse::<Database>().unwrap();
+        for url in ["mysql://ann:hush@db/x", "postgres://ann:hush@db/x", "postgres://ann@db/x?password=hush"]
+        {
+            assert!(database(url).shows_password(), "{url}");
+        }
+        for url in ["mysql://ann@db/x", "postgres://ann@db/x", "a.db"] {
+            assert!(!database(url).shows_password(), "{url}");
+        }
+        let database = database("mysql://ann@db/x").with_password("hush".into());
+        assert!(!format!("{database:?} {database} {}", database.url()).contains("hush"));
     }
 
     #[test]

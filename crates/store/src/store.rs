@@ -81,7 +81,10 @@ impl Store {
     pub fn prepare(database: &Database, schema: &Schema) -> Result<Setup, OpenError> {
         match database {
             Database::Sqlite(path) => sqlite::Setup::open(path, schema).map(SetupBackend::Sqlite),
-            Database::Server(server) => network::Setup::open(server, schema).map(SetupBackend::Network),
+            Database::Server(server) => network::Setup::open(server, schema).map(|mut setup| {
+                setup.tell_of_settings(server.kind);
+                SetupBackend::Network(setup)
+            }),
         }
         .map(|backend| Setup { backend })
     }

@@ -7,7 +7,7 @@ mod servers;
 use std::thread;
 
 use engine::block_on;
-use servers::{DatabaseServer, Kind};
+use servers::{DatabaseServer, Kind, PASSWORD};
 use store::{Database, Migration, Options, Schema, Statement, Store, StoreError, Value};
 
 const SCHEMA: Schema = Schema {
@@ -33,6 +33,19 @@ fn a_store_holds_on_sqlite() {
 fn a_store_holds_on_mariadb() {
     let Some(server) = DatabaseServer::start(Kind::Mariadb) else { return };
     hold(&server.database());
+    a_password_need_not_be_in_the_url(&server.database().url().replace("nstar@", "locked@"));
+}
+
+fn a_password_need_not_be_in_the_url(url: &str) {
+    let database = |password: Option<&str>| {
+        let database: Database = url.parse().unwrap();
+        password.into_iter().fold(database, |database, password| database.with_password(password.into()))
+    };
+    drop(Store::prepare(&database(Some(PASSWORD)), &SCHEMA).unwrap());
+    for wrong in [None, Some("hush")] {
+        let refused = Store::prepare(&database(wrong), &SCHEMA).unwrap_err().to_string();
+        assert!(refused.contains("user or password") && !refused.contains("hush"), "{refused}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `nstar serve`: one of the systems, until it is told to stop.
 
 mod concurrency;
+mod database;
 mod encryption;
 mod tiers;
 
@@ -81,7 +82,7 @@ fn serve_accounts(flags: &Accounts) -> Result<Exit, Failure> {
     let mut system = System::http("accounts", flags.listen, &flags.server);
     system.secrets = Some("passwords");
     system.prepare(c"nstar-accounts")?;
-    let mut options = accounts::Options::new(flags.database.clone());
+    let mut options = accounts::Options::new(database::with_password(&flags.database, &flags.login)?);
     options.admin_token = flags.admin_token.clone().unwrap_or(options.admin_token);
     tiers::door(flags, &mut options);
     options.connections = system.counters.clone();
@@ -92,7 +93,7 @@ fn serve_booking(flags: &Booking) -> Result<Exit, Failure> {
     let mut system = System::http("booking", flags.listen, &flags.server);
     system.secrets = Some("identity numbers");
     system.prepare(c"nstar-booking")?;
-    let mut options = booking::Options::new(flags.database.clone());
+    let mut options = booking::Options::new(database::with_password(&flags.database, &flags.login)?);
     options.key = flags.key.clone().unwrap_or(options.key);
     options.rooms = flags.rooms.unwrap_or(options.rooms);
     options.accepted = booking::Accepted::with_tests(flags.allow_test_ids);

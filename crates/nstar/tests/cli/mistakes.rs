@@ -228,3 +228,28 @@ fn a_gate_that_is_breached_has_its_own_exit_code() {
     load("throughput>=1").exits(0);
     load("throughput>=1000000000").exits(3).complains("breached");
 }
+
+#[test]
+fn a_password_of_a_database_that_cannot_be_had_is_told() {
+    let place = Place::new();
+    place.write("empty", "\n");
+    place.write("hush", "hush hush\n");
+    let there = format!("mysql://ann@127.0.0.1:{}/x", free_port());
+    let shown = there.replace("ann@", "ann:hush@");
+    for (database, file, code, said) in [
+        (&there, "none", 2, "none cannot be read"),
+        (&there, "empty", 2, "first line is empty"),
+        (&shown, "hush", 2, "holds a password already"),
+        (&"a.db".to_owned(), "hush", 2, "SQLite"),
+        (&there, "hush", 1, "cannot be reached"),
+        (&there, "hush", 1, "may be read by others"),
+    ] {
+        for system in ["booking", "accounts"] {
+            let words = ["serve", system, "--database", database, "--database-password-file", file];
+            let outcome = place.nstar(words).run().exits(code).complains(said);
+            assert!(!outcome.stderr.contains("hush hush"), "{outcome}");
+        }
+    }
+    let told = place.nstar(["serve", "booking", "--database", &shown]).run().exits(1);
+    told.complains("others on this machine can see the password");
+}

@@ -112,8 +112,14 @@ fn is_new_enough(version: &str) -> bool {
 /// By TCP where a host is named: whoever watches the server finds its database by that.
 fn options(server: &Server) -> Result<Opts, Trouble> {
     let options = Opts::from_url(&server.url).map_err(|_| Trouble::Other("its URL cannot be read".into()))?;
+    let password = server.password.clone().or_else(|| options.pass().map(str::to_owned));
     // Rows found are counted, as the other databases do, be they changed or as they should be already.
-    Ok(OptsBuilder::from_opts(options).prefer_socket(false).client_found_rows(true).into())
+    Ok(OptsBuilder::from_opts(options).pass(password).prefer_socket(false).client_found_rows(true).into())
+}
+
+/// Whether the URL holds a password.
+pub(crate) fn has_password(url: &str) -> bool {
+    Opts::from_url(url).is_ok_and(|options| options.pass().is_some())
 }
 
 /// Whether the driver can read the URL, and it names a database.

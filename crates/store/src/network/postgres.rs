@@ -31,8 +31,11 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) async fn open(server: &Server) -> Result<Self, Trouble> {
-        let config: Config =
+        let mut config: Config =
             server.url.parse().map_err(|_| Trouble::Other("its URL cannot be read".into()))?;
+        if let Some(password) = &server.password {
+            config.password(password);
+        }
         let (client, connection) = config.connect(NoTls).await.map_err(|error| unopened(&error))?;
         spawn_local(async move {
             // Whoever uses the client is told as well; this is what the server said last.
@@ -125,6 +128,11 @@ async fn check_version(client: &Client) -> Result<(), Trouble> {
         return Ok(());
     }
     Err(Trouble::Version { found: (number / 10_000).to_string(), wanted: WANTED_TEXT })
+}
+
+/// Whether the URL holds a password.
+pub(crate) fn has_password(url: &str) -> bool {
+    url.parse::<Config>().is_ok_and(|config| config.get_password().is_some())
 }
 
 /// Whether the driver can read the URL, and it names a host, a user and a database.

@@ -1,15 +1,15 @@
 //! What is done on a database server before ours starts.
 
-use refinery::error::Kind;
+use refinery::error::Kind as Refused;
 use tokio::{runtime::Runtime, task::LocalSet};
 
 use super::{
-    mysql, new_runtime, postgres,
+    durability, mysql, new_runtime, postgres,
     session::{Driver, Failure, Session},
     trouble::Trouble,
 };
 use crate::{
-    database::Server,
+    database::{Kind, Server},
     error::OpenError,
     order::{Ask, Reply},
     schema::Schema,
@@ -46,6 +46,19 @@ impl Setup {
             Ok(session)
         })?;
         Ok(Self { session, tasks, runtime, what: schema.name, server: server.to_string() })
+    }
+
+    /// Tells in the log of settings by which changes that were acknowledged may be lost.
+    pub(crate) fn tell_of_settings(&mut self, kind: Kind) {
+        // Whoever may not ask is told nothing.
+        let answer = self.query(&durability::question(kind)).unwrap_or_default();
+        if let Some((setting, wanted)) = answer.first().and_then(|row| durability::doubt(kind, row)) {
+            let (what, server) = (self.what, &self.server);
+            tracing::warn!(
+                "what the {what} database {server} has acknowledged may be lost when the power fails: \
+                 its {setting} should be {wanted}"
+            );
+        }
     }
 
     pub(crate) fn query(&mut self, statement: &Statement) -> Result<Vec<Row>, OpenError> {
@@ -90,7 +103,7 @@ fn server_error(what: &'static str, server: &Server, trouble: Trouble) -> OpenEr
 }
 
 fn refused(error: &refinery::Error, server: &Server, schema: &Schema) -> OpenError {
-    if let Kind::Connection(_, source) = error.kind() {
+    if let Refused::Connection(_, source) = error.kind() {
         let trouble = mysql::trouble_of(&**source).or_else(|| postgres::trouble_of(&**source));
         if let Some(trouble) = trouble {
             return server_error(schema.name, server, trouble);

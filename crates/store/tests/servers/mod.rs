@@ -18,6 +18,8 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Connections that a server allows.
 pub(crate) const CONNECTIONS: usize = 25;
+/// Of the user `locked` of MariaDB. The other, `nstar`, needs none.
+pub(crate) const PASSWORD: &str = "hush: hush@home/";
 /// Whom servers run as where the tests run as root: nobody.
 const NOBODY: u32 = 65_534;
 
@@ -261,9 +263,14 @@ impl Kind {
         match self {
             Self::Mariadb => {
                 // Not a superuser: those have a connection more than the others.
-                let user = "CREATE USER IF NOT EXISTS nstar@'127.0.0.1';\nGRANT ALL ON `test%`.* TO nstar@'127.0.0.1';\n";
+                let user = |name: &str, how: &str| {
+                    format!(
+                        "CREATE USER IF NOT EXISTS {name}@'127.0.0.1' {how};\nGRANT ALL ON `test%`.* TO {name}@'127.0.0.1';\n"
+                    )
+                };
+                let locked = user("locked", &format!("IDENTIFIED BY '{PASSWORD}'"));
                 let init = PathBuf::from(format!("{data}/../init.sql"));
-                fs::write(&init, user).unwrap();
+                fs::write(&init, user("nstar", "") + &locked).unwrap();
                 vec![
                     "--no-defaults".into(),
                     format!("--datadir={data}"),
