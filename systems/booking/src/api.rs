@@ -43,6 +43,7 @@ enum Route<'a> {
     Feed(&'a str),
     Bookings,
     Booking(&'a str),
+    Audit,
     Health,
     Metrics,
     Other,
@@ -58,6 +59,7 @@ impl<'a> Route<'a> {
             (Some("rooms"), Some(id), Some("calendar.ics"), None) => Self::Feed(id),
             (Some("bookings"), None, ..) => Self::Bookings,
             (Some("bookings"), Some(id), None, _) => Self::Booking(id),
+            (Some("audit"), None, ..) => Self::Audit,
             (Some("healthz"), None, ..) => Self::Health,
             (Some("metrics"), None, ..) => Self::Metrics,
             _ => Self::Other,
@@ -72,6 +74,7 @@ impl<'a> Route<'a> {
             Self::Feed(_) => "/rooms/{id}/calendar.ics",
             Self::Bookings => "/bookings",
             Self::Booking(_) => "/bookings/{id}",
+            Self::Audit => "/audit",
             Self::Health => "/healthz",
             Self::Metrics => "/metrics",
             Self::Other => "other",
@@ -127,6 +130,7 @@ impl Api {
             (Route::Bookings, "POST") => self.book(call).await,
             (Route::Booking(id), "GET" | "HEAD") => self.booking(id).await,
             (Route::Booking(id), "DELETE") => self.cancel(id, call).await,
+            (Route::Audit, "GET" | "HEAD") => self.audit(call).await,
             (Route::Health, "GET" | "HEAD") => Ok(Answer::new(200, "text/plain", "ok\n")),
             (Route::Metrics, "GET" | "HEAD") => Ok(self.metrics.show()),
             (Route::Other, _) => Err(Refusal::new(404, "there is nothing of this name")),
@@ -146,14 +150,25 @@ impl Api {
     }
 
     async fn add_room(&self, call: Call<'_>) -> Result<Answer, Refusal> {
-        let token = requests::bearer(call.authorization);
-        if !token.is_some_and(|token| self.desk.is_admin(token)) {
-            return Err(Refusal::new(401, "only the administrator may add rooms")
-                .hint("send the token from the server's .admin file as `Authorization: Bearer TOKEN`"));
-        }
+        self.check_admin(call)?;
         let room = self.desk.add_room(&requests::new_room(call.body)?).await?;
         let place = format!("/rooms/{}", room.id);
         Ok(Answer::json(201, &room).with("Location", place))
+    }
+
+    async fn audit(&self, call: Call<'_>) -> Result<Answer, Refusal> {
+        self.check_admin(call)?;
+        let (after, limit) = Query::read(call.query)?.page()?;
+        Ok(Answer::json(200, &self.desk.audit(after, limit).await?).with("Cache-Control", "no-store"))
+    }
+
+    fn check_admin(&self, call: Call<'_>) -> Result<(), Refusal> {
+        let token = requests::bearer(call.authorization);
+        if token.is_some_and(|token| self.desk.is_admin(token)) {
+            return Ok(());
+        }
+        Err(Refusal::new(401, "only the administrator may do this")
+            .hint("send the token from the server's .admin file as `Authorization: Bearer TOKEN`"))
     }
 
     async fn room(&self, id: &str, call: Call<'_>) -> Result<Answer, Refusal> {

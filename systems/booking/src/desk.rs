@@ -1,5 +1,6 @@
 //! The front desk: what people ask for, done or refused with the reason.
 
+mod audit;
 mod book;
 mod rooms;
 

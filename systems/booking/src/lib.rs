@@ -9,6 +9,7 @@
 //! | `GET /rooms`, `GET /rooms?from=&to=` | 200 with the rooms, and when each is booked |
 //! | `GET /rooms/N?from=&to=`, `GET /rooms/N/calendar.ics` | 200; 404 |
 //! | `POST /rooms {"name","slots"}` by the administrator | 201; 401; 409; 422 |
+//! | `GET /audit?after=&limit=` by the administrator | 200 with who booked what, when and from where; 401 |
 //! | `GET /healthz`, `GET /metrics` | 200 |
 //!
 //! and 503 with `Retry-After` where too much is waiting, 507 when the disk is full. Whether a room is free is the

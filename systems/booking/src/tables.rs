@@ -1,11 +1,13 @@
 //! The tables of the booking server, and everything that is asked of them.
 
+mod audit;
 mod rooms;
 mod schema;
 
 use store::{Row, Statement, Store, StoreError};
 
 pub(crate) use self::{
+    audit::{Deed, Record},
     rooms::{NewRoom, Rooms},
     schema::SCHEMA,
 };

@@ -195,6 +195,33 @@ pub(crate) fn adding_rooms(bed: &Bed) {
     }
 }
 
+pub(crate) fn audit(bed: &Bed) {
+    let server = serve(Model::Epoll, options(&bed.database, bed.folder()));
+    let to = server.local_addr();
+    let ids: Vec<_> = (1..=3).map(|n| post(to, &wish(Some(n), &day(2), 7), "").unwrap().id()).collect();
+    assert_eq!(delete(to, &ids[1], "").status, 204);
+    for fields in ["", "Authorization: Bearer x\r\n"] {
+        assert_eq!(ask(to, "GET /audit", fields, b"").unwrap().status, 401);
+    }
+    let read = |query: &str| ask(to, &format!("GET /audit{query}"), &admin(bed.folder()), b"").unwrap();
+    let first = read("?limit=2").json();
+    let after = first["next_after"].as_i64().unwrap();
+    let rest = read(&format!("?limit=2&after={after}")).json();
+    assert_eq!((rest["bookings"].as_array().unwrap().len(), &rest["next_after"]), (1, &Value::Null));
+    let of = |n: usize| &first["bookings"][n];
+    assert_eq!(
+        (&of(0)["room"], &of(0)["date"], &of(0)["name"]),
+        (&json!(1), &json!(day(2)), &json!("Guest 7"))
+    );
+    assert_eq!((&of(0)["booked"]["from"], &of(0)["cancelled"]), (&json!("127.0.0.1"), &Value::Null));
+    assert_eq!(&of(1)["cancelled"]["from"], &json!("127.0.0.1"));
+    assert!(of(1)["cancelled"]["at"].as_str() > of(1)["booked"]["at"].as_str());
+    let all = read("").body;
+    assert!(ids.iter().all(|id| !all.contains(id)), "with its id anybody could cancel a booking");
+    assert!(!all.contains("aadhaar"), "{all}");
+    assert_eq!(read("?after=x").status, 422);
+}
+
 pub(crate) fn privacy(bed: &Bed) {
     // Digits that are in no measure and no date.
     let guest = 8_765_432_109;

@@ -34,6 +34,7 @@ const ALL: &[Test] = &[
     ("rooms are listed, with when they are booked", api::listings),
     ("a feed tells when and not who", api::feeds),
     ("only the administrator adds rooms", api::adding_rooms),
+    ("the administrator reads who booked and cancelled what", api::audit),
     ("nothing personal is told or kept in the clear", api::privacy),
     ("another key is refused", api::another_key),
     ("bad input is told by field and changes nothing", bad_input::every_field),

@@ -34,7 +34,11 @@ fn the_cookie_lets_in_until_it_is_given_back() {
     assert_eq!((part.status, part.text()), (206, "el".into()));
     let ended = ask(place.to(), "POST", "/logout", &cookie);
     assert!(ended.status == 204 && ended.field("set-cookie").unwrap().contains("Max-Age=0"));
-    assert_eq!(get(place.to(), "/files/users/ann/a", &cookie).status, 401, "a copy of it is good for nothing");
+    assert_eq!(
+        get(place.to(), "/files/users/ann/a", &cookie).status,
+        401,
+        "a copy of it is good for nothing"
+    );
     assert_eq!(log_in(&place, "wrong password", "").status, 401);
     for wrong in
         ["Cookie: nstar-session=\r\n", "Cookie: nstar-session=a b\r\n", "Cookie: nstar-session=AAAA\r\n"]
