@@ -14,6 +14,8 @@ use load::{Connections, Scenario, ScenarioError};
 use model::{search::UsersRange, study::Published};
 use serde::Deserialize;
 
+use crate::databases::DatabaseKind;
+
 /// The experiment that `nstar lab` runs when none is named.
 pub const DEFAULT: &str = "files-same";
 
@@ -28,7 +30,7 @@ macro_rules! shipped {
     };
 }
 
-const EXPERIMENTS: [Shipped; 7] = shipped![
+const EXPERIMENTS: [Shipped; 9] = shipped![
     "files-same",
     "files-same-sizes",
     "files-different",
@@ -36,6 +38,8 @@ const EXPERIMENTS: [Shipped; 7] = shipped![
     "io-models",
     "io-models-grid",
     "worker-pool",
+    "booking",
+    "booking-mix",
 ];
 
 macro_rules! scenarios {
@@ -44,8 +48,8 @@ macro_rules! scenarios {
     };
 }
 
-const SCENARIOS: [Shipped; 4] =
-    scenarios!["get-same-file", "get-open-file", "get-random-file", "new-accounts"];
+const SCENARIOS: [Shipped; 6] =
+    scenarios!["get-same-file", "get-open-file", "get-random-file", "new-accounts", "book", "book-cancel"];
 
 /// One experiment, checked.
 #[derive(Debug, Clone)]
@@ -84,6 +88,8 @@ pub enum Axis {
         /// How many, ascending.
         workers: Vec<u32>,
     },
+    /// The database.
+    Databases(Vec<DatabaseKind>),
 }
 
 /// Concurrency models by name.
@@ -167,6 +173,8 @@ pub enum Tier {
     OpenFiles,
     /// The upload sink.
     Sink,
+    /// Room booking.
+    Booking,
 }
 
 /// An experiment that cannot be run as written.
@@ -317,9 +325,11 @@ mod tests {
             )
         };
         for (axis, word) in [
-            ("axis = {}", "either `engines`"),
+            ("axis = {}", "one of `engines`"),
+            ("axis = { databases = [\"oracle\"] }", "no database known"),
+            ("axis = { databases = [\"sqlite\"] }", "go with `drive = \"booking\"`"),
             ("axis = { engines = [] }", "names no model"),
-            ("axis = { engine = \"pool\" }", "either `engines`"),
+            ("axis = { engine = \"pool\" }", "one of `engines`"),
             ("axis = { engine = \"pool\", workers = [1, 0] }", "at least 1"),
             ("axis = { engines = \"all\" }\nrounds = 0", "rounds"),
             ("rounds = 3", "go with an [axis]"),

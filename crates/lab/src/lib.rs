@@ -6,10 +6,12 @@
 pub mod conclusion;
 pub mod cores;
 pub mod data;
+pub mod databases;
 pub mod experiment;
 pub mod link;
 pub mod page_cache;
 pub mod progress;
+mod proof;
 pub mod run;
 pub mod single;
 pub mod study;

@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use booking::BookingError;
 use load::{LoadError, limits::LimitError};
 use model::{run::Run, search::UsersRange, study::LeftOut};
 
@@ -67,6 +68,9 @@ pub enum RunError {
         /// How many were wanted.
         wanted: u32,
     },
+    /// The database could not be asked whether it holds what was promised.
+    #[error("cannot prove what the database holds: {0}")]
+    Proof(#[from] BookingError),
     /// The sweep failed.
     #[error(transparent)]
     Sweep(#[from] SweepError),
@@ -171,7 +175,10 @@ impl Session<'_> {
             Err(error) if self.plan.experiment.axis.is_none() => return Err(error),
             Err(error) => {
                 // A server that does not start does not start for the next work either.
-                let everywhere = matches!(error, RunError::System(SystemError::NotListening { .. }));
+                let everywhere = matches!(
+                    error,
+                    RunError::System(SystemError::NotListening { .. } | SystemError::Database(_))
+                );
                 let (work, what) = if everywhere { (String::new(), variant.clone()) } else { (work, name) };
                 self.failed.insert((variant, work), error.to_string());
                 self.leave_out(what, error.to_string(), listener);

@@ -2,7 +2,7 @@
 
 use std::time::{Instant, SystemTime};
 
-use model::study::{self, Finished, Study, Work, entry, order};
+use model::study::{self, Finished, Published, Study, Work, entry, order};
 
 use crate::{
     experiment::{Axis, Experiment},
@@ -37,6 +37,7 @@ pub fn study(
         title: experiment.title.clone(),
         axis: match experiment.axis {
             Some(Axis::Workers { .. }) => "workers".to_owned(),
+            Some(Axis::Databases(_)) => "database".to_owned(),
             Some(Axis::Engines(_)) | None => "engine".to_owned(),
         },
         host: observe::host(),
@@ -46,8 +47,12 @@ pub fn study(
         seed: session.seed,
         works: experiment.works.iter().filter_map(|work| of_work(work, outcome, &finished)).collect(),
         left_out: outcome.left_out.clone(),
-        published: experiment.published.clone(),
+        published: experiment.published.iter().map(under_laws).collect(),
     }
+}
+
+fn under_laws(published: &Published) -> Published {
+    Published { law: study::published_little(published), ..published.clone() }
 }
 
 fn of_work(
@@ -70,7 +75,10 @@ fn of_work(
     if entries.is_empty() {
         return None;
     }
-    let mut measured = Work { name: work.name.clone(), overload: work.overload, order: Vec::new(), entries };
+    let runs: Vec<_> = parts.iter().map(|part| &part.run).collect();
+    let laws = study::little(&runs).into_iter().collect();
+    let mut measured =
+        Work { name: work.name.clone(), overload: work.overload, order: Vec::new(), laws, entries };
     order(&mut measured);
     Some(measured)
 }

@@ -14,6 +14,8 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use database_server::DatabaseError;
+
 use crate::link::LinkError;
 
 /// How long a system may take to say where it listens.
@@ -42,6 +44,9 @@ pub enum SystemError {
         /// Why.
         source: io::Error,
     },
+    /// The database under it is not to be had.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
     /// The link to it could not be made.
     #[error(transparent)]
     Link(#[from] LinkError),

@@ -2,10 +2,16 @@
 
 use std::{ffi::OsString, path::Path};
 
+use booking::BookingError;
+use load::RequestTotal;
+use model::proof::Proof;
+
 use crate::{
     cores::Split,
+    databases::{DatabaseKind, Fresh},
     experiment::Tier,
     link::Link,
+    proof::prove,
     systems::{Start, System, SystemError},
 };
 
@@ -20,6 +26,8 @@ pub(crate) struct Setting {
     pub(crate) flags: Vec<String>,
     /// Rate of the link to it, Mb/s; `None`: loopback.
     pub(crate) link_mbit: Option<u32>,
+    /// The database under it, where it is varied.
+    pub(crate) database: Option<DatabaseKind>,
 }
 
 /// Where and from what they are started.
@@ -31,6 +39,8 @@ pub(crate) struct Ground<'a> {
     pub(crate) folder: &'a Path,
     /// Who gets which processors; `None` shares them.
     pub(crate) split: Option<&'a Split>,
+    /// How many were started on it before.
+    pub(crate) number: u32,
 }
 
 /// The running servers. What is dropped first stops first: the front before what it asks, the link last.
@@ -38,6 +48,8 @@ pub(crate) struct Ground<'a> {
 pub(crate) struct Tiers {
     front: Option<System>,
     accounts: Option<System>,
+    /// The database that holds what the front promises.
+    promises: Option<Fresh>,
     _link: Option<Link>,
 }
 
@@ -52,9 +64,9 @@ impl Tiers {
             Tier::Files => {
                 Some(System::start(&setting.behind("accounts", ["--database".into(), database], ground))?)
             }
-            Tier::OpenFiles | Tier::Sink => None,
+            Tier::OpenFiles | Tier::Sink | Tier::Booking => None,
         };
-        let mut tiers = Tiers { front: None, accounts, _link: None };
+        let mut tiers = Tiers { front: None, accounts, promises: None, _link: None };
         let root = ["--root".into(), ground.folder.join("files").into_os_string()];
         let known_by = |who: String| root.clone().into_iter().chain(["--accounts".into(), who.into()]);
         match (drive, &tiers.accounts) {
@@ -67,6 +79,7 @@ impl Tiers {
                 tiers.start_front(setting.driven("files", known_by("none".into()), ground), setting)?
             }
             (Tier::Sink, _) => tiers.start_front(setting.driven("sink", [], ground), setting)?,
+            (Tier::Booking, _) => tiers.start_booking(setting, ground)?,
             (Tier::Files | Tier::Accounts, _) => {}
         }
         Ok(tiers)
@@ -80,6 +93,37 @@ impl Tiers {
     /// The accounts server, if there is one.
     pub(crate) fn accounts(&self) -> Option<&System> {
         self.accounts.as_ref()
+    }
+
+    /// Room booking, on a database that holds nothing yet, with rooms that no load of minutes can fill.
+    fn start_booking(&mut self, setting: &Setting, ground: Ground<'_>) -> Result<(), SystemError> {
+        let processors = ground.split.map(|split| split.systems.as_slice());
+        let kind = setting.database.unwrap_or(DatabaseKind::Sqlite);
+        let fresh = Fresh::start(kind, ground.folder, ground.number, processors)?;
+        let flags: [OsString; 7] = [
+            "--database".into(),
+            fresh.database.url().into(),
+            "--key".into(),
+            ground.folder.join("booking.key").into(),
+            "--rooms".into(),
+            ROOMS.into(),
+            "--allow-test-ids".into(),
+        ];
+        self.front = Some(System::start(&setting.driven("booking", flags, ground))?);
+        self.promises = Some(fresh);
+        Ok(())
+    }
+
+    /// Ends the driven server, which finishes what it has begun, and proves that the database holds what was promised;
+    /// `None` where it promises nothing.
+    pub(crate) fn prove(mut self, totals: &[RequestTotal]) -> Option<Result<Proof, BookingError>> {
+        self.front = None;
+        self.promises.as_ref().map(|fresh| prove(&fresh.database, totals))
+    }
+
+    /// Whether what it holds must not be there at the next measurement.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.promises.is_some()
     }
 
     /// The front, behind a link where the setting asks for one.
@@ -96,6 +140,9 @@ impl Tiers {
         Ok(())
     }
 }
+
+/// Rooms of the booking server: over five years, 1.8 million bookings.
+const ROOMS: &str = "1000";
 
 impl Setting {
     fn driven<'a>(

@@ -143,6 +143,7 @@ impl Conclusion {
             seed: provenance.seed,
             load: provenance.load,
             requests,
+            proof: None,
             verdict: self.verdict,
             steps: self.steps,
             laws: self.laws,

@@ -21,6 +21,7 @@ mod peak;
 pub mod percentiles;
 mod plateau;
 mod pooling;
+pub mod proof;
 pub mod resources;
 pub mod run;
 pub mod sample;

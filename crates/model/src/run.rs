@@ -5,6 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::proof::Proof;
 use crate::sample::{ErrorCounts, ErrorRates};
 
 /// The value of [`Run::schema`].
@@ -32,6 +33,9 @@ pub struct Run {
     /// The kinds of request, where the load has several; the whole run, warm-up included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<RequestShare>,
+    /// Whether what was promised is what the database holds, where that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
     /// What was concluded.
     pub verdict: Verdict,
     /// One entry per number of users, ascending.

@@ -4,13 +4,16 @@
 
 mod entry;
 mod order;
+mod users;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use entry::{Finished, entry};
 pub use order::order;
+pub use users::{AtUsers, Point, all_users, little, published_little};
 
+use crate::proof::Proof;
 use crate::run::{Host, Resource, ResourceKind, ResponseTime};
 use crate::sample::ErrorCounts;
 
@@ -24,7 +27,7 @@ pub struct Study {
     pub schema: String,
     /// What is compared, in a line.
     pub title: String,
-    /// What differs from variant to variant: `engine` or `workers`.
+    /// What differs from variant to variant: `engine`, `workers` or `database`.
     pub axis: String,
     /// Where it ran.
     pub host: Host,
@@ -53,6 +56,9 @@ pub struct Work {
     pub overload: bool,
     /// The order in words, one sentence each; claims only what the intervals bear out.
     pub order: Vec<String>,
+    /// What holds of all of it, one sentence each: operational laws.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub laws: Vec<String>,
     /// One entry per variant, in the order of the experiment.
     pub entries: Vec<Entry>,
 }
@@ -88,6 +94,12 @@ pub struct Entry {
     pub bottleneck: Vec<Limit>,
     /// The busiest resource but the host as a whole.
     pub busiest: Option<Resource>,
+    /// Throughput and response time by users, of the run in the middle; empty where the work has one number of users.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<AtUsers>,
+    /// Whether what was promised is what the database holds, of each run that was asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proofs: Vec<Proof>,
     /// Why the figure is not to be relied on, one sentence each.
     pub doubts: Vec<String>,
     /// The run files it was made from.
@@ -122,7 +134,7 @@ pub struct LeftOut {
 }
 
 /// A table somebody else measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
     /// What was measured.
@@ -138,7 +150,14 @@ pub struct Published {
     #[serde(default)]
     pub smaller_is_better: bool,
     /// Names and figures, in the order of the publication.
+    #[serde(default)]
     pub figures: Vec<Figure>,
+    /// Throughput and response time by users.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<Point>,
+    /// What operational laws say of them, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub law: Option<String>,
 }
 
 /// More failed requests than this share, and the throughput of the others is not that of the work asked for.

@@ -27,10 +27,11 @@ const LICENCES: [&str; 13] = [
 ];
 
 /// Our crates and the ones of ours they may use. Data flows one way, and so do dependencies.
-const MAY_USE: [(&str, &[&str]); 17] = [
+const MAY_USE: [(&str, &[&str]); 18] = [
     ("model", &[]),
     ("wire", &[]),
     ("engine", &[]),
+    ("database-server", &[]),
     ("load", &["model", "wire"]),
     ("observe", &["model"]),
     ("report", &["model"]),
@@ -42,7 +43,7 @@ const MAY_USE: [(&str, &[&str]); 17] = [
     ("files", &["accounts", "engine", "http-io"]),
     ("share", &["engine", "http-io", "store"]),
     ("sink", &["engine", "http-io"]),
-    ("lab", &["load", "model", "observe"]),
+    ("lab", &["booking", "database-server", "load", "model", "observe", "store"]),
     ("bench", &[]),
     (
         "nstar",

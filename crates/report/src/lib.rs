@@ -7,6 +7,7 @@
 //! at the design with every kind of outcome: `cargo run -p report --example samples -- DIR`.
 
 mod axis;
+mod by_users;
 mod csv;
 mod html;
 mod json;

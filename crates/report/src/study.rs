@@ -96,5 +96,9 @@ pub(crate) fn denied(entry: &Entry) -> String {
 
 /// The name of the axis over its column.
 pub(crate) fn axis(study: &Study) -> &str {
-    if study.axis == "workers" { "workers" } else { "model" }
+    match study.axis.as_str() {
+        "workers" => "workers",
+        "database" => "database",
+        _ => "model",
+    }
 }

@@ -19,6 +19,7 @@
 
 mod aadhaar;
 mod api;
+mod census;
 mod day;
 mod desk;
 mod error;
@@ -37,6 +38,7 @@ mod tables;
 
 pub use self::{
     aadhaar::Accepted,
+    census::{Census, census},
     error::BookingError,
     options::Options,
     service::{BookingFactory, BookingHandler, factory},

@@ -1,13 +1,18 @@
 //! The words of an experiment file, and what they come to.
 
-use std::{collections::BTreeSet, path::Path, str::FromStr, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    str::FromStr,
+    time::Duration,
+};
 
 use bytesize::ByteSize;
 use load::{Connections, Scenario, ScenarioError};
 use model::{search::UsersRange, study::Published};
 use serde::Deserialize;
 
-use crate::study;
+use crate::{databases::DatabaseKind, study};
 
 use super::{Axis, Engines, Experiment, ExperimentError, Files, PageCache, Tier, Users, Work, scenario};
 
@@ -53,6 +58,7 @@ struct AxisSection {
     engines: Option<EnginesKey>,
     engine: Option<String>,
     workers: Option<Vec<u32>>,
+    databases: Option<EnginesKey>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -67,6 +73,7 @@ enum EnginesKey {
 enum UsersKey {
     Fixed(u32),
     Range([u32; 2]),
+    List(Vec<u32>),
 }
 
 #[derive(Debug, Deserialize)]
@@ -74,6 +81,9 @@ enum UsersKey {
 struct WorkSection {
     name: String,
     scenario: Option<String>,
+    /// Weights of the scenario's requests, by name, in place of its own.
+    #[serde(default)]
+    weights: BTreeMap<String, u32>,
     #[serde(default)]
     upload: Vec<String>,
     users: UsersKey,
@@ -133,7 +143,10 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Experiment, ExperimentErro
 
 fn axis(section: &AxisSection) -> Result<Axis, Wrong> {
     match section {
-        AxisSection { engines: Some(engines), engine: None, workers: None } => {
+        AxisSection { databases: Some(databases), engines: None, engine: None, workers: None } => {
+            self::databases(databases).map(Axis::Databases)
+        }
+        AxisSection { engines: Some(engines), engine: None, workers: None, databases: None } => {
             Ok(Axis::Engines(match engines {
                 EnginesKey::Word(word) if word == "all" => Engines::All,
                 EnginesKey::Word(word) => Engines::Named(vec![word.clone()]),
@@ -143,14 +156,26 @@ fn axis(section: &AxisSection) -> Result<Axis, Wrong> {
                 EnginesKey::Named(names) => Engines::Named(names.clone()),
             }))
         }
-        AxisSection { engines: None, engine: Some(engine), workers: Some(workers) } => {
+        AxisSection { engines: None, engine: Some(engine), workers: Some(workers), databases: None } => {
             if workers.is_empty() || workers.contains(&0) {
                 return Err(("axis.workers", "give at least one number, each at least 1".into()));
             }
             Ok(Axis::Workers { engine: engine.clone(), workers: workers.clone() })
         }
-        _ => Err(("axis", "give either `engines`, or `engine` and `workers`".into())),
+        _ => Err(("axis", "give one of `engines`, `databases`, or `engine` and `workers`".into())),
     }
+}
+
+fn databases(key: &EnginesKey) -> Result<Vec<DatabaseKind>, Wrong> {
+    let names = match key {
+        EnginesKey::Word(word) if word == "all" => return Ok(DatabaseKind::ALL.to_vec()),
+        EnginesKey::Word(word) => std::slice::from_ref(word),
+        EnginesKey::Named(names) => names.as_slice(),
+    };
+    if names.is_empty() {
+        return Err(("axis.databases", "names no database; write \"all\" or a list of names".into()));
+    }
+    names.iter().map(|name| name.parse().map_err(|wrong| ("axis.databases", wrong))).collect()
 }
 
 fn works(
@@ -252,7 +277,9 @@ fn section_scenario(
     value: impl Fn(Wrong) -> ExperimentError,
 ) -> Result<Scenario, ExperimentError> {
     match (&section.scenario, section.upload.as_slice()) {
-        (Some(name), []) => scenario(path, name),
+        (Some(name), []) => scenario(path, name)?
+            .with_weights(&section.weights)
+            .map_err(|problem| value(("work.weights", problem.to_string()))),
         (None, texts @ [_, ..]) => {
             let sizes: Result<Vec<u64>, Wrong> = texts.iter().map(|text| size("work.upload", text)).collect();
             Ok(upload(path, &sizes.map_err(value)?)?)
@@ -277,6 +304,14 @@ fn users(key: &UsersKey) -> Result<Users, Wrong> {
             Err(("users", format!("[{lo}, {hi}] is not a range; write [1, 256]")))
         }
         UsersKey::Range([lo, hi]) => Ok(Users::Swept(UsersRange::Range { lo, hi })),
+        UsersKey::List(ref list) => match list.as_slice() {
+            [first, _, ..] if *first > 0 && list.is_sorted_by(|a, b| a < b) => {
+                Ok(Users::Swept(UsersRange::List(list.clone())))
+            }
+            _ => {
+                Err(("users", format!("{list:?}: write one number, a range [1, 256], or an ascending list")))
+            }
+        },
     }
 }
 
@@ -313,11 +348,15 @@ fn check_cells(document: &Document, axis: Option<&Axis>, works: usize) -> Result
     let variants = match axis {
         Some(Axis::Workers { workers, .. }) => workers.len(),
         Some(Axis::Engines(Engines::Named(names))) => names.len(),
+        Some(Axis::Databases(kinds)) => kinds.len(),
         Some(Axis::Engines(Engines::All)) | None => 1,
     };
     let cells = variants.saturating_mul(works).saturating_mul(document.rounds as usize);
     if document.rounds == 0 || cells > CELLS_MAX {
         return Err(("rounds", format!("{cells} measurements; ask for 1 to {CELLS_MAX} in all")));
+    }
+    if matches!(axis, Some(Axis::Databases(_))) != (document.drive == Tier::Booking) {
+        return Err(("axis", "`databases` go with `drive = \"booking\"`, and it with them".into()));
     }
     if axis.is_none() && (document.rounds > 1 || document.work.iter().any(|work| work.link_mbit.is_some())) {
         return Err(("axis", "`rounds` and `link_mbit` go with an [axis]".into()));

@@ -4,7 +4,10 @@ use std::{sync::atomic::AtomicBool, time::Duration};
 
 use bytesize::ByteSize;
 use load::{Plan, Scenario, Stop, Url, limits};
-use model::search::{SearchOptions, UsersRange};
+use model::{
+    proof::Proof,
+    search::{SearchOptions, UsersRange},
+};
 use tempfile::TempDir;
 
 use super::{RunError, RunPlan, accounts, cells::Cell};
@@ -28,6 +31,8 @@ pub(super) struct Bench<'a> {
     folder: TempDir,
     files: Option<Files>,
     running: Option<(Setting, Tiers)>,
+    /// How often systems were started.
+    started: u32,
     accounts_made: bool,
     /// How long one measurement may take; `None`: as long as it needs.
     pub(super) time: Option<Duration>,
@@ -37,7 +42,7 @@ impl<'a> Bench<'a> {
     pub(super) fn new(plan: &'a RunPlan) -> Result<Self, RunError> {
         let folder = TempDir::new()?;
         std::fs::create_dir(folder.path().join("files"))?;
-        Ok(Bench { plan, folder, files: None, running: None, accounts_made: false, time: None })
+        Ok(Bench { plan, folder, files: None, running: None, started: 0, accounts_made: false, time: None })
     }
 
     /// Makes one measurement: servers of the right kind, data, load.
@@ -56,32 +61,47 @@ impl<'a> Bench<'a> {
             None => cell.work.users.clone(),
         };
         limits::ensure(users.most(), load_plan.threads)?;
-        match users {
+        let mut driven = match users {
             Users::Fixed(users) => {
                 let time = self.plan.step_max.or(self.time).unwrap_or(FIXED_LOAD);
                 let stop = Stop::Time(time);
-                Ok(load(&LoadPlan { load: load_plan, users, stop, circumstances }, interrupt, listener)?)
+                load(&LoadPlan { load: load_plan, users, stop, circumstances }, interrupt, listener)?
             }
             Users::Swept(range) => {
                 let cold = self.plan.experiment.page_cache == PageCache::Cold;
                 let cold_folder = cold.then(|| self.folder.path().join("files"));
                 let search = self.search(range);
                 let sweep_plan = SweepPlan { load: load_plan, search, cold_folder, circumstances };
-                Ok(sweep(&sweep_plan, interrupt, listener)?)
+                sweep(&sweep_plan, interrupt, listener)?
             }
+        };
+        driven.run.proof = self.prove(&driven, listener)?;
+        Ok(driven)
+    }
+
+    /// Whether what the users were told is what the database holds; `None` where nothing is promised.
+    fn prove(&mut self, driven: &Driven, listener: &mut dyn Listener) -> Result<Option<Proof>, RunError> {
+        let Some((_, tiers)) = self.running.take_if(|(_, tiers)| tiers.is_used_up()) else { return Ok(None) };
+        let proof = tiers.prove(&driven.totals).transpose()?;
+        if let Some(proof) = &proof {
+            let word = if proof.holds { "proof" } else { "THE PROOF FAILED" };
+            listener.on(&Event::Note(format!("{word}: {}", proof.text)));
         }
+        Ok(proof)
     }
 
     /// Keeps the servers that run where they are as asked for; else ends them, then starts others.
     fn provide_systems(&mut self, cell: &Cell<'_>, listener: &mut dyn Listener) -> Result<(), RunError> {
         let setting = cell.setting(self.plan.experiment.axis.is_some());
-        if self.running.as_ref().is_some_and(|(running, _)| *running == setting) {
+        if self.running.as_ref().is_some_and(|(running, tiers)| *running == setting && !tiers.is_used_up()) {
             return Ok(());
         }
         self.running = None;
         listener.on(&Event::Working("starting the systems".into()));
         let split = self.plan.split.as_ref();
-        let ground = Ground { program: &self.plan.program, folder: self.folder.path(), split };
+        self.started += 1;
+        let ground =
+            Ground { program: &self.plan.program, folder: self.folder.path(), split, number: self.started };
         let tiers = Tiers::start(self.plan.experiment.drive, &setting, ground)?;
         if let Some(split) = split {
             // All threads of the generator inherit it; the servers were told theirs.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::{
+    databases::DatabaseKind,
     experiment::{Axis, Engines, Experiment, Work},
     tiers::Setting,
 };
@@ -19,6 +20,8 @@ pub(crate) struct Variant {
     pub(crate) name: String,
     pub(crate) engine: String,
     pub(crate) flags: Vec<String>,
+    /// The database under the driven server, where it is varied.
+    pub(crate) database: Option<DatabaseKind>,
 }
 
 /// One measurement.
@@ -36,9 +39,18 @@ pub(crate) fn variants(experiment: &Experiment, engine: &str, known: &[String]) 
         name: engine.clone(),
         engine: engine.clone(),
         flags: experiment.flags.clone(),
+        database: None,
     };
     match &experiment.axis {
-        None => vec![Variant { name: String::new(), engine: engine.into(), flags: experiment.flags.clone() }],
+        None => vec![Variant { name: String::new(), ..of_engine(&engine.to_owned()) }],
+        Some(Axis::Databases(kinds)) => {
+            let of_kind = |kind: &DatabaseKind| Variant {
+                name: kind.to_string(),
+                database: Some(*kind),
+                ..of_engine(&engine.to_owned())
+            };
+            kinds.iter().map(of_kind).collect()
+        }
         Some(Axis::Engines(Engines::All)) => known.iter().map(of_engine).collect(),
         Some(Axis::Engines(Engines::Named(names))) => names.iter().map(of_engine).collect(),
         Some(Axis::Workers { engine, workers }) => workers
@@ -46,7 +58,7 @@ pub(crate) fn variants(experiment: &Experiment, engine: &str, known: &[String]) 
             .map(|count| {
                 let number = ["--workers".into(), count.to_string()];
                 let flags = experiment.flags.iter().cloned().chain(number).collect();
-                Variant { name: count.to_string(), engine: engine.clone(), flags }
+                Variant { name: count.to_string(), flags, ..of_engine(engine) }
             })
             .collect(),
     }
@@ -81,6 +93,7 @@ impl Cell<'_> {
             engine_behind: if varied { BEHIND.into() } else { self.variant.engine.clone() },
             flags: self.variant.flags.clone(),
             link_mbit: self.work.link_mbit,
+            database: self.variant.database,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use super::users::by_users;
 use super::{Entry, Limit, MANY_FAILED, failed_share};
 use crate::pooling::{Measured, Pooled, pooled};
 use crate::run::{Resource, ResourceKind, Run, Step, Warning, WarningKind};
@@ -45,6 +46,8 @@ pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> 
         completed,
         bottleneck: runs.iter().filter_map(|finished| limit(&finished.run)).collect(),
         busiest: at.and_then(|step| step.resources.iter().find(|resource| resource.holder != HOST)).cloned(),
+        steps: if middle.steps.len() > 1 { by_users(middle) } else { Vec::new() },
+        proofs: runs.iter().filter_map(|finished| finished.run.proof.clone()).collect(),
         doubts: doubts(runs, completed, &errors, overload),
         errors,
         runs: runs.iter().map(|finished| finished.file.clone()).collect(),

@@ -151,13 +151,16 @@ mod tests {
             errors: ErrorCounts::new(),
             bottleneck: Vec::new(),
             busiest: None,
+            steps: Vec::new(),
+            proofs: Vec::new(),
             doubts: Vec::new(),
             runs: Vec::new(),
         }
     }
 
     fn ordered(entries: Vec<Entry>) -> Work {
-        let mut work = Work { name: "100 KB".to_owned(), overload: false, order: Vec::new(), entries };
+        let mut work =
+            Work { name: "100 KB".to_owned(), overload: false, order: Vec::new(), laws: Vec::new(), entries };
         order(&mut work);
         work
     }

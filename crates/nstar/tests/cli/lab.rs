@@ -98,3 +98,66 @@ fn an_overloaded_pool_shows_who_was_served_and_who_was_denied() {
         assert!(denied.values().any(|count| count.as_u64() > Some(0)), "{entry}");
     }
 }
+
+const BOOKING: &str = r#"
+title = "Booking"
+page_cache = "warm"
+drive = "booking"
+time = "9s"
+axis = { databases = ["sqlite", "mariadb", "postgres"] }
+[[work]]
+name = "book and cancel"
+scenario = "book-cancel"
+weights = { book = 60, cancel = 40 }
+users = 8
+[[published]]
+title = "made up"
+hardware = "none"
+unit = "req/s and ms"
+work = "book and cancel"
+points = [{ users = 10, per_s = 1.0, ms = 1.0 }]
+"#;
+
+/// Every database is asked afterwards whether it holds what was promised. One that is not installed is left out.
+#[test]
+fn bookings_are_proven_on_every_database() {
+    let place = Place::new();
+    place.write("booking.toml", BOOKING);
+    let outcome = place.nstar(["lab", "booking.toml", "-o", "booking.json"]).run();
+    assert!(matches!(outcome.status.code(), Some(0 | 4)), "{outcome}");
+    for word in ["bookings acknowledged", "No room is booked twice.", "breaks at 1 of the 1 published points"]
+    {
+        assert!(outcome.stdout.contains(word), "no '{word}'\n{outcome}");
+    }
+    let study = read(&place, "booking.json");
+    assert_eq!(study["axis"], "database");
+    let entries = study["works"][0]["entries"].as_array().expect("entries");
+    let left_out = study["left_out"].as_array().expect("a list");
+    assert_eq!(entries.len() + left_out.len(), 3, "{study}");
+    assert!(std::env::var_os("CI").is_none() || left_out.is_empty(), "run scripts/setup-tests: {left_out:?}");
+    assert!(
+        left_out.iter().all(|left| left["why"].as_str().is_some_and(|why| why.contains("apt-get install")))
+    );
+    for entry in entries {
+        assert_eq!(entry["proofs"][0]["holds"], true, "{entry}");
+        assert!(entry["errors"].as_object().is_some_and(serde_json::Map::is_empty), "{entry}");
+        let run = read(&place, entry["runs"][0].as_str().expect("a name"));
+        let shares = run["requests"].as_array().expect("the mix");
+        assert_eq!((&shares[0]["name"], &shares[1]["asked_share"]), (&"book".into(), &0.4.into()), "{run}");
+        assert!(shares.iter().all(|share| share["completed"].as_u64() > Some(0)), "{shares:?}");
+    }
+}
+
+#[test]
+fn databases_and_weights_that_there_are_not_are_refused() {
+    let place = Place::new();
+    for (from, to, word) in [
+        ("\"sqlite\"", "\"oracle\"", "sqlite, mariadb and postgres"),
+        ("book = 60", "bok = 60", "did you mean `book`?"),
+        ("drive = \"booking\"", "drive = \"sink\"", "go with `drive"),
+        ("users = 8", "users = [8, 4, 2]", "an ascending list"),
+    ] {
+        place.write("booking.toml", BOOKING.replace(from, to));
+        place.nstar(["lab", "booking.toml"]).run().exits(2).complains(word);
+    }
+}

@@ -176,6 +176,10 @@ pub(super) fn run(run: &Run) -> Vec<Fact> {
     if !run.requests.is_empty() {
         facts.push(Fact::new("Requests", summary::mix(run), ""));
     }
+    if let Some(proof) = &run.proof {
+        let holds = if proof.holds { "holds" } else { "FAILED" };
+        facts.push(Fact::new("Proof", words::unbroken(&proof.text), holds));
+    }
     if run.load.generator_cpus.is_some() || run.load.system_cpus.is_some() {
         facts.push(Fact::new("Processors", processors(run), ""));
     }

@@ -8,6 +8,7 @@ use super::RenderError;
 use super::bars::{self, Bars, Drawn};
 use super::facts::Fact;
 use super::table::{Cell, Column, Row, Table};
+use crate::by_users::{ByUsers, by_users, laws, proofs};
 use crate::number;
 use crate::study::{axis, denied, listed, place, stopped_by};
 use crate::words;
@@ -37,6 +38,9 @@ struct Section {
     here: Drawn,
     beside: Vec<Beside>,
     table: Table,
+    by_users: Option<Table>,
+    laws: Vec<String>,
+    proofs: Vec<String>,
     doubts: Vec<String>,
 }
 
@@ -69,7 +73,9 @@ impl Page {
 fn section(study: &Study, work: &Work, index: usize) -> Section {
     let entries = listed(study, work);
     let order: Vec<String> = work.order.iter().map(|sentence| words::unbroken(sentence)).collect();
-    let of_this = |(_, published): &(usize, &Published)| published.work.as_ref() == Some(&work.name);
+    let of_this = |(_, published): &(usize, &Published)| {
+        published.work.as_ref() == Some(&work.name) && !published.figures.is_empty()
+    };
     let others = study.published.iter().enumerate().filter(of_this);
     let doubts = entries.iter().flat_map(|entry| {
         entry.doubts.iter().map(|doubt| format!("{}: {}", entry.variant, words::unbroken(doubt)))
@@ -81,6 +87,9 @@ fn section(study: &Study, work: &Work, index: usize) -> Section {
         order,
         beside: others.map(|(index, published)| beside(published, index)).collect(),
         table: table(study, work, &entries, index),
+        by_users: by_users(study, work).map(|table| users_table(&table, index)),
+        laws: laws(study, work).iter().map(|law| words::unbroken(law)).collect(),
+        proofs: proofs(work).iter().map(|(_, text)| words::unbroken(text)).collect(),
         doubts: doubts.collect(),
     }
 }
@@ -152,6 +161,32 @@ fn table(study: &Study, work: &Work, entries: &[&Entry], index: usize) -> Table 
             .iter()
             .map(|entry| Row { marked: entry.place == Some([1, 1]), cells: cells(entry) })
             .collect(),
+    }
+}
+
+/// Throughput and mean response time by users, ours and others'.
+fn users_table(by_users: &ByUsers<'_>, index: usize) -> Table {
+    let headings = by_users.columns.iter().flat_map(|column| {
+        let heading = |what: &str| Column::numeric(format!("{} {what}", words::capitalised(column.name)));
+        [heading("requests/s"), heading("mean response")]
+    });
+    let row = |(index, users): (usize, &u32)| {
+        let figures = by_users.columns.iter().map(|column| column.figures.get(index).copied().flatten());
+        let cells = figures.flat_map(|figures| match figures {
+            Some((rate, us)) => [
+                Cell::figure("throughput_per_s", rate, number::plain(rate)),
+                Cell::figure("response_time_us", us, number::time(us)),
+            ],
+            None => [Cell::missing(), Cell::missing()],
+        });
+        let users = Cell::figure("users", users, number::count((*users).into()));
+        Row { marked: false, cells: std::iter::once(users).chain(cells).collect() }
+    };
+    Table {
+        id: format!("users-{index}"),
+        caption: "By users, beside what others published on another machine".into(),
+        columns: std::iter::once(Column::numeric("Users")).chain(headings).collect(),
+        rows: by_users.users.iter().enumerate().map(row).collect(),
     }
 }
 

@@ -6,6 +6,7 @@ use model::study::{Entry, Published, Study, Work};
 use super::style::{self, Style};
 use super::table::{Align, Column, cut, row};
 use super::{MARGIN, TerminalOptions, WIDTH_MAX, WIDTH_MIN, joined};
+use crate::by_users::{Figures, by_users, laws, proofs};
 use crate::number::{self, TimeUnit};
 use crate::study::{axis, denied, listed, place, stopped_by};
 use crate::words;
@@ -18,7 +19,10 @@ pub(crate) fn study(study: &Study, options: &TerminalOptions) -> String {
     for work in &study.works {
         blocks.push(order(work, style, width));
         blocks.push(table(study, work, style, width));
+        blocks.push(steps(study, work, style, width));
+        blocks.push(proven(work, style, width));
         let beside = study.published.iter().filter(|published| published.work.as_ref() == Some(&work.name));
+        let beside = beside.filter(|published| !published.figures.is_empty());
         blocks.extend(beside.map(|published| figures(published, style, width)));
     }
     let alone = study.published.iter().filter(|published| published.work.is_none());
@@ -49,6 +53,43 @@ fn table(study: &Study, work: &Work, style: Style, width: usize) -> Vec<String> 
     let doubts =
         doubts.iter().flat_map(|doubt| style::wrap(&style.text(doubt), width, |line| style.warn(line)));
     std::iter::once(heading).chain(lines).chain(doubts).collect()
+}
+
+/// Every variant by users, beside the published points, and what the laws say of both.
+fn steps(study: &Study, work: &Work, style: Style, width: usize) -> Vec<String> {
+    let laws = laws(study, work);
+    let laws =
+        laws.iter().flat_map(|law| style::wrap(&style.text(&words::unbroken(law)), width, str::to_owned));
+    let Some(by_users) = by_users(study, work) else { return laws.collect() };
+    let users = by_users.users.iter().map(|users| number::count((*users).into())).collect();
+    let mut columns = vec![Column { heading: "users".into(), cells: users, align: Align::Right }];
+    for column in &by_users.columns {
+        let cells = |cell: &dyn Fn(&Figures) -> String| {
+            column
+                .figures
+                .iter()
+                .map(|figures| style.text(&figures.as_ref().map_or_else(String::new, cell)))
+                .collect()
+        };
+        let (rates, times) = (cells(&|(rate, _)| number::plain(*rate)), cells(&|(_, us)| number::time(*us)));
+        columns.push(Column { heading: style.text(column.name), cells: rates, align: Align::Right });
+        columns.push(Column { heading: String::new(), cells: times, align: Align::Right });
+    }
+    let heading = style.dim(&cut(row(&columns, |column| &column.heading), width, style));
+    let lines = (0..by_users.users.len()).map(|index| {
+        cut(row(&columns, |column| column.cells.get(index).map_or("", String::as_str)), width, style)
+    });
+    std::iter::once(heading).chain(lines).chain(laws).collect()
+}
+
+/// What was proven of each variant.
+fn proven(work: &Work, style: Style, width: usize) -> Vec<String> {
+    let line = |(holds, text): (bool, String)| {
+        style::wrap(&style.text(&words::unbroken(&text)), width, |line| {
+            if holds { line.to_owned() } else { style.warn(line) }
+        })
+    };
+    proofs(work).into_iter().flat_map(line).collect()
 }
 
 /// The first doubt in words, and who else is in doubt: the page has them all.

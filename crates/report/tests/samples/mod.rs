@@ -348,6 +348,7 @@ fn base(steps: Vec<Step>) -> Run {
             ..LoadShape::default()
         },
         requests: Vec::new(),
+        proof: None,
         verdict: Verdict {
             users_at_saturation: Some(4),
             users_at_saturation_ci: Some([3, 5]),

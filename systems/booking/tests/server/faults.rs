@@ -116,17 +116,17 @@ pub(crate) fn what_cannot_be_opened(server: &DatabaseServer, bed: &Bed) {
         let database: Database = url.parse().unwrap();
         booking::factory(options(&database, bed.folder())).unwrap_err().to_string()
     };
-    let missing = opened(&server.url("test_missing", ""));
-    assert!(missing.contains("CREATE DATABASE") && missing.contains("test_missing"), "{missing}");
+    let missing = opened(&server.url("nstar_missing", ""));
+    assert!(missing.contains("CREATE DATABASE") && missing.contains("nstar_missing"), "{missing}");
     let secret = "a-secret-word";
     if server.asks_for_passwords() {
-        let refused = opened(&server.url("test_0", secret));
+        let refused = opened(&server.url("nstar_0", secret));
         assert!(refused.contains("user or password") && !refused.contains(secret), "{refused}");
         let rights = opened(&server.url("mysql", ""));
         assert!(rights.contains("GRANT"), "{rights}");
     }
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let away = server.url("test_0", secret);
+    let away = server.url("nstar_0", secret);
     let (scheme, _) = away.split_once("://").unwrap();
     let down = opened(&format!("{scheme}://ann:{secret}@127.0.0.1:{closed}/x"));
     assert!(

@@ -4,6 +4,7 @@
 mod api;
 mod bad_input;
 mod browser;
+mod counting;
 mod durability;
 mod faults;
 mod page;

@@ -6,7 +6,7 @@ use store::Database;
 use tempfile::TempDir;
 
 use crate::{
-    api, bad_input, durability, faults, race,
+    api, bad_input, counting, durability, faults, race,
     servers::{DatabaseServer, Kind},
 };
 
@@ -42,6 +42,7 @@ const ALL: &[Test] = &[
     ("clients that race book each room once", race::clients_for_rooms),
     ("clients that book and cancel agree with the database", race::booking_and_cancelling),
     ("servers that share a database book each room once", race::two_servers),
+    ("a census tells what a database holds", counting::what_a_database_holds),
     ("what was acknowledged outlives kill -9 of the server", durability::killed_server),
 ];
 
@@ -54,7 +55,7 @@ fn hold(new: impl Fn(&TempDir) -> Database) {
 }
 
 impl Bed {
-    fn new(database: impl Fn(&TempDir) -> Database) -> Self {
+    pub(crate) fn new(database: impl Fn(&TempDir) -> Database) -> Self {
         let folder = tempfile::tempdir().unwrap();
         Self { database: database(&folder), folder }
     }
@@ -64,6 +65,7 @@ type FaultTest = (&'static str, fn(&DatabaseServer, &Bed));
 
 /// What must hold on servers beside.
 const FAULTS: &[FaultTest] = &[
+    ("a room that is booked twice is found", counting::a_broken_promise),
     ("what was acknowledged outlives kill -9 of the database", faults::killed_database),
     ("a database that was restarted is found again", faults::database_restarted),
     ("too many connections are told and lived with", faults::too_many_connections),

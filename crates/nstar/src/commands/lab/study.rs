@@ -40,7 +40,8 @@ pub(super) fn run(flags: &Lab, plan: &RunPlan) -> Result<Exit, Failure> {
 
 /// What does not go with an experiment that chooses the models itself.
 fn check(flags: &Lab, plan: &RunPlan) -> Result<(), Failure> {
-    if flags.engine.is_some() {
+    let varies_engine = !matches!(plan.experiment.axis, Some(Axis::Databases(_)));
+    if flags.engine.is_some() && varies_engine {
         return Err(Failure::usage(format!(
             "--engine: {} varies the concurrency model itself, in its [axis]",
             flags.experiment
@@ -55,7 +56,7 @@ fn check(flags: &Lab, plan: &RunPlan) -> Result<(), Failure> {
     let names = match &plan.experiment.axis {
         Some(Axis::Engines(Engines::Named(names))) => names.as_slice(),
         Some(Axis::Workers { engine, .. }) => std::slice::from_ref(engine),
-        Some(Axis::Engines(Engines::All)) | None => &[],
+        Some(Axis::Engines(Engines::All) | Axis::Databases(_)) | None => &[],
     };
     for name in names {
         name.parse::<Model>()
@@ -100,6 +101,16 @@ fn judge(study: &Study, interrupt: &Interrupt) -> Exit {
         eprintln!("nstar: no request completed");
         return Exit::Failed;
     }
+    if broken(study) {
+        eprintln!("nstar: THE PROOF FAILED: the database does not hold what was promised, as told above");
+        return Exit::Failed;
+    }
     let placed = study.works.iter().all(|work| work.entries.iter().any(|entry| entry.place.is_some()));
     if placed { Exit::Done } else { Exit::Inconclusive }
+}
+
+/// Whether a database does not hold what was promised.
+fn broken(study: &Study) -> bool {
+    let entries = study.works.iter().flat_map(|work| &work.entries);
+    entries.flat_map(|entry| &entry.proofs).any(|proof| !proof.holds)
 }

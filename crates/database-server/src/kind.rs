@@ -1,0 +1,150 @@
+//! What tells the two servers apart: programs, arguments, URLs.
+
+use std::{
+    env, fmt, fs,
+    path::{Path, PathBuf},
+};
+
+use crate::{DatabaseError, Settings};
+
+/// Which server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// MariaDB.
+    Mariadb,
+    /// PostgreSQL.
+    Postgres,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Kind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Mariadb => "MariaDB",
+            Self::Postgres => "PostgreSQL",
+        }
+    }
+
+    /// The server's program.
+    ///
+    /// # Errors
+    /// When it is not installed: how to install it.
+    pub fn program(self) -> Result<PathBuf, DatabaseError> {
+        let (program, package) = match self {
+            Self::Mariadb => ("mariadbd", "mariadb-server"),
+            Self::Postgres => ("postgres", "postgresql"),
+        };
+        let path = env::var_os("PATH").unwrap_or_default();
+        let folders = env::split_paths(&path).chain(["/usr/sbin".into()]).chain(debian_folders());
+        folders
+            .map(|folder| folder.join(program))
+            .find_map(|program| program.canonicalize().ok())
+            .ok_or(DatabaseError::NotInstalled { kind: self.name(), program, package })
+    }
+
+    /// The program that makes a server's files.
+    pub(crate) fn maker(self, program: &Path) -> PathBuf {
+        match self {
+            Self::Mariadb => "mariadb-install-db".into(),
+            Self::Postgres => program.with_file_name("initdb"),
+        }
+    }
+
+    pub(crate) fn make_arguments(self, data: &Path) -> Vec<String> {
+        let data = data.display();
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        match self {
+            Self::Mariadb => {
+                let mut all =
+                    words(&["--no-defaults", "--skip-test-db", "--auth-root-authentication-method=normal"]);
+                all.push(format!("--datadir={data}"));
+                all
+            }
+            Self::Postgres => {
+                let mut all =
+                    words(&["-U", "nstar", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "-D"]);
+                all.push(data.to_string());
+                all
+            }
+        }
+    }
+
+    /// Statements that the server does at its start, one per line.
+    pub(crate) fn first_statements(self) -> &'static str {
+        match self {
+            // Not a superuser: those have a connection more than the others.
+            Self::Mariadb => {
+                "CREATE USER IF NOT EXISTS nstar@'127.0.0.1';\n\
+                 GRANT ALL ON `nstar%`.* TO nstar@'127.0.0.1';\n\
+                 GRANT PROCESS ON *.* TO nstar@'127.0.0.1';\n"
+            }
+            Self::Postgres => "",
+        }
+    }
+
+    pub(crate) fn run_arguments(self, folder: &Path, port: u16, settings: &Settings) -> Vec<String> {
+        let (connections, memory) = (settings.connections, settings.memory_mib);
+        let data = folder.join("data");
+        let data = data.display();
+        match self {
+            Self::Mariadb => vec![
+                "--no-defaults".into(),
+                format!("--datadir={data}"),
+                format!("--port={port}"),
+                "--bind-address=127.0.0.1".into(),
+                format!("--socket={data}/socket"),
+                "--skip-name-resolve".into(),
+                format!("--init-file={}", folder.join("init.sql").display()),
+                format!("--max-connections={connections}"),
+                format!("--innodb-buffer-pool-size={memory}M"),
+                format!("--innodb-log-file-size={}M", memory.div_ceil(2)),
+            ],
+            Self::Postgres => {
+                let mut all: Vec<String> = vec!["-D".into(), data.to_string()];
+                all.extend(["-p".into(), port.to_string(), "-h".into(), "127.0.0.1".into()]);
+                all.extend(["-k".into(), data.to_string(), "-N".into(), connections.to_string()]);
+                all.extend(["-c".into(), "superuser_reserved_connections=0".into()]);
+                all.extend(["-c".into(), format!("shared_buffers={memory}MB")]);
+                all
+            }
+        }
+    }
+
+    /// The command-line client, and the arguments for one statement in a database.
+    pub(crate) fn client(self, port: u16, sql: &str, database: Option<&str>) -> (&'static str, Vec<String>) {
+        let port = port.to_string();
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        match self {
+            Self::Mariadb => {
+                let database = database.unwrap_or("");
+                (
+                    "mariadb",
+                    words(&["--no-defaults", "-h127.0.0.1", "-unstar", "-P", &port, "-e", sql, database]),
+                )
+            }
+            Self::Postgres => {
+                let database = database.unwrap_or("postgres");
+                let host = ["-h", "127.0.0.1", "-U", "nstar", "-p", &port, "-X", "-q", "-c", sql, database];
+                ("psql", words(&host))
+            }
+        }
+    }
+
+    pub(crate) fn scheme(self) -> &'static str {
+        match self {
+            Self::Mariadb => "mysql",
+            Self::Postgres => "postgres",
+        }
+    }
+}
+
+/// Where Debian keeps the programs of PostgreSQL.
+fn debian_folders() -> Vec<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    versions.map(|version| version.path().join("bin")).collect()
+}

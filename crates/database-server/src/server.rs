@@ -1,0 +1,216 @@
+//! A running server.
+
+use std::{
+    cell::RefCell,
+    fs, io,
+    net::TcpListener,
+    os::unix::fs::{PermissionsExt, chown},
+    path::PathBuf,
+    process::{Child, Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+
+use crate::{
+    DatabaseError, Kind,
+    launch::{self, NOBODY, command},
+};
+
+/// How long it may take to start. A generous bound: reached only by what would never happen.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How long it may take to end when asked to.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+
+/// How a server is to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Connections that it allows.
+    pub connections: usize,
+    /// Its cache, MiB.
+    pub memory_mib: u32,
+    /// Processors that it may use; `None`: all.
+    pub processors: Option<Vec<usize>>,
+    /// Statements that MariaDB does at its start, one per line, besides making the user `nstar`.
+    pub first_statements: String,
+}
+
+impl Default for Settings {
+    /// 64 connections, 256 MiB, all processors.
+    fn default() -> Self {
+        Self { connections: 64, memory_mib: 256, processors: None, first_statements: String::new() }
+    }
+}
+
+/// A running server with files of its own. Ended, and its files removed, when dropped.
+#[derive(Debug)]
+pub struct DatabaseServer {
+    kind: Kind,
+    program: PathBuf,
+    settings: Settings,
+    port: u16,
+    child: RefCell<Option<Child>>,
+    folder: TempDir,
+}
+
+impl DatabaseServer {
+    /// Makes its files, starts it, and waits until it answers.
+    ///
+    /// # Errors
+    /// When it is not installed, or does not start: what it said.
+    pub fn start(kind: Kind, settings: Settings) -> Result<Self, DatabaseError> {
+        let program = kind.program()?;
+        let io = |what| move |source| DatabaseError::Io { kind: kind.name(), what, source };
+        let folder = tempfile::tempdir().map_err(io("make a folder"))?;
+        let port = free_port().map_err(io("find a free port"))?;
+        let server = Self { kind, program, settings, port, child: RefCell::default(), folder };
+        server.make_files().map_err(io("prepare a folder"))?;
+        let mut maker = command(&kind.maker(&server.program), None);
+        let made = maker.args(kind.make_arguments(&server.data())).output();
+        let made = made.map_err(io("run the program that makes the files"))?;
+        if !made.status.success() {
+            return Err(server.failed("make its files", &String::from_utf8_lossy(&made.stderr)));
+        }
+        server.restart()?;
+        Ok(server)
+    }
+
+    /// Which server it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Starts it, again if need be, and waits until it answers.
+    ///
+    /// # Errors
+    /// When it does not start: the end of its log.
+    pub fn restart(&self) -> Result<(), DatabaseError> {
+        self.kill();
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let mut child = self.child.borrow_mut();
+            // After a kill it may refuse to start until the last of its old processes has ended.
+            if child.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None))) {
+                let source =
+                    |source| DatabaseError::Io { kind: self.kind.name(), what: "run the program", source };
+                *child = Some(self.spawn().map_err(source)?);
+            }
+            drop(child);
+            if self.client("SELECT 1", None).output().is_ok_and(|answer| answer.status.success()) {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(self.failed("start", &self.log()));
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// As a power cut would end it.
+    pub fn kill(&self) {
+        if let Some(mut child) = self.child.borrow_mut().take() {
+            // Both fail only if it has ended already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Makes a new, empty database. Names begin with `nstar`.
+    ///
+    /// # Errors
+    /// What it said.
+    pub fn create(&self, name: &str) -> Result<(), DatabaseError> {
+        let made = self.run(&format!("CREATE DATABASE {name}"), None)?;
+        let said = String::from_utf8_lossy(&made.stderr);
+        if made.status.success() { Ok(()) } else { Err(self.failed("make a database", &said)) }
+    }
+
+    /// The URL of a database, with this password where one is given.
+    pub fn url(&self, name: &str, password: &str) -> String {
+        let password = if password.is_empty() { String::new() } else { format!(":{password}") };
+        format!("{}://nstar{password}@127.0.0.1:{}/{name}", self.kind.scheme(), self.port)
+    }
+
+    /// What its command-line client answers to a statement.
+    ///
+    /// # Errors
+    /// When the client cannot be run.
+    pub fn run(&self, sql: &str, database: Option<&str>) -> Result<Output, DatabaseError> {
+        let source = |source| DatabaseError::Io { kind: self.kind.name(), what: "run the client", source };
+        self.client(sql, database).output().map_err(source)
+    }
+
+    /// Its command-line client with a statement, not yet run.
+    pub fn client(&self, sql: &str, database: Option<&str>) -> Command {
+        let (program, arguments) = self.kind.client(self.port, sql, database);
+        let mut command = Command::new(program);
+        command.args(arguments);
+        command
+    }
+
+    /// Where it listens on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// What it has said.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn make_files(&self) -> io::Result<()> {
+        let (folder, data) = (self.folder.path(), self.data());
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
+        let first = self.kind.first_statements().to_owned() + &self.settings.first_statements;
+        fs::write(folder.join("init.sql"), first)?;
+        fs::create_dir(&data)?;
+        if launch::is_root() { chown(&data, Some(NOBODY), Some(NOBODY)) } else { Ok(()) }
+    }
+
+    fn spawn(&self) -> io::Result<Child> {
+        let log = fs::File::options().create(true).append(true).open(self.folder.path().join("log"))?;
+        command(&self.program, self.settings.processors.as_deref())
+            .args(self.kind.run_arguments(self.folder.path(), self.port, &self.settings))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+    }
+
+    fn failed(&self, what: &'static str, said: &str) -> DatabaseError {
+        let last = said.lines().rev().find(|line| !line.trim().is_empty());
+        DatabaseError::Failed { kind: self.kind.name(), what, said: last.unwrap_or("it said nothing").into() }
+    }
+
+    /// Lets it end in good order: a PostgreSQL whose first process is killed leaves shared memory behind.
+    fn stop(&self) {
+        use rustix::process::{Pid, Signal, kill_process};
+        let mut child = self.child.borrow_mut();
+        let Some(child) = child.as_mut() else { return };
+        if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+            // SIGINT is PostgreSQL's word for "without waiting for clients"; fails only if it has ended already.
+            let signal = if self.kind == Kind::Postgres { Signal::INT } else { Signal::TERM };
+            let _ = kill_process(pid, signal);
+        }
+        let deadline = Instant::now() + STOP_LIMIT;
+        while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for DatabaseServer {
+    fn drop(&mut self) {
+        self.stop();
+        self.kill();
+    }
+}
+
+fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
