@@ -157,7 +157,12 @@ pub(crate) fn upload(body: &[u8]) -> Vec<u8> {
 
 /// An upload in chunks of so many bytes.
 pub(crate) fn chunked(body: &[u8], chunk: usize) -> Vec<u8> {
-    let mut request = upload_head("Transfer-Encoding: chunked\r\n").into_bytes();
+    chunked_request("POST", "/upload", body, chunk)
+}
+
+/// A request whose body comes in chunks of so many bytes.
+pub(crate) fn chunked_request(method: &str, target: &str, body: &[u8], chunk: usize) -> Vec<u8> {
+    let mut request = request(method, target, "Transfer-Encoding: chunked\r\n").into_bytes();
     for piece in body.chunks(chunk).chain([&b""[..]]) {
         request.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
         request.extend_from_slice(piece);

@@ -17,6 +17,7 @@ mod overload;
 mod ports;
 #[path = "../program/mod.rs"]
 mod program;
+mod puts;
 mod server;
 mod stopping;
 mod stream;

@@ -43,6 +43,11 @@ impl Setup {
         for length in lengths {
             folder.write(&format!("shared/{length}"), content(*length));
         }
+        Self::files_in(model, folder)
+    }
+
+    /// The files that an earlier server left in its folder.
+    pub(crate) fn files_in(model: Model, folder: Folder) -> Self {
         Self::new(model, "files --root shared --accounts none", folder)
     }
 
@@ -137,10 +142,11 @@ impl Served {
         self.running.wait_for_stderr(word);
     }
 
-    /// Ends it as a power cut would.
-    pub(crate) fn kill(self) {
+    /// Ends it as a power cut would, and leaves what it had.
+    pub(crate) fn kill(self) -> Folder {
         self.signal("KILL");
         self.running.finish();
+        self.folder
     }
 
     /// Ends it as its owner would, and expects a clean end.
