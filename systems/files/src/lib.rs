@@ -61,7 +61,7 @@ mod writing;
 
 pub use self::{
     error::FilesError,
-    options::{AccountsBackend, Options, Uploaders, Uploads, check_exposure},
+    options::{AccountsBackend, Options, Uploaders, Uploads, check},
     permissions::{Permissions, PermissionsError},
     service::{FilesFactory, FilesHandler, factory},
 };

@@ -135,11 +135,16 @@ impl Options {
     }
 }
 
-/// Refuses to serve open files where other machines could reach them, unless that is insisted on.
+/// Refuses to serve open files where other machines could reach them, unless that is insisted on; and rules for users
+/// where nobody knows any.
 ///
 /// # Errors
-/// When there are no accounts, `listen` is not a loopback address and [`Options::open_to_all`] is not set.
-pub fn check_exposure(listen: SocketAddr, options: &Options) -> Result<(), FilesError> {
+/// When there are no accounts, and `listen` is not a loopback address while [`Options::open_to_all`] is not set, or
+/// there are [`Options::permissions`].
+pub fn check(listen: SocketAddr, options: &Options) -> Result<(), FilesError> {
+    if options.accounts == AccountsBackend::Open && options.permissions != Permissions::default() {
+        return Err(FilesError::RulesWithoutUsers);
+    }
     let open = options.accounts == AccountsBackend::Open && !options.open_to_all;
     if open && !listen.ip().to_canonical().is_loopback() {
         return Err(FilesError::Exposed { listen });
@@ -229,13 +234,13 @@ mod tests {
     fn open_files_stay_on_this_machine_unless_insisted_on() {
         let mut options = Options::new("/srv", AccountsBackend::Open);
         for here in ["127.0.0.1:80", "[::1]:80", "[::ffff:127.0.0.1]:80"] {
-            assert!(check_exposure(here.parse().unwrap(), &options).is_ok(), "{here}");
+            assert!(check(here.parse().unwrap(), &options).is_ok(), "{here}");
         }
         let everywhere = "0.0.0.0:80".parse().unwrap();
-        assert!(matches!(check_exposure(everywhere, &options), Err(FilesError::Exposed { .. })));
+        assert!(matches!(check(everywhere, &options), Err(FilesError::Exposed { .. })));
         options.open_to_all = true;
-        assert!(check_exposure(everywhere, &options).is_ok());
+        assert!(check(everywhere, &options).is_ok());
         let closed = Options::new("/srv", AccountsBackend::Local("a.db".into()));
-        assert!(check_exposure(everywhere, &closed).is_ok());
+        assert!(check(everywhere, &closed).is_ok());
     }
 }

@@ -25,7 +25,7 @@ use crate::{
     metrics::{Counts, Metrics},
     open_files::{self, AtHand, FindError, Found, OpenFiles},
     options::{AccountsBackend, Options},
-    permissions::{Permissions, Place},
+    permissions::Place,
     refusal::Refusal,
     remote::Remote,
     root::Root,
@@ -49,9 +49,6 @@ pub fn factory(options: Options) -> Result<FilesFactory, FilesError> {
         AccountsBackend::Local(database) => Some(accounts::factory(accounts::Options::new(database))?),
         _ => None,
     };
-    if options.accounts == AccountsBackend::Open && options.permissions != Permissions::default() {
-        return Err(FilesError::RulesWithoutUsers);
-    }
     let audit = options
         .audit
         .as_deref()
@@ -139,10 +136,7 @@ impl<C: Connection> Handler<C> for FilesHandler<C> {
         match self.route(exchange, &mut note).await {
             Err(Error::Problem(problem)) => {
                 note.refused(&problem);
-                match session::is_script(exchange) {
-                    true => session::problem_without_dialog(problem).send(exchange)?,
-                    false => exchange.answer_problem(&problem)?,
-                }
+                session::for_page(exchange, problem.into()).send(exchange)?;
             }
             other => other?,
         }
@@ -177,7 +171,8 @@ impl<C: Connection> FilesHandler<C> {
             }
             path if concerns_accounts(path) => {
                 let (method, target) = (exchange.method(), target_of(exchange));
-                self.pass_on(exchange, method, &target).await?.send(exchange)
+                let answer = self.pass_on(exchange, method, &target).await?;
+                session::for_page(exchange, answer).send(exchange)
             }
             "/login" if exchange.method() == Method::Post => {
                 let answer = self.pass_on(exchange, Method::Post, "/sessions").await?;

@@ -82,21 +82,17 @@ pub(crate) fn check_origin<C: Connection>(exchange: &Exchange<'_, C>) -> Result<
     if own { Ok(()) } else { Err(Problem::new(403, "another site may not ask for this")) }
 }
 
-/// Whether a page's script asks: it shows a form of its own where the browser would open a dialog.
-pub(crate) fn is_script<C: Connection>(exchange: &Exchange<'_, C>) -> bool {
-    exchange.header("sec-fetch-dest").is_some_and(|dest| dest == b"empty")
+/// The answer as it suits whoever asks: a page's script is not asked for Basic credentials, for then the browser would open
+/// a dialog of its own.
+pub(crate) fn for_page<C: Connection>(exchange: &Exchange<'_, C>, answer: Answer) -> Answer {
+    let script = exchange.header("sec-fetch-dest").is_some_and(|dest| dest == b"empty");
+    if script { without_dialog(answer) } else { answer }
 }
 
-/// A 401 that does not ask for Basic credentials, by which browsers would open a dialog.
 fn without_dialog(mut answer: Answer) -> Answer {
     if answer.status == 401 {
         answer.fields.retain(|(name, _)| !name.eq_ignore_ascii_case("WWW-Authenticate"));
         return answer.with("WWW-Authenticate", r#"Bearer realm="nstar""#);
     }
     answer
-}
-
-/// The same of a problem.
-pub(crate) fn problem_without_dialog(problem: Problem) -> Answer {
-    without_dialog(problem.into())
 }

@@ -56,7 +56,7 @@ fn serve_files(flags: &Files) -> Result<Exit, Failure> {
     options.encrypted = system.identity.is_some();
     options.connections = system.counters.clone();
     tiers::link(flags, &mut options)?;
-    files::check_exposure(flags.listen, &options).map_err(Failure::usage)?;
+    files::check(flags.listen, &options).map_err(Failure::usage)?;
     system.serve(files::factory(options).map_err(tiers::failure)?)
 }
 

@@ -1,6 +1,7 @@
 //! The real program on real servers.
 
 mod concurrency;
+mod files;
 mod lab;
 mod link;
 mod mistakes;

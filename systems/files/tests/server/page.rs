@@ -10,6 +10,7 @@ use crate::{browser::Browser, cutting::Cutting, uploads::Place};
 /// A file of this name shows whether text is ever taken for markup.
 const HOSTILE: &str = "<img src=x onerror=document.title='taken over'>.txt";
 const PASSWORD: &str = "a long enough one";
+const CHANGED: &str = "another long one";
 
 #[test]
 fn a_person_logs_in_uploads_downloads_and_deletes_in_a_browser() {
@@ -87,12 +88,25 @@ fn a_person_logs_in_uploads_downloads_and_deletes_in_a_browser() {
 
     fits_a_phone(&mut page);
 
+    // Another password; the wrong one is refused first.
+    for (old, then) in
+        [("wrong password", "find('#refused').textContent"), (PASSWORD, "!find('#changing').open")]
+    {
+        page.value("find('#changing').close()");
+        page.click("#change");
+        page.wait("document.activeElement.name === 'old'");
+        page.write(old);
+        page.press("Tab");
+        page.write(CHANGED);
+        page.press("Enter");
+        page.wait(then);
+    }
+    page.wait("said.textContent === 'The password is changed.' && !find('#files').hidden");
+
     // Out, and in again by keyboard, after a wrong password.
     page.click("#out");
     page.wait("!login.hidden && find('#files').hidden");
-    for (password, then) in
-        [("wrong password", "said.className === 'bad'"), (PASSWORD, "!find('#files').hidden")]
-    {
+    for (password, then) in [(PASSWORD, "said.className === 'bad'"), (CHANGED, "!find('#files').hidden")] {
         page.value("login.elements.name.value = login.elements.password.value = ''");
         page.click("[name=name]");
         page.write("eve");
