@@ -44,6 +44,9 @@ pub enum Refused {
     /// No account that is open has this name and password, or no session this token. Which of them is not told.
     #[error("the name or the password is wrong")]
     Unknown,
+    /// Whoever asks does not say who they are.
+    #[error("a name and password, or a token, are needed")]
+    Nameless,
     /// Whoever asks is known, but no administrator.
     #[error("only an administrator may do this")]
     Forbidden,

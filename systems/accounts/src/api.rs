@@ -249,6 +249,9 @@ impl Api {
 
     /// Who asks: an account's owner, or whoever has the administrator's token.
     async fn caller(&self, call: Call<'_>) -> Result<User, Refused> {
+        if call.authorization.is_none() {
+            return Err(Refused::Nameless);
+        }
         match call.authorization.and_then(Credentials::parse) {
             Some(Credentials::Bearer(token)) if self.accounts.is_admin_token(token) => {
                 Ok(User { name: By::TOKEN.to_owned(), role: Role::Admin, quota_bytes: None })
@@ -298,7 +301,7 @@ impl Refusal {
 fn refuse(refused: Refused) -> Answer {
     let status = match refused {
         Refused::Taken => 409,
-        Refused::Unknown => 401,
+        Refused::Unknown | Refused::Nameless => 401,
         Refused::Forbidden => 403,
         Refused::NoAccount => 404,
         Refused::Slowed { .. } => 429,

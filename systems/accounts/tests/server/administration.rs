@@ -111,7 +111,9 @@ pub(crate) fn only_administrators(bed: &Bed) {
         ("GET /audit", ""),
     ];
     for (line, body) in requests {
-        assert_eq!(client.ask(line, "", body).status, 401, "{line}");
+        let nameless = client.ask(line, "", body);
+        assert_eq!(nameless.status, 401, "{line}");
+        assert_eq!(nameless.json()["error"], "a name and password, or a token, are needed");
         assert_eq!(client.ask(line, &bearer(&"A".repeat(43)), body).status, 401, "{line}");
         assert_eq!(client.ask(line, &anns, body).status, 403, "{line}");
     }
