@@ -158,11 +158,11 @@ impl Accounts {
         }
     }
 
-    /// Makes an entry when failures begin to be slowed down: at most one for every so many that took a hash each. The
-    /// name is kept only where it is an account's.
+    /// Makes an entry when failures begin to be slowed down: at most one for every so many that took a hash each. It takes
+    /// as long for a name that is no account's, of which nothing is kept: it may be a mistyped password.
     async fn note(&self, account: Option<Account>, noted: Noted, from: IpAddr) -> Result<(), Refused> {
-        let account = account.filter(|_| noted.name_slowed).map(|account| account.user.name);
-        if account.is_some() || noted.address_slowed {
+        if noted.name_slowed || noted.address_slowed {
+            let account = account.filter(|_| noted.name_slowed).map(|account| account.user.name);
             let by = By { actor: By::NOBODY, address: from };
             let entry = entry(by, Action::Slowed, account.as_deref().unwrap_or_default());
             self.tables.note_failures(&entry).await?;

@@ -139,7 +139,7 @@ impl Tables {
             .with(entry.detail.as_str())
     }
 
-    /// Makes an entry of failed logins. Of a name that is no account's nothing is kept: it may be a mistyped password.
+    /// Makes an entry of failed logins.
     pub(crate) async fn note_failures(&self, entry: &Entry<'_>) -> Result<(), StoreError> {
         debug_assert_eq!(entry.action, Action::Slowed);
         self.store.execute(self.entry(entry)).await.map(drop)
