@@ -1,4 +1,7 @@
-//! What every server's `GET /metrics` has in common: the form, and what the engine counts of connections.
+//! What every server's `GET /metrics` has in common: the form, what the engine counts of connections, and how requests are
+//! counted.
+
+mod counts;
 
 use std::{fmt, sync::Arc};
 
@@ -9,6 +12,8 @@ use prometheus_client::{
     metrics::{MetricType, TypedMetric, counter::ConstCounter, gauge::ConstGauge},
     registry::Unit,
 };
+
+pub use self::counts::{Counts, Histogram, Quantity, Shape};
 
 /// The media type of metrics.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -1,7 +1,5 @@
 //! The requests of the booking server, apart from how they come and go.
 
-use std::sync::Arc;
-
 use http_io::Answer;
 use store::{Commits, Store};
 
@@ -101,8 +99,7 @@ pub(crate) struct Api {
 
 impl Api {
     /// Opens the database and starts the threads.
-    pub(crate) fn open(options: &Options) -> Result<Self, BookingError> {
-        let metrics = Metrics::new(Arc::clone(&options.connections));
+    pub(crate) fn open(options: &Options, metrics: Metrics) -> Result<Self, BookingError> {
         let mut store = store::Options::default();
         let counts = metrics.clone();
         store.commits = Commits::new(move |changes, took| counts.committed(changes, took));

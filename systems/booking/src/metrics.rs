@@ -2,65 +2,93 @@
 
 use std::{sync::Arc, time::Duration};
 
-use prometheus_client::{
-    encoding::{EncodeLabelSet, text},
-    metrics::{
-        counter::Counter,
-        family::Family,
-        histogram::{Histogram, exponential_buckets},
-    },
-    registry::{Registry, Unit},
-};
-
 use http_io::{
     Answer,
-    metrics::{self, Connections},
+    metrics::{self, Connections, Counts, Histogram, Quantity, Shape},
 };
+use prometheus_client::{encoding::text, registry::Registry};
 
-/// The counters; a copy counts into the same ones.
+const SHAPE: Shape = Shape {
+    routes: &[
+        "/",
+        "/rooms",
+        "/rooms/{id}",
+        "/rooms/{id}/calendar.ics",
+        "/bookings",
+        "/bookings/{id}",
+        "/audit",
+        "/healthz",
+        "/metrics",
+        "other",
+    ],
+    histograms: &[
+        Histogram {
+            name: COMMIT,
+            help: "Time of one durable commit",
+            of: Quantity::Time,
+            buckets: 16,
+            least: 0.000_1,
+        },
+        Histogram {
+            name: COMMIT_CHANGES,
+            help: "Changes made durable by one commit",
+            of: Quantity::Number,
+            buckets: 9,
+            least: 1.0,
+        },
+    ],
+};
+const COMMIT: &str = "commit";
+const COMMIT_CHANGES: &str = "commit_changes";
+
+/// The counters; a copy counts into the same ones, in whatever process it is.
 #[derive(Debug, Clone)]
 pub(crate) struct Metrics {
-    answers: Family<Answered, Counter>,
-    commit_time_s: Histogram,
-    commit_changes: Histogram,
-    registry: Arc<Registry>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Answered {
-    route: &'static str,
-    status: u16,
+    counts: Counts,
+    connections: Arc<engine::Counters>,
 }
 
 impl Metrics {
-    /// All at zero, and what the engine counts.
+    /// All at zero, and what the engine counts. To be made before the process forks.
     pub(crate) fn new(connections: Arc<engine::Counters>) -> Self {
-        let answers = Family::default();
-        let commit_time_s = Histogram::new(exponential_buckets(0.000_1, 2.0, 16));
-        let commit_changes = Histogram::new(exponential_buckets(1.0, 2.0, 9));
-        let mut registry = Registry::with_prefix("nstar_booking");
-        registry.register("requests", "Requests answered, by route and status", answers.clone());
-        let commit_help = "Time of one durable commit";
-        registry.register_with_unit("commit", commit_help, Unit::Seconds, commit_time_s.clone());
-        registry.register("commit_changes", "Changes made durable by one commit", commit_changes.clone());
-        registry.register_collector(Box::new(Connections(connections)));
-        Self { answers, commit_time_s, commit_changes, registry: registry.into() }
+        Self { counts: Counts::new(SHAPE), connections }
     }
 
     pub(crate) fn answered(&self, route: &'static str, status: u16) {
-        self.answers.get_or_create(&Answered { route, status }).inc();
+        self.counts.answered(route, status);
     }
 
     pub(crate) fn committed(&self, changes: usize, took: Duration) {
-        self.commit_time_s.observe(took.as_secs_f64());
-        self.commit_changes.observe(changes as f64);
+        self.counts.took(COMMIT, took);
+        self.counts.observe(COMMIT_CHANGES, changes as u64);
     }
 
     /// The text to show.
     pub(crate) fn show(&self) -> Answer {
+        let mut registry = Registry::with_prefix("nstar_booking");
+        registry.register_collector(Box::new(self.counts.clone()));
+        registry.register_collector(Box::new(Connections(Arc::clone(&self.connections))));
         let mut shown = String::new();
         // Writing to a string does not fail.
-        let _ = text::encode(&mut shown, &self.registry);
+        let _ = text::encode(&mut shown, &registry);
         Answer::new(200, metrics::CONTENT_TYPE, shown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_is_counted_by_its_name() {
+        let metrics = Metrics::new(Arc::default());
+        for route in SHAPE.routes {
+            metrics.answered(route, 200);
+        }
+        let shown = String::from_utf8(metrics.show().body).unwrap();
+        for route in SHAPE.routes {
+            let line = format!("nstar_booking_requests_total{{route=\"{route}\",status=\"200\"}} 1");
+            assert!(shown.contains(&line), "{line} is missing in:\n{shown}");
+        }
     }
 }

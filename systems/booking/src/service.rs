@@ -11,6 +11,7 @@ use http_io::server::{Error, Exchange, Handler, Http, ServerOptions};
 use crate::{
     api::{Api, Call},
     error::BookingError,
+    metrics::Metrics,
     options::Options,
     requests::BODY_LEN_MAX,
     setup,
@@ -22,7 +23,8 @@ use crate::{
 /// When the database or the key cannot be had, or do not belong together.
 pub fn factory(options: Options) -> Result<BookingFactory, BookingError> {
     setup::prepare(&options)?;
-    Ok(BookingFactory { options, shared: Mutex::new(None) })
+    let metrics = Metrics::new(Arc::clone(&options.connections));
+    Ok(BookingFactory { options, metrics, shared: Mutex::new(None) })
 }
 
 /// Makes the booking server's services. All of one process share the threads and the connections to the database,
@@ -30,6 +32,7 @@ pub fn factory(options: Options) -> Result<BookingFactory, BookingError> {
 #[derive(Debug)]
 pub struct BookingFactory {
     options: Options,
+    metrics: Metrics,
     shared: Mutex<Option<Arc<Api>>>,
 }
 
@@ -39,7 +42,7 @@ impl BookingFactory {
         if let Some(api) = &*shared {
             return Ok(Arc::clone(api));
         }
-        let api = Arc::new(Api::open(&self.options)?);
+        let api = Arc::new(Api::open(&self.options, self.metrics.clone())?);
         Ok(Arc::clone(shared.insert(api)))
     }
 }

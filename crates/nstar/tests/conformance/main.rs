@@ -5,6 +5,7 @@
 //! What the engine alone promises is tested beside it, in `crates/engine/tests/suite`.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod bookings;
 mod client;
 mod content;
 mod crowds;

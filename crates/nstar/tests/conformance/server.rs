@@ -51,6 +51,12 @@ impl Setup {
         Self::new(model, "files --root shared --accounts none", folder)
     }
 
+    /// Room booking, with so many rooms.
+    pub(crate) fn booking(model: Model, rooms: usize) -> Self {
+        let flags = format!("booking --database booking.db --allow-test-ids --rooms {rooms}");
+        Self::new(model, &flags, Folder::new())
+    }
+
     /// The upload sink.
     pub(crate) fn sink(model: Model) -> Self {
         Self::new(model, "sink", Folder::new())
