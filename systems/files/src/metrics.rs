@@ -52,8 +52,10 @@ const ANSWERS: usize = 0;
 const CHECKED: usize = ANSWERS + STATUSES.len();
 const BODY_BYTES: usize = CHECKED + CHECKS.len();
 const FAILURES: usize = BODY_BYTES + 1;
+const UPLOADS: usize = FAILURES + 1;
+const UPLOADED_BYTES: usize = UPLOADS + 1;
 /// Cells of a shard: what it needs, up to a multiple of two cache lines.
-const SHARD: usize = (FAILURES + 1).next_multiple_of(16);
+const SHARD: usize = (UPLOADED_BYTES + 1).next_multiple_of(16);
 /// Behind the shards: how many workers have one.
 const WORKERS: usize = SHARDS * SHARD;
 
@@ -111,6 +113,12 @@ impl Counts {
         self.count(FAILURES, 1);
     }
 
+    /// A file of so many bytes was put in its place.
+    pub(crate) fn uploaded(&self, bytes: u64) {
+        self.count(UPLOADS, 1);
+        self.count(UPLOADED_BYTES, bytes);
+    }
+
     fn count(&self, what: usize, by: u64) {
         if let Some(cell) = self.cells.get(self.shard + what) {
             cell.fetch_add(by, Relaxed);
@@ -141,6 +149,15 @@ impl Collector for Sum {
         family(&mut encoder, "credential_checks", "Credentials presented, by outcome", "outcome", checks)?;
         let body_bytes = self.of(BODY_BYTES);
         show(&mut encoder, "body_bytes", "Bytes of bodies sent", &ConstCounter::new(body_bytes))?;
+        let uploads = self.of(UPLOADS);
+        show(&mut encoder, "uploads", "Files put in their places", &ConstCounter::new(uploads))?;
+        let uploaded = self.of(UPLOADED_BYTES);
+        show(
+            &mut encoder,
+            "uploaded_bytes",
+            "Bytes of files put in their places",
+            &ConstCounter::new(uploaded),
+        )?;
         let help = "Requests cut off: malformed, too slow, or the connection lost";
         show(&mut encoder, "failures", help, &ConstCounter::new(self.of(FAILURES)))
     }
@@ -176,6 +193,7 @@ mod tests {
         worker.answered(418, 0);
         worker.checked(Check::Remembered);
         worker.failed();
+        worker.uploaded(7);
         let text = metrics.text();
         for line in [
             "nstar_files_requests_total{status=\"200\"} 19",
@@ -183,6 +201,8 @@ mod tests {
             "nstar_files_credential_checks_total{outcome=\"remembered\"} 1",
             "nstar_files_body_bytes_total 190",
             "nstar_files_failures_total 1",
+            "nstar_files_uploads_total 1",
+            "nstar_files_uploaded_bytes_total 7",
         ] {
             assert!(text.contains(line), "{line} is missing in:\n{text}");
         }

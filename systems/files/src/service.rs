@@ -12,7 +12,7 @@ use http_io::{
 };
 
 use crate::{
-    audit::{Audit, Note},
+    audit::{Action, Audit, Note},
     authority::Authority,
     caller::Caller,
     error::FilesError,
@@ -139,6 +139,9 @@ impl<C: Connection> Handler<C> for FilesHandler<C> {
                 session::for_page(exchange, problem.into()).send(exchange)?;
             }
             other => other?,
+        }
+        if let (Some(Action::Upload | Action::Replace), Some(bytes)) = (note.action, note.bytes) {
+            self.counts.uploaded(bytes);
         }
         if let Some(audit) = &self.shared.audit {
             audit.write(exchange, &note);

@@ -1,10 +1,15 @@
 //! `nstar serve files` with uploads, through the real program.
 
-use std::fs;
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
 
 use crate::{
     serve::{ask, listening},
-    support::Place,
+    support::{Place, is_root_or_skip},
 };
 
 #[test]
@@ -51,4 +56,57 @@ fn a_load_puts_files_each_under_a_name_of_its_own() {
     assert!(listing.contains("user0") && listing.contains("user2"), "{listing}");
     running.signal("TERM");
     running.finish().exits(0);
+}
+
+#[test]
+fn a_full_disk_is_told_and_nothing_is_left_of_what_did_not_fit() {
+    if !is_root_or_skip("a_full_disk_is_told_and_nothing_is_left_of_what_did_not_fit") {
+        return;
+    }
+    let place = Place::new();
+    fs::create_dir(place.path("small")).expect("a folder");
+    // A disk of its own, which only the server sees.
+    let mount = "mount -t tmpfs -o size=3m none small && exec \"$@\"";
+    let wrapper = ["unshare", "--mount", "sh", "-c", mount, "sh"];
+    let words = "serve files --root small --accounts none --open-uploads --listen 127.0.0.1:0";
+    let mut running = place.wrapped(wrapper, words.split(' ')).start();
+    let address = listening(&mut running);
+    // Whose length is known is refused before the body is asked for.
+    let known = |name: &str, length: usize| {
+        let head =
+            format!("PUT /files/{name} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: 100-continue\r\n");
+        insist(&address, &format!("{head}Content-Length: {length}\r\n\r\n"))
+    };
+    let unknown = |name: &str, pieces: usize| {
+        let piece = format!("{:x}\r\n{}\r\n", 100_000, "x".repeat(100_000));
+        let head = format!("PUT /files/{name} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
+        insist(
+            &address,
+            &format!("{head}Transfer-Encoding: chunked\r\n\r\n{}0\r\n\r\n", piece.repeat(pieces)),
+        )
+    };
+    for _ in 0..3 {
+        assert!(known("a", 4_000_000).starts_with("HTTP/1.1 507"));
+        let answer = unknown("b", 32);
+        assert!(answer.contains("507") && answer.contains("disk is full"), "{answer}");
+    }
+    let answer = unknown("c", 25);
+    assert!(answer.starts_with("HTTP/1.1 201"), "there is room again: {answer}");
+    let listing = ask(&address, "GET /files/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert!(
+        listing.contains("\"c\"") && !listing.contains("\"a\"") && !listing.contains("\"b\""),
+        "{listing}"
+    );
+    running.signal("TERM");
+    running.finish().exits(0);
+}
+
+/// One request, though the server may not read it all, and what came in answer.
+fn insist(address: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");
+    let _ = stream.write_all(request.as_bytes());
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
 }
