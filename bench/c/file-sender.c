@@ -1,9 +1,9 @@
 /* Yardstick: ways to send a file. A thread for each connection; whatever one read brings is answered with the file.
  *
- * usage: file-sender sendfile|send|send-zc ADDRESS:PORT FILE
+ * usage: file-sender sendfile|send|map-send|send-zc ADDRESS:PORT FILE
  *
- * send and send-zc send from a mapping of the file; send-zc through an io_uring of each thread, which waits until the kernel
- * has let go of the pages (IORING_CQE_F_NOTIF) before it reads the next request.
+ * send and send-zc send from a mapping of the file that stays, map-send from one made for each part; send-zc through an
+ * io_uring of each thread, which waits until the kernel has let go of the pages (IORING_CQE_F_NOTIF) before it goes on.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -53,6 +53,24 @@ static int by_send(int fd) {
         ssize_t count = send(fd, mapping + sent, length - sent, MSG_NOSIGNAL);
         if (count <= 0) return 0;
         sent += count;
+    }
+    return 1;
+}
+
+static int by_map_send(int fd) {
+    enum { PART = 1 << 20 };
+    for (size_t sent = 0; sent < length;) {
+        size_t part = length - sent < PART ? length - sent : PART, done = 0;
+        char *mapped = mmap(NULL, part, PROT_READ, MAP_SHARED, file, sent);
+        if (mapped == MAP_FAILED) return 0;
+        while (done < part) {
+            ssize_t count = send(fd, mapped + done, part - done, MSG_NOSIGNAL);
+            if (count <= 0) break;
+            done += count;
+        }
+        munmap(mapped, part);
+        if (done < part) return 0;
+        sent += part;
     }
     return 1;
 }
@@ -136,8 +154,8 @@ int main(int argc, char **argv) {
     static const struct {
         const char *name;
         int (*send_file)(int);
-    } ways[] = {{"sendfile", by_sendfile}, {"send", by_send}, {"send-zc", by_send_zc}};
-    if (argc != 4) return fprintf(stderr, "usage: file-sender sendfile|send|send-zc ADDRESS:PORT FILE\n"), 2;
+    } ways[] = {{"sendfile", by_sendfile}, {"send", by_send}, {"map-send", by_map_send}, {"send-zc", by_send_zc}};
+    if (argc != 4) return fprintf(stderr, "usage: file-sender sendfile|send|map-send|send-zc ADDRESS:PORT FILE\n"), 2;
     for (size_t at = 0; at < sizeof ways / sizeof *ways; at++)
         if (!strcmp(argv[1], ways[at].name)) send_file = ways[at].send_file;
     signal(SIGPIPE, SIG_IGN); /* sendfile has no flag for it */

@@ -1,13 +1,17 @@
-//! What sending a large file costs by sendfile, by send from a mapping, and by io_uring's zero-copy send from a mapping: the
-//! same bare server in C, one thread a connection.
+//! What sending a large file costs by sendfile, by send from a mapping that stays or is made anew, and by io_uring's
+//! zero-copy send: the same bare server in C, one thread a connection.
 
 use super::{Contestant, KB, compiled, in_turn, rows};
 use crate::{Effort, Outcome, place::Place, table::Row};
 
 const USERS: u32 = 8;
 const FILE_KB: usize = 10_000;
-const WAYS: [(&str, &str); 3] =
-    [("sendfile", "sendfile"), ("send", "send from a mapping"), ("send-zc", "zero-copy send from a mapping")];
+const WAYS: [(&str, &str); 4] = [
+    ("sendfile", "sendfile"),
+    ("send", "send from a mapping"),
+    ("map-send", "send from a mapping made anew"),
+    ("send-zc", "zero-copy send from a mapping"),
+];
 
 pub(super) fn measure(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
     let program = compiled::program(place, "file-sender")?;
