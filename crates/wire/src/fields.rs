@@ -1,7 +1,7 @@
 //! Where the header lines are: a table of positions, free of lifetimes, so that a server may keep it
 //! beside the buffer it points into.
 
-use crate::limits::MAX_HEADERS;
+use smallvec::SmallVec;
 
 /// A piece of a head: where it starts and how long it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,23 +41,24 @@ struct Field {
     value: Span,
 }
 
+/// More header lines than most heads have. So many are kept in place, more in memory of their own: every connection of a
+/// server has room for a head, while it is idle too.
+const USUAL: usize = 32;
+
 /// The header lines of one head, as positions within its bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Fields {
-    count: usize,
-    table: [Field; MAX_HEADERS],
+    table: SmallVec<[Field; USUAL]>,
 }
 
 impl Fields {
     /// A table of the headers that `httparse` found in `head`.
     pub(crate) fn index(headers: &[httparse::Header<'_>], head: &[u8]) -> Self {
-        let mut fields =
-            Self { count: headers.len().min(MAX_HEADERS), table: [Field::default(); MAX_HEADERS] };
-        for (field, header) in fields.table.iter_mut().zip(headers) {
-            field.name = Span::of(header.name.as_bytes(), head);
-            field.value = Span::of(header.value, head);
-        }
-        fields
+        let field = |header: &httparse::Header<'_>| Field {
+            name: Span::of(header.name.as_bytes(), head),
+            value: Span::of(header.value, head),
+        };
+        Self { table: headers.iter().map(field).collect() }
     }
 
     /// The first value of the header `name`, in any case, within `head`, the bytes this table was made from.
@@ -67,7 +68,7 @@ impl Fields {
 
     /// Every value of the header `name`, in order.
     pub fn all<'b>(&self, head: &'b [u8], name: &str) -> impl Iterator<Item = &'b [u8]> {
-        self.used()
+        self.table
             .iter()
             .filter(move |field| {
                 usize::from(field.name.len) == name.len()
@@ -78,29 +79,25 @@ impl Fields {
 
     /// Every header, in order: name and value.
     pub fn iter<'b>(&self, head: &'b [u8]) -> impl Iterator<Item = (&'b str, &'b [u8])> {
-        self.used().iter().map(move |field| {
+        self.table.iter().map(move |field| {
             (std::str::from_utf8(field.name.slice(head)).unwrap_or_default(), field.value.slice(head))
         })
     }
 
     /// How many header lines there are.
     pub fn len(&self) -> usize {
-        self.count
+        self.table.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    fn used(&self) -> &[Field] {
-        &self.table[..self.count]
+        self.table.is_empty()
     }
 }
 
 /// Positions only: values may be credentials, and this cannot show them.
 impl std::fmt::Debug for Fields {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Fields({} headers)", self.count)
+        write!(f, "Fields({} headers)", self.table.len())
     }
 }

@@ -32,6 +32,7 @@ pub(crate) struct Keeper<'w, C> {
     pub(crate) counts: &'w Counts,
 }
 
+/// What is rare is boxed, as in [`crate::service`].
 impl<C: Connection> Keeper<'_, C> {
     /// Lets the request of `exchange` pass and tells whose it is, or says why not.
     pub(crate) async fn admit(&self, exchange: &Exchange<'_, C>, now: Instant) -> Result<Caller, Problem> {
@@ -45,22 +46,21 @@ impl<C: Connection> Keeper<'_, C> {
             return self.conclude(Verdict::Wrong);
         };
         if !self.gate.verified.is_on() {
-            return self.conclude(self.authority.check(exchange, &credentials).await);
+            return self.conclude(Box::pin(self.authority.check(exchange, &credentials)).await);
         }
-        self.keep_up(exchange, now).await;
+        if self.gate.verified.revocations.is_due(now) {
+            Box::pin(self.keep_up(exchange)).await;
+        }
         if let Some(user) = self.front.user(&fingerprint, &self.gate.verified, now) {
             self.counts.checked(Check::Remembered);
             return Ok(Caller::User(user));
         }
-        self.conclude(self.check_once(exchange, &credentials, fingerprint).await)
+        self.conclude(Box::pin(self.check_once(exchange, &credentials, fingerprint)).await)
     }
 
-    /// Hears what was revoked since it was last asked, where that is due.
-    async fn keep_up(&self, exchange: &Exchange<'_, C>, now: Instant) {
+    /// Hears what was revoked since it was last asked.
+    async fn keep_up(&self, exchange: &Exchange<'_, C>) {
         let revocations = &self.gate.verified.revocations;
-        if !revocations.is_due(now) {
-            return;
-        }
         let (asked, after) = (Instant::now(), revocations.revision());
         match self.authority.revocations(exchange, after).await {
             Some(told) => revocations.take_in(&told, after, asked),

@@ -161,6 +161,8 @@ impl<C: Connection> Handler<C> for FilesHandler<C> {
     }
 }
 
+/// Every connection holds a future as large as the largest it may have to wait for, while it is idle too: what is rare is
+/// boxed.
 impl<C: Connection> FilesHandler<C> {
     async fn route(&self, exchange: &mut Exchange<'_, C>, note: &mut Note) -> Result<(), Error> {
         let reads = matches!(exchange.method(), Method::Get | Method::Head);
@@ -170,26 +172,26 @@ impl<C: Connection> FilesHandler<C> {
         match exchange.path() {
             path if path.starts_with("/files/") && reads => self.serve_file(exchange, note).await,
             path if path.starts_with("/files/") || path.starts_with(RESUMED) => {
-                self.write(exchange, note).await
+                Box::pin(self.write(exchange, note)).await
             }
             path if concerns_accounts(path) => {
                 let (method, target) = (exchange.method(), target_of(exchange));
-                let answer = self.pass_on(exchange, method, &target).await?;
+                let answer = Box::pin(self.pass_on(exchange, method, &target)).await?;
                 session::for_page(exchange, answer).send(exchange)
             }
             "/login" if exchange.method() == Method::Post => {
-                let answer = self.pass_on(exchange, Method::Post, "/sessions").await?;
+                let answer = Box::pin(self.pass_on(exchange, Method::Post, "/sessions")).await?;
                 session::begun(answer, self.shared.encrypted).send(exchange)
             }
             "/logout" if exchange.method() == Method::Post => {
                 // Without accounts, or without a session, there is nothing to be ended but the cookie.
-                let _ended_or_none = self.pass_on(exchange, Method::Delete, "/sessions").await;
+                let _ended_or_none = Box::pin(self.pass_on(exchange, Method::Delete, "/sessions")).await;
                 session::ended(self.shared.encrypted).send(exchange)
             }
             "/" if reads && sending::wants_html(exchange) => http_io::page(PAGE).send(exchange),
             "/me" if reads => {
                 let caller = note.caller.insert(self.admit(exchange, Instant::now()).await?).clone();
-                me::answer(exchange, &caller, &self.shared.uploads).await
+                Box::pin(me::answer(exchange, &caller, &self.shared.uploads)).await
             }
             "/healthz" if reads => exchange.reply(200).text("ok\n"),
             "/metrics" if reads => exchange.reply(200).body(form::CONTENT_TYPE, self.metrics().as_bytes()),
@@ -229,7 +231,7 @@ impl<C: Connection> FilesHandler<C> {
             }
             Ok(Found::Directory(path)) => {
                 self.check_folder(&path, &caller, note)?;
-                let listed = self.shared.lister.list(&self.shared.files, path, &caller).await;
+                let listed = Box::pin(self.shared.lister.list(&self.shared.files, path, &caller)).await;
                 sending::directory(exchange, &listed.map_err(sending::problem)?)
             }
             Ok(Found::Unslashed(path)) => {

@@ -1,11 +1,13 @@
 //! More connections than are served at one time, or than there are descriptors for.
 
+use engine::Model;
+
 use crate::{
     client::{Client, get},
     content::content,
     descriptors,
     models::{Crowd, every_model},
-    server::Setup,
+    server::{Served, Setup},
 };
 
 const BUSY: usize = 50;
@@ -37,6 +39,39 @@ fn idle_connections_are_kept_while_others_are_busy() {
         server.wait_for_metric("nstar_files_connections", 1);
         server.stop();
     });
+}
+
+/// Where a connection has no thread or process to itself. Rarely needed things were part of every connection's state:
+/// 6 KB each.
+#[test]
+fn an_idle_connection_takes_at_most_4_kb_of_memory() {
+    const FIRST: usize = 200;
+    const MORE: usize = 1_000;
+    // What a connection holds for its encryption is another matter.
+    let encrypted = std::env::var_os("NSTAR_TLS").is_some();
+    if encrypted || !descriptors::are_enough_or_skip("a crowd of idle connections", 1_400) {
+        return;
+    }
+    every_model(|model| {
+        if !matches!(model, Model::Poll | Model::Epoll | Model::Uring) {
+            return;
+        }
+        let server = Setup::files(model, &[1_000]).with("--loops 1").start();
+        let mut idle = Vec::new();
+        let [before, after] = [FIRST, FIRST + MORE].map(|count| {
+            idle.resize_with(count, || answered_once(&server));
+            server.user_memory_bytes()
+        });
+        let each = after.saturating_sub(before) / MORE;
+        assert!(each <= 4_096, "{model}: {each} bytes");
+        server.stop();
+    });
+}
+
+fn answered_once(server: &Served) -> Client {
+    let mut client = server.connect();
+    assert!(client.get("/files/1000", "").body == content(1_000));
+    client
 }
 
 #[test]

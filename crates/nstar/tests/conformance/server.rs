@@ -139,6 +139,13 @@ impl Served {
         assert_eq!((answer.status, answer.text()), (200, "ok\n"), "{}", self.model);
     }
 
+    /// Memory of the server's process that no file backs: RssAnon of proc_pid_status(5).
+    pub(crate) fn user_memory_bytes(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.running.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        line.split_whitespace().next().unwrap().parse::<usize>().unwrap() * 1_024
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         self.running.signal(name);
     }
