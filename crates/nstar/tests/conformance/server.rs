@@ -123,6 +123,13 @@ impl Served {
         Client::connect(self.address, self.secure, self.model)
     }
 
+    /// Where something is, as a load is told; and the flag by which a certificate of its own is taken.
+    pub(crate) fn load_words(&self, path: &str) -> Vec<String> {
+        let (scheme, trusting) = if self.secure { ("https", Some("-k".to_owned())) } else { ("http", None) };
+        let url = format!("{scheme}://{}{path}", self.address);
+        ["load".to_owned(), url].into_iter().chain(trusting).collect()
+    }
+
     /// One number of `/metrics`, asked for on a connection of its own, which is counted too.
     pub(crate) fn metric(&self, name: &str) -> u64 {
         self.connect().get("/metrics", "Connection: close\r\n").metric(name)

@@ -1,8 +1,10 @@
 //! What a client's bytes go through: a socket, or a TLS session over one. Both ends of it may be used at once.
 
 use std::{
+    fs::{self, Permissions},
     io::{self, Read, Write},
     net::{Shutdown, SocketAddr, TcpStream},
+    os::unix::fs::PermissionsExt,
     sync::{Arc, LazyLock, Mutex, PoisonError},
 };
 
@@ -25,7 +27,8 @@ static CONFIG: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
 /// Writes a certificate and its key, and gives the flags that name them.
 pub(crate) fn certificate(folder: &Folder) -> &'static str {
     folder.write("cert.pem", CERTIFIED.cert.pem());
-    folder.write("key.pem", CERTIFIED.signing_key.serialize_pem());
+    let key = folder.write("key.pem", CERTIFIED.signing_key.serialize_pem());
+    fs::set_permissions(key, Permissions::from_mode(0o600)).unwrap();
     "--tls-cert cert.pem --tls-key key.pem"
 }
 
@@ -40,6 +43,8 @@ pub(crate) enum Stream {
 pub(crate) struct Secure {
     socket: TcpStream,
     session: Mutex<ClientConnection>,
+    /// What has come and the session has no room for yet.
+    records: Mutex<Vec<u8>>,
     /// Held by whoever sends, so that records go out in order.
     sending: Mutex<()>,
 }
@@ -54,7 +59,12 @@ impl Stream {
         }
         let name = "localhost".try_into().map_err(io::Error::other)?;
         let session = ClientConnection::new(Arc::clone(&CONFIG), name).map_err(io::Error::other)?;
-        let secure = Secure { socket, session: Mutex::new(session), sending: Mutex::new(()) };
+        let secure = Secure {
+            socket,
+            session: Mutex::new(session),
+            records: Mutex::default(),
+            sending: Mutex::new(()),
+        };
         secure.shake_hands()?;
         Ok(Self::Secure(Arc::new(secure)))
     }
@@ -132,17 +142,23 @@ impl Secure {
 
     /// Takes in what has come. An end that the peer did not announce is as good as a reset.
     fn receive(&self) -> io::Result<()> {
-        let mut received = [0; 4096];
-        let count = (&self.socket).read(&mut received)?;
-        if count == 0 {
-            return Err(io::Error::new(io::ErrorKind::ConnectionReset, "it ended without a close_notify"));
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        if records.is_empty() {
+            records.resize(16 << 10, 0);
+            let count = (&self.socket).read(&mut records);
+            records.truncate(*count.as_ref().unwrap_or(&0));
+            if count? == 0 {
+                return Err(io::Error::new(
+                    io::ErrorKind::ConnectionReset,
+                    "it ended without a close_notify",
+                ));
+            }
         }
-        let (mut rest, mut session) = (&received[..count], self.session());
-        while !rest.is_empty() && session.read_tls(&mut rest)? > 0 {
-            let processed = session.process_new_packets();
-            processed.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        }
-        Ok(())
+        let mut session = self.session();
+        let taken = session.read_tls(&mut &records[..])?;
+        records.drain(..taken);
+        let processed = session.process_new_packets();
+        processed.map(drop).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 
     fn send(&self, what: impl FnOnce(&mut ClientConnection)) -> io::Result<()> {
