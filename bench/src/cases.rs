@@ -10,6 +10,7 @@ mod model_costs;
 mod model_profile;
 mod start_up;
 mod tiers;
+mod tls_server;
 mod uploads;
 mod zero_copy;
 
@@ -36,7 +37,7 @@ pub(crate) enum Measure {
 
 use Measure::{Figures, Ratios};
 
-pub(crate) const ALL: [Case; 16] = [
+pub(crate) const ALL: [Case; 17] = [
     Case {
         name: "client-1k",
         title: "generator, 1 KB, 32 users, kept connections",
@@ -72,6 +73,11 @@ pub(crate) const ALL: [Case; 16] = [
         name: "server-sizes",
         title: "file server by file size, 8 users",
         measure: Ratios(file_server::sizes),
+    },
+    Case {
+        name: "tls-server",
+        title: "file server over TLS, kept and new connections, 1 KB and 1 MB",
+        measure: Ratios(tls_server::measure),
     },
     Case {
         name: "tiers",

@@ -63,7 +63,7 @@ pub(super) fn tls(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
 }
 
 /// Paths of a key and a certificate of its own making.
-fn self_signed(place: &Place) -> Outcome<(String, String)> {
+pub(super) fn self_signed(place: &Place) -> Outcome<(String, String)> {
     let [key, certificate] =
         ["key.pem", "certificate.pem"].map(|name| place.path(name).display().to_string());
     let made = Command::new("openssl")

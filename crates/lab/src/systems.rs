@@ -28,6 +28,8 @@ const STOP_LIMIT: Duration = Duration::from_secs(5);
 pub struct System {
     /// Where it listens.
     pub address: SocketAddr,
+    /// Over TLS, with a certificate that nobody may know.
+    pub(crate) secure: bool,
     child: Child,
     // Held open: the system ends when it closes.
     _stdin: Option<ChildStdin>,
@@ -92,11 +94,11 @@ impl System {
         let mut child =
             spawn(start, &log).map_err(|source| SystemError::Spawn { name: start.name.into(), source })?;
         let stdin = child.stdin.take();
-        let address = first_line(&mut child).as_deref().and_then(address_in);
-        let mut system = System { address: ([127, 0, 0, 1], 0).into(), child, _stdin: stdin };
-        match address {
-            Some(address) => {
-                system.address = address;
+        let place = first_line(&mut child).as_deref().and_then(place_in);
+        let mut system = System { address: ([127, 0, 0, 1], 0).into(), secure: false, child, _stdin: stdin };
+        match place {
+            Some((secure, address)) => {
+                (system.secure, system.address) = (secure, address);
                 Ok(system)
             }
             None => {
@@ -118,7 +120,8 @@ impl System {
 
     /// Base URL of the system.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        let scheme = if self.secure { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
     }
 
     fn stop(&mut self) {
@@ -178,9 +181,12 @@ fn first_line(child: &mut Child) -> Option<String> {
     receiver.recv_timeout(START_LIMIT).ok().flatten()
 }
 
-/// The address in `listening on http://127.0.0.1:4711 ...`.
-fn address_in(line: &str) -> Option<SocketAddr> {
-    line.split_whitespace().find_map(|word| word.strip_prefix("http://")?.parse().ok())
+/// The address in `listening on http://127.0.0.1:4711 ...`, and whether it is spoken to over TLS.
+fn place_in(line: &str) -> Option<(bool, SocketAddr)> {
+    line.split_whitespace().find_map(|word| {
+        let (scheme, address) = word.split_once("://")?;
+        Some((scheme == "https", address.parse().ok()?))
+    })
 }
 
 /// The last that was said; of a wrong command line what is wrong with it, which comes before how to get help.
@@ -198,8 +204,10 @@ mod tests {
     #[test]
     fn the_address_is_found_in_what_a_server_says() {
         let line = "listening on http://127.0.0.1:4711 (files, engine epoll, 2 loops)\n";
-        assert_eq!(address_in(line), "127.0.0.1:4711".parse().ok());
-        assert_eq!(address_in("no address here"), None);
+        let address = "127.0.0.1:4711".parse().expect("an address");
+        assert_eq!(place_in(line), Some((false, address)));
+        assert_eq!(place_in(&line.replace("http", "https")), Some((true, address)));
+        assert_eq!(place_in("no address here"), None);
     }
 
     #[test]

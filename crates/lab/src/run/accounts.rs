@@ -17,6 +17,7 @@ pub(super) fn make(wanted: u32, server: &System, listener: &mut dyn Listener) ->
     }
     listener.on(&Event::Working(format!("making {wanted} accounts")));
     let mut load = Plan::new(at(scenario(), server));
+    load.insecure = server.secure;
     load.timeout = Duration::from_secs(120);
     let mut generator = load::Generator::start(&load)?;
     generator.set_users(wanted)?;

@@ -133,6 +133,7 @@ impl<'a> Bench<'a> {
         load.threads = load.cpus.as_ref().map_or_else(|| cores::available().len(), Vec::len);
         load.seed = self.plan.seed;
         load.connections = cell.work.connections;
+        load.insecure = driven.secure;
         load.timeout = cell.work.timeout.unwrap_or(load.timeout);
         Ok(load)
     }

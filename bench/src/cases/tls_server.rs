@@ -1,0 +1,82 @@
+//! `nstar serve files` over TLS against nginx over TLS, both with one certificate, driven by our own generator.
+
+use serde_json::Value;
+
+use super::{Contestant, KB, Turn, generator::self_signed, need_nginx, rows, take_turns};
+use crate::{
+    Effort, Outcome,
+    cpu::{self, run_on},
+    nginx::{self, Site},
+    place::{CLIENTS, Place},
+    table::Row,
+};
+
+/// What one comparison asks for.
+struct Work {
+    title: &'static str,
+    name: &'static str,
+    users: u32,
+    per_request: bool,
+    /// How many times nginx's rate ours is meant to be.
+    reach: f64,
+}
+
+const WORKS: [Work; 3] = [
+    Work { title: "TLS server, 1 KB, 32 users", name: "1k", users: 32, per_request: false, reach: 1.0 },
+    Work {
+        title: "TLS server, 1 KB, a connection per request",
+        name: "1k",
+        users: 32,
+        per_request: true,
+        reach: 1.0,
+    },
+    Work { title: "TLS server, 1 MB, 8 users", name: "1m", users: 8, per_request: false, reach: 1.0 },
+];
+
+pub(super) fn measure(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
+    need_nginx()?;
+    place.file("1k", KB)?;
+    place.file("1m", 1_000 * KB)?;
+    let (key, certificate) = self_signed(place)?;
+    let root = place.path("").display().to_string();
+    let flags =
+        ["files", "--root", &root, "--accounts", "none", "--tls-cert", &certificate, "--tls-key", &key];
+    let keys = format!("ssl_certificate {certificate}; ssl_certificate_key {key};");
+    let site = Site { server: keys, listen: "ssl", ..Site::default() };
+    let contestant = |name, server, path: &str, reach| Contestant {
+        name,
+        servers: vec![server],
+        path: path.into(),
+        header: String::new(),
+        reach,
+    };
+    let mut contestants = [
+        contestant("nstar serve files", place.serve_ours(&flags)?, "/files", None),
+        contestant("nginx", nginx::start(place, &site)?, "", None),
+    ];
+    let mut all = Vec::new();
+    for work in &WORKS {
+        contestants[1].reach = Some(work.reach);
+        let turns = take_turns(&contestants, effort, |contestant| turn(contestant, work, place, effort))?;
+        all.extend(rows(work.title, "req/CPU-s", &contestants, &turns, |turn| turn.requests / turn.cpu_s));
+    }
+    Ok(all)
+}
+
+/// One turn of our generator; CPU time of the server.
+fn turn(contestant: &Contestant, work: &Work, place: &Place, effort: Effort) -> Outcome<Turn> {
+    let server = contestant.servers.first().ok_or("no server")?;
+    let url = format!("https://{}{}/{}", server.address, contestant.path, work.name);
+    let connections = if work.per_request { "per-request" } else { "kept" };
+    let (users, seconds) = (work.users.to_string(), format!("{}s", effort.seconds));
+    let words = ["load", "-k", "--json", &url, "-c", &users, "-d", &seconds, "--connections", connections];
+    let client = [place.ours("nstar")].into_iter().chain(words.map(String::from)).collect::<Vec<_>>();
+    let before = cpu::of_tree(server.pid());
+    // A short turn need not be steady.
+    let finished = run_on(CLIENTS, &client, &[0, 4])?;
+    let cpu_s = cpu::of_tree(server.pid()) - before;
+    let run: Value = serde_json::from_str(&finished.stdout)?;
+    let step = &run["steps"][0];
+    let number = |name: &str| step[name].as_f64().ok_or_else(|| format!("the run file has no {name}"));
+    Ok(Turn { requests: number("completed")?, bytes: 0.0, cpu_s, elapsed_s: number("elapsed_s")? })
+}
