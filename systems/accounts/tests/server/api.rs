@@ -8,7 +8,7 @@ use engine::Model;
 const MODELS: [Model; 2] = [Model::Threads, Model::Epoll];
 
 fn auth(to: std::net::SocketAddr, authorization: &str) -> Answer {
-    ask(to, "GET", "/auth", &format!("Authorization: {authorization}\r\n"), "").unwrap()
+    ask(to, "GET /auth", &format!("Authorization: {authorization}\r\n"), b"").unwrap()
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn whoever_is_refused_learns_nothing_about_names() {
         auth(to, &basic("ann", "wrong horse")),
         auth(to, &basic("bob", "wrong horse")),
         auth(to, "Digest x"),
-        ask(to, "GET", "/auth", "", "").unwrap(),
+        ask(to, "GET /auth", "", b"").unwrap(),
     ];
     assert_eq!(wrong.fields("www-authenticate").count(), 2);
     for answer in refused {
@@ -65,7 +65,7 @@ fn an_unknown_name_costs_a_hash_as_a_known_one_does() {
     let server = serve(Model::Epoll, options(folder.path()));
     let to = server.local_addr();
     let hashes = || {
-        let metrics = ask(to, "GET", "/metrics", "", "").unwrap().body;
+        let metrics = ask(to, "GET /metrics", "", b"").unwrap().body;
         let line =
             metrics.lines().find(|line| line.starts_with("nstar_accounts_hash_seconds_count")).unwrap();
         line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()
@@ -83,7 +83,7 @@ fn what_is_invalid_is_explained_by_field() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(Model::Epoll, options(folder.path()));
     let to = server.local_addr();
-    let send = |body: &str| ask(to, "POST", "/accounts", "", body).unwrap();
+    let send = |body: &str| ask(to, "POST /accounts", "", body.as_bytes()).unwrap();
     for (body, field) in [
         (r#"{"name":"a b","password":"correct horse"}"#, "name"),
         (r#"{"password":"correct horse"}"#, "name"),
@@ -111,7 +111,7 @@ fn other_paths_and_methods_are_refused_and_counted() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(Model::Threads, options(folder.path()));
     let to = server.local_addr();
-    let plain = |method, target| ask(to, method, target, "", "").unwrap();
+    let plain = |method: &str, target: &str| ask(to, &format!("{method} {target}"), "", b"").unwrap();
     assert_eq!(plain("GET", "/healthz").status, 200);
     assert_eq!(plain("GET", "/nothing").status, 404);
     for (method, path, allowed) in [

@@ -3,6 +3,9 @@
 
 mod administration;
 mod api;
+#[allow(dead_code, reason = "other tests use more of it")]
+#[path = "../../../../crates/http-io/tests/asked/mod.rs"]
+mod asked;
 mod durability;
 mod migration;
 #[allow(dead_code, reason = "the tests of booking use more of it")]

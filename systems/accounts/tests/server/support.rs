@@ -1,15 +1,12 @@
 //! A server on a port of its own, and a client that shows everything it was answered.
 
-use std::{
-    io::{self, Read, Write},
-    net::{SocketAddr, TcpStream},
-    path::Path,
-    time::Duration,
-};
+use std::{io, net::SocketAddr, path::Path};
 
 use accounts::Options;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use engine::{Model, Server};
+
+pub(crate) use crate::asked::{Answer, ask};
 
 /// Starts an accounts server with two loops.
 pub(crate) fn serve(model: Model, options: Options) -> Server {
@@ -23,59 +20,10 @@ pub(crate) fn options(folder: &Path) -> Options {
     Options::new(folder.join("accounts.db"))
 }
 
-/// An answer as it came.
-#[derive(Debug, Clone)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) head: String,
-    pub(crate) body: String,
-}
-
-impl Answer {
-    pub(crate) fn field(&self, name: &str) -> Option<&str> {
-        self.fields(name).next()
-    }
-
-    pub(crate) fn fields(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.head
-            .lines()
-            .filter_map(|line| line.split_once(':'))
-            .filter(move |(found, _)| found.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value.trim())
-    }
-
-    pub(crate) fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
-    }
-}
-
-/// Asks on a connection of its own.
-pub(crate) fn ask(
-    to: SocketAddr,
-    method: &str,
-    target: &str,
-    fields: &str,
-    body: &str,
-) -> io::Result<Answer> {
-    let mut stream = TcpStream::connect(to)?;
-    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-    let length = body.len();
-    let request = format!(
-        "{method} {target} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{fields}Content-Length: {length}\r\n\r\n{body}"
-    );
-    stream.write_all(request.as_bytes())?;
-    let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes)?;
-    let text = String::from_utf8_lossy(&bytes);
-    let (head, body) = text.split_once("\r\n\r\n").ok_or(io::ErrorKind::UnexpectedEof)?;
-    let status = head.get(9..12).and_then(|code| code.parse().ok()).ok_or(io::ErrorKind::InvalidData)?;
-    Ok(Answer { status, head: head.to_owned(), body: body.to_owned() })
-}
-
 /// Posts a name and a password.
 pub(crate) fn post(to: SocketAddr, target: &str, name: &str, password: &str) -> io::Result<Answer> {
     let body = serde_json::json!({ "name": name, "password": password }).to_string();
-    ask(to, "POST", target, "", &body)
+    ask(to, &format!("POST {target}"), "", body.as_bytes())
 }
 
 pub(crate) const PASSWORD: &str = "correct horse";
@@ -92,8 +40,7 @@ impl Client {
     }
 
     pub(crate) fn ask(&self, line: &str, fields: &str, body: &str) -> Answer {
-        let (method, target) = line.split_once(' ').unwrap();
-        ask(self.to, method, target, fields, body).unwrap()
+        ask(self.to, line, fields, body.as_bytes()).unwrap()
     }
 
     /// As the administrator.

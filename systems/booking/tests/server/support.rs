@@ -1,16 +1,13 @@
 //! A server on a port of its own, a client that shows everything it was answered, and guests to book for.
 
-use std::{
-    io::{self, Read, Write},
-    net::{SocketAddr, TcpStream},
-    path::Path,
-    time::Duration,
-};
+use std::{io, net::SocketAddr, path::Path};
 
 use booking::{Accepted, Options};
 use engine::{Model, Server};
 use serde_json::{Value, json};
 use store::Database;
+
+pub(crate) use crate::asked::{Answer, ask};
 
 /// Options that keep the tests light: three rooms, test numbers allowed, the key in `folder`.
 pub(crate) fn options(database: &Database, folder: &Path) -> Options {
@@ -26,46 +23,6 @@ pub(crate) fn serve(model: Model, options: Options) -> Server {
     let mut run = engine::Options::new("127.0.0.1:0".parse().unwrap());
     (run.loops, run.workers) = (2, 2);
     engine::start(model, &run, booking::factory(options).unwrap()).unwrap()
-}
-
-/// An answer as it came.
-#[derive(Debug, Clone)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) head: String,
-    pub(crate) body: String,
-}
-
-impl Answer {
-    pub(crate) fn field(&self, name: &str) -> Option<&str> {
-        let mut fields = self.head.lines().filter_map(|line| line.split_once(':'));
-        fields.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
-    }
-
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
-    }
-
-    pub(crate) fn id(&self) -> String {
-        self.json()["id"].as_str().unwrap_or_else(|| panic!("no id in {}", self.body)).to_owned()
-    }
-}
-
-/// Asks on a connection of its own. `fields` are header lines, each with its end.
-pub(crate) fn ask(to: SocketAddr, line: &str, fields: &str, body: &[u8]) -> io::Result<Answer> {
-    let mut stream = TcpStream::connect(to)?;
-    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-    let length = body.len();
-    let head = format!(
-        "{line} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{fields}Content-Length: {length}\r\n\r\n"
-    );
-    stream.write_all(&[head.as_bytes(), body].concat())?;
-    let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes)?;
-    let text = String::from_utf8_lossy(&bytes);
-    let (head, body) = text.split_once("\r\n\r\n").ok_or(io::ErrorKind::UnexpectedEof)?;
-    let status = head.get(9..12).and_then(|code| code.parse().ok()).ok_or(io::ErrorKind::InvalidData)?;
-    Ok(Answer { status, head: head.to_owned(), body: body.to_owned() })
 }
 
 pub(crate) fn get(to: SocketAddr, target: &str) -> Answer {

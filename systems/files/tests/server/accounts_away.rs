@@ -29,7 +29,7 @@ fn files_come_back_with_the_accounts_server() {
         let to = server.local_addr();
         assert_eq!(post(to, "/accounts", "ann", PASSWORD).status, 201);
         let ask = || get(to, "/files/a", &basic("ann", PASSWORD));
-        assert_eq!(ask().text(), "hello");
+        assert_eq!(ask().body, "hello");
 
         accounts.drain(Duration::ZERO);
         accounts.join();
@@ -39,7 +39,7 @@ fn files_come_back_with_the_accounts_server() {
         assert_eq!(get(to, "/healthz", "").status, 200);
 
         let _again = serve_accounts(address, folder.path());
-        assert_eq!(ask().text(), "hello", "{model:?}");
+        assert_eq!(ask().body, "hello", "{model:?}");
         assert_eq!(post(to, "/accounts", "bob", PASSWORD).status, 201);
     }
 }

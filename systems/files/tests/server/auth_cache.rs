@@ -34,7 +34,7 @@ fn a_right_credential_is_asked_about_once() {
         let fake = FakeAccounts::start(FakeAccounts::right);
         let server = serve_files(model, behind(&fake, root.path()));
         for _ in 0..5 {
-            assert_eq!(get(server.local_addr(), "/files/a", &basic("ann", PASSWORD)).text(), "hello");
+            assert_eq!(get(server.local_addr(), "/files/a", &basic("ann", PASSWORD)).body, "hello");
         }
         assert_eq!(fake.asked(), 1, "{model:?}");
     }

@@ -23,12 +23,12 @@ fn new_then_get(model: Model, options: Options) {
     assert_eq!(get(to, "/files/missing", "").status, 401, "a stranger does not learn what there is");
     assert_eq!(post(to, "/accounts", "ann", "short").json()["field"], "password");
     let made = post(to, "/accounts", "ann", PASSWORD);
-    assert_eq!((made.status, made.text().as_str()), (201, "{\"name\":\"ann\"}\n"));
+    assert_eq!((made.status, made.body.as_str()), (201, "{\"name\":\"ann\"}\n"));
     let taken = post(to, "/accounts", "ann", PASSWORD);
     assert_eq!((taken.status, taken.field("content-type")), (409, Some("application/json")));
 
     for _ in 0..2 {
-        assert_eq!(get(to, "/files/a", &basic("ann", PASSWORD)).text(), "hello", "{model:?}");
+        assert_eq!(get(to, "/files/a", &basic("ann", PASSWORD)).body, "hello", "{model:?}");
     }
     assert_eq!(get(to, "/files/a", &basic("ann", "wrong horse")).status, 401);
     assert_eq!(get(to, "/files/a", &basic("bob", PASSWORD)).status, 401);
@@ -37,10 +37,10 @@ fn new_then_get(model: Model, options: Options) {
     let session = post(to, "/sessions", "ann", PASSWORD).json();
     let bearer = format!("Authorization: Bearer {}\r\n", session["token"].as_str().unwrap());
     for _ in 0..2 {
-        assert_eq!(get(to, "/files/a", &bearer).text(), "hello");
+        assert_eq!(get(to, "/files/a", &bearer).body, "hello");
     }
     assert_eq!(post(to, "/sessions", "ann", "wrong horse").status, 401);
-    let metrics = get(to, "/metrics", "").text();
+    let metrics = get(to, "/metrics", "").body;
     assert!(metrics.contains("credential_checks_total{outcome=\"remembered\"} 3"), "{metrics}");
 }
 
@@ -50,7 +50,7 @@ fn the_metrics_of_accounts_in_the_same_process_are_shown() {
     let database = AccountsBackend::Local(folder.path().join("local.db"));
     let server = serve_files(Model::Epoll, Options::new(folder.path().join("root"), database));
     assert_eq!(post(server.local_addr(), "/accounts", "ann", PASSWORD).status, 201);
-    let metrics = get(server.local_addr(), "/metrics", "").text();
+    let metrics = get(server.local_addr(), "/metrics", "").body;
     assert!(metrics.contains("nstar_accounts_hash_seconds_count 1"), "{metrics}");
     assert_eq!(metrics.matches("# EOF").count(), 1);
 }
@@ -79,8 +79,8 @@ fn open_files_need_no_credential() {
     for model in MODELS {
         let folder = root();
         let server = serve_open(model, &folder.path().join("root"));
-        assert_eq!(get(server.local_addr(), "/files/a", "").text(), "hello");
-        assert_eq!(get(server.local_addr(), "/files/a", &basic("any", "body")).text(), "hello");
+        assert_eq!(get(server.local_addr(), "/files/a", "").body, "hello");
+        assert_eq!(get(server.local_addr(), "/files/a", &basic("any", "body")).body, "hello");
     }
 }
 

@@ -46,9 +46,9 @@ fn whole_files_and_their_heads() {
             let target = format!("/files/{name}");
             twice(|| {
                 let (whole, head) = (get(to, &target, ""), ask(to, "HEAD", &target, ""));
-                assert_eq!((whole.status, &whole.body), (200, &bytes(length)), "{model:?} {name}");
+                assert_eq!((whole.status, &whole.bytes), (200, &bytes(length)), "{model:?} {name}");
                 assert_eq!(whole.field("content-length"), Some(length.to_string().as_str()));
-                assert_eq!((head.status, head.body.len()), (200, 0));
+                assert_eq!((head.status, head.bytes.len()), (200, 0));
                 for field in ["content-length", "etag", "last-modified", "content-type", "accept-ranges"] {
                     assert!(whole.field(field).is_some(), "{field}");
                     assert_eq!(whole.field(field), head.field(field), "{field}");
@@ -56,7 +56,7 @@ fn whole_files_and_their_heads() {
             });
         }
         assert_eq!(get(to, "/files/small.txt", "").field("content-type"), Some("text/plain; charset=utf-8"));
-        assert_eq!(get(to, "/files/sub/a%20b.txt?x=1", "").text(), "inner");
+        assert_eq!(get(to, "/files/sub/a%20b.txt?x=1", "").body, "inner");
     }
 }
 
@@ -73,7 +73,7 @@ fn parts() {
                 [("bytes=0-0", 0, 1), ("bytes=10-", 10, length), ("bytes=-7", length - 7, length)]
             {
                 let answer = part(range);
-                assert_eq!((answer.status, &answer.body[..]), (206, &all[from..to]), "{name} {range}");
+                assert_eq!((answer.status, &answer.bytes[..]), (206, &all[from..to]), "{name} {range}");
                 let shown = format!("bytes {from}-{}/{length}", to - 1);
                 assert_eq!(answer.field("content-range"), Some(shown.as_str()));
                 assert!(answer.field("etag").is_some());
@@ -82,7 +82,7 @@ fn parts() {
             assert_eq!(beyond.status, 416);
             assert_eq!(beyond.field("content-range"), Some(format!("bytes */{length}").as_str()));
             for whole in ["bytes=0-0,2-2", "bytes=9-1", "lines=1-2"] {
-                assert_eq!((part(whole).status, part(whole).body), (200, all.clone()), "{whole}");
+                assert_eq!((part(whole).status, part(whole).bytes), (200, all.clone()), "{whole}");
             }
             let head = ask(to, "HEAD", &target, "Range: bytes=0-0\r\n");
             assert_eq!(head.status, 200, "a range is for GET only");
@@ -102,7 +102,7 @@ fn conditions() {
         let with = |fields: String| get(to, &target, &fields);
         for fields in [format!("If-None-Match: {etag}\r\n"), format!("If-Modified-Since: {modified}\r\n")] {
             let unchanged = with(fields);
-            assert_eq!((unchanged.status, unchanged.body.len()), (304, 0));
+            assert_eq!((unchanged.status, unchanged.bytes.len()), (304, 0));
             assert_eq!(unchanged.field("etag"), Some(etag));
         }
         assert_eq!(with("If-None-Match: \"other\"\r\n".into()).status, 200);
@@ -125,7 +125,7 @@ fn listings_for_people_and_programs() {
     let html = get(to, "/files/sub/", "Accept: text/html,*/*\r\n");
     assert_eq!(html.field("content-type"), Some("text/html; charset=utf-8"));
     assert!(html.field("content-security-policy").is_some());
-    assert!(html.text().contains("<a href=\"a%20b.txt\">a b.txt</a>"), "{}", html.text());
+    assert!(html.body.contains("<a href=\"a%20b.txt\">a b.txt</a>"), "{}", html.body);
     let unslashed = get(to, "/files/sub", "");
     assert_eq!((unslashed.status, unslashed.field("location")), (301, Some("/files/sub/")));
     assert_eq!(get(to, "/", "").field("location"), Some("/files/"));
@@ -153,8 +153,8 @@ fn what_is_not_there_is_said_in_json() {
         assert_eq!(answer.field("allow").is_some(), status == 405, "{method} {target}");
     }
     assert_eq!(send(to, "POST", "/accounts", "", "{}").unwrap().status, 404, "open files have no accounts");
-    assert_eq!(get(to, "/healthz", "").text(), "ok\n");
-    let metrics = get(to, "/metrics", "").text();
+    assert_eq!(get(to, "/healthz", "").body, "ok\n");
+    let metrics = get(to, "/metrics", "").body;
     for shown in ["nstar_files_requests_total{status=\"404\"}", "nstar_files_connections_accepted_total 12"] {
         assert!(metrics.contains(shown), "{shown} is missing in:\n{metrics}");
     }
@@ -185,7 +185,7 @@ fn a_changed_file_is_sent_as_it_is_now() {
         for length in [10, 20, 5, 100_000, 50_000, 0, 40_000] {
             fs::write(&path, bytes(length)).unwrap();
             let answer = get(to, "/files/changing", "");
-            assert_eq!((answer.status, answer.body.len()), (200, length), "{model:?}");
+            assert_eq!((answer.status, answer.bytes.len()), (200, length), "{model:?}");
             assert_eq!(answer.field("content-length"), Some(length.to_string().as_str()));
         }
         fs::remove_file(&path).unwrap();
@@ -207,7 +207,7 @@ fn a_large_file_changed_in_place_keeps_its_framing() {
         for _ in 0..2 {
             let answer = get(to, "/files/large.bin", "");
             assert_eq!(answer.field("content-length"), Some(length.to_string().as_str()));
-            assert_eq!(answer.body.len() as u64, length);
+            assert_eq!(answer.bytes.len() as u64, length);
             settle(&file);
         }
     }

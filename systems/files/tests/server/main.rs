@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod accounts_away;
+#[allow(dead_code, reason = "other tests use more of it")]
+#[path = "../../../../crates/http-io/tests/asked/mod.rs"]
+mod asked;
 mod auth_cache;
 mod backends;
 #[path = "../../../booking/tests/server/browser.rs"]

@@ -37,7 +37,7 @@ fn a_quota_is_never_passed_however_many_upload_at_once() {
         fs::remove_file(place.path(&format!("users/ann/{kept}"))).unwrap();
         assert_eq!(place.put("users/ann/more", "", &body).status, 201, "{model}");
         let refused = place.put("users/ann/evenmore", "Upload-Complete: ?1\r\n", &body);
-        assert!(refused.text().contains("900000 of 1000000"), "{model}: {}", refused.text());
+        assert!(refused.body.contains("900000 of 1000000"), "{model}: {}", refused.body);
         let ann = basic("ann", PASSWORD);
         assert_eq!(ask(place.to(), "DELETE", "/files/users/ann/more", &ann).status, 204);
         assert_eq!(place.me("ann")["used"], 600_000, "{model}");
@@ -54,7 +54,7 @@ fn an_upload_of_unknown_length_stops_at_the_quota() {
             "PUT /files/users/ann/{chunks} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n{fields}\r\n"
         );
         let answer = crate::support::raw(place.to(), &format!("{head}{}0\r\n\r\n", chunk.repeat(chunks)));
-        assert_eq!(answer.status, status, "{}", answer.text());
+        assert_eq!(answer.status, status, "{}", answer.body);
         fs::remove_file(place.path("users/ann/2")).ok();
     }
     assert_eq!(staged(&place.path("")), [""; 0]);

@@ -63,14 +63,9 @@ fn an_upload_goes_on_where_it_broke_off() {
         let more = patch(&place, &location, came as u64, "?0", &text[came..500_000]);
         assert_eq!((more.status, more.field("upload-offset")), (204, Some("500000")), "{model}");
         let last = patch(&place, &location, 500_000, "?1", &text[500_000..]);
-        assert_eq!(
-            (last.status, last.field("upload-complete")),
-            (201, Some("?1")),
-            "{model}: {}",
-            last.text()
-        );
+        assert_eq!((last.status, last.field("upload-complete")), (201, Some("?1")), "{model}: {}", last.body);
         let read = place.get("users/ann/x");
-        assert!(read.text() == text && read.field("etag") == last.field("etag"), "{model}");
+        assert!(read.body == text && read.field("etag") == last.field("etag"), "{model}");
 
         // Who lost the last answer asks again.
         let asked = head(&place, &location);
@@ -93,11 +88,11 @@ fn an_upload_of_unknown_length_is_sent_in_parts() {
         "the first answer is an interim one"
     );
     let location = begun.field("location").unwrap().to_owned();
-    assert!(begun.text().starts_with("HTTP/1.1 201 "), "{}", begun.text());
+    assert!(begun.body.starts_with("HTTP/1.1 201 "), "{}", begun.body);
     assert_eq!(patch(&place, &location, 4, "?0", "two ").status, 204);
     assert_eq!(place.me("ann")["used"], 0, "without a quota only whole files count");
     assert_eq!(patch(&place, &location, 8, "?1", "three").status, 201);
-    assert_eq!(place.get("users/ann/x").text(), "one two three");
+    assert_eq!(place.get("users/ann/x").body, "one two three");
 }
 
 #[test]
@@ -136,7 +131,7 @@ fn what_does_not_fit_what_was_said_is_refused() {
         (format!("{PART}Upload-Offset: 3\r\nUpload-Complete: ?1\r\n"), "1234567", 409),
     ] {
         let answer = send(place.to(), "PATCH", &location, &(ann.clone() + &fields), body).unwrap();
-        assert_eq!(answer.status, status, "{fields}{body}: {}", answer.text());
+        assert_eq!(answer.status, status, "{fields}{body}: {}", answer.body);
     }
     assert_eq!(head(&place, &location).field("upload-offset"), Some("4"), "nothing of it was taken");
     assert_eq!(patch(&place, &location, 4, "?1", "123456").status, 201);
@@ -148,7 +143,7 @@ fn conditions_hold_when_it_is_put_in_its_place() {
     let location = break_off(&place, "If-None-Match: *\r\nContent-Length: 8\r\n", "half");
     assert_eq!(place.put("users/ann/x", "", "first").status, 201);
     assert_eq!(patch(&place, &location, 4, "?1", "half").status, 412);
-    assert_eq!(place.get("users/ann/x").text(), "first");
+    assert_eq!(place.get("users/ann/x").body, "first");
     assert_eq!(staged(&place.path("")), [""; 0]);
 }
 

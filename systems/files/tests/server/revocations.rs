@@ -98,7 +98,7 @@ impl Kept {
 fn change_password(to: SocketAddr) {
     let body = serde_json::json!({ "password": NEW, "old_password": PASSWORD }).to_string();
     let changed = send(to, "PUT", "/accounts/ann/password", "", &body).unwrap();
-    assert_eq!(changed.status, 204, "{}", changed.text());
+    assert_eq!(changed.status, 204, "{}", changed.body);
 }
 
 fn changed_password(model: Model, two: &Two) {
@@ -145,7 +145,7 @@ fn disabling_and_logging_out_and_rights_are_known_everywhere() {
     }
     let patch = |name: &str, body: &str| {
         let changed = send(one, "PATCH", &format!("/accounts/{name}"), &two.admin(), body).unwrap();
-        assert_eq!(changed.status, 200, "{}", changed.text());
+        assert_eq!(changed.status, 200, "{}", changed.body);
     };
     let mut there = Kept::open(other);
     let (anns, bobs) = (basic("ann", PASSWORD), basic("bob", PASSWORD));
@@ -166,7 +166,7 @@ fn disabling_and_logging_out_and_rights_are_known_everywhere() {
         assert!(since.elapsed() < PATIENCE, "his role is not known");
     }
     assert_eq!(get(other, "/accounts?limit=1", &bobs).json()["next_after"], "ann", "and it counts");
-    assert_eq!(send(other, "HEAD", "/audit", &bobs, "").unwrap().body, b"");
+    assert_eq!(send(other, "HEAD", "/audit", &bobs, "").unwrap().bytes, b"");
 }
 
 /// A client cannot make itself another by saying so.
@@ -180,9 +180,9 @@ fn whoever_guesses_through_a_file_server_is_slowed_down() {
             get(one, "/files/a", &fields)
         };
         let slowed = (0..12).map(guess).find(|answer| answer.status != 401).unwrap();
-        assert_eq!(slowed.status, 429, "{}", slowed.text());
+        assert_eq!(slowed.status, 429, "{}", slowed.body);
         assert!(slowed.field("retry-after").unwrap().parse::<u32>().unwrap() >= 1);
-        let metrics = get(one, "/metrics", "").text();
+        let metrics = get(one, "/metrics", "").body;
         assert!(metrics.contains("credential_checks_total{outcome=\"slowed\"} 1"), "{metrics}");
     }
 }

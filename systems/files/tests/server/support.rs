@@ -1,16 +1,13 @@
 //! Servers on ports of their own, and a client that shows everything it was answered.
 
-use std::{
-    io::{self, Read, Write},
-    net::{SocketAddr, TcpStream},
-    path::Path,
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, net::SocketAddr, path::Path, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use engine::{Model, Server};
 use files::{AccountsBackend, Options};
+
+pub(crate) use crate::asked::Answer;
+use crate::asked::{self, exchange};
 
 pub(crate) const MODELS: [Model; 2] = [Model::Threads, Model::Epoll];
 pub(crate) const PASSWORD: &str = "correct horse";
@@ -35,36 +32,6 @@ pub(crate) fn serve_files(model: Model, options: Options) -> Server {
 /// A server of the files of a folder, open to everyone.
 pub(crate) fn serve_open(model: Model, root: &Path) -> Server {
     serve_files(model, Options::new(root, AccountsBackend::Open))
-}
-
-/// An answer as it came.
-#[derive(Clone)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) head: String,
-    pub(crate) body: Vec<u8>,
-}
-
-impl Answer {
-    pub(crate) fn field(&self, name: &str) -> Option<&str> {
-        self.fields(name).next()
-    }
-
-    pub(crate) fn fields(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.head
-            .lines()
-            .filter_map(|line| line.split_once(':'))
-            .filter(move |(found, _)| found.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value.trim())
-    }
-
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
-    }
-
-    pub(crate) fn json(&self) -> serde_json::Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
-    }
 }
 
 /// Asks on a connection of its own.
@@ -93,30 +60,10 @@ pub(crate) fn send(
     fields: &str,
     body: &str,
 ) -> io::Result<Answer> {
-    let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
-    let request = format!(
-        "{method} {target} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{fields}{length}\r\n{body}"
-    );
-    exchange(to, request.as_bytes())
+    asked::ask(to, &format!("{method} {target}"), fields, body.as_bytes())
 }
 
 /// Sends exactly this, which is to end the connection, and gives the last answer.
 pub(crate) fn raw(to: SocketAddr, request: &str) -> Answer {
     exchange(to, request.as_bytes()).unwrap()
-}
-
-fn exchange(to: SocketAddr, request: &[u8]) -> io::Result<Answer> {
-    let mut stream = TcpStream::connect(to)?;
-    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-    // A server that refuses may not read it all.
-    let sent = stream.write_all(request);
-    let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes)?;
-    if bytes.is_empty() {
-        sent?;
-    }
-    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").ok_or(io::ErrorKind::UnexpectedEof)?;
-    let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
-    let status = head.get(9..12).and_then(|code| code.parse().ok()).ok_or(io::ErrorKind::InvalidData)?;
-    Ok(Answer { status, head, body: bytes[end + 4..].to_vec() })
 }

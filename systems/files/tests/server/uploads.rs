@@ -74,19 +74,19 @@ fn a_file_is_put_replaced_read_and_deleted() {
     for model in MODELS {
         let place = Place::new(model, |_| ());
         let made = place.put("users/ann/new/folder/a.txt", "", "hello");
-        assert_eq!((made.status, made.text()), (201, String::new()), "{model}");
+        assert_eq!((made.status, &*made.body), (201, ""), "{model}");
         let read = place.get("users/ann/new/folder/a.txt");
-        assert_eq!((read.status, read.text()), (200, "hello".into()));
+        assert_eq!((read.status, &*read.body), (200, "hello"));
         assert_eq!(read.field("etag"), made.field("etag"));
 
         let replaced = place.put("users/ann/new/folder/a.txt", "", "hello again");
         assert_eq!(replaced.status, 204, "{model}");
         assert_ne!(replaced.field("etag"), made.field("etag"));
         let read = place.get("users/ann/new/folder/a.txt");
-        assert_eq!((read.text(), read.field("etag")), ("hello again".into(), replaced.field("etag")));
+        assert_eq!((&*read.body, read.field("etag")), ("hello again", replaced.field("etag")));
 
         assert_eq!(place.put("users/ann/empty", "", "").status, 201);
-        assert_eq!(place.get("users/ann/empty").text(), "");
+        assert_eq!(place.get("users/ann/empty").body, "");
         let ann = basic("ann", PASSWORD);
         let delete = |path: &str| ask(place.to(), "DELETE", &format!("/files/users/ann/{path}"), &ann).status;
         assert_eq!((delete("new/folder/"), delete("new/folder")), (409, 409), "it holds a file");
@@ -110,8 +110,8 @@ fn a_body_in_chunks_is_taken_whole() {
             place.to(),
             &format!("PUT /files/users/ann/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{fields}\r\n{body}"),
         );
-        assert_eq!(answer.status, 201, "{model}: {}", answer.text());
-        assert!(place.get("users/ann/a").text() == text, "{model}");
+        assert_eq!(answer.status, 201, "{model}: {}", answer.body);
+        assert!(place.get("users/ann/a").body == text, "{model}");
     }
 }
 
@@ -127,7 +127,7 @@ fn conditions_are_kept() {
     let ann = basic("ann", PASSWORD);
     let delete =
         |tag: &str| ask(place.to(), "DELETE", "/files/users/ann/a", &format!("{ann}If-Match: {tag}\r\n"));
-    assert_eq!(place.get(path).text(), "two");
+    assert_eq!(place.get(path).body, "two");
     assert_eq!((delete(&tag).status, delete(&changed).status), (412, 204));
     assert_eq!(staged(&place.path("")), [""; 0]);
 }
@@ -163,11 +163,11 @@ fn what_cannot_be_put_is_refused_with_the_reason() {
         ("users/ann/x", "Upload-Complete: ?1\r\nUpload-Length: 2\r\n", 400, "Upload-Length"),
     ] {
         let answer = place.put(path, fields, "x");
-        assert_eq!(answer.status, status, "{path} {fields}: {}", answer.text());
-        assert!(answer.text().contains(reason), "{path} {fields}: {}", answer.text());
+        assert_eq!(answer.status, status, "{path} {fields}: {}", answer.body);
+        assert!(answer.body.contains(reason), "{path} {fields}: {}", answer.body);
     }
     let long = place.put("users/ann/x", "", &"x".repeat(101));
-    assert_eq!((long.status, long.text().contains("100 bytes")), (413, true), "{}", long.text());
+    assert_eq!((long.status, long.body.contains("100 bytes")), (413, true), "{}", long.body);
     // A link is replaced itself; what it led to stays.
     assert_eq!(place.put("users/ann/link", "", "new").status, 204);
     assert_eq!(fs::read_to_string(place.path("outside")).unwrap(), "kept");
@@ -238,13 +238,13 @@ fn two_uploads_to_one_name_end_in_one_of_them_whole() {
             // Whoever reads meanwhile gets one of them, never a mixture.
             for _ in 0..50 {
                 let read = place.get("users/ann/x");
-                assert!(read.status == 404 || bodies.contains(&read.text()), "{model}: a mixture");
+                assert!(read.status == 404 || bodies.contains(&read.body), "{model}: a mixture");
             }
             let statuses: Vec<_> = putting.into_iter().map(|thread| thread.join().unwrap()).collect();
             assert_eq!(statuses.iter().filter(|&&status| status == 201).count(), 1, "{model}: {statuses:?}");
             assert!(statuses.iter().all(|status| matches!(status, 201 | 204)), "{model}: {statuses:?}");
         });
-        let last = place.get("users/ann/x").text();
+        let last = place.get("users/ann/x").body;
         assert!(bodies.contains(&last), "{model}");
         assert_eq!(place.me("ann")["used"], last.len(), "{model}");
         // Of many who would be the first, one is.
