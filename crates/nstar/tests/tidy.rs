@@ -41,7 +41,7 @@ const MAY_USE: [(&str, &[&str]); 18] = [
     ("accounts", &["engine", "http-io", "store"]),
     ("booking", &["engine", "http-io", "store"]),
     ("files", &["accounts", "engine", "http-io"]),
-    ("share", &["engine", "http-io", "store"]),
+    ("share", &["engine", "files", "http-io", "store"]),
     ("sink", &["engine", "http-io"]),
     ("lab", &["booking", "database-server", "load", "model", "observe", "store"]),
     ("bench", &[]),

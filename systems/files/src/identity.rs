@@ -9,7 +9,7 @@ use std::{
 /// A file and its state. Two equal ones hold the same bytes, unless it was changed twice within one tick
 /// of the file system's clock (see [`Identity::is_settled`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub struct Identity {
     device: u64,
     inode: u64,
     /// Length, bytes.
@@ -28,7 +28,8 @@ const TICK: Duration = Duration::from_millis(50);
 pub(crate) const DATE_S_MAX: u64 = 253_402_300_799;
 
 impl Identity {
-    pub(crate) fn of(metadata: &Metadata) -> Self {
+    /// Of what these tell of.
+    pub fn of(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),
@@ -41,17 +42,29 @@ impl Identity {
     }
 
     /// Whether this is the file and the state that `metadata` tells of.
-    pub(crate) fn is_of(&self, metadata: &Metadata) -> bool {
+    pub fn is_of(&self, metadata: &Metadata) -> bool {
         *self == Self::of(metadata)
     }
 
     /// Whether the last change is long enough ago that a further one would show. The time of change (ctime), unlike
     /// that of modification, cannot be set by a program.
-    pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
+    pub fn is_settled(&self, now: SystemTime) -> bool {
         let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_ns = i128::try_from(since.as_nanos()).unwrap_or(i128::MAX);
         let changed_ns = i128::from(self.changed_s) * 1_000_000_000 + i128::from(self.changed_ns);
         now_ns - changed_ns > i128::try_from(TICK.as_nanos()).unwrap_or(i128::MAX)
+    }
+
+    /// Its length, bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// What tells it from every other on this machine, as text to be kept.
+    pub fn text(&self) -> String {
+        let Self { device, inode, size, .. } = self;
+        let (modified, changed) = ((self.modified_s, self.modified_ns), (self.changed_s, self.changed_ns));
+        format!("{device}-{inode}-{size}-{}.{}-{}.{}", modified.0, modified.1, changed.0, changed.1)
     }
 
     /// A strong entity tag (RFC 9110 section 8.8.3), with its quotes.

@@ -29,6 +29,7 @@ mod condition;
 mod error;
 mod fingerprint;
 mod flights;
+mod folder;
 mod gate;
 mod identity;
 mod ledger;
@@ -61,6 +62,8 @@ mod writing;
 
 pub use self::{
     error::FilesError,
+    folder::Folder,
+    identity::Identity,
     options::{AccountsBackend, Options, Uploaders, Uploads, check},
     permissions::{Permissions, PermissionsError},
     service::{FilesFactory, FilesHandler, factory},

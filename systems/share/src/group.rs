@@ -28,6 +28,11 @@ impl Group {
                 .header("WWW-Authenticate", r#"Bearer realm="nstar share""#)),
         }
     }
+
+    /// What members send as `Authorization`.
+    pub(crate) fn authorization(&self) -> Option<Vec<u8>> {
+        self.0.as_ref().map(|secret| [b"Bearer ", secret.as_bytes()].concat())
+    }
 }
 
 /// A server that others could reach would share with anybody.
@@ -72,13 +77,12 @@ mod tests {
     fn members_are_known_by_the_whole_secret() {
         let folder = tempfile::tempdir().unwrap();
         let group = Group::open(Some(&folder.path().join("secret"))).unwrap();
-        let secret = std::fs::read(folder.path().join("secret")).unwrap();
-        let right = [b"Bearer ", secret.trim_ascii()].concat();
+        let right = group.authorization().unwrap();
         let admits = |value: &[u8]| group.admit(Credentials::parse(value).as_ref()).is_ok();
         assert!(admits(&right));
         assert!(!admits(&right[..right.len() - 1]) && !admits(b"Bearer x") && !admits(b"Basic YTpi"));
         assert_eq!(group.admit(None).unwrap_err().status(), 401);
         let open = Group::open(None).unwrap();
-        assert!(open.admit(None).is_ok());
+        assert!(open.admit(None).is_ok() && open.authorization().is_none());
     }
 }

@@ -1,6 +1,7 @@
 //! Peer-to-peer file sharing (S4): every node is client and server, and an index says who has what.
 //!
 //! - [`index`] is the central index server: peers register what they share, and ask who has what.
+//! - [`peer`] is a node: it shares a folder, and takes from others what it is asked to.
 //!
 //! Content is named by its BLAKE3 hash ([`Content`]); a [`Name`] is one part of a path and never a way to somewhere
 //! else. [`seam`] is where a peer does not know what kind of index it asks.
@@ -9,6 +10,7 @@ mod content;
 mod group;
 pub mod index;
 mod name;
+pub mod peer;
 mod query;
 mod refusal;
 pub mod seam;

@@ -1,10 +1,11 @@
-//! The seam between a peer and what tells it who has what.
+//! The seams of a peer: who has what, and how to have it from them.
 //!
 //! A peer registers what it shares in an [`Index`] and asks it; it does not know whether that is one server or spread
-//! over the peers. Calls block and are made from threads of the peer's own, so that an index may be reached in
-//! whatever way suits it.
+//! over the peers. What it wants it has through [`Obtain`], and does not know by which protocol; it believes nothing of
+//! what comes. Calls block and are made from threads of the peer's own, so that either may be reached in whatever way
+//! suits it.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, ops::Range, time::Duration};
 
 use serde::Serialize;
 
@@ -69,11 +70,40 @@ pub trait Index: Send + Sync {
     /// See [`IndexError`].
     fn renew(&self) -> Result<(), IndexError>;
 
+    /// How often to renew.
+    fn renew_every(&self) -> Duration;
+
     /// Finds files, each with everyone known to have it.
     ///
     /// # Errors
     /// See [`IndexError`].
     fn search(&self, query: &Query) -> Result<Vec<Found>, IndexError>;
+}
+
+/// Having content from a peer that says it has it. What comes may be anything: whoever asked tells whether it is right.
+pub trait Obtain: Send + Sync {
+    /// The hashes between the content's and those of its 16 KiB groups: an outboard as Bao has it, in post-order.
+    ///
+    /// # Errors
+    /// See [`ObtainError`].
+    fn outboard(&self, from: SocketAddr, content: &Content, length: u64) -> Result<Vec<u8>, ObtainError>;
+
+    /// Bytes of the content.
+    ///
+    /// # Errors
+    /// See [`ObtainError`].
+    fn bytes(&self, from: SocketAddr, content: &Content, range: Range<u64>) -> Result<Vec<u8>, ObtainError>;
+}
+
+/// Why a peer does not give content.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ObtainError {
+    /// It is gone, or too slow.
+    #[error("{0}")]
+    Away(String),
+    /// It answers, but does not have it, or is not the kind of peer that was expected.
+    #[error("{0}")]
+    Refused(String),
 }
 
 /// Why an index does not do what it is asked.

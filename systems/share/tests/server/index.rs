@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::{
     servers::{DatabaseServer, Kind},
-    support::{file, get, index, post, send},
+    support::{file, get, index, post, send, wait_until},
 };
 
 const ANN: &str = "127.0.0.1:1001";
@@ -153,14 +153,6 @@ fn forgotten(options: &Options) {
     assert_eq!(post(at, "/renew", &json!({ "peer": ANN })).0, 404, "too late");
     register(at, ANN, &[file("c.txt", "")]);
     assert_eq!(names(&get(at, "/search?words=txt").1), ["c.txt"], "what was forgotten does not come back");
-}
-
-fn wait_until(holds: impl Fn() -> bool) {
-    let patience = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < patience, "it never came to be");
-        thread::sleep(Duration::from_millis(20));
-    }
 }
 
 fn kept(options: &Options) {

@@ -1,6 +1,11 @@
 //! Servers on ports of their own, and a client that reads JSON.
 
-use std::net::SocketAddr;
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
+};
 
 use engine::{Model, Server, service::Factory};
 use http_io::{
@@ -8,7 +13,8 @@ use http_io::{
     client::{Caller, ClientOptions, Request, Response},
 };
 use serde_json::{Value, json};
-use share::{Content, index};
+use share::{Content, index, peer};
+use tempfile::TempDir;
 
 /// Starts a server with two loops or workers.
 pub(crate) fn serve(model: Model, factory: impl Factory) -> Server {
@@ -45,4 +51,92 @@ fn read(response: &Response) -> (u16, Value) {
 pub(crate) fn file(name: &str, more: &str) -> Value {
     let content = format!("{name}{more}");
     json!({ "name": name, "hash": Content::of(content.as_bytes()), "size": content.len() })
+}
+
+/// A generous bound: reached only by what would never happen.
+pub(crate) fn wait_until(holds: impl Fn() -> bool) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < patience, "it never came to be");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+
+/// An index server, and the folder it keeps its files in.
+pub(crate) struct Index {
+    pub(crate) at: SocketAddr,
+    _server: Server,
+    _folder: TempDir,
+}
+
+impl Index {
+    pub(crate) fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let server = index(Model::Epoll, index::Options::new(folder.path().join("index.db")));
+        Self { at: server.local_addr(), _server: server, _folder: folder }
+    }
+}
+
+/// A peer on a folder of its own.
+pub(crate) struct Peer {
+    pub(crate) at: SocketAddr,
+    folder: TempDir,
+    factory: peer::PeerFactory,
+    server: Server,
+}
+
+impl Peer {
+    pub(crate) fn start(index: SocketAddr) -> Self {
+        Self::on(tempfile::tempdir().unwrap(), Model::Epoll, index)
+    }
+
+    pub(crate) fn on(folder: TempDir, model: Model, index: SocketAddr) -> Self {
+        let factory = peer::factory(&peer::Options::new(folder.path(), index)).unwrap();
+        let server = serve(model, factory.clone());
+        factory.begin(server.local_addr()).unwrap();
+        Self { at: server.local_addr(), folder, factory, server }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) {
+        std::fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+        std::fs::write(self.path(name), bytes).unwrap();
+    }
+
+    /// Ends it as if it had been told to, and gives back its folder.
+    pub(crate) fn end(self) -> TempDir {
+        self.server.drain(Duration::ZERO);
+        self.server.join();
+        self.factory.end();
+        self.folder
+    }
+
+    /// Searches through this peer; the files found.
+    pub(crate) fn search(&self, query: &str) -> Vec<Value> {
+        let (status, answer) = get(self.at, &format!("/search?{query}"));
+        if status == 200 { answer["found"].as_array().unwrap().clone() } else { Vec::new() }
+    }
+
+    /// Waits until this peer finds something, and tells its hash.
+    pub(crate) fn find(&self, name: &str) -> String {
+        wait_until(|| !self.search(&format!("name={name}")).is_empty());
+        self.search(&format!("name={name}"))[0]["hash"].as_str().unwrap().to_owned()
+    }
+
+    /// Obtains content, to the end; tells how it went.
+    pub(crate) fn obtain(&self, hash: &str) -> Value {
+        let (status, said) = post(self.at, "/obtain", &json!({ "hash": hash }));
+        assert_eq!(status, 202, "{said}");
+        wait_until(|| get(self.at, &format!("/obtain/{hash}")).1["state"] != "running");
+        get(self.at, &format!("/obtain/{hash}")).1
+    }
+}
+
+/// Bytes that do not repeat soon.
+pub(crate) fn bytes(length: usize) -> Vec<u8> {
+    (0..length as u64).map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }

@@ -1,0 +1,66 @@
+//! The file server's way to a file and out of it, for other systems that send the files of a folder.
+
+use std::{
+    fs::File,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use engine::service::Connection;
+use http_io::server::{Error, Exchange};
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
+
+use crate::{
+    error::FilesError,
+    identity::Identity,
+    open_files::{Found, OpenFiles},
+    permissions::Permissions,
+    root::{Opened, Root},
+    sending,
+};
+
+/// Memory for small files, bytes.
+const MEMORY_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A folder, and the only way into it: nothing outside of it is ever found, as the file server has it.
+#[derive(Debug)]
+pub struct Folder(OpenFiles);
+
+impl Folder {
+    /// Opens the folder.
+    ///
+    /// # Errors
+    /// When it is missing, is none or cannot be read.
+    pub fn open(path: &Path) -> Result<Self, FilesError> {
+        let root = Root::open(path)?;
+        Ok(Self(OpenFiles::new(root, Permissions::default(), Duration::ZERO, MEMORY_BYTES)))
+    }
+
+    /// Opens a regular file to be read, and tells its state; none where there is no such file or it cannot be read.
+    pub fn file(&self, path: &str) -> Option<(File, Identity)> {
+        match self.0.root().open_beneath(path) {
+            Ok(Opened::File(file, identity)) => Some((file, identity)),
+            _ => None,
+        }
+    }
+
+    /// Answers with what the request wants of a file: all of it, a range, or word that nothing has changed. `false`, and
+    /// no answer, where it is not there or not in the state that is expected.
+    ///
+    /// # Errors
+    /// When the connection fails.
+    pub async fn send<C: Connection>(
+        &self,
+        exchange: &mut Exchange<'_, C>,
+        path: &str,
+        expected: Option<Identity>,
+    ) -> Result<bool, Error> {
+        let encoded: Vec<_> =
+            path.split('/').map(|part| percent_encode(part.as_bytes(), NON_ALPHANUMERIC).to_string()).collect();
+        let Ok(Found::File(file)) = self.0.find(&encoded.join("/"), Instant::now()) else { return Ok(false) };
+        if expected.is_some_and(|expected| expected != file.identity) || !sending::is_current(&file) {
+            return Ok(false);
+        }
+        sending::file(exchange, &file).await.map(|()| true)
+    }
+}

@@ -1,0 +1,25 @@
+//! A peer: shares the files of a folder, and takes from other peers what it is asked to.
+//!
+//! `sharing` finds what there is in the folder and has it hashed; `catalogue` holds what is shared; `announcing` tells
+//! the index; `obtaining` takes content from others; `api` and `service` answer requests. The work in the background has
+//! threads of its own, whatever runs the server.
+
+mod announcing;
+mod api;
+mod catalogue;
+mod central;
+mod error;
+mod hashing;
+mod memory;
+mod obtaining;
+mod options;
+mod service;
+mod sharing;
+mod walk;
+mod watch;
+
+pub use self::{
+    error::PeerError,
+    options::Options,
+    service::{PeerFactory, PeerHandler, factory},
+};

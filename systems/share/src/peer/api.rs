@@ -1,0 +1,129 @@
+//! The requests of a peer that need no file to be sent.
+
+use std::sync::Arc;
+
+use engine::offload::Pool;
+use http_io::{Answer, Fields, FieldsError, decode_path};
+use serde_json::json;
+
+use super::{obtaining::Obtaining, sharing::Sharing};
+use crate::{
+    content::Content,
+    name::Name,
+    query::Parameters,
+    refusal,
+    seam::{Index, IndexError},
+};
+
+/// Most files in one answer.
+const LIST_MAX: usize = 1000;
+/// Threads that ask the index, and how many may wait for one.
+const ASKING: usize = 8;
+const WAITING_MAX: usize = 256;
+
+/// What a peer answers.
+pub(crate) struct Api {
+    pub(crate) sharing: Arc<Sharing>,
+    index: Arc<dyn Index>,
+    obtaining: Arc<Obtaining>,
+    asking: Pool,
+}
+
+impl Api {
+    pub(crate) fn new(sharing: Arc<Sharing>, index: Arc<dyn Index>, obtaining: Arc<Obtaining>) -> Self {
+        Self { sharing, index, obtaining, asking: Pool::new("share-ask", ASKING, WAITING_MAX) }
+    }
+
+    /// Answers a request, as far as it is one of these.
+    pub(crate) async fn answer(&self, method: &str, path: &str, query: Option<&str>, body: &[u8]) -> Answer {
+        let answered = match (method, path) {
+            ("GET" | "HEAD", "/files") => self.list(query),
+            ("GET" | "HEAD", "/search") => self.search(query).await,
+            ("POST", "/obtain") => self.begin(body),
+            ("GET" | "HEAD", path) if path.starts_with("/obtain/") => self.progress(path),
+            ("DELETE", path) if path.starts_with("/files/") => self.remove(path, query),
+            ("GET" | "HEAD", "/healthz") => Ok(Answer::new(200, "text/plain", "ok\n")),
+            (_, "/files" | "/search" | "/healthz") => Ok(Answer::method_not_allowed("GET, HEAD")),
+            (_, "/obtain") => Ok(Answer::method_not_allowed("POST")),
+            _ => Ok(refusal::new(404, "there is nothing of this name", "see /files, /search and /obtain")),
+        };
+        answered.unwrap_or_else(|error| refusal::of_fields(&error))
+    }
+
+    fn list(&self, query: Option<&str>) -> Result<Answer, FieldsError> {
+        let mut parameters = Parameters::read(query)?;
+        let after = parameters.take("after").unwrap_or_default().into_owned();
+        let limit = parameters.limit(LIST_MAX)?;
+        parameters.finish("after and limit")?;
+        let files = self.sharing.catalogue.list(&after, limit);
+        let shown: Vec<_> = files
+            .iter()
+            .map(|(path, entry)| {
+                json!({ "path": path, "name": entry.name, "hash": entry.content, "size": entry.size })
+            })
+            .collect();
+        Ok(Answer::json(200, &json!({ "truncated": shown.len() == limit, "files": shown })))
+    }
+
+    async fn search(&self, query: Option<&str>) -> Result<Answer, FieldsError> {
+        let mut parameters = Parameters::read(query)?;
+        let wanted = parameters.search()?;
+        parameters.finish("name, words and hash")?;
+        let index = Arc::clone(&self.index);
+        let searched = self.asking.run(move || index.search(&wanted)).await;
+        Ok(match searched {
+            Ok(Ok(found)) => Answer::json(200, &json!({ "found": found })),
+            Ok(Err(error @ IndexError::Refused { .. })) => {
+                refusal::new(502, &error.to_string(), "check --index and --secret-file of this peer")
+            }
+            Ok(Err(error)) => refusal::new(503, &error.to_string(), "ask again when it is back"),
+            Err(error) => refusal::new(503, &error.to_string(), "ask again in a moment"),
+        })
+    }
+
+    fn begin(&self, body: &[u8]) -> Result<Answer, FieldsError> {
+        let mut fields = Fields::read(body)?;
+        let content: Content = fields.text("hash")?.parse().map_err(wrong("hash"))?;
+        let name: Option<Name> = fields.maybe_text("name")?.map(|name| name.parse().map_err(wrong("name"))).transpose()?;
+        fields.finish("hash and name")?;
+        Ok(match self.obtaining.begin(content, name) {
+            Ok(progress) => Answer::json(202, &progress).with("Location", format!("/obtain/{content}")),
+            Err(busy) => refusal::new(503, &busy.to_string(), "ask again when one is done"),
+        })
+    }
+
+    fn progress(&self, path: &str) -> Result<Answer, FieldsError> {
+        let content: Content = path.trim_start_matches("/obtain/").parse().map_err(wrong("hash"))?;
+        Ok(match self.obtaining.progress(&content) {
+            Some(progress) => Answer::json(200, &progress),
+            None => refusal::new(404, "this was not asked for", "POST /obtain {\"hash\"} asks for it"),
+        })
+    }
+
+    /// Takes files of a name out of sharing: all of them where they are the same.
+    fn remove(&self, path: &str, query: Option<&str>) -> Result<Answer, FieldsError> {
+        let encoded = path.trim_start_matches("/files/");
+        let name = decode_path(encoded).map_err(|error| FieldsError::field("name", error.to_string()))?;
+        let name: Name = name.parse().map_err(wrong("name"))?;
+        let mut parameters = Parameters::read(query)?;
+        let hash: Option<Content> =
+            parameters.take("hash").map(|hash| hash.parse().map_err(wrong("hash"))).transpose()?;
+        parameters.finish("hash")?;
+        let mut named = self.sharing.catalogue.named(&name);
+        named.retain(|(_, shared)| hash.is_none_or(|hash| shared.entry.content == hash));
+        let Some((_, first)) = named.first() else {
+            return Ok(refusal::new(404, "no file of this name is shared here", "GET /files lists what is"));
+        };
+        if named.iter().any(|(_, shared)| shared.entry.content != first.entry.content) {
+            return Ok(refusal::new(409, "several files of this name are shared here", "say which with ?hash=HASH"));
+        }
+        Ok(match named.iter().try_for_each(|(path, _)| self.sharing.remove(path)) {
+            Ok(()) => Answer::done(),
+            Err(error) => refusal::new(507, &format!("it cannot be kept in mind: {error}"), "make room on the disk"),
+        })
+    }
+}
+
+fn wrong<E: ToString>(field: &'static str) -> impl Fn(E) -> FieldsError {
+    move |error| FieldsError::field(field, error.to_string())
+}

@@ -1,0 +1,104 @@
+//! Peers as sources of content, over HTTP.
+
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    ops::Range,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use http_io::{
+    Method,
+    client::{Caller, ClientError, ClientOptions, Request},
+};
+
+use super::super::hashing::outboard_len;
+use crate::{
+    content::Content,
+    group::Group,
+    seam::{Obtain, ObtainError},
+};
+
+/// How long a peer may take for one answer: one that takes longer is too slow to wait for.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest outboard taken in, bytes: that of content of 64 GiB.
+const OUTBOARD_LEN_MAX: u64 = 256 * 1024 * 1024;
+/// Connections kept to one peer.
+const IDLE_MAX: usize = 4;
+
+/// Peers that serve content by HTTP.
+#[derive(Debug)]
+pub(crate) struct HttpPeers {
+    authorization: Option<Vec<u8>>,
+    idle: Mutex<HashMap<SocketAddr, Vec<Caller>>>,
+}
+
+impl HttpPeers {
+    pub(crate) fn new(group: &Group) -> Self {
+        Self { authorization: group.authorization(), idle: Mutex::default() }
+    }
+
+    fn get(&self, from: SocketAddr, target: &str, range: Option<&str>) -> Result<(u16, Vec<u8>), ObtainError> {
+        let mut headers = Vec::new();
+        headers.extend(self.authorization.as_deref().map(|value| ("Authorization", value)));
+        headers.extend(range.map(|range| ("Range", range.as_bytes())));
+        let kept = self.idle().get_mut(&from).and_then(Vec::pop);
+        let mut caller = kept.unwrap_or_else(|| Caller::new(from, options()));
+        let answer = caller.send(&Request::new(Method::Get, target).headers(&headers)).map_err(away)?;
+        let mut idle = self.idle();
+        let kept = idle.entry(from).or_default();
+        if kept.len() < IDLE_MAX {
+            kept.push(caller);
+        }
+        Ok((answer.status(), answer.into_body()))
+    }
+
+    fn idle(&self) -> MutexGuard<'_, HashMap<SocketAddr, Vec<Caller>>> {
+        // Nothing panics while it is held.
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Obtain for HttpPeers {
+    fn outboard(&self, from: SocketAddr, content: &Content, length: u64) -> Result<Vec<u8>, ObtainError> {
+        if outboard_len(length) > OUTBOARD_LEN_MAX {
+            return Err(ObtainError::Refused("files beyond 64 GiB are not taken".into()));
+        }
+        match self.get(from, &format!("/content/{content}/outboard"), None)? {
+            (200, body) => Ok(body),
+            (status, _) => Err(refused(status)),
+        }
+    }
+
+    fn bytes(&self, from: SocketAddr, content: &Content, range: Range<u64>) -> Result<Vec<u8>, ObtainError> {
+        let Some(last) = range.end.checked_sub(1) else { return Ok(Vec::new()) };
+        let wanted = format!("bytes={}-{last}", range.start);
+        match self.get(from, &format!("/content/{content}"), Some(&wanted))? {
+            (200 | 206, body) => Ok(body),
+            (status, _) => Err(refused(status)),
+        }
+    }
+}
+
+fn away(error: ClientError) -> ObtainError {
+    match error {
+        ClientError::TimedOut => ObtainError::Away("it is too slow".into()),
+        ClientError::Answer(_) => ObtainError::Refused("its answer cannot be read".into()),
+        other => ObtainError::Away(other.to_string()),
+    }
+}
+
+fn refused(status: u16) -> ObtainError {
+    ObtainError::Refused(match status {
+        401 => "it is of another group".into(),
+        404 => "it no longer has this".into(),
+        status => format!("it answered with status {status}"),
+    })
+}
+
+fn options() -> ClientOptions {
+    let mut options = ClientOptions { timeout: PATIENCE, ..ClientOptions::default() };
+    options.limits.body_bytes = OUTBOARD_LEN_MAX;
+    options
+}

@@ -1,0 +1,230 @@
+//! A peer as a service of an engine, and its work in the background.
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    thread::{self, JoinHandle},
+};
+
+use engine::service::{Connection, Factory};
+use files::Folder;
+use http_io::{
+    Method, Problem, metrics as form,
+    server::{Error, Exchange, Handler, Http, ServerOptions},
+};
+use prometheus_client::{encoding::text, registry::Registry};
+use rustix::fs::{FlockOperation, flock};
+
+use super::{
+    announcing::Announcer,
+    api::Api,
+    central::Central,
+    error::PeerError,
+    hashing,
+    obtaining::{HttpPeers, Obtaining},
+    options::Options,
+    sharing::Sharing,
+};
+use crate::{content::Content, group::Group, seam::Index};
+
+/// Longest body taken in, bytes.
+const BODY_LEN_MAX: u64 = 64 * 1024;
+
+/// Makes a peer. Opens its folders, so that what is wrong with them shows before the server starts. Nothing is shared
+/// before [`PeerFactory::begin`].
+///
+/// # Errors
+/// When the folder cannot be shared, or the peer's own cannot be used.
+pub fn factory(options: &Options) -> Result<PeerFactory, PeerError> {
+    let group = Group::open(options.secret.as_deref())?;
+    let folder = Folder::open(&options.share).map_err(PeerError::Share)?;
+    let lock = lock(options)?;
+    let sharing = Arc::new(Sharing::open(folder, &options.share, &options.state)?);
+    let central = Arc::new(Central::new(options.index, &group));
+    let index: Arc<dyn Index> = Arc::clone(&central) as Arc<dyn Index>;
+    let peers = Arc::new(HttpPeers::new(&group));
+    let obtaining = Arc::new(Obtaining::new(Arc::clone(&index), peers, Arc::clone(&sharing)));
+    let api = Api::new(Arc::clone(&sharing), Arc::clone(&index), Arc::clone(&obtaining));
+    let mut registry = Registry::with_prefix("nstar_peer");
+    registry.register_collector(Box::new(form::Connections(Arc::clone(&options.connections))));
+    let peer = Peer { group, api, central, index, obtaining, registry, stopping: Arc::default(), announcer: Mutex::default(), _lock: lock };
+    Ok(PeerFactory { peer: Arc::new(peer) })
+}
+
+/// Makes a peer's services. All of them share what the peer is; it cannot be spread over processes.
+#[derive(Clone)]
+pub struct PeerFactory {
+    peer: Arc<Peer>,
+}
+
+struct Peer {
+    group: Group,
+    api: Api,
+    central: Arc<Central>,
+    index: Arc<dyn Index>,
+    obtaining: Arc<Obtaining>,
+    registry: Registry,
+    stopping: Arc<AtomicBool>,
+    announcer: Mutex<Option<JoinHandle<()>>>,
+    /// Held while the peer lives.
+    _lock: std::fs::File,
+}
+
+impl PeerFactory {
+    /// Begins to share, and to tell the index, now that others can reach this peer at `me`.
+    ///
+    /// # Errors
+    /// When the system refuses a thread, or to watch for changes.
+    pub fn begin(&self, me: SocketAddr) -> Result<(), PeerError> {
+        let Peer { central, index, obtaining, api, stopping, .. } = &*self.peer;
+        central.set_me(me);
+        obtaining.me.get_or_init(|| me);
+        let refused = |what| move |source| PeerError::System { what, source };
+        api.sharing.start().map_err(refused("to watch its folder"))?;
+        let (index, sharing, stopping) = (Arc::clone(index), Arc::clone(&api.sharing), Arc::clone(stopping));
+        let announcer = Announcer { index, sharing, stopping };
+        let thread = thread::Builder::new().name("share-tell".into()).spawn(move || announcer.run());
+        *self.announcer() = Some(thread.map_err(refused("a thread"))?);
+        Ok(())
+    }
+
+    /// Shares no more, and takes back what the index knows of this peer.
+    pub fn end(&self) {
+        self.peer.api.sharing.stop();
+        self.peer.stopping.store(true, SeqCst);
+        self.peer.api.sharing.catalogue.tell();
+        if let Some(thread) = self.announcer().take() {
+            // It logs what goes wrong.
+            let _ = thread.join();
+        }
+    }
+
+    fn announcer(&self) -> std::sync::MutexGuard<'_, Option<JoinHandle<()>>> {
+        // Nothing panics while it is held.
+        self.peer.announcer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for PeerFactory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PeerFactory").field("share", &self.peer.api.sharing.root).finish_non_exhaustive()
+    }
+}
+
+impl Factory for PeerFactory {
+    type Service<C: Connection> = Http<PeerHandler>;
+
+    fn make<C: Connection>(&self) -> io::Result<Self::Service<C>> {
+        Ok(Http::new(PeerHandler { peer: Arc::clone(&self.peer) }, ServerOptions::default()))
+    }
+}
+
+/// Answers the requests of one worker.
+pub struct PeerHandler {
+    peer: Arc<Peer>,
+}
+
+impl<C: Connection> Handler<C> for PeerHandler {
+    async fn handle(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
+        let answered = self.answer(exchange).await;
+        let status = match &answered {
+            Err(Error::Problem(problem)) => problem.status(),
+            _ => exchange.status().unwrap_or(0),
+        };
+        tracing::info!(
+            target: "access",
+            peer = %exchange.peer(), method = exchange.method_text(), path = exchange.path(), status,
+        );
+        answered
+    }
+
+    fn failed(&self, peer: SocketAddr, error: &Error) {
+        tracing::debug!(target: "access", %peer, %error, "request failed");
+    }
+}
+
+impl PeerHandler {
+    async fn answer<C: Connection>(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
+        let reads = matches!(exchange.method(), Method::Get | Method::Head);
+        if !matches!(exchange.path(), "/healthz" | "/metrics") {
+            self.peer.group.admit(exchange.credentials().as_ref())?;
+            refuse_pages(exchange)?;
+        }
+        match exchange.path() {
+            "/metrics" if reads => exchange.reply(200).body(form::CONTENT_TYPE, self.metrics().as_bytes()),
+            path if path.starts_with("/content/") && reads => self.send(exchange).await,
+            path if path.starts_with("/content/") => Err(Problem::new(405, "content is only read").into()),
+            _ => self.ask(exchange).await,
+        }
+    }
+
+    async fn ask<C: Connection>(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
+        let method = exchange.method_text().to_owned();
+        let (path, query) = (exchange.path().to_owned(), exchange.query().map(str::to_owned));
+        let body = exchange.read_body(BODY_LEN_MAX).await?.to_owned();
+        self.peer.api.answer(&method, &path, query.as_deref(), &body).await.send(exchange)
+    }
+
+    /// `/content/HASH`, as the file server sends files, and `/content/HASH/outboard`.
+    async fn send<C: Connection>(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
+        let rest = exchange.path().trim_start_matches("/content/");
+        let (hash, of_hashes) = match rest.strip_suffix("/outboard") {
+            Some(hash) => (hash, true),
+            None => (rest, false),
+        };
+        let content: Content = hash.parse().map_err(|_| Problem::new(404, "content is named by its BLAKE3 hash"))?;
+        let gone = || Problem::new(404, "this content is not shared here").hint("search for it again");
+        let sharing = &self.peer.api.sharing;
+        let (path, shared) = sharing.catalogue.find(&content).ok_or_else(gone)?;
+        if of_hashes && hashing::outboard_len(shared.entry.size) == 0 {
+            return exchange.reply(200).body("application/octet-stream", b"");
+        }
+        let sent = match of_hashes {
+            true => sharing.state.send(exchange, &Sharing::outboard_path(&content), None).await?,
+            false => sharing.folder.send(exchange, &path, Some(shared.identity)).await?,
+        };
+        if sent { Ok(()) } else { Err(gone().into()) }
+    }
+
+    fn metrics(&self) -> String {
+        let mut shown = String::new();
+        // Writing to a string does not fail.
+        let _ = text::encode_registry(&mut shown, &self.peer.registry);
+        let files = self.peer.api.sharing.catalogue.len();
+        shown + "# HELP nstar_peer_files Files shared now.\n# TYPE nstar_peer_files gauge\n"
+            + &format!("nstar_peer_files {files}\n{}", form::END)
+    }
+}
+
+/// Refuses what a page in a browser asks for: it may be anybody's, and a file that came from a peer must not be shown
+/// as a page of this one. Browsers say so themselves (Fetch Metadata Request Headers, W3C).
+fn refuse_pages<C: Connection>(exchange: &Exchange<'_, C>) -> Result<(), Problem> {
+    let from_page = exchange.header("origin").is_some() || exchange.header("sec-fetch-mode").is_some();
+    if !from_page {
+        return Ok(());
+    }
+    Err(Problem::new(403, "browsers are not answered here").hint("use `nstar share`"))
+}
+
+/// Makes the peer's own folder, and sure that no other peer works there and that files can be moved from it into the folder.
+fn lock(options: &Options) -> Result<std::fs::File, PeerError> {
+    use std::os::unix::fs::MetadataExt;
+    let state = &options.state;
+    let unusable = |source| PeerError::State { path: state.clone(), source };
+    std::fs::create_dir_all(state).map_err(unusable)?;
+    let file = std::fs::File::create(state.join("lock")).map_err(unusable)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::WOULDBLOCK) => return Err(PeerError::Taken { state: state.clone() }),
+        Err(error) => return Err(unusable(error.into())),
+    }
+    let device = |path: &std::path::Path| std::fs::metadata(path).map(|found| found.dev());
+    if device(&options.share).map_err(unusable)? != device(state).map_err(unusable)? {
+        return Err(PeerError::Apart { state: state.clone(), share: options.share.clone() });
+    }
+    Ok(file)
+}

@@ -1,0 +1,131 @@
+//! What there is in a folder, and what of it is not shared, and why.
+
+use std::{
+    fs::{self, DirEntry, Metadata},
+    os::unix::fs::FileTypeExt,
+    path::Path,
+};
+
+use files::Identity;
+
+use crate::name::Name;
+
+/// Deepest folder within the folder.
+const DEPTH_MAX: usize = 64;
+/// Most files that one peer shares.
+const FILES_MAX: usize = 1_000_000;
+
+/// A file that may be shared.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// Within the folder.
+    pub(crate) path: String,
+    pub(crate) name: Name,
+    pub(crate) identity: Identity,
+}
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub(crate) struct Walk {
+    pub(crate) files: Vec<Seen>,
+    /// Folders, to be watched, within the folder.
+    pub(crate) folders: Vec<String>,
+    /// What is left out, and why.
+    pub(crate) left_out: Vec<(String, String)>,
+}
+
+impl Walk {
+    /// Looks through a folder. Hidden files and folders are passed over in silence; links are not followed.
+    pub(crate) fn through(root: &Path) -> Self {
+        let mut walk = Self::default();
+        let mut waiting = vec![(String::new(), 0)];
+        while let Some((folder, depth)) = waiting.pop() {
+            match fs::read_dir(root.join(&folder)) {
+                Ok(entries) => {
+                    for entry in entries.filter_map(Result::ok) {
+                        walk.see(&entry, &folder, depth, &mut waiting);
+                    }
+                }
+                Err(error) => walk.left_out.push((folder.clone(), error.to_string())),
+            }
+            walk.folders.push(folder);
+        }
+        walk
+    }
+
+    fn see(&mut self, entry: &DirEntry, folder: &str, depth: usize, waiting: &mut Vec<(String, usize)>) {
+        let shown = |folder: &str| Path::new(folder).join(entry.file_name()).to_string_lossy().into_owned();
+        let name = match entry.file_name().into_string() {
+            Ok(name) => name,
+            Err(_) => return self.leave_out(shown(folder), "its name is not UTF-8"),
+        };
+        if name.starts_with('.') {
+            return;
+        }
+        let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
+        // Of the entry itself, not of what a link leads to. Gone meanwhile is as good as never seen.
+        let Ok(metadata) = entry.metadata() else { return };
+        if metadata.is_dir() && depth < DEPTH_MAX {
+            return waiting.push((path, depth + 1));
+        }
+        if let Some(kind) = unshareable(&metadata) {
+            return self.leave_out(path, kind);
+        }
+        match name.parse() {
+            Ok(_) if self.files.len() >= FILES_MAX => self.leave_out(path, "there are too many files"),
+            Ok(name) => self.files.push(Seen { path, name, identity: Identity::of(&metadata) }),
+            Err(error) => self.leave_out(path, &format!("its name {error}")),
+        }
+    }
+
+    fn leave_out(&mut self, path: String, why: &str) {
+        self.left_out.push((path, why.to_owned()));
+    }
+}
+
+fn unshareable(metadata: &Metadata) -> Option<&'static str> {
+    let kind = metadata.file_type();
+    match () {
+        () if kind.is_file() => None,
+        () if kind.is_dir() => Some("it lies too deep"),
+        () if kind.is_symlink() => Some("it is a symbolic link"),
+        () if kind.is_socket() => Some("it is a socket"),
+        () if kind.is_fifo() => Some("it is a pipe"),
+        () => Some("it is a device"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt, os::unix::fs::symlink, os::unix::net::UnixListener};
+
+    use super::*;
+
+    #[test]
+    fn only_plain_files_with_names_that_can_be_told_are_shared() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("sub/deep")).unwrap();
+        fs::create_dir_all(at(".git")).unwrap();
+        for name in ["a", "sub/b c", "sub/deep/\u{e9}", ".hidden", ".git/config", "turn\u{202e}ed", "-rf"] {
+            fs::write(at(name), "x").unwrap();
+        }
+        fs::write(folder.path().join(OsStr::from_bytes(b"latin-\xe9")), "x").unwrap();
+        symlink("/etc/passwd", at("link")).unwrap();
+        symlink("/etc", at("sub/folder-link")).unwrap();
+        let _socket = UnixListener::bind(at("socket")).unwrap();
+
+        let walk = Walk::through(folder.path());
+        let mut paths: Vec<_> = walk.files.iter().map(|seen| seen.path.as_str()).collect();
+        paths.sort_unstable();
+        assert_eq!(paths, ["-rf", "a", "sub/b c", "sub/deep/\u{e9}"]);
+        assert_eq!(walk.left_out.len(), 5, "{:?}", walk.left_out);
+        assert_eq!(walk.folders.len(), 3, "{:?}", walk.folders);
+    }
+
+    #[test]
+    fn a_folder_that_is_gone_is_told() {
+        let walk = Walk::through(Path::new("/nowhere/at/all"));
+        assert_eq!((walk.files.len(), walk.left_out.len()), (0, 1));
+    }
+}

@@ -1,0 +1,107 @@
+//! Peers that lie, break off or are slow: no wrong byte is ever delivered.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    thread,
+};
+
+use serde_json::json;
+use share::Content;
+
+use crate::support::{Index, Peer, bytes, post, wait_until};
+
+/// What a false peer answers to a request for a range, or for the hashes.
+type Answer = fn(range: Option<(usize, usize)>) -> Vec<u8>;
+
+/// A peer that answers falsely, and says that it has some content.
+fn false_peer(index: SocketAddr, name: &str, content: &[u8], answer: Answer) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            thread::spawn(move || stream.map(|stream| answer_all(stream, answer)));
+        }
+    });
+    let file = json!({ "name": name, "hash": Content::of(content), "size": content.len() });
+    assert_eq!(post(index, "/register", &json!({ "peer": at, "files": [file] })).0, 200);
+    at
+}
+
+fn answer_all(mut stream: TcpStream, answer: Answer) {
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    while let Some(Ok(_)) = lines.next() {
+        let mut range = None;
+        for line in lines.by_ref().map_while(Result::ok).take_while(|line| !line.is_empty()) {
+            if let Some((from, to)) = line.strip_prefix("Range: bytes=").and_then(|range| range.split_once('-')) {
+                range = Some((from.parse().unwrap(), to.parse().unwrap()));
+            }
+        }
+        if stream.write_all(&answer(range)).is_err() {
+            return;
+        }
+    }
+}
+
+fn with_head(body: &[u8]) -> Vec<u8> {
+    [format!("HTTP/1.1 206 Partial Content\r\nContent-Length: {}\r\n\r\n", body.len()).as_bytes(), body].concat()
+}
+
+/// Bytes of the right number that are not the content's.
+fn zeros(range: Option<(usize, usize)>) -> Vec<u8> {
+    match range {
+        Some((from, to)) => with_head(&vec![0; to - from + 1]),
+        None => b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec(),
+    }
+}
+
+/// Hashes that are not the content's.
+fn false_hashes(range: Option<(usize, usize)>) -> Vec<u8> {
+    match range {
+        Some(_) => zeros(range),
+        None => b"HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n".iter().copied().chain([1; 64]).collect(),
+    }
+}
+
+/// Half of what was asked for, and the end of the connection.
+fn half(range: Option<(usize, usize)>) -> Vec<u8> {
+    let mut answer = zeros(range);
+    answer.truncate(answer.len() / 2);
+    answer
+}
+
+#[test]
+fn a_peer_that_lies_is_named_and_its_bytes_never_come_through() {
+    let index = Index::start();
+    let (honest, receiver) = (Peer::start(index.at), Peer::start(index.at));
+    for (name, length, answer) in [
+        ("small.bin", 5_000, zeros as Answer),
+        ("large.bin", 3_000_000, zeros),
+        ("hashes.bin", 20_000, false_hashes),
+        ("half.bin", 500_000, half),
+    ] {
+        let file = [name.as_bytes(), &bytes(length)].concat();
+        let liar = false_peer(index.at, name, &file, answer);
+        honest.write(name, &file);
+        wait_until(|| receiver.search(&format!("name={name}"))[0]["peers"].as_array().unwrap().len() == 2);
+        let obtained = receiver.obtain(&Content::of(&file).to_string());
+        assert_eq!(obtained["state"], "done", "{name}: {obtained}");
+        assert_eq!(fs::read(receiver.path(name)).unwrap(), file, "{name}");
+        let said = &obtained["sources"][liar.to_string()];
+        assert!(said.is_null() || said["bytes"] == 0, "{name}: {obtained}");
+    }
+}
+
+#[test]
+fn where_only_liars_are_nothing_is_delivered_and_each_is_named() {
+    let index = Index::start();
+    let receiver = Peer::start(index.at);
+    let file = bytes(10_000);
+    let liar = false_peer(index.at, "a.bin", &file, zeros);
+    let obtained = receiver.obtain(&Content::of(&file).to_string());
+    assert_eq!(obtained["state"], "failed", "{obtained}");
+    assert_eq!(obtained["sources"][liar.to_string()]["lied"], true, "{obtained}");
+    assert!(obtained["error"].as_str().unwrap().contains(&liar.to_string()), "{obtained}");
+    assert!(!receiver.path("a.bin").exists());
+}

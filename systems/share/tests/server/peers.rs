@@ -1,0 +1,177 @@
+//! Peers that share with each other through one index.
+
+use std::{fs, net::SocketAddr};
+
+use engine::Model;
+use http_io::{
+    Method,
+    client::{Request, Response},
+};
+use serde_json::json;
+use share::{Content, peer};
+
+use crate::support::{Index, Peer, bytes, get, index, post, send, wait_until};
+
+fn content(at: SocketAddr, hash: &str, range: &str) -> Response {
+    let target = format!("/content/{hash}");
+    send(at, &Request::new(Method::Get, &target).headers(&[("Range", range.as_bytes())]))
+}
+
+#[test]
+fn a_file_dropped_at_one_is_obtained_at_another_and_then_from_that_one() {
+    let index = Index::start();
+    let [ann, bob, eve] = [(); 3].map(|()| Peer::start(index.at));
+    let file = bytes(1_000_000);
+    ann.write("sub/report 2026.pdf", &file);
+    let hash = bob.find("report%202026.pdf");
+    assert_eq!(hash, Content::of(&file).to_string());
+    let obtained = bob.obtain(&hash);
+    assert_eq!((&obtained["state"], &obtained["path"]), (&json!("done"), &json!("report 2026.pdf")), "{obtained}");
+    assert_eq!(fs::read(bob.path("report 2026.pdf")).unwrap(), file);
+
+    wait_until(|| eve.search("words=report")[0]["peers"].as_array().unwrap().len() == 2);
+    let (bob_at, _) = (bob.at, ann.end());
+    wait_until(|| eve.search("words=report")[0]["peers"] == json!([bob_at]));
+    assert_eq!(eve.obtain(&hash)["state"], "done");
+    assert_eq!(fs::read(eve.path("report 2026.pdf")).unwrap(), file);
+    let left: Vec<_> = fs::read_dir(eve.path(".nstar/parts")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn what_changes_and_goes_is_told_and_what_cannot_be_shared_is_left_out() {
+    let index = Index::start();
+    let (ann, bob) = (Peer::start(index.at), Peer::start(index.at));
+    for (name, length) in [("empty.bin", 0), ("one.bin", 1), ("group.bin", 16_384), ("more.bin", 16_385)] {
+        ann.write(name, &bytes(length));
+    }
+    ann.write(".hidden.bin", b"x");
+    std::os::unix::fs::symlink("/etc/passwd", ann.path("link.bin")).unwrap();
+    wait_until(|| bob.search("words=bin").len() == 4);
+    for found in bob.search("words=bin") {
+        let obtained = bob.obtain(found["hash"].as_str().unwrap());
+        assert_eq!(obtained["state"], "done", "{obtained}");
+        let name = found["name"].as_str().unwrap();
+        assert_eq!(fs::read(bob.path(name)).unwrap(), fs::read(ann.path(name)).unwrap(), "{name}");
+    }
+
+    let before = bob.find("one.bin");
+    ann.write("one.bin", b"something else");
+    let now = Content::of(b"something else").to_string();
+    wait_until(|| bob.search("name=one.bin").iter().any(|file| file["hash"] == now.as_str()));
+    assert_eq!(content(ann.at, &before, "bytes=0-").status(), 404, "what is no longer there is not sent");
+    assert_eq!(bob.search("name=one.bin").len(), 2, "bob has the earlier one still");
+    fs::remove_file(ann.path("group.bin")).unwrap();
+    fs::rename(ann.path("more.bin"), ann.path("renamed.dat")).unwrap();
+    wait_until(|| {
+        bob.search("name=group.bin")[0]["peers"] == json!([bob.at]) && bob.search("words=renamed").len() == 1
+    });
+}
+
+#[test]
+fn ranges_and_hashes_of_content_are_served_under_every_model_that_has_one_process() {
+    let index = Index::start();
+    let file = bytes(100_000);
+    let hash = Content::of(&file).to_string();
+    for &model in Model::ALL.iter().filter(|model| !model.forks()) {
+        let peer = Peer::on(tempfile::tempdir().unwrap(), model, index.at);
+        peer.write("a.bin", &file);
+        wait_until(|| content(peer.at, &hash, "bytes=0-0").status() == 206);
+        assert_eq!(content(peer.at, &hash, "bytes=500-70000").body(), &file[500..=70_000], "{model}");
+        assert_eq!(content(peer.at, &hash, "bytes=100000-").status(), 416);
+        let outboard = format!("/content/{hash}/outboard");
+        assert_eq!(send(peer.at, &Request::new(Method::Get, &outboard)).body().len(), 6 * 64);
+        assert_eq!(content(peer.at, "x", "bytes=0-").status(), 404);
+        peer.end();
+    }
+}
+
+#[test]
+fn a_file_taken_out_of_sharing_stays_out_over_a_restart() {
+    let index = Index::start();
+    let ann = Peer::start(index.at);
+    ann.write("a.txt", b"one");
+    ann.write("sub/a.txt", b"two");
+    wait_until(|| get(ann.at, "/files").1["files"].as_array().unwrap().len() == 2);
+    let delete = |at, target: &str| send(at, &Request::new(Method::Delete, target)).status();
+    assert_eq!(delete(ann.at, "/files/a.txt"), 409, "two files of one name");
+    let one = Content::of(b"one");
+    assert_eq!(delete(ann.at, &format!("/files/a.txt?hash={one}")), 204);
+    assert_eq!(delete(ann.at, "/files/none.txt"), 404);
+    let folder = ann.end();
+    let again = Peer::on(folder, Model::Epoll, index.at);
+    wait_until(|| again.search("name=a.txt").len() == 1);
+    assert_eq!(again.search("name=a.txt")[0]["hash"], Content::of(b"two").to_string());
+    assert!(again.path("a.txt").exists());
+}
+
+#[test]
+fn an_index_that_was_away_is_told_everything_again() {
+    let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
+    let start = || {
+        let options = share::index::Options::new(folder.path().join("index.db"));
+        let run = engine::Options::new(port);
+        engine::start(Model::Epoll, &run, share::index::factory(options).unwrap()).unwrap()
+    };
+    let ann = Peer::start(port);
+    ann.write("early.txt", b"x");
+    assert_eq!(get(ann.at, "/search?name=early.txt").0, 503);
+    assert_eq!(get(ann.at, "/healthz").0, 200);
+    let first = start();
+    wait_until(|| ann.search("name=early.txt").len() == 1);
+    first.drain(std::time::Duration::ZERO);
+    first.join();
+    ann.write("late.txt", b"y");
+    let _second = start();
+    wait_until(|| ann.search("words=txt").len() == 2);
+}
+
+fn free_port() -> SocketAddr {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+#[test]
+fn what_nobody_has_or_is_no_hash_is_told() {
+    let index = Index::start();
+    let ann = Peer::start(index.at);
+    let (status, said) = post(ann.at, "/obtain", &json!({ "hash": "x" }));
+    assert_eq!((status, &said["field"]), (422, &json!("hash")), "{said}");
+    let hash = Content::of(b"x").to_string();
+    assert_eq!(post(ann.at, "/obtain", &json!({ "hash": hash, "name": "../x" })).0, 422);
+    assert_eq!(get(ann.at, &format!("/obtain/{hash}")).0, 404);
+    let page = [("Origin", &b"http://example.org"[..])];
+    let asked = send(ann.at, &Request::new(Method::Get, "/files").headers(&page));
+    assert_eq!(asked.status(), 403, "a page in a browser");
+}
+
+#[test]
+fn members_share_among_themselves_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("secret");
+    let mut options = share::index::Options::new(folder.path().join("index.db"));
+    options.secret = Some(secret.clone());
+    let index = index(Model::Epoll, options);
+    let [ann, bob] = [(); 2].map(|()| {
+        let share = tempfile::tempdir().unwrap();
+        let mut options = peer::Options::new(share.path(), index.local_addr());
+        options.secret = Some(secret.clone());
+        let factory = peer::factory(&options).unwrap();
+        let server = crate::support::serve(Model::Epoll, factory.clone());
+        factory.begin(server.local_addr()).unwrap();
+        (share, factory, server)
+    });
+    fs::write(ann.0.path().join("a.txt"), "for members").unwrap();
+    let token = format!("Bearer {}", fs::read_to_string(&secret).unwrap().trim());
+    let member = [("Authorization", token.as_bytes())];
+    let hash = Content::of(b"for members").to_string();
+    let target = format!("/content/{hash}");
+    let ann_at = ann.2.local_addr();
+    wait_until(|| send(ann_at, &Request::new(Method::Get, &target).headers(&member)).status() == 200);
+    assert_eq!(send(ann_at, &Request::new(Method::Get, &target)).status(), 401);
+    let wanted = json!({ "hash": hash }).to_string();
+    let post = Request::new(Method::Post, "/obtain").headers(&member).body(wanted.as_bytes());
+    assert_eq!(send(bob.2.local_addr(), &post).status(), 202);
+    wait_until(|| fs::read(bob.0.path().join("a.txt")).is_ok_and(|read| read == b"for members"));
+    ann.1.end();
+    bob.1.end();
+}
