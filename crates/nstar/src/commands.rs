@@ -5,6 +5,7 @@ mod load;
 mod plan;
 mod report;
 mod serve;
+mod share;
 mod sweep;
 
 use crate::{
@@ -19,6 +20,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failure> {
         Command::Sweep(flags) => sweep::run(&flags),
         Command::Load(flags) => load::run(&flags),
         Command::Serve(flags) => serve::run(&flags),
+        Command::Share(flags) => share::run(&flags),
         Command::Report(flags) => report::run(&flags),
     }
 }

@@ -31,6 +31,9 @@ pub(crate) enum Command {
     /// Run one of the systems
     #[command(subcommand)]
     Serve(Serve),
+    /// Share files with other peers: search, get, list, remove
+    #[command(subcommand)]
+    Share(Share),
     /// Show a run file again: as text, HTML, CSV or JSON
     Report(Report),
 }
@@ -224,6 +227,8 @@ pub(crate) enum Serve {
     Sink(Sink),
     /// The central index of file sharing: peers tell it what they share, and ask it who has what
     Index(Index),
+    /// A peer of file sharing: shares a folder, and takes from other peers what it is asked to
+    Peer(Peer),
 }
 
 /// How a server runs.
@@ -413,6 +418,95 @@ pub(crate) struct Index {
     pub listen: SocketAddr,
     #[command(flatten)]
     pub server: Server,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Peer {
+    /// Folder whose files are shared, and where those go that are obtained
+    #[arg(long, value_name = "DIR")]
+    pub share: PathBuf,
+    /// The index server
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8084")]
+    pub index: String,
+    /// Folder for what the peer remembers, on the same file system [default: .nstar in the shared folder]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// File of the group's secret, made if it is not there: only members who present it are answered
+    #[arg(long, value_name = "FILE")]
+    pub secret_file: Option<PathBuf>,
+    /// Where other peers can reach this one [default: where it listens]
+    #[arg(long, value_name = "ADDR")]
+    pub advertise: Option<SocketAddr>,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8085")]
+    pub listen: SocketAddr,
+    #[command(flatten)]
+    pub server: Server,
+}
+
+/// What a person asks of a peer.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Share {
+    /// Find files by name, or by words of it
+    Search(ShareSearch),
+    /// Obtain a file, by name or by hash
+    Get(ShareGet),
+    /// List what the peer shares
+    List(ShareList),
+    /// Take a file out of sharing; it stays where it is
+    Remove(ShareRemove),
+}
+
+/// Which peer is asked.
+#[derive(Debug, Args)]
+pub(crate) struct AskPeer {
+    /// The peer to ask
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8085")]
+    pub peer: String,
+    /// File of the group's secret, where the group is closed
+    #[arg(long, value_name = "FILE")]
+    pub secret_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShareSearch {
+    /// A name, or up to 4 words of one
+    #[arg(value_name = "NAME", required = true)]
+    pub words: Vec<String>,
+    #[command(flatten)]
+    pub peer: AskPeer,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShareGet {
+    /// The name of a file, or the BLAKE3 hash of what is in it
+    #[arg(value_name = "NAME|HASH")]
+    pub what: String,
+    /// File to write, which must not be there yet [default: only into the peer's shared folder]
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// No progress on stderr
+    #[arg(long)]
+    pub no_progress: bool,
+    #[command(flatten)]
+    pub peer: AskPeer,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShareList {
+    #[command(flatten)]
+    pub peer: AskPeer,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShareRemove {
+    /// The name of the file
+    pub name: String,
+    /// Which, where several files have the name
+    #[arg(long, value_name = "HASH")]
+    pub hash: Option<share::Content>,
+    #[command(flatten)]
+    pub peer: AskPeer,
 }
 
 #[derive(Debug, Args)]

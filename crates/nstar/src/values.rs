@@ -1,6 +1,10 @@
 //! Values that appear on the command line: durations, numbers of users.
 
-use std::{num::NonZeroUsize, time::Duration};
+use std::{
+    net::{SocketAddr, ToSocketAddrs},
+    num::NonZeroUsize,
+    time::Duration,
+};
 
 use load::{Sizes, Think};
 use model::search::UsersRange;
@@ -41,6 +45,21 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let parsed = humantime::parse_duration(text)
         .map_err(|error| format!("{error}; write a number and a unit, such as 500ms, 5s or 2m"))?;
     if parsed.is_zero() { Err("must be longer than 0".into()) } else { Ok(parsed) }
+}
+
+/// Parses the URL of a server of ours: `http://HOST:PORT`, or `HOST:PORT`. A host's name is looked up now, once.
+pub(crate) fn server(text: &str) -> Result<SocketAddr, String> {
+    let wrong = |why: &str| format!("{text}: {why}; write http://HOST:PORT");
+    if text.starts_with("https://") {
+        return Err(wrong("peers do not speak TLS"));
+    }
+    let place = text.strip_prefix("http://").unwrap_or(text);
+    let place = place.strip_suffix('/').unwrap_or(place);
+    if place.contains(['/', '?', '#', '@']) {
+        return Err(wrong("a path or a user cannot be given"));
+    }
+    let mut addresses = place.to_socket_addrs().map_err(|error| wrong(&error.to_string()))?;
+    addresses.next().ok_or_else(|| wrong("the name has no address"))
 }
 
 /// Parses how long something lives that is to be renewed: a second at least.

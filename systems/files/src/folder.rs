@@ -55,8 +55,10 @@ impl Folder {
         path: &str,
         expected: Option<Identity>,
     ) -> Result<bool, Error> {
-        let encoded: Vec<_> =
-            path.split('/').map(|part| percent_encode(part.as_bytes(), NON_ALPHANUMERIC).to_string()).collect();
+        let encoded: Vec<_> = path
+            .split('/')
+            .map(|part| percent_encode(part.as_bytes(), NON_ALPHANUMERIC).to_string())
+            .collect();
         let Ok(Found::File(file)) = self.0.find(&encoded.join("/"), Instant::now()) else { return Ok(false) };
         if expected.is_some_and(|expected| expected != file.identity) || !sending::is_current(&file) {
             return Ok(false);

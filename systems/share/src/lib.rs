@@ -1,11 +1,13 @@
 //! Peer-to-peer file sharing (S4): every node is client and server, and an index says who has what.
 //!
 //! - [`index`] is the central index server: peers register what they share, and ask who has what.
+//! - [`client`] asks a peer to search and to obtain, as `nstar share` does.
 //! - [`peer`] is a node: it shares a folder, and takes from others what it is asked to.
 //!
 //! Content is named by its BLAKE3 hash ([`Content`]); a [`Name`] is one part of a path and never a way to somewhere
 //! else. [`seam`] is where a peer does not know what kind of index it asks.
 
+pub mod client;
 mod content;
 mod group;
 pub mod index;

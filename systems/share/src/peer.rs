@@ -7,7 +7,7 @@
 mod announcing;
 mod api;
 mod catalogue;
-mod central;
+pub(crate) mod central;
 mod error;
 mod hashing;
 mod memory;
@@ -20,6 +20,7 @@ mod watch;
 
 pub use self::{
     error::PeerError,
+    obtaining::{Progress, Source, State},
     options::Options,
     service::{PeerFactory, PeerHandler, factory},
 };

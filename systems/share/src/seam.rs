@@ -7,9 +7,10 @@
 
 use std::{net::SocketAddr, ops::Range, time::Duration};
 
+use http_io::FieldsError;
 use serde::Serialize;
 
-use crate::{content::Content, name::Name};
+use crate::{content::Content, name::Name, query};
 
 /// A file that somebody shares.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -42,6 +43,16 @@ pub enum Query {
     Words(Vec<String>),
     /// Files with this in them, whatever they are called.
     Content(Content),
+}
+
+impl Query {
+    /// For names with all the words of a text in them.
+    ///
+    /// # Errors
+    /// When there are none, or more than 4.
+    pub fn words(text: &str) -> Result<Self, FieldsError> {
+        query::words(text).map(Self::Words)
+    }
 }
 
 /// Who has what, as one peer sees it: what it registers is registered as its own.

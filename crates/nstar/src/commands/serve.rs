@@ -3,13 +3,13 @@
 mod concurrency;
 mod database;
 mod encryption;
+mod sharing;
 mod tiers;
 
 use std::{
     ffi::CStr,
     io::{self, IsTerminal, Read},
     net::SocketAddr,
-    path::Path,
     sync::{Arc, atomic::Ordering},
     thread,
 };
@@ -23,7 +23,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::{
     exit::{Exit, Failure},
-    flags::{Accounts, Booking, Files, FilesUploads, Index, Serve, Server, Sink, Verify},
+    flags::{Accounts, Booking, Files, FilesUploads, Serve, Server, Sink, Verify},
     interrupt::Interrupt,
     output,
 };
@@ -37,7 +37,8 @@ pub(crate) fn run(flags: &Serve) -> Result<Exit, Failure> {
         Serve::Accounts(flags) => serve_accounts(flags),
         Serve::Booking(flags) => serve_booking(flags),
         Serve::Sink(flags) => serve_sink(flags),
-        Serve::Index(flags) => serve_index(flags),
+        Serve::Index(flags) => sharing::serve_index(flags),
+        Serve::Peer(flags) => sharing::serve_peer(flags),
     }
 }
 
@@ -124,16 +125,6 @@ fn serve_sink(flags: &Sink) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-fn serve_index(flags: &Index) -> Result<Exit, Failure> {
-    let mut system = System::http("index", flags.listen, &flags.server);
-    system.prepare_sharing(c"nstar-index", flags.secret_file.as_deref())?;
-    let mut options = share::index::Options::new(flags.database.clone());
-    options.life = flags.life;
-    options.secret = flags.secret_file.clone();
-    options.connections = system.counters.clone();
-    system.serve(share::index::factory(options).map_err(Failure::failed)?)
-}
-
 /// What every system needs to run.
 struct System<'a> {
     name: &'static str,
@@ -176,16 +167,6 @@ impl<'a> System<'a> {
         Ok(())
     }
 
-    /// As [`prepare`](Self::prepare), for the servers of file sharing: closed by a secret where others could reach them.
-    fn prepare_sharing(&mut self, process: &CStr, secret: Option<&Path>) -> Result<(), Failure> {
-        share::check_exposure(self.listen, secret.is_some()).map_err(Failure::usage)?;
-        self.prepare(process)?;
-        match self.identity {
-            Some(_) => Err(Failure::usage("peers do not speak TLS: leave out the flags of TLS")),
-            None => Ok(()),
-        }
-    }
-
     /// Has connections encrypted where that is asked for; where it is not but should be, says so.
     fn encrypt(&mut self) -> Result<(), Failure> {
         self.identity = encryption::identity(&self.flags.encryption)?;
@@ -198,7 +179,16 @@ impl<'a> System<'a> {
     }
 
     /// Runs until a signal, or the closing of stdin where that was asked for; then finishes what is in flight.
-    fn serve<F: Factory>(mut self, factory: F) -> Result<Exit, Failure> {
+    fn serve<F: Factory>(self, factory: F) -> Result<Exit, Failure> {
+        self.serve_and(factory, |_| Ok(()))
+    }
+
+    /// The same, and tells where it listens.
+    fn serve_and<F: Factory>(
+        mut self,
+        factory: F,
+        listening: impl FnOnce(SocketAddr) -> Result<(), Failure>,
+    ) -> Result<Exit, Failure> {
         let interrupt = Interrupt::listen().map_err(Failure::failed)?;
         let (options, concurrency) = (self.options(), &self.flags.concurrency);
         let (model, server) = match self.identity.take() {
@@ -209,6 +199,7 @@ impl<'a> System<'a> {
             }
             None => concurrency::start(concurrency, &options, factory)?,
         };
+        listening(server.local_addr())?;
         output::print(&self.greeting(server.local_addr(), model, &options))?;
         if self.flags.until_stdin_closes {
             stop_when_stdin_closes(&interrupt);

@@ -1,8 +1,19 @@
 //! File sharing as a person runs it.
 
+use std::{
+    io::{self, Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
 use crate::{
     serve::{ask, listening},
-    support::Place,
+    support::{Outcome, PATIENCE, Place, Running, free_port},
 };
 
 #[test]
@@ -35,4 +46,186 @@ fn an_index_open_to_other_machines_is_refused_without_a_secret() {
     let words = ["serve", "index", "--listen", "0.0.0.0:0"];
     place.nstar(words).run().exits(2).complains("--secret-file");
     place.nstar(["serve", "index", "--life", "10ms"]).run().exits(2).complains("a second at least");
+}
+
+/// An index and peers, each on a folder of its own; killed when dropped.
+struct Group {
+    place: Place,
+    index: Running,
+    index_at: String,
+}
+
+impl Group {
+    fn new() -> Self {
+        let place = Place::new();
+        let mut index = place.nstar(["serve", "index", "--listen", "127.0.0.1:0"]).start();
+        let index_at = listening(&mut index);
+        Self { place, index, index_at }
+    }
+
+    /// A peer that shares a folder, and where it listens.
+    fn peer(&self, folder: &str, more: &[&str]) -> (Running, String) {
+        std::fs::create_dir_all(self.place.path(folder)).expect("a folder");
+        let index = format!("http://{}", self.index_at);
+        let words = ["serve", "peer", "--share", folder, "--index", &index, "--listen", "127.0.0.1:0"];
+        let mut running = self.place.nstar(words.iter().chain(more)).start();
+        let address = listening(&mut running);
+        (running, address)
+    }
+
+    /// `nstar share ARGS`, asked of a peer.
+    fn ask(&self, peer: &str, args: &[&str]) -> Outcome {
+        self.place.nstar(["share"].iter().chain(args).chain(&["--peer", peer])).run()
+    }
+
+    /// The same, until it succeeds.
+    fn ask_until(&self, peer: &str, args: &[&str]) -> String {
+        let patience = Instant::now() + PATIENCE;
+        loop {
+            let outcome = self.ask(peer, args);
+            if outcome.status.success() {
+                return outcome.stdout;
+            }
+            assert!(Instant::now() < patience, "{args:?}: {}", outcome.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_file_is_searched_got_listed_and_removed() {
+    let group = Group::new();
+    let (ann, ann_at) = group.peer("ann", &[]);
+    let (_bob, bob_at) = group.peer("bob", &[]);
+    let (_eve, eve_at) = group.peer("eve", &[]);
+    let file: Vec<_> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
+    group.place.write("ann/Annual Report.pdf", &file);
+    let hash = blake3::hash(&file).to_string();
+
+    assert!(group.ask_until(&bob_at, &["search", "report"]).contains(&hash));
+    group.ask(&bob_at, &["get", "Annual Report.pdf", "-o", "copy.pdf"]).exits(0).says("1200000 bytes");
+    assert_eq!(std::fs::read(group.place.path("copy.pdf")).expect("a copy"), file);
+    group
+        .ask(&bob_at, &["get", "Annual Report.pdf", "-o", "copy.pdf"])
+        .exits(2)
+        .complains("there is a file already");
+
+    while !group.ask_until(&eve_at, &["search", "report"]).contains("2 peers") {}
+    ann.signal("KILL");
+    group.ask(&eve_at, &["get", &hash]).exits(0).says("Annual Report.pdf");
+    assert_eq!(std::fs::read(group.place.path("eve/Annual Report.pdf")).expect("a file"), file);
+    group.ask(&eve_at, &["list"]).exits(0).says(&hash);
+    group.ask(&eve_at, &["remove", "Annual Report.pdf"]).exits(0);
+    assert!(!group.ask(&eve_at, &["list"]).exits(0).stdout.contains(&hash));
+    group.ask(&eve_at, &["remove", "Annual Report.pdf"]).exits(1).complains("no file of this name");
+    group.ask(&eve_at, &["get", "../../etc/passwd"]).exits(2).complains("neither a hash nor a name");
+    group.ask(&ann_at, &["list"]).exits(1).complains("nstar serve peer");
+    drop(group.index);
+}
+
+#[test]
+fn different_files_of_one_name_are_both_shown_and_got_by_hash() {
+    let group = Group::new();
+    let (_ann, _) = group.peer("ann", &[]);
+    let (_bob, bob_at) = group.peer("bob", &[]);
+    group.place.write("ann/one/notes.txt", "first");
+    group.place.write("ann/two/notes.txt", "second");
+    let second = blake3::hash(b"second").to_string();
+    while group.ask_until(&bob_at, &["search", "notes.txt"]).lines().count() < 2 {}
+    group.ask(&bob_at, &["get", "notes.txt"]).exits(2).complains(&second);
+    group.ask(&bob_at, &["get", &second, "-o", "second.txt"]).exits(0);
+    assert_eq!(std::fs::read(group.place.path("second.txt")).expect("a file"), b"second");
+}
+
+#[test]
+fn what_a_peer_is_started_wrongly_with_is_told() {
+    let place = Place::new();
+    place.write("shared/a.txt", "a");
+    let start =
+        |args: &[&str]| place.nstar(["serve", "peer", "--listen", "127.0.0.1:0"].iter().chain(args)).run();
+    start(&["--share", "none"]).exits(2).complains("no folder none to share");
+    start(&["--share", "shared/a.txt"]).exits(2).complains("not a folder");
+    start(&["--share", "shared", "--engine", "prefork"]).exits(2).complains("cannot run as prefork");
+    start(&["--share", "shared", "--index", "https://x"]).exits(2).complains("do not speak TLS");
+    start(&["--share", "shared", "--index", "http://no.such.host.invalid:1"]).exits(2).complains("--index");
+    let words = ["serve", "peer", "--share", "shared", "--listen", "0.0.0.0:0"];
+    place.nstar(words).run().exits(2).complains("--secret-file");
+    let words = words.into_iter().chain(["--secret-file", "secret"]);
+    place.nstar(words).run().exits(2).complains("--advertise");
+}
+
+/// Lets so many bytes of answers through, and more only once it is opened.
+struct Dam {
+    at: String,
+    open: Arc<AtomicBool>,
+    passed: Arc<AtomicU64>,
+}
+
+impl Dam {
+    fn before(port: u16, most: u64) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let at = listener.local_addr().expect("an address").to_string();
+        let (open, passed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (gate, count) = (Arc::clone(&open), Arc::clone(&passed));
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else { return };
+                let (mut up, mut to) =
+                    (client.try_clone().expect("a socket"), server.try_clone().expect("a socket"));
+                thread::spawn(move || io::copy(&mut up, &mut to));
+                let (gate, count) = (Arc::clone(&gate), Arc::clone(&count));
+                thread::spawn(move || pass(server, client, most, &gate, &count));
+            }
+        });
+        Self { at, open, passed }
+    }
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream, most: u64, open: &AtomicBool, passed: &AtomicU64) {
+    let mut buffer = vec![0; 16_384];
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        while passed.load(SeqCst) >= most && !open.load(SeqCst) {
+            thread::sleep(Duration::from_millis(10));
+        }
+        passed.fetch_add(count as u64, SeqCst);
+        if to.write_all(&buffer[..count]).is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_receiver_that_was_killed_goes_on_where_it_was() {
+    const SIZE: usize = 4_000_000;
+    let group = Group::new();
+    let port = free_port();
+    let dam = Dam::before(port, SIZE as u64 / 2);
+    let listen = format!("127.0.0.1:{port}");
+    let words = ["serve", "peer", "--share", "ann", "--listen", &listen, "--advertise", &dam.at, "--index"];
+    let file: Vec<_> = (0..SIZE as u32 / 4).flat_map(|number| (number * 7).to_le_bytes()).collect();
+    group.place.write("ann/large.bin", &file);
+    let mut ann = group.place.nstar(words.iter().copied().chain([group.index_at.as_str()])).start();
+    listening(&mut ann);
+    let hash = blake3::hash(&file).to_string();
+
+    let (bob, bob_at) = group.peer("bob", &[]);
+    group.ask_until(&bob_at, &["search", "large.bin"]);
+    let get = group.place.nstar(["share", "get", &hash, "--peer", &bob_at]).start();
+    let map = group.place.path(&format!("bob/.nstar/parts/{hash}.map"));
+    let patience = Instant::now() + PATIENCE;
+    while !std::fs::read(&map).is_ok_and(|bits| bits.iter().any(|&byte| byte != 0)) {
+        assert!(Instant::now() < patience, "nothing was kept");
+        thread::sleep(Duration::from_millis(20));
+    }
+    bob.signal("KILL");
+    drop(bob);
+    get.finish().exits(1);
+
+    dam.open.store(true, SeqCst);
+    dam.passed.store(0, SeqCst);
+    let (_bob, bob_at) = group.peer("bob", &[]);
+    group.ask_until(&bob_at, &["search", "large.bin"]);
+    group.ask(&bob_at, &["get", &hash, "-o", "large.bin"]).exits(0);
+    assert_eq!(std::fs::read(group.place.path("large.bin")).expect("a file"), file);
+    let again = dam.passed.load(SeqCst);
+    assert!(again < SIZE as u64, "all {again} bytes came again");
 }

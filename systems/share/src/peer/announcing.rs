@@ -55,7 +55,9 @@ impl Announcer {
                 }
                 Err(error) => {
                     if !std::mem::replace(&mut away, true) {
-                        tracing::warn!("{error}; trying again, and sharing meanwhile with those who know this peer");
+                        tracing::warn!(
+                            "{error}; trying again, and sharing meanwhile with those who know this peer"
+                        );
                     }
                     thread::sleep(pause);
                     pause = (pause * 2).min(PAUSES.1);

@@ -84,7 +84,8 @@ impl Api {
     fn begin(&self, body: &[u8]) -> Result<Answer, FieldsError> {
         let mut fields = Fields::read(body)?;
         let content: Content = fields.text("hash")?.parse().map_err(wrong("hash"))?;
-        let name: Option<Name> = fields.maybe_text("name")?.map(|name| name.parse().map_err(wrong("name"))).transpose()?;
+        let name: Option<Name> =
+            fields.maybe_text("name")?.map(|name| name.parse().map_err(wrong("name"))).transpose()?;
         fields.finish("hash and name")?;
         Ok(match self.obtaining.begin(content, name) {
             Ok(progress) => Answer::json(202, &progress).with("Location", format!("/obtain/{content}")),
@@ -115,11 +116,17 @@ impl Api {
             return Ok(refusal::new(404, "no file of this name is shared here", "GET /files lists what is"));
         };
         if named.iter().any(|(_, shared)| shared.entry.content != first.entry.content) {
-            return Ok(refusal::new(409, "several files of this name are shared here", "say which with ?hash=HASH"));
+            return Ok(refusal::new(
+                409,
+                "several files of this name are shared here",
+                "say which with ?hash=HASH",
+            ));
         }
         Ok(match named.iter().try_for_each(|(path, _)| self.sharing.remove(path)) {
             Ok(()) => Answer::done(),
-            Err(error) => refusal::new(507, &format!("it cannot be kept in mind: {error}"), "make room on the disk"),
+            Err(error) => {
+                refusal::new(507, &format!("it cannot be kept in mind: {error}"), "make room on the disk")
+            }
         })
     }
 }

@@ -74,7 +74,10 @@ impl Central {
             fields.insert("peer".into(), json!(me));
         }
         let answer = self.ask(Method::Post, target, body.to_string().as_bytes())?;
-        if let Some(life_s) = serde_json::from_slice(answer.body()).ok().and_then(|answer: Value| answer["expires_in_s"].as_u64()) {
+        if let Some(life_s) = serde_json::from_slice(answer.body())
+            .ok()
+            .and_then(|answer: Value| answer["expires_in_s"].as_u64())
+        {
             self.life_s.store(life_s.max(1), Relaxed);
         }
         Ok(answer)
@@ -90,7 +93,9 @@ impl Index for Central {
         if entries.is_empty() {
             return self.post("/register", json!({ "files": [] })).map(drop);
         }
-        entries.chunks(BATCH).try_for_each(|batch| self.post("/register", json!({ "files": batch })).map(drop))
+        entries
+            .chunks(BATCH)
+            .try_for_each(|batch| self.post("/register", json!({ "files": batch })).map(drop))
     }
 
     fn deregister(&self, entries: &[Entry]) -> Result<(), IndexError> {
@@ -140,16 +145,18 @@ struct Unchecked {
 }
 
 /// Reads an answer to a search; files whose name or content are none are left out.
-fn read(body: &[u8]) -> Option<Vec<Found>> {
+pub(crate) fn read(body: &[u8]) -> Option<Vec<Found>> {
     let answer: Answer = serde_json::from_slice(body).ok()?;
     let checked = |file: Unchecked| {
-        let entry = Entry { name: file.name.parse().ok()?, content: file.hash.parse().ok()?, size: file.size };
+        let entry =
+            Entry { name: file.name.parse().ok()?, content: file.hash.parse().ok()?, size: file.size };
         Some(Found { entry, peers: file.peers })
     };
     Some(answer.found.into_iter().filter_map(checked).collect())
 }
 
-fn reason(answer: &Response) -> String {
+/// Why it refused, in its words.
+pub(crate) fn reason(answer: &Response) -> String {
     let body: Option<Value> = serde_json::from_slice(answer.body()).ok();
     let said = body.as_ref().and_then(|body| body["error"].as_str());
     said.map_or_else(|| format!("it answered with status {}", answer.status()), str::to_owned)

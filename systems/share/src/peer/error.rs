@@ -1,14 +1,30 @@
 //! Why a peer could not be started.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 /// Why a peer could not be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerError {
-    /// The folder cannot be shared.
-    #[error("cannot share: {0}")]
-    Share(files::FilesError),
+    /// There is no such folder.
+    #[error("there is no folder {share} to share; make it, or name another with --share")]
+    Missing {
+        /// The folder asked for.
+        share: PathBuf,
+    },
+    /// What is to be shared is no folder, or cannot be read.
+    #[error(
+        "{share} cannot be shared: {reason}; name a folder that this user may read and write with --share"
+    )]
+    Unusable {
+        /// What was asked for.
+        share: PathBuf,
+        /// Why not.
+        reason: String,
+    },
     /// There is no place to remember anything.
     #[error(
         "the peer's own folder {path} cannot be used: {source}; check that this user may write there, or name another \
@@ -21,7 +37,9 @@ pub enum PeerError {
         source: io::Error,
     },
     /// What was obtained could not be put into the shared folder in one step.
-    #[error("the peer's own folder {state} must be on the same file system as {share}; name another with --state")]
+    #[error(
+        "the peer's own folder {state} must be on the same file system as {share}; name another with --state"
+    )]
     Apart {
         /// The peer's own folder.
         state: PathBuf,
@@ -45,4 +63,21 @@ pub enum PeerError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+impl PeerError {
+    /// Why the folder at `share` is not shared.
+    pub(crate) fn share(share: &Path, error: files::FilesError) -> Self {
+        let share = share.to_owned();
+        match error {
+            files::FilesError::RootMissing { .. } => Self::Missing { share },
+            files::FilesError::RootNotADirectory { .. } => {
+                Self::Unusable { share, reason: "it is not a folder".into() }
+            }
+            files::FilesError::RootUnreadable { source, .. } => {
+                Self::Unusable { share, reason: source.to_string() }
+            }
+            other => Self::Unusable { share, reason: other.to_string() },
+        }
+    }
 }

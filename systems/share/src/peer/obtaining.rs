@@ -15,12 +15,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub use self::progress::{Progress, Source, State};
+pub(crate) use self::source::HttpPeers;
 use self::{
     fetch::{Fetch, lock},
     part::Part,
-    progress::State,
 };
-pub(crate) use self::{progress::Progress, source::HttpPeers};
 use super::{hashing::Groups, sharing::Sharing};
 use crate::{
     content::Content,
@@ -109,7 +109,12 @@ impl Obtaining {
     }
 
     /// Obtains content that is not here; tells where in the folder it is then.
-    fn take(&self, content: Content, name: Option<&Name>, progress: &Arc<Mutex<Progress>>) -> Result<String, String> {
+    fn take(
+        &self,
+        content: Content,
+        name: Option<&Name>,
+        progress: &Arc<Mutex<Progress>>,
+    ) -> Result<String, String> {
         let mut alone_since = Instant::now();
         let mut useless = HashSet::new();
         while alone_since.elapsed() < GIVE_UP {
@@ -188,7 +193,8 @@ impl Obtaining {
         let Entry { content, size, .. } = claim.entry;
         let parts = self.sharing.state_root.join("parts");
         let part = Part::open(&parts, &content, size).map_err(|error| on_disk(&error))?;
-        let fetch = Arc::new(Fetch::new((content, groups), part, Arc::clone(&self.obtain), Arc::clone(progress)));
+        let fetch =
+            Arc::new(Fetch::new((content, groups), part, Arc::clone(&self.obtain), Arc::clone(progress)));
         let done = self.ask_all(claim, &fetch, progress);
         let part = fetch.stop().map_err(|error| on_disk(&error))?;
         if !done.map_err(|error| on_disk(&error))? {

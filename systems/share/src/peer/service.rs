@@ -41,7 +41,7 @@ const BODY_LEN_MAX: u64 = 64 * 1024;
 /// When the folder cannot be shared, or the peer's own cannot be used.
 pub fn factory(options: &Options) -> Result<PeerFactory, PeerError> {
     let group = Group::open(options.secret.as_deref())?;
-    let folder = Folder::open(&options.share).map_err(PeerError::Share)?;
+    let folder = Folder::open(&options.share).map_err(|error| PeerError::share(&options.share, error))?;
     let lock = lock(options)?;
     let sharing = Arc::new(Sharing::open(folder, &options.share, &options.state)?);
     let central = Arc::new(Central::new(options.index, &group));
@@ -51,7 +51,17 @@ pub fn factory(options: &Options) -> Result<PeerFactory, PeerError> {
     let api = Api::new(Arc::clone(&sharing), Arc::clone(&index), Arc::clone(&obtaining));
     let mut registry = Registry::with_prefix("nstar_peer");
     registry.register_collector(Box::new(form::Connections(Arc::clone(&options.connections))));
-    let peer = Peer { group, api, central, index, obtaining, registry, stopping: Arc::default(), announcer: Mutex::default(), _lock: lock };
+    let peer = Peer {
+        group,
+        api,
+        central,
+        index,
+        obtaining,
+        registry,
+        stopping: Arc::default(),
+        announcer: Mutex::default(),
+        _lock: lock,
+    };
     Ok(PeerFactory { peer: Arc::new(peer) })
 }
 
@@ -176,7 +186,8 @@ impl PeerHandler {
             Some(hash) => (hash, true),
             None => (rest, false),
         };
-        let content: Content = hash.parse().map_err(|_| Problem::new(404, "content is named by its BLAKE3 hash"))?;
+        let content: Content =
+            hash.parse().map_err(|_| Problem::new(404, "content is named by its BLAKE3 hash"))?;
         let gone = || Problem::new(404, "this content is not shared here").hint("search for it again");
         let sharing = &self.peer.api.sharing;
         let (path, shared) = sharing.catalogue.find(&content).ok_or_else(gone)?;
@@ -195,7 +206,8 @@ impl PeerHandler {
         // Writing to a string does not fail.
         let _ = text::encode_registry(&mut shown, &self.peer.registry);
         let files = self.peer.api.sharing.catalogue.len();
-        shown + "# HELP nstar_peer_files Files shared now.\n# TYPE nstar_peer_files gauge\n"
+        shown
+            + "# HELP nstar_peer_files Files shared now.\n# TYPE nstar_peer_files gauge\n"
             + &format!("nstar_peer_files {files}\n{}", form::END)
     }
 }

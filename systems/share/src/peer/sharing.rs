@@ -84,7 +84,9 @@ impl Sharing {
             thread::Builder::new().name("share-hash".into()).spawn(move || sharing.hash_all(&waiting))?;
         }
         let sharing = Arc::clone(self);
-        thread::Builder::new().name("share-look".into()).spawn(move || sharing.keep_looking(&watch, &jobs))?;
+        thread::Builder::new()
+            .name("share-look".into())
+            .spawn(move || sharing.keep_looking(&watch, &jobs))?;
         Ok(())
     }
 
@@ -146,7 +148,10 @@ impl Sharing {
         let walk = Walk::through(&self.root);
         for folder in &walk.folders {
             if let Err(error) = watch.add(&self.root.join(folder)) {
-                self.tell(folder, &format!("changes cannot be watched for ({error}); it is looked at every 30 s"));
+                self.tell(
+                    folder,
+                    &format!("changes cannot be watched for ({error}); it is looked at every 30 s"),
+                );
             }
         }
         for (path, why) in &walk.left_out {
@@ -212,8 +217,7 @@ impl Sharing {
         }
         let size = identity.size();
         let buffer = READ_LEN.min(usize::try_from(size).unwrap_or(READ_LEN));
-        let (content, outboard) =
-            hashing::name(BufReader::with_capacity(buffer, (&file).take(size)), size)?;
+        let (content, outboard) = hashing::name(BufReader::with_capacity(buffer, (&file).take(size)), size)?;
         if !identity.is_of(&file.metadata()?) {
             return Err(changed());
         }

@@ -1,12 +1,6 @@
 //! Hears of changes in folders (inotify(7)), so that they need not be looked for all the time.
 
-use std::{
-    io,
-    mem::MaybeUninit,
-    os::fd::OwnedFd,
-    path::Path,
-    time::Duration,
-};
+use std::{io, mem::MaybeUninit, os::fd::OwnedFd, path::Path, time::Duration};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},

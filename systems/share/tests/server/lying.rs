@@ -34,7 +34,9 @@ fn answer_all(mut stream: TcpStream, answer: Answer) {
     while let Some(Ok(_)) = lines.next() {
         let mut range = None;
         for line in lines.by_ref().map_while(Result::ok).take_while(|line| !line.is_empty()) {
-            if let Some((from, to)) = line.strip_prefix("Range: bytes=").and_then(|range| range.split_once('-')) {
+            if let Some((from, to)) =
+                line.strip_prefix("Range: bytes=").and_then(|range| range.split_once('-'))
+            {
                 range = Some((from.parse().unwrap(), to.parse().unwrap()));
             }
         }
@@ -45,7 +47,8 @@ fn answer_all(mut stream: TcpStream, answer: Answer) {
 }
 
 fn with_head(body: &[u8]) -> Vec<u8> {
-    [format!("HTTP/1.1 206 Partial Content\r\nContent-Length: {}\r\n\r\n", body.len()).as_bytes(), body].concat()
+    [format!("HTTP/1.1 206 Partial Content\r\nContent-Length: {}\r\n\r\n", body.len()).as_bytes(), body]
+        .concat()
 }
 
 /// Bytes of the right number that are not the content's.

@@ -26,7 +26,11 @@ fn a_file_dropped_at_one_is_obtained_at_another_and_then_from_that_one() {
     let hash = bob.find("report%202026.pdf");
     assert_eq!(hash, Content::of(&file).to_string());
     let obtained = bob.obtain(&hash);
-    assert_eq!((&obtained["state"], &obtained["path"]), (&json!("done"), &json!("report 2026.pdf")), "{obtained}");
+    assert_eq!(
+        (&obtained["state"], &obtained["path"]),
+        (&json!("done"), &json!("report 2026.pdf")),
+        "{obtained}"
+    );
     assert_eq!(fs::read(bob.path("report 2026.pdf")).unwrap(), file);
 
     wait_until(|| eve.search("words=report")[0]["peers"].as_array().unwrap().len() == 2);

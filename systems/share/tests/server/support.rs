@@ -62,7 +62,6 @@ pub(crate) fn wait_until(holds: impl Fn() -> bool) {
     }
 }
 
-
 /// An index server, and the folder it keeps its files in.
 pub(crate) struct Index {
     pub(crate) at: SocketAddr,

@@ -97,13 +97,15 @@ impl Fetch {
 
     /// Waits until all is had, nobody is being asked any more, or so long; whether all is had.
     pub(crate) fn wait(&self, patience: Duration) -> io::Result<bool> {
-        let over = |state: &mut State| !state.plan.is_done() && state.broken.is_none() && !state.active.is_empty();
+        let over =
+            |state: &mut State| !state.plan.is_done() && state.broken.is_none() && !state.active.is_empty();
         let waited = self.changed.wait_timeout_while(self.lock(), patience, over);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        match state.broken.take() {
-            Some(error) => Err(error),
-            None => Ok(state.plan.is_done()),
-        }
+        let (broken, done) = (state.broken.take(), state.plan.is_done());
+        let bits = (state.unkept > 0).then(|| state.keep());
+        drop(state);
+        bits.map_or(Ok(()), |bits| self.part.keep(&bits))?;
+        broken.map_or(Ok(done), Err)
     }
 
     /// How many peers are being asked.
@@ -194,10 +196,8 @@ impl Fetch {
         }
         let length = self.groups.len(group);
         state.unkept += length;
-        let bits = (state.unkept >= KEEP_BYTES || state.kept.elapsed() >= KEEP_EVERY).then(|| {
-            (state.unkept, state.kept) = (0, Instant::now());
-            state.plan.bits().to_vec()
-        });
+        let due = state.unkept >= KEEP_BYTES || state.kept.elapsed() >= KEEP_EVERY;
+        let bits = due.then(|| state.keep());
         drop(state);
         let mut progress = lock(&self.progress);
         progress.bytes += length;
@@ -219,6 +219,14 @@ impl Fetch {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// What is to be kept now: all that was written so far.
+    fn keep(&mut self) -> Vec<u8> {
+        (self.unkept, self.kept) = (0, Instant::now());
+        self.plan.bits().to_vec()
     }
 }
 

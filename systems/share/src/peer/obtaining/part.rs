@@ -31,7 +31,8 @@ impl Part {
     /// Goes on with what there is of the content, or begins; tells the map.
     pub(crate) fn open(folder: &Path, content: &Content, size: u64) -> io::Result<(Self, Vec<u8>)> {
         fs::create_dir_all(folder)?;
-        let (data_path, map_path) = (folder.join(format!("{content}.data")), folder.join(format!("{content}.map")));
+        let (data_path, map_path) =
+            (folder.join(format!("{content}.data")), folder.join(format!("{content}.map")));
         let open = |path| OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let (data, map) = (open(&data_path)?, open(&map_path)?);
         let map_len = group_count(size).div_ceil(8);

@@ -77,7 +77,8 @@ impl Plan {
                 start += 1;
             } else {
                 let open = |group: &u64| !bit(&self.done, *group) && !self.taken.contains_key(group);
-                let end = (start..self.count.min(start.saturating_add(limit))).take_while(open).count() as u64;
+                let end =
+                    (start..self.count.min(start.saturating_add(limit))).take_while(open).count() as u64;
                 return Some(start..start + end);
             }
         }
@@ -94,7 +95,10 @@ impl Plan {
 }
 
 fn bit(bits: &[u8], group: u64) -> bool {
-    usize::try_from(group / 8).ok().and_then(|at| bits.get(at)).is_some_and(|byte| byte >> (group % 8) & 1 == 1)
+    usize::try_from(group / 8)
+        .ok()
+        .and_then(|at| bits.get(at))
+        .is_some_and(|byte| byte >> (group % 8) & 1 == 1)
 }
 
 #[cfg(test)]

@@ -2,48 +2,53 @@
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::content::Content;
 
 /// How it stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Progress {
-    pub(crate) hash: Content,
-    pub(crate) state: State,
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// What it is named.
+    pub hash: Content,
+    /// How it stands.
+    pub state: State,
     /// Its length, bytes; 0 while that is not known.
-    pub(crate) size: u64,
+    pub size: u64,
     /// Of those, how many are here and right.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Where it is in the shared folder, once it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) path: Option<String>,
+    pub path: Option<String>,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) error: Option<String>,
+    pub error: Option<String>,
     /// What each peer gave.
-    pub(crate) sources: BTreeMap<SocketAddr, Source>,
+    pub sources: BTreeMap<SocketAddr, Source>,
 }
 
 /// How it stands, in a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum State {
+pub enum State {
+    /// It is coming, or peers that have it are looked for.
     Running,
+    /// It is here, and all of it is right.
     Done,
+    /// It was given up; what came is kept.
     Failed,
 }
 
 /// What a peer gave.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Source {
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
     /// Right bytes.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Whether it sent bytes that are not the content's. It is asked for nothing more.
-    pub(crate) lied: bool,
+    pub lied: bool,
     /// What was wrong with it last.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) trouble: Option<String>,
+    pub trouble: Option<String>,
 }
 
 impl Progress {

@@ -39,7 +39,12 @@ impl HttpPeers {
         Self { authorization: group.authorization(), idle: Mutex::default() }
     }
 
-    fn get(&self, from: SocketAddr, target: &str, range: Option<&str>) -> Result<(u16, Vec<u8>), ObtainError> {
+    fn get(
+        &self,
+        from: SocketAddr,
+        target: &str,
+        range: Option<&str>,
+    ) -> Result<(u16, Vec<u8>), ObtainError> {
         let mut headers = Vec::new();
         headers.extend(self.authorization.as_deref().map(|value| ("Authorization", value)));
         headers.extend(range.map(|range| ("Range", range.as_bytes())));

@@ -1,0 +1,95 @@
+//! `nstar share`: what a person asks of a peer.
+
+mod get;
+
+use std::fmt::Write;
+
+use share::{
+    Content, Name,
+    client::{AskError, Client},
+    seam::{Found, Query},
+};
+
+use crate::{
+    exit::{Exit, Failure},
+    flags::{AskPeer, Share},
+    output, values,
+};
+
+pub(crate) fn run(flags: &Share) -> Result<Exit, Failure> {
+    match flags {
+        Share::Search(flags) => search(&mut client(&flags.peer)?, &flags.words.join(" ")),
+        Share::Get(flags) => get::run(&mut client(&flags.peer)?, flags),
+        Share::List(flags) => list(&mut client(&flags.peer)?),
+        Share::Remove(flags) => remove(&mut client(&flags.peer)?, &flags.name, flags.hash),
+    }
+}
+
+fn client(flags: &AskPeer) -> Result<Client, Failure> {
+    let peer = values::server(&flags.peer).map_err(|error| Failure::usage(format!("--peer {error}")))?;
+    if let Some(secret) = flags.secret_file.as_ref().filter(|path| !path.exists()) {
+        return Err(Failure::usage(format!("there is no secret in {}", secret.display())));
+    }
+    Client::new(peer, flags.secret_file.as_deref()).map_err(Failure::usage)
+}
+
+fn search(client: &mut Client, text: &str) -> Result<Exit, Failure> {
+    let mut found = Vec::new();
+    if let Ok(name) = text.parse() {
+        found = client.search(&Query::Name(name)).map_err(failure)?;
+    }
+    if let Ok(words) = Query::words(text) {
+        let known: Vec<_> = found.iter().map(|file| file.entry.clone()).collect();
+        let others = client.search(&words).map_err(failure)?;
+        found.extend(others.into_iter().filter(|file| !known.contains(&file.entry)));
+    } else if found.is_empty() {
+        return Err(Failure::usage("search for a name, or for up to 4 words of one"));
+    }
+    if found.is_empty() {
+        return Err(Failure::failed("nobody shares a file of that name, or with those words in its name"));
+    }
+    output::print(&table(&found))?;
+    Ok(Exit::Done)
+}
+
+fn list(client: &mut Client) -> Result<Exit, Failure> {
+    let mut shown = String::new();
+    for file in client.list().map_err(failure)? {
+        // Writing to a string does not fail.
+        let _ = writeln!(shown, "{}  {:>12}  {}", file.hash, file.size, file.path);
+    }
+    output::print(&shown)?;
+    Ok(Exit::Done)
+}
+
+fn remove(client: &mut Client, name: &str, hash: Option<Content>) -> Result<Exit, Failure> {
+    let name: Name = name.parse().map_err(|error| Failure::usage(format!("a name {error}")))?;
+    match client.remove(&name, hash) {
+        Err(AskError::Refused { status: 409, reason }) => {
+            Err(Failure::usage(format!("{reason}; say which with --hash, as `nstar share list` shows it")))
+        }
+        other => other.map_err(failure).map(|()| Exit::Done),
+    }
+}
+
+/// Files as a table: content, size, how many peers have it, name.
+fn table(found: &[Found]) -> String {
+    let mut shown = String::new();
+    for Found { entry, peers } in found {
+        let peers = if peers.len() == 1 { "1 peer ".to_owned() } else { format!("{} peers", peers.len()) };
+        let _ = writeln!(shown, "{}  {:>12}  {peers:>8}  {}", entry.content, entry.size, entry.name);
+    }
+    shown
+}
+
+fn failure(error: AskError) -> Failure {
+    match error {
+        AskError::Away { .. } => {
+            Failure::failed(format!("{error}; start one with `nstar serve peer`, or name it with --peer"))
+        }
+        AskError::Refused { status: 401, .. } => {
+            Failure::usage("the peer is of a closed group: give its secret with --secret-file")
+        }
+        other => Failure::failed(other),
+    }
+}
