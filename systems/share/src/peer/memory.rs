@@ -74,6 +74,11 @@ impl Memory {
         (*state == identity.text()).then_some(*content)
     }
 
+    /// All content that is known of.
+    pub(crate) fn contents(&self) -> HashSet<Content> {
+        self.lock().known.contents.values().map(|(_, content)| *content).collect()
+    }
+
     /// Whether a file was taken out of sharing.
     pub(crate) fn is_removed(&self, path: &str) -> bool {
         self.lock().known.removed.contains(path)

@@ -61,7 +61,7 @@ impl Sharing {
         fs::create_dir_all(state.join(OUTBOARDS)).map_err(unusable)?;
         let memory = Memory::open(&state.join("memory")).map_err(unusable)?;
         let state_folder = Folder::open(state).map_err(|error| unusable(io::Error::other(error)))?;
-        Ok(Self {
+        let sharing = Self {
             folder,
             root: root.to_owned(),
             state: state_folder,
@@ -71,7 +71,9 @@ impl Sharing {
             in_hand: Mutex::default(),
             told: Mutex::default(),
             stopping: AtomicBool::new(false),
-        })
+        };
+        sharing.tidy().map_err(unusable)?;
+        Ok(sharing)
     }
 
     /// Starts looking, and hashing, in threads of their own.
@@ -113,6 +115,23 @@ impl Sharing {
     /// Where the outboard of some content is, within the peer's own folder.
     pub(crate) fn outboard_path(content: &Content) -> String {
         format!("{OUTBOARDS}/{content}")
+    }
+
+    fn has_outboard(&self, content: &Content, size: u64) -> bool {
+        hashing::outboard_len(size) == 0 || self.state_root.join(Self::outboard_path(content)).exists()
+    }
+
+    /// Takes away outboards of content that is no longer known, and those that were never finished.
+    fn tidy(&self) -> io::Result<()> {
+        let known = self.memory.contents();
+        for entry in fs::read_dir(self.state_root.join(OUTBOARDS))? {
+            let entry = entry?;
+            let content = entry.file_name().to_str().and_then(|name| name.parse().ok());
+            if content.is_none_or(|content| !known.contains(&content)) {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
     }
 
     /// Keeps the outboard of some content. It is whole or not there.
@@ -174,7 +193,8 @@ impl Sharing {
         if self.memory.is_removed(path) || self.catalogue.identity(path) == Some(*identity) {
             return true;
         }
-        if let Some(content) = self.memory.content(path, identity) {
+        let known = self.memory.content(path, identity);
+        if let Some(content) = known.filter(|content| self.has_outboard(content, identity.size())) {
             let entry = Entry { name: name.clone(), content, size: identity.size() };
             self.catalogue.share(path, Shared { entry, identity: *identity });
             return true;

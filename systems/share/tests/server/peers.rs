@@ -179,3 +179,20 @@ fn members_share_among_themselves_only() {
     ann.1.end();
     bob.1.end();
 }
+
+#[test]
+fn hashes_that_were_lost_are_made_again_and_those_of_no_file_taken_away() {
+    let index = Index::start();
+    let ann = Peer::start(index.at);
+    let file = bytes(50_000);
+    ann.write("a.bin", &file);
+    let hash = ann.find("a.bin");
+    let folder = ann.end();
+    let outboards = folder.path().join(".nstar/outboards");
+    fs::remove_file(outboards.join(&hash)).unwrap();
+    let stale = outboards.join(Content::of(b"nothing").to_string());
+    fs::write(&stale, b"x").unwrap();
+    let again = Peer::on(folder, Model::Epoll, index.at);
+    assert_eq!(again.find("a.bin"), hash);
+    assert!(outboards.join(&hash).exists() && !stale.exists());
+}

@@ -22,8 +22,12 @@ use crate::{
 
 /// How long a peer may take for one answer: one that takes longer is too slow to wait for.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The same for an outboard, which comes in one piece.
+const OUTBOARD_PATIENCE: Duration = Duration::from_secs(120);
 /// Longest outboard taken in, bytes: that of content of 64 GiB.
 const OUTBOARD_LEN_MAX: u64 = 256 * 1024 * 1024;
+/// Most bytes that are asked for at once, and some more for errors.
+const PIECE_LEN_MAX: u64 = 8 * 1024 * 1024;
 /// Connections kept to one peer.
 const IDLE_MAX: usize = 4;
 
@@ -39,23 +43,28 @@ impl HttpPeers {
         Self { authorization: group.authorization(), idle: Mutex::default() }
     }
 
-    fn get(
-        &self,
-        from: SocketAddr,
-        target: &str,
-        range: Option<&str>,
-    ) -> Result<(u16, Vec<u8>), ObtainError> {
-        let mut headers = Vec::new();
-        headers.extend(self.authorization.as_deref().map(|value| ("Authorization", value)));
-        headers.extend(range.map(|range| ("Range", range.as_bytes())));
+    /// Bytes of some content, over a connection that is kept.
+    fn piece(&self, from: SocketAddr, target: &str, range: &str) -> Result<(u16, Vec<u8>), ObtainError> {
         let kept = self.idle().get_mut(&from).and_then(Vec::pop);
-        let mut caller = kept.unwrap_or_else(|| Caller::new(from, options()));
-        let answer = caller.send(&Request::new(Method::Get, target).headers(&headers)).map_err(away)?;
+        let mut caller = kept.unwrap_or_else(|| Caller::new(from, options(PATIENCE, PIECE_LEN_MAX)));
+        let answer = self.get(&mut caller, target, &[("Range", range.as_bytes())])?;
         let mut idle = self.idle();
         let kept = idle.entry(from).or_default();
         if kept.len() < IDLE_MAX {
             kept.push(caller);
         }
+        Ok(answer)
+    }
+
+    fn get(
+        &self,
+        caller: &mut Caller,
+        target: &str,
+        headers: &[(&str, &[u8])],
+    ) -> Result<(u16, Vec<u8>), ObtainError> {
+        let mut headers = headers.to_vec();
+        headers.extend(self.authorization.as_deref().map(|value| ("Authorization", value)));
+        let answer = caller.send(&Request::new(Method::Get, target).headers(&headers)).map_err(away)?;
         Ok((answer.status(), answer.into_body()))
     }
 
@@ -70,7 +79,8 @@ impl Obtain for HttpPeers {
         if outboard_len(length) > OUTBOARD_LEN_MAX {
             return Err(ObtainError::Refused("files beyond 64 GiB are not taken".into()));
         }
-        match self.get(from, &format!("/content/{content}/outboard"), None)? {
+        let mut caller = Caller::new(from, options(OUTBOARD_PATIENCE, OUTBOARD_LEN_MAX));
+        match self.get(&mut caller, &format!("/content/{content}/outboard"), &[])? {
             (200, body) => Ok(body),
             (status, _) => Err(refused(status)),
         }
@@ -79,7 +89,7 @@ impl Obtain for HttpPeers {
     fn bytes(&self, from: SocketAddr, content: &Content, range: Range<u64>) -> Result<Vec<u8>, ObtainError> {
         let Some(last) = range.end.checked_sub(1) else { return Ok(Vec::new()) };
         let wanted = format!("bytes={}-{last}", range.start);
-        match self.get(from, &format!("/content/{content}"), Some(&wanted))? {
+        match self.piece(from, &format!("/content/{content}"), &wanted)? {
             (200 | 206, body) => Ok(body),
             (status, _) => Err(refused(status)),
         }
@@ -102,8 +112,8 @@ fn refused(status: u16) -> ObtainError {
     })
 }
 
-fn options() -> ClientOptions {
-    let mut options = ClientOptions { timeout: PATIENCE, ..ClientOptions::default() };
-    options.limits.body_bytes = OUTBOARD_LEN_MAX;
+fn options(timeout: Duration, body_len_max: u64) -> ClientOptions {
+    let mut options = ClientOptions { timeout, ..ClientOptions::default() };
+    options.limits.body_bytes = body_len_max;
     options
 }
