@@ -1,6 +1,7 @@
 //! What is compared, with whom.
 
 mod bare_server;
+mod bookings;
 mod compiled;
 mod file_server;
 mod generator;
@@ -37,7 +38,7 @@ pub(crate) enum Measure {
 
 use Measure::{Figures, Ratios};
 
-pub(crate) const ALL: [Case; 17] = [
+pub(crate) const ALL: [Case; 20] = [
     Case {
         name: "client-1k",
         title: "generator, 1 KB, 32 users, kept connections",
@@ -109,6 +110,21 @@ pub(crate) const ALL: [Case; 17] = [
         name: "model-profile",
         title: "where the processor time goes by model, file server, 1 KB, 32 users",
         measure: Figures(model_profile::measure),
+    },
+    Case {
+        name: "bookings",
+        title: "bookings on SQLite against bare inserts",
+        measure: Ratios(bookings::sqlite),
+    },
+    Case {
+        name: "bookings-servers",
+        title: "bookings on MariaDB and PostgreSQL against their own load programs",
+        measure: Ratios(bookings::servers),
+    },
+    Case {
+        name: "bookings-600",
+        title: "bookings by 600 users against fewer",
+        measure: Ratios(bookings::many_users),
     },
     Case { name: "start-up", title: "start-up", measure: Ratios(start_up::measure) },
 ];

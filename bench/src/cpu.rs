@@ -1,7 +1,7 @@
 //! CPU time as the operating system accounts it: user plus system, of a whole process tree.
 
 use std::{
-    fs,
+    fmt, fs,
     process::{Command, Stdio},
 };
 
@@ -15,15 +15,15 @@ pub(crate) struct Finished {
     pub cpu_s: f64,
 }
 
-/// Runs a program to its end on one processor.
+/// Runs a program to its end on one processor, or on those of a list.
 ///
 /// # Errors
 /// A program that cannot be run, or fails: its exit status is none of `accepted`.
-pub(crate) fn run_on(processor: usize, words: &[String], accepted: &[i32]) -> Outcome<Finished> {
+pub(crate) fn run_on(processors: impl fmt::Display, words: &[String], accepted: &[i32]) -> Outcome<Finished> {
     // bash's `time` reports the times that wait4 gave it, in milliseconds.
     let script = r#"TIMEFORMAT="%3U %3S"; time taskset -c "$@""#;
     let output = Command::new("bash")
-        .args(["-c", script, "time", &processor.to_string()])
+        .args(["-c", script, "time", &processors.to_string()])
         .args(words)
         .stdin(Stdio::null())
         .output()?;

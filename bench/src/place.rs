@@ -57,11 +57,20 @@ impl Place {
 
     /// Starts a server on the servers' processor; `words` get the address.
     pub(crate) fn serve(&self, words: impl FnOnce(SocketAddr) -> Outcome<Vec<String>>) -> Outcome<Server> {
+        self.serve_on(&SERVERS.to_string(), words)
+    }
+
+    /// Starts a server on these processors.
+    fn serve_on(
+        &self,
+        processors: &str,
+        words: impl FnOnce(SocketAddr) -> Outcome<Vec<String>>,
+    ) -> Outcome<Server> {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let words = words(address)?;
         let log_path = self.path(&format!("{}.log", address.port()));
         let child = Command::new("taskset")
-            .args(["-c", &SERVERS.to_string()])
+            .args(["-c", processors])
             .args(&words)
             .env("PATH", programs_path())
             .stdin(Stdio::null())
@@ -92,12 +101,19 @@ impl Place {
         }
     }
 
+    /// Starts `nstar serve` on all processors, which it shares with its clients.
+    pub(crate) fn serve_ours_shared(&self, flags: &[&str]) -> Outcome<Server> {
+        self.serve_on(&format!("{SERVERS},{CLIENTS}"), |address| Ok(self.nstar_words(flags, address)))
+    }
+
     fn serve_nstar(&self, flags: &[&str]) -> Outcome<Server> {
-        self.serve(|address| {
-            let (program, address) = (self.ours("nstar"), address.to_string());
-            let words = [&[&program, "serve"], flags, &["--listen", &address]].concat();
-            Ok(words.into_iter().map(String::from).collect())
-        })
+        self.serve(|address| Ok(self.nstar_words(flags, address)))
+    }
+
+    fn nstar_words(&self, flags: &[&str], address: SocketAddr) -> Vec<String> {
+        let (program, address) = (self.ours("nstar"), address.to_string());
+        let words = [&[&program, "serve"], flags, &["--listen", &address]].concat();
+        words.into_iter().map(String::from).collect()
     }
 }
 

@@ -44,7 +44,7 @@ const MAY_USE: [(&str, &[&str]); 18] = [
     ("share", &["engine", "files", "http-io", "store"]),
     ("sink", &["engine", "http-io"]),
     ("lab", &["booking", "database-server", "load", "model", "observe", "store"]),
-    ("bench", &[]),
+    ("bench", &["database-server"]),
     (
         "nstar",
         &[

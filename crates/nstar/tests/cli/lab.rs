@@ -161,3 +161,42 @@ fn databases_and_weights_that_there_are_not_are_refused() {
         place.nstar(["lab", "booking.toml"]).run().exits(2).complains(word);
     }
 }
+
+/// With a database behind it, the tier that takes most of the processors is the one that is named, be it many processes.
+#[test]
+fn the_tier_that_is_the_bottleneck_is_named() {
+    let place = Place::new();
+    let text = BOOKING.replace("users = 8", "users = [1, 8, 32]").replace("9s", "24s");
+    place.write("booking.toml", text);
+    let outcome = place.nstar(["lab", "booking.toml", "-o", "booking.json"]).run();
+    assert!(matches!(outcome.status.code(), Some(0 | 4)), "{outcome}");
+    let study = read(&place, "booking.json");
+    for entry in study["works"][0]["entries"].as_array().expect("entries") {
+        let run = read(&place, entry["runs"][0].as_str().expect("a name"));
+        let verdict = &run["verdict"];
+        let (kind, holder) = (&verdict["bottleneck"]["kind"], verdict["bottleneck"]["holder"].as_str());
+        if verdict["inconclusive"].as_array().is_none_or(|why| !why.is_empty()) || kind != "cpu" {
+            eprintln!("INCONCLUSIVE here: {}: {verdict}", entry["variant"]);
+            continue;
+        }
+        let last = run["steps"].as_array().and_then(|steps| steps.last()).expect("a step");
+        let tiers = last["resources"].as_array().expect("resources").iter().filter(|resource| {
+            resource["kind"] == "cpu" && resource["unit"] == "cores" && resource["holder"] != "host"
+        });
+        let most = tiers.max_by(|a, b| a["used"].as_f64().partial_cmp(&b["used"].as_f64()).expect("numbers"));
+        assert_eq!(holder, most.and_then(|resource| resource["holder"].as_str()), "{verdict}\n{last}");
+        let demands = run["laws"]["demands"].as_array().expect("demands");
+        let server = match entry["variant"].as_str() {
+            Some("mariadb") => "mariadbd (pid",
+            Some("postgres") => "postgres (",
+            _ => "nstar-booking (pid",
+        };
+        let named =
+            |demand: &&Value| demand["holder"].as_str().is_some_and(|holder| holder.starts_with(server));
+        assert_eq!(
+            demands.iter().filter(named).filter(|demand| demand["kind"] == "cpu").count(),
+            1,
+            "{demands:?}"
+        );
+    }
+}
