@@ -47,8 +47,17 @@ impl Link {
 
     /// A client for one worker; an answer may take this long.
     pub(crate) fn client<C: Connection>(&self, timeout: Duration) -> Client<C> {
+        self.client_with(timeout, ClientOptions::default())
+    }
+
+    /// The same for one that asks seldom: it keeps no connection.
+    pub(crate) fn seldom<C: Connection>(&self, timeout: Duration) -> Client<C> {
+        self.client_with(timeout, ClientOptions { idle_max: 0, ..ClientOptions::default() })
+    }
+
+    fn client_with<C: Connection>(&self, timeout: Duration, options: ClientOptions) -> Client<C> {
         let connect_timeout = timeout.min(CONNECT_TIMEOUT_MAX);
-        let options = ClientOptions { timeout, connect_timeout, ..ClientOptions::default() };
+        let options = ClientOptions { timeout, connect_timeout, ..options };
         match &self.peer {
             Some(peer) => Client::secure(self.to, peer.clone(), options),
             None => Client::new(self.to, options),

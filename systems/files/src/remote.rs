@@ -22,7 +22,7 @@ const FEED_TIMEOUT_MAX: Duration = Duration::from_secs(1);
 /// An accounts server, as one worker asks it.
 pub(crate) struct Remote<C> {
     client: Client<C>,
-    /// Asked for revocations.
+    /// Asked for revocations, by any worker in turn: none of them keeps a connection for that.
     feed: Client<C>,
     link: Link,
     /// One cell: 1 if it failed to answer when last asked, by any worker. Told once, not for every request.
@@ -40,7 +40,7 @@ pub(crate) struct Passed<'a> {
 impl<C: Connection> Remote<C> {
     /// The accounts server at the other end of `link`, which may take this long to answer.
     pub(crate) fn new(link: Link, timeout: Duration, away: Arc<Cells>) -> Self {
-        let feed = link.client(timeout.min(FEED_TIMEOUT_MAX));
+        let feed = link.seldom(timeout.min(FEED_TIMEOUT_MAX));
         Self { client: link.client(timeout), feed, link, away }
     }
 

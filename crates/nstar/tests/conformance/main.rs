@@ -6,6 +6,7 @@
 //! What the engine alone promises is tested beside it, in `crates/engine/tests/suite`.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod accounts;
 mod bookings;
 mod client;
 mod content;

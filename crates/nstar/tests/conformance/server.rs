@@ -57,6 +57,20 @@ impl Setup {
         Self::new(model, &flags, Folder::new())
     }
 
+    /// Accounts.
+    pub(crate) fn accounts(model: Model) -> Self {
+        Self::new(model, "accounts --database accounts.db", Folder::new())
+    }
+
+    /// A file of 5 bytes, for those whom an accounts server knows; they are remembered for an hour.
+    pub(crate) fn files_behind(model: Model, accounts: SocketAddr) -> Self {
+        let folder = Folder::new();
+        std::fs::create_dir(folder.path("shared")).unwrap();
+        folder.write("shared/5", content(5));
+        let flags = format!("files --root shared --accounts http://{accounts} --auth-cache 1h");
+        Self::new(model, &flags, folder)
+    }
+
     /// The upload sink.
     pub(crate) fn sink(model: Model) -> Self {
         Self::new(model, "sink", Folder::new())

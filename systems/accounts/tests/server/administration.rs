@@ -2,10 +2,7 @@
 
 use std::thread;
 
-use engine::Model;
-
 use crate::{
-    slowdown::until_slowed,
     suite::Bed,
     support::{Client, PASSWORD, basic, bearer},
 };
@@ -230,24 +227,6 @@ pub(crate) fn revocations(bed: &Bed) {
     assert_eq!(client.patch("bob", r#"{"disabled": true}"#).status, 404);
     assert_eq!(asked(&client, "").0, revision, "what failed revokes nothing");
     assert_eq!(client.ask("GET /revocations?after=x", "", "").json()["field"], "after");
-}
-
-/// A process for each connection, and two that take turns: none of them may rely on what it remembers.
-pub(crate) fn every_process(bed: &Bed) {
-    for (model, name) in [(Model::Processes, "ann"), (Model::Prefork, "bob")] {
-        let (_server, client) = bed.serve_on(model);
-        client.make(name);
-        let token = client.begin(name);
-        let before = asked(&client, "").0;
-        assert_eq!(change_password(&client, name, PASSWORD, NEW), 204, "{model:?}");
-        for _ in 0..3 {
-            assert_eq!(client.auth(&format!("Bearer {token}")).status, 401, "{model:?}");
-            assert_eq!(asked(&client, "").0, before + 1);
-        }
-        // Failures are counted over all of them.
-        let (before, _) = until_slowed(|| client.login(name, PASSWORD));
-        assert!(before.len() >= 5, "{model:?}: {before:?}");
-    }
 }
 
 pub(crate) fn audit(bed: &Bed) {

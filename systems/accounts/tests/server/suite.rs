@@ -34,13 +34,9 @@ impl Bed {
     }
 
     pub(crate) fn serve(&self) -> (Server, Client) {
-        self.serve_on(Model::Epoll)
-    }
-
-    pub(crate) fn serve_on(&self, model: Model) -> (Server, Client) {
         let options = self.options();
         let token = options.admin_token.clone();
-        let server = serve(model, options);
+        let server = serve(Model::Epoll, options);
         let client = Client::new(server.local_addr(), &token);
         (server, client)
     }
@@ -59,7 +55,6 @@ const ALL: &[Test] = &[
     ("accounts are listed by page", administration::listing),
     ("bad input is told by field and changes nothing", administration::bad_input),
     ("what was revoked is told to who asks", administration::revocations),
-    ("it holds in every process", administration::every_process),
     ("the audit has who did what, and no secret", administration::audit),
     ("of two who change a password at once one does", administration::racing_changes),
     ("who fails is slowed down, known or not", slowdown::known_or_not),

@@ -1,4 +1,5 @@
-//! What is changed of an account through one file server is known at once to another.
+//! What is changed of an account through one file server is known at once to another. On the models that fork, the tests
+//! of the whole program have it: `crates/nstar/tests/conformance/accounts.rs`.
 
 use std::{
     fs,
@@ -10,7 +11,7 @@ use std::{
 use engine::{Model, Server};
 use files::{AccountsBackend, Options};
 
-use crate::support::{PASSWORD, any_port, basic, get, post, send, serve_accounts, serve_files};
+use crate::support::{MODELS, PASSWORD, any_port, basic, get, post, send, serve_accounts, serve_files};
 
 const NEW: &str = "another horse";
 /// Far less than credentials are remembered for, and reached only by what would never happen.
@@ -66,7 +67,7 @@ fn bearer(token: &str) -> String {
     format!("Authorization: Bearer {token}\r\n")
 }
 
-/// A connection that is kept, as browsers do: under some models it is one process's.
+/// A connection that is kept, as browsers do.
 struct Kept(BufReader<TcpStream>);
 
 impl Kept {
@@ -124,14 +125,14 @@ fn changed_password(model: Model, two: &Two) {
 
 #[test]
 fn a_changed_password_is_refused_everywhere_with_an_accounts_server() {
-    for model in [Model::Threads, Model::Epoll, Model::Processes, Model::Prefork] {
+    for model in MODELS {
         changed_password(model, &Two::remote(model));
     }
 }
 
 #[test]
 fn a_changed_password_is_refused_everywhere_with_accounts_in_each_process() {
-    for model in [Model::Threads, Model::Epoll, Model::Processes, Model::Prefork] {
+    for model in MODELS {
         changed_password(model, &Two::local(model));
     }
 }
