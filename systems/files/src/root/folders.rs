@@ -1,7 +1,13 @@
 //! Folders beneath the root that are to be changed. No symbolic link on the way to them is followed, not even one that
 //! stays beneath the root: what a path says is where the file lies.
 
-use std::{collections::BTreeMap, io, os::fd::OwnedFd};
+use std::{
+    collections::BTreeMap,
+    io,
+    os::fd::OwnedFd,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    thread,
+};
 
 use rustix::{
     fs::{Mode, OFlags, ResolveFlags, fsync, mkdirat},
@@ -9,6 +15,9 @@ use rustix::{
 };
 
 use super::Root;
+
+/// Most folders that are synced at once.
+const SYNCING_MAX: usize = 16;
 
 impl Root {
     /// Opens a folder to change what is in it; the empty path is the root itself.
@@ -50,10 +59,25 @@ impl Changed {
         self.0.entry(path.to_owned()).or_insert(folder);
     }
 
-    /// Returns once the changes are on the disk.
+    /// Returns once the changes are on the disk. Several folders are synced at once, for then the file system's journal
+    /// joins them: one after the other, each would wait for a write of its own.
     pub(crate) fn sync(self) -> io::Result<()> {
-        // Those made last lie deepest; a folder counts only once the one above holds it.
-        self.0.values().try_for_each(|folder| Ok(fsync(folder)?))
+        let folders: Vec<_> = self.0.into_values().collect();
+        let next = AtomicUsize::new(0);
+        let sync_some = || -> io::Result<()> {
+            while let Some(folder) = folders.get(next.fetch_add(1, Relaxed)) {
+                fsync(folder)?;
+            }
+            Ok(())
+        };
+        thread::scope(|scope| {
+            let helpers = folders.len().min(SYNCING_MAX).saturating_sub(1);
+            // Without a helper it takes longer.
+            let start = |_| thread::Builder::new().spawn_scoped(scope, sync_some).ok();
+            let helping: Vec<_> = (0..helpers).map_while(start).collect();
+            let failed = |_| io::Error::other("a folder could not be synced by a fault of the program");
+            helping.into_iter().fold(sync_some(), |synced, helper| synced.and(helper.join().map_err(failed)?))
+        })
     }
 }
 
