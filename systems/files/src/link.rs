@@ -1,6 +1,6 @@
 //! How an accounts server is reached: where, as whom it must show itself, and by what it knows this server.
 
-use std::{fmt, fs, io, net::SocketAddr, path::Path, time::Duration};
+use std::{fmt, fs, io, net::SocketAddr, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
 use engine::service::Connection;
 use http_io::client::{Client, ClientOptions, Peer, Trust};
@@ -75,6 +75,13 @@ impl Token {
     fn read(path: &Path) -> Result<Self, FilesError> {
         let failed = |source| FilesError::Token { path: path.to_owned(), source };
         let text = fs::read_to_string(path).map_err(failed)?;
+        let mode = fs::metadata(path).map_err(failed)?.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            let path = path.display();
+            tracing::warn!(
+                "others may read the service token in {path} (mode {mode:03o}): `chmod 600 {path}`"
+            );
+        }
         let token = text.trim();
         if token.is_empty() || token.len() > TOKEN_MAX || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(failed(io::Error::other("it holds no token")));

@@ -154,3 +154,15 @@ fn mistakes_between_the_tiers_are_told_at_the_start() {
         place.nstar(words.split_whitespace().map(String::from)).run().exits(2).complains(said);
     }
 }
+
+#[test]
+fn passwords_that_would_cross_a_network_to_the_other_tier_are_told() {
+    let place = place();
+    // An address for documentation (RFC 5737): nobody is there, and nobody is asked.
+    for (accounts, told) in [("http://192.0.2.1:8081", true), ("http://127.0.0.1:1", false)] {
+        let words = ["serve", "files", "--root", "shared", "--accounts", accounts];
+        let words = words.into_iter().chain(["--listen", "127.0.0.1:0", "--until-stdin-closes"]);
+        let outcome = place.nstar(words).run().exits(0);
+        assert_eq!(outcome.stderr.contains("unencrypted"), told, "{outcome}");
+    }
+}

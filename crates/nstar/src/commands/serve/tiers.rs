@@ -12,6 +12,13 @@ use crate::{
 /// How the accounts server is recognised, and what it recognises this server by.
 pub(super) fn link(flags: &Files, options: &mut files::Options) -> Result<(), Failure> {
     let remote = matches!(options.accounts, AccountsBackend::Remote(_) | AccountsBackend::Secure(..));
+    if let AccountsBackend::Remote(to) = options.accounts
+        && !is_loopback(to)
+    {
+        eprintln!(
+            "nstar: passwords cross the network unencrypted on their way to {to}; use --accounts https://.."
+        );
+    }
     if flags.accounts_ca.is_some() && !matches!(options.accounts, AccountsBackend::Secure(..)) {
         return Err(Failure::usage("--accounts-ca goes with --accounts https://HOST:PORT"));
     }
@@ -47,6 +54,6 @@ pub(super) fn door(flags: &Accounts, options: &mut accounts::Options) {
     options.service_token = Some(token);
 }
 
-fn is_loopback(listen: SocketAddr) -> bool {
-    listen.ip().to_canonical().is_loopback()
+fn is_loopback(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
 }
