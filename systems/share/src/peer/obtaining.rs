@@ -115,9 +115,9 @@ impl Obtaining {
         name: Option<&Name>,
         progress: &Arc<Mutex<Progress>>,
     ) -> Result<String, String> {
-        let mut alone_since = Instant::now();
+        let begun = Instant::now();
         let mut useless = HashSet::new();
-        while alone_since.elapsed() < GIVE_UP {
+        while begun.elapsed() < GIVE_UP {
             let found = self.search(content);
             for claim in claims(&found) {
                 if useless.contains(&claim.entry.size) {
@@ -130,8 +130,6 @@ impl Obtaining {
                         if let Some(path) = self.fetch(&claim, groups, name, progress)? {
                             return Ok(path);
                         }
-                        // Some of it may have come: whoever else says so is given the whole time again.
-                        alone_since = Instant::now();
                         useless.insert(claim.entry.size);
                     }
                     None => thread::sleep(Duration::from_millis(100)),

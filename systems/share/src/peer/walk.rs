@@ -66,7 +66,11 @@ impl Walk {
         // Of the entry itself, not of what a link leads to. Gone meanwhile is as good as never seen.
         let Ok(metadata) = entry.metadata() else { return };
         if metadata.is_dir() && depth < DEPTH_MAX {
-            return waiting.push((path, depth + 1));
+            // What cannot be shown as it is has no place in a list either.
+            return match name.parse::<Name>() {
+                Ok(_) => waiting.push((path, depth + 1)),
+                Err(error) => self.leave_out(path, &format!("its name {error}")),
+            };
         }
         if let Some(kind) = unshareable(&metadata) {
             return self.leave_out(path, kind);
@@ -111,6 +115,7 @@ mod tests {
             fs::write(at(name), "x").unwrap();
         }
         fs::write(folder.path().join(OsStr::from_bytes(b"latin-\xe9")), "x").unwrap();
+        fs::create_dir(at("turn\u{1b}ed")).unwrap();
         symlink("/etc/passwd", at("link")).unwrap();
         symlink("/etc", at("sub/folder-link")).unwrap();
         let _socket = UnixListener::bind(at("socket")).unwrap();
@@ -119,7 +124,7 @@ mod tests {
         let mut paths: Vec<_> = walk.files.iter().map(|seen| seen.path.as_str()).collect();
         paths.sort_unstable();
         assert_eq!(paths, ["-rf", "a", "sub/b c", "sub/deep/\u{e9}"]);
-        assert_eq!(walk.left_out.len(), 5, "{:?}", walk.left_out);
+        assert_eq!(walk.left_out.len(), 6, "{:?}", walk.left_out);
         assert_eq!(walk.folders.len(), 3, "{:?}", walk.folders);
     }
 

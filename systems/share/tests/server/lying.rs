@@ -5,6 +5,7 @@ use std::{
     io::{BufRead, BufReader, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     thread,
+    time::Duration,
 };
 
 use serde_json::json;
@@ -74,6 +75,12 @@ fn half(range: Option<(usize, usize)>) -> Vec<u8> {
     answer
 }
 
+/// Nothing, for longer than anybody waits.
+fn silence(_: Option<(usize, usize)>) -> Vec<u8> {
+    thread::sleep(Duration::from_secs(600));
+    Vec::new()
+}
+
 #[test]
 fn a_peer_that_lies_is_named_and_its_bytes_never_come_through() {
     let index = Index::start();
@@ -83,6 +90,7 @@ fn a_peer_that_lies_is_named_and_its_bytes_never_come_through() {
         ("large.bin", 3_000_000, zeros),
         ("hashes.bin", 20_000, false_hashes),
         ("half.bin", 500_000, half),
+        ("silence.bin", 500_000, silence),
     ] {
         let file = [name.as_bytes(), &bytes(length)].concat();
         let liar = false_peer(index.at, name, &file, answer);

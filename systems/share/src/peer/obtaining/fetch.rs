@@ -113,11 +113,13 @@ impl Fetch {
         self.lock().active.len()
     }
 
-    /// Whoever is asked is asked for nothing more. What was had is kept.
+    /// Whoever is asked is asked for nothing more. What was had is kept, if that is not all.
     pub(crate) fn stop(&self) -> io::Result<&Part> {
         self.stopping.store(true, SeqCst);
         let state = self.lock();
-        self.part.keep(state.plan.bits())?;
+        if !state.plan.is_done() {
+            self.part.keep(state.plan.bits())?;
+        }
         Ok(&self.part)
     }
 
@@ -182,9 +184,12 @@ impl Fetch {
             if !self.groups.holds(group, part) {
                 return Ok(false);
             }
-            self.part.write(group, part)?;
-            self.finish(peer, group)?;
             rest = after;
+            // Another peer was faster: the file may be in its place already, and is not touched again.
+            if !self.lock().plan.is_had(group) {
+                self.part.write(group, part)?;
+                self.finish(peer, group)?;
+            }
         }
         Ok(rest.is_empty())
     }

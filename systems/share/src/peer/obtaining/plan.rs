@@ -53,6 +53,11 @@ impl Plan {
         true
     }
 
+    /// Whether a group is had.
+    pub(crate) fn is_had(&self, group: u64) -> bool {
+        bit(&self.done, group)
+    }
+
     /// Whether all are had.
     pub(crate) fn is_done(&self) -> bool {
         self.done_count == self.count

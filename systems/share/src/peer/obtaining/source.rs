@@ -22,8 +22,9 @@ use crate::{
 
 /// How long a peer may take for one answer: one that takes longer is too slow to wait for.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The same for an outboard, which comes in one piece.
-const OUTBOARD_PATIENCE: Duration = Duration::from_secs(120);
+/// The same for an outboard, which comes in one piece: so long, and a second for so many bytes.
+const OUTBOARD_PATIENCE: Duration = Duration::from_secs(3);
+const OUTBOARD_BYTES_PER_S: u64 = 64 * 1024;
 /// Longest outboard taken in, bytes: that of content of 64 GiB.
 const OUTBOARD_LEN_MAX: u64 = 256 * 1024 * 1024;
 /// Most bytes that are asked for at once, and some more for errors.
@@ -76,10 +77,12 @@ impl HttpPeers {
 
 impl Obtain for HttpPeers {
     fn outboard(&self, from: SocketAddr, content: &Content, length: u64) -> Result<Vec<u8>, ObtainError> {
-        if outboard_len(length) > OUTBOARD_LEN_MAX {
+        let length = outboard_len(length);
+        if length > OUTBOARD_LEN_MAX {
             return Err(ObtainError::Refused("files beyond 64 GiB are not taken".into()));
         }
-        let mut caller = Caller::new(from, options(OUTBOARD_PATIENCE, OUTBOARD_LEN_MAX));
+        let patience = OUTBOARD_PATIENCE + Duration::from_secs(length / OUTBOARD_BYTES_PER_S);
+        let mut caller = Caller::new(from, options(patience, length));
         match self.get(&mut caller, &format!("/content/{content}/outboard"), &[])? {
             (200, body) => Ok(body),
             (status, _) => Err(refused(status)),
