@@ -14,7 +14,7 @@ use crate::{
 /// Both processors.
 const SHARED: &str = "0,1";
 /// Rooms that a user books in turn; with the days in turn, so many times as many bookings before one is met again.
-const ROOMS_PER_USER: u32 = 20;
+const ROOMS_PER_USER: u32 = 4;
 /// Days that are booked in turn, a prime number.
 const DAYS: i64 = 1_801;
 /// Numbers of connections that peers are tried with; their best counts.
