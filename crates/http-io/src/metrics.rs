@@ -17,6 +17,8 @@ pub use self::counts::{Counts, Histogram, Quantity, Shape};
 
 /// The media type of metrics.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// The bound of a histogram's last bucket, shown as `+Inf`: Prometheus takes no histogram without it.
+const UNBOUNDED: f64 = f64::INFINITY;
 /// What ends the text of metrics.
 pub const END: &str = "# EOF\n";
 
@@ -53,7 +55,7 @@ fn show_queue(encoder: &mut DescriptorEncoder<'_>, counters: &Counters) -> Resul
     let unit = Some(&Unit::Seconds);
     encoder
         .encode_descriptor("queue_wait", help, unit, MetricType::Histogram)?
-        .encode_histogram::<NoLabelSet>(waited.as_secs_f64(), waits, &[(f64::MAX, waits)], None)?;
+        .encode_histogram::<NoLabelSet>(waited.as_secs_f64(), waits, &[(UNBOUNDED, waits)], None)?;
     let help = "Connections turned away, by reason";
     let mut denied = encoder.encode_descriptor("connections_denied", help, None, MetricType::Counter)?;
     for why in Denied::ALL {
@@ -105,11 +107,28 @@ mod tests {
             "x_connections_accepted_total 0",
             "x_connections_queued 0",
             "x_queue_wait_seconds_count 0",
+            "x_queue_wait_seconds_bucket{le=\"+Inf\"} 0",
             "x_connections_denied_total{reason=\"full\"} 0",
             "x_connections_denied_total{reason=\"gone\"} 0",
             "x_tls_handshakes_total{outcome=\"failed\"} 0",
         ] {
             assert!(shown.contains(line), "{line} is missing in:\n{shown}");
         }
+    }
+
+    #[test]
+    fn every_histogram_ends_in_a_bucket_without_a_bound_that_holds_all() {
+        const SIZE: Histogram =
+            Histogram { name: "size", help: "Sizes", of: Quantity::Number, buckets: 2, least: 1.0 };
+        let counts = Counts::new(Shape { routes: &["other"], histograms: &[SIZE] });
+        [1, 2, 3, 4].into_iter().for_each(|size| counts.observe("size", size));
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(counts));
+        let mut shown = String::new();
+        text::encode_registry(&mut shown, &registry).expect("a string");
+        let buckets: Vec<_> = shown.lines().filter(|line| line.starts_with("size_bucket")).collect();
+        let expected =
+            ["size_bucket{le=\"1.0\"} 1", "size_bucket{le=\"2.0\"} 2", "size_bucket{le=\"+Inf\"} 4"];
+        assert_eq!(buckets, expected);
     }
 }

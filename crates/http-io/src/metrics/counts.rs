@@ -163,7 +163,7 @@ impl Histogram {
     ) -> Result<(), fmt::Error> {
         let bucket = |bucket| (self.bound(bucket), counts.get(first + bucket));
         let mut buckets: Vec<(f64, u64)> = (0..self.buckets).map(bucket).collect();
-        buckets.push((f64::MAX, counts.get(first + self.buckets)));
+        buckets.push((super::UNBOUNDED, counts.get(first + self.buckets)));
         let count = buckets.iter().map(|(_, count)| count).sum();
         let sum = counts.get(first + self.buckets + 1) as f64 * self.unit();
         let unit = (self.of == Quantity::Time).then_some(&Unit::Seconds);
