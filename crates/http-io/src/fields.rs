@@ -1,7 +1,8 @@
 //! The fields of a JSON body, taken one by one, so that what is wrong can be told by its field.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 /// The fields not taken yet.
@@ -43,11 +44,12 @@ impl Fields {
     /// Reads a body.
     ///
     /// # Errors
-    /// When it is not a JSON object.
+    /// When it is not a JSON object, or holds a field twice: another reader might take the other.
     pub fn read(body: &[u8]) -> Result<Self, FieldsError> {
         match serde_json::from_slice(body) {
-            Ok(Value::Object(fields)) => Ok(Self(fields)),
-            Ok(_) => Err(FieldsError::Body("a JSON object".into())),
+            Ok(Sent { fields, repeated: None }) => Ok(Self(fields)),
+            Ok(Sent { repeated: Some(name), .. }) => Err(FieldsError::field(told(&name), "is there twice")),
+            Err(error) if error.is_data() => Err(FieldsError::Body("a JSON object".into())),
             Err(error) => {
                 Err(FieldsError::Body(format!("JSON (line {}, column {})", error.line(), error.column())))
             }
@@ -146,10 +148,48 @@ impl Fields {
     /// When there is a field left.
     pub fn finish(self, known: &'static str) -> Result<(), FieldsError> {
         let Some(name) = self.0.keys().next() else { return Ok(()) };
-        // A name that is not a word may be anything, so it is not repeated.
-        let word = name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
-        let name = if word { name.clone() } else { "a field".into() };
-        Err(FieldsError::field(name, format!("is not known here; known are {known}")))
+        Err(FieldsError::field(told(name), format!("is not known here; known are {known}")))
+    }
+}
+
+/// A field's name as it may be told: one that is not a word may be anything, so it is not repeated.
+fn told(name: &str) -> String {
+    let word = name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+    if word { name.to_owned() } else { "a field".to_owned() }
+}
+
+/// An object as it was sent.
+#[derive(Default)]
+struct Sent {
+    fields: Map<String, Value>,
+    /// The last field that came again.
+    repeated: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for Sent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(SentVisitor)
+    }
+}
+
+struct SentVisitor;
+
+impl<'de> Visitor<'de> for SentVisitor {
+    type Value = Sent;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Sent, A::Error> {
+        let mut sent = Sent::default();
+        while let Some((name, value)) = map.next_entry::<String, Value>()? {
+            if sent.fields.contains_key(&name) {
+                sent.repeated = Some(name.clone());
+            }
+            sent.fields.insert(name, value);
+        }
+        Ok(sent)
     }
 }
 
@@ -175,6 +215,19 @@ mod tests {
     }
 
     #[test]
+    fn a_field_that_is_there_twice_is_refused() {
+        for (body, field) in [(&br#"{"room": 1, "room": 2}"#[..], "room"), (br#"{"a": 1, "\u0061": 1}"#, "a")]
+        {
+            let error = Fields::read(body).unwrap_err();
+            assert_eq!((error.status(), error.to_string()), (422, format!("{field} is there twice")));
+        }
+        assert!(Fields::read(br#"{"a": [{"b": 1}, {"b": 1}], "b": 1}"#).is_ok());
+        for body in ["", "{", "[]", "null", "\"x\"", "{\"a\":1,}", "{} {}", "{\"a\":1,\"a\":"] {
+            assert_eq!(Fields::read(body.as_bytes()).unwrap_err().status(), 400, "{body}");
+        }
+    }
+
+    #[test]
     fn a_list_of_objects_is_taken_apart_like_the_whole() {
         let mut fields = Fields::read(br#"{"a": [{"b": "x"}, {"b": 1}], "c": [1], "d": {}}"#).unwrap();
         let texts: Vec<_> =
@@ -187,7 +240,13 @@ mod tests {
 
     #[test]
     fn what_was_sent_is_in_no_error() {
-        for body in [&b"hush"[..], b"\"hush\"", b"{\"hush, hush\": 1}", b"{\"a\": [\"hush\", 1]}"] {
+        for body in [
+            &b"hush"[..],
+            b"\"hush\"",
+            b"{\"hush, hush\": 1}",
+            b"{\"hush, hush\": 1, \"hush, hush\": 1}",
+            b"{\"a\": [\"hush\", 1]}",
+        ] {
             let error = Fields::read(body).and_then(|mut fields| {
                 fields.maybe_texts("a")?;
                 fields.finish("a")
