@@ -101,7 +101,13 @@ fn make(path: &Path) -> io::Result<()> {
         });
     // Fails only where it was not made.
     let _ = fs::remove_file(&aside);
-    written
+    written.and_then(|()| sync_folder_of(path))
+}
+
+/// Without it a power cut may take the new name away, after the secret has been used.
+fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 fn aside(path: &Path) -> PathBuf {
