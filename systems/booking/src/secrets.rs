@@ -1,6 +1,6 @@
 //! What only this server knows: the key that hides identity numbers, and the administrator's token.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use store::{Secret, SecretError};
 
@@ -19,10 +19,10 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    /// Reads the key at `path` and the administrator's token beside it, which ends in `.admin`; makes them at the first start.
+    /// Reads the key at `path` and the administrator's token beside it; makes them at the first start.
     pub(crate) fn open(path: &Path) -> Result<Self, SecretError> {
         let key = Secret::open(path)?;
-        let admin = Secret::open(&path.with_extension("admin"))?;
+        let admin = Secret::open(&beside(path))?;
         let derived = |purpose| blake3::derive_key(purpose, key.as_bytes());
         Ok(Self {
             identity: derived("nstar booking 2026 identity numbers"),
@@ -79,6 +79,12 @@ impl std::fmt::Debug for Secrets {
     }
 }
 
+/// The file of the administrator's token: that of the key with the ending `.admin`, and never that of the key itself.
+fn beside(key: &Path) -> PathBuf {
+    let token = key.with_extension("admin");
+    if token == key { key.with_extension("admin.admin") } else { token }
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -97,6 +103,16 @@ mod tests {
         let again = Secrets::open(&folder.path().join("b.key")).unwrap();
         assert!(again.check == secrets.check && again.is_admin(token.trim().as_bytes()));
         assert_eq!(format!("{secrets:?}"), "Secrets(hidden)");
+    }
+
+    #[test]
+    fn the_key_is_never_the_administrators_token() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = folder.path().join("same.admin");
+        let secrets = Secrets::open(&key).unwrap();
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+        assert!(!secrets.is_admin(read(&key).trim().as_bytes()));
+        assert!(secrets.is_admin(read(&folder.path().join("same.admin.admin")).trim().as_bytes()));
     }
 
     #[test]
