@@ -68,7 +68,9 @@ impl<C: Connection> Handler<C> for SinkHandler {
     async fn handle(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
         let reads = matches!(exchange.method(), Method::Get | Method::Head);
         match exchange.path() {
-            "/upload" if exchange.method() == Method::Post => self.upload(exchange).await,
+            "/upload" if exchange.method() == Method::Post => {
+                self.upload(exchange).await.inspect_err(|_| self.totals.failed())
+            }
             "/healthz" if reads => exchange.reply(200).text("ok\n"),
             "/metrics" if reads => {
                 let shown = self.totals.text(&self.options.connections);
@@ -81,7 +83,6 @@ impl<C: Connection> Handler<C> for SinkHandler {
     }
 
     fn failed(&self, peer: SocketAddr, error: &Error) {
-        self.totals.failed();
         tracing::info!(target: "access", %peer, %error, "refused or cut off");
     }
 }

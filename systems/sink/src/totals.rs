@@ -47,7 +47,7 @@ impl Totals {
         self.get(RECEIVED_BYTES)
     }
 
-    /// Requests refused, malformed or too slow, and uploads that broke off.
+    /// Uploads that were refused or broke off.
     pub fn failures(&self) -> u64 {
         self.get(FAILURES)
     }
@@ -101,7 +101,7 @@ impl Collector for Totals {
             ("uploads", "Uploads that came whole", self.uploads()),
             ("upload_bytes", "Bytes of the uploads that came whole", self.upload_bytes()),
             ("received_bytes", "Bytes of all uploads, those that broke off included", self.received_bytes()),
-            ("failures", "Requests refused, malformed, too slow or broken off", self.failures()),
+            ("failures", "Uploads refused or broken off", self.failures()),
         ];
         counts
             .into_iter()

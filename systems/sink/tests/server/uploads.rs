@@ -107,6 +107,7 @@ fn other_methods_paths_and_broken_requests_get_their_status() {
             assert!(line.starts_with(&format!("HTTP/1.1 {status} ")), "{model}: {line} to {request:.60}");
         }
         assert!(sink.ask(format!("GET /upload HTTP/1.1\r\n{close}\r\n").as_bytes()).contains("Allow: POST"));
+        assert_eq!(sink.totals.failures(), 1, "{model}: the upload with a broken chunk, and nothing else");
     }
 }
 
