@@ -235,7 +235,11 @@ impl Api {
                 return Err(FieldsError::field("old_password", "is missing").into());
             }
             None => {
-                let user = self.administrator(call).await?;
+                let user = self.caller(call).await?;
+                if user.role != Role::Admin && decoded(name) == user.name {
+                    return Err(FieldsError::field("old_password", "is missing").into());
+                }
+                let user = is_administrator(user)?;
                 self.accounts.set_password(&named(name)?, new, by(&user, call)).await?;
             }
         }
@@ -243,8 +247,7 @@ impl Api {
     }
 
     async fn administrator(&self, call: Call<'_>) -> Result<User, Refused> {
-        let user = self.caller(call).await?;
-        if user.role == Role::Admin { Ok(user) } else { Err(Refused::Forbidden) }
+        is_administrator(self.caller(call).await?)
     }
 
     /// Who asks: an account's owner, or whoever has the administrator's token.
@@ -313,6 +316,10 @@ fn refuse(refused: Refused) -> Answer {
         Refused::Slowed { retry_after_s } => answer.with("Retry-After", retry_after_s.to_string()),
         _ => answer,
     }
+}
+
+fn is_administrator(user: User) -> Result<User, Refused> {
+    if user.role == Role::Admin { Ok(user) } else { Err(Refused::Forbidden) }
 }
 
 /// What concerns one person is kept by no cache.
