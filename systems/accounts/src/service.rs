@@ -75,6 +75,7 @@ pub struct AccountsHandler {
 impl<C: Connection> Handler<C> for AccountsHandler {
     async fn handle(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
         let believed = self.door.admit(exchange, |token| self.api.accounts().is_admin_token(token))?;
+        exchange.check_origin()?;
         let method = exchange.method_text().to_owned();
         let (path, query) = (exchange.path().to_owned(), exchange.query().map(str::to_owned));
         let from = origin::address(exchange, believed);

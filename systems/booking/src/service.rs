@@ -64,6 +64,7 @@ pub struct BookingHandler {
 
 impl<C: Connection> Handler<C> for BookingHandler {
     async fn handle(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
+        exchange.check_origin()?;
         let method = exchange.method_text().to_owned();
         let (path, query) = (exchange.path().to_owned(), exchange.query().map(str::to_owned));
         let header = |name| exchange.header(name).map(<[u8]>::to_owned);

@@ -166,9 +166,7 @@ impl<C: Connection> Handler<C> for FilesHandler<C> {
 impl<C: Connection> FilesHandler<C> {
     async fn route(&self, exchange: &mut Exchange<'_, C>, note: &mut Note) -> Result<(), Error> {
         let reads = matches!(exchange.method(), Method::Get | Method::Head);
-        if !reads {
-            session::check_origin(exchange)?;
-        }
+        exchange.check_origin()?;
         match exchange.path() {
             path if path.starts_with("/files/") && reads => self.serve_file(exchange, note).await,
             path if path.starts_with("/files/") || path.starts_with(RESUMED) => {

@@ -1,13 +1,14 @@
 //! Logging in on the page: a session's token in a cookie that scripts cannot read, so that plain links download too.
 //!
 //! Another site cannot use the cookie: it is sent with this site's own requests only (`SameSite=Strict`), and whatever
-//! changes something is refused when the browser says that another site asked for it. Nor can a file that somebody
-//! uploaded: what could hold a script is sent so that the browser runs none (see [`crate::media_type::is_active`]).
+//! changes something is refused when the browser says that another site asked for it ([`Exchange::check_origin`]). Nor
+//! can a file that somebody uploaded: what could hold a script is sent so that the browser runs none (see
+//! [`crate::media_type::is_active`]).
 
 use std::borrow::Cow;
 
 use engine::service::Connection;
-use http_io::{Answer, Credentials, Problem, server::Exchange};
+use http_io::{Answer, Credentials, server::Exchange};
 use serde::Deserialize;
 
 const COOKIE: &str = "nstar-session";
@@ -66,20 +67,6 @@ pub(crate) fn ended(encrypted: bool) -> Answer {
 fn cookie(token: &str, life_s: u64, encrypted: bool) -> String {
     let secure = if encrypted { "; Secure" } else { "" };
     format!("{COOKIE}={token}; Max-Age={life_s}; Path=/; HttpOnly; SameSite=Strict{secure}")
-}
-
-/// Refuses a request that another site has a browser send.
-pub(crate) fn check_origin<C: Connection>(exchange: &Exchange<'_, C>) -> Result<(), Problem> {
-    let own = match (exchange.header("sec-fetch-site"), exchange.header("origin")) {
-        (Some(site), _) => matches!(site, b"same-origin" | b"none"),
-        (None, Some(origin)) => {
-            let host = origin.strip_prefix(b"https://").or_else(|| origin.strip_prefix(b"http://"));
-            host.is_some() && host == exchange.header("host")
-        }
-        // No browser.
-        (None, None) => true,
-    };
-    if own { Ok(()) } else { Err(Problem::new(403, "another site may not ask for this")) }
 }
 
 /// The answer as it suits whoever asks: a page's script is not asked for Basic credentials, for then the browser would open

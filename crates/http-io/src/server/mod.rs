@@ -8,6 +8,7 @@ mod head;
 mod io;
 mod json;
 mod options;
+mod origin;
 mod prepared;
 mod reply;
 mod secured;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     suite::Bed,
-    support::{Answer, ask, day, get, options, post, serve, test_number, wish},
+    support::{Answer, ask, day, delete, get, options, post, serve, test_number, wish},
 };
 
 pub(crate) fn every_field(bed: &Bed) {
@@ -80,6 +80,26 @@ fn told_by_field(answer: &Answer, field: &str) {
         "{}",
         answer.body
     );
+}
+
+pub(crate) fn other_sites(bed: &Bed) {
+    let server = serve(Model::Epoll, options(&bed.database, bed.folder()));
+    let to = server.local_addr();
+    let body = wish(Some(1), &day(1), 1);
+    for fields in [
+        "Origin: https://evil.test\r\nSec-Fetch-Site: cross-site\r\n",
+        "Origin: https://evil.test\r\n",
+        "Origin: null\r\n",
+        "Sec-Fetch-Site: same-site\r\n",
+    ] {
+        assert_eq!(post(to, &body, fields).unwrap().status, 403, "{fields}");
+    }
+    let elsewhere = "Sec-Fetch-Site: cross-site\r\n";
+    let made = post(to, &body, "Origin: http://test\r\nSec-Fetch-Site: same-origin\r\n").unwrap();
+    assert_eq!(made.status, 201, "{}", made.body);
+    assert_eq!(delete(to, &made.id(), elsewhere).status, 403);
+    assert_eq!(ask(to, "GET /rooms", elsewhere, b"").unwrap().status, 200, "a link from elsewhere");
+    assert_eq!(delete(to, &made.id(), "").status, 204, "no browser");
 }
 
 pub(crate) fn hostile_text(bed: &Bed) {

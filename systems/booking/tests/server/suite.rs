@@ -38,6 +38,7 @@ const ALL: &[Test] = &[
     ("nothing personal is told or kept in the clear", api::privacy),
     ("another key is refused", api::another_key),
     ("bad input is told by field and changes nothing", bad_input::every_field),
+    ("another site books and cancels nothing", bad_input::other_sites),
     ("hostile text is kept as text", bad_input::hostile_text),
     ("clients that race book each room once", race::clients_for_rooms),
     ("clients that book and cancel agree with the database", race::booking_and_cancelling),
