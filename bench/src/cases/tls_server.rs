@@ -1,5 +1,7 @@
 //! `nstar serve files` over TLS against nginx over TLS, both with one certificate, driven by our own generator.
 
+use std::fs;
+
 use serde_json::Value;
 
 use super::{Contestant, KB, Turn, generator::self_signed, need_nginx, rows, take_turns};
@@ -10,6 +12,9 @@ use crate::{
     place::{CLIENTS, Place},
     table::Row,
 };
+
+/// The folder that both serve, within the place.
+const SERVED: &str = "served";
 
 /// What one comparison asks for.
 struct Work {
@@ -35,10 +40,12 @@ const WORKS: [Work; 3] = [
 
 pub(super) fn measure(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
     need_nginx()?;
-    place.file("1k", KB)?;
-    place.file("1m", 1_000 * KB)?;
+    // The key beside the folder that is served: within it, nstar would refuse it.
+    fs::create_dir_all(place.path(SERVED))?;
+    place.file(&format!("{SERVED}/1k"), KB)?;
+    place.file(&format!("{SERVED}/1m"), 1_000 * KB)?;
     let (key, certificate) = self_signed(place)?;
-    let root = place.path("").display().to_string();
+    let root = place.path(SERVED).display().to_string();
     let flags =
         ["files", "--root", &root, "--accounts", "none", "--tls-cert", &certificate, "--tls-key", &key];
     let keys = format!("ssl_certificate {certificate}; ssl_certificate_key {key};");
@@ -52,7 +59,7 @@ pub(super) fn measure(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
     };
     let mut contestants = [
         contestant("nstar serve files", place.serve_ours(&flags)?, "/files", None),
-        contestant("nginx", nginx::start(place, &site)?, "", None),
+        contestant("nginx", nginx::start(place, &site)?, "/served", None),
     ];
     let mut all = Vec::new();
     for work in &WORKS {

@@ -1,5 +1,6 @@
 //! `nstar serve`: one of the systems, until it is told to stop.
 
+mod beneath;
 mod concurrency;
 mod database;
 mod encryption;
@@ -47,6 +48,7 @@ fn serve_files(flags: &Files) -> Result<Exit, Failure> {
     system.secrets = (flags.accounts != "none").then_some("passwords");
     system.prepare(c"nstar-files")?;
     let mut options = files::Options::new(&flags.root, flags.accounts.parse().map_err(Failure::usage)?);
+    beneath::check(flags, &options.accounts)?;
     options.auth_cache_ttl = flags.auth_cache;
     options.open_to_all = flags.open_to_all;
     options.uploads = uploads(&flags.uploads, &options.accounts)?;
@@ -65,6 +67,11 @@ fn uploads(flags: &FilesUploads, accounts: &files::AccountsBackend) -> Result<fi
     if flags.open_uploads && *accounts != files::AccountsBackend::Open {
         return Err(Failure::usage(
             "--open-uploads goes with --accounts none: users of accounts upload anyway",
+        ));
+    }
+    if flags.quota.is_some() && *accounts == files::AccountsBackend::Open {
+        return Err(Failure::usage(
+            "--quota is what each user may keep, and --accounts none knows none; name an accounts server, or leave it out",
         ));
     }
     let mut uploads = files::Uploads::default();

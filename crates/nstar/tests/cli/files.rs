@@ -22,6 +22,7 @@ fn flags_that_make_no_sense_are_told_before_anything_starts() {
         ("--accounts sqlite:a.db --open-uploads", "--accounts none"),
         ("--accounts none --open-uploads --read-only", "--read-only"),
         ("--accounts none --quota many", "many"),
+        ("--accounts none --quota 1MB", "--quota is what each user may keep"),
         ("--accounts none --upload-life never", "never"),
         ("--accounts none --max-upload=-1", "--max-upload"),
         ("--accounts sqlite:a.db --permissions rules.toml", "rules.toml, line 3: "),
@@ -34,6 +35,30 @@ fn flags_that_make_no_sense_are_told_before_anything_starts() {
     }
     let words = "serve files --root shared --accounts none --audit missing/audit --listen 127.0.0.1:0";
     place.nstar(words.split(' ')).run().exits(1).complains("missing/audit");
+}
+
+#[test]
+fn state_among_the_files_is_refused_before_anything_is_made() {
+    let place = Place::new();
+    place.write("shared/key.pem", "secret");
+    place.write("rules.toml", "");
+    std::os::unix::fs::symlink("shared", place.path("link")).expect("a link");
+    std::os::unix::fs::symlink("../rules.toml", place.path("shared/rules.toml")).expect("a link");
+    std::os::unix::fs::symlink("shared/key.pem", place.path("token")).expect("a link");
+    for (flags, what) in [
+        ("--accounts sqlite:shared/loc.db", "database (--accounts) at shared/loc.db"),
+        ("--accounts sqlite:link/loc.db", "database (--accounts) at link/loc.db"),
+        ("--accounts sqlite:a.db --audit shared/../shared/audit", "--audit"),
+        ("--accounts sqlite:a.db --permissions shared/rules.toml", "--permissions"),
+        ("--accounts http://127.0.0.1:1 --accounts-token-file token", "--accounts-token-file"),
+    ] {
+        let words = ["serve", "files", "--root", "shared", "--listen", "127.0.0.1:0"].into_iter();
+        let outcome = place.nstar(words.chain(flags.split(' '))).run().exits(2);
+        outcome.complains(what).complains("keep it outside");
+    }
+    let words = "serve files --root . --accounts sqlite:a.db --listen 127.0.0.1:0";
+    place.nstar(words.split(' ')).run().exits(2).complains("a.db would be served");
+    assert!(!place.path("a.db").exists() && !place.path("shared/loc.db.admin").exists(), "nothing was made");
 }
 
 #[test]

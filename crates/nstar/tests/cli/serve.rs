@@ -188,10 +188,11 @@ fn mistakes_with_certificates_are_told_before_anything_is_served() {
 #[test]
 fn secrets_that_would_cross_a_network_in_the_open_are_told() {
     let place = Place::new();
+    std::fs::create_dir(place.path("shared")).expect("a folder");
     for (system, listen, told) in [
         ("accounts --database a.db", "0.0.0.0:0", true),
         ("booking --database b.db", "[::]:0", true),
-        ("files --root . --accounts sqlite:a.db", "0.0.0.0:0", true),
+        ("files --root shared --accounts sqlite:a.db", "0.0.0.0:0", true),
         ("accounts --database a.db", "127.0.0.1:0", false),
         ("sink", "0.0.0.0:0", false),
     ] {
