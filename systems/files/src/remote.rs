@@ -11,7 +11,7 @@ use engine::{service::Connection, shared::Cells};
 use http_io::{
     Answer, Method,
     client::{Client, ClientError, Request, Response},
-    server::{Error, Exchange},
+    server::{Error, Exchange, HTTPS_ONLY},
 };
 
 /// Says for whom the accounts server is asked: it counts failures by that address.
@@ -129,6 +129,10 @@ fn answer(sent: Result<Response, ClientError>) -> Result<Response, Away> {
                 "it wants its service token: name the file of it with --accounts-token-file, or another";
             Err(Away { error: error.to_owned(), may_have_acted: false })
         }
+        Ok(response) if wants_tls(&response) => {
+            let error = format!("{HTTPS_ONLY}: give --accounts https://HOST:PORT");
+            Err(Away { error, may_have_acted: false })
+        }
         Ok(response) => Ok(response),
         Err(error @ ClientError::Insecure { .. }) => {
             let error = format!("{error} (--accounts-ca FILE says who is trusted)");
@@ -139,6 +143,13 @@ fn answer(sent: Result<Response, ClientError>) -> Result<Response, Away> {
             Err(Away { error: error.to_string(), may_have_acted })
         }
     }
+}
+
+/// Whether the port refuses whoever does not encrypt.
+fn wants_tls(response: &Response) -> bool {
+    response.status() == 400
+        && serde_json::from_slice::<serde_json::Value>(response.body())
+            .is_ok_and(|problem| problem["error"] == HTTPS_ONLY)
 }
 
 fn read(response: &Response) -> Verdict {

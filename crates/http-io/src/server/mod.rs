@@ -25,7 +25,7 @@ pub use head::unavailable;
 pub use options::ServerOptions;
 pub use prepared::Prepared;
 pub use reply::Reply;
-pub use secured::{Secured, SecuredService};
+pub use secured::{HTTPS_ONLY, Secured, SecuredService};
 
 use exchange::{Answer, Scratch};
 

@@ -11,6 +11,9 @@ use tls::{Failure, Identity, Unsecured};
 use super::{ServerOptions, head, io};
 use crate::Problem;
 
+/// What a client that does not encrypt is told, with status 400.
+pub const HTTPS_ONLY: &str = "this port speaks HTTPS only";
+
 /// Makes the services of `inner`, for connections that are encrypted. They know nothing of it.
 pub struct Secured<F> {
     inner: F,
@@ -88,8 +91,7 @@ impl Gate {
 
     /// Tells a client that does not encrypt, in its own language.
     async fn tell<C: Connection>(&self, connection: &mut C) {
-        let problem =
-            Problem::new(400, "this port speaks HTTPS only").hint("use https:// instead of http://");
+        let problem = Problem::new(400, HTTPS_ONLY).hint("use https:// instead of http://");
         head::refuse(connection.output(), &problem);
         if io::finish(connection, &self.options).await.is_ok() {
             io::linger(connection, &self.options).await;

@@ -137,6 +137,18 @@ fn a_file_server_that_cannot_trust_the_accounts_server_says_why() {
 }
 
 #[test]
+fn an_accounts_server_over_tls_that_is_asked_without_is_away_and_the_log_says_why() {
+    let place = place();
+    let (accounts, backend) = start(&place, "accounts --database a.db --tls-cert cert.pem --tls-key key.pem");
+    let (mut files, address) = start(&place, &format!("files --root shared --accounts http://{backend}"));
+    assert!(ask(&address, &post("/accounts", "")).starts_with("HTTP/1.1 503"));
+    assert!(get(&address, "/files/hello.txt", BASIC).starts_with("HTTP/1.1 503"));
+    files.wait_for_stderr("give --accounts https://");
+    stop(files);
+    stop(accounts);
+}
+
+#[test]
 fn mistakes_between_the_tiers_are_told_at_the_start() {
     let place = place();
     place.write("empty", "");
