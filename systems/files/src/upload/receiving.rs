@@ -34,6 +34,8 @@ impl Uploads {
             intake.written().await?;
         }
         if let Some(error) = broken {
+            // A piece still being written holds the part, which is to be gone when the client is told.
+            let _ = intake.written().await;
             return Err(error);
         }
         Ok(begun.sync(self).await?)
