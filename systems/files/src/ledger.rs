@@ -92,7 +92,7 @@ impl<'l> Book<'l> {
             self.count()?;
         }
         if with(self.used()) > quota {
-            return Err(Refusal::Quota { used: self.used(), quota });
+            return Err(Refusal::Quota { used: self.used().saturating_sub(before), quota });
         }
         self.page.reserved.insert(id.as_str().to_owned(), bytes);
         Ok(self.write()?)

@@ -37,7 +37,7 @@ pub(crate) enum Refusal {
     },
     /// More than the user may keep.
     Quota {
-        /// What they keep, uploads under way included, bytes.
+        /// What they keep, other uploads under way included, bytes.
         used: u64,
         /// What they may keep, bytes.
         quota: u64,
