@@ -115,15 +115,21 @@ impl Accounts {
         })
     }
 
-    /// Makes an account; it is durable when this answers.
+    /// Makes an account; it is durable when this answers. The name of a deleted account is as good as taken: what its
+    /// owner left behind elsewhere, such as files, is nobody else's.
     pub async fn create(&self, name: Name, password: Password, from: IpAddr) -> Result<(), Refused> {
-        // A name known to be taken is refused without the work of hashing.
-        if self.tables.account(name.as_str()).await?.is_some() {
+        // A name known to be taken is refused without the work of hashing. Asked in this order an account that is deleted
+        // meanwhile is found by the one or by the other.
+        if self.tables.account(name.as_str()).await?.is_some() || self.was_deleted(&name).await? {
             return Err(Refused::Taken);
         }
+        self.make(&name, password, By { actor: name.as_str(), address: from }).await
+    }
+
+    pub(crate) async fn make(&self, name: &Name, password: Password, by: By<'_>) -> Result<(), Refused> {
         let common = Arc::clone(&self.common);
         let password_hash = self.hashing.run(move || common.hash(&password)).await??;
-        let entry = entry(By { actor: name.as_str(), address: from }, Action::Created, name.as_str());
+        let entry = entry(by, Action::Created, name.as_str());
         match self.tables.add_account(&password_hash, &entry).await? {
             true => Ok(()),
             false => Err(Refused::Taken),

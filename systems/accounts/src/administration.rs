@@ -88,7 +88,20 @@ impl Accounts {
         }
     }
 
-    /// Deletes an account, and its sessions with it.
+    /// Whether an account of this name was deleted.
+    pub async fn was_deleted(&self, name: &Name) -> Result<bool, Refused> {
+        Ok(self.tables.was_deleted(name.as_str()).await?)
+    }
+
+    /// An administrator makes an account, also where one of its name was deleted.
+    ///
+    /// # Errors
+    /// [`Refused::Taken`].
+    pub async fn create_anew(&self, name: &Name, password: Password, by: By<'_>) -> Result<(), Refused> {
+        self.make(name, password, by).await
+    }
+
+    /// Deletes an account, and its sessions with it. Its name is kept from others.
     ///
     /// # Errors
     /// [`Refused::NoAccount`].

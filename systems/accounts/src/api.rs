@@ -151,7 +151,15 @@ impl Api {
 
     async fn create(&self, call: Call<'_>) -> Result<Answer, Refusal> {
         let (name, password) = requests::credentials(call.body)?;
-        self.accounts.create(name.clone(), password, call.from).await?;
+        // Who asks matters for the name of a deleted account only.
+        if call.authorization.is_some()
+            && self.accounts.was_deleted(&name).await?
+            && let Ok(user) = self.administrator(call).await
+        {
+            self.accounts.create_anew(&name, password, by(&user, call)).await?;
+        } else {
+            self.accounts.create(name.clone(), password, call.from).await?;
+        }
         Ok(Answer::json(201, &AccountMade { name: name.as_str() }))
     }
 

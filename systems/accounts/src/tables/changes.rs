@@ -69,9 +69,20 @@ impl Tables {
         self.revoke(statements.fold(first, Statement::then), entry).await
     }
 
-    /// Deletes an account; `false` where there is none.
+    /// Deletes an account and keeps its name; `false` where there is none.
     pub(crate) async fn delete(&self, entry: &Entry<'_>) -> Result<bool, StoreError> {
-        self.revoke(Statement::new("DELETE FROM accounts WHERE name = ?").with(entry.account), entry).await
+        let of_the_name = |sql| Statement::new(sql).with(entry.account);
+        let delete = self
+            .revoking(of_the_name("DELETE FROM accounts WHERE name = ?"), entry)
+            .then(of_the_name("DELETE FROM deleted_names WHERE name = ?"))
+            .then(of_the_name("INSERT INTO deleted_names (name) VALUES (?)"));
+        Ok(self.store.execute(delete).await? > 0)
+    }
+
+    /// Whether an account of this name was deleted.
+    pub(crate) async fn was_deleted(&self, name: &str) -> Result<bool, StoreError> {
+        let select = Statement::new("SELECT name FROM deleted_names WHERE name = ?").with(name);
+        Ok(!self.store.query(select).await?.is_empty())
     }
 
     /// Ends a session; `false` where there is none.
@@ -80,18 +91,22 @@ impl Tables {
         self.revoke(delete, entry).await
     }
 
-    /// Does a change and, in the same transaction, marks the account's bucket and makes the entry. Who changes the
-    /// revision holds its row until the end, so that revisions appear in their order.
+    /// Does a change with all that goes with it; `false` where there was nothing to change.
     async fn revoke(&self, change: Statement, entry: &Entry<'_>) -> Result<bool, StoreError> {
+        Ok(self.store.execute(self.revoking(change, entry)).await? > 0)
+    }
+
+    /// The change that, in the same transaction, marks the account's bucket and makes the entry. Who changes the
+    /// revision holds its row until the end, so that revisions appear in their order.
+    fn revoking(&self, change: Statement, entry: &Entry<'_>) -> Statement {
         let bucket = i64::from(revocations::bucket(entry.account));
         let mark = "INSERT INTO revocations (bucket, revision) \
                     VALUES (?, (SELECT value FROM revision WHERE id = 1))";
-        let change = change
+        change
             .then(Statement::new("UPDATE revision SET value = value + 1 WHERE id = 1"))
             .then(Statement::new("DELETE FROM revocations WHERE bucket = ?").with(bucket))
             .then(Statement::new(mark).with(bucket))
-            .then(self.entry(entry));
-        Ok(self.store.execute(change).await? > 0)
+            .then(self.entry(entry))
     }
 
     /// At most `limit` accounts whose names come after `after`, in order.

@@ -2,7 +2,7 @@
 
 use store::{Migration, Schema};
 
-/// Accounts, the sessions of their owners, which of them were revoked, and who did what.
+/// Accounts, the sessions of their owners, which of them were revoked, who did what, and the names of deleted accounts.
 ///
 /// A session holds the version of its account's credential, and ends when that rises. `revocations` says at which
 /// revision something was last revoked of the accounts in a bucket (see [`crate::revocations`]): it never holds more
@@ -24,6 +24,12 @@ pub(crate) const SCHEMA: Schema = Schema {
             sqlite: include_str!("v2/sqlite.sql"),
             mysql: include_str!("v2/mysql.sql"),
             postgres: include_str!("v2/postgres.sql"),
+        },
+        Migration {
+            name: "V3__deleted_names",
+            sqlite: include_str!("v3/sqlite.sql"),
+            mysql: include_str!("v3/mysql.sql"),
+            postgres: include_str!("v3/postgres.sql"),
         },
     ],
 };

@@ -97,9 +97,22 @@ pub(crate) fn deleted_accounts(bed: &Bed) {
     assert_eq!(client.admin("DELETE /accounts/ann", "").status, 204);
     assert_eq!(client.admin("DELETE /accounts/ann", "").status, 404);
     assert_eq!(client.login("ann", PASSWORD).status, 401);
-    client.make("ann");
+    client.make("bob");
+    let body = format!(r#"{{"name": "ann", "password": "{PASSWORD}"}}"#);
+    let bobs = bearer(&client.begin("bob"));
+    for stranger in ["", &bearer(&token), &bobs] {
+        assert_eq!(
+            client.ask("POST /accounts", stranger, &body).status,
+            409,
+            "her files are not a stranger's"
+        );
+    }
+    assert_eq!(client.admin("POST /accounts", &body).status, 201);
+    assert_eq!(client.admin("POST /accounts", &body).status, 409);
     assert_eq!(client.login("ann", PASSWORD).status, 200);
     assert_eq!(client.auth(&format!("Bearer {token}")).status, 401, "of the one before");
+    assert_eq!(client.admin("DELETE /accounts/ann", "").status, 204);
+    assert_eq!(client.post("/accounts", "ann", PASSWORD).status, 409, "still");
 }
 
 pub(crate) fn only_administrators(bed: &Bed) {
