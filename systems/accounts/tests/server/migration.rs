@@ -5,15 +5,20 @@ use store::{Migration, Schema, Statement, Store};
 use crate::{suite::Bed, support::basic};
 
 /// The tables as they were before accounts could be administered.
-const BEFORE: Schema = Schema {
-    name: "accounts",
-    application_id: 0x6e73_7461,
-    migrations: &[Migration {
-        name: "V1__accounts",
-        sqlite: include_str!("../../src/tables/v1/sqlite.sql"),
-        mysql: include_str!("../../src/tables/v1/mysql.sql"),
-        postgres: include_str!("../../src/tables/v1/postgres.sql"),
-    }],
+const BEFORE: Schema = Schema { migrations: &[V1], ..NAMELESS };
+/// The tables as they were before the names of deleted accounts were kept.
+const NAMELESS: Schema = Schema { name: "accounts", application_id: 0x6e73_7461, migrations: &[V1, V2] };
+const V1: Migration = Migration {
+    name: "V1__accounts",
+    sqlite: include_str!("../../src/tables/v1/sqlite.sql"),
+    mysql: include_str!("../../src/tables/v1/mysql.sql"),
+    postgres: include_str!("../../src/tables/v1/postgres.sql"),
+};
+const V2: Migration = Migration {
+    name: "V2__administration",
+    sqlite: include_str!("../../src/tables/v2/sqlite.sql"),
+    mysql: include_str!("../../src/tables/v2/mysql.sql"),
+    postgres: include_str!("../../src/tables/v2/postgres.sql"),
 };
 /// The reference implementation's hash of `password` (phc-winner-argon2, src/test.c).
 const HASH: &str = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
@@ -38,4 +43,17 @@ pub(crate) fn version_before(bed: &Bed) {
     assert_eq!(client.auth(&format!("Bearer {token}")).status, 401);
     let refused = Store::prepare(&bed.database, &BEFORE).map(drop).unwrap_err().to_string();
     assert!(refused.contains("use the newer nstar"), "{refused}");
+}
+
+pub(crate) fn names_deleted_before(bed: &Bed) {
+    let mut before = Store::prepare(&bed.database, &NAMELESS).unwrap();
+    let entry = "INSERT INTO audit (at_s, actor, address, action, account, detail) \
+                 VALUES (7, 'token', '127.0.0.1', ?, ?, '')";
+    let entry = |action: &str, account: &str| Statement::new(entry).with(action).with(account);
+    let entries = [entry("deleted", "ann"), entry("deleted", "ann"), entry("changed", "bob")];
+    before.insert_all(&entries).unwrap();
+    drop(before);
+    let (_server, client) = bed.serve();
+    assert_eq!(client.post("/accounts", "ann", "correct horse").status, 409);
+    client.make("bob");
 }

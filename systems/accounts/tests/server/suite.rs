@@ -60,6 +60,7 @@ const ALL: &[Test] = &[
     ("who fails is slowed down, known or not", slowdown::known_or_not),
     ("an attack does not lock the owner out", slowdown::owner_comes_in),
     ("a database of the version before is brought up to date", migration::version_before),
+    ("names deleted before they were kept are kept", migration::names_deleted_before),
 ];
 
 /// Runs them all on databases that `new` makes.
