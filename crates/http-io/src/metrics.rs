@@ -1,6 +1,7 @@
 //! What every server's `GET /metrics` has in common: the form, what the engine counts of connections, and how requests are
 //! counted.
 
+mod commits;
 mod counts;
 
 use std::{fmt, sync::Arc};

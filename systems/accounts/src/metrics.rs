@@ -26,25 +26,11 @@ const SHAPE: Shape = Shape {
             buckets: 12,
             least: 0.001,
         },
-        Histogram {
-            name: COMMIT,
-            help: "Time of one durable commit",
-            of: Quantity::Time,
-            buckets: 16,
-            least: 0.000_1,
-        },
-        Histogram {
-            name: COMMIT_CHANGES,
-            help: "Changes made durable by one commit",
-            of: Quantity::Number,
-            buckets: 9,
-            least: 1.0,
-        },
+        Histogram::COMMIT,
+        Histogram::COMMIT_CHANGES,
     ],
 };
 const HASH: &str = "hash";
-const COMMIT: &str = "commit";
-const COMMIT_CHANGES: &str = "commit_changes";
 
 /// The counters; a copy counts into the same ones, in whatever process it is.
 #[derive(Debug, Clone)]
@@ -68,8 +54,7 @@ impl Metrics {
     }
 
     pub(crate) fn committed(&self, changes: usize, took: Duration) {
-        self.counts.took(COMMIT, took);
-        self.counts.observe(COMMIT_CHANGES, changes as u64);
+        self.counts.committed(changes, took);
     }
 
     /// Appends the text to show, without the mark at its end.

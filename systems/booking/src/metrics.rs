@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use http_io::{
     Answer,
-    metrics::{self, Connections, Counts, Histogram, Quantity, Shape},
+    metrics::{self, Connections, Counts, Histogram, Shape},
 };
 use prometheus_client::{encoding::text, registry::Registry};
 
@@ -21,25 +21,8 @@ const SHAPE: Shape = Shape {
         "/metrics",
         "other",
     ],
-    histograms: &[
-        Histogram {
-            name: COMMIT,
-            help: "Time of one durable commit",
-            of: Quantity::Time,
-            buckets: 16,
-            least: 0.000_1,
-        },
-        Histogram {
-            name: COMMIT_CHANGES,
-            help: "Changes made durable by one commit",
-            of: Quantity::Number,
-            buckets: 9,
-            least: 1.0,
-        },
-    ],
+    histograms: &[Histogram::COMMIT, Histogram::COMMIT_CHANGES],
 };
-const COMMIT: &str = "commit";
-const COMMIT_CHANGES: &str = "commit_changes";
 
 /// The counters; a copy counts into the same ones, in whatever process it is.
 #[derive(Debug, Clone)]
@@ -59,8 +42,7 @@ impl Metrics {
     }
 
     pub(crate) fn committed(&self, changes: usize, took: Duration) {
-        self.counts.took(COMMIT, took);
-        self.counts.observe(COMMIT_CHANGES, changes as u64);
+        self.counts.committed(changes, took);
     }
 
     /// The text to show.
