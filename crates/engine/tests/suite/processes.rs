@@ -80,6 +80,8 @@ fn bounded() {
     let options = Options { max_connections: 4, ..options() };
     let server = start_with(model_to_try(), &options, Commands::new());
     let front = front();
+    // The child that tried whether a service can be made has reported, but may not have ended yet.
+    eventually("the child of the trial is gone", || children_of(front).is_empty());
     let clients: Vec<TcpStream> = (0..40).map(|_| connect(&server)).collect();
     eventually("the limit is met", || server.counters().limit_pauses() > 0);
     assert_eq!(children_of(front).len(), 4);
