@@ -6,7 +6,7 @@
 test: setup lint
 	# The house rules read the licences of everything in Cargo.lock, also of what only other systems need.
 	cargo fetch --quiet --locked
-	cargo test --workspace --locked
+	cargo test --workspace --locked --no-fail-fast
 	$(MAKE) sanitize
 
 lint:
