@@ -11,7 +11,7 @@ use engine::service::Connection;
 use http_io::{Method, Problem, server::Exchange};
 use serde::Serialize;
 
-use crate::caller::Caller;
+use crate::access::caller::Caller;
 
 /// The trail.
 #[derive(Debug)]

@@ -11,12 +11,16 @@ use http_io::server::{Error, Exchange};
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 
 use crate::{
+    access::permissions::Permissions,
     error::FilesError,
-    identity::Identity,
-    open_files::{Found, OpenFiles},
-    permissions::Permissions,
-    root::{Opened, Root},
-    sending,
+    reading::{
+        open_files::{Found, OpenFiles},
+        sending,
+    },
+    tree::{
+        identity::Identity,
+        root::{Opened, Root},
+    },
 };
 
 /// Memory for small files, bytes.

@@ -17,54 +17,27 @@
 //! ranges in one request are answered with the whole file. A file is never found outside the root: see
 //! [`Options::root`].
 //!
-//! The way of a request: `service` takes it, `gate` lets it in, `open_files` finds what it names, `selection`
-//! decides what of that is wanted, and `sending` answers. What changes files goes from `writing` to `upload`, which takes
-//! it in beside them, and to `changes`, which puts it in its place; `permissions` says who may, `ledger` how much.
+//! The way of a request: `service` takes it and `access` lets it in, which also says who may do what. `reading` answers
+//! those that only want to see; `writing` takes in what is uploaded, puts it in its place and removes. Both reach the files
+//! through `tree`.
 
+mod access;
 mod audit;
-mod authority;
-mod caller;
-mod changes;
-mod condition;
 mod error;
-mod fingerprint;
-mod flights;
 mod folder;
-mod gate;
-mod identity;
-mod ledger;
-mod link;
-mod lister;
-mod listing;
 mod me;
-mod media_type;
 mod metrics;
-mod names;
-mod open_files;
 mod options;
-mod permissions;
-mod record;
-mod refusal;
-mod remote;
-mod representation;
-mod revocations;
-mod root;
-mod selection;
-mod sending;
+mod reading;
 mod service;
-mod session;
-mod staging;
-mod target;
-mod upload;
-mod verdict;
-mod verified;
+mod tree;
 mod writing;
 
 pub use self::{
+    access::permissions::{Permissions, PermissionsError},
     error::FilesError,
     folder::Folder,
-    identity::Identity,
     options::{AccountsBackend, Options, Uploaders, Uploads, check},
-    permissions::{Permissions, PermissionsError},
     service::{FilesFactory, FilesHandler, factory},
+    tree::identity::Identity,
 };

@@ -7,7 +7,10 @@ use engine::service::Connection;
 use http_io::server::{Error, Exchange};
 use serde::Serialize;
 
-use crate::{caller::Caller, permissions, upload::Uploads};
+use crate::{
+    access::{caller::Caller, permissions},
+    writing::upload::Uploads,
+};
 
 #[derive(Serialize)]
 struct Me<'a> {

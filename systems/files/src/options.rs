@@ -10,7 +10,10 @@ use std::{
 
 use accounts::Role;
 
-use crate::{caller::Caller, error::FilesError, permissions::Permissions};
+use crate::{
+    access::{caller::Caller, permissions::Permissions},
+    error::FilesError,
+};
 
 /// The settings of a file server.
 #[derive(Debug, Clone)]

@@ -12,27 +12,34 @@ use http_io::{
 };
 
 use crate::{
+    access::{
+        authority::Authority,
+        caller::Caller,
+        fingerprint::Key,
+        flights::Flights,
+        gate::{Gate, Keeper},
+        link::Link,
+        permissions::Place,
+        remote::Remote,
+        session,
+        verified::{self, Verified},
+    },
     audit::{Action, Audit, Note},
-    authority::Authority,
-    caller::Caller,
     error::FilesError,
-    fingerprint::Key,
-    flights::Flights,
-    gate::{Gate, Keeper},
-    link::Link,
-    lister::Lister,
     me,
     metrics::{Counts, Metrics},
-    open_files::{self, AtHand, FindError, Found, OpenFiles},
     options::{AccountsBackend, Options},
-    permissions::Place,
-    refusal::Refusal,
-    remote::Remote,
-    root::Root,
-    sending, session, target,
-    upload::Uploads,
-    verified::{self, Verified},
-    writing::{RESUMED, Writer},
+    reading::{
+        lister::Lister,
+        open_files::{self, AtHand, FindError, Found, OpenFiles},
+        sending,
+    },
+    tree::{root::Root, target},
+    writing::{
+        refusal::Refusal,
+        upload::Uploads,
+        writer::{RESUMED, Writer},
+    },
 };
 
 /// The page to log in, list, download, upload and delete on.

@@ -5,10 +5,12 @@ use std::{io, sync::Arc};
 use engine::offload::Pool;
 
 use crate::{
-    caller::Caller,
-    listing::Listing,
-    open_files::{FindError, OpenFiles},
-    root::OpenError,
+    access::caller::Caller,
+    reading::{
+        listing::Listing,
+        open_files::{FindError, OpenFiles},
+    },
+    tree::root::OpenError,
 };
 
 /// Most directories that wait to be read.

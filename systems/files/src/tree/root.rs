@@ -20,7 +20,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{error::FilesError, identity::Identity};
+use crate::{error::FilesError, tree::identity::Identity};
 
 /// The folder that is served. It stays the same one when its path comes to name another.
 #[derive(Debug)]

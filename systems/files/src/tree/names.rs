@@ -1,6 +1,6 @@
 //! Names that may be given to files, and those kept for the server itself.
 
-use crate::refusal::Refusal;
+use crate::writing::refusal::Refusal;
 
 /// Names that begin so, in any case, are the server's own: they are neither shown nor served nor taken.
 const RESERVED: &str = ".nstar";

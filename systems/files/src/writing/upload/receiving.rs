@@ -6,7 +6,7 @@ use engine::{offload::Run, service::Connection};
 use http_io::server::{Error, Exchange};
 
 use super::{Begun, Uploads};
-use crate::refusal::Refusal;
+use crate::writing::refusal::Refusal;
 
 /// Bytes gathered before they are written. Twice this is all the memory that an upload takes.
 const BUFFER: usize = 64 * 1024;

@@ -13,7 +13,11 @@ use std::{
 
 use http_io::server::{Prepared, Reply};
 
-use crate::{identity::Identity, media_type, open_files::Check, permissions::Place, selection::Validators};
+use crate::{
+    access::permissions::Place,
+    reading::{media_type, open_files::Check, selection::Validators},
+    tree::identity::Identity,
+};
 
 /// Up to this length a file's bytes are read at once, kept in memory, and go out with the header in one write.
 const SMALL_LEN_MAX: u64 = 32 * 1024;

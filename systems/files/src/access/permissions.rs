@@ -9,7 +9,7 @@ mod file;
 use accounts::{Role, User};
 
 pub use self::file::PermissionsError;
-use crate::{caller::Caller, names, refusal::Refusal};
+use crate::{access::caller::Caller, tree::names, writing::refusal::Refusal};
 
 /// The folder that holds the users' own.
 const USERS: &str = "users";

@@ -3,7 +3,7 @@
 //! Another site cannot use the cookie: it is sent with this site's own requests only (`SameSite=Strict`), and whatever
 //! changes something is refused when the browser says that another site asked for it ([`Exchange::check_origin`]). Nor
 //! can a file that somebody uploaded: what could hold a script is sent so that the browser runs none (see
-//! [`crate::media_type::is_active`]).
+//! [`crate::reading::media_type::is_active`]).
 
 use std::borrow::Cow;
 

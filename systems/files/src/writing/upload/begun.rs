@@ -13,14 +13,16 @@ use rustix::fs::{AtFlags, fstatvfs, statat};
 
 use super::Uploads;
 use crate::{
-    changes::{Change, Kind, Outcome},
-    ledger::Book,
-    open_files::FindError,
-    permissions,
-    record::Record,
-    refusal::Refusal,
-    root::{OpenError, Opened},
-    staging::{Part, PartId, Staging},
+    access::permissions,
+    reading::open_files::FindError,
+    tree::root::{OpenError, Opened},
+    writing::{
+        changes::{Change, Kind, Outcome},
+        ledger::Book,
+        record::Record,
+        refusal::Refusal,
+        staging::{Part, PartId, Staging},
+    },
 };
 
 /// What is set aside at a time for an upload whose length is not known, bytes.

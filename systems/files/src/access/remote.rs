@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{link::Link, session, verdict::Verdict};
+use crate::access::{link::Link, session, verdict::Verdict};
 use accounts::{Identity, Recognised, Revocations};
 use engine::{service::Connection, shared::Cells};
 use http_io::{

@@ -4,7 +4,7 @@ use engine::service::Connection;
 use http_io::{conditional, server::Exchange};
 use serde::{Deserialize, Serialize};
 
-use crate::refusal::Refusal;
+use crate::writing::refusal::Refusal;
 
 /// What must hold of the file there is for it to be replaced or removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,12 +18,16 @@ use rustix::{
 };
 
 use crate::{
-    condition::Condition,
-    identity::Identity,
-    ledger::Book,
-    refusal::Refusal,
-    root::{Changed, split},
-    staging::{Part, Staging},
+    tree::{
+        identity::Identity,
+        root::{Changed, split},
+    },
+    writing::{
+        condition::Condition,
+        ledger::Book,
+        refusal::Refusal,
+        staging::{Part, Staging},
+    },
 };
 
 /// Most changes that wait; beyond them clients are told to come again.

@@ -7,14 +7,16 @@ use engine::service::Connection;
 use http_io::{Credentials, Problem, server::Exchange};
 
 use crate::{
-    authority::Authority,
-    caller::Caller,
-    fingerprint::{Fingerprint, Key},
-    flights::{Boarding, Flights, Landed},
+    access::{
+        authority::Authority,
+        caller::Caller,
+        fingerprint::{Fingerprint, Key},
+        flights::{Boarding, Flights, Landed},
+        session,
+        verdict::Verdict,
+        verified::{Front, Verified},
+    },
     metrics::{Check, Counts},
-    session,
-    verdict::Verdict,
-    verified::{Front, Verified},
 };
 
 /// What the workers of a server share to let people in.

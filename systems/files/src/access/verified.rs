@@ -15,7 +15,7 @@ use std::{
 use accounts::User;
 use moka::{policy::EvictionPolicy, sync::Cache};
 
-use crate::{
+use crate::access::{
     fingerprint::Fingerprint,
     revocations::{Known, Mark, Revocations},
 };

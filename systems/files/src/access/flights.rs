@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use crate::{fingerprint::Fingerprint, verdict::Verdict};
+use crate::access::{fingerprint::Fingerprint, verdict::Verdict};
 
 /// The checks under way.
 #[derive(Debug, Default)]

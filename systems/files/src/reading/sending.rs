@@ -7,13 +7,14 @@ use http_io::{
 };
 
 use crate::{
-    listing::Listing,
-    media_type,
-    open_files::FindError,
-    representation::{Content, INERT, Representation},
-    root::OpenError,
-    selection::{Conditions, Selection, select},
-    target::BadTarget,
+    reading::{
+        listing::Listing,
+        media_type,
+        open_files::FindError,
+        representation::{Content, INERT, Representation},
+        selection::{Conditions, Selection, select},
+    },
+    tree::{root::OpenError, target::BadTarget},
 };
 
 /// Answers with what the request wants of the file.

@@ -9,11 +9,12 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
 use crate::{
-    caller::Caller,
-    names,
-    open_files::OpenFiles,
-    permissions::Permissions,
-    root::{OpenError, Root},
+    access::{caller::Caller, permissions::Permissions},
+    reading::open_files::OpenFiles,
+    tree::{
+        names,
+        root::{OpenError, Root},
+    },
 };
 
 /// How many entries are shown at most; a listing that was cut says so.
@@ -116,7 +117,7 @@ impl Entry {
         let size = self.size.map(|bytes| bytes.to_string()).unwrap_or_default();
         let modified = u64::try_from(self.modified_s).unwrap_or(0);
         let modified = httpdate::fmt_http_date(
-            UNIX_EPOCH + Duration::from_secs(modified.min(crate::identity::DATE_S_MAX)),
+            UNIX_EPOCH + Duration::from_secs(modified.min(crate::tree::identity::DATE_S_MAX)),
         );
         format!("<tr><td><a href=\"{href}\">{name}{slash}</a><td>{size}<td>{modified}\n")
     }

@@ -13,7 +13,7 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{condition::Condition, staging::PartId};
+use crate::writing::{condition::Condition, staging::PartId};
 
 const ENDING: &str = ".json";
 /// Ending of one being written.

@@ -22,10 +22,12 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    permissions,
-    refusal::Refusal,
-    root::Root,
-    staging::{PartId, Staging},
+    access::permissions,
+    tree::root::Root,
+    writing::{
+        refusal::Refusal,
+        staging::{PartId, Staging},
+    },
 };
 
 /// The book of what belongs to no user, kept for its lock.
@@ -190,7 +192,7 @@ mod tests {
     use std::{fs, path::Path, sync::Arc, time::Duration};
 
     use super::*;
-    use crate::{open_files::OpenFiles, permissions::Permissions, staging::Part};
+    use crate::{access::permissions::Permissions, reading::open_files::OpenFiles, writing::staging::Part};
 
     fn staging(folder: &Path) -> Staging {
         let root = Root::open(folder).unwrap();

@@ -20,14 +20,16 @@ pub(crate) use self::{
     fields::Fields,
 };
 use crate::{
-    caller::Caller,
-    changes::{Change, Changes, Outcome},
-    ledger::Book,
-    open_files::OpenFiles,
+    access::caller::Caller,
     options::{Uploaders, Uploads as Settings},
-    record::Record,
-    refusal::Refusal,
-    staging::{PartId, Staging},
+    reading::open_files::OpenFiles,
+    writing::{
+        changes::{Change, Changes, Outcome},
+        ledger::Book,
+        record::Record,
+        refusal::Refusal,
+        staging::{PartId, Staging},
+    },
 };
 
 /// Threads that write to the disk. They wait for it more than they compute.

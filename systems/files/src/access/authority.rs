@@ -9,7 +9,7 @@ use http_io::{
     server::{Error, Exchange},
 };
 
-use crate::{
+use crate::access::{
     remote::{Passed, Remote},
     session,
     verdict::Verdict,

@@ -19,11 +19,13 @@ use engine::shared::Cells;
 use moka::sync::Cache;
 
 use crate::{
-    names,
-    permissions::Permissions,
-    representation::{Content, Representation},
-    root::{OpenError, Opened, Root},
-    target::{self, BadTarget},
+    access::permissions::Permissions,
+    reading::representation::{Content, Representation},
+    tree::{
+        names,
+        root::{OpenError, Opened, Root},
+        target::{self, BadTarget},
+    },
 };
 
 /// Longest path that is kept.
@@ -239,7 +241,8 @@ mod tests {
 
     /// Waits until a change to the file would show. Not a guess at a duration: the file system is asked.
     fn settle(path: &Path) {
-        while !crate::identity::Identity::of(&fs::metadata(path).unwrap()).is_settled(SystemTime::now()) {
+        while !crate::tree::identity::Identity::of(&fs::metadata(path).unwrap()).is_settled(SystemTime::now())
+        {
             std::thread::yield_now();
         }
     }

@@ -3,7 +3,7 @@
 use engine::service::Connection;
 use http_io::server::Exchange;
 
-use crate::refusal::Refusal;
+use crate::writing::refusal::Refusal;
 
 /// Most digits of an integer (RFC 9651 section 3.3.1).
 const DIGITS_MAX: usize = 15;

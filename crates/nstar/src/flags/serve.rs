@@ -1,0 +1,207 @@
+//! Flags of `nstar serve`: the systems, one by one.
+
+use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::server::Server;
+use crate::values;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Serve {
+    /// The file server: sends a file to a user the accounts server knows
+    Files(Files),
+    /// The accounts server: who a user is, kept durably
+    Accounts(Accounts),
+    /// Room booking: a room is promised once, and the promise is kept
+    Booking(Booking),
+    /// The upload sink: takes whatever is sent, and keeps nothing
+    Sink(Sink),
+    /// The central index of file sharing: peers tell it what they share, and ask it who has what
+    Index(Index),
+    /// A peer of file sharing: shares a folder, and takes from other peers what it is asked to
+    Peer(Peer),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Files {
+    /// Folder whose files are served
+    #[arg(long, value_name = "DIR")]
+    pub root: PathBuf,
+    /// Who knows the users: URL of an accounts server (http or https), sqlite:PATH for both tiers in this process, or none
+    #[arg(long, value_name = "URL|sqlite:PATH|none")]
+    pub accounts: String,
+    /// Certificates (PEM) that vouch for an accounts server over https [default: those this machine trusts]
+    #[arg(long, value_name = "FILE")]
+    pub accounts_ca: Option<PathBuf>,
+    /// File of the accounts server's service token: where it asks for one, it answers nobody else
+    #[arg(long, value_name = "FILE")]
+    pub accounts_token_file: Option<PathBuf>,
+    /// How long verified credentials are remembered; 0 asks every time
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = values::duration_or_zero)]
+    pub auth_cache: Duration,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+    /// Serve without accounts on an address that others can reach
+    #[arg(long)]
+    pub open_to_all: bool,
+    #[command(flatten)]
+    pub uploads: FilesUploads,
+    /// Rules (TOML) of who may read and write what, beyond: users write in users/NAME, which is theirs alone, and read
+    /// the rest
+    #[arg(long, value_name = "FILE")]
+    pub permissions: Option<PathBuf>,
+    /// Append a line of JSON to this file for every upload, deletion and refusal
+    #[arg(long, value_name = "FILE")]
+    pub audit: Option<PathBuf>,
+    #[command(flatten)]
+    pub server: Server,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FilesUploads {
+    /// Take no uploads
+    #[arg(long, conflicts_with = "open_uploads")]
+    pub read_only: bool,
+    /// Without accounts, take uploads from everybody who reaches the server
+    #[arg(long)]
+    pub open_uploads: bool,
+    /// Longest upload
+    #[arg(long, value_name = "SIZE", default_value = "10GiB", value_parser = values::size)]
+    pub max_upload: u64,
+    /// How long an upload that was broken off can be resumed
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = values::duration)]
+    pub upload_life: Duration,
+    /// What a user may keep in users/NAME whose account does not say [default: what the disk holds]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    pub quota: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Accounts {
+    /// The database: an SQLite file, made if it is not there, or mysql://USER:PASSWORD@HOST/DATABASE, or postgres://..
+    #[arg(long, value_name = "PATH|URL", default_value = "accounts.db")]
+    pub database: store::Database,
+    #[command(flatten)]
+    pub login: DatabaseLogin,
+    /// File of the administrator's token, made at the first start
+    /// [default: DATABASE.admin; accounts.admin where the database is a server's]
+    #[arg(long, value_name = "FILE")]
+    pub admin_token: Option<PathBuf>,
+    /// Answer only those who know the service token in this file, made at the first start. Without this flag it is
+    /// DATABASE.service, and need not be known as long as only this machine can reach the server
+    #[arg(long, value_name = "FILE")]
+    pub service_token_file: Option<PathBuf>,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8081")]
+    pub listen: SocketAddr,
+    #[command(flatten)]
+    pub server: Server,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Booking {
+    /// The database: an SQLite file, made if it is not there, or mysql://USER:PASSWORD@HOST/DATABASE, or postgres://..
+    #[arg(long, value_name = "PATH|URL", default_value = "booking.db")]
+    pub database: store::Database,
+    #[command(flatten)]
+    pub login: DatabaseLogin,
+    /// File of the key that hides identity numbers, made at the first start; the administrator's token lies beside
+    /// it, ending in .admin [default: DATABASE.key; booking.key where the database is a server's]
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// Rooms of a new database [default: 10]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    pub rooms: Option<u32>,
+    /// Take Aadhaar numbers that begin with 0 or 1: nobody has them, so they are for tests and loads
+    #[arg(long)]
+    pub allow_test_ids: bool,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8083")]
+    pub listen: SocketAddr,
+    #[command(flatten)]
+    pub server: Server,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Index {
+    /// The database: an SQLite file, made if it is not there, or mysql://USER:PASSWORD@HOST/DATABASE, or postgres://..
+    #[arg(long, value_name = "PATH|URL", default_value = "index.db")]
+    pub database: store::Database,
+    #[command(flatten)]
+    pub login: DatabaseLogin,
+    /// How long what a peer registered stays, unless the peer renews it
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = values::life)]
+    pub life: Duration,
+    /// File of the group's secret, made if it is not there: only peers that present it are answered
+    #[arg(long, value_name = "FILE")]
+    pub secret_file: Option<PathBuf>,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8084")]
+    pub listen: SocketAddr,
+    #[command(flatten)]
+    pub server: Server,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Peer {
+    /// Folder whose files are shared, and where those go that are obtained
+    #[arg(long, value_name = "DIR")]
+    pub share: PathBuf,
+    /// The index server
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8084")]
+    pub index: String,
+    /// Folder for what the peer remembers, on the same file system [default: .nstar in the shared folder]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// File of the group's secret, made if it is not there: only members who present it are answered
+    #[arg(long, value_name = "FILE")]
+    pub secret_file: Option<PathBuf>,
+    /// Where other peers can reach this one [default: where it listens]
+    #[arg(long, value_name = "ADDR")]
+    pub advertise: Option<SocketAddr>,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8085")]
+    pub listen: SocketAddr,
+    #[command(flatten)]
+    pub server: Server,
+}
+
+/// What a database server wants to know.
+#[derive(Debug, Args)]
+pub(crate) struct DatabaseLogin {
+    /// File of the database's password: in --database others on this machine can see it. Without this flag the
+    /// environment may have it, in NSTAR_DATABASE_PASSWORD
+    #[arg(long, value_name = "FILE")]
+    pub database_password_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Sink {
+    /// No HTTP: take bytes until the client closes its side, so that `nc` is a client
+    #[arg(long, conflicts_with_all = ["verify", "delay", "max_body"])]
+    pub raw: bool,
+    /// Bytes read at a time
+    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = values::chunk)]
+    pub chunk: NonZeroUsize,
+    /// Hash what comes, and tell the hash in the answer
+    #[arg(long, value_enum)]
+    pub verify: Option<Verify>,
+    /// Longest body accepted [default: no limit]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    pub max_body: Option<u64>,
+    /// Wait so long before each answer, as a server does that waits for something else
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::duration_or_zero)]
+    pub delay: Duration,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8082")]
+    pub listen: SocketAddr,
+    #[command(flatten)]
+    pub server: Server,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Verify {
+    Blake3,
+}

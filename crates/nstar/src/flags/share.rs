@@ -1,0 +1,70 @@
+//! Flags of `nstar share`: what a person asks of a peer.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// What a person asks of a peer.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Share {
+    /// Find files by name, or by words of it
+    Search(ShareSearch),
+    /// Obtain a file, by name or by hash
+    Get(ShareGet),
+    /// List what the peer shares
+    List(ShareList),
+    /// Take a file out of sharing; it stays where it is
+    Remove(ShareRemove),
+}
+
+/// Which peer is asked.
+#[derive(Debug, Args)]
+pub(crate) struct AskPeer {
+    /// The peer to ask
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8085")]
+    pub peer: String,
+    /// File of the group's secret, where the group is closed
+    #[arg(long, value_name = "FILE")]
+    pub secret_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShareSearch {
+    /// A name, or up to 4 words of one
+    #[arg(value_name = "NAME", required = true)]
+    pub words: Vec<String>,
+    #[command(flatten)]
+    pub peer: AskPeer,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShareGet {
+    /// The name of a file, or the BLAKE3 hash of what is in it
+    #[arg(value_name = "NAME|HASH")]
+    pub what: String,
+    /// File to write, which must not be there yet [default: only into the peer's shared folder]
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// No progress on stderr
+    #[arg(long)]
+    pub no_progress: bool,
+    #[command(flatten)]
+    pub peer: AskPeer,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShareList {
+    #[command(flatten)]
+    pub peer: AskPeer,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShareRemove {
+    /// The name of the file
+    pub name: String,
+    /// Which, where several files have the name
+    #[arg(long, value_name = "HASH")]
+    pub hash: Option<share::Content>,
+    #[command(flatten)]
+    pub peer: AskPeer,
+}
