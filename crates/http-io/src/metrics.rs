@@ -1,5 +1,5 @@
-//! What every server's `GET /metrics` has in common: the form, what the engine counts of connections, and how requests are
-//! counted.
+//! What every server's `GET /metrics` has in common: the text, what the engine counts of connections, and how requests
+//! are counted.
 
 mod commits;
 mod counts;
@@ -9,23 +9,41 @@ use std::{fmt, sync::Arc};
 use engine::{Counters, Denied, Handshake};
 use prometheus_client::{
     collector::Collector,
-    encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet},
+    encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet, text},
     metrics::{MetricType, TypedMetric, counter::ConstCounter, gauge::ConstGauge},
-    registry::Unit,
+    registry::{Registry, Unit},
 };
 
-pub use self::counts::{Counts, Histogram, Quantity, Shape};
+pub use self::counts::{Counter, Counts, Histogram, Quantity, Shape};
+use crate::Answer;
 
 /// The media type of metrics.
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// The bound of a histogram's last bucket, shown as `+Inf`: Prometheus takes no histogram without it.
 const UNBOUNDED: f64 = f64::INFINITY;
 /// What ends the text of metrics.
 pub const END: &str = "# EOF\n";
 
+/// The text of a system's metrics, each named `nstar_SYSTEM_..`: what it counts itself, and what the engine counts of its
+/// connections. Without [`END`], so that a process which is two systems can show both.
+pub fn text(system: &str, own: impl Collector, connections: &Arc<Counters>) -> String {
+    let mut registry = Registry::with_prefix(format!("nstar_{system}"));
+    registry.register_collector(Box::new(own));
+    registry.register_collector(Box::new(Connections(Arc::clone(connections))));
+    let mut shown = String::new();
+    // Writing to a string does not fail.
+    let _ = text::encode_registry(&mut shown, &registry);
+    shown
+}
+
+/// What `GET /metrics` answers, from the text of every system in the process.
+pub fn answer(text: String) -> Answer {
+    Answer::new(200, CONTENT_TYPE, text + END)
+}
+
 /// Shows the engine's counters.
 #[derive(Debug)]
-pub struct Connections(pub Arc<Counters>);
+struct Connections(Arc<Counters>);
 
 impl Collector for Connections {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
@@ -93,25 +111,28 @@ pub fn show<M: EncodeMetric + TypedMetric>(
 
 #[cfg(test)]
 mod tests {
-    use prometheus_client::{encoding::text, registry::Registry};
-
     use super::*;
+
+    const SIZE: Histogram =
+        Histogram { name: "size", help: "Sizes", of: Quantity::Number, buckets: 2, least: 1.0 };
+    const TAKEN: Counter = Counter { name: "taken", help: "Things taken" };
+
+    fn counts() -> Counts {
+        Counts::new(Shape { routes: &["other"], counters: &[TAKEN], histograms: &[SIZE] })
+    }
 
     #[test]
     fn what_the_engine_counts_is_shown_in_full() {
-        let mut registry = Registry::with_prefix("x");
-        registry.register_collector(Box::new(Connections(Arc::default())));
-        let mut shown = String::new();
-        text::encode_registry(&mut shown, &registry).expect("a string");
+        let shown = text("x", counts(), &Arc::default());
         for line in [
-            "# TYPE x_connections gauge",
-            "x_connections_accepted_total 0",
-            "x_connections_queued 0",
-            "x_queue_wait_seconds_count 0",
-            "x_queue_wait_seconds_bucket{le=\"+Inf\"} 0",
-            "x_connections_denied_total{reason=\"full\"} 0",
-            "x_connections_denied_total{reason=\"gone\"} 0",
-            "x_tls_handshakes_total{outcome=\"failed\"} 0",
+            "# TYPE nstar_x_connections gauge",
+            "nstar_x_connections_accepted_total 0",
+            "nstar_x_connections_queued 0",
+            "nstar_x_queue_wait_seconds_count 0",
+            "nstar_x_queue_wait_seconds_bucket{le=\"+Inf\"} 0",
+            "nstar_x_connections_denied_total{reason=\"full\"} 0",
+            "nstar_x_connections_denied_total{reason=\"gone\"} 0",
+            "nstar_x_tls_handshakes_total{outcome=\"failed\"} 0",
         ] {
             assert!(shown.contains(line), "{line} is missing in:\n{shown}");
         }
@@ -119,17 +140,29 @@ mod tests {
 
     #[test]
     fn every_histogram_ends_in_a_bucket_without_a_bound_that_holds_all() {
-        const SIZE: Histogram =
-            Histogram { name: "size", help: "Sizes", of: Quantity::Number, buckets: 2, least: 1.0 };
-        let counts = Counts::new(Shape { routes: &["other"], histograms: &[SIZE] });
+        let counts = counts();
         [1, 2, 3, 4].into_iter().for_each(|size| counts.observe("size", size));
-        let mut registry = Registry::default();
-        registry.register_collector(Box::new(counts));
-        let mut shown = String::new();
-        text::encode_registry(&mut shown, &registry).expect("a string");
-        let buckets: Vec<_> = shown.lines().filter(|line| line.starts_with("size_bucket")).collect();
-        let expected =
-            ["size_bucket{le=\"1.0\"} 1", "size_bucket{le=\"2.0\"} 2", "size_bucket{le=\"+Inf\"} 4"];
+        let shown = text("x", counts, &Arc::default());
+        let buckets: Vec<_> = shown.lines().filter(|line| line.starts_with("nstar_x_size_bucket")).collect();
+        let expected = [
+            "nstar_x_size_bucket{le=\"1.0\"} 1",
+            "nstar_x_size_bucket{le=\"2.0\"} 2",
+            "nstar_x_size_bucket{le=\"+Inf\"} 4",
+        ];
         assert_eq!(buckets, expected);
+    }
+
+    #[test]
+    fn what_is_counted_in_a_copy_is_shown_and_nothing_else() {
+        let counts = counts();
+        counts.clone().count("taken", 3);
+        counts.count("unknown", 5);
+        counts.answered("other", 200);
+        let shown = answer(text("x", counts, &Arc::default()));
+        let shown = String::from_utf8(shown.body).expect("text");
+        for line in ["nstar_x_taken_total 3", "nstar_x_size_count 0", "{route=\"other\",status=\"200\"} 1"] {
+            assert!(shown.contains(line), "{line} is missing in:\n{shown}");
+        }
+        assert!(shown.ends_with(END), "{shown}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use http_io::{Answer, Credentials, FieldsError, decode_path, metrics as form};
+use http_io::{Answer, Credentials, FieldsError, decode_path, metrics};
 
 use crate::{
     account::{Role, User},
@@ -116,9 +116,9 @@ impl Api {
         &self.accounts
     }
 
-    /// Appends the metrics in the OpenMetrics text format, without [`form::END`].
-    pub fn show(&self, shown: &mut String) {
-        self.metrics.show(shown);
+    /// The metrics in the OpenMetrics text format, without [`http_io::metrics::END`].
+    pub fn metrics(&self) -> String {
+        self.metrics.text()
     }
 
     /// Answers a request, and counts it.
@@ -143,7 +143,7 @@ impl Api {
             (Route::Revocations, "GET" | "HEAD") => self.revocations(call).await,
             (Route::Audit, "GET" | "HEAD") => self.audit(call).await,
             (Route::Health, "GET" | "HEAD") => Ok(Answer::new(200, "text/plain", "ok\n")),
-            (Route::Metrics, "GET" | "HEAD") => Ok(self.show_metrics()),
+            (Route::Metrics, "GET" | "HEAD") => Ok(metrics::answer(self.metrics())),
             (Route::Other, _) => Ok(problem(404, "there is nothing of this name").into()),
             (route, _) => Ok(Answer::method_not_allowed(route.methods())),
         }
@@ -269,12 +269,6 @@ impl Api {
             }
             _ => Ok(self.identity(call).await?.user),
         }
-    }
-
-    fn show_metrics(&self) -> Answer {
-        let mut shown = String::new();
-        self.show(&mut shown);
-        Answer::new(200, form::CONTENT_TYPE, shown + form::END)
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use http_io::metrics::{Connections, Counts, Histogram, Quantity, Shape};
-use prometheus_client::{encoding::text, registry::Registry};
+use http_io::metrics::{self, Counts, Histogram, Quantity, Shape};
 
 const SHAPE: Shape = Shape {
     routes: &[
@@ -18,6 +17,7 @@ const SHAPE: Shape = Shape {
         "/metrics",
         "other",
     ],
+    counters: &[],
     histograms: &[
         Histogram {
             name: HASH,
@@ -57,13 +57,9 @@ impl Metrics {
         self.counts.committed(changes, took);
     }
 
-    /// Appends the text to show, without the mark at its end.
-    pub(crate) fn show(&self, shown: &mut String) {
-        let mut registry = Registry::with_prefix("nstar_accounts");
-        registry.register_collector(Box::new(self.counts.clone()));
-        registry.register_collector(Box::new(Connections(Arc::clone(&self.connections))));
-        // Writing to a string does not fail.
-        let _ = text::encode_registry(shown, &registry);
+    /// The text to show, without the mark at its end.
+    pub(crate) fn text(&self) -> String {
+        metrics::text("accounts", self.counts.clone(), &self.connections)
     }
 }
 
@@ -77,8 +73,7 @@ mod tests {
         metrics.answered("/accounts", 201);
         metrics.clone().answered("/accounts", 201);
         metrics.committed(3, Duration::from_millis(2));
-        let mut text = String::new();
-        metrics.show(&mut text);
+        let text = metrics.text();
         assert!(
             text.contains("nstar_accounts_requests_total{route=\"/accounts\",status=\"201\"} 2"),
             "{text}"
@@ -89,8 +84,7 @@ mod tests {
         assert!(text.contains("nstar_accounts_commit_seconds_bucket{le=\"0.0016\"} 0"), "{text}");
         assert!(text.contains("nstar_accounts_commit_seconds_bucket{le=\"0.0032\"} 1"), "{text}");
         metrics.answered("/accounts", 599);
-        let mut text = String::new();
-        metrics.show(&mut text);
+        let text = metrics.text();
         assert!(text.contains("{route=\"/accounts\",status=\"other\"} 1"), "{text}");
     }
 }

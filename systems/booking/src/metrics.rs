@@ -4,9 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use http_io::{
     Answer,
-    metrics::{self, Connections, Counts, Histogram, Shape},
+    metrics::{self, Counts, Histogram, Shape},
 };
-use prometheus_client::{encoding::text, registry::Registry};
 
 const SHAPE: Shape = Shape {
     routes: &[
@@ -21,6 +20,7 @@ const SHAPE: Shape = Shape {
         "/metrics",
         "other",
     ],
+    counters: &[],
     histograms: &[Histogram::COMMIT, Histogram::COMMIT_CHANGES],
 };
 
@@ -47,13 +47,7 @@ impl Metrics {
 
     /// The text to show.
     pub(crate) fn show(&self) -> Answer {
-        let mut registry = Registry::with_prefix("nstar_booking");
-        registry.register_collector(Box::new(self.counts.clone()));
-        registry.register_collector(Box::new(Connections(Arc::clone(&self.connections))));
-        let mut shown = String::new();
-        // Writing to a string does not fail.
-        let _ = text::encode(&mut shown, &registry);
-        Answer::new(200, metrics::CONTENT_TYPE, shown)
+        metrics::answer(metrics::text("booking", self.counts.clone(), &self.connections))
     }
 }
 

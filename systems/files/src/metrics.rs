@@ -9,12 +9,11 @@ use std::{
 };
 
 use engine::shared::Cells;
-use http_io::metrics::{Connections, show};
+use http_io::metrics::{self, show};
 use prometheus_client::{
     collector::Collector,
-    encoding::{DescriptorEncoder, NoLabelSet, text},
+    encoding::{DescriptorEncoder, NoLabelSet},
     metrics::{MetricType, counter::ConstCounter},
-    registry::Registry,
 };
 
 /// Workers beyond this many share shards.
@@ -88,13 +87,7 @@ impl Metrics {
 
     /// The text to show, without the mark at its end.
     pub(crate) fn text(&self) -> String {
-        let mut registry = Registry::with_prefix("nstar_files");
-        registry.register_collector(Box::new(Sum(Arc::clone(&self.cells))));
-        registry.register_collector(Box::new(Connections(Arc::clone(&self.connections))));
-        let mut shown = String::new();
-        // Writing to a string does not fail.
-        let _ = text::encode_registry(&mut shown, &registry);
-        shown
+        metrics::text("files", Sum(Arc::clone(&self.cells)), &self.connections)
     }
 }
 

@@ -7,7 +7,7 @@ use engine::{
     shared::Cells,
 };
 use http_io::{
-    Answer, Method, Problem, metrics as form,
+    Answer, Method, Problem, metrics,
     server::{Error, Exchange, Handler, Http, ServerOptions},
 };
 
@@ -199,7 +199,7 @@ impl<C: Connection> FilesHandler<C> {
                 Box::pin(me::answer(exchange, &caller, &self.shared.uploads)).await
             }
             "/healthz" if reads => exchange.reply(200).text("ok\n"),
-            "/metrics" if reads => exchange.reply(200).body(form::CONTENT_TYPE, self.metrics().as_bytes()),
+            "/metrics" if reads => metrics::answer(self.metrics()).send(exchange),
             "/" | "/files" if reads => exchange.reply(302).header("Location", "/files/").empty(),
             "/login" | "/logout" => Err(not_allowed("POST")),
             "/" | "/files" | "/me" | "/healthz" | "/metrics" => Err(not_allowed("GET, HEAD")),
@@ -306,11 +306,11 @@ impl<C: Connection> FilesHandler<C> {
 
     /// What is counted here, and in the accounts of this process.
     fn metrics(&self) -> String {
-        let mut shown = self.shared.metrics.text();
-        if let Authority::Local(accounts) = &self.authority {
-            accounts.show(&mut shown);
+        let own = self.shared.metrics.text();
+        match &self.authority {
+            Authority::Local(accounts) => own + &accounts.metrics(),
+            _ => own,
         }
-        shown + form::END
     }
 
     /// What the accounts answer to whoever sends this request. What that changed is known here from now on.

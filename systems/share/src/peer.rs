@@ -11,6 +11,7 @@ pub(crate) mod central;
 mod error;
 mod hashing;
 mod memory;
+mod metrics;
 mod obtaining;
 mod options;
 mod service;

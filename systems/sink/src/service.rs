@@ -4,7 +4,7 @@ use std::{io, net::SocketAddr, sync::Arc};
 
 use engine::service::{Connection, Factory, Service};
 use http_io::{
-    Method, Problem, metrics,
+    Method, Problem,
     server::{Error, Exchange, Handler, Http, ServerOptions},
 };
 
@@ -72,10 +72,7 @@ impl<C: Connection> Handler<C> for SinkHandler {
                 self.upload(exchange).await.inspect_err(|_| self.totals.failed())
             }
             "/healthz" if reads => exchange.reply(200).text("ok\n"),
-            "/metrics" if reads => {
-                let shown = self.totals.text(&self.options.connections);
-                exchange.reply(200).body(metrics::CONTENT_TYPE, shown.as_bytes())
-            }
+            "/metrics" if reads => self.totals.answer(&self.options.connections).send(exchange),
             "/upload" => Err(not_allowed("POST")),
             "/healthz" | "/metrics" => Err(not_allowed("GET, HEAD")),
             _ => Err(Problem::new(404, "there is nothing of this name").hint("try POST /upload").into()),

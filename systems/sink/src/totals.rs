@@ -6,13 +6,11 @@ use std::{
 };
 
 use engine::{Counters, shared::Cells};
-use http_io::metrics::{self, Connections, show};
-use prometheus_client::{
-    collector::Collector,
-    encoding::{DescriptorEncoder, text},
-    metrics::counter::ConstCounter,
-    registry::Registry,
+use http_io::{
+    Answer,
+    metrics::{self, show},
 };
+use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, metrics::counter::ConstCounter};
 
 /// What came in since the start; a copy counts into the same counters, in a forked process too. Counted once for each upload, so that
 /// workers rarely write to the same memory at once.
@@ -65,15 +63,9 @@ impl Totals {
         self.add(FAILURES, 1);
     }
 
-    /// As `GET /metrics` answers, with what the engine counts.
-    pub(crate) fn text(&self, connections: &Arc<Counters>) -> String {
-        let mut registry = Registry::with_prefix("nstar_sink");
-        registry.register_collector(Box::new(self.clone()));
-        registry.register_collector(Box::new(Connections(Arc::clone(connections))));
-        let mut shown = String::new();
-        // Writing to a string does not fail.
-        let _ = text::encode_registry(&mut shown, &registry);
-        shown + metrics::END
+    /// What `GET /metrics` answers, with what the engine counts.
+    pub(crate) fn answer(&self, connections: &Arc<Counters>) -> Answer {
+        metrics::answer(metrics::text("sink", self.clone(), connections))
     }
 
     fn get(&self, cell: usize) -> u64 {

@@ -11,9 +11,11 @@ use engine::shared::Cells;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, NoLabelSet},
-    metrics::MetricType,
+    metrics::{MetricType, counter::ConstCounter},
     registry::Unit,
 };
+
+use super::show;
 
 /// The statuses counted each by itself; any other counts as 0, "other".
 const STATUSES: [u16; 14] = [200, 201, 204, 400, 401, 403, 404, 405, 409, 422, 429, 503, 507, 0];
@@ -28,7 +30,18 @@ pub struct Shape {
     /// The routes of requests; the last stands for any other.
     pub routes: &'static [&'static str],
     /// What is counted beside them.
+    pub counters: &'static [Counter],
+    /// What is counted by its size.
     pub histograms: &'static [Histogram],
+}
+
+/// How often something happened.
+#[derive(Debug, Clone, Copy)]
+pub struct Counter {
+    /// Its name, without prefix.
+    pub name: &'static str,
+    /// What it shows, in a line.
+    pub help: &'static str,
 }
 
 /// How often something was how long or how much.
@@ -66,7 +79,7 @@ impl Counts {
     /// All at zero. To be made before the process forks.
     pub fn new(shape: Shape) -> Self {
         let histograms: usize = shape.histograms.iter().map(Histogram::cells).sum();
-        Self { cells: Arc::new(Cells::new(shape.routes.len() * STATUSES.len() + histograms)), shape }
+        Self { cells: Arc::new(Cells::new(shape.first_histogram() + histograms)), shape }
     }
 
     /// A request of this route was answered so.
@@ -75,6 +88,13 @@ impl Counts {
         let route = routes.iter().position(|&known| known == route).unwrap_or(routes.len().saturating_sub(1));
         let status = STATUSES.iter().position(|&known| known == status).unwrap_or(STATUSES.len() - 1);
         self.add(route * STATUSES.len() + status, 1);
+    }
+
+    /// Something happened so many times more; `name` is that of the counter.
+    pub fn count(&self, name: &str, times: u64) {
+        if let Some(counter) = self.shape.counters.iter().position(|counter| counter.name == name) {
+            self.add(self.shape.first_counter() + counter, times);
+        }
     }
 
     /// Something took so long; `name` is that of the histogram.
@@ -96,7 +116,7 @@ impl Counts {
 
     /// Each histogram and its first cell.
     fn histograms(&self) -> impl Iterator<Item = (usize, &'static Histogram)> + '_ {
-        let mut next = self.shape.routes.len() * STATUSES.len();
+        let mut next = self.shape.first_histogram();
         self.shape.histograms.iter().map(move |histogram| {
             let first = next;
             next += histogram.cells();
@@ -133,7 +153,22 @@ impl Counts {
 impl Collector for Counts {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         self.show_requests(&mut encoder)?;
+        for (cell, counter) in (self.shape.first_counter()..).zip(self.shape.counters) {
+            show(&mut encoder, counter.name, counter.help, &ConstCounter::new(self.get(cell)))?;
+        }
         self.histograms().try_for_each(|(first, histogram)| histogram.show(self, first, &mut encoder))
+    }
+}
+
+impl Shape {
+    /// Cells before the counters: one for each route and status.
+    fn first_counter(&self) -> usize {
+        self.routes.len() * STATUSES.len()
+    }
+
+    /// Cells before the histograms.
+    fn first_histogram(&self) -> usize {
+        self.first_counter() + self.counters.len()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The requests of the index server, apart from how they come and go.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use http_io::{Answer, FieldsError, Problem};
 use serde_json::json;
@@ -46,11 +46,10 @@ pub(crate) struct Api {
 
 impl Api {
     /// Opens the database and starts the threads.
-    pub(crate) fn open(options: &Options) -> Result<Self, IndexServerError> {
-        let metrics = Metrics::new(Arc::clone(&options.connections));
+    pub(crate) fn open(options: &Options, metrics: Metrics) -> Result<Self, IndexServerError> {
         let mut store = store::Options::default();
         let counts = metrics.clone();
-        store.commits = Commits::new(move |_, took| counts.committed(took));
+        store.commits = Commits::new(move |changes, took| counts.committed(changes, took));
         store.queue = options.queue;
         let store = Store::open(&options.database, &SCHEMA, &store)?;
         let tables = Tables::new(store, options.database.kind(), options.life);

@@ -4,64 +4,53 @@ use std::{sync::Arc, time::Duration};
 
 use http_io::{
     Answer,
-    metrics::{self, Connections},
-};
-use prometheus_client::{
-    encoding::{EncodeLabelSet, text},
-    metrics::{
-        counter::Counter,
-        family::Family,
-        histogram::{Histogram, exponential_buckets},
-    },
-    registry::{Registry, Unit},
+    metrics::{self, Counter, Counts, Histogram, Shape},
 };
 
-/// The counters; a copy counts into the same ones.
+const SHAPE: Shape = Shape {
+    routes: &[
+        "/register",
+        "/deregister",
+        "/renew",
+        "/search",
+        "/peers",
+        "/files",
+        "/healthz",
+        "/metrics",
+        "other",
+    ],
+    counters: &[REGISTERED],
+    histograms: &[Histogram::COMMIT, Histogram::COMMIT_CHANGES],
+};
+const REGISTERED: Counter = Counter { name: "files_registered", help: "Files registered, renewals left out" };
+
+/// The counters; a copy counts into the same ones, in whatever process it is.
 #[derive(Debug, Clone)]
 pub(crate) struct Metrics {
-    answers: Family<Answered, Counter>,
-    registered: Counter,
-    commit_time_s: Histogram,
-    registry: Arc<Registry>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Answered {
-    route: &'static str,
-    status: u16,
+    counts: Counts,
+    connections: Arc<engine::Counters>,
 }
 
 impl Metrics {
-    /// All at zero, and what the engine counts.
+    /// All at zero, and what the engine counts. To be made before the process forks.
     pub(crate) fn new(connections: Arc<engine::Counters>) -> Self {
-        let (answers, registered) = (Family::default(), Counter::default());
-        let commit_time_s = Histogram::new(exponential_buckets(0.000_1, 2.0, 16));
-        let mut registry = Registry::with_prefix("nstar_index");
-        registry.register("requests", "Requests answered, by route and status", answers.clone());
-        registry.register("files_registered", "Files registered, renewals left out", registered.clone());
-        let commit_help = "Time of one durable commit";
-        registry.register_with_unit("commit", commit_help, Unit::Seconds, commit_time_s.clone());
-        registry.register_collector(Box::new(Connections(connections)));
-        Self { answers, registered, commit_time_s, registry: registry.into() }
+        Self { counts: Counts::new(SHAPE), connections }
     }
 
     pub(crate) fn answered(&self, route: &'static str, status: u16) {
-        self.answers.get_or_create(&Answered { route, status }).inc();
+        self.counts.answered(route, status);
     }
 
     pub(crate) fn registered(&self, files: usize) {
-        self.registered.inc_by(files as u64);
+        self.counts.count(REGISTERED.name, files as u64);
     }
 
-    pub(crate) fn committed(&self, took: Duration) {
-        self.commit_time_s.observe(took.as_secs_f64());
+    pub(crate) fn committed(&self, changes: usize, took: Duration) {
+        self.counts.committed(changes, took);
     }
 
     /// The text to show.
     pub(crate) fn show(&self) -> Answer {
-        let mut shown = String::new();
-        // Writing to a string does not fail.
-        let _ = text::encode(&mut shown, &self.registry);
-        Answer::new(200, metrics::CONTENT_TYPE, shown)
+        metrics::answer(metrics::text("index", self.counts.clone(), &self.connections))
     }
 }

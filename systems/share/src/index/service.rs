@@ -12,6 +12,7 @@ use store::Store;
 use super::{
     api::{Api, Call},
     error::IndexServerError,
+    metrics::Metrics,
     options::Options,
     requests::BODY_LEN_MAX,
     tables::SCHEMA,
@@ -26,7 +27,8 @@ use crate::group::Group;
 pub fn factory(options: Options) -> Result<IndexFactory, IndexServerError> {
     Store::prepare(&options.database, &SCHEMA)?;
     Group::open(options.secret.as_deref())?;
-    Ok(IndexFactory { options, shared: Mutex::new(None) })
+    let metrics = Metrics::new(Arc::clone(&options.connections));
+    Ok(IndexFactory { options, metrics, shared: Mutex::new(None) })
 }
 
 /// Makes the index server's services. All of one process share the threads and the connections to the database, which
@@ -34,6 +36,8 @@ pub fn factory(options: Options) -> Result<IndexFactory, IndexServerError> {
 #[derive(Debug)]
 pub struct IndexFactory {
     options: Options,
+    /// Common to all processes.
+    metrics: Metrics,
     shared: Mutex<Option<Arc<Api>>>,
 }
 
@@ -43,7 +47,7 @@ impl IndexFactory {
         if let Some(api) = &*shared {
             return Ok(Arc::clone(api));
         }
-        let api = Arc::new(Api::open(&self.options)?);
+        let api = Arc::new(Api::open(&self.options, self.metrics.clone())?);
         Ok(Arc::clone(shared.insert(api)))
     }
 }

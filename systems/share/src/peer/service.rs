@@ -13,10 +13,9 @@ use std::{
 use engine::service::{Connection, Factory};
 use files::Folder;
 use http_io::{
-    Method, Problem, metrics as form,
+    Method, Problem,
     server::{Error, Exchange, Handler, Http, ServerOptions},
 };
-use prometheus_client::{encoding::text, registry::Registry};
 use rustix::fs::{FlockOperation, flock};
 
 use super::{
@@ -24,7 +23,7 @@ use super::{
     api::Api,
     central::Central,
     error::PeerError,
-    hashing,
+    hashing, metrics,
     obtaining::{HttpPeers, Obtaining},
     options::Options,
     sharing::Sharing,
@@ -49,15 +48,13 @@ pub fn factory(options: &Options) -> Result<PeerFactory, PeerError> {
     let peers = Arc::new(HttpPeers::new(&group));
     let obtaining = Arc::new(Obtaining::new(Arc::clone(&index), peers, Arc::clone(&sharing)));
     let api = Api::new(Arc::clone(&sharing), Arc::clone(&index), Arc::clone(&obtaining));
-    let mut registry = Registry::with_prefix("nstar_peer");
-    registry.register_collector(Box::new(form::Connections(Arc::clone(&options.connections))));
     let peer = Peer {
         group,
         api,
         central,
         index,
         obtaining,
-        registry,
+        connections: Arc::clone(&options.connections),
         stopping: Arc::default(),
         announcer: Mutex::default(),
         _lock: lock,
@@ -77,7 +74,7 @@ struct Peer {
     central: Arc<Central>,
     index: Arc<dyn Index>,
     obtaining: Arc<Obtaining>,
-    registry: Registry,
+    connections: Arc<engine::Counters>,
     stopping: Arc<AtomicBool>,
     announcer: Mutex<Option<JoinHandle<()>>>,
     /// Held while the peer lives.
@@ -165,7 +162,9 @@ impl PeerHandler {
             refuse_pages(exchange)?;
         }
         match exchange.path() {
-            "/metrics" if reads => exchange.reply(200).body(form::CONTENT_TYPE, self.metrics().as_bytes()),
+            "/metrics" if reads => {
+                metrics::answer(self.peer.api.sharing.catalogue.len(), &self.peer.connections).send(exchange)
+            }
             path if path.starts_with("/content/") && reads => self.send(exchange).await,
             path if path.starts_with("/content/") => Err(Problem::new(405, "content is only read").into()),
             _ => self.ask(exchange).await,
@@ -199,16 +198,6 @@ impl PeerHandler {
             false => sharing.folder.send(exchange, &path, Some(shared.identity)).await?,
         };
         if sent { Ok(()) } else { Err(gone().into()) }
-    }
-
-    fn metrics(&self) -> String {
-        let mut shown = String::new();
-        // Writing to a string does not fail.
-        let _ = text::encode_registry(&mut shown, &self.peer.registry);
-        let files = self.peer.api.sharing.catalogue.len();
-        shown
-            + "# HELP nstar_peer_files Files shared now.\n# TYPE nstar_peer_files gauge\n"
-            + &format!("nstar_peer_files {files}\n{}", form::END)
     }
 }
 

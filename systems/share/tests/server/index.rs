@@ -64,6 +64,16 @@ fn all_concurrency_models_can_run_it() {
         let at = server.local_addr();
         register(at, ANN, &[file("a.txt", "")]);
         assert_eq!(names(&get(at, "/search?name=a.txt").1), ["a.txt"], "{model}");
+        // Whatever process answers: what the others counted is shown.
+        let metrics = send(at, &Request::new(Method::Get, "/metrics"));
+        let metrics = String::from_utf8_lossy(metrics.body());
+        for line in [
+            "{route=\"/register\",status=\"200\"} 1",
+            "{route=\"/search\",status=\"200\"} 1",
+            "files_registered_total 1",
+        ] {
+            assert!(metrics.contains(line), "{model}: {line} is missing in:\n{metrics}");
+        }
     }
 }
 
