@@ -7,6 +7,7 @@ use std::{
 };
 
 use engine::Model;
+use http_io::{Method, client::Request};
 use serde_json::{Value, json};
 use share::index::Options;
 use store::Database;
