@@ -37,7 +37,7 @@ pub fn load(
     let beginning = Beginning::now();
     let greeting = target::greet(&plan.load, listener)?;
     let mut generator = load::Generator::start(&plan.load)?;
-    let watch = Watch::start(generator.address())?;
+    let watch = Watch::start(generator.addresses())?;
     listener.on(&Event::StepBegun { users: plan.users });
     watch.look();
     generator.set_users(plan.users)?;

@@ -103,7 +103,7 @@ pub fn sweep(
     let ceiling = Ceiling::measure(&plan.load, CEILING_TIME, interrupt).ok();
     let ceiling = ceiling.map(|ceiling| ceiling.requests_per_s);
     let mut generator = load::Generator::start(&plan.load)?;
-    let watch = Watch::start(generator.address())?;
+    let watch = Watch::start(generator.addresses())?;
     let mut before_step = || match &plan.cold_folder {
         None => Ok(()),
         Some(folder) => page_cache::drop_folder(folder)

@@ -48,7 +48,7 @@ impl Greeting {
     }
 }
 
-/// Watches the processes behind an address, or, where they cannot be seen, this host and the generator alone.
+/// Watches the processes behind the addresses, or, where they cannot be seen, this host and the generator alone.
 #[derive(Debug)]
 pub struct Watch {
     watcher: Watcher,
@@ -57,11 +57,14 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Finds the processes that serve the address and begins to look.
-    pub fn start(address: SocketAddr) -> Result<Self, ObserveError> {
-        let (topology, unseen) = match observe::find(address) {
+    /// Finds the processes that serve the addresses, and begins to look.
+    pub fn start(addresses: &[SocketAddr]) -> Result<Self, ObserveError> {
+        let (topology, unseen) = match observe::find_all(addresses) {
             Ok(topology) => (topology, None),
-            Err(reason) => (Topology::unseen(address), Some(reason.to_string())),
+            Err(reason) => {
+                let first = addresses.first().copied().unwrap_or_else(|| ([0, 0, 0, 0], 0).into());
+                (Topology::unseen(first), Some(reason.to_string()))
+            }
         };
         let watcher = Watcher::start(Roots::default(), topology, LOOK_PERIOD)?;
         Ok(Watch { watcher, unseen })

@@ -154,7 +154,18 @@ impl<'de> Visitor<'de> for Within<'_> {
     }
 
     fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        let Within { names, value } = self;
+        let at = names.first().and_then(|place| place.parse::<usize>().ok());
+        let below = names.get(1..).unwrap_or_default();
+        for place in 0.. {
+            let there = match at == Some(place) {
+                true => seq.next_element_seed(Within { names: below, value })?.is_some(),
+                false => seq.next_element::<IgnoredAny>()?.is_some(),
+            };
+            if !there {
+                break;
+            }
+        }
         Ok(())
     }
 }
@@ -207,7 +218,8 @@ mod tests {
         assert_eq!(json("id", &[body]), "a-b");
         assert_eq!(json("of.id", &[body]), "7");
         assert_eq!(json("n", &[body]), "-1");
-        for nothing in ["of", "of.x", "x", "id.id", "room.id", "of.x.id"] {
+        assert_eq!(json("of.x.0.id", &[body]), "no");
+        for nothing in ["of", "of.x", "x", "id.id", "room.id", "of.x.id", "of.x.1.id", "of.x.0"] {
             assert_eq!(json(nothing, &[body]), "", "{nothing}");
         }
     }

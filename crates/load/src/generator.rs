@@ -10,17 +10,14 @@ use model::sample::Tick;
 use model::silence::answered;
 
 use crate::error::LoadError;
+use crate::limits;
 use crate::merge::{Merged, Merger};
-use crate::plan::{Connections, Pacing, Plan, Stop};
+use crate::plan::{Pacing, Plan, Stop};
 use crate::record::SLICE_US;
-use crate::render::Program;
-use crate::resolve::{first_that_accepts, resolve};
 use crate::tally::{RequestTotal, totals};
 use crate::threads::{Running, spawn};
-use crate::transport::tls::Tls;
 use crate::worker::pacing::Allowance;
-use crate::worker::{Command, Notice, Report, Settings, Work};
-use crate::{limits, url::Url};
+use crate::worker::{Command, Notice, Report, Settings, Target, Work};
 
 /// How often a collection looks whether it is interrupted.
 const LOOK: Duration = Duration::from_millis(20);
@@ -49,7 +46,7 @@ pub struct Generator {
     threads: Vec<Running>,
     reports: Receiver<Report>,
     merger: Merger,
-    address: SocketAddr,
+    addresses: Vec<SocketAddr>,
     /// Users asked for, and whether the threads know.
     users: u32,
     pending: bool,
@@ -79,16 +76,13 @@ impl Generator {
     /// contradicts itself, or an operating system that gives no threads or descriptors.
     pub fn start(plan: &Plan) -> Result<Self, LoadError> {
         check(plan)?;
-        let base = plan.base().ok_or_else(|| LoadError::NoBase { scenario: plan.scenario.name().into() })?;
-        let addresses = resolve(base)?;
-        let address = first_that_accepts(&addresses).ok_or(LoadError::Plan("the target has no address"))?;
-        let settings = settings(plan, base, address)?;
+        let settings = settings(plan)?;
         let (sender, reports) = channel();
         let mut generator = Generator {
             threads: Vec::with_capacity(plan.threads),
             reports,
             merger: Merger::new(plan.threads),
-            address,
+            addresses: settings.targets.iter().map(|target| target.address).collect(),
             users: 0,
             pending: false,
             skip_to: 0,
@@ -105,10 +99,10 @@ impl Generator {
         Ok(generator)
     }
 
-    /// The address that the load goes to.
+    /// The addresses that the load goes to.
     #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
     }
 
     /// Kernel numbers of its threads.
@@ -334,13 +328,15 @@ fn check(plan: &Plan) -> Result<(), LoadError> {
     }
 }
 
-fn settings(plan: &Plan, base: &Url, address: SocketAddr) -> Result<Arc<Settings>, LoadError> {
-    let close = plan.connections == Connections::PerRequest;
+fn settings(plan: &Plan) -> Result<Arc<Settings>, LoadError> {
+    let bases = plan.scenario.bases();
+    if bases.is_empty() {
+        return Err(LoadError::NoBase { scenario: plan.scenario.name().into() });
+    }
+    let target = |base| Target::new(plan, base).map(Arc::new);
     Ok(Arc::new(Settings {
-        program: Arc::new(Program::new(&plan.scenario, base, close)),
+        targets: bases.iter().map(target).collect::<Result<_, _>>()?,
         totals: totals(&plan.scenario),
-        address,
-        tls: Tls::for_url(base, plan.insecure)?,
         connections: plan.connections,
         timeout_ns: u64::try_from(plan.timeout.as_nanos()).unwrap_or(u64::MAX),
     }))

@@ -53,7 +53,7 @@ pub use clock::monotonic_us;
 pub use error::ObserveError;
 pub use host::host;
 pub use roots::Roots;
-pub use topology::{Topology, find, find_in};
+pub use topology::{Topology, find, find_all, find_in};
 pub use watcher::Watcher;
 
 /// A process number.

@@ -6,7 +6,7 @@ mod owners;
 mod tiers;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use crate::{ObserveError, Pid, Roots};
 pub(crate) use follow::Follower;
@@ -44,6 +44,15 @@ impl Topology {
         }
     }
 
+    fn joined_with(mut self, other: Self) -> Self {
+        let servers: BTreeSet<Pid> = self.servers.into_iter().chain(other.servers).collect();
+        let behind: BTreeSet<Pid> = self.downstream.into_iter().chain(other.downstream).collect();
+        self.downstream = behind.difference(&servers).copied().collect();
+        self.servers = servers.into_iter().collect();
+        self.listeners.extend(other.listeners);
+        self
+    }
+
     /// Whether it was made by [`Topology::unseen`]: servers that all ended leave their sockets behind.
     fn is_unseen(&self) -> bool {
         self.listeners.is_empty()
@@ -56,6 +65,17 @@ impl Topology {
 /// When the address is not local, nobody listens there, or the listener may not be seen.
 pub fn find(target: SocketAddr) -> Result<Topology, ObserveError> {
     find_in(&Roots::default(), target)
+}
+
+/// Finds the processes behind several addresses, as those of one system: each of them is a server of it, whoever else
+/// among them asks it. The listen queues and the network that are watched are those of the first address's host.
+///
+/// # Errors
+/// As [`find`], of the first address that is not found.
+pub fn find_all(targets: &[SocketAddr]) -> Result<Topology, ObserveError> {
+    let nowhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
+    let (first, others) = targets.split_first().ok_or(ObserveError::NotListening(nowhere))?;
+    others.iter().try_fold(find(*first)?, |all, target| Ok(all.joined_with(find(*target)?)))
 }
 
 /// The same, read from `roots`.

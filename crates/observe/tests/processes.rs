@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use model::counters::{Counters, Process, Role};
-use observe::{ObserveError, Roots, Topology, Watcher, find};
+use observe::{ObserveError, Roots, Topology, Watcher, find, find_all};
 use support::Server;
 
 #[test]
@@ -45,6 +45,21 @@ fn tiers_behind_tiers() {
     let mut behind = vec![database.pid(), accounts.pid()];
     behind.sort_unstable();
     assert_eq!((topology.servers, topology.downstream), (vec![files.pid()], behind));
+}
+
+/// Peers that ask one another are each a server, not one the tier behind the other.
+#[test]
+fn several_servers_are_one_system() {
+    let index = Server::start("listen 127.0.0.1:0");
+    let one = Server::start(&format!("call 127.0.0.1:0 {}", index.addr));
+    let other = Server::start(&format!("call 127.0.0.1:0 {}", one.addr));
+    let topology = find_all(&[other.addr, one.addr]).unwrap();
+    let mut servers = vec![one.pid(), other.pid()];
+    servers.sort_unstable();
+    assert_eq!((topology.servers, topology.downstream), (servers, vec![index.pid()]));
+    drop(one);
+    assert!(find_all(&[other.addr, "192.0.2.200:80".parse().unwrap()]).is_err());
+    assert!(find_all(&[]).is_err());
 }
 
 #[test]

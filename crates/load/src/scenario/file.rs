@@ -14,6 +14,7 @@ use super::template::{Names, Part, Template, TemplateError};
 use super::value::Value;
 use super::values::{read_sizes, read_value};
 use super::{Body, Request, Scenario, Verify};
+use crate::url::Url;
 
 const NAMES: &str = "a name of letters, digits, `-` and `_`";
 
@@ -24,7 +25,7 @@ impl Scenario {
     /// | key | meaning |
     /// |---|---|
     /// | `name` | what to call it; default the file's name |
-    /// | `base` | URL of the server; the command line may say another |
+    /// | `base` | URL of the server, or a list: user u sends to number u modulo their number; the command line may say another |
     /// | `[values]` | named values; `${name}` in a path, header, body or `basic_auth` stands for one |
     /// | `[[request]]` | one kind of request; each user picks one each time, by weight |
     ///
@@ -47,7 +48,7 @@ impl Scenario {
     /// | `counter` | `start` (0), `step` (1), `per_user` (0), `wrap` (0: never) | `start + user * per_user + (k mod wrap) * step` at a user's k-th draw |
     /// | `random` | `min` (0), `max` | a whole number, both ends possible |
     /// | `random-string` | `length` (16), `alphabet` (`alphanumeric`, `letters`, `digits`, `hex`) | so many characters |
-    /// | `cycle` | `items` | the items in turn, user u beginning at item u |
+    /// | `cycle` | `items`, `step` (1) | the items in turn, user u beginning at item u and going `step` items on |
     ///
     /// A value that occurs more than once in a request is the same in all places. All that is random comes
     /// from the plan's seed, with a stream of its own for each user.
@@ -75,13 +76,7 @@ impl<'a> Reader<'a> {
     fn scenario(mut self, document: &'a DeTable<'a>) -> Result<Scenario, ScenarioError> {
         let mut top = Section::new(self.source, "the scenario".into(), 0, document);
         let name = top.text("name")?.map_or_else(|| file_name(self.source.path), Into::into);
-        let base = match top.field("base") {
-            Some(field) => {
-                let text = text_of(self.source, field)?;
-                Some(text.parse().map_err(|error| wrong(self.source, field, format!("a URL ({error})")))?)
-            }
-            None => None,
-        };
+        let bases = self.bases(&mut top)?;
         if let Some(field) = top.field("values") {
             self.read_values(field)?;
         }
@@ -99,7 +94,21 @@ impl<'a> Reader<'a> {
             return Err(top.missing("request", "one [[request]] at least that takes no kept value"));
         }
         top.finish()?;
-        Ok(Scenario { name, base, values: self.values, lists: self.lists, requests })
+        Ok(Scenario { name, bases, values: self.values, lists: self.lists, requests })
+    }
+
+    /// One URL, or a list of them.
+    fn bases(&self, top: &mut Section<'a>) -> Result<Vec<Url>, ScenarioError> {
+        let Some(field) = top.field("base") else { return Ok(Vec::new()) };
+        let fields = match field.value {
+            DeValue::Array(_) => elements_of(self.source, field)?,
+            _ => vec![field],
+        };
+        let url = |field| {
+            let parsed = text_of(self.source, field)?.parse();
+            parsed.map_err(|error| wrong(self.source, field, format!("a URL ({error})")))
+        };
+        fields.into_iter().map(url).collect()
     }
 
     fn read_values(&mut self, field: Field<'a>) -> Result<(), ScenarioError> {

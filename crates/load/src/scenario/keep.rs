@@ -4,7 +4,7 @@ use super::error::{Problem, ScenarioError};
 use super::section::{Field, Section, Source, text_of, wrong};
 use super::single::is_token;
 
-const FORMS: &str = "`json:FIELD` (`json:booking.id` for a field within a field) or `header:NAME`";
+const FORMS: &str = "`json:FIELD` (`json:booking.id` for a field within a field, `json:found.0` for the first of a list) or `header:NAME`";
 
 /// What is kept of the answers to a request that went well.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) struct Keep {
 /// Where a value is found in an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum From {
-    /// The text or number under these names, one within the other.
+    /// The text or number under these names, one within the other; of a list, the number from 0 of the one that is meant.
     Json(Vec<String>),
     /// The path of the `Location` header, with its query.
     Location,

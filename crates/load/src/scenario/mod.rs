@@ -24,7 +24,7 @@ use keep::{Keep, Lists};
 use sizes::Sizes;
 use statuses::Statuses;
 use template::Template;
-use value::Value;
+use value::{Value, ValueKind};
 
 /// A workload: what is requested, how often, with which values.
 ///
@@ -32,7 +32,8 @@ use value::Value;
 #[derive(Debug, Clone)]
 pub struct Scenario {
     pub(crate) name: String,
-    pub(crate) base: Option<Url>,
+    /// Where it goes: user u to number u modulo their number.
+    pub(crate) bases: Vec<Url>,
     pub(crate) values: Vec<Value>,
     /// Lists in which users keep values of answers.
     pub(crate) lists: Lists,
@@ -46,10 +47,16 @@ impl Scenario {
         &self.name
     }
 
-    /// Where it goes unless [`crate::Plan::base`] says otherwise.
+    /// Where it goes, if it says; of several servers the first.
     #[must_use]
     pub fn base(&self) -> Option<&Url> {
-        self.base.as_ref()
+        self.bases.first()
+    }
+
+    /// All servers it goes to: user u to number u modulo their number.
+    #[must_use]
+    pub fn bases(&self) -> &[Url] {
+        &self.bases
     }
 
     /// Gives requests, by name, other weights.
@@ -75,7 +82,22 @@ impl Scenario {
     /// Sends it to another server.
     #[must_use]
     pub fn with_base(mut self, base: Url) -> Self {
-        self.base = Some(base);
+        self.bases = vec![base];
+        self
+    }
+
+    /// Spreads it over several servers: user u sends to number u modulo their number.
+    #[must_use]
+    pub fn with_bases(mut self, bases: Vec<Url>) -> Self {
+        self.bases = bases;
+        self
+    }
+
+    /// Has a value, if there is one of this name, cycle over these items in steps (see [`ValueKind::Cycle`]).
+    #[must_use]
+    pub fn with_items(mut self, name: &str, items: &[String], step: u64) -> Self {
+        let named = self.values.iter_mut().filter(|value| value.name == name);
+        named.for_each(|value| value.kind = ValueKind::Cycle { items: items.to_vec(), step });
         self
     }
 }

@@ -80,7 +80,7 @@ impl Scenario {
         };
         Ok(Scenario {
             name: url.to_string(),
-            base: Some(url.origin()),
+            bases: vec![url.origin()],
             values: Vec::new(),
             lists: Lists::default(),
             requests: vec![request],

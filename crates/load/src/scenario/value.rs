@@ -74,6 +74,9 @@ pub enum ValueKind {
     Cycle {
         /// What is cycled over.
         items: Vec<String>,
+        /// How many items further a user's next draw is. With as many as there are servers, the items of one server are
+        /// those that lie so far apart.
+        step: u64,
     },
 }
 
@@ -150,8 +153,8 @@ fn write_value(value: &Value, user: u64, k: u64, rng: &mut Rng, out: &mut Vec<u8
             let item = rng.choice(items).map_or("", String::as_str);
             out.extend_from_slice(item.as_bytes());
         }
-        ValueKind::Cycle { items } => {
-            let turn = user.wrapping_add(k) % items.len().max(1) as u64;
+        ValueKind::Cycle { items, step } => {
+            let turn = user.wrapping_add(k.wrapping_mul(*step)) % items.len().max(1) as u64;
             let item = items.get(turn as usize).map_or("", String::as_str);
             out.extend_from_slice(item.as_bytes());
         }
@@ -212,7 +215,16 @@ mod tests {
     #[test]
     fn cycles_begin_at_the_user() {
         let items = ["a", "b", "c"].map(String::from).to_vec();
-        assert_eq!(draws(&value(ValueKind::Cycle { items }), 7, 1, 4), ["b", "c", "a", "b"]);
+        assert_eq!(draws(&value(ValueKind::Cycle { items, step: 1 }), 7, 1, 4), ["b", "c", "a", "b"]);
+    }
+
+    /// Users 1 and 3 of two servers draw what lies at odd places.
+    #[test]
+    fn cycles_in_steps_give_each_server_its_own() {
+        let items = ["a0", "b0", "a1", "b1", "a2", "b2"].map(String::from).to_vec();
+        let of_two = value(ValueKind::Cycle { items, step: 2 });
+        assert_eq!(draws(&of_two, 7, 1, 4), ["b0", "b1", "b2", "b0"]);
+        assert_eq!(draws(&of_two, 7, 3, 2), ["b1", "b2"]);
     }
 
     #[test]

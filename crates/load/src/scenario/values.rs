@@ -29,7 +29,9 @@ pub(super) fn read_value(name: &str, mut section: Section<'_>) -> Result<Value, 
         Some("random-string") => random_string(&mut section)?,
         Some("date") => date(&mut section)?,
         Some("choice") => ValueKind::Choice { items: items(&mut section)? },
-        Some(_) => ValueKind::Cycle { items: items(&mut section)? },
+        Some(_) => {
+            ValueKind::Cycle { items: items(&mut section)?, step: section.number("step", 1..=1_000_000, 1)? }
+        }
         None => {
             let kinds = "one of user, counter, random, random-string, choice, cycle, date";
             return Err(section.missing("kind", kinds));

@@ -1,6 +1,6 @@
 //! What a thread is told from outside, seldom: how many users, how much work, when to stop.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::pacing::{Allowance, Claim};
 use super::user::User;
@@ -91,8 +91,10 @@ impl Worker {
     fn grow(&mut self, count: usize) {
         for slot in self.users.len()..count {
             let number = slot * self.core.thread.of + self.core.thread.number;
-            let values = self.core.program.stream(self.core.thread.seed, number as u32);
-            self.users.push(User::new(slot, values));
+            let targets = &self.core.targets;
+            let Some(target) = targets.get(number % targets.len().max(1)) else { return };
+            let values = target.program.stream(self.core.thread.seed, number as u32);
+            self.users.push(User::new(slot, Arc::clone(target), values));
         }
     }
 }

@@ -5,26 +5,26 @@ pub(crate) mod pacing;
 mod protocol;
 mod schedule;
 mod sending;
+mod target;
 mod timers;
 mod user;
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use wire::Limits;
 
 pub(crate) use commands::{Command, Mailbox, Work};
+pub(crate) use target::Target;
 
 use crate::clock::{self, now_ns};
 use crate::error::LoadError;
 use crate::plan::{Connections, Think};
 use crate::record::{Recorder, Slice};
-use crate::render::{Program, Scratch};
+use crate::render::Scratch;
 use crate::tally::RequestTotal;
 use crate::transport::poller::{Poller, Readiness, WAKE, Waker};
-use crate::transport::tls::Tls;
 use pacing::{Allowance, Claim, Schedule, Thread};
 use timers::{Alarm, Timers};
 use user::{Phase, User};
@@ -44,11 +44,10 @@ const OPENING_NS: u64 = 50_000_000;
 
 /// What all threads of a run share.
 pub(crate) struct Settings {
-    pub(crate) program: Arc<Program>,
+    /// User u sends to number u modulo their number.
+    pub(crate) targets: Vec<Arc<Target>>,
     /// Where each thread's totals begin: nothing of every request.
     pub(crate) totals: Vec<RequestTotal>,
-    pub(crate) address: SocketAddr,
-    pub(crate) tls: Option<Tls>,
     pub(crate) connections: Connections,
     pub(crate) timeout_ns: u64,
 }
@@ -91,9 +90,7 @@ pub(crate) struct Worker {
 
 /// What the users of a thread share.
 struct Core {
-    program: Arc<Program>,
-    address: SocketAddr,
-    tls: Option<Tls>,
+    targets: Vec<Arc<Target>>,
     connections: Connections,
     timeout_ns: u64,
     limits: Limits,
@@ -135,9 +132,7 @@ impl Worker {
     ) -> Result<Self, LoadError> {
         let now_ns = now_ns();
         let core = Core {
-            program: settings.program.clone(),
-            address: settings.address,
-            tls: settings.tls.clone(),
+            targets: settings.targets.clone(),
             connections: settings.connections,
             timeout_ns: settings.timeout_ns,
             limits: Limits { body_bytes: u64::MAX, ..Limits::default() },

@@ -6,6 +6,7 @@
 use model::sample::ErrorKind;
 
 use super::Core;
+use super::target::Target;
 use super::timers::{Alarm, Due};
 use super::user::{Phase, User};
 use crate::clock::now_ns;
@@ -56,7 +57,7 @@ impl Core {
     /// Chooses what the user requests next.
     #[inline]
     fn choose(&mut self, user: &mut User) {
-        let choice = self.program.pick(&mut user.values);
+        let choice = user.target.program.pick(&mut user.values);
         user.request = choice.request;
         if let Some(total) = self.totals.get_mut(choice.request) {
             total.begun += 1;
@@ -83,7 +84,7 @@ impl Core {
     fn connect(&mut self, user: &mut User) {
         self.recorder.connecting();
         user.connection = user.connection.wrapping_add(1);
-        match self.open() {
+        match self.open(&user.target) {
             Ok(stream) => user.stream = Some(stream),
             Err(kind) => return self.fail(user, kind),
         }
@@ -102,16 +103,16 @@ impl Core {
         }
     }
 
-    fn open(&self) -> Result<Stream, ErrorKind> {
-        let socket = Socket::connect(&self.address).map_err(error_kind)?;
-        let tls = match &self.tls {
+    fn open(&self, target: &Target) -> Result<Stream, ErrorKind> {
+        let socket = Socket::connect(&target.address).map_err(error_kind)?;
+        let tls = match &target.tls {
             Some(tls) => Some(tls.connection().ok_or(ErrorKind::Tls)?),
             None => None,
         };
         // One request is one write, so this matters only where a request is longer than a segment: its
         // last part would wait for an acknowledgement. It costs a call, which a connection of one short
         // request is better without. A TLS handshake ends with several writes that no answer follows.
-        let one_write = tls.is_none() && self.program.longest() <= ONE_SEGMENT;
+        let one_write = tls.is_none() && target.program.longest() <= ONE_SEGMENT;
         if self.connections == Connections::Kept || !one_write {
             socket.set_nodelay().map_err(error_kind)?;
         }
@@ -183,7 +184,7 @@ impl Core {
     #[inline]
     fn read(&mut self, user: &mut User) -> Result<Step, ErrorKind> {
         let Some(stream) = &mut user.stream else { return Ok(Step::Over) };
-        let Some(asked) = self.program.requests.get(user.request) else { return Ok(Step::Over) };
+        let Some(asked) = user.target.program.requests.get(user.request) else { return Ok(Step::Over) };
         let discardable = if stream.can_discard() { user.response.discardable(asked) } else { 0 };
         let completed = if discardable > 0 {
             let most = usize::try_from(discardable).unwrap_or(usize::MAX).min(self.buffer.len());
@@ -242,7 +243,7 @@ impl Core {
     /// Counts a response as what it is, and keeps of it what is to be kept.
     #[inline]
     fn record(&mut self, user: &mut User, completed: &Completed, now_ns: u64) {
-        let Some(asked) = self.program.requests.get(user.request) else { return };
+        let Some(asked) = user.target.program.requests.get(user.request) else { return };
         let Some(total) = self.totals.get_mut(user.request) else { return };
         if !asked.expect.contains(completed.status) {
             let kind = if completed.retry_later { ErrorKind::Unavailable } else { ErrorKind::Status };
@@ -250,7 +251,7 @@ impl Core {
             self.recorder.unexpected_status(completed.status, kind);
         } else if !completed.as_expected {
             self.recorder.failed(ErrorKind::WrongBody);
-        } else if !user.keep(asked, completed.status) {
+        } else if !user.keep(completed.status) {
             total.nothing_to_keep += 1;
             self.recorder.failed(ErrorKind::NothingToKeep);
         } else {

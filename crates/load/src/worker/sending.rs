@@ -82,7 +82,7 @@ impl Core {
     #[inline]
     pub(super) fn send(&mut self, user: &mut User) {
         let Some(stream) = &mut user.stream else { return };
-        let rendered = self.program.render(user.request, &mut user.values, &mut self.scratch);
+        let rendered = user.target.program.render(user.request, &mut user.values, &mut self.scratch);
         user.outgoing.begin(&rendered);
         let bytes = rendered.bytes;
         match stream.send(bytes, user.outgoing.rest_after(bytes.len())) {
@@ -131,7 +131,7 @@ impl Core {
     fn send_a_turn(&mut self, user: &mut User) -> Result<Sent, ErrorKind> {
         let Some(stream) = &mut user.stream else { return Ok(Sent::Blocked) };
         for _ in 0..SENDS_PER_TURN {
-            let next = user.outgoing.next(&self.program, user.request);
+            let next = user.outgoing.next(&user.target.program, user.request);
             if next.is_empty() {
                 return Ok(if stream.flush()? { Sent::Whole } else { Sent::Blocked });
             }

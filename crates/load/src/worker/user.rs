@@ -1,7 +1,9 @@
 //! One user: a connection, a request under way, and a random stream of its own.
 
+use std::sync::Arc;
+
 use super::sending::Outgoing;
-use crate::render::Prepared;
+use super::target::Target;
 use crate::response::Response;
 use crate::scenario::value::UserStream;
 use crate::transport::stream::Stream;
@@ -38,6 +40,8 @@ impl Phase {
 pub(crate) struct User {
     /// Its place in its thread.
     pub(crate) slot: usize,
+    /// The server it sends to.
+    pub(crate) target: Arc<Target>,
     pub(crate) phase: Phase,
     pub(crate) stream: Option<Stream>,
     /// Tells events of this connection from late ones of an earlier one.
@@ -69,9 +73,10 @@ pub(crate) struct User {
 }
 
 impl User {
-    pub(crate) fn new(slot: usize, values: UserStream) -> Self {
+    pub(crate) fn new(slot: usize, target: Arc<Target>, values: UserStream) -> Self {
         User {
             slot,
+            target,
             phase: Phase::Absent,
             stream: None,
             connection: 0,
@@ -93,7 +98,8 @@ impl User {
 
     /// Keeps of a response of 2xx what is to be kept; whether that was there.
     #[inline]
-    pub(crate) fn keep(&mut self, asked: &Prepared, status: u16) -> bool {
+    pub(crate) fn keep(&mut self, status: u16) -> bool {
+        let Some(asked) = self.target.program.requests.get(self.request) else { return true };
         match &asked.keep {
             Some(keep) if (200..300).contains(&status) => {
                 self.values.held.keep(keep.list, self.response.value(asked))

@@ -142,3 +142,31 @@ fn threads_without_users_do_not_keep_a_counted_load_from_ending() {
         assert_eq!(run(&plan, 1, Stop::Total(3)).completed, 3);
     }
 }
+
+/// User u sends to server u modulo their number, under that server's own name.
+#[test]
+fn users_are_spread_over_several_servers() {
+    let asked: Arc<[AtomicUsize; 3]> = Arc::default();
+    let servers: Vec<Server> = (0..3)
+        .map(|place| {
+            let asked = asked.clone();
+            Server::start(move |mut peer, _| {
+                let here = peer.stream().local_addr().unwrap().to_string();
+                while let Some(request) = peer.request() {
+                    assert_eq!(request.header("host"), Some(here.as_str()));
+                    asked[place].fetch_add(1, Ordering::SeqCst);
+                    peer.send(OK).unwrap();
+                }
+            })
+        })
+        .collect();
+    let mut plan = servers[0].plan();
+    plan.scenario = plan.scenario.with_bases(servers.iter().map(|server| server.url("/")).collect());
+    plan.threads = 2;
+    let addresses: Vec<_> = servers.iter().map(|server| server.address).collect();
+    assert_eq!(Generator::start(&plan).unwrap().addresses(), addresses);
+    let counted = run(&plan, 7, Stop::PerUser(10));
+    assert_eq!((counted.completed, counted.errors_in_all()), (70, 0));
+    // Users 0, 3 and 6; 1 and 4; 2 and 5.
+    assert_eq!(asked.each_ref().map(|count| count.load(Ordering::SeqCst)), [30, 20, 20]);
+}

@@ -45,7 +45,13 @@ pub(crate) fn plan(target: &Target, scenario: Scenario) -> Plan {
 /// What the scenario drives, for people: its name, and the server where the name does not say.
 pub(crate) fn title(scenario: &Scenario) -> String {
     match scenario.base() {
-        Some(base) if !scenario.name().contains("://") => format!("{} at {}", scenario.name(), base.origin()),
+        Some(base) if !scenario.name().contains("://") => {
+            let others = match scenario.bases().len() {
+                0 | 1 => String::new(),
+                all => format!(" and {} more", all - 1),
+            };
+            format!("{} at {}{others}", scenario.name(), base.origin())
+        }
         _ => scenario.name().into(),
     }
 }

@@ -122,6 +122,40 @@ fn a_file_is_searched_got_listed_and_removed() {
     drop(group.index);
 }
 
+/// The three scenarios as a person runs them, from what they say in their first lines.
+#[test]
+fn registering_searching_and_obtaining_make_loads() {
+    let group = Group::new();
+    let (_ann, ann_at) = group.peer("ann", &[]);
+    let (_bob, bob_at) = group.peer("bob", &[]);
+    group.place.write("ann/zeros.bin", vec![0; 1000]);
+    for number in 0..10 {
+        group.place.write(&format!("ann/{number}.bin"), [number; 1000]);
+    }
+    while group.ask_until(&bob_at, &["search", "bin"]).lines().count() < 11 {}
+    let zeros = blake3::hash(&[0; 1000]).to_string();
+    let scenario = |name: &str| format!("{}/../../scenarios/share-{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(scenario("obtain")).expect("a scenario");
+    assert!(text.contains(&zeros), "the hash of 1 000 zeros is {zeros}");
+    let load = |name: &str, peer: &str| {
+        let (scenario, base) = (scenario(name), format!("http://{peer}"));
+        let words = ["load", &scenario, "--base", &base, "-c", "3", "-n", "10", "-o", "run.json"];
+        group.place.nstar(words).run().has_not_panicked();
+        let run = std::fs::read_to_string(group.place.path("run.json")).expect("a run");
+        let run: serde_json::Value = serde_json::from_str(&run).expect("a run");
+        let step = &run["steps"][0];
+        (step["completed"].as_u64().expect("a count"), step["errors"].clone())
+    };
+    let none = serde_json::json!({});
+    assert_eq!(load("register", &ann_at), (30, none.clone()));
+    assert_eq!(load("search", &bob_at), (30, none.clone()));
+    assert_eq!(load("obtain", &ann_at), (30, none));
+    group.ask(&ann_at, &["remove", "3.bin"]).exits(0);
+    while group.ask(&bob_at, &["search", "3.bin"]).status.success() {}
+    let (found, errors) = load("search", &bob_at);
+    assert_eq!((found, &errors["nothing_to_keep"]), (27, &serde_json::json!(3)), "{errors}");
+}
+
 #[test]
 fn different_files_of_one_name_are_both_shown_and_got_by_hash() {
     let group = Group::new();

@@ -1,6 +1,6 @@
 //! The requests of a peer that need no file to be sent.
 
-use std::sync::Arc;
+use std::{fmt::Display, sync::Arc};
 
 use engine::offload::Pool;
 use http_io::{Answer, Fields, FieldsError, decode_path};
@@ -41,10 +41,11 @@ impl Api {
             ("GET" | "HEAD", "/search") => self.search(query).await,
             ("POST", "/obtain") => self.begin(body),
             ("GET" | "HEAD", path) if path.starts_with("/obtain/") => self.progress(path),
+            ("POST", "/register") => self.register(body).await,
             ("DELETE", path) if path.starts_with("/files/") => self.remove(path, query),
             ("GET" | "HEAD", "/healthz") => Ok(Answer::new(200, "text/plain", "ok\n")),
             (_, "/files" | "/search" | "/healthz") => Ok(Answer::method_not_allowed("GET, HEAD")),
-            (_, "/obtain") => Ok(Answer::method_not_allowed("POST")),
+            (_, "/obtain" | "/register") => Ok(Answer::method_not_allowed("POST")),
             _ => Ok(refusal::new(404, "there is nothing of this name", "see /files, /search and /obtain")),
         };
         answered.unwrap_or_else(|error| refusal::of_fields(&error))
@@ -71,14 +72,22 @@ impl Api {
         parameters.finish("name, words and hash")?;
         let index = Arc::clone(&self.index);
         let searched = self.asking.run(move || index.search(&wanted)).await;
-        Ok(match searched {
-            Ok(Ok(found)) => Answer::json(200, &json!({ "found": found })),
-            Ok(Err(error @ IndexError::Refused { .. })) => {
-                refusal::new(502, &error.to_string(), "check --index and --secret-file of this peer")
-            }
-            Ok(Err(error)) => refusal::new(503, &error.to_string(), "ask again when it is back"),
-            Err(error) => refusal::new(503, &error.to_string(), "ask again in a moment"),
-        })
+        Ok(of_index(searched, |found| Answer::json(200, &json!({ "found": found }))))
+    }
+
+    /// Tells the index of a file again, now; it is told of every file by itself, and again when that is due.
+    async fn register(&self, body: &[u8]) -> Result<Answer, FieldsError> {
+        let mut fields = Fields::read(body)?;
+        let name: Name = fields.text("name")?.parse().map_err(wrong("name"))?;
+        fields.finish("name")?;
+        let entries: Vec<_> =
+            self.sharing.catalogue.named(&name).into_iter().map(|(_, shared)| shared.entry).collect();
+        if entries.is_empty() {
+            return Ok(not_shared());
+        }
+        let (index, count) = (Arc::clone(&self.index), entries.len());
+        let registered = self.asking.run(move || index.register(&entries)).await;
+        Ok(of_index(registered, |()| Answer::json(200, &json!({ "registered": count }))))
     }
 
     fn begin(&self, body: &[u8]) -> Result<Answer, FieldsError> {
@@ -113,7 +122,7 @@ impl Api {
         let mut named = self.sharing.catalogue.named(&name);
         named.retain(|(_, shared)| hash.is_none_or(|hash| shared.entry.content == hash));
         let Some((_, first)) = named.first() else {
-            return Ok(refusal::new(404, "no file of this name is shared here", "GET /files lists what is"));
+            return Ok(not_shared());
         };
         if named.iter().any(|(_, shared)| shared.entry.content != first.entry.content) {
             return Ok(refusal::new(
@@ -129,6 +138,22 @@ impl Api {
             }
         })
     }
+}
+
+/// What the index said, or why it was not asked.
+fn of_index<T, E: Display>(said: Result<Result<T, IndexError>, E>, good: impl FnOnce(T) -> Answer) -> Answer {
+    match said {
+        Ok(Ok(value)) => good(value),
+        Ok(Err(error @ IndexError::Refused { .. })) => {
+            refusal::new(502, &error.to_string(), "check --index and --secret-file of this peer")
+        }
+        Ok(Err(error)) => refusal::new(503, &error.to_string(), "ask again when it is back"),
+        Err(error) => refusal::new(503, &error.to_string(), "ask again in a moment"),
+    }
+}
+
+fn not_shared() -> Answer {
+    refusal::new(404, "no file of this name is shared here", "GET /files lists what is")
 }
 
 fn wrong<E: ToString>(field: &'static str) -> impl Fn(E) -> FieldsError {

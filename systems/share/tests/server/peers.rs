@@ -130,6 +130,25 @@ fn an_index_that_was_away_is_told_everything_again() {
     wait_until(|| ann.search("words=txt").len() == 2);
 }
 
+#[test]
+fn the_index_is_told_of_a_file_again_at_once() {
+    let index = Index::start();
+    let ann = Peer::start(index.at);
+    ann.write("a.txt", b"x");
+    let hash = ann.find("a.txt");
+    let gone = json!({ "peer": ann.at, "files": [{ "name": "a.txt", "hash": hash }] });
+    assert_eq!(post(index.at, "/deregister", &gone).0, 204);
+    assert!(ann.search("name=a.txt").is_empty());
+    let (status, said) = post(ann.at, "/register", &json!({ "name": "a.txt" }));
+    assert_eq!((status, &said["registered"]), (200, &json!(1)), "{said}");
+    assert_eq!(ann.search("name=a.txt")[0]["peers"], json!([ann.at]));
+    assert_eq!(post(ann.at, "/register", &json!({ "name": "b.txt" })).0, 404);
+    for wrong in [json!({}), json!({ "name": "../a.txt" }), json!({ "name": "a.txt", "hash": hash })] {
+        assert_eq!(post(ann.at, "/register", &wrong).0, 422, "{wrong}");
+    }
+    assert_eq!(get(ann.at, "/register").0, 405);
+}
+
 fn free_port() -> SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }

@@ -57,12 +57,24 @@ fn all_there_is() {
     .unwrap();
     assert_eq!((scenario.name(), scenario.base().unwrap().port()), ("mix", 81));
     let city = scenario.values.iter().find(|value| value.name == "city").unwrap();
-    assert_eq!(city.kind, ValueKind::Cycle { items: vec!["Pune".into(), "Agra".into()] });
+    assert_eq!(city.kind, ValueKind::Cycle { items: vec!["Pune".into(), "Agra".into()], step: 1 });
     assert_eq!(scenario.values.iter().find(|value| value.name == "name").unwrap().each, Each::User);
     let [book, cancel] = scenario.requests.as_slice() else { panic!("two requests") };
     assert_eq!((book.weight, cancel.weight), (7, 3));
     assert!(book.expect.contains(201) && book.expect.contains(404) && !book.expect.contains(200));
     assert!(cancel.basic_auth.is_some());
+}
+
+#[test]
+fn one_server_or_several() {
+    let ports = |base: &str| -> Vec<u16> {
+        let text = format!("base = {base}\n[[request]]\npath = \"/\"");
+        read(&text).unwrap().bases().iter().map(|url| url.port()).collect()
+    };
+    assert_eq!(ports(r#""http://h:81""#), [81]);
+    assert_eq!(ports(r#"["http://h:81", "http://h:82"]"#), [81, 82]);
+    let (line, text) = fault("name = \"x\"\nbase = [\n\"http://h\",\n\"h:82\"]\n[[request]]\npath = \"/\"");
+    assert_eq!(line, 4, "{text}");
 }
 
 #[test]
