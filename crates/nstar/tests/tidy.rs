@@ -27,7 +27,7 @@ const LICENCES: [&str; 13] = [
 ];
 
 /// Our crates and the ones of ours they may use. Data flows one way, and so do dependencies.
-const MAY_USE: [(&str, &[&str]); 18] = [
+const MAY_USE: [(&str, &[&str]); 19] = [
     ("model", &[]),
     ("wire", &[]),
     ("engine", &[]),
@@ -42,14 +42,28 @@ const MAY_USE: [(&str, &[&str]); 18] = [
     ("booking", &["engine", "http-io", "store"]),
     ("files", &["accounts", "engine", "http-io"]),
     ("share", &["engine", "files", "http-io", "store"]),
+    ("share-dht", &["share"]),
     ("sink", &["engine", "http-io"]),
     ("lab", &["booking", "database-server", "load", "model", "observe", "store"]),
     ("bench", &["database-server"]),
     (
         "nstar",
         &[
-            "accounts", "booking", "engine", "files", "http-io", "lab", "load", "model", "observe", "report",
-            "share", "sink", "store", "tls",
+            "accounts",
+            "booking",
+            "engine",
+            "files",
+            "http-io",
+            "lab",
+            "load",
+            "model",
+            "observe",
+            "report",
+            "share",
+            "share-dht",
+            "sink",
+            "store",
+            "tls",
         ],
     ),
 ];

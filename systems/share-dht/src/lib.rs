@@ -1,0 +1,1 @@
+//! The index of file sharing spread over the peers.
