@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     path::Path,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -15,6 +16,7 @@ use crate::{
     error::FilesError,
     reading::{
         open_files::{Found, OpenFiles},
+        representation::Representation,
         sending,
     },
     tree::{
@@ -23,6 +25,8 @@ use crate::{
     },
 };
 
+/// How often a file that is kept is looked at again: until then a small one is sent as it was, as a whole.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// Memory for small files, bytes.
 const MEMORY_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -37,7 +41,7 @@ impl Folder {
     /// When it is missing, is none or cannot be read.
     pub fn open(path: &Path) -> Result<Self, FilesError> {
         let root = Root::open(path)?;
-        Ok(Self(OpenFiles::new(root, Permissions::default(), Duration::ZERO, MEMORY_BYTES)))
+        Ok(Self(OpenFiles::new(root, Permissions::default(), CHECK_EVERY, MEMORY_BYTES)))
     }
 
     /// Opens a regular file to be read, and tells its state; none where there is no such file or it cannot be read.
@@ -63,10 +67,25 @@ impl Folder {
             .split('/')
             .map(|part| percent_encode(part.as_bytes(), NON_ALPHANUMERIC).to_string())
             .collect();
-        let Ok(Found::File(file)) = self.0.find(&encoded.join("/"), Instant::now()) else { return Ok(false) };
-        if expected.is_some_and(|expected| expected != file.identity) || !sending::is_current(&file) {
+        let encoded = encoded.join("/");
+        let Some(file) = self.in_state(&encoded, expected) else { return Ok(false) };
+        if !sending::is_current(&file) {
             return Ok(false);
         }
         sending::file(exchange, &file).await.map(|()| true)
+    }
+
+    /// A file, if it is in the state that is expected: looked at again where what was kept is in another.
+    fn in_state(&self, encoded: &str, expected: Option<Identity>) -> Option<Arc<Representation>> {
+        let find = || match self.0.find(encoded, Instant::now()) {
+            Ok(Found::File(file)) => Some(file),
+            _ => None,
+        };
+        let is_expected =
+            |file: &Arc<Representation>| expected.is_none_or(|expected| expected == file.identity);
+        find().filter(is_expected).or_else(|| {
+            self.0.forget(encoded);
+            find().filter(is_expected)
+        })
     }
 }

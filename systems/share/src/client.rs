@@ -1,6 +1,6 @@
 //! Asking a peer, as the command line does: search, obtain, list, remove. Calls block.
 
-use std::{net::SocketAddr, ops::Range, path::Path};
+use std::{net::SocketAddr, ops::Range, path::Path, time::Duration};
 
 use http_io::{
     Method,
@@ -22,6 +22,8 @@ use crate::{
 const ANSWER_LEN_MAX: u64 = 32 * 1024 * 1024;
 /// Files asked for in one request.
 const PAGE: usize = 1000;
+/// Longest that a peer is asked to wait: less than its answer is waited for.
+const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// A peer that is asked.
 #[derive(Debug)]
@@ -133,12 +135,13 @@ impl Client {
         self.understand(&answer)
     }
 
-    /// How far the peer has come with some content.
+    /// How far the peer has come with some content, when that is over or so long has passed, at most 5 s.
     ///
     /// # Errors
     /// See [`AskError`].
-    pub fn progress(&mut self, content: Content) -> Result<Progress, AskError> {
-        let answer = self.ask(Method::Get, &format!("/obtain/{content}"), &[])?;
+    pub fn progress(&mut self, content: Content, patience: Duration) -> Result<Progress, AskError> {
+        let wait_s = patience.min(WAIT_MAX).as_secs_f64();
+        let answer = self.ask(Method::Get, &format!("/obtain/{content}?wait={wait_s}"), &[])?;
         self.understand(&answer)
     }
 

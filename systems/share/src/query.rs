@@ -1,6 +1,6 @@
 //! Queries of URLs, as browsers write them (URL Standard, application/x-www-form-urlencoded).
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 use http_io::FieldsError;
 use percent_encoding::percent_decode_str;
@@ -44,6 +44,17 @@ impl<'q> Parameters<'q> {
         match text.parse() {
             Ok(limit) if (1..=max).contains(&limit) => Ok(limit),
             _ => Err(FieldsError::field("limit", format!("must be a whole number from 1 to {max}"))),
+        }
+    }
+
+    /// How long to `wait`, seconds; not at all where that is not said.
+    pub(crate) fn wait(&mut self, max_s: u32) -> Result<Duration, FieldsError> {
+        let Some(text) = self.take("wait") else { return Ok(Duration::ZERO) };
+        match text.parse() {
+            Ok(seconds) if (0.0..=f64::from(max_s)).contains(&seconds) => {
+                Ok(Duration::from_secs_f64(seconds))
+            }
+            _ => Err(FieldsError::field("wait", format!("must be a number of seconds from 0 to {max_s}"))),
         }
     }
 

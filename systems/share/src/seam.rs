@@ -109,9 +109,12 @@ pub trait Obtain: Send + Sync {
 /// Why a peer does not give content.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ObtainError {
-    /// It is gone, or too slow.
+    /// It is gone.
     #[error("{0}")]
     Away(String),
+    /// It took too long.
+    #[error("it is too slow")]
+    Slow,
     /// It answers, but does not have it, or is not the kind of peer that was expected.
     #[error("{0}")]
     Refused(String),

@@ -1,6 +1,6 @@
 //! Asking a server from outside of any: work in the background, and command lines. Calls block.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use engine::{Dialled, block_on, service::Connection};
 
@@ -24,6 +24,12 @@ impl Caller {
     /// Whom it asks.
     pub fn to(&self) -> SocketAddr {
         self.to
+    }
+
+    /// From now on an answer may take so long, and its body be so long: for one server that is asked for little and for much.
+    pub fn expect(&mut self, timeout: Duration, body_bytes_max: u64) {
+        self.options.timeout = timeout;
+        self.options.limits.body_bytes = body_bytes_max;
     }
 
     /// Sends `request` and waits for the whole answer, as [`Client::send`](super::Client::send) does.

@@ -4,12 +4,15 @@ use std::io;
 
 use engine::service::Connection;
 use wire::{
-    Fields, Limits, Method, ParseError,
+    Fields, Framing, Limits, Method, ParseError,
     body::{Decoder, Event},
     response::{self, Head},
 };
 
 use super::{ClientError, Failure, Request, Response};
+
+/// Most that is set aside for a body before it comes, bytes: what is announced need not come.
+const BODY_RESERVED_MAX: usize = 4 * 1024 * 1024;
 
 /// Sends `request` and takes in the answer; also tells whether the connection may be used again.
 pub(crate) async fn run<C: Connection>(
@@ -64,7 +67,11 @@ async fn read_body<C: Connection>(
     limits: &Limits,
 ) -> Result<Vec<u8>, ClientError> {
     let mut decoder = Decoder::new(head.framing, limits)?;
-    let mut body = Vec::new();
+    let announced = match head.framing {
+        Framing::Length(length) => usize::try_from(length).unwrap_or(usize::MAX),
+        _ => 0,
+    };
+    let mut body = Vec::with_capacity(announced.min(BODY_RESERVED_MAX));
     loop {
         match decoder.next(connection.input())? {
             Event::Framing(count) => connection.consume(count),

@@ -39,10 +39,10 @@ pub(crate) struct ShareSearch {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShareGet {
-    /// The name of a file, or the BLAKE3 hash of what is in it
-    #[arg(value_name = "NAME|HASH")]
-    pub what: String,
-    /// File to write, which must not be there yet [default: only into the peer's shared folder]
+    /// The names of files, or the BLAKE3 hashes of what is in them
+    #[arg(value_name = "NAME|HASH", required = true)]
+    pub what: Vec<String>,
+    /// File to write, which must not be there yet; for one file [default: only into the peer's shared folder]
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// No progress on stderr

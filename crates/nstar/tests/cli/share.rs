@@ -171,6 +171,34 @@ fn different_files_of_one_name_are_both_shown_and_got_by_hash() {
 }
 
 #[test]
+fn several_files_are_got_at_once_and_those_that_nobody_has_are_named() {
+    let group = Group::new();
+    let (_ann, _) = group.peer("ann", &[]);
+    let (_bob, bob_at) = group.peer("bob", &[]);
+    let (one, two) = ("one".repeat(10_000), "two".repeat(100_000));
+    group.place.write("ann/one.txt", &one);
+    group.place.write("ann/two.txt", &two);
+    while group.ask_until(&bob_at, &["search", "txt"]).lines().count() < 2 {}
+    group
+        .ask(&bob_at, &["get", "one.txt", "none.txt"])
+        .exits(1)
+        .complains("nobody shares a file named none.txt");
+    let nothing = blake3::hash(b"what nobody has").to_string();
+    let outcome = group.ask(&bob_at, &["get", "one.txt", &nothing, "two.txt"]);
+    outcome
+        .exits(1)
+        .says("one.txt is in")
+        .says("two.txt is in")
+        .complains("1 of 3 files")
+        .complains(&nothing);
+    group.ask(&bob_at, &["get", &nothing]).exits(1).complains("nobody has it now");
+    for (name, text) in [("bob/one.txt", &one), ("bob/two.txt", &two)] {
+        assert_eq!(std::fs::read_to_string(group.place.path(name)).expect("a file"), *text);
+    }
+    group.ask(&bob_at, &["get", "one.txt", "two.txt", "-o", "x"]).exits(2).complains("-o names one file");
+}
+
+#[test]
 fn what_a_peer_is_started_wrongly_with_is_told() {
     let place = Place::new();
     place.write("shared/a.txt", "a");

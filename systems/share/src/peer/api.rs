@@ -20,6 +20,9 @@ const LIST_MAX: usize = 1000;
 /// Threads that ask the index, and how many may wait for one.
 const ASKING: usize = 8;
 const WAITING_MAX: usize = 256;
+/// Threads that wait for something to be obtained, and how long at most.
+const WAITING: usize = 64;
+const WAIT_S_MAX: u32 = 30;
 
 /// What a peer answers.
 pub(crate) struct Api {
@@ -27,11 +30,13 @@ pub(crate) struct Api {
     index: Arc<dyn Index>,
     obtaining: Arc<Obtaining>,
     asking: Pool,
+    waiting: Pool,
 }
 
 impl Api {
     pub(crate) fn new(sharing: Arc<Sharing>, index: Arc<dyn Index>, obtaining: Arc<Obtaining>) -> Self {
-        Self { sharing, index, obtaining, asking: Pool::new("share-ask", ASKING, WAITING_MAX) }
+        let asking = Pool::new("share-ask", ASKING, WAITING_MAX);
+        Self { sharing, index, obtaining, asking, waiting: Pool::new("share-wait", WAITING, 0) }
     }
 
     /// Answers a request, as far as it is one of these.
@@ -40,7 +45,7 @@ impl Api {
             ("GET" | "HEAD", "/files") => self.list(query),
             ("GET" | "HEAD", "/search") => self.search(query).await,
             ("POST", "/obtain") => self.begin(body),
-            ("GET" | "HEAD", path) if path.starts_with("/obtain/") => self.progress(path),
+            ("GET" | "HEAD", path) if path.starts_with("/obtain/") => self.progress(path, query).await,
             ("POST", "/register") => self.register(body).await,
             ("DELETE", path) if path.starts_with("/files/") => self.remove(path, query),
             ("GET" | "HEAD", "/healthz") => Ok(Answer::new(200, "text/plain", "ok\n")),
@@ -102,12 +107,23 @@ impl Api {
         })
     }
 
-    fn progress(&self, path: &str) -> Result<Answer, FieldsError> {
+    /// How it stands; with `wait`, when it is over or so many seconds have passed.
+    async fn progress(&self, path: &str, query: Option<&str>) -> Result<Answer, FieldsError> {
         let content: Content = path.trim_start_matches("/obtain/").parse().map_err(wrong("hash"))?;
-        Ok(match self.obtaining.progress(&content) {
-            Some(progress) => Answer::json(200, &progress),
-            None => refusal::new(404, "this was not asked for", "POST /obtain {\"hash\"} asks for it"),
-        })
+        let mut parameters = Parameters::read(query)?;
+        let patience = parameters.wait(WAIT_S_MAX)?;
+        parameters.finish("wait")?;
+        let Some(progress) = self.obtaining.progress(&content) else {
+            let hint = "POST /obtain {\"hash\"} asks for it";
+            return Ok(refusal::new(404, "this was not asked for", hint));
+        };
+        if !patience.is_zero() {
+            let progress = Arc::clone(&progress);
+            // Where too many wait already, this one asks again.
+            let _ = self.waiting.run(move || progress.wait(patience)).await;
+        }
+        let now = progress.lock().clone();
+        Ok(Answer::json(200, &now))
     }
 
     /// Takes files of a name out of sharing: all of them where they are the same.

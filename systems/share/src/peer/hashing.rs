@@ -1,9 +1,18 @@
 //! Naming content: its hash, and the hashes between that and its 16 KiB groups, by which each group can be told to be
 //! right by itself (Bao; O'Connor et al., BLAKE3, section 6.4).
 
-use std::io::{self, Read};
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::FileExt,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    thread,
+};
 
-use bao_tree::{BaoTree, BlockSize, io::sync::outboard_post_order, iter::BaoChunk};
+use bao_tree::{BaoTree, BlockSize, iter::BaoChunk};
 use blake3::hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 
 use crate::content::Content;
@@ -13,6 +22,10 @@ pub(crate) const GROUP_LEN: u64 = 16 * 1024;
 const BLOCK_SIZE: BlockSize = BlockSize::from_chunk_log(4);
 /// Length of a pair of hashes in an outboard, bytes.
 const PAIR_LEN: u64 = 64;
+/// Read and hashed at a time, bytes: whole groups.
+const PIECE_LEN: u64 = 64 * GROUP_LEN;
+/// So many bytes are worth a thread more.
+const PER_THREAD: u64 = 16 * 1024 * 1024;
 
 /// How many groups content of this size has.
 pub(crate) fn group_count(size: u64) -> u64 {
@@ -24,14 +37,90 @@ pub(crate) fn outboard_len(size: u64) -> u64 {
     (group_count(size) - 1) * PAIR_LEN
 }
 
-/// Names content of this size, and tells its outboard: the pairs of hashes in post-order, without the size.
+/// Names a file of this size, and tells its outboard: the pairs of hashes in post-order, without the size. A large file is
+/// hashed by several threads.
 ///
 /// # Errors
 /// When it cannot be read, or is shorter.
-pub(crate) fn name(data: impl Read, size: u64) -> io::Result<(Content, Vec<u8>)> {
-    let mut outboard = Vec::new();
-    let hash = outboard_post_order(data, BaoTree::new(size, BLOCK_SIZE), &mut outboard)?;
-    Ok((hash.into(), outboard))
+pub(crate) fn name(file: &File, size: u64) -> io::Result<(Content, Vec<u8>)> {
+    if size <= PIECE_LEN {
+        let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
+        file.read_exact_at(&mut bytes, 0)?;
+        return Ok(name_bytes(&bytes));
+    }
+    let pieces: Vec<Mutex<Vec<ChainingValue>>> =
+        (0..size.div_ceil(PIECE_LEN)).map(|_| Mutex::default()).collect();
+    let next = AtomicUsize::new(0);
+    let threads = (size / PER_THREAD).clamp(1, thread::available_parallelism().map_or(1, usize::from) as u64);
+    thread::scope(|scope| {
+        let hash = || hash_pieces(file, size, &next, &pieces);
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(hash)).collect();
+        let panicked = |_| io::Error::other("hashing failed by a fault of the program");
+        others.into_iter().fold(hash(), |so_far, other| so_far.and(other.join().map_err(panicked)?))
+    })?;
+    let groups =
+        pieces.into_iter().flat_map(|piece| piece.into_inner().unwrap_or_else(PoisonError::into_inner));
+    Ok(root(&groups.collect::<Vec<_>>()))
+}
+
+/// The same of content at hand.
+pub(crate) fn name_bytes(bytes: &[u8]) -> (Content, Vec<u8>) {
+    if bytes.len() as u64 <= GROUP_LEN {
+        return (Content::of(bytes), Vec::new());
+    }
+    root(&group_hashes(bytes, 0))
+}
+
+/// Hashes pieces of a file that no other thread has begun.
+fn hash_pieces(
+    file: &File,
+    size: u64,
+    next: &AtomicUsize,
+    pieces: &[Mutex<Vec<ChainingValue>>],
+) -> io::Result<()> {
+    let mut buffer = vec![0; PIECE_LEN as usize];
+    loop {
+        let number = next.fetch_add(1, Relaxed);
+        let Some(piece) = pieces.get(number) else { return Ok(()) };
+        let at = number as u64 * PIECE_LEN;
+        let length = usize::try_from((size - at).min(PIECE_LEN)).unwrap_or(0);
+        let bytes = buffer.get_mut(..length).unwrap_or_default();
+        file.read_exact_at(bytes, at)?;
+        *piece.lock().unwrap_or_else(PoisonError::into_inner) = group_hashes(bytes, at);
+    }
+}
+
+/// The hash of each group of some bytes, which begin `at` so many of content that is longer than a group.
+fn group_hashes(bytes: &[u8], at: u64) -> Vec<ChainingValue> {
+    let offsets = (at..).step_by(GROUP_LEN as usize);
+    bytes.chunks(GROUP_LEN as usize).zip(offsets).map(|(group, at)| group_hash(group, at)).collect()
+}
+
+fn group_hash(group: &[u8], at: u64) -> ChainingValue {
+    blake3::Hasher::new().set_input_offset(at).update(group).finalize_non_root()
+}
+
+/// The name and the outboard of content whose groups, two at least, have these hashes.
+fn root(groups: &[ChainingValue]) -> (Content, Vec<u8>) {
+    let mut outboard = Vec::with_capacity(groups.len() * PAIR_LEN as usize);
+    let (left, right) = children(groups, &mut outboard);
+    (merge_subtrees_root(&left, &right, Mode::Hash).into(), outboard)
+}
+
+/// The hashes of the two subtrees of a node; the left one has as many groups as a power of two allows (BLAKE3, 2.1).
+fn children(groups: &[ChainingValue], outboard: &mut Vec<u8>) -> (ChainingValue, ChainingValue) {
+    let (left, right) = groups.split_at(groups.len().next_power_of_two() / 2);
+    let mut subtree = |groups: &[ChainingValue]| match groups {
+        [group] => *group,
+        groups => {
+            let (left, right) = children(groups, outboard);
+            merge_subtrees_non_root(&left, &right, Mode::Hash)
+        }
+    };
+    let (left, right) = (subtree(left), subtree(right));
+    outboard.extend_from_slice(&left);
+    outboard.extend_from_slice(&right);
+    (left, right)
 }
 
 /// What each group of some content must be.
@@ -97,9 +186,7 @@ impl Groups {
         if self.count() == 1 {
             return blake3::hash(bytes).as_bytes() == expected;
         }
-        let mut hasher = blake3::Hasher::new();
-        hasher.set_input_offset(group * GROUP_LEN).update(bytes);
-        hasher.finalize_non_root() == *expected
+        group_hash(bytes, group * GROUP_LEN) == *expected
     }
 }
 
@@ -116,6 +203,9 @@ fn settle(node: Node, said: &ChainingValue, hashes: &mut [[u8; 32]]) -> Option<(
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
+    use bao_tree::io::sync::outboard_post_order;
     use proptest::prelude::*;
 
     use super::*;
@@ -128,8 +218,11 @@ mod tests {
     fn content_is_named_as_blake3_has_it_and_every_group_is_told_right() {
         for size in [0, 1, 1024, 16_383, 16_384, 16_385, 32_768, 49_153, 100_000, 1_000_000] {
             let data = bytes(size);
-            let (content, outboard) = name(&data[..], size as u64).unwrap();
+            let (content, outboard) = name_bytes(&data);
             assert_eq!(content, Content::of(&data), "{size}");
+            let mut published = Vec::new();
+            outboard_post_order(&data[..], BaoTree::new(size as u64, BLOCK_SIZE), &mut published).unwrap();
+            assert_eq!(outboard, published, "{size}");
             assert_eq!(outboard.len() as u64, outboard_len(size as u64));
             let groups = Groups::learn(&content, size as u64, &outboard).unwrap();
             assert_eq!(groups.count(), group_count(size as u64));
@@ -143,8 +236,22 @@ mod tests {
     }
 
     #[test]
+    fn a_file_hashed_by_several_threads_has_the_same_name() {
+        for size in [1, PIECE_LEN - 1, PIECE_LEN + 1, 3 * PER_THREAD + 5 * GROUP_LEN + 1] {
+            let data = bytes(size as usize);
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(&data).unwrap();
+            assert_eq!(name(&file, size).unwrap(), name_bytes(&data), "{size}");
+            assert_eq!(name_bytes(&data).0, Content::of(&data), "{size}");
+        }
+    }
+
+    #[test]
     fn a_file_that_is_shorter_than_it_was_is_an_error() {
-        assert!(name(&bytes(20_000)[..], 40_000).is_err());
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes(20_000)).unwrap();
+        assert!(name(&file, 40_000).is_err());
+        assert!(name(&file, 40_000_000).is_err());
     }
 
     proptest! {
@@ -153,7 +260,7 @@ mod tests {
         #[test]
         fn a_changed_byte_of_a_group_shows(size in 1usize..100_000, at in any::<prop::sample::Index>(), bit in 0u8..8) {
             let mut data = bytes(size);
-            let (content, outboard) = name(&data[..], size as u64).unwrap();
+            let (content, outboard) = name_bytes(&data);
             let groups = Groups::learn(&content, size as u64, &outboard).unwrap();
             let at = at.index(size);
             data[at] ^= 1 << bit;
@@ -165,7 +272,7 @@ mod tests {
         #[test]
         fn a_changed_byte_of_an_outboard_shows(size in 16_385usize..200_000, at in any::<prop::sample::Index>()) {
             let data = bytes(size);
-            let (content, mut outboard) = name(&data[..], size as u64).unwrap();
+            let (content, mut outboard) = name_bytes(&data);
             let at = at.index(outboard.len());
             outboard[at] ^= 1;
             prop_assert_eq!(Groups::learn(&content, size as u64, &outboard), None);
@@ -175,7 +282,7 @@ mod tests {
         fn another_number_of_groups_or_anything_else_is_no_outboard(
             size in 0u64..200_000, other in 0u64..300_000, junk in prop::collection::vec(any::<u8>(), 0..300)
         ) {
-            let (content, outboard) = name(&bytes(size as usize)[..], size).unwrap();
+            let (content, outboard) = name_bytes(&bytes(size as usize));
             let learnt = Groups::learn(&content, other, &outboard).is_some();
             prop_assert_eq!(learnt, group_count(size) == group_count(other));
             prop_assert!(Groups::learn(&content, 100_000, &junk).is_none());

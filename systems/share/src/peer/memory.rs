@@ -84,14 +84,21 @@ impl Memory {
         self.lock().known.removed.contains(path)
     }
 
-    /// Remembers the content of a file.
-    pub(crate) fn learn(&self, path: &str, identity: &Identity, content: Content) -> io::Result<()> {
-        self.keep(Line::Content { path: path.to_owned(), state: identity.text(), hash: content.to_string() })
+    /// Remembers the content of files in the state they are in.
+    pub(crate) fn learn<'a>(
+        &self,
+        files: impl IntoIterator<Item = (&'a str, &'a Identity, Content)>,
+    ) -> io::Result<()> {
+        self.keep(files.into_iter().map(|(path, identity, content)| Line::Content {
+            path: path.to_owned(),
+            state: identity.text(),
+            hash: content.to_string(),
+        }))
     }
 
     /// Remembers that a file is not to be shared.
     pub(crate) fn remove(&self, path: &str) -> io::Result<()> {
-        self.keep(Line::Removed { path: path.to_owned() })
+        self.keep([Line::Removed { path: path.to_owned() }])
     }
 
     /// Forgets the files that are no longer there, so that one that comes back is shared again.
@@ -101,16 +108,23 @@ impl Memory {
             let known = kept.known.contents.keys().chain(&kept.known.removed);
             known.filter(|path| !there.contains(*path)).cloned().collect()
         };
-        gone.into_iter().try_for_each(|path| self.keep(Line::Gone { path }))
+        self.keep(gone.into_iter().map(|path| Line::Gone { path }))
     }
 
-    fn keep(&self, line: Line) -> io::Result<()> {
-        let mut text = serde_json::to_vec(&line)?;
-        text.push(b'\n');
+    /// Keeps lines, all by one write.
+    fn keep(&self, lines: impl IntoIterator<Item = Line>) -> io::Result<()> {
+        let (lines, mut text): (Vec<_>, _) = (lines.into_iter().collect(), Vec::new());
+        if lines.is_empty() {
+            return Ok(());
+        }
+        for line in &lines {
+            serde_json::to_writer(&mut text, line)?;
+            text.push(b'\n');
+        }
         let mut kept = self.lock();
         kept.file.write_all(&text)?;
-        kept.lines += 1;
-        kept.known.learn(line);
+        kept.lines += lines.len();
+        lines.into_iter().for_each(|line| kept.known.learn(line));
         if kept.lines > STALE_MIN + 2 * kept.known.len() {
             kept.file = rewrite(&self.path, &kept.known)?;
             kept.lines = kept.known.len();
@@ -184,8 +198,7 @@ mod tests {
         fs::write(folder.path().join("a"), "1").unwrap();
         let before = identity("a");
         let memory = Memory::open(&path).unwrap();
-        memory.learn("a", &before, Content::of(b"1")).unwrap();
-        memory.learn("b", &before, Content::of(b"1")).unwrap();
+        memory.learn(["a", "b"].map(|path| (path, &before, Content::of(b"1")))).unwrap();
         memory.remove("c").unwrap();
         fs::write(folder.path().join("a"), "12").unwrap();
 

@@ -2,14 +2,18 @@
 
 mod fetch;
 mod part;
+pub(crate) mod parts;
+mod placing;
 mod plan;
 mod progress;
+mod small;
 mod source;
 
 use std::{
-    collections::{HashMap, HashSet},
-    io,
+    collections::{HashMap, HashSet, VecDeque},
+    fs, io,
     net::SocketAddr,
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -18,8 +22,10 @@ use std::{
 pub use self::progress::{Progress, Source, State};
 pub(crate) use self::source::HttpPeers;
 use self::{
-    fetch::{Fetch, lock},
+    fetch::Fetch,
     part::Part,
+    placing::{Placer, Whole},
+    progress::Tracked,
 };
 use super::{hashing::Groups, sharing::Sharing};
 use crate::{
@@ -28,16 +34,17 @@ use crate::{
     seam::{Entry, Found, Index, Obtain, Query},
 };
 
-/// Most files that are obtained at once.
+/// Most files that are obtained at once, and most that wait for their turn.
 const RUNNING_MAX: usize = 16;
-/// Most that are remembered when they are over.
-const KEPT_MAX: usize = 1000;
-/// Most peers that are asked for one file at once.
-const SOURCES_MAX: usize = 8;
+const WAITING_MAX: usize = 10_000;
+/// Most that are remembered, those apart that are not over.
+const KEPT_MAX: usize = 20_000;
 /// How often the index is asked for more peers.
 const SEARCH_EVERY: Duration = Duration::from_secs(2);
 /// How long there may be nobody to ask before it is given up.
 const GIVE_UP: Duration = Duration::from_secs(15);
+/// The same when nobody is known who may have it, liars apart.
+const GIVE_UP_UNKNOWN: Duration = Duration::from_secs(5);
 
 /// What is being obtained, and what was.
 pub(crate) struct Obtaining {
@@ -46,98 +53,156 @@ pub(crate) struct Obtaining {
     pub(crate) sharing: Arc<Sharing>,
     /// Where this peer can be reached: it is not asked by itself.
     pub(crate) me: OnceLock<SocketAddr>,
-    all: Mutex<HashMap<Content, Arc<Mutex<Progress>>>>,
+    /// Where content is while it is not whole.
+    parts: PathBuf,
+    placer: Placer,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    all: HashMap<Content, Arc<Tracked>>,
+    waiting: VecDeque<Wanted>,
+    /// How many threads obtain.
+    running: usize,
+}
+
+/// Content that somebody asked for, and what it is to be called if that was said.
+struct Wanted {
+    content: Content,
+    name: Option<Name>,
+    progress: Arc<Tracked>,
 }
 
 /// Too much is being obtained already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{RUNNING_MAX} files are being obtained already")]
+#[error("{WAITING_MAX} files wait to be obtained already")]
 pub(crate) struct Busy;
 
 impl Obtaining {
-    pub(crate) fn new(index: Arc<dyn Index>, obtain: Arc<dyn Obtain>, sharing: Arc<Sharing>) -> Self {
-        Self { index, obtain, sharing, me: OnceLock::new(), all: Mutex::default() }
+    pub(crate) fn new(
+        index: Arc<dyn Index>,
+        obtain: Arc<dyn Obtain>,
+        sharing: Arc<Sharing>,
+    ) -> io::Result<Self> {
+        let parts = sharing.parts();
+        fs::create_dir_all(&parts)?;
+        let placer = Placer::new(Arc::clone(&sharing));
+        let (me, known) = (OnceLock::new(), Mutex::default());
+        Ok(Self { index, obtain, sharing, me, parts, placer, known })
     }
 
     /// Begins to obtain some content, unless it is being obtained or here already; tells how far it has come.
     pub(crate) fn begin(self: &Arc<Self>, content: Content, name: Option<Name>) -> Result<Progress, Busy> {
-        let mut all = self.all();
-        if let Some(known) = all.get(&content) {
-            let known = lock(known);
-            let here = known.state == State::Done && self.sharing.catalogue.find(&content).is_some();
-            if known.state == State::Running || here {
-                return Ok(known.clone());
+        let mut known = self.known();
+        if let Some(begun) = known.all.get(&content) {
+            let begun = begun.lock();
+            let here = begun.state == State::Done && self.sharing.catalogue.find(&content).is_some();
+            if begun.state == State::Running || here {
+                return Ok(begun.clone());
             }
         }
-        let running = all.values().filter(|progress| lock(progress).state == State::Running).count();
-        if running >= RUNNING_MAX {
+        if known.waiting.len() >= WAITING_MAX {
             return Err(Busy);
         }
-        if all.len() >= KEPT_MAX {
-            all.retain(|_, progress| lock(progress).state == State::Running);
+        if known.all.len() >= KEPT_MAX {
+            known.all.retain(|_, progress| progress.lock().state == State::Running);
         }
-        let progress = Arc::new(Mutex::new(Progress::new(content)));
-        let (obtaining, running) = (Arc::clone(self), Arc::clone(&progress));
-        let started = thread::Builder::new()
-            .name("share-obtain".into())
-            .spawn(move || obtaining.run(content, name.as_ref(), &running));
-        started.map_err(|_| Busy)?;
-        all.insert(content, Arc::clone(&progress));
-        let begun = lock(&progress).clone();
+        let progress = Arc::new(Tracked::new(content));
+        let begun = progress.lock().clone();
+        known.all.insert(content, Arc::clone(&progress));
+        known.waiting.push_back(Wanted { content, name, progress });
+        self.start_one_more(&mut known)?;
         Ok(begun)
     }
 
     /// How far some content has come.
-    pub(crate) fn progress(&self, content: &Content) -> Option<Progress> {
-        self.all().get(content).map(|progress| lock(progress).clone())
+    pub(crate) fn progress(&self, content: &Content) -> Option<Arc<Tracked>> {
+        self.known().all.get(content).cloned()
     }
 
-    fn run(&self, content: Content, name: Option<&Name>, progress: &Arc<Mutex<Progress>>) {
-        let outcome = match self.sharing.catalogue.find(&content) {
-            Some((path, shared)) => {
-                let mut progress = lock(progress);
-                (progress.size, progress.bytes) = (shared.entry.size, shared.entry.size);
-                Ok(path)
+    fn start_one_more(self: &Arc<Self>, known: &mut Known) -> Result<(), Busy> {
+        if known.running == RUNNING_MAX {
+            return Ok(());
+        }
+        let obtaining = Arc::clone(self);
+        let started = thread::Builder::new()
+            .name("share-obtain".into())
+            .spawn(move || while obtaining.next().map(|wanted| obtaining.run(wanted)).is_some() {});
+        match started {
+            Ok(_) => known.running += 1,
+            Err(_) if known.running > 0 => {}
+            Err(_) => {
+                if let Some(wanted) = known.waiting.pop_back() {
+                    known.all.remove(&wanted.content);
+                }
+                return Err(Busy);
             }
-            None => self.take(content, name, progress),
-        };
-        let mut progress = lock(progress);
-        match outcome {
-            Ok(path) => (progress.path, progress.state) = (Some(path), State::Done),
-            Err(why) => (progress.error, progress.state) = (Some(why), State::Failed),
+        }
+        Ok(())
+    }
+
+    /// What is to be obtained next. None: the thread is to end.
+    fn next(&self) -> Option<Wanted> {
+        let mut known = self.known();
+        let next = known.waiting.pop_front();
+        known.running -= usize::from(next.is_none());
+        next
+    }
+
+    fn run(&self, wanted: Wanted) {
+        let Wanted { content, name, progress } = wanted;
+        if let Some((path, shared)) = self.sharing.catalogue.find(&content) {
+            let size = shared.entry.size;
+            (progress.lock().size, progress.lock().bytes) = (size, size);
+            return progress.finish(Ok(path));
+        }
+        match self.take(content, name.as_ref(), &progress) {
+            Ok(whole) => self.placer.place(whole),
+            Err(why) => progress.finish(Err(why)),
         }
     }
 
-    /// Obtains content that is not here; tells where in the folder it is then.
-    fn take(
-        &self,
-        content: Content,
-        name: Option<&Name>,
-        progress: &Arc<Mutex<Progress>>,
-    ) -> Result<String, String> {
-        let begun = Instant::now();
+    /// Obtains content that is not here.
+    fn take(&self, content: Content, name: Option<&Name>, progress: &Arc<Tracked>) -> Result<Whole, String> {
+        let (begun, mut patience) = (Instant::now(), GIVE_UP_UNKNOWN);
         let mut useless = HashSet::new();
-        while begun.elapsed() < GIVE_UP {
-            let found = self.search(content);
-            for claim in claims(&found) {
+        while begun.elapsed() < patience {
+            for mut claim in claims(&self.search(content)) {
+                patience = self.patience(&claim, progress).max(patience);
                 if useless.contains(&claim.entry.size) {
                     continue;
                 }
-                let name = name.unwrap_or(&claim.entry.name);
-                match self.learn(&claim, progress) {
-                    Some(groups) => {
-                        lock(progress).size = claim.entry.size;
-                        if let Some(path) = self.fetch(&claim, groups, name, progress)? {
-                            return Ok(path);
-                        }
-                        useless.insert(claim.entry.size);
-                    }
-                    None => thread::sleep(Duration::from_millis(100)),
+                claim.entry.name = name.unwrap_or(&claim.entry.name).clone();
+                if let Some(whole) = self.take_claimed(&claim, progress, &mut useless)? {
+                    return Ok(whole);
                 }
             }
-            thread::sleep(Duration::from_millis(500));
+            thread::sleep(Duration::from_millis(300));
         }
-        Err(explain(progress))
+        Err(give_up(progress))
+    }
+
+    /// Obtains content of the size that is claimed; a size that cannot be right or be had is of no use.
+    fn take_claimed(
+        &self,
+        claim: &Found,
+        progress: &Arc<Tracked>,
+        useless: &mut HashSet<u64>,
+    ) -> Result<Option<Whole>, String> {
+        if claim.entry.size <= small::LEN_MAX
+            && let Some(bytes) = self.ask_small(claim, progress)
+        {
+            let whole = self.write_small(claim.entry.clone(), &bytes, progress);
+            return whole.map(Some).map_err(|error| placing::explain(&error));
+        }
+        let Some(groups) = self.learn(claim, progress) else { return Ok(None) };
+        progress.lock().size = claim.entry.size;
+        let whole = self.fetch(claim, groups, progress).map_err(|error| placing::explain(&error))?;
+        if whole.is_none() {
+            useless.insert(claim.entry.size);
+        }
+        Ok(whole)
     }
 
     /// Those who say they have it; from the catalogue of others, not believed.
@@ -152,7 +217,7 @@ impl Obtaining {
     }
 
     /// What each group must be, from the first peer that can tell.
-    fn learn(&self, claim: &Found, progress: &Mutex<Progress>) -> Option<Groups> {
+    fn learn(&self, claim: &Found, progress: &Tracked) -> Option<Groups> {
         let Entry { content, size, .. } = &claim.entry;
         if let Some(groups) = Groups::learn(content, *size, &[]) {
             return Some(groups);
@@ -168,58 +233,46 @@ impl Obtaining {
                     }
                     None => {
                         tracing::warn!(%peer, %content, "a peer sent hashes that are not those of the file");
-                        let mut progress = lock(progress);
-                        let source = progress.source(peer);
-                        source.lied = true;
-                        source.trouble = Some("it sent hashes that are not those of the file".into());
+                        progress.lock().source(peer).lie("it sent hashes that are not those of the file");
                     }
                 },
-                Err(error) => lock(progress).source(peer).trouble = Some(error.to_string()),
+                Err(error) => progress.lock().source(peer).trouble = Some(error.to_string()),
             }
         }
         None
     }
 
     /// Has all groups from whoever has them. None when nobody could give them all.
-    fn fetch(
-        &self,
-        claim: &Found,
-        groups: Groups,
-        name: &Name,
-        progress: &Arc<Mutex<Progress>>,
-    ) -> Result<Option<String>, String> {
-        let Entry { content, size, .. } = claim.entry;
-        let parts = self.sharing.state_root.join("parts");
-        let part = Part::open(&parts, &content, size).map_err(|error| on_disk(&error))?;
-        let fetch =
-            Arc::new(Fetch::new((content, groups), part, Arc::clone(&self.obtain), Arc::clone(progress)));
+    fn fetch(&self, claim: &Found, groups: Groups, progress: &Arc<Tracked>) -> io::Result<Option<Whole>> {
+        let entry = claim.entry.clone();
+        let part = Part::open(&self.parts, &entry.content, entry.size)?;
+        let fetch = Arc::new(Fetch::new(
+            (entry.content, groups),
+            part,
+            Arc::clone(&self.obtain),
+            Arc::clone(progress),
+        ));
         let done = self.ask_all(claim, &fetch, progress);
-        let part = fetch.stop().map_err(|error| on_disk(&error))?;
-        if !done.map_err(|error| on_disk(&error))? {
+        let part = fetch.stop()?;
+        if !done? {
             return Ok(None);
         }
-        let path = part.place(&self.sharing.root, name).map_err(|error| on_disk(&error))?;
-        let entry = Entry { name: path.parse().unwrap_or_else(|_| name.clone()), content, size };
-        // Where that fails the folder is looked through, and it is shared then.
-        let _ = self.sharing.share_known(&path, entry);
-        Ok(Some(path))
+        let path = part.finish()?.to_owned();
+        Ok(Some(Whole { entry, path, unsynced: None, progress: Arc::clone(progress) }))
     }
 
     /// Asks everybody who has it, and who comes to have it, until all is had or there is nobody for too long.
-    fn ask_all(&self, claim: &Found, fetch: &Arc<Fetch>, progress: &Mutex<Progress>) -> io::Result<bool> {
+    fn ask_all(&self, claim: &Found, fetch: &Arc<Fetch>, progress: &Tracked) -> io::Result<bool> {
         let (mut claim, mut alone_since) = (claim.clone(), Instant::now());
         loop {
-            let others = self.others(&claim, progress);
-            for peer in others.into_iter().take(SOURCES_MAX.saturating_sub(fetch.active())) {
-                fetch.ask(peer)?;
-            }
+            fetch.ask(&self.others(&claim, progress))?;
             if fetch.wait(SEARCH_EVERY)? {
                 return Ok(true);
             }
-            match fetch.active() {
-                0 if alone_since.elapsed() >= GIVE_UP => return Ok(false),
-                0 => thread::sleep(Duration::from_millis(300)),
-                _ => alone_since = Instant::now(),
+            match fetch.is_active() {
+                false if alone_since.elapsed() >= self.patience(&claim, progress) => return Ok(false),
+                false => thread::sleep(Duration::from_millis(300)),
+                true => alone_since = Instant::now(),
             }
             let found = self.search(claim.entry.content);
             if let Some(now) = claims(&found).into_iter().find(|now| now.entry.size == claim.entry.size) {
@@ -228,9 +281,14 @@ impl Obtaining {
         }
     }
 
+    /// How long to wait for somebody to ask.
+    fn patience(&self, claim: &Found, progress: &Tracked) -> Duration {
+        if self.others(claim, progress).is_empty() { GIVE_UP_UNKNOWN } else { GIVE_UP }
+    }
+
     /// The peers of a claim that have not lied, and are not this one.
-    fn others(&self, claim: &Found, progress: &Mutex<Progress>) -> Vec<SocketAddr> {
-        let progress = lock(progress);
+    fn others(&self, claim: &Found, progress: &Tracked) -> Vec<SocketAddr> {
+        let progress = progress.lock();
         let lied = |peer: &SocketAddr| progress.sources.get(peer).is_some_and(|source| source.lied);
         let me = self.me.get();
         let mut others: Vec<_> =
@@ -239,9 +297,9 @@ impl Obtaining {
         others
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<Content, Arc<Mutex<Progress>>>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         // Nothing panics while it is held.
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -262,8 +320,8 @@ fn claims(found: &[Found]) -> Vec<Found> {
     claims
 }
 
-fn explain(progress: &Mutex<Progress>) -> String {
-    let progress = lock(progress);
+fn give_up(progress: &Tracked) -> String {
+    let progress = progress.lock();
     let troubles: Vec<_> = progress
         .sources
         .iter()
@@ -272,14 +330,5 @@ fn explain(progress: &Mutex<Progress>) -> String {
     match &troubles[..] {
         [] => "nobody has it now; search for it again later".into(),
         troubles => format!("no peer could give all of it ({}); what came is kept", troubles.join("; ")),
-    }
-}
-
-fn on_disk(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "the disk is full; make room and ask for it again: what came is kept".into()
-        }
-        _ => format!("it cannot be written: {error}"),
     }
 }

@@ -46,7 +46,9 @@ pub fn factory(options: &Options) -> Result<PeerFactory, PeerError> {
     let central = Arc::new(Central::new(options.index, &group));
     let index: Arc<dyn Index> = Arc::clone(&central) as Arc<dyn Index>;
     let peers = Arc::new(HttpPeers::new(&group));
-    let obtaining = Arc::new(Obtaining::new(Arc::clone(&index), peers, Arc::clone(&sharing)));
+    let unusable = |source| PeerError::State { path: options.state.clone(), source };
+    let obtaining = Obtaining::new(Arc::clone(&index), peers, Arc::clone(&sharing)).map_err(unusable)?;
+    let obtaining = Arc::new(obtaining);
     let api = Api::new(Arc::clone(&sharing), Arc::clone(&index), Arc::clone(&obtaining));
     let peer = Peer {
         group,

@@ -3,7 +3,7 @@
 use std::{
     collections::HashSet,
     fs::{self, File},
-    io::{self, BufReader, Read},
+    io,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -15,12 +15,14 @@ use std::{
 };
 
 use files::{Folder, Identity};
+use rustix::process::setpriority_process;
 
 use super::{
     catalogue::{Catalogue, Shared},
     error::PeerError,
     hashing,
     memory::Memory,
+    obtaining::parts,
     walk::{Seen, Walk},
     watch::Watch,
 };
@@ -32,10 +34,16 @@ const QUIET: Duration = Duration::from_millis(200);
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// How soon a stop is noticed.
 const TICK: Duration = Duration::from_millis(500);
-/// Read at a time, bytes.
-const READ_LEN: usize = 1024 * 1024;
-/// What a peer keeps of content, within its own folder.
+/// From this length on a file is hashed by a thread for such, several of whose helpers share the work: small ones never
+/// wait for it. Bytes.
+const LARGE: u64 = 64 * 1024 * 1024;
+/// How far those who hash stand back from those who share (nice(2)).
+const STAND_BACK: i32 = 10;
+/// How often what was abandoned is looked for.
+const CLEAN_EVERY: Duration = Duration::from_secs(3600);
+/// What a peer keeps of content, within its own folder: hashes, and what is not whole.
 const OUTBOARDS: &str = "outboards";
+const PARTS: &str = "parts";
 
 /// The shared folder, and what is known of it.
 #[derive(Debug)]
@@ -52,6 +60,18 @@ pub(crate) struct Sharing {
     /// What was told to be left out.
     told: Mutex<HashSet<(String, String)>>,
     stopping: AtomicBool,
+}
+
+/// Files that are to be hashed.
+struct Jobs {
+    small: Sender<Seen>,
+    large: Sender<Seen>,
+}
+
+impl Jobs {
+    fn of(&self, size: u64) -> &Sender<Seen> {
+        if size < LARGE { &self.small } else { &self.large }
+    }
 }
 
 impl Sharing {
@@ -79,17 +99,23 @@ impl Sharing {
     /// Starts looking, and hashing, in threads of their own.
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
         let watch = Watch::new()?;
-        let (jobs, waiting) = mpsc::channel();
-        let waiting = Arc::new(Mutex::new(waiting));
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
-            let (sharing, waiting) = (Arc::clone(self), Arc::clone(&waiting));
-            thread::Builder::new().name("share-hash".into()).spawn(move || sharing.hash_all(&waiting))?;
-        }
+        let small = self.start_hashing(thread::available_parallelism().map_or(1, usize::from))?;
+        let jobs = Jobs { small, large: self.start_hashing(1)? };
         let sharing = Arc::clone(self);
         thread::Builder::new()
             .name("share-look".into())
             .spawn(move || sharing.keep_looking(&watch, &jobs))?;
         Ok(())
+    }
+
+    fn start_hashing(self: &Arc<Self>, threads: usize) -> io::Result<Sender<Seen>> {
+        let (jobs, waiting) = mpsc::channel();
+        let waiting = Arc::new(Mutex::new(waiting));
+        for _ in 0..threads {
+            let (sharing, waiting) = (Arc::clone(self), Arc::clone(&waiting));
+            thread::Builder::new().name("share-hash".into()).spawn(move || sharing.hash_all(&waiting))?;
+        }
+        Ok(jobs)
     }
 
     /// The threads end soon.
@@ -104,12 +130,25 @@ impl Sharing {
         Ok(())
     }
 
-    /// Shares a file whose content is known already.
-    pub(crate) fn share_known(&self, path: &str, entry: Entry) -> io::Result<()> {
-        let identity = Identity::of(&fs::symlink_metadata(self.root.join(path))?);
-        self.memory.learn(path, &identity, entry.content)?;
-        self.catalogue.share(path, Shared { entry, identity });
+    /// Shares files, by their paths, whose content is known already.
+    pub(crate) fn share_known(&self, files: Vec<(String, Entry)>) -> io::Result<()> {
+        let state = |(path, entry): (String, Entry)| {
+            let identity = Identity::of(&fs::symlink_metadata(self.root.join(&path))?);
+            Ok((path, Shared { entry, identity }))
+        };
+        let files = files.into_iter().map(state).collect::<io::Result<Vec<_>>>()?;
+        let known =
+            files.iter().map(|(path, shared)| (path.as_str(), &shared.identity, shared.entry.content));
+        self.memory.learn(known)?;
+        for (path, shared) in files {
+            self.catalogue.share(&path, shared);
+        }
         Ok(())
+    }
+
+    /// Where content is kept while it is not whole.
+    pub(crate) fn parts(&self) -> PathBuf {
+        self.state_root.join(PARTS)
     }
 
     /// Where the outboard of some content is, within the peer's own folder.
@@ -118,7 +157,10 @@ impl Sharing {
     }
 
     fn has_outboard(&self, content: &Content, size: u64) -> bool {
-        hashing::outboard_len(size) == 0 || self.state_root.join(Self::outboard_path(content)).exists()
+        // One that a power cut left empty is none.
+        let length = hashing::outboard_len(size);
+        let found = || fs::metadata(self.state_root.join(Self::outboard_path(content)));
+        length == 0 || found().is_ok_and(|found| found.len() == length)
     }
 
     /// Takes away outboards of content that is no longer known, and those that were never finished.
@@ -137,7 +179,8 @@ impl Sharing {
     /// Keeps the outboard of some content. It is whole or not there.
     pub(crate) fn keep_outboard(&self, content: &Content, outboard: &[u8]) -> io::Result<()> {
         let path = self.state_root.join(Self::outboard_path(content));
-        if outboard.is_empty() || path.exists() {
+        let kept = || fs::metadata(&path).is_ok_and(|found| found.len() == outboard.len() as u64);
+        if outboard.is_empty() || kept() {
             return Ok(());
         }
         let aside = path.with_extension(format!("{:?}", thread::current().id()));
@@ -145,8 +188,13 @@ impl Sharing {
         fs::rename(aside, path)
     }
 
-    fn keep_looking(&self, watch: &Watch, jobs: &Sender<Seen>) {
+    fn keep_looking(&self, watch: &Watch, jobs: &Jobs) {
+        let mut cleaned: Option<Instant> = None;
         while !self.stopping.load(SeqCst) {
+            if cleaned.is_none_or(|at| at.elapsed() >= CLEAN_EVERY) {
+                self.clean();
+                cleaned = Some(Instant::now());
+            }
             let started = Instant::now();
             let all_named = self.look(watch, jobs);
             let took = started.elapsed();
@@ -162,8 +210,14 @@ impl Sharing {
         }
     }
 
+    fn clean(&self) {
+        if let Err(error) = parts::clean(&self.parts(), SystemTime::now()) {
+            tracing::warn!(%error, "what was abandoned of downloads cannot be cleaned away");
+        }
+    }
+
     /// Looks through the folder once; `false` when some files are still to be looked at again.
-    fn look(&self, watch: &Watch, jobs: &Sender<Seen>) -> bool {
+    fn look(&self, watch: &Watch, jobs: &Jobs) -> bool {
         let walk = Walk::through(&self.root);
         for folder in &walk.folders {
             if let Err(error) = watch.add(&self.root.join(folder)) {
@@ -188,7 +242,7 @@ impl Sharing {
     }
 
     /// Shares a file that is known, and has another hashed; `false` when it is to be looked at again.
-    fn take_up(&self, seen: &Seen, jobs: &Sender<Seen>) -> bool {
+    fn take_up(&self, seen: &Seen, jobs: &Jobs) -> bool {
         let Seen { path, name, identity } = seen;
         if self.memory.is_removed(path) || self.catalogue.identity(path) == Some(*identity) {
             return true;
@@ -205,12 +259,14 @@ impl Sharing {
         {
             let job = Seen { path: path.clone(), name: name.clone(), identity: *identity };
             // The hashers end only with the program.
-            let _ = jobs.send(job);
+            let _ = jobs.of(identity.size()).send(job);
         }
         false
     }
 
     fn hash_all(&self, waiting: &Mutex<Receiver<Seen>>) {
+        // Where that is refused they compete; a thread that one of them starts is as it is.
+        let _ = setpriority_process(None, STAND_BACK);
         loop {
             let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(seen) = next else { return };
@@ -236,13 +292,12 @@ impl Sharing {
             return Err(changed());
         }
         let size = identity.size();
-        let buffer = READ_LEN.min(usize::try_from(size).unwrap_or(READ_LEN));
-        let (content, outboard) = hashing::name(BufReader::with_capacity(buffer, (&file).take(size)), size)?;
+        let (content, outboard) = hashing::name(&file, size)?;
         if !identity.is_of(&file.metadata()?) {
             return Err(changed());
         }
         self.keep_outboard(&content, &outboard)?;
-        self.memory.learn(&seen.path, &identity, content)?;
+        self.memory.learn([(seen.path.as_str(), &identity, content)])?;
         if !self.memory.is_removed(&seen.path) {
             let entry = Entry { name: seen.name.clone(), content, size };
             self.catalogue.share(&seen.path, Shared { entry, identity });

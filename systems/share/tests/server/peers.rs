@@ -200,6 +200,40 @@ fn members_share_among_themselves_only() {
 }
 
 #[test]
+fn many_small_files_are_asked_for_at_once_and_each_is_right() {
+    let index = Index::start();
+    let (ann, bob) = (Peer::start(index.at), Peer::start(index.at));
+    // Of one name in part, and some longer than a group.
+    let files: Vec<_> = (0..300_usize)
+        .map(|number| {
+            (format!("{}/{}.bin", number / 100, number % 100), format!("{number} ").repeat(number * 20))
+        })
+        .collect();
+    for (name, text) in &files {
+        ann.write(name, text.as_bytes());
+    }
+    let sharing_all = || {
+        let known = get(index.at, "/peers").1;
+        known["peers"].as_array().unwrap().iter().filter(|peer| peer["files"] == files.len()).count()
+    };
+    wait_until(|| sharing_all() == 1);
+    let hashes: Vec<_> = files.iter().map(|(_, text)| Content::of(text.as_bytes()).to_string()).collect();
+    for hash in &hashes {
+        assert_eq!(post(bob.at, "/obtain", &json!({ "hash": hash })).0, 202);
+    }
+    for (hash, (_, text)) in hashes.iter().zip(&files) {
+        let mut obtained = json!({ "state": "running" });
+        while obtained["state"] == "running" {
+            obtained = get(bob.at, &format!("/obtain/{hash}?wait=5")).1;
+        }
+        assert_eq!(obtained["state"], "done", "{obtained}");
+        assert_eq!(fs::read_to_string(bob.path(obtained["path"].as_str().unwrap())).unwrap(), *text);
+    }
+    wait_until(|| sharing_all() == 2);
+    assert_eq!(get(bob.at, &format!("/obtain/{}?wait=x", hashes[0])).1["field"], "wait");
+}
+
+#[test]
 fn hashes_that_were_lost_are_made_again_and_those_of_no_file_taken_away() {
     let index = Index::start();
     let ann = Peer::start(index.at);
@@ -208,10 +242,12 @@ fn hashes_that_were_lost_are_made_again_and_those_of_no_file_taken_away() {
     let hash = ann.find("a.bin");
     let folder = ann.end();
     let outboards = folder.path().join(".nstar/outboards");
-    fs::remove_file(outboards.join(&hash)).unwrap();
+    // As a power cut leaves it: there, and empty.
+    fs::write(outboards.join(&hash), b"").unwrap();
     let stale = outboards.join(Content::of(b"nothing").to_string());
     fs::write(&stale, b"x").unwrap();
     let again = Peer::on(folder, Model::Epoll, index.at);
     assert_eq!(again.find("a.bin"), hash);
-    assert!(outboards.join(&hash).exists() && !stale.exists());
+    assert_eq!(fs::metadata(outboards.join(&hash)).unwrap().len(), 3 * 64);
+    assert!(!stale.exists());
 }

@@ -4,7 +4,6 @@ use std::{
     fs::{self, File},
     io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
-    thread,
     time::Duration,
 };
 
@@ -23,8 +22,8 @@ use crate::{
     output,
 };
 
-/// How often the peer is asked how far it has come.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often the bar is drawn anew.
+const DRAW_EVERY: Duration = Duration::from_millis(200);
 /// Bytes copied from the peer at a time.
 const PIECE: u64 = 4 * 1024 * 1024;
 
@@ -32,25 +31,44 @@ pub(super) fn run(client: &mut Client, flags: &ShareGet) -> Result<Exit, Failure
     if let Some(path) = flags.output.as_ref().filter(|path| path.exists()) {
         return Err(Failure::usage(format!("-o {}: there is a file already; name another", path.display())));
     }
-    let (content, name) = wanted(client, &flags.what)?;
-    let bar = bar(flags.no_progress);
-    let progress = obtain(client, content, name.as_ref(), &bar);
-    bar.finish_and_clear();
-    let progress = progress?;
-    tell_of_liars(&progress);
-    if progress.state != State::Done {
-        let why = progress.error.unwrap_or_else(|| "the peer gave it up".into());
-        return Err(Failure::failed(why));
-    }
-    let path = progress.path.unwrap_or_default();
-    match &flags.output {
-        None => output::print(&format!("{path} is in the peer's shared folder, {} bytes\n", progress.size))?,
-        Some(to) => {
+    match (&flags.what[..], &flags.output) {
+        ([what], Some(to)) => {
+            let (content, name) = wanted(client, what)?;
+            client.obtain(content, name.as_ref()).map_err(failure)?;
+            let progress = follow(client, content, &bar(flags.no_progress))?;
             copy(client, content, progress.size, to)?;
             output::print(&format!("{}: {} bytes\n", to.display(), progress.size))?;
+            Ok(Exit::Done)
+        }
+        (_, Some(_)) => Err(Failure::usage("-o names one file; get several without it, or one by one")),
+        (several, None) => get_all(client, several, flags.no_progress),
+    }
+}
+
+/// Has the peer obtain files into its folder, all of them asked for before the first is waited for.
+fn get_all(client: &mut Client, what: &[String], silent: bool) -> Result<Exit, Failure> {
+    let wanted = what.iter().map(|what| wanted(client, what)).collect::<Result<Vec<_>, _>>()?;
+    for (content, name) in &wanted {
+        client.obtain(*content, name.as_ref()).map_err(failure)?;
+    }
+    let (mut failed, bar) = (Vec::new(), bar(silent));
+    for ((content, _), what) in wanted.iter().zip(what) {
+        match follow(client, *content, &bar) {
+            Ok(progress) => {
+                let path = progress.path.unwrap_or_default();
+                output::print(&format!("{path} is in the peer's shared folder, {} bytes\n", progress.size))?;
+            }
+            Err(why) => failed.push((what, why)),
         }
     }
-    Ok(Exit::Done)
+    match (&failed[..], what.len()) {
+        ([], _) => Ok(Exit::Done),
+        ([(_, _)], 1) => Err(failed.remove(0).1),
+        (_, all) => {
+            failed.iter().for_each(|(what, why)| eprintln!("nstar: {what}: {why}"));
+            Err(Failure::failed(format!("{} of {all} files could not be had", failed.len())))
+        }
+    }
 }
 
 /// What is meant by a hash, or by a name that all who share it mean the same by.
@@ -77,22 +95,22 @@ fn wanted(client: &mut Client, what: &str) -> Result<(Content, Option<Name>), Fa
     }
 }
 
-fn obtain(
-    client: &mut Client,
-    content: Content,
-    name: Option<&Name>,
-    bar: &ProgressBar,
-) -> Result<Progress, Failure> {
-    let mut progress = client.obtain(content, name).map_err(failure)?;
+/// Waits until the peer has some content, and shows how far it has come.
+fn follow(client: &mut Client, content: Content, bar: &ProgressBar) -> Result<Progress, Failure> {
+    let mut progress = client.progress(content, DRAW_EVERY).map_err(failure)?;
     while progress.state == State::Running {
         bar.set_length(progress.size);
         bar.set_position(progress.bytes);
         let peers = progress.sources.values().filter(|source| source.bytes > 0).count();
         bar.set_message(format!("from {peers} peers"));
-        thread::sleep(LOOK_EVERY);
-        progress = client.progress(content).map_err(failure)?;
+        progress = client.progress(content, DRAW_EVERY).map_err(failure)?;
     }
-    Ok(progress)
+    bar.finish_and_clear();
+    tell_of_liars(&progress);
+    match progress.state {
+        State::Done => Ok(progress),
+        _ => Err(Failure::failed(progress.error.unwrap_or_else(|| "the peer gave it up".into()))),
+    }
 }
 
 fn tell_of_liars(progress: &Progress) {

@@ -1,7 +1,7 @@
 //! Having content of a known size from several peers at once, each asked by a thread of its own.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     io,
     net::SocketAddr,
     ops::Range,
@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{part::Part, plan::Plan, progress::Progress};
+use super::{part::Part, plan::Plan, progress::Tracked};
 use crate::{
     content::Content,
     peer::hashing::{GROUP_LEN, Groups},
@@ -26,8 +26,14 @@ const LEAST: u64 = 1;
 const MOST: u64 = 256;
 /// A piece that comes in less is made larger.
 const FAST: Duration = Duration::from_millis(250);
+/// Most connections over which one file is had, and most of them to one peer: while the bytes of one are checked and
+/// written, others come over the second.
+const CONNECTIONS_MAX: usize = 8;
+const OF_ONE_MAX: usize = 2;
 /// How often a peer may fail in a row.
 const FAILURES_MAX: u32 = 3;
+/// How long a peer is left alone that does not have it now, or is slow where others are not.
+const REST: Duration = Duration::from_secs(5);
 /// Bytes, and time, after which what was had is kept.
 const KEEP_BYTES: u64 = 64 * 1024 * 1024;
 const KEEP_EVERY: Duration = Duration::from_secs(2);
@@ -37,7 +43,7 @@ pub(crate) struct Fetch {
     pub(crate) content: Content,
     pub(crate) groups: Groups,
     pub(crate) obtain: Arc<dyn Obtain>,
-    pub(crate) progress: Arc<Mutex<Progress>>,
+    pub(crate) progress: Arc<Tracked>,
     part: Part,
     state: Mutex<State>,
     changed: Condvar,
@@ -46,8 +52,12 @@ pub(crate) struct Fetch {
 
 struct State {
     plan: Plan,
-    /// Peers that are being asked.
-    active: HashSet<SocketAddr>,
+    /// Peers that are being asked, and over how many connections.
+    active: HashMap<SocketAddr, usize>,
+    /// Liars: they are asked for nothing more.
+    left: HashSet<SocketAddr>,
+    /// Peers that are not asked now, and until when.
+    resting: HashMap<SocketAddr, Instant>,
     /// Right bytes since the map was written last, and when that was.
     unkept: u64,
     kept: Instant,
@@ -61,11 +71,12 @@ impl Fetch {
         (content, groups): (Content, Groups),
         (part, bits): (Part, Vec<u8>),
         obtain: Arc<dyn Obtain>,
-        progress: Arc<Mutex<Progress>>,
+        progress: Arc<Tracked>,
     ) -> Self {
         let plan = Plan::new(groups.count(), bits);
-        lock(&progress).bytes = plan.had().map(|group| groups.len(group)).sum();
-        let state = State { plan, active: HashSet::new(), unkept: 0, kept: Instant::now(), broken: None };
+        progress.lock().bytes = plan.had().map(|group| groups.len(group)).sum();
+        let (active, left, resting) = Default::default();
+        let state = State { plan, active, left, resting, unkept: 0, kept: Instant::now(), broken: None };
         Self {
             content,
             groups,
@@ -78,19 +89,31 @@ impl Fetch {
         }
     }
 
-    /// Asks one more peer, unless it is being asked.
-    pub(crate) fn ask(self: &Arc<Self>, peer: SocketAddr) -> io::Result<()> {
-        if !self.lock().active.insert(peer) {
-            return Ok(());
+    /// Asks these peers, first each of them and then, where there are few, each once more.
+    pub(crate) fn ask(self: &Arc<Self>, peers: &[SocketAddr]) -> io::Result<()> {
+        for connections in 1..=OF_ONE_MAX {
+            for &peer in peers {
+                let mut state = self.lock();
+                let begun = state.active.get(&peer).copied().unwrap_or(0);
+                if begun < connections && state.connections() < CONNECTIONS_MAX && state.may_ask(peer) {
+                    state.active.insert(peer, begun + 1);
+                    drop(state);
+                    self.connect(peer)?;
+                }
+            }
         }
+        Ok(())
+    }
+
+    fn connect(self: &Arc<Self>, peer: SocketAddr) -> io::Result<()> {
         let fetch = Arc::clone(self);
         let started = thread::Builder::new().name("share-fetch".into()).spawn(move || {
             fetch.ask_until_done(peer);
-            fetch.lock().active.remove(&peer);
+            fetch.lock().end(peer);
             fetch.changed.notify_all();
         });
         if started.is_err() {
-            self.lock().active.remove(&peer);
+            self.lock().end(peer);
         }
         started.map(drop)
     }
@@ -102,15 +125,15 @@ impl Fetch {
         let waited = self.changed.wait_timeout_while(self.lock(), patience, over);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let (broken, done) = (state.broken.take(), state.plan.is_done());
-        let bits = (state.unkept > 0).then(|| state.keep());
+        let bits = (state.unkept > 0 && !done).then(|| state.keep());
         drop(state);
         bits.map_or(Ok(()), |bits| self.part.keep(&bits))?;
         broken.map_or(Ok(done), Err)
     }
 
-    /// How many peers are being asked.
-    pub(crate) fn active(&self) -> usize {
-        self.lock().active.len()
+    /// Whether anybody is being asked.
+    pub(crate) fn is_active(&self) -> bool {
+        !self.lock().active.is_empty()
     }
 
     /// Whoever is asked is asked for nothing more. What was had is kept, if that is not all.
@@ -125,48 +148,61 @@ impl Fetch {
 
     fn ask_until_done(&self, peer: SocketAddr) {
         let (mut limit, mut failures) = (FIRST, 0);
-        while let Some(range) = self.next(limit) {
+        while let Some(range) = self.next(peer, limit) {
             let started = Instant::now();
-            let bytes = self.bytes(&range);
-            let outcome = self.obtain.bytes(peer, &self.content, bytes);
-            let had = match &outcome {
-                Ok(bytes) => self.take_in(peer, &range, bytes),
-                Err(_) => Ok(false),
-            };
-            self.lock().plan.give_back(&range);
+            let outcome = self.obtain.bytes(peer, &self.content, self.bytes(&range));
+            let had = outcome.as_deref().map(|bytes| self.take_in(peer, &range, bytes));
+            self.lock().plan.give_back(&range, peer);
             self.changed.notify_all();
-            match (had, outcome) {
-                (Err(error), _) => return self.break_off(error),
-                (Ok(true), _) if started.elapsed() < FAST => (limit, failures) = ((limit * 2).min(MOST), 0),
-                (Ok(true), _) => failures = 0,
-                (Ok(false), Ok(_)) => {
-                    let mut progress = lock(&self.progress);
-                    let source = progress.source(peer);
-                    source.lied = true;
-                    source.trouble = Some("it sent bytes that are not those of the file".into());
-                    return tracing::warn!(%peer, content = %self.content, "a peer sent bytes that are not those of the file");
+            match had {
+                Ok(Err(error)) => return self.break_off(error),
+                Ok(Ok(false)) => return self.leave_liar(peer),
+                Ok(Ok(true)) => {
+                    failures = 0;
+                    limit = if started.elapsed() < FAST { (limit * 2).min(MOST) } else { limit };
                 }
-                (Ok(false), Err(error)) => {
-                    lock(&self.progress).source(peer).trouble = Some(error.to_string());
+                Err(error) => {
                     failures += 1;
-                    if failures >= FAILURES_MAX || matches!(error, ObtainError::Refused(_)) {
+                    limit = (limit / 8).max(LEAST);
+                    if self.is_left(peer, error, failures) {
                         return;
                     }
-                    limit = (limit / 8).max(LEAST);
                     thread::sleep(Duration::from_millis(100) * failures);
                 }
             }
         }
     }
 
-    /// The next groups to ask for; none when all is had.
-    fn next(&self, limit: u64) -> Option<Range<u64>> {
+    fn leave_liar(&self, peer: SocketAddr) {
+        self.lock().left.insert(peer);
+        self.progress.lock().source(peer).lie("it sent bytes that are not those of the file");
+        tracing::warn!(%peer, content = %self.content, "a peer sent bytes that are not those of the file");
+    }
+
+    /// Whether a peer that failed so often in a row is left, for a while at least.
+    fn is_left(&self, peer: SocketAddr, error: &ObtainError, failures: u32) -> bool {
+        self.progress.lock().source(peer).trouble = Some(error.to_string());
+        let mut state = self.lock();
+        let rests = match error {
+            ObtainError::Slow => state.active.len() > 1,
+            ObtainError::Refused(_) => true,
+            ObtainError::Away(_) => false,
+        };
+        if rests {
+            state.resting.insert(peer, Instant::now() + REST);
+        }
+        rests || failures >= FAILURES_MAX
+    }
+
+    /// The next groups to ask a peer for; none when all is had, or it is asked no more.
+    fn next(&self, peer: SocketAddr, limit: u64) -> Option<Range<u64>> {
         let mut state = self.lock();
         loop {
-            if self.stopping.load(SeqCst) || state.plan.is_done() || state.broken.is_some() {
+            let over = state.plan.is_done() || state.broken.is_some();
+            if over || !state.may_ask(peer) || self.stopping.load(SeqCst) {
                 return None;
             }
-            if let Some(range) = state.plan.take(limit) {
+            if let Some(range) = state.plan.take(limit, peer) {
                 return Some(range);
             }
             // Others are having what is left.
@@ -204,7 +240,7 @@ impl Fetch {
         let due = state.unkept >= KEEP_BYTES || state.kept.elapsed() >= KEEP_EVERY;
         let bits = due.then(|| state.keep());
         drop(state);
-        let mut progress = lock(&self.progress);
+        let mut progress = self.progress.lock();
         progress.bytes += length;
         progress.source(peer).bytes += length;
         drop(progress);
@@ -228,15 +264,26 @@ impl Fetch {
 }
 
 impl State {
+    fn connections(&self) -> usize {
+        self.active.values().sum()
+    }
+
+    fn may_ask(&self, peer: SocketAddr) -> bool {
+        let rests = self.resting.get(&peer).is_some_and(|until| Instant::now() < *until);
+        !rests && !self.left.contains(&peer)
+    }
+
+    /// One connection less to a peer.
+    fn end(&mut self, peer: SocketAddr) {
+        match self.active.get_mut(&peer) {
+            Some(connections @ 2..) => *connections -= 1,
+            _ => drop(self.active.remove(&peer)),
+        }
+    }
+
     /// What is to be kept now: all that was written so far.
     fn keep(&mut self) -> Vec<u8> {
         (self.unkept, self.kept) = (0, Instant::now());
         self.plan.bits().to_vec()
     }
-}
-
-/// The progress, to be looked at or changed.
-pub(crate) fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
-    // Nothing panics while it is held.
-    progress.lock().unwrap_or_else(PoisonError::into_inner)
 }

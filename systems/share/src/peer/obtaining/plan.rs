@@ -1,9 +1,9 @@
 //! Which groups of some content are still to be had, and who is having which.
 
-use std::{collections::HashMap, ops::Range};
+use std::{collections::HashMap, net::SocketAddr, ops::Range};
 
 /// Most peers that are asked for the same groups at the end, when there is nothing else to ask for.
-const HOLDERS_MAX: u32 = 2;
+const HOLDERS_MAX: usize = 2;
 
 /// The groups of some content: had, being had by somebody, or neither.
 #[derive(Debug)]
@@ -11,8 +11,10 @@ pub(crate) struct Plan {
     count: u64,
     done: Vec<u8>,
     done_count: u64,
-    /// What is being had, by where it begins: its end, and by how many.
-    taken: HashMap<u64, (u64, u32)>,
+    /// All before this one are had.
+    first: u64,
+    /// What is being had, by where it begins: its end, and from whom.
+    taken: HashMap<u64, (u64, Vec<SocketAddr>)>,
 }
 
 impl Plan {
@@ -20,22 +22,26 @@ impl Plan {
     pub(crate) fn new(count: u64, mut done: Vec<u8>) -> Self {
         done.resize(usize::try_from(count.div_ceil(8)).unwrap_or(usize::MAX), 0);
         let done_count = (0..count).filter(|&group| bit(&done, group)).count() as u64;
-        Self { count, done, done_count, taken: HashMap::new() }
+        let mut plan = Self { count, done, done_count, first: 0, taken: HashMap::new() };
+        plan.pass_over_had();
+        plan
     }
 
-    /// At most `limit` groups in a row that nobody is having; at the end those that another has not had yet.
-    pub(crate) fn take(&mut self, limit: u64) -> Option<Range<u64>> {
-        let range = self.free(limit.max(1)).or_else(|| self.shared())?;
-        let (_, holders) = self.taken.entry(range.start).or_insert((range.end, 0));
-        *holders += 1;
+    /// At most `limit` groups in a row, to be asked of a peer, that nobody is having; at the end those that another peer
+    /// has not given yet.
+    pub(crate) fn take(&mut self, limit: u64, of: SocketAddr) -> Option<Range<u64>> {
+        let range = self.free(limit.max(1)).or_else(|| self.shared(of))?;
+        self.taken.entry(range.start).or_insert((range.end, Vec::new())).1.push(of);
         Some(range)
     }
 
-    /// Nobody is having these any more, had or not. Every range that was taken is given back once.
-    pub(crate) fn give_back(&mut self, range: &Range<u64>) {
+    /// This peer is no longer asked for these, had or not. Every range that was taken is given back once.
+    pub(crate) fn give_back(&mut self, range: &Range<u64>, of: SocketAddr) {
         if let Some((_, holders)) = self.taken.get_mut(&range.start) {
-            *holders = holders.saturating_sub(1);
-            if *holders == 0 {
+            if let Some(at) = holders.iter().position(|holder| *holder == of) {
+                holders.swap_remove(at);
+            }
+            if holders.is_empty() {
                 self.taken.remove(&range.start);
             }
         }
@@ -50,6 +56,7 @@ impl Plan {
             *byte |= 1 << (group % 8);
         }
         self.done_count += 1;
+        self.pass_over_had();
         true
     }
 
@@ -74,7 +81,7 @@ impl Plan {
     }
 
     fn free(&self, limit: u64) -> Option<Range<u64>> {
-        let mut start = 0;
+        let mut start = self.first;
         while start < self.count {
             if let Some((end, _)) = self.taken.get(&start) {
                 start = *end;
@@ -90,9 +97,16 @@ impl Plan {
         None
     }
 
-    fn shared(&self) -> Option<Range<u64>> {
-        let open = |(start, (end, holders)): (&u64, &(u64, u32))| {
-            let wanted = *holders < HOLDERS_MAX && (*start..*end).any(|group| !bit(&self.done, group));
+    fn pass_over_had(&mut self) {
+        while self.first < self.count && bit(&self.done, self.first) {
+            self.first += 1;
+        }
+    }
+
+    fn shared(&self, with: SocketAddr) -> Option<Range<u64>> {
+        let open = |(start, (end, holders)): (&u64, &(u64, Vec<SocketAddr>))| {
+            let helps = holders.len() < HOLDERS_MAX && !holders.contains(&with);
+            let wanted = helps && (*start..*end).any(|group| !bit(&self.done, group));
             wanted.then_some(*start..*end)
         };
         self.taken.iter().filter_map(open).min_by_key(|range| range.start)
@@ -112,22 +126,28 @@ mod tests {
 
     use super::*;
 
+    fn peer(number: u8) -> SocketAddr {
+        ([127, 0, 0, 1], 1000 + u16::from(number)).into()
+    }
+
     #[test]
     fn groups_are_given_out_in_rows_once_and_again_at_the_end() {
         let mut plan = Plan::new(10, vec![0b0000_0100]);
-        assert_eq!(plan.take(4), Some(0..2));
-        assert_eq!(plan.take(4), Some(3..7));
-        assert_eq!(plan.take(4), Some(7..10));
-        assert_eq!(plan.take(4), Some(0..2), "a second peer helps at the end");
+        let (ann, bob, eve) = (peer(1), peer(2), peer(3));
+        assert_eq!(plan.take(4, ann), Some(0..2));
+        assert_eq!(plan.take(4, bob), Some(3..7));
+        assert_eq!(plan.take(4, bob), Some(7..10));
+        assert_eq!(plan.take(4, bob), Some(0..2), "a second peer helps at the end");
+        assert_eq!(plan.take(4, bob), None, "nobody is asked twice at once for the same");
         (0..2).for_each(|group| assert!(plan.finish(group) && !plan.finish(group)));
-        plan.give_back(&(0..2));
-        plan.give_back(&(0..2));
-        assert_eq!(plan.take(4), Some(3..7));
-        plan.give_back(&(3..7));
-        plan.give_back(&(3..7));
-        assert_eq!(plan.take(2), Some(3..5), "what was given back unhad is given out again");
+        plan.give_back(&(0..2), ann);
+        plan.give_back(&(0..2), bob);
+        assert_eq!(plan.take(4, eve), Some(3..7));
+        plan.give_back(&(3..7), bob);
+        plan.give_back(&(3..7), eve);
+        assert_eq!(plan.take(2, bob), Some(3..5), "what was given back unhad is given out again");
         (3..10).for_each(|group| assert!(plan.finish(group)));
-        assert!(plan.is_done() && plan.take(1).is_none());
+        assert!(plan.is_done() && plan.take(1, eve).is_none());
     }
 
     proptest! {
@@ -135,31 +155,31 @@ mod tests {
         fn whatever_fails_everything_is_had_in_the_end(
             count in 1u64..200,
             had in prop::collection::vec(any::<u8>(), 0..25),
-            steps in prop::collection::vec((1u64..9, any::<bool>()), 0..100),
+            steps in prop::collection::vec((1u64..9, 0u8..3, any::<bool>()), 0..100),
         ) {
             let mut plan = Plan::new(count, had);
             let mut held = Vec::new();
-            for (limit, succeeds) in steps {
-                if let Some(range) = plan.take(limit) {
+            for (limit, from, succeeds) in steps {
+                if let Some(range) = plan.take(limit, peer(from)) {
                     prop_assert!(range.start < range.end && range.end <= count);
-                    held.push((range, succeeds));
+                    held.push((range, peer(from), succeeds));
                 }
                 if held.len() > 3 {
-                    let (range, succeeds) = held.remove(0);
+                    let (range, from, succeeds) = held.remove(0);
                     if succeeds {
                         range.clone().for_each(|group| {
                             plan.finish(group);
                         });
                     }
-                    plan.give_back(&range);
+                    plan.give_back(&range, from);
                 }
             }
-            held.iter().for_each(|(range, _)| plan.give_back(range));
-            while let Some(range) = plan.take(7) {
+            held.iter().for_each(|(range, from, _)| plan.give_back(range, *from));
+            while let Some(range) = plan.take(7, peer(9)) {
                 range.clone().for_each(|group| {
                             plan.finish(group);
                         });
-                plan.give_back(&range);
+                plan.give_back(&range, peer(9));
             }
             prop_assert!(plan.is_done());
             prop_assert_eq!(plan.had().count() as u64, count);

@@ -1,6 +1,11 @@
 //! How far obtaining some content has come, for whoever asks.
 
-use std::{collections::BTreeMap, net::SocketAddr};
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -60,5 +65,50 @@ impl Progress {
     /// What a peer gave, to be added to.
     pub(crate) fn source(&mut self, peer: SocketAddr) -> &mut Source {
         self.sources.entry(peer).or_default()
+    }
+}
+
+impl Source {
+    /// It sent what is not the content.
+    pub(crate) fn lie(&mut self, how: &str) {
+        (self.lied, self.trouble) = (true, Some(how.into()));
+    }
+}
+
+/// Progress that one thread makes and others look at.
+#[derive(Debug)]
+pub(crate) struct Tracked {
+    progress: Mutex<Progress>,
+    over: Condvar,
+}
+
+impl Tracked {
+    /// Of content that is begun to be obtained.
+    pub(crate) fn new(hash: Content) -> Self {
+        Self { progress: Mutex::new(Progress::new(hash)), over: Condvar::new() }
+    }
+
+    /// The progress, to be looked at or changed.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Progress> {
+        // Nothing panics while it is held.
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It is over: the content is at this path, or was given up.
+    pub(crate) fn finish(&self, outcome: Result<String, String>) {
+        let mut progress = self.lock();
+        match outcome {
+            Ok(path) => (progress.path, progress.state) = (Some(path), State::Done),
+            Err(why) => (progress.error, progress.state) = (Some(why), State::Failed),
+        }
+        drop(progress);
+        self.over.notify_all();
+    }
+
+    /// Waits until it is over, or so long.
+    pub(crate) fn wait(&self, patience: Duration) {
+        let running = |progress: &mut Progress| progress.state == State::Running;
+        // Which of them it was, whoever asks again sees.
+        drop(self.over.wait_timeout_while(self.lock(), patience, running));
     }
 }

@@ -20,17 +20,19 @@ use crate::{
     seam::{Obtain, ObtainError},
 };
 
-/// How long a peer may take for one answer: one that takes longer is too slow to wait for.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// The same for an outboard, which comes in one piece: so long, and a second for so many bytes.
-const OUTBOARD_PATIENCE: Duration = Duration::from_secs(3);
-const OUTBOARD_BYTES_PER_S: u64 = 64 * 1024;
+/// How long a peer may take for one answer: so long, and a second for so many bytes. One that takes longer is too slow to
+/// wait for.
+const PATIENCE: Duration = Duration::from_secs(2);
+const BYTES_PER_S: u64 = 64 * 1024;
+/// The same for a piece, at most: there are others who may give it.
+const PIECE_PATIENCE_MAX: Duration = Duration::from_secs(10);
 /// Longest outboard taken in, bytes: that of content of 64 GiB.
 const OUTBOARD_LEN_MAX: u64 = 256 * 1024 * 1024;
-/// Most bytes that are asked for at once, and some more for errors.
-const PIECE_LEN_MAX: u64 = 8 * 1024 * 1024;
-/// Connections kept to one peer.
-const IDLE_MAX: usize = 4;
+/// Longest answer that says why there is none, bytes.
+const REFUSAL_LEN_MAX: u64 = 16 * 1024;
+/// Peers to which connections are kept, and how many to each.
+const PEERS_MAX: usize = 64;
+const IDLE_MAX: usize = 8;
 
 /// Peers that serve content by HTTP.
 #[derive(Debug)]
@@ -39,34 +41,39 @@ pub(crate) struct HttpPeers {
     idle: Mutex<HashMap<SocketAddr, Vec<Caller>>>,
 }
 
+/// What is asked for: a range or all, how long it is, and how long it may take.
+struct Wanted<'a> {
+    range: Option<&'a str>,
+    length: u64,
+    patience: Duration,
+}
+
 impl HttpPeers {
     pub(crate) fn new(group: &Group) -> Self {
         Self { authorization: group.authorization(), idle: Mutex::default() }
     }
 
-    /// Bytes of some content, over a connection that is kept.
-    fn piece(&self, from: SocketAddr, target: &str, range: &str) -> Result<(u16, Vec<u8>), ObtainError> {
+    /// Asks over a connection that is kept.
+    fn get(&self, from: SocketAddr, target: &str, wanted: Wanted<'_>) -> Result<(u16, Vec<u8>), ObtainError> {
         let kept = self.idle().get_mut(&from).and_then(Vec::pop);
-        let mut caller = kept.unwrap_or_else(|| Caller::new(from, options(PATIENCE, PIECE_LEN_MAX)));
-        let answer = self.get(&mut caller, target, &[("Range", range.as_bytes())])?;
+        let mut caller = kept.unwrap_or_else(|| Caller::new(from, ClientOptions::default()));
+        caller.expect(wanted.patience, wanted.length.max(REFUSAL_LEN_MAX));
+        let mut headers: Vec<_> = wanted.range.map(|range| ("Range", range.as_bytes())).into_iter().collect();
+        headers.extend(self.authorization.as_deref().map(|value| ("Authorization", value)));
+        let answer = caller.send(&Request::new(Method::Get, target).headers(&headers)).map_err(away)?;
+        self.keep(caller);
+        Ok((answer.status(), answer.into_body()))
+    }
+
+    fn keep(&self, caller: Caller) {
         let mut idle = self.idle();
-        let kept = idle.entry(from).or_default();
+        if idle.len() >= PEERS_MAX && !idle.contains_key(&caller.to()) {
+            idle.clear();
+        }
+        let kept = idle.entry(caller.to()).or_default();
         if kept.len() < IDLE_MAX {
             kept.push(caller);
         }
-        Ok(answer)
-    }
-
-    fn get(
-        &self,
-        caller: &mut Caller,
-        target: &str,
-        headers: &[(&str, &[u8])],
-    ) -> Result<(u16, Vec<u8>), ObtainError> {
-        let mut headers = headers.to_vec();
-        headers.extend(self.authorization.as_deref().map(|value| ("Authorization", value)));
-        let answer = caller.send(&Request::new(Method::Get, target).headers(&headers)).map_err(away)?;
-        Ok((answer.status(), answer.into_body()))
     }
 
     fn idle(&self) -> MutexGuard<'_, HashMap<SocketAddr, Vec<Caller>>> {
@@ -81,9 +88,8 @@ impl Obtain for HttpPeers {
         if length > OUTBOARD_LEN_MAX {
             return Err(ObtainError::Refused("files beyond 64 GiB are not taken".into()));
         }
-        let patience = OUTBOARD_PATIENCE + Duration::from_secs(length / OUTBOARD_BYTES_PER_S);
-        let mut caller = Caller::new(from, options(patience, length));
-        match self.get(&mut caller, &format!("/content/{content}/outboard"), &[])? {
+        let wanted = Wanted { range: None, length, patience: patience(length) };
+        match self.get(from, &format!("/content/{content}/outboard"), wanted)? {
             (200, body) => Ok(body),
             (status, _) => Err(refused(status)),
         }
@@ -91,8 +97,11 @@ impl Obtain for HttpPeers {
 
     fn bytes(&self, from: SocketAddr, content: &Content, range: Range<u64>) -> Result<Vec<u8>, ObtainError> {
         let Some(last) = range.end.checked_sub(1) else { return Ok(Vec::new()) };
-        let wanted = format!("bytes={}-{last}", range.start);
-        match self.piece(from, &format!("/content/{content}"), &wanted)? {
+        let length = range.end.saturating_sub(range.start);
+        let range = format!("bytes={}-{last}", range.start);
+        let patience = patience(length).min(PIECE_PATIENCE_MAX);
+        let wanted = Wanted { range: Some(&range), length, patience };
+        match self.get(from, &format!("/content/{content}"), wanted)? {
             (200 | 206, body) => Ok(body),
             (status, _) => Err(refused(status)),
         }
@@ -101,7 +110,7 @@ impl Obtain for HttpPeers {
 
 fn away(error: ClientError) -> ObtainError {
     match error {
-        ClientError::TimedOut => ObtainError::Away("it is too slow".into()),
+        ClientError::TimedOut => ObtainError::Slow,
         ClientError::Answer(_) => ObtainError::Refused("its answer cannot be read".into()),
         other => ObtainError::Away(other.to_string()),
     }
@@ -115,8 +124,6 @@ fn refused(status: u16) -> ObtainError {
     })
 }
 
-fn options(timeout: Duration, body_len_max: u64) -> ClientOptions {
-    let mut options = ClientOptions { timeout, ..ClientOptions::default() };
-    options.limits.body_bytes = body_len_max;
-    options
+fn patience(length: u64) -> Duration {
+    PATIENCE + Duration::from_secs_f64(length as f64 / BYTES_PER_S as f64)
 }
