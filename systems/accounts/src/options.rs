@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use http_io::server::Proxies;
 use store::Database;
 
 /// The settings of an accounts server.
@@ -28,6 +29,8 @@ pub struct Options {
     pub hash_queue: Option<usize>,
     /// How many requests may wait for the database before the next is refused with 503. Default 1024.
     pub write_queue: usize,
+    /// The proxies that are believed when they say for whom they ask. Default: none.
+    pub proxies: Proxies,
     /// What the engine counts of the server's connections, to be shown by `GET /metrics`: the same as in the engine's
     /// options. Default: its own, that stays at zero.
     pub connections: Arc<engine::Counters>,
@@ -53,6 +56,7 @@ impl Options {
             hashers: None,
             hash_queue: None,
             write_queue: 1024,
+            proxies: Proxies::default(),
             connections: Arc::default(),
         }
     }

@@ -5,12 +5,14 @@ use std::net::IpAddr;
 use engine::service::Connection;
 use http_io::server::Exchange;
 
-/// The address that a request came from; that of the one it is asked for, where whoever asks is `believed`: the last
-/// address in `X-Forwarded-For`, as the file server sends it, and proxies do that are set up to.
+/// The address that a request came from, or that a proxy which is believed asks for. Where whoever asks is `believed`
+/// without being such a proxy: the last address in `X-Forwarded-For`, as the file server sends it.
 pub(crate) fn address<C: Connection>(exchange: &Exchange<'_, C>, believed: bool) -> IpAddr {
-    let peer = exchange.peer().ip().to_canonical();
-    let forwarded = exchange.header("x-forwarded-for").filter(|_| believed);
-    forwarded.and_then(last).unwrap_or(peer)
+    let (peer, requester) = (exchange.peer().ip().to_canonical(), exchange.requester().address);
+    if requester != peer || !believed {
+        return requester;
+    }
+    exchange.header("x-forwarded-for").and_then(last).unwrap_or(peer)
 }
 
 fn last(list: &[u8]) -> Option<IpAddr> {

@@ -61,7 +61,7 @@ impl Factory for AccountsFactory {
     fn make<C: Connection>(&self) -> io::Result<Self::Service<C>> {
         let api = self.api().map_err(io::Error::other)?;
         let door = Arc::clone(&self.door);
-        Ok(Http::new(AccountsHandler { api, door }, ServerOptions::default()))
+        Ok(Http::new(AccountsHandler { api, door }, ServerOptions::behind(&self.options.proxies)))
     }
 }
 

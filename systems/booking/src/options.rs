@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use http_io::server::Proxies;
 use store::Database;
 
 use crate::aadhaar::Accepted;
@@ -24,6 +25,8 @@ pub struct Options {
     pub accepted: Accepted,
     /// How many requests may wait for the database before the next is refused with 503. Default 1024.
     pub queue: usize,
+    /// The proxies that are believed when they say for whom they ask. Default: none.
+    pub proxies: Proxies,
     /// What the engine counts of the server's connections, to be shown by `GET /metrics`.
     pub connections: Arc<engine::Counters>,
 }
@@ -40,6 +43,7 @@ impl Options {
             rooms: ROOMS,
             accepted: Accepted::Issued,
             queue: 1024,
+            proxies: Proxies::default(),
             connections: Arc::default(),
         }
     }

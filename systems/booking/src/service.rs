@@ -52,7 +52,7 @@ impl Factory for BookingFactory {
 
     fn make<C: Connection>(&self) -> io::Result<Self::Service<C>> {
         let api = self.api().map_err(io::Error::other)?;
-        Ok(Http::new(BookingHandler { api }, ServerOptions::default()))
+        Ok(Http::new(BookingHandler { api }, ServerOptions::behind(&self.options.proxies)))
     }
 }
 
@@ -70,7 +70,7 @@ impl<C: Connection> Handler<C> for BookingHandler {
         let header = |name| exchange.header(name).map(<[u8]>::to_owned);
         let authorization = header("authorization");
         let (idempotency_key, if_match) = (header("idempotency-key"), header("if-match"));
-        let from = exchange.peer().ip();
+        let from = exchange.requester().address;
         let call = Call {
             method: &method,
             path: &path,

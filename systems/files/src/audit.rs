@@ -3,6 +3,7 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
+    net::IpAddr,
     path::Path,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
@@ -56,6 +57,9 @@ pub(crate) enum Action {
 struct Line<'a> {
     time: String,
     peer: String,
+    /// For whom a proxy asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<IpAddr>,
     #[serde(skip_serializing_if = "Option::is_none")]
     user: Option<&'a str>,
     action: Action,
@@ -97,6 +101,8 @@ impl Audit {
         let line = Line {
             time: jiff::Timestamp::now().to_string(),
             peer: exchange.peer().to_string(),
+            client: Some(exchange.requester().address)
+                .filter(|&client| client != exchange.peer().ip().to_canonical()),
             user: note.caller.as_ref().and_then(Caller::user).map(|user| user.name.as_str()),
             action,
             method: exchange.method_text(),

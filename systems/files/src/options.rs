@@ -10,6 +10,8 @@ use std::{
 
 use accounts::Role;
 
+use http_io::server::Proxies;
+
 use crate::{
     access::{caller::Caller, permissions::Permissions},
     error::FilesError,
@@ -51,6 +53,8 @@ pub struct Options {
     pub audit: Option<PathBuf>,
     /// Whether clients come over TLS: then they send cookies that way only. Default no.
     pub encrypted: bool,
+    /// The proxies that are believed when they say for whom they ask. Default: none.
+    pub proxies: Proxies,
     /// What the engine counts of the server's connections, to be shown by `GET /metrics`: the same as in the engine's
     /// options. Default: its own, that stays at zero.
     pub connections: Arc<engine::Counters>,
@@ -133,6 +137,7 @@ impl Options {
             permissions: Permissions::default(),
             audit: None,
             encrypted: false,
+            proxies: Proxies::default(),
             connections: Arc::default(),
         }
     }

@@ -124,7 +124,7 @@ impl Factory for FilesFactory {
             at_hand: open_files::Front::default(),
             counts: self.shared.metrics.worker(),
         };
-        Ok(Http::new(handler, ServerOptions::default()))
+        Ok(Http::new(handler, ServerOptions::behind(&self.options.proxies)))
     }
 }
 
@@ -186,12 +186,12 @@ impl<C: Connection> FilesHandler<C> {
             }
             "/login" if exchange.method() == Method::Post => {
                 let answer = Box::pin(self.pass_on(exchange, Method::Post, "/sessions")).await?;
-                session::begun(answer, self.shared.encrypted).send(exchange)
+                session::begun(answer, self.came_encrypted(exchange)).send(exchange)
             }
             "/logout" if exchange.method() == Method::Post => {
                 // Without accounts, or without a session, there is nothing to be ended but the cookie.
                 let _ended_or_none = Box::pin(self.pass_on(exchange, Method::Delete, "/sessions")).await;
-                session::ended(self.shared.encrypted).send(exchange)
+                session::ended(self.came_encrypted(exchange)).send(exchange)
             }
             "/" if reads && sending::wants_html(exchange) => http_io::page(PAGE).send(exchange),
             "/me" if reads => {
@@ -207,6 +207,11 @@ impl<C: Connection> FilesHandler<C> {
                 Err(Problem::new(404, "there is nothing of this name").hint("files are under /files/").into())
             }
         }
+    }
+
+    /// Whether the client came over TLS: to this server, or to a proxy that is believed.
+    fn came_encrypted(&self, exchange: &Exchange<'_, C>) -> bool {
+        self.shared.encrypted || exchange.requester().came_encrypted
     }
 
     /// Lets the request pass, and tells whose it is.

@@ -4,12 +4,14 @@ mod body;
 mod chunks;
 mod error;
 mod exchange;
+mod forwarded;
 mod head;
 mod io;
 mod json;
 mod options;
 mod origin;
 mod prepared;
+mod proxies;
 mod reply;
 mod secured;
 
@@ -24,6 +26,7 @@ pub use exchange::Exchange;
 pub use head::unavailable;
 pub use options::ServerOptions;
 pub use prepared::Prepared;
+pub use proxies::{Network, NetworkError, Proxies, Requester};
 pub use reply::Reply;
 pub use secured::{HTTPS_ONLY, Secured, SecuredService};
 

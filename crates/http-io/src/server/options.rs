@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use wire::Limits;
 
+use super::Proxies;
+
 /// What a server allows its clients. One value for a whole server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
@@ -24,6 +26,8 @@ pub struct ServerOptions {
     pub drain_bytes: u64,
     /// How many bytes of answers to pipelined requests are gathered before they are sent. Default 64 KiB.
     pub gather_bytes: usize,
+    /// The proxies that are believed when they say for whom they ask. Default: none.
+    pub proxies: Proxies,
     /// Sizes within a message. `body_bytes` is the longest body accepted where the handler names no limit of its own;
     /// default 1 MiB here.
     pub limits: Limits,
@@ -40,12 +44,18 @@ impl Default for ServerOptions {
             linger_timeout: Duration::from_secs(1),
             drain_bytes: 256 * 1024,
             gather_bytes: 64 * 1024,
+            proxies: Proxies::default(),
             limits: Limits { body_bytes: 1024 * 1024, ..Limits::default() },
         }
     }
 }
 
 impl ServerOptions {
+    /// The defaults, behind these proxies.
+    pub fn behind(proxies: &Proxies) -> Self {
+        Self { proxies: proxies.clone(), ..Self::default() }
+    }
+
     /// How long sending `bytes` may take.
     pub(crate) fn write_deadline(&self, bytes: u64) -> Duration {
         let rounds = bytes / self.progress_bytes.max(1) + 1;

@@ -57,6 +57,7 @@ fn serve_files(flags: &Files) -> Result<Exit, Failure> {
     }
     options.audit = flags.audit.clone();
     options.encrypted = system.identity.is_some();
+    options.proxies = flags.behind.proxies.iter().copied().collect();
     options.connections = system.counters.clone();
     tiers::link(flags, &mut options)?;
     files::check(flags.listen, &options).map_err(Failure::usage)?;
@@ -93,6 +94,7 @@ fn serve_accounts(flags: &Accounts) -> Result<Exit, Failure> {
     let mut options = accounts::Options::new(database::with_password(&flags.database, &flags.login)?);
     options.admin_token = flags.admin_token.clone().unwrap_or(options.admin_token);
     tiers::door(flags, &mut options);
+    options.proxies = flags.behind.proxies.iter().copied().collect();
     options.connections = system.counters.clone();
     system.serve(accounts::factory(options).map_err(Failure::failed)?)
 }
@@ -105,6 +107,7 @@ fn serve_booking(flags: &Booking) -> Result<Exit, Failure> {
     options.key = flags.key.clone().unwrap_or(options.key);
     options.rooms = flags.rooms.unwrap_or(options.rooms);
     options.accepted = booking::Accepted::with_tests(flags.allow_test_ids);
+    options.proxies = flags.behind.proxies.iter().copied().collect();
     options.connections = system.counters.clone();
     system.serve(booking::factory(options).map_err(Failure::failed)?)
 }

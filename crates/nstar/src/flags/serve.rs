@@ -4,7 +4,7 @@ use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::server::Server;
+use super::server::{Behind, Server};
 use crate::values;
 
 #[derive(Debug, Subcommand)]
@@ -56,6 +56,8 @@ pub(crate) struct Files {
     #[arg(long, value_name = "FILE")]
     pub audit: Option<PathBuf>,
     #[command(flatten)]
+    pub behind: Behind,
+    #[command(flatten)]
     pub server: Server,
 }
 
@@ -97,6 +99,8 @@ pub(crate) struct Accounts {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8081")]
     pub listen: SocketAddr,
     #[command(flatten)]
+    pub behind: Behind,
+    #[command(flatten)]
     pub server: Server,
 }
 
@@ -120,6 +124,8 @@ pub(crate) struct Booking {
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8083")]
     pub listen: SocketAddr,
+    #[command(flatten)]
+    pub behind: Behind,
     #[command(flatten)]
     pub server: Server,
 }

@@ -31,6 +31,14 @@ pub(crate) struct Server {
     pub access_log: bool,
 }
 
+/// Proxies before a server that looks at where its clients come from.
+#[derive(Debug, Args)]
+pub(crate) struct Behind {
+    /// A proxy that is believed when it says, by Forwarded or X-Forwarded-For, for whom it asks; may be given again
+    #[arg(long = "trusted-proxy", value_name = "ADDR[/BITS]")]
+    pub proxies: Vec<http_io::server::Network>,
+}
+
 /// TLS, where it is asked for.
 #[derive(Debug, Args)]
 pub(crate) struct Encryption {

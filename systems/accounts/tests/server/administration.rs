@@ -2,6 +2,8 @@
 
 use std::thread;
 
+use http_io::server::Network;
+
 use crate::{
     suite::Bed,
     support::{Client, PASSWORD, basic, bearer},
@@ -250,11 +252,13 @@ pub(crate) fn revocations(bed: &Bed) {
 }
 
 pub(crate) fn audit(bed: &Bed) {
-    let (_server, client) = bed.serve();
+    let behind = ["127.0.0.1", "10.0.0.0/8"].map(|proxy| proxy.parse::<Network>().unwrap());
+    let (_server, client) = bed.serve_with(|options| options.proxies = behind.into_iter().collect());
     client.make("ann");
     client.make("bob");
     assert_eq!(client.patch("ann", r#"{"role": "admin", "quota": null}"#).status, 200);
-    let anns = format!("Authorization: {}\r\nX-Forwarded-For: 192.0.2.7\r\n", basic("ann", PASSWORD));
+    let anns =
+        format!("Authorization: {}\r\nX-Forwarded-For: 192.0.2.7, 10.0.0.9\r\n", basic("ann", PASSWORD));
     assert_eq!(client.ask("PATCH /accounts/bob", &anns, r#"{"disabled": true}"#).status, 200);
     assert_eq!(client.ask("DELETE /accounts/bob", &anns, "").status, 204);
     assert_eq!(change_password(&client, "ann", PASSWORD, NEW), 204);

@@ -34,7 +34,13 @@ impl Bed {
     }
 
     pub(crate) fn serve(&self) -> (Server, Client) {
-        let options = self.options();
+        self.serve_with(|_| ())
+    }
+
+    /// With other options than those.
+    pub(crate) fn serve_with(&self, change: impl FnOnce(&mut Options)) -> (Server, Client) {
+        let mut options = self.options();
+        change(&mut options);
         let token = options.admin_token.clone();
         let server = serve(Model::Epoll, options);
         let client = Client::new(server.local_addr(), &token);

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::Path};
 
 use engine::Model;
+use http_io::server::Network;
 use serde_json::{Value, json};
 
 use crate::{
@@ -196,10 +197,12 @@ pub(crate) fn adding_rooms(bed: &Bed) {
 }
 
 pub(crate) fn audit(bed: &Bed) {
-    let server = serve(Model::Epoll, options(&bed.database, bed.folder()));
+    let mut options = options(&bed.database, bed.folder());
+    options.proxies = ["127.0.0.1".parse::<Network>().unwrap()].into_iter().collect();
+    let server = serve(Model::Epoll, options);
     let to = server.local_addr();
     let ids: Vec<_> = (1..=3).map(|n| post(to, &wish(Some(n), &day(2), 7), "").unwrap().id()).collect();
-    assert_eq!(delete(to, &ids[1], "").status, 204);
+    assert_eq!(delete(to, &ids[1], "Forwarded: for=\"[2001:db8::7]:4711\"\r\n").status, 204);
     for fields in ["", "Authorization: Bearer x\r\n"] {
         assert_eq!(ask(to, "GET /audit", fields, b"").unwrap().status, 401);
     }
@@ -214,7 +217,7 @@ pub(crate) fn audit(bed: &Bed) {
         (&json!(1), &json!(day(2)), &json!("Guest 7"))
     );
     assert_eq!((&of(0)["booked"]["from"], &of(0)["cancelled"]), (&json!("127.0.0.1"), &Value::Null));
-    assert_eq!(&of(1)["cancelled"]["from"], &json!("127.0.0.1"));
+    assert_eq!(&of(1)["cancelled"]["from"], &json!("2001:db8::7"));
     assert!(of(1)["cancelled"]["at"].as_str() > of(1)["booked"]["at"].as_str());
     let all = read("").body;
     assert!(ids.iter().all(|id| !all.contains(id)), "with its id anybody could cancel a booking");

@@ -30,12 +30,14 @@ impl<C: Connection> Authority<C> {
     pub(crate) async fn check(&self, exchange: &Exchange<'_, C>, credentials: &Credentials<'_>) -> Verdict {
         match self {
             Self::Remote(remote) => remote.check(exchange).await,
-            Self::Local(api) => match api.accounts().identify(credentials, exchange.peer().ip()).await {
-                Ok(identity) => identity.into(),
-                Err(Refused::Unknown) => Verdict::Wrong,
-                Err(Refused::Slowed { retry_after_s }) => Verdict::Slowed { retry_after_s },
-                Err(_) => Verdict::Unavailable,
-            },
+            Self::Local(api) => {
+                match api.accounts().identify(credentials, exchange.requester().address).await {
+                    Ok(identity) => identity.into(),
+                    Err(Refused::Unknown) => Verdict::Wrong,
+                    Err(Refused::Slowed { retry_after_s }) => Verdict::Slowed { retry_after_s },
+                    Err(_) => Verdict::Unavailable,
+                }
+            }
             // Whoever keeps the gate lets everyone in.
             Self::Open => Verdict::Unavailable,
         }
@@ -72,7 +74,8 @@ impl<C: Connection> Authority<C> {
             }
             Self::Local(api) => {
                 let (path, query) = target.split_once('?').unzip();
-                let (method, path, from) = (method.as_str(), path.unwrap_or(target), exchange.peer().ip());
+                let (method, path, from) =
+                    (method.as_str(), path.unwrap_or(target), exchange.requester().address);
                 let call = Call { method, path, query, authorization, from, body: &body };
                 Ok(Some(api.answer(call).await))
             }

@@ -171,7 +171,7 @@ fn retry_after_s(response: &Response) -> Option<u32> {
 }
 
 fn client_address<C: Connection>(exchange: &Exchange<'_, C>) -> String {
-    exchange.peer().ip().to_canonical().to_string()
+    exchange.requester().address.to_string()
 }
 
 /// The answer of the accounts server, with those of its header fields that mean something to the client.

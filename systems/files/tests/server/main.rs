@@ -7,6 +7,7 @@ mod accounts_away;
 mod asked;
 mod auth_cache;
 mod backends;
+mod behind_proxies;
 #[path = "../../../booking/tests/server/browser.rs"]
 mod browser;
 mod cutting;
