@@ -110,6 +110,8 @@ fn killed_child() {
     kill(process);
     assert_eq!(rest(&mut killed), b"");
     assert_eq!(ask(&mut other, "still here"), "still here");
+    // Were its end not known yet, the other connection might have to give way to the third.
+    eventually("its place is given back", || server.counters().active() == 1);
     // In the killed one's place, which is given back only once.
     let (third, _) = served(&server);
     eventually("two are open", || server.counters().active() == 2);
@@ -192,6 +194,9 @@ fn server_to_be_orphaned() {
     let server = start_with(model_to_try(), &Options { workers: 3, ..options() }, Commands::new());
     let (mut client, process) = served(&server);
     let front = front();
+    let serving = if model_to_try() == Model::Prefork { 3 } else { 1 };
+    // One more has tried whether a service can be made, and may not have ended yet.
+    eventually("only those that serve are left", || children_of(front).len() == serving);
     let children: Vec<String> =
         children_of(front).iter().map(|child| child.as_raw_nonzero().to_string()).collect();
     assert!(children.contains(&process.as_raw_nonzero().to_string()));
