@@ -3,18 +3,19 @@
 use std::{
     fs::{self, File},
     io::{self, BufWriter, Write},
+    ops::Range,
     path::Path,
 };
 
-/// Makes `count` files named `0.bin`, `1.bin`, .. of `size` bytes each, and nothing else, in a folder.
+/// Makes files of these numbers, named `0.bin`, `1.bin`, .. of `size` bytes each, and nothing else, in a folder.
 ///
-/// The bytes are neither compressible nor alike from file to file, so that no layer below can cheat.
-pub fn make_files(folder: &Path, count: u64, size: u64) -> io::Result<()> {
+/// The bytes are neither compressible nor alike from number to number, so that no layer below can cheat.
+pub fn make_files(folder: &Path, mut numbers: Range<u64>, size: u64) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     for entry in fs::read_dir(folder)? {
         fs::remove_file(entry?.path())?;
     }
-    (0..count).try_for_each(|number| make_file(&folder.join(format!("{number}.bin")), number, size))
+    numbers.try_for_each(|number| make_file(&folder.join(format!("{number}.bin")), number, size))
 }
 
 fn make_file(path: &Path, number: u64, size: u64) -> io::Result<()> {
@@ -50,12 +51,12 @@ mod tests {
     #[test]
     fn files_have_the_size_asked_for_and_differ() {
         let folder = tempfile::tempdir().expect("a folder");
-        make_files(folder.path(), 3, 1_001).expect("files");
+        make_files(folder.path(), 0..3, 1_001).expect("files");
         let bytes: Vec<_> =
             (0..3).map(|n| fs::read(folder.path().join(format!("{n}.bin"))).expect("a file")).collect();
         assert!(bytes.iter().all(|file| file.len() == 1_001));
         assert_ne!(bytes[0], bytes[1]);
-        make_files(folder.path(), 1, 0).expect("files again");
+        make_files(folder.path(), 0..1, 0).expect("files again");
         assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 1);
     }
 }

@@ -14,7 +14,7 @@ use load::{Connections, Scenario, ScenarioError};
 use model::{search::UsersRange, study::Published};
 use serde::Deserialize;
 
-use crate::databases::DatabaseKind;
+use crate::{databases::DatabaseKind, peers::IndexKind};
 
 /// The experiment that `nstar lab` runs when none is named.
 pub const DEFAULT: &str = "files-same";
@@ -30,7 +30,7 @@ macro_rules! shipped {
     };
 }
 
-const EXPERIMENTS: [Shipped; 9] = shipped![
+const EXPERIMENTS: [Shipped; 12] = shipped![
     "files-same",
     "files-same-sizes",
     "files-different",
@@ -40,6 +40,9 @@ const EXPERIMENTS: [Shipped; 9] = shipped![
     "worker-pool",
     "booking",
     "booking-mix",
+    "p2p-nodes",
+    "p2p-file-size",
+    "p2p-file-size-whole",
 ];
 
 macro_rules! scenarios {
@@ -48,8 +51,17 @@ macro_rules! scenarios {
     };
 }
 
-const SCENARIOS: [Shipped; 6] =
-    scenarios!["get-same-file", "get-open-file", "get-random-file", "new-accounts", "book", "book-cancel"];
+const SCENARIOS: [Shipped; 9] = scenarios![
+    "get-same-file",
+    "get-open-file",
+    "get-random-file",
+    "new-accounts",
+    "book",
+    "book-cancel",
+    "share-register",
+    "share-search",
+    "share-obtain",
+];
 
 /// One experiment, checked.
 #[derive(Debug, Clone)]
@@ -90,6 +102,13 @@ pub enum Axis {
     },
     /// The database.
     Databases(Vec<DatabaseKind>),
+    /// How many peers share files, and how they find what others have.
+    Peers {
+        /// Kinds of index.
+        indexes: Vec<IndexKind>,
+        /// Numbers of peers, ascending.
+        peers: Vec<u32>,
+    },
 }
 
 /// Concurrency models by name.
@@ -106,11 +125,11 @@ pub enum Engines {
 pub struct Work {
     /// What tells it from the others: `100 KB, 100 connections`; empty where it is the only one.
     pub name: String,
-    /// Files to make first.
+    /// Files to make first; for each peer, where peers are driven.
     pub files: Option<Files>,
     /// What the users do.
     pub scenario: Scenario,
-    /// How many users.
+    /// How many users; of each peer, where peers are driven.
     pub users: Users,
     /// Whether a user keeps its connection.
     pub connections: Connections,
@@ -175,6 +194,8 @@ pub enum Tier {
     Sink,
     /// Room booking.
     Booking,
+    /// Peers that share files, all of them.
+    Peers,
 }
 
 /// An experiment that cannot be run as written.
@@ -332,6 +353,14 @@ mod tests {
             ("axis = { engine = \"pool\" }", "one of `engines`"),
             ("axis = { engine = \"pool\", workers = [1, 0] }", "at least 1"),
             ("axis = { engines = \"all\" }\nrounds = 0", "rounds"),
+            ("axis = { peers = [1] }", "go with `drive = \"peers\""),
+            ("axis = { peers = [] }", "1 to 64 peers"),
+            ("axis = { peers = [0, 1] }", "1 to 64 peers"),
+            ("axis = { peers = [8, 1] }", "ascending"),
+            ("axis = { peers = [1, 65] }", "1 to 64 peers"),
+            ("axis = { peers = [1], indexes = [\"gossip\"] }", "no index known"),
+            ("axis = { peers = [1], indexes = [] }", "names no index"),
+            ("axis = { indexes = \"all\" }", "one of `engines`"),
             ("rounds = 3", "go with an [axis]"),
             ("axis = { engines = \"all\" }\ntime = \"soon\"", "not a length of time"),
             (

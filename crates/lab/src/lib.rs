@@ -10,6 +10,7 @@ pub mod databases;
 pub mod experiment;
 pub mod link;
 pub mod page_cache;
+pub mod peers;
 pub mod progress;
 mod proof;
 pub mod run;

@@ -173,6 +173,8 @@ impl Session<'_> {
                 self.outcome.parts.push(Part { work, variant, round: cell.round, run: driven.run });
             }
             Err(error) if self.plan.experiment.axis.is_none() => return Err(error),
+            // What was not started because of that is not missing.
+            Err(_) if interrupt.load(Ordering::Relaxed) => {}
             Err(error) => {
                 // A server that does not start does not start for the next work either.
                 let everywhere = matches!(

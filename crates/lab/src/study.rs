@@ -38,6 +38,8 @@ pub fn study(
         axis: match experiment.axis {
             Some(Axis::Workers { .. }) => "workers".to_owned(),
             Some(Axis::Databases(_)) => "database".to_owned(),
+            Some(Axis::Peers { ref indexes, .. }) if indexes.len() == 1 => "peers".to_owned(),
+            Some(Axis::Peers { .. }) => "index".to_owned(),
             Some(Axis::Engines(_)) | None => "engine".to_owned(),
         },
         host: observe::host(),
@@ -76,7 +78,8 @@ fn of_work(
         return None;
     }
     let runs: Vec<_> = parts.iter().map(|part| &part.run).collect();
-    let laws = study::little(&runs).into_iter().collect();
+    // Users that are turned away are neither served nor waiting.
+    let laws = study::little(&runs).filter(|_| !work.overload).into_iter().collect();
     let mut measured =
         Work { name: work.name.clone(), overload: work.overload, order: Vec::new(), laws, entries };
     order(&mut measured);

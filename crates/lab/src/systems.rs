@@ -15,6 +15,8 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 
 use database_server::DatabaseError;
+use load::{Plan, Scenario};
+use share::client::AskError;
 
 use crate::link::LinkError;
 
@@ -46,6 +48,12 @@ pub enum SystemError {
         /// Why.
         source: io::Error,
     },
+    /// What it shares could not be made.
+    #[error("cannot make the files that peers share: {0}; set TMPDIR to a folder with room")]
+    Files(io::Error),
+    /// A peer could not be asked.
+    #[error(transparent)]
+    Ask(#[from] AskError),
     /// The database under it is not to be had.
     #[error(transparent)]
     Database(#[from] DatabaseError),
@@ -124,11 +132,25 @@ impl System {
         format!("{scheme}://{}", self.address)
     }
 
-    fn stop(&mut self) {
+    /// A load on it.
+    pub(crate) fn load(&self, scenario: Scenario) -> Plan {
+        let scenario = match self.url().parse() {
+            Ok(base) => scenario.with_base(base),
+            Err(_) => scenario,
+        };
+        Plan { insecure: self.secure, ..Plan::new(scenario) }
+    }
+
+    /// Tells it to end, and does not wait.
+    pub(crate) fn tell_to_stop(&self) {
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             // Fails only if it has ended already.
             let _ = kill_process(pid, Signal::TERM);
         }
+    }
+
+    fn stop(&mut self) {
+        self.tell_to_stop();
         let deadline = Instant::now() + STOP_LIMIT;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(10));

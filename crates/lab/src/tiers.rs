@@ -1,9 +1,9 @@
 //! The processes of one experiment, started together and stopped together.
 
-use std::{ffi::OsString, path::Path};
+use std::{ffi::OsString, path::Path, sync::atomic::AtomicBool};
 
 use booking::BookingError;
-use load::RequestTotal;
+use load::{Plan, RequestTotal, Scenario};
 use model::proof::Proof;
 
 use crate::{
@@ -11,6 +11,7 @@ use crate::{
     databases::{DatabaseKind, Fresh},
     experiment::Tier,
     link::Link,
+    peers::{Peers, Swarm},
     proof::prove,
     systems::{Start, System, SystemError},
 };
@@ -28,6 +29,8 @@ pub(crate) struct Setting {
     pub(crate) link_mbit: Option<u32>,
     /// The database under it, where it is varied.
     pub(crate) database: Option<DatabaseKind>,
+    /// The peers that are driven, where it is peers.
+    pub(crate) swarm: Option<Swarm>,
 }
 
 /// Where and from what they are started.
@@ -41,6 +44,8 @@ pub(crate) struct Ground<'a> {
     pub(crate) split: Option<&'a Split>,
     /// How many were started on it before.
     pub(crate) number: u32,
+    /// Set when the person wants no more.
+    pub(crate) interrupt: &'a AtomicBool,
 }
 
 /// The running servers. What is dropped first stops first: the front before what it asks, the link last.
@@ -50,6 +55,7 @@ pub(crate) struct Tiers {
     accounts: Option<System>,
     /// The database that holds what the front promises.
     promises: Option<Fresh>,
+    peers: Option<Peers>,
     _link: Option<Link>,
 }
 
@@ -64,9 +70,9 @@ impl Tiers {
             Tier::Files => {
                 Some(System::start(&setting.behind("accounts", ["--database".into(), database], ground))?)
             }
-            Tier::OpenFiles | Tier::Sink | Tier::Booking => None,
+            Tier::OpenFiles | Tier::Sink | Tier::Booking | Tier::Peers => None,
         };
-        let mut tiers = Tiers { front: None, accounts, promises: None, _link: None };
+        let mut tiers = Tiers { front: None, accounts, promises: None, peers: None, _link: None };
         let root = ["--root".into(), ground.folder.join("files").into_os_string()];
         let known_by = |who: String| root.clone().into_iter().chain(["--accounts".into(), who.into()]);
         match (drive, &tiers.accounts) {
@@ -80,14 +86,21 @@ impl Tiers {
             }
             (Tier::Sink, _) => tiers.start_front(setting.driven("sink", [], ground), setting)?,
             (Tier::Booking, _) => tiers.start_booking(setting, ground)?,
+            (Tier::Peers, _) => {
+                let start = |swarm| Peers::start(swarm, setting, ground);
+                tiers.peers = setting.swarm.map(start).transpose()?;
+            }
             (Tier::Files | Tier::Accounts, _) => {}
         }
         Ok(tiers)
     }
 
-    /// The server to drive.
-    pub(crate) fn driven(&self) -> Option<&System> {
-        self.front.as_ref().or(self.accounts.as_ref())
+    /// A load on what is to be driven.
+    pub(crate) fn load(&self, scenario: &Scenario) -> Option<Plan> {
+        if let Some(peers) = &self.peers {
+            return Some(Plan::new(peers.aim(scenario)));
+        }
+        self.front.as_ref().or(self.accounts.as_ref()).map(|driven| driven.load(scenario.clone()))
     }
 
     /// The accounts server, if there is one.
@@ -145,7 +158,7 @@ impl Tiers {
 const ROOMS: &str = "1000";
 
 impl Setting {
-    fn driven<'a>(
+    pub(crate) fn driven<'a>(
         &self,
         name: &'a str,
         flags: impl IntoIterator<Item = OsString>,
@@ -155,7 +168,7 @@ impl Setting {
         start(name, &self.engine, flags.into_iter().chain(further), ground)
     }
 
-    fn behind<'a>(
+    pub(crate) fn behind<'a>(
         &self,
         name: &'a str,
         flags: impl IntoIterator<Item = OsString>,

@@ -27,7 +27,7 @@ pub struct Study {
     pub schema: String,
     /// What is compared, in a line.
     pub title: String,
-    /// What differs from variant to variant: `engine`, `workers` or `database`.
+    /// What differs from variant to variant: `engine`, `workers`, `database`, `peers` or `index`.
     pub axis: String,
     /// Where it ran.
     pub host: Host,

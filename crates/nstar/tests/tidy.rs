@@ -44,7 +44,7 @@ const MAY_USE: [(&str, &[&str]); 19] = [
     ("share", &["engine", "files", "http-io", "store"]),
     ("share-dht", &["share"]),
     ("sink", &["engine", "http-io"]),
-    ("lab", &["booking", "database-server", "load", "model", "observe", "store"]),
+    ("lab", &["booking", "database-server", "load", "model", "observe", "share", "store"]),
     ("bench", &["database-server"]),
     (
         "nstar",

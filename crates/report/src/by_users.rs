@@ -19,10 +19,13 @@ pub(crate) struct Column<'a> {
     pub(crate) figures: Vec<Option<Figures>>,
 }
 
-/// The table of a work, where it was swept, or others published points to put beside it.
+/// The table of a work, where others published points to put beside it. Points that are drawn as figures already are for the
+/// laws alone.
 pub(crate) fn by_users<'a>(study: &'a Study, work: &'a Work) -> Option<ByUsers<'a>> {
-    let beside =
-        |published: &&Published| published.work.as_ref() == Some(&work.name) && !published.points.is_empty();
+    let beside = |published: &&Published| {
+        let of_this = published.work.as_ref() == Some(&work.name);
+        of_this && !published.points.is_empty() && published.figures.is_empty()
+    };
     let published: Vec<&Published> = study.published.iter().filter(beside).collect();
     if published.is_empty() {
         return None;

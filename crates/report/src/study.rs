@@ -52,7 +52,7 @@ pub fn csv(study: &Study) -> String {
 /// The entries as they are listed: in order where names have none of their own, else as the experiment has them.
 pub(crate) fn listed<'a>(study: &Study, work: &'a Work) -> Vec<&'a Entry> {
     let mut entries: Vec<&Entry> = work.entries.iter().collect();
-    if study.axis != "workers" {
+    if !is_count(study) && study.axis != "index" {
         entries.sort_by(|a, b| {
             let unplaced = |entry: &Entry| entry.place.is_none();
             unplaced(a).cmp(&unplaced(b)).then(b.throughput_per_s.total_cmp(&a.throughput_per_s))
@@ -99,6 +99,13 @@ pub(crate) fn axis(study: &Study) -> &str {
     match study.axis.as_str() {
         "workers" => "workers",
         "database" => "database",
+        "peers" => "peers",
+        "index" => "index",
         _ => "model",
     }
+}
+
+/// Whether the variants are numbers of something.
+pub(crate) fn is_count(study: &Study) -> bool {
+    matches!(study.axis.as_str(), "workers" | "peers")
 }

@@ -12,7 +12,11 @@ use load::{Connections, Scenario, ScenarioError};
 use model::{search::UsersRange, study::Published};
 use serde::Deserialize;
 
-use crate::{databases::DatabaseKind, study};
+use crate::{
+    databases::DatabaseKind,
+    peers::{IndexKind, PEERS_MAX},
+    study,
+};
 
 use super::{Axis, Engines, Experiment, ExperimentError, Files, PageCache, Tier, Users, Work, scenario};
 
@@ -55,15 +59,17 @@ struct Document {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AxisSection {
-    engines: Option<EnginesKey>,
+    engines: Option<NamesKey>,
     engine: Option<String>,
     workers: Option<Vec<u32>>,
-    databases: Option<EnginesKey>,
+    databases: Option<NamesKey>,
+    indexes: Option<NamesKey>,
+    peers: Option<Vec<u32>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum EnginesKey {
+enum NamesKey {
     Word(String),
     Named(Vec<String>),
 }
@@ -127,6 +133,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Experiment, ExperimentErro
     let time = document.time.as_deref().map(|text| duration("time", text)).transpose().map_err(value)?;
     let works = works(path, &document, value)?;
     check_cells(&document, axis.as_ref(), works.len()).map_err(value)?;
+    check_peers(document.drive, axis.as_ref(), &works).map_err(value)?;
     Ok(Experiment {
         title: document.title,
         accounts: document.accounts,
@@ -142,40 +149,69 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Experiment, ExperimentErro
 }
 
 fn axis(section: &AxisSection) -> Result<Axis, Wrong> {
-    match section {
-        AxisSection { databases: Some(databases), engines: None, engine: None, workers: None } => {
-            self::databases(databases).map(Axis::Databases)
-        }
-        AxisSection { engines: Some(engines), engine: None, workers: None, databases: None } => {
-            Ok(Axis::Engines(match engines {
-                EnginesKey::Word(word) if word == "all" => Engines::All,
-                EnginesKey::Word(word) => Engines::Named(vec![word.clone()]),
-                EnginesKey::Named(names) if names.is_empty() => {
-                    return Err(("axis.engines", "names no model; write \"all\" or a list of names".into()));
-                }
-                EnginesKey::Named(names) => Engines::Named(names.clone()),
-            }))
-        }
-        AxisSection { engines: None, engine: Some(engine), workers: Some(workers), databases: None } => {
+    let AxisSection { engines, engine, workers, databases, indexes, peers } = section;
+    match (engines, (engine, workers), databases, (indexes, peers)) {
+        (Some(engines), (None, None), None, (None, None)) => self::engines(engines).map(Axis::Engines),
+        (None, (Some(engine), Some(workers)), None, (None, None)) => {
             if workers.is_empty() || workers.contains(&0) {
                 return Err(("axis.workers", "give at least one number, each at least 1".into()));
             }
             Ok(Axis::Workers { engine: engine.clone(), workers: workers.clone() })
         }
-        _ => Err(("axis", "give one of `engines`, `databases`, or `engine` and `workers`".into())),
+        (None, (None, None), Some(databases), (None, None)) => {
+            kinds("axis.databases", "database", databases, &DatabaseKind::ALL).map(Axis::Databases)
+        }
+        (None, (None, None), None, (indexes, Some(peers))) => self::peers(indexes.as_ref(), peers),
+        _ => Err((
+            "axis",
+            "give one of `engines`, `databases`, `peers` (and `indexes`), or `engine` and `workers`".into(),
+        )),
     }
 }
 
-fn databases(key: &EnginesKey) -> Result<Vec<DatabaseKind>, Wrong> {
-    let names = match key {
-        EnginesKey::Word(word) if word == "all" => return Ok(DatabaseKind::ALL.to_vec()),
-        EnginesKey::Word(word) => std::slice::from_ref(word),
-        EnginesKey::Named(names) => names.as_slice(),
+fn engines(key: &NamesKey) -> Result<Engines, Wrong> {
+    match key {
+        NamesKey::Word(word) if word == "all" => Ok(Engines::All),
+        NamesKey::Word(word) => Ok(Engines::Named(vec![word.clone()])),
+        NamesKey::Named(names) if names.is_empty() => {
+            Err(("axis.engines", "names no model; write \"all\" or a list of names".into()))
+        }
+        NamesKey::Named(names) => Ok(Engines::Named(names.clone())),
+    }
+}
+
+fn kinds<T: Copy + FromStr<Err = String>>(
+    key: &'static str,
+    what: &str,
+    names: &NamesKey,
+    all: &[T],
+) -> Result<Vec<T>, Wrong> {
+    let names = match names {
+        NamesKey::Word(word) if word == "all" => return Ok(all.to_vec()),
+        NamesKey::Word(word) => std::slice::from_ref(word),
+        NamesKey::Named(names) => names.as_slice(),
     };
     if names.is_empty() {
-        return Err(("axis.databases", "names no database; write \"all\" or a list of names".into()));
+        return Err((key, format!("names no {what}; write \"all\" or a list of names")));
     }
-    names.iter().map(|name| name.parse().map_err(|wrong| ("axis.databases", wrong))).collect()
+    names.iter().map(|name| name.parse().map_err(|wrong| (key, wrong))).collect()
+}
+
+fn peers(indexes: Option<&NamesKey>, peers: &[u32]) -> Result<Axis, Wrong> {
+    let indexes = match indexes {
+        Some(names) => kinds("axis.indexes", "index", names, &IndexKind::ALL)?,
+        None => vec![IndexKind::Central],
+    };
+    let fits = |count: &u32| (1..=PEERS_MAX).contains(count);
+    if peers.is_empty() || !peers.iter().all(fits) || !peers.is_sorted_by(|a, b| a < b) {
+        return Err((
+            "axis.peers",
+            format!(
+                "{peers:?}: give an ascending list of 1 to {PEERS_MAX} peers, each of which is a process"
+            ),
+        ));
+    }
+    Ok(Axis::Peers { indexes, peers: peers.to_vec() })
 }
 
 fn works(
@@ -349,6 +385,7 @@ fn check_cells(document: &Document, axis: Option<&Axis>, works: usize) -> Result
         Some(Axis::Workers { workers, .. }) => workers.len(),
         Some(Axis::Engines(Engines::Named(names))) => names.len(),
         Some(Axis::Databases(kinds)) => kinds.len(),
+        Some(Axis::Peers { indexes, peers }) => indexes.len().saturating_mul(peers.len()),
         Some(Axis::Engines(Engines::All)) | None => 1,
     };
     let cells = variants.saturating_mul(works).saturating_mul(document.rounds as usize);
@@ -360,6 +397,32 @@ fn check_cells(document: &Document, axis: Option<&Axis>, works: usize) -> Result
     }
     if axis.is_none() && (document.rounds > 1 || document.work.iter().any(|work| work.link_mbit.is_some())) {
         return Err(("axis", "`rounds` and `link_mbit` go with an [axis]".into()));
+    }
+    Ok(())
+}
+
+/// Peers are driven where they are varied, in loads on files of their own.
+fn check_peers(drive: Tier, axis: Option<&Axis>, works: &[Work]) -> Result<(), Wrong> {
+    let peers = match (drive, axis) {
+        (Tier::Peers, Some(Axis::Peers { peers, .. })) => peers.iter().copied().max().unwrap_or(0),
+        (Tier::Peers, _) | (_, Some(Axis::Peers { .. })) => {
+            return Err(("axis", "`peers` go with `drive = \"peers\"`, and it with them".into()));
+        }
+        _ => return Ok(()),
+    };
+    for work in works {
+        let files = work.files.filter(|files| files.count > 0);
+        let Some(files) = files else {
+            return Err(("files", "peers share files: say how many each, and of which size".into()));
+        };
+        check_files(files.count.saturating_mul(peers.into()), Some(files.size))?;
+        if !matches!(work.users, Users::Fixed(_)) || work.link_mbit.is_some() {
+            return Err((
+                "users",
+                "give the number of users of each peer, such as 1, and no link: `peers` is what is varied"
+                    .into(),
+            ));
+        }
     }
     Ok(())
 }

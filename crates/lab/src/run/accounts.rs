@@ -2,9 +2,9 @@
 
 use std::{path::Path, sync::atomic::AtomicBool, time::Duration};
 
-use load::{Plan, Scenario, Stop};
+use load::{Scenario, Stop};
 
-use super::{RunError, bench::at};
+use super::RunError;
 use crate::{
     progress::{Event, Listener},
     systems::System,
@@ -16,8 +16,7 @@ pub(super) fn make(wanted: u32, server: &System, listener: &mut dyn Listener) ->
         return Ok(());
     }
     listener.on(&Event::Working(format!("making {wanted} accounts")));
-    let mut load = Plan::new(at(scenario(), server));
-    load.insecure = server.secure;
+    let mut load = server.load(scenario());
     load.timeout = Duration::from_secs(120);
     let mut generator = load::Generator::start(&load)?;
     generator.set_users(wanted)?;

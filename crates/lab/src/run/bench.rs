@@ -3,7 +3,7 @@
 use std::{sync::atomic::AtomicBool, time::Duration};
 
 use bytesize::ByteSize;
-use load::{Plan, Scenario, Stop, Url, limits};
+use load::{Plan, Stop, limits};
 use model::{
     proof::Proof,
     search::{SearchOptions, UsersRange},
@@ -18,7 +18,6 @@ use crate::{
     progress::{Event, Listener},
     single::{LoadPlan, load},
     sweep::{Driven, SweepPlan, sweep},
-    systems::System,
     tiers::{Ground, Setting, Tiers},
 };
 
@@ -52,13 +51,13 @@ impl<'a> Bench<'a> {
         interrupt: &AtomicBool,
         listener: &mut dyn Listener,
     ) -> Result<Driven, RunError> {
-        self.provide_systems(cell, listener)?;
-        self.provide_files(cell.work.files, listener)?;
+        self.provide_systems(cell, interrupt, listener)?;
+        self.provide_files(cell.files(), listener)?;
         let load_plan = self.load_plan(cell)?;
         let circumstances = self.circumstances(cell);
         let users = match &self.plan.users {
             Some(range) => Users::Swept(range.clone()),
-            None => cell.work.users.clone(),
+            None => cell.users(),
         };
         limits::ensure(users.most(), load_plan.threads)?;
         let mut driven = match users {
@@ -91,7 +90,12 @@ impl<'a> Bench<'a> {
     }
 
     /// Keeps the servers that run where they are as asked for; else ends them, then starts others.
-    fn provide_systems(&mut self, cell: &Cell<'_>, listener: &mut dyn Listener) -> Result<(), RunError> {
+    fn provide_systems(
+        &mut self,
+        cell: &Cell<'_>,
+        interrupt: &AtomicBool,
+        listener: &mut dyn Listener,
+    ) -> Result<(), RunError> {
         let setting = cell.setting(self.plan.experiment.axis.is_some());
         if self.running.as_ref().is_some_and(|(running, tiers)| *running == setting && !tiers.is_used_up()) {
             return Ok(());
@@ -100,8 +104,8 @@ impl<'a> Bench<'a> {
         listener.on(&Event::Working("starting the systems".into()));
         let split = self.plan.split.as_ref();
         self.started += 1;
-        let ground =
-            Ground { program: &self.plan.program, folder: self.folder.path(), split, number: self.started };
+        let (program, folder, number) = (self.plan.program.as_path(), self.folder.path(), self.started);
+        let ground = Ground { program, folder, split, number, interrupt };
         let tiers = Tiers::start(self.plan.experiment.drive, &setting, ground)?;
         if let Some(split) = split {
             // All threads of the generator inherit it; the servers were told theirs.
@@ -118,22 +122,21 @@ impl<'a> Bench<'a> {
     fn provide_files(&mut self, files: Option<Files>, listener: &mut dyn Listener) -> Result<(), RunError> {
         if let Some(Files { count, size }) = files.filter(|files| self.files != Some(*files)) {
             listener.on(&Event::Working(format!("making {count} files of {}", ByteSize(size))));
-            data::make_files(&self.folder.path().join("files"), count, size)?;
+            data::make_files(&self.folder.path().join("files"), 0..count, size)?;
             self.files = files;
         }
         Ok(())
     }
 
     fn load_plan(&self, cell: &Cell<'_>) -> Result<Plan, RunError> {
-        let Some(driven) = self.running.as_ref().and_then(|(_, tiers)| tiers.driven()) else {
+        let on = |tiers: &Tiers| tiers.load(&cell.work.scenario);
+        let Some(mut load) = self.running.as_ref().and_then(|(_, tiers)| on(tiers)) else {
             return Err(RunError::NothingToDrive);
         };
-        let mut load = Plan::new(at(cell.work.scenario.clone(), driven));
         load.cpus = self.plan.split.as_ref().map(|split| split.generator.clone());
         load.threads = load.cpus.as_ref().map_or_else(|| cores::available().len(), Vec::len);
         load.seed = self.plan.seed;
         load.connections = cell.work.connections;
-        load.insecure = driven.secure;
         load.timeout = cell.work.timeout.unwrap_or(load.timeout);
         Ok(load)
     }
@@ -172,11 +175,3 @@ const FIXED_LOAD: Duration = Duration::from_secs(10);
 
 /// A step shorter than this has no interval.
 const SHORTEST_STEP: Duration = Duration::from_millis(500);
-
-/// The scenario, sent to a server.
-pub(super) fn at(scenario: Scenario, system: &System) -> Scenario {
-    match system.url().parse::<Url>() {
-        Ok(base) => scenario.with_base(base),
-        Err(_) => scenario,
-    }
-}

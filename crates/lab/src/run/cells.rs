@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::{
     databases::DatabaseKind,
-    experiment::{Axis, Engines, Experiment, Work},
+    experiment::{Axis, Engines, Experiment, Files, Users, Work},
+    peers::{IndexKind, Swarm},
     tiers::Setting,
 };
 
@@ -22,6 +23,8 @@ pub(crate) struct Variant {
     pub(crate) flags: Vec<String>,
     /// The database under the driven server, where it is varied.
     pub(crate) database: Option<DatabaseKind>,
+    /// How peers find what others have, and how many there are.
+    pub(crate) peers: Option<(IndexKind, u32)>,
 }
 
 /// One measurement.
@@ -40,6 +43,7 @@ pub(crate) fn variants(experiment: &Experiment, engine: &str, known: &[String]) 
         engine: engine.clone(),
         flags: experiment.flags.clone(),
         database: None,
+        peers: None,
     };
     match &experiment.axis {
         None => vec![Variant { name: String::new(), ..of_engine(&engine.to_owned()) }],
@@ -51,6 +55,15 @@ pub(crate) fn variants(experiment: &Experiment, engine: &str, known: &[String]) 
             };
             kinds.iter().map(of_kind).collect()
         }
+        Some(Axis::Peers { indexes, peers }) => {
+            let all = indexes.iter().flat_map(|index| peers.iter().map(move |count| (*index, *count)));
+            let of_peers = |(index, count): (IndexKind, u32)| Variant {
+                name: peers_name(indexes, peers, index, count),
+                peers: Some((index, count)),
+                ..of_engine(&engine.to_owned())
+            };
+            all.map(of_peers).collect()
+        }
         Some(Axis::Engines(Engines::All)) => known.iter().map(of_engine).collect(),
         Some(Axis::Engines(Engines::Named(names))) => names.iter().map(of_engine).collect(),
         Some(Axis::Workers { engine, workers }) => workers
@@ -61,6 +74,15 @@ pub(crate) fn variants(experiment: &Experiment, engine: &str, known: &[String]) 
                 Variant { name: count.to_string(), flags, ..of_engine(engine) }
             })
             .collect(),
+    }
+}
+
+/// `central`, `8`, or both, as far as they differ between variants.
+fn peers_name(indexes: &[IndexKind], peers: &[u32], index: IndexKind, count: u32) -> String {
+    match (indexes.len(), peers.len()) {
+        (1, _) => count.to_string(),
+        (_, 1) => index.to_string(),
+        _ => format!("{index}, {count}"),
     }
 }
 
@@ -94,6 +116,24 @@ impl Cell<'_> {
             flags: self.variant.flags.clone(),
             link_mbit: self.work.link_mbit,
             database: self.variant.database,
+            swarm: self.variant.peers.zip(self.work.files).map(|((index, peers), files)| Swarm {
+                index,
+                peers,
+                files,
+            }),
+        }
+    }
+
+    /// Files of the driven server; peers have theirs from their start.
+    pub(crate) fn files(&self) -> Option<Files> {
+        self.work.files.filter(|_| self.variant.peers.is_none())
+    }
+
+    /// How many users it has; of peers each has as many as the work says.
+    pub(crate) fn users(&self) -> Users {
+        match (&self.work.users, self.variant.peers) {
+            (Users::Fixed(each), Some((_, peers))) => Users::Fixed(each.saturating_mul(peers)),
+            (users, _) => users.clone(),
         }
     }
 

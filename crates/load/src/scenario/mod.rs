@@ -93,6 +93,13 @@ impl Scenario {
         self
     }
 
+    /// The items of the value of this name, if there is one and it cycles.
+    #[must_use]
+    pub fn items(&self, name: &str) -> Option<&[String]> {
+        let value = self.values.iter().find(|value| value.name == name)?;
+        if let ValueKind::Cycle { items, .. } = &value.kind { Some(items) } else { None }
+    }
+
     /// Has a value, if there is one of this name, cycle over these items in steps (see [`ValueKind::Cycle`]).
     #[must_use]
     pub fn with_items(mut self, name: &str, items: &[String], step: u64) -> Self {

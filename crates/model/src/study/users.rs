@@ -46,14 +46,24 @@ pub(super) fn by_users(run: &Run) -> Vec<AtUsers> {
     run.steps.iter().map(at).collect()
 }
 
-/// Whether Little's law holds in all that was measured of a work, in a sentence; nothing where there is one step or none.
+/// Whether Little's law holds in all that was measured of a work, in a sentence; nothing where nothing was.
 pub fn little(runs: &[&Run]) -> Option<String> {
-    if runs.iter().all(|run| run.steps.len() < 2) {
+    let swept = runs.iter().any(|run| run.steps.len() > 1);
+    let gaps = runs.iter().map(|run| match run.steps.as_slice() {
+        [load] => load.little_gap.abs(),
+        _ => run.laws.little_gap_max.abs(),
+    });
+    let gap = gaps.fold(0.0, f64::max);
+    let completed = |run: &&Run| run.steps.iter().any(|step| step.completed > 0);
+    if !runs.iter().any(completed) {
         return None;
     }
-    let gap = runs.iter().map(|run| run.laws.little_gap_max.abs()).fold(0.0, f64::max);
-    Some(match runs.iter().all(|run| run.laws.little_holds) {
-        true => format!("Little's law, N = X R, holds at every step (largest gap {}).", percent(gap)),
+    let holds = runs.iter().all(|run| run.laws.little_holds) && (swept || gap <= BREAKS);
+    Some(match holds {
+        true => {
+            let each = if swept { "at every step" } else { "in every load" };
+            format!("Little's law, N = X R, holds {each} (largest gap {}).", percent(gap))
+        }
         false => format!("Little's law, N = X R, is off by up to {}.", percent(gap)),
     })
 }

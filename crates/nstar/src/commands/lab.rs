@@ -23,6 +23,7 @@ pub(crate) fn run(flags: &Lab) -> Result<Exit, Failure> {
         return list();
     }
     let plan = run_plan(flags)?;
+    lab::peers::check(&plan.experiment).map_err(Failure::usage)?;
     if plan.experiment.axis.is_some() {
         return study::run(flags, &plan);
     }
@@ -39,7 +40,7 @@ pub(crate) fn run(flags: &Lab) -> Result<Exit, Failure> {
 }
 
 fn list() -> Result<Exit, Failure> {
-    let lines = experiment::list().into_iter().map(|(name, title)| format!("{name:<18} {title}\n"));
+    let lines = experiment::list().into_iter().map(|(name, title)| format!("{name:<26} {title}\n"));
     output::print(&lines.collect::<String>())?;
     Ok(Exit::Done)
 }

@@ -5,6 +5,7 @@ mod files;
 mod lab;
 mod link;
 mod mistakes;
+mod peers;
 #[path = "../program/mod.rs"]
 mod program;
 mod serve;

@@ -10,7 +10,7 @@ use super::facts::Fact;
 use super::table::{Cell, Column, Row, Table};
 use crate::by_users::{ByUsers, by_users, laws, proofs};
 use crate::number;
-use crate::study::{axis, denied, listed, place, stopped_by};
+use crate::study::{axis, denied, is_count, listed, place, stopped_by};
 use crate::words;
 
 /// The study as a page that opens offline.
@@ -138,7 +138,7 @@ fn beside(published: &Published, index: usize) -> Beside {
 
 fn table(study: &Study, work: &Work, entries: &[&Entry], index: usize) -> Table {
     let name = words::capitalised(axis(study));
-    let numeric = study.axis == "workers";
+    let numeric = is_count(study);
     let names = if numeric { Column::numeric(name) } else { Column::words(name) };
     let failed = if work.overload { "Denied, by kind" } else { "Errors" };
     Table {
@@ -153,6 +153,7 @@ fn table(study: &Study, work: &Work, entries: &[&Entry], index: usize) -> Table 
             Column::numeric("Mean response"),
             Column::numeric("p99"),
             Column::numeric("CPU per request"),
+            Column::numeric("Received"),
             Column::numeric("Completed"),
             Column::words(failed),
             Column::words("Stopped by"),
@@ -214,11 +215,16 @@ fn cells(entry: &Entry) -> Vec<Cell> {
         entry
             .users
             .map_or_else(Cell::missing, |users| Cell::figure("users", users, number::count(users.into()))),
-        Cell::figure("response_time_us.mean", time.mean, number::time(time.mean)),
+        Cell::figure("response_time_us.mean", time.mean, number::time_with_interval(time.mean, time.mean_ci)),
         Cell::figure("response_time_us.p99", time.p99, number::time(time.p99)),
         entry
             .cpu_us_per_request
             .map_or_else(Cell::missing, |us| Cell::figure("cpu_us_per_request", us, number::time(us))),
+        Cell::figure(
+            "received_bytes_per_s",
+            entry.received_bytes_per_s,
+            number::prefixed(entry.received_bytes_per_s, "B/s"),
+        ),
         Cell::figure("completed", entry.completed, number::count(entry.completed)),
         Cell::words(denied(entry)),
         Cell::words(stopped_by(entry)),

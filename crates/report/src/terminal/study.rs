@@ -8,7 +8,7 @@ use super::table::{Align, Column, cut, row};
 use super::{MARGIN, TerminalOptions, WIDTH_MAX, WIDTH_MIN, joined};
 use crate::by_users::{Figures, by_users, laws, proofs};
 use crate::number::{self, TimeUnit};
-use crate::study::{axis, denied, listed, place, stopped_by};
+use crate::study::{axis, denied, is_count, listed, place, stopped_by};
 use crate::words;
 
 /// The study as text for a terminal, ending in a newline.
@@ -112,26 +112,35 @@ fn columns(study: &Study, work: &Work, entries: &[&Entry], style: Style) -> Vec<
         align,
     };
     let ci = |entry: &Entry| Some(entry.throughput_ci_per_s);
+    let swept = entries.iter().any(|entry| !entry.steps.is_empty());
     let mut columns = vec![
         column("place", Align::Left, &place),
-        column(axis(study), if study.axis == "workers" { Align::Right } else { Align::Left }, &|entry| {
+        column(axis(study), if is_count(study) { Align::Right } else { Align::Left }, &|entry| {
             entry.variant.clone()
         }),
         column("req/s", Align::Right, &|entry| number::estimate(entry.throughput_per_s, ci(entry))),
         column("", Align::Left, &|entry| number::spread(entry.throughput_per_s, ci(entry))),
         column("of first", Align::Left, &of_fastest),
-        column("N*", Align::Right, &|entry| {
+        column(if swept { "N*" } else { "users" }, Align::Right, &|entry| {
             let users = entry.users.filter(|_| !all_alike(entries));
             users.map_or_else(String::new, |users| number::count(users.into()))
         }),
         column(&format!("response {}", unit.name()), Align::Right, &|entry| {
             number::plain(unit.of(entry.response_time_us.mean))
         }),
+        column("", Align::Left, &|entry| {
+            number::spread(entry.response_time_us.mean, entry.response_time_us.mean_ci)
+        }),
         column("p99", Align::Right, &|entry| number::plain(unit.of(entry.response_time_us.p99))),
         column("CPU each", Align::Right, &|entry| {
             entry.cpu_us_per_request.map_or_else(String::new, number::time)
         }),
     ];
+    if entries.iter().any(|entry| entry.received_bytes_per_s >= MUCH) {
+        columns.push(column("received", Align::Right, &|entry| {
+            number::prefixed(entry.received_bytes_per_s, "B/s")
+        }));
+    }
     if work.overload {
         columns.push(column("served", Align::Right, &|entry| number::count(entry.completed)));
     }
@@ -139,6 +148,9 @@ fn columns(study: &Study, work: &Work, entries: &[&Entry], style: Style) -> Vec<
     columns.push(column("stopped by", Align::Left, &stopped_by_or_busiest));
     columns
 }
+
+/// Where so many bytes come per second, how many there were is worth a column.
+const MUCH: f64 = 1e6;
 
 /// Whether all had the same number of users, as in a load, whose name says how many.
 fn all_alike(entries: &[&Entry]) -> bool {

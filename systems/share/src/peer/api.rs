@@ -80,14 +80,18 @@ impl Api {
         Ok(of_index(searched, |found| Answer::json(200, &json!({ "found": found }))))
     }
 
-    /// Tells the index of a file again, now; it is told of every file by itself, and again when that is due.
+    /// Tells the index of a file, or of all, again, now; it is told of every file by itself, and again when that is due.
     async fn register(&self, body: &[u8]) -> Result<Answer, FieldsError> {
         let mut fields = Fields::read(body)?;
-        let name: Name = fields.text("name")?.parse().map_err(wrong("name"))?;
+        let name: Option<Name> =
+            fields.maybe_text("name")?.map(|name| name.parse().map_err(wrong("name"))).transpose()?;
         fields.finish("name")?;
-        let entries: Vec<_> =
-            self.sharing.catalogue.named(&name).into_iter().map(|(_, shared)| shared.entry).collect();
-        if entries.is_empty() {
+        let catalogue = &self.sharing.catalogue;
+        let entries: Vec<_> = match &name {
+            Some(name) => catalogue.named(name).into_iter().map(|(_, shared)| shared.entry).collect(),
+            None => catalogue.entries().into_iter().collect(),
+        };
+        if name.is_some() && entries.is_empty() {
             return Ok(not_shared());
         }
         let (index, count) = (Arc::clone(&self.index), entries.len());

@@ -40,7 +40,7 @@ pub(super) fn run(flags: &Lab, plan: &RunPlan) -> Result<Exit, Failure> {
 
 /// What does not go with an experiment that chooses the models itself.
 fn check(flags: &Lab, plan: &RunPlan) -> Result<(), Failure> {
-    let varies_engine = !matches!(plan.experiment.axis, Some(Axis::Databases(_)));
+    let varies_engine = !matches!(plan.experiment.axis, Some(Axis::Databases(_) | Axis::Peers { .. }));
     if flags.engine.is_some() && varies_engine {
         return Err(Failure::usage(format!(
             "--engine: {} varies the concurrency model itself, in its [axis]",
@@ -56,7 +56,7 @@ fn check(flags: &Lab, plan: &RunPlan) -> Result<(), Failure> {
     let names = match &plan.experiment.axis {
         Some(Axis::Engines(Engines::Named(names))) => names.as_slice(),
         Some(Axis::Workers { engine, .. }) => std::slice::from_ref(engine),
-        Some(Axis::Engines(Engines::All) | Axis::Databases(_)) | None => &[],
+        Some(Axis::Engines(Engines::All) | Axis::Databases(_) | Axis::Peers { .. }) | None => &[],
     };
     for name in names {
         name.parse::<Model>()

@@ -1,0 +1,72 @@
+//! Whether this machine has room for the peers that an experiment asks for. Asked before anything is started.
+
+use std::{env, path::PathBuf};
+
+use bytesize::ByteSize;
+use load::limits;
+use rustix::fs::statvfs;
+
+use crate::experiment::{Axis, Experiment, Work};
+
+/// The most peers on one machine: each is a process with a dozen threads.
+pub const PEERS_MAX: u32 = 64;
+
+/// Descriptors of ours for each peer beside those of its users: both ends that we hold of its standard streams.
+const PER_PEER: u32 = 2;
+
+/// Why an experiment cannot be run here.
+#[derive(Debug, thiserror::Error)]
+pub enum Unfit {
+    /// Too little room for the files.
+    #[error(
+        "{peers} peers share {wanted} of files, and {folder} has room for {free}: set TMPDIR to a folder with room, or \
+         ask for fewer or smaller files"
+    )]
+    Disk {
+        /// How many peers.
+        peers: u32,
+        /// What all of them share.
+        wanted: ByteSize,
+        /// Where.
+        folder: PathBuf,
+        /// What is free there.
+        free: ByteSize,
+    },
+    /// Too few descriptors.
+    #[error(
+        "{peers} peers and their users need {needed} open files, and this process may have {allowed} more: run `ulimit -n` \
+         with a larger number first, or ask for fewer peers"
+    )]
+    Descriptors {
+        /// How many peers.
+        peers: u32,
+        /// What that needs.
+        needed: u32,
+        /// What there is.
+        allowed: u32,
+    },
+}
+
+/// Whether there is room for the most peers that the experiment asks for.
+///
+/// # Errors
+/// What there is too little of.
+pub fn check(experiment: &Experiment) -> Result<(), Unfit> {
+    let Some(Axis::Peers { peers, .. }) = &experiment.axis else { return Ok(()) };
+    let peers = peers.iter().copied().max().unwrap_or(0);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let users = experiment.works.iter().map(|work| work.users.most()).max().unwrap_or(0);
+    let needed = peers.saturating_mul(users.saturating_add(PER_PEER)).saturating_add(PER_PEER);
+    let allowed = limits::users_allowed(threads);
+    if needed > allowed {
+        return Err(Unfit::Descriptors { peers, needed, allowed });
+    }
+    let bytes = |work: &Work| work.files.map_or(0, |files| files.count.saturating_mul(files.size));
+    let most = experiment.works.iter().map(bytes).max().unwrap_or(0);
+    let wanted = ByteSize(most.saturating_mul(peers.into()));
+    let folder = env::temp_dir();
+    // Where it cannot be told, making the files will tell.
+    let Ok(room) = statvfs(&folder) else { return Ok(()) };
+    let free = ByteSize(room.f_bavail.saturating_mul(room.f_frsize));
+    if wanted > free { Err(Unfit::Disk { peers, wanted, folder, free }) } else { Ok(()) }
+}

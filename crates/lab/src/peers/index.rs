@@ -1,0 +1,58 @@
+//! How peers find what others have. To start one more kind is a line in each of these functions.
+
+use std::{ffi::OsString, fmt, str::FromStr};
+
+use crate::{
+    systems::{System, SystemError},
+    tiers::{Ground, Setting},
+};
+
+/// How peers find what others have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexKind {
+    /// One server that all of them ask.
+    Central,
+}
+
+impl IndexKind {
+    /// All there are.
+    pub const ALL: [Self; 1] = [Self::Central];
+
+    /// Starts the server that the peers ask, where they ask one.
+    pub(super) fn serve(self, setting: &Setting, ground: Ground<'_>) -> Result<Option<System>, SystemError> {
+        let database = ground.folder.join("index.db").into_os_string();
+        match self {
+            Self::Central => {
+                System::start(&setting.behind("index", ["--database".into(), database], ground)).map(Some)
+            }
+        }
+    }
+
+    /// What a peer is told of it, when `others` run already.
+    pub(super) fn flags(self, index: Option<&System>, _others: &[System]) -> Vec<OsString> {
+        match self {
+            Self::Central => {
+                index.map(|index| vec!["--index".into(), index.url().into()]).unwrap_or_default()
+            }
+        }
+    }
+}
+
+impl fmt::Display for IndexKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Central => "central",
+        })
+    }
+}
+
+impl FromStr for IndexKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|kind| kind.to_string() == text).ok_or_else(|| {
+            let known = Self::ALL.map(|kind| kind.to_string()).join(", ");
+            format!("'{text}' is no index known here; there is: {known}")
+        })
+    }
+}

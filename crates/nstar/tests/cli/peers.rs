@@ -1,0 +1,137 @@
+//! Experiments on peers, shortened.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{Nstar, Place};
+
+/// An experiment that comes with nstar, with some of its lines replaced.
+fn shortened(name: &str, replaced: &[(&str, &str)]) -> String {
+    let path = format!("{}/../../experiments/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(&path).expect(&path);
+    replaced.iter().fold(text, |text, (from, to)| {
+        assert!(text.contains(from), "{name} has no '{from}'");
+        text.replace(from, to)
+    })
+}
+
+/// `nstar lab` of this experiment, with a place of its own for temporary files.
+fn lab(place: &Place, text: &str, words: &[&str]) -> Nstar {
+    fs::create_dir_all(place.path("tmp")).expect("a folder");
+    place.write("mine.toml", text);
+    let folder = format!("TMPDIR={}", place.path("tmp").display());
+    place.wrapped(["env", &folder], ["lab", "mine.toml", "-o", "mine.json"].iter().chain(words))
+}
+
+/// Runs an experiment; its study, once nothing is left behind.
+fn study(place: &Place, text: &str, words: &[&str]) -> Value {
+    let outcome = lab(place, text, words).run();
+    // On a machine that does other work as well no order may be found.
+    assert!(matches!(outcome.status.code(), Some(0 | 4)), "{outcome}");
+    assert!(outcome.stdout.contains("Little's law") && outcome.stdout.contains("Published (S4"), "{outcome}");
+    assert_nothing_is_left(place);
+    let page = fs::read_to_string(place.path("mine.html")).expect("a report");
+    assert!(page.contains("CPU per request") && page.contains("Published: S4"));
+    serde_json::from_str(&fs::read_to_string(place.path("mine.json")).expect("a study")).expect("a study")
+}
+
+/// No file, and no process that still serves one.
+fn assert_nothing_is_left(place: &Place) {
+    let folder = place.path("tmp");
+    let left: Vec<_> = fs::read_dir(&folder).expect("the folder").flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+    let folder = folder.to_string_lossy().into_owned();
+    let commands = fs::read_dir("/proc").expect("/proc").flatten();
+    let commands = commands.filter_map(|process| fs::read_to_string(process.path().join("cmdline")).ok());
+    let left: Vec<_> = commands.filter(|words| words.contains(&folder)).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+fn entries(work: &Value) -> &Vec<Value> {
+    work["entries"].as_array().expect("entries")
+}
+
+/// Every operation was done by every number of peers, and no request failed.
+fn assert_all_done(study: &Value, variants: &[&str]) {
+    assert_eq!(study["left_out"], Value::Array(Vec::new()), "{study}");
+    for work in study["works"].as_array().expect("works") {
+        let names: Vec<_> = entries(work).iter().filter_map(|entry| entry["variant"].as_str()).collect();
+        assert_eq!(names, variants, "{work}");
+        for entry in entries(work) {
+            assert!(entry["completed"].as_u64() > Some(0), "{entry}");
+            assert!(entry["errors"].as_object().is_some_and(serde_json::Map::is_empty), "{entry}");
+            assert!(entry["cpu_us_per_request"].as_f64() > Some(0.0), "{entry}");
+        }
+    }
+}
+
+#[test]
+fn peers_register_search_and_obtain_and_each_operation_is_told_apart() {
+    let place = Place::new();
+    let short = [("[1, 2, 4, 8]", "[1, 3]"), ("rounds = 2", "rounds = 1"), ("4m", "8s")];
+    let study = study(&place, &shortened("p2p-nodes", &short), &[]);
+    assert_eq!(study["axis"], "peers");
+    let works = study["works"].as_array().expect("works");
+    let names: Vec<_> = works.iter().filter_map(|work| work["name"].as_str()).collect();
+    assert_eq!(names, ["register 50 files", "search", "obtain 1 KB"]);
+    assert_all_done(&study, &["1", "3"]);
+    for work in works {
+        let users: Vec<_> = entries(work).iter().filter_map(|entry| entry["users"].as_u64()).collect();
+        assert_eq!(users, [1, 3], "one user of each peer");
+        assert!(work["laws"][0].as_str().is_some_and(|law| law.starts_with("Little's law")), "{work}");
+    }
+}
+
+#[test]
+fn peers_obtain_files_of_each_size() {
+    let place = Place::new();
+    let short = [("peers = [8]", "peers = [2]"), ("90s", "8s"), ("\"100 MB\"", "\"20 MB\"")];
+    let study = study(&place, &shortened("p2p-file-size", &short), &["--share-cores"]);
+    assert_all_done(&study, &["2"]);
+    let works = study["works"].as_array().expect("works");
+    assert_eq!(works.len(), 6);
+    for (work, size) in works.iter().zip([1e3, 1e4, 1e5, 1e6, 1e7, 2e7]) {
+        let entry = &entries(work)[0];
+        let of = |key: &str| entry[key].as_f64().unwrap_or_default();
+        let each = of("received_bytes_per_s") / of("throughput_per_s");
+        // Long bodies count while they come, requests when they end.
+        assert!((0.5..2.0).contains(&(each / size)), "{each} bytes each of {}", work["name"]);
+    }
+}
+
+#[test]
+fn an_experiment_on_peers_that_cannot_be_is_refused_before_anything_starts() {
+    let place = Place::new();
+    let refused = |from: &str, to: &str, word: &str| {
+        let text = shortened("p2p-nodes", &[(from, to)]);
+        let outcome = lab(&place, &text, &[]).run().exits(2).complains(word);
+        assert_eq!(outcome.stderr.lines().count(), 1, "{outcome}");
+        assert!(!place.path("mine.json").exists() && !place.path("mine.runs").exists());
+        assert_nothing_is_left(&place);
+    };
+    refused("[1, 2, 4, 8]", "[0]", "1 to 64 peers");
+    refused("[1, 2, 4, 8]", "[1000]", "1 to 64 peers");
+    refused("peers = [1, 2, 4, 8]", "peers = [8]\nindexes = [\"gossip\"]", "'gossip' is no index known here");
+    refused("users = 1\n", "users = [1, 8]\n", "users of each peer");
+    refused("\"1 KB\"", "\"1 TB\"", "more than the");
+    refused("files = 50", "files = 0", "peers share files");
+    refused("drive = \"peers\"", "drive = \"sink\"", "go with `drive = \"peers\"`");
+    place.write("mine.toml", shortened("p2p-nodes", &[]));
+    let few = place.wrapped(["prlimit", "--nofile=80"], ["lab", "mine.toml", "-o", "mine.json"]);
+    few.run().exits(2).complains("8 peers and their users need 26 open files").complains("ulimit -n");
+    assert!(!place.path("mine.runs").exists());
+}
+
+/// What is on the disk, and who runs, goes when the person wants no more.
+#[test]
+fn an_interrupted_experiment_leaves_nothing_behind() {
+    let place = Place::new();
+    let mut running = lab(&place, &shortened("p2p-nodes", &[("4m", "30m")]), &[]).start();
+    running.wait_for_stderr("starting the systems");
+    // It is a matter of luck whether they are being started, asked or driven: nothing is left in any case.
+    while fs::read_dir(place.path("tmp")).is_ok_and(|folder| folder.count() == 0) {}
+    running.signal("INT");
+    running.finish().exits(130);
+    assert_nothing_is_left(&place);
+}
