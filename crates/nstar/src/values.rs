@@ -62,6 +62,25 @@ pub(crate) fn server(text: &str) -> Result<SocketAddr, String> {
     addresses.next().ok_or_else(|| wrong("the name has no address"))
 }
 
+/// Parses an address to listen on, `ADDR:PORT`. A name is looked up now, once.
+pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
+    let wrong = |why: &str| {
+        format!(
+            "'{text}' is no address to listen on: {why}; write ADDR:PORT, such as 127.0.0.1:8080 or [::1]:8080"
+        )
+    };
+    let (host, port) = text.rsplit_once(':').ok_or_else(|| wrong("it has no port"))?;
+    if host.is_empty() {
+        return Err(wrong("it names no host"));
+    }
+    port.parse::<u16>().map_err(|_| wrong("its port is no number from 0 to 65535"))?;
+    if host.contains(':') && !host.starts_with('[') {
+        return Err(wrong("an IPv6 address goes into brackets"));
+    }
+    let mut addresses = text.to_socket_addrs().map_err(|error| wrong(&error.to_string()))?;
+    addresses.next().ok_or_else(|| wrong("the name has no address"))
+}
+
 /// Parses how long something lives that is to be renewed: a second at least.
 pub(crate) fn life(text: &str) -> Result<Duration, String> {
     let life = duration(text)?;
@@ -146,6 +165,29 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_to_listen_on_may_be_a_name_and_else_is_told_with_what_to_write() {
+        assert_eq!(listen("127.0.0.1:0"), Ok("127.0.0.1:0".parse().unwrap()));
+        assert_eq!(listen("[::1]:8080"), Ok("[::1]:8080".parse().unwrap()));
+        assert!(
+            listen("localhost:8080")
+                .is_ok_and(|address| address.ip().is_loopback() && address.port() == 8080)
+        );
+        for wrong in [
+            "",
+            "8080",
+            ":8080",
+            "localhost",
+            "::1:8080",
+            "127.0.0.1:x",
+            "127.0.0.1:65536",
+            "no such name:80",
+        ] {
+            let error = listen(wrong).unwrap_err();
+            assert!(error.contains("write ADDR:PORT") && error.contains(wrong), "{error}");
+        }
+    }
 
     #[test]
     fn a_range_is_searched_and_a_list_is_run_as_it_is() {

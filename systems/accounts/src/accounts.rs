@@ -41,9 +41,12 @@ pub enum Refused {
     /// There is an account of that name already.
     #[error("this name is taken")]
     Taken,
-    /// No account that is open has this name and password, or no session this token. Which of them is not told.
+    /// No account that is open has this name and password. Which of the two is wrong is not told.
     #[error("the name or the password is wrong")]
     Unknown,
+    /// No session that lasts has this token.
+    #[error("the token is wrong, or its session has ended; log in again")]
+    NoSession,
     /// Whoever asks does not say who they are.
     #[error("a name and password, or a token, are needed")]
     Nameless,
@@ -56,6 +59,15 @@ pub enum Refused {
     /// Too many tries have failed. Whether there is such an account is not told.
     #[error("too many logins have failed; try again in {retry_after_s} s")]
     Slowed {
+        /// When trying again is of use, seconds.
+        retry_after_s: u32,
+    },
+    /// Only administrators make accounts.
+    #[error("accounts are made by an administrator only; ask one")]
+    Closed,
+    /// Too many accounts were made from one address.
+    #[error("too many accounts were made from this address; try again in {retry_after_s} s")]
+    Crowded {
         /// When trying again is of use, seconds.
         retry_after_s: u32,
     },
@@ -123,6 +135,7 @@ impl Accounts {
         if self.tables.account(name.as_str()).await?.is_some() || self.was_deleted(&name).await? {
             return Err(Refused::Taken);
         }
+        self.common.admit_registration(from)?;
         self.make(&name, password, By { actor: name.as_str(), address: from }).await
     }
 
@@ -190,18 +203,18 @@ impl Accounts {
     /// Ends a session: its token is good for nothing from now on.
     pub async fn end_session(&self, token: &[u8], from: IpAddr) -> Result<(), Refused> {
         let Identity { user, .. } = self.session(token).await?;
-        let digest = token::digest(token).ok_or(Refused::Unknown)?;
+        let digest = token::digest(token).ok_or(Refused::NoSession)?;
         let entry = entry(By { actor: &user.name, address: from }, Action::LoggedOut, &user.name);
-        self.tables.end_session(&digest, &entry).await?.then_some(()).ok_or(Refused::Unknown)
+        self.tables.end_session(&digest, &entry).await?.then_some(()).ok_or(Refused::NoSession)
     }
 
     /// Recognises the owner of a session's token.
     pub async fn session(&self, token: &[u8]) -> Result<Identity, Refused> {
-        let digest = token::digest(token).ok_or(Refused::Unknown)?;
+        let digest = token::digest(token).ok_or(Refused::NoSession)?;
         let now_s = time::now_s();
         let found = self.tables.session(&digest, now_s).await?;
         let (account, session_ends_at_s) =
-            found.filter(|(account, _)| account.is_open(now_s)).ok_or(Refused::Unknown)?;
+            found.filter(|(account, _)| account.is_open(now_s)).ok_or(Refused::NoSession)?;
         let ends_at_s = account.expires_at_s.map_or(session_ends_at_s, |at_s| at_s.min(session_ends_at_s));
         Ok(Identity { user: account.user, expires_in: Some(left(ends_at_s)) })
     }

@@ -14,6 +14,7 @@ use crate::{
     metrics::Metrics,
     options::Options,
     problem::problem,
+    registration::Registration,
     requests::{self, Query},
     shown::{AccountList, AccountMade, AuditList, InvalidField, Recognised, SessionMade, ShownAccount},
 };
@@ -25,6 +26,7 @@ pub const BODY_LEN_MAX: u64 = 8192;
 #[derive(Debug)]
 pub struct Api {
     accounts: Accounts,
+    registration: Registration,
     metrics: Metrics,
 }
 
@@ -108,7 +110,7 @@ impl Api {
     /// Opens the database and starts the threads.
     pub(crate) fn open(options: &Options, common: Arc<Common>) -> Result<Self, AccountsError> {
         let metrics = common.metrics.clone();
-        Ok(Self { accounts: Accounts::with(options, common)?, metrics })
+        Ok(Self { accounts: Accounts::with(options, common)?, registration: options.registration, metrics })
     }
 
     /// The accounts themselves.
@@ -151,14 +153,12 @@ impl Api {
 
     async fn create(&self, call: Call<'_>) -> Result<Answer, Refusal> {
         let (name, password) = requests::credentials(call.body)?;
-        // Who asks matters for the name of a deleted account only.
-        if call.authorization.is_some()
-            && self.accounts.was_deleted(&name).await?
-            && let Ok(user) = self.administrator(call).await
-        {
-            self.accounts.create_anew(&name, password, by(&user, call)).await?;
-        } else {
-            self.accounts.create(name.clone(), password, call.from).await?;
+        match self.administrator(call).await {
+            Ok(user) => self.accounts.create_anew(&name, password, by(&user, call)).await?,
+            Err(refused) => {
+                self.registration.admit(refused)?;
+                self.accounts.create(name.clone(), password, call.from).await?;
+            }
         }
         Ok(Answer::json(201, &AccountMade { name: name.as_str() }))
     }
@@ -171,7 +171,7 @@ impl Api {
 
     async fn end_session(&self, call: Call<'_>) -> Result<Answer, Refusal> {
         let Some(Credentials::Bearer(token)) = call.authorization.and_then(Credentials::parse) else {
-            return Err(Refused::Unknown.into());
+            return Err(Refused::NoSession.into());
         };
         self.accounts.end_session(token, call.from).await?;
         Ok(Answer::done())
@@ -306,16 +306,18 @@ impl Refusal {
 fn refuse(refused: Refused) -> Answer {
     let status = match refused {
         Refused::Taken => 409,
-        Refused::Unknown | Refused::Nameless => 401,
-        Refused::Forbidden => 403,
+        Refused::Unknown | Refused::NoSession | Refused::Nameless => 401,
+        Refused::Forbidden | Refused::Closed => 403,
         Refused::NoAccount => 404,
-        Refused::Slowed { .. } => 429,
+        Refused::Slowed { .. } | Refused::Crowded { .. } => 429,
         Refused::Busy | Refused::Failed => 503,
         Refused::DiskFull => 507,
     };
     let answer = Answer::from(problem(status, refused.to_string()));
     match refused {
-        Refused::Slowed { retry_after_s } => answer.with("Retry-After", retry_after_s.to_string()),
+        Refused::Slowed { retry_after_s } | Refused::Crowded { retry_after_s } => {
+            answer.with("Retry-After", retry_after_s.to_string())
+        }
         _ => answer,
     }
 }

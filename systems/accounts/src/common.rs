@@ -1,6 +1,9 @@
 //! What all processes of a server have in common.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use store::Secret;
 
@@ -60,11 +63,14 @@ impl Common {
     pub(crate) fn admit(&self, attempt: &Attempt) -> Result<(), Refused> {
         match self.slowdown.wait(attempt) {
             None => Ok(()),
-            Some(wait) => {
-                let whole_s = wait.as_millis().div_ceil(1000);
-                Err(Refused::Slowed { retry_after_s: u32::try_from(whole_s).unwrap_or(u32::MAX) })
-            }
+            Some(wait) => Err(Refused::Slowed { retry_after_s: whole_s(wait) }),
         }
+    }
+
+    /// Refuses whoever has made too many accounts, and counts one more.
+    pub(crate) fn admit_registration(&self, from: std::net::IpAddr) -> Result<(), Refused> {
+        let wait = self.slowdown.register(from);
+        wait.map_or(Ok(()), |wait| Err(Refused::Crowded { retry_after_s: whole_s(wait) }))
     }
 
     /// Counts a failure that needed no hash to be seen.
@@ -98,4 +104,8 @@ impl Common {
             account => Ok(Checked::Wrong { account, noted: self.slowdown.failed(attempt) }),
         }
     }
+}
+
+fn whole_s(wait: Duration) -> u32 {
+    u32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u32::MAX)
 }

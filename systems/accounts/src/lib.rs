@@ -32,6 +32,7 @@ mod options;
 mod origin;
 mod passwords;
 mod problem;
+mod registration;
 mod requests;
 mod revocations;
 mod service;
@@ -51,6 +52,7 @@ pub use self::{
     error::AccountsError,
     options::Options,
     problem::problem,
+    registration::Registration,
     revocations::{BUCKETS, Revocations, bucket},
     service::{AccountsFactory, AccountsHandler, factory},
     shown::Recognised,

@@ -5,6 +5,8 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use http_io::server::Proxies;
 use store::Database;
 
+use crate::registration::Registration;
+
 /// The settings of an accounts server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -18,6 +20,8 @@ pub struct Options {
     pub service_token: Option<PathBuf>,
     /// Whether those who do not show the token are refused. Default no.
     pub service_token_required: bool,
+    /// Who may make accounts, beside administrators. Default everybody.
+    pub registration: Registration,
     /// How long a session's token is good for. Default one hour. Longer means a stolen token is of use longer.
     pub session_life: Duration,
     /// How many passwords are hashed at once, each in 19 MiB. `None`: as many as cores, and no more than fit in
@@ -52,6 +56,7 @@ impl Options {
             admin_token,
             service_token: None,
             service_token_required: false,
+            registration: Registration::default(),
             session_life: Duration::from_secs(3600),
             hashers: None,
             hash_queue: None,

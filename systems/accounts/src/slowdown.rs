@@ -6,6 +6,8 @@
 //! lock its owner out, and an attacker with many addresses gets one try from each. After [`ADDRESS_FREE`] failures an
 //! address waits likewise, whatever the name.
 //!
+//! Accounts that are made are counted in the same way, by address: after [`REGISTERED_FREE`] of them it must wait.
+//!
 //! Only hashes are counted, under a key of this start, whether the name is known or not. They lie in a count-min sketch
 //! (Cormode and Muthukrishnan, 2005) that all processes of a server share: it takes 384 KiB however many names are
 //! tried, and where hashes meet in all of its rows somebody waits too long, never too short. Servers that share a
@@ -24,6 +26,8 @@ use engine::shared::Cells;
 pub(crate) const NAME_FREE: u16 = 5;
 /// Failures from one address that slow it down not yet: people may share one.
 pub(crate) const ADDRESS_FREE: u16 = 20;
+/// Accounts made from one address that slow it down not yet.
+pub(crate) const REGISTERED_FREE: u16 = 20;
 /// The first wait.
 const WAIT_MS: u64 = 1_000;
 /// The longest wait.
@@ -94,6 +98,20 @@ impl Slowdown {
     /// Counts a failure of the address only: what costs no hash could be done so often that it fills the sketch.
     pub(crate) fn failed_cheaply(&self, attempt: &Attempt) {
         self.add(&attempt.address, self.now_ms(), ADDRESS_FREE);
+    }
+
+    /// How long this address is to wait before it makes another account; `None`: it need not, and it is counted. Who is on
+    /// this machine never waits: whoever makes accounts from a list, or a load, does so from there.
+    pub(crate) fn register(&self, from: IpAddr) -> Option<Duration> {
+        if from.to_canonical().is_loopback() {
+            return None;
+        }
+        let (made, now_ms) = (self.places(b'r', &network(from)), self.now_ms());
+        let wait_ms = self.least(&made, now_ms).wait_ms(now_ms, REGISTERED_FREE);
+        if wait_ms == 0 {
+            self.add(&made, now_ms, REGISTERED_FREE);
+        }
+        (wait_ms > 0).then(|| Duration::from_millis(wait_ms))
     }
 
     fn wait_ms(&self, attempt: &Attempt, now_ms: u64) -> u64 {

@@ -174,8 +174,9 @@ impl Api {
     }
 
     async fn feed(&self, id: &str) -> Result<Answer, Refusal> {
-        let room = self.desk.room_days(number(id)?, feed::span()).await?;
-        Ok(Answer::new(200, feed::CONTENT_TYPE, feed::render(&room)))
+        let span = feed::span();
+        let room = self.desk.room_days(number(id)?, span).await?;
+        Ok(Answer::new(200, feed::CONTENT_TYPE, feed::render(&room, span)))
     }
 
     async fn book(&self, call: Call<'_>) -> Result<Answer, Refusal> {

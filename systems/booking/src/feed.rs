@@ -24,7 +24,7 @@ pub(crate) fn span() -> Span {
 }
 
 /// The feed of a room.
-pub(crate) fn render(room: &RoomDays) -> String {
+pub(crate) fn render(room: &RoomDays, shown: Span) -> String {
     let mut lines = Lines(String::new());
     let name = escaped(&room.room.name);
     lines.add("BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:-//nstar//booking//EN");
@@ -37,8 +37,20 @@ pub(crate) fn render(room: &RoomDays) -> String {
         lines.add(&format!("SUMMARY:Booked: {name}"));
         lines.add("END:VEVENT");
     }
+    if room.booked.is_empty() {
+        lines.add(&free(room.room.id, shown));
+    }
     lines.add("END:VCALENDAR");
     lines.0
+}
+
+/// That a room is free all the time: a calendar holds at least one component (section 3.6).
+fn free(room: i64, shown: Span) -> String {
+    let (from, to) = (shown.from.compact(), shown.to.plus(1).compact());
+    format!(
+        "BEGIN:VFREEBUSY\nUID:room-{room}-free@nstar-booking\nDTSTAMP:{from}T000000Z\n\
+         DTSTART:{from}T000000Z\nDTEND:{to}T000000Z\nEND:VFREEBUSY"
+    )
 }
 
 fn event_name(room: i64, time: &Time) -> String {

@@ -53,6 +53,8 @@ pub struct Options {
     pub audit: Option<PathBuf>,
     /// Whether clients come over TLS: then they send cookies that way only. Default no.
     pub encrypted: bool,
+    /// Who may make accounts, where they are in this process. Default everybody.
+    pub registration: accounts::Registration,
     /// The proxies that are believed when they say for whom they ask. Default: none.
     pub proxies: Proxies,
     /// What the engine counts of the server's connections, to be shown by `GET /metrics`: the same as in the engine's
@@ -137,6 +139,7 @@ impl Options {
             permissions: Permissions::default(),
             audit: None,
             encrypted: false,
+            registration: accounts::Registration::default(),
             proxies: Proxies::default(),
             connections: Arc::default(),
         }

@@ -53,7 +53,11 @@ const PAGE: &str = include_str!("page.html");
 pub fn factory(options: Options) -> Result<FilesFactory, FilesError> {
     let root = Root::open(&options.root)?;
     let accounts = match &options.accounts {
-        AccountsBackend::Local(database) => Some(accounts::factory(accounts::Options::new(database))?),
+        AccountsBackend::Local(database) => {
+            let mut accounts = accounts::Options::new(database);
+            accounts.registration = options.registration;
+            Some(accounts::factory(accounts)?)
+        }
         _ => None,
     };
     let audit = options

@@ -93,6 +93,7 @@ fn serve_accounts(flags: &Accounts) -> Result<Exit, Failure> {
     system.prepare(c"nstar-accounts")?;
     let mut options = accounts::Options::new(database::with_password(&flags.database, &flags.login)?);
     options.admin_token = flags.admin_token.clone().unwrap_or(options.admin_token);
+    options.registration = flags.registration.into();
     tiers::door(flags, &mut options);
     options.proxies = flags.behind.proxies.iter().copied().collect();
     options.connections = system.counters.clone();

@@ -37,11 +37,14 @@ pub(crate) struct Files {
     /// File of the accounts server's service token: where it asks for one, it answers nobody else
     #[arg(long, value_name = "FILE")]
     pub accounts_token_file: Option<PathBuf>,
+    /// Who may make accounts, beside administrators, where --accounts is sqlite:PATH [default: open]
+    #[arg(long, value_enum)]
+    pub registration: Option<Registration>,
     /// How long verified credentials are remembered; 0 asks every time
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = values::duration_or_zero)]
     pub auth_cache: Duration,
     /// Address to listen on
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080", value_parser = values::listen)]
     pub listen: SocketAddr,
     /// Serve without accounts on an address that others can reach
     #[arg(long)]
@@ -95,8 +98,11 @@ pub(crate) struct Accounts {
     /// DATABASE.service, and need not be known as long as only this machine can reach the server
     #[arg(long, value_name = "FILE")]
     pub service_token_file: Option<PathBuf>,
+    /// Who may make accounts, beside administrators
+    #[arg(long, value_enum, default_value_t = Registration::Open)]
+    pub registration: Registration,
     /// Address to listen on
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8081")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8081", value_parser = values::listen)]
     pub listen: SocketAddr,
     #[command(flatten)]
     pub behind: Behind,
@@ -122,7 +128,7 @@ pub(crate) struct Booking {
     #[arg(long)]
     pub allow_test_ids: bool,
     /// Address to listen on
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8083")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8083", value_parser = values::listen)]
     pub listen: SocketAddr,
     #[command(flatten)]
     pub behind: Behind,
@@ -144,7 +150,7 @@ pub(crate) struct Index {
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
     /// Address to listen on
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8084")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8084", value_parser = values::listen)]
     pub listen: SocketAddr,
     #[command(flatten)]
     pub server: Server,
@@ -165,13 +171,31 @@ pub(crate) struct Peer {
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
     /// Where other peers can reach this one [default: where it listens]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = values::listen)]
     pub advertise: Option<SocketAddr>,
     /// Address to listen on
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8085")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8085", value_parser = values::listen)]
     pub listen: SocketAddr,
     #[command(flatten)]
     pub server: Server,
+}
+
+/// Who may make accounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Registration {
+    /// Everybody, few at a time from one address
+    Open,
+    /// Administrators only
+    Closed,
+}
+
+impl From<Registration> for accounts::Registration {
+    fn from(registration: Registration) -> Self {
+        match registration {
+            Registration::Open => Self::Open,
+            Registration::Closed => Self::Closed,
+        }
+    }
 }
 
 /// What a database server wants to know.
@@ -201,7 +225,7 @@ pub(crate) struct Sink {
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::duration_or_zero)]
     pub delay: Duration,
     /// Address to listen on
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8082")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8082", value_parser = values::listen)]
     pub listen: SocketAddr,
     #[command(flatten)]
     pub server: Server,

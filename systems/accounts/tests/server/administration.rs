@@ -312,3 +312,30 @@ pub(crate) fn racing_changes(bed: &Bed) {
     let entries = client.admin("GET /audit", "").body.matches("password changed").count();
     assert_eq!(entries, 1, "and the audit has that one");
 }
+
+pub(crate) fn closed_registration(bed: &Bed) {
+    let (_server, client) = bed.serve_with(|options| options.registration = accounts::Registration::Closed);
+    let make = |fields: &str, name: &str| {
+        let body = serde_json::json!({ "name": name, "password": PASSWORD }).to_string();
+        let made = client.ask("POST /accounts", fields, &body);
+        (made.status, made.body)
+    };
+    let (status, why) = make("", "ann");
+    assert!(status == 403 && why.contains("administrator"), "{why}");
+    let admin = bearer(client.admin_token());
+    assert_eq!(make(&admin, "ann").0, 201);
+    let anns = format!("Authorization: {}\r\n", basic("ann", PASSWORD));
+    assert_eq!(make(&anns, "bob").0, 403, "she is no administrator");
+    assert_eq!(make("Authorization: Bearer nonsense\r\n", "bob").0, 401);
+    assert_eq!(client.patch("ann", r#"{"role": "admin"}"#).status, 200);
+    assert_eq!((make(&anns, "bob").0, make(&anns, "bob").0), (201, 409));
+}
+
+pub(crate) fn wrong_tokens(bed: &Bed) {
+    let (_server, client) = bed.serve();
+    client.make("ann");
+    let wrong = client.auth("Bearer nonsense");
+    assert_eq!((wrong.status, wrong.body.contains("the token is wrong")), (401, true), "{}", wrong.body);
+    let wrong = client.login("ann", "wrong horse");
+    assert!(wrong.body.contains("the name or the password is wrong"), "{}", wrong.body);
+}

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::{
     suite::Bed,
-    support::{Answer, Client, PASSWORD, basic},
+    support::{Answer, Client, PASSWORD, basic, bearer},
 };
 
 fn login_from(client: &Client, address: &str, name: &str, password: &str) -> Answer {
@@ -22,7 +22,7 @@ pub(crate) fn until_slowed(mut attempt: impl FnMut() -> Answer) -> (Vec<Answer>,
         if answer.status == 429 {
             return (before, answer);
         }
-        assert!(before.len() < 12, "nothing slows it down");
+        assert!(before.len() < 30, "nothing slows it down");
         before.push(answer);
     }
 }
@@ -59,4 +59,23 @@ pub(crate) fn owner_comes_in(bed: &Bed) {
         client.ask("PUT /accounts/ann/password", &fields, changed).status
     };
     assert_eq!((change("192.0.2.2"), change("192.0.2.2")), (401, 429), "changing a password is a try, too");
+}
+
+/// As many as are free, then fewer; an administrator, another address and this machine go on.
+pub(crate) fn registrations(bed: &Bed) {
+    let (_server, client) = bed.serve();
+    let mut made = 0;
+    let mut make = |fields: &str| {
+        made += 1;
+        let body = serde_json::json!({ "name": format!("name-{made}"), "password": PASSWORD }).to_string();
+        client.ask("POST /accounts", fields, &body)
+    };
+    let (before, crowded) = until_slowed(|| make("X-Forwarded-For: 192.0.2.1\r\n"));
+    assert!(before.len() >= 20 && before.iter().all(|answer| answer.status == 201), "{}", before.len());
+    assert!(crowded.body.contains("too many accounts"), "{}", crowded.body);
+    assert!(crowded.field("retry-after").is_some_and(|wait_s| wait_s.parse::<u64>().unwrap() >= 1));
+    let admin = bearer(client.admin_token()) + "X-Forwarded-For: 192.0.2.1\r\n";
+    for fields in ["X-Forwarded-For: 192.0.2.2\r\n", "", &admin] {
+        assert_eq!(make(fields).status, 201, "{fields}");
+    }
 }

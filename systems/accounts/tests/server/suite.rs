@@ -65,6 +65,9 @@ const ALL: &[Test] = &[
     ("of two who change a password at once one does", administration::racing_changes),
     ("who fails is slowed down, known or not", slowdown::known_or_not),
     ("an attack does not lock the owner out", slowdown::owner_comes_in),
+    ("who makes many accounts is slowed down", slowdown::registrations),
+    ("where registration is closed administrators make accounts", administration::closed_registration),
+    ("a wrong token is told from a wrong password", administration::wrong_tokens),
     ("a database of the version before is brought up to date", migration::version_before),
     ("names deleted before they were kept are kept", migration::names_deleted_before),
 ];

@@ -168,6 +168,10 @@ pub(crate) fn feeds(bed: &Bed) {
         assert!(feed.body.contains(&line), "{}", feed.body);
     }
     assert_eq!(feed.body.matches("BEGIN:VEVENT").count(), 1);
+    let free = get(to, "/rooms/1/calendar.ics").body;
+    assert!(free.starts_with("BEGIN:VCALENDAR\r\n") && free.ends_with("\r\nEND:VCALENDAR\r\n"), "{free}");
+    let components = ["BEGIN:VEVENT", "BEGIN:VFREEBUSY"].map(|begin| free.matches(begin).count());
+    assert_eq!(components, [0, 1], "without any component it is no calendar: {free}");
     assert!(!feed.body.contains("Guest"), "{}", feed.body);
 }
 

@@ -33,7 +33,7 @@ impl<C: Connection> Authority<C> {
             Self::Local(api) => {
                 match api.accounts().identify(credentials, exchange.requester().address).await {
                     Ok(identity) => identity.into(),
-                    Err(Refused::Unknown) => Verdict::Wrong,
+                    Err(Refused::Unknown | Refused::NoSession) => Verdict::Wrong,
                     Err(Refused::Slowed { retry_after_s }) => Verdict::Slowed { retry_after_s },
                     Err(_) => Verdict::Unavailable,
                 }

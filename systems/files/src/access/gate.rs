@@ -2,7 +2,7 @@
 
 use std::{rc::Rc, time::Instant};
 
-use accounts::User;
+use accounts::{Refused, User};
 use engine::service::Connection;
 use http_io::{Credentials, Problem, server::Exchange};
 
@@ -45,10 +45,10 @@ impl<C: Connection> Keeper<'_, C> {
             return Err(accounts::problem(401, "a name and password, or a token, are needed"));
         };
         let Some(fingerprint) = self.gate.key.fingerprint(&credentials) else {
-            return self.conclude(Verdict::Wrong);
+            return self.conclude(Verdict::Wrong, &credentials);
         };
         if !self.gate.verified.is_on() {
-            return self.conclude(Box::pin(self.authority.check(exchange, &credentials)).await);
+            return self.conclude(Box::pin(self.authority.check(exchange, &credentials)).await, &credentials);
         }
         if self.gate.verified.revocations.is_due(now) {
             Box::pin(self.keep_up(exchange)).await;
@@ -57,7 +57,7 @@ impl<C: Connection> Keeper<'_, C> {
             self.counts.checked(Check::Remembered);
             return Ok(Caller::User(user));
         }
-        self.conclude(Box::pin(self.check_once(exchange, &credentials, fingerprint)).await)
+        self.conclude(Box::pin(self.check_once(exchange, &credentials, fingerprint)).await, &credentials)
     }
 
     /// Hears what was revoked since it was last asked.
@@ -98,7 +98,7 @@ impl<C: Connection> Keeper<'_, C> {
         }
     }
 
-    fn conclude(&self, verdict: Verdict) -> Result<Caller, Problem> {
+    fn conclude(&self, verdict: Verdict, of: &Credentials<'_>) -> Result<Caller, Problem> {
         match verdict {
             Verdict::Right { user, .. } => {
                 self.counts.checked(Check::Right);
@@ -106,12 +106,16 @@ impl<C: Connection> Keeper<'_, C> {
             }
             Verdict::Wrong => {
                 self.counts.checked(Check::Wrong);
-                Err(accounts::problem(401, "the name or the password is wrong"))
+                let wrong = match of {
+                    Credentials::Basic(_) => Refused::Unknown,
+                    Credentials::Bearer(_) => Refused::NoSession,
+                };
+                Err(accounts::problem(401, wrong.to_string()))
             }
             Verdict::Slowed { retry_after_s } => {
                 self.counts.checked(Check::Slowed);
-                let error = format!("too many logins have failed; try again in {retry_after_s} s");
-                Err(Problem::new(429, error).header("Retry-After", retry_after_s.to_string()))
+                Err(Problem::new(429, Refused::Slowed { retry_after_s }.to_string())
+                    .header("Retry-After", retry_after_s.to_string()))
             }
             Verdict::Unavailable => {
                 self.counts.checked(Check::Unavailable);

@@ -45,6 +45,8 @@ fn the_cookie_lets_in_until_it_is_given_back() {
     {
         assert_eq!(get(place.to(), "/files/users/ann/a", wrong).status, 401, "{wrong}");
     }
+    let ended = get(place.to(), "/files/users/ann/a", "Authorization: Bearer nonsense\r\n");
+    assert!(ended.body.contains("the token is wrong"), "{}", ended.body);
     let other = cookie + "Authorization: Basic nonsense\r\n";
     assert_eq!(get(place.to(), "/files/users/ann/a", &other).status, 401, "what is presented is what counts");
 }

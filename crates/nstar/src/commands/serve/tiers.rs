@@ -25,6 +25,14 @@ pub(super) fn link(flags: &Files, options: &mut files::Options) -> Result<(), Fa
     if flags.accounts_token_file.is_some() && !remote {
         return Err(Failure::usage("--accounts-token-file goes with the URL of an accounts server"));
     }
+    if let Some(registration) = flags.registration {
+        if !matches!(options.accounts, AccountsBackend::Local(_)) {
+            return Err(Failure::usage(
+                "--registration goes with --accounts sqlite:PATH; else give it to `nstar serve accounts`",
+            ));
+        }
+        options.registration = registration.into();
+    }
     options.accounts_ca = flags.accounts_ca.clone();
     options.accounts_token = flags.accounts_token_file.clone();
     Ok(())
