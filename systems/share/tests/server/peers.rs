@@ -205,6 +205,51 @@ fn members_share_among_themselves_only() {
 }
 
 #[test]
+fn a_file_that_changes_while_it_is_read_is_shared_as_it_is_in_the_end() {
+    let index = Index::start();
+    let (ann, bob) = (Peer::start(index.at), Peer::start(index.at));
+    let mut whole = Vec::new();
+    for round in 0..10_usize {
+        // Longer, and another from its first byte on; large enough to be changed while it is hashed or sent.
+        whole = bytes(2_000_000 + 50_000 * round).into_iter().map(|byte| byte ^ round as u8).collect();
+        ann.write("changing.bin", &whole);
+        for found in bob.search("name=changing.bin") {
+            assert_eq!(post(bob.at, "/obtain", &json!({ "hash": found["hash"] })).0, 202);
+        }
+    }
+    let last = Content::of(&whole).to_string();
+    wait_until(|| bob.search(&format!("hash={last}")).len() == 1);
+    assert_eq!(bob.obtain(&last)["state"], "done");
+    for file in get(bob.at, "/files").1["files"].as_array().unwrap() {
+        let read = fs::read(bob.path(file["path"].as_str().unwrap())).unwrap();
+        assert_eq!(Content::of(&read).to_string(), file["hash"], "{file}");
+    }
+}
+
+/// Takes 20 GB of the disk and a minute or more: `cargo test --release -p share -- --ignored beyond`.
+#[test]
+#[ignore = "writes 10 GB"]
+fn a_file_beyond_10_gb_is_obtained() {
+    const SIZE: u64 = 10 * 1024 * 1024 * 1024 + 12_345;
+    let index = Index::start();
+    let (ann, bob) = (Peer::start(index.at), Peer::start(index.at));
+    let sparse = fs::File::create(ann.path("large.bin")).unwrap();
+    sparse.set_len(SIZE).unwrap();
+    for at in [0, SIZE / 2, SIZE - 3] {
+        std::os::unix::fs::FileExt::write_all_at(&sparse, b"end", at).unwrap();
+    }
+    let until = |holds: &dyn Fn() -> bool| while !holds() {};
+    until(&|| !bob.search("name=large.bin").is_empty());
+    let hash = bob.find("large.bin");
+    assert_eq!(post(bob.at, "/obtain", &json!({ "hash": hash })).0, 202);
+    until(&|| get(bob.at, &format!("/obtain/{hash}?wait=5")).1["state"] != "running");
+    assert_eq!(get(bob.at, &format!("/obtain/{hash}")).1["bytes"], SIZE);
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(fs::File::open(bob.path("large.bin")).unwrap()).unwrap();
+    assert_eq!(hasher.finalize().to_string(), hash);
+}
+
+#[test]
 fn many_small_files_are_asked_for_at_once_and_each_is_right() {
     let index = Index::start();
     let (ann, bob) = (Peer::start(index.at), Peer::start(index.at));

@@ -1,0 +1,201 @@
+//! Peers, indexes and disks that fail: nothing wrong is ever delivered, and what can go on goes on.
+
+use std::{
+    collections::HashSet,
+    fs,
+    path::Path,
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    thread,
+    time::Instant,
+};
+
+use share::{
+    Content,
+    client::{AskError, Client},
+    peer::State,
+    seam::Query,
+};
+
+use super::{Group, Halfway, eventually, serve_index};
+use crate::support::{PATIENCE, Running, free_port, is_root_or_skip};
+
+/// Kills it, and waits until its port and its folder are free.
+fn kill(running: &mut Running) {
+    running.signal("KILL");
+    eventually("it ends", || !running.is_alive());
+}
+
+#[test]
+fn a_download_goes_on_while_the_index_is_away_and_searches_are_back_when_it_is() {
+    let mut halfway = Halfway::new();
+    let (_bob, bob_at, get) = halfway.begin("bob");
+    kill(&mut halfway.group.index);
+    halfway.dam.open.store(true, SeqCst);
+    get.finish().exits(0);
+    assert!(halfway.is_at("bob/large.bin"));
+    halfway.group.ask(&bob_at, &["search", "large.bin"]).exits(1).complains("cannot be asked now");
+
+    let (_index, _) = serve_index(&halfway.group.place, &halfway.group.index_at);
+    while !halfway.group.ask_until(&bob_at, &["search", "large.bin"]).contains("2 peers") {}
+}
+
+#[test]
+fn a_download_goes_on_at_its_source_when_that_is_back() {
+    let mut halfway = Halfway::new();
+    let (_bob, _, get) = halfway.begin("bob");
+    kill(&mut halfway.ann);
+    halfway.dam.open.store(true, SeqCst);
+    let listen = format!("127.0.0.1:{}", halfway.port);
+    let more = ["--listen", &listen, "--advertise", &halfway.dam.at];
+    let (_ann, _) = halfway.group.wrapped_peer(&[], "ann", &more);
+    get.finish().exits(0);
+    assert!(halfway.is_at("bob/large.bin"));
+}
+
+#[test]
+fn a_full_disk_is_told_and_what_came_is_gone_on_with_once_there_is_room() {
+    if !is_root_or_skip("a_full_disk_is_told_and_what_came_is_gone_on_with_once_there_is_room") {
+        return;
+    }
+    let group = Group::new();
+    let (_ann, _) = group.peer("ann", &[]);
+    let file: Vec<_> = (0..1_500_000_u32).flat_map(u32::to_le_bytes).collect();
+    group.place.write("ann/large.bin", &file);
+    fs::create_dir(group.place.path("small")).expect("a folder");
+    // A disk of its own, which only the peer sees.
+    let mount = "mount -t tmpfs -o size=3m none small && exec \"$@\"";
+    let wrapper = ["unshare", "--mount", "sh", "-c", mount, "sh"];
+    let (bob, bob_at) = group.wrapped_peer(&wrapper, "small", &["--listen", "127.0.0.1:0"]);
+    group.ask_until(&bob_at, &["search", "large.bin"]);
+    group.ask(&bob_at, &["get", "large.bin"]).exits(1).complains("the disk is full");
+    group.ask(&bob_at, &["list"]).exits(0);
+
+    let pid = bob.pid().to_string();
+    let small = group.place.path("small").display().to_string();
+    let grow = ["--mount", "--target", &pid, "mount", "-o", "remount,size=32m", &small];
+    assert!(std::process::Command::new("nsenter").args(grow).status().expect("nsenter").success());
+    group.ask(&bob_at, &["get", "large.bin", "-o", "copy.bin"]).exits(0);
+    assert!(fs::read(group.place.path("copy.bin")).expect("a copy") == file);
+}
+
+/// Peers in the test of churn, how many of them hold what all want at first, and how often one is killed.
+const PEERS: usize = 8;
+const HOLDERS: usize = 3;
+const KILLS: usize = 14;
+
+/// Eight peers, each of which can be killed and started again at the same place.
+struct Crowd {
+    group: Group,
+    ports: Vec<u16>,
+    /// What all want, and what each has of its own.
+    common: Vec<u8>,
+    own: Vec<Vec<u8>>,
+    kills: AtomicUsize,
+}
+
+impl Crowd {
+    fn new() -> Self {
+        let group = Group::new();
+        let common: Vec<_> = (0..1_000_000_u32).flat_map(|number| (number * 3).to_le_bytes()).collect();
+        let own: Vec<_> = (0..PEERS).map(|number| vec![number as u8; 1000 + 20_000 * number]).collect();
+        for (number, own) in own.iter().enumerate() {
+            group.place.write(&format!("peer{number}/own {number}.bin"), own);
+        }
+        for number in 0..HOLDERS {
+            group.place.write(&format!("peer{number}/common.dat"), &common);
+        }
+        let ports = (0..PEERS).map(|_| free_port()).collect();
+        Self { group, ports, common, own, kills: AtomicUsize::new(0) }
+    }
+
+    fn start(&self, number: usize) -> Running {
+        let listen = format!("127.0.0.1:{}", self.ports[number]);
+        self.group.wrapped_peer(&[], &format!("peer{number}"), &["--listen", &listen]).0
+    }
+
+    fn client(&self, number: usize) -> Client {
+        Client::new(([127, 0, 0, 1], self.ports[number]).into(), None).expect("a client")
+    }
+
+    /// Kills and restarts one after the other, all but the first.
+    fn churn(&self, mut peers: Vec<Running>) -> Vec<Running> {
+        for victim in (1..PEERS).cycle().take(KILLS) {
+            kill(&mut peers[victim]);
+            peers[victim] = self.start(victim);
+            self.kills.fetch_add(1, SeqCst);
+        }
+        peers
+    }
+
+    /// Has a peer obtain some content, however often it dies meanwhile.
+    fn obtain(&self, number: usize, content: Content) {
+        let patience = Instant::now() + PATIENCE;
+        let mut client = self.client(number);
+        loop {
+            match obtain(&mut client, content) {
+                Ok(State::Done) => return,
+                outcome => assert!(Instant::now() < patience, "peer {number}: {outcome:?}"),
+            }
+        }
+    }
+
+    /// Searches through this peer for what each has of its own, until all is found.
+    fn find_all(&self, number: usize) {
+        let mut client = self.client(number);
+        eventually("everything is found", || {
+            (0..PEERS).all(|other| {
+                let name = format!("own {other}.bin").parse().expect("a name");
+                client.search(&Query::Name(name)).is_ok_and(|found| !found.is_empty())
+            })
+        });
+    }
+}
+
+/// Obtains it unless the peer dies; how it stands then.
+fn obtain(client: &mut Client, content: Content) -> Result<State, AskError> {
+    let mut progress = client.obtain(content, None)?;
+    while progress.state == State::Running {
+        progress = client.progress(content, PATIENCE)?;
+    }
+    Ok(progress.state)
+}
+
+/// Each content in a folder that is shared.
+fn contents(folder: &Path) -> HashSet<Content> {
+    let files = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    files.filter(|path| path.is_file()).map(|path| Content::of(&fs::read(path).expect("a file"))).collect()
+}
+
+#[test]
+fn peers_killed_and_restarted_under_load_deliver_nothing_wrong_and_everything_in_the_end() {
+    let crowd = Crowd::new();
+    let peers: Vec<_> = (0..PEERS).map(|number| crowd.start(number)).collect();
+    crowd.find_all(0);
+    let common = Content::of(&crowd.common);
+    let peers = thread::scope(|scope| {
+        let churning = scope.spawn(|| crowd.churn(peers));
+        for number in HOLDERS..PEERS {
+            let crowd = &crowd;
+            scope.spawn(move || {
+                crowd.obtain(number, common);
+                for own in &crowd.own {
+                    crowd.obtain(number, Content::of(own));
+                }
+            });
+        }
+        scope.spawn(|| {
+            while crowd.kills.load(SeqCst) < KILLS {
+                crowd.find_all(0);
+            }
+        });
+        churning.join().expect("all were started again")
+    });
+    let right: HashSet<_> = crowd.own.iter().chain([&crowd.common]).map(|bytes| Content::of(bytes)).collect();
+    for number in 0..PEERS {
+        let has = contents(&crowd.group.place.path(&format!("peer{number}")));
+        assert!(has.is_subset(&right), "peer {number} has what nobody shared");
+        assert!(number < HOLDERS || has == right, "peer {number} has not all it was to get");
+        crowd.find_all(number);
+    }
+    drop(peers);
+}
