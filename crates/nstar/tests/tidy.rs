@@ -42,7 +42,7 @@ const MAY_USE: [(&str, &[&str]); 19] = [
     ("booking", &["engine", "http-io", "store"]),
     ("files", &["accounts", "engine", "http-io"]),
     ("share", &["engine", "files", "http-io", "store"]),
-    ("share-dht", &["share"]),
+    ("share-dht", &["share", "store"]),
     ("sink", &["engine", "http-io"]),
     ("lab", &["booking", "database-server", "load", "model", "observe", "share", "store"]),
     ("bench", &["database-server"]),

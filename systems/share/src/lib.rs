@@ -20,5 +20,5 @@ pub mod seam;
 pub use self::{
     content::{Content, InvalidContent},
     group::{Exposed, check_exposure},
-    name::{InvalidName, NAME_LEN_MAX, Name},
+    name::{InvalidName, NAME_LEN_MAX, NAME_WORDS_MAX, Name},
 };

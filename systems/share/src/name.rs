@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 /// Longest name, bytes, as file systems have it.
 pub const NAME_LEN_MAX: usize = 255;
 /// Most words that a name is found by.
-const WORDS_MAX: usize = 16;
+pub const NAME_WORDS_MAX: usize = 16;
 /// Longest word, characters; of a longer one, the beginning.
 const WORD_CHARS_MAX: usize = 48;
 
@@ -42,7 +42,7 @@ impl Name {
 
     /// The words that it is found by: runs of letters and digits, in lower case, each once.
     pub fn words(&self) -> BTreeSet<String> {
-        words(&self.0).take(WORDS_MAX).collect()
+        words(&self.0).take(NAME_WORDS_MAX).collect()
     }
 }
 
@@ -65,6 +65,12 @@ impl FromStr for Name {
             _ if text.chars().any(misleads) => Err(InvalidName::Unprintable),
             _ => Ok(Self(text.to_owned())),
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 
@@ -119,7 +125,7 @@ mod tests {
         assert!(words("---").is_empty());
         assert_eq!(words(&"x".repeat(200))[0].len(), WORD_CHARS_MAX);
         let many: String = ('a'..='z').flat_map(|letter| [letter, ' ']).collect();
-        assert_eq!(words(&many).len(), WORDS_MAX);
+        assert_eq!(words(&many).len(), NAME_WORDS_MAX);
     }
 
     proptest! {

@@ -22,6 +22,6 @@ mod watch;
 pub use self::{
     error::PeerError,
     obtaining::{Progress, Source, State},
-    options::Options,
+    options::{Options, Which},
     service::{PeerFactory, PeerHandler, factory},
 };

@@ -5,15 +5,16 @@
 //! what comes. Calls block and are made from threads of the peer's own, so that either may be reached in whatever way
 //! suits it.
 
-use std::{net::SocketAddr, ops::Range, time::Duration};
+use std::{error::Error, fmt, net::SocketAddr, ops::Range, path::Path, sync::Arc, time::Duration};
 
 use http_io::FieldsError;
-use serde::Serialize;
+use prometheus_client::encoding::DescriptorEncoder;
+use serde::{Deserialize, Serialize};
 
 use crate::{content::Content, name::Name, query};
 
 /// A file that somebody shares.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Entry {
     /// What it is called.
     pub name: Name,
@@ -25,7 +26,7 @@ pub struct Entry {
 }
 
 /// A file that was found, and the peers that have it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
     /// The file.
     #[serde(flatten)]
@@ -35,7 +36,8 @@ pub struct Found {
 }
 
 /// What is searched for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Query {
     /// Files of exactly this name.
     Name(Name),
@@ -56,7 +58,10 @@ impl Query {
 }
 
 /// Who has what, as one peer sees it: what it registers is registered as its own.
-pub trait Index: Send + Sync {
+pub trait Index: fmt::Debug + Send + Sync {
+    /// Says, once and before anything is registered, where this peer's files can be had.
+    fn begin(&self, me: SocketAddr);
+
     /// Tells that these files can be had from this peer. Telling it twice changes nothing.
     ///
     /// # Errors
@@ -89,6 +94,33 @@ pub trait Index: Send + Sync {
     /// # Errors
     /// See [`IndexError`].
     fn search(&self, query: &Query) -> Result<Vec<Found>, IndexError>;
+
+    /// The answer to a search where it is at hand and nobody need be waited for.
+    fn search_now(&self, _query: &Query) -> Option<Vec<Found>> {
+        None
+    }
+
+    /// What is wrong with it now, for people.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
+
+    /// Shows what it counts.
+    ///
+    /// # Errors
+    /// When the encoder's text cannot be written to.
+    fn show(&self, _encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        Ok(())
+    }
+}
+
+/// An index that is opened once the peer has its own folder for itself.
+pub trait OpenIndex: fmt::Debug + Send + Sync {
+    /// Opens it; what it remembers is in the peer's own folder.
+    ///
+    /// # Errors
+    /// When it cannot be had, for people.
+    fn open(&self, state: &Path) -> Result<Arc<dyn Index>, Box<dyn Error + Send + Sync>>;
 }
 
 /// Having content from a peer that says it has it. What comes may be anything: whoever asked tells whether it is right.

@@ -143,6 +143,8 @@ struct System<'a> {
     scheme: &'static str,
     listen: SocketAddr,
     flags: &'a Server,
+    /// What else there is to say of it when it starts.
+    note: String,
     /// What its clients would not want others to read.
     secrets: Option<&'static str>,
     /// What it shows to clients that want TLS; the others are refused then.
@@ -153,7 +155,8 @@ struct System<'a> {
 
 impl<'a> System<'a> {
     fn http(name: &'static str, listen: SocketAddr, flags: &'a Server) -> Self {
-        Self { name, scheme: "http", listen, flags, secrets: None, identity: None, counters: Arc::default() }
+        let (note, counters) = (String::new(), Arc::default());
+        Self { name, scheme: "http", listen, flags, note, secrets: None, identity: None, counters }
     }
 
     /// Before any thread starts: what threads inherit.
@@ -237,7 +240,7 @@ impl<'a> System<'a> {
     /// The model that really runs, and where.
     fn greeting(&self, address: SocketAddr, model: Model, options: &engine::Options) -> String {
         let (name, scheme, how) = (self.name, self.scheme, concurrency::describe(model, options));
-        format!("listening on {scheme}://{address} ({name}, engine {model}, {how})\n")
+        format!("listening on {scheme}://{address} ({name}, engine {model}, {how}{})\n", self.note)
     }
 }
 

@@ -162,8 +162,10 @@ pub(crate) struct Peer {
     #[arg(long, value_name = "DIR")]
     pub share: PathBuf,
     /// The index server
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8084")]
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8084", conflicts_with = "dht")]
     pub index: String,
+    #[command(flatten)]
+    pub dht: PeerDht,
     /// Folder for what the peer remembers, on the same file system [default: .nstar in the shared folder]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
@@ -196,6 +198,24 @@ impl From<Registration> for accounts::Registration {
             Registration::Closed => Self::Closed,
         }
     }
+}
+
+/// The index without a server.
+#[derive(Debug, Args)]
+pub(crate) struct PeerDht {
+    /// No index server: the peers keep the index among themselves (a distributed hash table)
+    #[arg(long)]
+    pub dht: bool,
+    /// Where another peer listens for peers; may be repeated [default: peers are looked for by multicast, where others
+    /// can reach this one]
+    #[arg(long, value_name = "ADDR", requires = "dht")]
+    pub bootstrap: Vec<String>,
+    /// Address to listen on for other peers
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8086", requires = "dht")]
+    pub dht_listen: SocketAddr,
+    /// How long other peers keep what this one told them, unless it renews it
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = values::life, requires = "dht")]
+    pub life: Duration,
 }
 
 /// What a database server wants to know.

@@ -1,5 +1,6 @@
 //! File sharing as a person runs it.
 
+mod dht;
 mod faults;
 mod namespaces;
 
@@ -51,10 +52,10 @@ fn an_index_open_to_other_machines_is_refused_without_a_secret() {
     place.nstar(["serve", "index", "--life", "10ms"]).run().exits(2).complains("a second at least");
 }
 
-/// An index and peers, each on a folder of its own; killed when dropped.
+/// Peers, and an index where they have one, each on a folder of its own; killed when dropped.
 struct Group {
     place: Place,
-    index: Running,
+    index: Option<Running>,
     index_at: String,
 }
 
@@ -62,7 +63,11 @@ impl Group {
     fn new() -> Self {
         let place = Place::new();
         let (index, index_at) = serve_index(&place, "127.0.0.1:0");
-        Self { place, index, index_at }
+        Self { place, index: Some(index), index_at }
+    }
+
+    fn without_index() -> Self {
+        Self { place: Place::new(), index: None, index_at: String::new() }
     }
 
     /// A peer that shares a folder, and where it listens.

@@ -48,12 +48,18 @@ impl Api {
             ("GET" | "HEAD", path) if path.starts_with("/obtain/") => self.progress(path, query).await,
             ("POST", "/register") => self.register(body).await,
             ("DELETE", path) if path.starts_with("/files/") => self.remove(path, query),
-            ("GET" | "HEAD", "/healthz") => Ok(Answer::new(200, "text/plain", "ok\n")),
+            ("GET" | "HEAD", "/healthz") => Ok(self.health()),
             (_, "/files" | "/search" | "/healthz") => Ok(Answer::method_not_allowed("GET, HEAD")),
             (_, "/obtain" | "/register") => Ok(Answer::method_not_allowed("POST")),
             _ => Ok(refusal::new(404, "there is nothing of this name", "see /files, /search and /obtain")),
         };
         answered.unwrap_or_else(|error| refusal::of_fields(&error))
+    }
+
+    /// That the peer is there, and what it cannot do now.
+    fn health(&self) -> Answer {
+        let trouble = self.index.trouble().map(|trouble| trouble + "\n").unwrap_or_default();
+        Answer::new(200, "text/plain", format!("ok\n{trouble}"))
     }
 
     fn list(&self, query: Option<&str>) -> Result<Answer, FieldsError> {
@@ -75,6 +81,9 @@ impl Api {
         let mut parameters = Parameters::read(query)?;
         let wanted = parameters.search()?;
         parameters.finish("name, words and hash")?;
+        if let Some(found) = self.index.search_now(&wanted) {
+            return Ok(Answer::json(200, &json!({ "found": found })));
+        }
         let index = Arc::clone(&self.index);
         let searched = self.asking.run(move || index.search(&wanted)).await;
         Ok(of_index(searched, |found| Answer::json(200, &json!({ "found": found }))))

@@ -46,11 +46,6 @@ impl Central {
         Self { to, me: OnceLock::new(), authorization, idle: Mutex::default(), life_s: AtomicU64::new(30) }
     }
 
-    /// Says once where this peer can be reached.
-    pub(crate) fn set_me(&self, me: SocketAddr) {
-        self.me.get_or_init(|| me);
-    }
-
     fn ask(&self, method: Method, target: &str, body: &[u8]) -> Result<Response, IndexError> {
         let mut headers = vec![("Content-Type", &b"application/json"[..])];
         headers.extend(self.authorization.as_deref().map(|value| ("Authorization", value)));
@@ -89,6 +84,10 @@ impl Central {
 }
 
 impl Index for Central {
+    fn begin(&self, me: SocketAddr) {
+        self.me.get_or_init(|| me);
+    }
+
     fn register(&self, entries: &[Entry]) -> Result<(), IndexError> {
         if entries.is_empty() {
             return self.post("/register", json!({ "files": [] })).map(drop);

@@ -52,6 +52,9 @@ pub enum PeerError {
         /// The peer's own folder.
         state: PathBuf,
     },
+    /// The index cannot be had.
+    #[error("{0}")]
+    Index(Box<dyn std::error::Error + Send + Sync>),
     /// The group's secret cannot be had.
     #[error("{0} (--secret-file says which)")]
     Secret(#[from] store::SecretError),

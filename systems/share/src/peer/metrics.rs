@@ -8,18 +8,24 @@ use http_io::{
 };
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, metrics::gauge::ConstGauge};
 
-/// What `GET /metrics` answers: how many files are shared, and what the engine counts.
-pub(super) fn answer(files: usize, connections: &Arc<engine::Counters>) -> Answer {
-    metrics::answer(metrics::text("peer", Shared(files), connections))
+use crate::seam::Index;
+
+/// What `GET /metrics` answers: how many files are shared, what the index counts, and what the engine does.
+pub(super) fn answer(files: usize, index: &Arc<dyn Index>, connections: &Arc<engine::Counters>) -> Answer {
+    metrics::answer(metrics::text("peer", Shown { files, index: Arc::clone(index) }, connections))
 }
 
-/// How many files are shared.
+/// How many files are shared, and the index.
 #[derive(Debug)]
-struct Shared(usize);
+struct Shown {
+    files: usize,
+    index: Arc<dyn Index>,
+}
 
-impl Collector for Shared {
+impl Collector for Shown {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let files = ConstGauge::new(i64::try_from(self.0).unwrap_or(i64::MAX));
-        show(&mut encoder, "files", "Files shared now", &files)
+        let files = ConstGauge::new(i64::try_from(self.files).unwrap_or(i64::MAX));
+        show(&mut encoder, "files", "Files shared now", &files)?;
+        self.index.show(&mut encoder)
     }
 }

@@ -6,6 +6,23 @@ use std::{
     sync::Arc,
 };
 
+use crate::seam::OpenIndex;
+
+/// The index of a peer.
+#[derive(Debug, Clone)]
+pub enum Which {
+    /// The server at this address.
+    Central(SocketAddr),
+    /// Another.
+    Other(Arc<dyn OpenIndex>),
+}
+
+impl From<SocketAddr> for Which {
+    fn from(server: SocketAddr) -> Self {
+        Self::Central(server)
+    }
+}
+
 /// The settings of a peer.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -15,8 +32,8 @@ pub struct Options {
     /// Where the peer keeps what it remembers, on the same file system as the folder. Default `.nstar` in the folder:
     /// hidden files are not shared.
     pub state: PathBuf,
-    /// The central index.
-    pub index: SocketAddr,
+    /// Which index is told and asked.
+    pub index: Which,
     /// The file of the group's secret; made when it is not there. Default none.
     pub secret: Option<PathBuf>,
     /// What the engine counts of the server's connections, to be shown by `GET /metrics`.
@@ -25,8 +42,14 @@ pub struct Options {
 
 impl Options {
     /// The defaults, for this folder and this index.
-    pub fn new(share: impl AsRef<Path>, index: SocketAddr) -> Self {
+    pub fn new(share: impl AsRef<Path>, index: impl Into<Which>) -> Self {
         let share = share.as_ref().to_owned();
-        Self { state: share.join(".nstar"), share, index, secret: None, connections: Arc::default() }
+        Self {
+            state: share.join(".nstar"),
+            share,
+            index: index.into(),
+            secret: None,
+            connections: Arc::default(),
+        }
     }
 }

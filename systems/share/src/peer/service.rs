@@ -25,7 +25,7 @@ use super::{
     error::PeerError,
     hashing, metrics,
     obtaining::{HttpPeers, Obtaining},
-    options::Options,
+    options::{Options, Which},
     sharing::Sharing,
 };
 use crate::{content::Content, group::Group, seam::Index};
@@ -43,8 +43,10 @@ pub fn factory(options: &Options) -> Result<PeerFactory, PeerError> {
     let folder = Folder::open(&options.share).map_err(|error| PeerError::share(&options.share, error))?;
     let lock = lock(options)?;
     let sharing = Arc::new(Sharing::open(folder, &options.share, &options.state)?);
-    let central = Arc::new(Central::new(options.index, &group));
-    let index: Arc<dyn Index> = Arc::clone(&central) as Arc<dyn Index>;
+    let index: Arc<dyn Index> = match &options.index {
+        Which::Central(server) => Arc::new(Central::new(*server, &group)),
+        Which::Other(index) => index.open(&options.state).map_err(PeerError::Index)?,
+    };
     let peers = Arc::new(HttpPeers::new(&group));
     let unusable = |source| PeerError::State { path: options.state.clone(), source };
     let obtaining = Obtaining::new(Arc::clone(&index), peers, Arc::clone(&sharing)).map_err(unusable)?;
@@ -53,7 +55,6 @@ pub fn factory(options: &Options) -> Result<PeerFactory, PeerError> {
     let peer = Peer {
         group,
         api,
-        central,
         index,
         obtaining,
         connections: Arc::clone(&options.connections),
@@ -73,7 +74,6 @@ pub struct PeerFactory {
 struct Peer {
     group: Group,
     api: Api,
-    central: Arc<Central>,
     index: Arc<dyn Index>,
     obtaining: Arc<Obtaining>,
     connections: Arc<engine::Counters>,
@@ -89,8 +89,8 @@ impl PeerFactory {
     /// # Errors
     /// When the system refuses a thread, or to watch for changes.
     pub fn begin(&self, me: SocketAddr) -> Result<(), PeerError> {
-        let Peer { central, index, obtaining, api, stopping, .. } = &*self.peer;
-        central.set_me(me);
+        let Peer { index, obtaining, api, stopping, .. } = &*self.peer;
+        index.begin(me);
         obtaining.me.get_or_init(|| me);
         let refused = |what| move |source| PeerError::System { what, source };
         api.sharing.start().map_err(refused("to watch its folder"))?;
@@ -165,7 +165,8 @@ impl PeerHandler {
         }
         match exchange.path() {
             "/metrics" if reads => {
-                metrics::answer(self.peer.api.sharing.catalogue.len(), &self.peer.connections).send(exchange)
+                let Peer { api, index, connections, .. } = &*self.peer;
+                metrics::answer(api.sharing.catalogue.len(), index, connections).send(exchange)
             }
             path if path.starts_with("/content/") && reads => self.send(exchange).await,
             path if path.starts_with("/content/") => Err(Problem::new(405, "content is only read").into()),

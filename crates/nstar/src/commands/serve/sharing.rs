@@ -1,8 +1,14 @@
 //! The two servers of file sharing.
 
-use std::{ffi::CStr, net::SocketAddr, path::Path};
+use std::{
+    ffi::CStr,
+    net::SocketAddr,
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use engine::Model;
+use share::peer::Which;
 
 use super::System;
 use crate::{
@@ -31,18 +37,38 @@ pub(super) fn serve_peer(flags: &Peer) -> Result<Exit, Failure> {
             flags.listen
         )));
     }
-    let index = values::server(&flags.index).map_err(|error| Failure::usage(format!("--index {error}")))?;
-    let mut options = share::peer::Options::new(&flags.share, index);
+    let spread_on = Arc::new(OnceLock::new());
+    let mut options = share::peer::Options::new(&flags.share, index(flags, &spread_on)?);
     options.state = flags.state.clone().unwrap_or(options.state);
     options.secret = flags.secret_file.clone();
     options.connections = system.counters.clone();
     let factory = share::peer::factory(&options).map_err(Failure::usage)?;
+    system.note = spread_on.get().map(|at| format!(", index among the peers on {at}")).unwrap_or_default();
     let peer = factory.clone();
     let exit = system.serve_and(factory, |listening: SocketAddr| {
         peer.begin(flags.advertise.unwrap_or(listening)).map_err(Failure::failed)
     });
     peer.end();
     exit
+}
+
+/// The index server, or the peer's own part of the index, which then tells where it listens.
+fn index(flags: &Peer, spread_on: &Arc<OnceLock<SocketAddr>>) -> Result<Which, Failure> {
+    let server = |flag: &str, text: &str| {
+        values::server(text).map_err(|error| Failure::usage(format!("{flag} {error}")))
+    };
+    if !flags.dht.dht {
+        return server("--index", &flags.index).map(Which::Central);
+    }
+    let at = flags.dht.dht_listen;
+    share::check_exposure(at, flags.secret_file.is_some()).map_err(Failure::usage)?;
+    let mut options = share_dht::Options::new(at);
+    let contacts = flags.dht.bootstrap.iter().map(|text| server("--bootstrap", text));
+    options.bootstrap = contacts.collect::<Result<_, _>>()?;
+    options.secret = flags.secret_file.clone();
+    options.life = flags.dht.life;
+    options.listening = Arc::clone(spread_on);
+    Ok(Which::Other(Arc::new(options)))
 }
 
 /// A peer is one: what it shares and obtains is known to one process.

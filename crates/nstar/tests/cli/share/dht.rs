@@ -1,0 +1,145 @@
+//! Peers without an index server, as a person runs them.
+
+use std::{
+    net::TcpListener,
+    time::{Duration, Instant},
+};
+
+use super::Group;
+use crate::{
+    serve::ask,
+    support::{PATIENCE, Place, Running, free_port},
+};
+
+/// A peer with its part of the index, where it listens, and where other peers reach it.
+struct Peer {
+    running: Running,
+    at: String,
+    dht: String,
+}
+
+impl Group {
+    /// A peer that shares a folder, and joins those.
+    fn spread(&self, folder: &str, join: &[&Peer], more: &[&str]) -> Peer {
+        std::fs::create_dir_all(self.place.path(folder)).expect("a folder");
+        let mut words = vec!["serve", "peer", "--share", folder, "--listen", "127.0.0.1:0"];
+        words.extend(["--dht", "--dht-listen", "127.0.0.1:0"]);
+        words.extend(join.iter().flat_map(|peer| ["--bootstrap", &peer.dht]));
+        let mut running = self.place.nstar(words.iter().chain(more)).start();
+        let line = running.first_line();
+        let word = |after: &str| {
+            let rest = line.split_once(after).unwrap_or_else(|| panic!("no {after:?} in {line:?}")).1;
+            rest.split([' ', ')']).next().expect("a word").to_owned()
+        };
+        Peer { at: word("http://"), dht: word("among the peers on "), running }
+    }
+}
+
+/// What a peer says of its health, once it says so.
+fn health(peer: &Peer, holds: impl Fn(&str) -> bool) {
+    let patience = Instant::now() + PATIENCE;
+    loop {
+        let said = ask(&peer.at, "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        if holds(&said) {
+            return;
+        }
+        assert!(Instant::now() < patience, "{said}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn three_peers_without_a_server_share_a_file_and_go_on_when_the_first_dies() {
+    let group = Group::without_index();
+    let ann = group.spread("ann", &[], &[]);
+    let bob = group.spread("bob", &[&ann], &[]);
+    let eve = group.spread("eve", &[&bob], &[]);
+    let file: Vec<_> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
+    group.place.write("ann/Annual Report.pdf", &file);
+    let hash = blake3::hash(&file).to_string();
+
+    for peer in [&bob, &eve, &ann] {
+        assert!(group.ask_until(&peer.at, &["search", "report"]).contains(&hash));
+        assert!(group.ask_until(&peer.at, &["search", "Annual Report.pdf"]).contains(&hash));
+    }
+    group.ask(&bob.at, &["get", "Annual Report.pdf", "-o", "copy.pdf"]).exits(0);
+    assert_eq!(std::fs::read(group.place.path("copy.pdf")).expect("a copy"), file);
+    while !group.ask_until(&eve.at, &["search", "report"]).contains("2 peers") {}
+
+    ann.running.signal("KILL");
+    group.ask(&eve.at, &["get", &hash]).exits(0);
+    assert_eq!(std::fs::read(group.place.path("eve/Annual Report.pdf")).expect("a file"), file);
+    group.ask(&eve.at, &["remove", "Annual Report.pdf"]).exits(0);
+    while group.ask_until(&bob.at, &["search", "report"]).contains("3 peers") {}
+}
+
+#[test]
+fn a_peer_that_died_is_found_no_longer_than_it_said() {
+    let group = Group::without_index();
+    let ann = group.spread("ann", &[], &["--life", "2s"]);
+    let bob = group.spread("bob", &[&ann], &[]);
+    group.place.write("ann/short.txt", "x");
+    group.ask_until(&bob.at, &["search", "short.txt"]);
+    ann.running.signal("KILL");
+    let patience = Instant::now() + PATIENCE;
+    while group.ask(&bob.at, &["search", "short.txt"]).status.success() {
+        assert!(Instant::now() < patience, "it is still found");
+    }
+}
+
+#[test]
+fn peers_of_another_group_are_not_let_in() {
+    let group = Group::without_index();
+    let ann = group.spread("ann", &[], &["--secret-file", "one"]);
+    group.place.write("ann/secret.txt", "x");
+    let stranger = group.spread("stranger", &[&ann], &["--secret-file", "other"]);
+    let open = group.spread("open", &[&ann], &[]);
+    let member = group.spread("member", &[&ann], &["--secret-file", "one"]);
+    group.ask_until(&member.at, &["search", "secret.txt", "--secret-file", "one"]);
+    for other in [&stranger, &open] {
+        health(other, |said| said.contains("no other peer is reached"));
+    }
+    group.ask(&open.at, &["search", "secret.txt"]).exits(1).complains("nobody shares");
+}
+
+#[test]
+fn dead_peers_to_join_are_told_of_and_one_that_lives_suffices() {
+    let group = Group::without_index();
+    // Held, and never listened on: nobody else can take it.
+    let dead = Peer {
+        at: String::new(),
+        dht: format!("127.0.0.1:{}", free_port()),
+        running: group.place.nstar(["--version"]).start(),
+    };
+    let ann = group.spread("ann", &[&dead], &[]);
+    health(&ann, |said| said.contains("200 OK") && said.contains(&dead.dht));
+    group.place.write("ann/alone.txt", "x");
+    group.ask_until(&ann.at, &["search", "alone.txt"]);
+    let bob = group.spread("bob", &[&dead, &ann], &[]);
+    group.ask_until(&bob.at, &["search", "alone.txt"]);
+    health(&ann, |said| !said.contains("no other peer"));
+    dead.running.finish().exits(0);
+}
+
+#[test]
+fn a_part_of_the_index_that_is_started_wrongly_is_told() {
+    let place = Place::new();
+    place.write("shared/a.txt", "a");
+    let start = |args: &[&str]| {
+        let words = ["serve", "peer", "--share", "shared", "--listen", "127.0.0.1:0"];
+        place.nstar(words.iter().chain(args)).run()
+    };
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = taken.local_addr().expect("an address").to_string();
+    start(&["--dht", "--dht-listen", &taken]).exits(2).complains("--dht-listen");
+    start(&["--dht", "--dht-listen", "0.0.0.0:0"]).exits(2).complains("--secret-file");
+    start(&["--dht", "--bootstrap", "nowhere.invalid:1"]).exits(2).complains("--bootstrap");
+    start(&["--dht", "--bootstrap", "127.0.0.1"]).exits(2).complains("--bootstrap");
+    start(&["--bootstrap", "127.0.0.1:1"]).exits(2).complains("--dht");
+    start(&["--dht", "--index", "http://127.0.0.1:1"]).exits(2).complains("--index");
+    start(&["--dht", "--life", "10ms"]).exits(2).complains("a second at least");
+    let own = format!("127.0.0.1:{}", free_port());
+    start(&["--dht", "--dht-listen", &own, "--bootstrap", &own])
+        .exits(2)
+        .complains("this peer's own address");
+}

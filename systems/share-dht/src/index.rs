@@ -1,0 +1,188 @@
+//! The index as a peer uses it: calls that block, over tasks that run in a thread of their own.
+
+use std::{
+    error::Error,
+    fmt,
+    future::Future,
+    net::SocketAddr,
+    path::Path,
+    sync::{Arc, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+use prometheus_client::encoding::DescriptorEncoder;
+use share::seam::{Entry, Found, Index, IndexError, OpenIndex, Query};
+use tokio::runtime::{Builder, Handle};
+
+use crate::{
+    error::DhtError,
+    kademlia::{Driver, Identity, Joining, Network, PeerNode, Table},
+    node::Node,
+    options::Options,
+};
+
+/// How long to wait for more peers that come or go together.
+const GATHER: Duration = Duration::from_millis(30);
+/// How often those who did not renew are looked for.
+const EXPIRE_EVERY: Duration = Duration::from_millis(500);
+
+/// One peer's part of the index. It ends when it is dropped.
+#[derive(Debug)]
+pub struct Dht {
+    node: Arc<PeerNode>,
+    runtime: Handle,
+    listen: SocketAddr,
+    bootstrap: Vec<SocketAddr>,
+    /// Closed when this is dropped: then the thread ends.
+    _stop: tokio::sync::oneshot::Sender<()>,
+}
+
+impl Dht {
+    /// Takes part in the index, and listens. What the peer remembers of itself is in the folder `state`.
+    ///
+    /// # Errors
+    /// See [`DhtError`].
+    pub fn open(options: &Options, state: &Path) -> Result<Self, DhtError> {
+        let identity = Identity::open(state, options.secret.as_deref())?;
+        let (network, commands) = Network::new(Table::new(identity.peer()));
+        let node = Arc::new(Node::new(network.clone(), network, options.life));
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let (say, said) = mpsc::channel();
+        let (peer, options_of_thread) = (Arc::clone(&node), options.clone());
+        let work = move || {
+            let runtime = match Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime,
+                Err(source) => {
+                    let _ = say.send(Err(DhtError::System { what: "its tasks", source }));
+                    return;
+                }
+            };
+            let handle = runtime.handle().clone();
+            runtime.block_on(async {
+                let started = start(identity, commands, peer, &options_of_thread).await;
+                let (driver, listen) = match started {
+                    Ok(started) => started,
+                    Err(error) => return drop(say.send(Err(error))),
+                };
+                let _ = say.send(Ok((handle, listen)));
+                let driving = tokio::spawn(driver.run());
+                // An error is the end too.
+                let _ = stopped.await;
+                driving.abort();
+            });
+        };
+        let refused = |source| DhtError::System { what: "a thread", source };
+        thread::Builder::new().name("share-dht".into()).spawn(work).map_err(refused)?;
+        let (runtime, listen) = said.recv().map_err(|_| refused(std::io::Error::other("it ended")))??;
+        if let Some(own) = options.bootstrap.iter().find(|address| **address == listen) {
+            return Err(DhtError::Itself(*own));
+        }
+        options.listening.get_or_init(|| listen);
+        Ok(Self { node, runtime, listen, bootstrap: options.bootstrap.clone(), _stop: stop })
+    }
+
+    /// Where other peers reach it.
+    pub fn listen(&self) -> SocketAddr {
+        self.listen
+    }
+
+    fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+}
+
+async fn start(
+    identity: Identity,
+    commands: tokio::sync::mpsc::Receiver<crate::kademlia::Command>,
+    node: Arc<PeerNode>,
+    options: &Options,
+) -> Result<(Driver, SocketAddr), DhtError> {
+    let multicast = !options.listen.ip().to_canonical().is_loopback();
+    let joining = Joining::new(&options.bootstrap, Instant::now());
+    let mut driver = Driver::new(identity.swarm(multicast)?, commands, Arc::clone(&node), joining);
+    let listen = driver.listen(options.listen).await?;
+    Ok((driver, listen))
+}
+
+/// Tells those who come what this peer has.
+async fn follow(node: Arc<PeerNode>) {
+    loop {
+        node.routing.table.changed.notified().await;
+        tokio::time::sleep(GATHER).await;
+        node.rearrange().await;
+    }
+}
+
+/// Forgets those who do not renew.
+async fn expire(node: Arc<PeerNode>) {
+    loop {
+        tokio::time::sleep(EXPIRE_EVERY).await;
+        node.expire();
+    }
+}
+
+impl Index for Dht {
+    fn begin(&self, me: SocketAddr) {
+        self.node.set_at(me);
+        self.runtime.spawn(follow(Arc::clone(&self.node)));
+        self.runtime.spawn(expire(Arc::clone(&self.node)));
+        self.node.routing.table.changed.notify_one();
+        self.wait(self.node.routing.join());
+    }
+
+    fn register(&self, entries: &[Entry]) -> Result<(), IndexError> {
+        self.wait(self.node.register(entries));
+        Ok(())
+    }
+
+    fn deregister(&self, entries: &[Entry]) -> Result<(), IndexError> {
+        self.wait(self.node.deregister(entries));
+        Ok(())
+    }
+
+    fn leave(&self) -> Result<(), IndexError> {
+        self.wait(self.node.leave());
+        Ok(())
+    }
+
+    fn renew(&self) -> Result<(), IndexError> {
+        self.wait(self.node.renew());
+        Ok(())
+    }
+
+    fn renew_every(&self) -> Duration {
+        self.node.renew_every()
+    }
+
+    fn search(&self, query: &Query) -> Result<Vec<Found>, IndexError> {
+        Ok(self.wait(self.node.search(query)))
+    }
+
+    fn search_now(&self, query: &Query) -> Option<Vec<Found>> {
+        self.node.search_here(query)
+    }
+
+    fn trouble(&self) -> Option<String> {
+        let table = &self.node.routing.table;
+        let alone = table.is_alone().then(|| {
+            let tried: Vec<_> = self.bootstrap.iter().map(SocketAddr::to_string).collect();
+            format!("no other peer is reached, and only what is here is found; trying {}", tried.join(", "))
+        });
+        let strange = table.strange();
+        let strange =
+            strange.map(|speaks| format!("a peer of another version was turned away: it speaks {speaks:?}"));
+        let all: Vec<_> = alone.into_iter().chain(strange).collect();
+        (!all.is_empty()).then(|| all.join("\n"))
+    }
+
+    fn show(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        self.node.metrics.show(encoder, (self.node.routing.table.len(), self.node.records()))
+    }
+}
+
+impl OpenIndex for Options {
+    fn open(&self, state: &Path) -> Result<Arc<dyn Index>, Box<dyn Error + Send + Sync>> {
+        Ok(Arc::new(Dht::open(self, state)?))
+    }
+}

@@ -1,0 +1,145 @@
+//! What of libp2p is used, and with which bounds.
+
+use std::{io, path::Path, time::Duration};
+
+use libp2p_connection_limits::{self as connection_limits, ConnectionLimits};
+use libp2p_core::{
+    Transport as _, muxing::StreamMuxerBox, transport::timeout::TransportTimeout, upgrade::Version,
+};
+use libp2p_identify as identify;
+use libp2p_identity::{Keypair, PeerId};
+use libp2p_kad::{self as kad, store::MemoryStore};
+use libp2p_mdns as mdns;
+use libp2p_request_response::{self as request_response, ProtocolSupport, json};
+use libp2p_swarm::{Config, NetworkBehaviour, StreamProtocol, Swarm, behaviour::toggle::Toggle};
+use store::{Secret, SecretError};
+
+use super::PROTOCOL;
+use crate::{
+    error::DhtError,
+    message::{REQUEST_LEN_MAX, RESPONSE_LEN_MAX, Request, Response},
+};
+
+/// Kademlia's own messages.
+const ROUTING_PROTOCOL: StreamProtocol = StreamProtocol::new("/nstar/share/kad/1");
+/// Longest that a connection may take to be made.
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// Longest that an answer may take: who needs longer is as good as dead.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// How long a connection is kept that nobody uses: renewals use it.
+const IDLE_KEPT: Duration = Duration::from_secs(600);
+/// Requests of one connection at once.
+const REQUESTS_MAX: usize = 64;
+/// Connections, in all and with one peer.
+const CONNECTIONS_MAX: u32 = 2_000;
+const CONNECTIONS_PER_PEER_MAX: u32 = 8;
+const HANDSHAKES_MAX: u32 = 64;
+/// Bytes of a message of Kademlia.
+const ROUTING_LEN_MAX: usize = 16 * 1024;
+
+/// The protocols that peers speak.
+#[derive(NetworkBehaviour)]
+#[behaviour(prelude = "libp2p_swarm::derive_prelude")]
+pub(crate) struct Behaviour {
+    limits: connection_limits::Behaviour,
+    pub(super) identify: identify::Behaviour,
+    pub(super) kad: kad::Behaviour<MemoryStore>,
+    pub(super) exchange: json::Behaviour<Request, Response>,
+    multicast: Toggle<mdns::tokio::Behaviour>,
+}
+
+/// Who this peer is, and of which group.
+pub(crate) struct Identity {
+    keys: Keypair,
+    prologue: Vec<u8>,
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Identity").field("peer", &self.peer()).finish_non_exhaustive()
+    }
+}
+
+impl Identity {
+    /// The peer whose secret is in its own folder, made at its first start, in the group of another secret.
+    pub(crate) fn open(state: &Path, group: Option<&Path>) -> Result<Self, DhtError> {
+        let own = Secret::open(&state.join("identity"))?;
+        let seed = blake3::derive_key("nstar share 1: identity of a peer", own.as_bytes());
+        let keys = Keypair::ed25519_from_bytes(seed).map_err(|error| DhtError::Key(error.to_string()))?;
+        Ok(Self { keys, prologue: prologue(group)? })
+    }
+
+    pub(crate) fn peer(&self) -> PeerId {
+        self.keys.public().to_peer_id()
+    }
+
+    /// The peer's swarm, not listening yet. Other peers on the network are looked for by multicast where others can
+    /// reach this one.
+    pub(crate) fn swarm(self, multicast: bool) -> Result<Swarm<Behaviour>, DhtError> {
+        let peer = self.peer();
+        let key = |error: &dyn std::fmt::Display| DhtError::Key(error.to_string());
+        let noise = libp2p_noise::Config::new(&self.keys).map_err(|error| key(&error))?;
+        let transport = libp2p_tcp::tokio::Transport::new(libp2p_tcp::Config::default())
+            .upgrade(Version::V1Lazy)
+            .authenticate(noise.with_prologue(self.prologue))
+            .multiplex(libp2p_yamux::Config::default())
+            .map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)));
+        let transport = TransportTimeout::new(transport, CONNECT_WITHIN).boxed();
+        let behaviour = behaviour(&self.keys, multicast)
+            .map_err(|source| DhtError::System { what: "to look for peers by multicast", source })?;
+        let config = Config::with_tokio_executor().with_idle_connection_timeout(IDLE_KEPT);
+        Ok(Swarm::new(transport, behaviour, peer, config))
+    }
+}
+
+/// What both ends of a connection must have in common for the handshake to succeed (The Noise Protocol Framework, revision
+/// 34, section 6): who does not know the group's 256 random bits cannot make one message that its members take.
+fn prologue(group: Option<&Path>) -> Result<Vec<u8>, SecretError> {
+    let secret = group.map(Secret::open).transpose()?;
+    let bytes = secret.as_ref().map_or(&b""[..], Secret::as_bytes);
+    Ok(blake3::derive_key("nstar share 1: group of peers", bytes).to_vec())
+}
+
+fn behaviour(keys: &Keypair, multicast: bool) -> io::Result<Behaviour> {
+    let peer = keys.public().to_peer_id();
+    let limits = ConnectionLimits::default()
+        .with_max_pending_incoming(Some(HANDSHAKES_MAX))
+        .with_max_established(Some(CONNECTIONS_MAX))
+        .with_max_established_per_peer(Some(CONNECTIONS_PER_PEER_MAX));
+    let agent = concat!("nstar/", env!("CARGO_PKG_VERSION"));
+    let identify = identify::Config::new(PROTOCOL.into(), keys.public()).with_agent_version(agent.into());
+    let codec = json::codec::Codec::default()
+        .set_request_size_maximum(REQUEST_LEN_MAX)
+        .set_response_size_maximum(RESPONSE_LEN_MAX);
+    let exchange = request_response::Config::default()
+        .with_request_timeout(ANSWER_WITHIN)
+        .with_max_concurrent_streams(REQUESTS_MAX);
+    let protocols = [(StreamProtocol::new(PROTOCOL), ProtocolSupport::Full)];
+    let multicast =
+        multicast.then(|| mdns::tokio::Behaviour::new(mdns::Config::default(), peer)).transpose()?;
+    Ok(Behaviour {
+        limits: connection_limits::Behaviour::new(limits),
+        identify: identify::Behaviour::new(identify),
+        kad: routing(peer),
+        exchange: json::Behaviour::with_codec(codec, protocols, exchange),
+        multicast: multicast.into(),
+    })
+}
+
+/// Kademlia for who is near to what; what others would have it keep is not kept.
+fn routing(peer: PeerId) -> kad::Behaviour<MemoryStore> {
+    let mut config = kad::Config::new(ROUTING_PROTOCOL);
+    config
+        .set_record_filtering(kad::StoreInserts::FilterBoth)
+        .set_replication_interval(None)
+        .set_publication_interval(None)
+        .set_provider_publication_interval(None)
+        .set_max_packet_size(ROUTING_LEN_MAX)
+        .set_query_timeout(2 * ANSWER_WITHIN)
+        .set_substreams_timeout(ANSWER_WITHIN)
+        // The driver does that, as soon as there is anyone to ask.
+        .set_periodic_bootstrap_interval(None);
+    let mut kad = kad::Behaviour::with_config(peer, MemoryStore::new(peer), config);
+    kad.set_mode(Some(kad::Mode::Server));
+    kad
+}

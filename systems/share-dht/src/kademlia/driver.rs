@@ -1,0 +1,292 @@
+//! Drives the swarm: one task that does what it is asked, answers other peers, and keeps the routing table.
+
+mod explaining;
+mod peers;
+
+use std::{
+    collections::{HashMap, HashSet},
+    future::poll_fn,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    task::Poll,
+    time::{Duration, Instant},
+};
+
+use futures::Stream;
+use libp2p_identity::PeerId;
+use libp2p_kad::{self as kad, QueryId, QueryResult};
+use libp2p_request_response::{self as request_response, Message, OutboundFailure, OutboundRequestId};
+use libp2p_swarm::{ConnectionId, DialError, Swarm, SwarmEvent, dial_opts::DialOpts};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Interval, MissedTickBehavior},
+};
+
+use self::explaining::{explain, innermost};
+use super::{
+    Command, Joining, PeerNode,
+    addresses::{of_multi, to_multi},
+    behaviour::{Behaviour, BehaviourEvent},
+};
+use crate::{
+    error::DhtError,
+    message::{Request, Response},
+    network::Unanswered,
+};
+
+/// How often it is seen whether peers are to be tried again.
+const TICK: Duration = Duration::from_millis(250);
+/// How often the routing table is filled anew.
+const REFRESH_EVERY: Duration = Duration::from_secs(60);
+
+type Event = SwarmEvent<BehaviourEvent>;
+type Answer = Result<Response, Unanswered>;
+type Exchange = request_response::Event<Request, Response>;
+
+/// The task.
+pub(crate) struct Driver {
+    swarm: Swarm<Behaviour>,
+    commands: mpsc::Receiver<Command>,
+    node: Arc<PeerNode>,
+    joining: Joining,
+    joins: bool,
+    asked: HashMap<OutboundRequestId, oneshot::Sender<Answer>>,
+    lookups: HashMap<QueryId, oneshot::Sender<Vec<PeerId>>>,
+    /// Where the other end of each connection is.
+    seen: HashMap<ConnectionId, IpAddr>,
+    /// Peers of other versions, told of once.
+    strange: HashSet<PeerId>,
+    tick: Interval,
+    refreshed: Instant,
+}
+
+/// What happens next.
+enum Happening {
+    Asked(Option<Command>),
+    Event(Box<Event>),
+    Tick,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        swarm: Swarm<Behaviour>,
+        commands: mpsc::Receiver<Command>,
+        node: Arc<PeerNode>,
+        joining: Joining,
+    ) -> Self {
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            swarm,
+            commands,
+            node,
+            joining,
+            joins: false,
+            asked: HashMap::new(),
+            lookups: HashMap::new(),
+            seen: HashMap::new(),
+            strange: HashSet::new(),
+            tick,
+            refreshed: Instant::now(),
+        }
+    }
+
+    /// Begins to listen; tells where.
+    pub(crate) async fn listen(&mut self, at: SocketAddr) -> Result<SocketAddr, DhtError> {
+        let refused = |reason: String| DhtError::Listen { listen: at, reason };
+        self.swarm.listen_on(to_multi(at)).map_err(|error| refused(innermost(&error)))?;
+        loop {
+            match self.next_event().await {
+                SwarmEvent::NewListenAddr { address, .. } => {
+                    let port = of_multi(&address).map_or(at.port(), |found| found.port());
+                    return Ok(SocketAddr::new(at.ip(), port));
+                }
+                SwarmEvent::ListenerError { error, .. } => return Err(refused(error.to_string())),
+                SwarmEvent::ListenerClosed { reason, .. } => {
+                    return Err(refused(reason.err().map(|error| error.to_string()).unwrap_or_default()));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Until nobody is left to ask anything.
+    pub(crate) async fn run(mut self) {
+        loop {
+            match self.next().await {
+                Happening::Asked(None) => return,
+                Happening::Asked(Some(command)) => self.obey(command),
+                Happening::Event(event) => self.take(*event),
+                Happening::Tick => {
+                    self.try_joining();
+                    self.refresh();
+                }
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Happening {
+        poll_fn(|cx| {
+            if let Poll::Ready(command) = self.commands.poll_recv(cx) {
+                return Poll::Ready(Happening::Asked(command));
+            }
+            if let Poll::Ready(Some(event)) = std::pin::Pin::new(&mut self.swarm).poll_next(cx) {
+                return Poll::Ready(Happening::Event(Box::new(event)));
+            }
+            self.tick.poll_tick(cx).map(|_| Happening::Tick)
+        })
+        .await
+    }
+
+    async fn next_event(&mut self) -> Event {
+        futures::StreamExt::select_next_some(&mut self.swarm).await
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Join => {
+                self.joins = true;
+                self.try_joining();
+            }
+            Command::Ask(peer, request, reply) => {
+                let id = self.swarm.behaviour_mut().exchange.send_request(&peer, request);
+                self.asked.insert(id, reply);
+            }
+            Command::LookUp(key, reply) => {
+                let id = self.swarm.behaviour_mut().kad.get_closest_peers(key.as_bytes().to_vec());
+                self.lookups.insert(id, reply);
+            }
+        }
+    }
+
+    fn try_joining(&mut self) {
+        if !self.joins {
+            return;
+        }
+        let swarm = &mut self.swarm;
+        self.joining.try_due(Instant::now(), |address| {
+            let dial = DialOpts::unknown_peer_id().address(to_multi(address)).build();
+            let connection = dial.connection_id();
+            swarm.dial(dial).is_ok().then_some(connection)
+        });
+        self.node.routing.table.set_alone(self.joining.is_alone());
+    }
+
+    /// Looks for peers near to this one and far from it, so that the table follows those who come and go.
+    fn refresh(&mut self) {
+        let nobody = self.node.routing.table.len() == 0;
+        if !nobody && self.refreshed.elapsed() >= REFRESH_EVERY {
+            self.refreshed = Instant::now();
+            // It fails only where there is nobody to ask.
+            let _ = self.swarm.behaviour_mut().kad.bootstrap();
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            SwarmEvent::Behaviour(BehaviourEvent::Exchange(event)) => self.exchanged(event),
+            SwarmEvent::Behaviour(BehaviourEvent::Kad(event)) => self.routed(event),
+            SwarmEvent::Behaviour(BehaviourEvent::Identify(event)) => self.identified(event),
+            SwarmEvent::Behaviour(BehaviourEvent::Multicast(event)) => self.discovered(event),
+            SwarmEvent::ConnectionEstablished { connection_id, endpoint, .. } => {
+                if let Some(at) = of_multi(endpoint.get_remote_address()) {
+                    self.seen.insert(connection_id, at.ip());
+                }
+                self.joining.connected(connection_id);
+                self.node.routing.table.set_alone(self.joining.is_alone());
+            }
+            SwarmEvent::ConnectionClosed { peer_id, connection_id, num_established, .. } => {
+                self.seen.remove(&connection_id);
+                self.joining.failed(connection_id, Instant::now(), String::new);
+                if num_established == 0 {
+                    self.lost(peer_id);
+                }
+            }
+            SwarmEvent::OutgoingConnectionError { connection_id, peer_id, error } => {
+                self.not_reached(connection_id, peer_id, &error);
+            }
+            SwarmEvent::IncomingConnectionError { send_back_addr, error, .. } => {
+                tracing::debug!(from = %send_back_addr, %error, "a connection was refused");
+            }
+            _ => {}
+        }
+    }
+
+    fn not_reached(&mut self, connection: ConnectionId, peer: Option<PeerId>, error: &DialError) {
+        match error {
+            DialError::LocalPeerId { .. } => self.joining.is_itself(connection),
+            // It is being reached already, or is refused by our own bounds: that says nothing of it.
+            DialError::DialPeerConditionFalse(_) | DialError::Denied { .. } | DialError::Aborted => {}
+            _ => {
+                if let Some(peer) = peer {
+                    self.forget(peer);
+                }
+            }
+        }
+        self.joining.failed(connection, Instant::now(), || explain(error));
+        self.node.routing.table.set_alone(self.joining.is_alone());
+    }
+
+    fn exchanged(&mut self, event: Exchange) {
+        match event {
+            Exchange::Message { peer, connection_id, message: Message::Request { request, channel, .. } } => {
+                let Some(seen) = self.seen.get(&connection_id) else { return };
+                let response = self.node.answer(peer, *seen, &request);
+                // Where it went away meanwhile nobody waits for the answer.
+                let _ = self.swarm.behaviour_mut().exchange.send_response(channel, response);
+            }
+            Exchange::Message { message: Message::Response { request_id, response }, .. } => {
+                self.reply(request_id, Ok(response));
+            }
+            Exchange::OutboundFailure { peer, request_id, error, .. } => {
+                if matches!(error, OutboundFailure::UnsupportedProtocols) {
+                    self.is_strange(peer, "something else");
+                }
+                self.reply(request_id, Err(Unanswered(error.to_string())));
+            }
+            Exchange::InboundFailure { .. } | Exchange::ResponseSent { .. } => {}
+        }
+    }
+
+    fn reply(&mut self, request: OutboundRequestId, answer: Answer) {
+        if let Some(reply) = self.asked.remove(&request) {
+            // Who asked may have given up.
+            let _ = reply.send(answer);
+        }
+    }
+
+    fn routed(&mut self, event: kad::Event) {
+        match event {
+            kad::Event::RoutingUpdated { .. } => self.note_table(),
+            kad::Event::OutboundQueryProgressed {
+                id,
+                result: QueryResult::GetClosestPeers(result),
+                stats,
+                ..
+            } => {
+                self.node.metrics.looked_up(stats.num_requests());
+                let peers = match result {
+                    Ok(found) => found.peers,
+                    Err(kad::GetClosestPeersError::Timeout { peers, .. }) => peers,
+                };
+                for peer in &peers {
+                    for address in &peer.addrs {
+                        self.swarm.add_peer_address(peer.peer_id, address.clone());
+                    }
+                }
+                if let Some(reply) = self.lookups.remove(&id) {
+                    // Who asked may have given up.
+                    let _ = reply.send(peers.into_iter().map(|peer| peer.peer_id).collect());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Lets the others know who is known now.
+    fn note_table(&mut self) {
+        let known = self.swarm.behaviour_mut().kad.kbuckets();
+        let known = known.flat_map(|bucket| bucket.iter().map(|entry| *entry.node.key).collect::<Vec<_>>());
+        self.node.routing.table.set(known.collect());
+    }
+}

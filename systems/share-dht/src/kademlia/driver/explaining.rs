@@ -1,0 +1,41 @@
+//! What went wrong, for people.
+
+use std::{error::Error, io, iter::successors};
+
+use libp2p_swarm::DialError;
+
+/// Why a peer could not be reached.
+pub(super) fn explain(error: &DialError) -> String {
+    let DialError::Transport(tries) = error else { return error.to_string() };
+    let Some((_, last)) = tries.last() else { return error.to_string() };
+    match chain(last).find_map(of_the_network) {
+        Some(system) => system.to_string(),
+        None => {
+            "what answers there is no peer of this group (of another secret, or of another program)".into()
+        }
+    }
+}
+
+/// What is at the bottom of an error.
+pub(super) fn innermost(error: &(dyn Error + 'static)) -> String {
+    chain(error).last().map(ToString::to_string).unwrap_or_default()
+}
+
+/// What the system itself says, and not who was reached.
+fn of_the_network<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e io::Error> {
+    let error = error.downcast_ref::<io::Error>()?;
+    let says = error.raw_os_error().is_some() || error.kind() == io::ErrorKind::TimedOut;
+    says.then_some(error)
+}
+
+/// An error and all that are within it: those that libp2p puts into an [`io::Error`] are no sources of it.
+fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    successors(Some(error), |error| within(*error))
+}
+
+fn within<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(within) => Some(within),
+        None => error.source(),
+    }
+}

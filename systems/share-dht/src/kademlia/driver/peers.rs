@@ -1,0 +1,85 @@
+//! Other peers as they come and go: who they are, where they listen, and whether they speak the same.
+
+use std::net::IpAddr;
+
+use libp2p_core::Multiaddr;
+use libp2p_identify as identify;
+use libp2p_identity::PeerId;
+use libp2p_mdns as mdns;
+use libp2p_swarm::dial_opts::DialOpts;
+
+use super::{Driver, of_multi};
+use crate::kademlia::PROTOCOL;
+
+/// Most addresses that are believed of one peer.
+const ADDRESSES_MAX: usize = 4;
+
+impl Driver {
+    /// A peer says what it speaks and where it listens.
+    pub(super) fn identified(&mut self, event: identify::Event) {
+        let identify::Event::Received { peer_id, info, connection_id } = event else { return };
+        if info.protocol_version != PROTOCOL {
+            self.is_strange(peer_id, &info.protocol_version);
+            // It may have gone by itself.
+            let _ = self.swarm.disconnect_peer_id(peer_id);
+            return;
+        }
+        let Some(seen) = self.seen.get(&connection_id).copied() else { return };
+        let own = info.listen_addrs.into_iter().filter(|address| is_at(address, seen));
+        for address in own.take(ADDRESSES_MAX) {
+            self.swarm.behaviour_mut().kad.add_address(&peer_id, address);
+        }
+        self.note_table();
+    }
+
+    /// Peers were found by multicast, or not again.
+    pub(super) fn discovered(&mut self, event: mdns::Event) {
+        let mdns::Event::Discovered(found) = event else { return };
+        for (peer, address) in found {
+            if self.swarm.is_connected(&peer) || self.strange.contains(&peer) {
+                continue;
+            }
+            let dial = DialOpts::peer_id(peer).addresses(vec![address]).build();
+            if let Err(error) = self.swarm.dial(dial) {
+                tracing::debug!(%peer, %error, "a peer that was found by multicast is not dialled");
+            }
+        }
+    }
+
+    /// The last connection with a peer has ended: where it cannot be reached again it is forgotten.
+    pub(super) fn lost(&mut self, peer: PeerId) {
+        let known = self
+            .swarm
+            .behaviour_mut()
+            .kad
+            .kbucket(peer)
+            .is_some_and(|bucket| bucket.iter().any(|entry| entry.node.key.preimage() == &peer));
+        if known && self.swarm.dial(peer).is_err() {
+            self.forget(peer);
+        }
+    }
+
+    pub(super) fn forget(&mut self, peer: PeerId) {
+        if self.swarm.behaviour_mut().kad.remove_peer(&peer).is_some() {
+            self.note_table();
+        }
+    }
+
+    /// Says once that a peer speaks something else, and has nothing more to do with it.
+    pub(super) fn is_strange(&mut self, peer: PeerId, speaks: &str) {
+        self.node.routing.table.set_strange(speaks);
+        if self.strange.insert(peer) {
+            tracing::warn!(
+                "the peer {peer} speaks {speaks:?} and not {PROTOCOL}: it is of another version; \
+                 run the same version of nstar at both"
+            );
+        }
+        self.forget(peer);
+    }
+}
+
+/// Whether an address is one of the machine that it is said from.
+fn is_at(address: &Multiaddr, seen: IpAddr) -> bool {
+    let ip = of_multi(address).map(|address| address.ip().to_canonical());
+    ip.is_some_and(|ip| ip == seen.to_canonical() || ip.is_loopback() && seen.to_canonical().is_loopback())
+}

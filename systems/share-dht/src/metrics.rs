@@ -1,0 +1,121 @@
+//! What this peer's part of the index counts.
+
+use std::fmt;
+
+use prometheus_client::{
+    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric},
+    metrics::{MetricType, TypedMetric, counter::Counter, family::Family, gauge::ConstGauge},
+};
+
+use crate::message::Request;
+
+/// The counters; a copy counts into the same ones.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Metrics {
+    sent: Family<Message, Counter>,
+    received: Family<Message, Counter>,
+    searches: Family<Search, Counter>,
+    lookups: Counter,
+    lookup_messages: Counter,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Message {
+    kind: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Search {
+    answered: &'static str,
+}
+
+/// How a search was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answered {
+    /// Without asking anyone.
+    Here,
+    /// By asking peers that were known to answer for the key: one hop.
+    Asked,
+    /// Who answers for the key had to be looked up first.
+    LookedUp,
+}
+
+impl Search {
+    fn of(answered: Answered) -> Self {
+        let answered = match answered {
+            Answered::Here => "here",
+            Answered::Asked => "asked",
+            Answered::LookedUp => "looked up",
+        };
+        Self { answered }
+    }
+}
+
+impl Metrics {
+    pub(crate) fn sent(&self, request: &Request) {
+        self.sent.get_or_create(&Message { kind: kind(request) }).inc();
+    }
+
+    pub(crate) fn received(&self, request: &Request) {
+        self.received.get_or_create(&Message { kind: kind(request) }).inc();
+    }
+
+    pub(crate) fn searched(&self, answered: Answered) {
+        self.searches.get_or_create(&Search::of(answered)).inc();
+    }
+
+    /// A lookup took so many messages.
+    pub(crate) fn looked_up(&self, messages: u32) {
+        self.lookups.inc();
+        self.lookup_messages.inc_by(messages.into());
+    }
+
+    /// Shows all of it, with how many other peers are known and how many records are kept.
+    pub(crate) fn show(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        (peers, records): (usize, usize),
+    ) -> fmt::Result {
+        let gauge = |number| ConstGauge::new(i64::try_from(number).unwrap_or(i64::MAX));
+        show(encoder, "dht_peers", "Other peers in the routing table", &gauge(peers))?;
+        show(encoder, "dht_records", "Records kept, each of one file under one key", &gauge(records))?;
+        show(encoder, "dht_sent", "Messages sent, by kind; lookups are counted apart", &self.sent)?;
+        show(encoder, "dht_received", "Messages received, by kind", &self.received)?;
+        show(encoder, "dht_searches", "Searches, by how they were answered", &self.searches)?;
+        show(encoder, "dht_lookups", "Lookups of who answers for a key", &self.lookups)?;
+        show(encoder, "dht_lookup_messages", "Messages that lookups sent", &self.lookup_messages)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn sent_of(&self, kind: &'static str) -> u64 {
+        self.sent.get_or_create(&Message { kind }).get()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn searches(&self, answered: Answered) -> u64 {
+        self.searches.get_or_create(&Search::of(answered)).get()
+    }
+}
+
+fn kind(request: &Request) -> &'static str {
+    match request {
+        Request::Keep { .. } => "keep",
+        Request::Renew { .. } => "renew",
+        Request::Forget { .. } => "forget",
+        Request::Leave => "leave",
+        Request::Find { .. } => "find",
+    }
+}
+
+fn show(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    metric: &(impl EncodeMetric + TypedMetric),
+) -> fmt::Result {
+    metric.encode(encoder.encode_descriptor(name, help, None, metric_type(metric))?)
+}
+
+fn metric_type<M: TypedMetric>(_: &M) -> MetricType {
+    M::TYPE
+}

@@ -1,0 +1,94 @@
+//! Searches: here where this peer answers for the key itself, or of those that do.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::{StreamExt, stream::FuturesUnordered};
+use libp2p_identity::PeerId;
+use share::seam::{Entry, Found, Query};
+
+use super::{Node, now};
+use crate::{
+    key::{self, Key},
+    message::{FOUND_MAX, Request, Response},
+    metrics::Answered,
+    network::{Routing, Transport},
+};
+
+/// How many of those that answer for a key are asked at once: one of them may have come just now and not know yet.
+const ASKED: usize = 3;
+
+impl<R: Routing, T: Transport> Node<R, T> {
+    /// Finds files, by asking nobody; none where others must be asked.
+    ///
+    /// Where peers are so few that each answers for every key, this one does, as soon as all have told it what they have.
+    pub(crate) fn search_here(&self, query: &Query) -> Option<Vec<Found>> {
+        let everyone = self.routing.everyone()?;
+        let kept = self.kept();
+        let complete = kept.told.all(&everyone);
+        let found = complete.then(|| kept.records.find(query, now(), FOUND_MAX))?;
+        self.metrics.searched(Answered::Here);
+        Some(found)
+    }
+
+    /// Finds files, with those that answer for the key, and what is known here.
+    pub(crate) async fn search(&self, query: &Query) -> Vec<Found> {
+        if let Some(found) = self.search_here(query) {
+            return found;
+        }
+        let Some(key) = Key::of_query(query) else { return Vec::new() };
+        let mut all = self.kept().records.find(query, now(), FOUND_MAX);
+        let (holders, how) = match self.routing.known(&key) {
+            Some(holders) => (holders, Answered::Asked),
+            None => (self.routing.look_up(&key).await, Answered::LookedUp),
+        };
+        self.metrics.searched(how);
+        for found in self.ask_holders(&holders, query).await {
+            all.extend(found);
+        }
+        merged(all)
+    }
+
+    /// The answers of a few of them: of others where some do not answer.
+    async fn ask_holders(&self, holders: &[PeerId], query: &Query) -> Vec<Vec<Found>> {
+        let me = self.routing.me();
+        let mut others = holders.iter().copied().filter(|peer| *peer != me);
+        let ask = |peer| self.ask_one(peer, query);
+        let mut asked: FuturesUnordered<_> = others.by_ref().take(ASKED).map(ask).collect();
+        let mut answers = Vec::new();
+        while let Some(answer) = asked.next().await {
+            match answer {
+                Some(found) => answers.push(found),
+                None => asked.extend(others.next().map(ask)),
+            }
+        }
+        answers
+    }
+
+    /// One peer's answer, as far as it fits what was asked.
+    async fn ask_one(&self, peer: PeerId, query: &Query) -> Option<Vec<Found>> {
+        let request = Request::Find { query: query.clone() };
+        self.metrics.sent(&request);
+        match self.transport.ask(peer, request).await {
+            Ok(Response::Found { mut found }) => {
+                found.truncate(FOUND_MAX);
+                found.retain(|found| key::fits(query, &found.entry));
+                Some(found)
+            }
+            Ok(_) => None,
+            Err(error) => {
+                tracing::debug!(%peer, %error, "a peer did not answer a search");
+                None
+            }
+        }
+    }
+}
+
+/// Each file once, with all the peers that were named.
+fn merged(all: Vec<Found>) -> Vec<Found> {
+    let mut files: BTreeMap<Entry, BTreeSet<_>> = BTreeMap::new();
+    for found in all {
+        files.entry(found.entry).or_default().extend(found.peers);
+    }
+    let files = files.into_iter().take(FOUND_MAX);
+    files.map(|(entry, peers)| Found { entry, peers: peers.into_iter().collect() }).collect()
+}

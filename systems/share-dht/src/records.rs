@@ -1,0 +1,203 @@
+//! What this peer keeps for the index: who has which files, under the keys that it answers for.
+//!
+//! Everything that a publisher had kept here lives and dies together: it renews all by one word, and is forgotten when
+//! it does not. Nothing here knows what time it is.
+
+mod limits;
+mod publisher;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    net::SocketAddr,
+    time::Instant,
+};
+
+use libp2p_identity::PeerId;
+use share::seam::{Entry, Found, Query};
+
+use self::publisher::Publisher;
+pub(crate) use self::{limits::Limits, publisher::Lease};
+use crate::key::{self, Key, KeySet};
+
+/// Where what is found under a key stands: the number of a publisher, and that of a file of it.
+type Place = (u32, u32);
+
+/// The records, bounded by [`Limits`].
+#[derive(Debug)]
+pub(crate) struct Records {
+    limits: Limits,
+    numbers: HashMap<PeerId, u32>,
+    publishers: BTreeMap<u32, Publisher>,
+    under: HashMap<Key, BTreeSet<Place>>,
+    /// The number of the next publisher.
+    next: u32,
+    bytes: usize,
+}
+
+/// What became of files that were to be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Kept {
+    /// Files of the publisher that are kept now.
+    pub(crate) files: usize,
+    /// Keys under which there was no room for one more.
+    pub(crate) refused: usize,
+}
+
+impl Records {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            numbers: HashMap::new(),
+            publishers: BTreeMap::new(),
+            under: HashMap::new(),
+            next: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Keeps files of a publisher under some of their keys, and renews it.
+    pub(crate) fn keep<'f>(
+        &mut self,
+        publisher: PeerId,
+        lease: Lease,
+        files: impl IntoIterator<Item = (&'f Entry, KeySet)>,
+    ) -> Kept {
+        let Some(number) = self.number(publisher, lease) else {
+            let refused = files.into_iter().map(|(_, keys)| keys.len()).sum();
+            return Kept { files: 0, refused };
+        };
+        let refused = files.into_iter().map(|(entry, keys)| self.keep_one(number, entry, keys)).sum();
+        Kept { files: self.files(publisher), refused }
+    }
+
+    /// Renews a publisher; how many files of it are kept here.
+    pub(crate) fn renew(&mut self, publisher: PeerId, lease: Lease) -> usize {
+        if self.numbers.contains_key(&publisher) {
+            self.number(publisher, lease);
+        }
+        self.files(publisher)
+    }
+
+    /// Forgets some files of a publisher.
+    pub(crate) fn forget<'f>(&mut self, publisher: PeerId, files: impl IntoIterator<Item = &'f Entry>) {
+        let Some(&number) = self.numbers.get(&publisher) else { return };
+        for entry in files {
+            self.forget_one(number, entry);
+        }
+    }
+
+    /// Forgets a publisher and all that it had kept.
+    pub(crate) fn leave(&mut self, publisher: PeerId) {
+        let Some(number) = self.numbers.remove(&publisher) else { return };
+        let Some(gone) = self.publishers.remove(&number) else { return };
+        self.bytes = self.bytes.saturating_sub(gone.bytes());
+        for (file, entry, keys) in gone.into_files() {
+            self.unlink((number, file), &entry, keys);
+        }
+    }
+
+    /// Forgets all publishers that did not renew in time.
+    pub(crate) fn expire(&mut self, now: Instant) {
+        let dead = |number: &u32| self.publishers.get(number).is_none_or(|publisher| publisher.is_dead(now));
+        let gone: Vec<_> =
+            self.numbers.iter().filter(|(_, number)| dead(number)).map(|(peer, _)| *peer).collect();
+        gone.into_iter().for_each(|peer| self.leave(peer));
+    }
+
+    /// At most so many files that the query fits, each with who has it.
+    pub(crate) fn find(&self, query: &Query, now: Instant, limit: usize) -> Vec<Found> {
+        let places = Key::of_query(query).and_then(|key| self.under.get(&key));
+        let mut found: BTreeMap<&Entry, Vec<SocketAddr>> = BTreeMap::new();
+        for (number, file) in places.into_iter().flatten() {
+            let Some(publisher) = self.publishers.get(number).filter(|publisher| !publisher.is_dead(now))
+            else {
+                continue;
+            };
+            let Some(entry) = publisher.file(*file).filter(|entry| key::fits(query, entry)) else { continue };
+            if found.len() < limit || found.contains_key(entry) {
+                found.entry(entry).or_default().push(publisher.at());
+            }
+        }
+        found.into_iter().map(|(entry, peers)| Found { entry: entry.clone(), peers }).collect()
+    }
+
+    /// How many files of a publisher are kept.
+    pub(crate) fn files(&self, publisher: PeerId) -> usize {
+        let number = self.numbers.get(&publisher);
+        number.and_then(|number| self.publishers.get(number)).map_or(0, Publisher::len)
+    }
+
+    /// Whether anything is kept for a publisher.
+    pub(crate) fn knows(&self, publisher: &PeerId) -> bool {
+        self.numbers.contains_key(publisher)
+    }
+
+    /// How many places under keys there are.
+    pub(crate) fn len(&self) -> usize {
+        self.under.values().map(BTreeSet::len).sum()
+    }
+
+    /// The number of a publisher, renewed; none where there are too many.
+    fn number(&mut self, peer: PeerId, lease: Lease) -> Option<u32> {
+        if let Some(&number) = self.numbers.get(&peer) {
+            self.publishers.get_mut(&number)?.renew(lease);
+            return Some(number);
+        }
+        if self.numbers.len() >= self.limits.publishers {
+            return None;
+        }
+        let number = self.next;
+        self.next = self.next.checked_add(1)?;
+        self.numbers.insert(peer, number);
+        self.publishers.insert(number, Publisher::new(lease));
+        Some(number)
+    }
+
+    /// Keeps one file under some of its keys; under how many there was no room.
+    fn keep_one(&mut self, number: u32, entry: &Entry, wanted: KeySet) -> usize {
+        let Self { limits, publishers, under, bytes, .. } = self;
+        let Some(publisher) = publishers.get_mut(&number) else { return wanted.len() };
+        let had = publisher.keys(entry);
+        let room = |key: &Key| under.get(key).is_none_or(|places| places.len() < limits.places);
+        let all: Vec<_> = key::keys(entry).into_iter().enumerate().collect();
+        let new: Vec<_> = all.iter().filter(|(at, _)| wanted.without(had).has(*at)).collect();
+        let fit =
+            new.iter().filter(|(_, key)| room(key)).fold(KeySet::default(), |fit, (at, _)| fit.with(*at));
+        let refused = new.len() - fit.len();
+        let more = limits::cost(entry, had.and(fit)) - limits::cost(entry, had);
+        if publisher.bytes() + more > limits.publisher_bytes || *bytes + more > limits.bytes {
+            return new.len();
+        }
+        let Some(file) = publisher.put(entry, had.and(fit)) else { return refused };
+        *bytes += more;
+        for (_, key) in new.into_iter().filter(|(at, _)| fit.has(*at)) {
+            under.entry(*key).or_default().insert((number, file));
+        }
+        refused
+    }
+
+    fn forget_one(&mut self, number: u32, entry: &Entry) {
+        let Some((file, keys)) =
+            self.publishers.get_mut(&number).and_then(|publisher| publisher.remove(entry))
+        else {
+            return;
+        };
+        self.bytes = self.bytes.saturating_sub(limits::cost(entry, keys));
+        self.unlink((number, file), entry, keys);
+    }
+
+    fn unlink(&mut self, place: Place, entry: &Entry, keys: KeySet) {
+        let all = key::keys(entry).into_iter().enumerate();
+        for (_, key) in all.filter(|(at, _)| keys.has(*at)) {
+            if let Some(places) = self.under.get_mut(&key) {
+                places.remove(&place);
+                if places.is_empty() {
+                    self.under.remove(&key);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! What one publisher had kept.
+
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use share::seam::Entry;
+
+use super::limits::cost;
+use crate::key::KeySet;
+
+/// Where a publisher's files can be had, and until when it is believed to live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lease {
+    pub(crate) at: SocketAddr,
+    pub(crate) until: Instant,
+}
+
+impl Lease {
+    /// From now on, for so long.
+    pub(crate) fn new(at: SocketAddr, now: Instant, life: Duration) -> Self {
+        Self { at, until: now + life }
+    }
+}
+
+/// The files of one publisher.
+#[derive(Debug)]
+pub(super) struct Publisher {
+    lease: Lease,
+    numbers: HashMap<Arc<Entry>, u32>,
+    files: HashMap<u32, (Arc<Entry>, KeySet)>,
+    next: u32,
+    bytes: usize,
+}
+
+impl Publisher {
+    pub(super) fn new(lease: Lease) -> Self {
+        Self { lease, numbers: HashMap::new(), files: HashMap::new(), next: 0, bytes: 0 }
+    }
+
+    pub(super) fn renew(&mut self, lease: Lease) {
+        self.lease = lease;
+    }
+
+    pub(super) fn is_dead(&self, now: Instant) -> bool {
+        self.lease.until <= now
+    }
+
+    pub(super) fn at(&self) -> SocketAddr {
+        self.lease.at
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn file(&self, number: u32) -> Option<&Entry> {
+        self.files.get(&number).map(|(entry, _)| &**entry)
+    }
+
+    /// Under which of its keys a file is kept.
+    pub(super) fn keys(&self, entry: &Entry) -> KeySet {
+        let file = self.numbers.get(entry).and_then(|number| self.files.get(number));
+        file.map_or_else(KeySet::default, |(_, keys)| *keys)
+    }
+
+    /// Keeps a file under these keys; its number, or none when there are no keys, or no numbers left.
+    pub(super) fn put(&mut self, entry: &Entry, keys: KeySet) -> Option<u32> {
+        if keys.is_empty() {
+            return None;
+        }
+        if let Some((_, had)) = self.numbers.get(entry).and_then(|number| self.files.get_mut(number)) {
+            self.bytes += cost(entry, keys) - cost(entry, *had);
+            *had = keys;
+            return self.numbers.get(entry).copied();
+        }
+        let number = self.next;
+        self.next = self.next.checked_add(1)?;
+        let entry = Arc::new(entry.clone());
+        self.bytes += cost(&entry, keys);
+        self.numbers.insert(Arc::clone(&entry), number);
+        self.files.insert(number, (entry, keys));
+        Some(number)
+    }
+
+    /// Forgets a file; what its number was, and under which keys it was kept.
+    pub(super) fn remove(&mut self, entry: &Entry) -> Option<(u32, KeySet)> {
+        let number = self.numbers.remove(entry)?;
+        let (_, keys) = self.files.remove(&number)?;
+        self.bytes = self.bytes.saturating_sub(cost(entry, keys));
+        Some((number, keys))
+    }
+
+    pub(super) fn into_files(self) -> impl Iterator<Item = (u32, Arc<Entry>, KeySet)> {
+        self.files.into_iter().map(|(number, (entry, keys))| (number, entry, keys))
+    }
+}

@@ -1,0 +1,30 @@
+//! What the tests of several modules need.
+
+use std::net::SocketAddr;
+
+use libp2p_identity::{Keypair, PeerId};
+use share::{Content, seam::Entry};
+
+use crate::key::{self, KeySet};
+
+/// A file of this name.
+pub(crate) fn entry(name: &str, bytes: &str) -> Entry {
+    let content = Content::of(bytes.as_bytes());
+    Entry { name: name.parse().expect("a name"), content, size: bytes.len() as u64 }
+}
+
+/// All keys of a file.
+pub(crate) fn all_keys(entry: &Entry) -> KeySet {
+    (0..key::keys(entry).len()).fold(KeySet::default(), KeySet::with)
+}
+
+/// Always the same peer for a number.
+pub(crate) fn peer(number: u8) -> PeerId {
+    let keys = Keypair::ed25519_from_bytes([number; 32]).expect("32 bytes");
+    keys.public().to_peer_id()
+}
+
+/// Where it can be reached.
+pub(crate) fn address(number: u8) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 9000 + u16::from(number)))
+}
