@@ -1,14 +1,26 @@
 //! Opening a file, with the settings that make a commit durable and the tables up to date.
 
-use std::{fs::OpenOptions, io::ErrorKind, os::unix::fs::OpenOptionsExt, path::Path, time::Duration};
+use std::{
+    fs::OpenOptions,
+    io::ErrorKind,
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
 use refinery::error::Kind;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::{error::OpenError, schema::Schema};
 
 /// How long a connection waits for another process's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// And how long it rests where it was refused at once.
+const BETWEEN_TRIES: Duration = Duration::from_millis(5);
+/// Pages in the log before the writer carries them into the file: 16 MiB, four times SQLite's own choice. A page that was
+/// written many times meanwhile is carried over once; reading the log again after a crash stays a matter of milliseconds.
+const CHECKPOINT_PAGES: u32 = 4000;
 /// How often tables are tried to be made, where another program makes them at the same time.
 const MIGRATION_TRIES: usize = 3;
 
@@ -19,8 +31,8 @@ pub(super) fn writer(path: &Path, schema: &Schema) -> Result<Connection, OpenErr
     make_private(path).map_err(|source| OpenError::Unwritable { what, database: path.to_owned(), source })?;
     let failed = |source| OpenError::Sqlite { what, database: path.to_owned(), source };
     let mut connection = connection(path).map_err(failed)?;
-    make_durable(&connection).map_err(failed)?;
-    if !claim(&mut connection, schema).map_err(failed)? {
+    patiently(|| make_durable(&connection)).map_err(failed)?;
+    if !patiently(|| claim(&mut connection, schema)).map_err(failed)? {
         return Err(OpenError::Foreign { what, database: path.to_owned() });
     }
     migrate(&mut connection, schema).map_err(|error| schema.refused(&error, &path.display().to_string()))?;
@@ -45,7 +57,24 @@ fn connection(path: &Path) -> rusqlite::Result<Connection> {
 /// was committed outlives a kill and a power cut (sqlite.org/pragma.html#pragma_synchronous).
 fn make_durable(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    connection.pragma_update(None, "synchronous", "FULL")
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)
+}
+
+/// Tries again while another program is in the way. SQLite waits by itself, but not where two of them would wait for each
+/// other, as when both turn the log of a new file on: there it refuses one at once.
+fn patiently<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let end = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        match attempt() {
+            Err(error) if is_in_the_way(&error) && Instant::now() < end => thread::sleep(BETWEEN_TRIES),
+            outcome => return outcome,
+        }
+    }
+}
+
+fn is_in_the_way(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 /// Marks an empty database as ours; `false` when it is somebody else's.
@@ -187,6 +216,28 @@ mod tests {
         let error = writer(&path, &SCHEMA).unwrap_err();
         assert!(matches!(error, OpenError::TooNew { found: 2, known: 1, .. }), "{error}");
         assert!(error.to_string().contains("newer nstar"), "{error}");
+    }
+
+    #[test]
+    fn whoever_is_refused_at_once_by_another_start_tries_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("names.db");
+        let first = Connection::open(&path).unwrap();
+        first.execute_batch("BEGIN EXCLUSIVE").unwrap();
+        let second = connection(&path).unwrap();
+        second.busy_timeout(Duration::ZERO).unwrap();
+        let mut tries = 0;
+        let made = patiently(|| {
+            tries += 1;
+            let outcome = make_durable(&second);
+            if tries == 2 {
+                first.execute_batch("COMMIT").unwrap();
+            }
+            outcome
+        });
+        assert_eq!((made.is_ok(), tries), (true, 3), "{made:?}");
+        let wrong = patiently(|| second.execute_batch("nonsense").inspect_err(|_| tries += 1));
+        assert!(wrong.is_err() && tries == 4, "what is wrong for another reason is told at once");
     }
 
     #[test]
