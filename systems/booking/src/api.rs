@@ -12,6 +12,7 @@ use crate::{
     options::Options,
     refusal::Refusal,
     requests::{self, Query},
+    room::Room,
     secrets::Secrets,
     tables::{SCHEMA, Tables},
 };
@@ -99,13 +100,13 @@ pub(crate) struct Api {
 
 impl Api {
     /// Opens the database and starts the threads.
-    pub(crate) fn open(options: &Options, metrics: Metrics) -> Result<Self, BookingError> {
+    pub(crate) fn open(options: &Options, rooms: Vec<Room>, metrics: Metrics) -> Result<Self, BookingError> {
         let mut store = store::Options::default();
         let counts = metrics.clone();
         store.commits = Commits::new(move |changes, took| counts.committed(changes, took));
         store.queue = options.queue;
         let tables = Tables::new(Store::open(&options.database, &SCHEMA, &store)?);
-        let desk = Desk::new(tables, Secrets::open(&options.key)?);
+        let desk = Desk::new(tables, Secrets::open(&options.key)?, rooms);
         Ok(Self { desk, accepted: options.accepted, metrics })
     }
 

@@ -1,16 +1,16 @@
 //! The front desk: what people ask for, done or refused with the reason.
 
+mod any;
 mod audit;
 mod book;
+mod known;
 mod rooms;
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::sync::Arc;
 
 use serde::Serialize;
 
+use self::known::Known;
 pub(crate) use self::{
     book::Wish,
     rooms::{DAYS_MAX, DAYS_OF_MANY_MAX, ROOMS_MAX, RoomDays, Span},
@@ -27,8 +27,7 @@ use crate::{
 pub(crate) struct Desk {
     tables: Tables,
     secrets: Secrets,
-    /// Rooms looked up before: a room never changes.
-    known: RwLock<BTreeMap<i64, Arc<Room>>>,
+    known: Known,
 }
 
 /// A booking as its maker may see it.
@@ -47,8 +46,9 @@ pub(crate) struct Shown {
 }
 
 impl Desk {
-    pub(crate) fn new(tables: Tables, secrets: Secrets) -> Self {
-        Self { tables, secrets, known: RwLock::default() }
+    /// `rooms` are those to begin with; others are looked up when they are asked for.
+    pub(crate) fn new(tables: Tables, secrets: Secrets, rooms: Vec<Room>) -> Self {
+        Self { tables, secrets, known: Known::new(rooms) }
     }
 
     /// The booking of this name.
@@ -94,14 +94,10 @@ impl Desk {
 
     /// A room, by its number.
     pub(crate) async fn room(&self, id: i64) -> Result<Arc<Room>, Refusal> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
-        if let Some(room) = known {
+        if let Some(room) = self.known.get(id) {
             return Ok(room);
         }
-        let room = self.tables.rooms().get(id).await?.ok_or_else(no_room)?;
-        let room = Arc::new(room);
-        self.known.write().unwrap_or_else(PoisonError::into_inner).insert(id, Arc::clone(&room));
-        Ok(room)
+        Ok(self.known.add(self.tables.rooms().get(id).await?.ok_or_else(no_room)?))
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{
     metrics::Metrics,
     options::Options,
     requests::BODY_LEN_MAX,
+    room::Room,
     setup,
 };
 
@@ -22,9 +23,9 @@ use crate::{
 /// # Errors
 /// When the database or the key cannot be had, or do not belong together.
 pub fn factory(options: Options) -> Result<BookingFactory, BookingError> {
-    setup::prepare(&options)?;
+    let rooms = setup::prepare(&options)?;
     let metrics = Metrics::new(Arc::clone(&options.connections));
-    Ok(BookingFactory { options, metrics, shared: Mutex::new(None) })
+    Ok(BookingFactory { options, rooms, metrics, shared: Mutex::new(None) })
 }
 
 /// Makes the booking server's services. All of one process share the threads and the connections to the database,
@@ -32,6 +33,8 @@ pub fn factory(options: Options) -> Result<BookingFactory, BookingError> {
 #[derive(Debug)]
 pub struct BookingFactory {
     options: Options,
+    /// Those to know from the start.
+    rooms: Vec<Room>,
     metrics: Metrics,
     shared: Mutex<Option<Arc<Api>>>,
 }
@@ -42,7 +45,7 @@ impl BookingFactory {
         if let Some(api) = &*shared {
             return Ok(Arc::clone(api));
         }
-        let api = Arc::new(Api::open(&self.options, self.metrics.clone())?);
+        let api = Arc::new(Api::open(&self.options, self.rooms.clone(), self.metrics.clone())?);
         Ok(Arc::clone(shared.insert(api)))
     }
 }

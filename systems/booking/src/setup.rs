@@ -5,16 +5,22 @@ use store::{Setup, Statement, Store};
 use crate::{
     error::BookingError,
     options::Options,
+    room::Room,
     secrets::Secrets,
-    tables::{NewRoom, SCHEMA},
+    tables::{self, NewRoom, SCHEMA},
 };
 
-/// Makes the database ready. Leaves no thread behind, so that a process may fork after it.
-pub(crate) fn prepare(options: &Options) -> Result<(), BookingError> {
+/// Rooms that a server knows from its start; others it looks up one by one.
+const KNOWN_ROOMS: i64 = 10_000;
+
+/// Makes the database ready; tells the rooms to know from the start. Leaves no thread behind, so that a process may fork
+/// after it.
+pub(crate) fn prepare(options: &Options) -> Result<Vec<Room>, BookingError> {
     let mut setup = Store::prepare(&options.database, &SCHEMA)?;
     let secrets = Secrets::open(&options.key)?;
     check_key(&mut setup, &secrets, options)?;
-    add_first_rooms(&mut setup, options.rooms)
+    add_first_rooms(&mut setup, options.rooms)?;
+    Ok(tables::first_rooms(&mut setup, KNOWN_ROOMS)?)
 }
 
 /// The first server leaves a trace of its key; the others compare.

@@ -8,7 +8,7 @@ use store::{Row, Statement, Store, StoreError};
 
 pub(crate) use self::{
     audit::{Deed, Record},
-    rooms::{NewRoom, Rooms},
+    rooms::{NewRoom, Rooms, first_rooms},
     schema::SCHEMA,
 };
 use crate::{day::Day, room::Time, slot::Slot};

@@ -1,4 +1,4 @@
-//! Booking: a certain room, or any that is free.
+//! Booking, and the room that was named.
 
 use super::{Desk, Shown};
 use crate::{
@@ -12,11 +12,7 @@ use crate::{
 };
 
 /// How far ahead a free time is looked for, days.
-const LOOK_AHEAD_DAYS: i32 = 366;
-/// Free rooms that are looked up at once, to try them in turn.
-const FREE_ROOMS: i64 = 64;
-/// How often free rooms are looked up while others are quicker to take them.
-const TRIES: usize = 32;
+pub(super) const LOOK_AHEAD_DAYS: i32 = 366;
 
 /// What somebody wishes to book.
 #[derive(Debug, Clone)]
@@ -62,53 +58,12 @@ impl Desk {
         }
     }
 
-    /// Rooms are tried in random order, so that those who ask at once do not all try the same.
-    async fn book_any(&self, wish: &Wish) -> Result<Booking, Refusal> {
-        if wish.slot.is_some() {
-            return Err(Refusal::field("slot", "goes with a room: name the room it is a slot of"));
-        }
-        let new = self.new_booking(wish, None);
-        for _ in 0..TRIES {
-            let mut free = self.tables.rooms().free_on(wish.day, FREE_ROOMS).await?;
-            fastrand::shuffle(&mut free);
-            for &room in &free {
-                if let Some(number) = self.tables.book(room, &new).await? {
-                    return Ok(made(number, room, new));
-                }
-                if let Some(booking) = self.made_before(wish, &new).await? {
-                    return Ok(booking);
-                }
-            }
-            if free.is_empty() {
-                return self.none_free(wish, &new).await;
-            }
-        }
-        Err(Refusal::new(503, "others were quicker each time").hint("ask again in a moment"))
-    }
-
-    async fn none_free(&self, wish: &Wish, new: &NewBooking) -> Result<Booking, Refusal> {
-        if let Some(booking) = self.made_before(wish, new).await? {
-            return Ok(booking);
-        }
-        let rooms = self.tables.rooms().count_of_whole_days().await?;
-        if rooms == 0 {
-            return Err(Refusal::field(
-                "room",
-                "is missing: every room here has slots, so one must be named",
-            ));
-        }
-        let (from, to) = (wish.day.plus(1), wish.day.plus(LOOK_AHEAD_DAYS));
-        let booked = self.tables.rooms().booked_by_day(from, to).await?;
-        let full: Vec<Day> =
-            booked.into_iter().filter(|(_, count)| *count >= rooms).map(|(day, _)| day).collect();
-        let day = (1..=LOOK_AHEAD_DAYS)
-            .map(|later| wish.day.plus(later))
-            .find(|day| full.binary_search(day).is_err());
-        Err(Refusal::taken("every room is taken on that day", day.map(|day| Time { day, slot: None })))
-    }
-
     /// What the same request booked before.
-    async fn made_before(&self, wish: &Wish, new: &NewBooking) -> Result<Option<Booking>, Refusal> {
+    pub(super) async fn made_before(
+        &self,
+        wish: &Wish,
+        new: &NewBooking,
+    ) -> Result<Option<Booking>, Refusal> {
         let Some(request) = &new.request else { return Ok(None) };
         let Some(booking) = self.tables.by_request(request).await? else { return Ok(None) };
         let same = wish.room.is_none_or(|room| room == booking.room)
@@ -129,7 +84,7 @@ impl Desk {
         Ok(free.filter(|free| known_until.is_none_or(|last| free < last)))
     }
 
-    fn new_booking(&self, wish: &Wish, slot: Option<Slot>) -> NewBooking {
+    pub(super) fn new_booking(&self, wish: &Wish, slot: Option<Slot>) -> NewBooking {
         NewBooking {
             time: Time { day: wish.day, slot },
             name: wish.name.as_str().to_owned(),
@@ -142,7 +97,7 @@ impl Desk {
 }
 
 /// The booking as the database now has it.
-fn made(number: i64, room: i64, new: NewBooking) -> Booking {
+pub(super) fn made(number: i64, room: i64, new: NewBooking) -> Booking {
     Booking {
         number,
         room,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Desk, no_room};
+use super::Desk;
 use crate::{
     day::Day,
     refusal::Refusal,
@@ -97,6 +97,6 @@ impl Desk {
         let id = self.tables.rooms().add(new).await?;
         let taken = || Refusal::new(409, "there is a room of that name already").hint("choose another name");
         let id = id.ok_or_else(taken)?;
-        self.tables.rooms().get(id).await?.ok_or_else(no_room)
+        Ok(Room::clone(&*self.room(id).await?))
     }
 }

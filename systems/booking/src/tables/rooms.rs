@@ -1,6 +1,6 @@
 //! The rooms' table.
 
-use store::{Row, Statement, Store, StoreError};
+use store::{OpenError, Row, Setup, Statement, Store, StoreError};
 
 use crate::{day::Day, room::Room, slot::Slot};
 
@@ -16,6 +16,16 @@ impl NewRoom {
         let insert = "INSERT INTO rooms (name, slots) VALUES (?, ?)";
         Statement::new(insert).with(self.name.as_str()).with(Slot::list(&self.slots))
     }
+}
+
+/// At most `limit` rooms, before a server starts. One that cannot be read is left for whoever asks for it.
+pub(crate) fn first_rooms(setup: &mut Setup, limit: i64) -> Result<Vec<Room>, OpenError> {
+    Ok(setup.query(&list(0, limit))?.iter().filter_map(|row| room(row).ok()).collect())
+}
+
+fn list(after: i64, limit: i64) -> Statement {
+    let select = "SELECT id, name, slots FROM rooms WHERE id > ? ORDER BY id LIMIT ?";
+    Statement::new(select).with(after).with(limit)
 }
 
 /// The rooms' table.
@@ -42,17 +52,17 @@ impl<'s> Rooms<'s> {
 
     /// At most `limit` rooms after `after`, in order.
     pub(crate) async fn list(&self, after: i64, limit: i64) -> Result<Vec<Room>, StoreError> {
-        let select = "SELECT id, name, slots FROM rooms WHERE id > ? ORDER BY id LIMIT ?";
-        let rows = self.store.query(Statement::new(select).with(after).with(limit)).await?;
+        let rows = self.store.query(list(after, limit)).await?;
         rows.iter().map(room).collect()
     }
 
-    /// At most `limit` rooms that are booked by whole days and are free on this one.
-    pub(crate) async fn free_on(&self, day: Day, limit: i64) -> Result<Vec<i64>, StoreError> {
-        let select = "SELECT id FROM rooms WHERE slots = '' AND NOT EXISTS (SELECT 1 FROM bookings \
+    /// At most `limit` rooms, of this number or a higher one, that are booked by whole days and are free on this one.
+    pub(crate) async fn free_on(&self, day: Day, from: i64, limit: i64) -> Result<Vec<i64>, StoreError> {
+        let select = "SELECT id FROM rooms WHERE id >= ? AND slots = '' AND NOT EXISTS (SELECT 1 FROM bookings \
                       WHERE room = rooms.id AND day = ? AND slot = '' AND cancelled_at_us IS NULL) \
                       ORDER BY id LIMIT ?";
-        let rows = self.store.query(Statement::new(select).with(day.to_string()).with(limit)).await?;
+        let rows =
+            self.store.query(Statement::new(select).with(from).with(day.to_string()).with(limit)).await?;
         rows.iter().map(|row| row.int(0)).collect()
     }
 
