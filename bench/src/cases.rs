@@ -9,6 +9,8 @@ mod many_connections;
 mod many_users;
 mod model_costs;
 mod model_profile;
+mod our_load;
+mod registrations;
 mod start_up;
 mod tiers;
 mod tls_server;
@@ -38,7 +40,7 @@ pub(crate) enum Measure {
 
 use Measure::{Figures, Ratios};
 
-pub(crate) const ALL: [Case; 20] = [
+pub(crate) const ALL: [Case; 22] = [
     Case {
         name: "client-1k",
         title: "generator, 1 KB, 32 users, kept connections",
@@ -84,6 +86,16 @@ pub(crate) const ALL: [Case; 20] = [
         name: "tiers",
         title: "both tiers, cached credentials, 1 KB, 32 users",
         measure: Ratios(tiers::measure),
+    },
+    Case {
+        name: "tiers-databases",
+        title: "both tiers, cached credentials, accounts on a database server against SQLite",
+        measure: Ratios(tiers::by_database),
+    },
+    Case {
+        name: "registrations",
+        title: "accounts made against the hashes that two processors can make",
+        measure: Ratios(registrations::measure),
     },
     Case { name: "sink", title: "upload sink by model, 1 MB, 8 users", measure: Ratios(uploads::measure) },
     Case {

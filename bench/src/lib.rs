@@ -1,4 +1,6 @@
-//! What the yardsticks share: an epoll instance and a plain blocking exchange.
+//! What the yardsticks share: an epoll instance, a plain blocking exchange, and what is booked.
+
+pub mod bookings;
 
 use std::{
     io::{self, Read, Write},

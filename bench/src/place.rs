@@ -16,6 +16,8 @@ use crate::{Outcome, cpu};
 pub(crate) const SERVERS: usize = 0;
 /// Processor of the clients.
 pub(crate) const CLIENTS: usize = 1;
+/// Both, for work that servers and clients share them for.
+pub(crate) const SHARED: &str = "0,1";
 
 /// Workers of the models that have a fixed number: more than any case has users on them.
 const WORKERS: &str = "40";
@@ -73,6 +75,8 @@ impl Place {
             .args(["-c", processors])
             .args(&words)
             .env("PATH", programs_path())
+            // For the files that a server leaves in its working folder.
+            .current_dir(self.folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(fs::File::create(&log_path)?)
@@ -103,7 +107,7 @@ impl Place {
 
     /// Starts `nstar serve` on all processors, which it shares with its clients.
     pub(crate) fn serve_ours_shared(&self, flags: &[&str]) -> Outcome<Server> {
-        self.serve_on(&format!("{SERVERS},{CLIENTS}"), |address| Ok(self.nstar_words(flags, address)))
+        self.serve_on(SHARED, |address| Ok(self.nstar_words(flags, address)))
     }
 
     fn serve_nstar(&self, flags: &[&str]) -> Outcome<Server> {

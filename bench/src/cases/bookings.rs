@@ -3,20 +3,18 @@
 
 use std::{cell::Cell, fs};
 
+use bench::bookings::{ROOMS_PER_USER, days};
 use database_server::{DatabaseServer, Kind, Settings};
 
+use super::our_load;
 use crate::{
     Effort, Outcome, cpu,
-    place::{Place, Server, installed},
+    place::{Place, SHARED, Server, installed},
     table::{Against, Row, median},
 };
 
-/// Both processors.
-const SHARED: &str = "0,1";
-/// Rooms that a user books in turn; with the days in turn, so many times as many bookings before one is met again.
-const ROOMS_PER_USER: u32 = 4;
-/// Days that are booked in turn, a prime number.
-const DAYS: i64 = 1_801;
+/// Users who book at once.
+const USERS: u32 = 64;
 /// Numbers of connections that peers are tried with; their best counts.
 const CONCURRENCY: [u32; 3] = [16, 32, 64];
 /// Statements that a peer which stops by number is given, per second that a turn is meant to last.
@@ -41,73 +39,86 @@ impl<'a> Desk<'a> {
         Ok(Desk { place, server: place.serve_ours_shared(&flags)?, turns: Cell::new(0), users })
     }
 
-    /// Bookings per second by so many users.
+    /// Bookings per second by so many users, who share all the rooms of a turn: few write to as many places as many do.
     fn per_s(&self, users: u32, effort: Effort) -> Outcome<f64> {
         let turn = self.turns.replace(self.turns.get() + 1);
         let scenario = self.place.path("book.toml");
-        fs::write(&scenario, scenario_text(1 + turn * self.users * ROOMS_PER_USER)?)?;
+        fs::write(
+            &scenario,
+            scenario_text(first_room(turn, self.users), self.users * ROOMS_PER_USER / users),
+        )?;
         let base = format!("http://{}", self.server.address);
-        let flags = format!(
-            "load {} --base {base} -c {users} -d {}s -j --no-progress",
-            scenario.display(),
-            effort.seconds
-        );
-        let words = [vec![self.place.ours("nstar")], flags.split(' ').map(String::from).collect()].concat();
-        let finished = cpu::run_on(SHARED, &words, &[0, 4])?;
-        let run: serde_json::Value = serde_json::from_str(&finished.stdout)?;
-        let step = &run["steps"][0];
-        let failed = |errors: &serde_json::Map<String, serde_json::Value>| {
-            errors.values().filter_map(serde_json::Value::as_u64).sum::<u64>()
-        };
-        // The one request before the load takes what the first user books first.
-        if step["errors"].as_object().map(failed).is_none_or(|failed| failed > 1) {
-            return Err(format!("bookings failed: {}", step["errors"]).into());
-        }
-        step["throughput_per_s"].as_f64().ok_or_else(|| "nothing was booked".into())
+        let flags = format!("{} --base {base} -c {users} -d {}s", scenario.display(), effort.seconds);
+        our_load::per_s(&our_load::step(self.place, SHARED, &flags)?)
     }
 }
 
-/// Every user books rooms of its own, from `first` on, each day once.
-fn scenario_text(first: u32) -> Outcome<String> {
-    let today = jiff::Zoned::now().date();
-    let day = |ahead| today.saturating_add(jiff::Span::new().days(ahead)).to_string();
-    let days: Vec<String> = (1..=DAYS).map(day).collect();
-    Ok(format!(
+/// The first of the rooms of a turn of so many users.
+fn first_room(turn: u32, users: u32) -> u32 {
+    1 + turn * users * ROOMS_PER_USER
+}
+
+/// Every user books so many rooms of its own, from `first` on, each day once.
+fn scenario_text(first: u32, rooms: u32) -> String {
+    let days = days();
+    format!(
         "[values]\n\
-         room = {{ kind = \"counter\", start = {first}, per_user = {ROOMS_PER_USER}, wrap = {ROOMS_PER_USER} }}\n\
+         room = {{ kind = \"counter\", start = {first}, per_user = {rooms}, wrap = {rooms} }}\n\
          day = {{ kind = \"cycle\", items = {days:?} }}\n\
          guest = {{ kind = \"random-string\", length = 12, alphabet = \"letters\" }}\n\
          number = {{ kind = \"counter\", start = 10000000000, per_user = 1000000, check = \"verhoeff\" }}\n\
          [[request]]\nmethod = \"POST\"\npath = \"/bookings\"\n\
          body = '{{\"room\":${{room}},\"date\":\"${{day}}\",\"name\":\"${{guest}}\",\"aadhaar\":\"${{number}}\"}}'\n\
          expect = 201\n"
-    ))
+    )
 }
 
 /// Against one commit per insert, and 32 inserts per commit.
 pub(super) fn sqlite(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
-    let (ours_at, raw_at) = (place.path("booking.db"), place.path("raw.db"));
-    // Makes the table.
-    drop(Desk::open(place, &raw_at.display().to_string(), 1, 1)?);
-    let desk = Desk::open(place, &ours_at.display().to_string(), 64, effort.rounds as u32)?;
+    let ours_at = place.path("booking.db").display().to_string();
+    let desk = Desk::open(place, &ours_at, USERS, effort.rounds as u32)?;
+    let mut raw = [RawInserts::new(place, 1, 5.0, effort)?, RawInserts::new(place, 32, 0.5, effort)?];
     let mut ours = Vec::new();
-    let mut raw = [(1, 5.0, Vec::new()), (32, 0.5, Vec::new())];
-    for round in 0..effort.rounds {
-        ours.push(desk.per_s(64, effort)?);
-        for (batch, _, theirs) in &mut raw {
-            let turn = round * 2 + usize::from(*batch == 1);
-            let (file, seconds) = (raw_at.display(), effort.seconds);
-            let flags = format!("{file} {turn} {batch} {seconds}");
-            let words =
-                [vec![place.ours("raw-inserts")], flags.split(' ').map(String::from).collect()].concat();
-            let inserted: f64 = cpu::run_on(SHARED, &words, &[0])?.stdout.trim().parse()?;
-            theirs.push(inserted / f64::from(seconds));
-        }
+    for turn in 0..effort.rounds as u32 {
+        ours.push(desk.per_s(USERS, effort)?);
+        raw.iter_mut().try_for_each(|raw| raw.turn(place, turn, effort))?;
     }
-    let row = |(batch, reach, theirs): (u32, f64, Vec<f64>)| {
-        row(&ours, "SQLite, 64 users", format!("{batch} inserts per commit, no server"), theirs, reach)
+    let row = |raw: RawInserts| {
+        row(
+            &ours,
+            "SQLite, 64 users",
+            format!("the same rows, {} per commit, no server", raw.batch),
+            raw.per_s,
+            raw.reach,
+        )
     };
     Ok(raw.into_iter().map(row).collect())
+}
+
+/// The same rows inserted without a server, so many to a commit, into a file of its own.
+struct RawInserts {
+    file: String,
+    batch: u32,
+    reach: f64,
+    per_s: Vec<f64>,
+}
+
+impl RawInserts {
+    fn new(place: &Place, batch: u32, reach: f64, effort: Effort) -> Outcome<Self> {
+        let file = place.path(&format!("raw-{batch}.db")).display().to_string();
+        // A server makes the tables and the rooms.
+        drop(Desk::open(place, &file, USERS, effort.rounds as u32)?);
+        Ok(Self { file, batch, reach, per_s: Vec::new() })
+    }
+
+    fn turn(&mut self, place: &Place, turn: u32, effort: Effort) -> Outcome<()> {
+        let (file, first, batch, seconds) = (&self.file, first_room(turn, USERS), self.batch, effort.seconds);
+        let flags = format!("{file} {first} {USERS} {batch} {seconds}");
+        let words = [vec![place.ours("raw-inserts")], flags.split(' ').map(String::from).collect()].concat();
+        let inserted: f64 = cpu::run_on(SHARED, &words, &[0])?.stdout.trim().parse()?;
+        self.per_s.push(inserted / f64::from(seconds));
+        Ok(())
+    }
 }
 
 /// Against the load program that comes with each database.
@@ -115,10 +126,10 @@ pub(super) fn servers(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
     let mut rows = Vec::new();
     for (kind, peer) in [(Kind::Mariadb, "mariadb-slap"), (Kind::Postgres, "pgbench")] {
         let server = start(kind)?;
-        let desk = Desk::open(place, &server.url(NAME, ""), 64, effort.rounds as u32)?;
+        let desk = Desk::open(place, &server.url(NAME, ""), USERS, effort.rounds as u32)?;
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..effort.rounds {
-            ours.push(desk.per_s(64, effort)?);
+            ours.push(desk.per_s(USERS, effort)?);
             if installed(peer) {
                 theirs.push(best_of(place, &server, effort)?);
             }
@@ -179,12 +190,15 @@ fn best_of(place: &Place, server: &DatabaseServer, effort: Effort) -> Outcome<f6
     rates.into_iter().try_fold(0.0, |best, rate| Ok(f64::max(best, rate?)))
 }
 
+/// Rooms that peers book at random, each day of any of them once: as many as a turn of ours books.
+const ROOMS: u32 = USERS * ROOMS_PER_USER;
+
 const COLUMNS: &str = "INSERT INTO bookings (room, day, slot, name, aadhaar_hash, aadhaar_last4, version, booked_at_us, booked_from) VALUES";
 
 fn slap(port: u16, connections: u32, effort: Effort) -> Outcome<f64> {
     let statements = STATEMENTS_PER_S * effort.seconds / connections * connections;
     let insert = format!(
-        "{COLUMNS} (1, LPAD(HEX(UUID_SHORT() & 0xFFFFFFFFFF), 10, '0'), '', 'abcdefghijkl', REPEAT(CHAR(7), 32), '4315', 1, 1, '127.0.0.1')"
+        "{COLUMNS} (1 + FLOOR(RAND() * {ROOMS}), LPAD(HEX(UUID_SHORT() & 0xFFFFFFFFFF), 10, '0'), '', 'abcdefghijkl', REPEAT(CHAR(7), 32), '4315', 1, 1, '127.0.0.1')"
     );
     let flags = format!(
         "mariadb-slap --no-defaults -h127.0.0.1 -P{port} -unstar --create-schema={NAME} --no-drop --iterations=1 \
@@ -202,9 +216,9 @@ fn slap(port: u16, connections: u32, effort: Effort) -> Outcome<f64> {
 
 fn pgbench(place: &Place, port: u16, connections: u32, effort: Effort) -> Outcome<f64> {
     let script = place.path("insert.sql");
-    let values = "(1, lpad(to_hex(nextval('turns')), 10, '0'), '', 'abcdefghijkl', \
+    let values = "(:room, lpad(to_hex(nextval('turns')), 10, '0'), '', 'abcdefghijkl', \
                   decode(repeat('07', 32), 'hex'), '4315', 1, 1, '127.0.0.1')";
-    fs::write(&script, format!("{COLUMNS} {values};\n"))?;
+    fs::write(&script, format!("\\set room random(1, {ROOMS})\n{COLUMNS} {values};\n"))?;
     let flags = format!(
         "pgbench -n -M prepared -h 127.0.0.1 -U nstar -p {port} -c {connections} -j 2 -T {} -f {} {NAME}",
         effort.seconds,

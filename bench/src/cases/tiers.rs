@@ -5,6 +5,8 @@ use std::{
     net::{SocketAddr, TcpStream},
 };
 
+use database_server::{DatabaseServer, Kind, Settings};
+
 use super::{Contestant, KB, Turn, files, in_turn, need_nginx, rows};
 use crate::{
     Effort, Outcome,
@@ -15,13 +17,17 @@ use crate::{
 
 /// `ada:lovelace-1815`, as Basic has it.
 const CREDENTIALS: &str = "Authorization: Basic YWRhOmxvdmVsYWNlLTE4MTU=";
+/// Of what is measured to be the same, the share that may be lost to chance.
+const NO_LOSS: f64 = 0.97;
+/// The database on its server.
+const NAME: &str = "nstar_accounts";
 const ACCOUNT: &str = r#"{"name": "ada", "password": "lovelace-1815"}"#;
 
 pub(super) fn measure(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
     need_nginx()?;
     place.file("1k", KB)?;
     let contestants = [
-        contestant("nstar serve files and accounts", ours(place)?, "/files/1k", None),
+        contestant("nstar serve files and accounts", ours(place, &on_sqlite(place))?, "/files/1k", None),
         contestant("nginx, auth_request to another nginx", two_nginx(place)?, "/1k", Some(1.2)),
         contestant("nginx, auth_request within itself", vec![one_nginx(place)?], "/1k", Some(1.2)),
     ];
@@ -30,16 +36,39 @@ pub(super) fn measure(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
     Ok(rows(work, "req/CPU-s", &contestants, &turns, |turn: &Turn| turn.requests / turn.cpu_s))
 }
 
+/// Accounts on a database server against accounts on SQLite. Whoever was recognised is remembered, so that none of them is
+/// asked again.
+pub(super) fn by_database(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
+    place.file("1k", KB)?;
+    let mut all = Vec::new();
+    for (kind, name) in [(Kind::Mariadb, "MariaDB"), (Kind::Postgres, "PostgreSQL")] {
+        let database = DatabaseServer::start(kind, Settings::default())?;
+        database.create(NAME)?;
+        let contestants = [
+            contestant(name, ours(place, &database.url(NAME, ""))?, "/files/1k", None),
+            contestant("the same on SQLite", ours(place, &on_sqlite(place))?, "/files/1k", Some(NO_LOSS)),
+        ];
+        let turns = in_turn(place, &contestants, 32, effort)?;
+        let work = format!("both tiers, cached credentials, 1 KB, accounts on {name}");
+        all.extend(rows(&work, "req/CPU-s", &contestants, &turns, |turn| turn.requests / turn.cpu_s));
+    }
+    Ok(all)
+}
+
+fn on_sqlite(place: &Place) -> String {
+    place.path("accounts.db").display().to_string()
+}
+
 /// The tier in front first, as the client goes to it.
-fn ours(place: &Place) -> Outcome<Vec<Server>> {
-    let database = place.path("accounts.db").display().to_string();
-    let accounts = place.serve_ours(&["accounts", "--database", &database])?;
+fn ours(place: &Place, database: &str) -> Outcome<Vec<Server>> {
+    let accounts = place.serve_ours(&["accounts", "--database", database])?;
     make_account(accounts.address)?;
     let front = files(place, &format!("http://{}", accounts.address))?;
     Ok(vec![front, accounts])
 }
 
-fn make_account(at: SocketAddr) -> Outcome<()> {
+/// Makes the account, if it is not there from another turn.
+pub(super) fn make_account(at: SocketAddr) -> Outcome<()> {
     let mut stream = TcpStream::connect(at)?;
     let length = ACCOUNT.len();
     write!(
@@ -49,7 +78,8 @@ fn make_account(at: SocketAddr) -> Outcome<()> {
     )?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
-    if answer.starts_with("HTTP/1.1 201") { Ok(()) } else { Err(format!("no account: {answer}").into()) }
+    let made = ["HTTP/1.1 201", "HTTP/1.1 409"].iter().any(|status| answer.starts_with(status));
+    if made { Ok(()) } else { Err(format!("no account: {answer}").into()) }
 }
 
 fn two_nginx(place: &Place) -> Outcome<Vec<Server>> {

@@ -2,12 +2,9 @@
 
 use std::fs;
 
-use serde_json::Value;
-
-use super::{Contestant, KB, Turn, generator::self_signed, need_nginx, rows, take_turns};
+use super::{Contestant, KB, Turn, generator::self_signed, need_nginx, our_load, rows, take_turns};
 use crate::{
-    Effort, Outcome,
-    cpu::{self, run_on},
+    Effort, Outcome, cpu,
     nginx::{self, Site},
     place::{CLIENTS, Place},
     table::Row,
@@ -75,15 +72,11 @@ fn turn(contestant: &Contestant, work: &Work, place: &Place, effort: Effort) -> 
     let server = contestant.servers.first().ok_or("no server")?;
     let url = format!("https://{}{}/{}", server.address, contestant.path, work.name);
     let connections = if work.per_request { "per-request" } else { "kept" };
-    let (users, seconds) = (work.users.to_string(), format!("{}s", effort.seconds));
-    let words = ["load", "-k", "--json", &url, "-c", &users, "-d", &seconds, "--connections", connections];
-    let client = [place.ours("nstar")].into_iter().chain(words.map(String::from)).collect::<Vec<_>>();
+    let (users, seconds) = (work.users, effort.seconds);
+    let flags = format!("-k {url} -c {users} -d {seconds}s --connections {connections}");
     let before = cpu::of_tree(server.pid());
-    // A short turn need not be steady.
-    let finished = run_on(CLIENTS, &client, &[0, 4])?;
+    let step = our_load::step(place, &CLIENTS.to_string(), &flags)?;
     let cpu_s = cpu::of_tree(server.pid()) - before;
-    let run: Value = serde_json::from_str(&finished.stdout)?;
-    let step = &run["steps"][0];
-    let number = |name: &str| step[name].as_f64().ok_or_else(|| format!("the run file has no {name}"));
+    let number = |name| our_load::number(&step, name);
     Ok(Turn { requests: number("completed")?, bytes: 0.0, cpu_s, elapsed_s: number("elapsed_s")? })
 }
