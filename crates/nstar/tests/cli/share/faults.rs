@@ -29,7 +29,7 @@ fn kill(running: &mut Running) {
 fn a_download_goes_on_while_the_index_is_away_and_searches_are_back_when_it_is() {
     let mut halfway = Halfway::new();
     let (_bob, bob_at, get) = halfway.begin("bob");
-    kill(&mut halfway.group.index);
+    kill(halfway.group.index.as_mut().expect("an index"));
     halfway.dam.open.store(true, SeqCst);
     get.finish().exits(0);
     assert!(halfway.is_at("bob/large.bin"));
