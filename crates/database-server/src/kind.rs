@@ -115,23 +115,37 @@ impl Kind {
         }
     }
 
-    /// The command-line client, and the arguments for one statement in a database.
-    pub(crate) fn client(self, port: u16, sql: &str, database: Option<&str>) -> (&'static str, Vec<String>) {
+    /// The command-line client, and the arguments for a database. What it is to do is added to them, or comes on its
+    /// stdin.
+    pub(crate) fn client(self, port: u16, database: Option<&str>) -> (&'static str, Vec<String>) {
         let port = port.to_string();
-        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        match self {
+        let (program, words) = match self {
             Self::Mariadb => {
-                let database = database.unwrap_or("");
-                (
-                    "mariadb",
-                    words(&["--no-defaults", "-h127.0.0.1", "-unstar", "-P", &port, "-e", sql, database]),
-                )
+                let at = [
+                    "--no-defaults",
+                    "-n",
+                    "-h127.0.0.1",
+                    "-unstar",
+                    "-P",
+                    &port,
+                    "-D",
+                    database.unwrap_or(""),
+                ];
+                ("mariadb", at.to_vec())
             }
             Self::Postgres => {
                 let database = database.unwrap_or("postgres");
-                let host = ["-h", "127.0.0.1", "-U", "nstar", "-p", &port, "-X", "-q", "-c", sql, database];
-                ("psql", words(&host))
+                ("psql", vec!["-h", "127.0.0.1", "-U", "nstar", "-p", &port, "-X", "-q", "-d", database])
             }
+        };
+        (program, words.into_iter().map(str::to_owned).collect())
+    }
+
+    /// What has the client do one statement.
+    pub(crate) fn statement_flag(self) -> &'static str {
+        match self {
+            Self::Mariadb => "-e",
+            Self::Postgres => "-c",
         }
     }
 

@@ -143,7 +143,14 @@ impl DatabaseServer {
 
     /// Its command-line client with a statement, not yet run.
     pub fn client(&self, sql: &str, database: Option<&str>) -> Command {
-        let (program, arguments) = self.kind.client(self.port, sql, database);
+        let mut command = self.session(database);
+        command.args([self.kind.statement_flag(), sql]);
+        command
+    }
+
+    /// Its command-line client, not yet run, which does the statements that come on its stdin.
+    pub fn session(&self, database: Option<&str>) -> Command {
+        let (program, arguments) = self.kind.client(self.port, database);
         let mut command = Command::new(program);
         command.args(arguments);
         command

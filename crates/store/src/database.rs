@@ -119,6 +119,13 @@ impl fmt::Display for Database {
     }
 }
 
+impl Server {
+    /// What it speaks.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+}
+
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // What follows `?` may hold a password as well.

@@ -24,7 +24,7 @@ mod store;
 pub use self::{
     database::{Database, InvalidDatabase, Kind, Server},
     error::{OpenError, StoreError},
-    network::Trouble,
+    network::{LockWatch, Sessions, Trouble},
     schema::{Migration, Schema},
     secret::{Secret, SecretError},
     statement::{Row, Statement, Value},

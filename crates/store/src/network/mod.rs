@@ -3,7 +3,9 @@
 //! One thread runs a small tokio runtime, on which a bounded number of connections take orders from one queue. The
 //! futures that wait for answers live elsewhere, under any concurrency model.
 
+mod blocking;
 mod durability;
+mod locks;
 mod mysql;
 mod pool;
 mod postgres;
@@ -22,7 +24,10 @@ use std::{
 use tokio::{runtime, sync::mpsc, task::LocalSet};
 
 use self::pool::Pool;
-pub use self::trouble::Trouble;
+pub use self::{
+    locks::{LockWatch, Sessions},
+    trouble::Trouble,
+};
 pub(crate) use self::{
     mysql::{has_password as mysql_url_has_password, is_url as is_mysql_url},
     postgres::{has_password as postgres_url_has_password, is_url as is_postgres_url},

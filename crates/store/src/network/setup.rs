@@ -1,11 +1,9 @@
 //! What is done on a database server before ours starts.
 
-use refinery::error::Kind as Refused;
-use tokio::{runtime::Runtime, task::LocalSet};
-
 use super::{
-    durability, mysql, new_runtime, postgres,
-    session::{Driver, Failure, Session},
+    blocking::Blocking,
+    durability, mysql, postgres,
+    session::{Driver, Failure},
     trouble::Trouble,
 };
 use crate::{
@@ -15,13 +13,11 @@ use crate::{
     schema::Schema,
     statement::{Row, Statement},
 };
+use refinery::error::Kind as Refused;
 
 /// One connection to a database that is up to date. While it is open, other programs that start wait for it.
 pub(crate) struct Setup {
-    session: Session,
-    // After the session: its tasks run here.
-    tasks: LocalSet,
-    runtime: Runtime,
+    connection: Blocking,
     what: &'static str,
     server: String,
 }
@@ -34,18 +30,14 @@ impl std::fmt::Debug for Setup {
 
 impl Setup {
     pub(crate) fn open(server: &Server, schema: &Schema) -> Result<Self, OpenError> {
-        let (runtime, tasks) = (new_runtime().map_err(OpenError::Thread)?, LocalSet::new());
         let failed = |trouble| server_error(schema.name, server, trouble);
-        let session = tasks.block_on(&runtime, async {
-            let mut session = Session::open(server).await.map_err(failed)?;
-            let migrated = match &mut session.driver {
-                Driver::Mysql(session) => mysql::migrate(server, session, schema).await,
-                Driver::Postgres(session) => postgres::migrate(session, schema).await,
-            };
-            migrated.map_err(failed)?.map_err(|error| refused(&error, server, schema))?;
-            Ok(session)
-        })?;
-        Ok(Self { session, tasks, runtime, what: schema.name, server: server.to_string() })
+        let mut connection = Blocking::open(server).map_err(OpenError::Thread)?.map_err(failed)?;
+        let migrated = connection.wait(async |session| match &mut session.driver {
+            Driver::Mysql(session) => mysql::migrate(server, session, schema).await,
+            Driver::Postgres(session) => postgres::migrate(session, schema).await,
+        });
+        migrated.map_err(failed)?.map_err(|error| refused(&error, server, schema))?;
+        Ok(Self { connection, what: schema.name, server: server.to_string() })
     }
 
     /// Tells in the log of settings by which changes that were acknowledged may be lost.
@@ -77,7 +69,7 @@ impl Setup {
     }
 
     fn run(&mut self, ask: Ask, statement: &Statement) -> Result<Reply, OpenError> {
-        let outcome = self.tasks.block_on(&self.runtime, self.session.run(ask, statement));
+        let outcome = self.connection.wait(async |session| session.run(ask, statement).await);
         outcome.map_err(|failure| {
             let trouble = match failure {
                 Failure::Connection(trouble) => trouble,
@@ -89,7 +81,7 @@ impl Setup {
     }
 
     fn command(&mut self, sql: &'static str) -> Result<(), OpenError> {
-        let outcome = self.tasks.block_on(&self.runtime, self.session.command(sql));
+        let outcome = self.connection.wait(async |session| session.command(sql).await);
         outcome.map_err(|trouble| self.failed(trouble))
     }
 

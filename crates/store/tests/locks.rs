@@ -1,0 +1,116 @@
+//! Who waits for whom is told by every database server.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+#[allow(dead_code, reason = "other tests use more of it")]
+mod servers;
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    process::{Child, ChildStdin, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use servers::{DatabaseServer, Kind, PASSWORD};
+use store::{Database, LockWatch, Server, Sessions, Trouble};
+
+/// A generous bound: reached only by what would never happen.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[test]
+fn waits_are_seen_on_mariadb() {
+    let Some(server) = DatabaseServer::start(Kind::Mariadb) else { return };
+    waits_are_seen(&server);
+}
+
+#[test]
+fn waits_are_seen_on_postgres() {
+    let Some(server) = DatabaseServer::start(Kind::Postgres) else { return };
+    waits_are_seen(&server);
+}
+
+fn waits_are_seen(server: &DatabaseServer) {
+    let database = server.database();
+    let Database::Server(place) = &database else { panic!("a server's") };
+    let mut watch = LockWatch::open(place).unwrap();
+    assert_eq!(eventually(&mut watch, |seen| seen.at_work == 0).waiting, 0, "nobody but the one that asks");
+
+    let done = server
+        .run("CREATE TABLE hot (id INT PRIMARY KEY, n INT); INSERT INTO hot VALUES (1, 0)", Some("nstar_0"))
+        .unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let mut holder = Client::start(server, "BEGIN; UPDATE hot SET n = n + 1 WHERE id = 1; SELECT 'held';");
+    holder.says("held");
+    let waiters = [1, 2].map(|_| Client::start(server, "UPDATE hot SET n = n + 1 WHERE id = 1;"));
+    // The one that holds the row runs nothing meanwhile, and is at work.
+    let before = eventually(&mut watch, |seen| seen.waiting == 2 && seen.at_work >= 3);
+    assert_eq!(before.unseen, None);
+    may_see_less(server, &database);
+
+    holder.finish("COMMIT;");
+    for waiter in waiters {
+        waiter.finish("");
+    }
+    let after = eventually(&mut watch, |seen| seen.waiting == 0 && seen.at_work == 0);
+    assert_eq!(after.waited.is_some(), server.kind() == Kind::Mariadb);
+    assert!(after.waited >= before.waited, "{before:?} {after:?}");
+    loses_its_server(server, place, watch);
+}
+
+/// Without the right to see transactions every connection counts as at work, and that is told.
+fn may_see_less(server: &DatabaseServer, database: &Database) {
+    if !server.asks_for_passwords() {
+        return;
+    }
+    let locked: Database = database.url().replace("nstar@", "locked@").parse().unwrap();
+    let Database::Server(place) = locked.with_password(PASSWORD.into()) else { panic!("a server's") };
+    let seen = LockWatch::open(&place).unwrap().look().unwrap();
+    assert!(seen.waiting == 2 && seen.at_work >= 4, "{seen:?}");
+    assert!(seen.unseen.is_some_and(|said| said.contains("GRANT PROCESS")), "{seen:?}");
+}
+
+fn loses_its_server(server: &DatabaseServer, place: &Server, mut watch: LockWatch) {
+    server.kill();
+    assert!(watch.look().is_err());
+    assert!(matches!(LockWatch::open(place), Err(Trouble::Unreachable(_))));
+}
+
+fn eventually(watch: &mut LockWatch, holds: impl Fn(&Sessions) -> bool) -> Sessions {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let seen = watch.look().unwrap();
+        if holds(&seen) {
+            return seen;
+        }
+        assert!(Instant::now() < deadline, "{seen:?}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A command-line client that goes on reading statements.
+struct Client(Child, ChildStdin);
+
+impl Client {
+    fn start(server: &DatabaseServer, statements: &str) -> Self {
+        let mut command = server.session(Some("nstar_0"));
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        writeln!(stdin, "{statements}").unwrap();
+        Self(child, stdin)
+    }
+
+    /// Waits until it has answered so.
+    fn says(&mut self, word: &str) {
+        let mut lines = BufReader::new(self.0.stdout.as_mut().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().contains(word)), "it ended");
+    }
+
+    fn finish(self, statements: &str) {
+        let Self(mut child, mut stdin) = self;
+        writeln!(stdin, "{statements}").unwrap();
+        drop(stdin);
+        let _ = child.stdout.take().unwrap().read_to_end(&mut Vec::new()).unwrap();
+        assert!(child.wait().unwrap().success());
+    }
+}
