@@ -3,18 +3,21 @@
 mod laws;
 mod models;
 
-use crate::counters::Counters;
+use crate::counters::{Counters, DatabaseLook};
 use crate::growth::{Growth, growth};
 use crate::laws::{little, little_gap};
 use crate::mix::{RequestCount, mix, not_as_asked};
-use crate::resources::resources;
+use crate::resources::{StepResources, lock_use, resources};
 use crate::run::{
-    Generator, Host, Laws, LoadShape, Models, ResponseTime, Run, SCHEMA, Step, Verdict, Warning,
+    Generator, Host, Laws, LoadShape, Locks, Models, Resource, ResponseTime, Run, SCHEMA, Step, Verdict,
+    Warning,
 };
 use crate::saturation::{Saturation, saturation};
 use crate::steady::Estimate;
 use crate::unevenness::jump;
-use crate::verdict::{Finding, Point, Shape, Sweep, generator_waited, judge, judge_load, next};
+use crate::verdict::{
+    Finding, Point, Shape, Sweep, WatchedDatabase, generator_waited, judge, judge_load, locks_resource, next,
+};
 use crate::warnings::{IDLE, checked_by_little, warnings};
 use crate::words::{percent, users};
 
@@ -27,6 +30,8 @@ pub struct Observed {
     pub estimate: Estimate,
     /// Looks within the step and around it, in order of time; may be empty.
     pub counters: Vec<Counters>,
+    /// What the database told of itself meanwhile, where one was watched, in order of time.
+    pub database: Vec<DatabaseLook>,
 }
 
 impl Observed {
@@ -48,6 +53,8 @@ pub struct Context {
     pub experiment: Experiment,
     /// Whether the server's processes could be watched.
     pub observation: Observation,
+    /// The database that was asked during the run who waits for its locks.
+    pub database: Option<WatchedDatabase>,
     /// Whether the run was cut short by a signal.
     pub interrupted: bool,
     /// Whether this nstar was built without optimisation.
@@ -161,7 +168,8 @@ pub fn conclude(steps: &[Observed], context: &Context) -> Conclusion {
     let saturation = saturation(&estimates, context.load.think_time_us);
     let last = estimates.get(estimates.len().saturating_sub(LAST)..).unwrap_or_default();
     let shape = shape(&saturation, growth(last), context);
-    let sweep = Sweep::new(steps.iter().copied().map(point).collect(), shape);
+    let points = steps.iter().copied().map(point).collect();
+    let sweep = Sweep::new(points, shape).beside(context.database.clone());
     let finding = match context.experiment {
         Experiment::Load => judge_load(&sweep),
         Experiment::Sweep { .. } => judge(&sweep),
@@ -202,7 +210,10 @@ fn point(step: &Observed) -> Point {
         errors: step.estimate.errors.clone(),
         useful_work: finite(step.estimate.useful_work),
         lag_us_p99: finite(step.estimate.lag_us_p99),
-        resources: resources(&step.counters, step.estimate.window),
+        resources: StepResources {
+            locks: lock_use(&step.database, step.estimate.window),
+            ..resources(&step.counters, step.estimate.window)
+        },
     }
 }
 
@@ -226,9 +237,25 @@ fn run_step(step: &Observed, point: &Point, sweep: &Sweep, context: &Context) ->
         },
         received_bytes_per_s: estimate.received_bytes_per_s,
         sent_bytes_per_s: estimate.sent_bytes_per_s,
-        resources: sweep.resources(point),
+        resources: with_locks(sweep, point),
+        locks: point.resources.locks.map(|seen| Locks {
+            waiting: seen.waiting,
+            at_work: seen.at_work,
+            contended: seen.contended,
+            looks: seen.looks as u64,
+        }),
         generator: generator(point, sweep),
     }
+}
+
+/// The resources of a step, locks of a database among them in their place.
+fn with_locks(sweep: &Sweep, point: &Point) -> Vec<Resource> {
+    let mut all = sweep.resources(point);
+    if let Some(locks) = locks_resource(sweep, point) {
+        let place = all.partition_point(|other| other.utilization >= locks.utilization);
+        all.insert(place, locks);
+    }
+    all
 }
 
 fn generator(point: &Point, sweep: &Sweep) -> Generator {

@@ -26,6 +26,20 @@ pub struct Counters {
     pub memory: Memory,
 }
 
+/// One look at a database server, as it tells of itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DatabaseLook {
+    /// When, microseconds of the monotonic clock shared with [`crate::sample::Tick`].
+    pub at_us: u64,
+    /// Transactions that wait for a lock which another transaction holds (gauge).
+    pub waiting: u64,
+    /// Sessions that run a statement, those that wait among them, or hold a transaction open where the server tells
+    /// that too (gauge). The looker's own is not counted.
+    pub at_work: u64,
+    /// Time that waits for row locks took, summed over those that have ended; `None` where the server does not count it.
+    pub waited_us: Option<u64>,
+}
+
 /// Time one processor spent in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cpu {

@@ -6,11 +6,13 @@
 mod device;
 mod host;
 mod listen;
+mod locks;
 mod process;
 
 pub use device::{DiskUse, LinkUse};
 pub use host::{CpuUse, HostUse};
 pub use listen::Listening;
+pub use locks::{LockUse, lock_use};
 pub use process::{FULL_THREAD, Group, QuotaUse, States, ThreadUse};
 
 use crate::counters::{Counters, Role};
@@ -32,6 +34,8 @@ pub struct StepResources {
     pub links: Vec<LinkUse>,
     /// Listen queues.
     pub listening: Listening,
+    /// Who waited for whom in the database, where one was watched.
+    pub locks: Option<LockUse>,
 }
 
 impl StepResources {
@@ -71,6 +75,7 @@ pub fn resources(counters: &[Counters], window: (u64, u64)) -> StepResources {
         disks: device::disks(&looks, elapsed_us),
         links: device::links(&looks, elapsed_us),
         listening: listen::listening(&looks, elapsed_us),
+        locks: None,
         host,
     }
 }

@@ -254,8 +254,24 @@ pub struct Step {
     pub sent_bytes_per_s: f64,
     /// Resources by falling utilisation.
     pub resources: Vec<Resource>,
+    /// Who waited for whom in the database, where one was watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locks: Option<Locks>,
     /// The generator's account of itself.
     pub generator: Generator,
+}
+
+/// What a database told of its locks during a step.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Locks {
+    /// Transactions that waited for a lock which another held, on average.
+    pub waiting: f64,
+    /// Sessions at work, those that waited among them, on average.
+    pub at_work: f64,
+    /// Share of the looks that found somebody waiting, 0 to 1.
+    pub contended: f64,
+    /// How often it was asked.
+    pub looks: u64,
 }
 
 /// The generator's account of itself during a step.

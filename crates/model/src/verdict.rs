@@ -7,6 +7,7 @@
 //! the throughput was lower, and its rivals lower the confidence. Failed requests and strangers on the
 //! processors qualify whatever was found.
 
+mod database_locks;
 mod disk;
 mod errors;
 mod finding;
@@ -18,9 +19,12 @@ mod quota;
 mod shared;
 mod strangers;
 mod sweep;
+mod tiers;
 mod utilisation;
 mod waiting;
 
+pub use database_locks::WatchedDatabase;
+pub(crate) use database_locks::resource as locks_resource;
 pub(crate) use errors::described as described_errors;
 pub use finding::Finding;
 pub use next::next;
@@ -61,7 +65,7 @@ pub fn judge(sweep: &Sweep) -> Finding {
     } else if !sweep.bounded() {
         generator::limited(sweep, 0.0).unwrap_or_else(|| never_bounded(sweep))
     } else {
-        bounded(sweep)
+        tiers::with_demands(sweep, bounded(sweep))
     };
     let ranked = with_rivals(sweep, found);
     errors::qualify(sweep, strangers::qualify(sweep, ranked))
@@ -88,13 +92,16 @@ fn bounded(sweep: &Sweep) -> Finding {
     if let Some(finding) = waiting::descriptors(sweep).or_else(|| waiting::memory(sweep)) {
         return finding;
     }
-    if let Some(finding) = busiest {
-        return finding;
-    }
-    generator::held_up(sweep)
-        .or_else(|| waiting::accept_queue(sweep))
-        .or_else(|| waiting::served_at_a_time(sweep))
-        .unwrap_or_else(|| unexplained(sweep))
+    let found = match (busiest, database_locks::full(sweep)) {
+        (Some(full), Some(locks)) => return database_locks::beside(full, &locks),
+        (None, Some(locks)) => return locks,
+        (Some(full), None) => full,
+        (None, None) => generator::held_up(sweep)
+            .or_else(|| waiting::accept_queue(sweep))
+            .or_else(|| waiting::served_at_a_time(sweep))
+            .unwrap_or_else(|| unexplained(sweep)),
+    };
+    database_locks::compare(sweep, found)
 }
 
 /// The strongest finding among the resources that were full.

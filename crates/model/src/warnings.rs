@@ -33,6 +33,7 @@ pub(crate) fn warnings(
     all.extend(errors(steps));
     all.extend(not_bounded(sweep, context));
     all.extend(not_observed(sweep, context));
+    all.extend(database(sweep));
     all.extend(generator_busy(sweep).or_else(|| near_ceiling(sweep, context)));
     all.extend(shared_cores(sweep, finding));
     all.extend(not_steady(steps));
@@ -155,6 +156,23 @@ fn not_observed(sweep: &Sweep, context: &Context) -> Option<Warning> {
             "The server's processes could not be watched ({why}), so N* stands but nothing of the server can be named as its cause."
         ),
     ))
+}
+
+/// A database that was to be watched, and could not be, or seems to be another than the server's.
+fn database(sweep: &Sweep) -> Option<Warning> {
+    let database = sweep.database()?;
+    let name = &database.name;
+    let looks = || sweep.points().iter().filter_map(|point| point.resources.locks);
+    let text = if let Some(trouble) = &database.trouble {
+        format!("Not all is known of who waited for locks in the database {name}: {trouble}.")
+    } else if looks().count() > 0 && looks().all(|seen| seen.at_work <= 0.0) {
+        format!(
+            "No session was ever seen at work in the database {name}: is it the one that the server uses?"
+        )
+    } else {
+        return None;
+    };
+    Some(warning(WarningKind::NotObserved, text))
 }
 
 /// A generator that did not say it was busy, and yet made nearly all it can make.

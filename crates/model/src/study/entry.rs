@@ -186,7 +186,7 @@ mod tests {
             steady: true,
             ..Estimate::default()
         };
-        let step = Observed { users: 100, estimate, counters: Vec::new() };
+        let step = Observed { users: 100, estimate, ..Observed::default() };
         let mut run = conclude(&[step], &Context::default()).into_run(Provenance::default());
         run.warnings.clear();
         let resource = |kind, holder: &str, used, capacity| Resource {

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use super::database_locks::WatchedDatabase;
 use super::utilisation::{Id, Use, uses};
 use crate::counters::Role;
 use crate::growth::Growth;
@@ -81,6 +82,7 @@ pub struct Sweep {
     star: usize,
     plateau: Vec<usize>,
     names: BTreeMap<(Role, String), String>,
+    database: Option<WatchedDatabase>,
 }
 
 impl Sweep {
@@ -96,7 +98,17 @@ impl Sweep {
         let holds = |index: &usize| *index == star || points[*index].throughput_per_s >= PLATEAU_SHARE * top;
         let plateau = (star..points.len()).filter(holds).collect();
         let names = names(&points);
-        Self { points, shape, star, plateau, names }
+        Self { points, shape, star, plateau, names, database: None }
+    }
+
+    /// The same with this database watched.
+    pub(crate) fn beside(self, database: Option<WatchedDatabase>) -> Self {
+        Self { database, ..self }
+    }
+
+    /// The database that was watched.
+    pub(crate) fn database(&self) -> Option<&WatchedDatabase> {
+        self.database.as_ref()
     }
 
     /// The steps, by ascending users.

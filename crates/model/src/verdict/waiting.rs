@@ -256,7 +256,7 @@ fn at_a_time(sweep: &Sweep) -> Option<f64> {
 
 /// Whether every watched resource had room, and nothing that was not watched worked for the load. The host's processors
 /// may be busy with the work of others, as long as that kept nobody here waiting.
-fn nothing_busy(sweep: &Sweep) -> bool {
+pub(super) fn nothing_busy(sweep: &Sweep) -> bool {
     let not_the_loads = sweep.unwatched_at_most() < IDLE;
     let by_others = |seen: &Use| seen.id == Id::Host && not_the_loads && hardly_starved(sweep);
     let room = |seen: &Use| seen.utilisation() < IDLE || by_others(seen);

@@ -2,11 +2,12 @@
 
 use model::conclude::{Conclusion, Context, Experiment, Observed, conclude};
 use model::counters::{
-    Counters, Cpu, CpuQuota, Disk, Interface, Listener, Process, Role, Thread, ThreadState,
+    Counters, Cpu, CpuQuota, DatabaseLook, Disk, Interface, Listener, Process, Role, Thread, ThreadState,
 };
 use model::run::{LoadShape, ResourceKind};
 use model::sample::ErrorKind;
 use model::steady::Estimate;
+use model::verdict::WatchedDatabase;
 use proptest::prelude::*;
 
 fn number() -> impl Strategy<Value = u64> {
@@ -124,10 +125,10 @@ fn look() -> impl Strategy<Value = Counters> {
 }
 
 fn step() -> impl Strategy<Value = Observed> {
-    let looks = proptest::collection::vec(look(), 0..5);
+    let looks = (proptest::collection::vec(look(), 0..5), proptest::collection::vec(database_look(), 0..12));
     let measured = (float(), float(), number(), any::<bool>(), number());
     (0..70u32, (0..3_000_000u64, 0..3_000_000u64), measured, looks).prop_map(
-        |(users, window, (throughput, response, completed, steady, failed), counters)| Observed {
+        |(users, window, (throughput, response, completed, steady, failed), (counters, database))| Observed {
             users,
             estimate: Estimate {
                 window,
@@ -142,8 +143,14 @@ fn step() -> impl Strategy<Value = Observed> {
                 ..Estimate::default()
             },
             counters,
+            database,
         },
     )
+}
+
+fn database_look() -> impl Strategy<Value = DatabaseLook> {
+    (0..3_000_000u64, number(), number(), proptest::option::of(number()))
+        .prop_map(|(at_us, waiting, at_work, waited_us)| DatabaseLook { at_us, waiting, at_work, waited_us })
 }
 
 fn sane(found: &Conclusion) {
@@ -181,7 +188,8 @@ proptest! {
     ) {
         let experiment = if swept { Experiment::Sweep { users_max: 70 } } else { Experiment::Load };
         let load = LoadShape { threads, ..LoadShape::default() };
-        sane(&conclude(&steps, &Context { load, experiment, ..Context::default() }));
+        let database = swept.then(|| WatchedDatabase { processes: &["mysqld"], ..WatchedDatabase::default() });
+        sane(&conclude(&steps, &Context { load, experiment, database, ..Context::default() }));
     }
 
     /// Take the processes' own CPU time away, and no processor is ever blamed.

@@ -3,12 +3,13 @@
 
 use model::conclude::{Conclusion, Context, Experiment, Observed, conclude};
 use model::counters::{
-    Counters, Cpu, CpuQuota, Disk, Interface, Listener, Process, Role, Thread, ThreadState,
+    Counters, Cpu, CpuQuota, DatabaseLook, Disk, Interface, Listener, Process, Role, Thread, ThreadState,
 };
 use model::mva::{Station, mva};
 use model::run::{LoadShape, ResponseTime};
 use model::sample::ErrorKind;
 use model::steady::Estimate;
+use model::verdict::WatchedDatabase;
 
 /// Length of a step and time between looks, microseconds.
 const STEP_US: u64 = 4_000_000;
@@ -161,7 +162,29 @@ pub(super) struct Lab {
     /// Share of time outside the wait for events while it had no processor.
     crowded_useful_work: Option<f64>,
     lag_us: f64,
+    /// What the sessions of a database do.
+    sessions: Option<Sessions>,
     pub(super) context: Context,
+}
+
+/// The sessions of a database that is watched.
+#[derive(Clone, Copy)]
+pub(super) struct Sessions {
+    /// The most that the server opens.
+    pub(super) most: u32,
+    /// How many of those at work get on at a time; the others wait for a lock.
+    pub(super) get_on: u32,
+    /// Waiting whatever the load, for somebody else's locks.
+    pub(super) strangers: u32,
+    /// Whether the database adds up the time of waits.
+    pub(super) counts: bool,
+}
+
+impl Default for Sessions {
+    /// Sixteen, none of which waits.
+    fn default() -> Self {
+        Self { most: 16, get_on: 16, strangers: 0, counts: true }
+    }
 }
 
 /// Four cores, the generator alone on the last one, 5 us a request.
@@ -188,6 +211,7 @@ pub(super) fn sweep() -> Lab {
         hidden: false,
         crowded_useful_work: None,
         lag_us: 20.0,
+        sessions: None,
         context: Context {
             load: LoadShape { loop_kind: "closed".into(), threads: 1, ..LoadShape::default() },
             experiment: Experiment::Sweep { users_max: 64 },
@@ -258,6 +282,16 @@ impl Lab {
     }
     pub(super) fn crowded_useful_work(self, share: f64) -> Self {
         Self { crowded_useful_work: Some(share), ..self }
+    }
+    /// The database behind the server is watched, and its sessions do this.
+    pub(super) fn sessions(self, sessions: Sessions) -> Self {
+        let mut lab = Self { sessions: Some(sessions), ..self };
+        lab.context.database = Some(WatchedDatabase {
+            name: "mysql://ann@db/rooms".into(),
+            processes: &["mariadbd"],
+            trouble: None,
+        });
+        lab
     }
     pub(super) fn lag_us(self, lag_us: f64) -> Self {
         Self { lag_us, ..self }
@@ -367,7 +401,8 @@ impl Lab {
             let at_us = start + look * LOOK_US - LOOK_US;
             self.look(at_us, (look * LOOK_US) as f64 * wobble, users, throughput)
         });
-        Observed { users, estimate, counters: looks.collect() }
+        let database = self.sessions.map_or_else(Vec::new, |sessions| asked(sessions, start, users));
+        Observed { users, estimate, counters: looks.collect(), database }
     }
 
     fn look(&self, at_us: u64, t: f64, users: u32, throughput: f64) -> Counters {
@@ -427,6 +462,19 @@ impl Lab {
         };
         busy.iter().enumerate().map(cpu).collect()
     }
+}
+
+/// What a database says five times a second while so many users ask for it.
+fn asked(sessions: Sessions, start: u64, users: u32) -> Vec<DatabaseLook> {
+    let at_work = users.min(sessions.most);
+    let waiting = u64::from(at_work.saturating_sub(sessions.get_on) + sessions.strangers);
+    let look = |number: u64| DatabaseLook {
+        at_us: start + number * 200_000,
+        waiting,
+        at_work: u64::from(at_work + sessions.strangers),
+        waited_us: sessions.counts.then_some(7_000_000 + number * 200_000 * waiting),
+    };
+    (0..=STEP_US / 200_000).map(look).collect()
 }
 
 /// Cores a tier uses.

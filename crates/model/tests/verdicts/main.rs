@@ -1,5 +1,6 @@
 //! Every kind of verdict and its near misses, on synthetic sweeps.
 
+mod database;
 mod hostile;
 mod lab;
 mod limits;

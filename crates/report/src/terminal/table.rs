@@ -1,6 +1,6 @@
 //! The table of steps.
 
-use model::run::{Run, Step};
+use model::run::{ResourceKind, Run, Step};
 
 use super::style::Style;
 use crate::number::{self, TimeUnit};
@@ -99,7 +99,8 @@ fn mark(run: &Run, step: &Step) -> String {
 
 fn busiest(step: &Step) -> String {
     step.resources.first().map_or_else(String::new, |resource| {
-        format!("{} {}", words::resource_name(resource), number::percent(resource.utilization))
+        let of = if resource.kind == ResourceKind::Lock { "locks of " } else { "" };
+        format!("{of}{} {}", words::resource_name(resource), number::percent(resource.utilization))
     })
 }
 
