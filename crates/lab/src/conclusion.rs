@@ -10,7 +10,7 @@ use model::{
     steady::Estimate,
 };
 
-use crate::target::Watch;
+use crate::{database_watch::DatabaseWatch, target::Watch};
 
 /// What is known before the run and belongs in its report.
 #[derive(Debug, Clone, Default)]
@@ -45,6 +45,8 @@ pub struct Measured<'a> {
     pub experiment: Experiment,
     /// The looks taken meanwhile.
     pub watch: &'a Watch,
+    /// What the database told meanwhile, where it was asked.
+    pub database: Option<&'a DatabaseWatch>,
     /// When it began.
     pub beginning: Beginning,
     /// Whether it was cut short.
@@ -61,7 +63,12 @@ pub fn run(plan: &Plan, circumstances: &Circumstances, measured: Measured<'_>) -
     let observed: Vec<Observed> = measured
         .steps
         .into_iter()
-        .map(|(users, estimate)| Observed { users, counters: watch.covering(estimate.window), estimate })
+        .map(|(users, estimate)| Observed {
+            users,
+            counters: watch.covering(estimate.window),
+            database: measured.database.map_or_else(Vec::new, |database| database.within(estimate.window)),
+            estimate,
+        })
         .collect();
     let load = shape(plan, circumstances);
     let context = Context {
@@ -71,6 +78,7 @@ pub fn run(plan: &Plan, circumstances: &Circumstances, measured: Measured<'_>) -
             None => Observation::Watched,
             Some(why) => Observation::NotPossible { why: why.clone() },
         },
+        database: measured.database.map(DatabaseWatch::watched),
         interrupted: measured.interrupted,
         debug_build: cfg!(debug_assertions),
         host_limits: circumstances.host_limits.clone(),

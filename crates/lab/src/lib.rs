@@ -6,6 +6,7 @@
 pub mod conclusion;
 pub mod cores;
 pub mod data;
+pub mod database_watch;
 pub mod databases;
 pub mod experiment;
 pub mod link;

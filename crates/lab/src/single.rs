@@ -50,6 +50,7 @@ pub fn load(
         steps: vec![(plan.users, estimate)],
         experiment: Experiment::Load,
         watch: &watch,
+        database: None,
         beginning,
         interrupted: interrupt.load(Ordering::Relaxed),
         generator_ceiling_per_s: None,

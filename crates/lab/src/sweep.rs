@@ -17,9 +17,11 @@ use model::{
     search::{MeasuredStep, Next, Search, SearchOptions, UsersRange},
 };
 use observe::ObserveError;
+use store::Server;
 
 use crate::{
     conclusion::{self, Beginning, Circumstances, Measured},
+    database_watch::DatabaseWatch,
     page_cache,
     progress::{Event, Listener},
     target::{self, Watch},
@@ -37,6 +39,8 @@ pub struct SweepPlan {
     pub search: SearchOptions,
     /// A folder whose files are dropped from the page cache before each step.
     pub cold_folder: Option<PathBuf>,
+    /// A database behind the server, to be asked meanwhile who waits for its locks.
+    pub database: Option<Server>,
     /// Where generator and systems run, for the report.
     pub circumstances: Circumstances,
 }
@@ -104,6 +108,7 @@ pub fn sweep(
     let ceiling = ceiling.map(|ceiling| ceiling.requests_per_s);
     let mut generator = load::Generator::start(&plan.load)?;
     let watch = Watch::start(generator.addresses())?;
+    let database = plan.database.as_ref().map(|server| DatabaseWatch::start(server, listener));
     let mut before_step = || match &plan.cold_folder {
         None => Ok(()),
         Some(folder) => page_cache::drop_folder(folder)
@@ -116,6 +121,7 @@ pub fn sweep(
         steps: steps.into_iter().map(|step| (step.users, step.estimate)).collect(),
         experiment: Experiment::Sweep { users_max: users_max(&plan.search.users) },
         watch: &watch,
+        database: database.as_ref(),
         beginning,
         interrupted: interrupt.load(Ordering::Relaxed),
         generator_ceiling_per_s: ceiling,

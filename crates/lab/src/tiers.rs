@@ -5,6 +5,7 @@ use std::{ffi::OsString, path::Path, sync::atomic::AtomicBool};
 use booking::BookingError;
 use load::{Plan, RequestTotal, Scenario};
 use model::proof::Proof;
+use store::{Database, Server};
 
 use crate::{
     cores::Split,
@@ -106,6 +107,14 @@ impl Tiers {
     /// The accounts server, if there is one.
     pub(crate) fn accounts(&self) -> Option<&System> {
         self.accounts.as_ref()
+    }
+
+    /// The server of the database, where it has one.
+    pub(crate) fn database_server(&self) -> Option<&Server> {
+        match &self.promises.as_ref()?.database {
+            Database::Server(server) => Some(server),
+            Database::Sqlite(_) => None,
+        }
     }
 
     /// Room booking, on a database that holds nothing yet, with rooms that no load of minutes can fill.

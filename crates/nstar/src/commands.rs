@@ -1,5 +1,6 @@
 //! One module per command; each reads as its stages in order.
 
+mod database;
 mod lab;
 mod load;
 mod plan;

@@ -70,7 +70,14 @@ impl<'a> Bench<'a> {
                 let cold = self.plan.experiment.page_cache == PageCache::Cold;
                 let cold_folder = cold.then(|| self.folder.path().join("files"));
                 let search = self.search(range);
-                let sweep_plan = SweepPlan { load: load_plan, search, cold_folder, circumstances };
+                let database = self.running.as_ref().and_then(|(_, tiers)| tiers.database_server());
+                let sweep_plan = SweepPlan {
+                    load: load_plan,
+                    search,
+                    cold_folder,
+                    database: database.cloned(),
+                    circumstances,
+                };
                 sweep(&sweep_plan, interrupt, listener)?
             }
         };

@@ -1,8 +1,8 @@
-//! The database of a server, with a password that need not stand on the command line.
+//! A database, with a password that need not stand on the command line.
 
 use std::{env, fs, os::unix::fs::PermissionsExt, path::Path};
 
-use store::Database;
+use store::{Database, Server};
 
 use crate::{exit::Failure, flags::DatabaseLogin};
 
@@ -11,21 +11,25 @@ const VARIABLE: &str = "NSTAR_DATABASE_PASSWORD";
 /// Longer is no password.
 const LEN_MAX: u64 = 4096;
 
-/// The database asked for, with its password from wherever that is.
-pub(super) fn with_password(database: &Database, login: &DatabaseLogin) -> Result<Database, Failure> {
+/// The database that a flag names, with its password from wherever that is.
+pub(super) fn with_password(
+    flag: &str,
+    database: &Database,
+    login: &DatabaseLogin,
+) -> Result<Database, Failure> {
     let database = database.clone();
     let is_file = database.path().is_some();
     match &login.database_password_file {
         Some(_) if is_file => {
             Err(Failure::usage("--database-password-file goes with a database server: SQLite asks for none"))
         }
-        Some(_) if database.shows_password() => Err(Failure::usage(
-            "--database-password-file: --database holds a password already; leave out one of them",
-        )),
+        Some(_) if database.shows_password() => Err(Failure::usage(format!(
+            "--database-password-file: {flag} holds a password already; leave out one of them"
+        ))),
         Some(path) => Ok(database.with_password(read(path)?)),
         None if database.shows_password() => {
             eprintln!(
-                "nstar: others on this machine can see the password in --database; \
+                "nstar: others on this machine can see the password in {flag}; \
                  --database-password-file or {VARIABLE} hides it"
             );
             Ok(database)
@@ -34,6 +38,26 @@ pub(super) fn with_password(database: &Database, login: &DatabaseLogin) -> Resul
             Ok(password) => database.with_password(password),
             Err(_) => database,
         }),
+    }
+}
+
+/// The server of a database that is to be asked who waits for its locks.
+pub(super) fn to_watch(
+    database: Option<&Database>,
+    login: &DatabaseLogin,
+) -> Result<Option<Server>, Failure> {
+    let Some(database) = database else {
+        return match login.database_password_file {
+            Some(_) => Err(Failure::usage("--database-password-file goes with --watch-database")),
+            None => Ok(None),
+        };
+    };
+    match with_password("--watch-database", database, login)? {
+        Database::Server(server) => Ok(Some(server)),
+        Database::Sqlite(_) => Err(Failure::usage(
+            "--watch-database: an SQLite file has no server to ask who waits for its locks: whoever has it open writes \
+             alone; give the URL of a database server",
+        )),
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod beneath;
 mod concurrency;
-mod database;
 mod encryption;
 mod sharing;
 mod tiers;
@@ -19,7 +18,7 @@ use engine::{Counters, Model, Overload, service::Factory};
 use http_io::server::{Secured, ServerOptions};
 use tracing_subscriber::filter::LevelFilter;
 
-use super::plan;
+use super::{database, plan};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::{
@@ -91,7 +90,8 @@ fn serve_accounts(flags: &Accounts) -> Result<Exit, Failure> {
     let mut system = System::http("accounts", flags.listen, &flags.server);
     system.secrets = Some("passwords");
     system.prepare(c"nstar-accounts")?;
-    let mut options = accounts::Options::new(database::with_password(&flags.database, &flags.login)?);
+    let mut options =
+        accounts::Options::new(database::with_password("--database", &flags.database, &flags.login)?);
     options.admin_token = flags.admin_token.clone().unwrap_or(options.admin_token);
     options.registration = flags.registration.into();
     tiers::door(flags, &mut options);
@@ -104,7 +104,8 @@ fn serve_booking(flags: &Booking) -> Result<Exit, Failure> {
     let mut system = System::http("booking", flags.listen, &flags.server);
     system.secrets = Some("identity numbers");
     system.prepare(c"nstar-booking")?;
-    let mut options = booking::Options::new(database::with_password(&flags.database, &flags.login)?);
+    let mut options =
+        booking::Options::new(database::with_password("--database", &flags.database, &flags.login)?);
     options.key = flags.key.clone().unwrap_or(options.key);
     options.rooms = flags.rooms.unwrap_or(options.rooms);
     options.accepted = booking::Accepted::with_tests(flags.allow_test_ids);

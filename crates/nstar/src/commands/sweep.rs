@@ -5,7 +5,7 @@ use lab::{
     sweep::{SweepPlan, sweep},
 };
 
-use super::plan;
+use super::{database, plan};
 use crate::{
     exit::{Exit, Failure},
     flags::Sweep,
@@ -36,6 +36,7 @@ fn sweep_plan(flags: &Sweep) -> Result<SweepPlan, Failure> {
         search: plan::search(users, Some(flags.duration)),
         load,
         cold_folder: None,
+        database: database::to_watch(flags.watch_database.as_ref(), &flags.login)?,
         circumstances: Circumstances { target, system_cpus: None, host_limits },
     })
 }

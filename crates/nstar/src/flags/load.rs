@@ -6,7 +6,10 @@ use clap::{Args, ValueEnum};
 use load::{Sizes, Think};
 use model::search::UsersRange;
 
-use super::processors::{Processors, processors};
+use super::{
+    processors::{Processors, processors},
+    serve::DatabaseLogin,
+};
 use crate::{gate::Gate, values};
 
 #[derive(Debug, Args)]
@@ -19,6 +22,12 @@ pub(crate) struct Sweep {
     /// Longest time to spend on one number of users
     #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", default_value = "6s", value_parser = values::duration)]
     pub duration: Duration,
+    /// A database behind the server, to be asked meanwhile who waits for its locks:
+    /// mysql://USER:PASSWORD@HOST/DATABASE, or postgres://..
+    #[arg(long, value_name = "URL")]
+    pub watch_database: Option<store::Database>,
+    #[command(flatten)]
+    pub login: DatabaseLogin,
     /// Run file to write; the report goes beside it as .html
     #[arg(short = 'o', long, value_name = "FILE", default_value = "run.json")]
     pub output: PathBuf,

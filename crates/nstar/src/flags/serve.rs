@@ -221,8 +221,8 @@ pub(crate) struct PeerDht {
 /// What a database server wants to know.
 #[derive(Debug, Args)]
 pub(crate) struct DatabaseLogin {
-    /// File of the database's password: in --database others on this machine can see it. Without this flag the
-    /// environment may have it, in NSTAR_DATABASE_PASSWORD
+    /// File of the database's password: in its URL others on this machine can see it. Without this flag the environment
+    /// may have it, in NSTAR_DATABASE_PASSWORD
     #[arg(long, value_name = "FILE")]
     pub database_password_file: Option<PathBuf>,
 }

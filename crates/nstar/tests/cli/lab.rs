@@ -76,6 +76,13 @@ fn a_study_that_cannot_be_meant_is_refused_before_anything_runs() {
     place.write("two.toml", TWO_MODELS);
     place.nstar(["lab", "two.toml", "--engine", "epoll"]).run().exits(2).complains("[axis]");
     place.nstar(["lab", "two.toml", "--gate", "users>=1"]).run().exits(2).complains("--gate");
+    place
+        .nstar(["lab", "two.toml", "--gate", "users>=1"])
+        .run()
+        .complains("--engine MODEL, then nstar sweep");
+    place.write("booking.toml", BOOKING);
+    let gated = place.nstar(["lab", "booking.toml", "--gate", "users>=1"]).run().exits(2);
+    assert!(gated.stderr.contains("--database URL") && !gated.stderr.contains("--engine"), "{gated}");
     place.nstar(["lab", "experiments/no-such.toml"]).run().exits(2).complains("no-such");
 }
 
@@ -175,8 +182,16 @@ fn the_tier_that_is_the_bottleneck_is_named() {
         let run = read(&place, entry["runs"][0].as_str().expect("a name"));
         let verdict = &run["verdict"];
         let (kind, holder) = (&verdict["bottleneck"]["kind"], verdict["bottleneck"]["holder"].as_str());
-        if verdict["inconclusive"].as_array().is_none_or(|why| !why.is_empty()) || kind != "cpu" {
-            eprintln!("INCONCLUSIVE here: {}: {verdict}", entry["variant"]);
+        let variant = entry["variant"].as_str().expect("a database");
+        let doubts = verdict["inconclusive"].as_array().expect("reasons");
+        if let Some(first) = doubts.first() {
+            eprintln!("UNDECIDED on {variant}: this machine was too busy, and the answer said so: {first}");
+            continue;
+        }
+        // Rooms are many and days are drawn: nobody waits for anybody's row.
+        assert!(kind != "lock" || variant == "sqlite", "on {variant}, {holder:?} is no lock: {verdict}");
+        if kind != "cpu" {
+            eprintln!("NOT TRIED on {variant}: {kind} of {holder:?} stopped it, and no processor");
             continue;
         }
         let last = run["steps"].as_array().and_then(|steps| steps.last()).expect("a step");
@@ -184,19 +199,17 @@ fn the_tier_that_is_the_bottleneck_is_named() {
             resource["kind"] == "cpu" && resource["unit"] == "cores" && resource["holder"] != "host"
         });
         let most = tiers.max_by(|a, b| a["used"].as_f64().partial_cmp(&b["used"].as_f64()).expect("numbers"));
-        assert_eq!(holder, most.and_then(|resource| resource["holder"].as_str()), "{verdict}\n{last}");
+        let most = most.and_then(|resource| resource["holder"].as_str());
+        assert_eq!(holder, most, "on {variant} the tier that takes most is not named: {verdict}\n{last}");
         let demands = run["laws"]["demands"].as_array().expect("demands");
-        let server = match entry["variant"].as_str() {
-            Some("mariadb") => "mariadbd (pid",
-            Some("postgres") => "postgres (",
+        let server = match variant {
+            "mariadb" => "mariadbd (pid",
+            "postgres" => "postgres (",
             _ => "nstar-booking (pid",
         };
         let named =
             |demand: &&Value| demand["holder"].as_str().is_some_and(|holder| holder.starts_with(server));
-        assert_eq!(
-            demands.iter().filter(named).filter(|demand| demand["kind"] == "cpu").count(),
-            1,
-            "{demands:?}"
-        );
+        let of_cpu = demands.iter().filter(named).filter(|demand| demand["kind"] == "cpu").count();
+        assert_eq!(of_cpu, 1, "on {variant} the demand on {server}..) is not told once: {demands:?}");
     }
 }

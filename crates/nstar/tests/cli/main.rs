@@ -4,6 +4,7 @@ mod concurrency;
 mod files;
 mod lab;
 mod link;
+mod locks;
 mod mistakes;
 mod peers;
 #[path = "../program/mod.rs"]

@@ -53,17 +53,17 @@ while True:
         threading.Thread(target=answer, args=(connection,), daemon=True).start()
 "#;
 
-fn verdict(run: &Value) -> &Value {
+pub(crate) fn verdict(run: &Value) -> &Value {
     &run["verdict"]
 }
 
-fn kind(run: &Value) -> &str {
+pub(crate) fn kind(run: &Value) -> &str {
     verdict(run)["bottleneck"]["kind"].as_str().expect("a kind")
 }
 
 /// Sweeps until a cause is named that can be relied on, a few times at most; in between every answer must say itself that
 /// it is none. On a machine that others keep busy none may come, and the test says so.
-fn named(place: &Place, url: &str, args: &[&str]) -> Option<Value> {
+pub(crate) fn named(place: &Place, url: &str, args: &[&str]) -> Option<Value> {
     for _ in 0..4 {
         let outcome = place.nstar(["sweep", url].into_iter().chain(args.iter().copied())).run();
         let run = place.run_file();
@@ -73,6 +73,7 @@ fn named(place: &Place, url: &str, args: &[&str]) -> Option<Value> {
             println!("{outcome}");
             return Some(run);
         }
+        eprintln!("not yet: {} {}", kind(&run), verdict(&run)["inconclusive"]);
     }
     eprintln!("UNDECIDED: this machine was too busy for a cause to be named, and every answer said so");
     None

@@ -148,7 +148,9 @@ fn the_index_is_told_of_a_file_again_at_once() {
     assert_eq!(post(index.at, "/deregister", &json!({ "peer": ann.at, "all": true })).0, 204);
     assert_eq!(post(ann.at, "/register", &json!({})).1["registered"], 2);
     assert_eq!(ann.search("words=txt").len(), 2);
-    for wrong in [json!({ "name": 5 }), json!({ "name": "../a.txt" }), json!({ "name": "a.txt", "hash": hash })] {
+    for wrong in
+        [json!({ "name": 5 }), json!({ "name": "../a.txt" }), json!({ "name": "a.txt", "hash": hash })]
+    {
         assert_eq!(post(ann.at, "/register", &wrong).0, 422, "{wrong}");
     }
     assert_eq!(get(ann.at, "/register").0, 405);

@@ -49,8 +49,9 @@ fn check(flags: &Lab, plan: &RunPlan) -> Result<(), Failure> {
     }
     if !flags.show.gates.is_empty() {
         return Err(Failure::usage(format!(
-            "--gate goes with one sweep; {} compares several. Gate one variant: nstar lab --engine MODEL --gate ..",
-            flags.experiment
+            "--gate goes with one sweep; {} compares several. Gate one of them: {}",
+            flags.experiment,
+            one_of(plan.experiment.axis.as_ref())
         )));
     }
     let names = match &plan.experiment.axis {
@@ -63,6 +64,20 @@ fn check(flags: &Lab, plan: &RunPlan) -> Result<(), Failure> {
             .map_err(|error| Failure::usage(format!("{}: axis: {error}", flags.experiment)))?;
     }
     Ok(())
+}
+
+/// How one variant is run by itself.
+fn one_of(axis: Option<&Axis>) -> &'static str {
+    match axis {
+        Some(Axis::Databases(_)) => {
+            "nstar serve booking --allow-test-ids --database URL, then nstar sweep scenarios/book.toml --gate .."
+        }
+        Some(Axis::Workers { .. }) => {
+            "nstar serve SYSTEM --engine MODEL --workers N, then nstar sweep URL --gate .."
+        }
+        Some(Axis::Peers { .. }) => "nstar serve index, nstar serve peer, then nstar sweep URL --gate ..",
+        Some(Axis::Engines(_)) | None => "nstar serve SYSTEM --engine MODEL, then nstar sweep URL --gate ..",
+    }
 }
 
 /// The folder of the single runs, beside the study: `run.runs` for `run.json`.

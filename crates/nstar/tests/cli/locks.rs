@@ -1,0 +1,176 @@
+//! A database behind the server: is a queue for one of its rows told from a full processor?
+
+use database_server::{DatabaseServer, Kind, Settings};
+use serde_json::Value;
+
+use crate::{
+    support::{Place, Server, has_two_cores_or_skip},
+    waiting::{kind, named, verdict},
+};
+
+/// Each request is a transaction of one of twelve sessions, each a client of the database's own that reads from a pipe.
+const TRANSACTIONS: &str = r#"
+import queue, socket, subprocess, sys, threading
+def session():
+    return subprocess.Popen(CLIENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+sessions = queue.Queue()
+for _ in range(12): sessions.put(session())
+def transact():
+    client = sessions.get()
+    try:
+        client.stdin.write(STATEMENTS)
+        client.stdin.flush()
+        for line in client.stdout:
+            if b"done" in line: return
+        raise OSError("the client ended")
+    finally: sessions.put(client)
+def serve(connection):
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    try:
+        while True:
+            request = b""
+            while not request.endswith(b"\r\n\r\n"):
+                more = connection.recv(4096)
+                if not more: return
+                request += more
+            transact()
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    except OSError: pass
+    finally: connection.close()
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=1024)
+while True:
+    connection, _ = listener.accept()
+    threading.Thread(target=serve, args=(connection,), daemon=True).start()
+"#;
+
+/// A row is taken, and held for 10 ms: at most 100 requests a second, on an idle machine.
+fn hot_row(kind: Kind) -> String {
+    let wait = match kind {
+        Kind::Mariadb => "SLEEP(0.01)",
+        Kind::Postgres => "pg_sleep(0.01)",
+    };
+    format!("BEGIN; SELECT n FROM rooms WHERE id = 1 FOR UPDATE; SELECT {wait}; COMMIT; SELECT 'done';")
+}
+
+/// The same row is taken for no longer than it takes to read it, after work that takes a processor for milliseconds.
+fn work(kind: Kind) -> String {
+    let work = match kind {
+        Kind::Mariadb => "SELECT BENCHMARK(40000, MD5('room'))",
+        Kind::Postgres => "SELECT count(*) FROM generate_series(1, 40000)",
+    };
+    format!("{work}; BEGIN; SELECT n FROM rooms WHERE id = 1 FOR UPDATE; COMMIT; SELECT 'done';")
+}
+
+/// A database of its own with one room; `None`, told loudly, where it is not installed and this is not CI.
+fn database(kind: Kind, processors: Option<Vec<usize>>) -> Option<DatabaseServer> {
+    if let Err(missing) = kind.program() {
+        assert!(std::env::var_os("CI").is_none(), "{missing}; or run scripts/setup-tests");
+        eprintln!("SKIPPED: {missing}; or run scripts/setup-tests");
+        return None;
+    }
+    let server = DatabaseServer::start(kind, Settings { memory_mib: 32, processors, ..Settings::default() });
+    let server = server.expect("a database server");
+    server.create("nstar_rooms").expect("a database");
+    let table = "CREATE TABLE rooms (id INT PRIMARY KEY, n INT); INSERT INTO rooms VALUES (1, 0)";
+    let made = server.run(table, Some("nstar_rooms")).expect("a client");
+    assert!(made.status.success(), "{made:?}");
+    Some(server)
+}
+
+/// A server in front of the database whose requests do these statements.
+fn before(database: &DatabaseServer, statements: &str) -> Server {
+    let client = database.session(Some("nstar_rooms"));
+    let words = std::iter::once(client.get_program()).chain(client.get_args());
+    let words: Vec<&str> = words.map(|word| word.to_str().expect("text")).collect();
+    Server::python(&format!("CLIENT = {words:?}\nSTATEMENTS = b\"{statements}\\n\"\n{TRANSACTIONS}"))
+}
+
+fn holder(run: &Value) -> &str {
+    verdict(run)["bottleneck"]["holder"].as_str().expect("a holder")
+}
+
+fn name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Mariadb => "mariadbd",
+        Kind::Postgres => "postgres",
+    }
+}
+
+fn says(run: &Value, words: &str) {
+    let evidence = verdict(run)["bottleneck"]["evidence"].as_array().expect("evidence");
+    let said = evidence.iter().any(|said| said.as_str().is_some_and(|said| said.contains(words)));
+    assert!(said, "no '{words}': {}", verdict(run));
+}
+
+fn a_hot_row_is_the_lock(kind: Kind) {
+    let place = Place::new();
+    let Some(database) = database(kind, None) else { return };
+    let server = before(&database, &hot_row(kind));
+    let url = database.url("nstar_rooms", "");
+    let args = ["-c", "1,2,4,8,16", "-d", "2s", "--watch-database", &url];
+    let Some(run) = named(&place, &server.url("/"), &args) else { return };
+    assert_eq!(self::kind(&run), "lock", "{}", verdict(&run));
+    assert!(holder(&run).starts_with(name(kind)), "{}", verdict(&run));
+    says(&run, "waited for a lock that another transaction held");
+    says(&run, "CPU time of a request in each tier: ");
+    let max = verdict(&run)["throughput_max_per_s"].as_f64().expect("a rate");
+    assert!(max < 101.0, "10 ms each, one at a time: {max}");
+    let last = run["steps"].as_array().and_then(|steps| steps.last()).expect("a step");
+    assert!(last["locks"]["waiting"].as_f64() > Some(5.0), "{}", last["locks"]);
+    assert_eq!(run["steps"][0]["locks"]["waiting"].as_f64(), Some(0.0), "one user waits for nobody");
+}
+
+#[test]
+fn a_hot_row_is_a_lock_of_mariadb() {
+    a_hot_row_is_the_lock(Kind::Mariadb);
+}
+
+#[test]
+fn a_hot_row_is_a_lock_of_postgres() {
+    a_hot_row_is_the_lock(Kind::Postgres);
+}
+
+fn work_is_not_the_lock(kind: Kind) {
+    let test = "a database that computes is told from one whose rows are waited for";
+    let place = Place::new();
+    let Some(database) = database(kind, Some(vec![0])).filter(|_| has_two_cores_or_skip(test)) else {
+        return;
+    };
+    let server = before(&database, &work(kind));
+    let url = database.url("nstar_rooms", "");
+    let args = ["-c", "1..32", "-d", "2s", "--cpus", "1", "--watch-database", &url];
+    let Some(run) = named(&place, &server.url("/"), &args) else { return };
+    assert!(["cpu", "single-thread"].contains(&self::kind(&run)), "{}", verdict(&run));
+    assert!(holder(&run).starts_with(name(kind)), "{}", verdict(&run));
+    says(&run, "Locks of the database are not what stops it");
+}
+
+#[test]
+fn a_busy_mariadb_is_no_lock() {
+    work_is_not_the_lock(Kind::Mariadb);
+}
+
+#[test]
+fn a_busy_postgres_is_no_lock() {
+    work_is_not_the_lock(Kind::Postgres);
+}
+
+/// What is wrong with the database's name, its password or itself is told; only the first ends anything.
+#[test]
+fn a_database_that_cannot_be_asked_is_told_and_the_sweep_goes_on() {
+    let place = Place::new();
+    let server = Server::nginx("0");
+    let sweep = |flags: &[&str]| {
+        let words = ["-c", "1,2", "-d", "500ms"].into_iter().chain(flags.iter().copied());
+        place.sweep(&server, words)
+    };
+    let nobody = format!("postgres://ann:hush@127.0.0.1:{}/rooms", crate::support::free_port());
+    let outcome = sweep(&["--watch-database", &nobody]);
+    assert!(matches!(outcome.status.code(), Some(0 | 4)), "{outcome}");
+    assert!(!outcome.stdout.contains("hush") && !outcome.stderr.contains("hush"), "{outcome}");
+    outcome.complains("cannot all be told: it cannot be reached").says("cannot be reached");
+    assert!(!place.run_file().to_string().contains("hush"));
+    sweep(&["--watch-database", "rooms.db"]).exits(2).complains("SQLite");
+    sweep(&["--watch-database", "oracle://x/y"]).exits(2).complains("no kind of database");
+    sweep(&["--database-password-file", "x"]).exits(2).complains("--watch-database");
+}
