@@ -77,7 +77,10 @@ fn a_server_that_sleeps_behind_four_workers_is_not_blamed_on_the_processor() {
         let run = place.run_file();
         // `none` and `generator` are inconclusive: what a busy machine may make of it, never a wrong cause.
         let honest = ["worker-pool", "unknown"].contains(&kind(&run)) || outcome.status.code() == Some(4);
-        assert!(honest && !["cpu", "single-thread"].contains(&kind(&run)), "{outcome}");
+        // That strangers fill the processors is said of them, not of the server.
+        let blamed = ["cpu", "single-thread"].contains(&kind(&run))
+            && verdict(&run)["bottleneck"]["holder"] != "other processes";
+        assert!(honest && !blamed, "{outcome}");
         let max = verdict(&run)["throughput_max_per_s"].as_f64().expect("a rate");
         assert!(max < 808.0, "four workers at 5 ms give 800 a second at most: {max}\n{outcome}");
         assert_little_holds(&run);
