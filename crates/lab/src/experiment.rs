@@ -30,7 +30,7 @@ macro_rules! shipped {
     };
 }
 
-const EXPERIMENTS: [Shipped; 12] = shipped![
+const EXPERIMENTS: [Shipped; 13] = shipped![
     "files-same",
     "files-same-sizes",
     "files-different",
@@ -43,6 +43,7 @@ const EXPERIMENTS: [Shipped; 12] = shipped![
     "p2p-nodes",
     "p2p-file-size",
     "p2p-file-size-whole",
+    "p2p-central-or-distributed",
 ];
 
 macro_rules! scenarios {

@@ -32,6 +32,8 @@ pub struct System {
     pub address: SocketAddr,
     /// Over TLS, with a certificate that nobody may know.
     pub(crate) secure: bool,
+    /// The line in which it said so.
+    said: String,
     child: Child,
     // Held open: the system ends when it closes.
     _stdin: Option<ChildStdin>,
@@ -102,8 +104,10 @@ impl System {
         let mut child =
             spawn(start, &log).map_err(|source| SystemError::Spawn { name: start.name.into(), source })?;
         let stdin = child.stdin.take();
-        let place = first_line(&mut child).as_deref().and_then(place_in);
-        let mut system = System { address: ([127, 0, 0, 1], 0).into(), secure: false, child, _stdin: stdin };
+        let said = first_line(&mut child).unwrap_or_default();
+        let place = place_in(&said);
+        let address = ([127, 0, 0, 1], 0).into();
+        let mut system = System { address, secure: false, said, child, _stdin: stdin };
         match place {
             Some((secure, address)) => {
                 (system.secure, system.address) = (secure, address);
@@ -130,6 +134,12 @@ impl System {
     pub fn url(&self) -> String {
         let scheme = if self.secure { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
+    }
+
+    /// The address that follows these words where it said that it listens.
+    pub(crate) fn address_after(&self, words: &str) -> Option<SocketAddr> {
+        let (_, rest) = self.said.split_once(words)?;
+        rest.split([' ', ',', ')', '\n']).next()?.parse().ok()
     }
 
     /// A load on it.

@@ -12,11 +12,13 @@ use crate::{
 pub enum IndexKind {
     /// One server that all of them ask.
     Central,
+    /// A distributed hash table, of which every peer keeps a part.
+    Dht,
 }
 
 impl IndexKind {
     /// All there are.
-    pub const ALL: [Self; 1] = [Self::Central];
+    pub const ALL: [Self; 2] = [Self::Central, Self::Dht];
 
     /// Starts the server that the peers ask, where they ask one.
     pub(super) fn serve(self, setting: &Setting, ground: Ground<'_>) -> Result<Option<System>, SystemError> {
@@ -25,14 +27,21 @@ impl IndexKind {
             Self::Central => {
                 System::start(&setting.behind("index", ["--database".into(), database], ground)).map(Some)
             }
+            Self::Dht => Ok(None),
         }
     }
 
     /// What a peer is told of it, when `others` run already.
-    pub(super) fn flags(self, index: Option<&System>, _others: &[System]) -> Vec<OsString> {
+    pub(super) fn flags(self, index: Option<&System>, others: &[System]) -> Vec<OsString> {
         match self {
             Self::Central => {
                 index.map(|index| vec!["--index".into(), index.url().into()]).unwrap_or_default()
+            }
+            Self::Dht => {
+                let known = others.first().and_then(|first| first.address_after("among the peers on "));
+                let join = known.map(|known| ["--bootstrap".into(), known.to_string().into()]);
+                let alone = ["--dht".into(), "--dht-listen".into(), "127.0.0.1:0".into()];
+                alone.into_iter().chain(join.into_iter().flatten()).collect()
             }
         }
     }
@@ -42,6 +51,7 @@ impl fmt::Display for IndexKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Central => "central",
+            Self::Dht => "dht",
         })
     }
 }
@@ -52,7 +62,7 @@ impl FromStr for IndexKind {
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|kind| kind.to_string() == text).ok_or_else(|| {
             let known = Self::ALL.map(|kind| kind.to_string()).join(", ");
-            format!("'{text}' is no index known here; there is: {known}")
+            format!("'{text}' is no index known here; there are: {known}")
         })
     }
 }
