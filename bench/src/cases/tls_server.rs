@@ -45,7 +45,10 @@ pub(super) fn measure(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
     let root = place.path(SERVED).display().to_string();
     let flags =
         ["files", "--root", &root, "--accounts", "none", "--tls-cert", &certificate, "--tls-key", &key];
-    let keys = format!("ssl_certificate {certificate}; ssl_certificate_key {key};");
+    // By itself nginx may leave TLS 1.3 out, and a session resumed by TLS 1.2 spares the key exchange, and with it forward
+    // secrecy.
+    let keys =
+        format!("ssl_certificate {certificate}; ssl_certificate_key {key}; ssl_protocols TLSv1.2 TLSv1.3;");
     let site = Site { server: keys, listen: "ssl", ..Site::default() };
     let contestant = |name, server, path: &str, reach| Contestant {
         name,
