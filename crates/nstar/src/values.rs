@@ -1,13 +1,16 @@
 //! Values that appear on the command line: durations, numbers of users.
 
 use std::{
+    ffi::OsStr,
     net::{SocketAddr, ToSocketAddrs},
     num::NonZeroUsize,
     time::Duration,
 };
 
+use clap::{Arg, Command, builder::TypedValueParser, error::ErrorKind};
 use load::{Sizes, Think};
 use model::search::UsersRange;
+use store::{Database, InvalidDatabase};
 
 /// The most users a command accepts: more than one host's local ports allow to one server address.
 pub(crate) const USERS_MAX: u32 = 60_000;
@@ -159,6 +162,27 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if rate.is_finite() && rate > 0.0 => Ok(rate),
         _ => Err(format!("'{text}' is not a rate; write requests per second, such as 500")),
+    }
+}
+
+/// Reads a database. What is wrong with one is told without it: clap would show what was typed, and the password in it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DatabaseParser;
+
+impl TypedValueParser for DatabaseParser {
+    type Value = Database;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        flag: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<Database, clap::Error> {
+        let flag = flag.and_then(Arg::get_long).unwrap_or("database");
+        let parsed = value.to_str().map_or(Err(InvalidDatabase::Url), str::parse);
+        parsed.map_err(|error| {
+            clap::Error::raw(ErrorKind::ValueValidation, format!("--{flag}: {error}\n")).with_cmd(command)
+        })
     }
 }
 

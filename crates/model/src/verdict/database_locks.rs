@@ -118,6 +118,9 @@ pub(super) fn compare(sweep: &Sweep, mut finding: Finding) -> Finding {
             None => finding,
         };
     };
+    if seen.at_work <= 0.0 {
+        return finding;
+    }
     let waited = format!(
         "on average {} of the {} sessions at work in {database} waited for one that another transaction held",
         count(tenth(seen.waiting)),

@@ -167,6 +167,7 @@ fn a_database_that_said_nothing_or_had_nothing_to_do_is_warned_of() {
     };
     let mut lab = tiers().pool(1, 10_000.0).sessions(Sessions { most: 0, ..Sessions::default() });
     assert!(warned(&lab.conclude(), "is it the one that the server uses?"));
+    assert!(!says(&lab.conclude(), "Locks of the database"), "nothing is known of them");
     lab.context.database.as_mut().unwrap().trouble = Some("it refuses this user".into());
     assert!(warned(&lab.conclude(), "mysql://ann@db/rooms: it refuses this user."));
     assert!(!warned(&tiers().pool(1, 10_000.0).sessions(getting_on(1)).conclude(), "database"));

@@ -24,7 +24,7 @@ pub(crate) struct Sweep {
     pub duration: Duration,
     /// A database behind the server, to be asked meanwhile who waits for its locks:
     /// mysql://USER:PASSWORD@HOST/DATABASE, or postgres://..
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = values::DatabaseParser)]
     pub watch_database: Option<store::Database>,
     #[command(flatten)]
     pub login: DatabaseLogin,

@@ -86,7 +86,7 @@ pub(crate) struct FilesUploads {
 #[derive(Debug, Args)]
 pub(crate) struct Accounts {
     /// The database: an SQLite file, made if it is not there, or mysql://USER:PASSWORD@HOST/DATABASE, or postgres://..
-    #[arg(long, value_name = "PATH|URL", default_value = "accounts.db")]
+    #[arg(long, value_name = "PATH|URL", value_parser = values::DatabaseParser, default_value = "accounts.db")]
     pub database: store::Database,
     #[command(flatten)]
     pub login: DatabaseLogin,
@@ -113,7 +113,7 @@ pub(crate) struct Accounts {
 #[derive(Debug, Args)]
 pub(crate) struct Booking {
     /// The database: an SQLite file, made if it is not there, or mysql://USER:PASSWORD@HOST/DATABASE, or postgres://..
-    #[arg(long, value_name = "PATH|URL", default_value = "booking.db")]
+    #[arg(long, value_name = "PATH|URL", value_parser = values::DatabaseParser, default_value = "booking.db")]
     pub database: store::Database,
     #[command(flatten)]
     pub login: DatabaseLogin,
@@ -139,7 +139,7 @@ pub(crate) struct Booking {
 #[derive(Debug, Args)]
 pub(crate) struct Index {
     /// The database: an SQLite file, made if it is not there, or mysql://USER:PASSWORD@HOST/DATABASE, or postgres://..
-    #[arg(long, value_name = "PATH|URL", default_value = "index.db")]
+    #[arg(long, value_name = "PATH|URL", value_parser = values::DatabaseParser, default_value = "index.db")]
     pub database: store::Database,
     #[command(flatten)]
     pub login: DatabaseLogin,

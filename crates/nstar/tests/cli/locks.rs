@@ -52,13 +52,13 @@ fn hot_row(kind: Kind) -> String {
     format!("BEGIN; SELECT n FROM rooms WHERE id = 1 FOR UPDATE; SELECT {wait}; COMMIT; SELECT 'done';")
 }
 
-/// The same row is taken for no longer than it takes to read it, after work that takes a processor for milliseconds.
+/// The row is read, which waits for nobody, after work that takes a processor for milliseconds.
 fn work(kind: Kind) -> String {
     let work = match kind {
         Kind::Mariadb => "SELECT BENCHMARK(40000, MD5('room'))",
         Kind::Postgres => "SELECT count(*) FROM generate_series(1, 40000)",
     };
-    format!("{work}; BEGIN; SELECT n FROM rooms WHERE id = 1 FOR UPDATE; COMMIT; SELECT 'done';")
+    format!("{work}; SELECT n FROM rooms WHERE id = 1; SELECT 'done';")
 }
 
 /// A database of its own with one room; `None`, told loudly, where it is not installed and this is not CI.

@@ -250,6 +250,14 @@ fn a_password_of_a_database_that_cannot_be_had_is_told() {
             assert!(!outcome.stderr.contains("hush hush"), "{outcome}");
         }
     }
+    // The command line's own message would repeat what was typed.
+    let wrong = "mysql://ann:hush@db";
+    for words in
+        [["serve", "booking", "--database", wrong], ["sweep", "http://x/", "--watch-database", wrong]]
+    {
+        let outcome = place.nstar(words).run().exits(2).complains("lacks user, host or database");
+        assert!(!outcome.stderr.contains("hush"), "{outcome}");
+    }
     let told = place.nstar(["serve", "booking", "--database", &shown]).run().exits(1);
     told.complains("others on this machine can see the password");
 }
