@@ -50,7 +50,7 @@ pub(crate) struct Behaviour {
 
 /// Who this peer is, and of which group.
 pub(crate) struct Identity {
-    keys: Keypair,
+    pub(super) keys: Keypair,
     prologue: Vec<u8>,
 }
 

@@ -290,3 +290,6 @@ impl Driver {
         self.node.routing.table.set(known.collect());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -72,10 +72,14 @@ impl Network {
 
     /// A peer in a namespace of its own, the first half of them on the west side.
     fn peer(&self, number: usize) -> Running {
-        let folder = format!("peer{number}");
-        let (listen, index) = (format!("{}:{PORT}", address(number)), format!("{}:{PORT}", address(100)));
-        let words = ["serve", "peer", "--share", &folder, "--secret-file", "secret"];
-        let words = words.into_iter().chain(["--listen", &listen, "--index", &index]);
+        self.peer_with(number, &["--index", &format!("{}:{PORT}", address(100))])
+    }
+
+    /// The same, with another index.
+    fn peer_with(&self, number: usize, index: &[&str]) -> Running {
+        let (folder, listen) = (format!("peer{number}"), format!("{}:{PORT}", address(number)));
+        let words = ["serve", "peer", "--share", &folder, "--secret-file", "secret", "--listen", &listen];
+        let words = words.iter().chain(index);
         let wrapper = ["unshare", "--net", "sh", "-c", WAIT, "sh"];
         let mut peer = separated(self.place.wrapped(wrapper, words).start());
         let side = if number < PEERS / 2 { "west" } else { "east" };
@@ -85,7 +89,8 @@ impl Network {
              ip link set peer{number} master {side} up"
         ));
         run(&format!(
-            "nsenter --net --target {pid} sh -ec 'ip link set eth0 up; ip addr add {}/24 dev eth0'",
+            "nsenter --net --target {pid} sh -ec 'ip link set eth0 up; ip route add 224.0.0.0/4 dev eth0; \
+             ip addr add {}/24 dev eth0'",
             address(number)
         ));
         listening(&mut peer);
@@ -141,5 +146,23 @@ fn eight_peers_in_eight_namespaces_share_and_a_partition_heals() {
         assert!(std::fs::read(network.place.path(&format!("{side}/large.bin"))).expect("a file") == large);
     }
     network.ask_until(5, &["search", "own 1.txt"]);
+    drop(peers);
+}
+
+#[test]
+fn peers_of_one_network_find_each_other_by_multicast() {
+    if !is_root_or_skip("peers_of_one_network_find_each_other_by_multicast") {
+        return;
+    }
+    let network = Network::new();
+    network.place.write("peer0/far away.txt", "found");
+    network.place.write(&format!("peer{}/own.txt", PEERS - 1), "own");
+    let peer =
+        |number| network.peer_with(number, &["--dht", "--dht-listen", &format!("{}:8086", address(number))]);
+    // One on each side, and nobody is told of the other.
+    let peers = [0, PEERS - 1].map(peer);
+    network.ask_until(PEERS - 1, &["get", "far away.txt"]);
+    let taken = network.place.path(&format!("peer{}/far away.txt", PEERS - 1));
+    assert_eq!(std::fs::read_to_string(taken).expect("a file"), "found");
     drop(peers);
 }

@@ -1,0 +1,49 @@
+use futures::StreamExt;
+use libp2p_identify as identify;
+use tokio::runtime::Builder;
+
+use super::*;
+use crate::{
+    kademlia::{Identity, Network, Table},
+    node::Node,
+};
+
+/// A driver of a peer that nobody joined yet.
+async fn driver(state: &std::path::Path) -> (Driver, Arc<PeerNode>, SocketAddr) {
+    let identity = Identity::open(state, None).unwrap();
+    let (network, commands) = Network::new(Table::new(identity.peer()));
+    let node = Arc::new(Node::new(network.clone(), network, Duration::from_secs(120)));
+    let mut driver =
+        Driver::new(identity.swarm(false).unwrap(), commands, Arc::clone(&node), Joining::default());
+    let at = driver.listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    (driver, node, at)
+}
+
+#[test]
+fn a_peer_is_the_same_after_a_restart_and_another_is_another() {
+    let [one, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let peer = |folder: &tempfile::TempDir| Identity::open(folder.path(), None).unwrap().peer();
+    assert_eq!(peer(&one), peer(&one));
+    assert_ne!(peer(&one), peer(&other));
+}
+
+#[test]
+fn a_peer_of_another_version_is_told_of_and_turned_away() {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let [here, there] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let (driver, node, at) = driver(here.path()).await;
+        tokio::spawn(driver.run());
+
+        let identity = Identity::open(there.path(), None).unwrap();
+        let speaks = identify::Config::new("/nstar/share/0".into(), identity.keys.public());
+        let mut strange = identity.swarm(false).unwrap();
+        strange.behaviour_mut().identify = identify::Behaviour::new(speaks);
+        strange.dial(to_multi(at)).unwrap();
+        let turned_away =
+            async { while !matches!(strange.next().await, Some(SwarmEvent::ConnectionClosed { .. })) {} };
+        tokio::time::timeout(Duration::from_secs(60), turned_away).await.unwrap();
+        assert_eq!(node.routing.table.strange(), Some("/nstar/share/0"));
+        assert_eq!(node.routing.table.len(), 0);
+    });
+}
