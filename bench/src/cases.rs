@@ -11,6 +11,7 @@ mod model_costs;
 mod model_profile;
 mod our_load;
 mod registrations;
+mod sharing;
 mod start_up;
 mod tiers;
 mod tls_server;
@@ -40,7 +41,7 @@ pub(crate) enum Measure {
 
 use Measure::{Figures, Ratios};
 
-pub(crate) const ALL: [Case; 22] = [
+pub(crate) const ALL: [Case; 25] = [
     Case {
         name: "client-1k",
         title: "generator, 1 KB, 32 users, kept connections",
@@ -137,6 +138,21 @@ pub(crate) const ALL: [Case; 22] = [
         name: "bookings-600",
         title: "bookings by 600 users against fewer",
         measure: Ratios(bookings::many_users),
+    },
+    Case {
+        name: "share-register",
+        title: "a peer registers its files with the index",
+        measure: Ratios(sharing::register),
+    },
+    Case {
+        name: "share-1k",
+        title: "a peer serves 1 KB against the file server, 32 users",
+        measure: Ratios(sharing::small),
+    },
+    Case {
+        name: "share-large",
+        title: "a peer obtains from one source, against curl from nginx",
+        measure: Ratios(sharing::large),
     },
     Case { name: "start-up", title: "start-up", measure: Ratios(start_up::measure) },
 ];

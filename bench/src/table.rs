@@ -17,6 +17,8 @@ pub(crate) enum Against {
     Program { name: String, theirs: Vec<f64>, reach: Option<f64> },
     /// A limit.
     AtMost(f64),
+    /// What it is meant to be at least.
+    AtLeast(f64),
     /// A program that is not here.
     Missing(String),
 }
@@ -58,6 +60,10 @@ fn line(row: &Row) -> String {
         Against::AtMost(limit) => {
             let met = word(median(&row.ours) <= *limit);
             format!("{} | | | | <= {} | {met}", spread(&row.ours), short(*limit))
+        }
+        Against::AtLeast(limit) => {
+            let met = word(median(&row.ours) >= *limit);
+            format!("{} | | | | >= {} | {met}", spread(&row.ours), short(*limit))
         }
         Against::Missing(name) => format!("{ours} | {name} | not installed | | |"),
     };
@@ -133,6 +139,10 @@ mod tests {
         assert_eq!(
             line(&row(Against::AtMost(50.0))),
             "| work | ms | 60.00 (40.00-70.00) | | | | <= 50.00 | no |\n"
+        );
+        assert_eq!(
+            line(&row(Against::AtLeast(50.0))),
+            "| work | ms | 60.00 (40.00-70.00) | | | | >= 50.00 | yes |\n"
         );
         assert_eq!(
             line(&row(Against::Missing("peer".into()))),
