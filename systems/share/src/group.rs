@@ -15,6 +15,11 @@ impl Group {
         secret.map(Secret::open).transpose().map(Self)
     }
 
+    /// Whether everyone belongs to it.
+    pub(crate) fn is_open(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Whether a request with these credentials may be answered.
     ///
     /// # Errors

@@ -1,15 +1,17 @@
 //! A peer: shares the files of a folder, and takes from other peers what it is asked to.
 //!
 //! `sharing` finds what there is in the folder and has it hashed; `catalogue` holds what is shared; `announcing` tells
-//! the index; `obtaining` takes content from others; `api` and `service` answer requests. The work in the background has
-//! threads of its own, whatever runs the server.
+//! the index; `obtaining` takes content from others, and `health` notes how those do; `api` and `service` answer requests,
+//! and `browsers` says which of a page. The work in the background has threads of its own, whatever runs the server.
 
 mod announcing;
 mod api;
+mod browsers;
 mod catalogue;
 pub(crate) mod central;
 mod error;
 mod hashing;
+mod health;
 mod memory;
 mod metrics;
 mod obtaining;

@@ -6,6 +6,7 @@ mod api;
 #[path = "../../../../crates/http-io/tests/asked/mod.rs"]
 mod asked;
 mod bad_input;
+#[path = "../../../../crates/http-io/tests/browser/mod.rs"]
 mod browser;
 mod counting;
 mod durability;

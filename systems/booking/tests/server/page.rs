@@ -79,19 +79,10 @@ fn a_room_is_booked_refused_and_cancelled_in_a_browser() {
     assert_eq!(get(to, &format!("/rooms/2?from={today}&to={today}")).json()["booked"], json!([]));
     page.wait("!find('#none').hidden");
 
-    fits_a_phone(&mut page);
+    page.fits_a_phone();
     assert_eq!(page.value("[...document.querySelectorAll('tbody th')].at(-1).textContent"), json!(HOSTILE));
     assert_eq!(page.value("document.title"), json!("Book a room"));
     assert!(page.errors.is_empty(), "{:#?}", page.errors);
-}
-
-fn fits_a_phone(page: &mut Browser) {
-    let phone = json!({"width": 360, "height": 700, "deviceScaleFactor": 2, "mobile": true});
-    page.ask("Emulation.setDeviceMetricsOverride", phone);
-    // What does not fit would make the page wider than the phone.
-    page.wait("innerWidth === 360");
-    let root = "document.documentElement";
-    assert_eq!(page.value(&format!("{root}.scrollWidth")), page.value(&format!("{root}.clientWidth")));
 }
 
 fn cell(room: &str, day: &str) -> String {

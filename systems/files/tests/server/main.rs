@@ -8,7 +8,7 @@ mod asked;
 mod auth_cache;
 mod backends;
 mod behind_proxies;
-#[path = "../../../booking/tests/server/browser.rs"]
+#[path = "../../../../crates/http-io/tests/browser/mod.rs"]
 mod browser;
 mod cutting;
 mod fake_accounts;

@@ -6,7 +6,7 @@ use engine::offload::Pool;
 use http_io::{Answer, Fields, FieldsError, decode_path};
 use serde_json::json;
 
-use super::{obtaining::Obtaining, sharing::Sharing};
+use super::{health::Watched, obtaining::Obtaining, sharing::Sharing};
 use crate::{
     content::Content,
     name::Name,
@@ -17,6 +17,8 @@ use crate::{
 
 /// Most files in one answer.
 const LIST_MAX: usize = 1000;
+/// Most of what is obtained in one answer.
+const OBTAINING_MAX: usize = 100;
 /// Threads that ask the index, and how many may wait for one.
 const ASKING: usize = 8;
 const WAITING_MAX: usize = 256;
@@ -29,14 +31,20 @@ pub(crate) struct Api {
     pub(crate) sharing: Arc<Sharing>,
     index: Arc<dyn Index>,
     obtaining: Arc<Obtaining>,
+    peers: Arc<Watched>,
     asking: Pool,
     waiting: Pool,
 }
 
 impl Api {
-    pub(crate) fn new(sharing: Arc<Sharing>, index: Arc<dyn Index>, obtaining: Arc<Obtaining>) -> Self {
+    pub(crate) fn new(
+        sharing: Arc<Sharing>,
+        index: Arc<dyn Index>,
+        obtaining: Arc<Obtaining>,
+        peers: Arc<Watched>,
+    ) -> Self {
         let asking = Pool::new("share-ask", ASKING, WAITING_MAX);
-        Self { sharing, index, obtaining, asking, waiting: Pool::new("share-wait", WAITING, 0) }
+        Self { sharing, index, obtaining, peers, asking, waiting: Pool::new("share-wait", WAITING, 0) }
     }
 
     /// Answers a request, as far as it is one of these.
@@ -44,13 +52,18 @@ impl Api {
         let answered = match (method, path) {
             ("GET" | "HEAD", "/files") => self.list(query),
             ("GET" | "HEAD", "/search") => self.search(query).await,
+            ("GET" | "HEAD", "/peers") => self.peers(query),
+            ("GET" | "HEAD", "/obtain") => self.obtained(query),
             ("POST", "/obtain") => self.begin(body),
             ("GET" | "HEAD", path) if path.starts_with("/obtain/") => self.progress(path, query).await,
             ("POST", "/register") => self.register(body).await,
             ("DELETE", path) if path.starts_with("/files/") => self.remove(path, query),
             ("GET" | "HEAD", "/healthz") => Ok(self.health()),
-            (_, "/files" | "/search" | "/healthz") => Ok(Answer::method_not_allowed("GET, HEAD")),
-            (_, "/obtain" | "/register") => Ok(Answer::method_not_allowed("POST")),
+            (_, "/" | "/files" | "/search" | "/peers" | "/healthz" | "/metrics") => {
+                Ok(Answer::method_not_allowed("GET, HEAD"))
+            }
+            (_, "/obtain") => Ok(Answer::method_not_allowed("GET, HEAD, POST")),
+            (_, "/register") => Ok(Answer::method_not_allowed("POST")),
             _ => Ok(refusal::new(404, "there is nothing of this name", "see /files, /search and /obtain")),
         };
         answered.unwrap_or_else(|error| refusal::of_fields(&error))
@@ -106,6 +119,21 @@ impl Api {
         let (index, count) = (Arc::clone(&self.index), entries.len());
         let registered = self.asking.run(move || index.register(&entries)).await;
         Ok(of_index(registered, |()| Answer::json(200, &json!({ "registered": count }))))
+    }
+
+    /// How the peers do that were asked for content.
+    fn peers(&self, query: Option<&str>) -> Result<Answer, FieldsError> {
+        Parameters::read(query)?.finish("none")?;
+        let peers = self.peers.health(self.obtaining.liars());
+        Ok(Answer::json(200, &json!({ "peers": peers })))
+    }
+
+    /// What is being obtained and was, the latest first.
+    fn obtained(&self, query: Option<&str>) -> Result<Answer, FieldsError> {
+        let mut parameters = Parameters::read(query)?;
+        let limit = parameters.limit(OBTAINING_MAX)?;
+        parameters.finish("limit")?;
+        Ok(Answer::json(200, &json!({ "obtaining": self.obtaining.latest(limit) })))
     }
 
     fn begin(&self, body: &[u8]) -> Result<Answer, FieldsError> {

@@ -10,6 +10,7 @@ mod small;
 mod source;
 
 use std::{
+    cmp::Reverse,
     collections::{HashMap, HashSet, VecDeque},
     fs, io,
     net::SocketAddr,
@@ -121,6 +122,28 @@ impl Obtaining {
         self.known().all.get(content).cloned()
     }
 
+    /// What is obtained and was, those first that are not over, then the latest; so many at most.
+    pub(crate) fn latest(&self, limit: usize) -> Vec<Progress> {
+        let mut all: Vec<_> = self.all();
+        all.sort_by_cached_key(|tracked| Reverse((tracked.lock().state == State::Running, tracked.begun)));
+        all.iter().take(limit).map(|tracked| tracked.lock().clone()).collect()
+    }
+
+    /// The peers that sent what is not the content, as far as that is remembered, and how.
+    pub(crate) fn liars(&self) -> HashMap<SocketAddr, String> {
+        let mut liars = HashMap::new();
+        for tracked in self.all() {
+            let progress = tracked.lock();
+            let lied = progress.sources.iter().filter(|(_, source)| source.lied);
+            liars.extend(lied.map(|(&peer, source)| (peer, source.trouble.clone().unwrap_or_default())));
+        }
+        liars
+    }
+
+    fn all(&self) -> Vec<Arc<Tracked>> {
+        self.known().all.values().cloned().collect()
+    }
+
     fn start_one_more(self: &Arc<Self>, known: &mut Known) -> Result<(), Busy> {
         if known.running == RUNNING_MAX {
             return Ok(());
@@ -155,6 +178,7 @@ impl Obtaining {
         if let Some((path, shared)) = self.sharing.catalogue.find(&content) {
             let size = shared.entry.size;
             (progress.lock().size, progress.lock().bytes) = (size, size);
+            progress.lock().name = Some(shared.entry.name);
             return progress.finish(Ok(path));
         }
         match self.take(content, name.as_ref(), &progress) {
@@ -174,6 +198,7 @@ impl Obtaining {
                     continue;
                 }
                 claim.entry.name = name.unwrap_or(&claim.entry.name).clone();
+                progress.lock().name = Some(claim.entry.name.clone());
                 if let Some(whole) = self.take_claimed(&claim, progress, &mut useless)? {
                     return Ok(whole);
                 }
@@ -316,7 +341,7 @@ fn claims(found: &[Found]) -> Vec<Found> {
             None => claims.push(file.clone()),
         }
     }
-    claims.sort_by_key(|claim| std::cmp::Reverse(claim.peers.len()));
+    claims.sort_by_key(|claim| Reverse(claim.peers.len()));
     claims
 }
 

@@ -21,15 +21,20 @@ use rustix::fs::{FlockOperation, flock};
 use super::{
     announcing::Announcer,
     api::Api,
+    browsers,
     central::Central,
     error::PeerError,
-    hashing, metrics,
+    hashing,
+    health::Watched,
+    metrics,
     obtaining::{HttpPeers, Obtaining},
     options::{Options, Which},
     sharing::Sharing,
 };
 use crate::{content::Content, group::Group, seam::Index};
 
+/// The page for people, as it is shown at `/`.
+const PAGE: &str = include_str!("page.html");
 /// Longest body taken in, bytes.
 const BODY_LEN_MAX: u64 = 64 * 1024;
 
@@ -47,11 +52,12 @@ pub fn factory(options: &Options) -> Result<PeerFactory, PeerError> {
         Which::Central(server) => Arc::new(Central::new(*server, &group)),
         Which::Other(index) => index.open(&options.state).map_err(PeerError::Index)?,
     };
-    let peers = Arc::new(HttpPeers::new(&group));
+    let peers = Arc::new(Watched::new(Arc::new(HttpPeers::new(&group))));
     let unusable = |source| PeerError::State { path: options.state.clone(), source };
-    let obtaining = Obtaining::new(Arc::clone(&index), peers, Arc::clone(&sharing)).map_err(unusable)?;
+    let obtaining = Obtaining::new(Arc::clone(&index), Arc::clone(&peers) as _, Arc::clone(&sharing))
+        .map_err(unusable)?;
     let obtaining = Arc::new(obtaining);
-    let api = Api::new(Arc::clone(&sharing), Arc::clone(&index), Arc::clone(&obtaining));
+    let api = Api::new(Arc::clone(&sharing), Arc::clone(&index), Arc::clone(&obtaining), peers);
     let peer = Peer {
         group,
         api,
@@ -159,11 +165,9 @@ impl<C: Connection> Handler<C> for PeerHandler {
 impl PeerHandler {
     async fn answer<C: Connection>(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
         let reads = matches!(exchange.method(), Method::Get | Method::Head);
-        if !matches!(exchange.path(), "/healthz" | "/metrics") {
-            self.peer.group.admit(exchange.credentials().as_ref())?;
-            refuse_pages(exchange)?;
-        }
+        self.check(exchange)?;
         match exchange.path() {
+            "/" if reads => http_io::page(PAGE).send(exchange),
             "/metrics" if reads => {
                 let Peer { api, index, connections, .. } = &*self.peer;
                 metrics::answer(api.sharing.catalogue.len(), index, connections).send(exchange)
@@ -172,6 +176,19 @@ impl PeerHandler {
             path if path.starts_with("/content/") => Err(Problem::new(405, "content is only read").into()),
             _ => self.ask(exchange).await,
         }
+    }
+
+    /// Refuses who may not ask for this. What is for anyone, and the page, which holds nothing, need no secret.
+    fn check<C: Connection>(&self, exchange: &Exchange<'_, C>) -> Result<(), Problem> {
+        let group = &self.peer.group;
+        if matches!(exchange.path(), "/healthz" | "/metrics") {
+            return Ok(());
+        }
+        if group.is_open() {
+            browsers::check_name(exchange)?;
+        }
+        browsers::check(exchange)?;
+        if exchange.path() == "/" { Ok(()) } else { group.admit(exchange.credentials().as_ref()) }
     }
 
     async fn ask<C: Connection>(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
@@ -202,16 +219,6 @@ impl PeerHandler {
         };
         if sent { Ok(()) } else { Err(gone().into()) }
     }
-}
-
-/// Refuses what a page in a browser asks for: it may be anybody's, and a file that came from a peer must not be shown
-/// as a page of this one. Browsers say so themselves (Fetch Metadata Request Headers, W3C).
-fn refuse_pages<C: Connection>(exchange: &Exchange<'_, C>) -> Result<(), Problem> {
-    let from_page = exchange.header("origin").is_some() || exchange.header("sec-fetch-mode").is_some();
-    if !from_page {
-        return Ok(());
-    }
-    Err(Problem::new(403, "browsers are not answered here").hint("use `nstar share`"))
 }
 
 /// Makes the peer's own folder, and sure that no other peer works there and that files can be moved from it into the folder.

@@ -14,10 +14,10 @@ use share::Content;
 use crate::support::{Index, Peer, bytes, post, wait_until};
 
 /// What a false peer answers to a request for a range, or for the hashes.
-type Answer = fn(range: Option<(usize, usize)>) -> Vec<u8>;
+pub(crate) type Answer = fn(range: Option<(usize, usize)>) -> Vec<u8>;
 
 /// A peer that answers falsely, and says that it has some content.
-fn false_peer(index: SocketAddr, name: &str, content: &[u8], answer: Answer) -> SocketAddr {
+pub(crate) fn false_peer(index: SocketAddr, name: &str, content: &[u8], answer: Answer) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
     thread::spawn(move || {
@@ -53,7 +53,7 @@ fn with_head(body: &[u8]) -> Vec<u8> {
 }
 
 /// Bytes of the right number that are not the content's.
-fn zeros(range: Option<(usize, usize)>) -> Vec<u8> {
+pub(crate) fn zeros(range: Option<(usize, usize)>) -> Vec<u8> {
     match range {
         Some((from, to)) => with_head(&vec![0; to - from + 1]),
         None => b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec(),

@@ -1,8 +1,15 @@
 //! The index server and peers over real sockets.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+#[allow(dead_code, reason = "a part of it is used here")]
+#[path = "../../../../crates/http-io/tests/asked/mod.rs"]
+mod asked;
+#[allow(dead_code, reason = "a part of it is used here")]
+#[path = "../../../../crates/http-io/tests/browser/mod.rs"]
+mod browser;
 mod index;
 mod lying;
+mod page;
 mod peers;
 #[allow(dead_code, reason = "a part of it is used here")]
 #[path = "../../../../crates/store/tests/servers/mod.rs"]

@@ -91,7 +91,13 @@ impl Peer {
     }
 
     pub(crate) fn on(folder: TempDir, model: Model, index: SocketAddr) -> Self {
-        let factory = peer::factory(&peer::Options::new(folder.path(), index)).unwrap();
+        let options = peer::Options::new(folder.path(), index);
+        Self::with(folder, model, &options)
+    }
+
+    /// The same with other options, for the same folder.
+    pub(crate) fn with(folder: TempDir, model: Model, options: &peer::Options) -> Self {
+        let factory = peer::factory(options).unwrap();
         let server = serve(model, factory.clone());
         factory.begin(server.local_addr()).unwrap();
         Self { at: server.local_addr(), folder, factory, server }

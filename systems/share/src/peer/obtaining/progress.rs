@@ -4,18 +4,21 @@ use std::{
     collections::BTreeMap,
     net::SocketAddr,
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde::{Deserialize, Serialize};
 
-use crate::content::Content;
+use crate::{content::Content, name::Name};
 
 /// How it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// What it is named.
     pub hash: Content,
+    /// What it is called, once that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<Name>,
     /// How it stands.
     pub state: State,
     /// Its length, bytes; 0 while that is not known.
@@ -59,7 +62,7 @@ pub struct Source {
 impl Progress {
     pub(crate) fn new(hash: Content) -> Self {
         let (state, sources) = (State::Running, BTreeMap::new());
-        Self { hash, state, size: 0, bytes: 0, path: None, error: None, sources }
+        Self { hash, name: None, state, size: 0, bytes: 0, path: None, error: None, sources }
     }
 
     /// What a peer gave, to be added to.
@@ -79,13 +82,14 @@ impl Source {
 #[derive(Debug)]
 pub(crate) struct Tracked {
     progress: Mutex<Progress>,
+    pub(crate) begun: Instant,
     over: Condvar,
 }
 
 impl Tracked {
     /// Of content that is begun to be obtained.
     pub(crate) fn new(hash: Content) -> Self {
-        Self { progress: Mutex::new(Progress::new(hash)), over: Condvar::new() }
+        Self { progress: Mutex::new(Progress::new(hash)), begun: Instant::now(), over: Condvar::new() }
     }
 
     /// The progress, to be looked at or changed.

@@ -163,6 +163,16 @@ impl Browser {
         }
     }
 
+    /// Shows the page as a phone does, and fails where it is wider than that.
+    pub(crate) fn fits_a_phone(&mut self) {
+        let phone = json!({"width": 360, "height": 700, "deviceScaleFactor": 2, "mobile": true});
+        self.ask("Emulation.setDeviceMetricsOverride", phone);
+        // What does not fit would make the page wider than the phone.
+        self.wait("innerWidth === 360");
+        let root = "document.documentElement";
+        assert_eq!(self.value(&format!("{root}.scrollWidth")), self.value(&format!("{root}.clientWidth")));
+    }
+
     /// Types into whatever has the focus.
     pub(crate) fn write(&mut self, text: &str) {
         self.ask("Input.insertText", json!({"text": text}));
