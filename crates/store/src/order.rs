@@ -43,7 +43,7 @@ pub(crate) struct Order {
     pub(crate) ask: Ask,
     pub(crate) statement: Statement,
     pub(crate) asked_at: Instant,
-    /// How often it was tried.
+    /// How often a connection was lost with it.
     pub(crate) tries: u8,
     /// Whether a connection was lost with it, so that it may have been done.
     pub(crate) sent: bool,

@@ -31,7 +31,7 @@ use crate::{
 const WAIT_MAX: Duration = Duration::from_secs(5);
 /// After a failure to connect, how long no more connections are tried.
 const REST: Duration = Duration::from_millis(100);
-/// How often a statement is done again.
+/// How often a statement is tried whose connections break.
 const TRIES: u8 = 4;
 
 /// What the connections share. They all run on one thread.
@@ -168,7 +168,6 @@ impl Pool {
             return Next::Lost;
         }
         let started = Instant::now();
-        order.tries += 1;
         match session.run(order.ask, &order.statement).await {
             Ok(reply) => {
                 if order.ask != Ask::Rows {
@@ -181,13 +180,10 @@ impl Pool {
                 order.answer(Err(error));
                 Next::Again
             }
-            Err(Failure::Undone(_)) if order.tries < TRIES => {
-                self.put_back(order);
-                Next::Again
-            }
             Err(Failure::Undone(said)) => {
-                tracing::warn!(said, "the database undid a statement each time it was tried");
-                order.answer(Err(StoreError::Busy));
+                // Of those that stood in each other's way the database let one go on, so that all come through in time.
+                tracing::debug!(said, "a statement is done again");
+                self.put_back(order);
                 Next::Again
             }
             Err(Failure::Connection(trouble)) => {
@@ -201,6 +197,7 @@ impl Pool {
     fn lost(&self, mut order: Order, trouble: &Trouble) {
         tracing::warn!(%trouble, "a connection to the database broke");
         order.sent = true;
+        order.tries += 1;
         if (order.ask == Ask::Rows || order.statement.repeatable) && order.tries < TRIES {
             self.put_back(order);
         } else {

@@ -119,3 +119,24 @@ pub(crate) fn booking_and_cancelling(bed: &Bed) {
     assert_eq!(distinct.len(), kept.len(), "promised twice");
     assert_eq!(distinct, held(to));
 }
+
+/// All want one room on one day, and give it back: a database that undoes what is in another's way has it done again.
+pub(crate) fn one_hot_room(bed: &Bed) {
+    let server = serve(Model::Epoll, options(&bed.database, bed.folder()));
+    let to = server.local_addr();
+    thread::scope(|scope| {
+        for client in 0..16_u64 {
+            scope.spawn(move || {
+                for _ in 0..25 {
+                    let made = post(to, &wish(Some(1), &day(1), client), "").unwrap();
+                    match made.status {
+                        201 => assert_eq!(delete(to, &made.id(), "").status, 204),
+                        409 => {}
+                        other => panic!("{other}: {}", made.body),
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(held(to), BTreeSet::new());
+}

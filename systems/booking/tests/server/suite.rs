@@ -42,6 +42,7 @@ const ALL: &[Test] = &[
     ("hostile text is kept as text", bad_input::hostile_text),
     ("clients that race book each room once", race::clients_for_rooms),
     ("clients that book and cancel agree with the database", race::booking_and_cancelling),
+    ("users of one hot room are answered, however often they meet", race::one_hot_room),
     ("servers that share a database book each room once", race::two_servers),
     ("a census tells what a database holds", counting::what_a_database_holds),
     ("what was acknowledged outlives kill -9 of the server", durability::killed_server),
