@@ -147,10 +147,13 @@ fn warm_up(ticks: &[Tick], precision: &Precision) -> WarmUp {
     let found = [mser::truncation(&throughput), mser::truncation(&response)];
     let evident = || found.iter().filter(|truncation| truncation.evident);
     let batches = evident().map(|truncation| truncation.batches).max().unwrap_or(0);
-    WarmUp {
-        ticks: (batches * mser::BATCH).max(settling_ticks(ticks, precision)),
-        settled: !evident().any(|truncation| truncation.at_limit),
+    let dropped = (batches * mser::BATCH).max(settling_ticks(ticks, precision));
+    let completes = |tick: &Tick| tick.completed > 0;
+    if ticks.iter().any(completes) && !ticks.iter().skip(dropped).any(completes) {
+        // A server that went over to failing: what it did before is no warm-up.
+        return WarmUp { ticks: 0, settled: false };
     }
+    WarmUp { ticks: dropped, settled: !evident().any(|truncation| truncation.at_limit) }
 }
 
 fn settling_ticks(ticks: &[Tick], precision: &Precision) -> usize {

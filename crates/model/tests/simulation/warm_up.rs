@@ -1,5 +1,6 @@
 //! Steps that do not begin as they go on.
 
+use model::sample::{ErrorKind, Tick};
 use model::steady::{Precision, estimate};
 
 use crate::closed_network::{Simulation, Start, System};
@@ -51,4 +52,29 @@ fn too_short_to_judge() {
     let found = estimate(&ticks, &Precision::default());
     assert!(!found.steady && found.throughput_ci_per_s.is_none() && found.completed > 0);
     assert_eq!(estimate(&[], &Precision::default()).throughput_per_s, 0.0);
+}
+
+/// What a server did before it went over to refusing is no warm-up, however sudden the change.
+#[test]
+fn a_server_that_goes_over_to_refusing_is_not_denied_what_it_did() {
+    let length_us = 20_000;
+    let tick = |number: u64| {
+        let answers = number < 75;
+        let errors = if answers { [].into() } else { [(ErrorKind::Unavailable, 40)].into() };
+        let completed = if answers { 10 } else { 0 };
+        let response_time_ns_sum = completed * 2_000_000;
+        Tick {
+            start_us: number * length_us,
+            length_us,
+            completed,
+            response_time_ns_sum,
+            errors,
+            ..Tick::default()
+        }
+    };
+    let ticks: Vec<Tick> = (0..150).map(tick).collect();
+    let found = estimate(&ticks, &Precision::default());
+    assert_eq!((found.completed, found.warmup_us), (750, 0));
+    assert!(!found.steady);
+    assert_eq!(found.errors.get(&ErrorKind::Unavailable), Some(&3_000));
 }
