@@ -25,6 +25,8 @@ pub(crate) enum Request {
     Keep {
         lease: Terms,
         files: Vec<Placed>,
+        /// Whether all that was kept of me before is to be forgotten first: I do not know what it is.
+        anew: bool,
         /// Whether that is all that the other is to keep.
         all: bool,
     },
@@ -80,10 +82,16 @@ pub(crate) enum Misplaced {
 pub(crate) fn check_address(at: SocketAddr, seen: IpAddr) -> Result<(), Misplaced> {
     let (ip, seen) = (at.ip().to_canonical(), seen.to_canonical());
     match () {
-        () if ip.is_unspecified() || ip.is_multicast() || at.port() == 0 => Err(Misplaced::Nowhere(at)),
+        () if !is_somewhere(at) => Err(Misplaced::Nowhere(at)),
         () if ip == seen || ip.is_loopback() && seen.is_loopback() => Ok(()),
         () => Err(Misplaced::Elsewhere { at, seen }),
     }
+}
+
+/// Whether anything can be had at an address at all.
+pub(crate) fn is_somewhere(at: SocketAddr) -> bool {
+    let ip = at.ip().to_canonical();
+    !ip.is_unspecified() && !ip.is_multicast() && at.port() != 0
 }
 
 #[cfg(test)]
@@ -99,7 +107,7 @@ mod tests {
         let lease = Terms { at: "127.0.0.1:1".parse().unwrap(), life_s: 120 };
         let placed = Placed { keys: all_keys(&file), file: file.clone() };
         for request in [
-            Request::Keep { lease, files: vec![placed], all: true },
+            Request::Keep { lease, files: vec![placed], anew: true, all: true },
             Request::Renew { lease },
             Request::Forget { files: vec![file.clone()] },
             Request::Leave,
@@ -120,7 +128,7 @@ mod tests {
             at: "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535".parse().unwrap(),
             life_s: u32::MAX,
         };
-        let request = Request::Keep { lease, files: vec![placed; FILES_MAX], all: false };
+        let request = Request::Keep { lease, files: vec![placed; FILES_MAX], anew: false, all: false };
         assert!(serde_json::to_vec(&request).unwrap().len() as u64 <= REQUEST_LEN_MAX);
     }
 

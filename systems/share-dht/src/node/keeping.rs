@@ -64,9 +64,14 @@ impl<R: Routing, T: Transport> Node<R, T> {
             Request::Keep { files, .. } if files.len() > FILES_MAX => {
                 Err(format!("{FILES_MAX} files at most may be told of at once"))
             }
-            Request::Keep { lease: terms, files, all } => {
+            Request::Keep { lease: terms, files, anew, all } => {
+                let lease = lease(terms)?;
+                if *anew {
+                    records.leave(peer);
+                    told.0.remove(&peer);
+                }
                 let files = files.iter().map(|placed| (&placed.file, placed.keys));
-                let outcome = records.keep(peer, lease(terms)?, files);
+                let outcome = records.keep(peer, lease, files);
                 if *all && records.knows(&peer) {
                     told.0.insert(peer);
                 }

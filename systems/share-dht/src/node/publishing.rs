@@ -44,8 +44,16 @@ struct Holder {
     offered: Offered,
     /// How many files it said that it keeps.
     kept: usize,
-    /// Whether it was told that it knows all.
+    /// Whether it was told that it knows all. Until then it may keep what this peer told it before it was started anew,
+    /// or before a message was lost.
     all: bool,
+}
+
+/// Which part of all that a holder is to keep a message tells.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    first: bool,
+    last: bool,
 }
 
 impl Holder {
@@ -209,7 +217,10 @@ impl<R: Routing, T: Transport> Node<R, T> {
         offer: &Offered,
         all: bool,
     ) -> Result<(), Unanswered> {
-        if all {
+        let completes = all && !holder.all;
+        if completes {
+            holder.offered.clear();
+        } else if all {
             let surplus: Vec<_> =
                 holder.offered.keys().filter(|entry| !offer.contains_key(*entry)).cloned().collect();
             holder.offered.retain(|entry, _| offer.contains_key(entry));
@@ -221,13 +232,14 @@ impl<R: Routing, T: Transport> Node<R, T> {
             .map(|(entry, keys)| (Arc::clone(entry), keys.without(had(entry))))
             .filter(|(_, keys)| !keys.is_empty())
             .collect();
-        let completes = all && !holder.all;
-        let batches: Vec<_> = new.chunks(FILES_MAX).collect();
-        for (number, batch) in batches.iter().enumerate() {
-            self.keep(peer, holder, batch, completes && number + 1 == batches.len()).await?;
-        }
+        let mut batches: Vec<_> = new.chunks(FILES_MAX).collect();
         if batches.is_empty() && completes {
-            self.keep(peer, holder, &[], true).await?;
+            batches.push(&[]);
+        }
+        for (number, batch) in batches.iter().enumerate() {
+            let part =
+                Part { first: completes && number == 0, last: completes && number + 1 == batches.len() };
+            self.keep(peer, holder, batch, part).await?;
         }
         holder.all |= completes;
         Ok(())
@@ -238,11 +250,12 @@ impl<R: Routing, T: Transport> Node<R, T> {
         peer: PeerId,
         holder: &mut Holder,
         batch: &[(Arc<Entry>, KeySet)],
-        all: bool,
+        part: Part,
     ) -> Result<(), Unanswered> {
         let Some(lease) = self.terms() else { return Ok(()) };
         let files = batch.iter().map(|(file, keys)| Placed { file: (**file).clone(), keys: *keys }).collect();
-        let (kept, refused) = self.send(peer, Request::Keep { lease, files, all }).await?;
+        let keep = Request::Keep { lease, files, anew: part.first, all: part.last };
+        let (kept, refused) = self.send(peer, keep).await?;
         if refused > 0 {
             tracing::debug!(%peer, refused, "a peer has no room for more under some keys");
         }

@@ -9,7 +9,7 @@ use share::seam::{Entry, Found, Query};
 use super::{Node, now};
 use crate::{
     key::{self, Key},
-    message::{FOUND_MAX, Request, Response},
+    message::{FOUND_MAX, Request, Response, is_somewhere},
     metrics::Answered,
     network::{Routing, Transport},
 };
@@ -36,16 +36,14 @@ impl<R: Routing, T: Transport> Node<R, T> {
             return found;
         }
         let Some(key) = Key::of_query(query) else { return Vec::new() };
-        let mut all = self.kept().records.find(query, now(), FOUND_MAX);
+        let own = self.kept().records.find(query, now(), FOUND_MAX);
         let (holders, how) = match self.routing.known(&key) {
             Some(holders) => (holders, Answered::Asked),
             None => (self.routing.look_up(&key).await, Answered::LookedUp),
         };
         self.metrics.searched(how);
-        for found in self.ask_holders(&holders, query).await {
-            all.extend(found);
-        }
-        merged(all)
+        let others = self.ask_holders(&holders, query).await.into_iter().flatten();
+        merged(own.into_iter().chain(others))
     }
 
     /// The answers of a few of them: of others where some do not answer.
@@ -69,11 +67,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
         let request = Request::Find { query: query.clone() };
         self.metrics.sent(&request);
         match self.transport.ask(peer, request).await {
-            Ok(Response::Found { mut found }) => {
-                found.truncate(FOUND_MAX);
-                found.retain(|found| key::fits(query, &found.entry));
-                Some(found)
-            }
+            Ok(Response::Found { found }) => Some(believable(query, found)),
             Ok(_) => None,
             Err(error) => {
                 tracing::debug!(%peer, %error, "a peer did not answer a search");
@@ -83,12 +77,22 @@ impl<R: Routing, T: Transport> Node<R, T> {
     }
 }
 
-/// Each file once, with all the peers that were named.
-fn merged(all: Vec<Found>) -> Vec<Found> {
+/// Of what another says to have found, what fits the question and can be had somewhere.
+pub(super) fn believable(query: &Query, mut found: Vec<Found>) -> Vec<Found> {
+    found.truncate(FOUND_MAX);
+    found.iter_mut().for_each(|found| found.peers.retain(|at| is_somewhere(*at)));
+    found.retain(|found| key::fits(query, &found.entry) && !found.peers.is_empty());
+    found
+}
+
+/// Each file once, with all the peers that were named. Those that come first have their place: what others make up cannot
+/// take it from what is known here.
+pub(super) fn merged(all: impl Iterator<Item = Found>) -> Vec<Found> {
     let mut files: BTreeMap<Entry, BTreeSet<_>> = BTreeMap::new();
     for found in all {
-        files.entry(found.entry).or_default().extend(found.peers);
+        if files.len() < FOUND_MAX || files.contains_key(&found.entry) {
+            files.entry(found.entry).or_default().extend(found.peers);
+        }
     }
-    let files = files.into_iter().take(FOUND_MAX);
-    files.map(|(entry, peers)| Found { entry, peers: peers.into_iter().collect() }).collect()
+    files.into_iter().map(|(entry, peers)| Found { entry, peers: peers.into_iter().collect() }).collect()
 }

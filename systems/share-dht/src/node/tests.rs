@@ -13,7 +13,7 @@ use super::*;
 use crate::{
     kademlia::Table,
     key::Key,
-    message::{FILES_MAX, Placed, Request, Response},
+    message::{FILES_MAX, FOUND_MAX, Placed, Request, Response},
     metrics::Answered,
     network::Unanswered,
     testing::{address, all_keys, entry, peer},
@@ -261,7 +261,7 @@ fn what_no_honest_peer_says_is_refused() {
         let placed = Placed { keys: all_keys(&file), file };
         let keep = |at: &str, files| {
             let lease = Terms { at: at.parse().unwrap(), life_s: u32::MAX };
-            peers.all[0].answer(peer(9), HERE, &Request::Keep { lease, files, all: true })
+            peers.all[0].answer(peer(9), HERE, &Request::Keep { lease, files, anew: false, all: true })
         };
         assert!(matches!(keep("192.0.2.1:80", vec![placed.clone()]), Response::Refused { .. }));
         assert!(matches!(keep("127.0.0.1:0", vec![placed.clone()]), Response::Refused { .. }));
@@ -277,4 +277,57 @@ fn what_no_honest_peer_says_is_refused() {
         tokio::time::advance(Duration::from_secs(3600)).await;
         assert_eq!(peers.all[0].search(&words("a")).await, [], "no peer is believed for ever");
     });
+}
+
+#[test]
+fn what_went_while_a_peer_was_down_is_found_no_longer_once_it_is_back() {
+    virtually(async {
+        let mut peers = Peers::new(3).await;
+        peers.all[2].register(&files(2, 2)).await;
+        peers.die(2);
+        peers.come(2);
+        peers.all[2].register(&files(2, 1)).await;
+        peers.meet().await;
+        assert_eq!(peers.find(&words("file")).await, [1; 3]);
+        peers.die(2);
+        peers.come(2);
+        peers.meet().await;
+        peers.renew().await;
+        assert_eq!(peers.find(&words("file")).await, [0; 3], "it has nothing now, and says so");
+    });
+}
+
+#[test]
+fn what_goes_while_a_holder_is_not_reached_is_forgotten_when_it_is_again() {
+    virtually(async {
+        let peers = Peers::new(3).await;
+        let own = files(0, 2_500);
+        peers.all[0].register(&own).await;
+        let unreached = peers.world.0.write().unwrap().remove(&peer(2)).unwrap();
+        peers.all[0].deregister(&own[..1]).await;
+        peers.world.0.write().unwrap().insert(peer(2), unreached);
+        peers.renew().await;
+        let gone = Query::Content(own[0].content);
+        assert_eq!(peers.find(&gone).await, [0; 3]);
+        assert_eq!(peers.all[2].kept().records.files(peer(0)), 2_499);
+        assert!(peers.all[2].search_here(&gone).is_some(), "it was told all again");
+    });
+}
+
+#[test]
+fn what_a_holder_makes_up_leads_nowhere_and_hides_nothing() {
+    let own = entry("own file.txt", "own");
+    let nowhere = ["0.0.0.0:80", "224.0.0.1:80", "127.0.0.1:0"].map(|at| at.parse().unwrap());
+    let made_up = (0..FOUND_MAX).map(|number| entry(&format!("a file {number}"), "x"));
+    let lies: Vec<_> = made_up.map(|entry| (entry, nowhere.to_vec(), address(1))).collect();
+    let found = |file: &Entry, peers| share::seam::Found { entry: file.clone(), peers };
+    let known = found(&own, vec![address(0)]);
+    let all = lies.iter().map(|(file, _, at)| found(file, vec![*at]));
+    let merged = searching::merged([known.clone()].into_iter().chain(all));
+    assert!(merged.len() == FOUND_MAX && merged.contains(&known));
+
+    let answer = lies.iter().map(|(file, nowhere, _)| found(file, nowhere.clone())).collect();
+    assert_eq!(searching::believable(&words("file"), answer), []);
+    let mixed = found(&own, [&nowhere[..], &[address(1)]].concat());
+    assert_eq!(searching::believable(&words("file"), vec![mixed]), [found(&own, vec![address(1)])]);
 }
