@@ -169,9 +169,9 @@ impl Index for Dht {
             let tried: Vec<_> = self.bootstrap.iter().map(SocketAddr::to_string).collect();
             format!("no other peer is reached, and only what is here is found; trying {}", tried.join(", "))
         });
-        let strange = table.strange();
-        let strange =
-            strange.map(|speaks| format!("a peer of another version was turned away: it speaks {speaks:?}"));
+        let strange = table.strange(Instant::now());
+        let strange = strange
+            .map(|speaks| format!("a peer of another version was turned away lately: it speaks {speaks:?}"));
         let all: Vec<_> = alone.into_iter().chain(strange).collect();
         (!all.is_empty()).then(|| all.join("\n"))
     }

@@ -4,7 +4,10 @@ use std::{io, path::Path, time::Duration};
 
 use libp2p_connection_limits::{self as connection_limits, ConnectionLimits};
 use libp2p_core::{
-    Transport as _, muxing::StreamMuxerBox, transport::timeout::TransportTimeout, upgrade::Version,
+    Transport as _,
+    muxing::StreamMuxerBox,
+    transport::timeout::{TransportTimeout, TransportTimeoutError},
+    upgrade::Version,
 };
 use libp2p_identify as identify;
 use libp2p_identity::{Keypair, PeerId};
@@ -80,15 +83,32 @@ impl Identity {
         let key = |error: &dyn std::fmt::Display| DhtError::Key(error.to_string());
         let noise = libp2p_noise::Config::new(&self.keys).map_err(|error| key(&error))?;
         let transport = libp2p_tcp::tokio::Transport::new(libp2p_tcp::Config::default())
+            .map_err(Unconnected)
             .upgrade(Version::V1Lazy)
             .authenticate(noise.with_prologue(self.prologue))
             .multiplex(libp2p_yamux::Config::default())
             .map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)));
-        let transport = TransportTimeout::new(transport, CONNECT_WITHIN).boxed();
+        let transport = TransportTimeout::new(transport, CONNECT_WITHIN).map_err(in_time).boxed();
         let behaviour = behaviour(&self.keys, multicast)
             .map_err(|source| DhtError::System { what: "to look for peers by multicast", source })?;
         let config = Config::with_tokio_executor().with_idle_connection_timeout(IDLE_KEPT);
         Ok(Swarm::new(transport, behaviour, peer, config))
+    }
+}
+
+/// What TCP itself says. Where it stands among other errors libp2p shows not these but their sources: so it is one.
+#[derive(Debug, thiserror::Error)]
+#[error("no connection")]
+struct Unconnected(#[source] io::Error);
+
+/// That it took too long, as the system would say it.
+fn in_time<E: std::error::Error + Send + Sync + 'static>(error: TransportTimeoutError<E>) -> io::Error {
+    match error {
+        TransportTimeoutError::Timeout => io::Error::new(
+            io::ErrorKind::TimedOut,
+            format!("no answer within {} s", CONNECT_WITHIN.as_secs()),
+        ),
+        other => io::Error::other(other),
     }
 }
 

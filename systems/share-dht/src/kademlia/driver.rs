@@ -6,7 +6,8 @@ mod peers;
 use std::{
     collections::{HashMap, HashSet},
     future::poll_fn,
-    net::{IpAddr, SocketAddr},
+    io,
+    net::{IpAddr, SocketAddr, TcpListener},
     sync::Arc,
     task::Poll,
     time::{Duration, Instant},
@@ -54,7 +55,7 @@ pub(crate) struct Driver {
     lookups: HashMap<QueryId, oneshot::Sender<Vec<PeerId>>>,
     /// Where the other end of each connection is.
     seen: HashMap<ConnectionId, IpAddr>,
-    /// Peers of other versions, told of once.
+    /// Peers of other versions, told of once; bounded by [`peers::STRANGE_MAX`].
     strange: HashSet<PeerId>,
     tick: Interval,
     refreshed: Instant,
@@ -94,6 +95,7 @@ impl Driver {
     /// Begins to listen; tells where.
     pub(crate) async fn listen(&mut self, at: SocketAddr) -> Result<SocketAddr, DhtError> {
         let refused = |reason: String| DhtError::Listen { listen: at, reason };
+        check_free(at).map_err(|error| refused(error.to_string()))?;
         self.swarm.listen_on(to_multi(at)).map_err(|error| refused(innermost(&error)))?;
         loop {
             match self.next_event().await {
@@ -289,6 +291,12 @@ impl Driver {
         let known = known.flat_map(|bucket| bucket.iter().map(|entry| *entry.node.key).collect::<Vec<_>>());
         self.node.routing.table.set(known.collect());
     }
+}
+
+/// Whether nobody listens there: libp2p would share the port with them (SO_REUSEPORT), and connections would come to
+/// either.
+fn check_free(at: SocketAddr) -> io::Result<()> {
+    TcpListener::bind(at).map(drop)
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
 //! The peers that are known, as the routing table has them: who of them answers for a key.
 
-use std::sync::{
-    OnceLock, PoisonError, RwLock, RwLockReadGuard,
-    atomic::{AtomicBool, Ordering::Relaxed},
+use std::{
+    sync::{
+        Mutex, PoisonError, RwLock, RwLockReadGuard,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
 };
 
 use libp2p_identity::PeerId;
@@ -16,6 +19,8 @@ pub(crate) const REPLICAS: usize = 8;
 
 /// Characters shown of what a peer says that it speaks.
 const SPOKEN_SHOWN: usize = 60;
+/// For so long it is told that a peer of another version was met.
+pub(crate) const STRANGE_TOLD: Duration = Duration::from_secs(600);
 
 type Place = KBucketKey<PeerId>;
 
@@ -26,8 +31,8 @@ pub(crate) struct Table {
     others: RwLock<Vec<Place>>,
     /// Whether peers were to be joined and none of them could be.
     alone: AtomicBool,
-    /// What peers of another version speak, where one was met.
-    strange: OnceLock<String>,
+    /// What a peer of another version speaks, and when one was met last.
+    strange: Mutex<Option<(String, Instant)>>,
     /// Told when others came or went.
     pub(crate) changed: Notify,
 }
@@ -35,7 +40,7 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(me: PeerId) -> Self {
         let (others, alone) = (RwLock::default(), AtomicBool::new(false));
-        Self { me: me.into(), others, alone, strange: OnceLock::new(), changed: Notify::new() }
+        Self { me: me.into(), others, alone, strange: Mutex::default(), changed: Notify::new() }
     }
 
     pub(crate) fn me(&self) -> PeerId {
@@ -59,13 +64,16 @@ impl Table {
     }
 
     /// Remembers that a peer speaks something else.
-    pub(crate) fn set_strange(&self, speaks: &str) {
-        self.strange.get_or_init(|| speaks.chars().take(SPOKEN_SHOWN).collect());
+    pub(crate) fn set_strange(&self, speaks: &str, now: Instant) {
+        let speaks = speaks.chars().take(SPOKEN_SHOWN).collect();
+        *self.strange.lock().unwrap_or_else(PoisonError::into_inner) = Some((speaks, now));
     }
 
-    /// What peers of another version speak, where one was met.
-    pub(crate) fn strange(&self) -> Option<&str> {
-        self.strange.get().map(String::as_str)
+    /// What a peer of another version speaks, where one was met in the last [`STRANGE_TOLD`].
+    pub(crate) fn strange(&self, now: Instant) -> Option<String> {
+        let met = self.strange.lock().unwrap_or_else(PoisonError::into_inner);
+        let lately = met.as_ref().filter(|(_, at)| now.saturating_duration_since(*at) < STRANGE_TOLD);
+        lately.map(|(speaks, _)| speaks.clone())
     }
 
     pub(crate) fn set_alone(&self, alone: bool) {
@@ -148,6 +156,15 @@ mod tests {
         let mine: Vec<_> = known.collect();
         assert!(!mine.is_empty() && mine.len() < keys.len() / 2, "{} of {}", mine.len(), keys.len());
         assert!(mine.iter().all(|holders| holders.contains(&peer(0)) && holders.len() == REPLICAS));
+    }
+
+    #[test]
+    fn a_peer_of_another_version_is_told_of_for_a_while() {
+        let (table, now) = (table(0, 0..0), Instant::now());
+        assert_eq!(table.strange(now), None);
+        table.set_strange(&"x".repeat(1_000), now);
+        assert_eq!(table.strange(now), Some("x".repeat(SPOKEN_SHOWN)));
+        assert_eq!(table.strange(now + STRANGE_TOLD), None);
     }
 
     proptest! {

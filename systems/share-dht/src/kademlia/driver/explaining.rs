@@ -21,10 +21,12 @@ pub(super) fn innermost(error: &(dyn Error + 'static)) -> String {
     chain(error).last().map(ToString::to_string).unwrap_or_default()
 }
 
-/// What the system itself says, and not who was reached.
+/// What the system itself says, and not who was reached: whoever hangs up was.
 fn of_the_network<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e io::Error> {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, TimedOut};
     let error = error.downcast_ref::<io::Error>()?;
-    let says = error.raw_os_error().is_some() || error.kind() == io::ErrorKind::TimedOut;
+    let hung_up = matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset);
+    let says = error.raw_os_error().is_some() && !hung_up || error.kind() == TimedOut;
     says.then_some(error)
 }
 

@@ -1,6 +1,6 @@
 //! Other peers as they come and go: who they are, where they listen, and whether they speak the same.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, time::Instant};
 
 use libp2p_core::Multiaddr;
 use libp2p_identify as identify;
@@ -13,6 +13,8 @@ use crate::kademlia::PROTOCOL;
 
 /// Most addresses that are believed of one peer.
 const ADDRESSES_MAX: usize = 4;
+/// Most peers of other versions that are remembered.
+pub(super) const STRANGE_MAX: usize = 1_000;
 
 impl Driver {
     /// A peer says what it speaks and where it listens.
@@ -67,7 +69,10 @@ impl Driver {
 
     /// Says once that a peer speaks something else, and has nothing more to do with it.
     pub(super) fn is_strange(&mut self, peer: PeerId, speaks: &str) {
-        self.node.routing.table.set_strange(speaks);
+        self.node.routing.table.set_strange(speaks, Instant::now());
+        if self.strange.len() >= STRANGE_MAX {
+            self.strange.clear();
+        }
         if self.strange.insert(peer) {
             tracing::warn!(
                 "the peer {peer} speaks {speaks:?} and not {PROTOCOL}: it is of another version; \

@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use futures::StreamExt;
 use libp2p_identify as identify;
 use tokio::runtime::Builder;
@@ -9,7 +11,7 @@ use crate::{
 };
 
 /// A driver of a peer that nobody joined yet.
-async fn driver(state: &std::path::Path) -> (Driver, Arc<PeerNode>, SocketAddr) {
+async fn driver(state: &Path) -> (Driver, Arc<PeerNode>, SocketAddr) {
     let identity = Identity::open(state, None).unwrap();
     let (network, commands) = Network::new(Table::new(identity.peer()));
     let node = Arc::new(Node::new(network.clone(), network, Duration::from_secs(120)));
@@ -43,7 +45,49 @@ fn a_peer_of_another_version_is_told_of_and_turned_away() {
         let turned_away =
             async { while !matches!(strange.next().await, Some(SwarmEvent::ConnectionClosed { .. })) {} };
         tokio::time::timeout(Duration::from_secs(60), turned_away).await.unwrap();
-        assert_eq!(node.routing.table.strange(), Some("/nstar/share/0"));
+        assert_eq!(node.routing.table.strange(Instant::now()).as_deref(), Some("/nstar/share/0"));
         assert_eq!(node.routing.table.len(), 0);
+    });
+}
+
+#[test]
+fn a_port_in_use_is_not_shared() {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let [here, there] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let (_listening, _, at) = driver(here.path()).await;
+        let (mut other, ..) = driver(there.path()).await;
+        let refused = other.listen(at).await.unwrap_err().to_string();
+        assert!(refused.contains(&at.to_string()) && refused.contains("in use"), "{refused}");
+    });
+}
+
+/// Why a peer of a group, made in this folder, cannot reach an address.
+async fn unreached(state: &Path, at: SocketAddr) -> String {
+    let identity = Identity::open(state, Some(&state.join("group"))).unwrap();
+    let mut swarm = identity.swarm(false).unwrap();
+    swarm.dial(to_multi(at)).unwrap();
+    loop {
+        if let SwarmEvent::OutgoingConnectionError { error, .. } = swarm.select_next_some().await {
+            return explain(&error);
+        }
+    }
+}
+
+#[test]
+fn a_dead_peer_is_told_from_one_of_another_group() {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let [here, there] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        // Bound, but nobody listens: no other test is given the port, and it refuses.
+        let bound = tokio::net::TcpSocket::new_v4().unwrap();
+        bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let refused = unreached(there.path(), bound.local_addr().unwrap()).await;
+        assert!(refused.contains("refused"), "{refused}");
+
+        let (driver, _, at) = driver(here.path()).await;
+        tokio::spawn(driver.run());
+        let another = unreached(there.path(), at).await;
+        assert!(another.contains("of another secret"), "{another}");
     });
 }
