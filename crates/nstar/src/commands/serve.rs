@@ -16,7 +16,7 @@ use std::{
 
 use engine::{Counters, Model, Overload, service::Factory};
 use http_io::server::{Secured, ServerOptions};
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
 use super::{database, plan};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -175,7 +175,8 @@ impl<'a> System<'a> {
         concurrency::check_descriptors(&self.flags.concurrency, allowed)?;
         let level = if self.flags.access_log { LevelFilter::INFO } else { LevelFilter::WARN };
         tracing_subscriber::fmt()
-            .with_max_level(level)
+            // libp2p warns whenever the only other peer goes: the peer itself tells of that.
+            .with_env_filter(EnvFilter::new(format!("{level},libp2p_kad=error")))
             .with_writer(io::stderr)
             .with_ansi(io::stderr().is_terminal())
             .init();
