@@ -161,7 +161,7 @@ impl Pool {
         }
     }
 
-    async fn fulfil(&self, session: &mut Session, mut order: Order) -> Next {
+    async fn fulfil(&self, session: &mut Session, order: Order) -> Next {
         if !session.is_there().await {
             // Not sent yet, so that any other connection may do it.
             self.put_back(order);
