@@ -11,6 +11,10 @@ use crate::network;
 /// What may be written.
 const FORMS: &str = "write sqlite:PATH or just a path, mysql://USER:PASSWORD@HOST/DATABASE, or postgres://USER:PASSWORD@HOST/DATABASE";
 
+/// What to do with a password that URLs cannot hold as it is.
+const ESCAPES: &str = "@ : / in a user or password are written %40 %3A %2F (or leave the password out and use \
+                       --database-password-file)";
+
 /// Which database to use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Database {
@@ -51,8 +55,14 @@ pub enum InvalidDatabase {
         scheme: String,
     },
     /// A URL that lacks something. It is not repeated: it may hold a password.
-    #[error("this URL cannot be read, or lacks user, host or database; {FORMS}")]
+    #[error("this URL cannot be read, or lacks user, host or database; {FORMS}; {ESCAPES}")]
     Url,
+    /// A URL with an `@` too many, so that part of the password would be taken for a host. Not repeated either.
+    #[error("this URL holds an @ too many; {ESCAPES}")]
+    At,
+    /// Something like a URL or like the settings of libpq, which would become the name of a file. Not repeated either.
+    #[error("this is neither the URL of a database nor a likely path; {FORMS}")]
+    Unlikely,
 }
 
 impl Database {
@@ -129,14 +139,15 @@ impl Server {
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // What follows `?` may hold a password as well.
-        let url = self.url.split('?').next().unwrap_or_default();
-        let (scheme, rest) = url.split_once("://").unwrap_or_default();
-        match rest.rsplit_once('@') {
-            Some((user, place)) => {
-                let user = user.split(':').next().unwrap_or_default();
+        let (scheme, rest) = self.url.split_once("://").unwrap_or_default();
+        let (user, place) = split(self.kind, rest);
+        let place = place.split('?').next().unwrap_or_default();
+        match user {
+            Some(user) => {
+                let user = user.split([':', '/', '?']).next().unwrap_or_default();
                 write!(f, "{scheme}://{user}@{place}")
             }
-            None => write!(f, "{scheme}://{rest}"),
+            None => write!(f, "{scheme}://{place}"),
         }
     }
 }
@@ -155,14 +166,43 @@ impl FromStr for Database {
         match path.split_once("://") {
             Some(("mysql" | "mariadb", rest)) => server(Kind::Mysql, format!("mysql://{rest}")),
             Some(("postgres" | "postgresql", rest)) => server(Kind::Postgres, format!("postgres://{rest}")),
-            Some((scheme, _)) => Err(InvalidDatabase::Scheme { scheme: scheme.to_owned() }),
-            None if path.is_empty() => Err(InvalidDatabase::Empty),
+            _ if path.is_empty() => Err(InvalidDatabase::Empty),
+            Some((scheme, _)) if scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) => {
+                Err(InvalidDatabase::Scheme { scheme: scheme.to_owned() })
+            }
+            Some(_) => Err(InvalidDatabase::Unlikely),
+            None if path == text && may_hold_password(path) => Err(InvalidDatabase::Unlikely),
             None => Ok(Self::Sqlite(path.into())),
         }
     }
 }
 
+/// Whether what is no URL was meant for one, or for the settings of libpq (`host=x password=y`).
+fn may_hold_password(path: &str) -> bool {
+    let close: String = path.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_ascii_lowercase();
+    let begins = |name| close.strip_prefix(name).is_some_and(|rest| rest.starts_with([':', '/']));
+    let scheme = ["mysql", "mariadb", "postgres", "postgresql"].into_iter().any(begins);
+    scheme || (close.contains('@') && close.contains(':')) || close.contains("password=")
+}
+
+/// Who is named in a URL, and what follows the `@`, as its driver finds it.
+fn split(kind: Kind, rest: &str) -> (Option<&str>, &str) {
+    let at = match kind {
+        Kind::Mysql => rest.split(['/', '?', '#']).next().and_then(|authority| authority.rfind('@')),
+        Kind::Postgres => rest.find('@'),
+    };
+    match at.and_then(|at| rest.split_at_checked(at)) {
+        Some((user, place)) => (Some(user), place.trim_start_matches('@')),
+        None => (None, rest),
+    }
+}
+
 fn server(kind: Kind, url: String) -> Result<Database, InvalidDatabase> {
+    let (_, rest) = url.split_once("://").unwrap_or_default();
+    let (_, place) = split(kind, rest);
+    if place.split('?').next().is_some_and(|place| place.contains('@')) {
+        return Err(InvalidDatabase::At);
+    }
     let whole = match kind {
         Kind::Mysql => network::is_mysql_url(&url),
         Kind::Postgres => network::is_postgres_url(&url),
@@ -207,6 +247,8 @@ mod tests {
             ("mysql://ann:hu:sh@db:3306/rooms", "mysql://ann@db:3306/rooms"),
             ("mariadb://ann:hush@db/rooms", "mysql://ann@db/rooms"),
             ("postgresql://ann:hush@db/rooms?password=hush", "postgres://ann@db/rooms"),
+            ("postgres://ann:h?ush@db/rooms?password=hu@sh", "postgres://ann@db/rooms"),
+            ("mysql://ann:hu@sh@db/rooms", "mysql://ann@db/rooms"),
         ] {
             let database: Database = url.parse().unwrap();
             assert_eq!(database.to_string(), shown);
@@ -226,6 +268,30 @@ mod tests {
         }
         let database = database("mysql://ann@db/x").with_password("hush".into());
         assert!(!format!("{database:?} {database} {}", database.url()).contains("hush"));
+    }
+
+    #[test]
+    fn what_may_hold_a_password_is_neither_taken_for_a_file_nor_repeated() {
+        for text in [
+            "mysql:/ann:hush@127.0.0.1/db",
+            "mysql//ann:hush@127.0.0.1/db",
+            "mysqll:/ann:hush@127.0.0.1/db",
+            "ann:hush@127.0.0.1/db",
+            "ann:hush@://db",
+            "host=127.0.0.1 user=ann password=hush dbname=x",
+            "host=127.0.0.1 user=ann Password = hush dbname=x",
+            "postgres:hush",
+            "mysql://ann@127.0.0.1/hu@sh",
+            "postgres://ann:hu@sh@127.0.0.1/db",
+        ] {
+            let error = text.parse::<Database>().unwrap_err();
+            let said = format!("{error} {error:?}");
+            assert!(!said.contains("hu"), "{text}: {said}");
+            assert!(said.contains("sqlite:PATH") || said.contains("%40"), "{text}: {said}");
+        }
+        for path in ["mysql.db", "./mysql/rooms.db", "a@b.db", "C:rooms.db", "sqlite:mysql:/a:b@c"] {
+            assert!(matches!(path.parse(), Ok(Database::Sqlite(_))), "{path}");
+        }
     }
 
     #[test]

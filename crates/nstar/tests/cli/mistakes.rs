@@ -258,6 +258,11 @@ fn a_password_of_a_database_that_cannot_be_had_is_told() {
         let outcome = place.nstar(words).run().exits(2).complains("lacks user, host or database");
         assert!(!outcome.stderr.contains("hush"), "{outcome}");
     }
+    for wrong in ["mysql:/ann:hush@127.0.0.1/db", "host=127.0.0.1 user=ann password=hush dbname=x"] {
+        let outcome = place.nstar(["serve", "booking", "--database", wrong]).run().exits(2);
+        let outcome = outcome.complains("neither the URL of a database nor a likely path");
+        assert!(!outcome.stderr.contains("hush"), "{outcome}");
+    }
     let told = place.nstar(["serve", "booking", "--database", &shown]).run().exits(1);
     told.complains("others on this machine can see the password");
 }
