@@ -17,6 +17,7 @@ mod network;
 mod order;
 mod schema;
 mod secret;
+mod seldom;
 mod sqlite;
 mod statement;
 mod store;

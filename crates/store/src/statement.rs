@@ -1,6 +1,6 @@
 //! What is asked of a database, and the rows it answers with.
 
-use crate::error::StoreError;
+use crate::{error::StoreError, seldom::Seldom};
 
 /// One value, going in or coming out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,7 +141,10 @@ impl Row {
 }
 
 fn disagree(column: usize) -> StoreError {
-    tracing::error!(column, "the database answered with another type than the program asked for");
+    static DISAGREED: Seldom = Seldom::new();
+    DISAGREED.tell(|untold| {
+        tracing::error!(column, untold, "the database answered with another type than the program asked for");
+    });
     StoreError::Failed
 }
 

@@ -52,6 +52,19 @@ fn a_password_need_not_be_in_the_url(url: &str) {
 fn a_store_holds_on_postgres() {
     let Some(server) = DatabaseServer::start(Kind::Postgres) else { return };
     hold(&server.database());
+    who_may_make_no_tables_is_told_what_to_grant(&server);
+}
+
+fn who_may_make_no_tables_is_told_what_to_grant(server: &DatabaseServer) {
+    let url = server.database().url();
+    let name = url.rsplit('/').next().unwrap();
+    // Since PostgreSQL 15 it is so from the start.
+    server.run("CREATE ROLE guest LOGIN; REVOKE ALL ON SCHEMA public FROM PUBLIC", Some(name)).unwrap();
+    let guest: Database = url.replace("nstar@", "guest@").parse().unwrap();
+    let refused = Store::prepare(&guest, &SCHEMA).unwrap_err().to_string();
+    assert!(refused.contains("GRANT CREATE, USAGE ON SCHEMA public"), "{refused}");
+    server.run("GRANT CREATE, USAGE ON SCHEMA public TO guest", Some(name)).unwrap();
+    drop(Store::prepare(&guest, &SCHEMA).unwrap());
 }
 
 fn hold(database: &Database) {

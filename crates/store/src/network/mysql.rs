@@ -11,6 +11,7 @@ use crate::{
     error::StoreError,
     order::{Ask, Reply},
     schema::Schema,
+    seldom::Seldom,
     statement::{Row, Statement, Value},
 };
 
@@ -23,6 +24,8 @@ const SETTINGS: [&str; 2] = [
      innodb_lock_wait_timeout = 10",
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 ];
+
+static FAILED: Seldom = Seldom::new();
 
 pub(super) struct Session(Conn);
 
@@ -177,7 +180,15 @@ fn failure(error: Error, statement: &Statement) -> Failure {
                 code if DISK_FULL.contains(&code) => StoreError::DiskFull,
                 _ => StoreError::Failed,
             };
-            tracing::error!(code = error.code, state = error.state, ?statement, "a statement failed");
+            FAILED.tell(|untold| {
+                tracing::error!(
+                    code = error.code,
+                    state = error.state,
+                    ?statement,
+                    untold,
+                    "a statement failed"
+                );
+            });
             Failure::Statement(reason)
         }
         error => Failure::Connection(Trouble::Lost(error.to_string())),

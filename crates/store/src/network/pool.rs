@@ -24,6 +24,7 @@ use crate::{
     database::Server,
     error::StoreError,
     order::{Ask, Order},
+    seldom::Seldom,
     store::{Commits, Options},
 };
 
@@ -33,6 +34,8 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 const REST: Duration = Duration::from_millis(100);
 /// How often a statement is tried whose connections break.
 const TRIES: u8 = 4;
+
+static BROKE: Seldom = Seldom::new();
 
 /// What the connections share. They all run on one thread.
 pub(super) struct Pool {
@@ -195,7 +198,7 @@ impl Pool {
 
     /// What can be done again without harm is; of the rest is told that nobody knows.
     fn lost(&self, mut order: Order, trouble: &Trouble) {
-        tracing::warn!(%trouble, "a connection to the database broke");
+        BROKE.tell(|untold| tracing::warn!(%trouble, untold, "a connection to the database broke"));
         order.sent = true;
         order.tries += 1;
         if (order.ask == Ask::Rows || order.statement.repeatable) && order.tries < TRIES {

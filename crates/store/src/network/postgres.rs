@@ -15,6 +15,7 @@ use crate::{
     error::StoreError,
     order::{Ask, Reply},
     schema::Schema,
+    seldom::Seldom,
     statement::{Row, Statement, Value},
 };
 
@@ -23,6 +24,8 @@ const WANTED: i32 = 120_000;
 const WANTED_TEXT: &str = "PostgreSQL 12";
 /// An answer means that the commit is on the disk, whatever the server's default.
 const SETTINGS: &str = "SET synchronous_commit = on; SET lock_timeout = '10s'";
+
+static FAILED: Seldom = Seldom::new();
 
 pub(super) struct Session {
     client: Client,
@@ -151,7 +154,7 @@ fn unopened(error: &Error) -> Trouble {
     match database.code() {
         &SqlState::TOO_MANY_CONNECTIONS => Trouble::TooMany,
         &SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => Trouble::Login(said),
-        &SqlState::INSUFFICIENT_PRIVILEGE => Trouble::NoRights(said),
+        &SqlState::INSUFFICIENT_PRIVILEGE => Trouble::NoSchemaRights(said),
         &SqlState::INVALID_CATALOG_NAME => Trouble::NoDatabase(said),
         code if is_going(code) => Trouble::Unreachable(said),
         _ => Trouble::Other(said),
@@ -185,7 +188,7 @@ fn failure(error: &Error, statement: &Statement) -> Failure {
         return Failure::Undone(chain(error));
     }
     // The message may repeat values; the code does not.
-    tracing::error!(code = code.code(), ?statement, "a statement failed");
+    FAILED.tell(|untold| tracing::error!(code = code.code(), ?statement, untold, "a statement failed"));
     Failure::Statement(match *code {
         SqlState::LOCK_NOT_AVAILABLE => StoreError::Busy,
         SqlState::DISK_FULL => StoreError::DiskFull,

@@ -25,6 +25,12 @@ pub enum Trouble {
     /// The user may not do what is needed.
     #[error("this user may not do what is needed there; GRANT it all rights on that database: {0}")]
     NoRights(String),
+    /// The same on PostgreSQL, where rights on a database are none on what is in it.
+    #[error(
+        "this user may not do what is needed there; in that database `GRANT CREATE, USAGE ON SCHEMA public TO USER` \
+         lets it make its tables (since PostgreSQL 15 nobody else may), or make it the database's owner: {0}"
+    )]
+    NoSchemaRights(String),
     /// It is too old.
     #[error("it is version {found}, and {wanted} or newer is needed")]
     Version {

@@ -10,8 +10,11 @@ use rusqlite::{Connection, params_from_iter};
 use super::{open, values};
 use crate::{
     error::StoreError,
+    seldom::Seldom,
     statement::{Row, Statement},
 };
+
+static FAILED: Seldom = Seldom::new();
 
 /// Reads the database. Blocks: for use away from the loops.
 #[derive(Debug)]
@@ -28,7 +31,7 @@ impl Reader {
 
     pub(crate) fn read(&self, statement: &Statement) -> Result<Vec<Row>, StoreError> {
         self.with(|connection| rows(connection, statement)).map_err(|error| {
-            tracing::error!(%error, ?statement, "reading failed");
+            FAILED.tell(|untold| tracing::error!(%error, ?statement, untold, "reading failed"));
             values::reason(&error)
         })
     }

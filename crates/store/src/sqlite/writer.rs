@@ -12,12 +12,16 @@ use super::values;
 use crate::{
     error::StoreError,
     order::{Ask, Order, Reply},
+    seldom::Seldom,
     statement::Statement,
     store::{Commits, Options},
 };
 
 /// Most statements in one commit. More would make the first of them wait longer than a sync is worth.
 const BATCH_MAX: usize = 256;
+
+static COMMIT_FAILED: Seldom = Seldom::new();
+static STATEMENT_FAILED: Seldom = Seldom::new();
 
 /// The way to the writer. Dropping it ends its thread once it has done what is queued.
 #[derive(Debug)]
@@ -62,7 +66,10 @@ fn answer(batch: Vec<Order>, outcome: rusqlite::Result<Vec<Result<Reply, StoreEr
     match outcome {
         Ok(answers) => batch.into_iter().zip(answers).for_each(|(order, answer)| order.answer(answer)),
         Err(error) => {
-            tracing::error!(%error, statements = batch.len(), "a commit failed; its statements were undone and refused");
+            let statements = batch.len();
+            COMMIT_FAILED.tell(|untold| {
+                tracing::error!(%error, statements, untold, "a commit failed; its statements were undone and refused");
+            });
             let reason = values::reason(&error);
             batch.into_iter().for_each(|order| order.answer(Err(reason.clone())));
         }
@@ -81,7 +88,8 @@ pub(super) fn commit<'a>(
             Ok(reply) => answers.push(Ok(reply)),
             Err(error) if undoes_all(&error) || transaction.is_autocommit() => return Err(error),
             Err(error) => {
-                tracing::error!(%error, ?statement, "a statement failed");
+                STATEMENT_FAILED
+                    .tell(|untold| tracing::error!(%error, ?statement, untold, "a statement failed"));
                 answers.push(Err(values::reason(&error)));
             }
         }
