@@ -4,6 +4,7 @@ use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
     net::IpAddr,
+    os::unix::fs::OpenOptionsExt,
     path::Path,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
@@ -88,9 +89,9 @@ impl Note {
 }
 
 impl Audit {
-    /// Opens the trail, to append to it.
+    /// Opens the trail, to append to it. A new one is for its owner only: it names who was refused what.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().append(true).create(true).open(path)?;
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
         Ok(Self { file, failing: AtomicBool::new(false) })
     }
 
