@@ -1,4 +1,5 @@
-//! The peers that this one was told to join: tried until they answer, and again when they are gone.
+//! The peers that this one was told to join, and those that it found: tried until they answer, and again when they are
+//! gone.
 
 use std::{
     net::SocketAddr,
@@ -9,6 +10,9 @@ use libp2p_swarm::ConnectionId;
 
 /// First and longest pause between two tries.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
+
+/// Most peers that were found and not told of.
+const FOUND_MAX: usize = 100;
 
 /// All of them.
 #[derive(Debug, Default)]
@@ -21,6 +25,8 @@ struct Contact {
     pause: Duration,
     /// Whether it was told that it cannot be reached.
     told: bool,
+    /// Whether it was found, and nobody said that it must be there.
+    found: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,15 +39,28 @@ enum State {
     Itself,
 }
 
+impl Contact {
+    const fn new(address: SocketAddr, now: Instant, found: bool) -> Self {
+        Self { address, state: State::Waiting(now), pause: PAUSES.0, told: false, found }
+    }
+}
+
 impl Joining {
     pub(crate) fn new(addresses: &[SocketAddr], now: Instant) -> Self {
-        let contact = |address: &SocketAddr| Contact {
-            address: *address,
-            state: State::Waiting(now),
-            pause: PAUSES.0,
-            told: false,
-        };
-        Self(addresses.iter().map(contact).collect())
+        Self(addresses.iter().map(|address| Contact::new(*address, now, false)).collect())
+    }
+
+    /// A peer was found there.
+    pub(crate) fn add(&mut self, address: SocketAddr, now: Instant) {
+        let room = self.0.iter().filter(|contact| contact.found).count() < FOUND_MAX;
+        if room && !self.0.iter().any(|contact| contact.address == address) {
+            self.0.push(Contact::new(address, now, true));
+        }
+    }
+
+    /// A peer that was found there is not found again.
+    pub(crate) fn drop_found(&mut self, address: SocketAddr) {
+        self.0.retain(|contact| !(contact.found && contact.address == address));
     }
 
     /// Tries those whose time has come.
@@ -87,7 +106,8 @@ impl Joining {
 
     /// Whether some were to be joined and none is.
     pub(crate) fn is_alone(&self) -> bool {
-        !self.0.is_empty() && !self.0.iter().any(|contact| matches!(contact.state, State::Joined(_)))
+        self.0.iter().any(|contact| !contact.found)
+            && !self.0.iter().any(|contact| matches!(contact.state, State::Joined(_)))
     }
 
     fn find(&mut self, connection: ConnectionId) -> Option<&mut Contact> {
@@ -120,5 +140,31 @@ mod tests {
         assert!(!joining.is_alone());
         joining.failed(live, start, String::new);
         assert!(joining.is_alone());
+    }
+
+    #[test]
+    fn a_peer_that_was_found_is_tried_until_it_answers_or_is_found_no_more() {
+        let start = Instant::now();
+        let at: SocketAddr = "192.0.2.1:8086".parse().unwrap();
+        let mut joining = Joining::default();
+        joining.add(at, start);
+        joining.add(at, start);
+        let first = ConnectionId::new_unchecked(1);
+        let mut dialled = Vec::new();
+        joining.try_due(start, |address| {
+            dialled.push(address);
+            Some(first)
+        });
+        assert_eq!(dialled, [at]);
+        assert!(!joining.is_alone(), "nobody was to be joined");
+        joining.failed(first, start, || "not yet".into());
+        let later = start + PAUSES.1;
+        joining.try_due(later, |address| {
+            dialled.push(address);
+            None
+        });
+        assert_eq!(dialled, [at, at]);
+        joining.drop_found(at);
+        joining.try_due(later + PAUSES.1, |address| panic!("{address} is gone"));
     }
 }

@@ -6,7 +6,6 @@ use libp2p_core::Multiaddr;
 use libp2p_identify as identify;
 use libp2p_identity::PeerId;
 use libp2p_mdns as mdns;
-use libp2p_swarm::dial_opts::DialOpts;
 
 use super::{Driver, of_multi};
 use crate::kademlia::PROTOCOL;
@@ -34,16 +33,23 @@ impl Driver {
         self.note_table();
     }
 
-    /// Peers were found by multicast, or not again.
+    /// Peers were found by multicast, or not again. They are told of once only, so that one that does not answer yet is
+    /// tried again as those are that this one was told to join.
     pub(super) fn discovered(&mut self, event: mdns::Event) {
-        let mdns::Event::Discovered(found) = event else { return };
-        for (peer, address) in found {
-            if self.swarm.is_connected(&peer) || self.strange.contains(&peer) {
-                continue;
+        match event {
+            mdns::Event::Discovered(found) => {
+                for (peer, address) in found {
+                    let known = self.swarm.is_connected(&peer) || self.strange.contains(&peer);
+                    if let Some(address) = of_multi(&address).filter(|_| !known) {
+                        self.joining.add(address, Instant::now());
+                    }
+                }
+                self.try_joining();
             }
-            let dial = DialOpts::peer_id(peer).addresses(vec![address]).build();
-            if let Err(error) = self.swarm.dial(dial) {
-                tracing::debug!(%peer, %error, "a peer that was found by multicast is not dialled");
+            mdns::Event::Expired(gone) => {
+                gone.iter()
+                    .filter_map(|(_, address)| of_multi(address))
+                    .for_each(|at| self.joining.drop_found(at));
             }
         }
     }
