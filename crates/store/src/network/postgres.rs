@@ -154,7 +154,8 @@ fn unopened(error: &Error) -> Trouble {
     match database.code() {
         &SqlState::TOO_MANY_CONNECTIONS => Trouble::TooMany,
         &SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => Trouble::Login(said),
-        &SqlState::INSUFFICIENT_PRIVILEGE => Trouble::NoSchemaRights(said),
+        // The second where not even USAGE is granted: the schema is then not found at all.
+        &SqlState::INSUFFICIENT_PRIVILEGE | &SqlState::INVALID_SCHEMA_NAME => Trouble::NoSchemaRights(said),
         &SqlState::INVALID_CATALOG_NAME => Trouble::NoDatabase(said),
         code if is_going(code) => Trouble::Unreachable(said),
         _ => Trouble::Other(said),
