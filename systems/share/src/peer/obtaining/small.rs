@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Longest content that is had in one piece, bytes.
-pub(crate) const LEN_MAX: u64 = 256 * 1024;
+pub(crate) const LEN_MAX: u64 = 1024 * 1024;
 /// How many peers are asked in turn; then it is had as longer content is, from several at once.
 const PEERS_MAX: usize = 3;
 
