@@ -128,29 +128,32 @@ fn columns(study: &Study, work: &Work, entries: &[&Entry], style: Style) -> Vec<
         column(&format!("response {}", unit.name()), Align::Right, &|entry| {
             number::plain(unit.of(entry.response_time_us.mean))
         }),
-        column("", Align::Left, &|entry| {
-            number::spread(entry.response_time_us.mean, entry.response_time_us.mean_ci)
-        }),
-        column("p99", Align::Right, &|entry| number::plain(unit.of(entry.response_time_us.p99))),
-        column("CPU each", Align::Right, &|entry| {
-            entry.cpu_us_per_request.map_or_else(String::new, number::time)
-        }),
     ];
-    if entries.iter().any(|entry| entry.received_bytes_per_s >= MUCH) {
-        columns.push(column("received", Align::Right, &|entry| {
-            number::prefixed(entry.received_bytes_per_s, "B/s")
+    // An overload has other columns to show.
+    if !work.overload {
+        columns.push(column("", Align::Left, &|entry| {
+            number::spread(entry.response_time_us.mean, entry.response_time_us.mean_ci)
         }));
     }
+    columns.push(column("p99", Align::Right, &|entry| number::plain(unit.of(entry.response_time_us.p99))));
+    columns.push(column("CPU each", Align::Right, &|entry| {
+        entry.cpu_us_per_request.map_or_else(String::new, number::time)
+    }));
     if work.overload {
         columns.push(column("served", Align::Right, &|entry| number::count(entry.completed)));
     }
     columns.push(column(if work.overload { "denied" } else { "errors" }, Align::Left, &denied));
+    if entries.iter().any(|entry| entry.received_bytes_per_s >= LARGE * entry.throughput_per_s.max(1.0)) {
+        columns.push(column("received", Align::Right, &|entry| {
+            number::prefixed(entry.received_bytes_per_s, "B/s")
+        }));
+    }
     columns.push(column("stopped by", Align::Left, &stopped_by_or_busiest));
     columns
 }
 
-/// Where so many bytes come per second, how many there were is worth a column.
-const MUCH: f64 = 1e6;
+/// Where answers are as long as this, bytes, how many bytes came in all is worth a column.
+const LARGE: f64 = 64e3;
 
 /// Whether all had the same number of users, as in a load, whose name says how many.
 fn all_alike(entries: &[&Entry]) -> bool {
