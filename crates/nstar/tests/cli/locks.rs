@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use crate::{
     support::{Place, Server, has_two_cores_or_skip},
-    waiting::{kind, named, verdict},
+    waiting::{HTTP, kind, named, verdict},
 };
 
 /// Each request is a transaction of one of twelve sessions, each a client of the database's own that reads from a pipe.
 const TRANSACTIONS: &str = r#"
-import queue, socket, subprocess, sys, threading
+import subprocess
 def session():
     return subprocess.Popen(CLIENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 sessions = queue.Queue()
@@ -24,23 +24,7 @@ def transact():
             if b"done" in line: return
         raise OSError("the client ended")
     finally: sessions.put(client)
-def serve(connection):
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    try:
-        while True:
-            request = b""
-            while not request.endswith(b"\r\n\r\n"):
-                more = connection.recv(4096)
-                if not more: return
-                request += more
-            transact()
-            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-    except OSError: pass
-    finally: connection.close()
-listener = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=1024)
-while True:
-    connection, _ = listener.accept()
-    threading.Thread(target=serve, args=(connection,), daemon=True).start()
+serve(keep, transact)
 "#;
 
 /// A row is taken, and held for 10 ms: at most 100 requests a second, on an idle machine.
@@ -82,7 +66,7 @@ fn before(database: &DatabaseServer, statements: &str) -> Server {
     let client = database.session(Some("nstar_rooms"));
     let words = std::iter::once(client.get_program()).chain(client.get_args());
     let words: Vec<&str> = words.map(|word| word.to_str().expect("text")).collect();
-    Server::python(&format!("CLIENT = {words:?}\nSTATEMENTS = b\"{statements}\\n\"\n{TRANSACTIONS}"))
+    Server::python(&format!("CLIENT = {words:?}\nSTATEMENTS = b\"{statements}\\n\"\n{HTTP}{TRANSACTIONS}"))
 }
 
 fn holder(run: &Value) -> &str {

@@ -1,35 +1,19 @@
 //! The main job on servers nobody here wrote: does the verdict name what really stops them?
 
-use crate::support::{Place, Server, has_two_cores_or_skip, is_root_or_skip};
 use serde_json::Value;
+
+use crate::{
+    support::{Place, Server, has_two_cores_or_skip, is_root_or_skip},
+    waiting::{HTTP, kind, verdict},
+};
 
 /// Four workers, each asleep 5 ms per request: at most 800 requests per second, on an idle machine.
 const FOUR_SLEEPERS: &str = r#"
-import socket, sys, threading, time
-listener = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=1024)
 workers = threading.Semaphore(4)
-def serve(connection):
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    while True:
-        request = b""
-        while not request.endswith(b"\r\n\r\n"):
-            more = connection.recv(4096)
-            if not more: return
-            request += more
-        with workers: time.sleep(0.005)
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-while True:
-    connection, _ = listener.accept()
-    threading.Thread(target=serve, args=(connection,), daemon=True).start()
+def work():
+    with workers: time.sleep(0.005)
+serve(keep, work)
 "#;
-
-fn verdict(run: &Value) -> &Value {
-    &run["verdict"]
-}
-
-fn kind(run: &Value) -> &str {
-    verdict(run)["bottleneck"]["kind"].as_str().expect("a kind")
-}
 
 /// Little's law, N = X (R + Z), within the intervals of X and R at every steady step.
 fn assert_little_holds(run: &Value) {
@@ -71,7 +55,7 @@ fn nginx_on_one_core_is_named_with_its_processor() {
 #[test]
 fn a_server_that_sleeps_behind_four_workers_is_not_blamed_on_the_processor() {
     let place = Place::new();
-    let server = Server::python(FOUR_SLEEPERS);
+    let server = Server::python(&format!("{HTTP}{FOUR_SLEEPERS}"));
     for _ in 0..2 {
         let outcome = place.sweep(&server, ["-c", "1..32", "-d", "2s"]);
         let run = place.run_file();

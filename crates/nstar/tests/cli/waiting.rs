@@ -7,8 +7,8 @@ use crate::{
     support::{Place, Server},
 };
 
-/// What the servers below share: a request read, and an answer after which the connection is closed.
-const HTTP: &str = r#"
+/// What servers share that do one thing before each answer: a connection that is closed after its answer, or kept.
+pub(crate) const HTTP: &str = r#"
 import queue, socket, sys, threading, time
 def read(connection):
     request = b""
@@ -24,7 +24,20 @@ def answer(connection, before=lambda: None):
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
     except OSError: pass
     connection.close()
+def keep(connection, before):
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    try:
+        while read(connection):
+            before()
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    except OSError: pass
+    connection.close()
 def listen(backlog): return socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=backlog)
+def serve(connect, before):
+    listener = listen(1024)
+    while True:
+        connection, _ = listener.accept()
+        threading.Thread(target=connect, args=(connection, before), daemon=True).start()
 "#;
 
 /// A thread per connection; each takes one mutex for 5 ms: at most 200 requests a second.
@@ -32,10 +45,7 @@ const ONE_MUTEX: &str = r#"
 mutex = threading.Lock()
 def hold():
     with mutex: time.sleep(0.005)
-listener = listen(1024)
-while True:
-    connection, _ = listener.accept()
-    threading.Thread(target=answer, args=(connection, hold), daemon=True).start()
+serve(answer, hold)
 "#;
 
 /// Accepts every 50 ms what waits by then, at most backlog + 1 = 4 connections: a longer queue would let more in.
