@@ -186,10 +186,36 @@ pub struct Bottleneck {
     pub demand_us: Option<f64>,
     /// What was seen, in sentences with numbers, most telling first.
     pub evidence: Vec<String>,
+    /// Which threads the holder's CPU time was spent in, where that is what it lacks and their names tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<ThreadTime>,
     /// The next most utilised resource.
     pub runner_up: Option<Resource>,
     /// How sure.
     pub confidence: Confidence,
+}
+
+/// A process's CPU time by the names of its threads, at N* and the steps beyond it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ThreadTime {
+    /// Threads of one name with at least 1 % of it, most first.
+    pub names: Vec<NamedThreads>,
+    /// Share that is in no entry, 0 to 1: threads that came and went between two looks or were too many to be looked
+    /// at, children that ended, names with less than 1 %.
+    pub rest: f64,
+}
+
+/// Threads of one name, of all processes that hold the bottleneck.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NamedThreads {
+    /// The kernel's short name of them; `worker-*` stands for `worker-1`, `worker-2` and so on.
+    pub name: String,
+    /// Most of them at any one look.
+    pub threads: u64,
+    /// Share of the CPU time, 0 to 1.
+    pub share: f64,
+    /// Microseconds of CPU time per completed request.
+    pub demand_us: Option<f64>,
 }
 
 /// How sure a verdict is.

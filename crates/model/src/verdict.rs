@@ -19,6 +19,7 @@ mod quota;
 mod shared;
 mod strangers;
 mod sweep;
+mod threads;
 mod tiers;
 mod utilisation;
 mod waiting;
@@ -65,7 +66,7 @@ pub fn judge(sweep: &Sweep) -> Finding {
     } else if !sweep.bounded() {
         generator::limited(sweep, 0.0).unwrap_or_else(|| never_bounded(sweep))
     } else {
-        tiers::with_demands(sweep, bounded(sweep))
+        tiers::with_demands(sweep, threads::with_names(sweep, bounded(sweep)))
     };
     let ranked = with_rivals(sweep, found);
     errors::qualify(sweep, strangers::qualify(sweep, ranked))

@@ -8,6 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use model::counters::{Counters, Process, Role};
+use model::resources::{Group, resources};
 use observe::{ObserveError, Roots, Topology, Watcher, find, find_all};
 use support::Server;
 
@@ -156,6 +157,33 @@ fn a_busy_process_is_seen_busy_on_one_thread() {
     assert!(busiest * 10 > (server.user_us + server.system_us) * 8, "one thread has nearly all of it");
     assert!(server.allowed_cpus > 0 && server.open_files.unwrap() >= 3 && server.resident_bytes > 0);
     assert!(server.open_files_limit.unwrap() > 3);
+}
+
+/// What a server did between its first look and one by which it had used a good part of a second.
+fn used_by(server: &Server) -> Group {
+    let watcher = watch(server);
+    let used = |look: &Counters| process(look, server.pid()).user_us + process(look, server.pid()).system_us;
+    let (first, last) = look_until(&watcher, |first, last| used(last) > used(first) + 500_000);
+    let window = (first.at_us, last.at_us);
+    resources(&[first, last], window).tiers().next().unwrap().clone()
+}
+
+#[test]
+fn the_threads_that_use_the_time_are_known_by_their_names() {
+    let group = used_by(&Server::start("hash 127.0.0.1:0"));
+    let most = &group.threads_by_name[0];
+    assert_eq!((most.name.as_str(), most.threads), ("hash-*", 2));
+    assert!(most.cores > 0.9 * group.cores && most.cores < 1.1 * group.cores, "{group:?}");
+    assert!(group.threads_left_out < 0.1, "{group:?}");
+}
+
+/// The time of threads that end between two looks is their process's, and no other thread's.
+#[test]
+fn threads_that_come_and_go_are_in_no_name() {
+    let group = used_by(&Server::start("churn 127.0.0.1:0"));
+    let named: f64 = group.threads_by_name.iter().map(|threads| threads.cores).sum();
+    assert!(named < 0.5 * group.cores, "{group:?}");
+    assert!(group.threads_left_out < 0.5, "{group:?}");
 }
 
 #[test]

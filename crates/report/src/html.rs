@@ -10,6 +10,7 @@ mod figures;
 mod page;
 pub(crate) mod study;
 mod table;
+mod threads;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;

@@ -101,6 +101,19 @@ fn every_step_is_drawn_and_said() {
 }
 
 #[test]
+fn the_threads_that_had_the_time_are_in_a_table() {
+    let Some(found) = found() else { return };
+    for window in WINDOWS {
+        let figures = &found[format!("long {window}")]["figures"];
+        assert_eq!(values(figures, "threads-table threads.threads"), [1.0, 4.0, 16.0]);
+        assert_eq!(text(figures, "threads-table threads.share", 0), "91 %");
+        // What is in no entry has a row of its own.
+        assert_eq!(values(figures, "threads-table threads.share").len(), 4);
+        assert_eq!(found[format!("cpu {window}")]["figures"]["threads-table threads.share"], Value::Null);
+    }
+}
+
+#[test]
 fn hostile_names_do_nothing() {
     let Some(found) = found() else { return };
     for window in WINDOWS {

@@ -120,7 +120,7 @@ impl Accounts {
         store.commits = Commits::new(move |changes, took| counts.committed(changes, took));
         store.queue = options.write_queue;
         Ok(Self {
-            hashing: Pool::new("accounts-hash", hashers, queue),
+            hashing: Pool::new("password-hash", hashers, queue),
             common,
             tables: Tables::new(Store::open(&options.database, &SCHEMA, &store)?),
             session_life: options.session_life,

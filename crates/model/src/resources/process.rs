@@ -4,11 +4,12 @@
 //! together they are what serves; their master process, which does no work, drops out of `pids`.
 
 mod tally;
+mod threads;
 
 use std::collections::BTreeMap;
 
 use super::host::HostUse;
-use crate::counters::{Counters, CpuQuota, Role, ThreadState};
+use crate::counters::{Counters, CpuQuota, Process, Role, ThreadState};
 use tally::Tally;
 
 /// A process that did less than this share of what the busiest one of its group did is not counted
@@ -53,6 +54,10 @@ pub struct Group {
     pub threads: u32,
     /// Threads that did any work at all.
     pub working_threads: usize,
+    /// What threads of one name used, most first; threads that ended between two looks are in none.
+    pub threads_by_name: Vec<NamedThreads>,
+    /// Share of their threads that looks left out, for there were too many.
+    pub threads_left_out: f64,
     /// Runnable threads waiting for a processor, on average.
     pub run_queue: f64,
     /// Share of the looks that found some thread of theirs running or waiting to run.
@@ -86,6 +91,17 @@ pub struct ThreadUse {
     pub waited: f64,
     /// Share of the looks that found it running or waiting to run.
     pub found_runnable: f64,
+}
+
+/// What the threads of one name used together.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NamedThreads {
+    /// The kernel's short name of them; `worker-*` stands for `worker-1`, `worker-2` and so on.
+    pub name: String,
+    /// Most of them at any one look.
+    pub threads: usize,
+    /// Processor time used, in cores.
+    pub cores: f64,
 }
 
 /// Shares of the (thread, look) pairs found in each state.
@@ -126,6 +142,11 @@ impl Group {
         (self.cores + self.run_queue).max(self.found_runnable).min(1.0)
     }
 
+    /// Whether threads of this name are named no otherwise than the process itself.
+    pub fn is_own_name(&self, name: &str) -> bool {
+        threads::family(&self.name) == name
+    }
+
     /// Whether they are confined to a single processor.
     pub fn one_core(&self) -> bool {
         if self.allowed.is_empty() { self.allowed_cores <= 1.0 } else { self.allowed.len() == 1 }
@@ -140,10 +161,11 @@ impl Group {
 pub(super) fn groups(looks: &[&Counters], elapsed_us: f64, host: &HostUse) -> Vec<Group> {
     let mut tallies: BTreeMap<(Role, String), Tally> = BTreeMap::new();
     for look in looks {
-        for (key, (count, runnable)) in processes_at(look) {
+        for (key, processes) in processes_at(look) {
             let tally = tallies.entry(key).or_default();
-            tally.most_at_once = tally.most_at_once.max(count);
-            tally.looks_runnable += usize::from(runnable);
+            tally.most_at_once = tally.most_at_once.max(processes.len());
+            tally.looks_runnable += usize::from(processes.iter().any(|process| runs(process)));
+            tally.threads.count(&processes);
         }
         for process in &look.processes {
             tallies.entry((process.role, process.name.clone())).or_default().look_at(process);
@@ -160,15 +182,18 @@ pub(super) fn groups(looks: &[&Counters], elapsed_us: f64, host: &HostUse) -> Ve
     tallies.into_iter().map(group).collect()
 }
 
-/// How many processes of each group a look found, and whether any of their threads was runnable.
-fn processes_at(look: &Counters) -> BTreeMap<(Role, String), (usize, bool)> {
-    let mut counts: BTreeMap<(Role, String), (usize, bool)> = BTreeMap::new();
+/// The processes of each group that a look found.
+fn processes_at(look: &Counters) -> BTreeMap<(Role, String), Vec<&Process>> {
+    let mut groups: BTreeMap<(Role, String), Vec<&Process>> = BTreeMap::new();
     for process in &look.processes {
-        let entry = counts.entry((process.role, process.name.clone())).or_default();
-        entry.0 += 1;
-        entry.1 |= process.threads.iter().any(|thread| thread.state == ThreadState::Running);
+        groups.entry((process.role, process.name.clone())).or_default().push(process);
     }
-    counts
+    groups
+}
+
+/// Whether any of its threads was running or waiting to run.
+fn runs(process: &Process) -> bool {
+    process.threads.iter().any(|thread| thread.state == ThreadState::Running)
 }
 
 fn group((role, name): (Role, String), tally: &Tally, elapsed_us: f64, host: &HostUse) -> Group {
@@ -187,14 +212,16 @@ fn group((role, name): (Role, String), tally: &Tally, elapsed_us: f64, host: &Ho
         allowed,
         allowed_cores,
         busiest_process_cores: tally.busiest_process_us() as f64 / elapsed_us,
-        busiest_thread: tally.busiest_thread(elapsed_us),
-        full_threads: tally.working_threads(elapsed_us, FULL_THREAD),
+        busiest_thread: tally.threads.busiest(elapsed_us),
+        full_threads: tally.threads.working(elapsed_us, FULL_THREAD),
         threads: tally.most_threads,
-        working_threads: tally.working_threads(elapsed_us, IDLE_CORES),
+        working_threads: tally.threads.working(elapsed_us, IDLE_CORES),
+        threads_by_name: tally.threads.by_name(elapsed_us),
+        threads_left_out: tally.threads.left_out(),
         run_queue: tally.run_queue_wait_us as f64 / elapsed_us,
         found_runnable: 0.0,
-        states: tally.states(),
-        disk_waiting_thread: tally.disk_waiting_thread(),
+        states: tally.threads.states(),
+        disk_waiting_thread: tally.threads.disk_waiting(),
         open_files: tally.open_files,
         disk_bytes_per_s: tally.disk_bytes_seen.then_some(tally.disk_bytes as f64 * per_s),
         major_faults_per_s: tally.major_faults as f64 * per_s,

@@ -1,7 +1,7 @@
 //! What a rule found.
 
 use super::utilisation::Id;
-use crate::run::{Bottleneck, Confidence, Resource, ResourceKind};
+use crate::run::{Bottleneck, Confidence, Resource, ResourceKind, ThreadTime};
 
 /// What a rule found, before it is put in the run.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +18,8 @@ pub struct Finding {
     pub demand_us: Option<f64>,
     /// What was seen, most telling first.
     pub evidence: Vec<String>,
+    /// Which threads the holder's CPU time was spent in, where that is what it lacks and their names tell.
+    pub threads: Option<ThreadTime>,
     /// The next most utilised resource.
     pub runner_up: Option<Resource>,
     /// How sure.
@@ -38,6 +40,7 @@ impl Finding {
             utilization: None,
             demand_us: None,
             evidence: Vec::new(),
+            threads: None,
             runner_up: None,
             confidence,
             inconclusive: Vec::new(),
@@ -94,6 +97,7 @@ impl Finding {
             utilization: self.utilization,
             demand_us: self.demand_us,
             evidence: self.evidence.clone(),
+            threads: self.threads.clone(),
             runner_up: self.runner_up.clone(),
             confidence: self.confidence,
         }

@@ -42,6 +42,12 @@ pub(super) struct Tier {
     disk_share: f64,
     /// Share of its work that the kernel counts as interrupts, not as its own.
     interrupts: f64,
+    /// What its threads are called, in turn; like the tier where there is none.
+    thread_names: &'static [&'static str],
+    /// Share of its CPU time that is in no thread's account.
+    lost: f64,
+    /// How many threads it has, where looks leave some out.
+    thread_count: Option<u32>,
 }
 
 pub(super) fn server(name: &'static str) -> Tier {
@@ -61,6 +67,9 @@ pub(super) fn server(name: &'static str) -> Tier {
         reaps: false,
         disk_share: 0.0,
         interrupts: 0.0,
+        thread_names: &[],
+        lost: 0.0,
+        thread_count: None,
     }
 }
 
@@ -104,6 +113,17 @@ impl Tier {
     }
     pub(super) fn interrupts(self, interrupts: f64) -> Self {
         Self { interrupts, ..self }
+    }
+    pub(super) fn thread_names(self, names: &'static [&'static str]) -> Self {
+        Self { thread_names: names, ..self }
+    }
+    /// This share of its CPU time is spent by threads that come and go between two looks.
+    pub(super) fn short_lived_threads(self, lost: f64) -> Self {
+        Self { lost, ..self }
+    }
+    /// It has this many threads, more than are looked at.
+    pub(super) fn too_many_threads(self, count: u32) -> Self {
+        Self { thread_count: Some(count), ..self }
     }
     pub(super) fn disk_share(self, disk_share: f64) -> Self {
         Self { disk_share, ..self }
@@ -487,7 +507,7 @@ fn processes(tier: &Tier, index: u32, t: f64, users: u32, throughput: f64) -> Ve
         used(tier, throughput) * (1.0 - tier.unseen) * (1.0 - tier.interrupts) / f64::from(tier.processes);
     let (pid, started) = if tier.role == Role::Generator { (4000, 900) } else { (812 + 100 * index, 500) };
     let threads_each = (tier.threads.max(tier.spread) / tier.processes).max(1);
-    let per_thread = seen / f64::from(threads_each);
+    let per_thread = seen * (1.0 - tier.lost) / f64::from(threads_each);
     let open = (u64::from(users) + 6).min(tier.open_files_limit);
     let one = |worker: u32| Process {
         pid: pid + worker,
@@ -505,7 +525,7 @@ fn processes(tier: &Tier, index: u32, t: f64, users: u32, throughput: f64) -> Ve
         threads: (0..threads_each)
             .map(|thread| one_thread(tier, pid + worker, thread, t * per_thread))
             .collect(),
-        thread_count: threads_each,
+        thread_count: tier.thread_count.unwrap_or(threads_each),
         allowed_cpus: tier.cpus.len() as u32,
         allowed_cpu_numbers: tier.cpus.clone(),
         open_files: Some(open),
@@ -519,9 +539,10 @@ fn processes(tier: &Tier, index: u32, t: f64, users: u32, throughput: f64) -> Ve
 }
 
 fn one_thread(tier: &Tier, pid: u32, thread: u32, cpu_us: f64) -> Thread {
+    let names = if tier.thread_names.is_empty() { &[tier.name] } else { tier.thread_names };
     Thread {
         tid: pid + 1000 * thread,
-        name: tier.name.to_owned(),
+        name: names[thread as usize % names.len()].to_owned(),
         cpu_us: (BASE + cpu_us) as u64,
         state: if tier.state == ThreadState::Futex && thread == 0 {
             ThreadState::Running

@@ -6,3 +6,4 @@ mod lab;
 mod limits;
 mod processors;
 mod qualified;
+mod threads;

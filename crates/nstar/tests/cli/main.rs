@@ -14,5 +14,6 @@ mod share;
 mod sink;
 mod support;
 mod sweep;
+mod threads;
 mod tiers;
 mod waiting;

@@ -116,6 +116,20 @@ pub(crate) fn run_role() {
             thread::spawn(burn);
             serve(&announce);
         }
+        "hash" => {
+            for name in ["hash-1", "hash-2"] {
+                thread::Builder::new().name(name.to_owned()).spawn(burn).unwrap();
+            }
+            serve(&announce);
+        }
+        "churn" => {
+            thread::spawn(|| {
+                loop {
+                    thread::spawn(burn_briefly).join().unwrap();
+                }
+            });
+            serve(&announce);
+        }
         "reap" => {
             thread::spawn(spawn_burners);
             serve(&announce);
@@ -136,6 +150,10 @@ fn burn() {
     loop {
         sum = std::hint::black_box(sum.wrapping_add(1));
     }
+}
+
+fn burn_briefly() {
+    (0..500_000u64).fold(0, |sum, next| std::hint::black_box(sum ^ next));
 }
 
 /// Sends to one connection after the other until it is closed.

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::facts::{self, Fact};
 use super::figures::{self, Figure};
 use super::table::{Cell, Column, Table};
+use super::threads;
 use crate::number;
 use crate::summary;
 use crate::words::{self, ERROR_KINDS};
@@ -23,6 +24,7 @@ pub(super) struct Page {
     verdict: Vec<Fact>,
     evidence: Vec<String>,
     next: Option<String>,
+    threads: Option<Table>,
     figures: Vec<Figure>,
     steps: Option<Table>,
     utilization: Option<Table>,
@@ -54,6 +56,7 @@ impl Page {
             verdict: facts::verdict(run),
             evidence: summary::evidence(&run.verdict.bottleneck),
             next: run.verdict.next.as_deref().map(words::unbroken),
+            threads: threads::table(run),
             figures: figures::figures(run),
             steps: steps(run),
             utilization: figures::utilization_table(run),

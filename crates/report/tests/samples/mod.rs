@@ -118,6 +118,7 @@ pub fn unbounded() -> Run {
         utilization: None,
         demand_us: None,
         evidence: vec!["The busiest resource, the CPU of nginx, was busy 82 %.".into()],
+        threads: None,
         runner_up: None,
         confidence: Confidence::Low,
     };
@@ -248,6 +249,7 @@ pub fn hostile() -> Run {
     run.load.loop_kind = SCRIPT.into();
     run.verdict.bottleneck.holder = format!("{SCRIPT}{QUOTES}{TERMINAL}");
     run.verdict.bottleneck.evidence = vec![SCRIPT.into(), QUOTES.into(), TERMINAL.into()];
+    run.verdict.bottleneck.threads = Some(threads(&[(&format!("{QUOTES}{SCRIPT}{TERMINAL}"), 2, 0.9)]));
     run.verdict.next = Some(format!("{QUOTES}{SCRIPT}"));
     run.verdict.inconclusive = vec![SCRIPT.into()];
     run.warnings = vec![warn(WarningKind::HostLimit, &format!("{SCRIPT}{QUOTES}{TERMINAL}"))];
@@ -269,6 +271,7 @@ pub fn tame(run: &mut Run) {
     run.load.loop_kind = "x".into();
     run.verdict.bottleneck.holder = "x".into();
     run.verdict.bottleneck.evidence = vec!["x".into(); 3];
+    run.verdict.bottleneck.threads = Some(threads(&[("x", 2, 0.9)]));
     run.verdict.next = Some("x".into());
     run.verdict.inconclusive = vec!["x".into()];
     run.warnings[0].text = "x".into();
@@ -312,6 +315,8 @@ pub fn long() -> Run {
         "Thread writer of accounts (pid 4021) is busy 97 % of one core at 40 users while its other threads are busy 9 %.".into(),
         "Each request costs it 115 µs, so it alone allows 8 660 req/s; 8 384 were seen.".into(),
     ];
+    run.verdict.bottleneck.threads =
+        Some(threads(&[("writer", 1, 0.91), ("tokio-rt-worker", 4, 0.06), ("reader-*", 16, 0.015)]));
     run.verdict.bottleneck.runner_up = run.steps[7].resources.get(1).cloned();
     run.verdict.next = Some("the CPU of files (pid 4022), at about 11 800 req/s.".into());
     run.models.bounds =
@@ -378,9 +383,21 @@ fn cpu_bottleneck() -> Bottleneck {
             "nginx worker (pid 812) is busy 99 % of one core; each request costs it 29.1 µs.".into(),
             "At twice the users throughput is the same (34 094 req/s) and response time doubles.".into(),
         ],
+        threads: None,
         runner_up: Some(resource(ResourceKind::Generator, "nstar", 0.38, 1.0, "cores")),
         confidence: Confidence::High,
     }
+}
+
+fn threads(names: &[(&str, u64, f64)]) -> ThreadTime {
+    let named = |(name, threads, share): &(&str, u64, f64)| NamedThreads {
+        name: (*name).to_owned(),
+        threads: *threads,
+        share: *share,
+        demand_us: Some(29.1 * share),
+    };
+    let listed: f64 = names.iter().map(|(_, _, share)| share).sum();
+    ThreadTime { names: names.iter().map(named).collect(), rest: 1.0 - listed }
 }
 
 fn nothing_found(inconclusive: Vec<String>) -> Verdict {
@@ -398,6 +415,7 @@ fn nothing_found(inconclusive: Vec<String>) -> Verdict {
             utilization: None,
             demand_us: None,
             evidence: Vec::new(),
+            threads: None,
             runner_up: None,
             confidence: Confidence::Low,
         },

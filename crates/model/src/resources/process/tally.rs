@@ -1,9 +1,9 @@
-//! Sums over the looks of one step, process by process and thread by thread.
+//! Sums over the looks of one step, process by process.
 
 use std::collections::BTreeMap;
 
-use super::{States, ThreadUse};
-use crate::counters::{Counters, CpuQuota, Process, Role, Thread, ThreadState};
+use super::threads::Threads;
+use crate::counters::{Counters, CpuQuota, Process, Role};
 use crate::resources::growth;
 
 /// A process for good: its number and when it started.
@@ -25,7 +25,7 @@ pub(super) struct Tally {
     pub(super) open_files: Option<(u64, u64)>,
     pub(super) quota: Option<(CpuQuota, CpuQuota)>,
     pub(super) by_process: BTreeMap<Identity, ProcessTally>,
-    by_thread: BTreeMap<(u32, u32), ThreadTally>,
+    pub(super) threads: Threads,
 }
 
 /// What one process did so far.
@@ -34,17 +34,6 @@ pub(super) struct ProcessTally {
     pub(super) cpu_us: u64,
     allowed_count: u32,
     allowed_numbers: Vec<u32>,
-}
-
-#[derive(Debug, Default)]
-struct ThreadTally {
-    name: String,
-    cpu_us: u64,
-    waited_us: u64,
-    looks: u32,
-    running: u32,
-    futex: u32,
-    disk: u32,
 }
 
 impl Tally {
@@ -56,9 +45,7 @@ impl Tally {
         entry.allowed_numbers.clone_from(&process.allowed_cpu_numbers);
         self.look_at_descriptors(process);
         self.look_at_quota(process.cpu_quota.as_ref());
-        for thread in &process.threads {
-            self.by_thread.entry((process.pid, thread.tid)).or_default().look_at(thread);
-        }
+        self.threads.look_at(process);
     }
 
     fn look_at_descriptors(&mut self, process: &Process) {
@@ -94,7 +81,7 @@ impl Tally {
         self.run_queue_wait_us = self.run_queue_wait_us.saturating_add(waited);
         self.major_faults = self.major_faults.saturating_add(growth(before.major_faults, after.major_faults));
         self.add_disk_bytes(before, after);
-        self.add_threads(before, after);
+        self.threads.add(before, after);
     }
 
     fn add_disk_bytes(&mut self, before: &Process, after: &Process) {
@@ -108,63 +95,12 @@ impl Tally {
         }
     }
 
-    /// A thread missing at the earlier look began since, unless the list was cut short then.
-    fn add_threads(&mut self, before: &Process, after: &Process) {
-        let complete = before.threads.len() >= before.thread_count as usize;
-        let nothing = Thread::default();
-        for thread in &after.threads {
-            let earlier = match before.threads.iter().find(|earlier| earlier.tid == thread.tid) {
-                Some(earlier) => earlier,
-                None if complete => &nothing,
-                None => continue,
-            };
-            let tally = self.by_thread.entry((after.pid, thread.tid)).or_default();
-            tally.cpu_us = tally.cpu_us.saturating_add(growth(earlier.cpu_us, thread.cpu_us));
-            let waited = growth(earlier.run_queue_wait_us, thread.run_queue_wait_us);
-            tally.waited_us = tally.waited_us.saturating_add(waited);
-        }
-    }
-
     pub(super) fn cpu_us(&self) -> f64 {
         self.user_us as f64 + self.system_us as f64 + self.reaped_us as f64
     }
 
     pub(super) fn busiest_process_us(&self) -> u64 {
         self.by_process.values().map(|process| process.cpu_us).max().unwrap_or(0)
-    }
-
-    pub(super) fn busiest_thread(&self, elapsed_us: f64) -> Option<ThreadUse> {
-        let ((pid, tid), thread) = self.by_thread.iter().max_by_key(|(_, thread)| thread.cpu_us)?;
-        Some(ThreadUse {
-            pid: *pid,
-            tid: *tid,
-            name: thread.name.clone(),
-            busy: (thread.cpu_us as f64 / elapsed_us).min(1.0),
-            waited: (thread.waited_us as f64 / elapsed_us).min(1.0),
-            found_runnable: f64::from(thread.running) / f64::from(thread.looks.max(1)),
-        })
-    }
-
-    /// How many threads were busy at least this share of a core.
-    pub(super) fn working_threads(&self, elapsed_us: f64, share: f64) -> usize {
-        let works = |thread: &&ThreadTally| thread.cpu_us as f64 / elapsed_us >= share;
-        self.by_thread.values().filter(works).count()
-    }
-
-    pub(super) fn states(&self) -> States {
-        let sum =
-            |read: fn(&ThreadTally) -> u32| self.by_thread.values().map(read).map(f64::from).sum::<f64>();
-        let looks = sum(|t| t.looks).max(1.0);
-        States {
-            running: sum(|t| t.running) / looks,
-            futex: sum(|t| t.futex) / looks,
-            disk: sum(|t| t.disk) / looks,
-        }
-    }
-
-    pub(super) fn disk_waiting_thread(&self) -> f64 {
-        let share = |thread: &ThreadTally| f64::from(thread.disk) / f64::from(thread.looks.max(1));
-        self.by_thread.values().map(share).fold(0.0, f64::max)
     }
 
     /// Every processor any of the working processes may use; empty if one of them did not say.
@@ -188,19 +124,6 @@ impl Tally {
 
     fn working(&self, pids: &[u32]) -> impl Iterator<Item = &ProcessTally> {
         self.by_process.iter().filter(|((pid, _), _)| pids.contains(pid)).map(|(_, process)| process)
-    }
-}
-
-impl ThreadTally {
-    fn look_at(&mut self, thread: &Thread) {
-        self.name.clone_from(&thread.name);
-        self.looks += 1;
-        match thread.state {
-            ThreadState::Running => self.running += 1,
-            ThreadState::Futex => self.futex += 1,
-            ThreadState::Disk => self.disk += 1,
-            ThreadState::Sleeping | ThreadState::Other => {}
-        }
     }
 }
 

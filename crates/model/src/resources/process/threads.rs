@@ -1,0 +1,245 @@
+//! Sums over the looks of one step, thread by thread, and by the threads' names.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{NamedThreads, States, ThreadUse};
+use crate::counters::{Process, Thread, ThreadState};
+use crate::resources::growth;
+
+/// What the threads of one group of processes did so far, by process and thread number.
+#[derive(Debug, Default)]
+pub(super) struct Threads {
+    all: BTreeMap<(u32, u32), Tally>,
+    /// Most threads of one name that any look found.
+    most_at_once: BTreeMap<String, usize>,
+    /// Threads there were, and those of them that were looked at, summed over looks.
+    there: u64,
+    looked_at: u64,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    name: String,
+    cpu_us: u64,
+    waited_us: u64,
+    /// Its counters when it was last looked at.
+    last: Option<(u64, u64)>,
+    looks: u32,
+    running: u32,
+    futex: u32,
+    disk: u32,
+}
+
+impl Threads {
+    /// Takes what the threads of one process were found doing.
+    pub(super) fn look_at(&mut self, process: &Process) {
+        self.there += u64::from(process.thread_count).max(process.threads.len() as u64);
+        self.looked_at += process.threads.len() as u64;
+        for thread in &process.threads {
+            self.all.entry((process.pid, thread.tid)).or_default().look_at(thread);
+        }
+    }
+
+    /// Takes one look at all processes of the group: how many threads of each name there are at once.
+    pub(super) fn count(&mut self, processes: &[&Process]) {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for thread in processes.iter().flat_map(|process| &process.threads) {
+            *counts.entry(family(&thread.name)).or_default() += 1;
+        }
+        for (name, count) in counts {
+            let most = self.most_at_once.entry(name).or_default();
+            *most = count.max(*most);
+        }
+    }
+
+    /// Takes what they counted between two looks at one process. A thread missing at the earlier look began since; if
+    /// the list was cut short then, it has counted since it was last looked at.
+    pub(super) fn add(&mut self, before: &Process, after: &Process) {
+        let complete = before.threads.len() >= before.thread_count as usize;
+        let earlier: BTreeSet<u32> = before.threads.iter().map(|thread| thread.tid).collect();
+        for thread in &before.threads {
+            let tally = self.all.entry((after.pid, thread.tid)).or_default();
+            tally.last.get_or_insert((thread.cpu_us, thread.run_queue_wait_us));
+        }
+        for thread in &after.threads {
+            let tally = self.all.entry((after.pid, thread.tid)).or_default();
+            if complete && !earlier.contains(&thread.tid) {
+                tally.last = Some((0, 0));
+            }
+            tally.add(thread);
+        }
+    }
+
+    pub(super) fn busiest(&self, elapsed_us: f64) -> Option<ThreadUse> {
+        let ((pid, tid), thread) = self.all.iter().max_by_key(|(_, thread)| thread.cpu_us)?;
+        Some(ThreadUse {
+            pid: *pid,
+            tid: *tid,
+            name: thread.name.clone(),
+            busy: (thread.cpu_us as f64 / elapsed_us).min(1.0),
+            waited: (thread.waited_us as f64 / elapsed_us).min(1.0),
+            found_runnable: f64::from(thread.running) / f64::from(thread.looks.max(1)),
+        })
+    }
+
+    /// How many were busy at least this share of a core.
+    pub(super) fn working(&self, elapsed_us: f64, share: f64) -> usize {
+        let works = |thread: &&Tally| thread.cpu_us as f64 / elapsed_us >= share;
+        self.all.values().filter(works).count()
+    }
+
+    /// What those of each name used together, most first.
+    pub(super) fn by_name(&self, elapsed_us: f64) -> Vec<NamedThreads> {
+        let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+        for thread in self.all.values() {
+            let sum = sums.entry(family(&thread.name)).or_default();
+            *sum = sum.saturating_add(thread.cpu_us);
+        }
+        let mut all: Vec<NamedThreads> = sums
+            .into_iter()
+            .map(|(name, cpu_us)| NamedThreads {
+                threads: self.most_at_once.get(&name).copied().unwrap_or(0),
+                cores: cpu_us as f64 / elapsed_us,
+                name,
+            })
+            .collect();
+        all.sort_by(|a, b| b.cores.total_cmp(&a.cores));
+        all
+    }
+
+    /// Share of the threads that a look left out, for there were too many of them.
+    pub(super) fn left_out(&self) -> f64 {
+        1.0 - self.looked_at as f64 / self.there.max(1) as f64
+    }
+
+    pub(super) fn states(&self) -> States {
+        let sum = |read: fn(&Tally) -> u32| self.all.values().map(read).map(f64::from).sum::<f64>();
+        let looks = sum(|t| t.looks).max(1.0);
+        States {
+            running: sum(|t| t.running) / looks,
+            futex: sum(|t| t.futex) / looks,
+            disk: sum(|t| t.disk) / looks,
+        }
+    }
+
+    pub(super) fn disk_waiting(&self) -> f64 {
+        let share = |thread: &Tally| f64::from(thread.disk) / f64::from(thread.looks.max(1));
+        self.all.values().map(share).fold(0.0, f64::max)
+    }
+}
+
+impl Tally {
+    fn look_at(&mut self, thread: &Thread) {
+        self.name.clone_from(&thread.name);
+        self.looks += 1;
+        match thread.state {
+            ThreadState::Running => self.running += 1,
+            ThreadState::Futex => self.futex += 1,
+            ThreadState::Disk => self.disk += 1,
+            ThreadState::Sleeping | ThreadState::Other => {}
+        }
+    }
+
+    /// Takes its counters now. Of one that was never looked at before it is not known what they were.
+    fn add(&mut self, thread: &Thread) {
+        if let Some((cpu_us, waited_us)) = self.last {
+            self.cpu_us = self.cpu_us.saturating_add(growth(cpu_us, thread.cpu_us));
+            self.waited_us = self.waited_us.saturating_add(growth(waited_us, thread.run_queue_wait_us));
+        }
+        self.last = Some((thread.cpu_us, thread.run_queue_wait_us));
+    }
+}
+
+/// The name that threads numbered one after the other share: `worker-*` of `worker-1` and `worker-12`.
+pub(super) fn family(name: &str) -> String {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    if stem.is_empty() || stem.len() == name.len() { name.to_owned() } else { format!("{stem}*") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(tid: u32, name: &str, cpu_us: u64) -> Thread {
+        Thread { tid, name: name.to_owned(), cpu_us, ..Thread::default() }
+    }
+
+    fn process(thread_count: u32, threads: Vec<Thread>) -> Process {
+        Process { pid: 9, thread_count, threads, ..Process::default() }
+    }
+
+    /// What threads of each name used in one second, in thousandths of a core, and how many there were.
+    fn named(looks: &[Process]) -> Vec<(String, u64, usize)> {
+        let mut threads = Threads::default();
+        for look in looks {
+            threads.look_at(look);
+            threads.count(&[look]);
+        }
+        looks.windows(2).for_each(|pair| threads.add(&pair[0], &pair[1]));
+        let milli = |cores: f64| (cores * 1e3).round() as u64;
+        threads
+            .by_name(1e6)
+            .into_iter()
+            .map(|named| (named.name, milli(named.cores), named.threads))
+            .collect()
+    }
+
+    #[test]
+    fn threads_that_differ_in_their_number_only_are_one_family() {
+        for (name, expected) in [
+            ("worker-1", "worker-*"),
+            ("worker-12", "worker-*"),
+            ("GC Thread#0", "GC Thread#*"),
+            ("C2 CompilerThre", "C2 CompilerThre"),
+            ("4711", "4711"),
+            ("", ""),
+        ] {
+            assert_eq!(family(name), expected);
+        }
+    }
+
+    #[test]
+    fn names_are_summed_the_busiest_first() {
+        let at = |one, two, main| {
+            process(3, vec![thread(9, "server", main), thread(10, "hash-1", one), thread(11, "hash-2", two)])
+        };
+        let found = named(&[at(500, 700, 0), at(300_500, 400_700, 20_000)]);
+        assert_eq!(found, [("hash-*".to_owned(), 700, 2), ("server".to_owned(), 20, 1)]);
+    }
+
+    #[test]
+    fn a_thread_that_began_since_counts_whole_and_one_that_ended_until_its_last_look() {
+        let looks = [
+            process(2, vec![thread(9, "server", 0), thread(10, "old", 900_000)]),
+            process(2, vec![thread(9, "server", 0), thread(10, "old", 950_000)]),
+            process(2, vec![thread(9, "server", 0), thread(11, "new", 30_000)]),
+        ];
+        let found = named(&looks);
+        assert_eq!(found[..2], [("old".to_owned(), 50, 1), ("new".to_owned(), 30, 1)]);
+    }
+
+    /// Of more threads than a look takes in, each is looked at now and then.
+    #[test]
+    fn a_thread_left_out_at_some_looks_loses_no_time() {
+        let looks = [
+            process(9, vec![thread(10, "worker", 100_000)]),
+            process(9, vec![thread(11, "worker", 700_000)]),
+            process(9, vec![thread(10, "worker", 250_000)]),
+            process(9, vec![thread(11, "worker", 750_000)]),
+        ];
+        assert_eq!(named(&looks), [("worker".to_owned(), 200, 1)]);
+        let mut threads = Threads::default();
+        looks.iter().for_each(|look| threads.look_at(look));
+        assert!((threads.left_out() - 8.0 / 9.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_number_used_again_is_another_thread() {
+        let looks = [
+            process(2, vec![thread(9, "server", 0), thread(10, "first", 50_000)]),
+            process(1, vec![thread(9, "server", 0)]),
+            process(2, vec![thread(9, "server", 0), thread(10, "second", 20_000)]),
+        ];
+        assert_eq!(named(&looks)[0], ("second".to_owned(), 20, 1));
+    }
+}
