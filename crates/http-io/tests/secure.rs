@@ -15,7 +15,7 @@ use engine::{
 };
 use http_io::{
     Method, Problem,
-    client::{Client, ClientOptions, Request, Trust},
+    client::{Client, ClientOptions, Request, Server as Asked, Trust},
     server::{Error, Exchange, Handler, Http, Secured, ServerOptions},
 };
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, SanType, date_time_ymd};
@@ -46,7 +46,7 @@ impl Factory for Tier {
     fn make<C: Connection>(&self) -> io::Result<Self::Service<C>> {
         let client = self.behind.as_ref().map(|(to, name, ca)| {
             let peer = Trust::of_file(ca).and_then(|trust| trust.peer(name)).map_err(io::Error::other)?;
-            Ok::<_, io::Error>(Client::secure(*to, peer, ClientOptions::default()))
+            Ok::<_, io::Error>(Client::new(Asked::secure(*to, peer), ClientOptions::default()))
         });
         Ok(Http::new(Asking(client.transpose()?), ServerOptions::default()))
     }

@@ -4,6 +4,7 @@ mod database;
 mod lab;
 mod load;
 mod plan;
+mod reach;
 mod report;
 mod serve;
 mod share;

@@ -50,19 +50,42 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     if parsed.is_zero() { Err("must be longer than 0".into()) } else { Ok(parsed) }
 }
 
-/// Parses the URL of a server of ours: `http://HOST:PORT`, or `HOST:PORT`. A host's name is looked up now, once.
-pub(crate) fn server(text: &str) -> Result<SocketAddr, String> {
+/// A server of ours, as a person names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Server {
+    /// Whether over TLS, where that is said.
+    pub scheme: Option<Scheme>,
+    /// Its name, or its address without brackets: what a certificate has to be for.
+    pub host: String,
+    /// Where that is, looked up once.
+    pub at: SocketAddr,
+}
+
+/// How a server of ours is spoken with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    Http,
+    Https,
+}
+
+/// Parses the URL of a server of ours: `http://HOST:PORT`, `https://HOST:PORT` or `HOST:PORT`. A host's name is looked up
+/// now, once.
+pub(crate) fn server(text: &str) -> Result<Server, String> {
+    let (scheme, place) = match text.split_once("://") {
+        Some(("http", place)) => (Some(Scheme::Http), place),
+        Some(("https", place)) => (Some(Scheme::Https), place),
+        Some(_) => return Err(format!("{text}: write http://HOST:PORT or https://HOST:PORT")),
+        None => (None, text),
+    };
     let wrong = |why: &str| format!("{text}: {why}; write http://HOST:PORT");
-    if text.starts_with("https://") {
-        return Err(wrong("peers do not speak TLS"));
-    }
-    let place = text.strip_prefix("http://").unwrap_or(text);
     let place = place.strip_suffix('/').unwrap_or(place);
     if place.contains(['/', '?', '#', '@']) {
         return Err(wrong("a path or a user cannot be given"));
     }
     let mut addresses = place.to_socket_addrs().map_err(|error| wrong(&error.to_string()))?;
-    addresses.next().ok_or_else(|| wrong("the name has no address"))
+    let at = addresses.next().ok_or_else(|| wrong("the name has no address"))?;
+    let host = place.rsplit_once(':').map_or(place, |(host, _)| host).trim_matches(['[', ']']);
+    Ok(Server { scheme, host: host.to_owned(), at })
 }
 
 /// Parses an address to listen on, `ADDR:PORT`. A name is looked up now, once.
@@ -189,6 +212,25 @@ impl TypedValueParser for DatabaseParser {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_is_named_by_its_url_or_its_address_alone() {
+        let read = |text| server(text).map(|named| (named.scheme, named.host, named.at.port()));
+        assert_eq!(read("127.0.0.1:80"), Ok((None, "127.0.0.1".into(), 80)));
+        assert_eq!(read("https://[::1]:8085/"), Ok((Some(Scheme::Https), "::1".into(), 8085)));
+        assert_eq!(read("http://localhost:1"), Ok((Some(Scheme::Http), "localhost".into(), 1)));
+        for wrong in [
+            "",
+            "localhost",
+            "http://127.0.0.1",
+            "ftp://127.0.0.1:1",
+            "https://u@127.0.0.1:1",
+            "127.0.0.1:1/x",
+        ] {
+            let error = server(wrong).unwrap_err();
+            assert!(error.contains(wrong) && error.contains("HOST:PORT"), "{error}");
+        }
+    }
 
     #[test]
     fn an_address_to_listen_on_may_be_a_name_and_else_is_told_with_what_to_write() {

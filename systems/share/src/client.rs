@@ -4,7 +4,7 @@ use std::{net::SocketAddr, ops::Range, path::Path, time::Duration};
 
 use http_io::{
     Method,
-    client::{Caller, ClientOptions, Request, Response},
+    client::{Caller, ClientError, ClientOptions, Request, Response, Server},
 };
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -54,6 +54,17 @@ pub enum AskError {
         /// Why.
         reason: String,
     },
+    /// It cannot be spoken with in private, or is not the one it should be.
+    #[error("no secure connection to the peer at {peer}: {reason}")]
+    Insecure {
+        /// Which.
+        peer: SocketAddr,
+        /// Why.
+        reason: String,
+    },
+    /// It speaks over TLS only.
+    #[error("the peer at {0} speaks HTTPS only")]
+    WantsTls(SocketAddr),
     /// It refuses.
     #[error("{reason}")]
     Refused {
@@ -68,11 +79,11 @@ pub enum AskError {
 }
 
 impl Client {
-    /// Asks the peer at `to`, as a member of the group whose secret is in the file.
+    /// Asks the peer `to`, as a member of the group whose secret is in the file.
     ///
     /// # Errors
     /// When the secret cannot be read.
-    pub fn new(to: SocketAddr, secret: Option<&Path>) -> Result<Self, AskError> {
+    pub fn new(to: impl Into<Server>, secret: Option<&Path>) -> Result<Self, AskError> {
         let mut options = ClientOptions::default();
         options.limits.body_bytes = ANSWER_LEN_MAX;
         let authorization = Group::open(secret)?.authorization();
@@ -175,10 +186,10 @@ impl Client {
         // Everything that is asked here may be asked twice.
         let request = Request::new(method, target).headers(&headers).body(body).repeatable();
         let peer = self.caller.to();
-        let answer =
-            self.caller.send(&request).map_err(|error| AskError::Away { peer, reason: error.to_string() })?;
+        let answer = self.caller.send(&request).map_err(|error| unanswered(peer, error))?;
         match answer.status() {
             200..=299 => Ok(answer),
+            _ if answer.wants_tls() => Err(AskError::WantsTls(peer)),
             status => Err(AskError::Refused { status, reason: central::reason(&answer) }),
         }
     }
@@ -190,6 +201,13 @@ impl Client {
     fn garbled(&self) -> AskError {
         let reason = "its answer cannot be understood; is it a peer of this version?".into();
         AskError::Away { peer: self.caller.to(), reason }
+    }
+}
+
+fn unanswered(peer: SocketAddr, error: ClientError) -> AskError {
+    match error {
+        ClientError::Insecure { source, .. } => AskError::Insecure { peer, reason: source.to_string() },
+        error => AskError::Away { peer, reason: error.to_string() },
     }
 }
 

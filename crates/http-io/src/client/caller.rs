@@ -4,26 +4,26 @@ use std::{net::SocketAddr, time::Duration};
 
 use engine::{Dialled, block_on, service::Connection};
 
-use super::{ClientError, ClientOptions, Failure, Request, Response, exchange};
+use super::{ClientError, ClientOptions, Failure, Request, Response, Server, exchange, secured};
 
 /// One server, and the connection to it that is kept. For one thread; dropped, it closes the connection.
-#[derive(Debug)]
 pub struct Caller {
-    to: SocketAddr,
+    server: Server,
     host: String,
     options: ClientOptions,
-    kept: Option<Dialled>,
+    kept: Option<tls::Connection<Dialled>>,
 }
 
 impl Caller {
-    /// Asks the server at `to`. Nothing is opened yet.
-    pub fn new(to: SocketAddr, options: ClientOptions) -> Self {
-        Self { to, host: to.to_string(), options, kept: None }
+    /// Asks `server`. Nothing is opened yet.
+    pub fn new(server: impl Into<Server>, options: ClientOptions) -> Self {
+        let server = server.into();
+        Self { host: server.host(), server, options, kept: None }
     }
 
-    /// Whom it asks.
+    /// Where the server is that it asks.
     pub fn to(&self) -> SocketAddr {
-        self.to
+        self.server.at
     }
 
     /// From now on an answer may take so long, and its body be so long: for one server that is asked for little and for much.
@@ -46,16 +46,31 @@ impl Caller {
                 outcome => return outcome.map_err(Failure::into_error),
             }
         }
-        let fresh = Dialled::dial(self.to, self.options.connect_timeout)
-            .map_err(|source| ClientError::Connect { to: self.to, source })?;
+        let fresh = self.dial()?;
         self.attempt(fresh, request).map_err(Failure::into_error)
     }
 
-    fn attempt(&mut self, mut connection: Dialled, request: &Request<'_>) -> Result<Response, Failure> {
+    fn dial(&self) -> Result<tls::Connection<Dialled>, ClientError> {
+        let (to, patience) = (self.server.at, self.options.connect_timeout);
+        let dialled = Dialled::dial(to, patience).map_err(|source| ClientError::Connect { to, source })?;
+        block_on(secured(dialled, &self.server, patience))
+    }
+
+    fn attempt(
+        &mut self,
+        mut connection: tls::Connection<Dialled>,
+        request: &Request<'_>,
+    ) -> Result<Response, Failure> {
         connection.set_deadline(Some(self.options.timeout));
         let exchange = exchange::run(&mut connection, request, &self.host, &self.options.limits);
         let (response, reusable) = block_on(exchange)?;
         self.kept = reusable.then_some(connection);
         Ok(response)
+    }
+}
+
+impl std::fmt::Debug for Caller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Caller").field("server", &self.server).finish_non_exhaustive()
     }
 }

@@ -2,6 +2,8 @@
 
 use wire::{Fields, Method, write};
 
+use crate::server::HTTPS_ONLY;
+
 /// A request to another tier.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
@@ -84,6 +86,13 @@ impl Response {
     /// The first value of the header `name`, in any case.
     pub fn header(&self, name: &str) -> Option<&[u8]> {
         self.fields.get(&self.head, name)
+    }
+
+    /// Whether it refuses because it was asked without TLS, by a server of ours that speaks nothing else.
+    pub fn wants_tls(&self) -> bool {
+        self.status == 400
+            && serde_json::from_slice::<serde_json::Value>(&self.body)
+                .is_ok_and(|problem| problem["error"] == HTTPS_ONLY)
     }
 
     /// Its body.

@@ -5,6 +5,7 @@
 mod caller;
 mod exchange;
 mod message;
+mod server;
 
 use std::{
     cell::RefCell,
@@ -21,7 +22,8 @@ use wire::{Limits, ParseError, write::WriteError};
 
 pub use caller::Caller;
 pub use message::{Request, Response};
-pub use tls::{Peer, Trust, TrustError};
+pub use server::Server;
+pub use tls::{Failure as Insecurity, Peer, Trust, TrustError};
 
 /// How patient and how trusting a client is.
 #[derive(Clone, Debug)]
@@ -83,29 +85,17 @@ pub enum ClientError {
 
 /// One other tier, and the connections to it that are idle.
 pub struct Client<C> {
-    to: SocketAddr,
+    server: Server,
     host: String,
-    /// None: connections are not encrypted.
-    peer: Option<Peer>,
     options: ClientOptions,
     idle: RefCell<Vec<tls::Connection<C>>>,
 }
 
 impl<C: Connection> Client<C> {
-    /// A client of the server at `to`. Nothing is opened yet.
-    pub fn new(to: SocketAddr, options: ClientOptions) -> Self {
-        Self { to, host: to.to_string(), peer: None, options, idle: RefCell::new(Vec::new()) }
-    }
-
-    /// A client of the server at `to`, over TLS. What is no `peer` is not spoken to.
-    pub fn secure(to: SocketAddr, peer: Peer, options: ClientOptions) -> Self {
-        let name = peer.name();
-        let host = if name.contains(':') {
-            format!("[{name}]:{}", to.port())
-        } else {
-            format!("{name}:{}", to.port())
-        };
-        Self { host, peer: Some(peer), ..Self::new(to, options) }
+    /// A client of `server`. Nothing is opened yet.
+    pub fn new(server: impl Into<Server>, options: ClientOptions) -> Self {
+        let server = server.into();
+        Self { host: server.host(), server, options, idle: RefCell::new(Vec::new()) }
     }
 
     /// Sends `request` and waits for the whole answer, driven by the same model as `via`.
@@ -146,21 +136,19 @@ impl<C: Connection> Client<C> {
     }
 
     async fn connect(&self, via: &C) -> Result<tls::Connection<C>, ClientError> {
-        let mut connection = self.open(via).await?;
-        let Some(peer) = &self.peer else { return Ok(tls::Connection::plain(connection)) };
-        connection.set_deadline(Some(self.options.connect_timeout));
-        let secured = tls::connect(connection, peer).await;
-        secured.map_err(|source| ClientError::Insecure { to: self.to, source })
+        let connection = self.open(via).await?;
+        secured(connection, &self.server, self.options.connect_timeout).await
     }
 
     async fn open(&self, via: &C) -> Result<C, ClientError> {
-        let connecting = via.connect(self.to);
+        let to = self.server.at;
+        let connecting = via.connect(to);
         let expiry = via.sleep(self.options.connect_timeout);
         let outcome = match first(connecting, expiry).await {
             Some(outcome) => outcome,
             None => Err(io::ErrorKind::TimedOut.into()),
         };
-        outcome.map_err(|source| ClientError::Connect { to: self.to, source })
+        outcome.map_err(|source| ClientError::Connect { to, source })
     }
 
     fn keep(&self, connection: tls::Connection<C>) {
@@ -181,6 +169,18 @@ impl<C: Connection> Client<C> {
         }
         None
     }
+}
+
+/// A connection as `server` wants it: over TLS where it says who must be there.
+async fn secured<C: Connection>(
+    mut connection: C,
+    server: &Server,
+    patience: Duration,
+) -> Result<tls::Connection<C>, ClientError> {
+    let Some(peer) = &server.peer else { return Ok(tls::Connection::plain(connection)) };
+    connection.set_deadline(Some(patience));
+    let secured = tls::connect(connection, peer).await;
+    secured.map_err(|source| ClientError::Insecure { to: server.at, source })
 }
 
 /// Why an attempt failed, and whether an answer had begun.

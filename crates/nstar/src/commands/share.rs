@@ -10,10 +10,12 @@ use share::{
     seam::{Found, Query},
 };
 
+use super::reach;
 use crate::{
     exit::{Exit, Failure},
     flags::{AskPeer, Share},
-    output, values,
+    output,
+    values::Scheme,
 };
 
 pub(crate) fn run(flags: &Share) -> Result<Exit, Failure> {
@@ -26,7 +28,11 @@ pub(crate) fn run(flags: &Share) -> Result<Exit, Failure> {
 }
 
 fn client(flags: &AskPeer) -> Result<Client, Failure> {
-    let peer = values::server(&flags.peer).map_err(|error| Failure::usage(format!("--peer {error}")))?;
+    let usual = if flags.ca.is_some() { Scheme::Https } else { Scheme::Http };
+    let peer = reach::server("--peer", &flags.peer, usual, || reach::authorities(flags.ca.as_deref()))?;
+    if flags.ca.is_some() && !peer.is_secure() {
+        return Err(Failure::usage("--ca goes with --peer https://HOST:PORT"));
+    }
     if let Some(secret) = flags.secret_file.as_ref().filter(|path| !path.exists()) {
         return Err(Failure::usage(format!("there is no secret in {}", secret.display())));
     }
@@ -87,6 +93,8 @@ fn failure(error: AskError) -> Failure {
         AskError::Away { .. } => {
             Failure::failed(format!("{error}; start one with `nstar serve peer`, or name it with --peer"))
         }
+        AskError::Insecure { .. } => Failure::failed(format!("{error} (--ca FILE says who is trusted)")),
+        AskError::WantsTls(peer) => Failure::usage(format!("{error}: give --peer https://{peer}")),
         AskError::Refused { status: 401, .. } => {
             Failure::usage("the peer is of a closed group: give its secret with --secret-file")
         }

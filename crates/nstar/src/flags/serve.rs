@@ -161,9 +161,13 @@ pub(crate) struct Peer {
     /// Folder whose files are shared, and where those go that are obtained
     #[arg(long, value_name = "DIR")]
     pub share: PathBuf,
-    /// The index server
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8084", conflicts_with = "dht")]
-    pub index: String,
+    /// The index server; https:// where it speaks TLS [default: 127.0.0.1:8084, over TLS where this peer speaks it]
+    #[arg(long, value_name = "URL", conflicts_with = "dht")]
+    pub index: Option<String>,
+    /// Certificates (PEM) that vouch for the index and, with --tls-cert, for other peers, each at its address
+    /// [default: those this machine trusts]
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
     #[command(flatten)]
     pub dht: PeerDht,
     /// Folder for what the peer remembers, on the same file system [default: .nstar in the shared folder]

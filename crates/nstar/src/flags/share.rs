@@ -20,9 +20,12 @@ pub(crate) enum Share {
 /// Which peer is asked.
 #[derive(Debug, Args)]
 pub(crate) struct AskPeer {
-    /// The peer to ask
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8085")]
+    /// The peer to ask; https:// where it speaks TLS
+    #[arg(long, value_name = "URL", default_value = "127.0.0.1:8085")]
     pub peer: String,
+    /// Certificates (PEM) that vouch for a peer over TLS [default: those this machine trusts]
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
     /// File of the group's secret, where the group is closed
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,

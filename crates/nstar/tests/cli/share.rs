@@ -3,6 +3,7 @@
 mod dht;
 mod faults;
 mod namespaces;
+mod secure;
 
 use std::{
     io::{self, Read, Write},
@@ -79,8 +80,7 @@ impl Group {
     /// `WRAPPER .. nstar serve peer`, and where it listens.
     fn wrapped_peer(&self, wrapper: &[&str], folder: &str, more: &[&str]) -> (Running, String) {
         std::fs::create_dir_all(self.place.path(folder)).expect("a folder");
-        let index = format!("http://{}", self.index_at);
-        let words = ["serve", "peer", "--share", folder, "--index", &index];
+        let words = ["serve", "peer", "--share", folder, "--index", &self.index_at];
         let mut running = self.place.wrapped(wrapper, words.iter().chain(more)).start();
         let address = listening(&mut running);
         (running, address)
@@ -230,7 +230,8 @@ fn what_a_peer_is_started_wrongly_with_is_told() {
     start(&["--share", "none"]).exits(2).complains("no folder none to share");
     start(&["--share", "shared/a.txt"]).exits(2).complains("not a folder");
     start(&["--share", "shared", "--engine", "prefork"]).exits(2).complains("cannot run as prefork");
-    start(&["--share", "shared", "--index", "https://x"]).exits(2).complains("do not speak TLS");
+    start(&["--share", "shared", "--index", "ftp://x"]).exits(2).complains("https://HOST:PORT");
+    start(&["--share", "shared", "--ca", "shared/a.txt"]).exits(2).complains("--ca goes with");
     start(&["--share", "shared", "--index", "http://no.such.host.invalid:1"]).exits(2).complains("--index");
     let words = ["serve", "peer", "--share", "shared", "--listen", "0.0.0.0:0"];
     place.nstar(words).run().exits(2).complains("--secret-file");

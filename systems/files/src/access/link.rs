@@ -1,9 +1,9 @@
 //! How an accounts server is reached: where, as whom it must show itself, and by what it knows this server.
 
-use std::{fmt, fs, io, net::SocketAddr, os::unix::fs::PermissionsExt, path::Path, time::Duration};
+use std::{fmt, fs, io, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
 use engine::service::Connection;
-use http_io::client::{Client, ClientOptions, Peer, Trust};
+use http_io::client::{Client, ClientOptions, Server, Trust};
 
 use crate::{
     error::FilesError,
@@ -18,9 +18,7 @@ const TOKEN_MAX: usize = 1024;
 /// How an accounts server is reached.
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
-    to: SocketAddr,
-    /// With TLS: who must be there.
-    peer: Option<Peer>,
+    to: Server,
     token: Option<Token>,
 }
 
@@ -41,8 +39,9 @@ impl Link {
         };
         let trust = || options.accounts_ca.as_deref().map_or_else(Trust::of_system, Trust::of_file);
         let peer = name.map(|name| trust()?.peer(name)).transpose()?;
+        let to = peer.map_or_else(|| to.into(), |peer| Server::secure(to, peer));
         let token = options.accounts_token.as_deref().map(Token::read).transpose()?;
-        Ok(Some(Self { to, peer, token }))
+        Ok(Some(Self { to, token }))
     }
 
     /// A client for one worker; an answer may take this long.
@@ -57,11 +56,7 @@ impl Link {
 
     fn client_with<C: Connection>(&self, timeout: Duration, options: ClientOptions) -> Client<C> {
         let connect_timeout = timeout.min(CONNECT_TIMEOUT_MAX);
-        let options = ClientOptions { timeout, connect_timeout, ..options };
-        match &self.peer {
-            Some(peer) => Client::secure(self.to, peer.clone(), options),
-            None => Client::new(self.to, options),
-        }
+        Client::new(self.to.clone(), ClientOptions { timeout, connect_timeout, ..options })
     }
 
     /// The token, if there is one.

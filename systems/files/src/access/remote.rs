@@ -129,7 +129,7 @@ fn answer(sent: Result<Response, ClientError>) -> Result<Response, Away> {
                 "it wants its service token: name the file of it with --accounts-token-file, or another";
             Err(Away { error: error.to_owned(), may_have_acted: false })
         }
-        Ok(response) if wants_tls(&response) => {
+        Ok(response) if response.wants_tls() => {
             let error = format!("{HTTPS_ONLY}: give --accounts https://HOST:PORT");
             Err(Away { error, may_have_acted: false })
         }
@@ -143,13 +143,6 @@ fn answer(sent: Result<Response, ClientError>) -> Result<Response, Away> {
             Err(Away { error: error.to_string(), may_have_acted })
         }
     }
-}
-
-/// Whether the port refuses whoever does not encrypt.
-fn wants_tls(response: &Response) -> bool {
-    response.status() == 400
-        && serde_json::from_slice::<serde_json::Value>(response.body())
-            .is_ok_and(|problem| problem["error"] == HTTPS_ONLY)
 }
 
 fn read(response: &Response) -> Verdict {

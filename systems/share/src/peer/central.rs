@@ -11,7 +11,8 @@ use std::{
 
 use http_io::{
     Method,
-    client::{Caller, ClientOptions, Request, Response},
+    client::{Caller, ClientError, ClientOptions, Request, Response, Server},
+    server::HTTPS_ONLY,
 };
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
@@ -32,7 +33,7 @@ const RENEWALS: u64 = 3;
 /// The central index. Its connections are kept, and shared by all threads.
 #[derive(Debug)]
 pub(crate) struct Central {
-    to: SocketAddr,
+    to: Server,
     /// Where this peer can be reached.
     me: OnceLock<SocketAddr>,
     authorization: Option<Vec<u8>>,
@@ -41,7 +42,7 @@ pub(crate) struct Central {
 }
 
 impl Central {
-    pub(crate) fn new(to: SocketAddr, group: &Group) -> Self {
+    pub(crate) fn new(to: Server, group: &Group) -> Self {
         let authorization = group.authorization();
         Self { to, me: OnceLock::new(), authorization, idle: Mutex::default(), life_s: AtomicU64::new(30) }
     }
@@ -52,14 +53,17 @@ impl Central {
         // Everything that is asked here may be asked twice.
         let request = Request::new(method, target).headers(&headers).body(body).repeatable();
         let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut caller = kept.unwrap_or_else(|| Caller::new(self.to, options()));
-        let answer = caller.send(&request).map_err(|error| self.away(error.to_string()))?;
+        let mut caller = kept.unwrap_or_else(|| Caller::new(self.to.clone(), options()));
+        let answer = caller.send(&request).map_err(|error| self.unanswered(&error))?;
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(caller);
         match answer.status() {
             200..=299 => Ok(answer),
-            404 => Err(IndexError::Forgotten { index: self.to.to_string() }),
+            404 => Err(IndexError::Forgotten { index: self.name() }),
             503 | 507 => Err(self.away(reason(&answer))),
-            _ => Err(IndexError::Refused { index: self.to.to_string(), reason: reason(&answer) }),
+            _ if answer.wants_tls() => {
+                Err(self.refused(format!("{HTTPS_ONLY}: give --index https://{}", self.name())))
+            }
+            _ => Err(self.refused(reason(&answer))),
         }
     }
 
@@ -78,8 +82,25 @@ impl Central {
         Ok(answer)
     }
 
+    fn unanswered(&self, error: &ClientError) -> IndexError {
+        match error {
+            ClientError::Insecure { source, .. } => {
+                self.refused(format!("{source} (--ca FILE says who is trusted)"))
+            }
+            error => self.away(error.to_string()),
+        }
+    }
+
     fn away(&self, reason: String) -> IndexError {
-        IndexError::Away { index: self.to.to_string(), reason }
+        IndexError::Away { index: self.name(), reason }
+    }
+
+    fn refused(&self, reason: String) -> IndexError {
+        IndexError::Refused { index: self.name(), reason }
+    }
+
+    fn name(&self) -> String {
+        self.to.at().to_string()
     }
 }
 

@@ -6,20 +6,23 @@ use std::{
     sync::Arc,
 };
 
+use http_io::client::{Server, Trust};
+
 use crate::seam::OpenIndex;
 
 /// The index of a peer.
 #[derive(Debug, Clone)]
 pub enum Which {
-    /// The server at this address.
-    Central(SocketAddr),
+    /// This server.
+    Central(Server),
     /// Another.
     Other(Arc<dyn OpenIndex>),
 }
 
+/// A server that is spoken with unencrypted.
 impl From<SocketAddr> for Which {
     fn from(server: SocketAddr) -> Self {
-        Self::Central(server)
+        Self::Central(server.into())
     }
 }
 
@@ -36,6 +39,9 @@ pub struct Options {
     pub index: Which,
     /// The file of the group's secret; made when it is not there. Default none.
     pub secret: Option<PathBuf>,
+    /// Over TLS, who vouches for other peers: each has to show a certificate for its address. Default none: other peers
+    /// are spoken with unencrypted.
+    pub trust: Option<Trust>,
     /// What the engine counts of the server's connections, to be shown by `GET /metrics`.
     pub connections: Arc<engine::Counters>,
 }
@@ -49,6 +55,7 @@ impl Options {
             share,
             index: index.into(),
             secret: None,
+            trust: None,
             connections: Arc::default(),
         }
     }

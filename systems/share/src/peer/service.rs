@@ -49,10 +49,10 @@ pub fn factory(options: &Options) -> Result<PeerFactory, PeerError> {
     let lock = lock(options)?;
     let sharing = Arc::new(Sharing::open(folder, &options.share, &options.state)?);
     let index: Arc<dyn Index> = match &options.index {
-        Which::Central(server) => Arc::new(Central::new(*server, &group)),
+        Which::Central(server) => Arc::new(Central::new(server.clone(), &group)),
         Which::Other(index) => index.open(&options.state).map_err(PeerError::Index)?,
     };
-    let peers = Arc::new(Watched::new(Arc::new(HttpPeers::new(&group))));
+    let peers = Arc::new(Watched::new(Arc::new(HttpPeers::new(&group, options.trust.clone()))));
     let unusable = |source| PeerError::State { path: options.state.clone(), source };
     let obtaining = Obtaining::new(Arc::clone(&index), Arc::clone(&peers) as _, Arc::clone(&sharing))
         .map_err(unusable)?;

@@ -3,23 +3,26 @@
 use std::{
     ffi::CStr,
     net::SocketAddr,
-    path::Path,
     sync::{Arc, OnceLock},
 };
 
 use engine::Model;
+use http_io::client::{Server, Trust};
 use share::peer::Which;
 
-use super::System;
+use super::{super::reach, System};
 use crate::{
     exit::{Exit, Failure},
     flags::{Index, Peer},
-    values,
+    values::{self, Scheme},
 };
+
+/// The index on this machine.
+const INDEX: &str = "127.0.0.1:8084";
 
 pub(super) fn serve_index(flags: &Index) -> Result<Exit, Failure> {
     let mut system = System::http("index", flags.listen, &flags.server);
-    prepare(&mut system, c"nstar-index", flags.secret_file.as_deref())?;
+    prepare(&mut system, c"nstar-index", flags.secret_file.is_some())?;
     let mut options = share::index::Options::new(flags.database.clone());
     options.life = flags.life;
     options.secret = flags.secret_file.clone();
@@ -30,7 +33,7 @@ pub(super) fn serve_index(flags: &Index) -> Result<Exit, Failure> {
 pub(super) fn serve_peer(flags: &Peer) -> Result<Exit, Failure> {
     let mut system = System::http("peer", flags.listen, &flags.server);
     check_models(&flags.server.concurrency.engine)?;
-    prepare(&mut system, c"nstar-peer", flags.secret_file.as_deref())?;
+    prepare(&mut system, c"nstar-peer", flags.secret_file.is_some())?;
     if flags.listen.ip().is_unspecified() && flags.advertise.is_none() {
         return Err(Failure::usage(format!(
             "{} is no address that others can reach; say where they can with --advertise ADDR:PORT",
@@ -38,7 +41,9 @@ pub(super) fn serve_peer(flags: &Peer) -> Result<Exit, Failure> {
         )));
     }
     let spread_on = Arc::new(OnceLock::new());
-    let mut options = share::peer::Options::new(&flags.share, index(flags, &spread_on)?);
+    let trust = system.identity.is_some().then(|| reach::authorities(flags.ca.as_deref())).transpose()?;
+    let mut options = share::peer::Options::new(&flags.share, index(flags, trust.as_ref(), &spread_on)?);
+    options.trust = trust;
     options.state = flags.state.clone().unwrap_or(options.state);
     options.secret = flags.secret_file.clone();
     options.connections = system.counters.clone();
@@ -53,22 +58,51 @@ pub(super) fn serve_peer(flags: &Peer) -> Result<Exit, Failure> {
 }
 
 /// The index server, or the peer's own part of the index, which then tells where it listens.
-fn index(flags: &Peer, spread_on: &Arc<OnceLock<SocketAddr>>) -> Result<Which, Failure> {
-    let server = |flag: &str, text: &str| {
-        values::server(text).map_err(|error| Failure::usage(format!("{flag} {error}")))
+fn index(
+    flags: &Peer,
+    trust: Option<&Trust>,
+    spread_on: &Arc<OnceLock<SocketAddr>>,
+) -> Result<Which, Failure> {
+    let which = if flags.dht.dht {
+        Which::Other(Arc::new(part_of_index(flags, spread_on)?))
+    } else {
+        Which::Central(server(flags, trust)?)
     };
-    if !flags.dht.dht {
-        return server("--index", &flags.index).map(Which::Central);
+    match &which {
+        Which::Central(server) if server.is_secure() => Ok(which),
+        _ if flags.ca.is_none() || trust.is_some() => Ok(which),
+        _ => Err(Failure::usage("--ca goes with --tls-cert, or with --index https://HOST:PORT")),
     }
+}
+
+fn server(flags: &Peer, trust: Option<&Trust>) -> Result<Server, Failure> {
+    let usual = if trust.is_some() { Scheme::Https } else { Scheme::Http };
+    reach::server("--index", flags.index.as_deref().unwrap_or(INDEX), usual, || {
+        trust.cloned().map_or_else(|| reach::authorities(flags.ca.as_deref()), Ok)
+    })
+}
+
+fn part_of_index(flags: &Peer, spread_on: &Arc<OnceLock<SocketAddr>>) -> Result<share_dht::Options, Failure> {
     let at = flags.dht.dht_listen;
     share::check_exposure(at, flags.secret_file.is_some()).map_err(Failure::usage)?;
     let mut options = share_dht::Options::new(at);
-    let contacts = flags.dht.bootstrap.iter().map(|text| server("--bootstrap", text));
+    let contacts = flags.dht.bootstrap.iter().map(|text| contact(text));
     options.bootstrap = contacts.collect::<Result<_, _>>()?;
     options.secret = flags.secret_file.clone();
     options.life = flags.dht.life;
     options.listening = Arc::clone(spread_on);
-    Ok(Which::Other(Arc::new(options)))
+    Ok(options)
+}
+
+/// Where another peer listens for peers: not a server of HTTP, whatever is written before it.
+fn contact(text: &str) -> Result<SocketAddr, Failure> {
+    let named = values::server(text).map_err(|error| Failure::usage(format!("--bootstrap {error}")))?;
+    match named.scheme {
+        Some(Scheme::Https) => Err(Failure::usage(format!(
+            "--bootstrap {text}: peers encrypt what they say of the index by themselves; write ADDR:PORT"
+        ))),
+        _ => Ok(named.at),
+    }
 }
 
 /// A peer is one: what it shares and obtains is known to one process.
@@ -82,12 +116,9 @@ fn check_models(models: &[Model]) -> Result<(), Failure> {
     }
 }
 
-/// As every server is prepared, and closed by a secret where others could reach it.
-fn prepare(system: &mut System<'_>, process: &CStr, secret: Option<&Path>) -> Result<(), Failure> {
-    share::check_exposure(system.listen, secret.is_some()).map_err(Failure::usage)?;
-    system.prepare(process)?;
-    match system.identity {
-        Some(_) => Err(Failure::usage("peers do not speak TLS: leave out --tls-cert and --tls-key")),
-        None => Ok(()),
-    }
+/// As every server is prepared, and closed where others could reach it.
+fn prepare(system: &mut System<'_>, process: &CStr, is_closed: bool) -> Result<(), Failure> {
+    share::check_exposure(system.listen, is_closed).map_err(Failure::usage)?;
+    system.secrets = is_closed.then_some("files and the group's secret");
+    system.prepare(process)
 }

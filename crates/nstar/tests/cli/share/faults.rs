@@ -3,6 +3,7 @@
 use std::{
     collections::HashSet,
     fs,
+    net::SocketAddr,
     path::Path,
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
     thread,
@@ -114,7 +115,7 @@ impl Crowd {
     }
 
     fn client(&self, number: usize) -> Client {
-        Client::new(([127, 0, 0, 1], self.ports[number]).into(), None).expect("a client")
+        Client::new(SocketAddr::from(([127, 0, 0, 1], self.ports[number])), None).expect("a client")
     }
 
     /// Kills and restarts one after the other, all but the first.

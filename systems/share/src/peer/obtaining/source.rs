@@ -10,7 +10,7 @@ use std::{
 
 use http_io::{
     Method,
-    client::{Caller, ClientError, ClientOptions, Request},
+    client::{Caller, ClientError, ClientOptions, Insecurity, Request, Response, Server, Trust},
 };
 
 use super::super::hashing::outboard_len;
@@ -38,6 +38,8 @@ const IDLE_MAX: usize = 8;
 #[derive(Debug)]
 pub(crate) struct HttpPeers {
     authorization: Option<Vec<u8>>,
+    /// None: unencrypted.
+    trust: Option<Trust>,
     idle: Mutex<HashMap<SocketAddr, Vec<Caller>>>,
 }
 
@@ -49,20 +51,35 @@ struct Wanted<'a> {
 }
 
 impl HttpPeers {
-    pub(crate) fn new(group: &Group) -> Self {
-        Self { authorization: group.authorization(), idle: Mutex::default() }
+    pub(crate) fn new(group: &Group, trust: Option<Trust>) -> Self {
+        Self { authorization: group.authorization(), trust, idle: Mutex::default() }
     }
 
-    /// Asks over a connection that is kept.
-    fn get(&self, from: SocketAddr, target: &str, wanted: Wanted<'_>) -> Result<(u16, Vec<u8>), ObtainError> {
+    /// Asks over a connection that is kept; what is not an answer of these statuses is a refusal.
+    fn get(
+        &self,
+        from: SocketAddr,
+        target: &str,
+        wanted: Wanted<'_>,
+        good: &[u16],
+    ) -> Result<Vec<u8>, ObtainError> {
         let kept = self.idle().get_mut(&from).and_then(Vec::pop);
-        let mut caller = kept.unwrap_or_else(|| Caller::new(from, ClientOptions::default()));
+        let mut caller = match kept {
+            Some(kept) => kept,
+            None => Caller::new(self.server(from)?, ClientOptions::default()),
+        };
         caller.expect(wanted.patience, wanted.length.max(REFUSAL_LEN_MAX));
         let mut headers: Vec<_> = wanted.range.map(|range| ("Range", range.as_bytes())).into_iter().collect();
         headers.extend(self.authorization.as_deref().map(|value| ("Authorization", value)));
         let answer = caller.send(&Request::new(Method::Get, target).headers(&headers)).map_err(away)?;
         self.keep(caller);
-        Ok((answer.status(), answer.into_body()))
+        if good.contains(&answer.status()) { Ok(answer.into_body()) } else { Err(refused(&answer)) }
+    }
+
+    fn server(&self, at: SocketAddr) -> Result<Server, ObtainError> {
+        let Some(trust) = &self.trust else { return Ok(at.into()) };
+        let peer = trust.peer(&at.ip().to_string());
+        peer.map(|peer| Server::secure(at, peer)).map_err(|error| ObtainError::Refused(error.to_string()))
     }
 
     fn keep(&self, caller: Caller) {
@@ -89,10 +106,7 @@ impl Obtain for HttpPeers {
             return Err(ObtainError::Refused("files beyond 64 GiB are not taken".into()));
         }
         let wanted = Wanted { range: None, length, patience: patience(length) };
-        match self.get(from, &format!("/content/{content}/outboard"), wanted)? {
-            (200, body) => Ok(body),
-            (status, _) => Err(refused(status)),
-        }
+        self.get(from, &format!("/content/{content}/outboard"), wanted, &[200])
     }
 
     fn bytes(&self, from: SocketAddr, content: &Content, range: Range<u64>) -> Result<Vec<u8>, ObtainError> {
@@ -101,10 +115,7 @@ impl Obtain for HttpPeers {
         let range = format!("bytes={}-{last}", range.start);
         let patience = patience(length).min(PIECE_PATIENCE_MAX);
         let wanted = Wanted { range: Some(&range), length, patience };
-        match self.get(from, &format!("/content/{content}"), wanted)? {
-            (200 | 206, body) => Ok(body),
-            (status, _) => Err(refused(status)),
-        }
+        self.get(from, &format!("/content/{content}"), wanted, &[200, 206])
     }
 }
 
@@ -112,12 +123,21 @@ fn away(error: ClientError) -> ObtainError {
     match error {
         ClientError::TimedOut => ObtainError::Slow,
         ClientError::Answer(_) => ObtainError::Refused("its answer cannot be read".into()),
+        ClientError::Insecure { source: Insecurity::NotTls, .. } => ObtainError::Refused(
+            "it does not speak TLS, as this peer does; start it with --tls-cert too".into(),
+        ),
+        ClientError::Insecure { source, .. } => {
+            ObtainError::Refused(format!("{source} (--ca FILE says who is trusted)"))
+        }
         other => ObtainError::Away(other.to_string()),
     }
 }
 
-fn refused(status: u16) -> ObtainError {
-    ObtainError::Refused(match status {
+fn refused(answer: &Response) -> ObtainError {
+    ObtainError::Refused(match answer.status() {
+        _ if answer.wants_tls() => {
+            "it speaks TLS, as this peer does not; start this one with --tls-cert too".into()
+        }
         401 => "it is of another group".into(),
         404 => "it no longer has this".into(),
         status => format!("it answered with status {status}"),

@@ -1,0 +1,33 @@
+//! How the servers of file sharing are reached: URLs to servers, and who vouches for those over TLS.
+
+use std::path::Path;
+
+use http_io::client::{Server, Trust};
+
+use crate::{
+    exit::Failure,
+    values::{self, Scheme},
+};
+
+/// The server that `flag` names. Where its URL has no scheme, `usual` is how.
+pub(super) fn server(
+    flag: &str,
+    text: &str,
+    usual: Scheme,
+    trust: impl FnOnce() -> Result<Trust, Failure>,
+) -> Result<Server, Failure> {
+    let named = values::server(text).map_err(|error| Failure::usage(format!("{flag} {error}")))?;
+    match named.scheme.unwrap_or(usual) {
+        Scheme::Http => Ok(named.at.into()),
+        Scheme::Https => {
+            let peer =
+                trust()?.peer(&named.host).map_err(|error| Failure::usage(format!("{flag}: {error}")))?;
+            Ok(Server::secure(named.at, peer))
+        }
+    }
+}
+
+/// Those in the file that `--ca` names, or those this machine trusts.
+pub(super) fn authorities(ca: Option<&Path>) -> Result<Trust, Failure> {
+    ca.map_or_else(Trust::of_system, Trust::of_file).map_err(|error| Failure::usage(format!("--ca: {error}")))
+}
