@@ -7,6 +7,8 @@ mod addresses;
 mod behaviour;
 mod driver;
 mod joining;
+#[cfg(test)]
+mod simulation;
 mod table;
 
 use std::sync::Arc;

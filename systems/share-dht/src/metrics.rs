@@ -92,6 +92,11 @@ impl Metrics {
     }
 
     #[cfg(test)]
+    pub(crate) fn lookup_messages(&self) -> u64 {
+        self.lookup_messages.get()
+    }
+
+    #[cfg(test)]
     pub(crate) fn searches(&self, answered: Answered) -> u64 {
         self.searches.get_or_create(&Search::of(answered)).get()
     }

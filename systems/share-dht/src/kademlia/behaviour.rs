@@ -6,7 +6,10 @@ use libp2p_connection_limits::{self as connection_limits, ConnectionLimits};
 use libp2p_core::{
     Transport as _,
     muxing::StreamMuxerBox,
-    transport::timeout::{TransportTimeout, TransportTimeoutError},
+    transport::{
+        Boxed,
+        timeout::{TransportTimeout, TransportTimeoutError},
+    },
     upgrade::Version,
 };
 use libp2p_identify as identify;
@@ -40,6 +43,9 @@ const HANDSHAKES_MAX: u32 = 64;
 /// Bytes of a message of Kademlia.
 const ROUTING_LEN_MAX: usize = 16 * 1024;
 
+/// Connections with other peers, each of which has proved who it is.
+pub(super) type Connections = Boxed<(PeerId, StreamMuxerBox)>;
+
 /// The protocols that peers speak.
 #[derive(NetworkBehaviour)]
 #[behaviour(prelude = "libp2p_swarm::derive_prelude")]
@@ -72,6 +78,12 @@ impl Identity {
         Ok(Self { keys, prologue: prologue(group)? })
     }
 
+    /// The peer of these keys, in no group.
+    #[cfg(test)]
+    pub(super) fn of(keys: Keypair) -> Self {
+        Self { keys, prologue: Vec::new() }
+    }
+
     pub(crate) fn peer(&self) -> PeerId {
         self.keys.public().to_peer_id()
     }
@@ -79,20 +91,33 @@ impl Identity {
     /// The peer's swarm, not listening yet. Other peers on the network are looked for by multicast where others can
     /// reach this one.
     pub(crate) fn swarm(self, multicast: bool) -> Result<Swarm<Behaviour>, DhtError> {
-        let peer = self.peer();
+        let connections = self.connections()?;
+        self.swarm_over(connections, multicast)
+    }
+
+    /// The same over connections of any kind.
+    pub(super) fn swarm_over(
+        self,
+        connections: Connections,
+        multicast: bool,
+    ) -> Result<Swarm<Behaviour>, DhtError> {
+        let behaviour = behaviour(&self.keys, multicast)
+            .map_err(|source| DhtError::System { what: "to look for peers by multicast", source })?;
+        let config = Config::with_tokio_executor().with_idle_connection_timeout(IDLE_KEPT);
+        Ok(Swarm::new(connections, behaviour, self.peer(), config))
+    }
+
+    /// Connections over TCP, encrypted, with those of the group only.
+    fn connections(&self) -> Result<Connections, DhtError> {
         let key = |error: &dyn std::fmt::Display| DhtError::Key(error.to_string());
         let noise = libp2p_noise::Config::new(&self.keys).map_err(|error| key(&error))?;
         let transport = libp2p_tcp::tokio::Transport::new(libp2p_tcp::Config::default())
             .map_err(Unconnected)
             .upgrade(Version::V1Lazy)
-            .authenticate(noise.with_prologue(self.prologue))
+            .authenticate(noise.with_prologue(self.prologue.clone()))
             .multiplex(libp2p_yamux::Config::default())
             .map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)));
-        let transport = TransportTimeout::new(transport, CONNECT_WITHIN).map_err(in_time).boxed();
-        let behaviour = behaviour(&self.keys, multicast)
-            .map_err(|source| DhtError::System { what: "to look for peers by multicast", source })?;
-        let config = Config::with_tokio_executor().with_idle_connection_timeout(IDLE_KEPT);
-        Ok(Swarm::new(transport, behaviour, peer, config))
+        Ok(TransportTimeout::new(transport, CONNECT_WITHIN).map_err(in_time).boxed())
     }
 }
 

@@ -135,7 +135,10 @@ impl Driver {
             if let Poll::Ready(Some(event)) = std::pin::Pin::new(&mut self.swarm).poll_next(cx) {
                 return Poll::Ready(Happening::Event(Box::new(event)));
             }
-            self.tick.poll_tick(cx).map(|_| Happening::Tick)
+            if self.joins {
+                return self.tick.poll_tick(cx).map(|_| Happening::Tick);
+            }
+            Poll::Pending
         })
         .await
     }

@@ -1,0 +1,141 @@
+//! How the cost of a search grows with the number of peers: networks of 100, 1 000 and 10 000 peers in one process.
+//!
+//! What runs is what a peer runs: libp2p's swarm, its Kademlia and its streams, the driver and the node. Only what is
+//! beneath is made up: connections are pipes in memory ([`wire`]), and who is in whose routing table is dealt out
+//! ([`world`]), as the peers would have learnt it. As a peer that is never asked costs nothing, each is started when it is
+//! first connected to.
+
+mod wire;
+mod world;
+
+use std::{collections::HashMap, sync::Arc};
+
+use libp2p_kad::K_VALUE;
+use share::seam::{Entry, Query};
+use tokio::runtime::Builder;
+
+use self::world::World;
+use crate::{
+    kademlia::{PeerNode, table::REPLICAS},
+    key::Key,
+    testing::entry,
+};
+
+const PUBLISHERS: usize = 12;
+/// Each searches for a file by its name, by its content or by its word.
+const SEARCHES: usize = 3 * PUBLISHERS;
+/// How much more than the logarithm an average of so few searches may grow by chance.
+const SLACK: f64 = 1.25;
+
+/// What searches cost in a network of so many peers, on average.
+#[derive(Debug, Default)]
+struct Cost {
+    peers: usize,
+    /// How many others a peer that searches knows.
+    known: f64,
+    /// Peers one behind the other, each of which names the next, from the one that searches to those that answer.
+    hops: f64,
+    /// Questions to other peers: who is nearer, and who has it.
+    messages: f64,
+}
+
+impl Cost {
+    /// The logarithm of the number of peers.
+    fn log(&self) -> f64 {
+        (self.peers as f64).log2()
+    }
+}
+
+/// What one search is about, and who has it.
+struct Wanted {
+    query: Query,
+    file: Entry,
+    owner: usize,
+}
+
+/// The files of some peers, each with a name that is one word, and registered by its peer.
+async fn register(world: &Arc<World>) -> Vec<Wanted> {
+    let step = world.len() / PUBLISHERS;
+    let mut wanted = Vec::new();
+    for owner in (0..PUBLISHERS).map(|number| number * step) {
+        let file = entry(&format!("song{owner}"), &format!("bytes of {owner}"));
+        let node = world.act(owner);
+        node.register(std::slice::from_ref(&file)).await;
+        let queries = [
+            Query::Name(file.name.clone()),
+            Query::Content(file.content),
+            Query::words(&file.name.to_string()).unwrap(),
+        ];
+        wanted.extend(queries.map(|query| Wanted { query, file: file.clone(), owner }));
+    }
+    wanted
+}
+
+/// How many questions a peer has asked for its searches so far.
+fn asked(node: &PeerNode) -> u64 {
+    node.metrics.lookup_messages() + node.metrics.sent_of("find")
+}
+
+/// One peer searches: how far it went, and how many questions it asked.
+async fn search(world: &Arc<World>, searcher: usize, wanted: &Wanted) -> (usize, u64) {
+    let node = world.act(searcher);
+    let before = asked(&node);
+    let found = node.search(&wanted.query).await;
+    assert_eq!(found.len(), 1, "{searcher} searches for {:?}", wanted.query);
+    assert_eq!((&found[0].entry, &found[0].peers[..]), (&wanted.file, &[world::at(wanted.owner)][..]));
+    let key = Key::of_query(&wanted.query).unwrap();
+    (hops(world, searcher, &key, &world.dialled()), asked(&node) - before)
+}
+
+/// The longest way to one of those that answer for a key: a peer is one hop further than the nearest of those that were
+/// reached before it and name it when they are asked who is near to the key.
+fn hops(world: &World, searcher: usize, key: &Key, dialled: &[usize]) -> usize {
+    let mut ways = HashMap::from([(searcher, 0)]);
+    for peer in [searcher].iter().chain(dialled) {
+        let Some(hops) = ways.get(peer).copied() else { continue };
+        for named in world.names(*peer, key) {
+            let known = ways.entry(named).or_insert(hops + 1);
+            *known = (hops + 1).min(*known);
+        }
+    }
+    world.nearest(key, REPLICAS).iter().filter_map(|holder| ways.get(holder)).copied().max().unwrap_or(0)
+}
+
+/// Files registered in a network of so many peers, and searched for.
+async fn simulate(peers: usize) -> Cost {
+    let world = World::new(peers);
+    let wanted = register(&world).await;
+    let mut cost = Cost { peers, ..Cost::default() };
+    for (number, wanted) in wanted.iter().enumerate() {
+        // No publisher is among them.
+        let searcher = (number * peers / SEARCHES + 1) % peers;
+        let (hops, messages) = search(&world, searcher, wanted).await;
+        let share = 1.0 / SEARCHES as f64;
+        cost.known += world.contacts(searcher).len() as f64 * share;
+        cost.hops += hops as f64 * share;
+        cost.messages += messages as f64 * share;
+    }
+    cost
+}
+
+#[test]
+fn the_cost_of_a_search_grows_as_the_logarithm_of_the_number_of_peers() {
+    println!("{:>8} {:>8} {:>8} {:>8}", "peers", "known", "hops", "messages");
+    let costs = [100, 1_000, 10_000].map(|peers| {
+        // Each network in a runtime of its own, so that it is gone before the next.
+        let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+        let cost = runtime.block_on(simulate(peers));
+        println!("{:>8} {:>8.0} {:>8.2} {:>8.1}", cost.peers, cost.known, cost.hops, cost.messages);
+        cost
+    });
+    for cost in &costs {
+        // A hop leads to one of as many as a bucket holds, and so that much nearer (Maymounkov and Mazieres, 2002).
+        let bound = 1.0 + cost.log() / (K_VALUE.get() as f64).log2();
+        assert!(cost.hops >= 1.0 && cost.hops <= bound, "{} hops among {} peers", cost.hops, cost.peers);
+    }
+    for pair in costs.windows(2) {
+        let [fewer, more] = pair else { unreachable!() };
+        assert!(more.hops / more.log() <= SLACK * fewer.hops / fewer.log(), "{costs:?}");
+        assert!(more.messages / more.log() <= SLACK * fewer.messages / fewer.log(), "{costs:?}");
+    }
+}

@@ -1,0 +1,209 @@
+//! The peers of a simulated network: who they are, whom each of them knows, and those that run.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    net::{Ipv4Addr, SocketAddr},
+    ops::Range,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures::{FutureExt, StreamExt, future::pending};
+use libp2p_identity::{Keypair, PeerId};
+use libp2p_kad::{K_VALUE, KBucketKey};
+use libp2p_swarm::Swarm;
+use tokio::sync::watch;
+use tokio_util::compat::TokioAsyncReadCompatExt;
+
+use super::wire::{Caller, End, Wire};
+use crate::{
+    kademlia::{
+        Driver, Identity, Joining, Network, PeerNode, Table, addresses::to_multi, behaviour::Behaviour,
+    },
+    key::Key,
+    node::Node,
+};
+
+/// Longer than any simulation runs.
+const LIFE: Duration = Duration::from_secs(3600);
+/// A peer that never answers.
+const SILENT: usize = 1 << 20;
+/// Bytes on their way in one direction.
+const PIPE_LEN: usize = 64 * 1024;
+const SEED: &str = "nstar share: simulation 1";
+
+/// One of them, whether it runs or not.
+struct Member {
+    keys: Keypair,
+    place: KBucketKey<PeerId>,
+}
+
+/// One that runs.
+struct Running {
+    node: Arc<PeerNode>,
+    door: Caller,
+}
+
+/// All of them. A peer's number is its rank by its place in the space of keys, so that those of one bucket are neighbours.
+pub(super) struct World {
+    members: Vec<Member>,
+    running: Mutex<HashMap<usize, Running>>,
+    /// The one that does something now. All others answer, and connect to nobody until it is their turn: what they would
+    /// do meanwhile to look after their tables would start one after the other.
+    acting: watch::Sender<Option<usize>>,
+    dialled: Mutex<Vec<usize>>,
+}
+
+/// Where a peer can be reached.
+pub(super) fn at(peer: usize) -> SocketAddr {
+    let number = u32::try_from(peer).unwrap();
+    SocketAddr::from((Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 0, 0, 1)) + number), 80))
+}
+
+/// Who can be reached there.
+pub(super) fn number(at: SocketAddr) -> Option<usize> {
+    let std::net::IpAddr::V4(ip) = at.ip() else { return None };
+    u32::from(ip).checked_sub(u32::from(Ipv4Addr::new(10, 0, 0, 1))).map(|number| number as usize)
+}
+
+/// As many of these as a bucket holds.
+fn some(range: Range<usize>, random: &mut fastrand::Rng) -> Vec<usize> {
+    if range.len() <= K_VALUE.get() {
+        return range.collect();
+    }
+    let mut chosen = BTreeSet::new();
+    while chosen.len() < K_VALUE.get() {
+        chosen.insert(random.usize(range.clone()));
+    }
+    chosen.into_iter().collect()
+}
+
+/// A swarm whose Kademlia does not begin to fill its table by itself.
+///
+/// It would half a second after the first peers come into it, and that cannot be told otherwise. It waits while it does so
+/// already: with a peer that never answers, until it has given that up.
+fn hold_back(swarm: &mut Swarm<Behaviour>) {
+    let silent = PeerId::random();
+    swarm.behaviour_mut().kad.add_address(&silent, to_multi(at(SILENT)));
+    swarm.behaviour_mut().kad.bootstrap().unwrap();
+    drain(swarm);
+    swarm.behaviour_mut().kad.remove_peer(&silent);
+}
+
+/// Lets a swarm do what it can do at once.
+fn drain(swarm: &mut Swarm<Behaviour>) {
+    while swarm.next().now_or_never().is_some() {}
+}
+
+impl World {
+    pub(super) fn new(peers: usize) -> Arc<Self> {
+        let mut members: Vec<_> = (0..peers)
+            .map(|number| {
+                let seed = blake3::derive_key(SEED, &number.to_le_bytes());
+                let keys = Keypair::ed25519_from_bytes(seed).unwrap();
+                let place = keys.public().to_peer_id().into();
+                Member { keys, place }
+            })
+            .collect();
+        members.sort_by(|one, other| one.place.hashed_bytes().cmp(other.place.hashed_bytes()));
+        let (running, dialled) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { members, running, acting: watch::Sender::new(None), dialled })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    pub(super) fn peer(&self, peer: usize) -> PeerId {
+        *self.members[peer].place.preimage()
+    }
+
+    /// Whom a peer knows: of each bucket as many as it holds, taken at random (Maymounkov and Mazieres, Kademlia, 2002,
+    /// section 2.2). Always the same for one peer.
+    pub(super) fn contacts(&self, peer: usize) -> Vec<usize> {
+        let mut random = fastrand::Rng::with_seed(peer as u64);
+        let (mut from, mut to) = (0, self.len());
+        let mut contacts = Vec::new();
+        for bit in 0.. {
+            if to - from == 1 {
+                break;
+            }
+            let has_bit = |member: &Member| member.place.hashed_bytes()[bit / 8] << (bit % 8) & 0x80 != 0;
+            let middle = from + self.members[from..to].partition_point(|member| !has_bit(member));
+            let (own, bucket) =
+                if peer < middle { (from..middle, middle..to) } else { (middle..to, from..middle) };
+            contacts.extend(some(bucket, &mut random));
+            (from, to) = (own.start, own.end);
+        }
+        contacts
+    }
+
+    /// Whom a peer names that is asked who is near to a key.
+    pub(super) fn names(&self, peer: usize, key: &Key) -> Vec<usize> {
+        self.sorted(key, self.contacts(peer), K_VALUE.get())
+    }
+
+    /// Those nearest to a key of all.
+    pub(super) fn nearest(&self, key: &Key, count: usize) -> Vec<usize> {
+        self.sorted(key, (0..self.len()).collect(), count)
+    }
+
+    fn sorted(&self, key: &Key, mut peers: Vec<usize>, count: usize) -> Vec<usize> {
+        let key = KBucketKey::new(key.as_bytes().to_vec());
+        peers.sort_by_cached_key(|peer| key.distance(&self.members[*peer].place));
+        peers.truncate(count);
+        peers
+    }
+
+    /// From now on this peer acts.
+    pub(super) fn act(self: &Arc<Self>, peer: usize) -> Arc<PeerNode> {
+        self.door(peer);
+        self.dialled.lock().unwrap().clear();
+        self.acting.send_replace(Some(peer));
+        Arc::clone(&self.running.lock().unwrap()[&peer].node)
+    }
+
+    /// Connects one peer to another, once it is its turn.
+    pub(super) async fn connect(self: Arc<Self>, from: usize, to: usize) -> End {
+        if to == SILENT {
+            return pending().await;
+        }
+        self.acting.subscribe().wait_for(|acting| *acting == Some(from)).await.unwrap();
+        self.dialled.lock().unwrap().push(to);
+        let (near, far) = tokio::io::duplex(PIPE_LEN);
+        self.door(to).send((from, far.compat())).unwrap();
+        near.compat()
+    }
+
+    /// To whom the one that acts connected since it does, in order.
+    pub(super) fn dialled(&self) -> Vec<usize> {
+        self.dialled.lock().unwrap().clone()
+    }
+
+    /// How to connect to a peer, which is started if it does not run yet.
+    fn door(self: &Arc<Self>, peer: usize) -> Caller {
+        let mut running = self.running.lock().unwrap();
+        running.entry(peer).or_insert_with(|| self.start(peer)).door.clone()
+    }
+
+    fn start(self: &Arc<Self>, peer: usize) -> Running {
+        let identity = Identity::of(self.members[peer].keys.clone());
+        let (wire, door) = Wire::new(peer, Arc::clone(self));
+        let mut swarm = identity.swarm_over(libp2p_core::Transport::boxed(wire), false).unwrap();
+        swarm.listen_on(to_multi(at(peer))).unwrap();
+        hold_back(&mut swarm);
+        let contacts = self.contacts(peer);
+        for contact in &contacts {
+            swarm.behaviour_mut().kad.add_address(&self.peer(*contact), to_multi(at(*contact)));
+        }
+        drain(&mut swarm);
+        let table = Table::new(self.peer(peer));
+        table.set(contacts.iter().map(|contact| self.members[*contact].place).collect());
+        let (network, commands) = Network::new(table);
+        let node = Arc::new(Node::new(network.clone(), network, LIFE));
+        node.set_at(at(peer));
+        let driver = Driver::new(swarm, commands, Arc::clone(&node), Joining::default());
+        tokio::spawn(driver.run());
+        Running { node, door }
+    }
+}
