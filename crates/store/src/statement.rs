@@ -45,19 +45,21 @@ impl<T: Into<Self>> From<Option<T>> for Value {
     }
 }
 
-/// An SQL statement and the values for its `?`, in order. The SQL is written in what all the databases understand.
+/// An SQL statement and the values for its `?`, in order. The SQL is written in what all the databases understand, unless it
+/// says what [MariaDB and MySQL](Self::on_mysql) are to do.
 #[derive(Clone)]
 pub struct Statement {
     pub(crate) sql: &'static str,
     pub(crate) values: Vec<Value>,
     pub(crate) repeatable: bool,
     pub(crate) then: Vec<Statement>,
+    mysql: Option<(&'static str, Vec<Value>)>,
 }
 
 impl Statement {
     /// A statement with no values yet.
     pub fn new(sql: &'static str) -> Self {
-        Self { sql, values: Vec::new(), repeatable: false, then: Vec::new() }
+        Self { sql, values: Vec::new(), repeatable: false, then: Vec::new(), mysql: None }
     }
 
     /// Gives the next `?` its value.
@@ -73,6 +75,20 @@ impl Statement {
     pub fn then(mut self, next: Self) -> Self {
         self.then.push(next);
         self
+    }
+
+    /// Has MariaDB and MySQL do the same by this SQL, where they would lock otherwise more than is needed. Its first `?`
+    /// are those of the statement, with their values; these are the values of the others.
+    #[must_use]
+    pub fn on_mysql(mut self, sql: &'static str, more: impl IntoIterator<Item = Value>) -> Self {
+        self.mysql = Some((sql, more.into_iter().collect()));
+        self
+    }
+
+    /// What MariaDB and MySQL do.
+    pub(crate) fn mysql(&self) -> (&'static str, impl Iterator<Item = &Value>) {
+        let (sql, more) = self.mysql.as_ref().map_or((self.sql, &[][..]), |(sql, more)| (*sql, &more[..]));
+        (sql, self.values.iter().chain(more))
     }
 
     /// Says that doing it twice is as good as doing it once, so that it may be done again where a connection was lost

@@ -47,11 +47,12 @@ impl Session {
     }
 
     pub(super) async fn run(&mut self, ask: Ask, statement: &Statement) -> Result<Reply, Failure> {
-        let values: Vec<MysqlValue> = statement.values.iter().map(MysqlValue::from).collect();
+        let (sql, values) = statement.mysql();
+        let values: Vec<MysqlValue> = values.map(MysqlValue::from).collect();
         let values = if values.is_empty() { Params::Empty } else { Params::Positional(values) };
         let done = match ask {
-            Ask::Rows => self.0.exec::<MysqlRow, _, _>(statement.sql, values).await.map(Some),
-            _ => self.0.exec_drop(statement.sql, values).await.map(|()| None),
+            Ask::Rows => self.0.exec::<MysqlRow, _, _>(sql, values).await.map(Some),
+            _ => self.0.exec_drop(sql, values).await.map(|()| None),
         };
         let inserts = matches!(ask, Ask::Inserted | Ask::InsertedId);
         match done {

@@ -58,9 +58,8 @@ impl<'s> Rooms<'s> {
 
     /// At most `limit` rooms, of this number or a higher one, that are booked by whole days and are free on this one.
     pub(crate) async fn free_on(&self, day: Day, from: i64, limit: i64) -> Result<Vec<i64>, StoreError> {
-        let select = "SELECT id FROM rooms WHERE id >= ? AND slots = '' AND NOT EXISTS (SELECT 1 FROM bookings \
-                      WHERE room = rooms.id AND day = ? AND slot = '' AND cancelled_at_us IS NULL) \
-                      ORDER BY id LIMIT ?";
+        let select = "SELECT id FROM rooms WHERE id >= ? AND slots = '' AND NOT EXISTS (SELECT 1 FROM standing \
+                      WHERE room = rooms.id AND day = ? AND slot = '') ORDER BY id LIMIT ?";
         let rows =
             self.store.query(Statement::new(select).with(from).with(day.to_string()).with(limit)).await?;
         rows.iter().map(|row| row.int(0)).collect()
@@ -74,8 +73,8 @@ impl<'s> Rooms<'s> {
 
     /// On how many of them each day is booked, from one day to another; days without bookings are left out.
     pub(crate) async fn booked_by_day(&self, from: Day, to: Day) -> Result<Vec<(Day, i64)>, StoreError> {
-        let select = "SELECT day, COUNT(*) FROM bookings WHERE slot = '' AND day >= ? AND day <= ? \
-                      AND cancelled_at_us IS NULL GROUP BY day ORDER BY day";
+        let select = "SELECT day, COUNT(*) FROM standing WHERE slot = '' AND day >= ? AND day <= ? \
+                      GROUP BY day ORDER BY day";
         let select = Statement::new(select).with(from.to_string()).with(to.to_string());
         let rows = self.store.query(select).await?;
         let by_day = |row: &Row| {

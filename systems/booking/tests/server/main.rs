@@ -8,9 +8,11 @@ mod asked;
 mod bad_input;
 #[path = "../../../../crates/http-io/tests/browser/mod.rs"]
 mod browser;
+mod cancelled;
 mod counting;
 mod durability;
 mod faults;
+mod migration;
 mod page;
 mod race;
 #[path = "../../../../crates/store/tests/servers/mod.rs"]

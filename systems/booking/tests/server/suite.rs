@@ -6,7 +6,7 @@ use store::Database;
 use tempfile::TempDir;
 
 use crate::{
-    api, bad_input, counting, durability, faults, race,
+    api, bad_input, cancelled, counting, durability, faults, migration, race,
     servers::{DatabaseServer, Kind},
 };
 
@@ -44,6 +44,7 @@ const ALL: &[Test] = &[
     ("clients that book and cancel agree with the database", race::booking_and_cancelling),
     ("users of one hot room are answered, however often they meet", race::one_hot_room),
     ("servers that share a database book each room once", race::two_servers),
+    ("what the version before booked is booked", migration::version_before),
     ("a census tells what a database holds", counting::what_a_database_holds),
     ("what was acknowledged outlives kill -9 of the server", durability::killed_server),
 ];
@@ -68,6 +69,8 @@ type FaultTest = (&'static str, fn(&DatabaseServer, &Bed));
 /// What must hold on servers beside.
 const FAULTS: &[FaultTest] = &[
     ("a room that is booked twice is found", counting::a_broken_promise),
+    ("what was cancelled is not read again", cancelled::not_read_again),
+    ("a hot room is waited for without deadlocks", cancelled::no_deadlocks),
     ("what was acknowledged outlives kill -9 of the database", faults::killed_database),
     ("a database that was restarted is found again", faults::database_restarted),
     ("too many connections are told and lived with", faults::too_many_connections),

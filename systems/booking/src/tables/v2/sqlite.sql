@@ -1,0 +1,1 @@
+CREATE VIEW standing AS SELECT room, day, slot FROM bookings WHERE cancelled_at_us IS NULL;
