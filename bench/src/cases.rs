@@ -41,7 +41,7 @@ pub(crate) enum Measure {
 
 use Measure::{Figures, Ratios};
 
-pub(crate) const ALL: [Case; 25] = [
+pub(crate) const ALL: [Case; 29] = [
     Case {
         name: "client-1k",
         title: "generator, 1 KB, 32 users, kept connections",
@@ -142,17 +142,37 @@ pub(crate) const ALL: [Case; 25] = [
     Case {
         name: "share-register",
         title: "a peer registers its files with the index",
-        measure: Ratios(sharing::register),
+        measure: Ratios(sharing::registering::central),
+    },
+    Case {
+        name: "share-register-dht",
+        title: "a peer registers its files with 8 peers that keep the index",
+        measure: Ratios(sharing::registering::among_peers),
+    },
+    Case {
+        name: "share-search",
+        title: "a search among 8 peers without a server, against a round trip",
+        measure: Ratios(sharing::searching::response_time),
+    },
+    Case {
+        name: "share-searches",
+        title: "searches among 1 and 8 peers, with a server and without",
+        measure: Ratios(sharing::searching::throughput),
     },
     Case {
         name: "share-1k",
         title: "a peer serves 1 KB against the file server, 32 users",
-        measure: Ratios(sharing::small),
+        measure: Ratios(sharing::serving::small),
     },
     Case {
         name: "share-large",
         title: "a peer obtains from one source, against curl from nginx",
-        measure: Ratios(sharing::large),
+        measure: Ratios(sharing::obtaining::large),
+    },
+    Case {
+        name: "share-links",
+        title: "a peer obtains from two sources behind slow links, against one",
+        measure: Ratios(sharing::links::measure),
     },
     Case { name: "start-up", title: "start-up", measure: Ratios(start_up::measure) },
 ];

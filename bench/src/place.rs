@@ -2,13 +2,14 @@
 
 use std::{
     env, fs,
+    io::Read,
     net::{SocketAddr, TcpListener},
     path::PathBuf,
     process::{Child, Command, Stdio},
 };
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 use crate::{Outcome, cpu};
 
@@ -69,22 +70,34 @@ impl Place {
         words: impl FnOnce(SocketAddr) -> Outcome<Vec<String>>,
     ) -> Outcome<Server> {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        let words = words(address)?;
-        let log_path = self.path(&format!("{}.log", address.port()));
-        let child = Command::new("taskset")
-            .args(["-c", processors])
-            .args(&words)
+        let pinned = ["taskset", "-c", processors].map(String::from);
+        self.serve_at(&[&pinned[..], &words(address)?].concat(), |_| Ok(address))
+    }
+
+    /// Starts a server that listens where is known once its process is there.
+    pub(crate) fn serve_at(
+        &self,
+        words: &[String],
+        address: impl FnOnce(u32) -> Outcome<SocketAddr>,
+    ) -> Outcome<Server> {
+        let [program, arguments @ ..] = words else { return Err("no program".into()) };
+        let mut log = NamedTempFile::new_in(self.folder.path())?;
+        let child = Command::new(program)
+            .args(arguments)
             .env("PATH", programs_path())
             // For the files that a server leaves in its working folder.
             .current_dir(self.folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(fs::File::create(&log_path)?)
+            .stderr(log.reopen()?)
             .spawn()
             .map_err(|error| format!("cannot start {words:?}: {error}"))?;
-        let server = Server { address, child };
-        bench::wait_for(address).map_err(|error| {
-            let said = fs::read_to_string(&log_path).unwrap_or_default();
+        let mut server = Server { address: ([127, 0, 0, 1], 0).into(), child };
+        server.address = address(server.pid())?;
+        bench::wait_for(server.address).map_err(|error| {
+            let mut said = String::new();
+            // What cannot be read is left out.
+            let _ = log.read_to_string(&mut said);
             format!("{words:?} does not listen: {error}: {said}")
         })?;
         Ok(server)

@@ -56,10 +56,9 @@ impl Link {
     /// Joins the network namespace of a process, which must be its own, to ours.
     pub fn to_process(pid: u32, mbit: u32) -> Result<Self, LinkError> {
         check()?;
-        let own = std::process::id();
-        // 198.18.0.0/15 is for benchmarks (RFC 2544); one network for each process that makes a link.
-        let address = |host: u8| Ipv4Addr::new(198, 18, (own % 251) as u8, host);
-        let (ours, theirs) = (format!("nst{own}a"), format!("nst{own}b"));
+        // 198.18.0.0/15 is for benchmarks (RFC 2544); one network for each process that is linked.
+        let address = |host: u8| Ipv4Addr::new(198, 18, (pid % 251) as u8, host);
+        let (ours, theirs) = (format!("nst{pid}a"), format!("nst{pid}b"));
         let link = Link { ours: ours.clone(), server: address(2) };
         let shape = format!("root tbf rate {mbit}mbit burst {BURST_BYTES} latency {LATENCY}");
         let inside = format!("nsenter --net --target {pid}");

@@ -1,0 +1,137 @@
+//! Searching: among 1 and 8 peers, with a server and without, against a round trip and against each other.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    thread,
+    time::{Duration, Instant},
+};
+
+use share::{Content, client::Client};
+
+use super::{Crowd, Way, until_found};
+use crate::{
+    Effort, Outcome, cpu,
+    place::{CLIENTS, Place, Server},
+    table::{Against, Row, median},
+};
+
+const PEERS: usize = 8;
+/// Round trips of each kind in one turn.
+const TRIPS: usize = 2_000;
+
+/// A search asked of one of 8 peers that keep the index themselves, against another request on the same connection.
+pub(in super::super) fn response_time(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
+    let crowd = stocked(place, Way::Dht, PEERS)?;
+    let asked = crowd.peers.first().ok_or("no peer")?;
+    let paths = [search_by(0, PEERS), "/healthz".to_owned()];
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..effort.rounds {
+        let [search, trip] = medians(asked, &paths)?;
+        ours.push(1.0 / search);
+        theirs.push(1.0 / trip);
+    }
+    let work = format!("1 / (median time of a search), {PEERS} peers without a server, 1 user");
+    // At most twice the time.
+    let against = Against::Program { name: "GET /healthz of the same peer".into(), theirs, reach: Some(0.5) };
+    Ok(vec![Row { work, unit: "1/s", ours, against }])
+}
+
+/// Searches for each CPU-second of all peers and of the server that they ask; each peer has one user.
+pub(in super::super) fn throughput(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
+    let arms = [(Way::Dht, PEERS), (Way::Dht, 1), (Way::Central, PEERS), (Way::Central, 1)];
+    let crowds =
+        arms.into_iter().map(|(way, peers)| stocked(place, way, peers)).collect::<Outcome<Vec<_>>>()?;
+    let mut rates = arms.map(|_| Vec::new());
+    for _ in 0..effort.rounds {
+        for (crowd, rates) in crowds.iter().zip(&mut rates) {
+            rates.push(searches_per_cpu_s(place, crowd, effort)?);
+        }
+    }
+    let [dht, dht_alone, central, central_alone] = rates;
+    let row = |who: &str, ours: &Vec<f64>, name: &str, theirs: Vec<f64>, reach| Row {
+        work: format!("searches, {PEERS} peers {who}, {PEERS} users"),
+        unit: "req/CPU-s",
+        ours: ours.clone(),
+        against: Against::Program { name: name.into(), theirs, reach },
+    };
+    Ok(vec![
+        row("without a server", &dht, "with a server", central.clone(), Some(1.0)),
+        row("without a server", &dht, "1 peer, 1 user", dht_alone, Some(0.9)),
+        row("with a server", &central, "1 peer, 1 user", central_alone, None),
+    ])
+}
+
+/// Peers that each share one file, once each of them finds the one that it is to be asked for.
+fn stocked(place: &Place, way: Way, peers: usize) -> Outcome<Crowd> {
+    let folders: Vec<String> = (0..peers).map(|number| format!("{way:?}-{peers}-{number}")).collect();
+    for (number, folder) in folders.iter().enumerate() {
+        fs::create_dir_all(place.path(folder))?;
+        fs::write(place.path(&format!("{folder}/{number}.bin")), content(number))?;
+    }
+    let crowd = Crowd::start(place, way, &folders)?;
+    for (number, peer) in crowd.peers.iter().enumerate() {
+        let wanted = Content::of(content((number + 1) % peers).as_bytes());
+        until_found(&mut Client::new(peer.address, None)?, wanted)?;
+    }
+    Ok(crowd)
+}
+
+fn content(of: usize) -> String {
+    format!("what {of} has")
+}
+
+/// Each peer is asked for what the next one has.
+fn search_by(number: usize, peers: usize) -> String {
+    format!("/search?name={}.bin", (number + 1) % peers)
+}
+
+fn searches_per_cpu_s(place: &Place, crowd: &Crowd, effort: Effort) -> Outcome<f64> {
+    let before = crowd.cpu_s();
+    let searched: f64 = thread::scope(|scope| {
+        let users: Vec<_> = crowd
+            .peers
+            .iter()
+            .enumerate()
+            .map(|(number, peer)| {
+                let path = search_by(number, crowd.peers.len());
+                scope.spawn(move || user(place, peer, path, effort).map_err(|error| error.to_string()))
+            })
+            .collect();
+        users.into_iter().map(|user| user.join().map_err(|_| "a user ended")?).sum::<Result<f64, String>>()
+    })?;
+    Ok(searched / (crowd.cpu_s() - before))
+}
+
+/// How many answers one user had.
+fn user(place: &Place, peer: &Server, path: String, effort: Effort) -> Outcome<f64> {
+    let words = [place.ours("bare-client"), peer.address.to_string(), path, "1".into()];
+    let words = [&words[..], &[effort.seconds.to_string()]].concat();
+    let finished = cpu::run_on(CLIENTS, &words, &[0])?;
+    let requests = finished.stdout.split_whitespace().next().ok_or("the bare client gave no counts")?;
+    Ok(requests.parse()?)
+}
+
+/// The median time of each of two requests, in turn on one connection, seconds.
+fn medians(peer: &Server, paths: &[String; 2]) -> Outcome<[f64; 2]> {
+    let mut stream = TcpStream::connect(peer.address)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    let mut turns = Vec::new();
+    for path in paths {
+        let request = bench::request(peer.address, path, "");
+        let length = usize::try_from(bench::response_length(peer.address, &request)?)?;
+        turns.push((request, vec![0; length], Vec::with_capacity(TRIPS)));
+    }
+    for _ in 0..TRIPS {
+        for (request, response, times) in &mut turns {
+            let begun = Instant::now();
+            stream.write_all(request)?;
+            stream.read_exact(response)?;
+            times.push(begun.elapsed().as_secs_f64());
+        }
+    }
+    let times: Vec<f64> = turns.iter().map(|(_, _, times)| median(times)).collect();
+    times.try_into().map_err(|_| "two requests".into())
+}
