@@ -202,6 +202,7 @@ impl Fetch {
             if over || !state.may_ask(peer) || self.stopping.load(SeqCst) {
                 return None;
             }
+            let limit = limit.min(state.fair_share());
             if let Some(range) = state.plan.take(limit, peer) {
                 return Some(range);
             }
@@ -266,6 +267,12 @@ impl Fetch {
 impl State {
     fn connections(&self) -> usize {
         self.active.values().sum()
+    }
+
+    /// Half of what each connection would have of the rest, so that towards the end pieces grow small and all end at about
+    /// the same time: guided self-scheduling (Polychronopoulos and Kuck, 1987).
+    fn fair_share(&self) -> u64 {
+        (self.plan.unclaimed() / (2 * self.connections().max(1) as u64)).max(FIRST)
     }
 
     fn may_ask(&self, peer: SocketAddr) -> bool {

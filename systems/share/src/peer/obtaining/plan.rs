@@ -80,6 +80,15 @@ impl Plan {
         (0..self.count).filter(|&group| bit(&self.done, group))
     }
 
+    /// How many groups are neither had nor being had by anybody.
+    pub(crate) fn unclaimed(&self) -> u64 {
+        let open = |(start, (end, _)): (&u64, &(u64, _))| {
+            (*start..*end).filter(|group| !self.is_had(*group)).count()
+        };
+        let being_had: u64 = self.taken.iter().map(|taken| open(taken) as u64).sum();
+        self.count.saturating_sub(self.done_count).saturating_sub(being_had)
+    }
+
     fn free(&self, limit: u64) -> Option<Range<u64>> {
         let mut start = self.first;
         while start < self.count {
@@ -135,11 +144,13 @@ mod tests {
         let mut plan = Plan::new(10, vec![0b0000_0100]);
         let (ann, bob, eve) = (peer(1), peer(2), peer(3));
         assert_eq!(plan.take(4, ann), Some(0..2));
+        assert_eq!(plan.unclaimed(), 7);
         assert_eq!(plan.take(4, bob), Some(3..7));
         assert_eq!(plan.take(4, bob), Some(7..10));
         assert_eq!(plan.take(4, bob), Some(0..2), "a second peer helps at the end");
         assert_eq!(plan.take(4, bob), None, "nobody is asked twice at once for the same");
         (0..2).for_each(|group| assert!(plan.finish(group) && !plan.finish(group)));
+        assert_eq!(plan.unclaimed(), 0);
         plan.give_back(&(0..2), ann);
         plan.give_back(&(0..2), bob);
         assert_eq!(plan.take(4, eve), Some(3..7));
