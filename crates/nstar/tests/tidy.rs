@@ -45,7 +45,7 @@ const MAY_USE: [(&str, &[&str]); 19] = [
     ("share-dht", &["share", "store"]),
     ("sink", &["engine", "http-io"]),
     ("lab", &["booking", "database-server", "load", "model", "observe", "share", "store"]),
-    ("bench", &["database-server", "share"]),
+    ("bench", &["lab", "database-server", "share"]),
     (
         "nstar",
         &[
