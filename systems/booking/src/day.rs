@@ -18,7 +18,7 @@ impl Day {
 
     /// Reads a day, in that form only.
     pub(crate) fn read(text: &str) -> Result<Self, &'static str> {
-        let form = "must be a day written as year, month and day, such as 2026-03-01";
+        let form = "must be a day written as year, month and day, such as 2030-01-31";
         let shaped = text.len() == 10
             && text.bytes().enumerate().all(|(place, byte)| match place {
                 4 | 7 => byte == b'-',
@@ -97,7 +97,7 @@ mod tests {
             "２０２６-03-01",
             "-026-03-01",
         ] {
-            assert!(Day::read(bad).unwrap_err().contains("such as 2026-03-01"), "{bad}");
+            assert!(Day::read(bad).unwrap_err().contains("such as 2030-01-31"), "{bad}");
         }
         for none in ["2026-02-29", "2026-02-30", "2026-13-01", "2026-00-10", "2026-01-00", "2026-01-99"] {
             assert_eq!(Day::read(none).unwrap_err(), "is a day that no calendar has", "{none}");

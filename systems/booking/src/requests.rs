@@ -1,5 +1,7 @@
 //! What clients send, read and checked field by field.
 
+use std::borrow::Cow;
+
 use http_io::{Credentials, Fields, FieldsError};
 
 use crate::{
@@ -27,8 +29,6 @@ pub(crate) fn wish(
     from: String,
     accepted: Accepted,
 ) -> Result<Wish, Refusal> {
-    let example =
-        r#"send {"room": 1, "date": "2026-03-01", "name": "Asha Rao", "aadhaar": "2341 2341 2346"}"#;
     let mut fields = Fields::read(body).map_err(hinting(example))?;
     let invalid = |field| move |reason: &'static str| Refusal::field(field, reason);
     let room = fields.maybe_number("room")?;
@@ -42,9 +42,15 @@ pub(crate) fn wish(
     Ok(Wish { room, day, slot, name, aadhaar, key: key.map(idempotency_key).transpose()?, from })
 }
 
+/// A booking of a day that may still be booked.
+fn example() -> String {
+    let day = Day::today().plus(DAYS_SHOWN);
+    format!(r#"send {{"room": 1, "date": "{day}", "name": "Asha Rao", "aadhaar": "2341 2341 2346"}}"#)
+}
+
 /// Tells with what is wrong what would be right.
-fn hinting(example: &'static str) -> impl Fn(FieldsError) -> Refusal {
-    move |error| Refusal::from(error).hint(example)
+fn hinting<T: Into<Cow<'static, str>>>(example: impl Fn() -> T) -> impl Fn(FieldsError) -> Refusal {
+    move |error| Refusal::from(error).hint(example())
 }
 
 fn idempotency_key(key: &[u8]) -> Result<Vec<u8>, Refusal> {
@@ -57,7 +63,7 @@ fn idempotency_key(key: &[u8]) -> Result<Vec<u8>, Refusal> {
 /// Reads a room to be added.
 pub(crate) fn new_room(body: &[u8]) -> Result<NewRoom, Refusal> {
     let mut fields = Fields::read(body)
-        .map_err(hinting(r#"send {"name": "Lake view", "slots": ["09:00-12:00", "13:00-17:00"]}"#))?;
+        .map_err(hinting(|| r#"send {"name": "Lake view", "slots": ["09:00-12:00", "13:00-17:00"]}"#))?;
     let invalid = |field| move |reason: &'static str| Refusal::field(field, reason);
     let name = Name::read(&fields.text("name")?).map_err(invalid("name"))?;
     if name.as_str().chars().nth(room::NAME_CHARS_MAX).is_some() {

@@ -27,7 +27,11 @@ pub(crate) fn every_field(bed: &Bed) {
     {
         let answer = ask(to, "POST /bookings", "", body.as_bytes()).unwrap();
         assert_eq!(answer.status, 400, "{body}");
-        assert!(answer.json()["hint"].is_string() && !answer.body.contains(&secret), "{}", answer.body);
+        assert!(!answer.body.contains(&secret), "{}", answer.body);
+        let hint = answer.json()["hint"].as_str().unwrap().to_owned();
+        let example: Value = serde_json::from_str(hint.strip_prefix("send ").unwrap()).unwrap();
+        let date = example["date"].as_str().unwrap();
+        assert!(*date > *day(1) && *date < *day(365), "{date} may be booked");
     }
     assert_eq!(ask(to, "POST /bookings", "", b"{\"name\":\"\xff\"}").unwrap().status, 400);
     assert_eq!(ask(to, "POST /bookings", "", &vec![b' '; 100_000]).unwrap().status, 413);
