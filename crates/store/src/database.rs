@@ -11,6 +11,9 @@ use crate::network;
 /// What may be written.
 const FORMS: &str = "write sqlite:PATH or just a path, mysql://USER:PASSWORD@HOST/DATABASE, or postgres://USER:PASSWORD@HOST/DATABASE";
 
+/// Letters wrong, at most, in a scheme that is a slip of a known one.
+const SLIPS: usize = 2;
+
 /// What to do with a password that URLs cannot hold as it is.
 const ESCAPES: &str = "@ : / in a user or password are written %40 %3A %2F (or leave the password out and use \
                        --database-password-file)";
@@ -49,7 +52,7 @@ pub enum InvalidDatabase {
     #[error("a database is needed: {FORMS}")]
     Empty,
     /// A URL of a kind that is not known.
-    #[error("{scheme}: is no kind of database known here; {FORMS}")]
+    #[error("{scheme}: is no kind of database known here; {}", meant(scheme))]
     Scheme {
         /// What stands before `://`.
         scheme: String,
@@ -177,6 +180,19 @@ impl FromStr for Database {
     }
 }
 
+/// What to write in place of a scheme that is not known: the one it is a slip of, or any.
+fn meant(scheme: &str) -> String {
+    let scheme = scheme.to_ascii_lowercase();
+    let slips = |known: &str| strsim::damerau_levenshtein(&scheme, known);
+    let nearest =
+        ["mysql", "mariadb", "postgres", "postgresql", "sqlite"].into_iter().min_by_key(|known| slips(known));
+    match nearest.filter(|known| slips(known) <= SLIPS) {
+        Some("sqlite") => "did you mean sqlite:PATH?".to_owned(),
+        Some(known) => format!("did you mean {known}://USER:PASSWORD@HOST/DATABASE?"),
+        None => FORMS.to_owned(),
+    }
+}
+
 /// Whether what is no URL was meant for one, or for the settings of libpq (`host=x password=y`).
 fn may_hold_password(path: &str) -> bool {
     let close: String = path.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_ascii_lowercase();
@@ -291,6 +307,20 @@ mod tests {
         }
         for path in ["mysql.db", "./mysql/rooms.db", "a@b.db", "C:rooms.db", "sqlite:mysql:/a:b@c"] {
             assert!(matches!(path.parse(), Ok(Database::Sqlite(_))), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_scheme_that_is_mistyped_is_told_the_nearest() {
+        for (text, meant) in [
+            ("mysqll://ann:hush@db/x", "mysql://USER"),
+            ("MariaDB://ann:hush@db/x", "mariadb://USER"),
+            ("postgress://ann:hush@db/x", "postgres://USER"),
+            ("oracle://ann:hush@db/x", "sqlite:PATH or just"),
+            ("sqllite://x", "sqlite:PATH?"),
+        ] {
+            let error = text.parse::<Database>().unwrap_err().to_string();
+            assert!(error.contains(meant) && !error.contains("hush"), "{error}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! MariaDB and MySQL.
 
 use mysql_async::{
-    Conn, Error, Opts, OptsBuilder, Params, Pool, PoolConstraints, PoolOpts, Row as MysqlRow,
+    Conn, Error, IoError, Opts, OptsBuilder, Params, Pool, PoolConstraints, PoolOpts, Row as MysqlRow,
     Value as MysqlValue, prelude::Queryable,
 };
 
@@ -157,7 +157,15 @@ fn unopened(error: Error) -> Trouble {
                 _ => Trouble::Other(said),
             }
         }
-        error => Trouble::Unreachable(error.to_string()),
+        error => Trouble::Unreachable(said(&error)),
+    }
+}
+
+/// What went wrong on the way to the server, said once: the driver says "Input/output error" of each of its layers.
+fn said(error: &Error) -> String {
+    match error {
+        Error::Io(IoError::Io(error)) => error.to_string(),
+        error => error.to_string(),
     }
 }
 
@@ -165,7 +173,7 @@ fn unopened(error: Error) -> Trouble {
 pub(super) fn trouble_of(error: &(dyn std::error::Error + 'static)) -> Option<Trouble> {
     match error.downcast_ref::<Error>()? {
         Error::Server(error) => Some(unopened(Error::Server(error.clone()))),
-        error => Some(Trouble::Lost(error.to_string())),
+        error => Some(Trouble::Lost(said(error))),
     }
 }
 
@@ -192,7 +200,7 @@ fn failure(error: Error, statement: &Statement) -> Failure {
             });
             Failure::Statement(reason)
         }
-        error => Failure::Connection(Trouble::Lost(error.to_string())),
+        error => Failure::Connection(Trouble::Lost(said(&error))),
     }
 }
 
