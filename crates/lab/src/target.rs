@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use load::{LoadError, Plan, RequestTotal};
+use load::{LoadError, Plan, ProbeReport, RequestTotal};
 use model::counters::Counters;
 use observe::{ObserveError, Roots, Topology, Watcher};
 
@@ -11,39 +11,49 @@ use crate::progress::{Event, Listener};
 /// Time between looks. Short against a step, long against the cost of a look.
 const LOOK_PERIOD: Duration = Duration::from_millis(250);
 
-/// Sends one request and fails, in words, if nothing comes back; an unexpected status is told and counted later.
+/// Sends one request to each server and fails, in words, if nothing comes back; an unexpected status is told and counted
+/// later.
 pub fn greet(plan: &Plan, listener: &mut dyn Listener) -> Result<Greeting, LoadError> {
-    let probe = load::probe(plan)?;
-    if !probe.status_expected {
-        let status = probe.status;
+    let probes = load::probe(plan)?;
+    let server = |probe: &ProbeReport| match probes.len() {
+        1 => "the server".to_owned(),
+        _ => format!("the server at {}", probe.address),
+    };
+    if let Some(probe) = probes.iter().find(|probe| !probe.status_expected) {
+        let (status, server) = (probe.status, server(probe));
         listener.on(&Event::Note(format!(
-            "the server answered the first request with status {status}, which counts as an error (--expect {status} accepts it)"
+            "{server} answered the first request with status {status}, which counts as an error (--expect {status} accepts it)"
         )));
     }
-    if probe.nothing_to_keep {
-        listener.on(&Event::Note(
-            "the answer to the first request holds nothing of what the scenario's `keep` asks for: such answers count as errors"
-                .into(),
-        ));
+    if let Some(probe) = probes.iter().find(|probe| probe.nothing_to_keep) {
+        listener.on(&Event::Note(format!(
+            "the answer of {} to the first request holds nothing of what the scenario's `keep` asks for: such answers \
+             count as errors",
+            server(probe)
+        )));
     }
-    Ok(Greeting { request: probe.request, expected: probe.status_expected })
+    let request = probes.first().map_or(0, |probe| probe.request);
+    let expected = probes.iter().filter(|probe| probe.status_expected).count();
+    Ok(Greeting { request, asked: probes.len() as u64, expected: expected as u64 })
 }
 
-/// The first request, before the load.
+/// The first request to each server, before the load.
 #[derive(Debug, Clone, Copy)]
 pub struct Greeting {
     /// Which of the scenario's.
     request: usize,
-    /// Whether it was answered as expected.
-    expected: bool,
+    /// Of how many servers it was asked.
+    asked: u64,
+    /// How many of them answered it as expected.
+    expected: u64,
 }
 
 impl Greeting {
     /// Adds it to what became of the others.
     pub fn count(self, totals: &mut [RequestTotal]) {
         if let Some(total) = totals.get_mut(self.request) {
-            total.begun += 1;
-            total.completed += u64::from(self.expected);
+            total.begun += self.asked;
+            total.completed += self.expected;
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use crate::scenario::Scenario;
-use crate::url::Url;
 
 /// All a [`crate::Generator`] needs to know. Independent of when to stop: see [`Stop`].
 #[derive(Debug, Clone)]
@@ -40,12 +39,6 @@ impl Plan {
             insecure: false,
             seed: 1,
         }
-    }
-
-    /// Where the scenario goes, if it says.
-    #[must_use]
-    pub fn base(&self) -> Option<&Url> {
-        self.scenario.base()
     }
 }
 

@@ -103,15 +103,22 @@ pub enum ProbeError {
     },
 }
 
-/// Sends one request of the plan and tells what came back.
+/// Sends one request of the plan to each of its servers, in order, and tells what came back.
 ///
 /// # Errors
 /// [`LoadError::Probe`] where no response came; otherwise as [`crate::Generator::start`].
-pub fn probe(plan: &Plan) -> Result<ProbeReport, LoadError> {
-    let base = plan.base().ok_or_else(|| LoadError::NoBase { scenario: plan.scenario.name().into() })?;
+pub fn probe(plan: &Plan) -> Result<Vec<ProbeReport>, LoadError> {
+    let bases = plan.scenario.bases();
+    if bases.is_empty() {
+        return Err(LoadError::NoBase { scenario: plan.scenario.name().into() });
+    }
+    bases.iter().zip(0..).map(|(base, number)| probe_one(plan, base, number)).collect()
+}
+
+fn probe_one(plan: &Plan, base: &Url, number: u64) -> Result<ProbeReport, LoadError> {
     let address = first_that_accepts(&resolve(base)?).ok_or(LoadError::Plan("the target has no address"))?;
     let tls = Tls::for_url(base, plan.insecure)?;
-    let attempt = Attempt { plan, base, address, began: Instant::now() };
+    let attempt = Attempt { plan, base, number, address, began: Instant::now() };
     Ok(attempt.run(tls.as_ref())?)
 }
 
@@ -119,6 +126,8 @@ pub fn probe(plan: &Plan) -> Result<ProbeReport, LoadError> {
 struct Attempt<'a> {
     plan: &'a Plan,
     base: &'a Url,
+    /// Of the server. What is made up for one may not be what another was sent, as they may share what they keep.
+    number: u64,
     address: SocketAddr,
     began: Instant,
 }
@@ -158,7 +167,7 @@ impl Attempt<'_> {
     ) -> Result<ProbeReport, ProbeError> {
         let close = self.plan.connections == Connections::PerRequest;
         let program = Program::new(&self.plan.scenario, self.base, close);
-        let mut values = program.stream(self.plan.seed ^ SEED, 0);
+        let mut values = program.stream((self.plan.seed ^ SEED).wrapping_add(self.number), 0);
         let mut scratch = Scratch::default();
         let rendered = program.render(program.first(), &mut values, &mut scratch);
         let sent = send_whole(stream, &rendered, &program);

@@ -16,10 +16,10 @@ fn fault(plan: &load::Plan) -> ProbeError {
 
 #[test]
 fn a_server_that_answers() {
-    let report = probe(&Server::answering(OK).plan()).unwrap();
+    let report = probe(&Server::answering(OK).plan()).unwrap().remove(0);
     assert_eq!((report.status, report.status_expected, report.tls), (200, true, None));
     let missing = Server::answering(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
-    let report = probe(&missing.plan()).unwrap();
+    let report = probe(&missing.plan()).unwrap().remove(0);
     assert_eq!((report.status, report.status_expected), (404, false));
 }
 
@@ -30,7 +30,7 @@ fn a_long_body_is_not_read_to_its_end() {
         let _ = peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n");
         while peer.send(&[b'x'; 65_536]).is_ok() {}
     });
-    assert_eq!(probe(&server.plan()).unwrap().status, 200);
+    assert_eq!(probe(&server.plan()).unwrap().remove(0).status, 200);
 }
 
 #[test]
@@ -58,4 +58,22 @@ fn a_name_that_does_not_resolve() {
     let plan = plan(&"http://nobody.invalid/".parse().unwrap());
     assert!(matches!(probe(&plan), Err(LoadError::Resolve { .. })));
     assert!(matches!(load::Generator::start(&plan), Err(LoadError::Resolve { .. })));
+}
+
+/// A sweep of peers whose second is down was once begun, and told as errors.
+#[test]
+fn every_one_of_several_servers_is_asked() {
+    let (good, other) =
+        (Server::answering(OK), Server::answering(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"));
+    let mut plan = good.plan();
+    plan.scenario = plan.scenario.with_bases(vec![good.url("/"), other.url("/")]);
+    let statuses: Vec<u16> = probe(&plan).unwrap().iter().map(|report| report.status).collect();
+    assert_eq!(statuses, [200, 404]);
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody: load::Url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+    drop(listener);
+    plan.scenario = plan.scenario.with_bases(vec![good.url("/"), nobody.clone()]);
+    let ProbeError::Refused { target, .. } = fault(&plan) else { panic!("somebody answered") };
+    assert_eq!(target, nobody.to_string());
 }

@@ -78,7 +78,7 @@ fn the_probe_tells_tls_from_plain() {
     });
     let mut plan_secure = secure(secure_address);
     plan_secure.insecure = true;
-    let report = probe(&plan_secure).unwrap();
+    let report = probe(&plan_secure).unwrap().remove(0);
     assert_eq!((report.status, report.tls.as_deref()), (200, Some("TLSv1_3")));
     let mut wrong = secure(plain.address);
     wrong.insecure = true;
