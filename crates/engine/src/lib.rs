@@ -102,5 +102,6 @@ pub use block_on::block_on;
 pub use blocking::Connection as Dialled;
 pub use counters::{Counters, Denied, Handshake};
 pub use error::EngineError;
+pub use listen::check as check_address;
 pub use model::{Model, UnknownModel};
 pub use server::{Options, Overload, Server, UnknownOverload, start};

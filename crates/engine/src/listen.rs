@@ -47,6 +47,14 @@ pub(crate) fn open(
     Ok((local, sockets))
 }
 
+/// Whether a server could listen there now. It may be told so before it makes what a failed start would leave behind.
+///
+/// # Errors
+/// As [`start`](crate::start) where it could not.
+pub fn check(address: SocketAddr) -> Result<(), EngineError> {
+    bound(address).map(drop).map_err(|source| EngineError::listen(address, source))
+}
+
 fn bound(address: SocketAddr) -> io::Result<OwnedFd> {
     let socket = net::tcp_socket(&address, SocketFlags::NONBLOCK)?;
     // Connections of an earlier run that linger in TIME_WAIT do not hold the port.

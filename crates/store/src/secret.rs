@@ -71,6 +71,18 @@ impl Secret {
         }
     }
 
+    /// Whether [`open`](Self::open) would do, as far as can be told without making anything.
+    ///
+    /// # Errors
+    /// As of [`open`](Self::open).
+    pub fn check(path: &Path) -> Result<(), SecretError> {
+        let failed = |source| SecretError::File { path: path.to_owned(), source };
+        if path.try_exists().map_err(failed)? {
+            return Self::open(path).map(drop);
+        }
+        fs::metadata(folder_of(path)).map(drop).map_err(failed)
+    }
+
     /// What to derive keys from.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
@@ -106,8 +118,11 @@ fn make(path: &Path) -> io::Result<()> {
 
 /// Without it a power cut may take the new name away, after the secret has been used.
 fn sync_folder_of(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    fs::File::open(folder_of(path))?.sync_all()
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn aside(path: &Path) -> PathBuf {

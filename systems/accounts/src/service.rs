@@ -7,7 +7,7 @@ use std::{
 
 use engine::service::{Connection, Factory};
 use http_io::server::{Error, Exchange, Handler, Http, ServerOptions};
-use store::Store;
+use store::{Secret, Store};
 
 use crate::{
     api::{Api, BODY_LEN_MAX, Call},
@@ -24,6 +24,9 @@ use crate::{
 /// # Errors
 /// When the database cannot be opened for writing, is not one of accounts, or passwords cannot be hashed.
 pub fn factory(options: Options) -> Result<AccountsFactory, AccountsError> {
+    // Before the database is made: a start that fails leaves none behind.
+    Secret::check(&options.admin_token).map_err(AccountsError::AdminToken)?;
+    options.service_token.as_deref().map_or(Ok(()), Secret::check).map_err(AccountsError::ServiceToken)?;
     drop(Store::prepare(&options.database, &SCHEMA)?);
     let door = Arc::new(Door::open(&options).map_err(AccountsError::ServiceToken)?);
     Ok(AccountsFactory { common: Arc::new(Common::new(&options)?), door, options, shared: Mutex::new(None) })
@@ -84,7 +87,8 @@ impl<C: Connection> Handler<C> for AccountsHandler {
         let (query, authorization) = (query.as_deref(), authorization.as_deref());
         let call = Call { method: &method, path: &path, query, authorization, from, body };
         let answer = self.api.answer(call).await;
-        tracing::info!(target: "access", peer = %exchange.peer(), method, path, status = answer.status);
+        let (peer, client) = (exchange.peer(), exchange.client());
+        tracing::info!(target: "access", %peer, client, method, path, status = answer.status);
         answer.send(exchange)
     }
 

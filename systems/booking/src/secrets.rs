@@ -33,6 +33,12 @@ impl Secrets {
         })
     }
 
+    /// Whether they can be had, before anything is made.
+    pub(crate) fn can_be_had(path: &Path) -> Result<(), SecretError> {
+        Secret::check(path)?;
+        Secret::check(&beside(path))
+    }
+
     /// What is stored of an identity number. There are few enough numbers to try them all, so the hash is keyed.
     pub(crate) fn identity_hash(&self, aadhaar: &Aadhaar) -> [u8; 32] {
         *blake3::keyed_hash(&self.identity, aadhaar.digits()).as_bytes()

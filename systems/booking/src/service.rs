@@ -85,7 +85,8 @@ impl<C: Connection> Handler<C> for BookingHandler {
             body: exchange.read_body(BODY_LEN_MAX).await?,
         };
         let (route, answer) = self.api.answer(call).await;
-        tracing::info!(target: "access", peer = %exchange.peer(), method, route, status = answer.status);
+        let (peer, client) = (exchange.peer(), exchange.client());
+        tracing::info!(target: "access", %peer, client, method, route, status = answer.status);
         answer.send(exchange)
     }
 

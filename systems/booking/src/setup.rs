@@ -16,6 +16,7 @@ const KNOWN_ROOMS: i64 = 10_000;
 /// Makes the database ready; tells the rooms to know from the start. Leaves no thread behind, so that a process may fork
 /// after it.
 pub(crate) fn prepare(options: &Options) -> Result<Vec<Room>, BookingError> {
+    Secrets::can_be_had(&options.key)?;
     let mut setup = Store::prepare(&options.database, &SCHEMA)?;
     let secrets = Secrets::open(&options.key)?;
     check_key(&mut setup, &secrets, options)?;

@@ -161,7 +161,8 @@ impl<C: Connection> Handler<C> for FilesHandler<C> {
         self.counts.answered(status, bytes);
         tracing::info!(
             target: "access",
-            peer = %exchange.peer(), method = exchange.method_text(), path = exchange.path(), status, bytes,
+            peer = %exchange.peer(), client = exchange.client(), method = exchange.method_text(),
+            path = exchange.path(), status, bytes,
         );
         Ok(())
     }

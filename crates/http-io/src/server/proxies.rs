@@ -3,6 +3,7 @@
 use std::{net::IpAddr, str::FromStr, sync::Arc};
 
 use engine::service::Connection;
+use tracing::field::DisplayValue;
 
 use super::{
     Exchange,
@@ -94,6 +95,12 @@ impl Proxies {
 }
 
 impl<C: Connection> Exchange<'_, C> {
+    /// Who asks, for a line of an access log; nothing where it is the peer itself.
+    pub fn client(&self) -> Option<DisplayValue<IpAddr>> {
+        let asks = self.requester().address;
+        (asks != self.peer().ip().to_canonical()).then(|| tracing::field::display(asks))
+    }
+
     /// Who asks: the peer, or whom a proxy that is believed asks for, by `Forwarded` or by `X-Forwarded-For` and
     /// `X-Forwarded-Proto`.
     ///

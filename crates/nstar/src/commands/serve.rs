@@ -164,6 +164,7 @@ impl<'a> System<'a> {
     fn prepare(&mut self, process: &CStr) -> Result<(), Failure> {
         concurrency::check(&self.flags.concurrency)?;
         self.encrypt()?;
+        engine::check_address(self.listen).map_err(Failure::failed)?;
         if self.scheme != "http" && self.flags.concurrency.overload == Some(Overload::Unavailable) {
             return Err(Failure::usage("--overload 503 is an answer of plain HTTP; choose backlog or reset"));
         }

@@ -266,3 +266,31 @@ fn a_password_of_a_database_that_cannot_be_had_is_told() {
     let told = place.nstar(["serve", "booking", "--database", &shown]).run().exits(1);
     told.complains("others on this machine can see the password");
 }
+
+#[test]
+fn a_database_that_cannot_be_reached_or_is_mistyped_is_told_once_and_clearly() {
+    let place = Place::new();
+    let nobody = format!("mysql://ann@127.0.0.1:{}/x", free_port());
+    let outcome =
+        place.nstar(["serve", "booking", "--database", &nobody]).run().exits(1).complains("refused");
+    assert!(!outcome.stderr.contains("Input/output error"), "{outcome}");
+    let mistyped = "mysqll://ann:hush@db/x";
+    let outcome = place.nstar(["sweep", "http://x/", "--watch-database", mistyped]).run().exits(2);
+    let outcome = outcome.complains("did you mean mysql://USER");
+    assert!(!outcome.stderr.contains("hush") && !outcome.stderr.contains("sqlite"), "{outcome}");
+}
+
+#[test]
+fn a_start_that_fails_leaves_nothing_behind() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    for (system, secret) in [("booking", "--key"), ("accounts", "--admin-token")] {
+        let place = Place::new();
+        place.nstar(["serve", system, "--listen", &taken]).run().exits(1).complains("in use");
+        let nowhere = ["serve", system, "--listen", "127.0.0.1:0", secret, "nowhere/secret"];
+        place.nstar(nowhere).run().exits(1).complains("check that the folder is there");
+        let left: Vec<_> =
+            std::fs::read_dir(place.path("")).unwrap().flatten().map(|entry| entry.file_name()).collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}

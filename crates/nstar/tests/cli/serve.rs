@@ -276,3 +276,22 @@ fn a_run_file_is_shown_again_in_every_form() {
     place.write("not.json", "{}");
     place.nstar(["report", "not.json"]).run().exits(2).complains("not.json");
 }
+
+#[test]
+fn an_access_log_tells_the_client_behind_a_proxy() {
+    let place = Place::new();
+    place.write("shared/hello.txt", "hello, reader");
+    for system in ["files --root shared --accounts none", "booking", "accounts"] {
+        let words = format!("serve {system} --listen 127.0.0.1:0 --access-log --trusted-proxy 127.0.0.1");
+        let mut running = place.nstar(words.split(' ')).start();
+        let address = listening(&mut running);
+        get(&address, "/healthz", "X-Forwarded-For: 203.0.113.7\r\n");
+        let behind = running.wait_for_stderr("/healthz");
+        assert!(behind.contains("client=203.0.113.7") && behind.contains("peer=127.0.0.1:"), "{behind}");
+        get(&address, "/metrics", "");
+        let itself = running.wait_for_stderr("/metrics");
+        assert!(!itself.lines().last().unwrap().contains("client="), "{itself}");
+        running.signal("TERM");
+        running.finish().exits(0);
+    }
+}
