@@ -41,7 +41,7 @@ pub(crate) enum Measure {
 
 use Measure::{Figures, Ratios};
 
-pub(crate) const ALL: [Case; 29] = [
+pub(crate) const ALL: [Case; 30] = [
     Case {
         name: "client-1k",
         title: "generator, 1 KB, 32 users, kept connections",
@@ -168,6 +168,11 @@ pub(crate) const ALL: [Case; 29] = [
         name: "share-large",
         title: "a peer obtains from one source, against curl from nginx",
         measure: Ratios(sharing::obtaining::large),
+    },
+    Case {
+        name: "share-sendme",
+        title: "a peer obtains a large file from one source, against sendme",
+        measure: Ratios(sharing::sendme::against),
     },
     Case {
         name: "share-links",

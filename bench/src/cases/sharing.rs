@@ -4,6 +4,7 @@ pub(super) mod links;
 pub(super) mod obtaining;
 pub(super) mod registering;
 pub(super) mod searching;
+pub(super) mod sendme;
 pub(super) mod serving;
 
 use std::{

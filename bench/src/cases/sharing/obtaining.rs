@@ -53,8 +53,15 @@ pub(in super::super) fn large(place: &Place, effort: Effort) -> Outcome<Vec<Row>
     Ok(all)
 }
 
+/// Seconds from the start of a program to its end.
+pub(super) fn timed(words: &[String]) -> Outcome<f64> {
+    let begun = Instant::now();
+    run_on(SHARED, words, &[0])?;
+    Ok(begun.elapsed().as_secs_f64())
+}
+
 /// A new file of the source.
-fn write(place: &Place, name: &str, bytes: usize) -> Outcome<Content> {
+pub(super) fn write(place: &Place, name: &str, bytes: usize) -> Outcome<Content> {
     let (bytes, content) = new_file(bytes);
     fs::write(place.path(&format!("source/{name}")), bytes)?;
     Ok(content)
@@ -92,7 +99,5 @@ fn curl(place: &Place, nginx: &Server, names: &[String]) -> Outcome<f64> {
         .iter()
         .flat_map(|name| ["-o".into(), to.clone(), format!("http://{}/source/{name}", nginx.address)]);
     let words: Vec<String> = ["curl", "-sSf"].map(String::from).into_iter().chain(urls).collect();
-    let begun = Instant::now();
-    run_on(SHARED, &words, &[0])?;
-    Ok(begun.elapsed().as_secs_f64())
+    timed(&words)
 }
