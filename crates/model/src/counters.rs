@@ -112,6 +112,8 @@ pub struct Process {
     pub resident_bytes: u64,
     /// The CPU limit of its cgroup or of the nearest limited ancestor.
     pub cpu_quota: Option<CpuQuota>,
+    /// What its cgroups may ask of block devices; empty where they have no such limit.
+    pub io_limits: Vec<IoLimit>,
 }
 
 /// One thread.
@@ -162,6 +164,35 @@ pub struct CpuQuota {
     pub throttled_us: u64,
     /// CPU time the whole group used; 0 where that is not counted.
     pub usage_us: u64,
+}
+
+/// What a cgroup may ask of a block device (v1 or v2), and what it asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IoLimit {
+    /// The cgroup's path below the mount point.
+    pub cgroup: String,
+    /// Kernel name of the device, such as `vda`.
+    pub device: String,
+    /// What is limited.
+    pub of: IoRate,
+    /// The limit, a second.
+    pub per_s: u64,
+    /// How much was done so far, by all of the cgroup.
+    pub done: u64,
+}
+
+/// What is limited of a block device's use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum IoRate {
+    /// Read requests.
+    Reads,
+    /// Write requests.
+    #[default]
+    Writes,
+    /// Bytes read.
+    ReadBytes,
+    /// Bytes written.
+    WrittenBytes,
 }
 
 /// A block device.

@@ -13,7 +13,7 @@ pub use device::{DiskUse, LinkUse};
 pub use host::{CpuUse, HostUse};
 pub use listen::Listening;
 pub use locks::{LockUse, lock_use};
-pub use process::{FULL_THREAD, Group, NamedThreads, QuotaUse, States, ThreadUse};
+pub use process::{FULL_THREAD, Group, IoLimitUse, NamedThreads, QuotaUse, States, ThreadUse};
 
 use crate::counters::{Counters, Role};
 

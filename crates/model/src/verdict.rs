@@ -12,6 +12,7 @@ mod disk;
 mod errors;
 mod finding;
 mod generator;
+mod io_limit;
 mod network;
 mod next;
 mod processor;
@@ -111,6 +112,7 @@ fn busiest(sweep: &Sweep) -> Option<Finding> {
     full.extend(processor::full(sweep));
     full.extend(shared::full(sweep));
     full.extend(disk::full(sweep));
+    full.extend(io_limit::full(sweep));
     full.extend(network::full(sweep));
     full.into_iter().max_by(|a, b| a.strength.total_cmp(&b.strength))
 }
@@ -193,7 +195,8 @@ fn unexplained(sweep: &Sweep) -> Finding {
         users(sweep.star_users()),
         count(sweep.throughput_max())
     ));
-    [unwatched_work(sweep), busiest_of_all(sweep), waiting::number_served(sweep)]
+    let at_the_disk = waiting::alone_at_the_disk(sweep).filter(|_| waiting::nothing_busy(sweep));
+    [unwatched_work(sweep), at_the_disk, busiest_of_all(sweep), waiting::number_served(sweep)]
         .into_iter()
         .flatten()
         .fold(finding, Finding::saying)

@@ -1,5 +1,6 @@
 //! One look at everything: files in, [`Counters`] out.
 
+mod io_limit;
 mod machine;
 mod network;
 mod process;

@@ -1,6 +1,6 @@
 //! What a run comes to, in phrases and sentences: shared by the terminal and the page.
 
-use model::run::{Bottleneck, RequestShare, ResourceKind, Run, Step, Verdict};
+use model::run::{Bottleneck, RequestShare, Resource, ResourceKind, Run, Step, Verdict};
 use model::sample::ErrorKind;
 
 use crate::number;
@@ -52,7 +52,7 @@ pub(crate) fn headline(run: &Run) -> String {
         Outcome::AllFailed => "No request completed.".into(),
         Outcome::OneStep => one_step_headline(run),
         Outcome::Saturated(n) => {
-            let limit = limited_by(&verdict.bottleneck);
+            let limit = limited_by(run);
             let sure =
                 if verdict.inconclusive.is_empty() { "Saturates" } else { "Inconclusive: seems to saturate" };
             format!("{sure} at {}, {rate} requests a second, {limit}.", users(n))
@@ -83,7 +83,8 @@ fn one_step_headline(run: &Run) -> String {
 }
 
 /// What limits the server, as the end of a sentence.
-fn limited_by(bottleneck: &Bottleneck) -> String {
+fn limited_by(run: &Run) -> String {
+    let bottleneck = &run.verdict.bottleneck;
     let of = |what: &str| match bottleneck.holder.as_str() {
         "" => what.to_owned(),
         holder => format!("{what} of {holder}"),
@@ -92,6 +93,9 @@ fn limited_by(bottleneck: &Bottleneck) -> String {
         ResourceKind::Cpu => format!("limited by {}", of("the CPU")),
         ResourceKind::SingleThread => format!("limited by {}", of("a single thread")),
         ResourceKind::CpuQuota => format!("limited by {}", of("the CPU quota")),
+        ResourceKind::Disk if is_io_limit(run) => {
+            format!("limited by what its cgroup lets {} ask of a disk", bottleneck.holder)
+        }
         ResourceKind::Disk => format!("limited by the disk {}", bottleneck.holder),
         ResourceKind::Network => format!("limited by the network {}", bottleneck.holder),
         ResourceKind::Lock if bottleneck.holder.is_empty() => "limited by a lock".into(),
@@ -106,6 +110,15 @@ fn limited_by(bottleneck: &Bottleneck) -> String {
     }
     .trim_end_matches([' ', ','])
     .into()
+}
+
+/// Whether a disk is the bottleneck by a limit on what the holder may ask of it, not by what it can do.
+fn is_io_limit(run: &Run) -> bool {
+    let bottleneck = &run.verdict.bottleneck;
+    let same =
+        |resource: &&Resource| resource.kind == ResourceKind::Disk && resource.holder == bottleneck.holder;
+    let found = run.steps.iter().flat_map(|step| &step.resources).find(same);
+    found.is_some_and(|resource| resource.unit != "devices")
 }
 
 /// What the run says of saturation, as a phrase.

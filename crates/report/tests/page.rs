@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use model::run::ResourceKind;
 use report::html;
 
 mod markup;
@@ -67,6 +68,22 @@ fn headings_descend_one_level_at_a_time() {
 
 fn heading_level(tag: &Tag) -> Option<u8> {
     tag.name.strip_prefix('h').and_then(|level| level.parse().ok())
+}
+
+#[test]
+fn a_limit_on_a_disk_is_not_called_the_disk() {
+    let mut run = samples::cpu();
+    run.verdict.bottleneck.kind = ResourceKind::Disk;
+    for (unit, expected) in [
+        ("writes/s", "limited by what its cgroup lets nginx worker (pid 812) ask of a disk."),
+        ("devices", "limited by the disk nginx worker (pid 812)."),
+    ] {
+        for step in &mut run.steps {
+            (step.resources[0].kind, step.resources[0].unit) = (ResourceKind::Disk, unit.to_owned());
+        }
+        let page = html(&run).unwrap();
+        assert!(page.contains(expected), "{unit}");
+    }
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn stations(sweep: &Sweep, laws: &Laws) -> Vec<Station> {
         let holder = sweep.holder(&seen.id);
         let servers = match &seen.id {
             Id::Cpu(role, name) => sweep.servers_of(*role, name),
-            Id::Disk(_) | Id::Link(_) => 1,
+            Id::Disk(_) | Id::Link(_) | Id::IoLimit(..) => 1,
             Id::Generator => seen.capacity.round().max(1.0) as u32,
             Id::Thread(..) | Id::Quota(..) | Id::Host => continue,
         };

@@ -3,8 +3,11 @@
 //! A server's workers, preforked children and children forked per connection share its name, and
 //! together they are what serves; their master process, which does no work, drops out of `pids`.
 
+mod io_limit;
 mod tally;
 mod threads;
+
+pub use io_limit::IoLimitUse;
 
 use std::collections::BTreeMap;
 
@@ -72,6 +75,10 @@ pub struct Group {
     pub disk_bytes_per_s: Option<f64>,
     /// Page faults that read from a disk, per second.
     pub major_faults_per_s: f64,
+    /// Share of the looks that found some thread of theirs waiting for a disk.
+    pub found_disk_waiting: f64,
+    /// What their cgroups may ask of block devices, the fullest limit first.
+    pub io_limits: Vec<IoLimitUse>,
     /// The CPU quota they are under.
     pub quota: Option<QuotaUse>,
 }
@@ -164,7 +171,9 @@ pub(super) fn groups(looks: &[&Counters], elapsed_us: f64, host: &HostUse) -> Ve
         for (key, processes) in processes_at(look) {
             let tally = tallies.entry(key).or_default();
             tally.most_at_once = tally.most_at_once.max(processes.len());
-            tally.looks_runnable += usize::from(processes.iter().any(|process| runs(process)));
+            let any = |state| processes.iter().flat_map(|process| &process.threads).any(|t| t.state == state);
+            tally.looks_runnable += usize::from(any(ThreadState::Running));
+            tally.looks_disk += usize::from(any(ThreadState::Disk));
             tally.threads.count(&processes);
         }
         for process in &look.processes {
@@ -174,9 +183,10 @@ pub(super) fn groups(looks: &[&Counters], elapsed_us: f64, host: &HostUse) -> Ve
     for pair in looks.windows(2) {
         tally::add_interval(&mut tallies, pair[0], pair[1]);
     }
-    let share = |tally: &Tally| tally.looks_runnable as f64 / looks.len().max(1) as f64;
+    let share = |found: usize| found as f64 / looks.len().max(1) as f64;
     let group = |(key, tally): ((Role, String), Tally)| Group {
-        found_runnable: share(&tally),
+        found_runnable: share(tally.looks_runnable),
+        found_disk_waiting: share(tally.looks_disk),
         ..group(key, &tally, elapsed_us, host)
     };
     tallies.into_iter().map(group).collect()
@@ -189,11 +199,6 @@ fn processes_at(look: &Counters) -> BTreeMap<(Role, String), Vec<&Process>> {
         groups.entry((process.role, process.name.clone())).or_default().push(process);
     }
     groups
-}
-
-/// Whether any of its threads was running or waiting to run.
-fn runs(process: &Process) -> bool {
-    process.threads.iter().any(|thread| thread.state == ThreadState::Running)
 }
 
 fn group((role, name): (Role, String), tally: &Tally, elapsed_us: f64, host: &HostUse) -> Group {
@@ -220,6 +225,8 @@ fn group((role, name): (Role, String), tally: &Tally, elapsed_us: f64, host: &Ho
         threads_left_out: tally.threads.left_out(),
         run_queue: tally.run_queue_wait_us as f64 / elapsed_us,
         found_runnable: 0.0,
+        found_disk_waiting: 0.0,
+        io_limits: tally.io_limits.uses(elapsed_us),
         states: tally.threads.states(),
         disk_waiting_thread: tally.threads.disk_waiting(),
         open_files: tally.open_files,

@@ -7,7 +7,7 @@ use super::finding::Finding;
 use super::sweep::{Point, Sweep};
 use super::utilisation::Id;
 use super::{FULL, NOT_BUSY};
-use crate::resources::DiskUse;
+use crate::resources::{DiskUse, Group};
 use crate::run::{Confidence, ResourceKind};
 use crate::words::{count, percent, time};
 
@@ -15,10 +15,13 @@ use crate::words::{count, percent, time};
 const OURS: f64 = 0.3;
 
 /// Share of the time some task on the host waited for a disk that shows waiting.
-const PRESSURE: f64 = 0.2;
+pub(super) const PRESSURE: f64 = 0.2;
 
 /// A thread found waiting for a disk at this share of the looks waits for it most of the time.
-const WAITING_THREAD: f64 = 0.5;
+pub(super) const WAITING_THREAD: f64 = 0.5;
+
+/// With at most this share of the waits of all, a thread waits in turn with others.
+const TURN: f64 = 0.6;
 
 /// One writer that waits for each flush leaves the device idle in between; it is full when the device
 /// is busy at least this much and the writer hardly does anything else.
@@ -27,6 +30,10 @@ const FLUSH_WAITING_THREAD: f64 = 0.7;
 
 /// A busy share is weaker evidence than processor time.
 const WEAKER: f64 = 0.05;
+
+/// Why a disk may be as busy with one user as with many, and still be what they wait for.
+pub(super) const SHARED_WRITES: &str = "It was so with fewer users too, and threads took turns at waiting: one write serves all who wait for it, so that more \
+     users get more done by as many writes, until no more can wait at a time.";
 
 /// Devices that were full.
 pub(super) fn full(sweep: &Sweep) -> Vec<Finding> {
@@ -38,20 +45,21 @@ fn of_device(sweep: &Sweep, name: &str) -> Option<Finding> {
     let mean = |read: fn(&DiskUse) -> f64| sweep.mean(|point| device(point, name).map(read));
     let (busy, in_flight) = (mean(|disk| disk.busy)?, mean(|disk| disk.in_flight)?);
     let work = |disk: &DiskUse| disk.reads_per_s + disk.writes_per_s + disk.flushes_per_s;
+    let in_turn = waits_in_turn(sweep);
     let follows = sweep.follows_load(|point| device(point, name).map(work));
     let waiting = waiting_thread(sweep);
     let pressed = sweep.mean(|point| Some(point.resources.host.io_pressure)).unwrap_or(0.0) >= PRESSURE;
     let ours = our_share(sweep, name);
-    let waits = waiting >= WAITING_THREAD || pressed;
+    let waits = waiting >= WAITING_THREAD || pressed || in_turn;
     let queueing = busy >= FULL && in_flight >= FULL && waits;
     let flushing =
         busy >= FLUSH_BUSY && waiting >= FLUSH_WAITING_THREAD && mean(|disk| disk.flushes_per_s)? > 0.0;
     // Others keep it busy: it is in the way only if the server was seen waiting for it.
     let foreign = ours.is_some_and(|share| share < OURS);
-    if !follows || !(queueing || flushing) || (foreign && waiting < WAITING_THREAD) {
+    if !(follows || in_turn) || !(queueing || flushing) || (foreign && waiting < WAITING_THREAD) {
         return None;
     }
-    let sure = queueing && !foreign && ours.is_some() && in_flight >= 1.5;
+    let sure = follows && queueing && !foreign && ours.is_some() && in_flight >= 1.5;
     let confidence = if sure { Confidence::High } else { Confidence::Medium };
     let demand = sweep.demand_us(|point| device(point, name).map(|disk| disk.busy));
     let finding = Finding::new(ResourceKind::Disk, confidence)
@@ -68,7 +76,8 @@ fn of_device(sweep: &Sweep, name: &str) -> Option<Finding> {
             sweep.star_users(),
             time(demand.unwrap_or(0.0))
         ));
-    Some(with_details(sweep, name, finding, ours))
+    let finding = with_details(sweep, name, finding, ours);
+    Some(if follows { finding } else { finding.saying(SHARED_WRITES.to_owned()) })
 }
 
 fn with_details(sweep: &Sweep, name: &str, finding: Finding, ours: Option<f64>) -> Finding {
@@ -120,6 +129,17 @@ fn waiting_thread(sweep: &Sweep) -> f64 {
     let most =
         |point: &Point| point.resources.tiers().map(|group| group.disk_waiting_thread).fold(0.0, f64::max);
     sweep.mean(|point| Some(most(point))).unwrap_or(0.0)
+}
+
+/// Whether threads of the tiers took turns at waiting for a disk, some of them nearly always: one write that serves all
+/// who wait for it (group commit) asks no more of a disk for many users than for one. A thread of its own that writes
+/// whatever the load, such as a checkpointer, does not take turns.
+pub(super) fn waits_in_turn(sweep: &Sweep) -> bool {
+    let turns = |group: &Group| {
+        group.found_disk_waiting >= WAITING_THREAD
+            && group.disk_waiting_thread <= TURN * group.found_disk_waiting
+    };
+    sweep.tiers().iter().any(|id| sweep.group(id).is_some_and(turns))
 }
 
 fn device<'a>(point: &'a Point, name: &str) -> Option<&'a DiskUse> {

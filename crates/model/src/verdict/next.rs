@@ -57,6 +57,7 @@ fn described(sweep: &Sweep, seen: &Use) -> String {
         Id::Cpu(..) => format!("the CPU of {holder}"),
         Id::Thread(..) => format!("a single thread of {holder}"),
         Id::Quota(..) => format!("the CPU quota of {holder}"),
+        Id::IoLimit(_, _, what) => format!("the limit of {holder} on {what}"),
         Id::Disk(name) => format!("the disk {name}"),
         Id::Link(name) => format!("the link {name}"),
     }

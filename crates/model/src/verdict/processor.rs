@@ -1,6 +1,7 @@
 //! Processors: a group that uses all it may, one full thread, one lock around all threads.
 
 use super::finding::Finding;
+use super::io_limit;
 use super::sweep::{GroupId, Sweep, group, set_busy};
 use super::utilisation::Id;
 use super::{FULL, NOT_BUSY};
@@ -180,13 +181,14 @@ fn with_details(sweep: &Sweep, id: &GroupId, finding: Finding, peak: &Group) -> 
     finding
 }
 
-/// Whether a tier's use of processors did not follow the load.
+/// Whether a tier's use of its processors, or of a limit on a disk, did not follow the load.
 pub(super) fn busy_whatever_the_load(sweep: &Sweep, id: &Id) -> bool {
     match id {
         Id::Cpu(role, name) | Id::Thread(role, name) => {
             let id = (*role, name.clone());
             !sweep.follows_load(|point| group(point, &id).map(|group| group.cores))
         }
+        Id::IoLimit(role, name, what) => !io_limit::follows(sweep, &(*role, name.clone()), what),
         _ => false,
     }
 }

@@ -8,6 +8,7 @@ use super::finding::Finding;
 use super::generator::{MORE_PROCESSORS, starved};
 use super::shared::{busiest_tier, shares_beside};
 use super::sweep::{GroupId, Point, Sweep, group, set_busy};
+use super::utilisation::Id;
 use super::waiting::hardly_starved;
 use crate::resources::Group;
 use crate::run::ResourceKind;
@@ -49,9 +50,13 @@ pub(super) fn qualify(sweep: &Sweep, mut finding: Finding) -> Finding {
     finding
 }
 
-/// Whether what was found is a wait for something else than a processor, for which strangers cannot be the cause.
+/// Whether what was found is a wait for something else than a processor, for which strangers cannot be the cause. A
+/// limit that is used whole lets no more through, whoever has the processors.
 fn waits_for_no_processor(sweep: &Sweep, finding: &Finding) -> bool {
     use ResourceKind::{AcceptQueue, Lock, WorkerPool};
+    if finding.about.iter().any(|id| matches!(id, Id::IoLimit(..))) {
+        return true;
+    }
     matches!(finding.kind, AcceptQueue | Lock | WorkerPool) && hardly_starved(sweep)
 }
 

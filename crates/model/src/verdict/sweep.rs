@@ -307,9 +307,10 @@ impl Sweep {
     /// Who holds a resource.
     pub(crate) fn holder(&self, id: &Id) -> String {
         match id {
-            Id::Cpu(role, name) | Id::Thread(role, name) | Id::Quota(role, name) => {
-                self.group_name(&(*role, name.clone()))
-            }
+            Id::Cpu(role, name)
+            | Id::Thread(role, name)
+            | Id::Quota(role, name)
+            | Id::IoLimit(role, name, _) => self.group_name(&(*role, name.clone())),
             Id::Disk(name) | Id::Link(name) => name.clone(),
             Id::Host => "host".to_owned(),
             Id::Generator => "generator".to_owned(),
@@ -322,6 +323,7 @@ impl Sweep {
             Id::Thread(..) => format!("The busiest thread of {}", self.holder(id)),
             Id::Cpu(..) => format!("{} on all the processors it may use", self.holder(id)),
             Id::Quota(..) => format!("The CPU quota of {}", self.holder(id)),
+            Id::IoLimit(_, _, what) => format!("The limit of {} on {what}", self.holder(id)),
             Id::Disk(name) => format!("The disk {name}"),
             Id::Link(name) => format!("The link {name}"),
             Id::Host => "The host, all its processors together,".to_owned(),

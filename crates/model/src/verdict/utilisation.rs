@@ -1,8 +1,8 @@
 //! How busy every measured resource was: the figures verdicts, demands and the report start from.
 
 use super::sweep::{Point, Sweep, by_falling_utilisation};
-use crate::counters::Role;
-use crate::resources::Group;
+use crate::counters::{IoRate, Role};
+use crate::resources::{Group, IoLimitUse};
 use crate::run::ResourceKind;
 
 /// One measured resource, the same from step to step.
@@ -14,6 +14,8 @@ pub enum Id {
     Thread(Role, String),
     /// The CPU quota a group is under.
     Quota(Role, String),
+    /// What a group's cgroup may ask of a block device: `writes a second on vda`.
+    IoLimit(Role, String, String),
     /// A block device.
     Disk(String),
     /// A network interface with a limit.
@@ -31,7 +33,7 @@ impl Id {
             Self::Cpu(..) | Self::Host => ResourceKind::Cpu,
             Self::Thread(..) => ResourceKind::SingleThread,
             Self::Quota(..) => ResourceKind::CpuQuota,
-            Self::Disk(_) => ResourceKind::Disk,
+            Self::Disk(_) | Self::IoLimit(..) => ResourceKind::Disk,
             Self::Link(_) => ResourceKind::Network,
             Self::Generator => ResourceKind::Generator,
         }
@@ -47,7 +49,7 @@ pub struct Use {
     pub used: f64,
     /// At most.
     pub capacity: f64,
-    /// `cores`, `devices`, `bits/s` or `threads`.
+    /// `cores`, `devices`, `bits/s`, `threads`, or what a limit counts: `writes/s`, `bytes/s`.
     pub unit: &'static str,
 }
 
@@ -96,7 +98,32 @@ fn group(group: &Group) -> impl Iterator<Item = Use> {
         capacity: quota.cores,
         unit: "cores",
     });
-    [Some(cpu), thread, quota].into_iter().flatten()
+    let io = group.io_limits.first().map(|limit| Use {
+        id: Id::IoLimit(group.role, group.name.clone(), label(limit)),
+        used: limit.used_per_s,
+        capacity: limit.limit_per_s,
+        unit: unit(limit.of),
+    });
+    [Some(cpu), thread, quota, io].into_iter().flatten()
+}
+
+/// What tells one limit of a group from another.
+pub(super) fn label(limit: &IoLimitUse) -> String {
+    let what = match limit.of {
+        IoRate::Reads => "reads",
+        IoRate::Writes => "writes",
+        IoRate::ReadBytes => "bytes read",
+        IoRate::WrittenBytes => "bytes written",
+    };
+    format!("{what} a second on {}", limit.device)
+}
+
+fn unit(of: IoRate) -> &'static str {
+    match of {
+        IoRate::Reads => "reads/s",
+        IoRate::Writes => "writes/s",
+        IoRate::ReadBytes | IoRate::WrittenBytes => "bytes/s",
+    }
 }
 
 fn host(point: &Point) -> Option<Use> {

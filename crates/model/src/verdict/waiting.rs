@@ -1,6 +1,7 @@
 //! Users wait while nothing is busy: limits on how many are let in or served at a time.
 
 use super::FULL;
+use super::disk::WAITING_THREAD;
 use super::finding::Finding;
 use super::sweep::{GroupId, Point, Sweep, group};
 use super::utilisation::{Id, Use};
@@ -153,6 +154,8 @@ pub(super) fn served_at_a_time(sweep: &Sweep) -> Option<Finding> {
         return None;
     }
     let (kind, what) = match k {
+        // Whoever waits for a disk looks like somebody who waits for a lock, where the disk cannot be seen to be full.
+        k if ABOUT_ONE.contains(&k) && alone_at_the_disk(sweep).is_some() => return None,
         k if ABOUT_ONE.contains(&k) => (
             ResourceKind::Lock,
             "one request is served at a time while nothing is busy: a lock, or a single worker that waits for something"
@@ -190,8 +193,26 @@ fn piled_up(sweep: &Sweep, id: &GroupId) -> f64 {
     most.and_then(|point| group(point, id)).map_or(0.0, |group| group.states.futex)
 }
 
+/// That one user alone waited for a disk most of the time, though none is busy.
+pub(super) fn alone_at_the_disk(sweep: &Sweep) -> Option<String> {
+    let alone = sweep.points().first().filter(|point| point.users == 1)?;
+    let most = |group: &&Group| group.found_disk_waiting >= WAITING_THREAD;
+    let found = alone
+        .resources
+        .tiers()
+        .filter(most)
+        .max_by(|a, b| a.found_disk_waiting.total_cmp(&b.found_disk_waiting))?;
+    Some(format!(
+        "With one user {} was found waiting for a disk at {} of the looks, and no disk that was watched is full: one over \
+         a network, or a limit on it that cannot be seen from here.",
+        sweep.group_name(&(found.role, found.name.clone())),
+        percent(found.found_disk_waiting)
+    ))
+}
+
 /// What else points at a limit on requests served at a time.
 fn with_signs(sweep: &Sweep, mut finding: Finding, futex: f64) -> Finding {
+    finding.evidence.extend(alone_at_the_disk(sweep));
     if let Some(top) = sweep.mean_uses().into_iter().find(|seen| seen.utilisation() < IDLE) {
         finding = finding.saying(format!(
             "{} was the busiest resource, at only {}.",

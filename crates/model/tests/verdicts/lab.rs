@@ -3,7 +3,8 @@
 
 use model::conclude::{Conclusion, Context, Experiment, Observed, conclude};
 use model::counters::{
-    Counters, Cpu, CpuQuota, DatabaseLook, Disk, Interface, Listener, Process, Role, Thread, ThreadState,
+    Counters, Cpu, CpuQuota, DatabaseLook, Disk, Interface, IoLimit, IoRate, Listener, Process, Role, Thread,
+    ThreadState,
 };
 use model::mva::{Station, mva};
 use model::run::{LoadShape, ResponseTime};
@@ -48,6 +49,10 @@ pub(super) struct Tier {
     lost: f64,
     /// How many threads it has, where looks leave some out.
     thread_count: Option<u32>,
+    /// Writes a second that its cgroup may, and writes of a request; `None`: it uses the limit whole, whatever the load.
+    io_limit: Option<(u64, Option<f64>)>,
+    /// Its threads wait for a disk one after the other.
+    turns: bool,
 }
 
 pub(super) fn server(name: &'static str) -> Tier {
@@ -70,6 +75,8 @@ pub(super) fn server(name: &'static str) -> Tier {
         thread_names: &[],
         lost: 0.0,
         thread_count: None,
+        io_limit: None,
+        turns: false,
     }
 }
 
@@ -124,6 +131,18 @@ impl Tier {
     /// It has this many threads, more than are looked at.
     pub(super) fn too_many_threads(self, count: u32) -> Self {
         Self { thread_count: Some(count), ..self }
+    }
+    /// Its cgroup may write this often a second, and a request writes so often.
+    pub(super) fn write_limit(self, per_s: u64, each: f64) -> Self {
+        Self { io_limit: Some((per_s, Some(each))), ..self }
+    }
+    /// Its cgroup may write this often a second, and does, whatever the load.
+    pub(super) fn write_limit_used_whole(self, per_s: u64) -> Self {
+        Self { io_limit: Some((per_s, None)), ..self }
+    }
+    /// At any look one of its threads waits for a disk, each in turn.
+    pub(super) fn turns_at_the_disk(self) -> Self {
+        Self { turns: true, ..self }
     }
     pub(super) fn disk_share(self, disk_share: f64) -> Self {
         Self { disk_share, ..self }
@@ -356,6 +375,11 @@ impl Lab {
                 stations.push(Station::Queue { demand_us, servers });
             }
         }
+        for tier in &self.tiers {
+            if let Some((per_s, Some(each))) = tier.io_limit {
+                stations.push(Station::Queue { demand_us: each / per_s as f64 * 1e6, servers: 1 });
+            }
+        }
         if let Some((servers, demand_us)) = self.pool {
             stations.push(Station::Queue { demand_us, servers });
         }
@@ -523,7 +547,11 @@ fn processes(tier: &Tier, index: u32, t: f64, users: u32, throughput: f64) -> Ve
         },
         run_queue_wait_us: (BASE + t * seen * 0.05) as u64,
         threads: (0..threads_each)
-            .map(|thread| one_thread(tier, pid + worker, thread, t * per_thread))
+            .map(|thread| {
+                let turn = tier.turns && (t / LOOK_US as f64).round() as u32 % threads_each == thread;
+                let seen = one_thread(tier, pid + worker, thread, t * per_thread);
+                if turn { Thread { state: ThreadState::Disk, ..seen } } else { seen }
+            })
             .collect(),
         thread_count: tier.thread_count.unwrap_or(threads_each),
         allowed_cpus: tier.cpus.len() as u32,
@@ -533,6 +561,7 @@ fn processes(tier: &Tier, index: u32, t: f64, users: u32, throughput: f64) -> Ve
         disk_read_bytes: Some((BASE + throughput * 1e5 * tier.disk_share * t / 1e6) as u64),
         disk_written_bytes: Some(0),
         cpu_quota: quota(tier, t, throughput),
+        io_limits: io_limit(tier, t, throughput).into_iter().collect(),
         ..Process::default()
     };
     (0..tier.processes).map(one).collect()
@@ -551,6 +580,18 @@ fn one_thread(tier: &Tier, pid: u32, thread: u32, cpu_us: f64) -> Thread {
         },
         ..Thread::default()
     }
+}
+
+fn io_limit(tier: &Tier, t: f64, throughput: f64) -> Option<IoLimit> {
+    let (per_s, each) = tier.io_limit?;
+    let rate = each.map_or(per_s as f64, |each| each * throughput);
+    Some(IoLimit {
+        cgroup: "/db".to_owned(),
+        device: "vda".to_owned(),
+        of: IoRate::Writes,
+        per_s,
+        done: (BASE + rate * t / 1e6) as u64,
+    })
 }
 
 fn quota(tier: &Tier, t: f64, throughput: f64) -> Option<CpuQuota> {

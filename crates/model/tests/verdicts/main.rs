@@ -2,6 +2,7 @@
 
 mod database;
 mod hostile;
+mod io_limits;
 mod lab;
 mod limits;
 mod processors;

@@ -46,7 +46,7 @@ fn work(kind: Kind) -> String {
 }
 
 /// A database of its own with one room; `None`, told loudly, where it is not installed and this is not CI.
-fn database(kind: Kind, processors: Option<Vec<usize>>) -> Option<DatabaseServer> {
+pub(crate) fn database(kind: Kind, processors: Option<Vec<usize>>) -> Option<DatabaseServer> {
     if let Err(missing) = kind.program() {
         assert!(std::env::var_os("CI").is_none(), "{missing}; or run scripts/setup-tests");
         eprintln!("SKIPPED: {missing}; or run scripts/setup-tests");
@@ -62,25 +62,25 @@ fn database(kind: Kind, processors: Option<Vec<usize>>) -> Option<DatabaseServer
 }
 
 /// A server in front of the database whose requests do these statements.
-fn before(database: &DatabaseServer, statements: &str) -> Server {
+pub(crate) fn before(database: &DatabaseServer, statements: &str) -> Server {
     let client = database.session(Some("nstar_rooms"));
     let words = std::iter::once(client.get_program()).chain(client.get_args());
     let words: Vec<&str> = words.map(|word| word.to_str().expect("text")).collect();
     Server::python(&format!("CLIENT = {words:?}\nSTATEMENTS = b\"{statements}\\n\"\n{HTTP}{TRANSACTIONS}"))
 }
 
-fn holder(run: &Value) -> &str {
+pub(crate) fn holder(run: &Value) -> &str {
     verdict(run)["bottleneck"]["holder"].as_str().expect("a holder")
 }
 
-fn name(kind: Kind) -> &'static str {
+pub(crate) fn name(kind: Kind) -> &'static str {
     match kind {
         Kind::Mariadb => "mariadbd",
         Kind::Postgres => "postgres",
     }
 }
 
-fn says(run: &Value, words: &str) {
+pub(crate) fn says(run: &Value, words: &str) {
     let evidence = verdict(run)["bottleneck"]["evidence"].as_array().expect("evidence");
     let said = evidence.iter().any(|said| said.as_str().is_some_and(|said| said.contains(words)));
     assert!(said, "no '{words}': {}", verdict(run));

@@ -1,6 +1,7 @@
 //! The real program on real servers.
 
 mod concurrency;
+mod disk;
 mod files;
 mod lab;
 mod link;

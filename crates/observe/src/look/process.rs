@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use model::counters::{Process, Role};
 
+use super::io_limit::IoLimits;
 use super::quota::Quota;
 use super::threads::Threads;
 use crate::Pid;
@@ -32,6 +33,7 @@ pub(super) struct ProcessLook {
     io: Reread,
     threads: Threads,
     quota: Quota,
+    io_limits: IoLimits,
     split: Split,
     slow: Slow,
     looks: u32,
@@ -53,6 +55,7 @@ impl ProcessLook {
             io: Reread::new(directory.join("io")),
             threads: Threads::new(directory.join("task")),
             quota: Quota::new(roots, pid),
+            io_limits: IoLimits::new(roots, pid),
             split: Split::default(),
             slow: Slow::default(),
             looks: 0,
@@ -89,6 +92,7 @@ impl ProcessLook {
             disk_written_bytes: io_bytes(&io, "write_bytes:"),
             resident_bytes: stat.resident_pages.saturating_mul(page_bytes()),
             cpu_quota: self.quota.take(),
+            io_limits: self.io_limits.take(),
         };
         Some(Seen { process, parent: stat.parent })
     }
@@ -103,6 +107,7 @@ impl ProcessLook {
             open_files_limit: limits::open_files(&read_or_empty(&directory.join("limits"))),
         };
         self.quota.locate();
+        self.io_limits.locate();
     }
 
     /// All CPU time, threads that ended included: by the process's CPU clock, which any user may read,

@@ -9,6 +9,8 @@ pub(crate) struct Membership {
     pub(crate) cpu: Option<String>,
     /// Version 1, controller `cpuacct`.
     pub(crate) cpuacct: Option<String>,
+    /// Version 1, controller `blkio`.
+    pub(crate) blkio: Option<String>,
 }
 
 /// Lines `number:controllers:path`.
@@ -25,6 +27,7 @@ pub(crate) fn parse(text: &str) -> Membership {
         for controller in controllers.split(',') {
             match controller {
                 "cpu" => membership.cpu = Some(path.to_owned()),
+                "blkio" => membership.blkio = Some(path.to_owned()),
                 "cpuacct" => membership.cpuacct = Some(path.to_owned()),
                 _ => {}
             }
@@ -39,9 +42,10 @@ mod tests {
 
     #[test]
     fn both_versions() {
-        let text = "4:memory:/m\n3:cpu,cpuacct:/web:1\n0::/user.slice\nbroken\n";
+        let text = "5:blkio:/io\n4:memory:/m\n3:cpu,cpuacct:/web:1\n0::/user.slice\nbroken\n";
         let web = Some("/web:1".to_owned());
-        let expected = Membership { unified: Some("/user.slice".to_owned()), cpu: web.clone(), cpuacct: web };
+        let (unified, blkio) = (Some("/user.slice".to_owned()), Some("/io".to_owned()));
+        let expected = Membership { unified, cpu: web.clone(), cpuacct: web, blkio };
         assert_eq!(parse(text), expected);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::io_limit::IoLimits;
 use super::threads::Threads;
 use crate::counters::{Counters, CpuQuota, Process, Role};
 use crate::resources::growth;
@@ -14,6 +15,7 @@ type Identity = (u32, u64);
 pub(super) struct Tally {
     pub(super) most_at_once: usize,
     pub(super) looks_runnable: usize,
+    pub(super) looks_disk: usize,
     pub(super) most_threads: u32,
     pub(super) user_us: u64,
     pub(super) system_us: u64,
@@ -24,6 +26,7 @@ pub(super) struct Tally {
     pub(super) disk_bytes_seen: bool,
     pub(super) open_files: Option<(u64, u64)>,
     pub(super) quota: Option<(CpuQuota, CpuQuota)>,
+    pub(super) io_limits: IoLimits,
     pub(super) by_process: BTreeMap<Identity, ProcessTally>,
     pub(super) threads: Threads,
 }
@@ -45,6 +48,7 @@ impl Tally {
         entry.allowed_numbers.clone_from(&process.allowed_cpu_numbers);
         self.look_at_descriptors(process);
         self.look_at_quota(process.cpu_quota.as_ref());
+        self.io_limits.look_at(process);
         self.threads.look_at(process);
     }
 
