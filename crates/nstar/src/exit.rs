@@ -42,6 +42,9 @@ pub(crate) enum Failure {
     /// The environment's, the peer's, or ours.
     #[error("{0}")]
     Failed(String),
+    /// Stopped by a signal before it was done; with what became of it.
+    #[error("{1}")]
+    Interrupted(i32, &'static str),
 }
 
 impl Failure {
@@ -60,6 +63,7 @@ impl Failure {
         match self {
             Failure::Usage(_) => Exit::Usage,
             Failure::Failed(_) => Exit::Failed,
+            Failure::Interrupted(signal, _) => Exit::Interrupted(*signal),
         }
     }
 }

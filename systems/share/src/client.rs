@@ -156,6 +156,14 @@ impl Client {
         self.understand(&answer)
     }
 
+    /// Has the peer give up some content that it is obtaining; what came is kept.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub fn cancel(&mut self, content: Content) -> Result<(), AskError> {
+        self.ask(Method::Delete, &format!("/obtain/{content}"), &[]).map(drop)
+    }
+
     /// Bytes of content that the peer has.
     ///
     /// # Errors

@@ -71,7 +71,13 @@ impl<'q> Parameters<'q> {
                 .parse::<Content>()
                 .map(Query::Content)
                 .map_err(|error| FieldsError::field("hash", error.to_string())),
-            _ => Err(FieldsError::field("name", "is missing: give one of name, words and hash")),
+            (None, None, None) => {
+                Err(FieldsError::field("name", "is missing: give one of name, words and hash"))
+            }
+            _ => Err(FieldsError::field(
+                "the query",
+                "holds several of name, words and hash: give one of them",
+            )),
         }
     }
 
@@ -122,6 +128,12 @@ mod tests {
         assert_eq!(search("words=Report+2026"), Ok(Query::Words(vec!["report".into(), "2026".into()])));
         let hash = Content::of(b"x");
         assert_eq!(search(&format!("hash={hash}")), Ok(Query::Content(hash)));
+    }
+
+    #[test]
+    fn several_ways_to_search_at_once_are_not_said_to_be_missing() {
+        let refused = search(&format!("name=a&hash={}", Content::of(b"x"))).unwrap_err().to_string();
+        assert!(refused.contains("several of name, words and hash"), "{refused}");
     }
 
     #[test]

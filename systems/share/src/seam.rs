@@ -100,7 +100,10 @@ pub trait Index: fmt::Debug + Send + Sync {
         None
     }
 
-    /// What is wrong with it now, for people.
+    /// Sees whether it answers, where that is not known; may take a few seconds.
+    fn look(&self) {}
+
+    /// What is wrong with it, as far as is known, for people.
     fn trouble(&self) -> Option<String> {
         None
     }

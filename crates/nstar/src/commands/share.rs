@@ -1,15 +1,17 @@
 //! `nstar share`: what a person asks of a peer.
 
 mod get;
+mod shown;
 
 use std::fmt::Write;
 
 use share::{
     Content, Name,
     client::{AskError, Client},
-    seam::{Found, Query},
+    seam::Query,
 };
 
+use self::shown::{quoted, table};
 use super::reach;
 use crate::{
     exit::{Exit, Failure},
@@ -62,7 +64,7 @@ fn list(client: &mut Client) -> Result<Exit, Failure> {
     let mut shown = String::new();
     for file in client.list().map_err(failure)? {
         // Writing to a string does not fail.
-        let _ = writeln!(shown, "{}  {:>12}  {}", file.hash, file.size, file.path);
+        let _ = writeln!(shown, "{}  {:>12}  {}", file.hash, file.size, quoted(&file.path));
     }
     output::print(&shown)?;
     Ok(Exit::Done)
@@ -76,16 +78,6 @@ fn remove(client: &mut Client, name: &str, hash: Option<Content>) -> Result<Exit
         }
         other => other.map_err(failure).map(|()| Exit::Done),
     }
-}
-
-/// Files as a table: content, size, how many peers have it, name.
-fn table(found: &[Found]) -> String {
-    let mut shown = String::new();
-    for Found { entry, peers } in found {
-        let peers = if peers.len() == 1 { "1 peer ".to_owned() } else { format!("{} peers", peers.len()) };
-        let _ = writeln!(shown, "{}  {:>12}  {peers:>8}  {}", entry.content, entry.size, entry.name);
-    }
-    shown
 }
 
 fn failure(error: AskError) -> Failure {

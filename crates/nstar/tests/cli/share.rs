@@ -2,23 +2,19 @@
 
 mod dht;
 mod faults;
+mod halfway;
 mod namespaces;
 mod secure;
 
 use std::{
-    io::{self, Read, Write},
-    net::{TcpListener, TcpStream},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
-    },
     thread,
     time::{Duration, Instant},
 };
 
+use self::halfway::Halfway;
 use crate::{
     serve::{ask, listening},
-    support::{Outcome, PATIENCE, Place, Running, free_port},
+    support::{Outcome, PATIENCE, Place, Running},
 };
 
 #[test]
@@ -80,8 +76,9 @@ impl Group {
     /// `WRAPPER .. nstar serve peer`, and where it listens.
     fn wrapped_peer(&self, wrapper: &[&str], folder: &str, more: &[&str]) -> (Running, String) {
         std::fs::create_dir_all(self.place.path(folder)).expect("a folder");
-        let words = ["serve", "peer", "--share", folder, "--index", &self.index_at];
-        let mut running = self.place.wrapped(wrapper, words.iter().chain(more)).start();
+        let central = ["--index", &self.index_at].into_iter().filter(|_| self.index.is_some());
+        let words = ["serve", "peer", "--share", folder].into_iter().chain(central);
+        let mut running = self.place.wrapped(wrapper, words.chain(more.iter().copied())).start();
         let address = listening(&mut running);
         (running, address)
     }
@@ -127,12 +124,15 @@ fn a_file_is_searched_got_listed_and_removed() {
         .ask(&bob_at, &["get", "Annual Report.pdf", "-o", "copy.pdf"])
         .exits(2)
         .complains("there is a file already");
+    for (output, why) in [("bob", "this is a folder"), ("none/copy.pdf", "no folder of this name")] {
+        group.ask(&bob_at, &["get", "Annual Report.pdf", "-o", output]).exits(2).complains(why);
+    }
 
     while !group.ask_until(&eve_at, &["search", "report"]).contains("2 peers") {}
     ann.signal("KILL");
     group.ask(&eve_at, &["get", &hash]).exits(0).says("Annual Report.pdf");
     assert_eq!(std::fs::read(group.place.path("eve/Annual Report.pdf")).expect("a file"), file);
-    group.ask(&eve_at, &["list"]).exits(0).says(&hash);
+    group.ask(&eve_at, &["list"]).exits(0).says(&hash).says("'Annual Report.pdf'");
     group.ask(&eve_at, &["remove", "Annual Report.pdf"]).exits(0);
     assert!(!group.ask(&eve_at, &["list"]).exits(0).stdout.contains(&hash));
     group.ask(&eve_at, &["remove", "Annual Report.pdf"]).exits(1).complains("no file of this name");
@@ -239,88 +239,6 @@ fn what_a_peer_is_started_wrongly_with_is_told() {
     place.nstar(words).run().exits(2).complains("--advertise");
 }
 
-/// Lets so many bytes of answers through, and more only once it is opened.
-struct Dam {
-    at: String,
-    open: Arc<AtomicBool>,
-    passed: Arc<AtomicU64>,
-}
-
-impl Dam {
-    fn before(port: u16, most: u64) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let at = listener.local_addr().expect("an address").to_string();
-        let (open, passed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let (gate, count) = (Arc::clone(&open), Arc::clone(&passed));
-        thread::spawn(move || {
-            for client in listener.incoming().map_while(Result::ok) {
-                let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else { return };
-                let (mut up, mut to) =
-                    (client.try_clone().expect("a socket"), server.try_clone().expect("a socket"));
-                thread::spawn(move || io::copy(&mut up, &mut to));
-                let (gate, count) = (Arc::clone(&gate), Arc::clone(&count));
-                thread::spawn(move || pass(server, client, most, &gate, &count));
-            }
-        });
-        Self { at, open, passed }
-    }
-}
-
-fn pass(mut from: TcpStream, mut to: TcpStream, most: u64, open: &AtomicBool, passed: &AtomicU64) {
-    let mut buffer = vec![0; 16_384];
-    while let Ok(count @ 1..) = from.read(&mut buffer) {
-        while passed.load(SeqCst) >= most && !open.load(SeqCst) {
-            thread::sleep(Duration::from_millis(10));
-        }
-        passed.fetch_add(count as u64, SeqCst);
-        if to.write_all(&buffer[..count]).is_err() {
-            return;
-        }
-    }
-}
-
-/// A group in which ann shares a large file, of which half comes through before the dam is opened.
-struct Halfway {
-    group: Group,
-    dam: Dam,
-    ann: Running,
-    port: u16,
-    file: Vec<u8>,
-    hash: String,
-}
-
-impl Halfway {
-    const SIZE: usize = 4_000_000;
-
-    fn new() -> Self {
-        let group = Group::new();
-        let port = free_port();
-        let dam = Dam::before(port, Self::SIZE as u64 / 2);
-        let file: Vec<_> = (0..Self::SIZE as u32 / 4).flat_map(|number| (number * 7).to_le_bytes()).collect();
-        group.place.write("ann/large.bin", &file);
-        let listen = format!("127.0.0.1:{port}");
-        let (ann, _) = group.wrapped_peer(&[], "ann", &["--listen", &listen, "--advertise", &dam.at]);
-        let hash = blake3::hash(&file).to_string();
-        Self { group, dam, ann, port, file, hash }
-    }
-
-    /// A peer that has begun to get the file, and keeps in mind what came of it.
-    fn begin(&self, folder: &str) -> (Running, String, Running) {
-        let (peer, at) = self.group.peer(folder, &[]);
-        self.group.ask_until(&at, &["search", "large.bin"]);
-        let get = self.group.place.nstar(["share", "get", &self.hash, "--peer", &at]).start();
-        let map = self.group.place.path(&format!("{folder}/.nstar/parts/{}.map", self.hash));
-        eventually("nothing was kept", || {
-            std::fs::read(&map).is_ok_and(|bits| bits.iter().any(|&byte| byte != 0))
-        });
-        (peer, at, get)
-    }
-
-    fn is_at(&self, path: &str) -> bool {
-        std::fs::read(self.group.place.path(path)).is_ok_and(|read| read == self.file)
-    }
-}
-
 /// Waits for what happens sooner or later.
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let patience = Instant::now() + PATIENCE;
@@ -328,22 +246,4 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(Instant::now() < patience, "{what}");
         thread::sleep(Duration::from_millis(20));
     }
-}
-
-#[test]
-fn a_receiver_that_was_killed_goes_on_where_it_was() {
-    let halfway = Halfway::new();
-    let (bob, _, get) = halfway.begin("bob");
-    bob.signal("KILL");
-    drop(bob);
-    get.finish().exits(1);
-
-    halfway.dam.open.store(true, SeqCst);
-    halfway.dam.passed.store(0, SeqCst);
-    let (_bob, bob_at) = halfway.group.peer("bob", &[]);
-    halfway.group.ask_until(&bob_at, &["search", "large.bin"]);
-    halfway.group.ask(&bob_at, &["get", &halfway.hash, "-o", "large.bin"]).exits(0);
-    assert!(halfway.is_at("large.bin"));
-    let again = halfway.dam.passed.load(SeqCst);
-    assert!(again < Halfway::SIZE as u64, "all {again} bytes came again");
 }

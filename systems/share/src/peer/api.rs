@@ -56,9 +56,10 @@ impl Api {
             ("GET" | "HEAD", "/obtain") => self.obtained(query),
             ("POST", "/obtain") => self.begin(body),
             ("GET" | "HEAD", path) if path.starts_with("/obtain/") => self.progress(path, query).await,
+            ("DELETE", path) if path.starts_with("/obtain/") => self.cancel(path),
             ("POST", "/register") => self.register(body).await,
             ("DELETE", path) if path.starts_with("/files/") => self.remove(path, query),
-            ("GET" | "HEAD", "/healthz") => Ok(self.health()),
+            ("GET" | "HEAD", "/healthz") => Ok(self.health().await),
             (_, "/" | "/files" | "/search" | "/peers" | "/healthz" | "/metrics") => {
                 Ok(Answer::method_not_allowed("GET, HEAD"))
             }
@@ -70,7 +71,10 @@ impl Api {
     }
 
     /// That the peer is there, and what it cannot do now.
-    fn health(&self) -> Answer {
+    async fn health(&self) -> Answer {
+        let index = Arc::clone(&self.index);
+        // Where too many wait already, what is known is told.
+        let _ = self.asking.run(move || index.look()).await;
         let trouble = self.index.trouble().map(|trouble| trouble + "\n").unwrap_or_default();
         Answer::new(200, "text/plain", format!("ok\n{trouble}"))
     }
@@ -165,6 +169,15 @@ impl Api {
         }
         let now = progress.lock().clone();
         Ok(Answer::json(200, &now))
+    }
+
+    /// Gives up what is being obtained; what came of it is kept.
+    fn cancel(&self, path: &str) -> Result<Answer, FieldsError> {
+        let content: Content = path.trim_start_matches("/obtain/").parse().map_err(wrong("hash"))?;
+        Ok(match self.obtaining.cancel(&content) {
+            true => Answer::done(),
+            false => refusal::new(404, "this is not being obtained", "GET /obtain lists what is and was"),
+        })
     }
 
     /// Takes files of a name out of sharing: all of them where they are the same.

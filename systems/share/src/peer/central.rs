@@ -1,5 +1,7 @@
 //! The central index, as a peer asks it.
 
+mod contact;
+
 use std::{
     net::SocketAddr,
     sync::{
@@ -18,6 +20,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use self::contact::Contact;
 use crate::{
     group::Group,
     seam::{Entry, Found, Index, IndexError, Query},
@@ -27,6 +30,8 @@ use crate::{
 const BATCH: usize = 1000;
 /// Longest answer, bytes.
 const ANSWER_LEN_MAX: u64 = 32 * 1024 * 1024;
+/// How long an answer may take to whether it is there.
+const LOOK_WITHIN: Duration = Duration::from_secs(2);
 /// Renewed so many times in the time that is given.
 const RENEWALS: u64 = 3;
 
@@ -39,15 +44,23 @@ pub(crate) struct Central {
     authorization: Option<Vec<u8>>,
     idle: Mutex<Vec<Caller>>,
     life_s: AtomicU64,
+    contact: Contact,
 }
 
 impl Central {
     pub(crate) fn new(to: Server, group: &Group) -> Self {
         let authorization = group.authorization();
-        Self { to, me: OnceLock::new(), authorization, idle: Mutex::default(), life_s: AtomicU64::new(30) }
+        let (me, idle, life_s) = (OnceLock::new(), Mutex::default(), AtomicU64::new(30));
+        Self { to, me, authorization, idle, life_s, contact: Contact::default() }
     }
 
     fn ask(&self, method: Method, target: &str, body: &[u8]) -> Result<Response, IndexError> {
+        let answer = self.try_ask(method, target, body);
+        self.contact.note(&answer);
+        answer
+    }
+
+    fn try_ask(&self, method: Method, target: &str, body: &[u8]) -> Result<Response, IndexError> {
         let mut headers = vec![("Content-Type", &b"application/json"[..])];
         headers.extend(self.authorization.as_deref().map(|value| ("Authorization", value)));
         // Everything that is asked here may be asked twice.
@@ -80,6 +93,16 @@ impl Central {
             self.life_s.store(life_s.max(1), Relaxed);
         }
         Ok(answer)
+    }
+
+    /// Sees whether it is there at all.
+    fn look_now(&self) -> Result<(), IndexError> {
+        let options = ClientOptions { timeout: LOOK_WITHIN, ..options() };
+        let answer = Caller::new(self.to.clone(), options).send(&Request::new(Method::Get, "/healthz"));
+        match answer.map_err(|error| self.unanswered(&error))?.status() {
+            200 => Ok(()),
+            status => Err(self.away(format!("it answered with status {status}"))),
+        }
     }
 
     fn unanswered(&self, error: &ClientError) -> IndexError {
@@ -147,6 +170,16 @@ impl Index for Central {
         let target = format!("/search?{field}={}", utf8_percent_encode(&value, NON_ALPHANUMERIC));
         let answer = self.ask(Method::Get, &target, &[])?;
         read(answer.body()).ok_or_else(|| self.away("its answer cannot be understood".into()))
+    }
+
+    fn look(&self) {
+        if self.contact.is_due() {
+            self.contact.note(&self.look_now());
+        }
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.contact.trouble()
     }
 }
 

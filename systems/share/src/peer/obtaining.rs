@@ -1,6 +1,7 @@
 //! Takes content from other peers into the shared folder: right, or not at all.
 
 mod fetch;
+mod giving_up;
 mod part;
 pub(crate) mod parts;
 mod placing;
@@ -191,10 +192,10 @@ impl Obtaining {
     fn take(&self, content: Content, name: Option<&Name>, progress: &Arc<Tracked>) -> Result<Whole, String> {
         let (begun, mut patience) = (Instant::now(), GIVE_UP_UNKNOWN);
         let mut useless = HashSet::new();
-        while begun.elapsed() < patience {
+        while begun.elapsed() < patience && !progress.is_cancelled() {
             for mut claim in claims(&self.search(content)) {
                 patience = self.patience(&claim, progress).max(patience);
-                if useless.contains(&claim.entry.size) {
+                if useless.contains(&claim.entry.size) || progress.is_cancelled() {
                     continue;
                 }
                 claim.entry.name = name.unwrap_or(&claim.entry.name).clone();
@@ -205,7 +206,7 @@ impl Obtaining {
             }
             thread::sleep(Duration::from_millis(300));
         }
-        Err(give_up(progress))
+        Err(giving_up::why(progress))
     }
 
     /// Obtains content of the size that is claimed; a size that cannot be right or be had is of no use.
@@ -294,6 +295,9 @@ impl Obtaining {
             if fetch.wait(SEARCH_EVERY)? {
                 return Ok(true);
             }
+            if progress.is_cancelled() {
+                return Ok(false);
+            }
             match fetch.is_active() {
                 false if alone_since.elapsed() >= self.patience(&claim, progress) => return Ok(false),
                 false => thread::sleep(Duration::from_millis(300)),
@@ -343,17 +347,4 @@ fn claims(found: &[Found]) -> Vec<Found> {
     }
     claims.sort_by_key(|claim| Reverse(claim.peers.len()));
     claims
-}
-
-fn give_up(progress: &Tracked) -> String {
-    let progress = progress.lock();
-    let troubles: Vec<_> = progress
-        .sources
-        .iter()
-        .filter_map(|(peer, source)| source.trouble.as_ref().map(|trouble| format!("{peer}: {trouble}")))
-        .collect();
-    match &troubles[..] {
-        [] => "nobody has it now; search for it again later".into(),
-        troubles => format!("no peer could give all of it ({}); what came is kept", troubles.join("; ")),
-    }
 }

@@ -4,9 +4,11 @@
 #[allow(dead_code, reason = "a part of it is used here")]
 #[path = "../../../../crates/http-io/tests/asked/mod.rs"]
 mod asked;
+mod away;
 #[allow(dead_code, reason = "a part of it is used here")]
 #[path = "../../../../crates/http-io/tests/browser/mod.rs"]
 mod browser;
+mod cancelling;
 mod index;
 mod lying;
 mod page;

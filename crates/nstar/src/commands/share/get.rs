@@ -15,10 +15,14 @@ use share::{
     seam::Query,
 };
 
-use super::{failure, table};
+use super::{
+    failure,
+    shown::{quoted, table},
+};
 use crate::{
     exit::{Exit, Failure},
     flags::ShareGet,
+    interrupt::Interrupt,
     output,
 };
 
@@ -27,47 +31,159 @@ const DRAW_EVERY: Duration = Duration::from_millis(200);
 /// Bytes copied from the peer at a time.
 const PIECE: u64 = 4 * 1024 * 1024;
 
+/// What a peer is asked to obtain, and how it is waited for.
+struct Getting<'c> {
+    client: &'c mut Client,
+    asked: Vec<Content>,
+    bar: ProgressBar,
+    interrupt: Interrupt,
+}
+
 pub(super) fn run(client: &mut Client, flags: &ShareGet) -> Result<Exit, Failure> {
-    if let Some(path) = flags.output.as_ref().filter(|path| path.exists()) {
-        return Err(Failure::usage(format!("-o {}: there is a file already; name another", path.display())));
-    }
-    match (&flags.what[..], &flags.output) {
-        ([what], Some(to)) => {
-            let (content, name) = wanted(client, what)?;
-            client.obtain(content, name.as_ref()).map_err(failure)?;
-            let progress = follow(client, content, &bar(flags.no_progress))?;
-            copy(client, content, progress.size, to)?;
-            output::print(&format!("{}: {} bytes\n", to.display(), progress.size))?;
-            Ok(Exit::Done)
-        }
+    flags.output.as_deref().map_or(Ok(()), check_output)?;
+    let interrupt = Interrupt::listen().map_err(Failure::failed)?;
+    let mut getting = Getting { client, asked: Vec::new(), bar: bar(flags.no_progress), interrupt };
+    let outcome = match (&flags.what[..], &flags.output) {
+        ([what], Some(to)) => getting.get_to(what, to),
         (_, Some(_)) => Err(Failure::usage("-o names one file; get several without it, or one by one")),
-        (several, None) => get_all(client, several, flags.no_progress),
+        (several, None) => getting.get_all(several),
+    };
+    if matches!(outcome, Err(Failure::Interrupted(..))) {
+        getting.cancel();
+    }
+    outcome
+}
+
+/// Sees that a file can be written there before it is obtained.
+fn check_output(path: &Path) -> Result<(), Failure> {
+    let wrong = |what: &str| Err(Failure::usage(format!("-o {}: {what}", path.display())));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match () {
+        () if path.is_dir() => wrong("this is a folder; name the file in it that is to be written"),
+        () if path.symlink_metadata().is_ok() => wrong("there is a file already; name another"),
+        () if path.file_name().is_none() || folder.is_some_and(|folder| !folder.is_dir()) => {
+            wrong("there is no folder of this name; make it first, or name another")
+        }
+        () => Ok(()),
     }
 }
 
-/// Has the peer obtain files into its folder, all of them asked for before the first is waited for.
-fn get_all(client: &mut Client, what: &[String], silent: bool) -> Result<Exit, Failure> {
-    let wanted = what.iter().map(|what| wanted(client, what)).collect::<Result<Vec<_>, _>>()?;
-    for (content, name) in &wanted {
-        client.obtain(*content, name.as_ref()).map_err(failure)?;
+impl Getting<'_> {
+    /// Has the peer obtain a file, and copies it.
+    fn get_to(&mut self, what: &str, to: &Path) -> Result<Exit, Failure> {
+        let (content, name) = wanted(self.client, what)?;
+        self.ask(content, name.as_ref())?;
+        let progress = self.follow(content)?;
+        self.copy(content, progress.size, to)?;
+        output::print(&format!("{}: {} bytes\n", to.display(), progress.size))?;
+        Ok(Exit::Done)
     }
-    let (mut failed, bar) = (Vec::new(), bar(silent));
-    for ((content, _), what) in wanted.iter().zip(what) {
-        match follow(client, *content, &bar) {
-            Ok(progress) => {
-                let path = progress.path.unwrap_or_default();
-                output::print(&format!("{path} is in the peer's shared folder, {} bytes\n", progress.size))?;
+
+    /// Has the peer obtain files into its folder, all of them asked for before the first is waited for.
+    fn get_all(&mut self, what: &[String]) -> Result<Exit, Failure> {
+        let wanted = what.iter().map(|what| wanted(self.client, what)).collect::<Result<Vec<_>, _>>()?;
+        for (content, name) in &wanted {
+            self.ask(*content, name.as_ref())?;
+        }
+        let mut failed = Vec::new();
+        for ((content, _), what) in wanted.iter().zip(what) {
+            match self.follow(*content) {
+                Ok(Progress { path, size, .. }) => {
+                    let path = path.unwrap_or_default();
+                    let path = quoted(&path);
+                    output::print(&format!("{path} is in the peer's shared folder, {size} bytes\n"))?;
+                }
+                Err(why @ Failure::Interrupted(..)) => return Err(why),
+                Err(why) => failed.push((what, why)),
             }
-            Err(why) => failed.push((what, why)),
+        }
+        match (&failed[..], what.len()) {
+            ([], _) => Ok(Exit::Done),
+            ([(_, _)], 1) => Err(failed.remove(0).1),
+            (_, all) => {
+                failed.iter().for_each(|(what, why)| eprintln!("nstar: {what}: {why}"));
+                Err(Failure::failed(format!("{} of {all} files could not be had", failed.len())))
+            }
         }
     }
-    match (&failed[..], what.len()) {
-        ([], _) => Ok(Exit::Done),
-        ([(_, _)], 1) => Err(failed.remove(0).1),
-        (_, all) => {
-            failed.iter().for_each(|(what, why)| eprintln!("nstar: {what}: {why}"));
-            Err(Failure::failed(format!("{} of {all} files could not be had", failed.len())))
+
+    fn ask(&mut self, content: Content, name: Option<&Name>) -> Result<(), Failure> {
+        self.client.obtain(content, name).map_err(failure)?;
+        self.asked.push(content);
+        Ok(())
+    }
+
+    /// Waits until the peer has some content, and shows how far it has come.
+    fn follow(&mut self, content: Content) -> Result<Progress, Failure> {
+        let mut progress = self.client.progress(content, DRAW_EVERY).map_err(failure)?;
+        while progress.state == State::Running {
+            self.go_on("interrupted: the peer gives it up and keeps what came; getting it again goes on")?;
+            self.bar.set_length(progress.size);
+            self.bar.set_position(progress.bytes);
+            let peers = progress.sources.values().filter(|source| source.bytes > 0).count();
+            self.bar.set_message(format!("from {peers} peers"));
+            progress = self.client.progress(content, DRAW_EVERY).map_err(failure)?;
         }
+        self.bar.finish_and_clear();
+        tell_of_liars(&progress);
+        match progress.state {
+            State::Done => Ok(progress),
+            _ => Err(Failure::failed(progress.error.unwrap_or_else(|| "the peer gave it up".into()))),
+        }
+    }
+
+    /// Unless a signal came.
+    fn go_on(&self, otherwise: &'static str) -> Result<(), Failure> {
+        self.interrupt.signal().map_or(Ok(()), |signal| Err(Failure::Interrupted(signal, otherwise)))
+    }
+
+    /// Has the peer give up what is not here yet.
+    fn cancel(&mut self) {
+        for content in std::mem::take(&mut self.asked) {
+            // What is over cannot be given up, and a peer that is gone has.
+            let _ = self.client.cancel(content);
+        }
+    }
+
+    /// Copies content from the peer, and checks it once more on the way: the file is there whole and right, or not at all.
+    fn copy(&mut self, content: Content, size: u64, to: &Path) -> Result<(), Failure> {
+        let failed =
+            |error: io::Error| Failure::failed(format!("{} cannot be written: {error}", to.display()));
+        let aside = aside(to);
+        let mut file = File::create_new(&aside).map_err(failed)?;
+        let copied = self.copy_into((content, size), &mut file, failed);
+        let placed = copied.and_then(|()| fs::rename(&aside, to).map_err(failed));
+        if placed.is_err() {
+            // It is not there any more where the renaming failed late.
+            let _ = fs::remove_file(&aside);
+        }
+        placed
+    }
+
+    fn copy_into(
+        &mut self,
+        (content, size): (Content, u64),
+        file: &mut File,
+        failed: impl Fn(io::Error) -> Failure,
+    ) -> Result<(), Failure> {
+        let mut hasher = blake3::Hasher::new();
+        let mut at = 0;
+        while at < size {
+            self.go_on("interrupted: the peer has it, and nothing was written here")?;
+            let bytes = self.client.read(content, at..size.min(at + PIECE)).map_err(failure)?;
+            if bytes.is_empty() {
+                return Err(Failure::failed("the peer broke off; ask again"));
+            }
+            hasher.update(&bytes);
+            file.write_all(&bytes).map_err(&failed)?;
+            at += bytes.len() as u64;
+        }
+        if Content::from(hasher.finalize()) != content {
+            return Err(Failure::failed(
+                "the peer sent bytes that are not those of the file; nothing was written",
+            ));
+        }
+        file.sync_all().map_err(failed)
     }
 }
 
@@ -95,68 +211,11 @@ fn wanted(client: &mut Client, what: &str) -> Result<(Content, Option<Name>), Fa
     }
 }
 
-/// Waits until the peer has some content, and shows how far it has come.
-fn follow(client: &mut Client, content: Content, bar: &ProgressBar) -> Result<Progress, Failure> {
-    let mut progress = client.progress(content, DRAW_EVERY).map_err(failure)?;
-    while progress.state == State::Running {
-        bar.set_length(progress.size);
-        bar.set_position(progress.bytes);
-        let peers = progress.sources.values().filter(|source| source.bytes > 0).count();
-        bar.set_message(format!("from {peers} peers"));
-        progress = client.progress(content, DRAW_EVERY).map_err(failure)?;
-    }
-    bar.finish_and_clear();
-    tell_of_liars(&progress);
-    match progress.state {
-        State::Done => Ok(progress),
-        _ => Err(Failure::failed(progress.error.unwrap_or_else(|| "the peer gave it up".into()))),
-    }
-}
-
 fn tell_of_liars(progress: &Progress) {
     for (peer, source) in progress.sources.iter().filter(|(_, source)| source.lied) {
         let how = source.trouble.as_deref().unwrap_or("it lied");
         eprintln!("nstar: {peer}: {how}; nothing of that was taken");
     }
-}
-
-/// Copies content from the peer, and checks it once more on the way: the file is there whole and right, or not at all.
-fn copy(client: &mut Client, content: Content, size: u64, to: &Path) -> Result<(), Failure> {
-    let failed = |error: io::Error| Failure::failed(format!("{} cannot be written: {error}", to.display()));
-    let aside = aside(to);
-    let mut file = File::create_new(&aside).map_err(failed)?;
-    let copied = copy_into(client, (content, size), &mut file, failed);
-    let placed = copied.and_then(|()| fs::rename(&aside, to).map_err(failed));
-    if placed.is_err() {
-        // It is not there any more where the renaming failed late.
-        let _ = fs::remove_file(&aside);
-    }
-    placed
-}
-
-fn copy_into(
-    client: &mut Client,
-    (content, size): (Content, u64),
-    file: &mut File,
-    failed: impl Fn(io::Error) -> Failure,
-) -> Result<(), Failure> {
-    let mut hasher = blake3::Hasher::new();
-    let mut at = 0;
-    while at < size {
-        let bytes = client.read(content, at..size.min(at + PIECE)).map_err(failure)?;
-        if bytes.is_empty() {
-            return Err(Failure::failed("the peer broke off; ask again"));
-        }
-        hasher.update(&bytes);
-        file.write_all(&bytes).map_err(&failed)?;
-        at += bytes.len() as u64;
-    }
-    if Content::from(hasher.finalize()) != content {
-        return Err(Failure::failed(
-            "the peer sent bytes that are not those of the file; nothing was written",
-        ));
-    }
-    file.sync_all().map_err(failed)
 }
 
 fn aside(to: &Path) -> PathBuf {

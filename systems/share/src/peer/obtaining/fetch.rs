@@ -6,7 +6,7 @@ use std::{
     net::SocketAddr,
     ops::Range,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering::SeqCst},
     },
     thread,
@@ -48,6 +48,8 @@ pub(crate) struct Fetch {
     state: Mutex<State>,
     changed: Condvar,
     stopping: AtomicBool,
+    /// Held by those who write: once it is stopped nobody does, as the file may be in its place then, or be had anew.
+    writing: RwLock<()>,
 }
 
 struct State {
@@ -86,6 +88,7 @@ impl Fetch {
             state: Mutex::new(state),
             changed: Condvar::new(),
             stopping: AtomicBool::new(false),
+            writing: RwLock::default(),
         }
     }
 
@@ -139,6 +142,7 @@ impl Fetch {
     /// Whoever is asked is asked for nothing more. What was had is kept, if that is not all.
     pub(crate) fn stop(&self) -> io::Result<&Part> {
         self.stopping.store(true, SeqCst);
+        drop(self.writing.write());
         let state = self.lock();
         if !state.plan.is_done() {
             self.part.keep(state.plan.bits())?;
@@ -199,7 +203,8 @@ impl Fetch {
         let mut state = self.lock();
         loop {
             let over = state.plan.is_done() || state.broken.is_some();
-            if over || !state.may_ask(peer) || self.stopping.load(SeqCst) {
+            let stops = self.stopping.load(SeqCst) || self.progress.is_cancelled();
+            if over || stops || !state.may_ask(peer) {
                 return None;
             }
             let limit = limit.min(state.fair_share());
@@ -222,7 +227,11 @@ impl Fetch {
                 return Ok(false);
             }
             rest = after;
-            // Another peer was faster: the file may be in its place already, and is not touched again.
+            let _writing = self.writing.read();
+            if self.stopping.load(SeqCst) {
+                return Ok(true);
+            }
+            // Another peer may have been faster.
             if !self.lock().plan.is_had(group) {
                 self.part.write(group, part)?;
                 self.finish(peer, group)?;

@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
     time::{Duration, Instant},
 };
 
@@ -84,12 +87,18 @@ pub(crate) struct Tracked {
     progress: Mutex<Progress>,
     pub(crate) begun: Instant,
     over: Condvar,
+    cancelled: AtomicBool,
 }
 
 impl Tracked {
     /// Of content that is begun to be obtained.
     pub(crate) fn new(hash: Content) -> Self {
-        Self { progress: Mutex::new(Progress::new(hash)), begun: Instant::now(), over: Condvar::new() }
+        Self {
+            progress: Mutex::new(Progress::new(hash)),
+            begun: Instant::now(),
+            over: Condvar::new(),
+            cancelled: AtomicBool::new(false),
+        }
     }
 
     /// The progress, to be looked at or changed.
@@ -107,6 +116,18 @@ impl Tracked {
         }
         drop(progress);
         self.over.notify_all();
+    }
+
+    /// Somebody wants it no longer; whether it was not over yet.
+    pub(crate) fn cancel(&self) -> bool {
+        let running = self.lock().state == State::Running;
+        self.cancelled.fetch_or(running, SeqCst);
+        running
+    }
+
+    /// Whether it is to be given up.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(SeqCst)
     }
 
     /// Waits until it is over, or so long.

@@ -1,0 +1,54 @@
+//! Whether the index answers, as far as that is known.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use crate::seam::IndexError;
+
+/// For so long what is known of the index is believed.
+const KNOWN_FOR: Duration = Duration::from_secs(2);
+
+/// What came of the last request.
+#[derive(Debug, Default)]
+pub(super) struct Contact(Mutex<Last>);
+
+#[derive(Debug, Default)]
+struct Last {
+    asked: Option<Instant>,
+    trouble: Option<String>,
+}
+
+impl Contact {
+    /// Notes what came of a request.
+    pub(super) fn note<T>(&self, answer: &Result<T, IndexError>) {
+        let mut last = self.lock();
+        last.asked = Some(Instant::now());
+        last.trouble = match answer {
+            // It answers, and is told everything again.
+            Ok(_) | Err(IndexError::Forgotten { .. }) => None,
+            Err(error) => Some(error.to_string()),
+        };
+    }
+
+    /// Whether it is time to see whether it answers. Whoever is told so is to do it: others are not told meanwhile.
+    pub(super) fn is_due(&self) -> bool {
+        let mut last = self.lock();
+        let due = last.asked.is_none_or(|asked| asked.elapsed() >= KNOWN_FOR);
+        if due {
+            last.asked = Some(Instant::now());
+        }
+        due
+    }
+
+    /// What was wrong when it was asked last.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.lock().trouble.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Last> {
+        // Nothing panics while it is held.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,66 @@
+//! An index that is gone or hangs, and what its peers say of it meanwhile.
+
+use std::{net::TcpListener, time::Duration};
+
+use engine::{Model, Server};
+use share::index;
+
+use crate::{
+    asked::ask,
+    browser::Browser,
+    support::{Peer, wait_until},
+};
+
+/// An index of which nobody would hear for 20 minutes that its peers renew.
+fn rarely_renewed(folder: &tempfile::TempDir, port: u16) -> Server {
+    let mut options = index::Options::new(folder.path().join("index.db"));
+    options.life = Duration::from_secs(3600);
+    let run = engine::Options::new(([127, 0, 0, 1], port).into());
+    engine::start(Model::Epoll, &run, index::factory(options).unwrap()).unwrap()
+}
+
+fn health(peer: &Peer) -> String {
+    ask(peer.at, "GET /healthz", "", b"").unwrap().body
+}
+
+#[test]
+fn a_peer_soon_says_that_its_index_is_gone_and_that_it_is_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = rarely_renewed(&folder, 0);
+    let at = index.local_addr();
+    let ann = Peer::start(at);
+    ann.write("a.txt", b"x");
+    ann.find("a.txt");
+    assert_eq!(health(&ann), "ok\n");
+    let page = Browser::open(&format!("http://{}/", ann.at));
+    index.drain(Duration::ZERO);
+    index.join();
+    let gone = format!("ok\nthe index at {at} cannot be asked now");
+    wait_until(|| health(&ann).starts_with(&gone));
+    if let Some(mut page) = page {
+        page.wait(&format!("find('#trouble').innerText.includes('{at} cannot be asked now')"));
+        assert!(page.errors.is_empty(), "{:#?}", page.errors);
+    }
+    let _again = rarely_renewed(&folder, at.port());
+    wait_until(|| health(&ann) == "ok\n");
+}
+
+#[test]
+fn a_failed_search_is_told_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = rarely_renewed(&folder, 0);
+    let ann = Peer::start(index.local_addr());
+    ann.write("a.txt", b"x");
+    ann.find("a.txt");
+    index.drain(Duration::ZERO);
+    index.join();
+    assert!(ann.search("name=a.txt").is_empty());
+    assert!(health(&ann).contains("cannot be asked now"));
+}
+
+#[test]
+fn an_index_that_hangs_does_not_make_its_peer_hang() {
+    let hung = TcpListener::bind("127.0.0.1:0").unwrap();
+    let ann = Peer::start(hung.local_addr().unwrap());
+    wait_until(|| health(&ann).contains("cannot be asked now"));
+}

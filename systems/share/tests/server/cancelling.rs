@@ -1,0 +1,62 @@
+//! What is wanted no longer is given up, and what came of it is kept.
+
+use std::time::Duration;
+
+use http_io::{Method, client::Request};
+use serde_json::json;
+use share::Content;
+
+use crate::{
+    browser::Browser,
+    lying::false_peer,
+    support::{Index, Peer, get, post, send, wait_until},
+};
+
+/// An answer that does not come while anyone waits for it.
+fn never(_: Option<(usize, usize)>) -> Vec<u8> {
+    std::thread::sleep(Duration::from_secs(3600));
+    Vec::new()
+}
+
+fn cancel(peer: &Peer, hash: &str) -> u16 {
+    send(peer.at, &Request::new(Method::Delete, &format!("/obtain/{hash}"))).status()
+}
+
+#[test]
+fn what_is_being_obtained_can_be_cancelled_and_asked_for_again() {
+    let index = Index::start();
+    let ann = Peer::start(index.at);
+    let hash = Content::of(b"what never comes").to_string();
+    assert_eq!(cancel(&ann, &hash), 404, "nobody asked for it");
+    assert_eq!(cancel(&ann, "x"), 422);
+    false_peer(index.at, "never.bin", b"what never comes", never);
+    assert_eq!(post(ann.at, "/obtain", &json!({ "hash": hash })).0, 202);
+    assert_eq!(cancel(&ann, &hash), 204);
+    wait_until(|| get(ann.at, &format!("/obtain/{hash}")).1["state"] == "failed");
+    let over = get(ann.at, &format!("/obtain/{hash}")).1;
+    assert!(over["error"].as_str().unwrap().contains("cancelled"), "{over}");
+    assert_eq!(cancel(&ann, &hash), 404, "it is over");
+
+    let bob = Peer::start(index.at);
+    bob.write("never.bin", b"what never comes");
+    wait_until(|| ann.search(&format!("hash={hash}"))[0]["peers"].as_array().unwrap().len() == 2);
+    assert_eq!(ann.obtain(&hash)["state"], "done");
+    assert_eq!(cancel(&ann, &hash), 404, "it is here");
+}
+
+#[test]
+fn what_is_being_obtained_can_be_cancelled_in_a_browser() {
+    let index = Index::start();
+    let ann = Peer::start(index.at);
+    false_peer(index.at, "never.bin", b"what never comes", never);
+    let Some(mut page) = Browser::open(&format!("http://{}/", ann.at)) else { return };
+    page.wait("document.activeElement.name === 'text'");
+    page.write("never.bin");
+    page.press("Enter");
+    page.wait("document.querySelectorAll('#found li').length === 1");
+    page.click("#found button");
+    page.wait("document.querySelectorAll('#coming [data-state=running]').length === 1");
+    page.click("#coming button[aria-label='Cancel getting never.bin']");
+    page.wait("find('#coming [data-state=failed]').innerText.includes('cancelled')");
+    assert!(page.errors.is_empty(), "{:#?}", page.errors);
+}
