@@ -244,8 +244,10 @@ impl Driver {
                 self.reply(request_id, Ok(response));
             }
             Exchange::OutboundFailure { peer, request_id, error, .. } => {
-                if matches!(error, OutboundFailure::UnsupportedProtocols) {
-                    self.is_strange(peer, "something else");
+                match error {
+                    OutboundFailure::UnsupportedProtocols => self.is_strange(peer, "something else"),
+                    OutboundFailure::Timeout => self.doubt(peer),
+                    _ => {}
                 }
                 self.reply(request_id, Err(Unanswered(error.to_string())));
             }

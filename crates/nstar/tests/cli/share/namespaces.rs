@@ -1,19 +1,23 @@
 //! Eight peers, each in a network namespace of its own. Needs root.
 
 use std::{
+    cell::RefCell,
+    collections::HashMap,
     os::unix::fs::MetadataExt,
     process::{Command, Stdio},
+    time::Instant,
 };
 
 use super::eventually;
 use crate::{
     serve::listening,
-    support::{Nstar, Place, Running, is_root_or_skip},
+    support::{Nstar, PATIENCE, Place, Running, is_root_or_skip},
 };
 
-/// Peers, and the port each of them has at its own address.
+/// Peers, and the ports each of them has at its own address.
 const PEERS: usize = 8;
 const PORT: u16 = 8085;
+const DHT_PORT: u16 = 8086;
 
 /// Waits until the namespace has its address, then becomes the program.
 const WAIT: &str =
@@ -24,6 +28,8 @@ const WAIT: &str =
 struct Network {
     place: Place,
     hub: Running,
+    /// The processes that the peers' namespaces go with.
+    peers: RefCell<HashMap<usize, u32>>,
 }
 
 fn run(command: &str) {
@@ -51,7 +57,7 @@ impl Network {
         let (at, wait) = (format!("{}:{PORT}", address(100)), WAIT.replace("eth0", "west"));
         let words = ["serve", "index", "--secret-file", "secret", "--listen", &at];
         let hub = separated(place.wrapped(["unshare", "--net", "sh", "-c", &wait, "sh"], words).start());
-        let mut network = Self { place, hub };
+        let mut network = Self { place, hub, peers: RefCell::default() };
         // So slow between the two that a large file is still on its way when the link is cut.
         network.in_hub(&format!(
             "ip link add west type bridge; ip link add east type bridge; \
@@ -71,15 +77,10 @@ impl Network {
     }
 
     /// A peer in a namespace of its own, the first half of them on the west side.
-    fn peer(&self, number: usize) -> Running {
-        self.peer_with(number, &["--index", &format!("{}:{PORT}", address(100))])
-    }
-
-    /// The same, with another index.
-    fn peer_with(&self, number: usize, index: &[&str]) -> Running {
+    fn peer(&self, number: usize, index: &[String]) -> Running {
         let (folder, listen) = (format!("peer{number}"), format!("{}:{PORT}", address(number)));
         let words = ["serve", "peer", "--share", &folder, "--secret-file", "secret", "--listen", &listen];
-        let words = words.iter().chain(index);
+        let words = words.into_iter().chain(index.iter().map(String::as_str));
         let wrapper = ["unshare", "--net", "sh", "-c", WAIT, "sh"];
         let mut peer = separated(self.place.wrapped(wrapper, words).start());
         let side = if number < PEERS / 2 { "west" } else { "east" };
@@ -89,40 +90,62 @@ impl Network {
              ip link set peer{number} master {side} up"
         ));
         run(&format!(
-            "nsenter --net --target {pid} sh -ec 'ip link set eth0 up; ip route add 224.0.0.0/4 dev eth0; \
+            "nsenter --net --target {pid} sh -ec 'ip link set lo up; ip link set eth0 up; ip route add 224.0.0.0/4 dev eth0; \
              ip addr add {}/24 dev eth0'",
             address(number)
         ));
         listening(&mut peer);
+        self.peers.borrow_mut().insert(number, pid);
         peer
     }
 
-    /// `nstar share ARGS`, asked of a peer from within the hub.
+    /// `nstar share ARGS`, asked of a peer where it is.
     fn ask(&self, number: usize, args: &[&str]) -> Nstar {
-        let (hub, peer) = (self.hub.pid().to_string(), format!("{}:{PORT}", address(number)));
+        let (pid, peer) = (self.peers.borrow()[&number].to_string(), format!("{}:{PORT}", address(number)));
         let rest = ["--secret-file", "secret", "--peer", &peer];
         let words = ["share"].iter().chain(args).chain(&rest);
-        self.place.wrapped(["nsenter", "--net", "--target", &hub], words)
+        self.place.wrapped(["nsenter", "--net", "--target", &pid], words)
     }
 
     /// The same, until it succeeds.
     fn ask_until(&self, number: usize, args: &[&str]) {
-        eventually("it is answered", || self.ask(number, args).run().status.success());
+        let patience = Instant::now() + PATIENCE;
+        loop {
+            let outcome = self.ask(number, args).run();
+            if outcome.status.success() {
+                return;
+            }
+            assert!(Instant::now() < patience, "peer {number}: {args:?}: {outcome}");
+        }
+    }
+
+    /// Whether a peer finds a file of this name.
+    fn finds(&self, number: usize, name: &str) -> bool {
+        self.ask(number, &["search", name]).run().status.success()
     }
 }
 
-#[test]
-fn eight_peers_in_eight_namespaces_share_and_a_partition_heals() {
-    if !is_root_or_skip("eight_peers_in_eight_namespaces_share_and_a_partition_heals") {
-        return;
-    }
-    let network = Network::new();
+/// With the index in the hub, which is on the west side.
+fn central(_: usize) -> Vec<String> {
+    vec!["--index".into(), format!("{}:{PORT}", address(100))]
+}
+
+/// With a part of the index on each peer, which finds the others by multicast.
+fn spread(number: usize) -> Vec<String> {
+    let own = format!("{}:{DHT_PORT}", address(number));
+    ["--dht", "--dht-listen", &own, "--life", "3s"].map(String::from).to_vec()
+}
+
+/// Eight peers have each other's files, and a large one is on its way from west to east when the link is cut. It comes
+/// none the less once the link is back.
+fn share_through_a_partition(network: &Network, index: fn(usize) -> Vec<String>, meanwhile: fn(&Network)) {
     let large: Vec<_> = (0..1_000_000_u32).flat_map(u32::to_le_bytes).collect();
     network.place.write("peer0/large.bin", &large);
     for number in 0..PEERS {
         network.place.write(&format!("peer{number}/own {number}.txt"), format!("of {number}"));
+        network.place.write(&format!("peer{number}/kept {number}.txt"), format!("kept by {number}"));
     }
-    let peers: Vec<_> = (0..PEERS).map(|number| network.peer(number)).collect();
+    let peers: Vec<_> = (0..PEERS).map(|number| network.peer(number, &index(number))).collect();
     for number in 0..PEERS {
         let (name, taker) = (format!("own {number}.txt"), (number + PEERS / 2) % PEERS);
         network.ask_until(taker, &["get", &name]);
@@ -136,6 +159,7 @@ fn eight_peers_in_eight_namespaces_share_and_a_partition_heals() {
     eventually("some of it comes", || std::fs::metadata(&part).is_ok_and(|part| part.blocks() > 0));
     network.in_hub("ip link set middle down");
     network.ask(1, &["get", "large.bin"]).run().exits(0).says("large.bin");
+    meanwhile(network);
     assert!(!network.place.path("peer7/large.bin").exists(), "nothing comes from the other side");
     network.in_hub("tc qdisc del dev middle root; ip link set middle up");
     // A machine that stood still for long may have made it give up: then asking again goes on.
@@ -145,8 +169,30 @@ fn eight_peers_in_eight_namespaces_share_and_a_partition_heals() {
     for side in ["peer1", "peer7"] {
         assert!(std::fs::read(network.place.path(&format!("{side}/large.bin"))).expect("a file") == large);
     }
-    network.ask_until(5, &["search", "own 1.txt"]);
+    for (number, name) in [(5, "kept 1.txt"), (1, "kept 5.txt")] {
+        network.ask_until(number, &["search", name]);
+    }
     drop(peers);
+}
+
+#[test]
+fn eight_peers_in_eight_namespaces_share_and_a_partition_heals() {
+    if is_root_or_skip("eight_peers_in_eight_namespaces_share_and_a_partition_heals") {
+        share_through_a_partition(&Network::new(), central, |_| {});
+    }
+}
+
+#[test]
+fn without_a_server_both_sides_of_a_partition_go_on_and_find_each_other_again() {
+    if !is_root_or_skip("without_a_server_both_sides_of_a_partition_go_on_and_find_each_other_again") {
+        return;
+    }
+    share_through_a_partition(&Network::new(), spread, |network| {
+        for (number, here, there) in [(1, "kept 2.txt", "kept 6.txt"), (5, "kept 6.txt", "kept 2.txt")] {
+            network.ask_until(number, &["get", here]);
+            eventually("the other side is forgotten", || !network.finds(number, there));
+        }
+    });
 }
 
 #[test]
@@ -157,10 +203,8 @@ fn peers_of_one_network_find_each_other_by_multicast() {
     let network = Network::new();
     network.place.write("peer0/far away.txt", "found");
     network.place.write(&format!("peer{}/own.txt", PEERS - 1), "own");
-    let peer =
-        |number| network.peer_with(number, &["--dht", "--dht-listen", &format!("{}:8086", address(number))]);
     // One on each side, and nobody is told of the other.
-    let peers = [0, PEERS - 1].map(peer);
+    let peers = [0, PEERS - 1].map(|number| network.peer(number, &spread(number)));
     network.ask_until(PEERS - 1, &["get", "far away.txt"]);
     let taken = network.place.path(&format!("peer{}/far away.txt", PEERS - 1));
     assert_eq!(std::fs::read_to_string(taken).expect("a file"), "found");

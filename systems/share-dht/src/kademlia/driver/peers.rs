@@ -67,6 +67,13 @@ impl Driver {
         }
     }
 
+    /// A peer did not answer. Where a network is cut its connection would stay for many minutes, and it would be asked, and
+    /// waited for, again and again: so it is connected to anew, or forgotten.
+    pub(super) fn doubt(&mut self, peer: PeerId) {
+        // It may have gone by itself.
+        let _ = self.swarm.disconnect_peer_id(peer);
+    }
+
     pub(super) fn forget(&mut self, peer: PeerId) {
         if self.swarm.behaviour_mut().kad.remove_peer(&peer).is_some() {
             self.note_table();
