@@ -12,9 +12,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::{keeping::Told, publishing::Publishing};
+use share::seam::{Found, Query};
+
+use self::{keeping::Told, publishing::Publishing, searching::merged};
 use crate::{
-    message::Terms,
+    message::{FOUND_MAX, Terms},
     metrics::Metrics,
     network::{Routing, Transport},
     records::{Limits, Records},
@@ -34,23 +36,41 @@ pub(crate) struct Node<R, T> {
     publishing: tokio::sync::Mutex<Publishing>,
 }
 
-/// What is kept for others, and which of them told all that this peer is to keep.
+/// What is kept: of this peer's own files, and for others, and which of them told all that this peer is to keep.
 #[derive(Debug)]
 struct Kept {
+    /// Of this peer's own files, under all of their keys. Nobody else can fill it.
+    own: Records,
     records: Records,
     told: Told,
 }
 
+impl Kept {
+    fn new() -> Self {
+        Self {
+            own: Records::new(Limits::NONE),
+            records: Records::new(Limits::default()),
+            told: Told::default(),
+        }
+    }
+
+    /// At most [`FOUND_MAX`] files that the query fits, this peer's own first.
+    fn find(&self, query: &Query, now: Instant) -> Vec<Found> {
+        let own = self.own.find(query, now, FOUND_MAX);
+        let others = self.records.find(query, now, FOUND_MAX);
+        if own.is_empty() { others } else { merged(own.into_iter().chain(others)) }
+    }
+}
+
 impl<R: Routing, T: Transport> Node<R, T> {
     pub(crate) fn new(routing: R, transport: T, life: Duration) -> Self {
-        let kept = Kept { records: Records::new(Limits::default()), told: Told::default() };
         Self {
             routing,
             transport,
             metrics: Metrics::default(),
             life,
             at: OnceLock::new(),
-            kept: Mutex::new(kept),
+            kept: Mutex::new(Kept::new()),
             publishing: tokio::sync::Mutex::default(),
         }
     }
@@ -70,13 +90,14 @@ impl<R: Routing, T: Transport> Node<R, T> {
         let now = now();
         let mut kept = self.kept();
         kept.records.expire(now);
-        let Kept { records, told } = &mut *kept;
+        let Kept { records, told, .. } = &mut *kept;
         told.retain(|peer| records.knows(peer));
     }
 
     /// How many places under keys are kept here.
     pub(crate) fn records(&self) -> usize {
-        self.kept().records.len()
+        let kept = self.kept();
+        kept.own.len() + kept.records.len()
     }
 
     /// What is told of this peer.

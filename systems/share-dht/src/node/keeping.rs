@@ -8,9 +8,9 @@ use std::{
 
 use libp2p_identity::PeerId;
 
-use super::{Kept, Node, now};
+use super::{Node, now};
 use crate::{
-    message::{FILES_MAX, FOUND_MAX, Request, Response, Terms, check_address},
+    message::{FILES_MAX, Request, Response, Terms, check_address},
     network::{Routing, Transport},
     records::Lease,
 };
@@ -59,7 +59,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
             Ok::<_, String>(Lease::new(terms.at, now, life))
         };
         let mut kept = self.kept();
-        let Kept { records, told } = &mut *kept;
+        let kept = &mut *kept;
         match request {
             Request::Keep { files, .. } if files.len() > FILES_MAX => {
                 Err(format!("{FILES_MAX} files at most may be told of at once"))
@@ -67,29 +67,29 @@ impl<R: Routing, T: Transport> Node<R, T> {
             Request::Keep { lease: terms, files, anew, all } => {
                 let lease = lease(terms)?;
                 if *anew {
-                    records.leave(peer);
-                    told.0.remove(&peer);
+                    kept.records.leave(peer);
+                    kept.told.0.remove(&peer);
                 }
                 let files = files.iter().map(|placed| (&placed.file, placed.keys));
-                let outcome = records.keep(peer, lease, files);
-                if *all && records.knows(&peer) {
-                    told.0.insert(peer);
+                let outcome = kept.records.keep(peer, lease, files);
+                if *all && kept.records.knows(&peer) {
+                    kept.told.0.insert(peer);
                 }
                 Ok(Response::Kept { files: outcome.files, refused: outcome.refused })
             }
             Request::Renew { lease: terms } => {
-                Ok(Response::Kept { files: records.renew(peer, lease(terms)?), refused: 0 })
+                Ok(Response::Kept { files: kept.records.renew(peer, lease(terms)?), refused: 0 })
             }
             Request::Forget { files } => {
-                records.forget(peer, files);
-                Ok(Response::Kept { files: records.files(peer), refused: 0 })
+                kept.records.forget(peer, files);
+                Ok(Response::Kept { files: kept.records.files(peer), refused: 0 })
             }
             Request::Leave => {
-                records.leave(peer);
-                told.0.remove(&peer);
+                kept.records.leave(peer);
+                kept.told.0.remove(&peer);
                 Ok(Response::Kept { files: 0, refused: 0 })
             }
-            Request::Find { query } => Ok(Response::Found { found: records.find(query, now, FOUND_MAX) }),
+            Request::Find { query } => Ok(Response::Found { found: kept.find(query, now) }),
         }
     }
 }

@@ -71,7 +71,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
         if let Some(at) = self.at.get() {
             let all = |entry: &Entry| (0..key::keys(entry).len()).fold(KeySet::default(), KeySet::with);
             let files = entries.iter().map(|entry| (entry, all(entry)));
-            self.kept().records.keep(self.routing.me(), Lease::new(*at, now(), FOREVER), files);
+            self.kept().own.keep(self.routing.me(), Lease::new(*at, now(), FOREVER), files);
         }
         publishing.files.extend(new.iter().cloned());
         // Whoever tells something again wants it to be heard again.
@@ -84,7 +84,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
     /// This peer has these files no longer.
     pub(crate) async fn deregister(&self, entries: &[Entry]) {
         let mut publishing = self.publishing.lock().await;
-        self.kept().records.forget(self.routing.me(), entries);
+        self.kept().own.forget(self.routing.me(), entries);
         for entry in entries {
             publishing.files.remove(entry);
         }
@@ -103,7 +103,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
     /// This peer goes, or begins anew.
     pub(crate) async fn leave(&self) {
         let mut publishing = self.publishing.lock().await;
-        self.kept().records.leave(self.routing.me());
+        self.kept().own.leave(self.routing.me());
         publishing.files.clear();
         let leave = publishing.holders.drain().map(|(peer, _)| self.send(peer, Request::Leave));
         join_all(leave).await;

@@ -25,7 +25,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
         let everyone = self.routing.everyone()?;
         let kept = self.kept();
         let complete = kept.told.all(&everyone);
-        let found = complete.then(|| kept.records.find(query, now(), FOUND_MAX))?;
+        let found = complete.then(|| kept.find(query, now()))?;
         self.metrics.searched(Answered::Here);
         Some(found)
     }
@@ -36,7 +36,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
             return found;
         }
         let Some(key) = Key::of_query(query) else { return Vec::new() };
-        let own = self.kept().records.find(query, now(), FOUND_MAX);
+        let own = self.kept().find(query, now());
         let (holders, how) = match self.routing.known(&key) {
             Some(holders) => (holders, Answered::Asked),
             None => (self.routing.look_up(&key).await, Answered::LookedUp),

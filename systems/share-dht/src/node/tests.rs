@@ -12,7 +12,7 @@ use share::Content;
 use super::*;
 use crate::{
     kademlia::Table,
-    key::Key,
+    key::{Key, KeySet},
     message::{FILES_MAX, FOUND_MAX, Placed, Request, Response},
     metrics::Answered,
     network::Unanswered,
@@ -276,6 +276,31 @@ fn what_no_honest_peer_says_is_refused() {
         assert_eq!(peers.all[0].search(&words("a")).await.len(), 1);
         tokio::time::advance(Duration::from_secs(3600)).await;
         assert_eq!(peers.all[0].search(&words("a")).await, [], "no peer is believed for ever");
+    });
+}
+
+#[test]
+fn strangers_who_fill_a_peer_do_not_push_out_what_it_has_itself() {
+    virtually(async {
+        let peers = Peers::new(2).await;
+        let keep = |number: u8, file: Entry, keys| {
+            let lease = Terms { at: address(number), life_s: 120 };
+            let files = vec![Placed { file, keys }];
+            peers.all[0].answer(peer(number), HERE, &Request::Keep { lease, files, anew: false, all: true })
+        };
+        let word = KeySet::default().with(2);
+        let places = Limits::default().places;
+        for number in 0..places {
+            keep(2 + (number % 8) as u8, entry(&format!("flood x{number}"), "x"), word);
+        }
+        let more = entry("flood once more", "x");
+        assert!(matches!(keep(2, more, word), Response::Kept { refused: 1, .. }), "it is full");
+        let own = entry("flood of my own", "own");
+        peers.all[0].register(std::slice::from_ref(&own)).await;
+        for node in &peers.all {
+            let found = node.search(&words("flood")).await;
+            assert!(found.iter().any(|found| found.entry == own), "not among {}", found.len());
+        }
     });
 }
 

@@ -22,6 +22,12 @@ pub(crate) struct Limits {
     pub(crate) publishers: usize,
 }
 
+impl Limits {
+    /// For what comes from nobody else.
+    pub(crate) const NONE: Self =
+        Self { places: usize::MAX, publisher_bytes: usize::MAX, bytes: usize::MAX, publishers: usize::MAX };
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
