@@ -90,21 +90,37 @@ pub(crate) fn server(text: &str) -> Result<Server, String> {
 
 /// Parses an address to listen on, `ADDR:PORT`. A name is looked up now, once.
 pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
-    let wrong = |why: &str| {
+    address(text).map_err(|why| {
         format!(
             "'{text}' is no address to listen on: {why}; write ADDR:PORT, such as 127.0.0.1:8080 or [::1]:8080"
         )
-    };
-    let (host, port) = text.rsplit_once(':').ok_or_else(|| wrong("it has no port"))?;
+    })
+}
+
+/// Parses where another peer listens for peers, `ADDR:PORT`. A name is looked up now, once.
+pub(crate) fn contact(text: &str) -> Result<SocketAddr, String> {
+    address(text).map_err(|why| {
+        format!(
+            "'{text}' is no address of a peer: {why}; write ADDR:PORT as the peer says it ('index among the peers on ..'), \
+             such as 192.0.2.7:8086 or [2001:db8::7]:8086"
+        )
+    })
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    if text.contains("://") {
+        return Err("it is a URL".into());
+    }
+    let (host, port) = text.rsplit_once(':').ok_or("it has no port")?;
     if host.is_empty() {
-        return Err(wrong("it names no host"));
+        return Err("it names no host".into());
     }
-    port.parse::<u16>().map_err(|_| wrong("its port is no number from 0 to 65535"))?;
+    port.parse::<u16>().map_err(|_| "its port is no number from 0 to 65535")?;
     if host.contains(':') && !host.starts_with('[') {
-        return Err(wrong("an IPv6 address goes into brackets"));
+        return Err("an IPv6 address goes into brackets".into());
     }
-    let mut addresses = text.to_socket_addrs().map_err(|error| wrong(&error.to_string()))?;
-    addresses.next().ok_or_else(|| wrong("the name has no address"))
+    let mut addresses = text.to_socket_addrs().map_err(|error| error.to_string())?;
+    addresses.next().ok_or_else(|| "the name has no address".into())
 }
 
 /// Parses how long something lives that is to be renewed: a second at least.

@@ -45,7 +45,7 @@ impl Dht {
     /// See [`DhtError`].
     pub fn open(options: &Options, state: &Path) -> Result<Self, DhtError> {
         let identity = Identity::open(state, options.secret.as_deref())?;
-        let (network, commands) = Network::new(Table::new(identity.peer()));
+        let (network, commands) = Network::new(Table::new(identity.peer(), options.placement));
         let node = Arc::new(Node::new(network.clone(), network, options.life));
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let (say, said) = mpsc::channel();
@@ -100,7 +100,8 @@ async fn start(
 ) -> Result<(Driver, SocketAddr), DhtError> {
     let multicast = !options.listen.ip().to_canonical().is_loopback();
     let joining = Joining::new(&options.bootstrap, Instant::now());
-    let mut driver = Driver::new(identity.swarm(multicast)?, commands, Arc::clone(&node), joining);
+    let mut driver =
+        Driver::new(identity.swarm(options.placement, multicast)?, commands, Arc::clone(&node), joining);
     let listen = driver.listen(options.listen).await?;
     Ok((driver, listen))
 }
@@ -170,9 +171,14 @@ impl Index for Dht {
             format!("no other peer is reached, and only what is here is found; trying {}", tried.join(", "))
         });
         let strange = table.strange(Instant::now());
-        let strange = strange
-            .map(|speaks| format!("a peer of another version was turned away lately: it speaks {speaks:?}"));
-        let all: Vec<_> = alone.into_iter().chain(strange).collect();
+        let strange = strange.map(|why| format!("a peer was turned away lately: {why}"));
+        let crowded = table.crowded().map(|most| {
+            format!(
+                "there are more than {most} peers, and not each of them may know all others: files may not be found; \
+                 --dht is for so many"
+            )
+        });
+        let all: Vec<_> = alone.into_iter().chain(strange).chain(crowded).collect();
         (!all.is_empty()).then(|| all.join("\n"))
     }
 

@@ -10,6 +10,7 @@ mod joining;
 #[cfg(test)]
 mod simulation;
 mod table;
+mod walk;
 
 use std::sync::Arc;
 
@@ -22,10 +23,9 @@ use crate::{
     message::{Request, Response},
     network::{Routing, Transport, Unanswered},
     node::Node,
+    placement::Asks,
 };
 
-/// The name and version of what peers speak with each other.
-pub(crate) const PROTOCOL: &str = "/nstar/share/1";
 /// Commands that may wait for the driver.
 const COMMANDS: usize = 256;
 
@@ -75,7 +75,11 @@ impl Routing for Network {
         let (reply, answer) = oneshot::channel();
         let sent = self.commands.send(Command::LookUp(*key, reply)).await;
         let found = if sent.is_ok() { answer.await.unwrap_or_default() } else { Vec::new() };
-        self.table.nearest(key, found)
+        self.table.keepers(key, found)
+    }
+
+    fn asks(&self) -> Asks {
+        self.table.asks()
     }
 
     fn everyone(&self) -> Option<Vec<PeerId>> {

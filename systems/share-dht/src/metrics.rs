@@ -17,6 +17,7 @@ pub(crate) struct Metrics {
     searches: Family<Search, Counter>,
     lookups: Counter,
     lookup_messages: Counter,
+    refresh_messages: Counter,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -70,6 +71,11 @@ impl Metrics {
         self.lookup_messages.inc_by(messages.into());
     }
 
+    /// Learning who there is took so many messages.
+    pub(crate) fn refreshed(&self, messages: u32) {
+        self.refresh_messages.inc_by(messages.into());
+    }
+
     /// Shows all of it, with how many other peers are known and how many records are kept.
     pub(crate) fn show(
         &self,
@@ -83,7 +89,9 @@ impl Metrics {
         show(encoder, "dht_received", "Messages received, by kind", &self.received)?;
         show(encoder, "dht_searches", "Searches, by how they were answered", &self.searches)?;
         show(encoder, "dht_lookups", "Lookups of who answers for a key", &self.lookups)?;
-        show(encoder, "dht_lookup_messages", "Messages that lookups sent", &self.lookup_messages)
+        show(encoder, "dht_lookup_messages", "Messages that lookups sent", &self.lookup_messages)?;
+        let learning = "Messages sent to learn who there is";
+        show(encoder, "dht_refresh_messages", learning, &self.refresh_messages)
     }
 
     #[cfg(test)]

@@ -10,6 +10,7 @@ use libp2p_identity::PeerId;
 use crate::{
     key::Key,
     message::{Request, Response},
+    placement::Asks,
 };
 
 /// Who answers for a key.
@@ -23,6 +24,9 @@ pub(crate) trait Routing: Send + Sync {
 
     /// Those that answer for a key; asks others who they are.
     fn look_up(&self, key: &Key) -> impl Future<Output = Vec<PeerId>> + Send;
+
+    /// How those that answer for a key are asked.
+    fn asks(&self) -> Asks;
 
     /// All others, where they are so few that each of them answers for every key.
     fn everyone(&self) -> Option<Vec<PeerId>>;

@@ -2,12 +2,16 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
+use crate::placement::Placement;
+
 /// The settings of a peer's part of the index.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
     /// Where other peers reach it. Port 0: any.
     pub listen: SocketAddr,
+    /// Which of the peers keep what is found under a key. Default [`Placement::Nearest`].
+    pub placement: Placement,
     /// Peers to join. Default none: others join this one, or are found by multicast.
     pub bootstrap: Vec<SocketAddr>,
     /// The file of the group's secret; made when it is not there. Default none.
@@ -24,6 +28,7 @@ impl Options {
     pub fn new(listen: SocketAddr) -> Self {
         Self {
             listen,
+            placement: Placement::default(),
             bootstrap: Vec::new(),
             secret: None,
             life: Duration::from_secs(120),

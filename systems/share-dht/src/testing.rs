@@ -24,6 +24,17 @@ pub(crate) fn peer(number: u8) -> PeerId {
     keys.public().to_peer_id()
 }
 
+/// Always the same peers; more than [`peer`] has.
+pub(crate) fn peers(count: u16) -> Vec<PeerId> {
+    let seed = |number: u16| {
+        let mut seed = [0; 32];
+        seed[..2].copy_from_slice(&number.to_be_bytes());
+        seed
+    };
+    let keys = (0..count).map(|number| Keypair::ed25519_from_bytes(seed(number)).expect("32 bytes"));
+    keys.map(|keys| keys.public().to_peer_id()).collect()
+}
+
 /// Where it can be reached.
 pub(crate) fn address(number: u8) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 9000 + u16::from(number)))

@@ -14,11 +14,13 @@ pub enum IndexKind {
     Central,
     /// A distributed hash table, of which every peer keeps a part.
     Dht,
+    /// Every peer knows all others, and so which of them keep what: one hop.
+    Partitioned,
 }
 
 impl IndexKind {
     /// All there are.
-    pub const ALL: [Self; 2] = [Self::Central, Self::Dht];
+    pub const ALL: [Self; 3] = [Self::Central, Self::Dht, Self::Partitioned];
 
     /// Starts the server that the peers ask, where they ask one.
     pub(super) fn serve(self, setting: &Setting, ground: Ground<'_>) -> Result<Option<System>, SystemError> {
@@ -27,7 +29,7 @@ impl IndexKind {
             Self::Central => {
                 System::start(&setting.behind("index", ["--database".into(), database], ground)).map(Some)
             }
-            Self::Dht => Ok(None),
+            Self::Dht | Self::Partitioned => Ok(None),
         }
     }
 
@@ -37,14 +39,18 @@ impl IndexKind {
             Self::Central => {
                 index.map(|index| vec!["--index".into(), index.url().into()]).unwrap_or_default()
             }
-            Self::Dht => {
-                let known = others.first().and_then(|first| first.address_after("among the peers on "));
-                let join = known.map(|known| ["--bootstrap".into(), known.to_string().into()]);
-                let alone = ["--dht".into(), "--dht-listen".into(), "127.0.0.1:0".into()];
-                alone.into_iter().chain(join.into_iter().flatten()).collect()
-            }
+            Self::Dht => among_peers("--dht", others),
+            Self::Partitioned => among_peers("--partitioned", others),
         }
     }
+}
+
+/// What a peer is told that keeps a part of the index itself, of this kind.
+fn among_peers(kind: &str, others: &[System]) -> Vec<OsString> {
+    let known = others.first().and_then(|first| first.address_after("among the peers on "));
+    let join = known.map(|known| ["--bootstrap".into(), known.to_string().into()]);
+    let alone = [kind.into(), "--dht-listen".into(), "127.0.0.1:0".into()];
+    alone.into_iter().chain(join.into_iter().flatten()).collect()
 }
 
 impl fmt::Display for IndexKind {
@@ -52,6 +58,7 @@ impl fmt::Display for IndexKind {
         f.write_str(match self {
             Self::Central => "central",
             Self::Dht => "dht",
+            Self::Partitioned => "partitioned",
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand, ValueEnum};
+use share_dht::Placement;
 
 use super::server::{Behind, Server};
 use crate::values;
@@ -162,14 +163,14 @@ pub(crate) struct Peer {
     #[arg(long, value_name = "DIR")]
     pub share: PathBuf,
     /// The index server; https:// where it speaks TLS [default: 127.0.0.1:8084, over TLS where this peer speaks it]
-    #[arg(long, value_name = "URL", conflicts_with = "dht")]
+    #[arg(long, value_name = "URL", conflicts_with = "spread")]
     pub index: Option<String>,
     /// Certificates (PEM) that vouch for the index and, with --tls-cert, for other peers, each at its address
     /// [default: those this machine trusts]
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
     #[command(flatten)]
-    pub dht: PeerDht,
+    pub spread: PeerIndex,
     /// Folder for what the peer remembers, on the same file system [default: .nstar in the shared folder]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
@@ -206,20 +207,35 @@ impl From<Registration> for accounts::Registration {
 
 /// The index without a server.
 #[derive(Debug, Args)]
-pub(crate) struct PeerDht {
+pub(crate) struct PeerIndex {
     /// No index server: the peers keep the index among themselves (a distributed hash table)
-    #[arg(long)]
+    #[arg(long, group = "spread")]
     pub dht: bool,
+    /// No index server: the peers keep the index among themselves, and each knows all others (rendezvous hashing, for up to
+    /// 1 000 peers): a search asks one
+    #[arg(long, group = "spread")]
+    pub partitioned: bool,
     /// Where another peer listens for peers; may be repeated [default: peers are looked for by multicast, where others
     /// can reach this one]
-    #[arg(long, value_name = "ADDR", requires = "dht")]
-    pub bootstrap: Vec<String>,
+    #[arg(long, value_name = "ADDR", value_parser = values::contact, requires = "spread")]
+    pub bootstrap: Vec<SocketAddr>,
     /// Address to listen on for other peers
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8086", requires = "dht")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8086", value_parser = values::listen, requires = "spread")]
     pub dht_listen: SocketAddr,
     /// How long other peers keep what this one told them, unless it renews it
-    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = values::life, requires = "dht")]
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = values::life, requires = "spread")]
     pub life: Duration,
+}
+
+impl PeerIndex {
+    /// Which of the peers keep what, where they keep the index themselves.
+    pub(crate) fn placement(&self) -> Option<Placement> {
+        match (self.dht, self.partitioned) {
+            (true, _) => Some(Placement::Nearest),
+            (_, true) => Some(Placement::Rendezvous),
+            _ => None,
+        }
+    }
 }
 
 /// What a database server wants to know.

@@ -20,14 +20,12 @@ use libp2p_request_response::{self as request_response, ProtocolSupport, json};
 use libp2p_swarm::{Config, NetworkBehaviour, StreamProtocol, Swarm, behaviour::toggle::Toggle};
 use store::{Secret, SecretError};
 
-use super::PROTOCOL;
 use crate::{
     error::DhtError,
     message::{REQUEST_LEN_MAX, RESPONSE_LEN_MAX, Request, Response},
+    placement::Placement,
 };
 
-/// Kademlia's own messages.
-const ROUTING_PROTOCOL: StreamProtocol = StreamProtocol::new("/nstar/share/kad/1");
 /// Longest that a connection may take to be made.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// Longest that an answer may take: who needs longer is as good as dead.
@@ -90,18 +88,19 @@ impl Identity {
 
     /// The peer's swarm, not listening yet. Other peers on the network are looked for by multicast where others can
     /// reach this one.
-    pub(crate) fn swarm(self, multicast: bool) -> Result<Swarm<Behaviour>, DhtError> {
+    pub(crate) fn swarm(self, placement: Placement, multicast: bool) -> Result<Swarm<Behaviour>, DhtError> {
         let connections = self.connections()?;
-        self.swarm_over(connections, multicast)
+        self.swarm_over(connections, placement, multicast)
     }
 
     /// The same over connections of any kind.
     pub(super) fn swarm_over(
         self,
         connections: Connections,
+        placement: Placement,
         multicast: bool,
     ) -> Result<Swarm<Behaviour>, DhtError> {
-        let behaviour = behaviour(&self.keys, multicast)
+        let behaviour = behaviour(&self.keys, placement, multicast)
             .map_err(|source| DhtError::System { what: "to look for peers by multicast", source })?;
         let config = Config::with_tokio_executor().with_idle_connection_timeout(IDLE_KEPT);
         Ok(Swarm::new(connections, behaviour, self.peer(), config))
@@ -145,40 +144,41 @@ fn prologue(group: Option<&Path>) -> Result<Vec<u8>, SecretError> {
     Ok(blake3::derive_key("nstar share 1: group of peers", bytes).to_vec())
 }
 
-fn behaviour(keys: &Keypair, multicast: bool) -> io::Result<Behaviour> {
+fn behaviour(keys: &Keypair, placement: Placement, multicast: bool) -> io::Result<Behaviour> {
     let peer = keys.public().to_peer_id();
     let limits = ConnectionLimits::default()
         .with_max_pending_incoming(Some(HANDSHAKES_MAX))
         .with_max_established(Some(CONNECTIONS_MAX))
         .with_max_established_per_peer(Some(CONNECTIONS_PER_PEER_MAX));
     let agent = concat!("nstar/", env!("CARGO_PKG_VERSION"));
-    let identify = identify::Config::new(PROTOCOL.into(), keys.public()).with_agent_version(agent.into());
+    let identify = identify::Config::new(placement.protocol().into(), keys.public());
     let codec = json::codec::Codec::default()
         .set_request_size_maximum(REQUEST_LEN_MAX)
         .set_response_size_maximum(RESPONSE_LEN_MAX);
     let exchange = request_response::Config::default()
         .with_request_timeout(ANSWER_WITHIN)
         .with_max_concurrent_streams(REQUESTS_MAX);
-    let protocols = [(StreamProtocol::new(PROTOCOL), ProtocolSupport::Full)];
+    let protocols = [(StreamProtocol::new(placement.protocol()), ProtocolSupport::Full)];
     let multicast =
         multicast.then(|| mdns::tokio::Behaviour::new(mdns::Config::default(), peer)).transpose()?;
     Ok(Behaviour {
         limits: connection_limits::Behaviour::new(limits),
-        identify: identify::Behaviour::new(identify),
-        kad: routing(peer),
+        identify: identify::Behaviour::new(identify.with_agent_version(agent.into())),
+        kad: routing(peer, placement),
         exchange: json::Behaviour::with_codec(codec, protocols, exchange),
         multicast: multicast.into(),
     })
 }
 
 /// Kademlia for who is near to what; what others would have it keep is not kept.
-fn routing(peer: PeerId) -> kad::Behaviour<MemoryStore> {
-    let mut config = kad::Config::new(ROUTING_PROTOCOL);
+fn routing(peer: PeerId, placement: Placement) -> kad::Behaviour<MemoryStore> {
+    let mut config = kad::Config::new(placement.routing_protocol());
     config
         .set_record_filtering(kad::StoreInserts::FilterBoth)
         .set_replication_interval(None)
         .set_publication_interval(None)
         .set_provider_publication_interval(None)
+        .set_kbucket_size(placement.bucket_size())
         .set_max_packet_size(ROUTING_LEN_MAX)
         .set_query_timeout(2 * ANSWER_WITHIN)
         .set_substreams_timeout(ANSWER_WITHIN)

@@ -2,12 +2,13 @@
 
 mod explaining;
 mod peers;
+mod refreshing;
 
 use std::{
     collections::{HashMap, HashSet},
     future::poll_fn,
     io,
-    net::{IpAddr, SocketAddr, TcpListener},
+    net::{SocketAddr, TcpListener},
     sync::Arc,
     task::Poll,
     time::{Duration, Instant},
@@ -23,7 +24,11 @@ use tokio::{
     time::{Interval, MissedTickBehavior},
 };
 
-use self::explaining::{explain, innermost};
+use self::{
+    explaining::{explain, innermost},
+    peers::Seen,
+    refreshing::Refreshing,
+};
 use super::{
     Command, Joining, PeerNode,
     addresses::{of_multi, to_multi},
@@ -33,12 +38,11 @@ use crate::{
     error::DhtError,
     message::{Request, Response},
     network::Unanswered,
+    placement::Placement,
 };
 
 /// How often it is seen whether peers are to be tried again.
 const TICK: Duration = Duration::from_millis(250);
-/// How often the routing table is filled anew.
-const REFRESH_EVERY: Duration = Duration::from_secs(60);
 
 type Event = SwarmEvent<BehaviourEvent>;
 type Answer = Result<Response, Unanswered>;
@@ -53,12 +57,12 @@ pub(crate) struct Driver {
     joins: bool,
     asked: HashMap<OutboundRequestId, oneshot::Sender<Answer>>,
     lookups: HashMap<QueryId, oneshot::Sender<Vec<PeerId>>>,
-    /// Where the other end of each connection is.
-    seen: HashMap<ConnectionId, IpAddr>,
+    /// The other end of each connection.
+    seen: HashMap<ConnectionId, Seen>,
     /// Peers of other versions, told of once; bounded by [`peers::STRANGE_MAX`].
     strange: HashSet<PeerId>,
     tick: Interval,
-    refreshed: Instant,
+    refreshing: Refreshing,
 }
 
 /// What happens next.
@@ -77,6 +81,7 @@ impl Driver {
     ) -> Self {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let refreshing = Refreshing::new(*swarm.local_peer_id(), Instant::now());
         Self {
             swarm,
             commands,
@@ -88,7 +93,7 @@ impl Driver {
             seen: HashMap::new(),
             strange: HashSet::new(),
             tick,
-            refreshed: Instant::now(),
+            refreshing,
         }
     }
 
@@ -122,6 +127,7 @@ impl Driver {
                 Happening::Tick => {
                     self.try_joining();
                     self.refresh();
+                    self.let_strangers_go(Instant::now());
                 }
             }
         }
@@ -177,16 +183,6 @@ impl Driver {
         self.node.routing.table.set_alone(self.joining.is_alone());
     }
 
-    /// Looks for peers near to this one and far from it, so that the table follows those who come and go.
-    fn refresh(&mut self) {
-        let nobody = self.node.routing.table.len() == 0;
-        if !nobody && self.refreshed.elapsed() >= REFRESH_EVERY {
-            self.refreshed = Instant::now();
-            // It fails only where there is nobody to ask.
-            let _ = self.swarm.behaviour_mut().kad.bootstrap();
-        }
-    }
-
     fn take(&mut self, event: Event) {
         match event {
             SwarmEvent::Behaviour(BehaviourEvent::Exchange(event)) => self.exchanged(event),
@@ -195,7 +191,7 @@ impl Driver {
             SwarmEvent::Behaviour(BehaviourEvent::Multicast(event)) => self.discovered(event),
             SwarmEvent::ConnectionEstablished { connection_id, endpoint, .. } => {
                 if let Some(at) = of_multi(endpoint.get_remote_address()) {
-                    self.seen.insert(connection_id, at.ip());
+                    self.seen.insert(connection_id, Seen::at(at.ip()));
                 }
                 self.joining.connected(connection_id);
                 self.node.routing.table.set_alone(self.joining.is_alone());
@@ -235,8 +231,10 @@ impl Driver {
     fn exchanged(&mut self, event: Exchange) {
         match event {
             Exchange::Message { peer, connection_id, message: Message::Request { request, channel, .. } } => {
-                let Some(seen) = self.seen.get(&connection_id) else { return };
-                let response = self.node.answer(peer, *seen, &request);
+                let Some(seen) = self.seen.get(&connection_id).filter(|seen| seen.strange.is_none()) else {
+                    return;
+                };
+                let response = self.node.answer(peer, seen.at, &request);
                 // Where it went away meanwhile nobody waits for the answer.
                 let _ = self.swarm.behaviour_mut().exchange.send_response(channel, response);
             }
@@ -270,24 +268,41 @@ impl Driver {
                 result: QueryResult::GetClosestPeers(result),
                 stats,
                 ..
-            } => {
-                self.node.metrics.looked_up(stats.num_requests());
-                let peers = match result {
-                    Ok(found) => found.peers,
-                    Err(kad::GetClosestPeersError::Timeout { peers, .. }) => peers,
-                };
-                for peer in &peers {
-                    for address in &peer.addrs {
-                        self.swarm.add_peer_address(peer.peer_id, address.clone());
-                    }
-                }
-                if let Some(reply) = self.lookups.remove(&id) {
-                    // Who asked may have given up.
-                    let _ = reply.send(peers.into_iter().map(|peer| peer.peer_id).collect());
-                }
+            } => self.looked_up(id, result, stats.num_requests()),
+            kad::Event::OutboundQueryProgressed { stats, .. } => {
+                self.node.metrics.refreshed(stats.num_requests());
             }
             _ => {}
         }
+    }
+
+    fn looked_up(&mut self, lookup: QueryId, result: kad::GetClosestPeersResult, messages: u32) {
+        match self.lookups.remove(&lookup) {
+            Some(reply) => {
+                self.node.metrics.looked_up(messages);
+                // Who asked may have given up.
+                let _ = reply.send(self.found(result));
+            }
+            None => self.walked(lookup, messages),
+        }
+    }
+
+    /// Those that a lookup found, who can be reached from now on.
+    fn found(&mut self, result: kad::GetClosestPeersResult) -> Vec<PeerId> {
+        let peers = match result {
+            Ok(found) => found.peers,
+            Err(kad::GetClosestPeersError::Timeout { peers, .. }) => peers,
+        };
+        for peer in &peers {
+            for address in &peer.addrs {
+                self.swarm.add_peer_address(peer.peer_id, address.clone());
+            }
+        }
+        peers.into_iter().map(|peer| peer.peer_id).collect()
+    }
+
+    fn placement(&self) -> Placement {
+        self.node.routing.table.placement()
     }
 
     /// Lets the others know who is known now.

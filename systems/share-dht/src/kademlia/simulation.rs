@@ -15,11 +15,7 @@ use share::seam::{Entry, Query};
 use tokio::runtime::Builder;
 
 use self::world::World;
-use crate::{
-    kademlia::{PeerNode, table::REPLICAS},
-    key::Key,
-    testing::entry,
-};
+use crate::{kademlia::PeerNode, key::Key, placement::Placement, testing::entry};
 
 const PUBLISHERS: usize = 12;
 /// Each searches for a file by its name, by its content or by its word.
@@ -98,7 +94,13 @@ fn hops(world: &World, searcher: usize, key: &Key, dialled: &[usize]) -> usize {
             *known = (hops + 1).min(*known);
         }
     }
-    world.nearest(key, REPLICAS).iter().filter_map(|holder| ways.get(holder)).copied().max().unwrap_or(0)
+    world
+        .nearest(key, Placement::Nearest.replicas())
+        .iter()
+        .filter_map(|holder| ways.get(holder))
+        .copied()
+        .max()
+        .unwrap_or(0)
 }
 
 /// Files registered in a network of so many peers, and searched for.

@@ -9,42 +9,48 @@ use std::{
 };
 
 use libp2p_identity::PeerId;
-use libp2p_kad::{K_VALUE, KBucketKey};
 use tokio::sync::Notify;
 
-use crate::key::Key;
+use crate::{
+    key::Key,
+    placement::{Asks, Place, Placement},
+};
 
-/// How many peers keep what is found under a key.
-pub(crate) const REPLICAS: usize = 8;
-
-/// Characters shown of what a peer says that it speaks.
-const SPOKEN_SHOWN: usize = 60;
-/// For so long it is told that a peer of another version was met.
+/// For so long it is told that a peer was turned away.
 pub(crate) const STRANGE_TOLD: Duration = Duration::from_secs(600);
-
-type Place = KBucketKey<PeerId>;
 
 /// This peer and the others that it knows. Read by all threads, written by the driver.
 #[derive(Debug)]
 pub(crate) struct Table {
     me: Place,
+    placement: Placement,
     others: RwLock<Vec<Place>>,
     /// Whether peers were to be joined and none of them could be.
     alone: AtomicBool,
-    /// What a peer of another version speaks, and when one was met last.
+    /// Why a peer was turned away, and when one was last.
     strange: Mutex<Option<(String, Instant)>>,
     /// Told when others came or went.
     pub(crate) changed: Notify,
 }
 
 impl Table {
-    pub(crate) fn new(me: PeerId) -> Self {
+    pub(crate) fn new(me: PeerId, placement: Placement) -> Self {
         let (others, alone) = (RwLock::default(), AtomicBool::new(false));
-        Self { me: me.into(), others, alone, strange: Mutex::default(), changed: Notify::new() }
+        Self { me: me.into(), placement, others, alone, strange: Mutex::default(), changed: Notify::new() }
     }
 
     pub(crate) fn me(&self) -> PeerId {
         *self.me.preimage()
+    }
+
+    /// Which of the peers keep what is found under a key.
+    pub(crate) fn placement(&self) -> Placement {
+        self.placement
+    }
+
+    /// How those that keep what is found under a key are asked.
+    pub(crate) fn asks(&self) -> Asks {
+        self.placement.asks()
     }
 
     /// How many others are known.
@@ -63,17 +69,16 @@ impl Table {
         }
     }
 
-    /// Remembers that a peer speaks something else.
-    pub(crate) fn set_strange(&self, speaks: &str, now: Instant) {
-        let speaks = speaks.chars().take(SPOKEN_SHOWN).collect();
-        *self.strange.lock().unwrap_or_else(PoisonError::into_inner) = Some((speaks, now));
+    /// Remembers that a peer was turned away, and why.
+    pub(crate) fn set_strange(&self, why: String, now: Instant) {
+        *self.strange.lock().unwrap_or_else(PoisonError::into_inner) = Some((why, now));
     }
 
-    /// What a peer of another version speaks, where one was met in the last [`STRANGE_TOLD`].
+    /// Why a peer was turned away, where one was in the last [`STRANGE_TOLD`].
     pub(crate) fn strange(&self, now: Instant) -> Option<String> {
         let met = self.strange.lock().unwrap_or_else(PoisonError::into_inner);
         let lately = met.as_ref().filter(|(_, at)| now.saturating_duration_since(*at) < STRANGE_TOLD);
-        lately.map(|(speaks, _)| speaks.clone())
+        lately.map(|(why, _)| why.clone())
     }
 
     pub(crate) fn set_alone(&self, alone: bool) {
@@ -85,33 +90,31 @@ impl Table {
         self.alone.load(Relaxed) && self.len() == 0
     }
 
-    /// Those that answer for a key, where that can be told without asking: a peer knows all others while they are fewer
-    /// than a bucket holds, and always those that are as near to it as to each other (Maymounkov and Mazieres, Kademlia,
-    /// 2002, section 2.4).
+    /// Those that answer for a key, where that can be told without asking.
     pub(crate) fn known(&self, key: &Key) -> Option<Vec<PeerId>> {
-        let (nearest, all) = {
+        let (reckoned, others) = {
             let others = self.others();
-            (self.sort(key, others.iter().copied()), others.len() < K_VALUE.get())
+            (self.placement.keepers(key, self.me, others.iter().copied()), others.len())
         };
-        (all || nearest.contains(&self.me())).then_some(nearest)
+        self.placement.is_known(&self.me(), others, &reckoned).then_some(reckoned)
     }
 
-    /// Those of these, and of this peer, that are nearest to a key.
-    pub(crate) fn nearest(&self, key: &Key, found: Vec<PeerId>) -> Vec<PeerId> {
-        self.sort(key, found.into_iter().filter(|peer| *peer != self.me()).map(Place::from))
+    /// Those of these, and of this peer, that answer for a key.
+    pub(crate) fn keepers(&self, key: &Key, found: Vec<PeerId>) -> Vec<PeerId> {
+        let others = found.into_iter().filter(|peer| *peer != self.me()).map(Place::from);
+        self.placement.keepers(key, self.me, others)
     }
 
     /// All others, where all of them answer for every key.
     pub(crate) fn everyone(&self) -> Option<Vec<PeerId>> {
         let others = self.others();
-        (others.len() < REPLICAS).then(|| others.iter().map(|place| *place.preimage()).collect())
+        let few = others.len() < self.placement.replicas();
+        few.then(|| others.iter().map(|place| *place.preimage()).collect())
     }
 
-    fn sort(&self, key: &Key, others: impl Iterator<Item = Place>) -> Vec<PeerId> {
-        let key = KBucketKey::new(key.as_bytes().to_vec());
-        let mut places: Vec<_> = others.chain([self.me]).collect();
-        places.sort_by_cached_key(|place| key.distance(place));
-        places.iter().take(REPLICAS).map(|place| *place.preimage()).collect()
+    /// How many peers there may be at most, where there are more: then not all peers know all others.
+    pub(crate) fn crowded(&self) -> Option<usize> {
+        self.placement.members_max().filter(|most| self.len() >= *most)
     }
 
     fn others(&self) -> RwLockReadGuard<'_, Vec<Place>> {
@@ -129,11 +132,16 @@ mod tests {
     use super::*;
     use crate::{
         key::keys,
+        placement::MEMBERS_MAX,
         testing::{entry, peer},
     };
 
     fn table(me: u8, others: impl Iterator<Item = u8>) -> Table {
-        let table = Table::new(peer(me));
+        table_of(Placement::Nearest, me, others)
+    }
+
+    fn table_of(placement: Placement, me: u8, others: impl Iterator<Item = u8>) -> Table {
+        let table = Table::new(peer(me), placement);
         table.set(others.map(|other| peer(other).into()).collect());
         table
     }
@@ -155,15 +163,27 @@ mod tests {
         let known = keys.iter().filter_map(|key| many.known(key));
         let mine: Vec<_> = known.collect();
         assert!(!mine.is_empty() && mine.len() < keys.len() / 2, "{} of {}", mine.len(), keys.len());
-        assert!(mine.iter().all(|holders| holders.contains(&peer(0)) && holders.len() == REPLICAS));
+        assert!(mine.iter().all(|holders| holders.contains(&peer(0)) && holders.len() == 8));
+    }
+
+    #[test]
+    fn where_all_are_known_anyone_tells_who_answers_and_it_is_told_when_they_are_too_many() {
+        let key = keys(&entry("a", "x"))[0];
+        let many = table_of(Placement::Rendezvous, 0, 1..100);
+        assert_eq!(many.known(&key).map(|holders| holders.len()), Some(3));
+        assert_eq!(many.everyone(), None);
+        assert_eq!(table_of(Placement::Rendezvous, 0, 1..3).everyone().map(|all| all.len()), Some(2));
+        assert_eq!(many.crowded(), None);
+        many.set(vec![peer(1).into(); MEMBERS_MAX]);
+        assert_eq!(many.crowded(), Some(MEMBERS_MAX));
     }
 
     #[test]
     fn a_peer_of_another_version_is_told_of_for_a_while() {
         let (table, now) = (table(0, 0..0), Instant::now());
         assert_eq!(table.strange(now), None);
-        table.set_strange(&"x".repeat(1_000), now);
-        assert_eq!(table.strange(now), Some("x".repeat(SPOKEN_SHOWN)));
+        table.set_strange("it is old".into(), now);
+        assert_eq!(table.strange(now).as_deref(), Some("it is old"));
         assert_eq!(table.strange(now + STRANGE_TOLD), None);
     }
 
@@ -171,10 +191,13 @@ mod tests {
         #[test]
         fn all_peers_agree_who_answers(name in "[a-z]{1,8}", peers in 2..19u8) {
             let key = keys(&entry(&name, "x"))[0];
-            let told: BTreeSet<_> = (0..peers)
-                .map(|me| table(me, (0..peers).filter(|other| *other != me)).known(&key))
-                .collect();
-            prop_assert_eq!(told.len(), 1);
+            for placement in [Placement::Nearest, Placement::Rendezvous] {
+                let told: BTreeSet<_> = (0..peers)
+                    .map(|me| table_of(placement, me, (0..peers).filter(|other| *other != me)).known(&key))
+                    .map(|known| known.map(BTreeSet::from_iter))
+                    .collect();
+                prop_assert_eq!(told.len(), 1);
+            }
         }
     }
 }

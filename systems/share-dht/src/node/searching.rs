@@ -12,22 +12,33 @@ use crate::{
     message::{FOUND_MAX, Request, Response, is_somewhere},
     metrics::Answered,
     network::{Routing, Transport},
+    placement::Asks,
 };
-
-/// How many of those that answer for a key are asked at once: one of them may have come just now and not know yet.
-const ASKED: usize = 3;
 
 impl<R: Routing, T: Transport> Node<R, T> {
     /// Finds files, by asking nobody; none where others must be asked.
-    ///
-    /// Where peers are so few that each answers for every key, this one does, as soon as all have told it what they have.
     pub(crate) fn search_here(&self, query: &Query) -> Option<Vec<Found>> {
-        let everyone = self.routing.everyone()?;
-        let kept = self.kept();
-        let complete = kept.told.all(&everyone);
-        let found = complete.then(|| kept.find(query, now()))?;
+        let found = match self.routing.everyone() {
+            Some(everyone) => self.find_as_all(query, &everyone),
+            None => self.find_as_first(query),
+        }?;
         self.metrics.searched(Answered::Here);
         Some(found)
+    }
+
+    /// Where peers are so few that each answers for every key, this one does, as soon as all have told it what they have.
+    fn find_as_all(&self, query: &Query, everyone: &[PeerId]) -> Option<Vec<Found>> {
+        let kept = self.kept();
+        kept.told.all(everyone).then(|| kept.find(query, now()))
+    }
+
+    /// Where those that answer for the key are asked one by one, and this peer is the first of them, it does if it knows
+    /// any such file.
+    fn find_as_first(&self, query: &Query) -> Option<Vec<Found>> {
+        let (Asks::OneByOne, Some(key)) = (self.routing.asks(), Key::of_query(query)) else { return None };
+        let first = self.routing.known(&key)?.first().copied();
+        let found = (first == Some(self.routing.me())).then(|| self.kept().find(query, now()))?;
+        (!found.is_empty()).then_some(found)
     }
 
     /// Finds files, with those that answer for the key, and what is known here.
@@ -46,12 +57,40 @@ impl<R: Routing, T: Transport> Node<R, T> {
         merged(own.into_iter().chain(others))
     }
 
-    /// The answers of a few of them: of others where some do not answer.
+    /// The answers of those that answer for the key, or of as many of them as need be asked.
     async fn ask_holders(&self, holders: &[PeerId], query: &Query) -> Vec<Vec<Found>> {
         let me = self.routing.me();
-        let mut others = holders.iter().copied().filter(|peer| *peer != me);
+        let others = holders.iter().copied().filter(|peer| *peer != me);
+        match self.routing.asks() {
+            Asks::Several(count) => self.ask_several(others, count, query).await,
+            Asks::OneByOne => self.ask_one_by_one(others, query).await.into_iter().collect(),
+        }
+    }
+
+    /// The first answer in which there is something.
+    async fn ask_one_by_one(
+        &self,
+        others: impl Iterator<Item = PeerId>,
+        query: &Query,
+    ) -> Option<Vec<Found>> {
+        for peer in others {
+            let found = self.ask_one(peer, query).await.unwrap_or_default();
+            if !found.is_empty() {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    /// The answers of so many of them: of others where some do not answer.
+    async fn ask_several(
+        &self,
+        mut others: impl Iterator<Item = PeerId>,
+        count: usize,
+        query: &Query,
+    ) -> Vec<Vec<Found>> {
         let ask = |peer| self.ask_one(peer, query);
-        let mut asked: FuturesUnordered<_> = others.by_ref().take(ASKED).map(ask).collect();
+        let mut asked: FuturesUnordered<_> = others.by_ref().take(count).map(ask).collect();
         let mut answers = Vec::new();
         while let Some(answer) = asked.next().await {
             match answer {

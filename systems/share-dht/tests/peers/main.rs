@@ -2,17 +2,24 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::{
+    fmt,
     net::SocketAddr,
     path::Path,
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, text::encode},
+    registry::Registry,
+};
 use share::{
     Content,
     seam::{Entry, Index, Query},
 };
-use share_dht::{Dht, DhtError, Options};
+use share_dht::{Dht, DhtError, Options, Placement};
 use tempfile::TempDir;
 
 /// A generous bound: reached only by what would never happen.
@@ -34,28 +41,50 @@ fn options(join: &[SocketAddr]) -> Options {
     options
 }
 
+/// What a part of the index counts, as `/metrics` shows it.
+#[derive(Debug)]
+struct Counted(Arc<Dht>);
+
+impl Collector for Counted {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.0.show(&mut encoder)
+    }
+}
+
 /// A peer whose files can be had at a port that stands for it.
 struct Peer {
-    dht: Dht,
+    dht: Arc<Dht>,
     at: SocketAddr,
     _state: TempDir,
 }
 
 impl Peer {
-    fn start(number: u16, join: &[SocketAddr]) -> Self {
+    fn start(placement: Placement, number: u16, join: &[SocketAddr]) -> Self {
         let state = tempfile::tempdir().unwrap();
-        let dht = Dht::open(&options(join), state.path()).unwrap();
+        let mut options = options(join);
+        options.placement = placement;
+        let dht = Arc::new(Dht::open(&options, state.path()).unwrap());
         let at = SocketAddr::from(([127, 0, 0, 1], 10_000 + number));
         dht.begin(at);
         Self { dht, at, _state: state }
     }
 
     /// Peers that all join the first.
-    fn some(count: u16) -> Vec<Self> {
-        let mut peers = vec![Self::start(0, &[])];
+    fn some(placement: Placement, count: u16) -> Vec<Self> {
+        let mut peers = vec![Self::start(placement, 0, &[])];
         let first = peers[0].dht.listen();
-        peers.extend((1..count).map(|number| Self::start(number, &[first])));
+        peers.extend((1..count).map(|number| Self::start(placement, number, &[first])));
         peers
+    }
+
+    /// A figure of its `/metrics`.
+    fn counts(&self, name: &str) -> u64 {
+        let mut text = String::new();
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Counted(Arc::clone(&self.dht))));
+        encode(&mut text, &registry).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+        line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
     }
 
     fn finds(&self, query: &Query) -> Vec<SocketAddr> {
@@ -68,7 +97,7 @@ impl Peer {
 
 #[test]
 fn more_peers_than_a_bucket_holds_find_what_any_of_them_has() {
-    let peers = Peer::some(23);
+    let peers = Peer::some(Placement::Nearest, 23);
     for (number, peer) in peers.iter().enumerate() {
         peer.dht.register(&[entry(&format!("file {number}.txt"))]).unwrap();
         peer.dht.renew().unwrap();
@@ -92,8 +121,22 @@ fn more_peers_than_a_bucket_holds_find_what_any_of_them_has() {
 }
 
 #[test]
+fn where_all_are_to_know_all_more_than_a_bucket_of_kademlia_do_and_ask_one() {
+    let peers = Peer::some(Placement::Rendezvous, 45);
+    for peer in &peers {
+        wait_until(|| peer.counts("dht_peers") == 44);
+    }
+    peers[3].dht.register(&[entry("annual report.pdf")]).unwrap();
+    let query = Query::words("report").unwrap();
+    for peer in &peers {
+        wait_until(|| peer.finds(&query) == [peers[3].at]);
+        assert_eq!(peer.counts("dht_lookups_total"), 0);
+    }
+}
+
+#[test]
 fn who_leaves_is_forgotten_at_once_and_who_comes_back_is_found_again() {
-    let peers = Peer::some(4);
+    let peers = Peer::some(Placement::Nearest, 4);
     let file = entry("here.txt");
     let query = Query::Name(file.name.clone());
     let everyone = |found: &[SocketAddr]| peers.iter().all(|peer| peer.finds(&query) == found);

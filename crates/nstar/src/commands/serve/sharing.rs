@@ -9,12 +9,13 @@ use std::{
 use engine::Model;
 use http_io::client::{Server, Trust};
 use share::peer::Which;
+use share_dht::Placement;
 
 use super::{super::reach, System};
 use crate::{
     exit::{Exit, Failure},
     flags::{Index, Peer},
-    values::{self, Scheme},
+    values::Scheme,
 };
 
 /// The index on this machine.
@@ -63,10 +64,9 @@ fn index(
     trust: Option<&Trust>,
     spread_on: &Arc<OnceLock<SocketAddr>>,
 ) -> Result<Which, Failure> {
-    let which = if flags.dht.dht {
-        Which::Other(Arc::new(part_of_index(flags, spread_on)?))
-    } else {
-        Which::Central(server(flags, trust)?)
+    let which = match flags.spread.placement() {
+        Some(placement) => Which::Other(Arc::new(part_of_index(flags, placement, spread_on)?)),
+        None => Which::Central(server(flags, trust)?),
     };
     match &which {
         Which::Central(server) if server.is_secure() => Ok(which),
@@ -82,27 +82,20 @@ fn server(flags: &Peer, trust: Option<&Trust>) -> Result<Server, Failure> {
     })
 }
 
-fn part_of_index(flags: &Peer, spread_on: &Arc<OnceLock<SocketAddr>>) -> Result<share_dht::Options, Failure> {
-    let at = flags.dht.dht_listen;
+fn part_of_index(
+    flags: &Peer,
+    placement: Placement,
+    spread_on: &Arc<OnceLock<SocketAddr>>,
+) -> Result<share_dht::Options, Failure> {
+    let at = flags.spread.dht_listen;
     share::check_exposure(at, flags.secret_file.is_some()).map_err(Failure::usage)?;
     let mut options = share_dht::Options::new(at);
-    let contacts = flags.dht.bootstrap.iter().map(|text| contact(text));
-    options.bootstrap = contacts.collect::<Result<_, _>>()?;
+    options.placement = placement;
+    options.bootstrap.clone_from(&flags.spread.bootstrap);
     options.secret = flags.secret_file.clone();
-    options.life = flags.dht.life;
+    options.life = flags.spread.life;
     options.listening = Arc::clone(spread_on);
     Ok(options)
-}
-
-/// Where another peer listens for peers: not a server of HTTP, whatever is written before it.
-fn contact(text: &str) -> Result<SocketAddr, Failure> {
-    let named = values::server(text).map_err(|error| Failure::usage(format!("--bootstrap {error}")))?;
-    match named.scheme {
-        Some(Scheme::Https) => Err(Failure::usage(format!(
-            "--bootstrap {text}: peers encrypt what they say of the index by themselves; write ADDR:PORT"
-        ))),
-        _ => Ok(named.at),
-    }
 }
 
 /// A peer is one: what it shares and obtains is known to one process.

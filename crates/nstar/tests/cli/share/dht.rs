@@ -19,11 +19,16 @@ struct Peer {
 }
 
 impl Group {
-    /// A peer that shares a folder, and joins those.
+    /// A peer that shares a folder, and joins those: of a distributed hash table.
     fn spread(&self, folder: &str, join: &[&Peer], more: &[&str]) -> Peer {
+        self.spread_as("--dht", folder, join, more)
+    }
+
+    /// The same of either kind.
+    fn spread_as(&self, kind: &str, folder: &str, join: &[&Peer], more: &[&str]) -> Peer {
         std::fs::create_dir_all(self.place.path(folder)).expect("a folder");
         let mut words = vec!["serve", "peer", "--share", folder, "--listen", "127.0.0.1:0"];
-        words.extend(["--dht", "--dht-listen", "127.0.0.1:0"]);
+        words.extend([kind, "--dht-listen", "127.0.0.1:0"]);
         words.extend(join.iter().flat_map(|peer| ["--bootstrap", &peer.dht]));
         let mut running = self.place.nstar(words.iter().chain(more)).start();
         let line = running.first_line();
@@ -50,10 +55,19 @@ fn health(peer: &Peer, holds: impl Fn(&str) -> bool) {
 
 #[test]
 fn three_peers_without_a_server_share_a_file_and_go_on_when_the_first_dies() {
+    three_share_a_file_and_go_on_when_the_first_dies("--dht");
+}
+
+#[test]
+fn three_peers_that_know_all_others_share_a_file_and_go_on_when_the_first_dies() {
+    three_share_a_file_and_go_on_when_the_first_dies("--partitioned");
+}
+
+fn three_share_a_file_and_go_on_when_the_first_dies(kind: &str) {
     let group = Group::without_index();
-    let ann = group.spread("ann", &[], &[]);
-    let bob = group.spread("bob", &[&ann], &[]);
-    let eve = group.spread("eve", &[&bob], &[]);
+    let ann = group.spread_as(kind, "ann", &[], &[]);
+    let bob = group.spread_as(kind, "bob", &[&ann], &[]);
+    let eve = group.spread_as(kind, "eve", &[&bob], &[]);
     let file: Vec<_> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
     group.place.write("ann/Annual Report.pdf", &file);
     let hash = blake3::hash(&file).to_string();
@@ -71,6 +85,51 @@ fn three_peers_without_a_server_share_a_file_and_go_on_when_the_first_dies() {
     assert_eq!(std::fs::read(group.place.path("eve/Annual Report.pdf")).expect("a file"), file);
     group.ask(&eve.at, &["remove", "Annual Report.pdf"]).exits(0);
     while group.ask_until(&bob.at, &["search", "report"]).contains("3 peers") {}
+}
+
+/// More than keep what is found under a key, so that those who search have to ask.
+#[test]
+fn six_peers_that_know_all_others_find_all_files_by_asking_one_and_forget_who_died() {
+    let group = Group::without_index();
+    let first = group.spread_as("--partitioned", "peer0", &[], &["--life", "2s"]);
+    let mut peers = vec![first];
+    for number in 1..6 {
+        let folder = format!("peer{number}");
+        peers.push(group.spread_as("--partitioned", &folder, &[&peers[0]], &["--life", "2s"]));
+    }
+    for number in 0..6 {
+        group.place.write(&format!("peer{number}/common {number}.txt"), number.to_string());
+    }
+    for peer in &peers {
+        for number in 0..6 {
+            group.ask_until(&peer.at, &["search", &format!("common {number}.txt")]);
+        }
+    }
+    let counted = ask(&peers[3].at, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert!(counted.contains("dht_peers 5") && counted.contains("dht_lookups_total 0"), "{counted}");
+    assert!(counted.contains("dht_searches_total{answered=\"asked\"}"), "{counted}");
+
+    let dead = peers.remove(5);
+    dead.running.signal("KILL");
+    let patience = Instant::now() + PATIENCE;
+    for peer in &peers {
+        group.ask_until(&peer.at, &["search", "common 2.txt"]);
+        while group.ask(&peer.at, &["search", "common 5.txt"]).status.success() {
+            assert!(Instant::now() < patience, "it is still found");
+        }
+    }
+}
+
+#[test]
+fn peers_of_the_two_kinds_of_index_turn_each_other_away_and_say_why() {
+    let group = Group::without_index();
+    let ann = group.spread("ann", &[], &[]);
+    let bob = group.spread_as("--partitioned", "bob", &[&ann], &[]);
+    health(&ann, |said| said.contains("started with --partitioned, and this one with --dht"));
+    health(&bob, |said| said.contains("started with --dht, and this one with --partitioned"));
+    group.place.write("ann/only ann.txt", "x");
+    group.ask_until(&ann.at, &["search", "only ann.txt"]);
+    group.ask(&bob.at, &["search", "only ann.txt"]).exits(1).complains("nobody shares");
 }
 
 #[test]
@@ -135,7 +194,15 @@ fn a_part_of_the_index_that_is_started_wrongly_is_told() {
     start(&["--dht", "--dht-listen", "0.0.0.0:0"]).exits(2).complains("--secret-file");
     start(&["--dht", "--bootstrap", "nowhere.invalid:1"]).exits(2).complains("--bootstrap");
     start(&["--dht", "--bootstrap", "127.0.0.1"]).exits(2).complains("--bootstrap");
-    start(&["--bootstrap", "127.0.0.1:1"]).exits(2).complains("--dht");
+    for nonsense in ["nonsense", "https://192.0.2.7:8086", ":8086", "::1:8086", "192.0.2.7:http"] {
+        start(&["--dht", "--bootstrap", nonsense]).exits(2).complains("such as 192.0.2.7:8086");
+    }
+    for alone in [["--bootstrap", "127.0.0.1:1"], ["--dht-listen", "127.0.0.1:0"], ["--life", "1m"]] {
+        start(&alone).exits(2).complains("--dht|--partitioned");
+    }
+    start(&["--dht", "--partitioned"]).exits(2).complains("--partitioned");
+    start(&["--partitioned", "--index", "http://127.0.0.1:1"]).exits(2).complains("--index");
+    start(&["--partitioned", "--dht-listen", "0.0.0.0:0"]).exits(2).complains("--secret-file");
     start(&["--dht", "--index", "http://127.0.0.1:1"]).exits(2).complains("--index");
     start(&["--dht", "--life", "10ms"]).exits(2).complains("a second at least");
     let own = format!("127.0.0.1:{}", free_port());

@@ -12,11 +12,19 @@ use crate::{
 
 /// A driver of a peer that nobody joined yet.
 async fn driver(state: &Path) -> (Driver, Arc<PeerNode>, SocketAddr) {
+    driver_of(Placement::Nearest, state).await
+}
+
+async fn driver_of(placement: Placement, state: &Path) -> (Driver, Arc<PeerNode>, SocketAddr) {
     let identity = Identity::open(state, None).unwrap();
-    let (network, commands) = Network::new(Table::new(identity.peer()));
+    let (network, commands) = Network::new(Table::new(identity.peer(), placement));
     let node = Arc::new(Node::new(network.clone(), network, Duration::from_secs(120)));
-    let mut driver =
-        Driver::new(identity.swarm(false).unwrap(), commands, Arc::clone(&node), Joining::default());
+    let mut driver = Driver::new(
+        identity.swarm(placement, false).unwrap(),
+        commands,
+        Arc::clone(&node),
+        Joining::default(),
+    );
     let at = driver.listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
     (driver, node, at)
 }
@@ -36,17 +44,52 @@ fn a_peer_of_another_version_is_told_of_and_turned_away() {
         let [here, there] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let (driver, node, at) = driver(here.path()).await;
         tokio::spawn(driver.run());
+        node.routing.join().await;
 
         let identity = Identity::open(there.path(), None).unwrap();
         let speaks = identify::Config::new("/nstar/share/0".into(), identity.keys.public());
-        let mut strange = identity.swarm(false).unwrap();
+        let mut strange = identity.swarm(Placement::Nearest, false).unwrap();
         strange.behaviour_mut().identify = identify::Behaviour::new(speaks);
         strange.dial(to_multi(at)).unwrap();
         let turned_away =
             async { while !matches!(strange.next().await, Some(SwarmEvent::ConnectionClosed { .. })) {} };
         tokio::time::timeout(Duration::from_secs(60), turned_away).await.unwrap();
-        assert_eq!(node.routing.table.strange(Instant::now()).as_deref(), Some("/nstar/share/0"));
+        let why = node.routing.table.strange(Instant::now()).unwrap();
+        assert!(why.contains("/nstar/share/0") && why.contains("another version"), "{why}");
         assert_eq!(node.routing.table.len(), 0);
+    });
+}
+
+/// What a peer tells of those that it turned away, once it tells of one.
+async fn told_strange(node: &PeerNode) -> String {
+    loop {
+        match node.routing.table.strange(Instant::now()) {
+            Some(why) => return why,
+            None => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    }
+}
+
+#[test]
+fn peers_of_the_two_kinds_of_index_turn_each_other_away_and_say_why() {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let [here, there] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let (near, node_near, at) = driver_of(Placement::Nearest, here.path()).await;
+        let (mut weighs, node_weighs, _) = driver_of(Placement::Rendezvous, there.path()).await;
+        weighs.swarm.dial(to_multi(at)).unwrap();
+        tokio::spawn(near.run());
+        tokio::spawn(weighs.run());
+        node_near.routing.join().await;
+        node_weighs.routing.join().await;
+        for (node, here, there) in
+            [(node_near, "--dht", "--partitioned"), (node_weighs, "--partitioned", "--dht")]
+        {
+            let why = tokio::time::timeout(Duration::from_secs(60), told_strange(&node)).await;
+            let why = why.unwrap_or_else(|_| panic!("{here} was told nothing"));
+            assert!(why.contains(&format!("started with {there}, and this one with {here}")), "{why}");
+            assert_eq!(node.routing.table.len(), 0);
+        }
     });
 }
 
@@ -65,7 +108,7 @@ fn a_port_in_use_is_not_shared() {
 /// Why a peer of a group, made in this folder, cannot reach an address.
 async fn unreached(state: &Path, at: SocketAddr) -> String {
     let identity = Identity::open(state, Some(&state.join("group"))).unwrap();
-    let mut swarm = identity.swarm(false).unwrap();
+    let mut swarm = identity.swarm(Placement::Nearest, false).unwrap();
     swarm.dial(to_multi(at)).unwrap();
     loop {
         if let SwarmEvent::OutgoingConnectionError { error, .. } = swarm.select_next_some().await {

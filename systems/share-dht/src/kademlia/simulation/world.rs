@@ -22,6 +22,7 @@ use crate::{
     },
     key::Key,
     node::Node,
+    placement::Placement,
 };
 
 /// Longer than any simulation runs.
@@ -189,7 +190,8 @@ impl World {
     fn start(self: &Arc<Self>, peer: usize) -> Running {
         let identity = Identity::of(self.members[peer].keys.clone());
         let (wire, door) = Wire::new(peer, Arc::clone(self));
-        let mut swarm = identity.swarm_over(libp2p_core::Transport::boxed(wire), false).unwrap();
+        let mut swarm =
+            identity.swarm_over(libp2p_core::Transport::boxed(wire), Placement::Nearest, false).unwrap();
         swarm.listen_on(to_multi(at(peer))).unwrap();
         hold_back(&mut swarm);
         let contacts = self.contacts(peer);
@@ -197,7 +199,7 @@ impl World {
             swarm.behaviour_mut().kad.add_address(&self.peer(*contact), to_multi(at(*contact)));
         }
         drain(&mut swarm);
-        let table = Table::new(self.peer(peer));
+        let table = Table::new(self.peer(peer), Placement::Nearest);
         table.set(contacts.iter().map(|contact| self.members[*contact].place).collect());
         let (network, commands) = Network::new(table);
         let node = Arc::new(Node::new(network.clone(), network, LIFE));

@@ -1,0 +1,150 @@
+//! Peers of which each knows all others, and three keep what is found under a key.
+
+use share::seam::Query;
+
+use super::world::{LIFE, Peers, files, virtually, words};
+use crate::{key::Key, metrics::Answered, network::Routing, placement::Placement, testing::peer};
+
+async fn peers(count: u8) -> Peers {
+    Peers::new(Placement::Rendezvous, count).await
+}
+
+/// So many questions were asked.
+fn asked(peers: &Peers) -> u64 {
+    peers.all.iter().map(|node| node.metrics.sent_of("find")).sum()
+}
+
+fn records(peers: &Peers) -> usize {
+    peers.all.iter().map(|node| node.records()).sum()
+}
+
+#[test]
+fn up_to_three_find_everything_without_asking() {
+    virtually(async {
+        let peers = peers(3).await;
+        for (number, node) in peers.all.iter().enumerate() {
+            node.register(&files(number, 20)).await;
+        }
+        assert_eq!(peers.find(&words("txt")).await, [60; 3]);
+        assert_eq!(asked(&peers), 0);
+    });
+}
+
+#[test]
+fn a_search_asks_one_and_nothing_is_looked_up() {
+    virtually(async {
+        let peers = peers(60).await;
+        for (number, node) in peers.all.iter().enumerate() {
+            node.register(&files(number, 3)).await;
+        }
+        let one = Query::Name("file 1 of 33.txt".parse().unwrap());
+        assert_eq!(peers.find(&one).await, [1; 60]);
+        assert_eq!(peers.find(&words("59")).await, [3; 60]);
+        assert_eq!(peers.find(&words("file")).await, [180; 60]);
+        assert_eq!(peers.find(&Query::Content(files(7, 1)[0].content)).await, [1; 60]);
+        // The three that answer for a key ask nobody.
+        assert_eq!(asked(&peers), 4 * (60 - 3));
+        let looked_up: u64 = peers.all.iter().map(|node| node.metrics.searches(Answered::LookedUp)).sum();
+        assert_eq!(looked_up, 0);
+        // Seven or eight keys of each file, at three peers and at its own.
+        assert!((180 * 6 * 3..=180 * 8 * 4).contains(&records(&peers)), "{}", records(&peers));
+        assert_eq!(peers.find(&words("nothing")).await, [0; 60]);
+    });
+}
+
+#[test]
+fn while_one_of_the_three_lives_what_they_keep_is_found() {
+    virtually(async {
+        let mut peers = peers(30).await;
+        peers.all[7].register(&files(7, 1)).await;
+        let query = words("txt");
+        let keepers = peers.all[7].routing.known(&Key::of_query(&query).unwrap()).unwrap();
+        for dead in keepers.iter().filter(|keeper| **keeper != peer(7)).take(2) {
+            let at = peers.all.iter().position(|node| node.routing.me() == *dead).unwrap();
+            peers.die(at);
+            assert!(peers.find(&query).await.iter().all(|found| *found == 1), "nobody knows yet who died");
+        }
+        peers.meet().await;
+        let before = asked(&peers);
+        assert!(peers.find(&query).await.iter().all(|found| *found == 1));
+        assert!(asked(&peers) - before <= 28, "others have taken their place");
+    });
+}
+
+#[test]
+fn who_comes_is_handed_its_keys_and_nothing_else_moves() {
+    virtually(async {
+        let mut peers = peers(20).await;
+        for (number, node) in peers.all.iter().enumerate() {
+            node.register(&files(number, 25)).await;
+        }
+        let before: Vec<_> = peers.all.iter().map(|node| node.records()).collect();
+        let all: usize = before.iter().sum();
+        peers.come(20);
+        let newcomer = peers.all[20].clone();
+        let query = words("file 22 of 3");
+        assert_eq!(newcomer.records(), 0);
+        peers.meet().await;
+        // All that there is is kept by the three of its key, and by the peer that has it.
+        let expected = all as f64 * 3.0 / (4.0 * 21.0);
+        let taken = newcomer.records() as f64;
+        assert!(taken > expected / 2.0 && taken < expected * 2.0, "{taken} for {expected}");
+        for (node, before) in peers.all.iter().zip(&before) {
+            assert!(node.records() <= *before, "only the newcomer got more");
+        }
+        assert_eq!(peers.find(&query).await, [1; 21]);
+        assert_eq!(peers.find(&words("txt")).await, [500; 21]);
+
+        let gone = peers.die(20);
+        peers.meet().await;
+        assert_eq!(peers.find(&words("txt")).await, [500; 20]);
+        assert!(peers.all.iter().all(|node| !node.kept().records.knows(&gone)));
+        assert!(records(&peers) >= all, "what it kept is kept by others again");
+    });
+}
+
+#[test]
+fn who_came_and_was_not_told_yet_hides_nothing() {
+    virtually(async {
+        let mut peers = peers(10).await;
+        for (number, node) in peers.all.iter().enumerate() {
+            node.register(&files(number, 10)).await;
+        }
+        peers.come(10);
+        // All know it already, and those who have files did not tell it yet.
+        for node in &peers.all {
+            let others = (0..=10).map(peer).filter(|other| *other != node.routing.me());
+            node.routing.table.set(others.map(Into::into).collect());
+        }
+        for number in 0..10 {
+            let name = Query::Name(format!("file 5 of {number}.txt").parse().unwrap());
+            assert_eq!(peers.find(&name).await, [1; 11]);
+        }
+        assert_eq!(peers.find(&words("txt")).await, [100; 11]);
+        assert_eq!(peers.all[10].records(), 0);
+        assert!(peers.all[10].metrics.searches(Answered::Here) == 0);
+    });
+}
+
+#[test]
+fn who_dies_disappears_and_who_renews_does_not() {
+    virtually(async {
+        let mut peers = peers(12).await;
+        for (number, node) in peers.all.iter().enumerate() {
+            node.register(&files(number, 1)).await;
+        }
+        peers.die(3);
+        peers.meet().await;
+        for _ in 0..4 {
+            tokio::time::advance(LIFE / 3).await;
+            peers.renew().await;
+            peers.all.iter().for_each(|node| node.expire());
+        }
+        assert_eq!(peers.find(&words("file")).await, [11; 11]);
+        let own = files(0, 1);
+        peers.all[0].deregister(&own).await;
+        assert_eq!(peers.find(&words("file")).await, [10; 11]);
+        peers.all[1].leave().await;
+        assert_eq!(peers.find(&words("file")).await, [9; 11]);
+    });
+}
