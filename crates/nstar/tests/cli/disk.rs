@@ -92,7 +92,7 @@ fn commits_wait_for_the_disk(kind_of_database: Kind) {
     let Some(database) = database(kind_of_database, None) else { return };
     let made = database.run("CREATE TABLE guests (name TEXT)", Some("nstar_rooms")).expect("a client");
     assert!(made.status.success(), "{made:?}");
-    let server = before(&database, "INSERT INTO guests VALUES ('ann'); SELECT 'done';");
+    let server = before(&database, "INSERT INTO guests VALUES ('ann'); SELECT 'done' AS ended;");
     limit.hold_back(name(kind_of_database));
     let run = named(&place, &server.url("/"), &["-c", "1,2,4,8,16,32,64", "-d", "3s"]);
     let Some(run) = run else { return };
