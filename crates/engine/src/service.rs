@@ -26,6 +26,11 @@ pub trait Connection: Sized + 'static {
     /// The peer's address.
     fn peer(&self) -> SocketAddr;
 
+    /// The public key that the peer has proved to have, where a layer above TCP has asked it to. TCP does not.
+    fn proven_key(&self) -> Option<&[u8]> {
+        None
+    }
+
     /// Bytes received and not yet consumed.
     fn input(&self) -> &[u8];
 

@@ -4,7 +4,7 @@ use std::{fs::File, io, net::SocketAddr, os::unix::fs::FileExt, sync::Arc, time:
 
 use engine::service::{self, Waiting};
 
-use crate::session::Session;
+use crate::{keys::PublicKey, session::Session};
 
 /// Plain bytes encrypted before they are sent: some records of 16 KiB.
 const SENT_MAX: usize = 64 << 10;
@@ -15,12 +15,19 @@ pub struct Connection<C> {
     pub(crate) inner: C,
     /// None: bytes go as they are.
     pub(crate) session: Option<Box<Session>>,
+    /// What the peer has proved to have.
+    key: Option<PublicKey>,
 }
 
 impl<C: service::Connection> Connection<C> {
     /// A connection whose bytes go as they are.
     pub fn plain(inner: C) -> Self {
-        Self { inner, session: None }
+        Self { inner, session: None, key: None }
+    }
+
+    /// After the handshake.
+    pub(crate) fn encrypted(inner: C, session: Session) -> Self {
+        Self { inner, key: session.proven_key(), session: Some(Box::new(session)) }
     }
 
     /// The connection beneath.
@@ -124,6 +131,10 @@ async fn send_file<C: service::Connection>(
 impl<C: service::Connection> service::Connection for Connection<C> {
     fn peer(&self) -> SocketAddr {
         self.inner.peer()
+    }
+
+    fn proven_key(&self) -> Option<&[u8]> {
+        self.key.as_ref().map(|key| &key.as_bytes()[..])
     }
 
     fn input(&self) -> &[u8] {

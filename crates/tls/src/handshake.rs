@@ -8,6 +8,8 @@ use rustls::{AlertDescription, CertificateError};
 use crate::{
     connection::{Connection, take_in},
     identity::Identity,
+    keyed::Unlisted,
+    keys::PublicKey,
     session::Session,
     trust::Peer,
 };
@@ -54,6 +56,12 @@ pub enum Failure {
          (CA:FALSE), signed by itself or by that authority"
     )]
     AuthorityShown,
+    /// The peer shows a key, but none that is known here.
+    #[error("it shows the key {0}, which is not on the list here")]
+    UnknownKey(PublicKey),
+    /// The peer shows a certificate, where a key is wanted.
+    #[error("it shows no key of a member, but a certificate")]
+    NoKey,
     /// The peer does not accept this side.
     #[error("it broke the TLS handshake off: {0:?}")]
     Refused(AlertDescription),
@@ -83,7 +91,7 @@ pub async fn accept<C: service::Connection>(
     match greet(&mut connection, identity).await {
         Ok(session) => {
             connection.set_deadline(None);
-            Ok(Connection { inner: connection, session: Some(Box::new(session)) })
+            Ok(Connection::encrypted(connection, session))
         }
         Err(failure) => Err(Unsecured { connection, failure }),
     }
@@ -99,7 +107,7 @@ pub async fn connect<C: service::Connection>(
 ) -> Result<Connection<C>, Failure> {
     let mut session = Session::new(peer.session().map_err(Failure::Protocol)?.into());
     shake(&mut connection, &mut session).await.map_err(|failure| failure.about(peer))?;
-    Ok(Connection { inner: connection, session: Some(Box::new(session)) })
+    Ok(Connection::encrypted(connection, session))
 }
 
 async fn greet<C: service::Connection>(connection: &mut C, identity: &Identity) -> Result<Session, Failure> {
@@ -172,6 +180,11 @@ impl From<rustls::Error> for Failure {
                 Wrong::Other(ref other) if other.to_string().contains("CaUsedAsEndEntity") => {
                     Self::AuthorityShown
                 }
+                Wrong::Other(ref other) => match other.0.downcast_ref::<Unlisted>() {
+                    Some(Unlisted(Some(key))) => Self::UnknownKey(*key),
+                    Some(Unlisted(None)) => Self::NoKey,
+                    None => Self::Protocol(wrong.into()),
+                },
                 wrong => Self::Protocol(wrong.into()),
             },
             error => Self::Protocol(error),

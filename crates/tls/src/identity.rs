@@ -13,14 +13,19 @@ use rustls::{
     crypto::ring,
     pki_types::{CertificateDer, UnixTime},
     server::ParsedCertificate,
+    version::TLS13,
 };
 
-use crate::pem;
+use crate::{
+    keyed::{AnyKey, BY_KEY, Shown},
+    keys::{Key, UnusableKey},
+    pem,
+};
 
 /// The only protocol spoken inside, by its name in ALPN (RFC 7301).
 pub(crate) const PROTOCOL: &[u8] = b"http/1.1";
 
-/// Longer than what a ticket holds: versions, keys and names.
+/// Longer than what a ticket holds: versions, keys, names, and the certificate that carries a client's key.
 const TICKET_MAX: usize = 2048;
 
 /// A server's certificate and key, ready for handshakes. Sessions may be resumed by tickets. Every process
@@ -134,9 +139,27 @@ impl Identity {
             .with_single_cert(chain, private)
             .map_err(unusable)?;
         config.alpn_protocols = vec![PROTOCOL.to_vec()];
-        config.ticketer = ring::Ticketer::new().map_err(unusable)?;
-        // It refuses tickets longer than any it has made, and processes forked from this one do not see those of others.
-        config.ticketer.encrypt(&[0; TICKET_MAX]);
+        resume_by_tickets(&mut config).map_err(unusable)?;
+        Ok(Self { config: Arc::new(config), cautions })
+    }
+
+    /// Shows `key` to clients that know this server by it (TLS 1.3), and to others a certificate, where there is one.
+    /// Whoever has a key may prove it: [`proven_key`](engine::service::Connection::proven_key) tells.
+    ///
+    /// # Errors
+    /// When TLS itself cannot be had.
+    pub fn of_key(key: &Key, certified: Option<Self>) -> Result<Self, UnusableKey> {
+        let unusable = |error: rustls::Error| UnusableKey(error.to_string());
+        let certificate = certified.as_ref().map(|certified| Arc::clone(&certified.config.cert_resolver));
+        let shown = Shown { key: Arc::clone(&key.certified), certificate };
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(&[&TLS13])
+            .map_err(unusable)?
+            .with_client_cert_verifier(Arc::new(AnyKey::new()))
+            .with_cert_resolver(Arc::new(shown));
+        config.alpn_protocols = vec![BY_KEY.to_vec(), PROTOCOL.to_vec()];
+        resume_by_tickets(&mut config).map_err(unusable)?;
+        let cautions = certified.map(|certified| certified.cautions).unwrap_or_default();
         Ok(Self { config: Arc::new(config), cautions })
     }
 
@@ -148,6 +171,13 @@ impl Identity {
     pub(crate) fn session(&self) -> Result<ServerConnection, rustls::Error> {
         ServerConnection::new(Arc::clone(&self.config))
     }
+}
+
+fn resume_by_tickets(config: &mut ServerConfig) -> Result<(), rustls::Error> {
+    config.ticketer = ring::Ticketer::new()?;
+    // It refuses tickets longer than any it has made, and processes forked from this one do not see those of others.
+    config.ticketer.encrypt(&[0; TICKET_MAX]);
+    Ok(())
 }
 
 fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityError> {

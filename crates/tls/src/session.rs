@@ -5,6 +5,8 @@ use std::io::{self, BufRead, Write};
 use engine::service::Waiting;
 use rustls::{HandshakeKind, ProtocolVersion};
 
+use crate::keys::PublicKey;
+
 /// Plain bytes offered to a service at once, where it has not said how many.
 const DELIVERED_MAX: usize = 64 << 10;
 /// Room for plain bytes that is kept while a connection is idle.
@@ -144,6 +146,11 @@ impl Session {
     /// Whether the peer waits for the end of the handshake: TLS 1.3 has nothing left that it would wait for.
     pub(crate) fn owes_the_end(&self) -> bool {
         self.tls.protocol_version() != Some(ProtocolVersion::TLSv1_3)
+    }
+
+    /// The key that the peer has proved to have.
+    pub(crate) fn proven_key(&self) -> Option<PublicKey> {
+        PublicKey::in_certificate(self.tls.peer_certificates()?.first()?)
     }
 
     pub(crate) fn was_resumed(&self) -> bool {

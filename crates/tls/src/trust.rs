@@ -6,9 +6,17 @@ use std::{
     sync::Arc,
 };
 
-use rustls::{ClientConfig, ClientConnection, RootCertStore, crypto::ring, pki_types::ServerName};
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, crypto::ring, pki_types::ServerName,
+    sign::SingleCertAndKey, version::TLS13,
+};
 
-use crate::{identity::PROTOCOL, pem};
+use crate::{
+    identity::PROTOCOL,
+    keyed::{BY_KEY, Listed},
+    keys::{Key, Keys},
+    pem,
+};
 
 /// The authorities whose word on a server's name is believed.
 #[derive(Clone)]
@@ -82,6 +90,22 @@ impl Trust {
             return Err(TrustError::NoCertificate { path: path.into() });
         }
         Self::in_roots(roots)
+    }
+
+    /// Nobody's word: the servers that prove to have one of these keys, whatever they are called. They may ask for `own`.
+    ///
+    /// # Errors
+    /// When TLS itself cannot be had.
+    pub fn of_keys(own: &Key, known: Keys) -> Result<Self, TrustError> {
+        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(&[&TLS13])
+            .map_err(TrustError::Protocol)?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Listed::new(known)))
+            .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(&own.certified))));
+        // The second so that a server without a key is told from one that speaks something else.
+        config.alpn_protocols = vec![BY_KEY.to_vec(), PROTOCOL.to_vec()];
+        Ok(Self { config: Arc::new(config) })
     }
 
     /// The server of this name, or address, as its certificate must have it.
