@@ -15,9 +15,11 @@ pub(crate) use self::{
     load::{Connections, Drive, Load, Output, Sweep, Target},
     processors::Processors,
     report::{Format, Report},
-    serve::{Accounts, Booking, DatabaseLogin, Files, FilesUploads, Index, Peer, Serve, Sink, Verify},
+    serve::{
+        Accounts, Allowed, Booking, DatabaseLogin, Files, FilesUploads, Index, Peer, Serve, Sink, Verify,
+    },
     server::{Concurrency, Encryption, Server},
-    share::{AskPeer, Share, ShareGet},
+    share::{AskPeer, Share, ShareGet, ShareKey},
 };
 
 /// Finds N*, the load at which a server saturates, and names the resource that stops it.
@@ -43,7 +45,7 @@ pub(crate) enum Command {
     /// Run one of the systems
     #[command(subcommand)]
     Serve(Serve),
-    /// Share files with other peers: search, get, list, remove
+    /// Share files with other peers: search, get, list, remove, key
     #[command(subcommand)]
     Share(Share),
     /// Show a run file again: as text, HTML, CSV or JSON

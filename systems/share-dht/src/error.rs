@@ -17,9 +17,12 @@ pub enum DhtError {
     /// It was told to join itself.
     #[error("--bootstrap {0} is this peer's own address; name another peer's")]
     Itself(SocketAddr),
-    /// The peer's key, or the group's secret, cannot be had.
+    /// The group's secret cannot be had.
     #[error(transparent)]
     Secret(#[from] store::SecretError),
+    /// The peer's key cannot be had.
+    #[error(transparent)]
+    Own(#[from] share::KeyError),
     /// The system refuses something.
     #[error("the index cannot start {what}: {source}")]
     System {

@@ -17,7 +17,7 @@ use tokio::runtime::{Builder, Handle};
 
 use crate::{
     error::DhtError,
-    kademlia::{Driver, Identity, Joining, Network, PeerNode, Table},
+    kademlia::{Admission, Driver, Identity, Joining, Network, PeerNode, Table},
     node::Node,
     options::Options,
 };
@@ -100,8 +100,9 @@ async fn start(
 ) -> Result<(Driver, SocketAddr), DhtError> {
     let multicast = !options.listen.ip().to_canonical().is_loopback();
     let joining = Joining::new(&options.bootstrap, Instant::now());
-    let mut driver =
-        Driver::new(identity.swarm(options.placement, multicast)?, commands, Arc::clone(&node), joining);
+    let admission = Admission { members: options.members.clone(), metrics: node.metrics.clone() };
+    let swarm = identity.swarm(options.placement, multicast, admission)?;
+    let mut driver = Driver::new(swarm, commands, Arc::clone(&node), joining);
     let listen = driver.listen(options.listen).await?;
     Ok((driver, listen))
 }

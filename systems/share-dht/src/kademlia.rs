@@ -4,6 +4,7 @@
 //! says who is near to a key; what is told them goes by a protocol of our own, in batches.
 
 mod addresses;
+mod admission;
 mod behaviour;
 mod driver;
 mod joining;
@@ -17,7 +18,9 @@ use std::sync::Arc;
 use libp2p_identity::PeerId;
 use tokio::sync::{mpsc, oneshot};
 
-pub(crate) use self::{behaviour::Identity, driver::Driver, joining::Joining, table::Table};
+pub(crate) use self::{
+    admission::Admission, behaviour::Identity, driver::Driver, joining::Joining, table::Table,
+};
 use crate::{
     key::Key,
     message::{Request, Response},

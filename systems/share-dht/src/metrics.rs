@@ -18,6 +18,7 @@ pub(crate) struct Metrics {
     lookups: Counter,
     lookup_messages: Counter,
     refresh_messages: Counter,
+    turned_away: Counter,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -76,6 +77,11 @@ impl Metrics {
         self.refresh_messages.inc_by(messages.into());
     }
 
+    /// A peer that is no member was refused.
+    pub(crate) fn turned_away(&self) {
+        self.turned_away.inc();
+    }
+
     /// Shows all of it, with how many other peers are known and how many records are kept.
     pub(crate) fn show(
         &self,
@@ -91,7 +97,8 @@ impl Metrics {
         show(encoder, "dht_lookups", "Lookups of who answers for a key", &self.lookups)?;
         show(encoder, "dht_lookup_messages", "Messages that lookups sent", &self.lookup_messages)?;
         let learning = "Messages sent to learn who there is";
-        show(encoder, "dht_refresh_messages", learning, &self.refresh_messages)
+        show(encoder, "dht_refresh_messages", learning, &self.refresh_messages)?;
+        show(encoder, "dht_turned_away", "Connections of peers that are no members", &self.turned_away)
     }
 
     #[cfg(test)]

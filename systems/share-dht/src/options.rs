@@ -2,6 +2,8 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
+use share::Members;
+
 use crate::placement::Placement;
 
 /// The settings of a peer's part of the index.
@@ -16,6 +18,8 @@ pub struct Options {
     pub bootstrap: Vec<SocketAddr>,
     /// The file of the group's secret; made when it is not there. Default none.
     pub secret: Option<PathBuf>,
+    /// The members of the group by key: no other peer gets a connection. Default none.
+    pub members: Option<Members>,
     /// How long others believe this peer without hearing from it. Default 2 minutes: for so long the files of a peer that
     /// died are still found.
     pub life: Duration,
@@ -31,6 +35,7 @@ impl Options {
             placement: Placement::default(),
             bootstrap: Vec::new(),
             secret: None,
+            members: None,
             life: Duration::from_secs(120),
             listening: Arc::default(),
         }

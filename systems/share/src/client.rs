@@ -4,7 +4,7 @@ use std::{net::SocketAddr, ops::Range, path::Path, time::Duration};
 
 use http_io::{
     Method,
-    client::{Caller, ClientError, ClientOptions, Request, Response, Server},
+    client::{Caller, ClientError, ClientOptions, Insecurity, Request, Response, Server},
 };
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -55,12 +55,12 @@ pub enum AskError {
         reason: String,
     },
     /// It cannot be spoken with in private, or is not the one it should be.
-    #[error("no secure connection to the peer at {peer}: {reason}")]
+    #[error("no secure connection to the peer at {peer}: {why}")]
     Insecure {
         /// Which.
         peer: SocketAddr,
         /// Why.
-        reason: String,
+        why: Insecurity,
     },
     /// It speaks over TLS only.
     #[error("the peer at {0} speaks HTTPS only")]
@@ -86,7 +86,7 @@ impl Client {
     pub fn new(to: impl Into<Server>, secret: Option<&Path>) -> Result<Self, AskError> {
         let mut options = ClientOptions::default();
         options.limits.body_bytes = ANSWER_LEN_MAX;
-        let authorization = Group::open(secret)?.authorization();
+        let authorization = Group::open(secret, None)?.authorization();
         Ok(Self { caller: Caller::new(to, options), authorization })
     }
 
@@ -214,7 +214,7 @@ impl Client {
 
 fn unanswered(peer: SocketAddr, error: ClientError) -> AskError {
     match error {
-        ClientError::Insecure { source, .. } => AskError::Insecure { peer, reason: source.to_string() },
+        ClientError::Insecure { source, .. } => AskError::Insecure { peer, why: source },
         error => AskError::Away { peer, reason: error.to_string() },
     }
 }

@@ -1,50 +1,110 @@
-//! Who may use a server: whoever reaches it, or who presents the secret of the group.
+//! Who may use a server: whoever reaches it, who presents the secret of the group, or who proves a member's key.
 
 use std::{net::SocketAddr, path::Path};
 
-use http_io::{Credentials, Problem};
+use engine::service::Connection;
+use http_io::{Credentials, Problem, server::Exchange};
 use store::{Secret, SecretError};
+
+use crate::members::{Members, Standing};
 
 /// The group that an index and its peers belong to.
 #[derive(Debug, Clone)]
-pub(crate) struct Group(Option<Secret>);
+pub(crate) struct Group {
+    secret: Option<Secret>,
+    members: Option<Members>,
+}
+
+/// Who asks.
+pub(crate) struct Asker<'a> {
+    credentials: Option<Credentials<'a>>,
+    key: Option<&'a [u8]>,
+    from: SocketAddr,
+}
+
+/// For whom something is. Who presents the secret may have all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum For {
+    Members,
+    /// Who has the server's own key.
+    Owner,
+}
+
+impl<'a> Asker<'a> {
+    pub(crate) fn of<C: Connection>(exchange: &'a Exchange<'_, C>) -> Self {
+        let key = exchange.connection().proven_key();
+        Self { credentials: exchange.credentials(), key, from: exchange.peer() }
+    }
+}
 
 impl Group {
-    /// Open to all, or closed by the secret in this file, which is made when it is not there.
-    pub(crate) fn open(secret: Option<&Path>) -> Result<Self, SecretError> {
-        secret.map(Secret::open).transpose().map(Self)
+    /// Open to all, or closed by the secret in this file, which is made when it is not there, or to these members, or to
+    /// either.
+    pub(crate) fn open(secret: Option<&Path>, members: Option<Members>) -> Result<Self, SecretError> {
+        Ok(Self { secret: secret.map(Secret::open).transpose()?, members })
     }
 
     /// Whether everyone belongs to it.
     pub(crate) fn is_open(&self) -> bool {
-        self.0.is_none()
+        self.secret.is_none() && self.members.is_none()
     }
 
-    /// Whether a request with these credentials may be answered.
+    /// Its members by key, where they are known so.
+    pub(crate) fn members(&self) -> Option<&Members> {
+        self.members.as_ref()
+    }
+
+    /// Whether who asks may have what is for these.
     ///
     /// # Errors
-    /// What to answer when it may not.
-    pub(crate) fn admit(&self, credentials: Option<&Credentials<'_>>) -> Result<(), Problem> {
-        let Some(secret) = &self.0 else { return Ok(()) };
-        match credentials {
-            Some(Credentials::Bearer(token)) if secret.is(token) => Ok(()),
-            _ => Err(Problem::new(401, "this is for members of a group only")
-                .hint("give the group's secret with --secret-file, or send it as `Authorization: Bearer SECRET`")
-                .header("WWW-Authenticate", r#"Bearer realm="nstar share""#)),
+    /// What to answer when not.
+    pub(crate) fn admit(&self, asker: &Asker<'_>, what: For) -> Result<(), Problem> {
+        if self.is_open() || self.knows_secret(asker) {
+            return Ok(());
+        }
+        let Some(members) = &self.members else { return Err(unknown(SECRET_WANTED)) };
+        match members.standing(asker.key) {
+            Standing::Owner => Ok(()),
+            Standing::Member if what == For::Members => Ok(()),
+            Standing::Member => Err(Problem::new(403, "this is for the owner of this peer").hint(KEY_WANTED)),
+            Standing::Nobody => Err(unknown(KEY_WANTED)),
+            Standing::Stranger(key) => {
+                members.tell_of(key, asker.from);
+                Err(Problem::new(403, format!("the key {key} is not on the list of this server"))
+                    .hint(format!("it would be let in with --allow {key}")))
+            }
         }
     }
 
     /// What members send as `Authorization`.
     pub(crate) fn authorization(&self) -> Option<Vec<u8>> {
-        self.0.as_ref().map(|secret| [b"Bearer ", secret.as_bytes()].concat())
+        self.secret.as_ref().map(|secret| [b"Bearer ", secret.as_bytes()].concat())
     }
+
+    fn knows_secret(&self, asker: &Asker<'_>) -> bool {
+        match (&self.secret, &asker.credentials) {
+            (Some(secret), Some(Credentials::Bearer(token))) => secret.is(token),
+            _ => false,
+        }
+    }
+}
+
+const SECRET_WANTED: &str =
+    "give the group's secret with --secret-file, or send it as `Authorization: Bearer SECRET`";
+const KEY_WANTED: &str = "give this peer's own key with --key-file DIR/.nstar/identity";
+
+/// The answer to somebody who has not said who that is.
+fn unknown(hint: &'static str) -> Problem {
+    Problem::new(401, "this is for members of a group only")
+        .hint(hint)
+        .header("WWW-Authenticate", r#"Bearer realm="nstar share""#)
 }
 
 /// A server that others could reach would share with anybody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{listen} can be reached from other machines, and without a secret everyone there could use this server; \
-     give the group's secret with --secret-file, or listen on 127.0.0.1"
+    "{listen} can be reached from other machines, and without a secret or keys everyone there could use this server; \
+     give the group's secret with --secret-file or its members' keys with --allow, or listen on 127.0.0.1"
 )]
 pub struct Exposed {
     listen: SocketAddr,
@@ -53,15 +113,16 @@ pub struct Exposed {
 /// Refuses to be open to all on an address that other machines can reach.
 ///
 /// # Errors
-/// When `listen` is not a loopback address and there is no secret.
-pub fn check_exposure(listen: SocketAddr, has_secret: bool) -> Result<(), Exposed> {
+/// When `listen` is not a loopback address and the group is not closed.
+pub fn check_exposure(listen: SocketAddr, is_closed: bool) -> Result<(), Exposed> {
     let local = listen.ip().to_canonical().is_loopback();
-    if local || has_secret { Ok(()) } else { Err(Exposed { listen }) }
+    if local || is_closed { Ok(()) } else { Err(Exposed { listen }) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::Key;
 
     #[test]
     fn without_a_secret_servers_stay_on_this_machine() {
@@ -78,16 +139,46 @@ mod tests {
         }
     }
 
+    fn asker<'a>(authorization: &'a [u8], key: Option<&'a [u8]>) -> Asker<'a> {
+        let from = "127.0.0.1:1".parse().unwrap();
+        Asker { credentials: Credentials::parse(authorization), key, from }
+    }
+
     #[test]
     fn members_are_known_by_the_whole_secret() {
         let folder = tempfile::tempdir().unwrap();
-        let group = Group::open(Some(&folder.path().join("secret"))).unwrap();
+        let group = Group::open(Some(&folder.path().join("secret")), None).unwrap();
         let right = group.authorization().unwrap();
-        let admits = |value: &[u8]| group.admit(Credentials::parse(value).as_ref()).is_ok();
+        let admits = |value: &[u8]| group.admit(&asker(value, None), For::Owner).is_ok();
         assert!(admits(&right));
         assert!(!admits(&right[..right.len() - 1]) && !admits(b"Bearer x") && !admits(b"Basic YTpi"));
-        assert_eq!(group.admit(None).unwrap_err().status(), 401);
-        let open = Group::open(None).unwrap();
-        assert!(open.admit(None).is_ok() && open.authorization().is_none());
+        assert_eq!(group.admit(&asker(b"", None), For::Members).unwrap_err().status(), 401);
+        let open = Group::open(None, None).unwrap();
+        assert!(open.admit(&asker(b"", None), For::Owner).is_ok() && open.authorization().is_none());
+    }
+
+    #[test]
+    fn with_keys_members_have_what_is_theirs_the_owner_all_and_either_proof_is_enough() {
+        let folder = tempfile::tempdir().unwrap();
+        let secret = folder.path().join("secret");
+        let [own, ann, eve] = ["own", "ann", "eve"].map(|name| Key::open(&folder.path().join(name)).unwrap());
+        let members = Members::new(own.clone(), [ann.public()]);
+        let by_key = Group::open(None, Some(members.clone())).unwrap();
+        let either = Group::open(Some(&secret), Some(members)).unwrap();
+        let right = either.authorization().unwrap();
+        for group in [&by_key, &either] {
+            let status = |key: Option<&Key>, what| {
+                let key = key.map(Key::public);
+                let key = key.as_ref().map(|key| &key.as_bytes()[..]);
+                group.admit(&asker(b"Bearer x", key), what).map_or_else(|problem| problem.status(), |()| 200)
+            };
+            let both = |key| (status(key, For::Members), status(key, For::Owner));
+            assert_eq!(both(Some(&own)), (200, 200));
+            assert_eq!(both(Some(&ann)), (200, 403));
+            assert_eq!(both(Some(&eve)), (403, 403));
+            assert_eq!(both(None), (401, 401));
+        }
+        assert!(either.admit(&asker(&right, None), For::Owner).is_ok());
+        assert!(by_key.admit(&asker(&right, None), For::Owner).is_err());
     }
 }

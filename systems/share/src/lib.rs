@@ -11,6 +11,9 @@ pub mod client;
 mod content;
 mod group;
 pub mod index;
+mod insecure;
+mod key;
+mod members;
 mod name;
 pub mod peer;
 mod query;
@@ -20,5 +23,7 @@ pub mod seam;
 pub use self::{
     content::{Content, InvalidContent},
     group::{Exposed, check_exposure},
+    key::{IDENTITY, Key, KeyError},
+    members::{ListError, Members},
     name::{InvalidName, NAME_LEN_MAX, NAME_WORDS_MAX, Name},
 };

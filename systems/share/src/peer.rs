@@ -24,6 +24,6 @@ mod watch;
 pub use self::{
     error::PeerError,
     obtaining::{Progress, Source, State},
-    options::{Options, Which},
+    options::{Options, Which, own_key},
     service::{PeerFactory, PeerHandler, factory},
 };

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use http_io::client::{Server, Trust};
+use share::Key;
 
 use crate::{
     exit::Failure,
@@ -30,4 +31,11 @@ pub(super) fn server(
 /// Those in the file that `--ca` names, or those this machine trusts.
 pub(super) fn authorities(ca: Option<&Path>) -> Result<Trust, Failure> {
     ca.map_or_else(Trust::of_system, Trust::of_file).map_err(|error| Failure::usage(format!("--ca: {error}")))
+}
+
+/// The one server that has this key.
+pub(super) fn owner(key: &Path) -> Result<Trust, Failure> {
+    let key = Key::read(key).map_err(|error| Failure::usage(format!("--key-file: {error}")))?;
+    let only = [key.public()].into_iter().collect();
+    Trust::of_keys(key.pair(), only).map_err(Failure::failed)
 }

@@ -148,6 +148,8 @@ struct System<'a> {
     note: String,
     /// What its clients would not want others to read.
     secrets: Option<&'static str>,
+    /// By what other servers know it, where they know each other so.
+    key: Option<tls::Key>,
     /// What it shows to clients that want TLS; the others are refused then.
     identity: Option<tls::Identity>,
     /// Shared by the engine, which counts, and the service, whose `/metrics` shows them.
@@ -157,7 +159,7 @@ struct System<'a> {
 impl<'a> System<'a> {
     fn http(name: &'static str, listen: SocketAddr, flags: &'a Server) -> Self {
         let (note, counters) = (String::new(), Arc::default());
-        Self { name, scheme: "http", listen, flags, note, secrets: None, identity: None, counters }
+        Self { name, scheme: "http", listen, flags, note, secrets: None, key: None, identity: None, counters }
     }
 
     /// Before any thread starts: what threads inherit.
@@ -186,7 +188,7 @@ impl<'a> System<'a> {
 
     /// Has connections encrypted where that is asked for; where it is not but should be, says so.
     fn encrypt(&mut self) -> Result<(), Failure> {
-        self.identity = encryption::identity(&self.flags.encryption)?;
+        self.identity = encryption::identity(&self.flags.encryption, self.key.as_ref())?;
         match (&self.identity, self.secrets) {
             (Some(_), _) => self.scheme = if self.scheme == "tcp" { "tls" } else { "https" },
             (None, Some(secrets)) => encryption::warn_of_exposure(self.listen, secrets),

@@ -5,9 +5,11 @@ mod shown;
 
 use std::fmt::Write;
 
+use http_io::client::Insecurity;
 use share::{
-    Content, Name,
+    Content, IDENTITY, Key, Name,
     client::{AskError, Client},
+    peer::PeerError,
     seam::Query,
 };
 
@@ -15,7 +17,7 @@ use self::shown::{quoted, table};
 use super::reach;
 use crate::{
     exit::{Exit, Failure},
-    flags::{AskPeer, Share},
+    flags::{AskPeer, Share, ShareKey},
     output,
     values::Scheme,
 };
@@ -26,14 +28,30 @@ pub(crate) fn run(flags: &Share) -> Result<Exit, Failure> {
         Share::Get(flags) => get::run(&mut client(&flags.peer)?, flags),
         Share::List(flags) => list(&mut client(&flags.peer)?),
         Share::Remove(flags) => remove(&mut client(&flags.peer)?, &flags.name, flags.hash),
+        Share::Key(flags) => key(flags),
     }
 }
 
+fn key(flags: &ShareKey) -> Result<Exit, Failure> {
+    let key = match (&flags.share, &flags.state, &flags.key_file) {
+        (Some(share), ..) => share::peer::own_key(share, &share.join(".nstar")),
+        (_, Some(state), _) => Key::open(&state.join(IDENTITY)).map_err(PeerError::from),
+        (.., Some(file)) => Key::open(file).map_err(PeerError::from),
+        (None, None, None) => return Err(Failure::usage("say whose key: --share, --state or --key-file")),
+    };
+    output::print(&format!("{}\n", key.map_err(Failure::usage)?.public()))?;
+    Ok(Exit::Done)
+}
+
 fn client(flags: &AskPeer) -> Result<Client, Failure> {
-    let usual = if flags.ca.is_some() { Scheme::Https } else { Scheme::Http };
-    let peer = reach::server("--peer", &flags.peer, usual, || reach::authorities(flags.ca.as_deref()))?;
-    if flags.ca.is_some() && !peer.is_secure() {
-        return Err(Failure::usage("--ca goes with --peer https://HOST:PORT"));
+    let secure = flags.ca.is_some() || flags.key_file.is_some();
+    let usual = if secure { Scheme::Https } else { Scheme::Http };
+    let peer = reach::server("--peer", &flags.peer, usual, || match &flags.key_file {
+        Some(key) => reach::owner(key),
+        None => reach::authorities(flags.ca.as_deref()),
+    })?;
+    if secure && !peer.is_secure() {
+        return Err(Failure::usage("--ca and --key-file go with --peer https://HOST:PORT"));
     }
     if let Some(secret) = flags.secret_file.as_ref().filter(|path| !path.exists()) {
         return Err(Failure::usage(format!("there is no secret in {}", secret.display())));
@@ -85,11 +103,21 @@ fn failure(error: AskError) -> Failure {
         AskError::Away { .. } => {
             Failure::failed(format!("{error}; start one with `nstar serve peer`, or name it with --peer"))
         }
-        AskError::Insecure { .. } => Failure::failed(format!("{error} (--ca FILE says who is trusted)")),
-        AskError::WantsTls(peer) => Failure::usage(format!("{error}: give --peer https://{peer}")),
-        AskError::Refused { status: 401, .. } => {
-            Failure::usage("the peer is of a closed group: give its secret with --secret-file")
+        AskError::Insecure { ref why, .. } => {
+            let hint = match why {
+                Insecurity::UnknownKey(_) => "; --key-file names the own key of the peer that is asked",
+                Insecurity::NoKey => "; it was not started with --allow: give --ca instead of --key-file",
+                Insecurity::NotTls => "; give --peer http://..",
+                _ => "; --ca FILE says who is trusted, or --key-file DIR/.nstar/identity whose key it has",
+            };
+            Failure::failed(format!("{error}{hint}"))
         }
+        AskError::WantsTls(peer) => Failure::usage(format!(
+            "{error}: give --peer https://{peer}, and where its group is closed by keys --key-file DIR/.nstar/identity"
+        )),
+        AskError::Refused { status: 401, .. } => Failure::usage(
+            "the peer is of a closed group: give its secret with --secret-file, or the peer's own key with --key-file",
+        ),
         other => Failure::failed(other),
     }
 }

@@ -150,6 +150,12 @@ pub(crate) struct Index {
     /// File of the group's secret, made if it is not there: only peers that present it are answered
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub allowed: Allowed,
+    /// File of the index's own key, made if it is not there [default: DATABASE.identity; index.identity where the database
+    /// is a server's]
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8084", value_parser = values::listen)]
     pub listen: SocketAddr,
@@ -177,6 +183,8 @@ pub(crate) struct Peer {
     /// File of the group's secret, made if it is not there: only members who present it are answered
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub allowed: Allowed,
     /// Where other peers can reach this one [default: where it listens]
     #[arg(long, value_name = "ADDR", value_parser = values::listen)]
     pub advertise: Option<SocketAddr>,
@@ -185,6 +193,25 @@ pub(crate) struct Peer {
     pub listen: SocketAddr,
     #[command(flatten)]
     pub server: Server,
+}
+
+/// The members of a group that is closed by keys.
+#[derive(Debug, Args)]
+pub(crate) struct Allowed {
+    /// Key of a member, as `nstar share key` prints it; may be repeated. All connections are encrypted then, and both ends
+    /// prove their keys: nobody else is answered, or asked
+    #[arg(long = "allow", value_name = "KEY")]
+    pub keys: Vec<tls::PublicKey>,
+    /// File of members' keys, one a line; what follows # is a comment
+    #[arg(long, value_name = "FILE")]
+    pub allow_file: Option<PathBuf>,
+}
+
+impl Allowed {
+    /// Whether the group is closed by keys.
+    pub(crate) fn is_given(&self) -> bool {
+        !self.keys.is_empty() || self.allow_file.is_some()
+    }
 }
 
 /// Who may make accounts.

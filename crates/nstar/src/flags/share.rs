@@ -15,6 +15,8 @@ pub(crate) enum Share {
     List(ShareList),
     /// Take a file out of sharing; it stays where it is
     Remove(ShareRemove),
+    /// Print the public key of a peer or an index, for the --allow of the others; the key is made if it is not there
+    Key(ShareKey),
 }
 
 /// Which peer is asked.
@@ -26,6 +28,9 @@ pub(crate) struct AskPeer {
     /// Certificates (PEM) that vouch for a peer over TLS [default: those this machine trusts]
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
+    /// File of the peer's own key, `identity` in its own folder (as a rule DIR/.nstar), where the group is closed by keys
+    #[arg(long, value_name = "FILE", conflicts_with = "ca")]
+    pub key_file: Option<PathBuf>,
     /// File of the group's secret, where the group is closed
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
@@ -70,4 +75,18 @@ pub(crate) struct ShareRemove {
     pub hash: Option<share::Content>,
     #[command(flatten)]
     pub peer: AskPeer,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct ShareKey {
+    /// The key of the peer that shares this folder
+    #[arg(long, value_name = "DIR")]
+    pub share: Option<PathBuf>,
+    /// The key of the peer whose own folder this is
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// The key in this file, as an index has it: DATABASE.identity
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
 }

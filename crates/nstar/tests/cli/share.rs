@@ -3,6 +3,7 @@
 mod dht;
 mod faults;
 mod halfway;
+mod keys;
 mod namespaces;
 mod secure;
 

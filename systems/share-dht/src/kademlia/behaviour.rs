@@ -1,6 +1,6 @@
 //! What of libp2p is used, and with which bounds.
 
-use std::{io, path::Path, time::Duration};
+use std::{future::ready, io, path::Path, time::Duration};
 
 use libp2p_connection_limits::{self as connection_limits, ConnectionLimits};
 use libp2p_core::{
@@ -18,8 +18,10 @@ use libp2p_kad::{self as kad, store::MemoryStore};
 use libp2p_mdns as mdns;
 use libp2p_request_response::{self as request_response, ProtocolSupport, json};
 use libp2p_swarm::{Config, NetworkBehaviour, StreamProtocol, Swarm, behaviour::toggle::Toggle};
+use share::{IDENTITY, Key};
 use store::{Secret, SecretError};
 
+use super::admission::Admission;
 use crate::{
     error::DhtError,
     message::{REQUEST_LEN_MAX, RESPONSE_LEN_MAX, Request, Response},
@@ -68,11 +70,11 @@ impl std::fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// The peer whose secret is in its own folder, made at its first start, in the group of another secret.
+    /// The peer whose key is in its own folder, made at its first start, in the group of a secret.
     pub(crate) fn open(state: &Path, group: Option<&Path>) -> Result<Self, DhtError> {
-        let own = Secret::open(&state.join("identity"))?;
-        let seed = blake3::derive_key("nstar share 1: identity of a peer", own.as_bytes());
-        let keys = Keypair::ed25519_from_bytes(seed).map_err(|error| DhtError::Key(error.to_string()))?;
+        let own = Key::open(&state.join(IDENTITY))?;
+        let keys = Keypair::ed25519_from_bytes(*own.seed());
+        let keys = keys.map_err(|error| DhtError::Key(error.to_string()))?;
         Ok(Self { keys, prologue: prologue(group)? })
     }
 
@@ -88,8 +90,13 @@ impl Identity {
 
     /// The peer's swarm, not listening yet. Other peers on the network are looked for by multicast where others can
     /// reach this one.
-    pub(crate) fn swarm(self, placement: Placement, multicast: bool) -> Result<Swarm<Behaviour>, DhtError> {
-        let connections = self.connections()?;
+    pub(crate) fn swarm(
+        self,
+        placement: Placement,
+        multicast: bool,
+        admission: Admission,
+    ) -> Result<Swarm<Behaviour>, DhtError> {
+        let connections = self.connections(admission)?;
         self.swarm_over(connections, placement, multicast)
     }
 
@@ -107,7 +114,7 @@ impl Identity {
     }
 
     /// Connections over TCP, encrypted, with those of the group only.
-    fn connections(&self) -> Result<Connections, DhtError> {
+    fn connections(&self, admission: Admission) -> Result<Connections, DhtError> {
         let key = |error: &dyn std::fmt::Display| DhtError::Key(error.to_string());
         let noise = libp2p_noise::Config::new(&self.keys).map_err(|error| key(&error))?;
         let transport = libp2p_tcp::tokio::Transport::new(libp2p_tcp::Config::default())
@@ -115,7 +122,10 @@ impl Identity {
             .upgrade(Version::V1Lazy)
             .authenticate(noise.with_prologue(self.prologue.clone()))
             .multiplex(libp2p_yamux::Config::default())
-            .map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)));
+            .and_then(move |(peer, muxer), endpoint| {
+                let admitted = admission.check(peer, &endpoint);
+                ready(admitted.map(|()| (peer, StreamMuxerBox::new(muxer))))
+            });
         Ok(TransportTimeout::new(transport, CONNECT_WITHIN).map_err(in_time).boxed())
     }
 }

@@ -14,6 +14,10 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from
 /// Most peers that were found and not told of.
 const FOUND_MAX: usize = 100;
 
+/// Of a peer that ends a connection before it says who it is.
+const HUNG_UP: &str =
+    "it hangs up at once; where its group lists keys (--allow), that of this peer must be among them";
+
 /// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct Joining(Vec<Contact>);
@@ -34,6 +38,8 @@ enum State {
     /// To be tried then.
     Waiting(Instant),
     Trying(ConnectionId),
+    /// Connected: it may still turn out that the other end has no part with this one.
+    Reached(ConnectionId),
     Joined(ConnectionId),
     /// It is this peer itself.
     Itself,
@@ -79,6 +85,13 @@ impl Joining {
     /// A connection is there.
     pub(crate) fn connected(&mut self, connection: ConnectionId) {
         if let Some(contact) = self.find(connection) {
+            contact.state = State::Reached(connection);
+        }
+    }
+
+    /// The peer at the other end says who it is: it keeps the connection.
+    pub(crate) fn greeted(&mut self, connection: ConnectionId) {
+        if let Some(contact) = self.find(connection) {
             if std::mem::take(&mut contact.told) {
                 tracing::warn!("the peer at {} answers now", contact.address);
             }
@@ -89,8 +102,13 @@ impl Joining {
     /// A connection is gone, or could not be had.
     pub(crate) fn failed(&mut self, connection: ConnectionId, now: Instant, why: impl FnOnce() -> String) {
         let Some(contact) = self.find(connection) else { return };
-        if contact.state == State::Trying(connection) && !std::mem::replace(&mut contact.told, true) {
-            tracing::warn!("the peer at {} cannot be joined: {}; it is tried again", contact.address, why());
+        let why = match contact.state {
+            State::Trying(_) => Some(why()),
+            State::Reached(_) => Some(HUNG_UP.to_owned()),
+            _ => None,
+        };
+        if let Some(why) = why.filter(|_| !std::mem::replace(&mut contact.told, true)) {
+            tracing::warn!("the peer at {} cannot be joined: {why}; it is tried again", contact.address);
         }
         contact.state = State::Waiting(now + contact.pause);
         contact.pause = (contact.pause * 2).min(PAUSES.1);
@@ -111,7 +129,7 @@ impl Joining {
     }
 
     fn find(&mut self, connection: ConnectionId) -> Option<&mut Contact> {
-        let of = |contact: &&mut Contact| matches!(contact.state, State::Trying(id) | State::Joined(id) if id == connection);
+        let of = |contact: &&mut Contact| matches!(contact.state, State::Trying(id) | State::Reached(id) | State::Joined(id) if id == connection);
         self.0.iter_mut().find(of)
     }
 }
@@ -134,12 +152,31 @@ mod tests {
                 Some(if address == addresses[0] { dead } else { live })
             });
             joining.connected(live);
+            joining.greeted(live);
             joining.failed(dead, now, || "refused".into());
         }
         assert!((10..20).contains(&tries), "{tries}");
         assert!(!joining.is_alone());
         joining.failed(live, start, String::new);
         assert!(joining.is_alone());
+    }
+
+    #[test]
+    fn a_peer_that_hangs_up_is_not_joined_and_tried_ever_more_rarely() {
+        let start = Instant::now();
+        let mut joining = Joining::new(&["127.0.0.1:1".parse().unwrap()], start);
+        let mut tries = 0;
+        for second in 0..120 {
+            let now = start + Duration::from_secs(second);
+            joining.try_due(now, |_| {
+                tries += 1;
+                Some(ConnectionId::new_unchecked(tries))
+            });
+            joining.connected(ConnectionId::new_unchecked(tries));
+            assert!(joining.is_alone());
+            joining.failed(ConnectionId::new_unchecked(tries), now, || panic!("it was reached"));
+        }
+        assert!((10..20).contains(&tries), "{tries}");
     }
 
     #[test]

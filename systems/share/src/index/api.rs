@@ -41,7 +41,7 @@ pub(crate) struct Api {
     tables: Tables,
     pub(crate) group: Group,
     life: Duration,
-    metrics: Metrics,
+    pub(crate) metrics: Metrics,
 }
 
 impl Api {
@@ -53,7 +53,7 @@ impl Api {
         store.queue = options.queue;
         let store = Store::open(&options.database, &SCHEMA, &store)?;
         let tables = Tables::new(store, options.database.kind(), options.life);
-        let group = Group::open(options.secret.as_deref())?;
+        let group = Group::open(options.secret.as_deref(), options.members.clone())?;
         Ok(Self { tables, group, life: options.life, metrics })
     }
 

@@ -19,10 +19,11 @@ const SHAPE: Shape = Shape {
         "/metrics",
         "other",
     ],
-    counters: &[REGISTERED],
+    counters: &[REGISTERED, TURNED_AWAY],
     histograms: &[Histogram::COMMIT, Histogram::COMMIT_CHANGES],
 };
 const REGISTERED: Counter = Counter { name: "files_registered", help: "Files registered, renewals left out" };
+const TURNED_AWAY: Counter = Counter { name: "turned_away", help: "Requests of others than members" };
 
 /// The counters; a copy counts into the same ones, in whatever process it is.
 #[derive(Debug, Clone)]
@@ -43,6 +44,10 @@ impl Metrics {
 
     pub(crate) fn registered(&self, files: usize) {
         self.counts.count(REGISTERED.name, files as u64);
+    }
+
+    pub(crate) fn turned_away(&self) {
+        self.counts.count(TURNED_AWAY.name, 1);
     }
 
     pub(crate) fn committed(&self, changes: usize, took: Duration) {

@@ -17,7 +17,7 @@ use super::{
     requests::BODY_LEN_MAX,
     tables::SCHEMA,
 };
-use crate::group::Group;
+use crate::group::{Asker, For, Group};
 
 /// Makes the index server. Makes the database and the secret ready, so that what is wrong with them shows before the
 /// server starts.
@@ -26,7 +26,7 @@ use crate::group::Group;
 /// When the database or the secret cannot be had.
 pub fn factory(options: Options) -> Result<IndexFactory, IndexServerError> {
     Store::prepare(&options.database, &SCHEMA)?;
-    Group::open(options.secret.as_deref())?;
+    Group::open(options.secret.as_deref(), None)?;
     let metrics = Metrics::new(Arc::clone(&options.connections));
     Ok(IndexFactory { options, metrics, shared: Mutex::new(None) })
 }
@@ -70,7 +70,8 @@ pub struct IndexHandler {
 impl<C: Connection> Handler<C> for IndexHandler {
     async fn handle(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
         if !matches!(exchange.path(), "/healthz" | "/metrics") {
-            self.api.group.admit(exchange.credentials().as_ref())?;
+            let admitted = self.api.group.admit(&Asker::of(exchange), For::Members);
+            admitted.inspect_err(|_| self.api.metrics.turned_away())?;
         }
         let method = exchange.method_text().to_owned();
         let (path, query) = (exchange.path().to_owned(), exchange.query().map(str::to_owned));

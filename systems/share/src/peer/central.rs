@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use self::contact::Contact;
 use crate::{
     group::Group,
+    insecure,
     seam::{Entry, Found, Index, IndexError, Query},
 };
 
@@ -107,9 +108,7 @@ impl Central {
 
     fn unanswered(&self, error: &ClientError) -> IndexError {
         match error {
-            ClientError::Insecure { source, .. } => {
-                self.refused(format!("{source} (--ca FILE says who is trusted)"))
-            }
+            ClientError::Insecure { source, .. } => self.refused(insecure::explain(source)),
             error => self.away(error.to_string()),
         }
     }

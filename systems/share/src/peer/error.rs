@@ -58,6 +58,12 @@ pub enum PeerError {
     /// The group's secret cannot be had.
     #[error("{0} (--secret-file says which)")]
     Secret(#[from] store::SecretError),
+    /// The peer's own key cannot be had.
+    #[error(transparent)]
+    Key(#[from] crate::key::KeyError),
+    /// The encryption cannot be set up.
+    #[error(transparent)]
+    Trust(#[from] http_io::client::TrustError),
     /// Changes cannot be watched for, or a thread not be started.
     #[error("the peer cannot start {what}: {source}")]
     System {

@@ -6,19 +6,33 @@ use http_io::{
     Answer,
     metrics::{self, show},
 };
-use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, metrics::gauge::ConstGauge};
+use prometheus_client::{
+    collector::Collector,
+    encoding::DescriptorEncoder,
+    metrics::{counter::ConstCounter, gauge::ConstGauge},
+};
 
 use crate::seam::Index;
 
-/// What `GET /metrics` answers: how many files are shared, what the index counts, and what the engine does.
-pub(super) fn answer(files: usize, index: &Arc<dyn Index>, connections: &Arc<engine::Counters>) -> Answer {
-    metrics::answer(metrics::text("peer", Shown { files, index: Arc::clone(index) }, connections))
+/// What `GET /metrics` answers: how many files are shared and how many requests were turned away, what the index counts, and
+/// what the engine does.
+pub(super) fn answer(
+    (files, turned_away): (usize, u64),
+    index: &Arc<dyn Index>,
+    connections: &Arc<engine::Counters>,
+) -> Answer {
+    metrics::answer(metrics::text(
+        "peer",
+        Shown { files, turned_away, index: Arc::clone(index) },
+        connections,
+    ))
 }
 
 /// How many files are shared, and the index.
 #[derive(Debug)]
 struct Shown {
     files: usize,
+    turned_away: u64,
     index: Arc<dyn Index>,
 }
 
@@ -26,6 +40,8 @@ impl Collector for Shown {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let files = ConstGauge::new(i64::try_from(self.files).unwrap_or(i64::MAX));
         show(&mut encoder, "files", "Files shared now", &files)?;
+        let turned_away = ConstCounter::new(self.turned_away);
+        show(&mut encoder, "turned_away", "Requests of others than members", &turned_away)?;
         self.index.show(&mut encoder)
     }
 }

@@ -6,9 +6,15 @@ use std::{
     sync::Arc,
 };
 
+use files::Folder;
 use http_io::client::{Server, Trust};
 
-use crate::seam::OpenIndex;
+use super::error::PeerError;
+use crate::{
+    key::{IDENTITY, Key},
+    members::Members,
+    seam::OpenIndex,
+};
 
 /// The index of a peer.
 #[derive(Debug, Clone)]
@@ -39,7 +45,9 @@ pub struct Options {
     pub index: Which,
     /// The file of the group's secret; made when it is not there. Default none.
     pub secret: Option<PathBuf>,
-    /// Over TLS, who vouches for other peers: each has to show a certificate for its address. Default none: other peers
+    /// The members whose keys are enough, beside the secret, and the only peers that are asked for files. Default none.
+    pub members: Option<Members>,
+    /// Without them, and over TLS, who vouches for other peers: each has to show a certificate for its address. Default none: other peers
     /// are spoken with unencrypted.
     pub trust: Option<Trust>,
     /// What the engine counts of the server's connections, to be shown by `GET /metrics`.
@@ -55,8 +63,19 @@ impl Options {
             share,
             index: index.into(),
             secret: None,
+            members: None,
             trust: None,
             connections: Arc::default(),
         }
     }
+}
+
+/// The own key of the peer that shares a folder; made, with the peer's own folder `state`, when it is not there.
+///
+/// # Errors
+/// When there is no folder to share, or the key cannot be had.
+pub fn own_key(share: &Path, state: &Path) -> Result<Key, PeerError> {
+    Folder::open(share).map_err(|error| PeerError::share(share, error))?;
+    std::fs::create_dir_all(state).map_err(|source| PeerError::State { path: state.to_owned(), source })?;
+    Ok(Key::open(&state.join(IDENTITY))?)
 }

@@ -5,7 +5,10 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering::SeqCst},
+        atomic::{
+            AtomicBool, AtomicU64,
+            Ordering::{Relaxed, SeqCst},
+        },
     },
     thread::{self, JoinHandle},
 };
@@ -31,7 +34,12 @@ use super::{
     options::{Options, Which},
     sharing::Sharing,
 };
-use crate::{content::Content, group::Group, seam::Index};
+use crate::{
+    content::Content,
+    group::{Asker, For, Group},
+    members::Members,
+    seam::Index,
+};
 
 /// The page for people, as it is shown at `/`.
 const PAGE: &str = include_str!("page.html");
@@ -44,7 +52,7 @@ const BODY_LEN_MAX: u64 = 64 * 1024;
 /// # Errors
 /// When the folder cannot be shared, or the peer's own cannot be used.
 pub fn factory(options: &Options) -> Result<PeerFactory, PeerError> {
-    let group = Group::open(options.secret.as_deref())?;
+    let group = Group::open(options.secret.as_deref(), options.members.clone())?;
     let folder = Folder::open(&options.share).map_err(|error| PeerError::share(&options.share, error))?;
     let lock = lock(options)?;
     let sharing = Arc::new(Sharing::open(folder, &options.share, &options.state)?);
@@ -52,7 +60,9 @@ pub fn factory(options: &Options) -> Result<PeerFactory, PeerError> {
         Which::Central(server) => Arc::new(Central::new(server.clone(), &group)),
         Which::Other(index) => index.open(&options.state).map_err(PeerError::Index)?,
     };
-    let peers = Arc::new(Watched::new(Arc::new(HttpPeers::new(&group, options.trust.clone()))));
+    let by_key = group.members().map(Members::trust).transpose()?;
+    let trust = by_key.or_else(|| options.trust.clone());
+    let peers = Arc::new(Watched::new(Arc::new(HttpPeers::new(&group, trust))));
     let unusable = |source| PeerError::State { path: options.state.clone(), source };
     let obtaining = Obtaining::new(Arc::clone(&index), Arc::clone(&peers) as _, Arc::clone(&sharing))
         .map_err(unusable)?;
@@ -64,6 +74,7 @@ pub fn factory(options: &Options) -> Result<PeerFactory, PeerError> {
         index,
         obtaining,
         connections: Arc::clone(&options.connections),
+        turned_away: AtomicU64::new(0),
         stopping: Arc::default(),
         announcer: Mutex::default(),
         _lock: lock,
@@ -83,6 +94,8 @@ struct Peer {
     index: Arc<dyn Index>,
     obtaining: Arc<Obtaining>,
     connections: Arc<engine::Counters>,
+    /// Requests of others than members.
+    turned_away: AtomicU64,
     stopping: Arc<AtomicBool>,
     announcer: Mutex<Option<JoinHandle<()>>>,
     /// Held while the peer lives.
@@ -169,8 +182,9 @@ impl PeerHandler {
         match exchange.path() {
             "/" if reads => http_io::page(PAGE).send(exchange),
             "/metrics" if reads => {
-                let Peer { api, index, connections, .. } = &*self.peer;
-                metrics::answer(api.sharing.catalogue.len(), index, connections).send(exchange)
+                let Peer { api, index, connections, turned_away, .. } = &*self.peer;
+                let counts = (api.sharing.catalogue.len(), turned_away.load(Relaxed));
+                metrics::answer(counts, index, connections).send(exchange)
             }
             path if path.starts_with("/content/") && reads => self.send(exchange).await,
             path if path.starts_with("/content/") => Err(Problem::new(405, "content is only read").into()),
@@ -188,7 +202,16 @@ impl PeerHandler {
             browsers::check_name(exchange)?;
         }
         browsers::check(exchange)?;
-        if exchange.path() == "/" { Ok(()) } else { group.admit(exchange.credentials().as_ref()) }
+        let what = match exchange.path() {
+            "/" => return Ok(()),
+            path if path.starts_with("/content/") => For::Members,
+            _ => For::Owner,
+        };
+        let admitted = group.admit(&Asker::of(exchange), what);
+        if admitted.is_err() {
+            self.peer.turned_away.fetch_add(1, Relaxed);
+        }
+        admitted
     }
 
     async fn ask<C: Connection>(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {

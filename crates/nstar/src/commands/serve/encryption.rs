@@ -2,12 +2,21 @@
 
 use std::net::SocketAddr;
 
-use tls::Identity;
+use tls::{Identity, Key};
 
 use crate::{exit::Failure, flags::Encryption};
 
-/// The certificate and key asked for, if any. Tells on stderr what their owner should know.
-pub(super) fn identity(flags: &Encryption) -> Result<Option<Identity>, Failure> {
+/// The certificate and its key asked for, if any, beside a key by which other servers know this one. Tells on stderr what
+/// their owner should know.
+pub(super) fn identity(flags: &Encryption, known_by: Option<&Key>) -> Result<Option<Identity>, Failure> {
+    let certified = certified(flags)?;
+    match known_by {
+        Some(key) => Identity::of_key(key, certified).map(Some).map_err(Failure::failed),
+        None => Ok(certified),
+    }
+}
+
+fn certified(flags: &Encryption) -> Result<Option<Identity>, Failure> {
     let (certificate, key) = match (&flags.tls_cert, &flags.tls_key) {
         (Some(certificate), Some(key)) => (certificate, key),
         (None, None) => return Ok(None),

@@ -2,19 +2,20 @@
 
 use std::{
     ffi::CStr,
+    fmt::Write,
     net::SocketAddr,
     sync::{Arc, OnceLock},
 };
 
 use engine::Model;
 use http_io::client::{Server, Trust};
-use share::peer::Which;
+use share::{IDENTITY, Key, Members, peer::Which};
 use share_dht::Placement;
 
 use super::{super::reach, System};
 use crate::{
     exit::{Exit, Failure},
-    flags::{Index, Peer},
+    flags::{Allowed, Index, Peer},
     values::Scheme,
 };
 
@@ -23,10 +24,16 @@ const INDEX: &str = "127.0.0.1:8084";
 
 pub(super) fn serve_index(flags: &Index) -> Result<Exit, Failure> {
     let mut system = System::http("index", flags.listen, &flags.server);
-    prepare(&mut system, c"nstar-index", flags.secret_file.is_some())?;
+    let own = || {
+        let path = flags.key_file.clone().unwrap_or_else(|| flags.database.beside("index", IDENTITY));
+        Key::open(&path).map_err(|error| Failure::usage(format!("--key-file: {error}")))
+    };
+    let members = members(&flags.allowed, own)?;
+    prepare(&mut system, c"nstar-index", flags.secret_file.is_some(), members.as_ref())?;
     let mut options = share::index::Options::new(flags.database.clone());
     options.life = flags.life;
     options.secret = flags.secret_file.clone();
+    options.members = members;
     options.connections = system.counters.clone();
     system.serve(share::index::factory(options).map_err(Failure::failed)?)
 }
@@ -34,7 +41,10 @@ pub(super) fn serve_index(flags: &Index) -> Result<Exit, Failure> {
 pub(super) fn serve_peer(flags: &Peer) -> Result<Exit, Failure> {
     let mut system = System::http("peer", flags.listen, &flags.server);
     check_models(&flags.server.concurrency.engine)?;
-    prepare(&mut system, c"nstar-peer", flags.secret_file.is_some())?;
+    let state = flags.state.clone().unwrap_or_else(|| flags.share.join(".nstar"));
+    let members =
+        members(&flags.allowed, || share::peer::own_key(&flags.share, &state).map_err(Failure::usage))?;
+    prepare(&mut system, c"nstar-peer", flags.secret_file.is_some(), members.as_ref())?;
     if flags.listen.ip().is_unspecified() && flags.advertise.is_none() {
         return Err(Failure::usage(format!(
             "{} is no address that others can reach; say where they can with --advertise ADDR:PORT",
@@ -42,14 +52,18 @@ pub(super) fn serve_peer(flags: &Peer) -> Result<Exit, Failure> {
         )));
     }
     let spread_on = Arc::new(OnceLock::new());
-    let trust = system.identity.is_some().then(|| reach::authorities(flags.ca.as_deref())).transpose()?;
-    let mut options = share::peer::Options::new(&flags.share, index(flags, trust.as_ref(), &spread_on)?);
+    let trust = trust(flags, &system, members.as_ref())?;
+    let which = index(flags, (trust.as_ref(), members.as_ref()), &spread_on)?;
+    let mut options = share::peer::Options::new(&flags.share, which);
     options.trust = trust;
-    options.state = flags.state.clone().unwrap_or(options.state);
+    options.state = state;
     options.secret = flags.secret_file.clone();
+    options.members = members;
     options.connections = system.counters.clone();
     let factory = share::peer::factory(&options).map_err(Failure::usage)?;
-    system.note = spread_on.get().map(|at| format!(", index among the peers on {at}")).unwrap_or_default();
+    if let Some(at) = spread_on.get() {
+        let _ = write!(system.note, ", index among the peers on {at}");
+    }
     let peer = factory.clone();
     let exit = system.serve_and(factory, |listening: SocketAddr| {
         peer.begin(flags.advertise.unwrap_or(listening)).map_err(Failure::failed)
@@ -58,18 +72,47 @@ pub(super) fn serve_peer(flags: &Peer) -> Result<Exit, Failure> {
     exit
 }
 
+/// The members by key, where there are to be any: then the server's own key is needed too.
+fn members(flags: &Allowed, own: impl FnOnce() -> Result<Key, Failure>) -> Result<Option<Members>, Failure> {
+    if !flags.is_given() {
+        return Ok(None);
+    }
+    let listed = flags.allow_file.as_deref().map(Members::read_list).transpose();
+    let listed = listed.map_err(|error| Failure::usage(format!("--allow-file: {error}")))?;
+    let keys = flags.keys.iter().copied().chain(listed.unwrap_or_default());
+    Ok(Some(Members::new(own()?, keys)))
+}
+
+/// Who is believed of other peers, where they are spoken with over TLS.
+fn trust(flags: &Peer, system: &System<'_>, members: Option<&Members>) -> Result<Option<Trust>, Failure> {
+    match members {
+        Some(_) if flags.ca.is_some() => {
+            Err(Failure::usage("--ca goes with certificates; with --allow, others are known by their keys"))
+        }
+        Some(members) => members.trust().map(Some).map_err(Failure::failed),
+        None => system.identity.is_some().then(|| reach::authorities(flags.ca.as_deref())).transpose(),
+    }
+}
+
 /// The index server, or the peer's own part of the index, which then tells where it listens.
 fn index(
     flags: &Peer,
-    trust: Option<&Trust>,
+    (trust, members): (Option<&Trust>, Option<&Members>),
     spread_on: &Arc<OnceLock<SocketAddr>>,
 ) -> Result<Which, Failure> {
     let which = match flags.spread.placement() {
-        Some(placement) => Which::Other(Arc::new(part_of_index(flags, placement, spread_on)?)),
+        Some(placement) => {
+            let mut part = part_of_index(flags, placement, spread_on)?;
+            part.members = members.cloned();
+            Which::Other(Arc::new(part))
+        }
         None => Which::Central(server(flags, trust)?),
     };
     match &which {
         Which::Central(server) if server.is_secure() => Ok(which),
+        Which::Central(_) if members.is_some() => Err(Failure::usage(
+            "with --allow the index is known by its key: give --index https://HOST:PORT, and --allow to the index",
+        )),
         _ if flags.ca.is_none() || trust.is_some() => Ok(which),
         _ => Err(Failure::usage("--ca goes with --tls-cert, or with --index https://HOST:PORT")),
     }
@@ -88,7 +131,8 @@ fn part_of_index(
     spread_on: &Arc<OnceLock<SocketAddr>>,
 ) -> Result<share_dht::Options, Failure> {
     let at = flags.spread.dht_listen;
-    share::check_exposure(at, flags.secret_file.is_some()).map_err(Failure::usage)?;
+    share::check_exposure(at, flags.secret_file.is_some() || flags.allowed.is_given())
+        .map_err(Failure::usage)?;
     let mut options = share_dht::Options::new(at);
     options.placement = placement;
     options.bootstrap.clone_from(&flags.spread.bootstrap);
@@ -110,8 +154,17 @@ fn check_models(models: &[Model]) -> Result<(), Failure> {
 }
 
 /// As every server is prepared, and closed where others could reach it.
-fn prepare(system: &mut System<'_>, process: &CStr, is_closed: bool) -> Result<(), Failure> {
-    share::check_exposure(system.listen, is_closed).map_err(Failure::usage)?;
-    system.secrets = is_closed.then_some("files and the group's secret");
+fn prepare(
+    system: &mut System<'_>,
+    process: &CStr,
+    has_secret: bool,
+    members: Option<&Members>,
+) -> Result<(), Failure> {
+    share::check_exposure(system.listen, has_secret || members.is_some()).map_err(Failure::usage)?;
+    system.secrets = has_secret.then_some("files and the group's secret");
+    if let Some(members) = members {
+        system.key = Some(members.own().pair().clone());
+        system.note = format!(", key {}", members.own().public());
+    }
     system.prepare(process)
 }

@@ -12,20 +12,20 @@ use crate::{
 };
 
 /// A peer with its part of the index, where it listens, and where other peers reach it.
-struct Peer {
-    running: Running,
-    at: String,
+pub(super) struct Peer {
+    pub(super) running: Running,
+    pub(super) at: String,
     dht: String,
 }
 
 impl Group {
     /// A peer that shares a folder, and joins those: of a distributed hash table.
-    fn spread(&self, folder: &str, join: &[&Peer], more: &[&str]) -> Peer {
+    pub(super) fn spread(&self, folder: &str, join: &[&Peer], more: &[&str]) -> Peer {
         self.spread_as("--dht", folder, join, more)
     }
 
     /// The same of either kind.
-    fn spread_as(&self, kind: &str, folder: &str, join: &[&Peer], more: &[&str]) -> Peer {
+    pub(super) fn spread_as(&self, kind: &str, folder: &str, join: &[&Peer], more: &[&str]) -> Peer {
         std::fs::create_dir_all(self.place.path(folder)).expect("a folder");
         let mut words = vec!["serve", "peer", "--share", folder, "--listen", "127.0.0.1:0"];
         words.extend([kind, "--dht-listen", "127.0.0.1:0"]);
@@ -36,7 +36,7 @@ impl Group {
             let rest = line.split_once(after).unwrap_or_else(|| panic!("no {after:?} in {line:?}")).1;
             rest.split([' ', ')']).next().expect("a word").to_owned()
         };
-        Peer { at: word("http://"), dht: word("among the peers on "), running }
+        Peer { at: word("://"), dht: word("among the peers on "), running }
     }
 }
 

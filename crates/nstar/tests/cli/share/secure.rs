@@ -42,7 +42,7 @@ fn peers_and_their_index_speak_tls_under_every_kind_of_model() {
         group.ask(&ann, &["list"]).exits(1).complains("--ca FILE");
         let plain = ann.replace("https", "http");
         group.ask(&plain, &["list"]).exits(2).complains(&format!("give --peer {ann}"));
-        group.ask(&plain, &[&["list"][..], &CA].concat()).exits(2).complains("--ca goes with");
+        group.ask(&plain, &[&["list"][..], &CA].concat()).exits(2).complains("--peer https");
     }
 }
 

@@ -4,10 +4,15 @@ use std::{error::Error, io, iter::successors};
 
 use libp2p_swarm::DialError;
 
+use crate::kademlia::admission::Stranger;
+
 /// Why a peer could not be reached.
 pub(super) fn explain(error: &DialError) -> String {
     let DialError::Transport(tries) = error else { return error.to_string() };
     let Some((_, last)) = tries.last() else { return error.to_string() };
+    if let Some(stranger) = chain(last).find_map(|error| error.downcast_ref::<Stranger>()) {
+        return stranger.to_string();
+    }
     match chain(last).find_map(of_the_network) {
         Some(system) => system.to_string(),
         None => {

@@ -11,6 +11,7 @@ use libp2p_identity::PeerId;
 use libp2p_mdns as mdns;
 
 use super::{Driver, of_multi};
+use crate::kademlia::admission::name;
 
 /// Most addresses that are believed of one peer.
 const ADDRESSES_MAX: usize = 4;
@@ -38,6 +39,8 @@ impl Driver {
     /// A peer says what it speaks and where it listens.
     pub(super) fn identified(&mut self, event: identify::Event) {
         let identify::Event::Received { peer_id, info, connection_id } = event else { return };
+        self.joining.greeted(connection_id);
+        self.node.routing.table.set_alone(self.joining.is_alone());
         let Some(seen) = self.seen.get_mut(&connection_id) else { return };
         if info.protocol_version != self.node.routing.table.placement().protocol() {
             seen.strange = Some(Instant::now());
@@ -115,7 +118,7 @@ impl Driver {
             self.strange.clear();
         }
         if self.strange.insert(peer) {
-            tracing::warn!("the peer {peer} is turned away: {why}");
+            tracing::warn!("the peer {} is turned away: {why}", name(&peer));
         }
         self.node.routing.table.set_strange(why, Instant::now());
         self.forget(peer);

@@ -6,9 +6,14 @@ use tokio::runtime::Builder;
 
 use super::*;
 use crate::{
-    kademlia::{Identity, Network, Table},
+    kademlia::{Admission, Identity, Network, Table},
+    metrics::Metrics,
     node::Node,
 };
+
+fn anyone() -> Admission {
+    Admission { members: None, metrics: Metrics::default() }
+}
 
 /// A driver of a peer that nobody joined yet.
 async fn driver(state: &Path) -> (Driver, Arc<PeerNode>, SocketAddr) {
@@ -20,7 +25,7 @@ async fn driver_of(placement: Placement, state: &Path) -> (Driver, Arc<PeerNode>
     let (network, commands) = Network::new(Table::new(identity.peer(), placement));
     let node = Arc::new(Node::new(network.clone(), network, Duration::from_secs(120)));
     let mut driver = Driver::new(
-        identity.swarm(placement, false).unwrap(),
+        identity.swarm(placement, false, anyone()).unwrap(),
         commands,
         Arc::clone(&node),
         Joining::default(),
@@ -48,7 +53,7 @@ fn a_peer_of_another_version_is_told_of_and_turned_away() {
 
         let identity = Identity::open(there.path(), None).unwrap();
         let speaks = identify::Config::new("/nstar/share/0".into(), identity.keys.public());
-        let mut strange = identity.swarm(Placement::Nearest, false).unwrap();
+        let mut strange = identity.swarm(Placement::Nearest, false, anyone()).unwrap();
         strange.behaviour_mut().identify = identify::Behaviour::new(speaks);
         strange.dial(to_multi(at)).unwrap();
         let turned_away =
@@ -108,7 +113,7 @@ fn a_port_in_use_is_not_shared() {
 /// Why a peer of a group, made in this folder, cannot reach an address.
 async fn unreached(state: &Path, at: SocketAddr) -> String {
     let identity = Identity::open(state, Some(&state.join("group"))).unwrap();
-    let mut swarm = identity.swarm(Placement::Nearest, false).unwrap();
+    let mut swarm = identity.swarm(Placement::Nearest, false, anyone()).unwrap();
     swarm.dial(to_multi(at)).unwrap();
     loop {
         if let SwarmEvent::OutgoingConnectionError { error, .. } = swarm.select_next_some().await {

@@ -10,13 +10,15 @@ use std::{
 
 use http_io::{
     Method,
-    client::{Caller, ClientError, ClientOptions, Insecurity, Request, Response, Server, Trust},
+    client::{Caller, ClientError, ClientOptions, Request, Response, Server, Trust},
 };
 
 use super::super::hashing::outboard_len;
 use crate::{
     content::Content,
     group::Group,
+    insecure,
+    peer::central,
     seam::{Obtain, ObtainError},
 };
 
@@ -123,25 +125,19 @@ fn away(error: ClientError) -> ObtainError {
     match error {
         ClientError::TimedOut => ObtainError::Slow,
         ClientError::Answer(_) => ObtainError::Refused("its answer cannot be read".into()),
-        ClientError::Insecure { source: Insecurity::NotTls, .. } => ObtainError::Refused(
-            "it does not speak TLS, as this peer does; start it with --tls-cert too".into(),
-        ),
-        ClientError::Insecure { source, .. } => {
-            ObtainError::Refused(format!("{source} (--ca FILE says who is trusted)"))
-        }
+        ClientError::Insecure { source, .. } => ObtainError::Refused(insecure::explain(&source)),
         other => ObtainError::Away(other.to_string()),
     }
 }
 
 fn refused(answer: &Response) -> ObtainError {
-    ObtainError::Refused(match answer.status() {
-        _ if answer.wants_tls() => {
-            "it speaks TLS, as this peer does not; start this one with --tls-cert too".into()
-        }
+    let why = insecure::wants_tls(answer);
+    ObtainError::Refused(why.unwrap_or_else(|| match answer.status() {
         401 => "it is of another group".into(),
+        403 => central::reason(answer),
         404 => "it no longer has this".into(),
         status => format!("it answered with status {status}"),
-    })
+    }))
 }
 
 fn patience(length: u64) -> Duration {

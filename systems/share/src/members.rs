@@ -1,0 +1,203 @@
+//! The members of a group that is closed by keys.
+
+use std::{
+    collections::HashSet,
+    fs, io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed},
+};
+
+use engine::shared::Cells;
+use http_io::client::{Trust, TrustError};
+use tls::{Keys, PublicKey};
+
+use crate::key::Key;
+
+/// How many of those who were turned away are told of in the log.
+const TOLD_MAX: usize = 20;
+/// Longest list read, bytes.
+const LIST_LEN_MAX: u64 = 8 << 20;
+
+/// One member's own key, and those of the others. Copies are cheap, and tell of strangers as one.
+#[derive(Debug, Clone)]
+pub struct Members(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    own: Key,
+    others: Keys,
+    told: Mutex<HashSet<PublicKey>>,
+    /// One cell: how many were told of, by all processes.
+    told_of: Cells,
+}
+
+/// What somebody is to a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Has this server's own key.
+    Owner,
+    Member,
+    Stranger(PublicKey),
+    /// Has proved no key.
+    Nobody,
+}
+
+/// Why a list of keys cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ListError {
+    /// It cannot be read.
+    #[error("the list of keys {path} cannot be read: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line is no key.
+    #[error("{path}:{line}: a line {source}, as `nstar share key` prints it, or a comment after #")]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Which, from 1.
+        line: usize,
+        /// What it should be.
+        source: tls::InvalidKey,
+    },
+    /// It is empty.
+    #[error("there is no key in {path}: nobody could be reached")]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl Members {
+    /// The member with this key, and these others.
+    pub fn new(own: Key, others: impl IntoIterator<Item = PublicKey>) -> Self {
+        let others = others.into_iter().collect();
+        Self(Arc::new(Inner { own, others, told: Mutex::default(), told_of: Cells::new(1) }))
+    }
+
+    /// The keys in a file, one a line; what follows # is a comment.
+    ///
+    /// # Errors
+    /// When it cannot be read, something in it is no key, or there is none.
+    pub fn read_list(path: &Path) -> Result<Vec<PublicKey>, ListError> {
+        let keys = parse(&read(path)?).map_err(|(line, source)| ListError::Line {
+            path: path.to_owned(),
+            line,
+            source,
+        })?;
+        if keys.is_empty() { Err(ListError::Empty { path: path.to_owned() }) } else { Ok(keys) }
+    }
+
+    /// The own key.
+    pub fn own(&self) -> &Key {
+        &self.0.own
+    }
+
+    /// To speak with the other members, and nobody else.
+    ///
+    /// # Errors
+    /// When TLS itself cannot be had.
+    pub fn trust(&self) -> Result<Trust, TrustError> {
+        Trust::of_keys(self.0.own.pair(), self.0.others.clone())
+    }
+
+    /// Whether this is the key of another member.
+    pub fn contains(&self, key: &PublicKey) -> bool {
+        self.0.others.contains(key)
+    }
+
+    pub(crate) fn standing(&self, proven: Option<&[u8]>) -> Standing {
+        match proven.and_then(|bytes| PublicKey::try_from(bytes).ok()) {
+            None => Standing::Nobody,
+            Some(key) if key == self.0.own.public() => Standing::Owner,
+            Some(key) if self.contains(&key) => Standing::Member,
+            Some(key) => Standing::Stranger(key),
+        }
+    }
+
+    /// Tells in the log of a stranger, once of each and not of too many.
+    pub fn tell_of(&self, key: PublicKey, from: SocketAddr) {
+        let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.len() >= TOLD_MAX || !told.insert(key) {
+            return;
+        }
+        match self.0.told_of[0].fetch_add(1, Relaxed) + 1 {
+            before if before < TOLD_MAX as u64 => tracing::warn!(
+                "turned away {key}, from {}: it is not on the list; `--allow {key}` lets it in",
+                from.ip()
+            ),
+            last if last == TOLD_MAX as u64 => tracing::warn!(
+                "turned away {key}, from {}, and many before it; from now on only /metrics tells",
+                from.ip()
+            ),
+            _ => {}
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String, ListError> {
+    let unreadable = |source| ListError::Unreadable { path: path.to_owned(), source };
+    if fs::metadata(path).map_err(unreadable)?.len() > LIST_LEN_MAX {
+        return Err(unreadable(io::Error::other(format!("it has more than {LIST_LEN_MAX} bytes"))));
+    }
+    fs::read_to_string(path).map_err(unreadable)
+}
+
+/// The keys in a text; or the line that is none, from 1.
+fn parse(text: &str) -> Result<Vec<PublicKey>, (usize, tls::InvalidKey)> {
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    let keys = lines.enumerate().filter(|(_, line)| !line.is_empty());
+    keys.map(|(number, line)| line.parse().map_err(|error| (number + 1, error))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key(folder: &Path, name: &str) -> Key {
+        Key::open(&folder.join(name)).unwrap()
+    }
+
+    #[test]
+    fn a_list_has_a_key_a_line_and_what_is_none_is_told_by_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let [ann, bob] = ["ann", "bob"].map(|name| key(folder.path(), name).public());
+        let path = folder.path().join("list");
+        fs::write(&path, format!("# ours\n{ann}\n\n  {bob}  # of the other house\r\n")).unwrap();
+        assert_eq!(Members::read_list(&path).unwrap(), [ann, bob]);
+        for (text, said) in [("\nx\n", "list:2: a line must be a public key"), ("# none\n", "no key in")] {
+            fs::write(&path, text).unwrap();
+            let error = Members::read_list(&path).unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+        let nowhere = Members::read_list(&folder.path().join("none")).unwrap_err().to_string();
+        assert!(nowhere.contains("cannot be read"), "{nowhere}");
+    }
+
+    #[test]
+    fn the_owner_members_and_strangers_are_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let [own, ann, eve] = ["own", "ann", "eve"].map(|name| key(folder.path(), name));
+        let members = Members::new(own.clone(), [ann.public()]);
+        let standing = |key: &Key| members.standing(Some(key.public().as_bytes()));
+        assert_eq!(standing(&own), Standing::Owner);
+        assert_eq!(standing(&ann), Standing::Member);
+        assert_eq!(standing(&eve), Standing::Stranger(eve.public()));
+        assert_eq!(members.standing(None), Standing::Nobody);
+        assert!(!members.contains(&own.public()), "it is no other");
+    }
+
+    proptest! {
+        #[test]
+        fn any_list_is_read_or_refused(text in "\\PC{0,60}|(ed25519:[A-Za-z0-9_-]{42,44}[# \n]?){0,3}") {
+            let _read_or_not = parse(&text);
+        }
+    }
+}
