@@ -337,14 +337,23 @@ fn steal(sweep: &Sweep) -> Option<Warning> {
 fn listen_queue(sweep: &Sweep) -> Option<Warning> {
     let overflows = |point: &&crate::verdict::Point| point.resources.listening.overflows_per_s;
     let at = sweep.points().iter().max_by(|a, b| overflows(a).total_cmp(&overflows(b)))?;
+    let own = &at.resources.listening;
+    let whose = match own.fullest {
+        // The kernel counts for all servers of the host together.
+        Some((port, waiting, backlog)) if own.full <= 0.0 => format!(
+            "though never more than {} of {} places in the queue of port {port} were seen taken: it is another server's, \
+             or was full for moments only",
+            count(waiting as f64),
+            count(backlog as f64)
+        ),
+        _ => "of which the smaller of net.core.somaxconn and the server's backlog is the limit".to_owned(),
+    };
     (overflows(&at) >= 1.0).then(|| {
-        warning(
-            WarningKind::HostLimit,
-            format!(
-                "{} connections per second found a listen queue full at {}: the smaller of net.core.somaxconn and the server's backlog is the limit.",
-                count(overflows(&at)),
-                users(at.users)
-            ),
-        )
+        let found = format!(
+            "{} connections per second found a listen queue of this host full at {}, {whose}.",
+            count(overflows(&at)),
+            users(at.users)
+        );
+        warning(WarningKind::HostLimit, found)
     })
 }

@@ -136,6 +136,19 @@ fn a_listen_queue_that_overflows_while_all_is_idle_is_the_accept_queue() {
     assert!(found.warnings.iter().any(|warning| warning.kind == WarningKind::HostLimit));
 }
 
+/// The kernel counts the overflows of all servers of the host together.
+#[test]
+fn overflows_while_the_servers_own_queue_has_room_are_not_put_down_to_it() {
+    let nginx = sweep().tier(server("nginx").cpus(&[0]));
+    let told = |waiting| {
+        let warnings = nginx.clone().listen_queue(40.0, waiting).conclude().warnings;
+        let of_host = warnings.into_iter().find(|warning| warning.kind == WarningKind::HostLimit);
+        of_host.expect("overflows are told").text
+    };
+    assert!(told(3).contains("never more than 3 of 128 places in the queue of port 80"), "{}", told(3));
+    assert!(told(128).contains("the server's backlog is the limit"), "{}", told(128));
+}
+
 #[test]
 fn a_queue_that_overflows_long_after_the_workers_were_taken_is_their_sign() {
     let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0);
