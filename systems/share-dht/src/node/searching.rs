@@ -63,6 +63,10 @@ impl<R: Routing, T: Transport> Node<R, T> {
         let others = holders.iter().copied().filter(|peer| *peer != me);
         match self.routing.asks() {
             Asks::Several(count) => self.ask_several(others, count, query).await,
+            // Nobody has told all of the others yet: each knows a part, its own at least.
+            Asks::OneByOne if self.routing.everyone().is_some() => {
+                self.ask_several(others, holders.len(), query).await
+            }
             Asks::OneByOne => self.ask_one_by_one(others, query).await.into_iter().collect(),
         }
     }

@@ -132,8 +132,17 @@ fn central(_: usize) -> Vec<String> {
 
 /// With a part of the index on each peer, which finds the others by multicast.
 fn spread(number: usize) -> Vec<String> {
+    among_peers("--dht", number)
+}
+
+/// The same where each knows all others.
+fn partitioned(number: usize) -> Vec<String> {
+    among_peers("--partitioned", number)
+}
+
+fn among_peers(kind: &str, number: usize) -> Vec<String> {
     let own = format!("{}:{DHT_PORT}", address(number));
-    ["--dht", "--dht-listen", &own, "--life", "3s"].map(String::from).to_vec()
+    [kind, "--dht-listen", &own, "--life", "3s"].map(String::from).to_vec()
 }
 
 /// Eight peers have each other's files, and a large one is on its way from west to east when the link is cut. It comes
@@ -187,12 +196,22 @@ fn without_a_server_both_sides_of_a_partition_go_on_and_find_each_other_again() 
     if !is_root_or_skip("without_a_server_both_sides_of_a_partition_go_on_and_find_each_other_again") {
         return;
     }
-    share_through_a_partition(&Network::new(), spread, |network| {
-        for (number, here, there) in [(1, "kept 2.txt", "kept 6.txt"), (5, "kept 6.txt", "kept 2.txt")] {
-            network.ask_until(number, &["get", here]);
-            eventually("the other side is forgotten", || !network.finds(number, there));
-        }
-    });
+    share_through_a_partition(&Network::new(), spread, both_sides_go_on);
+}
+
+#[test]
+fn where_all_know_all_both_sides_of_a_partition_go_on_and_find_each_other_again() {
+    if is_root_or_skip("where_all_know_all_both_sides_of_a_partition_go_on_and_find_each_other_again") {
+        share_through_a_partition(&Network::new(), partitioned, both_sides_go_on);
+    }
+}
+
+/// Each side finds what is on it, and no longer what is on the other.
+fn both_sides_go_on(network: &Network) {
+    for (number, here, there) in [(1, "kept 2.txt", "kept 6.txt"), (5, "kept 6.txt", "kept 2.txt")] {
+        network.ask_until(number, &["get", here]);
+        eventually("the other side is forgotten", || !network.finds(number, there));
+    }
 }
 
 #[test]

@@ -31,6 +31,21 @@ fn up_to_three_find_everything_without_asking() {
 }
 
 #[test]
+fn who_comes_among_few_and_was_not_told_yet_asks_all() {
+    virtually(async {
+        let mut peers = peers(2).await;
+        for number in 0..2 {
+            // Neither knows the other's.
+            peers.all[number].routing.table.set(Vec::new());
+            peers.all[number].register(&files(number, 5)).await;
+        }
+        peers.come(2);
+        peers.all[2].routing.table.set((0..2).map(|number| peer(number).into()).collect());
+        assert_eq!(peers.all[2].search(&words("file")).await.len(), 10);
+    });
+}
+
+#[test]
 fn a_search_asks_one_and_nothing_is_looked_up() {
     virtually(async {
         let peers = peers(60).await;
