@@ -7,6 +7,10 @@ use std::{
 
 use crate::{DatabaseError, Settings};
 
+/// The files of a server's identity, in its folder.
+pub(crate) const CERTIFICATE: &str = "certificate.pem";
+pub(crate) const KEY: &str = "key.pem";
+
 /// Which server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -91,7 +95,7 @@ impl Kind {
         let (connections, memory) = (settings.connections, settings.memory_mib);
         let data = folder.join("data");
         let data = data.display();
-        match self {
+        let mut all = match self {
             Self::Mariadb => vec![
                 "--no-defaults".into(),
                 format!("--datadir={data}"),
@@ -111,6 +115,24 @@ impl Kind {
                 all.extend(["-c".into(), "superuser_reserved_connections=0".into()]);
                 all.extend(["-c".into(), format!("shared_buffers={memory}MB")]);
                 all
+            }
+        };
+        if settings.identity.is_some() {
+            all.extend(self.identity_arguments(folder));
+        }
+        all
+    }
+
+    fn identity_arguments(self, folder: &Path) -> Vec<String> {
+        let (certificate, key) = (folder.join(CERTIFICATE), folder.join(KEY));
+        let (certificate, key) = (certificate.display(), key.display());
+        match self {
+            Self::Mariadb => vec![format!("--ssl-cert={certificate}"), format!("--ssl-key={key}")],
+            Self::Postgres => {
+                ["ssl=on".into(), format!("ssl_cert_file={certificate}"), format!("ssl_key_file={key}")]
+                    .into_iter()
+                    .flat_map(|setting| ["-c".into(), setting])
+                    .collect()
             }
         }
     }

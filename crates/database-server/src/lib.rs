@@ -12,5 +12,5 @@ mod server;
 pub use self::{
     error::DatabaseError,
     kind::Kind,
-    server::{DatabaseServer, Settings},
+    server::{DatabaseServer, Identity, Settings},
 };

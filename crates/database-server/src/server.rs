@@ -5,7 +5,7 @@ use std::{
     fs, io,
     net::TcpListener,
     os::unix::fs::{PermissionsExt, chown},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     thread,
     time::{Duration, Instant},
@@ -15,6 +15,7 @@ use tempfile::TempDir;
 
 use crate::{
     DatabaseError, Kind,
+    kind::{CERTIFICATE, KEY},
     launch::{self, NOBODY, command},
 };
 
@@ -32,6 +33,8 @@ pub struct Settings {
     pub memory_mib: u32,
     /// Processors that it may use; `None`: all.
     pub processors: Option<Vec<usize>>,
+    /// What it shows to clients that want TLS, in PEM; `None`: it knows no TLS.
+    pub identity: Option<Identity>,
     /// Statements that MariaDB does at its start, one per line, besides making the user `nstar`.
     pub first_statements: String,
 }
@@ -39,8 +42,18 @@ pub struct Settings {
 impl Default for Settings {
     /// 64 connections, 256 MiB, all processors.
     fn default() -> Self {
-        Self { connections: 64, memory_mib: 256, processors: None, first_statements: String::new() }
+        let (processors, identity) = (None, None);
+        Self { connections: 64, memory_mib: 256, processors, identity, first_statements: String::new() }
     }
+}
+
+/// A certificate and its key, in PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The certificate.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
 }
 
 /// A running server with files of its own. Ended, and its files removed, when dropped.
@@ -176,7 +189,15 @@ impl DatabaseServer {
         let first = self.kind.first_statements().to_owned() + &self.settings.first_statements;
         fs::write(folder.join("init.sql"), first)?;
         fs::create_dir(&data)?;
-        if launch::is_root() { chown(&data, Some(NOBODY), Some(NOBODY)) } else { Ok(()) }
+        own(&data)?;
+        let Some(identity) = &self.settings.identity else { return Ok(()) };
+        for (name, text) in [(CERTIFICATE, &identity.certificate), (KEY, &identity.key)] {
+            let file = folder.join(name);
+            fs::write(&file, text)?;
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
+            own(&file)?;
+        }
+        Ok(())
     }
 
     fn spawn(&self) -> io::Result<Child> {
@@ -216,6 +237,11 @@ impl Drop for DatabaseServer {
         self.stop();
         self.kill();
     }
+}
+
+/// Gives it to whom the server runs as.
+fn own(path: &Path) -> io::Result<()> {
+    if launch::is_root() { chown(path, Some(NOBODY), Some(NOBODY)) } else { Ok(()) }
 }
 
 fn free_port() -> io::Result<u16> {

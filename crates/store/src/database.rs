@@ -6,7 +6,10 @@ use std::{
     str::FromStr,
 };
 
-use crate::network;
+use crate::{
+    encryption::{self, Encryption},
+    network,
+};
 
 /// What may be written.
 const FORMS: &str = "write sqlite:PATH or just a path, mysql://USER:PASSWORD@HOST/DATABASE, or postgres://USER:PASSWORD@HOST/DATABASE";
@@ -32,6 +35,9 @@ pub enum Database {
 pub struct Server {
     pub(crate) kind: Kind,
     pub(crate) url: String,
+    /// The same, but for what the driver need not know.
+    pub(crate) driver_url: String,
+    pub(crate) encryption: Option<Encryption>,
     /// In place of the URL's.
     pub(crate) password: Option<String>,
 }
@@ -63,6 +69,14 @@ pub enum InvalidDatabase {
     /// A URL with an `@` too many, so that part of the password would be taken for a host. Not repeated either.
     #[error("this URL holds an @ too many; {ESCAPES}")]
     At,
+    /// A URL that says of the encryption what is not understood.
+    #[error("{parameter} in this URL {wanted}")]
+    Encryption {
+        /// Which part of its query.
+        parameter: &'static str,
+        /// What it should be.
+        wanted: &'static str,
+    },
     /// Something like a URL or like the settings of libpq, which would become the name of a file. Not repeated either.
     #[error("this is neither the URL of a database nor a likely path; {FORMS}")]
     Unlikely,
@@ -108,8 +122,8 @@ impl Database {
         match self {
             Self::Sqlite(_) => false,
             Self::Server(server) => match server.kind {
-                Kind::Mysql => network::mysql_url_has_password(&server.url),
-                Kind::Postgres => network::postgres_url_has_password(&server.url),
+                Kind::Mysql => network::mysql_url_has_password(&server.driver_url),
+                Kind::Postgres => network::postgres_url_has_password(&server.driver_url),
             },
         }
     }
@@ -216,14 +230,19 @@ fn split(kind: Kind, rest: &str) -> (Option<&str>, &str) {
 fn server(kind: Kind, url: String) -> Result<Database, InvalidDatabase> {
     let (_, rest) = url.split_once("://").unwrap_or_default();
     let (_, place) = split(kind, rest);
-    if place.split('?').next().is_some_and(|place| place.contains('@')) {
+    let (place, query) = place.split_once('?').unwrap_or((place, ""));
+    if place.contains('@') {
         return Err(InvalidDatabase::At);
     }
+    let (kept, encryption) = encryption::read(query)?;
+    let base = url.strip_suffix(query).and_then(|url| url.strip_suffix('?')).unwrap_or(&url);
+    let driver_url = if kept.is_empty() { base.to_owned() } else { format!("{base}?{kept}") };
     let whole = match kind {
-        Kind::Mysql => network::is_mysql_url(&url),
-        Kind::Postgres => network::is_postgres_url(&url),
+        Kind::Mysql => network::is_mysql_url(&driver_url),
+        Kind::Postgres => network::is_postgres_url(&driver_url),
     };
-    if whole { Ok(Database::Server(Server { kind, url, password: None })) } else { Err(InvalidDatabase::Url) }
+    let server = Server { kind, url, driver_url, encryption, password: None };
+    if whole { Ok(Database::Server(server)) } else { Err(InvalidDatabase::Url) }
 }
 
 impl From<&PathBuf> for Database {

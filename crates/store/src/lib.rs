@@ -12,6 +12,7 @@
 //! process may fork after it.
 
 mod database;
+mod encryption;
 mod error;
 mod network;
 mod order;

@@ -1,13 +1,14 @@
 //! MariaDB and MySQL.
 
 use mysql_async::{
-    Conn, Error, IoError, Opts, OptsBuilder, Params, Pool, PoolConstraints, PoolOpts, Row as MysqlRow,
-    Value as MysqlValue, prelude::Queryable,
+    Conn, DriverError, Error, IoError, Opts, OptsBuilder, Params, Pool, PoolConstraints, PoolOpts,
+    Row as MysqlRow, SslOpts, Value as MysqlValue, prelude::Queryable,
 };
 
 use super::{session::Failure, trouble::Trouble};
 use crate::{
     database::Server,
+    encryption::{self, Encryption},
     error::StoreError,
     order::{Ask, Reply},
     schema::Schema,
@@ -115,10 +116,20 @@ fn is_new_enough(version: &str) -> bool {
 
 /// By TCP where a host is named: whoever watches the server finds its database by that.
 fn options(server: &Server) -> Result<Opts, Trouble> {
-    let options = Opts::from_url(&server.url).map_err(|_| Trouble::Other("its URL cannot be read".into()))?;
+    let options =
+        Opts::from_url(&server.driver_url).map_err(|_| Trouble::Other("its URL cannot be read".into()))?;
     let password = server.password.clone().or_else(|| options.pass().map(str::to_owned));
+    let encryption = server.encryption.as_ref().map(encrypted).transpose()?;
     // Rows found are counted, as the other databases do, be they changed or as they should be already.
-    Ok(OptsBuilder::from_opts(options).pass(password).prefer_socket(false).client_found_rows(true).into())
+    let options = OptsBuilder::from_opts(options).pass(password).prefer_socket(false).client_found_rows(true);
+    Ok(options.ssl_opts(encryption).into())
+}
+
+fn encrypted(encryption: &Encryption) -> Result<SslOpts, Trouble> {
+    let roots = encryption.roots()?.into_iter().map(|root| root.to_vec().into()).collect();
+    // The driver asks the process for it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Ok(SslOpts::default().with_disable_built_in_roots(true).with_root_certs(roots))
 }
 
 /// Whether the URL holds a password.
@@ -157,7 +168,12 @@ fn unopened(error: Error) -> Trouble {
                 _ => Trouble::Other(said),
             }
         }
-        error => Trouble::Unreachable(said(&error)),
+        Error::Driver(DriverError::NoClientSslFlagFromServer) => encryption::unknown_there(),
+        Error::Io(IoError::Tls(error)) => Trouble::Encryption(error.to_string()),
+        Error::Io(IoError::Io(error)) => {
+            encryption::refused(&error).unwrap_or_else(|| Trouble::Unreachable(error.to_string()))
+        }
+        error => Trouble::Unreachable(error.to_string()),
     }
 }
 

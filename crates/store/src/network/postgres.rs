@@ -4,14 +4,19 @@ use std::collections::HashMap;
 
 use tokio::task::spawn_local;
 use tokio_postgres::{
-    Client, Config, Error, NoTls, Row as PostgresRow, Statement as Prepared,
+    Client, Config, Error, NoTls, Row as PostgresRow, Socket, Statement as Prepared,
+    config::SslMode,
     error::SqlState,
+    tls::MakeTlsConnect,
     types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked},
 };
+
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{session::Failure, trouble::Trouble};
 use crate::{
     database::Server,
+    encryption,
     error::StoreError,
     order::{Ask, Reply},
     schema::Schema,
@@ -35,17 +40,19 @@ pub(super) struct Session {
 impl Session {
     pub(super) async fn open(server: &Server) -> Result<Self, Trouble> {
         let mut config: Config =
-            server.url.parse().map_err(|_| Trouble::Other("its URL cannot be read".into()))?;
+            server.driver_url.parse().map_err(|_| Trouble::Other("its URL cannot be read".into()))?;
         if let Some(password) = &server.password {
             config.password(password);
         }
-        let (client, connection) = config.connect(NoTls).await.map_err(|error| unopened(&error))?;
-        spawn_local(async move {
-            // Whoever uses the client is told as well; this is what the server said last.
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection to the database ended");
+        let client = match &server.encryption {
+            None => {
+                connect(config.ssl_mode(SslMode::Disable), NoTls).await.map_err(|error| unopened(&error))?
             }
-        });
+            Some(encryption) => {
+                let tls = MakeRustlsConnect::new(encryption.config()?);
+                connect(config.ssl_mode(SslMode::Require), tls).await.map_err(|error| unencrypted(&error))?
+            }
+        };
         client.batch_execute(SETTINGS).await.map_err(|error| unopened(&error))?;
         Ok(Self { client, prepared: HashMap::new() })
     }
@@ -91,6 +98,20 @@ impl Session {
         self.prepared.insert((sql, ask), prepared.clone());
         Ok(prepared)
     }
+}
+
+async fn connect<T>(config: &Config, tls: T) -> Result<Client, Error>
+where
+    T: MakeTlsConnect<Socket, Stream: 'static>,
+{
+    let (client, connection) = config.connect(tls).await?;
+    spawn_local(async move {
+        // Whoever uses the client is told as well; this is what the server said last.
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection to the database ended");
+        }
+    });
+    Ok(client)
 }
 
 /// `?` becomes `$1`, `$2` and so on. A row that a unique index refuses is no error here: errors are logged by the server,
@@ -159,6 +180,19 @@ fn unopened(error: &Error) -> Trouble {
         &SqlState::INVALID_CATALOG_NAME => Trouble::NoDatabase(said),
         code if is_going(code) => Trouble::Unreachable(said),
         _ => Trouble::Other(said),
+    }
+}
+
+/// Why a connection could not be had that was to be encrypted. What comes neither from the server nor from the way to it is
+/// the driver's word that the server refused TLS.
+fn unencrypted(error: &Error) -> Trouble {
+    if error.as_db_error().is_some() {
+        return unopened(error);
+    }
+    match std::error::Error::source(error).map(|source| source.downcast_ref::<std::io::Error>()) {
+        Some(Some(way)) => encryption::refused(way).unwrap_or_else(|| unopened(error)),
+        Some(None) => encryption::unknown_there(),
+        None => unopened(error),
     }
 }
 

@@ -39,6 +39,9 @@ pub enum Trouble {
         /// The oldest that will do.
         wanted: &'static str,
     },
+    /// The way to it cannot be encrypted as its URL asks for.
+    #[error("the connection to it cannot be encrypted: {0}")]
+    Encryption(String),
     /// It said something else.
     #[error("{0}")]
     Other(String),

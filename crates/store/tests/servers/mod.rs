@@ -8,7 +8,7 @@ use std::{
 };
 
 pub(crate) use database_server::Kind;
-use database_server::Settings;
+use database_server::{Identity, Settings};
 use store::Database;
 
 /// A generous bound: reached only by what would never happen.
@@ -35,6 +35,11 @@ impl Deref for DatabaseServer {
 impl DatabaseServer {
     /// Makes its files and starts it; `None`, told loudly, where it is not installed and this is not CI.
     pub(crate) fn start(kind: Kind) -> Option<Self> {
+        Self::start_as(kind, None)
+    }
+
+    /// The same, with TLS for clients that want it.
+    pub(crate) fn start_as(kind: Kind, identity: Option<Identity>) -> Option<Self> {
         if let Err(missing) = kind.program() {
             assert!(std::env::var_os("CI").is_none(), "{missing}; or run scripts/setup-tests");
             eprintln!("SKIPPED: {missing}; or run scripts/setup-tests");
@@ -47,6 +52,7 @@ impl DatabaseServer {
         let settings = Settings {
             connections: CONNECTIONS,
             memory_mib: 32,
+            identity,
             first_statements: if kind == Kind::Mariadb { locked } else { String::new() },
             ..Settings::default()
         };
