@@ -7,6 +7,9 @@ use std::{
 
 use crate::{DatabaseError, Settings};
 
+/// Where a server keeps what it holds, in its folder, and where what it needs only for a moment.
+pub(crate) const DATA: &str = "data";
+pub(crate) const TEMPORARY: &str = "temporary";
 /// The files of a server's identity, in its folder.
 pub(crate) const CERTIFICATE: &str = "certificate.pem";
 pub(crate) const KEY: &str = "key.pem";
@@ -59,7 +62,8 @@ impl Kind {
         }
     }
 
-    pub(crate) fn make_arguments(self, data: &Path) -> Vec<String> {
+    pub(crate) fn make_arguments(self, folder: &Path) -> Vec<String> {
+        let data = folder.join(DATA);
         let data = data.display();
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         match self {
@@ -67,6 +71,7 @@ impl Kind {
                 let mut all =
                     words(&["--no-defaults", "--skip-test-db", "--auth-root-authentication-method=normal"]);
                 all.push(format!("--datadir={data}"));
+                all.push(temporary(folder));
                 all
             }
             Self::Postgres => {
@@ -93,12 +98,13 @@ impl Kind {
 
     pub(crate) fn run_arguments(self, folder: &Path, port: u16, settings: &Settings) -> Vec<String> {
         let (connections, memory) = (settings.connections, settings.memory_mib);
-        let data = folder.join("data");
+        let data = folder.join(DATA);
         let data = data.display();
         let mut all = match self {
             Self::Mariadb => vec![
                 "--no-defaults".into(),
                 format!("--datadir={data}"),
+                temporary(folder),
                 format!("--port={port}"),
                 "--bind-address=127.0.0.1".into(),
                 format!("--socket={data}/socket"),
@@ -177,6 +183,11 @@ impl Kind {
             Self::Postgres => "postgres",
         }
     }
+}
+
+/// A MariaDB that starts removes all temporary tables where it keeps its own, those of others too.
+fn temporary(folder: &Path) -> String {
+    format!("--tmpdir={}", folder.join(TEMPORARY).display())
 }
 
 /// Where Debian keeps the programs of PostgreSQL.

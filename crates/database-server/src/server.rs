@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::{
     DatabaseError, Kind,
-    kind::{CERTIFICATE, KEY},
+    kind::{CERTIFICATE, DATA, KEY, TEMPORARY},
     launch::{self, NOBODY, command},
 };
 
@@ -80,7 +80,7 @@ impl DatabaseServer {
         let server = Self { kind, program, settings, port, child: RefCell::default(), folder };
         server.make_files().map_err(io("prepare a folder"))?;
         let mut maker = command(&kind.maker(&server.program), None);
-        let made = maker.args(kind.make_arguments(&server.data())).output();
+        let made = maker.args(kind.make_arguments(server.folder.path())).output();
         let made = made.map_err(io("run the program that makes the files"))?;
         if !made.status.success() {
             return Err(server.failed("make its files", &String::from_utf8_lossy(&made.stderr)));
@@ -179,17 +179,15 @@ impl DatabaseServer {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    fn data(&self) -> PathBuf {
-        self.folder.path().join("data")
-    }
-
     fn make_files(&self) -> io::Result<()> {
-        let (folder, data) = (self.folder.path(), self.data());
+        let folder = self.folder.path();
         fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
         let first = self.kind.first_statements().to_owned() + &self.settings.first_statements;
         fs::write(folder.join("init.sql"), first)?;
-        fs::create_dir(&data)?;
-        own(&data)?;
+        for name in [DATA, TEMPORARY] {
+            fs::create_dir(folder.join(name))?;
+            own(&folder.join(name))?;
+        }
         let Some(identity) = &self.settings.identity else { return Ok(()) };
         for (name, text) in [(CERTIFICATE, &identity.certificate), (KEY, &identity.key)] {
             let file = folder.join(name);
