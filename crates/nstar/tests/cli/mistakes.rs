@@ -244,8 +244,17 @@ fn a_password_of_a_database_that_cannot_be_had_is_told() {
         (&there, "hush", 1, "cannot be reached"),
         (&there, "hush", 1, "may be read by others"),
     ] {
-        for system in ["booking", "accounts"] {
-            let words = ["serve", system, "--database", database, "--database-password-file", file];
+        for system in ["booking", "accounts", "index"] {
+            let words = [
+                "serve",
+                system,
+                "--listen",
+                "127.0.0.1:0",
+                "--database",
+                database,
+                "--database-password-file",
+                file,
+            ];
             let outcome = place.nstar(words).run().exits(code).complains(said);
             assert!(!outcome.stderr.contains("hush hush"), "{outcome}");
         }
@@ -263,7 +272,8 @@ fn a_password_of_a_database_that_cannot_be_had_is_told() {
         let outcome = outcome.complains("neither the URL of a database nor a likely path");
         assert!(!outcome.stderr.contains("hush"), "{outcome}");
     }
-    let told = place.nstar(["serve", "booking", "--database", &shown]).run().exits(1);
+    let told =
+        place.nstar(["serve", "booking", "--listen", "127.0.0.1:0", "--database", &shown]).run().exits(1);
     told.complains("others on this machine can see the password");
 }
 
@@ -271,8 +281,11 @@ fn a_password_of_a_database_that_cannot_be_had_is_told() {
 fn a_database_that_cannot_be_reached_or_is_mistyped_is_told_once_and_clearly() {
     let place = Place::new();
     let nobody = format!("mysql://ann@127.0.0.1:{}/x", free_port());
-    let outcome =
-        place.nstar(["serve", "booking", "--database", &nobody]).run().exits(1).complains("refused");
+    let outcome = place
+        .nstar(["serve", "booking", "--listen", "127.0.0.1:0", "--database", &nobody])
+        .run()
+        .exits(1)
+        .complains("refused");
     assert!(!outcome.stderr.contains("Input/output error"), "{outcome}");
     let mistyped = "mysqll://ann:hush@db/x";
     let outcome = place.nstar(["sweep", "http://x/", "--watch-database", mistyped]).run().exits(2);

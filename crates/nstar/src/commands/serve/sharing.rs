@@ -12,7 +12,10 @@ use http_io::client::{Server, Trust};
 use share::{IDENTITY, Key, Members, peer::Which};
 use share_dht::Placement;
 
-use super::{super::reach, System};
+use super::{
+    super::{database, reach},
+    System,
+};
 use crate::{
     exit::{Exit, Failure},
     flags::{Allowed, Index, Peer},
@@ -30,7 +33,8 @@ pub(super) fn serve_index(flags: &Index) -> Result<Exit, Failure> {
     };
     let members = members(&flags.allowed, own)?;
     prepare(&mut system, c"nstar-index", flags.secret_file.is_some(), members.as_ref())?;
-    let mut options = share::index::Options::new(flags.database.clone());
+    let database = database::with_password("--database", &flags.database, &flags.login)?;
+    let mut options = share::index::Options::new(database);
     options.life = flags.life;
     options.secret = flags.secret_file.clone();
     options.members = members;
