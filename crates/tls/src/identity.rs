@@ -13,6 +13,7 @@ use rustls::{
     crypto::ring,
     pki_types::{CertificateDer, UnixTime},
     server::ParsedCertificate,
+    sign::CertifiedKey,
     version::TLS13,
 };
 
@@ -20,6 +21,7 @@ use crate::{
     keyed::{AnyKey, BY_KEY, Shown},
     keys::{Key, UnusableKey},
     pem,
+    renewal::Renewable,
 };
 
 /// The only protocol spoken inside, by its name in ALPN (RFC 7301).
@@ -113,33 +115,20 @@ pub enum IdentityError {
 }
 
 impl Identity {
-    /// Reads a certificate, with those that lead to its authority behind it, and its key, both in PEM.
+    /// Reads a certificate, with those that lead to its authority behind it, and its key, both in PEM. They are read again
+    /// when their files have changed.
     ///
     /// # Errors
     /// When a file cannot be read, or the two cannot be used together.
     pub fn load(certificate: &Path, key: &Path) -> Result<Self, IdentityError> {
-        let chain = read_chain(certificate)?;
-        let private = read_key(key)?;
-        let mut cautions = Vec::new();
-        cautions.extend(validity(certificate, &chain));
-        cautions.extend(key_shared(key));
-        let unusable = |error: rustls::Error| match error {
-            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-                IdentityError::Mismatch { certificate: certificate.into(), key: key.into() }
-            }
-            error => {
-                let reason = error.to_string();
-                IdentityError::Unusable { certificate: certificate.into(), key: key.into(), reason }
-            }
-        };
+        let (pair, cautions) = Renewable::open(certificate, key)?;
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .map_err(unusable)?
+            .map_err(|error| unusable(certificate, key, error))?
             .with_no_client_auth()
-            .with_single_cert(chain, private)
-            .map_err(unusable)?;
+            .with_cert_resolver(Arc::new(pair));
         config.alpn_protocols = vec![PROTOCOL.to_vec()];
-        resume_by_tickets(&mut config).map_err(unusable)?;
+        resume_by_tickets(&mut config).map_err(|error| unusable(certificate, key, error))?;
         Ok(Self { config: Arc::new(config), cautions })
     }
 
@@ -178,6 +167,28 @@ fn resume_by_tickets(config: &mut ServerConfig) -> Result<(), rustls::Error> {
     // It refuses tickets longer than any it has made, and processes forked from this one do not see those of others.
     config.ticketer.encrypt(&[0; TICKET_MAX]);
     Ok(())
+}
+
+/// A certificate and its key, and what their owner should know.
+pub(crate) fn read_pair(
+    certificate: &Path,
+    key: &Path,
+) -> Result<(Arc<CertifiedKey>, Vec<Caution>), IdentityError> {
+    let chain = read_chain(certificate)?;
+    let private = read_key(key)?;
+    let cautions = validity(certificate, &chain).into_iter().chain(key_shared(key)).collect();
+    let pair = CertifiedKey::from_der(chain, private, &ring::default_provider());
+    Ok((Arc::new(pair.map_err(|error| unusable(certificate, key, error))?), cautions))
+}
+
+fn unusable(certificate: &Path, key: &Path, error: rustls::Error) -> IdentityError {
+    let (certificate, key) = (certificate.into(), key.into());
+    match error {
+        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+            IdentityError::Mismatch { certificate, key }
+        }
+        error => IdentityError::Unusable { certificate, key, reason: error.to_string() },
+    }
 }
 
 fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityError> {

@@ -14,6 +14,7 @@ mod identity;
 mod keyed;
 mod keys;
 mod pem;
+mod renewal;
 mod session;
 mod trust;
 

@@ -2,12 +2,17 @@
 
 use std::{
     io::{Read, Write},
-    net::TcpStream,
+    net::{SocketAddr, TcpStream},
     process::Command,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use crate::support::{Place, Running};
+use http_io::{
+    Method,
+    client::{self as asked, Caller, ClientOptions, Trust},
+};
+
+use crate::support::{PATIENCE, Place, Running};
 
 /// Waits until a server says where it listens.
 pub(crate) fn listening(running: &mut Running) -> String {
@@ -183,6 +188,38 @@ fn mistakes_with_certificates_are_told_before_anything_is_served() {
     }
     let flags = "--tls-cert cert.pem --tls-key key.pem --engine pool --overload 503";
     serve("sink", flags).exits(2).complains("plain HTTP");
+}
+
+#[test]
+fn a_renewed_certificate_is_shown_without_a_restart() {
+    let place = Place::new();
+    let renew = || {
+        let pair = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+        place.write("cert.pem", pair.cert.pem());
+        place.write("key.pem", pair.signing_key.serialize_pem());
+    };
+    for engine in ["epoll", "processes"] {
+        renew();
+        let words = format!(
+            "serve sink --engine {engine} --tls-cert cert.pem --tls-key key.pem --listen 127.0.0.1:0"
+        );
+        let mut running = place.nstar(words.split_whitespace().map(String::from)).start();
+        let address: SocketAddr = listening(&mut running).parse().expect("an address");
+        // Whoever believes the certificate that is in the file now is answered.
+        let is_answered = || {
+            let peer = Trust::of_file(&place.path("cert.pem")).and_then(|trust| trust.peer("127.0.0.1"));
+            let server = asked::Server::secure(address, peer.expect("a certificate"));
+            Caller::new(server, ClientOptions::default()).send(&asked::Request::new(Method::Get, "/")).is_ok()
+        };
+        assert!(is_answered(), "{engine}");
+        renew();
+        let patience = Instant::now() + PATIENCE;
+        while !is_answered() {
+            assert!(Instant::now() < patience, "{engine}: it is shown no more");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        running.wait_for_stderr("read anew");
+    }
 }
 
 #[test]
