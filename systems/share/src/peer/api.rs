@@ -183,7 +183,8 @@ impl Api {
     /// Takes files of a name out of sharing: all of them where they are the same.
     fn remove(&self, path: &str, query: Option<&str>) -> Result<Answer, FieldsError> {
         let encoded = path.trim_start_matches("/files/");
-        let name = decode_path(encoded).map_err(|error| FieldsError::field("name", error.to_string()))?;
+        let name = decode_path(encoded)
+            .map_err(|error| FieldsError::field("name", format!("cannot be read: {error}")))?;
         let name: Name = name.parse().map_err(wrong("name"))?;
         let mut parameters = Parameters::read(query)?;
         let hash: Option<Content> =

@@ -8,6 +8,7 @@ use super::*;
 use crate::{
     kademlia::{Admission, Identity, Network, Table},
     metrics::Metrics,
+    network::Transport,
     node::Node,
 };
 
@@ -138,4 +139,45 @@ fn a_dead_peer_is_told_from_one_of_another_group() {
         let another = unreached(there.path(), at).await;
         assert!(another.contains("of another secret"), "{another}");
     });
+}
+
+/// A peer that joins another, and stands still once that one knows it: its connections stay, and nobody answers.
+fn stand_still(state: &Path, join: SocketAddr, met: Arc<PeerNode>) -> PeerId {
+    let identity = Identity::open(state, None).unwrap();
+    let peer = identity.peer();
+    std::thread::spawn(move || {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut swarm = identity.swarm(Placement::Nearest, false, anyone()).unwrap();
+            swarm.listen_on("/ip4/127.0.0.1/tcp/0".parse().unwrap()).unwrap();
+            while !matches!(swarm.next().await, Some(SwarmEvent::NewListenAddr { .. })) {}
+            swarm.dial(to_multi(join)).unwrap();
+            while met.routing.table.len() == 0 {
+                let _ = tokio::time::timeout(Duration::from_millis(10), swarm.next()).await;
+            }
+            loop {
+                std::thread::park();
+            }
+        });
+    });
+    peer
+}
+
+#[test]
+fn a_peer_that_answers_no_longer_is_forgotten_though_its_connection_stays() {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let [here, there] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let forgotten = async {
+        let (driver, node, at) = driver(here.path()).await;
+        tokio::spawn(driver.run());
+        let silent = stand_still(there.path(), at, Arc::clone(&node));
+        while node.routing.table.len() == 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert!(node.transport.ask(silent, Request::Leave).await.is_err());
+        while node.routing.table.len() > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    runtime.block_on(async { tokio::time::timeout(Duration::from_secs(120), forgotten).await.unwrap() });
 }
