@@ -15,7 +15,12 @@ use share::seam::{Entry, Query};
 use tokio::runtime::Builder;
 
 use self::world::World;
-use crate::{kademlia::PeerNode, key::Key, placement::Placement, testing::entry};
+use crate::{
+    kademlia::PeerNode,
+    key::Key,
+    placement::{MEMBERS_MAX, Placement},
+    testing::entry,
+};
 
 const PUBLISHERS: usize = 12;
 /// Each searches for a file by its name, by its content or by its word.
@@ -24,8 +29,9 @@ const SEARCHES: usize = 3 * PUBLISHERS;
 const SLACK: f64 = 1.25;
 
 /// What searches cost in a network of so many peers, on average.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Cost {
+    placement: Placement,
     peers: usize,
     /// How many others a peer that searches knows.
     known: f64,
@@ -86,6 +92,10 @@ async fn search(world: &Arc<World>, searcher: usize, wanted: &Wanted) -> (usize,
 /// The longest way to one of those that answer for a key: a peer is one hop further than the nearest of those that were
 /// reached before it and name it when they are asked who is near to the key.
 fn hops(world: &World, searcher: usize, key: &Key, dialled: &[usize]) -> usize {
+    if world.placement == Placement::Rendezvous {
+        // Who answers is known.
+        return dialled.len().min(1);
+    }
     let mut ways = HashMap::from([(searcher, 0)]);
     for peer in [searcher].iter().chain(dialled) {
         let Some(hops) = ways.get(peer).copied() else { continue };
@@ -95,7 +105,7 @@ fn hops(world: &World, searcher: usize, key: &Key, dialled: &[usize]) -> usize {
         }
     }
     world
-        .nearest(key, Placement::Nearest.replicas())
+        .nearest(key, world.placement.replicas())
         .iter()
         .filter_map(|holder| ways.get(holder))
         .copied()
@@ -104,32 +114,36 @@ fn hops(world: &World, searcher: usize, key: &Key, dialled: &[usize]) -> usize {
 }
 
 /// Files registered in a network of so many peers, and searched for.
-async fn simulate(peers: usize) -> Cost {
-    let world = World::new(peers);
+async fn simulate_searches(placement: Placement, peers: usize) -> Cost {
+    let world = World::new(placement, peers);
     let wanted = register(&world).await;
-    let mut cost = Cost { peers, ..Cost::default() };
+    let (mut known, mut hops, mut messages) = (0, 0, 0);
     for (number, wanted) in wanted.iter().enumerate() {
         // No publisher is among them.
         let searcher = (number * peers / SEARCHES + 1) % peers;
-        let (hops, messages) = search(&world, searcher, wanted).await;
-        let share = 1.0 / SEARCHES as f64;
-        cost.known += world.contacts(searcher).len() as f64 * share;
-        cost.hops += hops as f64 * share;
-        cost.messages += messages as f64 * share;
+        let search = search(&world, searcher, wanted).await;
+        known += world.contacts(searcher).len();
+        hops += search.0;
+        messages += search.1;
     }
+    let average = |sum: f64| sum / SEARCHES as f64;
+    let (known, hops, messages) = (average(known as f64), average(hops as f64), average(messages as f64));
+    Cost { placement, peers, known, hops, messages }
+}
+
+/// The same in a runtime of its own, so that all of it is gone afterwards.
+fn simulate(placement: Placement, peers: usize) -> Cost {
+    let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+    let cost = runtime.block_on(simulate_searches(placement, peers));
+    let Cost { known, hops, messages, .. } = &cost;
+    println!("{:>12} {peers:>8} {known:>8.0} {hops:>8.2} {messages:>8.1}", format!("{:?}", cost.placement));
     cost
 }
 
 #[test]
 fn the_cost_of_a_search_grows_as_the_logarithm_of_the_number_of_peers() {
-    println!("{:>8} {:>8} {:>8} {:>8}", "peers", "known", "hops", "messages");
-    let costs = [100, 1_000, 10_000].map(|peers| {
-        // Each network in a runtime of its own, so that it is gone before the next.
-        let runtime = Builder::new_current_thread().enable_time().build().unwrap();
-        let cost = runtime.block_on(simulate(peers));
-        println!("{:>8} {:>8.0} {:>8.2} {:>8.1}", cost.peers, cost.known, cost.hops, cost.messages);
-        cost
-    });
+    println!("{:>12} {:>8} {:>8} {:>8} {:>8}", "placement", "peers", "known", "hops", "messages");
+    let costs = [100, 1_000, 10_000].map(|peers| simulate(Placement::Nearest, peers));
     for cost in &costs {
         // A hop leads to one of as many as a bucket holds, and so that much nearer (Maymounkov and Mazieres, 2002).
         let bound = 1.0 + cost.log() / (K_VALUE.get() as f64).log2();
@@ -139,5 +153,15 @@ fn the_cost_of_a_search_grows_as_the_logarithm_of_the_number_of_peers() {
         let [fewer, more] = pair else { unreachable!() };
         assert!(more.hops / more.log() <= SLACK * fewer.hops / fewer.log(), "{costs:?}");
         assert!(more.messages / more.log() <= SLACK * fewer.messages / fewer.log(), "{costs:?}");
+    }
+}
+
+#[test]
+fn where_each_peer_knows_all_others_a_search_is_one_message_at_most_however_many_they_are() {
+    for peers in [100, MEMBERS_MAX] {
+        let cost = simulate(Placement::Rendezvous, peers);
+        assert_eq!(cost.known, (peers - 1) as f64);
+        assert!(cost.hops > 0.5 && cost.hops <= 1.0, "{cost:?}");
+        assert!(cost.messages >= cost.hops && cost.messages <= 1.0, "{cost:?}");
     }
 }

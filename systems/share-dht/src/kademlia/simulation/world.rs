@@ -47,6 +47,7 @@ struct Running {
 
 /// All of them. A peer's number is its rank by its place in the space of keys, so that those of one bucket are neighbours.
 pub(super) struct World {
+    pub(super) placement: Placement,
     members: Vec<Member>,
     running: Mutex<HashMap<usize, Running>>,
     /// The one that does something now. All others answer, and connect to nobody until it is their turn: what they would
@@ -97,7 +98,7 @@ fn drain(swarm: &mut Swarm<Behaviour>) {
 }
 
 impl World {
-    pub(super) fn new(peers: usize) -> Arc<Self> {
+    pub(super) fn new(placement: Placement, peers: usize) -> Arc<Self> {
         let mut members: Vec<_> = (0..peers)
             .map(|number| {
                 let seed = blake3::derive_key(SEED, &number.to_le_bytes());
@@ -108,7 +109,7 @@ impl World {
             .collect();
         members.sort_by(|one, other| one.place.hashed_bytes().cmp(other.place.hashed_bytes()));
         let (running, dialled) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { members, running, acting: watch::Sender::new(None), dialled })
+        Arc::new(Self { placement, members, running, acting: watch::Sender::new(None), dialled })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -120,8 +121,11 @@ impl World {
     }
 
     /// Whom a peer knows: of each bucket as many as it holds, taken at random (Maymounkov and Mazieres, Kademlia, 2002,
-    /// section 2.2). Always the same for one peer.
+    /// section 2.2), or all others. Always the same for one peer.
     pub(super) fn contacts(&self, peer: usize) -> Vec<usize> {
+        if self.placement == Placement::Rendezvous {
+            return (0..self.len()).filter(|other| *other != peer).collect();
+        }
         let mut random = fastrand::Rng::with_seed(peer as u64);
         let (mut from, mut to) = (0, self.len());
         let mut contacts = Vec::new();
@@ -191,7 +195,7 @@ impl World {
         let identity = Identity::of(self.members[peer].keys.clone());
         let (wire, door) = Wire::new(peer, Arc::clone(self));
         let mut swarm =
-            identity.swarm_over(libp2p_core::Transport::boxed(wire), Placement::Nearest, false).unwrap();
+            identity.swarm_over(libp2p_core::Transport::boxed(wire), self.placement, false).unwrap();
         swarm.listen_on(to_multi(at(peer))).unwrap();
         hold_back(&mut swarm);
         let contacts = self.contacts(peer);
@@ -199,7 +203,7 @@ impl World {
             swarm.behaviour_mut().kad.add_address(&self.peer(*contact), to_multi(at(*contact)));
         }
         drain(&mut swarm);
-        let table = Table::new(self.peer(peer), Placement::Nearest);
+        let table = Table::new(self.peer(peer), self.placement);
         table.set(contacts.iter().map(|contact| self.members[*contact].place).collect());
         let (network, commands) = Network::new(table);
         let node = Arc::new(Node::new(network.clone(), network, LIFE));
