@@ -1,6 +1,9 @@
 //! Searches: here where this peer answers for the key itself, or of those that do.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use futures::{StreamExt, stream::FuturesUnordered};
 use libp2p_identity::PeerId;
@@ -14,6 +17,9 @@ use crate::{
     network::{Routing, Transport},
     placement::Asks,
 };
+
+/// How long one that is asked is waited for before another is asked too.
+const SOON: Duration = Duration::from_millis(500);
 
 impl<R: Routing, T: Transport> Node<R, T> {
     /// Finds files, by asking nobody; none where others must be asked.
@@ -67,21 +73,29 @@ impl<R: Routing, T: Transport> Node<R, T> {
             Asks::OneByOne if self.routing.everyone().is_some() => {
                 self.ask_several(others, holders.len(), query).await
             }
-            Asks::OneByOne => self.ask_one_by_one(others, query).await.into_iter().collect(),
+            Asks::OneByOne => self.ask_one_by_one(holders, query).await.into_iter().collect(),
         }
     }
 
-    /// The first answer in which there is something.
-    async fn ask_one_by_one(
-        &self,
-        others: impl Iterator<Item = PeerId>,
-        query: &Query,
-    ) -> Option<Vec<Found>> {
-        for peer in others {
-            let found = self.ask_one(peer, query).await.unwrap_or_default();
-            if !found.is_empty() {
-                return Some(found);
+    /// The first answer in which there is something. Who does not answer soon is not waited for before the next is asked
+    /// too (hedged requests: Dean and Barroso, The tail at scale, 2013), nor longer where another knows of nothing.
+    async fn ask_one_by_one(&self, holders: &[PeerId], query: &Query) -> Option<Vec<Found>> {
+        let me = self.routing.me();
+        // Where this peer is one of them it would have answered if it knew.
+        let mut nothing = holders.contains(&me);
+        let mut others = holders.iter().copied().filter(|peer| *peer != me);
+        let ask = |peer| self.ask_one(peer, query);
+        let mut asked: FuturesUnordered<_> = others.by_ref().take(1).map(ask).collect();
+        while !asked.is_empty() {
+            let answer = tokio::time::timeout(SOON, asked.next()).await;
+            let next = others.next();
+            match answer {
+                Ok(Some(Some(found))) if !found.is_empty() => return Some(found),
+                Ok(answer) => nothing |= answer.flatten().is_some(),
+                Err(_) if nothing && next.is_none() => return None,
+                Err(_) => {}
             }
+            asked.extend(next.map(ask));
         }
         None
     }

@@ -1,5 +1,7 @@
 //! Peers of which each knows all others, and three keep what is found under a key.
 
+use std::time::Duration;
+
 use share::seam::Query;
 
 use super::world::{LIFE, Peers, files, virtually, words};
@@ -83,6 +85,24 @@ fn while_one_of_the_three_lives_what_they_keep_is_found() {
         let before = asked(&peers);
         assert!(peers.find(&query).await.iter().all(|found| *found == 1));
         assert!(asked(&peers) - before <= 28, "others have taken their place");
+    });
+}
+
+#[test]
+fn those_of_the_three_that_fall_silent_hold_up_a_search_for_a_moment() {
+    virtually(async {
+        let peers = peers(30).await;
+        peers.all[7].register(&files(7, 1)).await;
+        for (query, found) in [(words("txt"), 1), (words("nothing"), 0)] {
+            let keepers = peers.all[7].routing.known(&Key::of_query(&query).unwrap()).unwrap();
+            let silent: Vec<_> = keepers.into_iter().filter(|keeper| *keeper != peer(7)).take(2).collect();
+            silent.iter().for_each(|keeper| peers.fall_silent(*keeper));
+            for node in peers.all.iter().filter(|node| !silent.contains(&node.routing.me())) {
+                let since = tokio::time::Instant::now();
+                assert_eq!(node.search(&query).await.len(), found);
+                assert!(since.elapsed() <= Duration::from_millis(1_500), "{:?}", since.elapsed());
+            }
+        }
     });
 }
 

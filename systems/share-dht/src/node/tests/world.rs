@@ -1,7 +1,7 @@
 //! Peers in one process and in virtual time: every message arrives at once, or never.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     net::IpAddr,
     sync::{Arc, RwLock, Weak},
     time::Duration,
@@ -20,6 +20,8 @@ use crate::{
     testing::{address, entry, peer},
 };
 
+/// How long a peer waits for an answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 pub(super) const LIFE: Duration = Duration::from_secs(120);
 pub(super) const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
@@ -27,7 +29,7 @@ pub(super) type Peer = Node<Memory, Memory>;
 
 /// The peers that live, and how they reach each other.
 #[derive(Debug, Default)]
-pub(super) struct World(pub(super) RwLock<HashMap<PeerId, Weak<Peer>>>);
+pub(super) struct World(pub(super) RwLock<HashMap<PeerId, Weak<Peer>>>, RwLock<HashSet<PeerId>>);
 
 /// The world as one peer sees it.
 #[derive(Debug, Clone)]
@@ -61,6 +63,11 @@ impl Routing for Memory {
 
 impl Transport for Memory {
     async fn ask(&self, to: PeerId, request: Request) -> Result<Response, Unanswered> {
+        let silent = self.world.1.read().unwrap().contains(&to);
+        if silent {
+            tokio::time::sleep(ANSWER_WITHIN).await;
+            return Err(Unanswered("it took too long".into()));
+        }
         let other = self.world.0.read().unwrap().get(&to).and_then(Weak::upgrade);
         let other = other.ok_or_else(|| Unanswered("it is dead".into()))?;
         Ok(other.answer(self.me(), HERE, &request))
@@ -99,6 +106,11 @@ impl Peers {
         let dead = self.all.remove(number).routing.me();
         self.world.0.write().unwrap().remove(&dead);
         dead
+    }
+
+    /// One is not heard of any more, though it seems to be there.
+    pub(super) fn fall_silent(&self, who: PeerId) {
+        self.world.1.write().unwrap().insert(who);
     }
 
     /// All come to know who there is, and tell them what they have.
