@@ -44,7 +44,9 @@ impl Dht {
     /// # Errors
     /// See [`DhtError`].
     pub fn open(options: &Options, state: &Path) -> Result<Self, DhtError> {
-        let identity = Identity::open(state, options.secret.as_deref())?;
+        // Where members are known by their keys the secret is a peer's own, and no other knows it.
+        let common = options.secret.as_deref().filter(|_| options.members.is_none());
+        let identity = Identity::open(state, common)?;
         let (network, commands) = Network::new(Table::new(identity.peer(), options.placement));
         let node = Arc::new(Node::new(network.clone(), network, options.life));
         let (stop, stopped) = tokio::sync::oneshot::channel();

@@ -16,7 +16,7 @@ pub struct Options {
     pub placement: Placement,
     /// Peers to join. Default none: others join this one, or are found by multicast.
     pub bootstrap: Vec<SocketAddr>,
-    /// The file of the group's secret; made when it is not there. Default none.
+    /// The file of the group's secret; made when it is not there. Not used with [`members`](Self::members). Default none.
     pub secret: Option<PathBuf>,
     /// The members of the group by key: no other peer gets a connection. Default none.
     pub members: Option<Members>,

@@ -22,7 +22,8 @@ pub(crate) struct Asker<'a> {
     from: SocketAddr,
 }
 
-/// For whom something is. Who presents the secret may have all of it.
+/// For whom something is. Who presents the secret may have all of it: where members are known by their keys, the secret
+/// is the owner's own, and crosses the network from the owner only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum For {
     Members,
@@ -66,8 +67,13 @@ impl Group {
         match members.standing(asker.key) {
             Standing::Owner => Ok(()),
             Standing::Member if what == For::Members => Ok(()),
-            Standing::Member => Err(Problem::new(403, "this is for the owner of this peer").hint(KEY_WANTED)),
-            Standing::Nobody => Err(unknown(KEY_WANTED)),
+            Standing::Member => {
+                Err(Problem::new(403, "this is for the owner of this peer").hint(OWNER_WANTED))
+            }
+            Standing::Nobody => Err(unknown(match what {
+                For::Members => MEMBER_WANTED,
+                For::Owner => OWNER_WANTED,
+            })),
             Standing::Stranger(key) => {
                 members.tell_of(key, asker.from);
                 Err(Problem::new(403, format!("the key {key} is not on the list of this server"))
@@ -76,9 +82,11 @@ impl Group {
         }
     }
 
-    /// What members send as `Authorization`.
+    /// What members send each other as `Authorization`: nothing where they know each other by keys, as whoever got the
+    /// secret could pass for the owner.
     pub(crate) fn authorization(&self) -> Option<Vec<u8>> {
-        self.secret.as_ref().map(|secret| [b"Bearer ", secret.as_bytes()].concat())
+        let shared = self.secret.as_ref().filter(|_| self.members.is_none());
+        shared.map(|secret| [b"Bearer ", secret.as_bytes()].concat())
     }
 
     fn knows_secret(&self, asker: &Asker<'_>) -> bool {
@@ -91,7 +99,9 @@ impl Group {
 
 const SECRET_WANTED: &str =
     "give the group's secret with --secret-file, or send it as `Authorization: Bearer SECRET`";
-const KEY_WANTED: &str = "give this peer's own key with --key-file DIR/.nstar/identity";
+const MEMBER_WANTED: &str = "members are known by their keys here: start the peer that asks with --allow and this \
+     server's key, and this server with --allow and that peer's";
+const OWNER_WANTED: &str = "give this peer's own key with --key-file DIR/.nstar/identity";
 
 /// The answer to somebody who has not said who that is.
 fn unknown(hint: &'static str) -> Problem {
@@ -165,7 +175,8 @@ mod tests {
         let members = Members::new(own.clone(), [ann.public()]);
         let by_key = Group::open(None, Some(members.clone())).unwrap();
         let either = Group::open(Some(&secret), Some(members)).unwrap();
-        let right = either.authorization().unwrap();
+        let right = Group::open(Some(&secret), None).unwrap().authorization().unwrap();
+        assert_eq!(either.authorization(), None, "the secret is the owner's own, and told to nobody");
         for group in [&by_key, &either] {
             let status = |key: Option<&Key>, what| {
                 let key = key.map(Key::public);
@@ -180,5 +191,9 @@ mod tests {
         }
         assert!(either.admit(&asker(&right, None), For::Owner).is_ok());
         assert!(by_key.admit(&asker(&right, None), For::Owner).is_err());
+        let hint = |what| by_key.admit(&asker(b"", None), what).unwrap_err().body();
+        assert!(hint(For::Owner).contains("this peer's own key"), "{}", hint(For::Owner));
+        let of_index = hint(For::Members);
+        assert!(of_index.contains("--allow") && !of_index.contains("--key-file"), "{of_index}");
     }
 }

@@ -147,7 +147,8 @@ pub(crate) struct Index {
     /// How long what a peer registered stays, unless the peer renews it
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = values::life)]
     pub life: Duration,
-    /// File of the group's secret, made if it is not there: only peers that present it are answered
+    /// File of the group's secret, made if it is not there: only peers that present it are answered. With --allow no peer
+    /// needs it: it is for whoever runs the index
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
     #[command(flatten)]
@@ -180,7 +181,8 @@ pub(crate) struct Peer {
     /// Folder for what the peer remembers, on the same file system [default: .nstar in the shared folder]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// File of the group's secret, made if it is not there: only members who present it are answered
+    /// File of the group's secret, made if it is not there: only members who present it are answered. With --allow it is
+    /// the owner's own, for the page and `nstar share`
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
     #[command(flatten)]

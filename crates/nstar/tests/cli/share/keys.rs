@@ -56,11 +56,15 @@ impl Group {
 
 /// An index that knows these members, under this model, and its key.
 fn group(model: &str, members: &[&str]) -> (Group, String) {
+    group_with(&["--engine", model], members)
+}
+
+fn group_with(more: &[&str], members: &[&str]) -> (Group, String) {
     let place = Place::new();
     let keys: Vec<_> = members.iter().map(|folder| key(&place, folder)).collect();
     place.write("members", format!("# the members\n{}", keys.join("\n")));
-    let words = ["serve", "index", "--listen", "127.0.0.1:0", "--engine", model, "--allow-file", "members"];
-    let mut index = place.nstar(words).start();
+    let words = ["serve", "index", "--listen", "127.0.0.1:0", "--allow-file", "members"];
+    let mut index = place.nstar(words.iter().chain(more)).start();
     let line = index.first_line();
     let key = line.split_once("key ").expect("a key").1.trim_end().trim_end_matches(')').to_owned();
     let index_at = line.split_once("https://").expect("TLS").1.split(' ').next().expect("a word").to_owned();
@@ -138,6 +142,39 @@ fn with_a_secret_and_a_certificate_beside_the_keys_either_proof_is_enough() {
     let by_secret = ["list", "--ca", "cert.pem", "--secret-file", "secret"];
     group.ask(&url, &by_secret).exits(0).says("a.txt");
     group.ask(&url, &by_secret[..3]).exits(2).complains("--secret-file");
+}
+
+/// Index and peers that would all take the same secret: if it were sent, it would let in whom their lists leave out.
+#[test]
+fn with_keys_a_peer_tells_its_own_secret_neither_the_index_nor_other_peers() {
+    let secret = ["--secret-file", "secret"];
+    let (group, index) = group_with(&secret, &["ann", "bob"]);
+    let [bob, ann] = ["bob", "ann"].map(|folder| key(&group.place, folder));
+    let (_ann, ann_at) = group.peer("ann", &[&secret[..], &allow([&index, &bob])].concat());
+    let (_bob, _) = group.peer("bob", &[&secret[..], &allow([&index])].concat());
+    group.place.write("bob/his.txt", "from bob");
+    group.own_until("ann", &ann_at, &["search", "his.txt"]);
+    let refused = group.own("ann", &ann_at, &["get", "his.txt"]).exits(1).stderr;
+    assert!(refused.contains(&format!("the key {ann} is not on the list")), "{refused}");
+
+    let eve = key(&group.place, "eve");
+    let (_eve, eve_at) = group.peer("eve", &[&secret[..], &allow([&index])].concat());
+    let refused = group.own("eve", &eve_at, &["search", "his.txt"]).exits(1).stderr;
+    assert!(refused.contains(&format!("the key {eve} is not on the list")), "{refused}");
+}
+
+#[test]
+fn without_a_server_a_member_with_a_secret_of_its_own_joins_one_that_has_none() {
+    for kind in ["--dht", "--partitioned"] {
+        let group = Group::without_index();
+        let [ann, bob] = ["ann", "bob"].map(|folder| key(&group.place, folder));
+        let with_secret = [&["--secret-file", "secret"][..], &allow([&bob])].concat();
+        let of_ann = group.spread_as(kind, "ann", &[], &with_secret);
+        let of_bob = group.spread_as(kind, "bob", &[&of_ann], &allow([&ann]));
+        group.place.write("ann/hers.txt", "from ann");
+        group.own_until("bob", &of_bob.at, &["search", "hers.txt"]);
+        group.own("bob", &of_bob.at, &["get", "hers.txt"]).exits(0);
+    }
 }
 
 #[test]
