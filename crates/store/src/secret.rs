@@ -31,6 +31,12 @@ pub enum SecretError {
         /// What the system said.
         source: io::Error,
     },
+    /// It is no file.
+    #[error("{path} is a folder; name a file in it")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+    },
     /// Others may read it.
     #[error("others than its owner may read the secret in {path} (mode {mode:o}); run `chmod 600 {path}`")]
     Shared {
@@ -58,7 +64,11 @@ impl Secret {
             make(path).map_err(failed)?;
         }
         let file = fs::File::open(path).map_err(failed)?;
-        let mode = file.metadata().map_err(failed)?.permissions().mode();
+        let metadata = file.metadata().map_err(failed)?;
+        if metadata.is_dir() {
+            return Err(SecretError::Folder { path: path.to_owned() });
+        }
+        let mode = metadata.permissions().mode();
         if mode & 0o077 != 0 {
             return Err(SecretError::Shared { path: path.to_owned(), mode: mode & 0o777 });
         }
@@ -169,6 +179,8 @@ mod tests {
         fs::write(&path, "hush").unwrap();
         let error = Secret::open(&path).unwrap_err().to_string();
         assert!(error.contains("s.key") && !error.contains("hush"), "{error}");
+        let instead = Secret::open(folder.path()).unwrap_err().to_string();
+        assert!(instead.contains("is a folder") && !instead.contains("chmod"), "{instead}");
         let nowhere = Secret::open(&folder.path().join("none/s.key")).unwrap_err().to_string();
         assert!(nowhere.contains("the folder is there"), "{nowhere}");
     }

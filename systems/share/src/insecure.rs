@@ -10,6 +10,9 @@ pub(crate) fn explain(why: &Insecurity) -> String {
         }
         Insecurity::UnknownKey(key) => format!("{why}; `--allow {key}` puts it there"),
         Insecurity::NoKey => format!("{why}; start it with --allow too"),
+        Insecurity::UnknownIssuer => format!(
+            "{why} (--ca FILE); where members are known by their keys, start this peer with --allow too"
+        ),
         why => format!("{why} (--ca FILE says who is trusted)"),
     }
 }

@@ -42,7 +42,13 @@ pub(crate) fn deregistration(body: &[u8]) -> Result<(SocketAddr, Deregistration)
         Some(true) => Deregistration::All,
         _ => Deregistration::Files(files(&mut fields, |file| Ok((name(file)?, content(file)?)))?),
     };
-    fields.finish("peer, files and all")?;
+    fields.finish("peer, files and all").map_err(|error| match error {
+        // They are left only where all are meant.
+        FieldsError::Field { field, .. } if field == "files" => {
+            FieldsError::field("files", "and all exclude each other: give either files or all")
+        }
+        other => other,
+    })?;
     Ok((peer, what))
 }
 
@@ -142,6 +148,17 @@ mod tests {
             assert_eq!(error.status(), 422, "{error}");
             assert!(error.to_string().starts_with(field), "{error}");
         }
+    }
+
+    #[test]
+    fn files_and_all_at_once_are_told_to_exclude_each_other() {
+        for files in [json!([]), json!("x")] {
+            let both = json!({"peer": "127.0.0.1:1", "all": true, "files": files}).to_string();
+            let error = deregistration(both.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains("give either files or all"), "{error}");
+        }
+        let all = json!({"peer": "127.0.0.1:1", "all": true}).to_string();
+        assert_eq!(deregistration(all.as_bytes()).unwrap().1, Deregistration::All);
     }
 
     proptest! {

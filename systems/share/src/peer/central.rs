@@ -74,9 +74,10 @@ impl Central {
             200..=299 => Ok(answer),
             404 => Err(IndexError::Forgotten { index: self.name() }),
             503 | 507 => Err(self.away(reason(&answer))),
-            _ if answer.wants_tls() => {
-                Err(self.refused(format!("{HTTPS_ONLY}: give --index https://{}", self.name())))
-            }
+            _ if answer.wants_tls() => Err(self.refused(format!(
+                "{HTTPS_ONLY}: give --index https://{}, or --allow and its key where members are known by keys",
+                self.name()
+            ))),
             _ => Err(self.refused(reason(&answer))),
         }
     }

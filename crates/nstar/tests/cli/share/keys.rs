@@ -164,6 +164,17 @@ fn with_keys_a_peer_tells_its_own_secret_neither_the_index_nor_other_peers() {
 }
 
 #[test]
+fn a_peer_without_keys_is_told_of_allow_by_an_index_that_is_closed_by_them() {
+    let (mut group, _) = group("epoll", &["ann"]);
+    let at = group.index_at.clone();
+    for url in [format!("http://{at}"), format!("https://{at}")] {
+        group.index_at = url;
+        let (mut eve, _) = group.peer("eve", &[]);
+        eve.wait_for_stderr("--allow");
+    }
+}
+
+#[test]
 fn without_a_server_a_member_with_a_secret_of_its_own_joins_one_that_has_none() {
     for kind in ["--dht", "--partitioned"] {
         let group = Group::without_index();
@@ -233,6 +244,7 @@ fn what_is_wrong_with_keys_is_told_at_the_start() {
         let words = words.replace("0.0.0.0:0 --listen 127.0.0.1:0", "0.0.0.0:0");
         place.nstar(words.split_whitespace().map(String::from)).run().exits(2).complains(said);
     }
+    place.nstar(["share", "key", "--key-file", "ann"]).run().exits(2).complains("ann is a folder");
     place.nstar(["share", "key"]).run().exits(2).complains("--share");
     let missing = ["share", "list", "--peer", "https://127.0.0.1:1", "--key-file", "none"];
     place.nstar(missing).run().exits(2).complains("no key in none");
