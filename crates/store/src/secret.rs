@@ -22,14 +22,24 @@ pub struct Secret(String);
 pub enum SecretError {
     /// Its file cannot be read or made.
     #[error(
-        "the secret in {path} cannot be read or made: {source}; check that the folder is there and may be \
-         written by this user, or name another file"
+        "the secret in {path} cannot be read or made: {source}; check that the folder may be written by \
+         this user, or name another file"
     )]
     File {
         /// The file.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// The folder that it should be in is not there.
+    #[error(
+        "there is no folder {folder} for the secret in {path}; make it with `mkdir -p {folder}`, or name another file"
+    )]
+    NoFolder {
+        /// The file.
+        path: PathBuf,
+        /// The folder.
+        folder: PathBuf,
     },
     /// It is no file.
     #[error("{path} is a folder; name a file in it")]
@@ -59,7 +69,7 @@ impl Secret {
     /// # Errors
     /// When the file cannot be read or made, holds something else, or may be read by others.
     pub fn open(path: &Path) -> Result<Self, SecretError> {
-        let failed = |source| SecretError::File { path: path.to_owned(), source };
+        let failed = |source| cannot(path, source);
         if !path.try_exists().map_err(failed)? {
             make(path).map_err(failed)?;
         }
@@ -86,7 +96,7 @@ impl Secret {
     /// # Errors
     /// As of [`open`](Self::open).
     pub fn check(path: &Path) -> Result<(), SecretError> {
-        let failed = |source| SecretError::File { path: path.to_owned(), source };
+        let failed = |source| cannot(path, source);
         if path.try_exists().map_err(failed)? {
             return Self::open(path).map(drop);
         }
@@ -108,6 +118,15 @@ impl Secret {
 impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Secret(hidden)")
+    }
+}
+
+/// A file that is not there is made, so what is not found is the folder.
+fn cannot(path: &Path, source: io::Error) -> SecretError {
+    let path = path.to_owned();
+    match source.kind() {
+        io::ErrorKind::NotFound => SecretError::NoFolder { folder: folder_of(&path).to_owned(), path },
+        _ => SecretError::File { path, source },
     }
 }
 
@@ -182,6 +201,6 @@ mod tests {
         let instead = Secret::open(folder.path()).unwrap_err().to_string();
         assert!(instead.contains("is a folder") && !instead.contains("chmod"), "{instead}");
         let nowhere = Secret::open(&folder.path().join("none/s.key")).unwrap_err().to_string();
-        assert!(nowhere.contains("the folder is there"), "{nowhere}");
+        assert!(nowhere.contains("mkdir -p") && nowhere.contains("none`"), "{nowhere}");
     }
 }

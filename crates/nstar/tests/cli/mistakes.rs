@@ -301,7 +301,7 @@ fn a_start_that_fails_leaves_nothing_behind() {
         let place = Place::new();
         place.nstar(["serve", system, "--listen", &taken]).run().exits(1).complains("in use");
         let nowhere = ["serve", system, "--listen", "127.0.0.1:0", secret, "nowhere/secret"];
-        place.nstar(nowhere).run().exits(1).complains("check that the folder is there");
+        place.nstar(nowhere).run().exits(1).complains("mkdir -p");
         let left: Vec<_> =
             std::fs::read_dir(place.path("")).unwrap().flatten().map(|entry| entry.file_name()).collect();
         assert!(left.is_empty(), "{left:?}");
