@@ -100,7 +100,8 @@ impl<R: Routing, T: Transport> Node<R, T> {
         None
     }
 
-    /// The answers of so many of them: of others where some do not answer.
+    /// The answers of so many of them, of others where some do not answer. For those that do not answer soon others are
+    /// asked too, and where there are none they are not waited for once something was found.
     async fn ask_several(
         &self,
         mut others: impl Iterator<Item = PeerId>,
@@ -109,11 +110,18 @@ impl<R: Routing, T: Transport> Node<R, T> {
     ) -> Vec<Vec<Found>> {
         let ask = |peer| self.ask_one(peer, query);
         let mut asked: FuturesUnordered<_> = others.by_ref().take(count).map(ask).collect();
-        let mut answers = Vec::new();
-        while let Some(answer) = asked.next().await {
-            match answer {
-                Some(found) => answers.push(found),
-                None => asked.extend(others.next().map(ask)),
+        let mut answers: Vec<Vec<Found>> = Vec::new();
+        while answers.len() < count && !asked.is_empty() {
+            match tokio::time::timeout(SOON, asked.next()).await {
+                Ok(Some(Some(found))) => answers.push(found),
+                Ok(_) => asked.extend(others.next().map(ask)),
+                Err(_) => {
+                    let late = asked.len();
+                    asked.extend(others.by_ref().take(late).map(ask));
+                    if asked.len() == late && answers.iter().any(|found| !found.is_empty()) {
+                        break;
+                    }
+                }
             }
         }
         answers

@@ -4,7 +4,7 @@ mod hostile;
 mod partitioned;
 mod world;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use share::{Content, seam::Query};
 
@@ -123,6 +123,23 @@ fn the_dead_among_those_asked_are_replaced() {
             peers.die(at);
         }
         assert!(peers.find(&query).await.iter().all(|found| *found == 1));
+    });
+}
+
+#[test]
+fn those_asked_that_fall_silent_hold_up_a_search_for_a_moment() {
+    virtually(async {
+        let peers = Peers::new(Placement::Nearest, 60).await;
+        peers.all[7].register(&files(7, 1)).await;
+        let query = words("txt");
+        let holders = peers.all[7].routing.look_up(&Key::of_query(&query).unwrap()).await;
+        let silent: Vec<_> = holders.into_iter().filter(|holder| *holder != peer(7)).take(5).collect();
+        silent.iter().for_each(|holder| peers.fall_silent(*holder));
+        for node in peers.all.iter().filter(|node| !silent.contains(&node.routing.me())) {
+            let since = tokio::time::Instant::now();
+            assert_eq!(node.search(&query).await.len(), 1);
+            assert!(since.elapsed() <= Duration::from_millis(1_500), "{:?}", since.elapsed());
+        }
     });
 }
 
