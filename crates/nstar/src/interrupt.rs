@@ -6,12 +6,19 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    thread,
+    time::{Duration, Instant},
 };
 
 use signal_hook::{
     consts::{SIGINT, SIGTERM},
     flag,
+    iterator::Signals,
+    low_level,
 };
+
+/// Signals that come within so long of the first are one wish: `timeout` and shells signal a process and its group too.
+const ONE_WISH: Duration = Duration::from_millis(500);
 
 /// Whether a signal has asked this process to end.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +41,31 @@ impl Interrupt {
         Ok(interrupt)
     }
 
+    /// The same where somebody is to be told before the end: it takes a second signal for one only some time after the
+    /// first. A thread listens, so that this is not for processes that fork.
+    pub(crate) fn listen_patiently() -> io::Result<Self> {
+        let interrupt = Self::default();
+        let mut signals = Signals::new([SIGINT, SIGTERM])?;
+        let listening = interrupt.clone();
+        thread::Builder::new().name("signals".into()).spawn(move || listening.follow(&mut signals))?;
+        Ok(interrupt)
+    }
+
+    fn follow(&self, signals: &mut Signals) {
+        let mut first: Option<Instant> = None;
+        for signal in signals.forever() {
+            match first {
+                None => {
+                    first = Some(Instant::now());
+                    self.signal.store(signal as usize, Ordering::Relaxed);
+                    self.asked.store(true, Ordering::Relaxed);
+                }
+                Some(first) if first.elapsed() > ONE_WISH => low_level::exit(128 + signal),
+                Some(_) => {}
+            }
+        }
+    }
+
     /// Waits until a signal asks to end, or there is nothing more to wait for; whether a signal did.
     pub(crate) fn wait_unless(&self, is_over: impl Fn() -> bool) -> bool {
         loop {
@@ -43,7 +75,7 @@ impl Interrupt {
             if is_over() {
                 return false;
             }
-            std::thread::sleep(std::time::Duration::from_millis(50));
+            thread::sleep(Duration::from_millis(50));
         }
     }
 

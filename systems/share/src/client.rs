@@ -156,7 +156,7 @@ impl Client {
         self.understand(&answer)
     }
 
-    /// Has the peer give up some content that it is obtaining; what came is kept.
+    /// Takes back that the peer is to obtain some content; it gives it up where nobody else wants it, and keeps what came.
     ///
     /// # Errors
     /// See [`AskError`].

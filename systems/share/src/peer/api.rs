@@ -6,7 +6,11 @@ use engine::offload::Pool;
 use http_io::{Answer, Fields, FieldsError, decode_path};
 use serde_json::json;
 
-use super::{health::Watched, obtaining::Obtaining, sharing::Sharing};
+use super::{
+    health::Watched,
+    obtaining::{Obtaining, Whose},
+    sharing::Sharing,
+};
 use crate::{
     content::Content,
     name::Name,
@@ -56,7 +60,7 @@ impl Api {
             ("GET" | "HEAD", "/obtain") => self.obtained(query),
             ("POST", "/obtain") => self.begin(body),
             ("GET" | "HEAD", path) if path.starts_with("/obtain/") => self.progress(path, query).await,
-            ("DELETE", path) if path.starts_with("/obtain/") => self.cancel(path),
+            ("DELETE", path) if path.starts_with("/obtain/") => self.cancel(path, query),
             ("POST", "/register") => self.register(body).await,
             ("DELETE", path) if path.starts_with("/files/") => self.remove(path, query),
             ("GET" | "HEAD", "/healthz") => Ok(self.health().await),
@@ -171,10 +175,17 @@ impl Api {
         Ok(Answer::json(200, &now))
     }
 
-    /// Gives up what is being obtained; what came of it is kept.
-    fn cancel(&self, path: &str) -> Result<Answer, FieldsError> {
+    /// One of those who asked wants it no longer, or with `for=all` none of them; what came of it is kept.
+    fn cancel(&self, path: &str, query: Option<&str>) -> Result<Answer, FieldsError> {
         let content: Content = path.trim_start_matches("/obtain/").parse().map_err(wrong("hash"))?;
-        Ok(match self.obtaining.cancel(&content) {
+        let mut parameters = Parameters::read(query)?;
+        let whose = match parameters.take("for").as_deref() {
+            None | Some("one") => Whose::One,
+            Some("all") => Whose::All,
+            Some(_) => return Err(FieldsError::field("for", "must be one or all")),
+        };
+        parameters.finish("for")?;
+        Ok(match self.obtaining.cancel(&content, whose) {
             true => Answer::done(),
             false => refusal::new(404, "this is not being obtained", "GET /obtain lists what is and was"),
         })

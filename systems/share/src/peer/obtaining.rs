@@ -21,6 +21,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub(crate) use self::progress::Whose;
 pub use self::progress::{Progress, Source, State};
 pub(crate) use self::source::HttpPeers;
 use self::{
@@ -94,13 +95,14 @@ impl Obtaining {
         Ok(Self { index, obtain, sharing, me, parts, placer, known })
     }
 
-    /// Begins to obtain some content, unless it is being obtained or here already; tells how far it has come.
+    /// Begins to obtain some content, unless it is being obtained or here already; tells how far it has come. Each call
+    /// is of one who wants it, until [`Self::cancel`] takes that back.
     pub(crate) fn begin(self: &Arc<Self>, content: Content, name: Option<Name>) -> Result<Progress, Busy> {
         let mut known = self.known();
         if let Some(begun) = known.all.get(&content) {
+            let running = begun.want();
             let begun = begun.lock();
-            let here = begun.state == State::Done && self.sharing.catalogue.find(&content).is_some();
-            if begun.state == State::Running || here {
+            if running || begun.state == State::Done && self.sharing.catalogue.find(&content).is_some() {
                 return Ok(begun.clone());
             }
         }
@@ -182,9 +184,12 @@ impl Obtaining {
             progress.lock().name = Some(shared.entry.name);
             return progress.finish(Ok(path));
         }
-        match self.take(content, name.as_ref(), &progress) {
-            Ok(whole) => self.placer.place(whole),
-            Err(why) => progress.finish(Err(why)),
+        loop {
+            match self.take(content, name.as_ref(), &progress) {
+                Ok(whole) => return self.placer.place(whole),
+                Err(why) if progress.give_up(&why) => return,
+                Err(_) => {}
+            }
         }
     }
 
@@ -206,7 +211,7 @@ impl Obtaining {
             }
             thread::sleep(Duration::from_millis(300));
         }
-        Err(giving_up::why(progress))
+        Err(giving_up::why(progress, self.index.trouble()))
     }
 
     /// Obtains content of the size that is claimed; a size that cannot be right or be had is of no use.

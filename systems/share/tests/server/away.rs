@@ -3,7 +3,7 @@
 use std::{net::TcpListener, time::Duration};
 
 use engine::{Model, Server};
-use share::index;
+use share::{Content, index};
 
 use crate::{
     asked::ask,
@@ -56,6 +56,15 @@ fn a_failed_search_is_told_at_once() {
     index.join();
     assert!(ann.search("name=a.txt").is_empty());
     assert!(health(&ann).contains("cannot be asked now"));
+}
+
+#[test]
+fn what_cannot_be_had_because_the_index_is_away_says_so() {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let peer = Peer::start(nobody);
+    let over = peer.obtain(&Content::of(b"what nobody is known to have").to_string());
+    let why = over["error"].as_str().unwrap();
+    assert!(why.contains("nobody is known to have it") && why.contains(&nobody.to_string()), "{over}");
 }
 
 #[test]

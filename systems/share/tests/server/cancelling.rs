@@ -45,6 +45,50 @@ fn what_is_being_obtained_can_be_cancelled_and_asked_for_again() {
 }
 
 #[test]
+fn what_two_want_goes_on_until_both_have_cancelled_or_one_for_all() {
+    let index = Index::start();
+    let ann = Peer::start(index.at);
+    let hash = Content::of(b"what never comes").to_string();
+    false_peer(index.at, "never.bin", b"what never comes", never);
+    let want = || assert_eq!(post(ann.at, "/obtain", &json!({ "hash": hash })).0, 202);
+    let state = || get(ann.at, &format!("/obtain/{hash}?wait=1")).1["state"].clone();
+    let [one, all] = [hash.clone(), format!("{hash}?for=all")];
+    for cancelling in [&[&one, &one][..], &[&all]] {
+        want();
+        want();
+        let (last, before) = cancelling.split_last().unwrap();
+        for some in before {
+            assert_eq!(cancel(&ann, some), 204);
+            assert_eq!(state(), "running", "the other wants it");
+        }
+        assert_eq!(cancel(&ann, last), 204);
+        wait_until(|| state() == "failed");
+    }
+    assert_eq!(cancel(&ann, &format!("{hash}?for=me")), 422);
+}
+
+/// What is still being received when it is cancelled takes a while to end; asking again does not hear of the past.
+#[test]
+fn what_is_asked_for_again_while_it_is_being_given_up_goes_on() {
+    let index = Index::start();
+    let ann = Peer::start(index.at);
+    let content = b"what never comes";
+    let hash = Content::of(content).to_string();
+    false_peer(index.at, "never.bin", content, never);
+    let want = || post(ann.at, "/obtain", &json!({ "hash": hash }));
+    want();
+    wait_until(|| get(ann.at, &format!("/obtain/{hash}")).1["name"] == "never.bin");
+    assert_eq!(cancel(&ann, &hash), 204);
+    let again = want();
+    assert_eq!((again.0, &again.1["state"]), (202, &json!("running")));
+    let bob = Peer::start(index.at);
+    bob.write("never.bin", content);
+    wait_until(|| get(ann.at, &format!("/obtain/{hash}?wait=1")).1["state"] != "running");
+    let over = get(ann.at, &format!("/obtain/{hash}")).1;
+    assert_eq!(over["state"], "done", "{over}");
+}
+
+#[test]
 fn what_is_being_obtained_can_be_cancelled_in_a_browser() {
     let index = Index::start();
     let ann = Peer::start(index.at);

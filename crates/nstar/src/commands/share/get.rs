@@ -31,6 +31,10 @@ const DRAW_EVERY: Duration = Duration::from_millis(200);
 /// Bytes copied from the peer at a time.
 const PIECE: u64 = 4 * 1024 * 1024;
 
+/// What is said of a signal while the peer obtains.
+const INTERRUPTED: &str =
+    "interrupted: the peer gives it up unless others want it, and keeps what came; getting it again goes on";
+
 /// What a peer is asked to obtain, and how it is waited for.
 struct Getting<'c> {
     client: &'c mut Client,
@@ -41,7 +45,7 @@ struct Getting<'c> {
 
 pub(super) fn run(client: &mut Client, flags: &ShareGet) -> Result<Exit, Failure> {
     flags.output.as_deref().map_or(Ok(()), check_output)?;
-    let interrupt = Interrupt::listen().map_err(Failure::failed)?;
+    let interrupt = Interrupt::listen_patiently().map_err(Failure::failed)?;
     let mut getting = Getting { client, asked: Vec::new(), bar: bar(flags.no_progress), interrupt };
     let outcome = match (&flags.what[..], &flags.output) {
         ([what], Some(to)) => getting.get_to(what, to),
@@ -117,12 +121,16 @@ impl Getting<'_> {
     fn follow(&mut self, content: Content) -> Result<Progress, Failure> {
         let mut progress = self.client.progress(content, DRAW_EVERY).map_err(failure)?;
         while progress.state == State::Running {
-            self.go_on("interrupted: the peer gives it up and keeps what came; getting it again goes on")?;
+            self.go_on(INTERRUPTED)?;
             self.bar.set_length(progress.size);
             self.bar.set_position(progress.bytes);
             let peers = progress.sources.values().filter(|source| source.bytes > 0).count();
             self.bar.set_message(format!("from {peers} peers"));
             progress = self.client.progress(content, DRAW_EVERY).map_err(failure)?;
+        }
+        // Whoever asks for it from now on is somebody else.
+        if let Some(over) = self.asked.iter().position(|asked| *asked == content) {
+            self.asked.remove(over);
         }
         self.bar.finish_and_clear();
         tell_of_liars(&progress);
@@ -198,7 +206,7 @@ fn wanted(client: &mut Client, what: &str) -> Result<(Content, Option<Name>), Fa
     let found = client.search(&Query::Name(name.clone())).map_err(failure)?;
     match &found[..] {
         [] => Err(Failure::failed(format!(
-            "nobody shares a file named {name}; `nstar share search` finds parts of names"
+            "nobody shares a file named {name}; `nstar share search` finds words of names"
         ))),
         [one] => Ok((one.entry.content, Some(name))),
         several => {

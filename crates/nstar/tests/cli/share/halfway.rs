@@ -122,6 +122,20 @@ fn getting_a_file_that_is_interrupted_is_given_up_and_gone_on_with_when_asked_ag
     assert!(halfway.is_at("large.bin") && halfway.is_at("bob/large.bin"));
 }
 
+/// `timeout`, for one, signals a process and then its group.
+#[test]
+fn getting_a_file_that_is_interrupted_twice_at_once_is_given_up_before_it_ends() {
+    let halfway = Halfway::new();
+    let (_bob, bob_at, get) = halfway.begin("bob");
+    let twice = format!("kill -INT {0}; kill -TERM {0}", get.pid());
+    assert!(std::process::Command::new("sh").args(["-c", &twice]).status().expect("a shell").success());
+    let outcome = get.finish().complains("what came");
+    assert!(matches!(outcome.status.code(), Some(130 | 143)), "{:?}", outcome.status);
+    let state =
+        format!("GET /obtain/{} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", halfway.hash);
+    eventually("it is given up", || ask(&bob_at, &state).contains("cancelled"));
+}
+
 #[test]
 fn a_receiver_that_was_killed_goes_on_where_it_was() {
     let halfway = Halfway::new();

@@ -5,7 +5,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     time::{Duration, Instant},
 };
@@ -87,16 +87,29 @@ pub(crate) struct Tracked {
     progress: Mutex<Progress>,
     pub(crate) begun: Instant,
     over: Condvar,
+    /// How many want it. Changes while the progress is locked only, so that nobody comes to want what just is over.
+    wanted: AtomicUsize,
+    /// Nobody wanted it, if only for a moment: whoever obtains it stops, and then looks whether somebody does again.
     cancelled: AtomicBool,
 }
 
+/// Whose wish for some content is taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// That of one of those who asked.
+    One,
+    /// That of all who asked.
+    All,
+}
+
 impl Tracked {
-    /// Of content that is begun to be obtained.
+    /// Of content that is begun to be obtained, for one who wants it.
     pub(crate) fn new(hash: Content) -> Self {
         Self {
             progress: Mutex::new(Progress::new(hash)),
             begun: Instant::now(),
             over: Condvar::new(),
+            wanted: AtomicUsize::new(1),
             cancelled: AtomicBool::new(false),
         }
     }
@@ -118,11 +131,40 @@ impl Tracked {
         self.over.notify_all();
     }
 
-    /// Somebody wants it no longer; whether it was not over yet.
-    pub(crate) fn cancel(&self) -> bool {
-        let running = self.lock().state == State::Running;
-        self.cancelled.fetch_or(running, SeqCst);
+    /// One more wants it; whether it was not over yet.
+    pub(crate) fn want(&self) -> bool {
+        let progress = self.lock();
+        let running = progress.state == State::Running;
+        self.wanted.fetch_add(usize::from(running), SeqCst);
         running
+    }
+
+    /// Somebody wants it no longer, or nobody does; whether it was not over yet.
+    pub(crate) fn unwant(&self, whose: Whose) -> bool {
+        let progress = self.lock();
+        let running = progress.state == State::Running;
+        if running {
+            let left = match whose {
+                Whose::One => self.wanted.load(SeqCst).saturating_sub(1),
+                Whose::All => 0,
+            };
+            self.wanted.store(left, SeqCst);
+            self.cancelled.fetch_or(left == 0, SeqCst);
+        }
+        running
+    }
+
+    /// It could not be had, or was cancelled; whether it is over with that. It is not where somebody came to want it while
+    /// it was being given up: it is to be begun anew.
+    pub(crate) fn give_up(&self, why: &str) -> bool {
+        let mut progress = self.lock();
+        if self.cancelled.swap(false, SeqCst) && self.wanted.load(SeqCst) > 0 {
+            return false;
+        }
+        (progress.error, progress.state) = (Some(why.into()), State::Failed);
+        drop(progress);
+        self.over.notify_all();
+        true
     }
 
     /// Whether it is to be given up.
