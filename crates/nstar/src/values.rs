@@ -99,12 +99,17 @@ pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
 
 /// Parses where another peer listens for peers, `ADDR:PORT`. A name is looked up now, once.
 pub(crate) fn contact(text: &str) -> Result<SocketAddr, String> {
-    address(text).map_err(|why| {
+    address(text).and_then(reachable).map_err(|why| {
         format!(
             "'{text}' is no address of a peer: {why}; write ADDR:PORT as the peer says it ('index among the peers on ..'), \
              such as 192.0.2.7:8086 or [2001:db8::7]:8086"
         )
     })
+}
+
+/// Port 0 is for listening: it stands for one that is free.
+fn reachable(at: SocketAddr) -> Result<SocketAddr, String> {
+    if at.port() == 0 { Err("nobody listens on port 0".into()) } else { Ok(at) }
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {

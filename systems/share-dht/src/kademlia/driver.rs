@@ -215,9 +215,16 @@ impl Driver {
 
     fn not_reached(&mut self, connection: ConnectionId, peer: Option<PeerId>, error: &DialError) {
         match error {
-            DialError::LocalPeerId { .. } => self.joining.is_itself(connection),
+            DialError::LocalPeerId { address }
+                if self.swarm.listeners().any(|own| of_multi(own) == of_multi(address)) =>
+            {
+                self.joining.is_itself(connection);
+            }
             // It is being reached already, or is refused by our own bounds: that says nothing of it.
-            DialError::DialPeerConditionFalse(_) | DialError::Denied { .. } | DialError::Aborted => {}
+            DialError::LocalPeerId { .. }
+            | DialError::DialPeerConditionFalse(_)
+            | DialError::Denied { .. }
+            | DialError::Aborted => {}
             _ => {
                 if let Some(peer) = peer {
                     self.forget(peer);

@@ -53,6 +53,18 @@ fn health(peer: &Peer, holds: impl Fn(&str) -> bool) {
     }
 }
 
+/// Its identity is in the folder: neither may take the other for itself.
+#[test]
+fn a_peer_on_a_copied_folder_is_told_that_another_has_its_key() {
+    let group = Group::without_index();
+    let ann = group.spread("ann", &[], &[]);
+    std::fs::create_dir_all(group.place.path("bob/.nstar")).expect("a folder");
+    let [key, copy] = ["ann", "bob"].map(|folder| group.place.path(&format!("{folder}/.nstar/identity")));
+    std::fs::copy(key, copy).expect("a key, with who may read it");
+    let mut bob = group.spread("bob", &[&ann], &[]);
+    bob.running.wait_for_stderr(&format!("the peer at {} cannot be joined: it has the same key", ann.dht));
+}
+
 #[test]
 fn three_peers_without_a_server_share_a_file_and_go_on_when_the_first_dies() {
     three_share_a_file_and_go_on_when_the_first_dies("--dht");
@@ -194,6 +206,7 @@ fn a_part_of_the_index_that_is_started_wrongly_is_told() {
     start(&["--dht", "--dht-listen", "0.0.0.0:0"]).exits(2).complains("--secret-file");
     start(&["--dht", "--bootstrap", "nowhere.invalid:1"]).exits(2).complains("--bootstrap");
     start(&["--dht", "--bootstrap", "127.0.0.1"]).exits(2).complains("--bootstrap");
+    start(&["--dht", "--bootstrap", "127.0.0.1:0"]).exits(2).complains("port 0");
     for nonsense in ["nonsense", "https://192.0.2.7:8086", ":8086", "::1:8086", "192.0.2.7:http"] {
         start(&["--dht", "--bootstrap", nonsense]).exits(2).complains("such as 192.0.2.7:8086");
     }

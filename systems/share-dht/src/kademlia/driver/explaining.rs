@@ -6,8 +6,15 @@ use libp2p_swarm::DialError;
 
 use crate::kademlia::admission::Stranger;
 
+/// Of a peer that is elsewhere, and proves to have the key of this one.
+const SAME_KEY: &str = "it has the same key as this peer: was the folder copied? stop one of them, and remove \
+                        .nstar/identity in its folder";
+
 /// Why a peer could not be reached.
 pub(super) fn explain(error: &DialError) -> String {
+    if matches!(error, DialError::LocalPeerId { .. }) {
+        return SAME_KEY.to_owned();
+    }
     let DialError::Transport(tries) = error else { return error.to_string() };
     let Some((_, last)) = tries.last() else { return error.to_string() };
     if let Some(stranger) = chain(last).find_map(|error| error.downcast_ref::<Stranger>()) {
