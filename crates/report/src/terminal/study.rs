@@ -186,7 +186,7 @@ fn figures(published: &Published, style: Style, width: usize) -> Vec<String> {
     let values: Vec<String> = published
         .figures
         .iter()
-        .map(|figure| format!("{}\u{a0}{}", figure.variant, number::estimate(figure.value, None)))
+        .map(|figure| format!("{}:\u{a0}{}", figure.variant, number::estimate(figure.value, None)))
         .collect();
     let text = format!(
         "Published ({}; {}): {}, {}.",
