@@ -1,6 +1,8 @@
 //! Little's law and the utilisation law (Denning and Buzen, "The operational analysis of queueing network
 //! models", Computing Surveys 10(3), 1978).
 
+use crate::run::{Run, Step};
+use crate::sample::ErrorCounts;
 use crate::steady::Estimate;
 
 /// How far a step is from Little's law, N = X (R + Z).
@@ -21,6 +23,9 @@ impl Little {
 
 /// Rounding and clock resolution, as a share of N.
 const RESOLUTION: f64 = 0.005;
+/// With a larger share of failures than this, the time users spend in failed requests, which Little's law over the
+/// completed ones leaves out, shows.
+const FAILURES_MAX: f64 = 0.01;
 
 /// The check of one step. Z is the mean think time really taken, as the generator counted it; `think_us`,
 /// the one asked for, stands in where it counted none.
@@ -47,6 +52,18 @@ fn taken_think_us(estimate: &Estimate) -> Option<f64> {
 /// Little's gap, (N - X (R + Z)) / N.
 pub fn little_gap(users: u32, estimate: &Estimate, think_us: f64) -> f64 {
     little(users, estimate, think_us).gap
+}
+
+/// Whether so many requests failed that Little's law says nothing: the time users spend in those is not counted.
+pub fn lost_in_failures(completed: u64, errors: &ErrorCounts) -> bool {
+    let failed = errors.values().fold(0u64, |sum, number| sum.saturating_add(*number)) as f64;
+    completed == 0 || failed / (failed + completed as f64) > FAILURES_MAX
+}
+
+/// Whether Little's law is tested at this step of a run: in a closed loop, in a steady state, and where few requests
+/// failed.
+pub fn is_tested(run: &Run, step: &Step) -> bool {
+    run.load.rate_per_s.is_none() && step.steady && !lost_in_failures(step.completed, &step.errors)
 }
 
 /// Requests that straddle an end of the window count with their whole response time at its end and not

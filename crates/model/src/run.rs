@@ -316,10 +316,14 @@ pub struct Generator {
 /// Operational laws over the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Laws {
-    /// Little's law held, within the intervals, at every steady step.
+    /// Little's law held, within the intervals, at every steady step where it can be tested.
     pub little_holds: bool,
     /// The largest gap of a steady step, as a share of N.
     pub little_gap_max: f64,
+    /// Users of the steps of a closed loop where Little's law cannot be tested: too many requests failed, and the time
+    /// spent in those is not counted. Absent where there are none, and in run files from before it was told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub little_untested: Vec<u32>,
     /// Service demand per resource by the utilisation law, U = X D, regressed over the steps.
     pub demands: Vec<Demand>,
 }

@@ -1,7 +1,7 @@
 //! What to distrust, as typed values made with the result.
 
 use crate::conclude::{Context, Experiment, Observation, Observed};
-use crate::laws::little;
+use crate::laws::{little, lost_in_failures};
 use crate::run::{Warning, WarningKind};
 use crate::sample::ErrorCounts;
 use crate::verdict::{Finding, Sweep, described_errors, sharing};
@@ -15,10 +15,6 @@ pub const STEAL: f64 = 0.02;
 
 /// An interval of N*'s throughput with a half-width above this share says little.
 pub const WIDE: f64 = 0.05;
-
-/// With more failures than this, the time users spend in failed requests, which Little's law over the
-/// completed ones leaves out, shows.
-pub const LITTLE_ERRORS: f64 = 0.01;
 
 /// Everything there is to warn of, the gravest first.
 pub(crate) fn warnings(
@@ -313,10 +309,9 @@ fn little_broken(steps: &[&Observed], context: &Context) -> Option<Warning> {
 /// Whether Little's law can be checked at this step: a closed loop in a steady state, and users that
 /// spend their time in requests that complete.
 pub(crate) fn checked_by_little(step: &Observed, context: &Context) -> bool {
-    let estimate = &step.estimate;
-    let failed = estimate.errors.values().fold(0u64, |sum, number| sum.saturating_add(*number)) as f64;
-    let share = failed / (failed + estimate.completed as f64).max(1.0);
-    context.closed() && estimate.steady && estimate.completed > 0 && share <= LITTLE_ERRORS
+    context.closed()
+        && step.estimate.steady
+        && !lost_in_failures(step.estimate.completed, &step.estimate.errors)
 }
 
 fn steal(sweep: &Sweep) -> Option<Warning> {

@@ -1,5 +1,6 @@
 //! What a run comes to, in phrases and sentences: shared by the terminal and the page.
 
+use model::laws::{is_tested, lost_in_failures};
 use model::run::{Bottleneck, RequestShare, Resource, ResourceKind, Run, Step, Verdict};
 use model::sample::ErrorKind;
 
@@ -209,13 +210,48 @@ pub(crate) fn little(run: &Run) -> String {
     if matches!(outcome(run), Outcome::Empty | Outcome::AllFailed) {
         return String::new();
     }
-    if run.laws.little_holds {
-        return match run.steps.len() {
-            1 => "Little’s law holds.".into(),
-            _ => "Little’s law holds at every step.".into(),
-        };
+    if run.load.rate_per_s.is_some() {
+        return "Little’s law is not tested in an open loop.".into();
     }
-    format!("Little’s law is off by up to {}.", number::percent(run.laws.little_gap_max))
+    let sentences = [little_tested(run), little_untested(run)];
+    sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// What the steps say of Little's law where it can be tested; nothing where too many requests failed at all of them.
+fn little_tested(run: &Run) -> Option<String> {
+    let laws = &run.laws;
+    if !laws.little_holds {
+        return Some(format!("Little’s law is off by up to {}.", number::percent(laws.little_gap_max)));
+    }
+    let tested = run.steps.iter().filter(|step| is_tested(run, step)).count();
+    let (lost, steps) = (lost(run).count(), run.steps.len());
+    let sentence = match tested {
+        0 if lost == steps => return None,
+        0 if lost > 0 => "Little’s law is not tested: no step where it can be was steady.",
+        0 => "Little’s law is not tested: no steady state was reached.",
+        1 if steps == 1 => "Little’s law holds.",
+        _ if tested == steps => "Little’s law holds at every step.",
+        _ if lost == 0 => "Little’s law holds at every steady step.",
+        _ => "Little’s law holds where it can be tested.",
+    };
+    Some(sentence.to_owned())
+}
+
+/// Where Little's law cannot be tested, and why.
+fn little_untested(run: &Run) -> Option<String> {
+    let at: Vec<_> = lost(run).map(|step| number::count(step.users.into())).collect();
+    let unit = if at == ["1"] { "user" } else { "users" };
+    (!at.is_empty()).then(|| {
+        format!(
+            "Little’s law cannot be tested at {} {unit}: too many requests failed, whose time is not counted.",
+            at.join(", ")
+        )
+    })
+}
+
+/// The steps at which too many requests failed for Little's law to be tested.
+fn lost(run: &Run) -> impl Iterator<Item = &Step> {
+    run.steps.iter().filter(|step| lost_in_failures(step.completed, &step.errors))
 }
 
 /// The kinds of request as they ran, where there are several; empty otherwise.

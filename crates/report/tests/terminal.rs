@@ -1,5 +1,9 @@
 //! What a person sees in a terminal.
 
+use model::{
+    run::{Run, Step},
+    sample::{ErrorCounts, ErrorKind},
+};
 use report::{TerminalOptions, terminal};
 
 mod samples;
@@ -57,4 +61,32 @@ fn names_cannot_drive_the_terminal() {
     let text = terminal(&samples::hostile(), &options());
     let driven = |c: &char| c.is_control() && *c != '\n' || *c == '\u{202e}';
     assert_eq!(text.chars().find(driven), None);
+}
+
+#[test]
+fn littles_law_is_not_said_to_hold_where_it_was_not_tested() {
+    let said = |run: &Run| terminal(run, &TerminalOptions { width: 400, ..options() });
+    let mut run = samples::cpu();
+    assert!(said(&run).contains("law holds at every step."), "{}", said(&run));
+    run.steps[0].steady = false;
+    assert!(said(&run).contains("law holds at every steady step."), "{}", said(&run));
+
+    let fail = |step: &mut Step| step.errors = ErrorCounts::from([(ErrorKind::Reset, step.completed * 10)]);
+    let at = run.steps.last_mut().map(|step| (fail(step), step.users).1).unwrap();
+    let partly = said(&run);
+    assert!(partly.contains("law holds where it can be tested."), "{partly}");
+    assert!(partly.contains(&format!("tested at {at} users: too many requests failed")), "{partly}");
+
+    run.steps.iter_mut().for_each(|step| step.steady = false);
+    let unsteady = said(&run);
+    assert!(!unsteady.contains("law holds") && unsteady.contains("no step where it can be was steady"));
+
+    run.steps.iter_mut().for_each(fail);
+    let nowhere = said(&run);
+    assert!(!nowhere.contains("law holds") && !nowhere.contains("was steady"), "{nowhere}");
+    assert!(nowhere.contains("law cannot be tested at 1, 2, "), "{nowhere}");
+
+    let mut open = samples::cpu();
+    open.load.rate_per_s = Some(100.0);
+    assert!(said(&open).contains("law is not tested in an open loop."), "{}", said(&open));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Context, Observed};
 use crate::demands::{self, demand};
-use crate::laws::little;
+use crate::laws::{little, lost_in_failures};
 use crate::run::{Demand, Laws, ResourceKind};
 use crate::verdict::{Id, Sweep};
 use crate::warnings::checked_by_little;
@@ -18,9 +18,13 @@ pub(super) fn laws(steps: &[&Observed], sweep: &Sweep, context: &Context) -> Law
         .filter(|step| checked_by_little(step, context))
         .map(|step| little(step.users, &step.estimate, context.load.think_time_us))
         .collect();
+    let lost = |step: &&&Observed| {
+        context.closed() && lost_in_failures(step.estimate.completed, &step.estimate.errors)
+    };
     Laws {
         little_holds: checks.iter().all(|check| check.holds()),
         little_gap_max: checks.iter().map(|check| check.gap.abs()).fold(0.0, f64::max),
+        little_untested: steps.iter().filter(lost).map(|step| step.users).collect(),
         demands: demands(sweep),
     }
 }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Published, Work};
+use crate::laws::is_tested;
 use crate::run::{Run, Step};
 use crate::words::{count, percent};
 
@@ -48,22 +49,27 @@ pub(super) fn by_users(run: &Run) -> Vec<AtUsers> {
 
 /// Whether Little's law holds in all that was measured of a work, in a sentence; nothing where nothing was.
 pub fn little(runs: &[&Run]) -> Option<String> {
-    let swept = runs.iter().any(|run| run.steps.len() > 1);
-    let gaps = runs.iter().map(|run| match run.steps.as_slice() {
-        [load] => load.little_gap.abs(),
-        _ => run.laws.little_gap_max.abs(),
-    });
-    let gap = gaps.fold(0.0, f64::max);
-    let completed = |run: &&Run| run.steps.iter().any(|step| step.completed > 0);
-    if !runs.iter().any(completed) {
+    let all: Vec<(&Run, &Step)> =
+        runs.iter().flat_map(|run| run.steps.iter().map(move |step| (*run, step))).collect();
+    if all.iter().all(|(_, step)| step.completed == 0) {
         return None;
     }
+    let tested: Vec<_> = all.iter().filter(|(run, step)| is_tested(run, step)).collect();
+    if tested.is_empty() {
+        return Some(
+            "Little's law is not tested: no load was both steady and without many failures.".to_owned(),
+        );
+    }
+    let swept = runs.iter().any(|run| run.steps.len() > 1);
+    let gap = tested.iter().map(|(_, step)| step.little_gap.abs()).fold(0.0, f64::max);
     let holds = runs.iter().all(|run| run.laws.little_holds) && (swept || gap <= BREAKS);
+    let at = match tested.len() == all.len() {
+        true if swept => "at every step",
+        true => "in every load",
+        false => "wherever it can be tested",
+    };
     Some(match holds {
-        true => {
-            let each = if swept { "at every step" } else { "in every load" };
-            format!("Little's law, N = X R, holds {each} (largest gap {}).", percent(gap))
-        }
+        true => format!("Little's law, N = X R, holds {at} (largest gap {}).", percent(gap)),
         false => format!("Little's law, N = X R, is off by up to {}.", percent(gap)),
     })
 }

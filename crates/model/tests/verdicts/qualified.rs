@@ -3,6 +3,7 @@
 use model::conclude::{Context, Experiment, Observation, Observed, Provenance, conclude};
 use model::run::{Confidence, ResourceKind, WarningKind};
 use model::sample::ErrorKind;
+use model::study::little;
 
 use super::lab::{server, sweep};
 
@@ -113,6 +114,35 @@ fn a_step_that_is_not_steady_at_saturation_is_inconclusive() {
     let found = conclude(&steps, &lab.context);
     assert!(!found.verdict.is_conclusive());
     assert!(found.warnings.iter().any(|warning| warning.kind == WarningKind::NotSteady));
+}
+
+#[test]
+fn littles_law_is_not_tested_where_most_requests_fail() {
+    let lab = sweep().tier(server("nginx").cpus(&[0]));
+    let mut steps = lab.observed();
+    let said = |steps: &[Observed]| {
+        let run = conclude(steps, &lab.context).into_run(Provenance::default());
+        (little(&[&run]).unwrap(), run.laws)
+    };
+    assert!(said(&steps).0.contains("holds at every step"));
+
+    let failed = steps[3].estimate.completed * 10;
+    steps[3].estimate.errors.insert(ErrorKind::Reset, failed);
+    let (sentence, laws) = said(&steps);
+    assert_eq!(laws.little_untested, [steps[3].users]);
+    assert!(laws.little_holds && sentence.contains("holds wherever it can be tested"), "{sentence} {laws:?}");
+
+    steps.iter_mut().for_each(|step| step.estimate.steady = false);
+    assert!(said(&steps).0.contains("is not tested"));
+}
+
+#[test]
+fn an_open_loop_has_no_users_for_littles_law() {
+    let mut lab = sweep().tier(server("nginx").cpus(&[0]));
+    lab.context.load.rate_per_s = Some(100.0);
+    let mut steps = lab.observed();
+    steps[3].estimate.errors.insert(ErrorKind::Reset, u64::MAX);
+    assert_eq!(conclude(&steps, &lab.context).laws.little_untested, [0u32; 0]);
 }
 
 #[test]

@@ -367,7 +367,12 @@ fn base(steps: Vec<Step>) -> Run {
             next: Some("the generator, at about 52 000 req/s.".into()),
         },
         steps,
-        laws: Laws { little_holds: true, little_gap_max: 0.004, demands: Vec::new() },
+        laws: Laws {
+            little_holds: true,
+            little_gap_max: 0.004,
+            little_untested: Vec::new(),
+            demands: Vec::new(),
+        },
         models: Models::default(),
         warnings: Vec::new(),
     }
