@@ -7,6 +7,7 @@ mod blocking;
 mod durability;
 mod locks;
 mod mysql;
+mod outage;
 mod pool;
 mod postgres;
 mod session;

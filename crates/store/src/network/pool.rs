@@ -17,6 +17,7 @@ use tokio::{
 };
 
 use super::{
+    outage::Outage,
     session::{Failure, Session},
     trouble::Trouble,
 };
@@ -51,7 +52,7 @@ pub(super) struct Pool {
     connected: Cell<usize>,
     idle: Cell<usize>,
     failed: RefCell<Option<(Instant, Trouble)>>,
-    told: Cell<bool>,
+    outage: RefCell<Outage>,
     closing: Cell<bool>,
 }
 
@@ -74,7 +75,7 @@ impl Pool {
             connected: Cell::new(0),
             idle: Cell::new(0),
             failed: RefCell::default(),
-            told: Cell::new(false),
+            outage: RefCell::default(),
             closing: Cell::new(false),
         })
     }
@@ -130,7 +131,9 @@ impl Pool {
             match Session::open(&self.server).await {
                 Ok(session) => {
                     self.connected.set(self.connected.get() + 1);
-                    self.told.set(false);
+                    if self.outage.borrow_mut().ends() {
+                        tracing::info!("connections to the database can be opened again");
+                    }
                     self.take_orders(session).await;
                     self.connected.set(self.connected.get() - 1);
                 }
@@ -216,7 +219,7 @@ impl Pool {
 
     /// With other connections the queue goes on, more slowly; without any, those who wait are told.
     fn cannot_connect(&self, trouble: Trouble) {
-        if !self.told.replace(true) {
+        if self.outage.borrow_mut().meets(&trouble, Instant::now()) {
             let connected = self.connected.get();
             tracing::warn!(%trouble, connected, "cannot open another connection to the database");
         }
