@@ -28,9 +28,16 @@ impl Secrets {
             identity: derived("nstar booking 2026 identity numbers"),
             proof: derived("nstar booking 2026 booking numbers"),
             request: derived("nstar booking 2026 idempotency keys"),
-            check: derived("nstar booking 2026 key check"),
+            check: check(&key),
             admin,
         })
+    }
+
+    /// What a database remembers of the key at `path`, where there is a file; makes nothing.
+    pub(crate) fn check_of_file(path: &Path) -> Result<Option<[u8; 32]>, SecretError> {
+        let there =
+            path.try_exists().map_err(|source| SecretError::File { path: path.to_owned(), source })?;
+        there.then(|| Secret::open(path).map(|key| check(&key))).transpose()
     }
 
     /// Whether they can be had, before anything is made.
@@ -83,6 +90,10 @@ impl std::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Secrets(hidden)")
     }
+}
+
+fn check(key: &Secret) -> [u8; 32] {
+    blake3::derive_key("nstar booking 2026 key check", key.as_bytes())
 }
 
 /// The file of the administrator's token: that of the key with the ending `.admin`, and never that of the key itself.

@@ -1,6 +1,6 @@
 //! Booking, cancelling, and looking.
 
-use std::{net::SocketAddr, path::Path};
+use std::{fs::File, io::Write as _, net::SocketAddr, os::unix::fs::OpenOptionsExt, path::Path};
 
 use engine::Model;
 use http_io::server::Network;
@@ -256,8 +256,17 @@ pub(crate) fn another_key(bed: &Bed) {
     drop(serve(Model::Epoll, options(&bed.database, bed.folder())));
     let mut other = options(&bed.database, bed.folder());
     other.key = bed.folder().join("other.key");
-    let error = booking::factory(other).unwrap_err().to_string();
+    let error = booking::factory(other.clone()).unwrap_err().to_string();
     assert!(error.contains("other.key") && error.contains("--key"), "{error}");
+    assert!(error.contains("no such file"), "{error}");
+    let there = || ["other.key", "other.admin"].map(|name| bed.folder().join(name).exists());
+    assert_eq!(there(), [false, false], "nothing is left behind");
+
+    let file = File::options().write(true).create_new(true).mode(0o600).open(&other.key);
+    file.unwrap().write_all("A".repeat(43).as_bytes()).unwrap();
+    let error = booking::factory(other).unwrap_err().to_string();
+    assert!(error.contains("is not the one"), "{error}");
+    assert_eq!(there(), [true, false], "nor by a wrong one");
     drop(serve(Model::Epoll, options(&bed.database, bed.folder())));
 }
 
