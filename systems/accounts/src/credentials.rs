@@ -28,6 +28,15 @@ impl Name {
         reason.map_or_else(|| Ok(Self(text.to_owned())), |reason| Err(Invalid { field: "name", reason }))
     }
 
+    /// Checks a name for a new account: it must not begin with a dot, as such names (`.`, `..`, hidden files) can be no
+    /// user's folder.
+    pub fn for_new_account(text: &str) -> Result<Self, Invalid> {
+        if text.starts_with('.') {
+            return Err(Invalid { field: "name", reason: "must not begin with a dot" });
+        }
+        Self::new(text)
+    }
+
     /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -92,6 +101,14 @@ mod tests {
         for bad in ["a:b", "a b", "a/b", "a\0", "é", "a\n"] {
             assert_eq!(Name::new(bad).unwrap_err().field, "name", "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_new_name_begins_with_no_dot() {
+        for bad in [".", "..", ".ann"] {
+            assert_eq!(Name::for_new_account(bad).unwrap_err().field, "name", "{bad:?}");
+        }
+        assert!(Name::for_new_account("ann.b.").is_ok());
     }
 
     #[test]

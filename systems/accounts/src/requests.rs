@@ -9,10 +9,10 @@ use crate::{
     time,
 };
 
-/// Reads a name and a password.
+/// Reads the name and the password of a new account.
 pub(crate) fn credentials(body: &[u8]) -> Result<(Name, Password), FieldsError> {
     let mut fields = Fields::read(body)?;
-    let name = Name::new(&fields.text("name")?)?;
+    let name = Name::for_new_account(&fields.text("name")?)?;
     let password = Password::new(&fields.text("password")?)?;
     fields.finish("name and password")?;
     Ok((name, password))

@@ -86,6 +86,7 @@ fn what_is_invalid_is_explained_by_field() {
     let send = |body: &str| ask(to, "POST /accounts", "", body.as_bytes()).unwrap();
     for (body, field) in [
         (r#"{"name":"a b","password":"correct horse"}"#, "name"),
+        (r#"{"name":"..","password":"correct horse"}"#, "name"),
         (r#"{"password":"correct horse"}"#, "name"),
         (r#"{"name":"ann","password":"short"}"#, "password"),
         (r#"{"name":"ann"}"#, "password"),
