@@ -55,6 +55,14 @@ pub enum OpenError {
         /// The database asked for.
         database: PathBuf,
     },
+    /// The file is no database at all.
+    #[error("{database} is there and is no database, so it cannot hold nstar's {what}; name another file")]
+    NoDatabase {
+        /// What it should hold.
+        what: &'static str,
+        /// The file asked for.
+        database: PathBuf,
+    },
     /// The database was written by a later version of this program.
     #[error(
         "the {what} database {database} has schema version {found}, and this program knows versions up to \

@@ -152,7 +152,7 @@ impl<'q> Query<'q> {
         let number = |name: &'static str, text: Option<&str>, otherwise| match text.map(str::parse::<i64>) {
             None => Ok(otherwise),
             Some(Ok(number)) if number >= 0 => Ok(number),
-            Some(_) => Err(Refusal::field(name, "must be a whole number")),
+            Some(_) => Err(Refusal::field(name, "must be a whole number, 0 or more")),
         };
         let limit = number("limit", self.limit, desk::ROOMS_MAX)?;
         Ok((number("after", self.after, 0)?, limit.clamp(1, desk::ROOMS_MAX)))

@@ -163,6 +163,10 @@ pub fn check(listen: SocketAddr, options: &Options) -> Result<(), FilesError> {
     Ok(())
 }
 
+/// What to do with a database server's URL, which is no accounts server.
+const THROUGH_ACCOUNTS: &str = "a database server is asked by an accounts server: start `nstar serve accounts \
+    --database URL` and name its http address here";
+
 /// `http://HOST:PORT`, `https://HOST:PORT`, `sqlite:PATH` or `none`. A host's name is looked up now, once.
 impl FromStr for AccountsBackend {
     type Err = FilesError;
@@ -181,6 +185,11 @@ impl FromStr for AccountsBackend {
         let (secure, port) = match scheme {
             "http" => (false, 80),
             "https" => (true, 443),
+            "mysql" | "mariadb" | "postgres" | "postgresql" => {
+                // Without the rest, which may hold a password.
+                let given = format!("{scheme}://...");
+                return Err(FilesError::Accounts { given, reason: THROUGH_ACCOUNTS.to_owned() });
+            }
             _ => return Err(wrong("unknown form")),
         };
         let authority = rest.strip_suffix('/').unwrap_or(rest);
@@ -238,6 +247,14 @@ mod tests {
         ] {
             let error = given.parse::<AccountsBackend>().unwrap_err().to_string();
             assert!(error.contains("http://HOST:PORT"), "{given}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_database_is_asked_by_an_accounts_server_and_its_password_is_not_repeated() {
+        for given in ["mysql://u:hush@h/d", "postgres://u:hush@h/d"] {
+            let error = given.parse::<AccountsBackend>().unwrap_err().to_string();
+            assert!(error.contains("nstar serve accounts") && !error.contains("hush"), "{error}");
         }
     }
 

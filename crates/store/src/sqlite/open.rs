@@ -29,7 +29,10 @@ pub(super) fn writer(path: &Path, schema: &Schema) -> Result<Connection, OpenErr
     let what = schema.name;
     check_folder(path, what)?;
     make_private(path).map_err(|source| OpenError::Unwritable { what, database: path.to_owned(), source })?;
-    let failed = |source| OpenError::Sqlite { what, database: path.to_owned(), source };
+    let failed = |source: rusqlite::Error| match source.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => OpenError::NoDatabase { what, database: path.to_owned() },
+        _ => OpenError::Sqlite { what, database: path.to_owned(), source },
+    };
     let mut connection = connection(path).map_err(failed)?;
     patiently(|| make_durable(&connection)).map_err(failed)?;
     if !patiently(|| claim(&mut connection, schema)).map_err(failed)? {
@@ -161,9 +164,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notes.txt");
         let text = "this is not a database, but is longer than a header of one hundred bytes, ";
-        std::fs::write(&path, text.repeat(9)).unwrap();
-        let error = writer(&path, &SCHEMA).unwrap_err();
-        assert!(error.to_string().contains("notes.txt"), "{error}");
+        for text in [text.repeat(9), "short".to_owned()] {
+            std::fs::write(&path, &text).unwrap();
+            let error = writer(&path, &SCHEMA).unwrap_err();
+            assert!(matches!(error, OpenError::NoDatabase { .. }), "{error}");
+            assert!(error.to_string().contains("notes.txt"), "{error}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "it is left as it was");
+        }
     }
 
     #[test]

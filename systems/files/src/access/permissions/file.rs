@@ -86,8 +86,9 @@ impl FromStr for Permissions {
             // What is read by others may have lines of its own.
             PermissionsError::Wrong { path: None, line, reason: reason.replace('\n', "; ") }
         };
-        let written: Written = toml::from_str(text)
-            .map_err(|error| wrong(error.span().map_or(0, |span| span.start), error.message()))?;
+        let written: Written = toml::from_str(text).map_err(|error| {
+            wrong(error.span().map_or(0, |span| span.start), &in_plain_words(error.message()))
+        })?;
         let mut groups: BTreeMap<String, Vec<Rule>> = BTreeMap::new();
         for rule in written.rule {
             let at = rule.path.span().start;
@@ -121,6 +122,16 @@ impl WrittenRule {
     }
 }
 
+/// What the reader of the file found wrong, in the words of whoever wrote the file.
+fn in_plain_words(message: &str) -> String {
+    let plain = [
+        ("unknown variant", "unknown word"),
+        ("unknown field", "unknown key"),
+        ("missing field", "missing key"),
+    ];
+    plain.iter().fold(message.to_owned(), |message, (theirs, ours)| message.replace(theirs, ours))
+}
+
 /// A path as it is compared: no slash at either end.
 fn path(written: &str) -> Result<&str, &'static str> {
     let path = written.strip_prefix('/').ok_or("a path begins with a slash, such as /reports")?;
@@ -152,7 +163,11 @@ mod tests {
             ("[[rule]]\npath = \"/a//b\"\nmay = []\n", 2, "empty"),
             ("[[rule]]\npath = \"/../b\"\nmay = []\n", 2, ".."),
             ("[[rule]]\npath = \"/files/b\"\nmay = []\n", 2, "below"),
-            ("[[rule]]\npath = \"/a\"\nmay = [\"raed\"]\n", 3, "raed"),
+            (
+                "[[rule]]\npath = \"/a\"\nmay = [\"raed\"]\n",
+                3,
+                "unknown word `raed`, expected `read` or `write`",
+            ),
             ("[[rule]]\npath = \"/a\"\nmay = []\nroles = [\"boss\"]\n", 4, "boss"),
             ("[[rule]]\npath = \"/a\"\nmay = []\nusers = []\n", 4, "nobody"),
             ("[[rule]]\npath = \"/a\"\nmay = []\nuser = [\"ann\"]\n", 4, "user"),
