@@ -220,7 +220,7 @@ impl Driver {
             {
                 self.joining.is_itself(connection);
             }
-            // It is being reached already, or is refused by our own bounds: that says nothing of it.
+            // It has our own key, is being reached already, or is refused by our own bounds: there is nobody to forget.
             DialError::LocalPeerId { .. }
             | DialError::DialPeerConditionFalse(_)
             | DialError::Denied { .. }

@@ -6,9 +6,9 @@ use libp2p_swarm::DialError;
 
 use crate::kademlia::admission::Stranger;
 
-/// Of a peer that is elsewhere, and proves to have the key of this one.
-const SAME_KEY: &str = "it has the same key as this peer: was the folder copied? stop one of them, and remove \
-                        .nstar/identity in its folder";
+/// Of a peer that proves to have the key of this one, at an address that this one is not known to listen on.
+const SAME_KEY: &str = "it has the same key as this peer: its folder was copied (stop one of them, and remove \
+                        .nstar/identity in its folder), or it is this peer itself by another address";
 
 /// Why a peer could not be reached.
 pub(super) fn explain(error: &DialError) -> String {
