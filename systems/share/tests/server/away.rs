@@ -6,7 +6,6 @@ use engine::{Model, Server};
 use share::{Content, index};
 
 use crate::{
-    asked::ask,
     browser::Browser,
     support::{Peer, wait_until},
 };
@@ -19,10 +18,6 @@ fn rarely_renewed(folder: &tempfile::TempDir, port: u16) -> Server {
     engine::start(Model::Epoll, &run, index::factory(options).unwrap()).unwrap()
 }
 
-fn health(peer: &Peer) -> String {
-    ask(peer.at, "GET /healthz", "", b"").unwrap().body
-}
-
 #[test]
 fn a_peer_soon_says_that_its_index_is_gone_and_that_it_is_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -31,18 +26,18 @@ fn a_peer_soon_says_that_its_index_is_gone_and_that_it_is_back() {
     let ann = Peer::start(at);
     ann.write("a.txt", b"x");
     ann.find("a.txt");
-    assert_eq!(health(&ann), "ok\n");
+    assert_eq!(ann.health(), "ok\n");
     let page = Browser::open(&format!("http://{}/", ann.at));
     index.drain(Duration::ZERO);
     index.join();
     let gone = format!("ok\nthe index at {at} cannot be asked now");
-    wait_until(|| health(&ann).starts_with(&gone));
+    wait_until(|| ann.health().starts_with(&gone));
     if let Some(mut page) = page {
         page.wait(&format!("find('#trouble').innerText.includes('{at} cannot be asked now')"));
         assert!(page.errors.is_empty(), "{:#?}", page.errors);
     }
     let _again = rarely_renewed(&folder, at.port());
-    wait_until(|| health(&ann) == "ok\n");
+    wait_until(|| ann.health() == "ok\n");
 }
 
 #[test]
@@ -55,7 +50,7 @@ fn a_failed_search_is_told_at_once() {
     index.drain(Duration::ZERO);
     index.join();
     assert!(ann.search("name=a.txt").is_empty());
-    assert!(health(&ann).contains("cannot be asked now"));
+    assert!(ann.health().contains("cannot be asked now"));
 }
 
 #[test]
@@ -71,5 +66,5 @@ fn what_cannot_be_had_because_the_index_is_away_says_so() {
 fn an_index_that_hangs_does_not_make_its_peer_hang() {
     let hung = TcpListener::bind("127.0.0.1:0").unwrap();
     let ann = Peer::start(hung.local_addr().unwrap());
-    wait_until(|| health(&ann).contains("cannot be asked now"));
+    wait_until(|| ann.health().contains("cannot be asked now"));
 }

@@ -10,6 +10,7 @@ mod away;
 mod browser;
 mod cancelling;
 mod index;
+mod keys;
 mod lying;
 mod page;
 mod peers;

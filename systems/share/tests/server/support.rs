@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 use share::{Content, index, peer};
 use tempfile::TempDir;
 
+use crate::asked::ask;
+
 /// Starts a server with two loops or workers.
 pub(crate) fn serve(model: Model, factory: impl Factory) -> Server {
     let mut run = engine::Options::new("127.0.0.1:0".parse().unwrap());
@@ -97,8 +99,17 @@ impl Peer {
 
     /// The same with other options, for the same folder.
     pub(crate) fn with(folder: TempDir, model: Model, options: &peer::Options) -> Self {
+        Self::served(folder, options, |factory| serve(model, factory))
+    }
+
+    /// The same, by whatever starts its server.
+    pub(crate) fn served(
+        folder: TempDir,
+        options: &peer::Options,
+        start: impl FnOnce(peer::PeerFactory) -> Server,
+    ) -> Self {
         let factory = peer::factory(options).unwrap();
-        let server = serve(model, factory.clone());
+        let server = start(factory.clone());
         factory.begin(server.local_addr()).unwrap();
         Self { at: server.local_addr(), folder, factory, server }
     }
@@ -118,6 +129,11 @@ impl Peer {
         self.server.join();
         self.factory.end();
         self.folder
+    }
+
+    /// What it says of itself, as text.
+    pub(crate) fn health(&self) -> String {
+        ask(self.at, "GET /healthz", "", b"").unwrap().body
     }
 
     /// Searches through this peer; the files found.

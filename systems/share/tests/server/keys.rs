@@ -1,0 +1,157 @@
+//! Groups that are closed by keys: who is let in, and what is said where one end speaks no TLS.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use engine::{Model, Server, service::Factory};
+use http_io::{
+    Method,
+    client::{Caller, ClientError, ClientOptions, Insecurity, Request, Response, Server as Asked},
+    server::{Secured, ServerOptions},
+};
+use serde_json::{Value, json};
+use share::{
+    Content, Key, Members,
+    client::{AskError, Client},
+    index::{self, Options},
+    peer::{self, Which},
+};
+use tempfile::TempDir;
+use tls::Identity;
+
+use crate::support::{Index, Peer, get, serve, wait_until};
+
+const ANNS: &str = "127.0.0.1:1001";
+
+/// Everyone's keys.
+struct Keys {
+    folder: TempDir,
+}
+
+impl Keys {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn of(&self, name: &str) -> Key {
+        Key::open(&self.folder.path().join(name)).unwrap()
+    }
+
+    /// Somebody and whom it lists.
+    fn members(&self, own: &str, others: &[&str]) -> Members {
+        Members::new(self.of(own), others.iter().map(|name| self.of(name).public()))
+    }
+
+    /// A server, as the one who lists these shows itself to others.
+    fn to(&self, own: &str, others: &[&str], at: SocketAddr) -> Asked {
+        Asked::secure(at, self.members(own, others).trust().unwrap().peer("127.0.0.1").unwrap())
+    }
+
+    /// An index that lists Ann and Bob.
+    fn index(&self, options: &Options) -> Server {
+        let mut options = options.clone();
+        options.members = Some(self.members("index", &["ann", "bob"]));
+        self.secured("index", index::factory(options).unwrap())
+    }
+
+    /// A server that shows the key of this name.
+    fn secured(&self, own: &str, factory: impl Factory) -> Server {
+        let identity = Identity::of_key(self.of(own).pair(), None).unwrap();
+        serve(Model::Epoll, Secured::new(factory, identity, ServerOptions::default(), Arc::default()))
+    }
+
+    /// A peer that lists these, one of which is its index.
+    fn peer(&self, own: &str, others: &[&str], index: &Server) -> Peer {
+        let folder = tempfile::tempdir().unwrap();
+        let members = self.members(own, others);
+        let index = Which::Central(self.to(own, others, index.local_addr()));
+        let mut options = peer::Options::new(folder.path(), index);
+        options.trust = Some(members.trust().unwrap());
+        options.members = Some(members);
+        Peer::served(folder, &options, |factory| self.secured(own, factory))
+    }
+
+    /// The status of an answer to who proves the key of this name, and its body.
+    fn post(&self, own: &str, index: &Server, target: &str, body: &Value) -> (u16, Value) {
+        let to = self.to(own, &["index"], index.local_addr());
+        let body = body.to_string();
+        let json = [("Content-Type", &b"application/json"[..])];
+        let request = Request::new(Method::Post, target).headers(&json).body(body.as_bytes());
+        let answer = Caller::new(to, ClientOptions::default()).send(&request).unwrap();
+        (answer.status(), serde_json::from_slice(answer.body()).unwrap_or(Value::Null))
+    }
+}
+
+fn ask(to: Asked, target: &str) -> Result<Response, ClientError> {
+    Caller::new(to, ClientOptions::default()).send(&Request::new(Method::Get, target))
+}
+
+#[test]
+fn an_index_and_a_peer_answer_whom_they_list_and_nobody_else() {
+    let keys = Keys::new();
+    let index = keys.index(&Options::new(keys.folder.path().join("index.db")));
+    assert_eq!(keys.post("bob", &index, "/renew", &json!({ "peer": ANNS })).0, 404);
+    let ann = keys.peer("ann", &["bob", "index"], &index);
+    let absent = format!("/content/{}", Content::of(b"x"));
+    let as_owner = |name| ask(keys.to(name, &["ann"], ann.at), "/files").unwrap().status();
+    assert_eq!((as_owner("ann"), as_owner("bob")), (200, 403));
+    for (at, server, target, status) in
+        [(index.local_addr(), "index", "/search?name=a", 200), (ann.at, "ann", &absent, 404)]
+    {
+        let asked = |name: &str, target: &str| ask(keys.to(name, &[server], at), target).unwrap();
+        assert_eq!(asked("bob", target).status(), status);
+        let refused = asked("eve", target);
+        let said = String::from_utf8_lossy(refused.body()).into_owned();
+        let eve = keys.of("eve").public();
+        assert_eq!(refused.status(), 403, "{said}");
+        assert!(said.contains(&format!("the key {eve} is not on the list")), "{said}");
+        assert!(said.contains(&format!("--allow {eve}")), "{said}");
+    }
+}
+
+#[test]
+fn who_lists_others_only_asks_neither_an_index_nor_a_peer() {
+    let keys = Keys::new();
+    let index = keys.index(&Options::new(keys.folder.path().join("index.db")));
+    let ann = keys.peer("ann", &["bob", "index"], &index);
+    for (at, server) in [(index.local_addr(), "index"), (ann.at, "ann")] {
+        let asked = ask(keys.to("bob", &["bob", "eve"], at), "/healthz");
+        let shown = keys.of(server).public();
+        let Err(ClientError::Insecure { source: Insecurity::UnknownKey(key), .. }) = asked else {
+            panic!("{asked:?}")
+        };
+        assert_eq!(key, shown);
+    }
+}
+
+#[test]
+fn what_speaks_tls_says_so_to_who_does_not() {
+    let keys = Keys::new();
+    let index = keys.index(&Options::new(keys.folder.path().join("index.db")));
+    let ann = keys.peer("ann", &["bob", "index"], &index);
+    for at in [index.local_addr(), ann.at] {
+        let (status, said) = get(at, "/healthz");
+        assert_eq!((status, &said["hint"]), (400, &json!("use https:// instead of http://")), "{said}");
+    }
+    let asked = Client::new(ann.at, None).unwrap().list();
+    assert!(matches!(asked, Err(AskError::WantsTls(at)) if at == ann.at), "{asked:?}");
+    let plain = Peer::start(index.local_addr());
+    wait_until(|| plain.health().contains("give --index https://"));
+}
+
+#[test]
+fn what_speaks_no_tls_is_told_so_by_who_does() {
+    let keys = Keys::new();
+    let index = Index::start();
+    let plain = Peer::start(index.at);
+    let mut asking = Client::new(keys.to("bob", &["ann"], plain.at), None).unwrap();
+    let asked = asking.list();
+    assert!(matches!(asked, Err(AskError::Insecure { why: Insecurity::NotTls, .. })), "{asked:?}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let secure = Which::Central(keys.to("bob", &["index"], index.at));
+    let options = peer::Options::new(folder.path(), secure);
+    let bob = Peer::with(folder, Model::Epoll, &options);
+    wait_until(|| {
+        bob.health().contains("it does not speak TLS, as this peer does; start it with --tls-cert or --allow")
+    });
+}
