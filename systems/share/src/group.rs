@@ -5,6 +5,7 @@ use std::{net::SocketAddr, path::Path};
 use engine::service::Connection;
 use http_io::{Credentials, Problem, server::Exchange};
 use store::{Secret, SecretError};
+use tls::PublicKey;
 
 use crate::members::{Members, Standing};
 
@@ -66,8 +67,8 @@ impl Group {
         let Some(members) = &self.members else { return Err(unknown(SECRET_WANTED)) };
         match members.standing(asker.key) {
             Standing::Owner => Ok(()),
-            Standing::Member if what == For::Members => Ok(()),
-            Standing::Member => {
+            Standing::Member(_) if what == For::Members => Ok(()),
+            Standing::Member(_) => {
                 Err(Problem::new(403, "this is for the owner of this peer").hint(OWNER_WANTED))
             }
             Standing::Nobody => Err(unknown(match what {
@@ -79,6 +80,14 @@ impl Group {
                 Err(Problem::new(403, format!("the key {key} is not on the list of this server"))
                     .hint(format!("it would be let in with --allow {key}")))
             }
+        }
+    }
+
+    /// The key that who asks is known by as a member. None where members are known otherwise, and of the owner.
+    pub(crate) fn member(&self, asker: &Asker<'_>) -> Option<PublicKey> {
+        match self.members.as_ref()?.standing(asker.key) {
+            Standing::Member(key) if !self.knows_secret(asker) => Some(key),
+            _ => None,
         }
     }
 

@@ -37,7 +37,7 @@ struct Inner {
 pub(crate) enum Standing {
     /// Has this server's own key.
     Owner,
-    Member,
+    Member(PublicKey),
     Stranger(PublicKey),
     /// Has proved no key.
     Nobody,
@@ -115,7 +115,7 @@ impl Members {
         match proven.and_then(|bytes| PublicKey::try_from(bytes).ok()) {
             None => Standing::Nobody,
             Some(key) if key == self.0.own.public() => Standing::Owner,
-            Some(key) if self.contains(&key) => Standing::Member,
+            Some(key) if self.contains(&key) => Standing::Member(key),
             Some(key) => Standing::Stranger(key),
         }
     }
@@ -188,7 +188,7 @@ mod tests {
         let members = Members::new(own.clone(), [ann.public()]);
         let standing = |key: &Key| members.standing(Some(key.public().as_bytes()));
         assert_eq!(standing(&own), Standing::Owner);
-        assert_eq!(standing(&ann), Standing::Member);
+        assert_eq!(standing(&ann), Standing::Member(ann.public()));
         assert_eq!(standing(&eve), Standing::Stranger(eve.public()));
         assert_eq!(members.standing(None), Standing::Nobody);
         assert!(!members.contains(&own.public()), "it is no other");

@@ -1,17 +1,18 @@
 //! The requests of the index server, apart from how they come and go.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use http_io::{Answer, FieldsError, Problem};
 use serde_json::json;
 use store::{Commits, Store, StoreError};
+use tls::PublicKey;
 
 use super::{
     error::IndexServerError,
     metrics::Metrics,
     options::Options,
     requests::{self, Deregistration},
-    tables::{SCHEMA, Tables},
+    tables::{ChangeError, Registrant, SCHEMA, Tables},
 };
 use crate::{group::Group, query::Parameters, refusal};
 
@@ -25,6 +26,8 @@ pub(crate) struct Call<'a> {
     pub(crate) path: &'a str,
     pub(crate) query: Option<&'a str>,
     pub(crate) body: &'a [u8],
+    /// The key of the member that asks: what others registered is not for it to change.
+    pub(crate) member: Option<PublicKey>,
 }
 
 /// Why a request is not fulfilled.
@@ -67,9 +70,9 @@ impl Api {
 
     async fn answer_to(&self, call: Call<'_>) -> (&'static str, Result<Answer, Failure>) {
         match (call.path, call.method) {
-            ("/register", "POST") => ("/register", self.register(call.body).await),
-            ("/deregister", "POST") => ("/deregister", self.deregister(call.body).await),
-            ("/renew", "POST") => ("/renew", self.renew(call.body).await),
+            ("/register", "POST") => ("/register", self.register(call).await),
+            ("/deregister", "POST") => ("/deregister", self.deregister(call).await),
+            ("/renew", "POST") => ("/renew", self.renew(call).await),
             ("/search", "GET" | "HEAD") => ("/search", self.search(call.query).await),
             ("/peers", "GET" | "HEAD") => ("/peers", self.peers(call.query).await),
             ("/files", "GET" | "HEAD") => ("/files", self.files(call.query).await),
@@ -83,25 +86,27 @@ impl Api {
         }
     }
 
-    async fn register(&self, body: &[u8]) -> Result<Answer, Failure> {
-        let (peer, files) = requests::registration(body)?;
-        self.tables.register(peer, &files).await?;
+    async fn register(&self, call: Call<'_>) -> Result<Answer, Failure> {
+        let (peer, files) = requests::registration(call.body)?;
+        self.tables.register(&call.registrant(peer), &files).await.map_err(|error| self.unchanged(error))?;
         self.metrics.registered(files.len());
         self.tables.sweep().await?;
         Ok(Answer::json(200, &json!({ "registered": files.len(), "expires_in_s": self.life.as_secs() })))
     }
 
-    async fn deregister(&self, body: &[u8]) -> Result<Answer, Failure> {
-        match requests::deregistration(body)? {
-            (peer, Deregistration::All) => self.tables.leave(peer).await?,
-            (peer, Deregistration::Files(files)) => self.tables.deregister(peer, &files).await?,
-        }
-        Ok(Answer::done())
+    async fn deregister(&self, call: Call<'_>) -> Result<Answer, Failure> {
+        let (peer, what) = requests::deregistration(call.body)?;
+        let who = call.registrant(peer);
+        let done = match what {
+            Deregistration::All => self.tables.leave(&who).await,
+            Deregistration::Files(files) => self.tables.deregister(&who, &files).await,
+        };
+        done.map(|()| Answer::done()).map_err(|error| self.unchanged(error))
     }
 
-    async fn renew(&self, body: &[u8]) -> Result<Answer, Failure> {
-        let peer = requests::renewal(body)?;
-        let known = self.tables.renew(peer).await?;
+    async fn renew(&self, call: Call<'_>) -> Result<Answer, Failure> {
+        let who = call.registrant(requests::renewal(call.body)?);
+        let known = self.tables.renew(&who).await.map_err(|error| self.unchanged(error))?;
         self.tables.sweep().await?;
         if known {
             return Ok(Answer::json(200, &json!({ "expires_in_s": self.life.as_secs() })));
@@ -133,6 +138,25 @@ impl Api {
         parameters.finish("peer and limit")?;
         let files = self.tables.files(peer, limit as i64).await?;
         Ok(Answer::json(200, &json!({ "truncated": files.len() == limit, "files": files })))
+    }
+
+    fn unchanged(&self, error: ChangeError) -> Failure {
+        match error {
+            ChangeError::Store(error) => error.into(),
+            held => Problem::new(403, held.to_string())
+                .hint(format!(
+                    "give this peer an address of its own (--listen, --advertise), or the key that it had there before; \
+                     the address is free when who holds it leaves, or {} seconds after that renewed it last",
+                    self.life.as_secs()
+                ))
+                .into(),
+        }
+    }
+}
+
+impl Call<'_> {
+    fn registrant(&self, peer: SocketAddr) -> Registrant {
+        Registrant { peer, key: self.member }
     }
 }
 

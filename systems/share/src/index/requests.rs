@@ -1,6 +1,6 @@
 //! What peers send, read and checked field by field.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use http_io::{Fields, FieldsError};
 
@@ -60,10 +60,15 @@ pub(crate) fn renewal(body: &[u8]) -> Result<SocketAddr, FieldsError> {
     Ok(peer)
 }
 
-/// The address of a peer: one that can be connected to.
+/// The address of a peer: one that can be connected to. What is an address of IPv4 is written as such, so that one that
+/// is held cannot be had by another name.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, FieldsError> {
     let usable = |address: &SocketAddr| !address.ip().is_unspecified() && address.port() != 0;
-    let address = text.parse().ok().filter(usable);
+    let canonical = |address: SocketAddr| match address.ip().to_canonical() {
+        ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),
+        IpAddr::V6(_) => address,
+    };
+    let address = text.parse().ok().map(canonical).filter(usable);
     address.ok_or_else(|| FieldsError::field("peer", "must be an address and a port, such as 127.0.0.1:8085"))
 }
 

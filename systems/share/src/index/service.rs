@@ -69,14 +69,16 @@ pub struct IndexHandler {
 
 impl<C: Connection> Handler<C> for IndexHandler {
     async fn handle(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
+        let asker = Asker::of(exchange);
         if !matches!(exchange.path(), "/healthz" | "/metrics") {
-            let admitted = self.api.group.admit(&Asker::of(exchange), For::Members);
+            let admitted = self.api.group.admit(&asker, For::Members);
             admitted.inspect_err(|_| self.api.metrics.turned_away())?;
         }
+        let member = self.api.group.member(&asker);
         let method = exchange.method_text().to_owned();
         let (path, query) = (exchange.path().to_owned(), exchange.query().map(str::to_owned));
         let body = exchange.read_body(BODY_LEN_MAX).await?;
-        let call = Call { method: &method, path: &path, query: query.as_deref(), body };
+        let call = Call { method: &method, path: &path, query: query.as_deref(), body, member };
         let answer = self.api.answer(call).await;
         tracing::info!(target: "access", peer = %exchange.peer(), method, path, status = answer.status);
         answer.send(exchange)

@@ -1,5 +1,6 @@
 //! The tables of the index, and everything that is asked of them.
 
+mod holder;
 mod schema;
 mod search;
 
@@ -12,7 +13,11 @@ use std::{
 
 use store::{Kind, Row, Statement, Store, StoreError};
 
-pub(crate) use self::schema::SCHEMA;
+use self::holder::Known;
+pub(crate) use self::{
+    holder::{ChangeError, Registrant},
+    schema::SCHEMA,
+};
 use crate::{content::Content, name::Name, seam::Entry};
 
 /// What a file is found by, as [`SCHEMA`] has it.
@@ -42,7 +47,7 @@ pub(crate) struct Tables {
     insert: &'static str,
     life: Duration,
     /// The numbers of peers, as they were last seen; the database says whether they still hold.
-    numbers: Mutex<HashMap<SocketAddr, i64>>,
+    numbers: Mutex<HashMap<SocketAddr, Known>>,
     swept_at_ms: Mutex<i64>,
 }
 
@@ -62,60 +67,54 @@ impl Tables {
     }
 
     /// Tells that a peer has these files, and renews it.
-    pub(crate) async fn register(&self, peer: SocketAddr, entries: &[Entry]) -> Result<(), StoreError> {
-        loop {
-            let number = self.number(peer).await?;
-            let insert = |(entry, kind, term): (&Entry, i64, String)| {
-                Statement::new(self.insert)
-                    .with(kind)
-                    .with(term)
-                    .with(entry.name.as_str())
-                    .with(&entry.content.as_bytes()[..])
-                    .with(number)
-                    .with(i64::try_from(entry.size).unwrap_or(i64::MAX))
-            };
-            let rows = entries.iter().flat_map(terms).map(insert);
-            if self.store.execute(rows.fold(self.renewal(peer, number), Statement::then)).await? > 0 {
-                return Ok(());
-            }
-            // It expired since its number was seen.
-            self.numbers().remove(&peer);
+    pub(crate) async fn register(&self, who: &Registrant, entries: &[Entry]) -> Result<(), ChangeError> {
+        let insert = |number, (entry, kind, term): (&Entry, i64, String)| {
+            Statement::new(self.insert)
+                .with(kind)
+                .with(term)
+                .with(entry.name.as_str())
+                .with(&entry.content.as_bytes()[..])
+                .with(number)
+                .with(i64::try_from(entry.size).unwrap_or(i64::MAX))
+        };
+        let rows = |number| entries.iter().flat_map(terms).map(|term| insert(number, term)).collect();
+        while !self.change(who, rows).await? {
+            self.enter(who).await?;
         }
+        Ok(())
     }
 
     /// Tells that a peer no longer has these files.
     pub(crate) async fn deregister(
         &self,
-        peer: SocketAddr,
+        who: &Registrant,
         files: &[(Name, Content)],
-    ) -> Result<(), StoreError> {
-        let Some(number) = self.known_number(peer).await? else { return Ok(()) };
-        let delete = |(name, content): &(Name, Content)| {
+    ) -> Result<(), ChangeError> {
+        let delete = |number, (name, content): &(Name, Content)| {
             let sql = "DELETE FROM terms WHERE kind = ? AND term = ? AND name = ? AND hash = ? AND peer = ?";
             let (name, content) = (name.clone(), *content);
-            let rows: Vec<_> = terms_of(&name, content)
-                .map(|(kind, term)| {
-                    let delete = Statement::new(sql).with(kind).with(term).with(name.as_str());
-                    delete.with(&content.as_bytes()[..]).with(number)
-                })
-                .collect();
-            rows
+            terms_of(&name.clone(), content).map(move |(kind, term)| {
+                let delete = Statement::new(sql).with(kind).with(term).with(name.as_str());
+                delete.with(&content.as_bytes()[..]).with(number)
+            })
         };
-        let rows = files.iter().flat_map(delete);
-        self.store.execute(rows.fold(self.renewal(peer, number), Statement::then)).await.map(drop)
+        let rows = |number| files.iter().flat_map(|file| delete(number, file)).collect();
+        self.change(who, rows).await.map(drop)
     }
 
     /// Gives a peer its time again; `false` when it is not known, or was too late.
-    pub(crate) async fn renew(&self, peer: SocketAddr) -> Result<bool, StoreError> {
-        let Some(number) = self.known_number(peer).await? else { return Ok(false) };
-        Ok(self.store.execute(self.renewal(peer, number)).await? > 0)
+    pub(crate) async fn renew(&self, who: &Registrant) -> Result<bool, ChangeError> {
+        self.change(who, |_| Vec::new()).await
     }
 
     /// Forgets a peer and what it had.
-    pub(crate) async fn leave(&self, peer: SocketAddr) -> Result<(), StoreError> {
-        self.numbers().remove(&peer);
-        let update = "UPDATE peers SET address = NULL, expires_at_ms = 0 WHERE address = ?";
-        self.store.execute(Statement::new(update).with(peer.to_string()).repeatable(true)).await.map(drop)
+    pub(crate) async fn leave(&self, who: &Registrant) -> Result<(), ChangeError> {
+        self.numbers().remove(&who.peer);
+        let Some(number) = self.number_for(who).await? else { return Ok(()) };
+        self.numbers().remove(&who.peer);
+        let update = "UPDATE peers SET address = NULL, expires_at_ms = 0 WHERE id = ?";
+        self.store.execute(Statement::new(update).with(number).repeatable(true)).await?;
+        Ok(())
     }
 
     /// Takes away what expired, unless that was done lately.
@@ -148,37 +147,56 @@ impl Tables {
         rows.iter().map(peer).collect()
     }
 
-    /// The number of a peer that lives; made if there is none.
-    async fn number(&self, peer: SocketAddr) -> Result<i64, StoreError> {
-        loop {
-            if let Some(number) = self.known_number(peer).await? {
-                return Ok(number);
+    /// Renews a peer and changes its rows by these statements, of its number; `false` when it is not known, or was too
+    /// late.
+    async fn change(
+        &self,
+        who: &Registrant,
+        rows: impl Fn(i64) -> Vec<Statement>,
+    ) -> Result<bool, ChangeError> {
+        while let Some(number) = self.number_for(who).await? {
+            let all = rows(number).into_iter().fold(self.renewal(who.peer, number), Statement::then);
+            if self.store.execute(all).await? > 0 {
+                return Ok(true);
             }
-            // One that expired gives its address free.
-            let free = "UPDATE peers SET address = NULL WHERE address = ? AND expires_at_ms <= ?";
-            self.store
-                .execute(Statement::new(free).with(peer.to_string()).with(now_ms()).repeatable(true))
-                .await?;
-            let insert = "INSERT INTO peers (address, expires_at_ms) VALUES (?, ?)";
-            let insert = Statement::new(insert).with(peer.to_string()).with(self.expiry());
-            self.store.insert(insert.repeatable(true)).await?;
+            // It expired since its number was seen, or has another by now.
+            self.numbers().remove(&who.peer);
         }
+        Ok(false)
     }
 
-    async fn known_number(&self, peer: SocketAddr) -> Result<Option<i64>, StoreError> {
-        if let Some(number) = self.numbers().get(&peer) {
-            return Ok(Some(*number));
+    /// Makes a peer, where none lives at its address.
+    async fn enter(&self, who: &Registrant) -> Result<(), StoreError> {
+        // One that expired gives its address free.
+        let free = "UPDATE peers SET address = NULL WHERE address = ? AND expires_at_ms <= ?";
+        let free = Statement::new(free).with(who.peer.to_string()).with(now_ms());
+        self.store.execute(free.repeatable(true)).await?;
+        let insert = "INSERT INTO peers (address, expires_at_ms, holder) VALUES (?, ?, ?)";
+        let insert = Statement::new(insert).with(who.peer.to_string()).with(self.expiry()).with(who.holder());
+        self.store.insert(insert.repeatable(true)).await.map(drop)
+    }
+
+    /// The number of a peer that lives, for who may change what it has.
+    async fn number_for(&self, who: &Registrant) -> Result<Option<i64>, ChangeError> {
+        let seen = self.numbers().get(&who.peer).copied();
+        // Who is refused may be so by one that is gone since it was seen.
+        if let Some(Ok(number)) = seen.map(|known| known.number_for(who)) {
+            return Ok(Some(number));
         }
-        let select = "SELECT id FROM peers WHERE address = ? AND expires_at_ms > ?";
+        self.known(who.peer).await?.map(|known| known.number_for(who)).transpose()
+    }
+
+    /// What the database has of a peer that lives.
+    async fn known(&self, peer: SocketAddr) -> Result<Option<Known>, StoreError> {
+        let select = "SELECT id, holder FROM peers WHERE address = ? AND expires_at_ms > ?";
         let rows = self.store.query(Statement::new(select).with(peer.to_string()).with(now_ms())).await?;
-        let Some(row) = rows.first() else { return Ok(None) };
-        let number = row.int(0)?;
+        let Some(known) = rows.first().map(Known::read).transpose()? else { return Ok(None) };
         let mut numbers = self.numbers();
         if numbers.len() >= NUMBERS_MAX {
             numbers.clear();
         }
-        numbers.insert(peer, number);
-        Ok(Some(number))
+        numbers.insert(peer, known);
+        Ok(Some(known))
     }
 
     /// Finds nothing to change when the peer has expired.
@@ -196,7 +214,7 @@ impl Tables {
         now_ms().saturating_add(millis(self.life))
     }
 
-    fn numbers(&self) -> MutexGuard<'_, HashMap<SocketAddr, i64>> {
+    fn numbers(&self) -> MutexGuard<'_, HashMap<SocketAddr, Known>> {
         // Nothing panics while it is held.
         self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -78,7 +78,7 @@ impl Central {
                 "{HTTPS_ONLY}: give --index https://{}, or --allow and its key where members are known by keys",
                 self.name()
             ))),
-            _ => Err(self.refused(reason(&answer))),
+            _ => Err(self.refused(advice(&answer))),
         }
     }
 
@@ -213,6 +213,13 @@ pub(crate) fn reason(answer: &Response) -> String {
     let body: Option<Value> = serde_json::from_slice(answer.body()).ok();
     let said = body.as_ref().and_then(|body| body["error"].as_str());
     said.map_or_else(|| format!("it answered with status {}", answer.status()), str::to_owned)
+}
+
+/// The same, and what to do about it.
+fn advice(answer: &Response) -> String {
+    let body: Option<Value> = serde_json::from_slice(answer.body()).ok();
+    let hint = body.as_ref().and_then(|body| body["hint"].as_str());
+    hint.map_or_else(|| reason(answer), |hint| format!("{}; {hint}", reason(answer)))
 }
 
 fn options() -> ClientOptions {

@@ -14,6 +14,7 @@ use store::Database;
 use tempfile::TempDir;
 
 use crate::{
+    keys, migration,
     servers::{DatabaseServer, Kind},
     support::{file, get, index, post, send, wait_until},
 };
@@ -30,6 +31,9 @@ const ALL: &[Test] = &[
     ("a peer that leaves or dies is forgotten", forgotten),
     ("everything is kept over a restart", kept),
     ("names that only look the same are told apart", alike),
+    ("an address is for the key that registered it first", keys::held),
+    ("several servers on one database agree on whose an address is", keys::several_servers),
+    ("a database of the version before is taken over", migration::version_before),
 ];
 
 fn hold(new: impl Fn(&TempDir) -> Database) {

@@ -1,6 +1,6 @@
-//! Groups that are closed by keys: who is let in, and what is said where one end speaks no TLS.
+//! Groups that are closed by keys: who is let in, and who may change what is registered at an address.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use engine::{Model, Server, service::Factory};
 use http_io::{
@@ -18,7 +18,7 @@ use share::{
 use tempfile::TempDir;
 use tls::Identity;
 
-use crate::support::{Index, Peer, get, serve, wait_until};
+use crate::support::{Index, Peer, file, get, serve, wait_until};
 
 const ANNS: &str = "127.0.0.1:1001";
 
@@ -79,10 +79,104 @@ impl Keys {
         let answer = Caller::new(to, ClientOptions::default()).send(&request).unwrap();
         (answer.status(), serde_json::from_slice(answer.body()).unwrap_or(Value::Null))
     }
+
+    /// Registers `name.txt` at Ann's address.
+    fn register(&self, own: &str, index: &Server) -> (u16, Value) {
+        let files = [file(&format!("{own}.txt"), "")];
+        self.post(own, index, "/register", &json!({ "peer": ANNS, "files": files }))
+    }
+
+    fn leave(&self, own: &str, index: &Server) -> u16 {
+        self.post(own, index, "/deregister", &json!({ "peer": ANNS, "all": true })).0
+    }
+
+    fn names(&self, index: &Server) -> Vec<String> {
+        let to = self.to("ann", &["index"], index.local_addr());
+        let files = ask(to, &format!("/files?peer={ANNS}")).unwrap();
+        let files: Value = serde_json::from_slice(files.body()).unwrap();
+        let files = files["files"].as_array().unwrap();
+        files.iter().map(|file| file["name"].as_str().unwrap().to_owned()).collect()
+    }
 }
 
 fn ask(to: Asked, target: &str) -> Result<Response, ClientError> {
     Caller::new(to, ClientOptions::default()).send(&Request::new(Method::Get, target))
+}
+
+/// With entries that outlive the test; [`expire`] has them expire.
+fn lasting(options: &Options) -> Options {
+    let mut options = options.clone();
+    options.life = Duration::from_secs(3600);
+    options
+}
+
+/// Of two members the second changes nothing at the address of the first, over a restart too, until the first is gone.
+pub(crate) fn held(options: &Options) {
+    let keys = Keys::new();
+    let index = keys.index(&lasting(options));
+    assert_eq!(keys.register("ann", &index).0, 200);
+    refused(&keys, &index);
+    assert_eq!(keys.post("ann", &index, "/renew", &json!({ "peer": ANNS })).0, 200, "the first goes on");
+    drop(index);
+    let index = keys.index(&lasting(options));
+    refused(&keys, &index);
+    assert_eq!(keys.register("ann", &index).0, 200);
+    assert_eq!(keys.names(&index), ["ann.txt"]);
+
+    assert_eq!(keys.leave("ann", &index), 204);
+    assert_eq!(keys.register("bob", &index).0, 200, "free, as the first has left");
+    assert_eq!(keys.register("ann", &index).0, 403);
+    assert_eq!(keys.leave("index", &index), 204, "the owner of the index may change all");
+    assert_eq!(keys.register("ann", &index).0, 200);
+    drop(index);
+    expire(&keys, options);
+    let index = keys.index(&lasting(options));
+    wait_until(|| keys.register("bob", &index).0 == 200);
+    assert_eq!((keys.register("ann", &index).0, keys.names(&index)), (403, vec!["bob.txt".to_owned()]));
+}
+
+/// Bob may neither add nor take away nor renew at Ann's address, however it is written.
+fn refused(keys: &Keys, index: &Server) {
+    let one = json!([{ "name": "ann.txt", "hash": file("ann.txt", "")["hash"] }]);
+    for at in [ANNS, "[::ffff:127.0.0.1]:1001"] {
+        for (target, body) in [
+            ("/register", json!({ "peer": at, "files": [file("bob.txt", "")] })),
+            ("/deregister", json!({ "peer": at, "files": one })),
+            ("/deregister", json!({ "peer": at, "all": true })),
+            ("/renew", json!({ "peer": at })),
+        ] {
+            let (status, said) = keys.post("bob", index, target, &body);
+            let ann = keys.of("ann").public().to_string();
+            assert_eq!(status, 403, "{target} {body}: {said}");
+            assert!(said["error"].as_str().unwrap().contains(&ann), "{said}");
+            assert!(said["hint"].as_str().unwrap().contains("--listen"), "{said}");
+        }
+    }
+    assert_eq!(keys.names(index), ["ann.txt"]);
+}
+
+/// Gives Ann a moment more only.
+fn expire(keys: &Keys, options: &Options) {
+    let mut options = options.clone();
+    options.life = Duration::from_secs(1);
+    let index = keys.index(&options);
+    assert_eq!(keys.post("ann", &index, "/renew", &json!({ "peer": ANNS })).0, 200);
+}
+
+/// Each remembers what it saw of an address, and the other changes it.
+pub(crate) fn several_servers(options: &Options) {
+    let keys = Keys::new();
+    let [one, other] = [0, 1].map(|_| keys.index(&lasting(options)));
+    assert_eq!(keys.register("ann", &one).0, 200);
+    assert_eq!(keys.leave("ann", &other), 204);
+    assert_eq!(keys.register("bob", &other).0, 200);
+    assert_eq!(keys.register("bob", &one).0, 200);
+    assert_eq!(keys.register("ann", &one).0, 403);
+    assert_eq!(keys.leave("bob", &one), 204);
+    assert_eq!(keys.register("bob", &one).0, 200);
+    let gone = json!([{ "name": "bob.txt", "hash": file("bob.txt", "")["hash"] }]);
+    let gone = keys.post("bob", &other, "/deregister", &json!({ "peer": ANNS, "files": gone }));
+    assert_eq!((gone.0, keys.names(&one)), (204, Vec::new()));
 }
 
 #[test]

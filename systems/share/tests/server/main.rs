@@ -12,6 +12,7 @@ mod cancelling;
 mod index;
 mod keys;
 mod lying;
+mod migration;
 mod page;
 mod peers;
 #[allow(dead_code, reason = "a part of it is used here")]

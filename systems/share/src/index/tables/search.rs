@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use store::{Row, Statement, StoreError};
 
-use super::{BY_CONTENT, BY_NAME, BY_WORD, Tables, now_ms};
+use super::{BY_CONTENT, BY_NAME, BY_WORD, Known, Tables, now_ms};
 use crate::{
     content::Content,
     name::Name,
@@ -56,7 +56,7 @@ impl Tables {
 
     /// At most `limit` files of one peer, by name.
     pub(crate) async fn files(&self, peer: SocketAddr, limit: i64) -> Result<Vec<Entry>, StoreError> {
-        let Some(number) = self.known_number(peer).await? else { return Ok(Vec::new()) };
+        let Some(Known { number, .. }) = self.known(peer).await? else { return Ok(Vec::new()) };
         let select =
             "SELECT name, hash, size FROM terms WHERE peer = ? AND kind = ? ORDER BY name, hash LIMIT ?";
         let rows = self.store.query(Statement::new(select).with(number).with(BY_NAME).with(limit)).await?;
