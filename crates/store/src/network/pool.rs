@@ -132,7 +132,8 @@ impl Pool {
                 Ok(session) => {
                     self.connected.set(self.connected.get() + 1);
                     if self.outage.borrow_mut().ends() {
-                        tracing::info!("connections to the database can be opened again");
+                        // As loud as the trouble: who reads of that must read of its end.
+                        tracing::warn!("connections to the database can be opened again");
                     }
                     self.take_orders(session).await;
                     self.connected.set(self.connected.get() - 1);
