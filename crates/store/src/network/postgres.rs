@@ -178,6 +178,7 @@ fn unopened(error: &Error) -> Trouble {
         // The second where not even USAGE is granted: the schema is then not found at all.
         &SqlState::INSUFFICIENT_PRIVILEGE | &SqlState::INVALID_SCHEMA_NAME => Trouble::NoSchemaRights(said),
         &SqlState::INVALID_CATALOG_NAME => Trouble::NoDatabase(said),
+        &SqlState::CANNOT_CONNECT_NOW => Trouble::NotReady(said),
         code if is_going(code) => Trouble::Unreachable(said),
         _ => Trouble::Other(said),
     }
@@ -201,15 +202,9 @@ pub(super) fn trouble_of(error: &(dyn std::error::Error + 'static)) -> Option<Tr
     error.downcast_ref::<Error>().map(unopened)
 }
 
-/// Shutting down, crashed, starting, or the connection ended by an administrator.
+/// Shutting down, crashed, or the connection ended by an administrator.
 fn is_going(code: &SqlState) -> bool {
-    [
-        SqlState::ADMIN_SHUTDOWN,
-        SqlState::CRASH_SHUTDOWN,
-        SqlState::CANNOT_CONNECT_NOW,
-        SqlState::IDLE_SESSION_TIMEOUT,
-    ]
-    .contains(code)
+    [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::IDLE_SESSION_TIMEOUT].contains(code)
 }
 
 fn failure(error: &Error, statement: &Statement) -> Failure {

@@ -1,5 +1,10 @@
 //! What is done on a database server before ours starts.
 
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
 use super::{
     blocking::Blocking,
     durability, mysql, postgres,
@@ -14,6 +19,10 @@ use crate::{
     statement::{Row, Statement},
 };
 use refinery::error::Kind as Refused;
+
+/// How long a server that is starting up is waited for. To replay its log after a crash it may take far longer.
+const STARTING_UP: Duration = Duration::from_secs(15);
+const BETWEEN_TRIES: Duration = Duration::from_millis(200);
 
 /// One connection to a database that is up to date. While it is open, other programs that start wait for it.
 pub(crate) struct Setup {
@@ -31,7 +40,7 @@ impl std::fmt::Debug for Setup {
 impl Setup {
     pub(crate) fn open(server: &Server, schema: &Schema) -> Result<Self, OpenError> {
         let failed = |trouble| server_error(schema.name, server, trouble);
-        let mut connection = Blocking::open(server).map_err(OpenError::Thread)?.map_err(failed)?;
+        let mut connection = connect(server, schema.name, STARTING_UP)?;
         let migrated = connection.wait(async |session| match &mut session.driver {
             Driver::Mysql(session) => mysql::migrate(server, session, schema).await,
             Driver::Postgres(session) => postgres::migrate(session, schema).await,
@@ -90,6 +99,23 @@ impl Setup {
     }
 }
 
+/// Connects; to a server that starts up meanwhile, once it is ready.
+fn connect(server: &Server, what: &'static str, patience: Duration) -> Result<Blocking, OpenError> {
+    let end = Instant::now() + patience;
+    let mut waiting = false;
+    loop {
+        match Blocking::open(server).map_err(OpenError::Thread)? {
+            Err(Trouble::NotReady(said)) if Instant::now() < end => {
+                if !std::mem::replace(&mut waiting, true) {
+                    tracing::warn!("the {what} database {server} takes no connections yet ({said}): waiting");
+                }
+                thread::sleep(BETWEEN_TRIES);
+            }
+            outcome => return outcome.map_err(|trouble| server_error(what, server, trouble)),
+        }
+    }
+}
+
 fn server_error(what: &'static str, server: &Server, trouble: Trouble) -> OpenError {
     OpenError::Server { what, server: server.to_string(), trouble }
 }
@@ -102,4 +128,47 @@ fn refused(error: &refinery::Error, server: &Server, schema: &Schema) -> OpenErr
         }
     }
     schema.refused(error, &server.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::Database;
+    use std::{
+        io::{Read, Write},
+        net::TcpListener,
+    };
+
+    const STARTING: (&str, &str) = ("57P03", "the database system is starting up");
+
+    /// What PostgreSQL says in place of taking a connection, by its code and its message.
+    fn refusal((code, message): (&str, &str)) -> Vec<u8> {
+        let fields = format!("SFATAL\0VFATAL\0C{code}\0M{message}\0\0");
+        let length = u32::try_from(4 + fields.len()).unwrap().to_be_bytes();
+        [b"E", &length[..], fields.as_bytes()].concat()
+    }
+
+    /// Connects to a server that answers so, each connection with the next; tells what came of it.
+    fn told(answers: &'static [(&str, &str)], patience: Duration) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("postgres://nstar@{}/nstar", listener.local_addr().unwrap());
+        let Ok(Database::Server(server)) = url.parse() else { panic!("{url} is a server's") };
+        thread::spawn(move || {
+            for answer in answers {
+                let mut connection = listener.accept().unwrap().0;
+                assert_ne!(connection.read(&mut [0; 1024]).unwrap(), 0);
+                connection.write_all(&refusal(*answer)).unwrap();
+            }
+        });
+        connect(&server, "things", patience).map(drop).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_server_that_starts_up_is_waited_for_and_then_told_to_be_starting() {
+        let forever = Duration::from_secs(3600);
+        let ready = told(&[STARTING, STARTING, ("3D000", "no database \"nstar\"")], forever);
+        assert!(ready.contains("CREATE DATABASE"), "asked until it was ready: {ready}");
+        let late = told(&[STARTING], Duration::ZERO);
+        assert!(late.contains("starting up; try again") && !late.contains("check that it runs"), "{late}");
+    }
 }

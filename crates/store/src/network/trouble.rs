@@ -8,6 +8,9 @@ pub enum Trouble {
     /// Nobody answers there.
     #[error("it cannot be reached: {0}; check that it runs and listens at that address")]
     Unreachable(String),
+    /// It answers, and takes no connections: it is starting up, or shutting down.
+    #[error("it takes no connections just now: {0}; try again in some seconds")]
+    NotReady(String),
     /// It closed the connection, or the connection broke.
     #[error("the connection was lost (the server has gone away): {0}")]
     Lost(String),
@@ -52,6 +55,7 @@ impl Trouble {
     pub(crate) fn as_refusal(&self) -> StoreError {
         StoreError::Unavailable(match self {
             Self::Unreachable(_) | Self::Lost(_) => "it cannot be reached",
+            Self::NotReady(_) => "it takes no connections just now",
             Self::TooMany => "it allows no more connections",
             _ => "it refuses this server; the log has the reason",
         })
