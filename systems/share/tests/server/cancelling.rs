@@ -99,8 +99,10 @@ fn what_is_being_obtained_can_be_cancelled_in_a_browser() {
     page.press("Enter");
     page.wait("document.querySelectorAll('#found li').length === 1");
     page.click("#found button");
-    page.wait("document.querySelectorAll('#coming [data-state=running]').length === 1");
-    page.click("#coming button[aria-label='Cancel getting never.bin']");
+    // For a moment it is shown by its hash.
+    let button = "#coming [data-state=running] button[aria-label='Cancel getting never.bin']";
+    page.wait(&format!("find(\"{button}\") !== null"));
+    page.click(button);
     page.wait("find('#coming [data-state=failed]').innerText.includes('cancelled')");
     assert!(page.errors.is_empty(), "{:#?}", page.errors);
 }
