@@ -81,6 +81,10 @@ impl Routing for Network {
         self.table.keepers(key, found)
     }
 
+    fn outdated(&self, key: &Key, found: &[PeerId]) -> bool {
+        self.table.outdated(key, found)
+    }
+
     fn asks(&self) -> Asks {
         self.table.asks()
     }

@@ -25,6 +25,10 @@ pub(crate) trait Routing: Send + Sync {
     /// Those that answer for a key; asks others who they are.
     fn look_up(&self, key: &Key) -> impl Future<Output = Vec<PeerId>> + Send;
 
+    /// Whether those that were found to answer for a key do no longer, as another is known by now that should be one of
+    /// them.
+    fn outdated(&self, key: &Key, found: &[PeerId]) -> bool;
+
     /// How those that answer for a key are asked.
     fn asks(&self) -> Asks;
 

@@ -32,7 +32,7 @@ pub enum Placement {
 /// How those that keep what is found under a key are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asks {
-    /// So many at once, and what all of them answer counts: one of them may have come just now and not know yet.
+    /// So many at once, and what all of them have found counts: one of them may have come just now and not know all yet.
     Several(usize),
     /// One after the other, this peer first where it is one of them, until one has found something.
     OneByOne,

@@ -105,6 +105,14 @@ impl Table {
         self.placement.keepers(key, self.me, others)
     }
 
+    /// Whether a peer is known that answers for a key rather than one of these, which were found to.
+    pub(crate) fn outdated(&self, key: &Key, found: &[PeerId]) -> bool {
+        let known = self.others().clone().into_iter().filter(|place| !found.contains(place.preimage()));
+        let before = found.iter().copied().filter(|peer| *peer != self.me()).map(Place::from);
+        let now = self.placement.keepers(key, self.me, before.chain(known));
+        now.iter().any(|peer| !found.contains(peer))
+    }
+
     /// All others, where all of them answer for every key.
     pub(crate) fn everyone(&self) -> Option<Vec<PeerId>> {
         let others = self.others();
@@ -176,6 +184,16 @@ mod tests {
         assert_eq!(many.crowded(), None);
         many.set(vec![peer(1).into(); MEMBERS_MAX]);
         assert_eq!(many.crowded(), Some(MEMBERS_MAX));
+    }
+
+    #[test]
+    fn who_was_found_is_outdated_once_a_nearer_one_is_known() {
+        let key = keys(&entry("a", "x"))[0];
+        let all = table(0, 1..100);
+        let nearest = all.keepers(&key, (1..100).map(peer).collect());
+        assert!(!all.outdated(&key, &nearest) && !table(0, 0..0).outdated(&key, &nearest));
+        let before = table(0, 1..30).keepers(&key, (1..30).map(peer).collect());
+        assert!(all.outdated(&key, &before) && !table(0, 1..30).outdated(&key, &before));
     }
 
     #[test]

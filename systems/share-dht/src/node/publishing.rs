@@ -176,10 +176,13 @@ impl<R: Routing, T: Transport> Node<R, T> {
         wanted
     }
 
-    /// Looks up who answers for keys, where that is not known, or not lately.
+    /// Looks up who answers for keys, where that is not known, not lately, or others came since that are known to.
     async fn look_up(&self, publishing: &mut Publishing, keys: impl Iterator<Item = &Key>) {
         let (now, life) = (now(), self.life);
-        publishing.looked_up.retain(|_, (since, _)| now.saturating_duration_since(*since) < life);
+        let holds = |key: &Key, since: Instant, holders: &[PeerId]| {
+            now.saturating_duration_since(since) < life && !self.routing.outdated(key, holders)
+        };
+        publishing.looked_up.retain(|key, (since, holders)| holds(key, *since, holders));
         if publishing.looked_up.len() > REMEMBERED_MAX {
             publishing.looked_up.clear();
         }

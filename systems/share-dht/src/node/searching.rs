@@ -100,8 +100,9 @@ impl<R: Routing, T: Transport> Node<R, T> {
         None
     }
 
-    /// The answers of so many of them, of others where some do not answer. For those that do not answer soon others are
-    /// asked too, and where there are none they are not waited for once something was found.
+    /// What so many of them have found, or others where some do not answer or know of nothing: who came just now may not
+    /// have been told yet. For those that do not answer soon others are asked too, and where there are none they are not
+    /// waited for once something was found.
     async fn ask_several(
         &self,
         mut others: impl Iterator<Item = PeerId>,
@@ -113,12 +114,12 @@ impl<R: Routing, T: Transport> Node<R, T> {
         let mut answers: Vec<Vec<Found>> = Vec::new();
         while answers.len() < count && !asked.is_empty() {
             match tokio::time::timeout(SOON, asked.next()).await {
-                Ok(Some(Some(found))) => answers.push(found),
+                Ok(Some(Some(found))) if !found.is_empty() => answers.push(found),
                 Ok(_) => asked.extend(others.next().map(ask)),
                 Err(_) => {
                     let late = asked.len();
                     asked.extend(others.by_ref().take(late).map(ask));
-                    if asked.len() == late && answers.iter().any(|found| !found.is_empty()) {
+                    if asked.len() == late && !answers.is_empty() {
                         break;
                     }
                 }

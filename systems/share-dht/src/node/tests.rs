@@ -127,6 +127,33 @@ fn the_dead_among_those_asked_are_replaced() {
 }
 
 #[test]
+fn what_was_there_first_is_found_by_all_that_came_since() {
+    virtually(async {
+        let mut peers = Peers::new(Placement::Nearest, 30).await;
+        peers.all[0].register(&files(0, 20)).await;
+        (30..150).for_each(|number| peers.come(number));
+        peers.meet().await;
+        for file in files(0, 20) {
+            assert_eq!(peers.find(&Query::Name(file.name.clone())).await, [1; 150], "{:?}", file.name);
+        }
+    });
+}
+
+#[test]
+fn among_those_asked_who_knows_of_nothing_hides_nothing() {
+    virtually(async {
+        let peers = Peers::new(Placement::Nearest, 60).await;
+        peers.all[7].register(&files(7, 1)).await;
+        let query = words("txt");
+        let holders = peers.all[7].routing.look_up(&Key::of_query(&query).unwrap()).await;
+        for node in peers.all.iter().filter(|node| holders[..7].contains(&node.routing.me())) {
+            node.kept().records.forget(peer(7), &files(7, 1));
+        }
+        assert!(peers.find(&query).await.iter().all(|found| *found == 1));
+    });
+}
+
+#[test]
 fn those_asked_that_fall_silent_hold_up_a_search_for_a_moment() {
     virtually(async {
         let peers = Peers::new(Placement::Nearest, 60).await;

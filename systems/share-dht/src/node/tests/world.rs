@@ -52,6 +52,10 @@ impl Routing for Memory {
         self.table.keepers(key, all)
     }
 
+    fn outdated(&self, key: &Key, found: &[PeerId]) -> bool {
+        self.table.outdated(key, found)
+    }
+
     fn asks(&self) -> Asks {
         self.table.asks()
     }
