@@ -1,5 +1,7 @@
 //! Who the client says it is: `Authorization: Basic` (RFC 7617) and `Bearer` (RFC 6750).
 
+use std::borrow::Cow;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 /// The longest Basic credentials looked at, in bytes of base64: room for any sane name and password.
@@ -83,6 +85,15 @@ impl std::fmt::Debug for Basic {
     }
 }
 
+/// A URL as it may be shown: a user and a password in it are left out, be it a right URL or not.
+pub fn without_user(url: &str) -> Cow<'_, str> {
+    let Some((before, host)) = url.rsplit_once('@') else { return url.into() };
+    match before.split_once("://") {
+        Some((scheme, _)) => format!("{scheme}://...@{host}").into(),
+        None => format!("...@{host}").into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,6 +106,14 @@ mod tests {
             }
             Credentials::Bearer(_) => None,
         }
+    }
+
+    #[test]
+    fn a_url_is_shown_without_its_user() {
+        assert_eq!(without_user("http://h:1/x"), "http://h:1/x");
+        assert_eq!(without_user("http://u:hush@h:1"), "http://...@h:1");
+        assert_eq!(without_user("http://u:hu@sh@h"), "http://...@h");
+        assert_eq!(without_user("u:hush@h:1"), "...@h:1");
     }
 
     #[test]

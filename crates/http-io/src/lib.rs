@@ -38,7 +38,7 @@ mod problem;
 pub mod server;
 
 pub use answer::Answer;
-pub use credentials::{Basic, Credentials};
+pub use credentials::{Basic, Credentials, without_user};
 pub use fields::{Fields, FieldsError};
 pub use page::page;
 pub use percent::{DecodeError, decode_path};

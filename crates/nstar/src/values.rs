@@ -71,13 +71,14 @@ pub(crate) enum Scheme {
 /// Parses the URL of a server of ours: `http://HOST:PORT`, `https://HOST:PORT` or `HOST:PORT`. A host's name is looked up
 /// now, once.
 pub(crate) fn server(text: &str) -> Result<Server, String> {
+    let shown = http_io::without_user(text);
     let (scheme, place) = match text.split_once("://") {
         Some(("http", place)) => (Some(Scheme::Http), place),
         Some(("https", place)) => (Some(Scheme::Https), place),
-        Some(_) => return Err(format!("{text}: write http://HOST:PORT or https://HOST:PORT")),
+        Some(_) => return Err(format!("{shown}: write http://HOST:PORT or https://HOST:PORT")),
         None => (None, text),
     };
-    let wrong = |why: &str| format!("{text}: {why}; write http://HOST:PORT");
+    let wrong = |why: &str| format!("{shown}: {why}; write http://HOST:PORT");
     let place = place.strip_suffix('/').unwrap_or(place);
     if place.contains(['/', '?', '#', '@']) {
         return Err(wrong("a path or a user cannot be given"));
@@ -240,16 +241,13 @@ mod tests {
         assert_eq!(read("127.0.0.1:80"), Ok((None, "127.0.0.1".into(), 80)));
         assert_eq!(read("https://[::1]:8085/"), Ok((Some(Scheme::Https), "::1".into(), 8085)));
         assert_eq!(read("http://localhost:1"), Ok((Some(Scheme::Http), "localhost".into(), 1)));
-        for wrong in [
-            "",
-            "localhost",
-            "http://127.0.0.1",
-            "ftp://127.0.0.1:1",
-            "https://u@127.0.0.1:1",
-            "127.0.0.1:1/x",
-        ] {
+        for wrong in ["", "localhost", "http://127.0.0.1", "ftp://127.0.0.1:1", "127.0.0.1:1/x"] {
             let error = server(wrong).unwrap_err();
             assert!(error.contains(wrong) && error.contains("HOST:PORT"), "{error}");
+        }
+        for wrong in ["https://u:hush@127.0.0.1:1", "u:hush@127.0.0.1:1", "ftp://u:hush@127.0.0.1:1"] {
+            let error = server(wrong).unwrap_err();
+            assert!(error.contains("@127.0.0.1:1") && !error.contains("hush"), "{error}");
         }
     }
 

@@ -10,7 +10,7 @@ use std::{
 
 use accounts::Role;
 
-use http_io::server::Proxies;
+use http_io::{server::Proxies, without_user};
 
 use crate::{
     access::{caller::Caller, permissions::Permissions},
@@ -172,8 +172,10 @@ impl FromStr for AccountsBackend {
     type Err = FilesError;
 
     fn from_str(given: &str) -> Result<Self, FilesError> {
-        let wrong =
-            |reason: &str| FilesError::Accounts { given: given.to_owned(), reason: reason.to_owned() };
+        let wrong = |reason: &str| FilesError::Accounts {
+            given: without_user(given).into(),
+            reason: reason.to_owned(),
+        };
         if given == "none" {
             return Ok(Self::Open);
         }
@@ -186,9 +188,7 @@ impl FromStr for AccountsBackend {
             "http" => (false, 80),
             "https" => (true, 443),
             "mysql" | "mariadb" | "postgres" | "postgresql" => {
-                // Without the rest, which may hold a password.
-                let given = format!("{scheme}://...");
-                return Err(FilesError::Accounts { given, reason: THROUGH_ACCOUNTS.to_owned() });
+                return Err(wrong(THROUGH_ACCOUNTS));
             }
             _ => return Err(wrong("unknown form")),
         };
@@ -255,6 +255,10 @@ mod tests {
         for given in ["mysql://u:hush@h/d", "postgres://u:hush@h/d"] {
             let error = given.parse::<AccountsBackend>().unwrap_err().to_string();
             assert!(error.contains("nstar serve accounts") && !error.contains("hush"), "{error}");
+        }
+        for given in ["http://u:hush@h:1", "u:hush@h:1"] {
+            let error = given.parse::<AccountsBackend>().unwrap_err().to_string();
+            assert!(error.contains("@h:1") && !error.contains("hush"), "{error}");
         }
     }
 
