@@ -34,6 +34,7 @@ fn a_store_holds_on_mariadb() {
     let Some(server) = DatabaseServer::start(Kind::Mariadb) else { return };
     hold(&server.database());
     a_password_need_not_be_in_the_url(&server.database().url().replace("nstar@", "locked@"));
+    another_kind_is_told(&server.database().url(), ("mysql", "postgres"));
 }
 
 fn a_password_need_not_be_in_the_url(url: &str) {
@@ -53,6 +54,14 @@ fn a_store_holds_on_postgres() {
     let Some(server) = DatabaseServer::start(Kind::Postgres) else { return };
     hold(&server.database());
     who_may_make_no_tables_is_told_what_to_grant(&server);
+    another_kind_is_told(&server.database().url(), ("postgres", "mysql"));
+}
+
+/// It is another kind of server than the URL says.
+fn another_kind_is_told(url: &str, (kind, instead): (&str, &str)) {
+    let url = url.replacen(kind, instead, 1);
+    let refused = Store::prepare(&url.parse().unwrap(), &SCHEMA).unwrap_err().to_string();
+    assert!(refused.contains(&format!("write {kind}:// for {instead}://")), "{refused}");
 }
 
 fn who_may_make_no_tables_is_told_what_to_grant(server: &DatabaseServer) {

@@ -1,6 +1,6 @@
 //! PostgreSQL.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, io::ErrorKind};
 
 use tokio::task::spawn_local;
 use tokio_postgres::{
@@ -166,10 +166,13 @@ pub(crate) fn is_url(url: &str) -> bool {
     })
 }
 
+/// What it most likely is.
+const FOREIGN: &str = "no PostgreSQL; if it is MariaDB or MySQL, write mysql:// for postgres://";
+
 /// Why a connection could not be had.
 fn unopened(error: &Error) -> Trouble {
     let Some(database) = error.as_db_error() else {
-        return Trouble::Unreachable(chain(error));
+        return if is_babble(error) { Trouble::Foreign(FOREIGN) } else { Trouble::Unreachable(chain(error)) };
     };
     let said = database.message().to_owned();
     match database.code() {
@@ -182,6 +185,16 @@ fn unopened(error: &Error) -> Trouble {
         code if is_going(code) => Trouble::Unreachable(said),
         _ => Trouble::Other(said),
     }
+}
+
+/// Whether what came is none of PostgreSQL's messages. MariaDB and MySQL speak first.
+fn is_babble(error: &Error) -> bool {
+    let Some(source) = std::error::Error::source(error) else {
+        // The driver tells this kind of error by its words only.
+        return error.to_string() == "unexpected message from server";
+    };
+    let source = source.downcast_ref::<std::io::Error>();
+    source.is_some_and(|source| matches!(source.kind(), ErrorKind::InvalidInput | ErrorKind::InvalidData))
 }
 
 /// Why a connection could not be had that was to be encrypted. What comes neither from the server nor from the way to it is

@@ -49,7 +49,12 @@ impl Session {
                 Kind::Postgres => Driver::Postgres(Box::new(postgres::Session::open(server).await?)),
             })
         };
-        let late = || Trouble::Unreachable(format!("no answer within {} s", CONNECT_LIMIT.as_secs()));
+        let hint = match server.kind {
+            // It waits for the client to speak first, and a client of MariaDB's waits for the server.
+            Kind::Mysql => " (if it is PostgreSQL, write postgres:// for mysql://)",
+            Kind::Postgres => "",
+        };
+        let late = || Trouble::Unreachable(format!("no answer within {} s{hint}", CONNECT_LIMIT.as_secs()));
         let driver = timeout(CONNECT_LIMIT, opening).await.unwrap_or_else(|_| Err(late()))?;
         Ok(Self { driver, used: Instant::now() })
     }

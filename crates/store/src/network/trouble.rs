@@ -45,6 +45,9 @@ pub enum Trouble {
     /// The way to it cannot be encrypted as its URL asks for.
     #[error("the connection to it cannot be encrypted: {0}")]
     Encryption(String),
+    /// It is something else than it should be.
+    #[error("what answers there is {0}")]
+    Foreign(&'static str),
     /// It said something else.
     #[error("{0}")]
     Other(String),
