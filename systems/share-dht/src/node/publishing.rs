@@ -42,6 +42,8 @@ pub(super) struct Publishing {
 #[derive(Debug, Default)]
 struct Holder {
     offered: Offered,
+    /// What it need not keep any more, and since when.
+    surplus: HashMap<Arc<Entry>, Instant>,
     /// How many files it said that it keeps.
     kept: usize,
     /// Whether it was told that it knows all. Until then it may keep what this peer told it before it was started anew,
@@ -60,6 +62,18 @@ impl Holder {
     /// It is as if it had never been told of a file.
     fn disclaim(&mut self, entry: &Entry) {
         self.offered.remove(entry);
+    }
+
+    /// Takes out what it has not had to keep for so long. Who is nearest to a key may be found wrongly for once, when peers
+    /// come and go: what is still kept in the right place then is found there.
+    fn take_surplus(&mut self, offer: &Offered, now: Instant, grace: Duration) -> Vec<Entry> {
+        let Self { offered, surplus, .. } = self;
+        surplus.retain(|entry, _| offered.contains_key(entry) && !offer.contains_key(entry));
+        for entry in offered.keys().filter(|entry| !offer.contains_key(*entry)) {
+            surplus.entry(Arc::clone(entry)).or_insert(now);
+        }
+        let gone = surplus.extract_if(|_, since| now.saturating_duration_since(*since) >= grace);
+        gone.filter_map(|(entry, _)| offered.remove(&entry).map(|_| (*entry).clone())).collect()
     }
 }
 
@@ -123,7 +137,8 @@ impl<R: Routing, T: Transport> Node<R, T> {
         self.tell_all(&mut publishing).await;
     }
 
-    /// Tells those who came to answer for keys of this peer's files, and lets those who no longer do forget them.
+    /// Tells those who came to answer for keys of this peer's files, and lets those who no longer do forget them after a
+    /// while.
     pub(crate) async fn rearrange(&self) {
         let mut publishing = self.publishing.lock().await;
         self.tell_all(&mut publishing).await;
@@ -224,10 +239,8 @@ impl<R: Routing, T: Transport> Node<R, T> {
         if completes {
             holder.offered.clear();
         } else if all {
-            let surplus: Vec<_> =
-                holder.offered.keys().filter(|entry| !offer.contains_key(*entry)).cloned().collect();
-            holder.offered.retain(|entry, _| offer.contains_key(entry));
-            self.forget(peer, holder, surplus.iter().map(|entry| (**entry).clone()).collect()).await?;
+            let gone = holder.take_surplus(offer, now(), self.life);
+            self.forget(peer, holder, gone).await?;
         }
         let had = |entry| holder.offered.get(entry).copied().unwrap_or_default();
         let new: Vec<_> = offer

@@ -154,6 +154,39 @@ fn among_those_asked_who_knows_of_nothing_hides_nothing() {
 }
 
 #[test]
+fn who_is_misled_once_about_those_that_answer_hides_nothing() {
+    virtually(async {
+        let peers = Peers::new(Placement::Nearest, 250).await;
+        let renew_until_looked_up_anew = || async {
+            for _ in 0..3 {
+                tokio::time::advance(LIFE / 3).await;
+                peers.renew().await;
+                peers.all.iter().for_each(|node| node.expire());
+            }
+        };
+        let find_all = || async {
+            for file in files(0, 30) {
+                assert_eq!(peers.find(&Query::Name(file.name.clone())).await, [1; 250], "{:?}", file.name);
+            }
+        };
+        let records = || peers.all.iter().map(|node| node.records()).sum::<usize>();
+        peers.all[0].register(&files(0, 30)).await;
+        let before = records();
+        peers.mislead(peer(0), true);
+        renew_until_looked_up_anew().await;
+        let meanwhile = records();
+        assert!(meanwhile > before, "others were told");
+        find_all().await;
+        peers.mislead(peer(0), false);
+        for _ in 0..2 {
+            renew_until_looked_up_anew().await;
+            find_all().await;
+        }
+        assert!(records() < meanwhile, "they need not keep it for ever: {before} {meanwhile} {}", records());
+    });
+}
+
+#[test]
 fn those_asked_that_fall_silent_hold_up_a_search_for_a_moment() {
     virtually(async {
         let peers = Peers::new(Placement::Nearest, 60).await;
@@ -194,9 +227,9 @@ fn what_goes_while_a_holder_is_not_reached_is_forgotten_when_it_is_again() {
         let peers = Peers::new(Placement::Nearest, 3).await;
         let own = files(0, 2_500);
         peers.all[0].register(&own).await;
-        let unreached = peers.world.0.write().unwrap().remove(&peer(2)).unwrap();
+        let unreached = peers.world.living.write().unwrap().remove(&peer(2)).unwrap();
         peers.all[0].deregister(&own[..1]).await;
-        peers.world.0.write().unwrap().insert(peer(2), unreached);
+        peers.world.living.write().unwrap().insert(peer(2), unreached);
         peers.renew().await;
         let gone = Query::Content(own[0].content);
         assert_eq!(peers.find(&gone).await, [0; 3]);

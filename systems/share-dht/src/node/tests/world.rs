@@ -29,7 +29,13 @@ pub(super) type Peer = Node<Memory, Memory>;
 
 /// The peers that live, and how they reach each other.
 #[derive(Debug, Default)]
-pub(super) struct World(pub(super) RwLock<HashMap<PeerId, Weak<Peer>>>, RwLock<HashSet<PeerId>>);
+pub(super) struct World {
+    pub(super) living: RwLock<HashMap<PeerId, Weak<Peer>>>,
+    /// They seem to be there and do not answer.
+    silent: RwLock<HashSet<PeerId>>,
+    /// Their lookups miss those that are nearest.
+    misled: RwLock<HashSet<PeerId>>,
+}
 
 /// The world as one peer sees it.
 #[derive(Debug, Clone)]
@@ -48,7 +54,11 @@ impl Routing for Memory {
     }
 
     async fn look_up(&self, key: &Key) -> Vec<PeerId> {
-        let all = self.world.0.read().unwrap().keys().copied().collect();
+        let mut all: Vec<_> = self.world.living.read().unwrap().keys().copied().collect();
+        if self.world.misled.read().unwrap().contains(&self.me()) {
+            let nearest = self.table.keepers(key, all.clone());
+            all.retain(|peer| !nearest.contains(peer));
+        }
         self.table.keepers(key, all)
     }
 
@@ -67,12 +77,12 @@ impl Routing for Memory {
 
 impl Transport for Memory {
     async fn ask(&self, to: PeerId, request: Request) -> Result<Response, Unanswered> {
-        let silent = self.world.1.read().unwrap().contains(&to);
+        let silent = self.world.silent.read().unwrap().contains(&to);
         if silent {
             tokio::time::sleep(ANSWER_WITHIN).await;
             return Err(Unanswered("it took too long".into()));
         }
-        let other = self.world.0.read().unwrap().get(&to).and_then(Weak::upgrade);
+        let other = self.world.living.read().unwrap().get(&to).and_then(Weak::upgrade);
         let other = other.ok_or_else(|| Unanswered("it is dead".into()))?;
         Ok(other.answer(self.me(), HERE, &request))
     }
@@ -101,20 +111,30 @@ impl Peers {
         let network = Memory { table, world: Arc::clone(&self.world) };
         let node = Arc::new(Node::new(network.clone(), network, LIFE));
         node.set_at(address(number));
-        self.world.0.write().unwrap().insert(peer(number), Arc::downgrade(&node));
+        self.world.living.write().unwrap().insert(peer(number), Arc::downgrade(&node));
         self.all.push(node);
     }
 
     /// One dies, as if its machine had lost its power.
     pub(super) fn die(&mut self, number: usize) -> PeerId {
         let dead = self.all.remove(number).routing.me();
-        self.world.0.write().unwrap().remove(&dead);
+        self.world.living.write().unwrap().remove(&dead);
         dead
     }
 
     /// One is not heard of any more, though it seems to be there.
     pub(super) fn fall_silent(&self, who: PeerId) {
-        self.world.1.write().unwrap().insert(who);
+        self.world.silent.write().unwrap().insert(who);
+    }
+
+    /// Lookups of one miss those that are nearest, or do so no longer.
+    pub(super) fn mislead(&self, who: PeerId, misled: bool) {
+        let mut all = self.world.misled.write().unwrap();
+        if misled {
+            all.insert(who)
+        } else {
+            all.remove(&who)
+        };
     }
 
     /// All come to know who there is, and tell them what they have.
