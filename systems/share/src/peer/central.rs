@@ -174,7 +174,7 @@ impl Index for Central {
 
     fn look(&self) {
         if self.contact.is_due() {
-            self.contact.note(&self.look_now());
+            self.contact.note_look(&self.look_now());
         }
     }
 

@@ -18,6 +18,8 @@ pub(super) struct Contact(Mutex<Last>);
 struct Last {
     asked: Option<Instant>,
     trouble: Option<String>,
+    /// Whether it answers, and refuses what this peer asks.
+    refuses: bool,
 }
 
 impl Contact {
@@ -25,11 +27,19 @@ impl Contact {
     pub(super) fn note<T>(&self, answer: &Result<T, IndexError>) {
         let mut last = self.lock();
         last.asked = Some(Instant::now());
+        last.refuses = matches!(answer, Err(IndexError::Refused { .. }));
         last.trouble = match answer {
             // It answers, and is told everything again.
             Ok(_) | Err(IndexError::Forgotten { .. }) => None,
             Err(error) => Some(error.to_string()),
         };
+    }
+
+    /// Notes whether it is there at all. One that is may refuse what this peer asks all the same, as it did last.
+    pub(super) fn note_look(&self, look: &Result<(), IndexError>) {
+        if look.is_err() || !self.lock().refuses {
+            self.note(look);
+        }
     }
 
     /// Whether it is time to see whether it answers. Whoever is told so is to do it: others are not told meanwhile.
@@ -50,5 +60,23 @@ impl Contact {
     fn lock(&self) -> MutexGuard<'_, Last> {
         // Nothing panics while it is held.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_that_is_there_may_refuse_all_the_same() {
+        let (contact, index, reason) = (Contact::default(), String::new, String::new);
+        contact.note::<()>(&Err(IndexError::Refused { index: index(), reason: reason() }));
+        contact.note_look(&Ok(()));
+        assert!(contact.trouble().is_some());
+        contact.note(&Ok(()));
+        assert_eq!(contact.trouble(), None);
+        contact.note::<()>(&Err(IndexError::Away { index: index(), reason: reason() }));
+        contact.note_look(&Ok(()));
+        assert_eq!(contact.trouble(), None);
     }
 }
