@@ -7,10 +7,12 @@
 mod error;
 mod kind;
 mod launch;
+mod port;
 mod server;
 
 pub use self::{
     error::DatabaseError,
     kind::Kind,
+    port::free_port,
     server::{DatabaseServer, Identity, Settings},
 };

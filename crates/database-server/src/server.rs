@@ -3,7 +3,6 @@
 use std::{
     cell::RefCell,
     fs, io,
-    net::TcpListener,
     os::unix::fs::{PermissionsExt, chown},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
@@ -17,6 +16,7 @@ use crate::{
     DatabaseError, Kind,
     kind::{CERTIFICATE, DATA, KEY, TEMPORARY},
     launch::{self, NOBODY, command},
+    port::free_port,
 };
 
 /// How long it may take to start. A generous bound: reached only by what would never happen.
@@ -240,8 +240,4 @@ impl Drop for DatabaseServer {
 /// Gives it to whom the server runs as.
 fn own(path: &Path) -> io::Result<()> {
     if launch::is_root() { chown(path, Some(NOBODY), Some(NOBODY)) } else { Ok(()) }
-}
-
-fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

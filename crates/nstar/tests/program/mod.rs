@@ -5,7 +5,6 @@ use std::{
     ffi::{OsStr, OsString},
     fmt,
     io::{BufRead, BufReader, Read},
-    net::TcpListener,
     path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
     sync::mpsc,
@@ -265,5 +264,5 @@ pub(crate) fn is_root() -> bool {
 
 /// A port nobody listens on just now.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port()
+    database_server::free_port().expect("a port")
 }
