@@ -194,13 +194,19 @@ fn the_tier_that_is_the_bottleneck_is_named() {
             eprintln!("NOT TRIED on {variant}: {kind} of {holder:?} stopped it, and no processor");
             continue;
         }
-        let last = run["steps"].as_array().and_then(|steps| steps.last()).expect("a step");
-        let tiers = last["resources"].as_array().expect("resources").iter().filter(|resource| {
+        let steps = run["steps"].as_array().expect("steps");
+        let enough = verdict["users_at_saturation"].as_u64();
+        let saturated = steps.iter().find(|step| step["users"].as_u64() >= enough).expect("a step");
+        let tiers = saturated["resources"].as_array().expect("resources").iter().filter(|resource| {
             resource["kind"] == "cpu" && resource["unit"] == "cores" && resource["holder"] != "host"
         });
-        let most = tiers.max_by(|a, b| a["used"].as_f64().partial_cmp(&b["used"].as_f64()).expect("numbers"));
-        let most = most.and_then(|resource| resource["holder"].as_str());
-        assert_eq!(holder, most, "on {variant} the tier that takes most is not named: {verdict}\n{last}");
+        let used: Vec<_> =
+            tiers.map(|tier| (tier["holder"].as_str(), tier["used"].as_f64().expect("cores"))).collect();
+        let most = used.iter().map(|(_, used)| *used).fold(0.0, f64::max);
+        let named = used.iter().find(|(tier, _)| *tier == holder);
+        // Where two take about the same, either may take more of one step and less of all.
+        let about_most = named.is_some_and(|(_, used)| *used >= most * 0.7);
+        assert!(about_most, "on {variant} no tier that takes most is named: {verdict}\n{saturated}");
         let demands = run["laws"]["demands"].as_array().expect("demands");
         let server = match variant {
             "mariadb" => "mariadbd (pid",
