@@ -26,4 +26,5 @@ pub use self::{
     obtaining::{Progress, Source, State},
     options::{Options, Which, own_key},
     service::{PeerFactory, PeerHandler, factory},
+    walk::is_hidden,
 };

@@ -50,6 +50,45 @@ fn an_index_open_to_other_machines_is_refused_without_a_secret() {
     place.nstar(["serve", "index", "--life", "10ms"]).run().exits(2).complains("a second at least");
 }
 
+#[test]
+fn secrets_among_the_shared_files_are_refused_before_anything_is_made() {
+    let place = Place::new();
+    place.write("ann/key.pem", "secret");
+    std::os::unix::fs::symlink("ann", place.path("link")).expect("a link");
+    std::os::unix::fs::symlink("ann/key.pem", place.path("outside")).expect("a link");
+    std::os::unix::fs::symlink("visible", place.path("ann/.hidden")).expect("a link");
+    std::fs::create_dir(place.path("ann/visible")).expect("a folder");
+    let serve = |flags: &str| {
+        let words = ["serve", "peer", "--share", "ann", "--listen", "127.0.0.1:0", "--index", "127.0.0.1:1"];
+        place.nstar(words.into_iter().chain(flags.split(' ')))
+    };
+    for (flags, what) in [
+        ("--state ann/state", "--state) at ann/state"),
+        ("--state ann", "--state) at ann"),
+        ("--state ann/.hidden", "--state) at ann/.hidden"),
+        ("--state link/yet/to/be/made", "--state) at link/yet"),
+        ("--state yet/../ann/state", "--state) at yet"),
+        ("--secret-file ann/secret", "--secret-file) at ann/secret"),
+        ("--tls-cert cert.pem --tls-key ann/key.pem", "--tls-key) at ann/key.pem"),
+        ("--tls-cert cert.pem --tls-key outside", "--tls-key) at outside"),
+    ] {
+        let outcome = serve(flags).run().exits(2);
+        outcome.complains(what).complains("would be shared").complains("keep it outside");
+    }
+    let made: Vec<_> = ["ann/state", "ann/identity", "ann/secret", "ann/.nstar", "ann/yet", "yet"]
+        .into_iter()
+        .filter(|path| place.path(path).exists())
+        .collect();
+    assert!(made.is_empty(), "{made:?}");
+
+    for flags in ["--secret-file secret", "--secret-file ann/.secret --state ann/.own/state"] {
+        let mut running = serve(flags).start();
+        listening(&mut running);
+        running.signal("TERM");
+        running.finish().exits(0);
+    }
+}
+
 /// Peers, and an index where they have one, each on a folder of its own; killed when dropped.
 struct Group {
     place: Place,

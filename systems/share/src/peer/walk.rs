@@ -59,7 +59,7 @@ impl Walk {
             Ok(name) => name,
             Err(_) => return self.leave_out(shown(folder), "its name is not UTF-8"),
         };
-        if name.starts_with('.') {
+        if is_hidden(Path::new(&name)) {
             return;
         }
         let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
@@ -85,6 +85,12 @@ impl Walk {
     fn leave_out(&mut self, path: String, why: &str) {
         self.left_out.push((path, why.to_owned()));
     }
+}
+
+/// Whether what is at this path within the folder is passed over, as it or a folder that it is in has a name that begins
+/// with a dot.
+pub fn is_hidden(path: &Path) -> bool {
+    path.iter().any(|part| part.as_encoded_bytes().starts_with(b"."))
 }
 
 fn unshareable(metadata: &Metadata) -> Option<&'static str> {

@@ -1,46 +1,87 @@
 //! What must not lie among the files that are served: whoever may read those would read it, or write it.
 
 use std::{
-    ffi::OsString,
     fs,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use files::AccountsBackend;
 
-use crate::{exit::Failure, flags::Files};
+use crate::{
+    exit::Failure,
+    flags::{Files, Peer},
+};
 
 /// Refuses state of the server's own that lies beneath its root. The database stands for what is kept beside it: the
 /// administrator's token, the service token, the journal.
 pub(super) fn check(flags: &Files, accounts: &AccountsBackend) -> Result<(), Failure> {
-    // A root that is not there is told when it is opened.
-    let Ok(root) = fs::canonicalize(&flags.root) else { return Ok(()) };
     let database = match accounts {
         AccountsBackend::Local(path) => Some(path),
         _ => None,
     };
-    for (what, path) in [
+    let own = [
         ("the accounts' database (--accounts)", database),
         ("the audit trail (--audit)", flags.audit.as_ref()),
         ("the certificate's key (--tls-key)", flags.server.encryption.tls_key.as_ref()),
         ("the service token (--accounts-token-file)", flags.accounts_token_file.as_ref()),
         ("the rules (--permissions)", flags.permissions.as_ref()),
-    ] {
-        if let Some(path) = path.filter(|path| places(path).iter().any(|place| place.starts_with(&root))) {
-            return Err(Failure::usage(format!(
-                "{what} at {} would be served with the files in {}; keep it outside that folder",
-                path.display(),
-                flags.root.display()
-            )));
-        }
+    ];
+    match among(&flags.root, &own, |_| true) {
+        Some((what, path)) => Err(Failure::usage(format!(
+            "{what} at {} would be served with the files in {}; keep it outside that folder",
+            path.display(),
+            flags.root.display()
+        ))),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// Refuses secrets of a peer that lie where it would share them. Its own folder, `state`, holds its key.
+pub(super) fn check_shared(flags: &Peer, state: &PathBuf) -> Result<(), Failure> {
+    let own = [
+        ("the peer's own folder with its key (--state)", Some(state)),
+        ("the secret (--secret-file)", flags.secret_file.as_ref()),
+        ("the certificate's key (--tls-key)", flags.server.encryption.tls_key.as_ref()),
+    ];
+    match among(&flags.share, &own, |path| !share::peer::is_hidden(path)) {
+        Some((what, path)) => Err(Failure::usage(format!(
+            "{what} at {} would be shared with the files in {}; keep it outside that folder, or under a name that \
+             begins with a dot",
+            path.display(),
+            flags.share.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The first of these that lies beneath `root`, where what is there by this path within it is `served`.
+fn among<'a>(
+    root: &Path,
+    own: &[(&'a str, Option<&'a PathBuf>)],
+    served: impl Fn(&Path) -> bool,
+) -> Option<(&'a str, &'a Path)> {
+    // A root that is not there is told when it is opened.
+    let root = fs::canonicalize(root).ok()?;
+    let is_served = |place: &PathBuf| place.strip_prefix(&root).is_ok_and(&served);
+    let mut given = own.iter().filter_map(|(what, path)| path.map(|path| (*what, path.as_path())));
+    given.find(|(_, path)| places(path).iter().any(is_served))
 }
 
 /// Where a file is or will be: as it is named, for what is made beside it, and where a link of this name leads.
 fn places(path: &Path) -> Vec<PathBuf> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let name = path.file_name().map_or_else(OsString::new, OsString::from);
-    let named = fs::canonicalize(folder).map(|folder| folder.join(name));
-    [named, fs::canonicalize(path)].into_iter().flatten().collect()
+    [named(path), fs::canonicalize(path).ok()].into_iter().flatten().collect()
+}
+
+/// As it is named, within the folder that there is, or will be where folders are yet to be made.
+fn named(path: &Path) -> Option<PathBuf> {
+    let folder =
+        Some(path.parent()?).filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder =
+        fs::canonicalize(folder).ok().or_else(|| if folder == path { None } else { named(folder) })?;
+    match path.components().next_back()? {
+        Component::Normal(name) => Some(folder.join(name)),
+        // Of what is yet to be made nothing is a link.
+        Component::ParentDir => folder.parent().map(Path::to_owned),
+        _ => Some(folder),
+    }
 }

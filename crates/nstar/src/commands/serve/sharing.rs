@@ -14,7 +14,7 @@ use share_dht::Placement;
 
 use super::{
     super::{database, reach},
-    System,
+    System, beneath,
 };
 use crate::{
     exit::{Exit, Failure},
@@ -46,6 +46,7 @@ pub(super) fn serve_peer(flags: &Peer) -> Result<Exit, Failure> {
     let mut system = System::http("peer", flags.listen, &flags.server);
     check_models(&flags.server.concurrency.engine)?;
     let state = flags.state.clone().unwrap_or_else(|| flags.share.join(".nstar"));
+    beneath::check_shared(flags, &state)?;
     let members =
         members(&flags.allowed, || share::peer::own_key(&flags.share, &state).map_err(Failure::usage))?;
     prepare(&mut system, c"nstar-peer", flags.secret_file.is_some(), members.as_ref())?;
