@@ -1,9 +1,11 @@
 //! `nstar share get`: has a peer obtain a file, shows how far it has come, and copies it where it is wanted.
 
+mod destination;
+
 use std::{
     fs::{self, File},
     io::{self, IsTerminal, Write},
-    path::{Path, PathBuf},
+    path::Path,
     time::Duration,
 };
 
@@ -44,7 +46,7 @@ struct Getting<'c> {
 }
 
 pub(super) fn run(client: &mut Client, flags: &ShareGet) -> Result<Exit, Failure> {
-    flags.output.as_deref().map_or(Ok(()), check_output)?;
+    flags.output.as_deref().map_or(Ok(()), destination::check)?;
     let interrupt = Interrupt::listen_patiently().map_err(Failure::failed)?;
     let mut getting = Getting { client, asked: Vec::new(), bar: bar(flags.no_progress), interrupt };
     let outcome = match (&flags.what[..], &flags.output) {
@@ -56,20 +58,6 @@ pub(super) fn run(client: &mut Client, flags: &ShareGet) -> Result<Exit, Failure
         getting.cancel();
     }
     outcome
-}
-
-/// Sees that a file can be written there before it is obtained.
-fn check_output(path: &Path) -> Result<(), Failure> {
-    let wrong = |what: &str| Err(Failure::usage(format!("-o {}: {what}", path.display())));
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    match () {
-        () if path.is_dir() => wrong("this is a folder; name the file in it that is to be written"),
-        () if path.symlink_metadata().is_ok() => wrong("there is a file already; name another"),
-        () if path.file_name().is_none() || folder.is_some_and(|folder| !folder.is_dir()) => {
-            wrong("there is no folder of this name; make it first, or name another")
-        }
-        () => Ok(()),
-    }
 }
 
 impl Getting<'_> {
@@ -153,19 +141,19 @@ impl Getting<'_> {
         }
     }
 
-    /// Copies content from the peer, and checks it once more on the way: the file is there whole and right, or not at all.
+    /// Copies content from the peer, and checks it once more on the way: under its name
+    /// the file is there whole and right, or not at all.
     fn copy(&mut self, content: Content, size: u64, to: &Path) -> Result<(), Failure> {
         let failed =
             |error: io::Error| Failure::failed(format!("{} cannot be written: {error}", to.display()));
-        let aside = aside(to);
+        let aside = destination::aside(to);
         let mut file = File::create_new(&aside).map_err(failed)?;
-        let copied = self.copy_into((content, size), &mut file, failed);
-        let placed = copied.and_then(|()| fs::rename(&aside, to).map_err(failed));
-        if placed.is_err() {
-            // It is not there any more where the renaming failed late.
+        if let Err(error) = self.copy_into((content, size), &mut file, failed) {
+            // What cannot be removed is no worse than what is there already.
             let _ = fs::remove_file(&aside);
+            return Err(error);
         }
-        placed
+        destination::place(&aside, to)
     }
 
     fn copy_into(
@@ -224,12 +212,6 @@ fn tell_of_liars(progress: &Progress) {
         let how = source.trouble.as_deref().unwrap_or("it lied");
         eprintln!("nstar: {peer}: {how}; nothing of that was taken");
     }
-}
-
-fn aside(to: &Path) -> PathBuf {
-    let mut name = to.as_os_str().to_owned();
-    name.push(format!(".{}.part", std::process::id()));
-    name.into()
 }
 
 fn bar(silent: bool) -> ProgressBar {

@@ -85,9 +85,14 @@ impl Halfway {
 
     /// A peer that has begun to get the file, and keeps in mind what came of it.
     pub(super) fn begin(&self, folder: &str) -> (Running, String, Running) {
+        self.begin_with(folder, &[])
+    }
+
+    fn begin_with(&self, folder: &str, more: &[&str]) -> (Running, String, Running) {
         let (peer, at) = self.group.peer(folder, &[]);
         self.group.ask_until(&at, &["search", "large.bin"]);
-        let get = self.group.place.nstar(["share", "get", &self.hash, "--peer", &at]).start();
+        let words = ["share", "get", &self.hash, "--peer", &at];
+        let get = self.group.place.nstar(words.iter().chain(more)).start();
         let map = self.map(folder);
         eventually("nothing was kept", || {
             std::fs::read(&map).is_ok_and(|bits| bits.iter().any(|&byte| byte != 0))
@@ -120,6 +125,18 @@ fn getting_a_file_that_is_interrupted_is_given_up_and_gone_on_with_when_asked_ag
     halfway.dam.open.store(true, SeqCst);
     halfway.group.ask(&bob_at, &["get", &halfway.hash, "-o", "large.bin"]).exits(0);
     assert!(halfway.is_at("large.bin") && halfway.is_at("bob/large.bin"));
+}
+
+#[test]
+fn a_file_that_comes_while_another_is_got_under_its_name_is_left_as_it_is() {
+    let halfway = Halfway::new();
+    let (_bob, _, get) = halfway.begin_with("bob", &["-o", "mine.bin"]);
+    halfway.group.place.write("mine.bin", "mine");
+    halfway.dam.open.store(true, SeqCst);
+    let part = format!("mine.bin.{}.part", get.pid());
+    get.finish().exits(1).complains("mine.bin has come into being meanwhile").complains(&part);
+    assert_eq!(std::fs::read(halfway.group.place.path("mine.bin")).expect("a file"), b"mine");
+    assert!(halfway.is_at(&part));
 }
 
 /// `timeout`, for one, signals a process and then its group.
