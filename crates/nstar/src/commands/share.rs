@@ -3,11 +3,11 @@
 mod get;
 mod shown;
 
-use std::fmt::Write;
+use std::{fmt::Write, path::Path};
 
 use http_io::client::Insecurity;
 use share::{
-    Content, IDENTITY, Key, Name,
+    Content, IDENTITY, InvalidName, Key, Name,
     client::{AskError, Client},
     peer::PeerError,
     seam::Query,
@@ -89,12 +89,24 @@ fn list(client: &mut Client) -> Result<Exit, Failure> {
 }
 
 fn remove(client: &mut Client, name: &str, hash: Option<Content>) -> Result<Exit, Failure> {
-    let name: Name = name.parse().map_err(|error| Failure::usage(format!("a name {error}")))?;
+    let name: Name = name.parse().map_err(|error| not_removed(name, error))?;
     match client.remove(&name, hash) {
         Err(AskError::Refused { status: 409, reason }) => {
             Err(Failure::usage(format!("{reason}; say which with --hash, as `nstar share list` shows it")))
         }
         other => other.map_err(failure).map(|()| Exit::Done),
+    }
+}
+
+/// `nstar share list` shows paths, and files go by the last part of theirs.
+fn not_removed(name: &str, error: InvalidName) -> Failure {
+    let last = Path::new(name).file_name().and_then(|last| last.to_str());
+    match last.filter(|last| error == InvalidName::Slash && last.parse::<Name>().is_ok()) {
+        Some(last) => Failure::usage(format!(
+            "a name {error}; give {}, and --hash where different files are named so",
+            quoted(last)
+        )),
+        None => Failure::usage(format!("a name {error}")),
     }
 }
 

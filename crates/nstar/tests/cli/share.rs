@@ -234,6 +234,22 @@ fn different_files_of_one_name_are_both_shown_and_got_by_hash() {
 }
 
 #[test]
+fn a_name_that_looks_like_a_hash_and_one_with_its_folder_are_told_what_to_give() {
+    let group = Group::new();
+    let (_ann, ann_at) = group.peer("ann", &[]);
+    let (_bob, bob_at) = group.peer("bob", &[]);
+    let (name, hash) = ("ab".repeat(32), blake3::hash(b"named like a hash").to_string());
+    group.place.write(&format!("ann/{name}"), "named like a hash");
+    group.place.write("ann/sub/in.txt", "deep");
+    group.ask_until(&bob_at, &["search", &name]);
+    group.ask_until(&bob_at, &["search", "in.txt"]);
+    group.ask(&bob_at, &["get", &name]).exits(1).complains("it was taken as a hash").complains(&hash);
+    group.ask(&bob_at, &["get", &hash, "-o", "got"]).exits(0);
+    group.ask(&ann_at, &["remove", "sub/in.txt"]).exits(2).complains("give in.txt");
+    group.ask(&ann_at, &["remove", "in.txt"]).exits(0);
+}
+
+#[test]
 fn several_files_are_got_at_once_and_those_that_nobody_has_are_named() {
     let group = Group::new();
     let (_ann, _) = group.peer("ann", &[]);
@@ -242,17 +258,16 @@ fn several_files_are_got_at_once_and_those_that_nobody_has_are_named() {
     group.place.write("ann/one.txt", &one);
     group.place.write("ann/two.txt", &two);
     while group.ask_until(&bob_at, &["search", "txt"]).lines().count() < 2 {}
-    group
-        .ask(&bob_at, &["get", "one.txt", "none.txt"])
-        .exits(1)
-        .complains("nobody shares a file named none.txt");
+    group.ask(&bob_at, &["get", "one.txt", "../two.txt"]).exits(2).complains("neither a hash nor a name");
+    assert!(!group.place.path("bob/one.txt").exists(), "a mistake is told before anything is got");
     let nothing = blake3::hash(b"what nobody has").to_string();
-    let outcome = group.ask(&bob_at, &["get", "one.txt", &nothing, "two.txt"]);
+    let outcome = group.ask(&bob_at, &["get", "one.txt", "none.txt", &nothing, "two.txt"]);
     outcome
         .exits(1)
         .says("one.txt is in")
         .says("two.txt is in")
-        .complains("1 of 3 files")
+        .complains("2 of 4 files")
+        .complains("nobody shares a file named none.txt")
         .complains(&nothing);
     group.ask(&bob_at, &["get", &nothing]).exits(1).complains("nobody has it now");
     for (name, text) in [("bob/one.txt", &one), ("bob/two.txt", &two)] {

@@ -1,6 +1,7 @@
 //! `nstar share get`: has a peer obtain a file, shows how far it has come, and copies it where it is wanted.
 
 mod destination;
+mod wanted;
 
 use std::{
     fs::{self, File},
@@ -14,13 +15,10 @@ use share::{
     Content, Name,
     client::Client,
     peer::{Progress, State},
-    seam::Query,
 };
 
-use super::{
-    failure,
-    shown::{quoted, table},
-};
+use self::wanted::Wanted;
+use super::{failure, shown::quoted};
 use crate::{
     exit::{Exit, Failure},
     flags::ShareGet,
@@ -63,23 +61,25 @@ pub(super) fn run(client: &mut Client, flags: &ShareGet) -> Result<Exit, Failure
 impl Getting<'_> {
     /// Has the peer obtain a file, and copies it.
     fn get_to(&mut self, what: &str, to: &Path) -> Result<Exit, Failure> {
-        let (content, name) = wanted(self.client, what)?;
+        let (content, name) = Wanted::read(what)?.find(self.client)??;
         self.ask(content, name.as_ref())?;
-        let progress = self.follow(content)?;
+        let progress = self.have(what, content)?;
         self.copy(content, progress.size, to)?;
         output::print(&format!("{}: {} bytes\n", to.display(), progress.size))?;
         Ok(Exit::Done)
     }
 
-    /// Has the peer obtain files into its folder, all of them asked for before the first is waited for.
+    /// Has the peer obtain files into its folder, all of them asked for before the first is waited for. Those that cannot be
+    /// had keep no other from being had.
     fn get_all(&mut self, what: &[String]) -> Result<Exit, Failure> {
-        let wanted = what.iter().map(|what| wanted(self.client, what)).collect::<Result<Vec<_>, _>>()?;
-        for (content, name) in &wanted {
+        let wanted = what.iter().map(|what| Wanted::read(what)).collect::<Result<Vec<_>, _>>()?;
+        let found = wanted.iter().map(|wanted| wanted.find(self.client)).collect::<Result<Vec<_>, _>>()?;
+        for (content, name) in found.iter().flatten() {
             self.ask(*content, name.as_ref())?;
         }
         let mut failed = Vec::new();
-        for ((content, _), what) in wanted.iter().zip(what) {
-            match self.follow(*content) {
+        for (found, what) in found.into_iter().zip(what) {
+            match found.and_then(|(content, _)| self.have(what, content)) {
                 Ok(Progress { path, size, .. }) => {
                     let path = path.unwrap_or_default();
                     let path = quoted(&path);
@@ -103,6 +103,11 @@ impl Getting<'_> {
         self.client.obtain(content, name).map_err(failure)?;
         self.asked.push(content);
         Ok(())
+    }
+
+    /// Waits until the peer has what was asked for; says what to do where it cannot be had.
+    fn have(&mut self, what: &str, content: Content) -> Result<Progress, Failure> {
+        self.follow(content).map_err(|why| wanted::explain(self.client, what, why))
     }
 
     /// Waits until the peer has some content, and shows how far it has come.
@@ -180,30 +185,6 @@ impl Getting<'_> {
             ));
         }
         file.sync_all().map_err(failed)
-    }
-}
-
-/// What is meant by a hash, or by a name that all who share it mean the same by.
-fn wanted(client: &mut Client, what: &str) -> Result<(Content, Option<Name>), Failure> {
-    if let Ok(content) = what.parse() {
-        return Ok((content, None));
-    }
-    let name: Name = what
-        .parse()
-        .map_err(|error| Failure::usage(format!("{what:?} is neither a hash nor a name: a name {error}")))?;
-    let found = client.search(&Query::Name(name.clone())).map_err(failure)?;
-    match &found[..] {
-        [] => Err(Failure::failed(format!(
-            "nobody shares a file named {name}; `nstar share search` finds words of names"
-        ))),
-        [one] => Ok((one.entry.content, Some(name))),
-        several => {
-            let several = table(several);
-            Err(Failure::usage(format!(
-                "different files are named so; get one by its hash:\n{}",
-                several.trim_end()
-            )))
-        }
     }
 }
 
