@@ -55,18 +55,18 @@ impl Records {
         }
     }
 
-    /// Keeps files of a publisher under some of their keys, and renews it.
+    /// Keeps files of a publisher under some of their keys, and renews it. Those that no peer could take are passed over.
     pub(crate) fn keep<'f>(
         &mut self,
         publisher: PeerId,
         lease: Lease,
         files: impl IntoIterator<Item = (&'f Entry, KeySet)>,
     ) -> Kept {
+        let files = files.into_iter().filter(|(entry, _)| entry.is_obtainable());
         let Some(number) = self.number(publisher, lease) else {
-            let refused = files.into_iter().map(|(_, keys)| keys.len()).sum();
-            return Kept { files: 0, refused };
+            return Kept { files: 0, refused: files.map(|(_, keys)| keys.len()).sum() };
         };
-        let refused = files.into_iter().map(|(entry, keys)| self.keep_one(number, entry, keys)).sum();
+        let refused = files.map(|(entry, keys)| self.keep_one(number, entry, keys)).sum();
         Kept { files: self.files(publisher), refused }
     }
 

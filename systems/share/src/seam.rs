@@ -25,6 +25,17 @@ pub struct Entry {
     pub size: u64,
 }
 
+impl Entry {
+    /// Longest file that peers take from each other, bytes: 64 GiB.
+    pub const SIZE_MAX: u64 = 64 * 1024 * 1024 * 1024;
+
+    /// Whether a peer could have it at all: it is not too long, and empty only if that is what it is named. What others say
+    /// of a file may be anything.
+    pub fn is_obtainable(&self) -> bool {
+        self.size <= Self::SIZE_MAX && (self.size > 0 || self.content == Content::of(b""))
+    }
+}
+
 /// A file that was found, and the peers that have it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {

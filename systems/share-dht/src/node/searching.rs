@@ -143,11 +143,12 @@ impl<R: Routing, T: Transport> Node<R, T> {
     }
 }
 
-/// Of what another says to have found, what fits the question and can be had somewhere.
+/// Of what another says to have found, what fits the question and can be had at all, and somewhere.
 pub(super) fn believable(query: &Query, mut found: Vec<Found>) -> Vec<Found> {
     found.truncate(FOUND_MAX);
     found.iter_mut().for_each(|found| found.peers.retain(|at| is_somewhere(*at)));
-    found.retain(|found| key::fits(query, &found.entry) && !found.peers.is_empty());
+    let can_be_had = |found: &Found| found.entry.is_obtainable() && !found.peers.is_empty();
+    found.retain(|found| key::fits(query, &found.entry) && can_be_had(found));
     found
 }
 

@@ -19,7 +19,8 @@ pub(crate) fn registration(body: &[u8]) -> Result<(SocketAddr, Vec<Entry>), Fiel
         let (name, content) = (name(file)?, content(file)?);
         let size = file.maybe_number("size")?.and_then(|size| u64::try_from(size).ok());
         let size = size.ok_or_else(|| FieldsError::field("size", "must be a number of bytes"))?;
-        Ok(Entry { name, content, size })
+        let entry = Entry { name, content, size };
+        if entry.is_obtainable() { Ok(entry) } else { Err(impossible(&entry)) }
     })?;
     fields.finish("peer and files")?;
     Ok((peer, files))
@@ -104,6 +105,15 @@ fn within(number: usize, error: FieldsError) -> FieldsError {
     }
 }
 
+/// Why no peer could take such a file.
+fn impossible(entry: &Entry) -> FieldsError {
+    let why = match entry.size {
+        0 => "is 0, but this is not the hash of an empty file".to_owned(),
+        _ => format!("must be {} bytes (64 GiB) at most", Entry::SIZE_MAX),
+    };
+    FieldsError::field("size", why)
+}
+
 fn name(file: &mut Fields) -> Result<Name, FieldsError> {
     file.text("name")?
         .parse()
@@ -134,14 +144,17 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_by_its_place() {
         let hash = Content::of(b"x").to_string();
-        let good = json!({"name": "a", "hash": hash, "size": 0});
+        let good = json!({"name": "a", "hash": hash, "size": 1});
         let with = |file| json!({"peer": "127.0.0.1:1", "files": [good, file]});
         for (body, field) in [
-            (with(json!({"name": "a/b", "hash": hash, "size": 0})), "files[1].name"),
-            (with(json!({"name": "a", "hash": "x", "size": 0})), "files[1].hash"),
+            (with(json!({"name": "a/b", "hash": hash, "size": 1})), "files[1].name"),
+            (with(json!({"name": "a", "hash": "x", "size": 1})), "files[1].hash"),
             (with(json!({"name": "a", "hash": hash, "size": -1})), "files[1].size"),
             (with(json!({"name": "a", "hash": hash})), "files[1].size"),
-            (with(json!({"name": "a", "hash": hash, "size": 0, "x": 1})), "files[1].x"),
+            (with(json!({"name": "a", "hash": hash, "size": 1, "x": 1})), "files[1].x"),
+            (with(json!({"name": "a", "hash": hash, "size": 0})), "files[1].size"),
+            (with(json!({"name": "a", "hash": hash, "size": Entry::SIZE_MAX + 1})), "files[1].size"),
+            (with(json!({"name": "a", "hash": hash, "size": i64::MAX})), "files[1].size"),
             (json!({"peer": "127.0.0.1:0", "files": []}), "peer"),
             (json!({"peer": "0.0.0.0:1", "files": []}), "peer"),
             (json!({"peer": "example.org:1", "files": []}), "peer"),

@@ -197,13 +197,13 @@ struct Unchecked {
     peers: Vec<SocketAddr>,
 }
 
-/// Reads an answer to a search; files whose name or content are none are left out.
+/// Reads an answer to a search; files whose name or content are none, or that nobody can have, are left out.
 pub(crate) fn read(body: &[u8]) -> Option<Vec<Found>> {
     let answer: Answer = serde_json::from_slice(body).ok()?;
     let checked = |file: Unchecked| {
         let entry =
             Entry { name: file.name.parse().ok()?, content: file.hash.parse().ok()?, size: file.size };
-        Some(Found { entry, peers: file.peers })
+        entry.is_obtainable().then_some(Found { entry, peers: file.peers })
     };
     Some(answer.found.into_iter().filter_map(checked).collect())
 }
@@ -242,6 +242,15 @@ mod tests {
         let answer = json!({"found": [file("../../etc/passwd"), file("a"), file(".bashrc"), file("/x")]});
         let found = read(answer.to_string().as_bytes()).unwrap();
         assert_eq!(found.iter().map(|found| found.entry.name.as_str()).collect::<Vec<_>>(), ["a"]);
+    }
+
+    #[test]
+    fn files_of_a_size_that_none_can_have_are_left_out_of_answers() {
+        let hash = Content::of(b"x");
+        let file = |size: u64| json!({"name": "a", "hash": hash, "size": size, "peers": ["127.0.0.1:1"]});
+        let sizes = [0, 1, Entry::SIZE_MAX, Entry::SIZE_MAX + 1, i64::MAX as u64, u64::MAX];
+        let found = read(json!({"found": sizes.map(file)}).to_string().as_bytes()).unwrap();
+        assert_eq!(found.iter().map(|found| found.entry.size).collect::<Vec<_>>(), [1, Entry::SIZE_MAX]);
     }
 
     proptest! {

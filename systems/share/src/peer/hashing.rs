@@ -138,10 +138,14 @@ enum Node {
 }
 
 impl Groups {
-    /// Learns them from an outboard, unless it is not that of the content: then it is of no use at all.
+    /// Learns them from an outboard, unless it is not that of the content: then it is of no use at all. The size is what
+    /// somebody claims, so nothing is made room for that is not there.
     pub(crate) fn learn(content: &Content, size: u64, outboard: &[u8]) -> Option<Self> {
         if group_count(size) == 1 {
             return outboard.is_empty().then(|| Self { size, hashes: vec![*content.as_bytes()] });
+        }
+        if outboard.len() as u64 != outboard_len(size) {
+            return None;
         }
         let mut pairs = outboard.chunks_exact(PAIR_LEN as usize);
         let mut hashes = vec![[0; 32]; usize::try_from(group_count(size)).ok()?];
@@ -158,7 +162,7 @@ impl Groups {
             settle(stack.pop()?, left, &mut hashes)?;
             if is_root {
                 let root = Content::from(merge_subtrees_root(left, right, Mode::Hash));
-                return (root == *content && pairs.next().is_none()).then_some(Self { size, hashes });
+                return (root == *content).then_some(Self { size, hashes });
             }
             stack.push(Node::Known(merge_subtrees_non_root(left, right, Mode::Hash)));
         }
@@ -252,6 +256,15 @@ mod tests {
         file.write_all(&bytes(20_000)).unwrap();
         assert!(name(&file, 40_000).is_err());
         assert!(name(&file, 40_000_000).is_err());
+    }
+
+    #[test]
+    fn a_size_that_somebody_made_up_takes_no_room() {
+        let (content, outboard) = name_bytes(&bytes(40_000));
+        for size in [1_000_000_000_000_000, i64::MAX as u64, u64::MAX] {
+            assert_eq!(Groups::learn(&content, size, &[]), None);
+            assert_eq!(Groups::learn(&content, size, &outboard), None);
+        }
     }
 
     proptest! {

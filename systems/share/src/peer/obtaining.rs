@@ -337,10 +337,11 @@ impl Obtaining {
     }
 }
 
-/// What is said of some content, by size: that of most peers first, for somebody may lie about it.
+/// What is said of some content, by size: that of most peers first, for somebody may lie about it. What nobody can have is
+/// passed over.
 fn claims(found: &[Found]) -> Vec<Found> {
     let mut claims: Vec<Found> = Vec::new();
-    for file in found {
+    for file in found.iter().filter(|file| file.entry.is_obtainable()) {
         match claims.iter_mut().find(|claim| claim.entry.size == file.entry.size) {
             Some(same) => {
                 same.peers.extend(&file.peers);

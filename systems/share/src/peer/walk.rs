@@ -8,7 +8,7 @@ use std::{
 
 use files::Identity;
 
-use crate::name::Name;
+use crate::{name::Name, seam::Entry};
 
 /// Deepest folder within the folder.
 const DEPTH_MAX: usize = 64;
@@ -77,6 +77,9 @@ impl Walk {
         }
         match name.parse() {
             Ok(_) if self.files.len() >= FILES_MAX => self.leave_out(path, "there are too many files"),
+            Ok(_) if metadata.len() > Entry::SIZE_MAX => {
+                self.leave_out(path, "it is longer than 64 GiB, which no peer takes");
+            }
             Ok(name) => self.files.push(Seen { path, name, identity: Identity::of(&metadata) }),
             Err(error) => self.leave_out(path, &format!("its name {error}")),
         }
@@ -122,6 +125,7 @@ mod tests {
         }
         fs::write(folder.path().join(OsStr::from_bytes(b"latin-\xe9")), "x").unwrap();
         fs::create_dir(at("turn\u{1b}ed")).unwrap();
+        fs::File::create(at("huge")).unwrap().set_len(Entry::SIZE_MAX + 1).unwrap();
         symlink("/etc/passwd", at("link")).unwrap();
         symlink("/etc", at("sub/folder-link")).unwrap();
         let _socket = UnixListener::bind(at("socket")).unwrap();
@@ -130,7 +134,7 @@ mod tests {
         let mut paths: Vec<_> = walk.files.iter().map(|seen| seen.path.as_str()).collect();
         paths.sort_unstable();
         assert_eq!(paths, ["-rf", "a", "sub/b c", "sub/deep/\u{e9}"]);
-        assert_eq!(walk.left_out.len(), 6, "{:?}", walk.left_out);
+        assert_eq!(walk.left_out.len(), 7, "{:?}", walk.left_out);
         assert_eq!(walk.folders.len(), 3, "{:?}", walk.folders);
     }
 

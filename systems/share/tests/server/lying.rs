@@ -2,13 +2,13 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     thread,
     time::Duration,
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 use share::Content;
 
 use crate::support::{Index, Peer, bytes, post, wait_until};
@@ -115,4 +115,62 @@ fn where_only_liars_are_nothing_is_delivered_and_each_is_named() {
     assert_eq!(obtained["sources"][liar.to_string()]["lied"], true, "{obtained}");
     assert!(obtained["error"].as_str().unwrap().contains(&liar.to_string()), "{obtained}");
     assert!(!receiver.path("a.bin").exists());
+}
+
+/// An index that answers every search with these files, and all else as if it had been done.
+fn false_index(found: Value) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let answer = json!({ "found": found, "truncated": false, "expires_in_s": 120 }).to_string();
+            thread::spawn(move || stream.map(|stream| answer_as_index(stream, &answer)));
+        }
+    });
+    at
+}
+
+fn answer_as_index(mut stream: TcpStream, answer: &str) {
+    let mut input = BufReader::new(stream.try_clone().unwrap());
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{answer}", answer.len());
+    loop {
+        let mut length = 0;
+        let lines = input.by_ref().lines().map_while(Result::ok);
+        for line in lines.take_while(|line| !line.is_empty()) {
+            let found = line.to_lowercase().strip_prefix("content-length: ").map(str::to_owned);
+            length = found.map_or(length, |found| found.parse().unwrap());
+        }
+        let mut body = vec![0; length];
+        if input.read_exact(&mut body).is_err() || stream.write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn sizes_that_no_file_has_are_passed_over_and_an_honest_peer_gives_the_file() {
+    let index = Index::start();
+    let honest = Peer::start(index.at);
+    let file = bytes(100_000);
+    honest.write("a.bin", &file);
+    let hash = honest.find("a.bin");
+    let claim =
+        |size: u64, peer: SocketAddr| json!({ "name": "a.bin", "hash": hash, "size": size, "peers": [peer] });
+    let nowhere = "127.0.0.1:1".parse().unwrap();
+    let absurd = [0, 1_000_000_000_000_000, i64::MAX as u64, u64::MAX].map(|size| claim(size, nowhere));
+    let told = [&absurd[..], &[claim(file.len() as u64, honest.at)]].concat();
+    let receiver = Peer::start(false_index(told.into()));
+    let obtained = receiver.obtain(&hash);
+    assert_eq!(obtained["state"], "done", "{obtained}");
+    assert_eq!(fs::read(receiver.path("a.bin")).unwrap(), file);
+}
+
+#[test]
+fn sizes_that_no_file_has_are_refused_by_the_index() {
+    let index = Index::start();
+    for size in [0, 1_000_000_000_000_000, i64::MAX as u64] {
+        let file = json!({ "name": "a.bin", "hash": Content::of(b"a"), "size": size });
+        let (status, said) = post(index.at, "/register", &json!({ "peer": "127.0.0.1:1", "files": [file] }));
+        assert_eq!((status, said["field"].as_str()), (422, Some("files[0].size")), "{said}");
+    }
 }

@@ -41,6 +41,26 @@ fn what_no_honest_peer_says_is_refused() {
 }
 
 #[test]
+fn a_size_that_no_peer_could_take_is_believed_of_nobody() {
+    virtually(async {
+        let peers = Peers::new(Placement::Nearest, 2).await;
+        let (honest, absurd) = (entry("a.txt", "x"), 1_000_000_000_000_000);
+        let lies = [0, absurd, i64::MAX as u64].map(|size| Entry { size, ..honest.clone() });
+        let files = lies.iter().chain([&honest]);
+        let files = files.map(|file| Placed { keys: all_keys(file), file: file.clone() }).collect();
+        let lease = Terms { at: "127.0.0.1:80".parse().unwrap(), life_s: 120 };
+        let keep = Request::Keep { lease, files, anew: false, all: true };
+        let kept = peers.all[0].answer(peer(9), HERE, &keep);
+        assert_eq!(kept, Response::Kept { files: 1, refused: 0 }, "the others of the message are kept");
+        let found = peers.all[0].search(&words("a")).await;
+        assert_eq!(found.iter().map(|found| &found.entry).collect::<Vec<_>>(), [&honest]);
+
+        let told = lies.map(|entry| share::seam::Found { entry, peers: vec![address(1)] });
+        assert_eq!(searching::believable(&words("a"), told.to_vec()), []);
+    });
+}
+
+#[test]
 fn strangers_who_fill_a_peer_do_not_push_out_what_it_has_itself() {
     virtually(async {
         let peers = Peers::new(Placement::Nearest, 2).await;

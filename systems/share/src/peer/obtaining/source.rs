@@ -28,8 +28,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const BYTES_PER_S: u64 = 64 * 1024;
 /// The same for a piece, at most: there are others who may give it.
 const PIECE_PATIENCE_MAX: Duration = Duration::from_secs(10);
-/// Longest outboard taken in, bytes: that of content of 64 GiB.
-const OUTBOARD_LEN_MAX: u64 = 256 * 1024 * 1024;
 /// Longest answer that says why there is none, bytes.
 const REFUSAL_LEN_MAX: u64 = 16 * 1024;
 /// Peers to which connections are kept, and how many to each.
@@ -104,9 +102,6 @@ impl HttpPeers {
 impl Obtain for HttpPeers {
     fn outboard(&self, from: SocketAddr, content: &Content, length: u64) -> Result<Vec<u8>, ObtainError> {
         let length = outboard_len(length);
-        if length > OUTBOARD_LEN_MAX {
-            return Err(ObtainError::Refused("files beyond 64 GiB are not taken".into()));
-        }
         let wanted = Wanted { range: None, length, patience: patience(length) };
         self.get(from, &format!("/content/{content}/outboard"), wanted, &[200])
     }
