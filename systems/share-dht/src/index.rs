@@ -4,7 +4,7 @@ use std::{
     error::Error,
     fmt,
     future::Future,
-    net::SocketAddr,
+    net::{SocketAddr, UdpSocket},
     path::Path,
     sync::{Arc, mpsc},
     thread,
@@ -77,7 +77,7 @@ impl Dht {
         let refused = |source| DhtError::System { what: "a thread", source };
         thread::Builder::new().name("share-dht".into()).spawn(work).map_err(refused)?;
         let (runtime, listen) = said.recv().map_err(|_| refused(std::io::Error::other("it ended")))??;
-        if let Some(own) = options.bootstrap.iter().find(|address| **address == listen) {
+        if let Some(own) = options.bootstrap.iter().find(|address| is_met_at(listen, **address)) {
             return Err(DhtError::Itself(*own));
         }
         options.listening.get_or_init(|| listen);
@@ -92,6 +92,14 @@ impl Dht {
     fn wait<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.block_on(work)
     }
+}
+
+/// Whether a peer that listens there is itself who is met at an address.
+fn is_met_at(listen: SocketAddr, address: SocketAddr) -> bool {
+    let all = listen.ip().is_unspecified()
+        && (listen.is_ipv4(), listen.port()) == (address.is_ipv4(), address.port());
+    // Only what is this machine's own can be bound to.
+    address == listen || all && UdpSocket::bind(SocketAddr::new(address.ip(), 0)).is_ok()
 }
 
 async fn start(
@@ -165,6 +173,10 @@ impl Index for Dht {
 
     fn search_now(&self, query: &Query) -> Option<Vec<Found>> {
         self.node.search_here(query)
+    }
+
+    fn asked_at(&self) -> Option<SocketAddr> {
+        Some(self.listen)
     }
 
     fn trouble(&self) -> Option<String> {

@@ -8,6 +8,7 @@
 //! else. [`seam`] is where a peer does not know what kind of index it asks.
 
 pub mod client;
+mod confined;
 mod content;
 mod group;
 pub mod index;

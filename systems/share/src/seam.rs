@@ -111,6 +111,11 @@ pub trait Index: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Where peers ask it, or this peer's part of it, where that is an address.
+    fn asked_at(&self) -> Option<SocketAddr> {
+        None
+    }
+
     /// Sees whether it answers, where that is not known; may take a few seconds.
     fn look(&self) {}
 

@@ -5,6 +5,7 @@ mod faults;
 mod halfway;
 mod keys;
 mod namespaces;
+mod reach;
 mod secure;
 
 use std::{

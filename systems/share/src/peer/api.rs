@@ -12,6 +12,7 @@ use super::{
     sharing::Sharing,
 };
 use crate::{
+    confined::confined,
     content::Content,
     name::Name,
     query::Parameters,
@@ -79,8 +80,14 @@ impl Api {
         let index = Arc::clone(&self.index);
         // Where too many wait already, what is known is told.
         let _ = self.asking.run(move || index.look()).await;
-        let trouble = self.index.trouble().map(|trouble| trouble + "\n").unwrap_or_default();
-        Answer::new(200, "text/plain", format!("ok\n{trouble}"))
+        let wrong = self.index.trouble().into_iter().chain(self.confined());
+        let wrong: String = wrong.map(|wrong| wrong + "\n").collect();
+        Answer::new(200, "text/plain", format!("ok\n{wrong}"))
+    }
+
+    /// What is wrong with where this peer is reached.
+    fn confined(&self) -> Option<String> {
+        confined(*self.obtaining.me.get()?, self.index.asked_at()?)
     }
 
     fn list(&self, query: Option<&str>) -> Result<Answer, FieldsError> {

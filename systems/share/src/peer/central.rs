@@ -172,6 +172,10 @@ impl Index for Central {
         read(answer.body()).ok_or_else(|| self.away("its answer cannot be understood".into()))
     }
 
+    fn asked_at(&self) -> Option<SocketAddr> {
+        Some(self.to.at())
+    }
+
     fn look(&self) {
         if self.contact.is_due() {
             self.contact.note_look(&self.look_now());

@@ -16,7 +16,7 @@ use std::{
 use engine::service::{Connection, Factory};
 use files::Folder;
 use http_io::{
-    Method, Problem,
+    Answer, Method, Problem,
     server::{Error, Exchange, Handler, Http, ServerOptions},
 };
 use rustix::fs::{FlockOperation, flock};
@@ -35,6 +35,7 @@ use super::{
     sharing::Sharing,
 };
 use crate::{
+    confined::confined,
     content::Content,
     group::{Asker, For, Group},
     members::Members,
@@ -43,6 +44,8 @@ use crate::{
 
 /// The page for people, as it is shown at `/`.
 const PAGE: &str = include_str!("page.html");
+/// What stands in it for whose secret is asked for.
+const SECRET_OF: &str = "SECRET_OF";
 /// Longest body taken in, bytes.
 const BODY_LEN_MAX: u64 = 64 * 1024;
 
@@ -102,6 +105,14 @@ struct Peer {
     _lock: std::fs::File,
 }
 
+impl Peer {
+    /// The page, which asks for the secret of those who have it in common.
+    fn page(&self) -> Answer {
+        let whose = if self.group.members().is_some() { "owner" } else { "group" };
+        http_io::page(&PAGE.replace(SECRET_OF, whose))
+    }
+}
+
 impl PeerFactory {
     /// Begins to share, and to tell the index, now that others can reach this peer at `me`.
     ///
@@ -111,6 +122,9 @@ impl PeerFactory {
         let Peer { index, obtaining, api, stopping, .. } = &*self.peer;
         index.begin(me);
         obtaining.me.get_or_init(|| me);
+        if let Some(wrong) = index.asked_at().and_then(|index| confined(me, index)) {
+            tracing::warn!("{wrong}");
+        }
         let refused = |what| move |source| PeerError::System { what, source };
         api.sharing.start().map_err(refused("to watch its folder"))?;
         let (index, sharing, stopping) = (Arc::clone(index), Arc::clone(&api.sharing), Arc::clone(stopping));
@@ -180,7 +194,7 @@ impl PeerHandler {
         let reads = matches!(exchange.method(), Method::Get | Method::Head);
         self.check(exchange)?;
         match exchange.path() {
-            "/" if reads => http_io::page(PAGE).send(exchange),
+            "/" if reads => self.peer.page().send(exchange),
             "/metrics" if reads => {
                 let Peer { api, index, connections, turned_away, .. } = &*self.peer;
                 let counts = (api.sharing.catalogue.len(), turned_away.load(Relaxed));

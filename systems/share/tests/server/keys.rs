@@ -185,6 +185,8 @@ fn an_index_and_a_peer_answer_whom_they_list_and_nobody_else() {
     let index = keys.index(&Options::new(keys.folder.path().join("index.db")));
     assert_eq!(keys.post("bob", &index, "/renew", &json!({ "peer": ANNS })).0, 404);
     let ann = keys.peer("ann", &["bob", "index"], &index);
+    let page = ask(keys.to("bob", &["ann"], ann.at), "/").unwrap();
+    assert!(String::from_utf8_lossy(page.body()).contains("The owner's secret"));
     let absent = format!("/content/{}", Content::of(b"x"));
     let as_owner = |name| ask(keys.to(name, &["ann"], ann.at), "/files").unwrap().status();
     assert_eq!((as_owner("ann"), as_owner("bob")), (200, 403));

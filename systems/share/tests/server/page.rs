@@ -105,7 +105,7 @@ fn a_closed_group_asks_for_its_secret_in_a_browser() {
     for wrong in ["wrong", "\u{2192}"] {
         page.write(wrong);
         page.press("Enter");
-        page.wait("said.textContent === 'That is not the secret of this group.' && !enter.hidden");
+        page.wait("said.textContent === 'That is not the group\\'s secret.' && !enter.hidden");
         page.wait("document.activeElement.name === 'secret' && document.activeElement.value === ''");
         page.value("say('')");
     }
