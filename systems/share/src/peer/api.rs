@@ -80,8 +80,8 @@ impl Api {
         let index = Arc::clone(&self.index);
         // Where too many wait already, what is known is told.
         let _ = self.asking.run(move || index.look()).await;
-        let wrong = self.index.trouble().into_iter().chain(self.confined());
-        let wrong: String = wrong.map(|wrong| wrong + "\n").collect();
+        let wrong = [self.sharing.trouble(), self.index.trouble(), self.confined()];
+        let wrong: String = wrong.into_iter().flatten().map(|wrong| wrong + "\n").collect();
         Answer::new(200, "text/plain", format!("ok\n{wrong}"))
     }
 

@@ -122,7 +122,11 @@ impl Memory {
             text.push(b'\n');
         }
         let mut kept = self.lock();
-        kept.file.write_all(&text)?;
+        let before = kept.file.metadata()?.len();
+        kept.file.write_all(&text).inspect_err(|_| {
+            // Half a line would take the next one with it. What cannot be cut off is hashed again.
+            let _ = kept.file.set_len(before);
+        })?;
         kept.lines += lines.len();
         lines.into_iter().for_each(|line| kept.known.learn(line));
         if kept.lines > STALE_MIN + 2 * kept.known.len() {

@@ -32,6 +32,7 @@ use super::{
     metrics,
     obtaining::{HttpPeers, Obtaining},
     options::{Options, Which},
+    outboards::Outboards,
     sharing::Sharing,
 };
 use crate::{
@@ -251,7 +252,7 @@ impl PeerHandler {
             return exchange.reply(200).body("application/octet-stream", b"");
         }
         let sent = match of_hashes {
-            true => sharing.state.send(exchange, &Sharing::outboard_path(&content), None).await?,
+            true => sharing.state.send(exchange, &Outboards::path(&content), None).await?,
             false => sharing.folder.send(exchange, &path, Some(shared.identity)).await?,
         };
         if sent { Ok(()) } else { Err(gone().into()) }

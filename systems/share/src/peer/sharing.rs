@@ -20,9 +20,11 @@ use rustix::process::setpriority_process;
 use super::{
     catalogue::{Catalogue, Shared},
     error::PeerError,
+    failures::{Failures, NotHashed, PAUSE_MAX},
     hashing,
     memory::Memory,
     obtaining::parts,
+    outboards::Outboards,
     walk::{Seen, Walk},
     watch::Watch,
 };
@@ -40,9 +42,8 @@ const LARGE: u64 = 64 * 1024 * 1024;
 /// How far those who hash stand back from those who share (nice(2)).
 const STAND_BACK: i32 = 10;
 /// How often what was abandoned is looked for.
-const CLEAN_EVERY: Duration = Duration::from_secs(3600);
-/// What a peer keeps of content, within its own folder: hashes, and what is not whole.
-const OUTBOARDS: &str = "outboards";
+const CLEAN_EVERY: Duration = Duration::from_secs(300);
+/// Where a peer keeps what is not whole, within its own folder.
 const PARTS: &str = "parts";
 
 /// The shared folder, and what is known of it.
@@ -55,11 +56,15 @@ pub(crate) struct Sharing {
     pub(crate) state_root: PathBuf,
     pub(crate) catalogue: Catalogue,
     memory: Memory,
+    outboards: Outboards,
+    failures: Failures,
     /// Paths that are being hashed.
     in_hand: Mutex<HashSet<String>>,
     /// What was told to be left out.
     told: Mutex<HashSet<(String, String)>>,
     stopping: AtomicBool,
+    /// By which what failed is tried again.
+    clock: fn() -> Instant,
 }
 
 /// Files that are to be hashed.
@@ -78,22 +83,23 @@ impl Sharing {
     /// Of the folder at `root`; opens the peer's own.
     pub(crate) fn open(folder: Folder, root: &Path, state: &Path) -> Result<Self, PeerError> {
         let unusable = |source| PeerError::State { path: state.to_owned(), source };
-        fs::create_dir_all(state.join(OUTBOARDS)).map_err(unusable)?;
         let memory = Memory::open(&state.join("memory")).map_err(unusable)?;
+        let outboards = Outboards::open(state, &memory.contents()).map_err(unusable)?;
         let state_folder = Folder::open(state).map_err(|error| unusable(io::Error::other(error)))?;
-        let sharing = Self {
+        Ok(Self {
             folder,
             root: root.to_owned(),
             state: state_folder,
             state_root: state.to_owned(),
             catalogue: Catalogue::default(),
             memory,
+            outboards,
+            failures: Failures::default(),
             in_hand: Mutex::default(),
             told: Mutex::default(),
             stopping: AtomicBool::new(false),
-        };
-        sharing.tidy().map_err(unusable)?;
-        Ok(sharing)
+            clock: Instant::now,
+        })
     }
 
     /// Starts looking, and hashing, in threads of their own.
@@ -151,41 +157,21 @@ impl Sharing {
         self.state_root.join(PARTS)
     }
 
-    /// Where the outboard of some content is, within the peer's own folder.
-    pub(crate) fn outboard_path(content: &Content) -> String {
-        format!("{OUTBOARDS}/{content}")
-    }
-
-    fn has_outboard(&self, content: &Content, size: u64) -> bool {
-        // One that a power cut left empty is none.
-        let length = hashing::outboard_len(size);
-        let found = || fs::metadata(self.state_root.join(Self::outboard_path(content)));
-        length == 0 || found().is_ok_and(|found| found.len() == length)
-    }
-
-    /// Takes away outboards of content that is no longer known, and those that were never finished.
-    fn tidy(&self) -> io::Result<()> {
-        let known = self.memory.contents();
-        for entry in fs::read_dir(self.state_root.join(OUTBOARDS))? {
-            let entry = entry?;
-            let content = entry.file_name().to_str().and_then(|name| name.parse().ok());
-            if content.is_none_or(|content| !known.contains(&content)) {
-                fs::remove_file(entry.path())?;
-            }
-        }
-        Ok(())
-    }
-
     /// Keeps the outboard of some content. It is whole or not there.
     pub(crate) fn keep_outboard(&self, content: &Content, outboard: &[u8]) -> io::Result<()> {
-        let path = self.state_root.join(Self::outboard_path(content));
-        let kept = || fs::metadata(&path).is_ok_and(|found| found.len() == outboard.len() as u64);
-        if outboard.is_empty() || kept() {
-            return Ok(());
-        }
-        let aside = path.with_extension(format!("{:?}", thread::current().id()));
-        fs::write(&aside, outboard)?;
-        fs::rename(aside, path)
+        self.outboards.keep(content, outboard)
+    }
+
+    /// What keeps files from being shared that nobody but the owner of this machine can mend.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let (count, why) = self.failures.unkept()?;
+        Some(format!(
+            "{count} of the files in {:?} cannot be shared, as their hashes cannot be kept in {:?} ({why}); each is \
+             tried again {} minutes later at most",
+            self.root,
+            self.state_root,
+            PAUSE_MAX.as_secs() / 60
+        ))
     }
 
     fn keep_looking(&self, watch: &Watch, jobs: &Jobs) {
@@ -214,6 +200,15 @@ impl Sharing {
         if let Err(error) = parts::clean(&self.parts(), SystemTime::now()) {
             tracing::warn!(%error, "what was abandoned of downloads cannot be cleaned away");
         }
+        if let Err(error) = self.clean_outboards() {
+            tracing::warn!(%error, "the hashes of what is no longer there cannot be cleaned away");
+        }
+    }
+
+    /// Outboards are needed for what is known of, and for what is being obtained.
+    fn clean_outboards(&self) -> io::Result<()> {
+        let (known, parts) = (self.memory.contents(), parts::contents(&self.parts())?);
+        self.outboards.clean(|content| known.contains(content) || parts.contains(content))
     }
 
     /// Looks through the folder once; `false` when some files are still to be looked at again.
@@ -237,6 +232,7 @@ impl Sharing {
         if let Err(error) = self.memory.forget_all_but(&there) {
             tracing::error!(%error, "what is known of the shared files cannot be kept");
         }
+        self.failures.forget_all_but(&there);
         let waiting = walk.files.into_iter().filter(|seen| !self.take_up(seen, jobs)).count();
         waiting == 0
     }
@@ -248,12 +244,15 @@ impl Sharing {
             return true;
         }
         let known = self.memory.content(path, identity);
-        if let Some(content) = known.filter(|content| self.has_outboard(content, identity.size())) {
+        if let Some(content) = known.filter(|content| self.outboards.has(content, identity.size())) {
             let entry = Entry { name: name.clone(), content, size: identity.size() };
             self.catalogue.share(path, Shared { entry, identity: *identity });
             return true;
         }
         self.catalogue.unshare(path);
+        if self.failures.is_left_alone(seen, (self.clock)()) {
+            return true;
+        }
         if SystemTime::now().checked_sub(QUIET).is_some_and(|quiet| identity.is_settled(quiet))
             && self.in_hand().insert(path.clone())
         {
@@ -273,36 +272,52 @@ impl Sharing {
             if self.stopping.load(SeqCst) {
                 return;
             }
-            match self.hash(&seen) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {}
-                Err(error) => self.tell(&seen.path, &format!("is not shared: it cannot be read ({error})")),
-            }
+            self.try_to_hash(&seen);
             self.in_hand().remove(&seen.path);
         }
     }
 
+    fn try_to_hash(&self, seen: &Seen) {
+        let begun = (self.clock)();
+        match self.hash(seen) {
+            Ok(()) | Err(NotHashed::Changed) => self.failures.forget(&seen.path),
+            Err(why) => {
+                self.tell(&seen.path, &format!("is not shared: {why}"));
+                let now = (self.clock)();
+                self.failures.note(seen, why, now.saturating_duration_since(begun), now);
+            }
+        }
+    }
+
     /// Names a file and shares it, unless it changed meanwhile: then it is looked at again.
-    fn hash(&self, seen: &Seen) -> io::Result<()> {
-        let changed = || io::Error::from(io::ErrorKind::ResourceBusy);
-        let Some((file, identity)) = self.folder.file(&seen.path) else {
-            return File::open(self.root.join(&seen.path)).and_then(|_| Err(changed()));
-        };
+    fn hash(&self, seen: &Seen) -> Result<(), NotHashed> {
+        let (file, identity) = self.folder.file(&seen.path).ok_or_else(|| self.why_not_opened(seen))?;
         if identity != seen.identity {
-            return Err(changed());
+            return Err(NotHashed::Changed);
         }
         let size = identity.size();
-        let (content, outboard) = hashing::name(&file, size)?;
-        if !identity.is_of(&file.metadata()?) {
-            return Err(changed());
+        let named = hashing::name(&file, size).map_err(NotHashed::Unreadable);
+        if !identity.is_of(&file.metadata().map_err(NotHashed::Unreadable)?) {
+            return Err(NotHashed::Changed);
         }
-        self.keep_outboard(&content, &outboard)?;
-        self.memory.learn([(seen.path.as_str(), &identity, content)])?;
+        let (content, outboard) = named?;
+        self.keep_outboard(&content, &outboard).map_err(NotHashed::Unkept)?;
+        self.memory.learn([(seen.path.as_str(), &identity, content)]).map_err(NotHashed::Unkept)?;
         if !self.memory.is_removed(&seen.path) {
             let entry = Entry { name: seen.name.clone(), content, size };
             self.catalogue.share(&seen.path, Shared { entry, identity });
         }
         Ok(())
+    }
+
+    fn why_not_opened(&self, seen: &Seen) -> NotHashed {
+        match File::open(self.root.join(&seen.path)).and_then(|file| file.metadata()) {
+            Ok(metadata) if seen.identity.is_of(&metadata) => {
+                NotHashed::Unreadable(io::Error::other("it is not within the folder as that was opened"))
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => NotHashed::Unreadable(error),
+            _ => NotHashed::Changed,
+        }
     }
 
     /// Says once what is wrong with a path.
@@ -318,3 +333,6 @@ impl Sharing {
         self.in_hand.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,12 +1,14 @@
 //! What is left of content that was never had whole: kept for a while, so that asking again goes on where it was.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fs, io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
+
+use crate::content::Content;
 
 /// What was written to this lately may be in hand.
 const IN_HAND: Duration = Duration::from_secs(3600);
@@ -66,6 +68,16 @@ fn left_in(folder: &Path) -> io::Result<Vec<Left>> {
         left.paths.push(path);
     }
     Ok(all.into_values().collect())
+}
+
+/// The contents of which there is something.
+pub(crate) fn contents(folder: &Path) -> io::Result<HashSet<Content>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HashSet::new()),
+        other => other?,
+    };
+    let paths = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    Ok(paths.iter().filter_map(|path| path.file_stem()?.to_str()?.parse().ok()).collect())
 }
 
 #[cfg(test)]
