@@ -150,11 +150,18 @@ pub trait Obtain: Send + Sync {
     /// See [`ObtainError`].
     fn outboard(&self, from: SocketAddr, content: &Content, length: u64) -> Result<Vec<u8>, ObtainError>;
 
-    /// Bytes of the content.
+    /// Bytes of the content, which is said to have this length. Somebody may have made that up: a peer that has it and
+    /// says another length is no liar, but [`ObtainError::Refused`].
     ///
     /// # Errors
     /// See [`ObtainError`].
-    fn bytes(&self, from: SocketAddr, content: &Content, range: Range<u64>) -> Result<Vec<u8>, ObtainError>;
+    fn bytes(
+        &self,
+        from: SocketAddr,
+        content: &Content,
+        length: u64,
+        range: Range<u64>,
+    ) -> Result<Vec<u8>, ObtainError>;
 }
 
 /// Why a peer does not give content.

@@ -169,6 +169,11 @@ impl Groups {
         None
     }
 
+    /// Length of all of them, bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
     /// How many there are.
     pub(crate) fn count(&self) -> u64 {
         self.hashes.len() as u64

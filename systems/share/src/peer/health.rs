@@ -104,8 +104,14 @@ impl Obtain for Watched {
         answer
     }
 
-    fn bytes(&self, from: SocketAddr, content: &Content, range: Range<u64>) -> Result<Vec<u8>, ObtainError> {
-        let answer = self.peers.bytes(from, content, range);
+    fn bytes(
+        &self,
+        from: SocketAddr,
+        content: &Content,
+        length: u64,
+        range: Range<u64>,
+    ) -> Result<Vec<u8>, ObtainError> {
+        let answer = self.peers.bytes(from, content, length, range);
         self.note(from, &answer);
         answer
     }
@@ -123,7 +129,13 @@ mod tests {
             Err(ObtainError::Slow)
         }
 
-        fn bytes(&self, from: SocketAddr, _: &Content, _: Range<u64>) -> Result<Vec<u8>, ObtainError> {
+        fn bytes(
+            &self,
+            from: SocketAddr,
+            _: &Content,
+            _: u64,
+            _: Range<u64>,
+        ) -> Result<Vec<u8>, ObtainError> {
             if from.port().is_multiple_of(2) { Ok(vec![0; 10]) } else { Err(ObtainError::Slow) }
         }
     }
@@ -133,7 +145,7 @@ mod tests {
         let (watched, content) = (Watched::new(Arc::new(Half)), Content::of(b"x"));
         let peer = |port| SocketAddr::from(([127, 0, 0, 1], port));
         for port in [1, 2, 2] {
-            let _ = watched.bytes(peer(port), &content, 0..10);
+            let _ = watched.bytes(peer(port), &content, 10, 0..10);
         }
         let all = watched.health(HashMap::from([(peer(2), "zeros".to_owned())]));
         let [good, bad] = &all[..] else { panic!("{all:?}") };

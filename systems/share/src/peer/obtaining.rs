@@ -12,7 +12,7 @@ mod source;
 
 use std::{
     cmp::Reverse,
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, VecDeque},
     fs, io,
     net::SocketAddr,
     path::PathBuf,
@@ -196,16 +196,15 @@ impl Obtaining {
     /// Obtains content that is not here.
     fn take(&self, content: Content, name: Option<&Name>, progress: &Arc<Tracked>) -> Result<Whole, String> {
         let (begun, mut patience) = (Instant::now(), GIVE_UP_UNKNOWN);
-        let mut useless = HashSet::new();
         while begun.elapsed() < patience && !progress.is_cancelled() {
             for mut claim in claims(&self.search(content)) {
                 patience = self.patience(&claim, progress).max(patience);
-                if useless.contains(&claim.entry.size) || progress.is_cancelled() {
-                    continue;
+                if progress.is_cancelled() {
+                    break;
                 }
                 claim.entry.name = name.unwrap_or(&claim.entry.name).clone();
                 progress.lock().name = Some(claim.entry.name.clone());
-                if let Some(whole) = self.take_claimed(&claim, progress, &mut useless)? {
+                if let Some(whole) = self.take_claimed(&claim, progress)? {
                     return Ok(whole);
                 }
             }
@@ -214,13 +213,8 @@ impl Obtaining {
         Err(giving_up::why(progress, self.index.trouble()))
     }
 
-    /// Obtains content of the size that is claimed; a size that cannot be right or be had is of no use.
-    fn take_claimed(
-        &self,
-        claim: &Found,
-        progress: &Arc<Tracked>,
-        useless: &mut HashSet<u64>,
-    ) -> Result<Option<Whole>, String> {
+    /// Obtains content of the size that is claimed; none where it cannot be right, or be had now.
+    fn take_claimed(&self, claim: &Found, progress: &Arc<Tracked>) -> Result<Option<Whole>, String> {
         if claim.entry.size <= small::LEN_MAX
             && let Some(bytes) = self.ask_small(claim, progress)
         {
@@ -229,11 +223,7 @@ impl Obtaining {
         }
         let Some(groups) = self.learn(claim, progress) else { return Ok(None) };
         progress.lock().size = claim.entry.size;
-        let whole = self.fetch(claim, groups, progress).map_err(|error| placing::explain(&error))?;
-        if whole.is_none() {
-            useless.insert(claim.entry.size);
-        }
-        Ok(whole)
+        self.fetch(claim, groups, progress).map_err(|error| placing::explain(&error))
     }
 
     /// Those who say they have it; from the catalogue of others, not believed.
@@ -292,9 +282,10 @@ impl Obtaining {
         Ok(Some(Whole { entry, path, unsynced: None, progress: Arc::clone(progress) }))
     }
 
-    /// Asks everybody who has it, and who comes to have it, until all is had or there is nobody for too long.
+    /// Asks everybody who has it, and who comes to have it, until all is had or there is nobody for too long: at all, where
+    /// others say that its size is another.
     fn ask_all(&self, claim: &Found, fetch: &Arc<Fetch>, progress: &Tracked) -> io::Result<bool> {
-        let (mut claim, mut alone_since) = (claim.clone(), Instant::now());
+        let (mut claim, mut alone_since, mut disputed) = (claim.clone(), Instant::now(), false);
         loop {
             fetch.ask(&self.others(&claim, progress))?;
             if fetch.wait(SEARCH_EVERY)? {
@@ -304,12 +295,15 @@ impl Obtaining {
                 return Ok(false);
             }
             match fetch.is_active() {
-                false if alone_since.elapsed() >= self.patience(&claim, progress) => return Ok(false),
+                false if disputed || alone_since.elapsed() >= self.patience(&claim, progress) => {
+                    return Ok(false);
+                }
                 false => thread::sleep(Duration::from_millis(300)),
                 true => alone_since = Instant::now(),
             }
-            let found = self.search(claim.entry.content);
-            if let Some(now) = claims(&found).into_iter().find(|now| now.entry.size == claim.entry.size) {
+            let claims = claims(&self.search(claim.entry.content));
+            disputed = claims.len() > 1;
+            if let Some(now) = claims.into_iter().find(|now| now.entry.size == claim.entry.size) {
                 claim.peers = now.peers;
             }
         }

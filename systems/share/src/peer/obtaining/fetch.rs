@@ -154,7 +154,7 @@ impl Fetch {
         let (mut limit, mut failures) = (FIRST, 0);
         while let Some(range) = self.next(peer, limit) {
             let started = Instant::now();
-            let outcome = self.obtain.bytes(peer, &self.content, self.bytes(&range));
+            let outcome = self.obtain.bytes(peer, &self.content, self.groups.size(), self.bytes(&range));
             let had = outcome.as_deref().map(|bytes| self.take_in(peer, &range, bytes));
             self.lock().plan.give_back(&range, peer);
             self.changed.notify_all();

@@ -24,7 +24,7 @@ impl Obtaining {
     pub(super) fn ask_small(&self, claim: &Found, progress: &Tracked) -> Option<Vec<u8>> {
         let Entry { content, size, .. } = &claim.entry;
         for peer in self.others(claim, progress).into_iter().take(PEERS_MAX) {
-            match self.obtain.bytes(peer, content, 0..*size) {
+            match self.obtain.bytes(peer, content, *size, 0..*size) {
                 Ok(bytes) if bytes.len() as u64 == *size && Content::of(&bytes) == *content => {
                     let mut progress = progress.lock();
                     (progress.size, progress.bytes) = (*size, *size);

@@ -28,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const BYTES_PER_S: u64 = 64 * 1024;
 /// The same for a piece, at most: there are others who may give it.
 const PIECE_PATIENCE_MAX: Duration = Duration::from_secs(10);
+/// Outboards are asked for by so many bytes: one that is slow is left, however much it is said to have.
+const OUTBOARD_PIECE: u64 = 256 * 1024;
 /// Longest answer that says why there is none, bytes.
 const REFUSAL_LEN_MAX: u64 = 16 * 1024;
 /// Peers to which connections are kept, and how many to each.
@@ -43,10 +45,10 @@ pub(crate) struct HttpPeers {
     idle: Mutex<HashMap<SocketAddr, Vec<Caller>>>,
 }
 
-/// What is asked for: a range or all, how long it is, and how long it may take.
-struct Wanted<'a> {
-    range: Option<&'a str>,
-    length: u64,
+/// What is asked for: a range of something that is said to be so long, bytes, and how long it may take.
+struct Wanted {
+    range: Range<u64>,
+    of: u64,
     patience: Duration,
 }
 
@@ -55,25 +57,27 @@ impl HttpPeers {
         Self { authorization: group.authorization(), trust, idle: Mutex::default() }
     }
 
-    /// Asks over a connection that is kept; what is not an answer of these statuses is a refusal.
-    fn get(
-        &self,
-        from: SocketAddr,
-        target: &str,
-        wanted: Wanted<'_>,
-        good: &[u16],
-    ) -> Result<Vec<u8>, ObtainError> {
+    /// Asks over a connection that is kept.
+    fn get(&self, from: SocketAddr, target: &str, wanted: &Wanted) -> Result<Vec<u8>, ObtainError> {
+        let Some(last) = wanted.range.end.checked_sub(1) else { return Ok(Vec::new()) };
         let kept = self.idle().get_mut(&from).and_then(Vec::pop);
         let mut caller = match kept {
             Some(kept) => kept,
             None => Caller::new(self.server(from)?, ClientOptions::default()),
         };
-        caller.expect(wanted.patience, wanted.length.max(REFUSAL_LEN_MAX));
-        let mut headers: Vec<_> = wanted.range.map(|range| ("Range", range.as_bytes())).into_iter().collect();
+        caller.expect(wanted.patience, wanted.length().max(REFUSAL_LEN_MAX));
+        let range = format!("bytes={}-{last}", wanted.range.start);
+        let mut headers = vec![("Range", range.as_bytes())];
         headers.extend(self.authorization.as_deref().map(|value| ("Authorization", value)));
         let answer = caller.send(&Request::new(Method::Get, target).headers(&headers)).map_err(away)?;
         self.keep(caller);
-        if good.contains(&answer.status()) { Ok(answer.into_body()) } else { Err(refused(&answer)) }
+        match answer.status() {
+            200 | 206 => {
+                wanted.check_length(&answer)?;
+                Ok(answer.into_body())
+            }
+            _ => Err(refused(&answer)),
+        }
     }
 
     fn server(&self, at: SocketAddr) -> Result<Server, ObtainError> {
@@ -99,20 +103,49 @@ impl HttpPeers {
     }
 }
 
-impl Obtain for HttpPeers {
-    fn outboard(&self, from: SocketAddr, content: &Content, length: u64) -> Result<Vec<u8>, ObtainError> {
-        let length = outboard_len(length);
-        let wanted = Wanted { range: None, length, patience: patience(length) };
-        self.get(from, &format!("/content/{content}/outboard"), wanted, &[200])
+impl Wanted {
+    fn length(&self) -> u64 {
+        self.range.end.saturating_sub(self.range.start)
     }
 
-    fn bytes(&self, from: SocketAddr, content: &Content, range: Range<u64>) -> Result<Vec<u8>, ObtainError> {
-        let Some(last) = range.end.checked_sub(1) else { return Ok(Vec::new()) };
-        let length = range.end.saturating_sub(range.start);
-        let range = format!("bytes={}-{last}", range.start);
-        let patience = patience(length).min(PIECE_PATIENCE_MAX);
-        let wanted = Wanted { range: Some(&range), length, patience };
-        self.get(from, &format!("/content/{content}"), wanted, &[200, 206])
+    /// That the peer says the same length of the whole, if it says one. Who is right shows when the bytes come.
+    fn check_length(&self, answer: &Response) -> Result<(), ObtainError> {
+        let whole =
+            answer.header("Content-Range").and_then(|value| str::from_utf8(value).ok()?.rsplit_once('/'));
+        match whole.and_then(|(_, length)| length.parse::<u64>().ok()) {
+            Some(length) if length != self.of => {
+                Err(ObtainError::Refused(format!("what it has of this is {length} bytes, not {}", self.of)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Obtain for HttpPeers {
+    fn outboard(&self, from: SocketAddr, content: &Content, length: u64) -> Result<Vec<u8>, ObtainError> {
+        let (target, of) = (format!("/content/{content}/outboard"), outboard_len(length));
+        let mut outboard = Vec::new();
+        for start in (0..of).step_by(OUTBOARD_PIECE as usize) {
+            let range = start..of.min(start + OUTBOARD_PIECE);
+            let wanted = Wanted { patience: patience(OUTBOARD_PIECE), range, of };
+            let piece = self.get(from, &target, &wanted)?;
+            if piece.len() as u64 != wanted.length() {
+                return Err(ObtainError::Refused("it has hashes of a file of another length".into()));
+            }
+            outboard.extend(piece);
+        }
+        Ok(outboard)
+    }
+
+    fn bytes(
+        &self,
+        from: SocketAddr,
+        content: &Content,
+        length: u64,
+        range: Range<u64>,
+    ) -> Result<Vec<u8>, ObtainError> {
+        let patience = patience(range.end.saturating_sub(range.start)).min(PIECE_PATIENCE_MAX);
+        self.get(from, &format!("/content/{content}"), &Wanted { range, of: length, patience })
     }
 }
 
