@@ -34,6 +34,8 @@ pub(crate) struct Node<R, T> {
     at: OnceLock<SocketAddr>,
     kept: Mutex<Kept>,
     publishing: tokio::sync::Mutex<Publishing>,
+    /// Why a peer refused last to keep what this one tells.
+    refused: Mutex<String>,
 }
 
 /// What is kept: of this peer's own files, and for others, and which of them told all that this peer is to keep.
@@ -72,6 +74,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
             at: OnceLock::new(),
             kept: Mutex::new(Kept::new()),
             publishing: tokio::sync::Mutex::default(),
+            refused: Mutex::default(),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::Arc,
+    sync::{Arc, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -296,10 +296,22 @@ impl<R: Routing, T: Transport> Node<R, T> {
         match self.transport.ask(peer, request).await? {
             Response::Kept { files, refused } => Ok((files, refused)),
             Response::Refused { reason } => {
-                tracing::warn!(%peer, "a peer refuses to keep what this one tells: {reason}");
+                if self.is_news(&reason) {
+                    tracing::warn!(%peer, "a peer refuses to keep what this one tells: {reason}");
+                }
                 Err(Unanswered(reason))
             }
             Response::Found { .. } => Err(Unanswered("it answered something else".into())),
         }
+    }
+
+    /// Whether nobody refused for this reason just before: it is told again and again otherwise, as often as files are.
+    fn is_news(&self, reason: &str) -> bool {
+        let mut last = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let news = *last != reason;
+        if news {
+            reason.clone_into(&mut last);
+        }
+        news
     }
 }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::Group;
+use super::{Group, eventually};
 use crate::{
     serve::ask,
     support::{PATIENCE, Place, Running, free_port},
@@ -171,6 +171,24 @@ fn peers_of_another_group_are_not_let_in() {
         health(other, |said| said.contains("no other peer is reached"));
     }
     group.ask(&open.at, &["search", "secret.txt"]).exits(1).complains("nobody shares");
+}
+
+/// It is tried again as often as files are told of, and the log would be full of it.
+#[test]
+fn why_others_refuse_what_a_peer_tells_is_said_once() {
+    let group = Group::without_index();
+    let ann = group.spread("ann", &[], &[]);
+    group.place.write("bob/a.txt", "x");
+    let bob = group.spread("bob", &[&ann], &["--advertise", "192.0.2.9:8085", "--life", "1s"]);
+    let told = || {
+        let metrics = ask(&bob.at, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let line = metrics.lines().find(|line| line.contains("kind=\"keep\"")).map(str::to_owned);
+        line.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).unwrap_or(0)
+    };
+    eventually("it is tried again and again", || told() >= 5);
+    bob.running.signal("TERM");
+    let said = bob.running.finish().exits(0).stderr;
+    assert_eq!(said.matches("refuses to keep").count(), 1, "{said}");
 }
 
 #[test]
