@@ -18,6 +18,7 @@ mod metrics;
 mod obtaining;
 mod options;
 mod outboards;
+mod root;
 mod service;
 mod sharing;
 mod walk;

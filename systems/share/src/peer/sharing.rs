@@ -25,6 +25,7 @@ use super::{
     memory::Memory,
     obtaining::parts,
     outboards::Outboards,
+    root::Root,
     walk::{Seen, Walk},
     watch::Watch,
 };
@@ -51,6 +52,7 @@ const PARTS: &str = "parts";
 pub(crate) struct Sharing {
     pub(crate) folder: Folder,
     pub(crate) root: PathBuf,
+    opened: Root,
     /// The peer's own folder.
     pub(crate) state: Folder,
     pub(crate) state_root: PathBuf,
@@ -89,6 +91,7 @@ impl Sharing {
         Ok(Self {
             folder,
             root: root.to_owned(),
+            opened: Root::at(root)?,
             state: state_folder,
             state_root: state.to_owned(),
             catalogue: Catalogue::default(),
@@ -164,6 +167,10 @@ impl Sharing {
 
     /// What keeps files from being shared that nobody but the owner of this machine can mend.
     pub(crate) fn trouble(&self) -> Option<String> {
+        self.opened.trouble().or_else(|| self.unkept())
+    }
+
+    fn unkept(&self) -> Option<String> {
         let (count, why) = self.failures.unkept()?;
         Some(format!(
             "{count} of the files in {:?} cannot be shared, as their hashes cannot be kept in {:?} ({why}); each is \
@@ -213,6 +220,11 @@ impl Sharing {
 
     /// Looks through the folder once; `false` when some files are still to be looked at again.
     fn look(&self, watch: &Watch, jobs: &Jobs) -> bool {
+        if !self.opened.is_there() {
+            // Nothing that is remembered of the files is forgotten: the folder may come back.
+            self.catalogue.paths().iter().for_each(|path| self.catalogue.unshare(path));
+            return true;
+        }
         let walk = Walk::through(&self.root);
         for folder in &walk.folders {
             if let Err(error) = watch.add(&self.root.join(folder)) {

@@ -27,6 +27,7 @@ impl Watch {
             | WatchFlags::MOVED_TO
             | WatchFlags::DELETE
             | WatchFlags::DELETE_SELF
+            | WatchFlags::MOVE_SELF
             | WatchFlags::ONLYDIR
             | WatchFlags::DONT_FOLLOW;
         inotify::add_watch(&self.0, folder, flags)?;

@@ -18,7 +18,10 @@ use share::{
 };
 
 use super::{Group, Halfway, eventually, serve_index};
-use crate::support::{PATIENCE, Running, free_port, is_root_or_skip};
+use crate::{
+    serve::ask,
+    support::{PATIENCE, Running, free_port, is_root_or_skip},
+};
 
 /// Kills it, and waits until its port and its folder are free.
 fn kill(running: &mut Running) {
@@ -246,4 +249,23 @@ fn a_third_of_the_peers_replaced_a_minute_do_no_harm_without_a_server_and_the_de
             found.iter().all(|file| !file.peers.contains(&dead) && file.peers.len() == PEERS - 1)
         });
     }
+}
+
+#[test]
+fn a_shared_folder_that_was_replaced_is_told_of_and_shared_again_when_it_is_back() {
+    let group = Group::new();
+    let (_ann, ann_at) = group.peer("ann", &[]);
+    let health = || ask(&ann_at, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n");
+    let shares = |name: &str| group.ask_until(&ann_at, &["list"]).contains(name);
+    group.place.write("ann/first.txt", "1");
+    eventually("it is shared", || shares("first.txt"));
+    fs::rename(group.place.path("ann"), group.place.path("away")).expect("a rename");
+    group.place.write("ann/again.txt", "2");
+    eventually("it is told", || health().contains("so nothing is shared; put the folder back"));
+    assert!(!shares("txt"));
+
+    fs::rename(group.place.path("ann"), group.place.path("other")).expect("a rename");
+    fs::rename(group.place.path("away"), group.place.path("ann")).expect("a rename");
+    eventually("it is back", || shares("first.txt") && health().ends_with("ok\n"));
+    assert!(!shares("again.txt"));
 }

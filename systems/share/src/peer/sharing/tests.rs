@@ -93,3 +93,27 @@ fn the_hashes_of_what_is_being_obtained_are_kept() {
     }
     assert!(shared.path("state").join(Outboards::path(&content)).exists());
 }
+
+#[test]
+fn where_another_folder_is_at_the_path_nothing_is_shared_and_that_is_told_until_it_is_back() {
+    let shared = Shared::new();
+    fs::write(shared.path("files/a"), "1").unwrap();
+    fs::write(shared.path("files/b"), "2").unwrap();
+    shared.try_next();
+    shared.try_next();
+    shared.sharing.remove("b").unwrap();
+    fs::rename(shared.path("files"), shared.path("away")).unwrap();
+    assert!(shared.look().is_none());
+    let trouble = shared.sharing.trouble().unwrap();
+    assert!(trouble.contains("cannot be found") && trouble.contains("start the peer again"), "{trouble}");
+    fs::create_dir(shared.path("files")).unwrap();
+    fs::write(shared.path("files/c"), "3").unwrap();
+    assert!(shared.look().is_none());
+    let trouble = shared.sharing.trouble().unwrap();
+    assert!(trouble.contains("is another folder") && shared.sharing.catalogue.len() == 0, "{trouble}");
+
+    fs::remove_dir_all(shared.path("files")).unwrap();
+    fs::rename(shared.path("away"), shared.path("files")).unwrap();
+    assert!(shared.look().is_none(), "nothing is hashed anew");
+    assert_eq!((shared.sharing.catalogue.paths(), shared.sharing.trouble()), (["a".into()].into(), None));
+}
