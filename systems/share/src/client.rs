@@ -8,7 +8,7 @@ use http_io::{
 };
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     content::Content,
@@ -141,8 +141,20 @@ impl Client {
     /// # Errors
     /// See [`AskError`].
     pub fn obtain(&mut self, content: Content, name: Option<&Name>) -> Result<Progress, AskError> {
-        let wanted = json!({ "hash": content, "name": name }).to_string();
-        let answer = self.ask(Method::Post, "/obtain", wanted.as_bytes())?;
+        self.begin(&json!({ "hash": content, "name": name }))
+    }
+
+    /// The same of content that came wrong from the peer itself: it hashes again what it has of it first, and has it from
+    /// others where that is not it any more.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub fn obtain_anew(&mut self, content: Content, name: Option<&Name>) -> Result<Progress, AskError> {
+        self.begin(&json!({ "hash": content, "name": name, "check": true }))
+    }
+
+    fn begin(&mut self, wanted: &Value) -> Result<Progress, AskError> {
+        let answer = self.ask(Method::Post, "/obtain", wanted.to_string().as_bytes())?;
         self.understand(&answer)
     }
 

@@ -6,6 +6,7 @@ mod halfway;
 mod keys;
 mod namespaces;
 mod reach;
+mod rotten;
 mod secure;
 
 use std::{

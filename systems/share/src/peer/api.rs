@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{
     health::Watched,
-    obtaining::{Obtaining, Whose},
+    obtaining::{Asked, Obtaining, Whose},
     sharing::Sharing,
 };
 use crate::{
@@ -156,8 +156,9 @@ impl Api {
         let content: Content = fields.text("hash")?.parse().map_err(wrong("hash"))?;
         let name: Option<Name> =
             fields.maybe_text("name")?.map(|name| name.parse().map_err(wrong("name"))).transpose()?;
-        fields.finish("hash and name")?;
-        Ok(match self.obtaining.begin(content, name) {
+        let check = fields.maybe_truth("check")?.unwrap_or(false);
+        fields.finish("hash, name and check")?;
+        Ok(match self.obtaining.begin(Asked { content, name, check }) {
             Ok(progress) => Answer::json(202, &progress).with("Location", format!("/obtain/{content}")),
             Err(busy) => refusal::new(503, &busy.to_string(), "ask again when one is done"),
         })

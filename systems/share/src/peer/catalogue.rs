@@ -65,6 +65,13 @@ impl Catalogue {
         files.by_path.get(path).map(|shared| (path.clone(), shared.clone()))
     }
 
+    /// The paths at which this content is.
+    pub(crate) fn holding(&self, content: &Content) -> Vec<(String, Shared)> {
+        let files = self.read();
+        let paths = files.by_content.get(content).into_iter().flatten();
+        paths.filter_map(|path| Some((path.clone(), files.by_path.get(path)?.clone()))).collect()
+    }
+
     /// The paths that are shared.
     pub(crate) fn paths(&self) -> HashSet<String> {
         self.read().by_path.keys().cloned().collect()

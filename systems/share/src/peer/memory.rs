@@ -101,6 +101,11 @@ impl Memory {
         self.keep([Line::Removed { path: path.to_owned() }])
     }
 
+    /// Forgets what a file holds.
+    pub(crate) fn forget(&self, path: &str) -> io::Result<()> {
+        self.keep([Line::Gone { path: path.to_owned() }])
+    }
+
     /// Forgets the files that are no longer there, so that one that comes back is shared again.
     pub(crate) fn forget_all_but(&self, there: &HashSet<String>) -> io::Result<()> {
         let gone: Vec<_> = {

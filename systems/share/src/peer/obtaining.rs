@@ -1,5 +1,6 @@
 //! Takes content from other peers into the shared folder: right, or not at all.
 
+mod claims;
 mod fetch;
 mod giving_up;
 mod part;
@@ -25,6 +26,7 @@ pub(crate) use self::progress::Whose;
 pub use self::progress::{Progress, Source, State};
 pub(crate) use self::source::HttpPeers;
 use self::{
+    claims::claims,
     fetch::Fetch,
     part::Part,
     placing::{Placer, Whole},
@@ -70,10 +72,19 @@ struct Known {
     running: usize,
 }
 
-/// Content that somebody asked for, and what it is to be called if that was said.
+/// What somebody asks for.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) content: Content,
+    /// What it is to be called, if that was said.
+    pub(crate) name: Option<Name>,
+    /// Whether what is here of it is in doubt, and to be hashed again first.
+    pub(crate) check: bool,
+}
+
+/// Content that somebody asked for.
 struct Wanted {
-    content: Content,
-    name: Option<Name>,
+    asked: Asked,
     progress: Arc<Tracked>,
 }
 
@@ -97,12 +108,13 @@ impl Obtaining {
 
     /// Begins to obtain some content, unless it is being obtained or here already; tells how far it has come. Each call
     /// is of one who wants it, until [`Self::cancel`] takes that back.
-    pub(crate) fn begin(self: &Arc<Self>, content: Content, name: Option<Name>) -> Result<Progress, Busy> {
-        let mut known = self.known();
+    pub(crate) fn begin(self: &Arc<Self>, asked: Asked) -> Result<Progress, Busy> {
+        let (content, mut known) = (asked.content, self.known());
         if let Some(begun) = known.all.get(&content) {
             let running = begun.want();
             let begun = begun.lock();
-            if running || begun.state == State::Done && self.sharing.catalogue.find(&content).is_some() {
+            let here = begun.state == State::Done && self.sharing.catalogue.find(&content).is_some();
+            if running || here && !asked.check {
                 return Ok(begun.clone());
             }
         }
@@ -115,7 +127,7 @@ impl Obtaining {
         let progress = Arc::new(Tracked::new(content));
         let begun = progress.lock().clone();
         known.all.insert(content, Arc::clone(&progress));
-        known.waiting.push_back(Wanted { content, name, progress });
+        known.waiting.push_back(Wanted { asked, progress });
         self.start_one_more(&mut known)?;
         Ok(begun)
     }
@@ -160,7 +172,7 @@ impl Obtaining {
             Err(_) if known.running > 0 => {}
             Err(_) => {
                 if let Some(wanted) = known.waiting.pop_back() {
-                    known.all.remove(&wanted.content);
+                    known.all.remove(&wanted.asked.content);
                 }
                 return Err(Busy);
             }
@@ -177,7 +189,10 @@ impl Obtaining {
     }
 
     fn run(&self, wanted: Wanted) {
-        let Wanted { content, name, progress } = wanted;
+        let Wanted { asked: Asked { content, name, check }, progress } = wanted;
+        if check {
+            self.sharing.check(&content);
+        }
         if let Some((path, shared)) = self.sharing.catalogue.find(&content) {
             let size = shared.entry.size;
             (progress.lock().size, progress.lock().bytes) = (size, size);
@@ -329,22 +344,4 @@ impl Obtaining {
         // Nothing panics while it is held.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// What is said of some content, by size: that of most peers first, for somebody may lie about it. What nobody can have is
-/// passed over.
-fn claims(found: &[Found]) -> Vec<Found> {
-    let mut claims: Vec<Found> = Vec::new();
-    for file in found.iter().filter(|file| file.entry.is_obtainable()) {
-        match claims.iter_mut().find(|claim| claim.entry.size == file.entry.size) {
-            Some(same) => {
-                same.peers.extend(&file.peers);
-                same.peers.sort_unstable();
-                same.peers.dedup();
-            }
-            None => claims.push(file.clone()),
-        }
-    }
-    claims.sort_by_key(|claim| Reverse(claim.peers.len()));
-    claims
 }

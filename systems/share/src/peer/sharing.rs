@@ -289,9 +289,31 @@ impl Sharing {
         }
     }
 
-    fn try_to_hash(&self, seen: &Seen) {
+    /// Hashes the files again that are shared as this content: a disk may change bytes that nobody wrote. What is not it any
+    /// more is shared as what it is now, or not at all where it cannot be read.
+    pub(crate) fn check(&self, content: &Content) {
+        for (path, Shared { entry, identity }) in self.catalogue.holding(content) {
+            if !self.in_hand().insert(path.clone()) {
+                continue;
+            }
+            if !self.try_to_hash(&Seen { path: path.clone(), name: entry.name, identity }) {
+                if let Err(error) = self.memory.forget(&path) {
+                    tracing::error!(%error, "what is known of the shared files cannot be kept");
+                }
+                self.catalogue.unshare(&path);
+            } else if self.memory.content(&path, &identity) != Some(*content) {
+                self.tell(&path, "holds other bytes than before, though nobody wrote to it: check its disk");
+            }
+            self.in_hand().remove(&path);
+        }
+    }
+
+    /// Whether it could be hashed as it was seen.
+    fn try_to_hash(&self, seen: &Seen) -> bool {
         let begun = (self.clock)();
-        match self.hash(seen) {
+        let hashed = self.hash(seen);
+        let done = hashed.is_ok();
+        match hashed {
             Ok(()) | Err(NotHashed::Changed) => self.failures.forget(&seen.path),
             Err(why) => {
                 self.tell(&seen.path, &format!("is not shared: {why}"));
@@ -299,6 +321,7 @@ impl Sharing {
                 self.failures.note(seen, why, now.saturating_duration_since(begun), now);
             }
         }
+        done
     }
 
     /// Names a file and shares it, unless it changed meanwhile: then it is looked at again.

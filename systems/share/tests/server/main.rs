@@ -15,6 +15,7 @@ mod lying;
 mod migration;
 mod page;
 mod peers;
+mod rotten;
 #[allow(dead_code, reason = "a part of it is used here")]
 #[path = "../../../../crates/store/tests/servers/mod.rs"]
 mod servers;

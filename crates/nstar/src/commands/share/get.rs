@@ -35,6 +35,10 @@ const PIECE: u64 = 4 * 1024 * 1024;
 const INTERRUPTED: &str =
     "interrupted: the peer gives it up unless others want it, and keeps what came; getting it again goes on";
 
+/// What is said of a peer that has the file, and whose bytes are not it.
+const ROTTEN: &str = "the peer's own copy is not the file any more, as if its disk had changed it; \
+                      the peer hashes it again, and takes the file from others";
+
 /// What a peer is asked to obtain, and how it is waited for.
 struct Getting<'c> {
     client: &'c mut Client,
@@ -63,8 +67,18 @@ impl Getting<'_> {
     fn get_to(&mut self, what: &str, to: &Path) -> Result<Exit, Failure> {
         let (content, name) = Wanted::read(what)?.find(self.client)??;
         self.ask(content, name.as_ref())?;
-        let progress = self.have(what, content)?;
-        self.copy(content, progress.size, to)?;
+        let mut progress = self.have(what, content)?;
+        if !self.copy(content, progress.size, to)? {
+            eprintln!("nstar: {ROTTEN}");
+            self.client.obtain_anew(content, name.as_ref()).map_err(failure)?;
+            self.asked.push(content);
+            progress = self.have(what, content)?;
+            if !self.copy(content, progress.size, to)? {
+                return Err(Failure::failed(
+                    "the peer sent bytes that are not those of the file once more; nothing was written; check its disk",
+                ));
+            }
+        }
         output::print(&format!("{}: {} bytes\n", to.display(), progress.size))?;
         Ok(Exit::Done)
     }
@@ -147,18 +161,19 @@ impl Getting<'_> {
     }
 
     /// Copies content from the peer, and checks it once more on the way: under its name
-    /// the file is there whole and right, or not at all.
-    fn copy(&mut self, content: Content, size: u64, to: &Path) -> Result<(), Failure> {
+    /// the file is there whole and right, or not at all. `false` when the peer's bytes are not right.
+    fn copy(&mut self, content: Content, size: u64, to: &Path) -> Result<bool, Failure> {
         let failed =
             |error: io::Error| Failure::failed(format!("{} cannot be written: {error}", to.display()));
         let aside = destination::aside(to);
         let mut file = File::create_new(&aside).map_err(failed)?;
-        if let Err(error) = self.copy_into((content, size), &mut file, failed) {
+        let copied = self.copy_into((content, size), &mut file, failed);
+        if !matches!(copied, Ok(true)) {
             // What cannot be removed is no worse than what is there already.
             let _ = fs::remove_file(&aside);
-            return Err(error);
+            return copied;
         }
-        destination::place(&aside, to)
+        destination::place(&aside, to).map(|()| true)
     }
 
     fn copy_into(
@@ -166,7 +181,7 @@ impl Getting<'_> {
         (content, size): (Content, u64),
         file: &mut File,
         failed: impl Fn(io::Error) -> Failure,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
         let mut hasher = blake3::Hasher::new();
         let mut at = 0;
         while at < size {
@@ -180,11 +195,9 @@ impl Getting<'_> {
             at += bytes.len() as u64;
         }
         if Content::from(hasher.finalize()) != content {
-            return Err(Failure::failed(
-                "the peer sent bytes that are not those of the file; nothing was written",
-            ));
+            return Ok(false);
         }
-        file.sync_all().map_err(failed)
+        file.sync_all().map(|()| true).map_err(failed)
     }
 }
 

@@ -19,7 +19,7 @@ impl Obtaining {
             return false;
         };
         let waiting = known.waiting.len();
-        known.waiting.retain(|wanted| wanted.content != *content || !tracked.is_cancelled());
+        known.waiting.retain(|wanted| wanted.asked.content != *content || !tracked.is_cancelled());
         if known.waiting.len() < waiting {
             tracked.finish(Err(CANCELLED.into()));
         }

@@ -1,0 +1,61 @@
+//! A peer whose disk changed a file that it shares: it learns of it when it is asked to look, and has it from others.
+
+use std::fs;
+
+use engine::Model;
+use serde_json::json;
+use share::Content;
+
+use crate::support::{Index, Peer, bytes, get, post, wait_until};
+
+/// A peer that takes a file of its own for this content, as if its bytes had been that when they were hashed.
+fn rotten(index: &Index, name: &str, content: Content, bytes: &[u8]) -> Peer {
+    let peer = Peer::start(index.at);
+    peer.write(name, bytes);
+    peer.find(name);
+    let folder = peer.end();
+    let memory = folder.path().join(".nstar/memory");
+    let kept = fs::read_to_string(&memory).unwrap();
+    fs::write(&memory, kept.replace(&Content::of(bytes).to_string(), &content.to_string())).unwrap();
+    Peer::on(folder, Model::Epoll, index.at)
+}
+
+#[test]
+fn a_copy_that_rotted_is_found_out_when_it_is_to_be_checked_and_the_file_taken_from_others() {
+    let index = Index::start();
+    let honest = Peer::start(index.at);
+    let (right, wrong) = (bytes(5_000), vec![7; 5_000]);
+    let content = Content::of(&right);
+    honest.write("a.bin", &right);
+    let peer = rotten(&index, "a.bin", content, &wrong);
+    wait_until(|| {
+        peer.search("name=a.bin").iter().any(|found| found["peers"].as_array().unwrap().len() == 2)
+    });
+    let believed = peer.obtain(&content.to_string());
+    assert_eq!((&believed["state"], &believed["path"]), (&json!("done"), &json!("a.bin")));
+
+    let check = json!({ "hash": content, "check": true });
+    assert_eq!(post(peer.at, "/obtain", &check).0, 202);
+    let progress = || get(peer.at, &format!("/obtain/{content}")).1;
+    wait_until(|| progress()["state"] != "running");
+    assert_eq!((&progress()["state"], &progress()["path"]), (&json!("done"), &json!("a (2).bin")));
+    assert_eq!(fs::read(peer.path("a (2).bin")).unwrap(), right);
+    let shared = get(peer.at, "/files").1["files"].clone();
+    let hash_of = |path: &str| {
+        shared.as_array().unwrap().iter().find(|file| file["path"] == path).unwrap()["hash"].clone()
+    };
+    assert_eq!(hash_of("a.bin"), json!(Content::of(&wrong)), "it is shared as what it is now");
+    assert_eq!(hash_of("a (2).bin"), json!(content));
+}
+
+#[test]
+fn a_copy_that_is_right_stays_as_it_is_when_it_is_checked() {
+    let index = Index::start();
+    let peer = Peer::start(index.at);
+    let file = bytes(100_000);
+    peer.write("a.bin", &file);
+    let hash = peer.find("a.bin");
+    assert_eq!(post(peer.at, "/obtain", &json!({ "hash": hash, "check": true })).0, 202);
+    wait_until(|| get(peer.at, &format!("/obtain/{hash}")).1["state"] == "done");
+    assert_eq!(get(peer.at, "/files").1["files"].as_array().unwrap().len(), 1);
+}
