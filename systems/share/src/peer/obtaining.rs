@@ -230,15 +230,16 @@ impl Obtaining {
 
     /// Obtains content of the size that is claimed; none where it cannot be right, or be had now.
     fn take_claimed(&self, claim: &Found, progress: &Arc<Tracked>) -> Result<Option<Whole>, String> {
+        let explain = |error: &io::Error| placing::explain(error, claim.entry.size, &self.parts);
         if claim.entry.size <= small::LEN_MAX
             && let Some(bytes) = self.ask_small(claim, progress)
         {
             let whole = self.write_small(claim.entry.clone(), &bytes, progress);
-            return whole.map(Some).map_err(|error| placing::explain(&error));
+            return whole.map(Some).map_err(|error| explain(&error));
         }
         let Some(groups) = self.learn(claim, progress) else { return Ok(None) };
         progress.lock().size = claim.entry.size;
-        self.fetch(claim, groups, progress).map_err(|error| placing::explain(&error))
+        self.fetch(claim, groups, progress).map_err(|error| explain(&error))
     }
 
     /// Those who say they have it; from the catalogue of others, not believed.

@@ -82,6 +82,35 @@ fn a_full_disk_is_told_and_what_came_is_gone_on_with_once_there_is_room() {
     assert!(fs::read(group.place.path("copy.bin")).expect("a copy") == file);
 }
 
+#[test]
+fn a_small_file_is_had_once_what_fills_the_disk_of_a_larger_one_is_removed_as_is_told() {
+    if !is_root_or_skip("a_small_file_is_had_once_what_fills_the_disk_of_a_larger_one_is_removed_as_is_told")
+    {
+        return;
+    }
+    let group = Group::new();
+    let (_ann, _) = group.peer("ann", &[]);
+    group.place.write("ann/large.bin", &vec![1; 6_000_000]);
+    group.place.write("ann/small.bin", &vec![2; 700_000]);
+    fs::create_dir(group.place.path("full")).expect("a folder");
+    let mount = "mount -t tmpfs -o size=3m none full && exec \"$@\"";
+    let wrapper = ["unshare", "--mount", "sh", "-c", mount, "sh"];
+    let (bob, bob_at) = group.wrapped_peer(&wrapper, "full", &["--listen", "127.0.0.1:0"]);
+    for name in ["large.bin", "small.bin"] {
+        group.ask_until(&bob_at, &["search", name]);
+    }
+    let large = group.ask(&bob_at, &["get", "large.bin"]).exits(1);
+    large.complains("what came is kept").complains("full/.nstar/parts");
+    let small = group.ask(&bob_at, &["get", "small.bin"]).exits(1);
+    small.complains("full/.nstar/parts").complains("may be removed");
+
+    let parts = group.place.path("full/.nstar/parts").display().to_string();
+    let remove = format!("rm {parts}/*.data {parts}/*.map");
+    let within = ["--mount", "--target", &bob.pid().to_string(), "sh", "-c", &remove].map(str::to_owned);
+    assert!(std::process::Command::new("nsenter").args(within).status().expect("nsenter").success());
+    group.ask(&bob_at, &["get", "small.bin"]).exits(0);
+}
+
 /// Peers in the tests of churn, how many of them hold what all want at first, and how often one is killed.
 const PEERS: usize = 8;
 const HOLDERS: usize = 3;

@@ -13,7 +13,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::progress::Tracked;
+use super::{progress::Tracked, small};
 use crate::{name::Name, peer::sharing::Sharing, seam::Entry};
 
 /// From so many files on the whole file system is synced at once (syncfs(2)), below each file by itself: others may have
@@ -81,10 +81,16 @@ impl Placer {
         };
         // Where that fails the folder is looked through, and they are shared then.
         let _ = self.sharing.share_known(placed.iter().filter_map(shared).collect());
-        let durable = File::open(root).and_then(|folder| folder.sync_all()).map_err(|error| explain(&error));
+        let (durable, parts) = (File::open(root).and_then(|folder| folder.sync_all()), self.sharing.parts());
         for (path, whole) in placed {
+            if path.is_err() && whole.unsynced.is_some() {
+                // Had in one piece, it is had again as fast; what cannot be removed is cleaned away later.
+                let _ = fs::remove_file(&whole.path);
+            }
+            let explain = |error: &io::Error| explain(error, whole.entry.size, &parts);
             let outcome = path.map_err(|error| explain(&error));
-            whole.progress.finish(outcome.and_then(|path| durable.clone().map(|()| path)));
+            let outcome = outcome.and_then(|path| durable.as_ref().map(|()| path).map_err(explain));
+            whole.progress.finish(outcome);
         }
     }
 
@@ -116,12 +122,16 @@ impl Whole {
     }
 }
 
-/// Why the disk does not take content.
-pub(crate) fn explain(error: &io::Error) -> String {
+/// Why the disk does not take content of this size, and what to do. What is not whole is kept among the `parts`.
+pub(crate) fn explain(error: &io::Error, size: u64, parts: &Path) -> String {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "the disk is full; make room and ask for it again: what came is kept".into()
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded if size > small::LEN_MAX => {
+            format!("the disk is full; make room and ask for it again: what came is kept, in {parts:?}")
         }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => format!(
+            "the disk is full; make room and ask for it again; what is not whole of larger files is in {parts:?}, and \
+             may be removed"
+        ),
         _ => format!("it cannot be written: {error}"),
     }
 }
@@ -164,6 +174,15 @@ mod tests {
         assert_eq!(whole.place(folder.path(), true).unwrap(), "a.tar (2).gz");
         assert_eq!(fs::read(at("a.tar.gz")).unwrap(), b"mine");
         assert_eq!(fs::read(at("a.tar (2).gz")).unwrap(), b"x");
+    }
+
+    #[test]
+    fn what_is_said_to_be_kept_on_a_full_disk_is() {
+        let (full, parts) = (io::Error::from(io::ErrorKind::StorageFull), Path::new("/a/.nstar/parts"));
+        let large = explain(&full, small::LEN_MAX + 1, parts);
+        assert!(large.contains("what came is kept, in \"/a/.nstar/parts\""), "{large}");
+        let small = explain(&full, small::LEN_MAX, parts);
+        assert!(!small.contains("what came is kept") && small.contains("/a/.nstar/parts"), "{small}");
     }
 
     proptest! {
