@@ -90,8 +90,8 @@ fn a_small_file_is_had_once_what_fills_the_disk_of_a_larger_one_is_removed_as_is
     }
     let group = Group::new();
     let (_ann, _) = group.peer("ann", &[]);
-    group.place.write("ann/large.bin", &vec![1; 6_000_000]);
-    group.place.write("ann/small.bin", &vec![2; 700_000]);
+    group.place.write("ann/large.bin", vec![1; 6_000_000]);
+    group.place.write("ann/small.bin", vec![2; 700_000]);
     fs::create_dir(group.place.path("full")).expect("a folder");
     let mount = "mount -t tmpfs -o size=3m none full && exec \"$@\"";
     let wrapper = ["unshare", "--mount", "sh", "-c", mount, "sh"];
