@@ -196,6 +196,23 @@ fn a_false_size_hides_no_file_and_blames_no_honest_peer_it_is_told_of() {
 }
 
 #[test]
+fn silent_peers_that_claim_a_huge_size_are_not_waited_for_as_long_as_its_hashes_would_take() {
+    let index = Index::start();
+    let (honest, receiver) = (Peer::start(index.at), Peer::start(index.at));
+    let file = bytes(100_000);
+    honest.write("a.bin", &file);
+    for _ in 0..2 {
+        let silent = false_peer(index.at, "b.bin", b"another", silence);
+        let lie = json!({ "name": "a.bin", "hash": Content::of(&file), "size": 60_u64 << 30 });
+        assert_eq!(post(index.at, "/register", &json!({ "peer": silent, "files": [lie] })).0, 200);
+    }
+    wait_until(|| receiver.search("name=a.bin").len() == 2);
+    let obtained = receiver.obtain(&Content::of(&file).to_string());
+    assert_eq!(obtained["state"], "done", "{obtained}");
+    assert_eq!(fs::read(receiver.path("a.bin")).unwrap(), file);
+}
+
+#[test]
 fn sizes_that_no_file_has_are_refused_by_the_index() {
     let index = Index::start();
     for size in [0, 1_000_000_000_000_000, i64::MAX as u64] {
