@@ -59,9 +59,11 @@ struct Part {
 }
 
 impl Holder {
-    /// It is as if it had never been told of a file.
+    /// What it was told of a file is to be told again. It has it all the same, and may have to forget it.
     fn disclaim(&mut self, entry: &Entry) {
-        self.offered.remove(entry);
+        if let Some(keys) = self.offered.get_mut(entry) {
+            *keys = KeySet::default();
+        }
     }
 
     /// Takes out what it has not had to keep for so long. Who is nearest to a key may be found wrongly for once, when peers
@@ -218,7 +220,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
         offer: Offered,
         all: bool,
     ) -> Option<(PeerId, Holder)> {
-        let told = match self.bring_up(peer, &mut holder, &offer, all).await {
+        let told = match self.bring_up(peer, &mut holder, offer, all).await {
             Ok(()) => true,
             Err(error) => {
                 tracing::debug!(%peer, %error, "a peer was not told of files");
@@ -232,15 +234,20 @@ impl<R: Routing, T: Transport> Node<R, T> {
         &self,
         peer: PeerId,
         holder: &mut Holder,
-        offer: &Offered,
+        mut offer: Offered,
         all: bool,
     ) -> Result<(), Unanswered> {
         let completes = all && !holder.all;
-        if completes {
-            holder.offered.clear();
-        } else if all {
-            let gone = holder.take_surplus(offer, now(), self.life);
-            self.forget(peer, holder, gone).await?;
+        if all {
+            let gone = holder.take_surplus(&offer, now(), self.life);
+            if completes {
+                // It begins anew, also with what it need not keep much longer.
+                for (entry, keys) in holder.offered.drain() {
+                    offer.entry(entry).or_insert(keys);
+                }
+            } else {
+                self.forget(peer, holder, gone).await?;
+            }
         }
         let had = |entry| holder.offered.get(entry).copied().unwrap_or_default();
         let new: Vec<_> = offer

@@ -187,6 +187,21 @@ fn who_is_misled_once_about_those_that_answer_hides_nothing() {
 }
 
 #[test]
+fn what_is_registered_again_and_then_no_longer_shared_is_kept_by_nobody() {
+    virtually(async {
+        let mut peers = Peers::new(Placement::Nearest, 30).await;
+        let own = files(0, 5);
+        peers.all[0].register(&own).await;
+        (30..120).for_each(|number| peers.come(number));
+        peers.meet().await;
+        peers.all[0].register(&own).await;
+        peers.all[0].deregister(&own).await;
+        let records: Vec<_> = peers.all.iter().map(|node| node.records()).collect();
+        assert!(records.iter().all(|kept| *kept == 0), "{records:?}");
+    });
+}
+
+#[test]
 fn those_asked_that_fall_silent_hold_up_a_search_for_a_moment() {
     virtually(async {
         let peers = Peers::new(Placement::Nearest, 60).await;
