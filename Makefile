@@ -12,7 +12,7 @@ test: setup lint
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo check --quiet --manifest-path crates/wire/fuzz/Cargo.toml --target-dir target/fuzz --locked
+	cargo check --quiet --manifest-path tool/wire/fuzz/Cargo.toml --target-dir target/fuzz --locked
 
 # All unsafe code, the engine's on every concurrency model, and the parser under AddressSanitizer. The search for leaks
 # stays out: it needs ptrace(2), which a container may forbid. A compiler of the stable channel has the sanitizers, and

@@ -1,0 +1,138 @@
+//! From measured steps and looks to a run: gathers what `model` needs to conclude.
+
+use std::time::{Instant, SystemTime};
+
+use analysis::{
+    conclude::{Context, Experiment, Observation, Observed, Provenance, conclude},
+    mix::RequestCount,
+    run::{LoadShape, Run},
+    steady::Estimate,
+};
+use load::{Connections, Pacing, Plan, RequestTotal, Think};
+
+use crate::{database_watch::DatabaseWatch, target::Watch};
+
+/// What is known before the run and belongs in its report.
+#[derive(Debug, Clone, Default)]
+pub struct Circumstances {
+    /// What is driven, for people; without credentials.
+    pub target: String,
+    /// Processors the systems were confined to, if this program did so.
+    pub system_cpus: Option<Vec<u32>>,
+    /// Limits of this host that were in the way, one sentence each.
+    pub host_limits: Vec<String>,
+}
+
+/// When a run began, by both clocks.
+#[derive(Debug, Clone, Copy)]
+pub struct Beginning {
+    wall: SystemTime,
+    instant: Instant,
+}
+
+impl Beginning {
+    /// Now.
+    pub fn now() -> Self {
+        Beginning { wall: SystemTime::now(), instant: Instant::now() }
+    }
+}
+
+/// What was measured, and how the measuring ended.
+pub struct Measured<'a> {
+    /// Users and estimate of each step.
+    pub steps: Vec<(u32, Estimate)>,
+    /// One load, or a sweep.
+    pub experiment: Experiment,
+    /// The looks taken meanwhile.
+    pub watch: &'a Watch,
+    /// What the database told meanwhile, where it was asked.
+    pub database: Option<&'a DatabaseWatch>,
+    /// When it began.
+    pub beginning: Beginning,
+    /// Whether it was cut short.
+    pub interrupted: bool,
+    /// What the generator did of each kind of request.
+    pub totals: &'a [RequestTotal],
+    /// What the generator can do on this host, requests per second, if that was tested.
+    pub generator_ceiling_per_s: Option<f64>,
+}
+
+/// The run that the measurements make.
+pub fn run(plan: &Plan, circumstances: &Circumstances, measured: Measured<'_>) -> Run {
+    let watch = measured.watch;
+    let observed: Vec<Observed> = measured
+        .steps
+        .into_iter()
+        .map(|(users, estimate)| Observed {
+            users,
+            counters: watch.covering(estimate.window),
+            database: measured.database.map_or_else(Vec::new, |database| database.within(estimate.window)),
+            estimate,
+        })
+        .collect();
+    let load = shape(plan, circumstances);
+    let context = Context {
+        load: load.clone(),
+        experiment: measured.experiment,
+        observation: match &watch.unseen {
+            None => Observation::Watched,
+            Some(why) => Observation::NotPossible { why: why.clone() },
+        },
+        database: measured.database.map(DatabaseWatch::watched),
+        interrupted: measured.interrupted,
+        debug_build: cfg!(debug_assertions),
+        host_limits: circumstances.host_limits.clone(),
+        generator_ceiling_per_s: measured.generator_ceiling_per_s,
+    };
+    conclude(&observed, &context).into_run(Provenance {
+        target: circumstances.target.clone(),
+        host: observe::host(),
+        started: humantime::format_rfc3339_seconds(measured.beginning.wall).to_string(),
+        elapsed_s: measured.beginning.instant.elapsed().as_secs_f64(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        seed: plan.seed,
+        load,
+        requests: measured.totals.iter().map(request_count).collect(),
+    })
+}
+
+fn request_count(total: &RequestTotal) -> RequestCount {
+    RequestCount {
+        name: total.name.clone(),
+        asked_share: total.asked_share,
+        completed: total.completed,
+        replaced: total.replaced,
+    }
+}
+
+fn shape(plan: &Plan, circumstances: &Circumstances) -> LoadShape {
+    let (loop_kind, rate_per_s, think_time_us) = match plan.pacing {
+        Pacing::Closed { think } => ("closed", None, think_time_us(think)),
+        Pacing::Open { rate_per_s, .. } => ("open", Some(rate_per_s), 0.0),
+    };
+    LoadShape {
+        loop_kind: loop_kind.into(),
+        rate_per_s,
+        think_time_us,
+        connections: match plan.connections {
+            Connections::Kept => "kept",
+            Connections::PerRequest => "per-request",
+        }
+        .into(),
+        threads: u32::try_from(plan.threads).unwrap_or(u32::MAX),
+        generator_cpus: plan.cpus.as_deref().map(numbers),
+        system_cpus: circumstances.system_cpus.clone(),
+    }
+}
+
+fn think_time_us(think: Think) -> f64 {
+    match think {
+        Think::None => 0.0,
+        Think::Constant(mean) | Think::Exponential(mean) => mean.as_secs_f64() * 1e6,
+    }
+}
+
+/// Processor numbers as the run file has them.
+pub fn numbers(processors: &[usize]) -> Vec<u32> {
+    processors.iter().filter_map(|number| u32::try_from(*number).ok()).collect()
+}

@@ -1,0 +1,382 @@
+//! An experiment as data: which systems to start, on what files, driven by which scenario, and what is varied.
+//!
+//! The ones that come with nstar are compiled in from `experiments/` and `scenarios/`.
+
+mod document;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use analysis::{search::UsersRange, study::Published};
+use load::{Connections, Scenario, ScenarioError};
+use serde::Deserialize;
+
+use crate::{databases::DatabaseKind, peers::IndexKind};
+
+/// The experiment that `nstar lab` runs when none is named.
+pub const DEFAULT: &str = "files-same";
+
+struct Shipped {
+    name: &'static str,
+    text: &'static str,
+}
+
+macro_rules! shipped {
+    ($($name:literal),* $(,)?) => {
+        [$(Shipped { name: $name, text: include_str!(concat!("../../../experiments/", $name, ".toml")) }),*]
+    };
+}
+
+const EXPERIMENTS: [Shipped; 13] = shipped![
+    "files-same",
+    "files-same-sizes",
+    "files-different",
+    "accounts-new",
+    "io-models",
+    "io-models-grid",
+    "worker-pool",
+    "booking",
+    "booking-mix",
+    "p2p-nodes",
+    "p2p-file-size",
+    "p2p-file-size-whole",
+    "p2p-central-or-distributed",
+];
+
+macro_rules! scenarios {
+    ($($name:literal),* $(,)?) => {
+        [$(Shipped { name: $name, text: include_str!(concat!("../../../scenarios/", $name, ".toml")) }),*]
+    };
+}
+
+const SCENARIOS: [Shipped; 9] = scenarios![
+    "get-same-file",
+    "get-open-file",
+    "get-random-file",
+    "new-accounts",
+    "book",
+    "book-cancel",
+    "share-register",
+    "share-search",
+    "share-obtain",
+];
+
+/// One experiment, checked.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// What it shows, in a line.
+    pub title: String,
+    /// Accounts to make first; user `u` of the load signs in as account `u` modulo this.
+    pub accounts: u32,
+    /// What the page cache holds when a step begins.
+    pub page_cache: PageCache,
+    /// Which server the scenario drives.
+    pub drive: Tier,
+    /// Further flags of that server, as `nstar serve` has them.
+    pub flags: Vec<String>,
+    /// What is varied beside the works; `None` where the command line alone chooses the concurrency model.
+    pub axis: Option<Axis>,
+    /// What is measured, in this order, on every variant.
+    pub works: Vec<Work>,
+    /// About how long the whole of it may take; `None`: each sweep as long as it needs.
+    pub time: Option<Duration>,
+    /// How often each work is done by each variant, in turn.
+    pub rounds: u32,
+    /// Figures of others, to be shown beside.
+    pub published: Vec<Published>,
+}
+
+/// What differs from variant to variant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Axis {
+    /// The concurrency model.
+    Engines(Engines),
+    /// The number of workers of one model.
+    Workers {
+        /// The model.
+        engine: String,
+        /// How many, ascending.
+        workers: Vec<u32>,
+    },
+    /// The database.
+    Databases(Vec<DatabaseKind>),
+    /// How many peers share files, and how they find what others have.
+    Peers {
+        /// Kinds of index.
+        indexes: Vec<IndexKind>,
+        /// Numbers of peers, ascending.
+        peers: Vec<u32>,
+    },
+}
+
+/// Concurrency models by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Engines {
+    /// Every one there is.
+    All,
+    /// These.
+    Named(Vec<String>),
+}
+
+/// One thing to measure.
+#[derive(Debug, Clone)]
+pub struct Work {
+    /// What tells it from the others: `100 KB, 100 connections`; empty where it is the only one.
+    pub name: String,
+    /// Files to make first; for each peer, where peers are driven.
+    pub files: Option<Files>,
+    /// What the users do.
+    pub scenario: Scenario,
+    /// How many users; of each peer, where peers are driven.
+    pub users: Users,
+    /// Whether a user keeps its connection.
+    pub connections: Connections,
+    /// A request that takes longer has timed out; `None`: the generator's own limit.
+    pub timeout: Option<Duration>,
+    /// Whether more is asked than can be served, so that denied requests are part of the answer.
+    pub overload: bool,
+    /// Rate of the link between generator and server, Mb/s; `None`: loopback.
+    pub link_mbit: Option<u32>,
+}
+
+/// Test files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Files {
+    /// How many.
+    pub count: u64,
+    /// Size of each, bytes.
+    pub size: u64,
+}
+
+/// How many users a work has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Users {
+    /// So many, in one load.
+    Fixed(u32),
+    /// A sweep.
+    Swept(UsersRange),
+}
+
+impl Users {
+    /// The most there may be.
+    pub fn most(&self) -> u32 {
+        match self {
+            Users::Fixed(users) => *users,
+            Users::Swept(UsersRange::Range { hi, .. }) => *hi,
+            Users::Swept(UsersRange::List(users)) => users.iter().copied().max().unwrap_or(0),
+        }
+    }
+}
+
+/// What the page cache holds when a step begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PageCache {
+    /// Whatever earlier steps left there.
+    Warm,
+    /// None of the files.
+    Cold,
+}
+
+/// A server to drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tier {
+    /// The authenticated file server, in front of the accounts server.
+    Files,
+    /// The accounts server behind it.
+    Accounts,
+    /// The file server alone, open to all.
+    OpenFiles,
+    /// The upload sink.
+    Sink,
+    /// Room booking.
+    Booking,
+    /// Peers that share files, all of them.
+    Peers,
+}
+
+/// An experiment that cannot be run as written.
+#[derive(Debug, thiserror::Error)]
+pub enum ExperimentError {
+    /// Neither the name of one that comes with nstar nor a file.
+    #[error(
+        "no experiment '{name}'; the ones that come with nstar: {known}. Or give a file that ends in .toml"
+    )]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// The file could not be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Not an experiment; the message carries line and column.
+    #[error("{path}: {message}")]
+    Parse {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong and where.
+        message: String,
+    },
+    /// A value out of bounds.
+    #[error("{path}: {key}: {message}")]
+    Value {
+        /// Which file.
+        path: PathBuf,
+        /// Which key.
+        key: &'static str,
+        /// What is wrong, and what would be right.
+        message: String,
+    },
+    /// Its scenario is wrong.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+}
+
+/// Names and titles of the experiments that come with nstar.
+pub fn list() -> Vec<(&'static str, String)> {
+    EXPERIMENTS
+        .iter()
+        .map(|shipped| (shipped.name, document::title(shipped.text).unwrap_or_default()))
+        .collect()
+}
+
+impl Experiment {
+    /// Finds an experiment by name, or reads it from a file. `experiments/NAME.toml` is found wherever one is.
+    pub fn load(name: &str) -> Result<Self, ExperimentError> {
+        let path = Path::new(name);
+        let is_file = path.extension().is_some_and(|extension| extension == "toml");
+        let stem =
+            if is_file { path.strip_prefix("experiments").ok().and_then(Path::file_stem) } else { None };
+        let known = stem.and_then(|stem| stem.to_str()).unwrap_or(name);
+        let shipped = EXPERIMENTS.iter().find(|shipped| shipped.name == known && !path.exists());
+        match shipped {
+            Some(shipped) => Self::parse(Path::new(&format!("experiments/{known}.toml")), shipped.text),
+            None if is_file => Self::parse(path, &read(path)?),
+            None => Err(ExperimentError::Unknown {
+                name: name.into(),
+                known: EXPERIMENTS.map(|shipped| shipped.name).join(", "),
+            }),
+        }
+    }
+
+    /// Reads an experiment from text; `path` is for messages and for finding its scenario.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, ExperimentError> {
+        document::read(path, text)
+    }
+}
+
+/// A scenario that comes with nstar, or a file beside the experiment.
+fn scenario(experiment: &Path, name: &str) -> Result<Scenario, ExperimentError> {
+    if let Some(shipped) = SCENARIOS.iter().find(|shipped| shipped.name == name) {
+        return Ok(Scenario::from_toml(Path::new(&format!("scenarios/{name}.toml")), shipped.text)?);
+    }
+    let path = experiment.with_file_name(name);
+    Ok(Scenario::from_toml(&path, &read(&path)?)?)
+}
+
+fn read(path: &Path) -> Result<String, ExperimentError> {
+    fs::read_to_string(path).map_err(|source| ExperimentError::Read { path: path.into(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_experiment_that_comes_with_nstar_is_whole() {
+        for (name, title) in list() {
+            let experiment = Experiment::load(name).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(!title.is_empty() && experiment.title == title);
+        }
+        assert!(Experiment::load(DEFAULT).is_ok());
+    }
+
+    #[test]
+    fn a_wrong_key_is_told_with_its_line() {
+        let text = "title = \"x\"\nacounts = 3\n";
+        let error = Experiment::parse(Path::new("mine.toml"), text).expect_err("a typo").to_string();
+        assert!(
+            error.starts_with("mine.toml:") && error.contains("line 2") && error.contains("acounts"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn bounds_are_kept() {
+        let with = |line: &str| {
+            format!(
+                "title = \"x\"\npage_cache = \"warm\"\ndrive = \"files\"\nscenario = \"get-same-file\"\n{line}\n"
+            )
+        };
+        for (line, word) in [
+            ("users = [4, 2]", "not a range"),
+            ("users = [1, 2]\nfiles = 9\nfile_sizes = [\"1 parsec\"]", "not a size"),
+            ("users = [1, 2]\nfiles = 900000\nfile_sizes = [\"1 GB\"]", "more than"),
+            ("users = [1, 2]\nfiles = 1", "no file_sizes"),
+        ] {
+            let error = Experiment::parse(Path::new("mine.toml"), &with(line)).expect_err(line).to_string();
+            assert!(error.contains(word), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_path_in_the_repository_names_an_experiment_wherever_one_is() {
+        for (name, title) in list() {
+            let found = Experiment::load(&format!("experiments/{name}.toml")).expect(name);
+            assert_eq!(found.title, title);
+        }
+        assert!(matches!(Experiment::load("experiments/no-such.toml"), Err(ExperimentError::Read { .. })));
+    }
+
+    #[test]
+    fn an_axis_that_says_too_little_or_too_much_is_told() {
+        let with = |axis: &str| {
+            format!(
+                "title = \"x\"\npage_cache = \"warm\"\ndrive = \"open-files\"\nscenario = \"get-open-file\"\nusers = 4\n{axis}\n"
+            )
+        };
+        for (axis, word) in [
+            ("axis = {}", "one of `engines`"),
+            ("axis = { databases = [\"oracle\"] }", "no database known"),
+            ("axis = { databases = [\"sqlite\"] }", "go with `drive = \"booking\"`"),
+            ("axis = { engines = [] }", "names no model"),
+            ("axis = { engine = \"pool\" }", "one of `engines`"),
+            ("axis = { engine = \"pool\", workers = [1, 0] }", "at least 1"),
+            ("axis = { engines = \"all\" }\nrounds = 0", "rounds"),
+            ("axis = { peers = [1] }", "go with `drive = \"peers\""),
+            ("axis = { peers = [] }", "1 to 64 peers"),
+            ("axis = { peers = [0, 1] }", "1 to 64 peers"),
+            ("axis = { peers = [8, 1] }", "ascending"),
+            ("axis = { peers = [1, 65] }", "1 to 64 peers"),
+            ("axis = { peers = [1], indexes = [\"gossip\"] }", "no index known"),
+            ("axis = { peers = [1], indexes = [] }", "names no index"),
+            ("axis = { indexes = \"all\" }", "one of `engines`"),
+            ("rounds = 3", "go with an [axis]"),
+            ("axis = { engines = \"all\" }\ntime = \"soon\"", "not a length of time"),
+            (
+                "axis = { engines = \"all\" }\n[[work]]\nname = \"x\"\nscenario = \"get-open-file\"\nusers = 1",
+                "either `scenario`",
+            ),
+        ] {
+            let error = Experiment::parse(Path::new("mine.toml"), &with(axis)).expect_err(axis).to_string();
+            assert!(error.contains(word), "{axis}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_lists_the_known_ones() {
+        let error = Experiment::load("fils-same").expect_err("no such").to_string();
+        assert!(error.contains("files-same"), "{error}");
+    }
+}

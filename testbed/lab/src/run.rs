@@ -1,0 +1,215 @@
+//! Runs an experiment: starts its systems, makes its data, measures each work on each variant.
+
+mod accounts;
+mod bench;
+pub(crate) mod cells;
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::PathBuf,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use analysis::{run::Run, search::UsersRange, study::LeftOut};
+use booking::BookingError;
+use load::{LoadError, limits::LimitError};
+
+use crate::{
+    cores::Split,
+    experiment::Experiment,
+    link,
+    progress::{Event, Listener},
+    sweep::SweepError,
+    systems::SystemError,
+};
+use bench::Bench;
+use cells::{Cell, cells, time_each, variants};
+
+/// How an experiment is to be run here.
+#[derive(Debug, Clone)]
+pub struct RunPlan {
+    /// The nstar program, which serves the systems.
+    pub program: PathBuf,
+    /// What to run.
+    pub experiment: Experiment,
+    /// Numbers of users, in place of the experiment's own.
+    pub users: Option<UsersRange>,
+    /// Longest time for one number of users.
+    pub step_max: Option<Duration>,
+    /// Concurrency model of the systems, by name, where the experiment does not vary it.
+    pub engine: String,
+    /// Every concurrency model there is, by name.
+    pub engines: Vec<String>,
+    /// Who gets which processors; `None` shares them.
+    pub split: Option<Split>,
+    /// Seed of every random choice.
+    pub seed: u64,
+}
+
+/// An experiment that could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Its files could not be made.
+    #[error("cannot make the test files: {0}; set TMPDIR to a folder with room")]
+    Data(#[from] io::Error),
+    /// A system did not start.
+    #[error(transparent)]
+    System(#[from] SystemError),
+    /// The systems of the experiment hold none that could be driven.
+    #[error("no system runs that could be driven")]
+    NothingToDrive,
+    /// Its accounts could not be made.
+    #[error("cannot make the accounts: {made} of {wanted} were made")]
+    Accounts {
+        /// How many there are.
+        made: u64,
+        /// How many were wanted.
+        wanted: u32,
+    },
+    /// The database could not be asked whether it holds what was promised.
+    #[error("cannot prove what the database holds: {0}")]
+    Proof(#[from] BookingError),
+    /// The sweep failed.
+    #[error(transparent)]
+    Sweep(#[from] SweepError),
+    /// The load could not be made.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Too many users for this process.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
+    /// Nothing of a study could be measured.
+    #[error("nothing could be measured. {0}")]
+    Nothing(String),
+}
+
+/// One sweep or load of an experiment.
+#[derive(Debug)]
+pub struct Part {
+    /// Which work, by name; empty where there is one.
+    pub work: String,
+    /// Which variant, by name; empty where nothing is varied.
+    pub variant: String,
+    /// Which round, from 0.
+    pub round: u32,
+    /// What was found.
+    pub run: Run,
+}
+
+/// What an experiment came to.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// What was measured, in order.
+    pub parts: Vec<Part>,
+    /// What was not, and why.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Runs an experiment; its systems are stopped and its data removed when it returns, however it does.
+///
+/// # Errors
+/// When nothing varies, the first failure. Else only where nothing at all could be measured: what fails is left out.
+pub fn run(plan: &RunPlan, interrupt: &AtomicBool, listener: &mut dyn Listener) -> Result<Outcome, RunError> {
+    listener.on(&Event::Note(placement(plan.split.as_ref())));
+    let experiment = &plan.experiment;
+    let variants = variants(experiment, &plan.engine, &plan.engines);
+    let cells = cells(experiment, &variants);
+    let mut session = Session { plan, outcome: Outcome::default(), failed: BTreeMap::new() };
+    let cells = session.possible(cells, listener);
+    let mut bench = Bench::new(plan)?;
+    bench.time = experiment.time.map(|total| time_each(total, cells.len()));
+    for cell in &cells {
+        if interrupt.load(Ordering::Relaxed) {
+            break;
+        }
+        session.measure(cell, &mut bench, interrupt, listener)?;
+    }
+    session.finish()
+}
+
+/// A run under way.
+struct Session<'a> {
+    plan: &'a RunPlan,
+    outcome: Outcome,
+    /// Variants that cannot run, or not do a work: (variant, work) with an empty work for all.
+    failed: BTreeMap<(String, String), String>,
+}
+
+impl Session<'_> {
+    /// The measurements that this process may make; the others are told and left out.
+    fn possible<'a>(&mut self, cells: Vec<Cell<'a>>, listener: &mut dyn Listener) -> Vec<Cell<'a>> {
+        let Err(reason) = link::check() else { return cells };
+        let (linked, possible): (Vec<_>, Vec<_>) =
+            cells.into_iter().partition(|cell| cell.work.link_mbit.is_some());
+        let mut works: Vec<&str> = linked.iter().map(|cell| cell.work.name.as_str()).collect();
+        works.dedup();
+        for work in works {
+            self.leave_out(work.to_owned(), reason.to_string(), listener);
+        }
+        possible
+    }
+
+    /// Makes one measurement, unless this variant has failed before.
+    fn measure(
+        &mut self,
+        cell: &Cell<'_>,
+        bench: &mut Bench<'_>,
+        interrupt: &AtomicBool,
+        listener: &mut dyn Listener,
+    ) -> Result<(), RunError> {
+        let (variant, work) = (cell.variant.name.clone(), cell.work.name.clone());
+        let known = [(variant.clone(), String::new()), (variant.clone(), work.clone())];
+        if known.iter().any(|key| self.failed.contains_key(key)) {
+            return Ok(());
+        }
+        let name = cell.name(self.plan.experiment.rounds);
+        if !name.is_empty() {
+            listener.on(&Event::Note(name.clone()));
+        }
+        match bench.measure(cell, interrupt, listener) {
+            Ok(driven) => {
+                self.outcome.parts.push(Part { work, variant, round: cell.round, run: driven.run });
+            }
+            Err(error) if self.plan.experiment.axis.is_none() => return Err(error),
+            // What was not started because of that is not missing.
+            Err(_) if interrupt.load(Ordering::Relaxed) => {}
+            Err(error) => {
+                // A server that does not start does not start for the next work either.
+                let everywhere = matches!(
+                    error,
+                    RunError::System(SystemError::NotListening { .. } | SystemError::Database(_))
+                );
+                let (work, what) = if everywhere { (String::new(), variant.clone()) } else { (work, name) };
+                self.failed.insert((variant, work), error.to_string());
+                self.leave_out(what, error.to_string(), listener);
+            }
+        }
+        Ok(())
+    }
+
+    fn leave_out(&mut self, what: String, why: String, listener: &mut dyn Listener) {
+        listener.on(&Event::Note(format!("LEFT OUT: {what}: {why}")));
+        self.outcome.left_out.push(LeftOut { what, why });
+    }
+
+    fn finish(self) -> Result<Outcome, RunError> {
+        match self.outcome.left_out.as_slice() {
+            [first, ..] if self.outcome.parts.is_empty() => {
+                Err(RunError::Nothing(format!("{}: {}", first.what, first.why)))
+            }
+            _ => Ok(self.outcome),
+        }
+    }
+}
+
+fn placement(split: Option<&Split>) -> String {
+    match split {
+        Some(split) => format!(
+            "generator on processors {:?}, systems on {:?}; --share-cores lets both use all",
+            split.generator, split.systems
+        ),
+        None => "generator and systems share all processors: each takes time from the other".into(),
+    }
+}

@@ -1,0 +1,62 @@
+//! One load on one server, measured.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use analysis::{
+    conclude::Experiment,
+    steady::{Precision, estimate},
+};
+use load::{Plan, Stop};
+
+use crate::{
+    conclusion::{self, Beginning, Circumstances, Measured},
+    progress::{Event, Listener},
+    sweep::{Driven, SweepError},
+    target::{self, Watch},
+};
+
+/// What to load, and for how long.
+#[derive(Debug, Clone)]
+pub struct LoadPlan {
+    /// The load.
+    pub load: Plan,
+    /// How many users (open loop: how many connections at most).
+    pub users: u32,
+    /// When to stop.
+    pub stop: Stop,
+    /// For the report.
+    pub circumstances: Circumstances,
+}
+
+/// Makes one load and concludes from it; an interrupted one from what was measured.
+pub fn load(
+    plan: &LoadPlan,
+    interrupt: &AtomicBool,
+    listener: &mut dyn Listener,
+) -> Result<Driven, SweepError> {
+    let beginning = Beginning::now();
+    let greeting = target::greet(&plan.load, listener)?;
+    let mut generator = load::Generator::start(&plan.load)?;
+    let watch = Watch::start(generator.addresses())?;
+    listener.on(&Event::StepBegun { users: plan.users });
+    watch.look();
+    generator.set_users(plan.users)?;
+    let ticks = generator.run(plan.stop, interrupt)?;
+    watch.look();
+    let estimate = estimate(&ticks, &Precision::default());
+    listener.on(&Event::StepDone { users: plan.users, estimate: Box::new(estimate.clone()) });
+    let mut totals = generator.finish();
+    let measured = Measured {
+        steps: vec![(plan.users, estimate)],
+        experiment: Experiment::Load,
+        watch: &watch,
+        database: None,
+        beginning,
+        interrupted: interrupt.load(Ordering::Relaxed),
+        generator_ceiling_per_s: None,
+        totals: &totals,
+    };
+    let run = conclusion::run(&plan.load, &plan.circumstances, measured);
+    greeting.count(&mut totals);
+    Ok(Driven { run, totals })
+}

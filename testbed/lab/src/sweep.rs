@@ -1,0 +1,281 @@
+//! The main job: raise the number of users as the search asks, watch the servers, conclude.
+//!
+//! The search for N* lives in [`analysis::search`] and knows no clock or socket; this driver obeys it.
+
+use std::{
+    io,
+    path::PathBuf,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use analysis::{
+    conclude::Experiment,
+    run::Run,
+    sample::Tick,
+    search::{MeasuredStep, Next, Search, SearchOptions, UsersRange},
+};
+use load::{Ceiling, LoadError, Plan, RequestTotal};
+use observe::ObserveError;
+use store::Server;
+
+use crate::{
+    conclusion::{self, Beginning, Circumstances, Measured},
+    database_watch::DatabaseWatch,
+    page_cache,
+    progress::{Event, Listener},
+    target::{self, Watch},
+};
+
+/// Length of the test of what the generator can do. Its figure is to tell 80 % from 100 %, no more.
+const CEILING_TIME: Duration = Duration::from_millis(300);
+
+/// What to sweep, and how.
+#[derive(Debug, Clone)]
+pub struct SweepPlan {
+    /// The load; its number of users is the search's to choose.
+    pub load: Plan,
+    /// The numbers of users to try, and how well each is to be measured.
+    pub search: SearchOptions,
+    /// A folder whose files are dropped from the page cache before each step.
+    pub cold_folder: Option<PathBuf>,
+    /// A database behind the server, to be asked meanwhile who waits for its locks.
+    pub database: Option<Server>,
+    /// Where generator and systems run, for the report.
+    pub circumstances: Circumstances,
+}
+
+/// A sweep or a load that was made.
+#[derive(Debug, Clone)]
+pub struct Driven {
+    /// What was found.
+    pub run: Run,
+    /// What became of every request of the scenario, the first one before the load and those between two measurements
+    /// included.
+    pub totals: Vec<RequestTotal>,
+}
+
+/// A sweep that could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    /// The load could not be made.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Not even this host could be watched.
+    #[error(transparent)]
+    Observe(#[from] ObserveError),
+    /// The page cache could not be dropped.
+    #[error("cannot drop {folder} from the page cache: {source}")]
+    PageCache {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Makes closed-loop load; its users keep their connections from one step to the next.
+///
+/// [`load::Generator`] is the real one; a simulated queueing network stands in for it in tests.
+pub trait Driver {
+    /// Changes the number of users from now on.
+    fn set_users(&mut self, users: u32) -> Result<(), LoadError>;
+
+    /// Drives for this long, or until interrupted, and returns the slices counted meanwhile.
+    fn collect(&mut self, for_us: u64, interrupt: &AtomicBool) -> Result<Vec<Tick>, LoadError>;
+}
+
+impl Driver for load::Generator {
+    fn set_users(&mut self, users: u32) -> Result<(), LoadError> {
+        load::Generator::set_users(self, users)
+    }
+
+    fn collect(&mut self, for_us: u64, interrupt: &AtomicBool) -> Result<Vec<Tick>, LoadError> {
+        load::Generator::collect(self, for_us, interrupt)
+    }
+}
+
+/// Sweeps a server from few users to saturation and beyond. An interrupted sweep concludes from what was measured.
+pub fn sweep(
+    plan: &SweepPlan,
+    interrupt: &AtomicBool,
+    listener: &mut dyn Listener,
+) -> Result<Driven, SweepError> {
+    let beginning = Beginning::now();
+    let greeting = target::greet(&plan.load, listener)?;
+    // It is a test of this host alone; where it cannot be made, the sweep still can.
+    let ceiling = Ceiling::measure(&plan.load, CEILING_TIME, interrupt).ok();
+    let ceiling = ceiling.map(|ceiling| ceiling.requests_per_s);
+    let mut generator = load::Generator::start(&plan.load)?;
+    let watch = Watch::start(generator.addresses())?;
+    let database = plan.database.as_ref().map(|server| DatabaseWatch::start(server, listener));
+    let mut before_step = || match &plan.cold_folder {
+        None => Ok(()),
+        Some(folder) => page_cache::drop_folder(folder)
+            .map_err(|source| SweepError::PageCache { folder: folder.clone(), source }),
+    };
+    let mut stage = Stage { look: &|| watch.look(), before_step: &mut before_step, listener };
+    let steps = search(&mut generator, plan.search.clone(), interrupt, &mut stage)?;
+    let mut totals = generator.finish();
+    let measured = Measured {
+        steps: steps.into_iter().map(|step| (step.users, step.estimate)).collect(),
+        experiment: Experiment::Sweep { users_max: users_max(&plan.search.users) },
+        watch: &watch,
+        database: database.as_ref(),
+        beginning,
+        interrupted: interrupt.load(Ordering::Relaxed),
+        generator_ceiling_per_s: ceiling,
+        totals: &totals,
+    };
+    let run = conclusion::run(&plan.load, &plan.circumstances, measured);
+    greeting.count(&mut totals);
+    Ok(Driven { run, totals })
+}
+
+fn users_max(range: &UsersRange) -> u32 {
+    match range {
+        UsersRange::Range { hi, .. } => *hi,
+        UsersRange::List(users) => users.iter().copied().max().unwrap_or(0),
+    }
+}
+
+/// What happens around each step.
+struct Stage<'a> {
+    /// Takes a look at the servers, so that one lies at each border of a measurement.
+    look: &'a dyn Fn(),
+    before_step: &'a mut dyn FnMut() -> Result<(), SweepError>,
+    listener: &'a mut dyn Listener,
+}
+
+/// Does what the search says until it is finished or interrupted; steps ascend by users.
+fn search(
+    driver: &mut impl Driver,
+    options: SearchOptions,
+    interrupt: &AtomicBool,
+    stage: &mut Stage<'_>,
+) -> Result<Vec<MeasuredStep>, SweepError> {
+    let mut search = Search::new(options);
+    let mut under_way = None;
+    while !interrupt.load(Ordering::Relaxed) {
+        let for_us = match search.next() {
+            Next::Finished => break,
+            Next::Extend { for_us } => for_us,
+            Next::Begin { users, for_us } => {
+                (stage.before_step)()?;
+                stage.listener.on(&Event::StepBegun { users });
+                driver.set_users(users)?;
+                (stage.look)();
+                under_way = Some(users);
+                for_us
+            }
+        };
+        let ticks = driver.collect(for_us, interrupt)?;
+        (stage.look)();
+        search.add(&ticks);
+        if !matches!(search.next(), Next::Extend { .. }) {
+            tell(&search, under_way, stage.listener);
+        }
+    }
+    Ok(search.into_steps())
+}
+
+fn tell(search: &Search, users: Option<u32>, listener: &mut dyn Listener) {
+    if let Some(step) = search.steps().iter().find(|step| Some(step.users) == users) {
+        listener.on(&Event::StepDone { users: step.users, estimate: Box::new(step.estimate.clone()) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use analysis::saturation::saturation;
+
+    use super::*;
+
+    /// A server that takes 10 ms for each request and serves four at a time, in virtual time: X(N) = min(N, 4) / 10 ms.
+    #[derive(Default)]
+    struct FourServers {
+        users: u32,
+        now_us: u64,
+        asked: Vec<u32>,
+    }
+
+    impl Driver for FourServers {
+        fn set_users(&mut self, users: u32) -> Result<(), LoadError> {
+            self.users = users;
+            self.asked.push(users);
+            Ok(())
+        }
+
+        fn collect(&mut self, for_us: u64, interrupt: &AtomicBool) -> Result<Vec<Tick>, LoadError> {
+            let per_slice = u64::from(self.users.min(4)) * 2;
+            let response_ns = u64::from(self.users.max(4)) * 2_500_000;
+            if self.asked.len() == 3 && self.now_us > 1_000_000_000 {
+                interrupt.store(true, Ordering::Relaxed);
+            }
+            let ticks = (0..for_us / 20_000).map(|slice| Tick {
+                start_us: self.now_us + slice * 20_000,
+                length_us: 20_000,
+                completed: per_slice,
+                response_time_ns_sum: per_slice * response_ns,
+                ..Tick::default()
+            });
+            let ticks = ticks.collect();
+            self.now_us += for_us;
+            Ok(ticks)
+        }
+    }
+
+    #[derive(Default)]
+    struct Heard(Vec<String>);
+
+    impl Listener for Heard {
+        fn on(&mut self, event: &Event) {
+            self.0.push(event.to_string());
+        }
+    }
+
+    fn drive(driver: &mut FourServers, interrupt: &AtomicBool) -> (Vec<MeasuredStep>, Vec<String>, u32) {
+        let (looks, mut heard, prepared) = (Cell::new(0), Heard::default(), Cell::new(0));
+        let mut before_step = || {
+            prepared.set(prepared.get() + 1);
+            Ok(())
+        };
+        let mut stage = Stage {
+            look: &|| looks.set(looks.get() + 1),
+            before_step: &mut before_step,
+            listener: &mut heard,
+        };
+        let options =
+            SearchOptions { users: UsersRange::Range { lo: 1, hi: 64 }, ..SearchOptions::default() };
+        let steps = search(driver, options, interrupt, &mut stage).expect("steps");
+        assert!(looks.get() >= 2 * driver.asked.len(), "a look at each border");
+        assert_eq!(prepared.get() as usize, driver.asked.len(), "every step is prepared once");
+        (steps, heard.0, prepared.get())
+    }
+
+    #[test]
+    fn the_driver_obeys_the_search_until_it_knows() {
+        let mut driver = FourServers::default();
+        let (steps, heard, prepared) = drive(&mut driver, &AtomicBool::new(false));
+        assert_eq!(driver.asked[..4], [1, 2, 4, 8]);
+        let points: Vec<_> = steps.iter().map(|step| (step.users, &step.estimate)).collect();
+        let found = saturation(&points, 0.0);
+        assert_eq!((found.users, found.bounded), (Some(4), true));
+        assert!((found.throughput_max_per_s - 400.0).abs() < 1.0, "{found:?}");
+        assert_eq!(
+            heard.len(),
+            2 * prepared as usize,
+            "each step is told when it begins and when it is done"
+        );
+    }
+
+    #[test]
+    fn an_interrupted_search_keeps_what_was_measured() {
+        let mut driver = FourServers { now_us: 1_000_000_001, ..FourServers::default() };
+        let (steps, ..) = drive(&mut driver, &AtomicBool::new(false));
+        assert_eq!(driver.asked, [1, 2, 4]);
+        assert_eq!(steps.len(), 3);
+    }
+}

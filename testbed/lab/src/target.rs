@@ -1,0 +1,92 @@
+//! The server under test, as seen from this host: found from its port, watched while it is driven.
+
+use std::{net::SocketAddr, time::Duration};
+
+use analysis::counters::Counters;
+use load::{LoadError, Plan, ProbeReport, RequestTotal};
+use observe::{ObserveError, Roots, Topology, Watcher};
+
+use crate::progress::{Event, Listener};
+
+/// Time between looks. Short against a step, long against the cost of a look.
+const LOOK_PERIOD: Duration = Duration::from_millis(250);
+
+/// Sends one request to each server and fails, in words, if nothing comes back; an unexpected status is told and counted
+/// later.
+pub fn greet(plan: &Plan, listener: &mut dyn Listener) -> Result<Greeting, LoadError> {
+    let probes = load::probe(plan)?;
+    let server = |probe: &ProbeReport| match probes.len() {
+        1 => "the server".to_owned(),
+        _ => format!("the server at {}", probe.address),
+    };
+    if let Some(probe) = probes.iter().find(|probe| !probe.status_expected) {
+        let (status, server) = (probe.status, server(probe));
+        listener.on(&Event::Note(format!(
+            "{server} answered the first request with status {status}, which counts as an error (--expect {status} accepts it)"
+        )));
+    }
+    if let Some(probe) = probes.iter().find(|probe| probe.nothing_to_keep) {
+        listener.on(&Event::Note(format!(
+            "the answer of {} to the first request holds nothing of what the scenario's `keep` asks for: such answers \
+             count as errors",
+            server(probe)
+        )));
+    }
+    let request = probes.first().map_or(0, |probe| probe.request);
+    let expected = probes.iter().filter(|probe| probe.status_expected).count();
+    Ok(Greeting { request, asked: probes.len() as u64, expected: expected as u64 })
+}
+
+/// The first request to each server, before the load.
+#[derive(Debug, Clone, Copy)]
+pub struct Greeting {
+    /// Which of the scenario's.
+    request: usize,
+    /// Of how many servers it was asked.
+    asked: u64,
+    /// How many of them answered it as expected.
+    expected: u64,
+}
+
+impl Greeting {
+    /// Adds it to what became of the others.
+    pub fn count(self, totals: &mut [RequestTotal]) {
+        if let Some(total) = totals.get_mut(self.request) {
+            total.begun += self.asked;
+            total.completed += self.expected;
+        }
+    }
+}
+
+/// Watches the processes behind the addresses, or, where they cannot be seen, this host and the generator alone.
+#[derive(Debug)]
+pub struct Watch {
+    watcher: Watcher,
+    /// Why the server's processes cannot be seen, if they cannot.
+    pub unseen: Option<String>,
+}
+
+impl Watch {
+    /// Finds the processes that serve the addresses, and begins to look.
+    pub fn start(addresses: &[SocketAddr]) -> Result<Self, ObserveError> {
+        let (topology, unseen) = match observe::find_all(addresses) {
+            Ok(topology) => (topology, None),
+            Err(reason) => {
+                let first = addresses.first().copied().unwrap_or_else(|| ([0, 0, 0, 0], 0).into());
+                (Topology::unseen(first), Some(reason.to_string()))
+            }
+        };
+        let watcher = Watcher::start(Roots::default(), topology, LOOK_PERIOD)?;
+        Ok(Watch { watcher, unseen })
+    }
+
+    /// Takes a look now, so that one lies at the border of a measurement.
+    pub fn look(&self) {
+        self.watcher.look_now();
+    }
+
+    /// The looks that cover a window of the monotonic clock, microseconds.
+    pub fn covering(&self, (start_us, end_us): (u64, u64)) -> Vec<Counters> {
+        self.watcher.between(start_us, end_us)
+    }
+}

@@ -1,0 +1,238 @@
+//! Disks, links, and limits on how many are let in or served at a time.
+
+use analysis::counters::ThreadState;
+use analysis::run::{Confidence, ResourceKind, WarningKind};
+use analysis::sample::ErrorKind;
+
+use super::lab::{Lab, Link, Platter, server, sweep};
+
+fn kind(lab: &Lab) -> ResourceKind {
+    lab.conclude().verdict.bottleneck.kind
+}
+
+#[test]
+fn heavy_traffic_on_loopback_is_not_the_network() {
+    // 80 kbit a request on lo at 33 000 a second: 2.7 Gb/s, in every lab of these tests.
+    assert_eq!(kind(&sweep().tier(server("nginx").cpus(&[0]))), ResourceKind::Cpu);
+}
+
+#[test]
+fn a_full_link_is_the_network() {
+    let link =
+        Link { name: "eth0", bits_per_request: 1e5, speed: Some(100_000_000), real: true, ..Link::default() };
+    let found = sweep().tier(server("nginx").cpus(&[0])).link(link).conclude();
+    let bottleneck = &found.verdict.bottleneck;
+    assert_eq!((bottleneck.kind, bottleneck.holder.as_str()), (ResourceKind::Network, "eth0"));
+    assert_eq!(bottleneck.confidence, Confidence::Medium, "no queue was seen before it");
+    assert!(bottleneck.evidence[0].contains("of at most 100.0 Mb/s"), "{bottleneck:?}");
+    assert!((bottleneck.demand_us.unwrap() - 1_000.0).abs() < 20.0);
+}
+
+#[test]
+fn a_shaper_that_delays_is_the_network() {
+    let link = Link {
+        name: "eth0",
+        bits_per_request: 1e5,
+        speed: Some(1_000_000_000),
+        shaped: Some(50_000_000),
+        real: true,
+    };
+    let found = sweep().tier(server("nginx").demand_us(300.0).cpus(&[0])).link(link).conclude();
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Network);
+    assert_eq!(found.verdict.bottleneck.confidence, Confidence::High);
+    assert!(found.verdict.next.unwrap().contains("nginx"));
+}
+
+#[test]
+fn a_made_up_link_speed_is_not_the_network() {
+    let link = Link { name: "tap0", bits_per_request: 1e5, speed: Some(10_000_000), ..Link::default() };
+    assert_eq!(kind(&sweep().tier(server("nginx").cpus(&[0])).link(link)), ResourceKind::Cpu);
+}
+
+#[test]
+fn a_disk_that_queues_the_servers_reads_is_the_disk() {
+    let lab = sweep()
+        .tier(server("files").threads(8).disk_share(1.0).state(ThreadState::Disk))
+        .disk(Platter { demand_us: 4_000.0, ..Platter::default() });
+    let found = lab.conclude();
+    let bottleneck = &found.verdict.bottleneck;
+    assert_eq!((bottleneck.kind, bottleneck.holder.as_str()), (ResourceKind::Disk, "vda"), "{found:#?}");
+    assert_eq!(bottleneck.confidence, Confidence::High);
+    assert!((bottleneck.demand_us.unwrap() - 4_000.0).abs() < 100.0);
+}
+
+#[test]
+fn one_writer_that_waits_for_flushes_is_the_disk() {
+    let lab = sweep()
+        .tier(server("accounts").demand_us(400.0).disk_share(1.0).state(ThreadState::Disk))
+        .disk(Platter { demand_us: 3_000.0, flush_share: 0.8, ..Platter::default() });
+    let found = lab.conclude();
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Disk, "{found:#?}");
+    assert!(
+        found.verdict.bottleneck.evidence.iter().any(|said| said.contains("flushes took 80 %")),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn a_disk_busy_with_other_work_is_not_why_a_full_processor_is_slow() {
+    let lab =
+        sweep().tier(server("nginx").cpus(&[0])).disk(Platter { background: 1.0, ..Platter::default() });
+    let found = lab.conclude();
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Cpu);
+    assert!(
+        !found.verdict.next.unwrap().contains("vda"),
+        "a disk that the load does not use cannot come next"
+    );
+}
+
+#[test]
+fn a_disk_busy_with_other_work_is_not_why_sleepers_are_slow() {
+    let lab = sweep()
+        .tier(server("app").demand_us(100.0).threads(4))
+        .pool(4, 5_000.0)
+        .disk(Platter { background: 1.0, ..Platter::default() });
+    assert!(!matches!(kind(&lab), ResourceKind::Disk | ResourceKind::Cpu));
+}
+
+#[test]
+fn four_workers_that_sleep_are_a_pool_of_four() {
+    let found = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0).conclude();
+    let bottleneck = &found.verdict.bottleneck;
+    assert_eq!(
+        (bottleneck.kind, bottleneck.confidence),
+        (ResourceKind::WorkerPool, Confidence::Low),
+        "{found:#?}"
+    );
+    assert!(
+        bottleneck.evidence[0].contains("a pool of 4 workers, or a limit of 4 downstream"),
+        "{bottleneck:?}"
+    );
+    assert_eq!(bottleneck.utilization, None);
+    assert!((found.verdict.throughput_max_per_s - 780.0).abs() < 30.0);
+}
+
+#[test]
+fn one_at_a_time_while_idle_is_like_a_lock() {
+    let waiting = server("app").demand_us(100.0).threads(8).state(ThreadState::Futex);
+    let found = sweep().tier(waiting).pool(1, 5_000.0).conclude();
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Lock);
+    assert_eq!(found.verdict.bottleneck.confidence, Confidence::Medium);
+}
+
+#[test]
+fn without_a_step_of_one_user_no_pool_is_claimed() {
+    let lab =
+        sweep().users(&[8, 16, 32, 64, 128]).tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0);
+    assert!(matches!(kind(&lab), ResourceKind::Unknown | ResourceKind::None));
+}
+
+#[test]
+fn a_listen_queue_that_overflows_while_all_is_idle_is_the_accept_queue() {
+    let lab =
+        sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0).listen_queue(40.0, 128);
+    let found = lab.conclude();
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::AcceptQueue, "{found:#?}");
+    assert!(found.warnings.iter().any(|warning| warning.kind == WarningKind::HostLimit));
+}
+
+/// The kernel counts the overflows of all servers of the host together.
+#[test]
+fn overflows_while_the_servers_own_queue_has_room_are_not_put_down_to_it() {
+    let nginx = sweep().tier(server("nginx").cpus(&[0]));
+    let told = |waiting| {
+        let warnings = nginx.clone().listen_queue(40.0, waiting).conclude().warnings;
+        let of_host = warnings.into_iter().find(|warning| warning.kind == WarningKind::HostLimit);
+        of_host.expect("overflows are told").text
+    };
+    assert!(told(3).contains("never more than 3 of 128 places in the queue of port 80"), "{}", told(3));
+    assert!(told(128).contains("the server's backlog is the limit"), "{}", told(128));
+}
+
+#[test]
+fn a_queue_that_overflows_long_after_the_workers_were_taken_is_their_sign() {
+    let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0);
+    let found = lab.listen_queue(40.0, 128).room_for(16).conclude();
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::WorkerPool, "{found:#?}");
+}
+
+#[test]
+fn a_listen_queue_that_overflows_before_a_full_processor_is_cpu() {
+    assert_eq!(kind(&sweep().tier(server("nginx").cpus(&[0])).listen_queue(40.0, 128)), ResourceKind::Cpu);
+}
+
+#[test]
+fn a_full_descriptor_table_is_file_descriptors() {
+    let lab = sweep()
+        .tier(server("app").demand_us(20.0).open_files_limit(22))
+        .delay_us(20_000.0)
+        .admitted(16)
+        .listen_queue(0.0, 48)
+        .errors(32, 0.4, ErrorKind::TimedOut);
+    let found = lab.conclude();
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::FileDescriptors, "{found:#?}");
+    assert!(found.verdict.bottleneck.evidence[0].contains("22 of its 22 descriptors"), "{found:#?}");
+}
+
+/// A server that answers 503 for want of descriptors turns away as much as one that answers nothing.
+#[test]
+fn a_full_descriptor_table_whose_server_says_so_politely_is_file_descriptors_too() {
+    let lab = sweep()
+        .tier(server("app").demand_us(20.0).open_files_limit(22))
+        .delay_us(20_000.0)
+        .admitted(16)
+        .errors(16, 0.02, ErrorKind::Unavailable);
+    let found = lab.conclude();
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::FileDescriptors, "{found:#?}");
+}
+
+#[test]
+fn a_pool_that_turns_away_whom_it_has_no_room_for_is_still_a_pool() {
+    let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0);
+    let bottleneck = lab.errors(32, 0.02, ErrorKind::Unavailable).conclude().verdict.bottleneck;
+    assert_eq!(bottleneck.kind, ResourceKind::WorkerPool, "{bottleneck:#?}");
+    assert!(bottleneck.evidence.iter().any(|said| said.contains("turned away")), "{bottleneck:#?}");
+}
+
+#[test]
+fn descriptors_that_run_out_beyond_a_full_processor_are_not_why() {
+    let lab =
+        sweep().tier(server("nginx").cpus(&[0]).open_files_limit(69)).errors(64, 0.02, ErrorKind::Reset);
+    assert_eq!(kind(&lab), ResourceKind::Cpu);
+}
+
+#[test]
+fn a_host_that_swaps_is_short_of_memory() {
+    let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0).swapping();
+    assert_eq!(kind(&lab), ResourceKind::Memory);
+}
+
+#[test]
+fn a_first_step_that_was_disturbed_does_not_enlarge_the_pool() {
+    let lab = sweep().tier(server("app").demand_us(20.0).threads(4)).pool(4, 5_000.0);
+    let mut steps = lab.observed();
+    steps[0].estimate.response_time_us.mean *= 1.2;
+    steps[0].estimate.throughput_per_s /= 1.2;
+    let bottleneck = analysis::conclude::conclude(&steps, &lab.context).verdict.bottleneck;
+    assert_eq!(bottleneck.kind, ResourceKind::WorkerPool, "{bottleneck:#?}");
+    assert!(bottleneck.evidence[0].contains("a pool of 4 workers"), "{bottleneck:#?}");
+}
+
+/// On a machine that others use, the processors are busy but the server's threads get one when they want it.
+#[test]
+fn a_pool_is_told_beside_strangers_that_keep_nobody_waiting() {
+    let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0).strangers(3.7);
+    let mut steps = lab.observed();
+    // One step without them shows that none of their work is the load's.
+    steps[6].counters = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0).observed()
+        [6]
+    .counters
+    .clone();
+    let found = analysis::conclude::conclude(&steps, &lab.context);
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::WorkerPool, "{found:#?}");
+    assert!(found.verdict.is_conclusive(), "{:?}", found.verdict.inconclusive);
+    assert!(
+        found.verdict.bottleneck.evidence.iter().any(|said| said.contains("hardly waited")),
+        "{found:#?}"
+    );
+}

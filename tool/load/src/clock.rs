@@ -1,0 +1,17 @@
+//! The one clock of the generator: CLOCK_MONOTONIC, read through the vDSO.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Nanoseconds of CLOCK_MONOTONIC.
+#[inline]
+pub(crate) fn now_ns() -> u64 {
+    let at = clock_gettime(ClockId::Monotonic);
+    // The monotonic clock starts at boot: neither part is ever negative.
+    at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64
+}
+
+/// Microseconds of CLOCK_MONOTONIC, the clock of [`analysis::sample::Tick`] and of the observer's counters.
+#[must_use]
+pub fn now_us() -> u64 {
+    now_ns() / 1_000
+}

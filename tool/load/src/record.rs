@@ -1,0 +1,193 @@
+//! What one thread counts, in slices of 20 ms aligned on the monotonic clock.
+
+use std::collections::BTreeMap;
+
+use analysis::sample::{ErrorCounts, ErrorKind};
+use hdrhistogram::Histogram;
+
+/// Length of a slice, microseconds: the resolution at which warm-up can be told from the steady state.
+pub const SLICE_US: u64 = 20_000;
+
+pub(crate) const SLICE_NS: u64 = SLICE_US * 1_000;
+
+/// Longest response time the histogram holds; longer ones are counted apart.
+const LONGEST_US: u64 = 3_600_000_000;
+
+/// Longest lag the histogram tells apart.
+const LONGEST_LAG_US: u64 = 10_000_000;
+
+/// One thread's counts over one slice.
+#[derive(Debug, Default)]
+pub(crate) struct Slice {
+    /// Which slice of the monotonic clock: it begins at `index * SLICE_NS`.
+    pub(crate) index: u64,
+    pub(crate) completed: u64,
+    pub(crate) response_time_ns_sum: u64,
+    /// (microseconds, how often), ascending.
+    pub(crate) response_times: Vec<(u64, u64)>,
+    pub(crate) beyond: u64,
+    pub(crate) errors: ErrorCounts,
+    pub(crate) unexpected_statuses: BTreeMap<u16, u64>,
+    pub(crate) bytes_received: u64,
+    pub(crate) bytes_sent: u64,
+    pub(crate) busy_ns: u64,
+    /// (microseconds, how often), ascending.
+    pub(crate) lags: Vec<(u64, u64)>,
+    pub(crate) thinking_user_ns: u64,
+    pub(crate) late_starts: u64,
+    pub(crate) connects: u64,
+}
+
+/// Counts into the current slice; slices that are over wait to be handed over.
+pub(crate) struct Recorder {
+    slice: Slice,
+    end_ns: u64,
+    response_times: Histogram<u32>,
+    lags: Histogram<u32>,
+    thinking: u64,
+    thinking_since_ns: u64,
+    over: Vec<Slice>,
+}
+
+impl Recorder {
+    pub(crate) fn new(now_ns: u64) -> Self {
+        let index = now_ns / SLICE_NS;
+        Recorder {
+            slice: Slice { index, ..Slice::default() },
+            end_ns: (index + 1) * SLICE_NS,
+            response_times: histogram(LONGEST_US, 3),
+            lags: histogram(LONGEST_LAG_US, 2),
+            thinking: 0,
+            thinking_since_ns: now_ns,
+            over: Vec::new(),
+        }
+    }
+
+    /// When the current slice ends.
+    pub(crate) fn slice_end_ns(&self) -> u64 {
+        self.end_ns
+    }
+
+    /// Which slice is current.
+    pub(crate) fn index(&self) -> u64 {
+        self.slice.index
+    }
+
+    /// Closes the slices that are over at `now_ns`: what is recorded next happened then.
+    #[inline]
+    pub(crate) fn roll(&mut self, now_ns: u64) {
+        while now_ns >= self.end_ns {
+            self.close();
+        }
+    }
+
+    /// The slices that are over, oldest first.
+    pub(crate) fn take_over(&mut self) -> std::vec::Drain<'_, Slice> {
+        self.over.drain(..)
+    }
+
+    /// A request completed after `response_ns`.
+    #[inline]
+    pub(crate) fn completed(&mut self, response_ns: u64) {
+        self.slice.completed += 1;
+        self.slice.response_time_ns_sum += response_ns;
+        let us = ((response_ns + 500) / 1_000).max(1);
+        if self.response_times.record(us).is_err() {
+            self.slice.beyond += 1;
+        }
+    }
+
+    /// A request failed.
+    pub(crate) fn failed(&mut self, kind: ErrorKind) {
+        *self.slice.errors.entry(kind).or_default() += 1;
+    }
+
+    /// A response had a status that was not expected, and so failed in this way.
+    pub(crate) fn unexpected_status(&mut self, status: u16, kind: ErrorKind) {
+        self.failed(kind);
+        *self.slice.unexpected_statuses.entry(status).or_default() += 1;
+    }
+
+    /// Body bytes came.
+    #[inline]
+    pub(crate) fn received(&mut self, bytes: u64) {
+        self.slice.bytes_received += bytes;
+    }
+
+    /// Body bytes left.
+    #[inline]
+    pub(crate) fn sent(&mut self, bytes: u64) {
+        self.slice.bytes_sent += bytes;
+    }
+
+    /// The thread worked for so long.
+    #[inline]
+    pub(crate) fn worked(&mut self, ns: u64) {
+        self.slice.busy_ns += ns;
+    }
+
+    /// Something ready was handled so much later.
+    #[inline]
+    pub(crate) fn lagged(&mut self, ns: u64) {
+        self.lags.saturating_record(ns / 1_000);
+    }
+
+    /// A request started after its intended start for want of a free connection.
+    pub(crate) fn started_late(&mut self) {
+        self.slice.late_starts += 1;
+    }
+
+    /// A connection was begun.
+    pub(crate) fn connecting(&mut self) {
+        self.slice.connects += 1;
+    }
+
+    /// A user stopped waiting for a response.
+    #[inline]
+    pub(crate) fn think(&mut self, now_ns: u64) {
+        self.integrate(now_ns);
+        self.thinking += 1;
+    }
+
+    /// A user waits for a response again, or is gone.
+    #[inline]
+    pub(crate) fn stop_thinking(&mut self, now_ns: u64) {
+        self.integrate(now_ns);
+        self.thinking = self.thinking.saturating_sub(1);
+    }
+
+    fn integrate(&mut self, now_ns: u64) {
+        self.roll(now_ns);
+        let elapsed = now_ns.saturating_sub(self.thinking_since_ns);
+        self.slice.thinking_user_ns += self.thinking * elapsed;
+        self.thinking_since_ns = self.thinking_since_ns.max(now_ns);
+    }
+
+    fn close(&mut self) {
+        let elapsed = self.end_ns.saturating_sub(self.thinking_since_ns);
+        self.slice.thinking_user_ns += self.thinking * elapsed;
+        self.thinking_since_ns = self.thinking_since_ns.max(self.end_ns);
+        self.slice.response_times = drain(&mut self.response_times);
+        self.slice.lags = drain(&mut self.lags);
+        let next = Slice { index: self.slice.index + 1, ..Slice::default() };
+        self.over.push(std::mem::replace(&mut self.slice, next));
+        self.end_ns += SLICE_NS;
+    }
+}
+
+fn histogram(longest_us: u64, digits: u8) -> Histogram<u32> {
+    Histogram::new_with_bounds(1, longest_us, digits).expect("constant bounds are valid")
+}
+
+/// Takes the counts out of a histogram: the middle of each bucket, and how often it was hit.
+fn drain(histogram: &mut Histogram<u32>) -> Vec<(u64, u64)> {
+    if histogram.is_empty() {
+        return Vec::new();
+    }
+    let middle = |value| histogram.median_equivalent(value);
+    let recorded = histogram.iter_recorded();
+    let counts =
+        recorded.map(|step| (middle(step.value_iterated_to()), step.count_at_value().into())).collect();
+    histogram.reset();
+    counts
+}

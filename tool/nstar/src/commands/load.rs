@@ -1,0 +1,95 @@
+//! `nstar load`: one load, measured.
+
+use std::{str::FromStr, time::Duration};
+
+use ::load::{
+    Arrivals, CEILING_BODY_BYTES, CEILING_USERS, Ceiling, Pacing, RequestTemplate, Scenario, Stop, Url,
+};
+use analysis::search::UsersRange;
+use lab::{
+    conclusion::Circumstances,
+    single::{LoadPlan, load},
+};
+
+use super::plan;
+use crate::{
+    exit::{Exit, Failure},
+    flags::Load,
+    interrupt::Interrupt,
+    output,
+    progress::Progress,
+};
+
+/// How long a load lasts unless the caller says otherwise.
+const DURATION: Duration = Duration::from_secs(10);
+
+/// How long the test of what the generator can do lasts unless the caller says otherwise.
+const CEILING_DURATION: Duration = Duration::from_secs(1);
+
+pub(crate) fn run(flags: &Load) -> Result<Exit, Failure> {
+    if flags.ceiling {
+        return ceiling(flags);
+    }
+    let plan = load_plan(flags)?;
+    let files = flags.output.as_deref().map(output::Files::plan).transpose()?;
+    plan::confine(flags.target.drive.cpus.as_ref())?;
+    let interrupt = Interrupt::listen().map_err(Failure::failed)?;
+    let mut progress = Progress::new(flags.show.no_progress);
+    let run = load(&plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?.run;
+    progress.finish();
+    if let Some(files) = &files {
+        files.write(&run)?;
+    }
+    output::show(&run, &flags.show, &files.map_or_else(Vec::new, |files| files.names()))?;
+    Ok(output::judge(&run, &flags.show, &interrupt))
+}
+
+/// `--ceiling`: what the generator can do on this host.
+fn ceiling(flags: &Load) -> Result<Exit, Failure> {
+    let drive = &flags.target.drive;
+    plan::confine(drive.cpus.as_ref())?;
+    let nowhere = Url::from_str("http://127.0.0.1/").map_err(Failure::failed)?;
+    let scenario = Scenario::single(&nowhere, RequestTemplate::default()).map_err(Failure::failed)?;
+    let plan = plan::plan(&flags.target, scenario);
+    let interrupt = Interrupt::listen().map_err(Failure::failed)?;
+    let time = flags.duration.unwrap_or(CEILING_DURATION);
+    let ceiling = Ceiling::measure(&plan, time, &interrupt.asked).map_err(Failure::failed)?;
+    output::print(&ceiling_text(&ceiling))?;
+    Ok(Exit::Done)
+}
+
+fn ceiling_text(ceiling: &Ceiling) -> String {
+    let Ceiling { requests_per_s, cpu_s, reached_per_s, threads } = ceiling;
+    let noun = if *threads == 1 { "thread" } else { "threads" };
+    format!(
+        "The generator can make at most {requests_per_s:.0} requests/s on {threads} {noun} here: each costs it \
+         {:.2} us of CPU time.\nWith the null server beside it, it made {reached_per_s:.0}/s \
+         (GET of {CEILING_BODY_BYTES} bytes, {CEILING_USERS} users).\n",
+        cpu_s * 1e6
+    )
+}
+
+fn load_plan(flags: &Load) -> Result<LoadPlan, Failure> {
+    let scenario = plan::scenario(&flags.target)?;
+    let target = plan::title(&scenario);
+    let mut load = plan::plan(&flags.target, scenario);
+    if let Some(rate_per_s) = flags.rate {
+        load.pacing = Pacing::Open { rate_per_s, arrivals: Arrivals::Poisson };
+    }
+    let wanted = UsersRange::List(vec![flags.users]);
+    let (users, host_limits) = plan::users_within_limits(&wanted, &load, &flags.target.drive)?;
+    Ok(LoadPlan {
+        users: plan::most(&users),
+        stop: stop(flags),
+        load,
+        circumstances: Circumstances { target, system_cpus: None, host_limits },
+    })
+}
+
+fn stop(flags: &Load) -> Stop {
+    match (flags.requests, flags.total) {
+        (Some(each), _) => Stop::PerUser(each),
+        (None, Some(total)) => Stop::Total(total),
+        (None, None) => Stop::Time(flags.duration.unwrap_or(DURATION)),
+    }
+}

@@ -1,0 +1,183 @@
+//! From what was typed to what will run: a scenario, and a plan of the load.
+
+use std::{ffi::OsStr, fs, path::Path, thread, time::Duration};
+
+use ::load::{Connections, Pacing, Plan, RequestTemplate, Scenario, Statuses, Url, limits};
+use analysis::search::{SearchOptions, UsersRange};
+
+use crate::{
+    exit::Failure,
+    flags::{self, Drive, Processors, Target},
+};
+
+/// The scenario that the target names or that URL and flags describe.
+pub(crate) fn scenario(target: &Target) -> Result<Scenario, Failure> {
+    if Path::new(target.name()).extension() == Some(OsStr::new("toml")) {
+        return scenario_file(target);
+    }
+    if target.base.is_some() {
+        return Err(Failure::usage("--base goes with a scenario file; a URL says itself where it goes"));
+    }
+    if !target.weights.is_empty() {
+        return Err(Failure::usage("--weight goes with a scenario file; a URL is one request"));
+    }
+    let url = url(target.name())?;
+    Scenario::single(&url, request(target, &url)?).map_err(Failure::usage)
+}
+
+/// A closed-loop plan of the scenario.
+pub(crate) fn plan(target: &Target, scenario: Scenario) -> Plan {
+    let drive = &target.drive;
+    let mut plan = Plan::new(scenario);
+    plan.pacing = Pacing::Closed { think: drive.think };
+    plan.connections = match drive.connections {
+        flags::Connections::Kept => Connections::Kept,
+        flags::Connections::PerRequest => Connections::PerRequest,
+    };
+    plan.timeout = drive.timeout;
+    plan.cpus = drive.cpus.as_ref().map(|processors| processors.0.clone());
+    plan.threads = threads(drive);
+    plan.insecure = target.insecure;
+    plan.seed = drive.seed;
+    plan
+}
+
+/// What the scenario drives, for people: its name, and the server where the name does not say.
+pub(crate) fn title(scenario: &Scenario) -> String {
+    match scenario.base() {
+        Some(base) if !scenario.name().contains("://") => {
+            let others = match scenario.bases().len() {
+                0 | 1 => String::new(),
+                all => format!(" and {} more", all - 1),
+            };
+            format!("{} at {}{others}", scenario.name(), base.origin())
+        }
+        _ => scenario.name().into(),
+    }
+}
+
+/// The search for these users with steps of at most this length.
+pub(crate) fn search(users: UsersRange, step_max: Option<Duration>) -> SearchOptions {
+    let search = SearchOptions { users, ..SearchOptions::default() };
+    match step_max {
+        Some(longest) => search.with_longest_step(u64::try_from(longest.as_micros()).unwrap_or(u64::MAX)),
+        None => search,
+    }
+}
+
+/// Keeps this process and all its threads on the processors given, if any: what watches and reports must not disturb the others either.
+pub(crate) fn confine(processors: Option<&Processors>) -> Result<(), Failure> {
+    let Some(Processors(numbers)) = processors else { return Ok(()) };
+    lab::cores::confine(numbers).map_err(|error| {
+        Failure::usage(format!("--cpus {numbers:?}: {error}; nproc tells how many there are"))
+    })
+}
+
+/// The users that the limit on descriptors allows: all of them, or, where that was asked for, fewer with a note.
+pub(crate) fn users_within_limits(
+    users: &UsersRange,
+    plan: &Plan,
+    drive: &Drive,
+) -> Result<(UsersRange, Vec<String>), Failure> {
+    let Err(limit) = limits::ensure(most(users), plan.threads) else {
+        return Ok((users.clone(), Vec::new()));
+    };
+    if !drive.fewer_users || limit.allowed == 0 {
+        return Err(Failure::failed(format!("{limit}; --fewer-users runs with what there is")));
+    }
+    let allowed = limit.allowed;
+    let fewer = match users {
+        UsersRange::Range { lo, .. } => UsersRange::Range { lo: (*lo).min(allowed), hi: allowed },
+        UsersRange::List(list) => {
+            let mut list: Vec<u32> = list.iter().map(|users| (*users).min(allowed)).collect();
+            list.dedup();
+            UsersRange::List(list)
+        }
+    };
+    Ok((fewer, vec![format!("{limit}; ran with at most {allowed}.")]))
+}
+
+/// The most users of a range or list.
+pub(crate) fn most(users: &UsersRange) -> u32 {
+    match users {
+        UsersRange::Range { hi, .. } => *hi,
+        UsersRange::List(list) => list.iter().copied().max().unwrap_or(0),
+    }
+}
+
+fn scenario_file(target: &Target) -> Result<Scenario, Failure> {
+    let given = [
+        ("-H", !target.headers.is_empty()),
+        ("-m", target.method.is_some()),
+        ("-b", target.body.is_some()),
+        ("--body-size", target.body_size.is_some()),
+        ("--expect", !target.expect.is_empty()),
+        ("--verify", target.verify.is_some()),
+    ];
+    if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
+        return Err(Failure::usage(format!(
+            "{flag} goes with a URL; a scenario file says itself what to send"
+        )));
+    }
+    let path = Path::new(target.name());
+    let text = fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("cannot read the scenario {}: {error}", path.display())))?;
+    let scenario = Scenario::from_toml(path, &text).map_err(Failure::usage)?;
+    let weights = target.weights.iter().cloned().collect();
+    let scenario = scenario
+        .with_weights(&weights)
+        .map_err(|problem| Failure::usage(format!("--weight: {}: {problem}", path.display())))?;
+    match &target.base {
+        Some(base) => Ok(scenario.with_base(url(base)?)),
+        None if scenario.base().is_none() => Err(Failure::usage(format!(
+            "{}: the scenario names no server: add a line base = \"http://HOST:PORT\", or give --base",
+            path.display()
+        ))),
+        None => Ok(scenario),
+    }
+}
+
+fn url(text: &str) -> Result<Url, Failure> {
+    // The text itself is not shown: it may hold a password.
+    text.parse::<Url>().map_err(Failure::usage)
+}
+
+fn request(target: &Target, url: &Url) -> Result<RequestTemplate, Failure> {
+    let mut request = RequestTemplate {
+        headers: target.headers.clone(),
+        body: target.body.as_deref().map_or(Ok(Vec::new()), body)?,
+        body_sizes: target.body_size.clone(),
+        credentials: url.credentials().cloned(),
+        verify: target.verify.as_deref().map(body).transpose()?,
+        ..RequestTemplate::default()
+    };
+    // As curl has it: a body without a method is posted.
+    request.method = match &target.method {
+        Some(method) => method.clone(),
+        None if target.body.is_some() || target.body_size.is_some() => "POST".into(),
+        None => "GET".into(),
+    };
+    if !target.expect.is_empty() {
+        request.expect = Statuses::none();
+        target.expect.iter().for_each(|status| request.expect.insert(*status));
+    }
+    Ok(request)
+}
+
+/// The text itself, or what is in `@FILE`.
+fn body(flag: &str) -> Result<Vec<u8>, Failure> {
+    match flag.strip_prefix('@') {
+        Some(path) => {
+            fs::read(path).map_err(|error| Failure::usage(format!("cannot read the body {path}: {error}")))
+        }
+        None => Ok(flag.as_bytes().to_vec()),
+    }
+}
+
+fn threads(drive: &Drive) -> usize {
+    let usable = || match &drive.cpus {
+        Some(processors) => processors.0.len(),
+        None => thread::available_parallelism().map_or(1, usize::from),
+    };
+    drive.threads.map_or_else(usable, usize::from)
+}

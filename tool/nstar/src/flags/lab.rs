@@ -1,0 +1,39 @@
+//! Flags of `nstar lab`.
+
+use std::{path::PathBuf, time::Duration};
+
+use analysis::search::UsersRange;
+use clap::Args;
+
+use super::load::Output;
+use crate::values;
+
+#[derive(Debug, Args)]
+pub(crate) struct Lab {
+    /// An experiment: a name from --list, or a file (.toml)
+    #[arg(default_value = lab::experiment::DEFAULT)]
+    pub experiment: String,
+    /// List the experiments that come with nstar
+    #[arg(long)]
+    pub list: bool,
+    /// Users, in place of the experiment's own
+    #[arg(short = 'c', long, value_name = "LO..HI|LIST", value_parser = values::users_range)]
+    pub users: Option<UsersRange>,
+    /// Longest time to spend on one number of users, in place of the experiment's own
+    #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", value_parser = values::duration)]
+    pub duration: Option<Duration>,
+    /// Concurrency model of the systems, where the experiment does not vary it [default: epoll]
+    #[arg(long, value_name = "MODEL")]
+    pub engine: Option<engine::Model>,
+    /// Let generator and systems share all processors
+    #[arg(long)]
+    pub share_cores: bool,
+    /// Seed of every random choice
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Run file to write; the report goes beside it as .html
+    #[arg(short = 'o', long, value_name = "FILE", default_value = "run.json")]
+    pub output: PathBuf,
+    #[command(flatten)]
+    pub show: Output,
+}

@@ -1,0 +1,158 @@
+//! Flags of the commands that make load: what to send and where, how, and where the answer goes.
+
+use std::{path::PathBuf, time::Duration};
+
+use analysis::search::UsersRange;
+use clap::{Args, ValueEnum};
+use load::{Sizes, Think};
+
+use super::{
+    processors::{Processors, processors},
+    serve::DatabaseLogin,
+};
+use crate::{gate::Gate, values};
+
+#[derive(Debug, Args)]
+pub(crate) struct Sweep {
+    #[command(flatten)]
+    pub target: Target,
+    /// Users: a range to search, or a list to run as it is
+    #[arg(short = 'c', long, value_name = "LO..HI|LIST", default_value = "1..1024", value_parser = values::users_range)]
+    pub users: UsersRange,
+    /// Longest time to spend on one number of users
+    #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", default_value = "6s", value_parser = values::duration)]
+    pub duration: Duration,
+    /// A database behind the server, to be asked meanwhile who waits for its locks:
+    /// mysql://USER:PASSWORD@HOST/DATABASE, or postgres://..
+    #[arg(long, value_name = "URL", value_parser = values::DatabaseParser)]
+    pub watch_database: Option<store::Database>,
+    #[command(flatten)]
+    pub login: DatabaseLogin,
+    /// Run file to write; the report goes beside it as .html
+    #[arg(short = 'o', long, value_name = "FILE", default_value = "run.json")]
+    pub output: PathBuf,
+    #[command(flatten)]
+    pub show: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Load {
+    #[command(flatten)]
+    pub target: Target,
+    /// Users; in an open loop, connections at most [default there: 256]
+    #[arg(short = 'c', long, value_name = "N", default_value = "1", default_value_if("rate", clap::builder::ArgPredicate::IsPresent, "256"), value_parser = values::users)]
+    pub users: u32,
+    /// Stop after this time [default: 10s unless -n or --total]
+    #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", value_parser = values::duration)]
+    pub duration: Option<Duration>,
+    /// Stop when every user has made this many requests
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(conflicts_with_all = ["duration", "total"])]
+    pub requests: Option<u64>,
+    /// Stop after this many requests in all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(conflicts_with = "duration")]
+    pub total: Option<u64>,
+    /// Open loop: requests per second in all, whether or not earlier ones have come back
+    #[arg(short = 'R', long, value_name = "PER_SECOND", value_parser = values::rate)]
+    #[arg(conflicts_with_all = ["requests", "think"])]
+    pub rate: Option<f64>,
+    /// Drive a built-in null server instead, and say what the generator can do on this host
+    #[arg(long, conflicts_with_all = ["target", "users", "requests", "total", "rate", "output", "json", "gates"])]
+    pub ceiling: bool,
+    /// Run file to write [default: none]
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub show: Output,
+}
+
+/// What to send and where.
+#[derive(Debug, Args)]
+pub(crate) struct Target {
+    /// A URL, or a scenario file (.toml)
+    #[arg(value_name = "URL|SCENARIO", required = true)]
+    target: Option<String>,
+    /// Base URL for a scenario, in place of its own
+    #[arg(long, value_name = "URL")]
+    pub base: Option<String>,
+    /// A header to send, `Name: value`; may be given again
+    #[arg(short = 'H', long = "header", value_name = "HEADER")]
+    pub headers: Vec<String>,
+    /// Request method
+    #[arg(short = 'm', long, value_name = "METHOD")]
+    pub method: Option<String>,
+    /// Request body, or @FILE to read it from a file
+    #[arg(short = 'b', long, value_name = "BODY|@FILE")]
+    pub body: Option<String>,
+    /// Request body of so many bytes that do not compress; of several sizes (`100KB,1MB`) each request draws one
+    #[arg(long, value_name = "SIZE[,SIZE..]", conflicts_with = "body", value_parser = values::sizes)]
+    pub body_size: Option<Sizes>,
+    /// Status that counts as success; may be given again [default: 200 to 399]
+    #[arg(long = "expect", value_name = "STATUS", value_parser = clap::value_parser!(u16).range(100..=599))]
+    pub expect: Vec<u16>,
+    /// What the body of every response must be, or @FILE to read it from a file; others count as errors
+    #[arg(long, value_name = "BODY|@FILE")]
+    pub verify: Option<String>,
+    /// Another weight for a request of the scenario, such as book=50; may be given again
+    #[arg(long = "weight", value_name = "REQUEST=WEIGHT", value_parser = values::weight)]
+    pub weights: Vec<(String, u32)>,
+    /// Do not check the server's certificate
+    #[arg(short = 'k', long)]
+    pub insecure: bool,
+    #[command(flatten)]
+    pub drive: Drive,
+}
+
+impl Target {
+    /// What was given; nothing only where another flag makes it needless.
+    pub(crate) fn name(&self) -> &str {
+        self.target.as_deref().unwrap_or_default()
+    }
+}
+
+/// How the load is made.
+#[derive(Debug, Args)]
+pub(crate) struct Drive {
+    /// Time a user waits between a response and its next request; `exponential:TIME` draws it with this mean
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::think)]
+    pub think: Think,
+    /// Whether a user keeps its connection or opens one per request
+    #[arg(long, value_enum, default_value_t = Connections::Kept)]
+    pub connections: Connections,
+    /// A request that takes longer counts as timed out
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = values::duration)]
+    pub timeout: Duration,
+    /// Generator threads [default: one per processor it may use]
+    #[arg(short = 't', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Processors for the generator, such as 1 or 0-3 [default: any]
+    #[arg(long, value_name = "LIST", value_parser = processors)]
+    pub cpus: Option<Processors>,
+    /// Seed of every random choice
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// With too few descriptors for the users asked for, run with as many as there are
+    #[arg(long)]
+    pub fewer_users: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Connections {
+    Kept,
+    PerRequest,
+}
+
+/// Where the answer goes.
+#[derive(Debug, Args)]
+pub(crate) struct Output {
+    /// Print the run file on stdout in place of the text
+    #[arg(short = 'j', long)]
+    pub json: bool,
+    /// No progress on stderr
+    #[arg(long)]
+    pub no_progress: bool,
+    /// A bound to keep, such as 'throughput>=1000' or 'p99<=20ms' (exit 3 if breached); may be given again
+    #[arg(long = "gate", value_name = "GATE")]
+    pub gates: Vec<Gate>,
+}

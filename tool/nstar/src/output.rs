@@ -1,0 +1,151 @@
+//! Where a run goes: a run file, a report beside it, words on stdout.
+
+use std::{
+    env,
+    fs::{self, OpenOptions},
+    io::{self, IsTerminal, Write},
+    path::{Path, PathBuf},
+};
+
+use analysis::run::{Run, Warning, WarningKind};
+
+use crate::{
+    exit::{Exit, Failure},
+    flags,
+    interrupt::Interrupt,
+};
+
+/// The files a command will write, checked before the run so that minutes of work are not lost after it.
+#[derive(Debug)]
+pub(crate) struct Files {
+    pub run: PathBuf,
+    pub report: PathBuf,
+}
+
+impl Files {
+    /// Plans a run file and the report beside it: `run.json` has its report in `report.html`, `x.json` in `x.html`.
+    pub(crate) fn plan(run: &Path) -> Result<Self, Failure> {
+        let report = match run.file_name() {
+            None => return Err(Failure::usage(format!("-o {}: that is not a file name", run.display()))),
+            Some(name) if name == "run.json" => run.with_file_name("report.html"),
+            Some(_) => run.with_extension("html"),
+        };
+        if report == run {
+            return Err(Failure::usage(format!(
+                "-o {}: the run file is JSON and its report takes the .html name; give a .json name",
+                run.display()
+            )));
+        }
+        check_writable(run)?;
+        check_writable(&report)?;
+        Ok(Files { run: run.into(), report })
+    }
+
+    /// The same for one of several runs, told apart by a suffix: `run-1000.json` and `run-1000.html`.
+    pub(crate) fn plan_part(run: &Path, suffix: &str) -> Result<Self, Failure> {
+        let stem = run.file_stem().unwrap_or_default().to_string_lossy();
+        Self::plan(&run.with_file_name(format!("{stem}-{suffix}.json")))
+    }
+
+    /// Their names, for people.
+    pub(crate) fn names(&self) -> Vec<String> {
+        [&self.report, &self.run].map(|path| path.display().to_string()).into()
+    }
+
+    /// Writes both.
+    pub(crate) fn write(&self, run: &Run) -> Result<(), Failure> {
+        write_file(&self.run, &report::json(run).map_err(Failure::failed)?)?;
+        write_file(&self.report, &report::html(run).map_err(Failure::failed)?)
+    }
+}
+
+/// Fails unless the file can be written; leaves nothing behind that was not there.
+pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
+    let existed = path.exists();
+    let attempt = OpenOptions::new().append(true).create(true).open(path);
+    if attempt.is_ok() && !existed {
+        // A leftover empty file is harmless, and the check has already answered.
+        let _ = fs::remove_file(path);
+    }
+    attempt.map(drop).map_err(|error| {
+        Failure::usage(format!(
+            "cannot write {}: {error}; nothing was run. Give a path you can write with -o",
+            path.display()
+        ))
+    })
+}
+
+/// Writes a whole file.
+pub(crate) fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text)
+        .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
+}
+
+/// Prints to stdout; a reader that has gone away is no error.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("cannot write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints a run as asked, and names the files written.
+pub(crate) fn show(run: &Run, show: &flags::Output, written: &[String]) -> Result<(), Failure> {
+    if show.json {
+        return print(&report::json(run).map_err(Failure::failed)?);
+    }
+    print(&report::terminal(run, &terminal_options(written)))
+}
+
+/// What stdout can show.
+pub(crate) fn terminal_options(written: &[String]) -> report::TerminalOptions {
+    let terminal = io::stdout().is_terminal();
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    report::TerminalOptions {
+        width: size.filter(|columns| *columns > 0).unwrap_or(100),
+        colour: terminal && env::var_os("NO_COLOR").is_none(),
+        unicode: locale_is_utf8(),
+        files: written.to_vec(),
+    }
+}
+
+fn locale_is_utf8() -> bool {
+    let value = |name: &&str| env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(value);
+    locale.is_some_and(|locale| locale.to_ascii_lowercase().replace('-', "").contains("utf8"))
+}
+
+/// The exit code that a run earns.
+pub(crate) fn judge(run: &Run, show: &flags::Output, interrupt: &Interrupt) -> Exit {
+    if let Some(signal) = interrupt.signal() {
+        return Exit::Interrupted(signal);
+    }
+    if let Some(why) = failure(run) {
+        eprintln!("nstar: {why}");
+        return Exit::Failed;
+    }
+    let breaches: Vec<_> = show.gates.iter().filter_map(|gate| gate.breach(run)).collect();
+    for breach in &breaches {
+        eprintln!("nstar: {breach}");
+    }
+    if !breaches.is_empty() {
+        Exit::GateBreached
+    } else if run.verdict.inconclusive.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Inconclusive
+    }
+}
+
+/// Why the run is no result at all. A sweep may have found its answer before the server died; one load has not.
+fn failure(run: &Run) -> Option<&str> {
+    let stopped = |warning: &&Warning| warning.kind == WarningKind::StoppedAnswering;
+    match run.warnings.iter().find(stopped) {
+        Some(warning) if run.steps.len() == 1 => Some(&warning.text),
+        _ if !run.completed_any() => Some("no request completed"),
+        _ => None,
+    }
+}

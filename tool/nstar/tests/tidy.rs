@@ -1,0 +1,355 @@
+//! House rules that no compiler checks. Each failure names the remedy.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+
+/// Licences that ask for nothing beyond keeping their text.
+const LICENCES: [&str; 13] = [
+    "MIT",
+    "MIT-0",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "Zlib",
+    "CC0-1.0",
+    "Unlicense",
+    "Unicode-3.0",
+    "0BSD",
+    "CDLA-Permissive-2.0",
+];
+
+/// Our crates and the ones of ours they may use. Data flows one way, and so do dependencies.
+const MAY_USE: [(&str, &[&str]); 19] = [
+    ("analysis", &[]),
+    ("wire", &[]),
+    ("engine", &[]),
+    ("database-server", &[]),
+    ("load", &["analysis", "wire"]),
+    ("observe", &["analysis"]),
+    ("report", &["analysis"]),
+    ("http-io", &["engine", "tls", "wire"]),
+    ("tls", &["engine"]),
+    ("store", &["engine", "tls"]),
+    ("accounts", &["engine", "http-io", "store"]),
+    ("booking", &["engine", "http-io", "store"]),
+    ("files", &["accounts", "engine", "http-io"]),
+    ("share", &["engine", "files", "http-io", "store", "tls"]),
+    ("share-dht", &["share", "store", "tls"]),
+    ("sink", &["engine", "http-io"]),
+    ("lab", &["booking", "database-server", "load", "analysis", "observe", "share", "store"]),
+    ("bench", &["lab", "database-server", "share"]),
+    (
+        "nstar",
+        &[
+            "accounts",
+            "booking",
+            "engine",
+            "files",
+            "http-io",
+            "lab",
+            "load",
+            "analysis",
+            "observe",
+            "report",
+            "share",
+            "share-dht",
+            "sink",
+            "store",
+            "tls",
+        ],
+    ),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+fn metadata() -> Value {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--offline", "--locked"])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("cargo's own JSON")
+}
+
+fn packages(metadata: &Value) -> impl Iterator<Item = &Value> {
+    metadata["packages"].as_array().expect("packages").iter()
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+#[test]
+fn cargo_run_is_nstar_as_the_readme_says() {
+    let metadata = metadata();
+    let members = metadata["workspace_default_members"].as_array().expect("default members");
+    assert!(
+        members.len() == 1 && members[0].as_str().is_some_and(|id| id.contains("tool/nstar")),
+        "default-members in Cargo.toml must be nstar alone: {members:?}"
+    );
+}
+
+#[test]
+fn every_licence_is_one_we_may_ship() {
+    let metadata = metadata();
+    let refused: Vec<_> = packages(&metadata)
+        .filter(|package| !licence_fits(text(package, "license")))
+        .map(|package| format!("{} ({})", text(package, "name"), text(package, "license")))
+        .collect();
+    assert!(refused.is_empty(), "not on the list of licences in tidy.rs: {refused:?}. Use another crate.");
+}
+
+/// An SPDX expression fits if each of its `AND` parts offers one licence we accept.
+fn licence_fits(expression: &str) -> bool {
+    let plain = expression.replace(['(', ')'], "").replace('/', " OR ");
+    plain.split(" AND ").all(|part| part.split(" OR ").any(|name| LICENCES.contains(&name.trim())))
+}
+
+#[test]
+fn our_crates_use_only_what_lies_downstream() {
+    let metadata = metadata();
+    let ours: BTreeSet<_> = MAY_USE.iter().map(|(name, _)| *name).collect();
+    let mut seen = BTreeSet::new();
+    for package in packages(&metadata).filter(|package| package["source"].is_null()) {
+        let name = text(package, "name");
+        let (_, allowed) = MAY_USE
+            .iter()
+            .find(|(known, _)| *known == name)
+            .unwrap_or_else(|| panic!("add {name} to MAY_USE"));
+        seen.insert(name);
+        let wrong: Vec<_> = package["dependencies"]
+            .as_array()
+            .expect("dependencies")
+            .iter()
+            .filter(|dependency| dependency["kind"] != "dev")
+            .map(|dependency| text(dependency, "name"))
+            .filter(|dependency| ours.contains(dependency) && !allowed.contains(dependency))
+            .collect();
+        assert!(wrong.is_empty(), "{name} must not use {wrong:?}: see the map in ARCHITECTURE.md");
+    }
+    assert_eq!(seen, ours, "MAY_USE names a crate that is gone");
+}
+
+#[test]
+fn a_library_is_linked_in_one_version_or_on_the_list() {
+    // Two versions at once cost build time and size. Each entry: why it cannot be helped yet.
+    let old_hashes = "mysql_common 0.37 is still on sha2 0.10, postgres-protocol on 0.11";
+    let excused = BTreeMap::from([
+        ("getrandom", "ring 0.17, under rustls, is still on 0.2"),
+        ("const-oid", "x509-cert, under tokio-postgres-rustls, is still on 0.9, sha2 0.11 on 0.10"),
+        ("base64", "mysql_common and postgres-protocol are still on 0.22"),
+        ("block-buffer", old_hashes),
+        ("crypto-common", old_hashes),
+        ("digest", old_hashes),
+        ("sha2", old_hashes),
+        ("fallible-iterator", "postgres-protocol is still on 0.2, rusqlite on 0.3"),
+    ]);
+    let metadata = metadata();
+    let linked = linked_packages(&metadata);
+    let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for package in packages(&metadata).filter(|package| linked.contains(text(package, "id"))) {
+        versions.entry(text(package, "name")).or_default().insert(text(package, "version"));
+    }
+    let doubled: Vec<_> =
+        versions.iter().filter(|(name, found)| found.len() > 1 && !excused.contains_key(**name)).collect();
+    assert!(
+        doubled.is_empty(),
+        "in several versions: {doubled:?}. Align them, or excuse them in tidy.rs with a reason."
+    );
+}
+
+/// Packages that end up in the nstar program: reached from it by normal dependencies, and no compiler's plug-in.
+fn linked_packages(metadata: &Value) -> BTreeSet<&str> {
+    let nodes: BTreeMap<_, _> = metadata["resolve"]["nodes"]
+        .as_array()
+        .expect("nodes")
+        .iter()
+        .map(|node| (text(node, "id"), node))
+        .collect();
+    let start = packages(metadata).find(|package| text(package, "name") == "nstar").expect("nstar");
+    let plug_ins: BTreeSet<_> =
+        packages(metadata).filter(|package| is_plug_in(package)).map(|package| text(package, "id")).collect();
+    let mut reached = BTreeSet::new();
+    let mut queue = vec![text(start, "id")];
+    while let Some(id) = queue.pop() {
+        if plug_ins.contains(id) || !reached.insert(id) {
+            continue;
+        }
+        for dependency in nodes[id]["deps"].as_array().expect("deps") {
+            let linked = |kind: &Value| kind["kind"].is_null() && kind["target"].is_null();
+            if dependency["dep_kinds"].as_array().is_some_and(|kinds| kinds.iter().any(linked)) {
+                queue.push(text(dependency, "pkg"));
+            }
+        }
+    }
+    reached
+}
+
+/// Whether a package is a procedural macro: it runs in the compiler and is linked into nothing.
+fn is_plug_in(package: &Value) -> bool {
+    let kinds =
+        |target: &Value| target["kind"].as_array().is_some_and(|kinds| kinds.contains(&"proc-macro".into()));
+    package["targets"].as_array().is_some_and(|targets| targets.iter().any(kinds))
+}
+
+#[test]
+fn no_system_names_a_concurrency_model() {
+    let names = [
+        "Model",
+        "threads",
+        "epoll",
+        "pool",
+        "processes",
+        "prefork",
+        "polling",
+        "select",
+        "poll",
+        "aio",
+        "uring",
+    ];
+    let models: Vec<_> =
+        names[1..].iter().map(|name| format!("\"{name}\"")).chain([names[0].into()]).collect();
+    for (path, code) in production_code("testbed/systems") {
+        let named: Vec<_> = models.iter().filter(|model| has_word(&code, model)).collect();
+        assert!(
+            named.is_empty(),
+            "{} names {named:?}: a system is written against engine::service",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn no_engine_names_a_service() {
+    for (path, code) in production_code("testbed/engine") {
+        let named: Vec<_> = ["accounts", "files", "http_io", "wire"]
+            .into_iter()
+            .filter(|name| has_word(&code, name))
+            .collect();
+        assert!(named.is_empty(), "{} names {named:?}: an engine knows no service", path.display());
+    }
+}
+
+#[test]
+fn names_are_found_in_code_and_not_in_words_about_it() {
+    let code =
+        without_tests_and_comments("use engine::Model; // a pool\n/// Threads\nfn polling_place() {}\n");
+    assert!(has_word(&code, "Model") && !has_word(&code, "Threads") && !has_word(&code, "polling"));
+    let code =
+        without_tests_and_comments("let x = \"epoll\";\n#[cfg(test)]\nmod tests { use engine::Model; }");
+    assert!(has_word(&code, "\"epoll\"") && !has_word(&code, "Model"));
+}
+
+/// What of the Rust files below a folder is compiled into the program, without its comments.
+fn production_code(folder: &str) -> impl Iterator<Item = (PathBuf, String)> {
+    let in_src = |path: &PathBuf| path.components().any(|part| part.as_os_str() == "src");
+    sources(folder)
+        .filter(move |(path, _)| in_src(path))
+        .map(|(path, source)| (path, without_tests_and_comments(&source)))
+}
+
+fn without_tests_and_comments(source: &str) -> String {
+    let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+    code.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether a name stands in code by itself, not as a part of another.
+fn has_word(code: &str, name: &str) -> bool {
+    let part_of_name = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    code.match_indices(name).any(|(at, _)| {
+        !part_of_name(code[..at].chars().next_back()) && !part_of_name(code[at + name.len()..].chars().next())
+    })
+}
+
+#[test]
+fn the_pure_crates_link_nothing_that_touches_the_system() {
+    let pure: [(&str, &[&str]); 2] =
+        [("analysis", &["schemars", "serde", "statrs"]), ("wire", &["httparse", "smallvec", "thiserror"])];
+    let metadata = metadata();
+    for (name, allowed) in pure {
+        let package = packages(&metadata).find(|package| text(package, "name") == name).expect("one of ours");
+        let used = package["dependencies"].as_array().expect("dependencies").iter();
+        let wrong: Vec<_> = used
+            .filter(|dependency| dependency["kind"] != "dev")
+            .map(|dependency| text(dependency, "name"))
+            .filter(|dependency| !allowed.contains(dependency))
+            .collect();
+        assert!(
+            wrong.is_empty(),
+            "{name} must stay pure: see that {wrong:?} has no clock, socket, file or randomness"
+        );
+    }
+}
+
+#[test]
+fn the_pure_crates_are_forbidden_the_same() {
+    let list =
+        |name: &str| fs::read_to_string(root().join("tool").join(name).join("clippy.toml")).expect("a list");
+    assert_eq!(
+        list("analysis"),
+        list("wire"),
+        "what is forbidden in one pure crate is forbidden in the other"
+    );
+    for forbidden in
+        ["std::time::Instant::now", "std::fs::File", "std::net::TcpStream", "std::hash::RandomState"]
+    {
+        assert!(list("wire").contains(forbidden), "{forbidden} is no longer forbidden in the pure crates");
+    }
+}
+
+#[test]
+fn unsafe_code_is_only_where_system_calls_have_no_safe_wrapper() {
+    let may_be_unsafe = ["engine", "load", "observe"];
+    let metadata = metadata();
+    for package in packages(&metadata).filter(|package| package["source"].is_null()) {
+        let manifest = fs::read_to_string(text(package, "manifest_path")).expect("a manifest");
+        let name = text(package, "name");
+        assert_eq!(
+            manifest.contains("[lints]\nworkspace = true"),
+            !may_be_unsafe.contains(&name),
+            "{name}: give it `[lints] workspace = true`, or change the table of invariants in ARCHITECTURE.md"
+        );
+    }
+    let workspace = fs::read_to_string(root().join("Cargo.toml")).expect("a manifest");
+    assert!(workspace.contains("unsafe_code = \"forbid\""), "the workspace no longer forbids unsafe code");
+}
+
+#[test]
+fn files_stay_short_enough_to_read() {
+    for (path, source) in sources("tool").chain(sources("testbed")) {
+        let lines = source.lines().count();
+        assert!(lines <= 800, "{} has {lines} lines: split it by idea", path.display());
+    }
+}
+
+fn sources(folder: &str) -> impl Iterator<Item = (PathBuf, String)> {
+    let mut found = Vec::new();
+    walk(&root().join(folder), &mut found);
+    assert!(!found.is_empty(), "no Rust files below {folder}");
+    found.into_iter().map(|path| {
+        let source = fs::read_to_string(&path).expect("a source file");
+        (path, source)
+    })
+}
+
+fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
+            walk(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Facts of the host that do not change.
+
+use analysis::run::Host;
+
+use crate::proc::{cpus, named};
+use crate::roots::{Roots, read_or_empty};
+
+/// What the run file says of the host this runs on.
+#[must_use]
+pub fn host() -> Host {
+    host_in(&Roots::default())
+}
+
+fn host_in(roots: &Roots) -> Host {
+    let read = |name: &str| read_or_empty(&roots.proc.join(name));
+    let cores = cpus::parse(&read("stat"), 1).len();
+    Host {
+        cores: u32::try_from(cores).unwrap_or(u32::MAX),
+        memory_bytes: named(&read("meminfo"), "MemTotal:").saturating_mul(1024),
+        kernel: read("sys/kernel/osrelease").trim().to_owned(),
+        processor: processor(&read("cpuinfo")),
+    }
+}
+
+/// The model's name: `model name` on x86, `Model` or `Hardware` on ARM boards, else the architecture.
+fn processor(cpuinfo: &str) -> String {
+    let value = |key: &str| {
+        let line =
+            cpuinfo.lines().find_map(|line| line.split_once(':').filter(|pair| pair.0.trim() == key))?;
+        Some(line.1.trim().to_owned())
+    };
+    ["model name", "Model", "Hardware"]
+        .into_iter()
+        .find_map(value)
+        .unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_host_has_the_essentials() {
+        let host = host();
+        assert!(
+            host.cores > 0 && host.memory_bytes > 0 && !host.kernel.is_empty() && !host.processor.is_empty()
+        );
+    }
+
+    #[test]
+    fn processors_are_named_where_the_kernel_does() {
+        assert_eq!(processor("processor\t: 0\nmodel name\t: Fast 9000: turbo\n"), "Fast 9000: turbo");
+        assert_eq!(processor("processor : 0\nModel : Board 4\n"), "Board 4");
+        assert_eq!(processor(""), std::env::consts::ARCH);
+    }
+}

@@ -1,0 +1,194 @@
+//! One process.
+
+use std::collections::BTreeSet;
+
+use analysis::counters::{Process, Role};
+
+use super::io_limit::IoLimits;
+use super::quota::Quota;
+use super::threads::Threads;
+use crate::Pid;
+use crate::clock::{page_bytes, process_cpu_ns, ticks_per_second};
+use crate::proc::stat::{self, Stat};
+use crate::proc::{limits, named, status};
+use crate::reread::Reread;
+use crate::roots::{Roots, numbered_entries, read_or_empty};
+
+/// Limits and affinity change rarely: they are read at every so many looks.
+const LOOKS_PER_SLOW_READ: u32 = 8;
+
+/// A process as seen at one look.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) process: Process,
+    pub(super) parent: Pid,
+}
+
+/// What is kept of a process between looks.
+#[derive(Debug)]
+pub(super) struct ProcessLook {
+    pid: Pid,
+    roots: Roots,
+    stat: Reread,
+    io: Reread,
+    threads: Threads,
+    quota: Quota,
+    io_limits: IoLimits,
+    split: Split,
+    slow: Slow,
+    looks: u32,
+}
+
+#[derive(Debug, Default)]
+struct Slow {
+    allowed_cpus: Vec<u32>,
+    open_files_limit: Option<u64>,
+}
+
+impl ProcessLook {
+    pub(super) fn new(roots: &Roots, pid: Pid) -> Self {
+        let directory = roots.process(pid);
+        Self {
+            pid,
+            roots: roots.clone(),
+            stat: Reread::new(directory.join("stat")),
+            io: Reread::new(directory.join("io")),
+            threads: Threads::new(directory.join("task")),
+            quota: Quota::new(roots, pid),
+            io_limits: IoLimits::new(roots, pid),
+            split: Split::default(),
+            slow: Slow::default(),
+            looks: 0,
+        }
+    }
+
+    /// `None` once the process is gone. `online` are the processors there are.
+    pub(super) fn take(&mut self, role: Role, online: &BTreeSet<u32>) -> Option<Seen> {
+        let stat = stat::parse(&self.stat.text())?;
+        if self.looks.is_multiple_of(LOOKS_PER_SLOW_READ) {
+            self.read_slowly(online);
+        }
+        self.looks = self.looks.wrapping_add(1);
+        let (user_us, system_us) = self.split.of(self.cpu_us(&stat), stat.user_ticks, stat.system_ticks);
+        let io = self.io.text();
+        let (threads, run_queue_wait_us) = self.threads.take();
+        let process = Process {
+            pid: self.pid,
+            started_ticks: stat.started_ticks,
+            name: stat.name,
+            role,
+            user_us,
+            system_us,
+            reaped_children_us: ticks_to_us(stat.reaped_ticks),
+            run_queue_wait_us,
+            threads,
+            thread_count: stat.thread_count,
+            allowed_cpus: self.slow.allowed_cpus.len().try_into().unwrap_or(u32::MAX),
+            allowed_cpu_numbers: self.slow.allowed_cpus.clone(),
+            open_files: self.open_files(),
+            open_files_limit: self.slow.open_files_limit,
+            major_faults: stat.major_faults,
+            disk_read_bytes: io_bytes(&io, "read_bytes:"),
+            disk_written_bytes: io_bytes(&io, "write_bytes:"),
+            resident_bytes: stat.resident_pages.saturating_mul(page_bytes()),
+            cpu_quota: self.quota.take(),
+            io_limits: self.io_limits.take(),
+        };
+        Some(Seen { process, parent: stat.parent })
+    }
+
+    fn read_slowly(&mut self, online: &BTreeSet<u32>) {
+        let directory = self.roots.process(self.pid);
+        let mut allowed_cpus = status::parse(&read_or_empty(&directory.join("status"))).allowed_cpus;
+        // The kernel's list may name processors that this host could have but has not.
+        allowed_cpus.retain(|cpu| online.contains(cpu));
+        self.slow = Slow {
+            allowed_cpus,
+            open_files_limit: limits::open_files(&read_or_empty(&directory.join("limits"))),
+        };
+        self.quota.locate();
+        self.io_limits.locate();
+    }
+
+    /// All CPU time, threads that ended included: by the process's CPU clock, which any user may read,
+    /// else by `stat` with its ten milliseconds. Summing the threads' schedstat would lose those that ended.
+    fn cpu_us(&self, stat: &Stat) -> u64 {
+        let by_ticks = ticks_to_us(stat.user_ticks.saturating_add(stat.system_ticks));
+        let clock = if self.roots.are_this_host() { process_cpu_ns(self.pid) } else { None };
+        // The clock is never behind the file; if it is, another process took the number meanwhile.
+        clock.map(|ns| ns / 1000).filter(|us| *us >= by_ticks).unwrap_or(by_ticks)
+    }
+
+    /// The size of the directory since Linux 6.2, its entries before.
+    fn open_files(&self) -> Option<u64> {
+        let directory = self.roots.process(self.pid).join("fd");
+        let size = std::fs::metadata(&directory).ok().map(|metadata| metadata.len());
+        if self.roots.are_this_host() && size > Some(0) {
+            return size;
+        }
+        numbered_entries(&directory).ok().map(|entries| entries.len() as u64)
+    }
+}
+
+fn ticks_to_us(ticks: u64) -> u64 {
+    ticks.saturating_mul(1_000_000) / ticks_per_second()
+}
+
+fn io_bytes(io: &str, name: &str) -> Option<u64> {
+    io.contains(name).then(|| named(io, name))
+}
+
+/// Splits a precise total by the kernel's coarse shares of user and kernel mode; neither part ever falls.
+#[derive(Debug, Default)]
+struct Split {
+    user_us: u64,
+    system_us: u64,
+}
+
+impl Split {
+    fn of(&mut self, total_us: u64, user_ticks: u64, system_ticks: u64) -> (u64, u64) {
+        let total_us = total_us.max(self.user_us + self.system_us);
+        let ticks = user_ticks.saturating_add(system_ticks);
+        let share = if ticks == 0 { 1.0 } else { user_ticks as f64 / ticks as f64 };
+        let user_us = (total_us as f64 * share) as u64;
+        self.user_us = user_us.clamp(self.user_us, total_us - self.system_us);
+        self.system_us = total_us - self.user_us;
+        (self.user_us, self.system_us)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_split_follows_the_ticks() {
+        assert_eq!(Split::default().of(1_000_003, 75, 25), (750_002, 250_001));
+        assert_eq!(Split::default().of(9000, 0, 0), (9000, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn parts_never_fall_and_add_up(steps in prop::collection::vec((0u64..50_000, 0u64..5, 0u64..5), 1..50)) {
+            let mut split = Split::default();
+            let (mut total, mut user, mut system, mut before) = (0, 0, 0, (0, 0));
+            for step in steps {
+                total += step.0;
+                user += step.1;
+                system += step.2;
+                let now = split.of(total, user, system);
+                prop_assert_eq!(now.0 + now.1, total);
+                prop_assert!(now.0 >= before.0 && now.1 >= before.1);
+                before = now;
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_that_may_not_be_read_are_absent() {
+        assert_eq!(io_bytes("rchar: 5\nread_bytes: 4096\n", "read_bytes:"), Some(4096));
+        assert_eq!(io_bytes("", "read_bytes:"), None);
+    }
+}

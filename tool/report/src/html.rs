@@ -1,0 +1,60 @@
+//! A run as one HTML page: everything in one file, nothing fetched, readable without script.
+//!
+//! Rust decides what is shown and where ([`page`], [`figures`], [`chart`]); the templates hold the
+//! markup and escape every value.
+
+mod bars;
+mod chart;
+mod facts;
+mod figures;
+mod page;
+pub(crate) mod study;
+mod table;
+mod threads;
+
+use analysis::run::Run;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{Environment, UndefinedBehavior};
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::words::is_hidden;
+
+/// The page's templates: a mistake in one of them, which no run can cause.
+#[derive(Debug, Error)]
+#[error("the report's own template is broken, please report this: {0}")]
+pub struct RenderError(#[from] minijinja::Error);
+
+const TEMPLATES: [(&str, &str); 8] = [
+    ("page.html", include_str!("../templates/page.html")),
+    ("study.html", include_str!("../templates/study.html")),
+    ("bars.html", include_str!("../templates/bars.html")),
+    ("sections.html", include_str!("../templates/sections.html")),
+    ("chart.html", include_str!("../templates/chart.html")),
+    ("table.html", include_str!("../templates/table.html")),
+    ("style.css", include_str!("../templates/style.css")),
+    ("script.js", include_str!("../templates/script.js")),
+];
+
+/// The run as a page that opens offline.
+///
+/// # Errors
+/// [`RenderError`] only where a template of this crate is broken.
+pub fn html(run: &Run) -> Result<String, RenderError> {
+    render("page.html", page::Page::new(run))
+}
+
+fn render(template: &str, page: impl Serialize) -> Result<String, RenderError> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    for (name, source) in TEMPLATES {
+        environment.add_template(name, source)?;
+    }
+    let page = environment.get_template(template)?.render(Serde(page))?;
+    Ok(page
+        .chars()
+        .map(|c| if c != '\n' && is_hidden(c) { char::REPLACEMENT_CHARACTER } else { c })
+        .collect())
+}

@@ -1,0 +1,155 @@
+//! Utilisation of resources against users.
+
+use analysis::run::{Resource, ResourceKind, Run, Step};
+
+use super::{Figure, notes, saturation, step_rows, users_axis, users_cell};
+use crate::axis::Axis;
+use crate::html::chart::{Plot, Series};
+use crate::html::table::{Cell, Column, Row, Table};
+use crate::number;
+use crate::{summary, words};
+
+/// Resources drawn; the table has them all.
+const RESOURCES_MAX: usize = 6;
+
+pub(super) fn resources(run: &Run) -> Option<Figure> {
+    const CLASSES: [&str; RESOURCES_MAX] = ["main", "line-2", "line-3", "line-4", "line-5", "line-6"];
+    let all = distinct_resources(run);
+    let series = all.iter().zip(CLASSES).map(|(key, class)| Series {
+        class,
+        name: key.name_among(&all),
+        values: run
+            .steps
+            .iter()
+            .filter_map(|step| Some((f64::from(step.users), key.of(step)?.utilization)))
+            .collect(),
+        intervals: Vec::new(),
+    });
+    let plot = Plot {
+        id: "resources",
+        title: "Utilisation of resources against users".into(),
+        description: "Busy share of each resource. Every value is in the table beside the chart.".into(),
+        y_name: "utilisation".into(),
+        x: users_axis(run),
+        y: Axis::from_zero([1.0]),
+        y_tick: number::percent,
+        series: series.collect(),
+        saturation: saturation(run),
+        notes: notes(run, busiest_note),
+    };
+    let rest = match all.len().saturating_sub(RESOURCES_MAX) {
+        0 => "",
+        1 => " One more is in the table.",
+        _ => " The others are in the table.",
+    };
+    let reading = format!("Busy share of what each could use.{rest}");
+    (!all.is_empty()).then(|| Figure::new(&plot, "Resources", reading, resources_table(run, &all)))
+}
+
+fn busiest_note(step: &Step) -> String {
+    let busiest = step.resources.iter().take(3);
+    let shares = busiest.map(|r| format!("{} {}", words::resource_name(r), number::percent(r.utilization)));
+    shares.collect::<Vec<_>>().join(", ")
+}
+
+fn resources_table(run: &Run, all: &[Key]) -> Table {
+    let at = summary::verdict_step(run);
+    let rows = all.iter().map(|key| {
+        let resource = at.and_then(|step| key.of(step));
+        let share = resource.map_or_else(Cell::missing, |resource| {
+            Cell::figure("utilization", resource.utilization, number::percent(resource.utilization))
+        });
+        let used = resource.map_or_else(|| number::MISSING.into(), used);
+        Row { marked: key.is_bottleneck(run), cells: vec![key.cell(), share, Cell::words(used)] }
+    });
+    let users = at.map_or_else(String::new, |step| words::users(step.users));
+    Table {
+        id: "resources-table".into(),
+        caption: format!("Resources at {users}"),
+        columns: vec![Column::words("Resource"), Column::numeric("Utilisation"), Column::numeric("In use")],
+        rows: rows.collect(),
+    }
+}
+
+fn used(resource: &Resource) -> String {
+    let Resource { used, capacity, unit, .. } = resource;
+    if unit == "bits/s" {
+        return format!("{} of {}", number::prefixed(*used, "bit/s"), number::prefixed(*capacity, "bit/s"));
+    }
+    let unit = if *capacity == 1.0 { unit.trim_end_matches('s') } else { unit };
+    format!("{} of {} {unit}", number::plain(*used), number::tick(*capacity)).trim_end().to_owned()
+}
+
+/// Utilisation of every resource at every step; of a single step, with what is in use.
+pub(in crate::html) fn utilization_table(run: &Run) -> Option<Table> {
+    let all = distinct_resources(run);
+    if run.steps.len() == 1 && !all.is_empty() {
+        return Some(resources_table(run, &all));
+    }
+    let row = |step: &Step| {
+        let shares = all.iter().map(|key| {
+            key.of(step).map_or_else(Cell::missing, |r| {
+                Cell::figure("utilization", r.utilization, number::percent(r.utilization))
+            })
+        });
+        std::iter::once(users_cell(step)).chain(shares).collect()
+    };
+    (!all.is_empty()).then(|| Table {
+        id: "utilization-table".into(),
+        caption: "Utilisation of every resource at each number of users".into(),
+        columns: std::iter::once("Users".to_owned())
+            .chain(all.iter().map(|key| key.name_among(&all)))
+            .map(Column::numeric)
+            .collect(),
+        rows: step_rows(run, row),
+    })
+}
+
+/// What tells one resource from another.
+#[derive(Debug, PartialEq)]
+struct Key {
+    kind: ResourceKind,
+    holder: String,
+}
+
+impl Key {
+    fn of<'a>(&self, step: &'a Step) -> Option<&'a Resource> {
+        step.resources.iter().find(|r| r.kind == self.kind && r.holder == self.holder)
+    }
+
+    fn is_bottleneck(&self, run: &Run) -> bool {
+        let bottleneck = &run.verdict.bottleneck;
+        self.kind == bottleneck.kind && self.holder == bottleneck.holder
+    }
+
+    fn cell(&self) -> Cell {
+        let kind = words::kind(self.kind);
+        Cell::words(self.name()).with_note(if self.holder.is_empty() { "" } else { kind })
+    }
+
+    /// The name, with the kind where another resource has the same holder.
+    fn name_among(&self, all: &[Self]) -> String {
+        match all.iter().filter(|key| key.holder == self.holder).count() {
+            0 | 1 => self.name(),
+            _ => format!("{}, {}", self.name(), words::kind(self.kind)),
+        }
+    }
+
+    fn name(&self) -> String {
+        if self.holder.is_empty() { words::kind(self.kind).into() } else { self.holder.clone() }
+    }
+}
+
+/// The run's resources: the bottleneck, then as the verdict's step orders them, then those of other steps.
+fn distinct_resources(run: &Run) -> Vec<Key> {
+    let mut keys: Vec<Key> = Vec::new();
+    for resource in summary::verdict_step(run).into_iter().chain(&run.steps).flat_map(|step| &step.resources)
+    {
+        let key = Key { kind: resource.kind, holder: resource.holder.clone() };
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    keys.sort_by_key(|key| !key.is_bottleneck(run));
+    keys
+}

@@ -1,0 +1,205 @@
+//! What the page shows, in its order.
+
+use std::collections::BTreeSet;
+
+use analysis::run::{Run, Step};
+use serde::Serialize;
+
+use super::facts::{self, Fact};
+use super::figures::{self, Figure};
+use super::table::{Cell, Column, Table};
+use super::threads;
+use crate::number;
+use crate::summary;
+use crate::words::{self, ERROR_KINDS};
+
+/// The page, as the template takes it.
+#[derive(Debug, Serialize)]
+pub(super) struct Page {
+    title: String,
+    target: String,
+    headline: String,
+    inconclusive: Vec<String>,
+    warnings: Vec<Notice>,
+    verdict: Vec<Fact>,
+    evidence: Vec<String>,
+    next: Option<String>,
+    threads: Option<Table>,
+    figures: Vec<Figure>,
+    steps: Option<Table>,
+    utilization: Option<Table>,
+    errors: Option<Table>,
+    little: String,
+    demands: Option<Table>,
+    models: Vec<Fact>,
+    predicted: Option<Table>,
+    run: Vec<Fact>,
+}
+
+#[derive(Debug, Serialize)]
+struct Notice {
+    kind: &'static str,
+    text: String,
+}
+
+impl Page {
+    pub(super) fn new(run: &Run) -> Self {
+        let warnings = run.warnings.iter();
+        Self {
+            title: format!("{} – nstar", run.target),
+            target: run.target.clone(),
+            headline: summary::headline(run),
+            inconclusive: run.verdict.inconclusive.iter().map(|reason| words::unbroken(reason)).collect(),
+            warnings: warnings
+                .map(|w| Notice { kind: words::warning(w.kind), text: words::unbroken(&w.text) })
+                .collect(),
+            verdict: facts::verdict(run),
+            evidence: summary::evidence(&run.verdict.bottleneck),
+            next: run.verdict.next.as_deref().map(words::unbroken),
+            threads: threads::table(run),
+            figures: figures::figures(run),
+            steps: steps(run),
+            utilization: figures::utilization_table(run),
+            errors: errors(run),
+            little: summary::little(run),
+            demands: demands(run),
+            models: facts::models(run),
+            predicted: predicted(run),
+            run: facts::run(run),
+        }
+    }
+}
+
+fn steps(run: &Run) -> Option<Table> {
+    (!run.steps.is_empty()).then(|| Table {
+        id: "steps-table".into(),
+        caption: "What was measured at each number of users".into(),
+        columns: [
+            "Users",
+            "Requests/s",
+            "Completed",
+            "Errors",
+            "Measured",
+            "Warm-up",
+            "Received",
+            "Sent",
+            "Little’s gap",
+            "Generator busy",
+            "Generator lag p99",
+        ]
+        .map(Column::numeric)
+        .into_iter()
+        .chain([Column::words("Steady")])
+        .collect(),
+        rows: figures::step_rows(run, step_cells),
+    })
+}
+
+fn step_cells(step: &Step) -> Vec<Cell> {
+    let errors = words::errors_total(&step.errors);
+    let generator = &step.generator;
+    vec![
+        figures::users_cell(step),
+        Cell::figure(
+            "throughput_per_s",
+            step.throughput_per_s,
+            number::estimate(step.throughput_per_s, step.throughput_ci_per_s),
+        ),
+        Cell::figure("completed", step.completed, number::count(step.completed)),
+        Cell::figure("errors", errors, number::count(errors)),
+        Cell::figure("elapsed_s", step.elapsed_s, number::elapsed(step.elapsed_s)),
+        Cell::figure("warmup_s", step.warmup_s, number::elapsed(step.warmup_s)),
+        Cell::figure(
+            "received_bytes_per_s",
+            step.received_bytes_per_s,
+            number::prefixed(step.received_bytes_per_s, "B/s"),
+        ),
+        Cell::figure(
+            "sent_bytes_per_s",
+            step.sent_bytes_per_s,
+            number::prefixed(step.sent_bytes_per_s, "B/s"),
+        ),
+        Cell::figure("little_gap", step.little_gap, number::percent(step.little_gap)),
+        Cell::figure("generator.useful_work", generator.useful_work, number::percent(generator.useful_work)),
+        Cell::figure("generator.lag_us_p99", generator.lag_us_p99, number::time(generator.lag_us_p99)),
+        Cell::words(if step.steady { "yes" } else { "no" }),
+    ]
+}
+
+fn errors(run: &Run) -> Option<Table> {
+    let seen: BTreeSet<_> = run.steps.iter().flat_map(|step| step.errors.keys().copied()).collect();
+    let kinds: Vec<_> = ERROR_KINDS.into_iter().filter(|kind| seen.contains(kind)).collect();
+    let row = |step: &Step| {
+        let counts = kinds.iter().map(|kind| {
+            let count = step.errors.get(kind).copied().unwrap_or(0);
+            Cell::figure("errors.kind", count, number::count(count))
+        });
+        std::iter::once(figures::users_cell(step)).chain(counts).collect()
+    };
+    let headings = kinds.iter().map(|kind| Column::numeric(words::capitalised(words::error_kind(*kind))));
+    (!kinds.is_empty()).then(|| Table {
+        id: "errors-table".into(),
+        caption: "Requests that failed, by kind".into(),
+        columns: std::iter::once(Column::numeric("Users")).chain(headings).collect(),
+        rows: figures::step_rows(run, row),
+    })
+}
+
+fn demands(run: &Run) -> Option<Table> {
+    let rows = run.laws.demands.iter().map(|demand| super::table::Row {
+        marked: demand.kind == run.verdict.bottleneck.kind && demand.holder == run.verdict.bottleneck.holder,
+        cells: vec![
+            Cell::words(if demand.holder.is_empty() { words::kind(demand.kind) } else { &demand.holder }),
+            Cell::words(words::kind(demand.kind)),
+            Cell::figure(
+                "demand_us",
+                demand.demand_us,
+                number::time_with_interval(demand.demand_us, demand.demand_ci_us),
+            ),
+            Cell::figure(
+                "throughput_limit_per_s",
+                demand.throughput_limit_per_s,
+                number::plain(demand.throughput_limit_per_s),
+            ),
+        ],
+    });
+    (!run.laws.demands.is_empty()).then(|| Table {
+        id: "demands-table".into(),
+        caption:
+            "What a request costs each resource, and the throughput at which that resource alone is full"
+                .into(),
+        columns: vec![
+            Column::words("Resource"),
+            Column::words("Kind"),
+            Column::numeric("Demand per request (95 % interval)"),
+            Column::numeric("Full at, requests/s"),
+        ],
+        rows: rows.collect(),
+    })
+}
+
+fn predicted(run: &Run) -> Option<Table> {
+    let predicted = run.models.mva.as_ref().filter(|points| !points.is_empty())?;
+    let rows = predicted.iter().map(|point| super::table::Row {
+        marked: run.verdict.users_at_saturation == Some(point.users),
+        cells: vec![
+            Cell::figure("mva.users", point.users, number::count(point.users.into())),
+            Cell::figure(
+                "mva.throughput_per_s",
+                point.throughput_per_s,
+                number::plain(point.throughput_per_s),
+            ),
+            Cell::figure(
+                "mva.response_time_us",
+                point.response_time_us,
+                number::time(point.response_time_us),
+            ),
+        ],
+    });
+    Some(Table {
+        id: "mva-table".into(),
+        caption: "Mean value analysis of the measured demands".into(),
+        columns: ["Users", "Predicted requests/s", "Predicted response time"].map(Column::numeric).into(),
+        rows: rows.collect(),
+    })
+}

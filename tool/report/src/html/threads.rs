@@ -1,0 +1,55 @@
+//! Which threads the CPU time of the bottleneck's holder was spent in.
+
+use analysis::run::{NamedThreads, Run};
+
+use super::table::{Cell, Column, Row, Table};
+use crate::number;
+
+/// Less than this is in no row of its own.
+const SHOWN: f64 = 0.01;
+
+/// The threads by name, where their names tell more than that of their process.
+pub(super) fn table(run: &Run) -> Option<Table> {
+    let bottleneck = &run.verdict.bottleneck;
+    let threads = bottleneck.threads.as_ref()?;
+    let mut rows: Vec<Row> = threads.names.iter().map(named).collect();
+    if threads.rest >= SHOWN {
+        rows.push(rest(threads.rest));
+    }
+    Some(Table {
+        id: "threads-table".into(),
+        caption: format!("CPU time of {} by the names of its threads, at N* and beyond", bottleneck.holder),
+        columns: vec![
+            Column::words("Threads"),
+            Column::numeric("At once"),
+            Column::numeric("Share"),
+            Column::numeric("Per request"),
+        ],
+        rows,
+    })
+}
+
+fn named(threads: &NamedThreads) -> Row {
+    let demand = threads
+        .demand_us
+        .map_or_else(Cell::missing, |us| Cell::figure("threads.demand_us", us, number::time(us)));
+    Row {
+        marked: false,
+        cells: vec![
+            Cell::words(&threads.name),
+            Cell::figure("threads.threads", threads.threads, number::count(threads.threads)),
+            share(threads.share),
+            demand,
+        ],
+    }
+}
+
+fn rest(share_of_rest: f64) -> Row {
+    let name =
+        Cell::words("others").with_note("came and went, were too many to look at, or have less than 1 %");
+    Row { marked: false, cells: vec![name, Cell::missing(), share(share_of_rest), Cell::missing()] }
+}
+
+fn share(share: f64) -> Cell {
+    Cell::figure("threads.share", share, number::percent(share))
+}

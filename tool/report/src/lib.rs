@@ -1,0 +1,23 @@
+//! Shows a run: terminal, HTML, JSON, CSV. Formats, never computes.
+//!
+//! Every figure shown is in the [`Run`](analysis::run::Run) already; this crate scales units, rounds
+//! to what the interval supports, and places points on paper.
+//!
+//! To see a run file as any of them: `cargo run -p report --example render -- run.json html`; to look
+//! at the design with every kind of outcome: `cargo run -p report --example samples -- DIR`.
+
+mod axis;
+mod by_users;
+mod csv;
+mod html;
+mod json;
+mod number;
+pub mod study;
+mod summary;
+mod terminal;
+mod words;
+
+pub use csv::csv;
+pub use html::{RenderError, html};
+pub use json::{Document, ReadError, json, parse, read, schema};
+pub use terminal::{TerminalOptions, terminal};

@@ -1,0 +1,283 @@
+//! What a run comes to, in phrases and sentences: shared by the terminal and the page.
+
+use analysis::laws::{is_tested, lost_in_failures};
+use analysis::run::{Bottleneck, RequestShare, Resource, ResourceKind, Run, Step, Verdict};
+use analysis::sample::ErrorKind;
+
+use crate::number;
+use crate::words::{ERROR_KINDS, error_kind, kind, unbroken, users};
+
+/// What a run can say about saturation; chooses the words everywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// No step was measured.
+    Empty,
+    /// Requests were sent; none completed.
+    AllFailed,
+    /// One step: a load, not a sweep.
+    OneStep,
+    /// Saturated at this many users.
+    Saturated(u32),
+    /// The generator was full before the server was.
+    GeneratorFull(u32),
+    /// Throughput was still growing at this many users.
+    NotSaturated(u32),
+}
+
+/// What `run` can say about saturation.
+pub(crate) fn outcome(run: &Run) -> Outcome {
+    let Some(last) = run.steps.last() else { return Outcome::Empty };
+    let verdict = &run.verdict;
+    let generator = verdict.bottleneck.kind == ResourceKind::Generator;
+    match verdict.users_at_saturation {
+        _ if run.steps.iter().all(|step| step.completed == 0) => Outcome::AllFailed,
+        _ if run.steps.len() == 1 => Outcome::OneStep,
+        Some(users) if generator => Outcome::GeneratorFull(users),
+        Some(users) if verdict.bounded => Outcome::Saturated(users),
+        _ => Outcome::NotSaturated(last.users),
+    }
+}
+
+/// The step the verdict speaks of: the one at N*, else the last.
+pub(crate) fn verdict_step(run: &Run) -> Option<&Step> {
+    let at_saturation = run.verdict.users_at_saturation;
+    run.steps.iter().find(|step| Some(step.users) == at_saturation).or(run.steps.last())
+}
+
+/// The verdict as one sentence.
+pub(crate) fn headline(run: &Run) -> String {
+    let verdict = &run.verdict;
+    let rate = number::estimate(verdict.throughput_max_per_s, Some(verdict.throughput_max_ci_per_s));
+    match outcome(run) {
+        Outcome::Empty => "Nothing was measured.".into(),
+        Outcome::AllFailed => "No request completed.".into(),
+        Outcome::OneStep => one_step_headline(run),
+        Outcome::Saturated(n) => {
+            let limit = limited_by(run);
+            let sure =
+                if verdict.inconclusive.is_empty() { "Saturates" } else { "Inconclusive: seems to saturate" };
+            format!("{sure} at {}, {rate} requests a second, {limit}.", users(n))
+        }
+        Outcome::GeneratorFull(n) => {
+            format!(
+                "Inconclusive: the load generator was full first, at {} and {rate} requests a second.",
+                users(n)
+            )
+        }
+        Outcome::NotSaturated(n) => {
+            format!("Not saturated by {}: at least {rate} requests a second.", users(n))
+        }
+    }
+}
+
+fn one_step_headline(run: &Run) -> String {
+    let Some(step) = run.steps.first() else { return String::new() };
+    let load = match run.load.rate_per_s {
+        Some(rate) => format!("of {} asked for", number::plain(rate)),
+        None => format!("with {}", users(step.users)),
+    };
+    format!(
+        "{} requests a second {load}, answered in {} on average.",
+        number::estimate(step.throughput_per_s, step.throughput_ci_per_s),
+        number::time(step.response_time_us.mean)
+    )
+}
+
+/// What limits the server, as the end of a sentence.
+fn limited_by(run: &Run) -> String {
+    let bottleneck = &run.verdict.bottleneck;
+    let of = |what: &str| match bottleneck.holder.as_str() {
+        "" => what.to_owned(),
+        holder => format!("{what} of {holder}"),
+    };
+    match bottleneck.kind {
+        ResourceKind::Cpu => format!("limited by {}", of("the CPU")),
+        ResourceKind::SingleThread => format!("limited by {}", of("a single thread")),
+        ResourceKind::CpuQuota => format!("limited by {}", of("the CPU quota")),
+        ResourceKind::Disk if is_io_limit(run) => {
+            format!("limited by what its cgroup lets {} ask of a disk", bottleneck.holder)
+        }
+        ResourceKind::Disk => format!("limited by the disk {}", bottleneck.holder),
+        ResourceKind::Network => format!("limited by the network {}", bottleneck.holder),
+        ResourceKind::Lock if bottleneck.holder.is_empty() => "limited by a lock".into(),
+        ResourceKind::Lock => format!("limited by a lock inside {}", bottleneck.holder),
+        ResourceKind::WorkerPool => format!("limited by {}", of("the worker pool")),
+        ResourceKind::AcceptQueue => format!("limited by {}", of("the listen queue")),
+        ResourceKind::FileDescriptors => format!("limited by {}", of("the open-file limit")),
+        ResourceKind::Memory => format!("limited by {}", of("the memory")),
+        ResourceKind::Upstream => format!("limited by the tier behind it, {}", bottleneck.holder),
+        ResourceKind::Generator => "limited by the load generator".into(),
+        ResourceKind::None | ResourceKind::Unknown => "and what limits it was not found".into(),
+    }
+    .trim_end_matches([' ', ','])
+    .into()
+}
+
+/// Whether a disk is the bottleneck by a limit on what the holder may ask of it, not by what it can do.
+fn is_io_limit(run: &Run) -> bool {
+    let bottleneck = &run.verdict.bottleneck;
+    let same =
+        |resource: &&Resource| resource.kind == ResourceKind::Disk && resource.holder == bottleneck.holder;
+    let found = run.steps.iter().flat_map(|step| &step.resources).find(same);
+    found.is_some_and(|resource| resource.unit != "devices")
+}
+
+/// What the run says of saturation, as a phrase.
+pub(crate) fn saturation_phrase(run: &Run) -> String {
+    let interval = users_interval(run);
+    match outcome(run) {
+        Outcome::Saturated(n) => format!("N* = {}{interval}", users(n)),
+        Outcome::GeneratorFull(n) => format!("generator full at {}{interval}", users(n)),
+        Outcome::NotSaturated(n) => format!("N* not reached by {}", users(n)),
+        Outcome::OneStep | Outcome::AllFailed => match run.load.rate_per_s {
+            Some(rate) => format!("open loop at {} req/s", number::plain(rate)),
+            None => run.steps.last().map_or_else(String::new, |step| users(step.users)),
+        },
+        Outcome::Empty => "nothing was measured".into(),
+    }
+}
+
+/// Where charts and tables are marked, and the word for it.
+pub(crate) fn mark(run: &Run) -> Option<(u32, &'static str)> {
+    match outcome(run) {
+        Outcome::Saturated(n) => Some((n, "N*")),
+        Outcome::GeneratorFull(n) => Some((n, "generator full")),
+        _ => None,
+    }
+}
+
+/// The interval of N*, as an aside; empty where there is none.
+pub(crate) fn users_interval(run: &Run) -> String {
+    run.verdict.users_at_saturation_ci.map_or_else(String::new, |[lo, hi]| {
+        format!(" ({}–{})", number::count(lo.into()), number::count(hi.into()))
+    })
+}
+
+/// Whether the highest throughput seen is the most the server gives.
+pub(crate) fn throughput_qualifier(run: &Run) -> &'static str {
+    match outcome(run) {
+        Outcome::Saturated(_) => "at most",
+        Outcome::NotSaturated(_) | Outcome::GeneratorFull(_) => "at least",
+        Outcome::Empty | Outcome::AllFailed | Outcome::OneStep => "",
+    }
+}
+
+/// The throughput that the run comes to, with its interval: the highest, or that of the one step.
+pub(crate) fn throughput(run: &Run) -> String {
+    match run.steps.as_slice() {
+        [step] => number::rate(step.throughput_per_s, step.throughput_ci_per_s),
+        _ => throughput_max(&run.verdict),
+    }
+}
+
+/// What a step's number counts.
+pub(crate) fn load_unit(run: &Run) -> &'static str {
+    if run.load.rate_per_s.is_some() { "connections" } else { "users" }
+}
+
+/// The highest throughput with its interval.
+pub(crate) fn throughput_max(verdict: &Verdict) -> String {
+    number::rate(verdict.throughput_max_per_s, Some(verdict.throughput_max_ci_per_s))
+}
+
+/// What failed at all steps together, by kind, most frequent first.
+pub(crate) fn failures(run: &Run) -> String {
+    let mut totals = ERROR_KINDS.map(|kind| (errors_of_kind(run, kind), kind));
+    totals.sort_by_key(|(total, _)| std::cmp::Reverse(*total));
+    let named = totals.iter().filter(|(total, _)| *total > 0);
+    let named = named.map(|(total, kind)| format!("{} {}", number::count(*total), error_kind(*kind)));
+    named.collect::<Vec<_>>().join(", ")
+}
+
+fn errors_of_kind(run: &Run, kind: ErrorKind) -> u64 {
+    let counts = run.steps.iter().filter_map(|step| step.errors.get(&kind));
+    counts.fold(0, |total, count| total.saturating_add(*count))
+}
+
+/// The evidence, or what can be said without any.
+pub(crate) fn evidence(bottleneck: &Bottleneck) -> Vec<String> {
+    if !bottleneck.evidence.is_empty() {
+        return bottleneck.evidence.iter().map(|sentence| unbroken(sentence)).collect();
+    }
+    let holder = if bottleneck.holder.is_empty() { kind(bottleneck.kind) } else { &bottleneck.holder };
+    let busy = bottleneck.utilization.map(|share| format!("{holder} is busy {}.", number::percent(share)));
+    let cost = bottleneck.demand_us.map(|us| format!("Each request costs it {}.", number::time(us)));
+    busy.into_iter().chain(cost).collect()
+}
+
+/// Little's law over the run, as a sentence.
+pub(crate) fn little(run: &Run) -> String {
+    if matches!(outcome(run), Outcome::Empty | Outcome::AllFailed) {
+        return String::new();
+    }
+    if run.load.rate_per_s.is_some() {
+        return "Little’s law is not tested in an open loop.".into();
+    }
+    let sentences = [little_tested(run), little_untested(run)];
+    sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// What the steps say of Little's law where it can be tested; nothing where too many requests failed at all of them.
+fn little_tested(run: &Run) -> Option<String> {
+    let laws = &run.laws;
+    if !laws.little_holds {
+        return Some(format!("Little’s law is off by up to {}.", number::percent(laws.little_gap_max)));
+    }
+    let tested = run.steps.iter().filter(|step| is_tested(run, step)).count();
+    let (lost, steps) = (lost(run).count(), run.steps.len());
+    let sentence = match tested {
+        0 if lost == steps => return None,
+        0 if lost > 0 => "Little’s law is not tested: no step where it can be was steady.",
+        0 => "Little’s law is not tested: no steady state was reached.",
+        1 if steps == 1 => "Little’s law holds.",
+        _ if tested == steps => "Little’s law holds at every step.",
+        _ if lost == 0 => "Little’s law holds at every steady step.",
+        _ => "Little’s law holds where it can be tested.",
+    };
+    Some(sentence.to_owned())
+}
+
+/// Where Little's law cannot be tested, and why.
+fn little_untested(run: &Run) -> Option<String> {
+    let at: Vec<_> = lost(run).map(|step| number::count(step.users.into())).collect();
+    let unit = if at == ["1"] { "user" } else { "users" };
+    (!at.is_empty()).then(|| {
+        format!(
+            "Little’s law cannot be tested at {} {unit}: too many requests failed, whose time is not counted.",
+            at.join(", ")
+        )
+    })
+}
+
+/// The steps at which too many requests failed for Little's law to be tested.
+fn lost(run: &Run) -> impl Iterator<Item = &Step> {
+    run.steps.iter().filter(|step| lost_in_failures(step.completed, &step.errors))
+}
+
+/// The kinds of request as they ran, where there are several; empty otherwise.
+pub(crate) fn mix(run: &Run) -> String {
+    let part = |request: &RequestShare| {
+        let asked = number::percent(request.asked_share);
+        format!("{} {} (asked {asked})", request.name, number::percent(request.share))
+    };
+    run.requests.iter().map(part).collect::<Vec<_>>().join(", ")
+}
+
+/// How the load was made, as a phrase.
+pub(crate) fn load_shape(run: &Run) -> String {
+    let load = &run.load;
+    let pace = match load.rate_per_s {
+        Some(rate) => format!("open loop at {} requests a second", number::plain(rate)),
+        None => format!("{} loop", load.loop_kind),
+    };
+    let think = match load.think_time_us {
+        time if time > 0.0 => format!(", think time {}", number::time(time)),
+        _ => String::new(),
+    };
+    let connections = match load.connections.as_str() {
+        "per-request" => ", one connection per request",
+        "kept" => ", connections kept",
+        _ => "",
+    };
+    format!("{pace}{think}{connections}")
+}

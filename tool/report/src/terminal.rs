@@ -1,0 +1,165 @@
+//! A run on a terminal: the verdict in words, the table of steps, the plot, the warnings.
+
+mod plot;
+pub(crate) mod study;
+mod style;
+mod table;
+
+use analysis::run::{ResourceKind, Run};
+
+use self::style::Style;
+use crate::number;
+use crate::summary::{self, Outcome};
+use crate::words;
+
+/// How the terminal is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TerminalOptions {
+    /// Columns to fill; taken to be at least 40.
+    pub width: usize,
+    /// Whether ANSI colours may be used.
+    pub colour: bool,
+    /// Whether anything beyond ASCII may be used.
+    pub unicode: bool,
+    /// Names of the files written, for the last line.
+    pub files: Vec<String>,
+}
+
+impl Default for TerminalOptions {
+    /// A plain terminal of 100 columns.
+    fn default() -> Self {
+        Self { width: 100, colour: false, unicode: true, files: Vec::new() }
+    }
+}
+
+const WIDTH_MIN: usize = 40;
+/// Beyond this, lines are too long to read.
+const WIDTH_MAX: usize = 120;
+const MARGIN: &str = "  ";
+
+/// The run as text for a terminal, ending in a newline. Control characters in names are replaced.
+#[must_use]
+pub fn terminal(run: &Run, options: &TerminalOptions) -> String {
+    let style = Style::new(options.colour, options.unicode);
+    let width = options.width.clamp(WIDTH_MIN, WIDTH_MAX) - MARGIN.len();
+    let blocks = [
+        verdict(run, style, width),
+        table::lines(run, style, width),
+        table::failures(run, style, width),
+        plot::lines(run, style, width),
+        warnings(run, style, width),
+        footer(run, options, style, width),
+    ];
+    joined(&blocks)
+}
+
+/// Blocks of lines, an empty line between, a margin at the left.
+fn joined(blocks: &[Vec<String>]) -> String {
+    let mut text = String::new();
+    for block in blocks.iter().filter(|block| !block.is_empty()) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        for line in block {
+            text += format!("{MARGIN}{line}").trim_end();
+            text.push('\n');
+        }
+    }
+    text.replace(style::NO_BREAK, " ")
+}
+
+fn verdict(run: &Run, style: Style, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for reason in &run.verdict.inconclusive {
+        lines.extend(style::wrap(
+            &style.text(&format!("Inconclusive: {}", words::unbroken(reason))),
+            width,
+            |s| style.warn(s),
+        ));
+    }
+    lines.extend(side_by_side(facts(run, style), width, |line| style.strong(line)));
+    lines.extend(bottleneck(run, style, width));
+    let proof = run.proof.as_ref().map(|proof| words::unbroken(&proof.text));
+    let mix = Some(summary::mix(run)).filter(|mix| !mix.is_empty()).map(|mix| format!("Requests: {mix}."));
+    let closing = [runner_up(run), next(run), Some(summary::little(run)), mix, proof];
+    let closing = closing.into_iter().flatten().map(|text| style.text(&text)).filter(|t| !t.is_empty());
+    lines.extend(side_by_side(closing.collect(), width, str::to_owned));
+    lines
+}
+
+fn facts(run: &Run, style: Style) -> Vec<String> {
+    let mut facts = vec![summary::saturation_phrase(run)];
+    if summary::outcome(run) == Outcome::AllFailed {
+        facts.push(format!("no request completed: {}", summary::failures(run)));
+    } else if !run.steps.is_empty() {
+        let qualifier = summary::throughput_qualifier(run);
+        facts.push(format!("{qualifier} {}", summary::throughput(run)).trim().to_owned());
+        let time = &run.verdict.response_time_at_saturation_us;
+        facts.push(format!("mean response {}, p99 {}", number::time(time.mean), number::time(time.p99)));
+    }
+    facts.iter().map(|fact| style.text(fact)).collect()
+}
+
+fn bottleneck(run: &Run, style: Style, width: usize) -> Vec<String> {
+    let bottleneck = &run.verdict.bottleneck;
+    if bottleneck.kind == ResourceKind::None && bottleneck.evidence.is_empty() {
+        return Vec::new();
+    }
+    let kind = words::kind(bottleneck.kind);
+    let evidence = summary::evidence(bottleneck).join(" ");
+    let text = style.text(&format!("Bottleneck: {kind}. {evidence}"));
+    style::wrap(&text, width, str::to_owned)
+}
+
+fn runner_up(run: &Run) -> Option<String> {
+    let resource = run.verdict.bottleneck.runner_up.as_ref()?;
+    Some(format!(
+        "Runner-up: {}, {} busy.",
+        words::resource_name(resource),
+        number::percent(resource.utilization)
+    ))
+}
+
+fn next(run: &Run) -> Option<String> {
+    run.verdict.next.as_ref().map(|next| format!("Next: {}", words::unbroken(next)))
+}
+
+/// Joins short texts on one line where they fit, one below the other where they do not.
+fn side_by_side(texts: Vec<String>, width: usize, paint: impl Fn(&str) -> String) -> Vec<String> {
+    if texts.is_empty() {
+        return Vec::new();
+    }
+    let joined = ["     ", "   "].map(|gap| texts.join(gap));
+    if let Some(line) = joined.iter().find(|line| line.chars().count() <= width) {
+        return vec![paint(line)];
+    }
+    texts.iter().flat_map(|text| style::wrap(text, width, &paint)).collect()
+}
+
+fn warnings(run: &Run, style: Style, width: usize) -> Vec<String> {
+    let texts = run
+        .warnings
+        .iter()
+        .map(|warning| format!("{}: {}", words::warning(warning.kind), words::unbroken(&warning.text)));
+    texts.flat_map(|text| style::wrap(&style.text(&text), width, |line| style.warn(line))).collect()
+}
+
+fn footer(run: &Run, options: &TerminalOptions, style: Style, width: usize) -> Vec<String> {
+    let files = style.text(&options.files.join("  "));
+    let steps = match run.steps.len() {
+        1 => "1 step".to_owned(),
+        n => format!("{n} steps"),
+    };
+    let mut facts = vec![steps, number::elapsed(run.elapsed_s)];
+    facts.extend(
+        summary::verdict_step(run)
+            .map(|step| format!("generator busy {}", number::percent(step.generator.useful_work))),
+    );
+    let facts = style.text(&facts.join(", "));
+    let used = files.chars().count() + facts.chars().count();
+    if used + 2 > width {
+        let files = std::iter::once(files).filter(|files| !files.is_empty());
+        return files.chain(style::wrap(&facts, width, |line| style.dim(line))).collect();
+    }
+    vec![format!("{files}{}{}", " ".repeat(width - used), style.dim(&facts))]
+}

@@ -1,0 +1,120 @@
+//! The page's markup: well-formed, self-contained, safe, and sound for a screen reader.
+
+use std::collections::BTreeSet;
+
+use analysis::run::ResourceKind;
+use report::html;
+
+mod markup;
+mod samples;
+
+use markup::{Tag, tags};
+
+fn pages() -> Vec<(&'static str, String)> {
+    samples::all().into_iter().map(|(name, run)| (name, html(&run).expect("renders"))).collect()
+}
+
+#[test]
+fn every_tag_is_closed_in_order() {
+    const VOID: [&str; 3] = ["meta", "!doctype", "br"];
+    for (name, page) in pages() {
+        let mut open = Vec::new();
+        for tag in tags(&page).into_iter().filter(|tag| !VOID.contains(&tag.name.as_str())) {
+            match tag.name.strip_prefix('/') {
+                Some(closed) => assert_eq!(open.pop().as_deref(), Some(closed), "{name}"),
+                None => open.push(tag.name),
+            }
+        }
+        assert_eq!(open, [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn ids_are_unique_and_every_reference_finds_one() {
+    for (name, page) in pages() {
+        let tags = tags(&page);
+        let ids: Vec<_> = tags.iter().filter_map(|tag| tag.get("id")).collect();
+        let unique: BTreeSet<_> = ids.iter().copied().collect();
+        assert_eq!(ids.len(), unique.len(), "{name}: {ids:?}");
+        for reference in
+            tags.iter().filter_map(|tag| tag.get("aria-labelledby")).flat_map(str::split_whitespace)
+        {
+            assert!(unique.contains(reference), "{name}: {reference}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_fetched() {
+    const FETCHING: [&str; 8] = ["link", "img", "iframe", "object", "embed", "base", "use", "image"];
+    for (name, page) in pages() {
+        for tag in tags(&page) {
+            assert!(!FETCHING.contains(&tag.name.as_str()), "{name}: {tag:?}");
+            assert!(tag.get("src").is_none() && tag.get("href").is_none(), "{name}: {tag:?}");
+        }
+        assert!(!page.contains("url(") && !page.contains("@import"), "{name}");
+    }
+}
+
+#[test]
+fn headings_descend_one_level_at_a_time() {
+    for (name, page) in pages() {
+        let levels: Vec<u8> = tags(&page).iter().filter_map(heading_level).collect();
+        assert_eq!(levels[0], 1, "{name}");
+        assert_eq!(levels.iter().filter(|level| **level == 1).count(), 1, "{name}");
+        assert!(levels.windows(2).all(|pair| pair[1] <= pair[0] + 1), "{name}: {levels:?}");
+    }
+}
+
+fn heading_level(tag: &Tag) -> Option<u8> {
+    tag.name.strip_prefix('h').and_then(|level| level.parse().ok())
+}
+
+#[test]
+fn a_limit_on_a_disk_is_not_called_the_disk() {
+    let mut run = samples::cpu();
+    run.verdict.bottleneck.kind = ResourceKind::Disk;
+    for (unit, expected) in [
+        ("writes/s", "limited by what its cgroup lets nginx worker (pid 812) ask of a disk."),
+        ("devices", "limited by the disk nginx worker (pid 812)."),
+    ] {
+        for step in &mut run.steps {
+            (step.resources[0].kind, step.resources[0].unit) = (ResourceKind::Disk, unit.to_owned());
+        }
+        let page = html(&run).unwrap();
+        assert!(page.contains(expected), "{unit}");
+    }
+}
+
+#[test]
+fn tables_and_charts_are_named() {
+    for (name, page) in pages() {
+        let tags = tags(&page);
+        let count = |wanted: &str| tags.iter().filter(|tag| tag.name == wanted).count();
+        assert_eq!(count("table"), count("caption"), "{name}");
+        assert!(tags.iter().filter(|tag| tag.name == "th").all(|tag| tag.get("scope").is_some()), "{name}");
+        let charts: Vec<_> = tags.iter().filter(|tag| tag.name == "svg").collect();
+        assert!(
+            charts.iter().all(|svg| svg.get("role") == Some("img") && svg.get("aria-labelledby").is_some())
+        );
+        assert_eq!((count("desc"), charts.len()), (charts.len(), count("desc")), "{name}");
+    }
+}
+
+/// What the run's strings hold must be text, whatever they hold.
+#[test]
+fn strings_of_the_run_are_never_markup() {
+    let shape = |page: &str| -> BTreeSet<(String, Vec<String>)> {
+        let names = |tag: &Tag| tag.attributes.iter().map(|(name, _)| name.clone()).collect();
+        tags(page).iter().map(|tag| (tag.name.clone(), names(tag))).collect()
+    };
+    let hostile = samples::hostile();
+    let mut tame = hostile.clone();
+    samples::tame(&mut tame);
+    let (hostile, tame) = (html(&hostile).unwrap(), html(&tame).unwrap());
+    assert_eq!(shape(&hostile), shape(&tame));
+    assert_eq!(hostile.matches("<script>").count(), 1);
+    assert!(hostile.contains("{{ 7*7 }}"), "what looks like a template is text");
+    let hidden = |c: &char| c.is_control() && *c != '\n' || *c == '\u{202e}';
+    assert_eq!(hostile.chars().find(hidden), None);
+}

@@ -1,0 +1,484 @@
+//! Runs made by hand, one per kind of outcome a report must show.
+#![allow(dead_code, missing_docs, unreachable_pub)]
+
+use analysis::run::*;
+use analysis::sample::{ErrorCounts, ErrorKind, ErrorRates};
+
+const NGINX: &str = "nginx worker (pid 812)";
+
+/// Every sample with its name.
+pub fn all() -> Vec<(&'static str, Run)> {
+    vec![
+        ("cpu", cpu()),
+        ("generator", generator()),
+        ("unbounded", unbounded()),
+        ("errors", errors()),
+        ("all_failed", all_failed()),
+        ("load", load()),
+        ("unobserved", unobserved()),
+        ("extreme", extreme()),
+        ("empty", empty()),
+        ("hostile", hostile()),
+        ("long", long()),
+    ]
+}
+
+/// Conclusive: nginx on one core.
+pub fn cpu() -> Run {
+    let rows = [
+        (1, 9870.4, 101.3, 180.0, 0.29),
+        (2, 19612.8, 102.0, 184.0, 0.57),
+        (3, 28101.5, 106.8, 193.0, 0.82),
+        (4, 34118.7, 117.2, 210.0, 0.991),
+        (5, 34190.2, 146.2, 262.0, 0.993),
+        (6, 34144.0, 175.7, 318.0, 0.993),
+        (8, 34094.1, 234.6, 420.0, 0.992),
+        (16, 34021.9, 470.3, 851.0, 0.993),
+        (32, 33890.6, 944.2, 1740.0, 0.993),
+    ];
+    let steps = rows.into_iter().map(|(users, rate, mean, p99, busy)| {
+        let mut step = step(users, rate, mean, p99);
+        step.resources = vec![
+            resource(ResourceKind::Cpu, NGINX, busy, 1.0, "cores"),
+            resource(ResourceKind::Network, "lo", busy * 0.31, 1e10, "bits/s"),
+            resource(ResourceKind::Disk, "vda", 0.004 + f64::from(users) * 0.0004, 1.0, "devices"),
+        ];
+        step.resources.push(resource(ResourceKind::Generator, "nstar", busy * 0.38, 1.0, "cores"));
+        step
+    });
+    let mut run = base(steps.collect());
+    run.laws.demands =
+        vec![demand(ResourceKind::Cpu, NGINX, 29.1), demand(ResourceKind::Generator, "nstar", 11.2)];
+    run.models = Models {
+        bounds: Some(Bounds {
+            response_time_alone_us: 101.3,
+            throughput_max_per_s: 34364.0,
+            knee_users: 3.48,
+        }),
+        mva: Some(run.steps.iter().map(predicted).collect()),
+        usl: Some(Usl { lambda_per_s: 10120.0, sigma: 0.021, kappa: 0.00042, r_squared: 0.987 }),
+    };
+    run
+}
+
+fn predicted(step: &Step) -> Predicted {
+    let users = f64::from(step.users);
+    let rate = (users * 9870.0).min(34364.0) * (1.0 - 0.09 * (-((users - 3.5) / 2.0).powi(2)).exp());
+    Predicted { users: step.users, throughput_per_s: rate, response_time_us: users / rate * 1e6 }
+}
+
+/// Inconclusive: the generator was full first.
+pub fn generator() -> Run {
+    let mut run = cpu();
+    for step in &mut run.steps {
+        let [server, _, _, client] = &mut step.resources[..] else { unreachable!() };
+        (server.utilization, client.utilization) = (client.utilization, server.utilization);
+        step.resources.swap(0, 3);
+        step.generator.useful_work = step.resources[0].utilization;
+    }
+    run.verdict.bottleneck.kind = ResourceKind::Generator;
+    run.verdict.bottleneck.holder = "nstar".into();
+    run.verdict.bottleneck.evidence = vec![
+        "nstar's own threads were busy 99 % at 4 users, and its cgroup kept them stopped 41 % of the time."
+            .into(),
+        "The server was busy 38 %.".into(),
+    ];
+    run.verdict.bottleneck.runner_up = run.steps[3].resources.get(3).cloned();
+    run.verdict.inconclusive =
+        vec!["The load generator was full before the server was: the server can do more.".into()];
+    run.verdict.next = None;
+    run.warnings = vec![
+        warn(
+            WarningKind::GeneratorBusy,
+            "The generator was busy 99 % of its time: give it more cores (--threads 2).",
+        ),
+        warn(
+            WarningKind::SharedCores,
+            "Generator and server shared cores 0-1: figures are lower than on separate ones.",
+        ),
+    ];
+    run
+}
+
+/// Never saturated.
+pub fn unbounded() -> Run {
+    let mut run = cpu();
+    run.steps.truncate(3);
+    run.verdict.users_at_saturation = None;
+    run.verdict.users_at_saturation_ci = None;
+    run.verdict.bounded = false;
+    run.verdict.throughput_max_per_s = 28101.5;
+    run.verdict.throughput_max_ci_per_s = [27900.1, 28302.9];
+    run.verdict.response_time_at_saturation_us = run.steps[2].response_time_us;
+    run.verdict.inconclusive =
+        vec!["Throughput was still growing at 3 users, the most that were tried.".into()];
+    run.verdict.bottleneck = Bottleneck {
+        kind: ResourceKind::None,
+        holder: String::new(),
+        utilization: None,
+        demand_us: None,
+        evidence: vec!["The busiest resource, the CPU of nginx, was busy 82 %.".into()],
+        threads: None,
+        runner_up: None,
+        confidence: Confidence::Low,
+    };
+    run.verdict.next = None;
+    run.models = Models::default();
+    run.warnings =
+        vec![warn(WarningKind::NotBounded, "Throughput still grew at 3 users: try --users 1..64.")];
+    run
+}
+
+/// Saturated with many errors of several kinds.
+pub fn errors() -> Run {
+    let mut run = cpu();
+    for (index, step) in run.steps.iter_mut().enumerate().skip(3) {
+        step.errors = ErrorCounts::from([
+            (ErrorKind::Refused, 12 * index as u64),
+            (ErrorKind::TimedOut, 1234 * index as u64),
+            (ErrorKind::Status, 7),
+            (ErrorKind::Unavailable, 40_000 * (index as u64 / 6)),
+        ]);
+        step.errors_per_s =
+            step.errors.iter().map(|(kind, count)| (*kind, *count as f64 / step.elapsed_s)).collect();
+        step.steady = index % 2 == 0;
+    }
+    run.laws.little_holds = false;
+    run.laws.little_gap_max = 0.123;
+    run.verdict.bottleneck.kind = ResourceKind::AcceptQueue;
+    run.verdict.bottleneck.confidence = Confidence::Medium;
+    run.warnings = vec![
+        warn(WarningKind::Errors, "38 % of the requests failed from 4 users on, most of them timed out."),
+        warn(WarningKind::NotSteady, "3 steps never became steady."),
+    ];
+    run
+}
+
+/// Nobody answered.
+pub fn all_failed() -> Run {
+    let mut step = step(4, 0.0, 0.0, 0.0);
+    step.errors = ErrorCounts::from([(ErrorKind::Refused, 81_234)]);
+    step.throughput_ci_per_s = None;
+    step.response_time_us = ResponseTime::default();
+    let mut run = base(vec![step]);
+    run.verdict = nothing_found(vec!["No request completed: connections were refused.".into()]);
+    run.laws = Laws::default();
+    run
+}
+
+/// One step, as `nstar load` writes it.
+pub fn load() -> Run {
+    let mut step = step(32, 4990.0, 6400.0, 12_100.0);
+    step.resources = vec![resource(ResourceKind::Cpu, NGINX, 0.41, 2.0, "cores")];
+    let mut run = base(vec![step]);
+    run.load = LoadShape {
+        loop_kind: "open".into(),
+        rate_per_s: Some(5000.0),
+        connections: "per-request".into(),
+        threads: 1,
+        ..LoadShape::default()
+    };
+    run.verdict = Verdict {
+        throughput_max_per_s: 4990.0,
+        throughput_max_ci_per_s: [4940.1, 5039.9],
+        response_time_at_saturation_us: run.steps[0].response_time_us,
+        ..nothing_found(Vec::new())
+    };
+    run
+}
+
+/// A remote server: no resource was seen.
+pub fn unobserved() -> Run {
+    let mut run = cpu();
+    for step in &mut run.steps {
+        step.resources.clear();
+    }
+    run.laws.demands.clear();
+    run.verdict.bottleneck = nothing_found(Vec::new()).bottleneck;
+    run.verdict.bottleneck.kind = ResourceKind::Unknown;
+    run.verdict.next = None;
+    run.warnings = vec![warn(
+        WarningKind::NotObserved,
+        "The server's processes could not be seen from here: run `nstar observe` on its host.",
+    )];
+    run
+}
+
+/// The ends of every range.
+pub fn extreme() -> Run {
+    let mut slow = step(1, 1e-6, 3.6e9, 3.6e9);
+    slow.throughput_ci_per_s = Some([0.0, 2e-6]);
+    let mut fast = step(1_000_000, 1e9, 1e-3, 1.0);
+    fast.completed = u64::MAX;
+    fast.errors = ErrorCounts::from([(ErrorKind::Reset, u64::MAX), (ErrorKind::Tls, 1)]);
+    fast.resources = vec![
+        resource(ResourceKind::Cpu, &"very-long-process-name-".repeat(8), 1.0, 1e9, "cores"),
+        resource(ResourceKind::Disk, "", 0.0, 0.0, ""),
+        resource(ResourceKind::Network, "eth0", 1e-9, 4e11, "bits/s"),
+    ];
+    let mut run = base(vec![step(0, 0.0, 0.0, 0.0), slow, fast]);
+    run.verdict.throughput_max_per_s = 1e9;
+    run.verdict.throughput_max_ci_per_s = [1e9, 1e9];
+    run.verdict.users_at_saturation = Some(1_000_000);
+    run.verdict.users_at_saturation_ci = Some([0, u32::MAX]);
+    run.seed = u64::MAX;
+    run.elapsed_s = 1e9;
+    run
+}
+
+/// Interrupted before the first step ended.
+pub fn empty() -> Run {
+    let mut run = base(Vec::new());
+    run.verdict = nothing_found(vec!["Interrupted before a step was measured.".into()]);
+    run.laws = Laws::default();
+    run.warnings = vec![warn(WarningKind::Interrupted, "Interrupted after 0 of 8 steps.")];
+    run
+}
+
+/// Strings that would break a page, a terminal or a spreadsheet.
+pub fn hostile() -> Run {
+    const SCRIPT: &str = "</title></style></script><script>document.title='owned'</script>";
+    const QUOTES: &str = "\" onfocus=\"document.title='owned'\" ' & {{ 7*7 }} {% raw %}";
+    const TERMINAL: &str = "\x1b[2J\x1b]0;owned\x07\u{202e}drawkcab,\r\n=1+1";
+    let mut run = cpu();
+    run.target = format!("http://127.0.0.1/{SCRIPT}{QUOTES}{TERMINAL}");
+    run.host.processor = SCRIPT.into();
+    run.host.kernel = QUOTES.into();
+    run.version = SCRIPT.into();
+    run.started = QUOTES.into();
+    run.load.loop_kind = SCRIPT.into();
+    run.verdict.bottleneck.holder = format!("{SCRIPT}{QUOTES}{TERMINAL}");
+    run.verdict.bottleneck.evidence = vec![SCRIPT.into(), QUOTES.into(), TERMINAL.into()];
+    run.verdict.bottleneck.threads = Some(threads(&[(&format!("{QUOTES}{SCRIPT}{TERMINAL}"), 2, 0.9)]));
+    run.verdict.next = Some(format!("{QUOTES}{SCRIPT}"));
+    run.verdict.inconclusive = vec![SCRIPT.into()];
+    run.warnings = vec![warn(WarningKind::HostLimit, &format!("{SCRIPT}{QUOTES}{TERMINAL}"))];
+    for step in &mut run.steps {
+        step.resources[0].holder = format!("{SCRIPT}{QUOTES}{TERMINAL}");
+        step.resources[1].unit = format!("{SCRIPT}{QUOTES}");
+    }
+    run.laws.demands[0].holder = format!("{QUOTES}{SCRIPT}");
+    run
+}
+
+/// The hostile run with every string made harmless, and of the same shape.
+pub fn tame(run: &mut Run) {
+    run.target = "x".into();
+    run.host.processor = "x".into();
+    run.host.kernel = "x".into();
+    run.version = "x".into();
+    run.started = "x".into();
+    run.load.loop_kind = "x".into();
+    run.verdict.bottleneck.holder = "x".into();
+    run.verdict.bottleneck.evidence = vec!["x".into(); 3];
+    run.verdict.bottleneck.threads = Some(threads(&[("x", 2, 0.9)]));
+    run.verdict.next = Some("x".into());
+    run.verdict.inconclusive = vec!["x".into()];
+    run.warnings[0].text = "x".into();
+    for step in &mut run.steps {
+        step.resources[0].holder = "x".into();
+        step.resources[1].unit = "x".into();
+    }
+    run.laws.demands[0].holder = "x".into();
+}
+
+/// A long ladder over a wide range, two tiers, many resources.
+pub fn long() -> Run {
+    let ladder = [1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 96, 128, 256, 512, 600];
+    let steps = ladder.into_iter().map(|users: u32| {
+        let n = f64::from(users);
+        let rate = (n * 210.0).min(8400.0 - n * 0.4);
+        let mut step = step(users, rate, n / rate * 1e6, n / rate * 2.3e6);
+        let share = rate / 8400.0;
+        step.resources = vec![
+            resource(ResourceKind::SingleThread, "accounts/writer (pid 4021)", share * 0.97, 1.0, "cores"),
+            resource(ResourceKind::Cpu, "files (pid 4022)", share * 0.71, 4.0, "cores"),
+            resource(ResourceKind::Disk, "nvme0n1", share * 0.66, 1.0, "devices"),
+            resource(ResourceKind::Cpu, "accounts (pid 4021)", share * 0.52, 4.0, "cores"),
+            resource(ResourceKind::Generator, "nstar", share * 0.24, 2.0, "cores"),
+            resource(ResourceKind::Network, "lo", share * 0.12, 1e10, "bits/s"),
+            resource(ResourceKind::CpuQuota, "files (pid 4022)", share * 0.35, 8.0, "cores"),
+        ];
+        step
+    });
+    let mut run = base(steps.collect());
+    run.target = "files-authenticated at http://127.0.0.1:8080".into();
+    run.verdict.users_at_saturation = Some(40);
+    run.verdict.users_at_saturation_ci = Some([32, 48]);
+    run.verdict.knee_users = Some(39.9);
+    run.verdict.throughput_max_per_s = 8384.0;
+    run.verdict.throughput_max_ci_per_s = [8301.0, 8467.0];
+    run.verdict.response_time_at_saturation_us = run.steps[7].response_time_us;
+    run.verdict.bottleneck.kind = ResourceKind::SingleThread;
+    run.verdict.bottleneck.holder = "accounts/writer (pid 4021)".into();
+    run.verdict.bottleneck.evidence = vec![
+        "Thread writer of accounts (pid 4021) is busy 97 % of one core at 40 users while its other threads are busy 9 %.".into(),
+        "Each request costs it 115 µs, so it alone allows 8 660 req/s; 8 384 were seen.".into(),
+    ];
+    run.verdict.bottleneck.threads =
+        Some(threads(&[("writer", 1, 0.91), ("tokio-rt-worker", 4, 0.06), ("reader-*", 16, 0.015)]));
+    run.verdict.bottleneck.runner_up = run.steps[7].resources.get(1).cloned();
+    run.verdict.next = Some("the CPU of files (pid 4022), at about 11 800 req/s.".into());
+    run.models.bounds =
+        Some(Bounds { response_time_alone_us: 4761.9, throughput_max_per_s: 8660.0, knee_users: 41.2 });
+    run.laws.demands = vec![
+        demand(ResourceKind::SingleThread, "accounts/writer (pid 4021)", 115.5),
+        demand(ResourceKind::Cpu, "files (pid 4022)", 84.5),
+        demand(ResourceKind::Disk, "nvme0n1", 78.6),
+    ];
+    run
+}
+
+fn base(steps: Vec<Step>) -> Run {
+    let at = steps.get(3).or(steps.first()).map(|step| step.response_time_us).unwrap_or_default();
+    Run {
+        schema: SCHEMA.into(),
+        target: "http://127.0.0.1:8080/report.pdf".into(),
+        host: Host {
+            cores: 2,
+            memory_bytes: 8_327_512_064,
+            kernel: "6.12.0-amd64".into(),
+            processor: "AMD EPYC 7B13".into(),
+        },
+        started: "2026-11-21T17:25:03Z".into(),
+        elapsed_s: 41.3,
+        version: "0.1.0".into(),
+        seed: 42,
+        load: LoadShape {
+            loop_kind: "closed".into(),
+            connections: "kept".into(),
+            threads: 1,
+            generator_cpus: Some(vec![1]),
+            system_cpus: Some(vec![0]),
+            ..LoadShape::default()
+        },
+        requests: Vec::new(),
+        proof: None,
+        verdict: Verdict {
+            users_at_saturation: Some(4),
+            users_at_saturation_ci: Some([3, 5]),
+            knee_users: Some(3.46),
+            bounded: true,
+            throughput_max_per_s: 34118.7,
+            throughput_max_ci_per_s: [33797.2, 34440.4],
+            response_time_at_saturation_us: at,
+            bottleneck: cpu_bottleneck(),
+            inconclusive: Vec::new(),
+            next: Some("the generator, at about 52 000 req/s.".into()),
+        },
+        steps,
+        laws: Laws {
+            little_holds: true,
+            little_gap_max: 0.004,
+            little_untested: Vec::new(),
+            demands: Vec::new(),
+        },
+        models: Models::default(),
+        warnings: Vec::new(),
+    }
+}
+
+fn cpu_bottleneck() -> Bottleneck {
+    Bottleneck {
+        kind: ResourceKind::Cpu,
+        holder: NGINX.into(),
+        utilization: Some(0.991),
+        demand_us: Some(29.1),
+        evidence: vec![
+            "nginx worker (pid 812) is busy 99 % of one core; each request costs it 29.1 µs.".into(),
+            "At twice the users throughput is the same (34 094 req/s) and response time doubles.".into(),
+        ],
+        threads: None,
+        runner_up: Some(resource(ResourceKind::Generator, "nstar", 0.38, 1.0, "cores")),
+        confidence: Confidence::High,
+    }
+}
+
+fn threads(names: &[(&str, u64, f64)]) -> ThreadTime {
+    let named = |(name, threads, share): &(&str, u64, f64)| NamedThreads {
+        name: (*name).to_owned(),
+        threads: *threads,
+        share: *share,
+        demand_us: Some(29.1 * share),
+    };
+    let listed: f64 = names.iter().map(|(_, _, share)| share).sum();
+    ThreadTime { names: names.iter().map(named).collect(), rest: 1.0 - listed }
+}
+
+fn nothing_found(inconclusive: Vec<String>) -> Verdict {
+    Verdict {
+        users_at_saturation: None,
+        users_at_saturation_ci: None,
+        knee_users: None,
+        bounded: false,
+        throughput_max_per_s: 0.0,
+        throughput_max_ci_per_s: [0.0, 0.0],
+        response_time_at_saturation_us: ResponseTime::default(),
+        bottleneck: Bottleneck {
+            kind: ResourceKind::None,
+            holder: String::new(),
+            utilization: None,
+            demand_us: None,
+            evidence: Vec::new(),
+            threads: None,
+            runner_up: None,
+            confidence: Confidence::Low,
+        },
+        inconclusive,
+        next: None,
+    }
+}
+
+fn step(users: u32, rate: f64, mean: f64, p99: f64) -> Step {
+    Step {
+        users,
+        elapsed_s: 4.0,
+        warmup_s: 0.3,
+        completed: (rate * 4.0) as u64,
+        throughput_per_s: rate,
+        throughput_ci_per_s: Some([rate * 0.99, rate * 1.01]),
+        response_time_us: ResponseTime {
+            mean,
+            mean_ci: Some([mean * 0.985, mean * 1.015]),
+            p50: mean * 0.93,
+            p90: mean * 1.4,
+            p99,
+            p999: p99 * 1.7,
+            max: p99 * 6.0,
+        },
+        errors: ErrorCounts::new(),
+        errors_per_s: ErrorRates::new(),
+        steady: true,
+        little_gap: 0.004 - f64::from(users % 7) * 0.001,
+        received_bytes_per_s: rate * 1024.0,
+        sent_bytes_per_s: 0.0,
+        resources: Vec::new(),
+        locks: None,
+        generator: Generator { useful_work: 0.38, lag_us_p99: 12.0, run_queue_wait: 0.01, throttled: 0.0 },
+    }
+}
+
+fn resource(kind: ResourceKind, holder: &str, utilization: f64, capacity: f64, unit: &str) -> Resource {
+    Resource {
+        kind,
+        holder: holder.into(),
+        utilization,
+        used: utilization * capacity,
+        capacity,
+        unit: unit.into(),
+    }
+}
+
+fn demand(kind: ResourceKind, holder: &str, demand_us: f64) -> Demand {
+    Demand {
+        kind,
+        holder: holder.into(),
+        demand_us,
+        demand_ci_us: Some([demand_us * 0.985, demand_us * 1.015]),
+        throughput_limit_per_s: 1e6 / demand_us,
+    }
+}
+
+fn warn(kind: WarningKind, text: &str) -> Warning {
+    Warning { kind, text: text.into() }
+}

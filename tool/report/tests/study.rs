@@ -1,0 +1,162 @@
+//! A study: its file, its table, its page.
+
+use std::collections::BTreeSet;
+
+use analysis::run::{Host, ResourceKind, ResponseTime};
+use analysis::sample::{ErrorCounts, ErrorKind};
+use analysis::study::{Entry, Figure, LeftOut, Limit, Published, SCHEMA, Study, Work, order};
+use report::study::{csv, html, json, parse, schema, terminal};
+use report::{Document, TerminalOptions};
+use serde_json::Value;
+
+mod markup;
+
+use markup::tags;
+
+const SHIPPED: &str = include_str!("../../../docs/study.schema.json");
+
+fn entry(variant: &str, throughput_per_s: f64, mean: f64) -> Entry {
+    Entry {
+        variant: variant.into(),
+        place: None,
+        throughput_per_s,
+        throughput_ci_per_s: [0.99 * throughput_per_s, 1.01 * throughput_per_s],
+        of_fastest: None,
+        lower_bound: false,
+        users: Some(100),
+        response_time_us: ResponseTime { mean, p99: 3.0 * mean, ..ResponseTime::default() },
+        cpu_us_per_request: Some(1e6 / throughput_per_s),
+        received_bytes_per_s: 0.0,
+        completed: 12_345,
+        errors: ErrorCounts::new(),
+        bottleneck: vec![Limit { kind: ResourceKind::Cpu, holder: "nstar-sink (pid 8)".into() }],
+        busiest: None,
+        steps: Vec::new(),
+        proofs: Vec::new(),
+        doubts: Vec::new(),
+        runs: vec![format!("run.runs/100-kb-{variant}-1.json")],
+    }
+}
+
+fn study() -> Study {
+    let mut refusing = entry("select", 900.0, 9_100.0);
+    refusing.errors.insert(ErrorKind::Reset, 8_120);
+    refusing.doubts.push("40 % of the requests failed.".into());
+    let entries = vec![
+        entry("threads", 5_170.0, 900.0),
+        refusing,
+        entry("epoll", 6_950.0, 690.0),
+        entry("<b>", 6_990.0, 700.0),
+    ];
+    let mut work = Work {
+        name: "100 KB, 100 connections".into(),
+        overload: false,
+        order: Vec::new(),
+        laws: Vec::new(),
+        entries,
+    };
+    order(&mut work);
+    let figure = |variant: &str, value| Figure { variant: variant.into(), value };
+    Study {
+        schema: SCHEMA.into(),
+        title: "Upload sink, by concurrency model".into(),
+        axis: "engine".into(),
+        host: Host { cores: 2, memory_bytes: 8 << 30, kernel: "6.1".into(), processor: "made up".into() },
+        started: "2026-01-02T03:04:05Z".into(),
+        elapsed_s: 83.0,
+        version: "0.1.0".into(),
+        seed: 1,
+        works: vec![work],
+        left_out: vec![LeftOut { what: "uring".into(), why: "the kernel denies io_uring".into() }],
+        published: vec![Published {
+            title: "S5".into(),
+            hardware: "not stated".into(),
+            unit: "average time per connection".into(),
+            work: Some("100 KB, 100 connections".into()),
+            smaller_is_better: true,
+            figures: vec![figure("threads", 49_350.0), figure("select", 38_370.0)],
+            ..Published::default()
+        }],
+    }
+}
+
+#[test]
+fn a_file_says_itself_whether_it_is_a_study() {
+    let study = study();
+    let read = report::read(&json(&study).unwrap()).unwrap();
+    assert_eq!(read, Document::Study(Box::new(study)));
+    let damaged = report::read(r#"{"schema": "nstar.study/1", "title": 3}"#);
+    assert!(damaged.unwrap_err().to_string().contains("title"));
+}
+
+#[test]
+fn the_table_has_a_line_per_variant_and_work() {
+    let text = csv(&study());
+    let lines: Vec<&str> = text.split_terminator("\r\n").collect();
+    assert_eq!(lines.len(), 5);
+    let columns = lines[0].split(',').count();
+    let row: Vec<&str> = lines[2].split(',').collect();
+    assert_eq!(row[0], "\"100 KB");
+    assert_eq!(row[2..5], ["select", "", ""]);
+    assert!(lines[2].contains(",900,891,909,"), "{}", lines[2]);
+    // The two names that hold a comma: of the work and of what stopped it.
+    assert_eq!(row.len(), columns + 2);
+    assert_eq!(row.iter().rev().nth(12 - 2), Some(&"8120"));
+}
+
+#[test]
+fn what_is_written_is_read_back_and_satisfies_the_schema() {
+    assert!(
+        SHIPPED == schema(),
+        "run: cargo run -p report --example schema -- study > docs/study.schema.json"
+    );
+    let text = json(&study()).unwrap();
+    assert_eq!(parse(&text).unwrap(), study());
+    let validator = jsonschema::validator_for(&serde_json::from_str(SHIPPED).unwrap()).unwrap();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    let errors: Vec<_> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+    assert_eq!(errors, [""; 0]);
+}
+
+#[test]
+fn a_run_is_not_a_study() {
+    let run = include_str!("golden/run.json");
+    assert!(parse(run).unwrap_err().to_string().contains("this nstar reads `nstar.study/1`"));
+}
+
+#[test]
+fn the_table_on_a_terminal() {
+    let options = TerminalOptions { files: vec!["report.html".into()], ..TerminalOptions::default() };
+    insta::assert_snapshot!(terminal(&study(), &options));
+    let narrow = terminal(&study(), &TerminalOptions { width: 40, unicode: false, ..options });
+    assert!(narrow.is_ascii() && narrow.lines().all(|line| line.len() <= 40), "{narrow}");
+}
+
+#[test]
+fn workers_keep_their_order() {
+    let mut study = study();
+    study.axis = "workers".into();
+    let text = terminal(&study, &TerminalOptions::default());
+    assert!(text.find("threads").unwrap() < text.find("select").unwrap(), "{text}");
+}
+
+#[test]
+fn the_page_is_well_formed_and_escapes_names() {
+    let page = html(&study()).unwrap();
+    let tags = tags(&page);
+    let mut open = Vec::new();
+    for tag in tags.iter().filter(|tag| !["meta", "!doctype"].contains(&tag.name.as_str())) {
+        match tag.name.strip_prefix('/') {
+            Some(closed) => assert_eq!(open.pop(), Some(closed)),
+            None => open.push(&tag.name),
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    let ids: Vec<_> = tags.iter().filter_map(|tag| tag.get("id")).collect();
+    let unique: BTreeSet<_> = ids.iter().copied().collect();
+    assert_eq!(ids.len(), unique.len(), "{ids:?}");
+    let references = tags.iter().filter_map(|tag| tag.get("aria-labelledby"));
+    assert!(references.flat_map(str::split_whitespace).all(|reference| unique.contains(reference)));
+    assert!(!page.contains("<b>") && page.contains("&lt;b&gt;"));
+    assert!(page.contains("not stated") && page.contains("the kernel denies io_uring"));
+}
