@@ -14,7 +14,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::{
     clock::{self, Micros, NEVER},
-    shared::Cells,
+    shared::Atomics,
 };
 
 /// Wakes a thread that waits in a poller.
@@ -50,7 +50,7 @@ impl AsFd for Notifier {
 /// The state every worker of a server looks at, in whatever process it runs.
 #[derive(Debug)]
 pub(crate) struct Control {
-    cells: Cells,
+    cells: Atomics,
     notifiers: Vec<Arc<Notifier>>,
 }
 
@@ -61,7 +61,7 @@ const PLACE_AWAITED: usize = 2;
 
 impl Control {
     pub(crate) fn new(notifiers: Vec<Arc<Notifier>>) -> Self {
-        let control = Self { cells: Cells::new(3), notifiers };
+        let control = Self { cells: Atomics::new(3), notifiers };
         control.cells[STOP_AT].store(NEVER, SeqCst);
         control
     }

@@ -11,13 +11,13 @@ use std::{
     time::Duration,
 };
 
-use crate::{clock::Micros, control::Control, shared::Cells};
+use crate::{clock::Micros, control::Control, shared::Atomics};
 
 /// Counts of a running server, for its `/metrics`. Shared by every worker, in whatever process, and whoever holds the
 /// [`Arc`].
 #[derive(Debug)]
 pub struct Counters {
-    cells: Cells,
+    cells: Atomics,
 }
 
 /// Where each count lies.
@@ -94,7 +94,7 @@ impl Handshake {
 
 impl Default for Counters {
     fn default() -> Self {
-        Self { cells: Cells::new(HANDSHAKES + Handshake::ALL.len()) }
+        Self { cells: Atomics::new(HANDSHAKES + Handshake::ALL.len()) }
     }
 }
 

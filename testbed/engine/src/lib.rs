@@ -82,7 +82,6 @@ mod loops;
 mod model;
 mod net;
 pub mod offload;
-pub mod oneshot;
 mod panics;
 mod poll;
 mod polling;
@@ -99,7 +98,7 @@ mod threads;
 mod uring;
 
 pub use block_on::block_on;
-pub use blocking::Connection as Dialled;
+pub use blocking::Connection as BlockingConnection;
 pub use counters::{Counters, Denied, Handshake};
 pub use error::EngineError;
 pub use listen::check as check_address;

@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use crate::oneshot;
+use futures_channel::oneshot;
 
 /// A bounded pool of threads. Share it by [`Arc`]. Dropped, it finishes what is queued, then its threads end.
 ///
@@ -39,7 +39,7 @@ impl Pool {
     {
         let (sender, receiver) = oneshot::channel();
         let work = move || {
-            if !sender.is_closed() {
+            if !sender.is_canceled() {
                 let result = catch_unwind(AssertUnwindSafe(job)).map_err(|_| Error::Panicked);
                 // The one who asked may be gone; then nobody wants the result.
                 let _ = sender.send(result);

@@ -21,7 +21,7 @@ use crate::{
     process::{self, Ended, Front, Household, become_child, fork},
     server::{Options, Server},
     service::{Factory, Service},
-    shared::Cells,
+    shared::Atomics,
 };
 
 /// How long accepting rests when the system is short of something.
@@ -30,7 +30,7 @@ const REST: Duration = Duration::from_millis(20);
 pub(crate) fn start<F: Factory>(options: &Options, factory: F) -> Result<Server, EngineError> {
     // Its child that tries to make a service reports whether it could.
     process::start(options, 1, |front| {
-        Host { front, factory, children: Household::new(), told_refusal: Cells::new(1) }.run();
+        Host { front, factory, children: Household::new(), told_refusal: Atomics::new(1) }.run();
     })
 }
 
@@ -41,7 +41,7 @@ struct Host<F> {
     /// Each holds its place among the open connections.
     children: Household<Permit>,
     /// Whether a refusal was told, by whatever process.
-    told_refusal: Cells,
+    told_refusal: Atomics,
 }
 
 impl<F: Factory> Host<F> {

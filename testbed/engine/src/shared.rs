@@ -11,24 +11,24 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 /// ```
 /// use std::sync::atomic::Ordering::Relaxed;
 ///
-/// let cells = engine::shared::Cells::new(2);
+/// let cells = engine::shared::Atomics::new(2);
 /// if let Some(requests) = cells.get(0) {
 ///     requests.fetch_add(1, Relaxed);
 /// }
 /// assert_eq!(cells[0].load(Relaxed), 1);
 /// ```
 #[derive(Debug)]
-pub struct Cells {
+pub struct Atomics {
     first: ptr::NonNull<AtomicU64>,
     count: usize,
 }
 
 // SAFETY: it is the only owner of its memory, which holds nothing but atomic integers.
-unsafe impl Send for Cells {}
+unsafe impl Send for Atomics {}
 // SAFETY: a shared reference gives access to atomic integers only.
-unsafe impl Sync for Cells {}
+unsafe impl Sync for Atomics {}
 
-impl Cells {
+impl Atomics {
     /// `count` counters. Takes whole pages: group what belongs together. Without memory the process ends,
     /// as for every allocation.
     pub fn new(count: usize) -> Self {
@@ -46,7 +46,7 @@ impl Cells {
     }
 }
 
-impl Deref for Cells {
+impl Deref for Atomics {
     type Target = [AtomicU64];
 
     fn deref(&self) -> &[AtomicU64] {
@@ -55,7 +55,7 @@ impl Deref for Cells {
     }
 }
 
-impl Drop for Cells {
+impl Drop for Atomics {
     fn drop(&mut self) {
         // SAFETY: the mapping is this one's own, and no reference into it outlives `self`. Other processes keep theirs.
         let _ = unsafe { munmap(self.first.as_ptr().cast(), self.count * size_of::<AtomicU64>()) };
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn cells_begin_at_zero_and_count_from_every_thread() {
-        let cells = Cells::new(1_000);
+        let cells = Atomics::new(1_000);
         assert!(cells.iter().all(|cell| cell.load(Relaxed) == 0) && cells.len() == 1_000);
         std::thread::scope(|scope| {
             for _ in 0..4 {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use engine::oneshot;
+use futures_channel::oneshot;
 
 use crate::{
     error::StoreError,

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use engine::shared::Cells;
+use engine::shared::Atomics;
 use rustls::{
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
@@ -31,7 +31,7 @@ pub(crate) struct Renewable {
     look_every: Duration,
     held: Mutex<Held>,
     /// One cell: when the files were written that were told of last. Of several processes one tells.
-    told: Cells,
+    told: Atomics,
 }
 
 struct Held {
@@ -47,7 +47,7 @@ impl Renewable {
         let (pair, cautions) = identity::read_pair(certificate, key)?;
         let held = Mutex::new(Held { pair, stamps, looked: Instant::now() });
         let (certificate, key) = (certificate.to_owned(), key.to_owned());
-        Ok((Self { certificate, key, look_every: LOOK_EVERY, held, told: Cells::new(1) }, cautions))
+        Ok((Self { certificate, key, look_every: LOOK_EVERY, held, told: Atomics::new(1) }, cautions))
     }
 
     /// What to show now. While changed files cannot be used together, what they had before.

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering::SeqCst},
 };
 
-use crate::{control::Control, shared::Cells};
+use crate::{control::Control, shared::Atomics};
 
 /// A worker serves nobody.
 const FREE: u64 = 0;
@@ -22,13 +22,13 @@ const GIVING_WAY: u64 = 3;
 /// A worker writes its own cell before it reads the last one; the front the other way round, so one sees the other.
 #[derive(Debug)]
 pub(super) struct Desks {
-    cells: Cells,
+    cells: Atomics,
     control: Arc<Control>,
 }
 
 impl Desks {
     pub(super) fn new(workers: usize, control: Arc<Control>) -> Self {
-        Self { cells: Cells::new(workers + 1), control }
+        Self { cells: Atomics::new(workers + 1), control }
     }
 
     /// How many workers there are.

@@ -10,7 +10,8 @@ use std::{
     time::Duration,
 };
 
-use engine::{offload, oneshot, service::Connection};
+use engine::{offload, service::Connection};
+use futures_channel::oneshot;
 
 use crate::common::{Program, line, pattern, reply};
 

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use engine::{service::Connection, shared::Cells};
+use engine::{service::Connection, shared::Atomics};
 
 use crate::{commands::Commands, common::*};
 
@@ -53,7 +53,7 @@ fn a_silent_peer_is_given_up_at_the_deadline() {
 }
 
 /// Sends much to a peer that does not read, and notes in shared memory how that ended: 1 if as expected.
-struct Stuck(Arc<Cells>);
+struct Stuck(Arc<Atomics>);
 
 impl Program for Stuck {
     async fn serve<C: Connection>(&self, mut connection: C) {
@@ -67,7 +67,7 @@ impl Program for Stuck {
 #[test]
 fn a_peer_that_does_not_read_is_given_up_at_the_deadline() {
     for model in models() {
-        let outcome = Arc::new(Cells::new(1));
+        let outcome = Arc::new(Atomics::new(1));
         let server = start(model, Stuck(Arc::clone(&outcome)));
         let client = connect(&server);
         eventually("the sending ends", || outcome[0].load(SeqCst) != 0);

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use engine::{Dialled, block_on, service::Connection};
+use engine::{BlockingConnection, block_on, service::Connection};
 
 use super::{ClientError, ClientOptions, Failure, Request, Response, Server, exchange, secured};
 
@@ -11,7 +11,7 @@ pub struct Caller {
     server: Server,
     host: String,
     options: ClientOptions,
-    kept: Option<tls::Connection<Dialled>>,
+    kept: Option<tls::Connection<BlockingConnection>>,
 }
 
 impl Caller {
@@ -50,15 +50,16 @@ impl Caller {
         self.attempt(fresh, request).map_err(Failure::into_error)
     }
 
-    fn dial(&self) -> Result<tls::Connection<Dialled>, ClientError> {
+    fn dial(&self) -> Result<tls::Connection<BlockingConnection>, ClientError> {
         let (to, patience) = (self.server.at, self.options.connect_timeout);
-        let dialled = Dialled::dial(to, patience).map_err(|source| ClientError::Connect { to, source })?;
+        let dialled =
+            BlockingConnection::dial(to, patience).map_err(|source| ClientError::Connect { to, source })?;
         block_on(secured(dialled, &self.server, patience))
     }
 
     fn attempt(
         &mut self,
-        mut connection: tls::Connection<Dialled>,
+        mut connection: tls::Connection<BlockingConnection>,
         request: &Request<'_>,
     ) -> Result<Response, Failure> {
         connection.set_deadline(Some(self.options.timeout));

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use engine::shared::Cells;
+use engine::shared::Atomics;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, NoLabelSet},
@@ -71,7 +71,7 @@ pub enum Quantity {
 /// The counters; a copy counts into the same ones.
 #[derive(Debug, Clone)]
 pub struct Counts {
-    cells: Arc<Cells>,
+    cells: Arc<Atomics>,
     shape: Shape,
 }
 
@@ -79,7 +79,7 @@ impl Counts {
     /// All at zero. To be made before the process forks.
     pub fn new(shape: Shape) -> Self {
         let histograms: usize = shape.histograms.iter().map(Histogram::cells).sum();
-        Self { cells: Arc::new(Cells::new(shape.first_histogram() + histograms)), shape }
+        Self { cells: Arc::new(Atomics::new(shape.first_histogram() + histograms)), shape }
     }
 
     /// A request of this route was answered so.

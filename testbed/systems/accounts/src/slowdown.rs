@@ -20,7 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use engine::shared::Cells;
+use engine::shared::Atomics;
 
 /// Failures with one name that slow nobody down.
 pub(crate) const NAME_FREE: u16 = 5;
@@ -43,7 +43,7 @@ const COLUMNS: usize = 1 << 14;
 
 /// The failures of a server, in all its processes.
 pub(crate) struct Slowdown {
-    cells: Cells,
+    cells: Atomics,
     key: [u8; 32],
     began: Instant,
 }
@@ -72,7 +72,7 @@ impl Slowdown {
     pub(crate) fn new() -> Result<Self, getrandom::Error> {
         let mut key = [0; 32];
         getrandom::fill(&mut key)?;
-        Ok(Self { cells: Cells::new(ROWS * COLUMNS), key, began: Instant::now() })
+        Ok(Self { cells: Atomics::new(ROWS * COLUMNS), key, began: Instant::now() })
     }
 
     pub(crate) fn attempt(&self, name: &[u8], from: IpAddr) -> Attempt {

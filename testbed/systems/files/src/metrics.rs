@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
-use engine::shared::Cells;
+use engine::shared::Atomics;
 use http_io::metrics::{self, show};
 use prometheus_client::{
     collector::Collector,
@@ -62,13 +62,13 @@ const WORKERS: usize = SHARDS * SHARD;
 #[derive(Debug)]
 pub(crate) struct Metrics {
     connections: Arc<engine::Counters>,
-    cells: Arc<Cells>,
+    cells: Arc<Atomics>,
 }
 
 /// Where one worker counts.
 #[derive(Debug, Clone)]
 pub(crate) struct Counts {
-    cells: Arc<Cells>,
+    cells: Arc<Atomics>,
     /// The first cell of its shard.
     shard: usize,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Counts {
 impl Metrics {
     /// All at zero, and what the engine counts.
     pub(crate) fn new(connections: Arc<engine::Counters>) -> Self {
-        Self { connections, cells: Arc::new(Cells::new(WORKERS + 1)) }
+        Self { connections, cells: Arc::new(Atomics::new(WORKERS + 1)) }
     }
 
     /// For one more worker.
@@ -121,7 +121,7 @@ impl Counts {
 
 /// Adds the shards up.
 #[derive(Debug)]
-struct Sum(Arc<Cells>);
+struct Sum(Arc<Atomics>);
 
 impl Sum {
     fn of(&self, what: usize) -> u64 {

@@ -4,7 +4,7 @@ use std::{io, net::SocketAddr, rc::Rc, sync::Arc, time::Instant};
 
 use engine::{
     service::{Connection, Factory},
-    shared::Cells,
+    shared::Atomics,
 };
 use http_io::{
     Answer, Method, Problem, metrics,
@@ -84,7 +84,7 @@ pub fn factory(options: Options) -> Result<FilesFactory, FilesError> {
         audit: audit.transpose()?,
         lister: Lister::default(),
         encrypted: options.encrypted,
-        accounts_away: Arc::new(Cells::new(1)),
+        accounts_away: Arc::new(Atomics::new(1)),
     });
     Ok(FilesFactory { options, shared, link, accounts })
 }
@@ -106,7 +106,7 @@ struct Shared {
     audit: Option<Audit>,
     lister: Lister,
     encrypted: bool,
-    accounts_away: Arc<Cells>,
+    accounts_away: Arc<Atomics>,
 }
 
 impl Factory for FilesFactory {

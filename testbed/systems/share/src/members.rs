@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed},
 };
 
-use engine::shared::Cells;
+use engine::shared::Atomics;
 use http_io::client::{Trust, TrustError};
 use tls::{Keys, PublicKey};
 
@@ -29,7 +29,7 @@ struct Inner {
     others: Keys,
     told: Mutex<HashSet<PublicKey>>,
     /// One cell: how many were told of, by all processes.
-    told_of: Cells,
+    told_of: Atomics,
 }
 
 /// What somebody is to a group.
@@ -77,7 +77,7 @@ impl Members {
     /// The member with this key, and these others.
     pub fn new(own: Key, others: impl IntoIterator<Item = PublicKey>) -> Self {
         let others = others.into_iter().collect();
-        Self(Arc::new(Inner { own, others, told: Mutex::default(), told_of: Cells::new(1) }))
+        Self(Arc::new(Inner { own, others, told: Mutex::default(), told_of: Atomics::new(1) }))
     }
 
     /// The keys in a file, one a line; what follows # is a comment.

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
-use engine::{Counters, shared::Cells};
+use engine::{Counters, shared::Atomics};
 use http_io::{
     Answer,
     metrics::{self, show},
@@ -15,11 +15,11 @@ use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, metri
 /// What came in since the start; a copy counts into the same counters, in a forked process too. Counted once for each upload, so that
 /// workers rarely write to the same memory at once.
 #[derive(Debug, Clone)]
-pub struct Totals(Arc<Cells>);
+pub struct Totals(Arc<Atomics>);
 
 impl Default for Totals {
     fn default() -> Self {
-        Self(Arc::new(Cells::new(CELLS)))
+        Self(Arc::new(Atomics::new(CELLS)))
     }
 }
 

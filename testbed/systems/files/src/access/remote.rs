@@ -7,7 +7,7 @@ use std::{
 
 use crate::access::{link::Link, session, verdict::Verdict};
 use accounts::{Identity, Recognised, Revocations};
-use engine::{service::Connection, shared::Cells};
+use engine::{service::Connection, shared::Atomics};
 use http_io::{
     Answer, Method,
     client::{Client, ClientError, Request, Response},
@@ -26,7 +26,7 @@ pub(crate) struct Remote<C> {
     feed: Client<C>,
     link: Link,
     /// One cell: 1 if it failed to answer when last asked, by any worker. Told once, not for every request.
-    away: Arc<Cells>,
+    away: Arc<Atomics>,
 }
 
 /// A request to be passed on.
@@ -39,7 +39,7 @@ pub(crate) struct Passed<'a> {
 
 impl<C: Connection> Remote<C> {
     /// The accounts server at the other end of `link`, which may take this long to answer.
-    pub(crate) fn new(link: Link, timeout: Duration, away: Arc<Cells>) -> Self {
+    pub(crate) fn new(link: Link, timeout: Duration, away: Arc<Atomics>) -> Self {
         let feed = link.seldom(timeout.min(FEED_TIMEOUT_MAX));
         Self { client: link.client(timeout), feed, link, away }
     }

@@ -18,7 +18,7 @@ use std::{
 };
 
 use accounts::BUCKETS;
-use engine::shared::Cells;
+use engine::shared::Atomics;
 
 /// How often the accounts are asked while there are requests.
 pub(crate) const EVERY: Duration = Duration::from_millis(250);
@@ -47,7 +47,7 @@ const MARKS: usize = 16;
 /// What was revoked, as far as this server has heard.
 #[derive(Debug)]
 pub(crate) struct Revocations {
-    cells: Cells,
+    cells: Atomics,
     began: Instant,
 }
 
@@ -75,7 +75,7 @@ impl Known {
 
 impl Revocations {
     pub(crate) fn new() -> Self {
-        Self { cells: Cells::new(MARKS + usize::from(BUCKETS)), began: Instant::now() }
+        Self { cells: Atomics::new(MARKS + usize::from(BUCKETS)), began: Instant::now() }
     }
 
     /// What is known before a check begins.

@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use engine::shared::Cells;
+use engine::shared::Atomics;
 use moka::sync::Cache;
 
 use crate::{
@@ -62,7 +62,7 @@ pub(crate) struct OpenFiles {
     root: Root,
     permissions: Permissions,
     /// How many changes this server has made to its files, in all its processes.
-    changes: Arc<Cells>,
+    changes: Arc<Atomics>,
     kept: Cache<Encoded, Arc<Representation>>,
     check_every_ms: u64,
     started: Instant,
@@ -86,7 +86,7 @@ impl OpenFiles {
                 file.weight().saturating_add(u32::try_from(path.len()).unwrap_or(u32::MAX))
             })
             .build();
-        let (check_every_ms, changes) = (millis(check_every), Arc::new(Cells::new(1)));
+        let (check_every_ms, changes) = (millis(check_every), Arc::new(Atomics::new(1)));
         Self { root, permissions, changes, kept, check_every_ms, started: Instant::now() }
     }
 
