@@ -38,6 +38,7 @@ mod transport;
 mod url;
 mod worker;
 
+pub use self::url::{Credentials, Scheme, Url, UrlError};
 pub use ceiling::{CEILING_BODY_BYTES, CEILING_USERS, Ceiling};
 pub use clock::now_us;
 pub use error::LoadError;
@@ -52,4 +53,3 @@ pub use scenario::statuses::Statuses;
 pub use scenario::value::{Check, Each, Value, ValueKind};
 pub use scenario::{FlagError, Problem, RequestTemplate, Scenario, ScenarioError};
 pub use tally::RequestTotal;
-pub use url::{Credentials, Scheme, Url, UrlError};

@@ -1,22 +1,24 @@
-//! Where the load goes: an http or https URL, its credentials kept apart from all that is shown.
+//! Where the load goes: an http or https URL, its credentials kept apart from everything that is shown.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
+
+use percent_encoding::percent_decode_str;
+use url::{ParseError, Position};
 
 /// Whether the connection is encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scheme {
-    /// Plain TCP, port 80 unless given.
+    /// Plain TCP, port 80 by default.
     Http,
-    /// TLS over TCP, port 443 unless given.
+    /// TLS over TCP, port 443 by default.
     Https,
 }
 
-/// A name and a password for Basic authentication. Never shown, not even by `Debug`.
+/// A user name and password for Basic authentication. Never shown, not even by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// User name; must not hold a colon (RFC 7617 section 2).
+    /// User name; must not contain a colon (RFC 7617 section 2).
     pub name: String,
     /// Password.
     pub password: String,
@@ -28,9 +30,9 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// An absolute http or https URL.
+/// An absolute http or https URL, normalised as browsers do it (WHATWG URL).
 ///
-/// Its text form leaves credentials out, so it may be printed and stored.
+/// Its text form leaves out the credentials, so it is safe to print and store.
 ///
 /// ```
 /// let url: load::Url = "http://joe:secret@localhost:8080/a?b=c".parse()?;
@@ -39,46 +41,75 @@ impl fmt::Debug for Credentials {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
-    scheme: Scheme,
-    host: String,
-    port: u16,
-    path: String,
+    /// Without credentials and fragment.
+    inner: url::Url,
     credentials: Option<Credentials>,
 }
 
-/// Why a text is not a URL a generator can drive.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// Why a text is not a URL that the generator can send to. Never holds any of the text, which may contain a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
-    /// Something other than `http://` or `https://` in front.
-    #[error("a URL begins with http:// or https://, such as http://127.0.0.1:8080/path")]
+    /// The text does not start with `http://` or `https://`.
+    #[error("a URL starts with http:// or https://, such as http://127.0.0.1:8080/path")]
     Scheme,
-    /// Nothing between `//` and the path.
-    #[error("the URL names no host")]
+    /// Nothing stands between `//` and the path.
+    #[error("the URL has no host")]
     NoHost,
-    /// A host with characters no host name has.
-    #[error("`{0}` is not a host name or address")]
-    Host(String),
-    /// A port outside 1 to 65535.
-    #[error("`{0}` is not a port: expected 1 to 65535")]
-    Port(String),
-    /// A percent sign not followed by two hexadecimal digits, in the credentials.
-    #[error("the name or password in the URL holds a `%` that is not followed by two hexadecimal digits")]
+    /// The host is neither a name nor an address.
+    #[error(
+        "the host in the URL is not valid: expected a name, an IPv4 address, or an IPv6 address in brackets"
+    )]
+    Host,
+    /// The port is not a number from 1 to 65535.
+    #[error("the port in the URL is not valid: expected a number from 1 to 65535")]
+    Port,
+    /// The credentials contain a percent sign without two hexadecimal digits after it, or do not decode to UTF-8.
+    #[error(
+        "the user name or password in the URL is not valid: a `%` must be followed by two hexadecimal digits, and the \
+         whole must be UTF-8"
+    )]
     Credentials,
+    /// The URL is malformed in another way.
+    #[error("the URL is not valid: {0}")]
+    Other(ParseError),
+}
+
+impl From<ParseError> for UrlError {
+    fn from(error: ParseError) -> Self {
+        match error {
+            ParseError::EmptyHost => Self::NoHost,
+            ParseError::InvalidPort => Self::Port,
+            ParseError::IdnaError
+            | ParseError::InvalidDomainCharacter
+            | ParseError::InvalidIpv4Address
+            | ParseError::InvalidIpv6Address => Self::Host,
+            other => Self::Other(other),
+        }
+    }
 }
 
 impl FromStr for Url {
     type Err = UrlError;
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
-        let (scheme, rest) = split_scheme(text.trim())?;
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (authority, tail) = rest.split_at(end);
-        let (credentials, host_port) = match authority.rsplit_once('@') {
-            Some((user, host)) => (Some(parse_credentials(user)?), host),
-            None => (None, authority),
-        };
-        let (host, port) = parse_host_port(host_port, scheme)?;
-        Ok(Url { scheme, host, port, path: request_target(tail), credentials })
+        let text = text.trim();
+        let (scheme, rest) = text.split_once("://").ok_or(UrlError::Scheme)?;
+        if !["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+            return Err(UrlError::Scheme);
+        }
+        // Browsers skip further slashes and would take `x` in `http:///x` for the host.
+        if rest.starts_with(['/', '\\']) {
+            return Err(UrlError::NoHost);
+        }
+        let mut inner = url::Url::parse(text)?;
+        if inner.port() == Some(0) {
+            return Err(UrlError::Port);
+        }
+        let credentials = credentials(&inner)?;
+        inner.set_fragment(None);
+        // These fail only for URLs without a host.
+        let _ = inner.set_username("").and(inner.set_password(None));
+        Ok(Url { inner, credentials })
     }
 }
 
@@ -86,157 +117,72 @@ impl Url {
     /// Whether the connection is encrypted.
     #[must_use]
     pub fn scheme(&self) -> Scheme {
-        self.scheme
+        if self.inner.scheme() == "https" { Scheme::Https } else { Scheme::Http }
     }
 
-    /// Host name or address, an IPv6 address without its brackets.
+    /// Host name or address; an IPv6 address comes without brackets.
     #[must_use]
     pub fn host(&self) -> &str {
-        &self.host
+        self.inner.host_str().unwrap_or_default().trim_matches(['[', ']'])
     }
 
-    /// Port, the scheme's own where none was given.
+    /// Port, or the scheme's default if the URL gives none.
     #[must_use]
     pub fn port(&self) -> u16 {
-        self.port
+        self.inner.port_or_known_default().unwrap_or_default()
     }
 
-    /// Path and query, beginning with `/`, as sent in the request line.
+    /// Path and query, starting with `/`, as sent in the request line.
     #[must_use]
     pub fn path(&self) -> &str {
-        &self.path
+        &self.inner[Position::BeforePath..Position::AfterQuery]
     }
 
-    /// The name and password given in the URL.
+    /// The user name and password given in the URL.
     #[must_use]
     pub fn credentials(&self) -> Option<&Credentials> {
         self.credentials.as_ref()
     }
 
-    /// The same server and credentials, at its root.
+    /// The root of the same server, with the same credentials.
     #[must_use]
     pub fn origin(&self) -> Url {
-        Url { path: "/".into(), ..self.clone() }
+        let mut origin = self.clone();
+        origin.inner.set_path("/");
+        origin.inner.set_query(None);
+        origin
     }
 
-    /// Value of the Host header: the port left out where it is the scheme's own (RFC 9110 section 7.2).
+    /// Value of the Host header: without the port if it is the scheme's default (RFC 9110 section 7.2).
     #[must_use]
-    pub fn host_header(&self) -> String {
-        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
-        if self.port == default_port(self.scheme) { host } else { format!("{host}:{}", self.port) }
+    pub fn host_header(&self) -> &str {
+        &self.inner[Position::BeforeHost..Position::AfterPort]
     }
 }
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = match self.scheme {
-            Scheme::Http => "http",
-            Scheme::Https => "https",
-        };
-        write!(f, "{scheme}://{}{}", self.host_header(), self.path)
+        f.write_str(self.inner.as_str())
     }
 }
 
-fn default_port(scheme: Scheme) -> u16 {
-    match scheme {
-        Scheme::Http => 80,
-        Scheme::Https => 443,
+fn credentials(url: &url::Url) -> Result<Option<Credentials>, UrlError> {
+    let (name, password) = (url.username(), url.password());
+    if name.is_empty() && password.is_none() {
+        return Ok(None);
     }
+    Ok(Some(Credentials { name: decode(name)?, password: decode(password.unwrap_or_default())? }))
 }
 
-fn split_scheme(text: &str) -> Result<(Scheme, &str), UrlError> {
-    let (name, rest) = text.split_once("://").ok_or(UrlError::Scheme)?;
-    match name.to_ascii_lowercase().as_str() {
-        "http" => Ok((Scheme::Http, rest)),
-        "https" => Ok((Scheme::Https, rest)),
-        _ => Err(UrlError::Scheme),
+/// Percent-decodes part of the credentials. The library leaves a malformed escape as it is, which would send a password
+/// other than the one that was meant.
+fn decode(part: &str) -> Result<String, UrlError> {
+    let is_escape = |after: &str| after.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    if !part.split('%').skip(1).all(is_escape) {
+        return Err(UrlError::Credentials);
     }
-}
-
-fn parse_host_port(text: &str, scheme: Scheme) -> Result<(String, u16), UrlError> {
-    let (host, port) = split_port(text)?;
-    if host.is_empty() {
-        return Err(UrlError::NoHost);
-    }
-    let port = match port {
-        None | Some("") => default_port(scheme),
-        Some(digits) => parse_port(digits)?,
-    };
-    Ok((host, port))
-}
-
-fn split_port(text: &str) -> Result<(String, Option<&str>), UrlError> {
-    if let Some(rest) = text.strip_prefix('[') {
-        let (address, after) = rest.split_once(']').ok_or_else(|| UrlError::Host(text.into()))?;
-        let address: Ipv6Addr = address.parse().map_err(|_| UrlError::Host(text.into()))?;
-        let port = match after.strip_prefix(':') {
-            None if after.is_empty() => None,
-            Some(port) => Some(port),
-            None => return Err(UrlError::Host(text.into())),
-        };
-        return Ok((IpAddr::V6(address).to_string(), port));
-    }
-    let (host, port) = match text.split_once(':') {
-        Some((host, port)) => (host, Some(port)),
-        None => (text, None),
-    };
-    let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-    if !host.chars().all(known) {
-        return Err(UrlError::Host(host.into()));
-    }
-    Ok((host.to_ascii_lowercase(), port))
-}
-
-fn parse_port(digits: &str) -> Result<u16, UrlError> {
-    let bad = || UrlError::Port(digits.into());
-    if !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(bad());
-    }
-    digits.parse().ok().filter(|port| *port != 0).ok_or_else(bad)
-}
-
-fn parse_credentials(text: &str) -> Result<Credentials, UrlError> {
-    let (name, password) = text.split_once(':').unwrap_or((text, ""));
-    let decode = |part| percent_decode(part).ok_or(UrlError::Credentials);
-    Ok(Credentials { name: decode(name)?, password: decode(password)? })
-}
-
-fn percent_decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        if first != b'%' {
-            bytes.push(first);
-            rest = after;
-            continue;
-        }
-        let digits = after.get(..2).filter(|d| d.iter().all(u8::is_ascii_hexdigit))?;
-        bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
-        rest = after.get(2..)?;
-    }
-    String::from_utf8(bytes).ok()
-}
-
-/// The request target of what follows the authority: no fragment, a leading slash, nothing a request
-/// line may not hold.
-fn request_target(tail: &str) -> String {
-    let tail = tail.split_once('#').map_or(tail, |(before, _)| before);
-    let slash = if tail.starts_with('/') { "" } else { "/" };
-    let mut target = String::with_capacity(tail.len() + 1);
-    target.push_str(slash);
-    push_target(&mut target, tail);
-    target
-}
-
-/// Appends `text` as part of a request target, percent-encoding what may not stand in one.
-pub(crate) fn push_target(target: &mut String, text: &str) {
-    for byte in text.bytes() {
-        if byte.is_ascii_graphic() && byte != b'#' {
-            target.push(char::from(byte));
-        } else {
-            target.push_str(&format!("%{byte:02X}"));
-        }
-    }
+    let decoded = percent_decode_str(part).decode_utf8().map_err(|_| UrlError::Credentials)?;
+    Ok(decoded.into_owned())
 }
 
 #[cfg(test)]
@@ -260,6 +206,13 @@ mod tests {
     }
 
     #[test]
+    fn paths_are_normalised_as_browsers_do_it() {
+        assert_eq!(url("http://h/a/../b/./c").path(), "/b/c");
+        assert_eq!(url("http://h/%7e//x?{y}").path(), "/%7e//x?{y}");
+        assert_eq!(url("http://h/a?b=c#d").origin().to_string(), "http://h/");
+    }
+
+    #[test]
     fn ipv6() {
         let six = url("http://[::1]:8080/x");
         assert_eq!((six.host(), six.port()), ("::1", 8080));
@@ -276,17 +229,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn invalid_urls_are_refused_with_the_part_that_is_wrong() {
         let fails = |text: &str| text.parse::<Url>().unwrap_err();
         assert_eq!(fails("localhost:80"), UrlError::Scheme);
         assert_eq!(fails("ftp://h/"), UrlError::Scheme);
         assert_eq!(fails("http:///x"), UrlError::NoHost);
-        assert_eq!(fails("http://a b/"), UrlError::Host("a b".into()));
-        assert_eq!(fails("http://h:99999/"), UrlError::Port("99999".into()));
-        assert_eq!(fails("http://h:0/"), UrlError::Port("0".into()));
-        assert_eq!(fails("http://h:+1/"), UrlError::Port("+1".into()));
-        assert_eq!(fails("http://[::1/"), UrlError::Host("[::1".into()));
+        assert_eq!(fails("http://?x"), UrlError::NoHost);
+        assert_eq!(fails("http://a b/"), UrlError::Host);
+        assert_eq!(fails("http://h:99999/"), UrlError::Port);
+        assert_eq!(fails("http://h:0/"), UrlError::Port);
+        assert_eq!(fails("http://h:+1/"), UrlError::Port);
+        assert_eq!(fails("http://[::1/"), UrlError::Host);
         assert_eq!(fails("http://a%zz@h/"), UrlError::Credentials);
+        assert_eq!(fails("http://a:%ff@h/"), UrlError::Credentials);
     }
 
     proptest::proptest! {
