@@ -27,7 +27,7 @@ const LICENCES: [&str; 13] = [
 ];
 
 /// Our crates and the ones of ours they may use. Data flows one way, and so do dependencies.
-const MAY_USE: [(&str, &[&str]); 19] = [
+const MAY_USE: [(&str, &[&str]); 20] = [
     ("analysis", &[]),
     ("wire", &[]),
     ("engine", &[]),
@@ -37,11 +37,12 @@ const MAY_USE: [(&str, &[&str]); 19] = [
     ("report", &["analysis"]),
     ("http-io", &["engine", "tls", "wire"]),
     ("tls", &["engine"]),
+    ("folder", &["engine", "http-io"]),
     ("store", &["engine", "tls"]),
     ("accounts", &["engine", "http-io", "store"]),
     ("booking", &["engine", "http-io", "store"]),
-    ("files", &["accounts", "engine", "http-io"]),
-    ("share", &["engine", "files", "http-io", "store", "tls"]),
+    ("files", &["accounts", "engine", "folder", "http-io"]),
+    ("share", &["engine", "folder", "http-io", "store", "tls"]),
     ("share-dht", &["share", "store", "tls"]),
     ("sink", &["engine", "http-io"]),
     ("lab", &["booking", "database-server", "load", "analysis", "observe", "share", "store"]),

@@ -2,6 +2,8 @@
 
 use std::{io, net::SocketAddr, path::PathBuf};
 
+use folder::FolderError;
+
 /// Why a file server could not be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -27,11 +29,8 @@ pub enum FilesError {
         source: io::Error,
     },
     /// The kernel cannot confine paths to the root.
-    #[error(
-        "this kernel lacks openat2 (Linux 5.6), or a sandbox forbids it, and without it files cannot be confined to \
-         their folder; use a newer kernel or allow the call"
-    )]
-    NoOpenat2,
+    #[error(transparent)]
+    Unconfined(FolderError),
     /// What was given as the accounts server is none.
     #[error(
         "{given:?} is no accounts server: {reason}; give http://HOST:PORT or https://HOST:PORT, sqlite:PATH for accounts in this \
@@ -83,4 +82,15 @@ pub enum FilesError {
     /// No randomness was to be had for the key of the credential cache.
     #[error("the system gives no random bytes: {0}")]
     Randomness(String),
+}
+
+impl From<FolderError> for FilesError {
+    fn from(error: FolderError) -> Self {
+        match error {
+            FolderError::Missing { folder: root } => Self::RootMissing { root },
+            FolderError::NotAFolder { folder: root } => Self::RootNotADirectory { root },
+            FolderError::Unreadable { folder: root, source } => Self::RootUnreadable { root, source },
+            error @ FolderError::NoOpenat2 => Self::Unconfined(error),
+        }
+    }
 }

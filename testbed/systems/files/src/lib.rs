@@ -19,25 +19,21 @@
 //!
 //! The way of a request: `service` takes it and `access` lets it in, which also says who may do what. `reading` answers
 //! those that only want to see; `writing` takes in what is uploaded, puts it in its place and removes. Both reach the files
-//! through `tree`.
+//! through [`folder`].
 
 mod access;
 mod audit;
 mod error;
-mod folder;
 mod me;
 mod metrics;
 mod options;
 mod reading;
 mod service;
-mod tree;
 mod writing;
 
 pub use self::{
     access::permissions::{Permissions, PermissionsError},
     error::FilesError,
-    folder::Folder,
     options::{AccountsBackend, Options, Uploaders, Uploads, check},
     service::{FilesFactory, FilesHandler, factory},
-    tree::identity::Identity,
 };

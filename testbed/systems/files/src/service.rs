@@ -6,6 +6,7 @@ use engine::{
     service::{Connection, Factory},
     shared::Atomics,
 };
+use folder::{FindError, Found, Front, FrontEntry, Root};
 use http_io::{
     Answer, Method, Problem, metrics,
     server::{Error, Exchange, Handler, Http, ServerOptions},
@@ -29,12 +30,7 @@ use crate::{
     me,
     metrics::{Counts, Metrics},
     options::{AccountsBackend, Options},
-    reading::{
-        lister::Lister,
-        open_files::{self, AtHand, FindError, Found, OpenFiles},
-        sending,
-    },
-    tree::{root::Root, target},
+    reading::{OpenFiles, lister::Lister, sending},
     writing::{
         refusal::Refusal,
         upload::Uploads,
@@ -125,7 +121,7 @@ impl Factory for FilesFactory {
             shared: Arc::clone(&self.shared),
             authority,
             credentials: verified::Front::default(),
-            at_hand: open_files::Front::default(),
+            at_hand: Front::default(),
             counts: self.shared.metrics.worker(),
         };
         Ok(Http::new(handler, ServerOptions::behind(&self.options.proxies)))
@@ -137,7 +133,7 @@ pub struct FilesHandler<C> {
     shared: Arc<Shared>,
     authority: Authority<C>,
     credentials: verified::Front,
-    at_hand: open_files::Front,
+    at_hand: Front<Place>,
     counts: Counts,
 }
 
@@ -234,15 +230,15 @@ impl<C: Connection> FilesHandler<C> {
         let now = Instant::now();
         let caller = note.caller.insert(self.admit(exchange, now).await?).clone();
         if let Some(at_hand) = self.at_hand(exchange, now) {
-            self.check_read(&at_hand.file.place, &caller, note)?;
-            return sending::file(exchange, &at_hand.file).await;
+            self.check_read(&at_hand.file.rule, &caller, note)?;
+            return folder::send(exchange, &at_hand.file).await;
         }
         let encoded = name(exchange).to_owned();
         match self.find(&encoded, now) {
             Ok(Found::File(file)) => {
-                self.check_read(&file.place, &caller, note)?;
+                self.check_read(&file.rule, &caller, note)?;
                 self.at_hand.put(&encoded, &file);
-                sending::file(exchange, &file).await
+                folder::send(exchange, &file).await
             }
             Ok(Found::Directory(path)) => {
                 self.check_folder(&path, &caller, note)?;
@@ -255,8 +251,8 @@ impl<C: Connection> FilesHandler<C> {
             }
             Err(error) => {
                 // Whether it is there is told only to those who might read it.
-                if let Ok(target) = target::decode(&encoded) {
-                    let place = self.shared.files.permissions().place(&target.path);
+                if let Ok(target) = folder::decode(&encoded) {
+                    let place = self.shared.files.rules().place(&target.path);
                     self.check_read(&place, &caller, note)?;
                 }
                 Err(sending::problem(error).into())
@@ -265,12 +261,12 @@ impl<C: Connection> FilesHandler<C> {
     }
 
     fn check_read(&self, place: &Place, caller: &Caller, note: &mut Note) -> Result<(), Refusal> {
-        let may = self.shared.files.permissions().check_read(place, caller);
+        let may = self.shared.files.rules().check_read(place, caller);
         may.inspect_err(|_| note.denied = true)
     }
 
     fn check_folder(&self, path: &str, caller: &Caller, note: &mut Note) -> Result<(), Refusal> {
-        let permissions = self.shared.files.permissions();
+        let permissions = self.shared.files.rules();
         if permissions.shows_folder(path, caller) {
             return Ok(());
         }
@@ -280,7 +276,7 @@ impl<C: Connection> FilesHandler<C> {
     /// A request that changes files.
     async fn write(&self, exchange: &mut Exchange<'_, C>, note: &mut Note) -> Result<(), Error> {
         let caller = note.caller.insert(self.admit(exchange, Instant::now()).await?).clone();
-        let permissions = self.shared.files.permissions();
+        let permissions = self.shared.files.rules();
         let mut writer = Writer { uploads: &self.shared.uploads, permissions, caller: &caller, note };
         let path = exchange.path().to_owned();
         if let Some(id) = path.strip_prefix(RESUMED) {
@@ -299,14 +295,14 @@ impl<C: Connection> FilesHandler<C> {
         }
     }
 
-    fn at_hand(&self, exchange: &Exchange<'_, C>, now: Instant) -> Option<Rc<AtHand>> {
+    fn at_hand(&self, exchange: &Exchange<'_, C>, now: Instant) -> Option<Rc<FrontEntry<Place>>> {
         self.at_hand.get(name(exchange), &self.shared.files, now)
     }
 
     /// What the path names. A large file that was changed in place since it was looked at is looked at again.
-    fn find(&self, encoded: &str, now: Instant) -> Result<Found, FindError> {
+    fn find(&self, encoded: &str, now: Instant) -> Result<Found<Place>, FindError> {
         match self.shared.files.find(encoded, now)? {
-            Found::File(file) if !sending::is_current(&file) => {
+            Found::File(file) if !folder::is_current(&file) => {
                 self.shared.files.forget(encoded);
                 self.shared.files.find(encoded, now)
             }

@@ -6,6 +6,7 @@
 pub(crate) mod changes;
 pub(crate) mod condition;
 pub(crate) mod ledger;
+pub(crate) mod names;
 pub(crate) mod record;
 pub(crate) mod refusal;
 pub(crate) mod staging;

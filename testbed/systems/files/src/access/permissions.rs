@@ -9,7 +9,7 @@ mod file;
 use accounts::{Role, User};
 
 pub use self::file::PermissionsError;
-use crate::{access::caller::Caller, tree::names, writing::refusal::Refusal};
+use crate::{access::caller::Caller, writing::refusal::Refusal};
 
 /// The folder that holds the users' own.
 const USERS: &str = "users";
@@ -47,11 +47,19 @@ const ALL: Rights = Rights { read: true, write: true };
 
 /// What decides over a path. Found once for a file, so that to ask for a user's rights costs next to nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct Place {
     /// In whose folder it lies.
     owner: Option<Box<str>>,
     /// Which group of rules holds.
     group: Option<usize>,
+}
+
+impl folder::PathRules for Permissions {
+    type Rule = Place;
+
+    fn rule(&self, path: &str) -> Place {
+        self.place(path)
+    }
 }
 
 impl Permissions {
@@ -135,7 +143,7 @@ impl Place {
 
 /// The folder of a user, unless no folder can have their name.
 pub(crate) fn own_folder(name: &str) -> Option<String> {
-    let usable = !matches!(name, "" | "." | "..") && !names::is_reserved_name(name);
+    let usable = !matches!(name, "" | "." | "..") && !folder::is_reserved_name(name);
     usable.then(|| format!("{USERS}/{name}"))
 }
 

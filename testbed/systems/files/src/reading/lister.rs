@@ -3,14 +3,11 @@
 use std::{io, sync::Arc};
 
 use engine::offload::Pool;
+use folder::{FindError, OpenError};
 
 use crate::{
     access::caller::Caller,
-    reading::{
-        listing::Listing,
-        open_files::{FindError, OpenFiles},
-    },
-    tree::root::OpenError,
+    reading::{OpenFiles, listing::Listing},
 };
 
 /// Most directories that wait to be read.

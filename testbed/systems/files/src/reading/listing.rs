@@ -5,16 +5,13 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
+use folder::{OpenError, Root};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
 use crate::{
     access::{caller::Caller, permissions::Permissions},
-    reading::open_files::OpenFiles,
-    tree::{
-        names,
-        root::{OpenError, Root},
-    },
+    reading::OpenFiles,
 };
 
 /// How many entries are shown at most; a listing that was cut says so.
@@ -59,13 +56,13 @@ impl Listing {
     /// Reads the directory. What could not be fetched (links that lead out, pipes, names that are not UTF-8) is left out,
     /// as is what is not shown to this reader.
     pub(crate) fn read(files: &OpenFiles, path: &str, reader: &Caller) -> Result<Self, OpenError> {
-        let (root, permissions) = (files.root(), files.permissions());
+        let (root, permissions) = (files.root(), files.rules());
         let mut entries = Vec::new();
         let mut truncated = false;
         for item in root.open_directory(path)? {
             let item = item?;
             let Ok(name) = item.file_name().to_str() else { continue };
-            if matches!(name, "." | "..") || names::is_reserved_name(name) {
+            if matches!(name, "." | "..") || folder::is_reserved_name(name) {
                 continue;
             }
             truncated = entries.len() >= ENTRIES_MAX;
@@ -116,9 +113,8 @@ impl Entry {
         let slash = if self.kind == Kind::Directory { "/" } else { "" };
         let size = self.size.map(|bytes| bytes.to_string()).unwrap_or_default();
         let modified = u64::try_from(self.modified_s).unwrap_or(0);
-        let modified = httpdate::fmt_http_date(
-            UNIX_EPOCH + Duration::from_secs(modified.min(crate::tree::identity::DATE_S_MAX)),
-        );
+        let modified =
+            httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(modified.min(folder::DATE_S_MAX)));
         format!("<tr><td><a href=\"{href}\">{name}{slash}</a><td>{size}<td>{modified}\n")
     }
 }

@@ -12,22 +12,17 @@ use std::{
 };
 
 use engine::offload::Pool;
+use folder::{Changed, FileState, split};
 use rustix::{
     fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat},
     io::Errno,
 };
 
-use crate::{
-    tree::{
-        identity::Identity,
-        root::{Changed, split},
-    },
-    writing::{
-        condition::Condition,
-        ledger::Book,
-        refusal::Refusal,
-        staging::{Part, Staging},
-    },
+use crate::writing::{
+    condition::Condition,
+    ledger::Book,
+    refusal::Refusal,
+    staging::{Part, Staging},
 };
 
 /// Most changes that wait; beyond them clients are told to come again.
@@ -194,9 +189,9 @@ impl Changes {
         renameat(&part.folder, part.id.as_str(), &folder, name)?;
         part.keep();
         changed.note(above, folder);
-        let identity = Identity::of(&part.file.metadata()?);
-        book.enter(Some(&part.id), there.as_ref().map_or(0, |there| there.bytes), identity.size);
-        Ok(Outcome { replaced: there.is_some(), etag: Some(identity.etag()), bytes: identity.size })
+        let state = FileState::of(&part.file.metadata()?);
+        book.enter(Some(&part.id), there.as_ref().map_or(0, |there| there.bytes), state.size());
+        Ok(Outcome { replaced: there.is_some(), etag: Some(state.etag()), bytes: state.size() })
     }
 
     fn delete(
@@ -235,9 +230,9 @@ fn look(folder: &OwnedFd, name: &str) -> Result<Option<There>, Refusal> {
         Err(Errno::NOENT) => return Ok(None),
         other => File::from(other?).metadata()?,
     };
-    let identity = Identity::of(&metadata);
-    let bytes = if metadata.is_file() { identity.size } else { 0 };
-    Ok(Some(There { is_folder: metadata.is_dir(), etag: identity.etag(), bytes }))
+    let state = FileState::of(&metadata);
+    let bytes = if metadata.is_file() { state.size() } else { 0 };
+    Ok(Some(There { is_folder: metadata.is_dir(), etag: state.etag(), bytes }))
 }
 
 /// What is under the locks is whole at every step, so a thread that panicked has spoilt nothing.

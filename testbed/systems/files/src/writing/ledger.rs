@@ -15,6 +15,7 @@ use std::{
     },
 };
 
+use folder::Root;
 use rustix::{
     fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, openat, statat},
     io::Errno,
@@ -23,7 +24,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     access::permissions,
-    tree::root::Root,
     writing::{
         refusal::Refusal,
         staging::{PartId, Staging},
@@ -192,7 +192,7 @@ mod tests {
     use std::{fs, path::Path, sync::Arc, time::Duration};
 
     use super::*;
-    use crate::{access::permissions::Permissions, reading::open_files::OpenFiles, writing::staging::Part};
+    use crate::{access::permissions::Permissions, reading::OpenFiles, writing::staging::Part};
 
     fn staging(folder: &Path) -> Staging {
         let root = Root::open(folder).unwrap();

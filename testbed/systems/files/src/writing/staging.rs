@@ -20,7 +20,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{reading::open_files::OpenFiles, writing::record::Record};
+use crate::{reading::OpenFiles, writing::record::Record};
 
 /// The folder's name, below the root. It begins as all names do that are the server's own.
 const FOLDER: &str = ".nstar-uploads";

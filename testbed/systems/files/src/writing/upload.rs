@@ -22,7 +22,7 @@ pub(crate) use self::{
 use crate::{
     access::caller::Caller,
     options::{Uploaders, Uploads as Settings},
-    reading::open_files::OpenFiles,
+    reading::OpenFiles,
     writing::{
         changes::{Change, Changes, Outcome},
         ledger::Book,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use accounts::Role;
 use engine::service::Connection;
+use folder::BadTarget;
 use http_io::{
     Problem,
     server::{Error, Exchange, Reply},
@@ -15,13 +16,10 @@ use crate::{
         permissions::{self, Permissions},
     },
     audit::{Action, Note},
-    tree::{
-        names,
-        target::{self, BadTarget},
-    },
     writing::{
         changes::{Change, Kind, Outcome},
         condition::Condition,
+        names,
         record::Record,
         refusal::Refusal,
         staging::PartId,
@@ -236,7 +234,7 @@ impl Writer<'_> {
     /// The path beneath the root, and whether it names a folder.
     fn target(&mut self, encoded: &str) -> Result<(String, bool), Error> {
         self.check_taken()?;
-        let target = target::decode(encoded).map_err(|wrong| match wrong {
+        let target = folder::decode(encoded).map_err(|wrong| match wrong {
             BadTarget::Malformed(error) => Problem::new(400, error.to_string()),
             BadTarget::Nothing => {
                 Refusal::Name { reason: "holds an empty part, or one that is . or .." }.problem()
@@ -257,7 +255,7 @@ impl Writer<'_> {
     }
 
     fn check_write(&mut self, path: &str) -> Result<(), Refusal> {
-        if names::is_reserved(path) {
+        if folder::is_reserved(path) {
             return Err(Refusal::NotFound);
         }
         self.permissions.check_write(path, self.caller).inspect_err(|_| self.note.denied = true)

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use files::Identity;
+use folder::FileState;
 
 use crate::{content::Content, name::Name, seam::Entry};
 
@@ -14,7 +14,7 @@ use crate::{content::Content, name::Name, seam::Entry};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shared {
     pub(crate) entry: Entry,
-    pub(crate) identity: Identity,
+    pub(crate) identity: FileState,
 }
 
 /// What is shared, by path within the folder and by content.
@@ -54,7 +54,7 @@ impl Catalogue {
     }
 
     /// In which state the file at a path is shared.
-    pub(crate) fn identity(&self, path: &str) -> Option<Identity> {
+    pub(crate) fn identity(&self, path: &str) -> Option<FileState> {
         self.read().by_path.get(path).map(|shared| shared.identity)
     }
 

@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use folder::FolderError;
+
 /// Why a peer could not be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -76,16 +78,12 @@ pub enum PeerError {
 
 impl PeerError {
     /// Why the folder at `share` is not shared.
-    pub(crate) fn share(share: &Path, error: files::FilesError) -> Self {
+    pub(crate) fn share(share: &Path, error: FolderError) -> Self {
         let share = share.to_owned();
         match error {
-            files::FilesError::RootMissing { .. } => Self::Missing { share },
-            files::FilesError::RootNotADirectory { .. } => {
-                Self::Unusable { share, reason: "it is not a folder".into() }
-            }
-            files::FilesError::RootUnreadable { source, .. } => {
-                Self::Unusable { share, reason: source.to_string() }
-            }
+            FolderError::Missing { .. } => Self::Missing { share },
+            FolderError::NotAFolder { .. } => Self::Unusable { share, reason: "it is not a folder".into() },
+            FolderError::Unreadable { source, .. } => Self::Unusable { share, reason: source.to_string() },
             other => Self::Unusable { share, reason: other.to_string() },
         }
     }

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use files::Identity;
+use folder::FileState;
 
 use super::walk::Seen;
 
@@ -38,7 +38,7 @@ pub(crate) struct Failures(Mutex<HashMap<String, Failure>>);
 
 #[derive(Debug)]
 struct Failure {
-    identity: Identity,
+    identity: FileState,
     times: u32,
     until: Instant,
     why: NotHashed,
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     fn seen(file: &std::path::Path) -> Seen {
-        let identity = Identity::of(&fs::metadata(file).unwrap());
+        let identity = FileState::of(&fs::metadata(file).unwrap());
         Seen { path: "a".into(), name: "a".parse().unwrap(), identity }
     }
 

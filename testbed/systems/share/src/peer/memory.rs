@@ -12,7 +12,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use files::Identity;
+use folder::FileState;
 use serde::{Deserialize, Serialize};
 
 use crate::content::Content;
@@ -68,7 +68,7 @@ impl Memory {
     }
 
     /// The content of a file, if it was hashed in this state.
-    pub(crate) fn content(&self, path: &str, identity: &Identity) -> Option<Content> {
+    pub(crate) fn content(&self, path: &str, identity: &FileState) -> Option<Content> {
         let kept = self.lock();
         let (state, content) = kept.known.contents.get(path)?;
         (*state == identity.text()).then_some(*content)
@@ -87,7 +87,7 @@ impl Memory {
     /// Remembers the content of files in the state they are in.
     pub(crate) fn learn<'a>(
         &self,
-        files: impl IntoIterator<Item = (&'a str, &'a Identity, Content)>,
+        files: impl IntoIterator<Item = (&'a str, &'a FileState, Content)>,
     ) -> io::Result<()> {
         self.keep(files.into_iter().map(|(path, identity, content)| Line::Content {
             path: path.to_owned(),
@@ -203,7 +203,7 @@ mod tests {
     fn what_was_learnt_is_known_after_a_restart_for_the_same_state_only() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("memory");
-        let identity = |name: &str| Identity::of(&fs::metadata(folder.path().join(name)).unwrap());
+        let identity = |name: &str| FileState::of(&fs::metadata(folder.path().join(name)).unwrap());
         fs::write(folder.path().join("a"), "1").unwrap();
         let before = identity("a");
         let memory = Memory::open(&path).unwrap();

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use files::Folder;
+use folder::Folder;
 use http_io::client::{Server, Trust};
 
 use super::error::PeerError;

@@ -14,7 +14,7 @@ use std::{
 };
 
 use engine::service::{Connection, Factory};
-use files::Folder;
+use folder::Folder;
 use http_io::{
     Answer, Method, Problem,
     server::{Error, Exchange, Handler, Http, ServerOptions},

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use files::{Folder, Identity};
+use folder::{FileState, Folder};
 use rustix::process::setpriority_process;
 
 use super::{
@@ -142,7 +142,7 @@ impl Sharing {
     /// Shares files, by their paths, whose content is known already.
     pub(crate) fn share_known(&self, files: Vec<(String, Entry)>) -> io::Result<()> {
         let state = |(path, entry): (String, Entry)| {
-            let identity = Identity::of(&fs::symlink_metadata(self.root.join(&path))?);
+            let identity = FileState::of(&fs::symlink_metadata(self.root.join(&path))?);
             Ok((path, Shared { entry, identity }))
         };
         let files = files.into_iter().map(state).collect::<io::Result<Vec<_>>>()?;

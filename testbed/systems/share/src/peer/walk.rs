@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use files::Identity;
+use folder::FileState;
 
 use crate::{name::Name, seam::Entry};
 
@@ -21,7 +21,7 @@ pub(crate) struct Seen {
     /// Within the folder.
     pub(crate) path: String,
     pub(crate) name: Name,
-    pub(crate) identity: Identity,
+    pub(crate) identity: FileState,
 }
 
 /// What was seen.
@@ -80,7 +80,7 @@ impl Walk {
             Ok(_) if metadata.len() > Entry::SIZE_MAX => {
                 self.leave_out(path, "it is longer than 64 GiB, which no peer takes");
             }
-            Ok(name) => self.files.push(Seen { path, name, identity: Identity::of(&metadata) }),
+            Ok(name) => self.files.push(Seen { path, name, identity: FileState::of(&metadata) }),
             Err(error) => self.leave_out(path, &format!("its name {error}")),
         }
     }

@@ -9,13 +9,12 @@ use std::{
     },
 };
 
+use folder::{FindError, OpenError, Opened};
 use rustix::fs::{AtFlags, fstatvfs, statat};
 
 use super::Uploads;
 use crate::{
     access::permissions,
-    reading::open_files::FindError,
-    tree::root::{OpenError, Opened},
     writing::{
         changes::{Change, Kind, Outcome},
         ledger::Book,

@@ -1,4 +1,4 @@
-//! What of a file is sent: all, a part, or only word that it has not changed (RFC 9110 sections 13 and 14).
+//! Chooses what to send of a file: all, a part, or only word that it has not changed (RFC 9110, sections 13 and 14).
 
 use http_io::{
     ByteRange, conditional,
@@ -6,7 +6,7 @@ use http_io::{
 };
 use httpdate::HttpDate;
 
-/// The conditions a request sets, as they stand in its header.
+/// The conditions in a request's header, unparsed.
 #[derive(Default, Clone, Copy)]
 pub(crate) struct Conditions<'a> {
     pub(crate) if_match: Option<&'a [u8]>,
@@ -17,12 +17,12 @@ pub(crate) struct Conditions<'a> {
     pub(crate) range: Option<&'a [u8]>,
 }
 
-/// What a file is compared by.
+/// What conditions are compared with.
 #[derive(Clone, Copy)]
 pub(crate) struct Validators<'a> {
     /// The strong entity tag.
     pub(crate) etag: &'a str,
-    /// `Last-Modified`; empty where there is none.
+    /// `Last-Modified`; empty if there is none.
     pub(crate) last_modified: &'a str,
     /// The same, Unix seconds.
     pub(crate) modified_s: Option<u64>,
@@ -30,7 +30,7 @@ pub(crate) struct Validators<'a> {
     pub(crate) size: u64,
 }
 
-/// What is sent.
+/// What to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Selection {
     /// 200
@@ -45,7 +45,7 @@ pub(crate) enum Selection {
     Unsatisfiable,
 }
 
-/// Evaluates the conditions in the order of RFC 9110 section 13.2.2. A request without any is the commonest.
+/// Evaluates the conditions in the order of RFC 9110, section 13.2.2.
 pub(crate) fn select(conditions: &Conditions<'_>, file: Validators<'_>) -> Selection {
     if !may_proceed(conditions, file) {
         return Selection::PreconditionFailed;
@@ -80,7 +80,7 @@ fn is_unchanged(conditions: &Conditions<'_>, file: Validators<'_>) -> bool {
     since.zip(file.modified_s).is_some_and(|(since_s, modified_s)| modified_s <= since_s)
 }
 
-/// Unix seconds. What is not a date is ignored, as the RFC has it.
+/// Unix seconds; `None` for anything but a date, which the RFC says to ignore.
 fn date(value: &[u8]) -> Option<u64> {
     let date: HttpDate = std::str::from_utf8(value).ok()?.trim().parse().ok()?;
     let since = std::time::SystemTime::from(date).duration_since(std::time::UNIX_EPOCH).ok()?;

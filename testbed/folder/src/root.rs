@@ -1,12 +1,10 @@
-//! The folder that is served, and the only way into it.
+//! Opens paths beneath a folder.
 //!
-//! Every path is opened by `openat2` with `RESOLVE_BENEATH` and `RESOLVE_NO_MAGICLINKS`: the kernel itself refuses
-//! whatever would leave the root, by `..`, by an absolute path or by a symbolic link, without a race between
-//! checking and opening (openat2(2)). Links that stay beneath the root are followed.
+//! Every path is opened by `openat2` with `RESOLVE_BENEATH` and `RESOLVE_NO_MAGICLINKS`: the kernel itself refuses every
+//! path that leaves the folder, by `..`, as an absolute path or through a symbolic link, without a race between checking
+//! and opening (openat2(2)). Links that stay beneath the folder are followed.
 
 mod folders;
-
-pub(crate) use self::folders::{Changed, split};
 
 use std::{
     fs::{File, Metadata},
@@ -20,38 +18,42 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{error::FilesError, tree::identity::Identity};
+pub use self::folders::{Changed, split};
+use crate::{error::FolderError, file_state::FileState};
 
-/// The folder that is served. It stays the same one when its path comes to name another.
+/// An open folder. It stays the same one if its path comes to name another.
 #[derive(Debug)]
-pub(crate) struct Root(OwnedFd);
+pub struct Root(OwnedFd);
 
-/// What was opened.
+/// What a path names.
 #[derive(Debug)]
-pub(crate) enum Opened {
+pub enum Opened {
     /// A regular file.
-    File(File, Identity),
+    File(File, FileState),
     /// A directory.
     Directory,
 }
 
 /// Why something could not be opened.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum OpenError {
-    /// There is no such file beneath the root, or it is neither a file nor a directory.
+pub enum OpenError {
+    /// There is no such file beneath the folder, or it is neither a file nor a directory.
     #[error("no such file")]
     NotFound,
     /// The server's user may not read it.
     #[error("not readable")]
     Forbidden,
-    /// The system failed: too many open files, a failing disk.
+    /// The system failed: too many open files, or a failing disk.
     #[error(transparent)]
     System(io::Error),
 }
 
 impl Root {
-    /// Opens the folder, and tries the way into it.
-    pub(crate) fn open(path: &Path) -> Result<Self, FilesError> {
+    /// Opens the folder, and makes sure that it can be read.
+    ///
+    /// # Errors
+    /// See [`FolderError`].
+    pub fn open(path: &Path) -> Result<Self, FolderError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = openat(CWD, path, flags, Mode::empty()).map_err(|error| root_error(path, error))?;
         let root = Self(fd);
@@ -59,26 +61,32 @@ impl Root {
         readable.map_err(|error| root_error(path, error)).map(|_| root)
     }
 
-    /// Opens what the path names; the empty path is the root itself.
-    pub(crate) fn open_beneath(&self, path: &str) -> Result<Opened, OpenError> {
+    /// Opens what the path names; the empty path is the folder itself.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open_beneath(&self, path: &str) -> Result<Opened, OpenError> {
         // Without O_NONBLOCK, opening a named pipe would wait for its writer.
         let file = File::from(self.openat2(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?);
         let metadata = file.metadata()?;
         match metadata.file_type() {
-            kind if kind.is_file() => Ok(Opened::File(file, Identity::of(&metadata))),
+            kind if kind.is_file() => Ok(Opened::File(file, FileState::of(&metadata))),
             kind if kind.is_dir() => Ok(Opened::Directory),
             _ => Err(OpenError::NotFound),
         }
     }
 
-    /// Opens a directory to be read.
-    pub(crate) fn open_directory(&self, path: &str) -> Result<Dir, OpenError> {
+    /// Opens a directory for reading.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open_directory(&self, path: &str) -> Result<Dir, OpenError> {
         let fd = self.openat2(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
         Ok(Dir::new(fd)?)
     }
 
-    /// What is known of what the path names, without opening it to be read. `None` when that is not beneath the root.
-    pub(crate) fn metadata(&self, path: &str) -> Option<Metadata> {
+    /// The metadata of what the path names, without opening it for reading. `None` if it is not beneath the folder.
+    pub fn metadata(&self, path: &str) -> Option<Metadata> {
         File::from(self.openat2(path, OFlags::PATH).ok()?).metadata().ok()
     }
 
@@ -89,7 +97,7 @@ impl Root {
     fn resolve(&self, path: &str, flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
         let path = if path.is_empty() { "." } else { path };
         loop {
-            // EAGAIN: a rename elsewhere raced with `..` inside a link; the kernel asks to try again.
+            // EAGAIN: a rename elsewhere raced with `..` inside a link; the kernel asks for another try.
             match openat2(&self.0, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
                 Err(Errno::AGAIN | Errno::INTR) => continue,
                 other => return other,
@@ -116,13 +124,13 @@ impl From<io::Error> for OpenError {
     }
 }
 
-fn root_error(path: &Path, error: Errno) -> FilesError {
-    let root: PathBuf = path.to_owned();
+fn root_error(path: &Path, error: Errno) -> FolderError {
+    let folder: PathBuf = path.to_owned();
     match error {
-        Errno::NOENT => FilesError::RootMissing { root },
-        Errno::NOTDIR => FilesError::RootNotADirectory { root },
-        Errno::NOSYS => FilesError::NoOpenat2,
-        other => FilesError::RootUnreadable { root, source: other.into() },
+        Errno::NOENT => FolderError::Missing { folder },
+        Errno::NOTDIR => FolderError::NotAFolder { folder },
+        Errno::NOSYS => FolderError::NoOpenat2,
+        other => FolderError::Unreadable { folder, source: other.into() },
     }
 }
 
@@ -153,7 +161,7 @@ mod tests {
     #[test]
     fn files_and_directories_are_told_apart() {
         let (_folder, root) = tree();
-        assert!(matches!(root.open_beneath("sub/a.txt"), Ok(Opened::File(_, id)) if id.size == 6));
+        assert!(matches!(root.open_beneath("sub/a.txt"), Ok(Opened::File(_, id)) if id.size() == 6));
         assert!(matches!(root.open_beneath("sub"), Ok(Opened::Directory)));
         assert!(matches!(root.open_beneath(""), Ok(Opened::Directory)));
         assert!(!found(&root, "sub/a.txt/b"));
@@ -199,9 +207,9 @@ mod tests {
     fn a_root_that_cannot_be_served_is_explained() {
         let folder = tempfile::tempdir().unwrap();
         let missing = Root::open(&folder.path().join("none")).unwrap_err();
-        assert!(matches!(missing, FilesError::RootMissing { .. }));
+        assert!(matches!(missing, FolderError::Missing { .. }));
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
-        assert!(matches!(Root::open(&file).unwrap_err(), FilesError::RootNotADirectory { .. }));
+        assert!(matches!(Root::open(&file).unwrap_err(), FolderError::NotAFolder { .. }));
     }
 }

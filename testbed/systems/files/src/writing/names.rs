@@ -1,25 +1,15 @@
 //! Names that may be given to files, and those kept for the server itself.
 
+use folder::is_reserved;
+
 use crate::writing::refusal::Refusal;
 
-/// Names that begin so, in any case, are the server's own: they are neither shown nor served nor taken.
-const RESERVED: &str = ".nstar";
 /// Longest name of one file or folder, bytes: what Linux's file systems hold.
 const SEGMENT_LEN_MAX: usize = 255;
 /// Longest path, bytes.
 const PATH_LEN_MAX: usize = 2048;
 /// Most folders above a file.
 const DEPTH_MAX: usize = 64;
-
-/// Whether a decoded path leads to what is the server's own.
-pub(crate) fn is_reserved(path: &str) -> bool {
-    path.split('/').any(is_reserved_name)
-}
-
-/// Whether one name is the server's own.
-pub(crate) fn is_reserved_name(name: &str) -> bool {
-    name.get(..RESERVED.len()).is_some_and(|start| start.eq_ignore_ascii_case(RESERVED))
-}
 
 /// Refuses a decoded path that no file may be given.
 pub(crate) fn check_new(path: &str) -> Result<(), Refusal> {

@@ -1,5 +1,5 @@
-//! Folders beneath the root that are to be changed. No symbolic link on the way to them is followed, not even one that
-//! stays beneath the root: what a path says is where the file lies.
+//! Opens folders beneath the root for changing. No symbolic link on the way is followed, not even one that stays beneath
+//! the root, so that a file is exactly where its path says.
 
 use std::{
     collections::BTreeMap,
@@ -16,18 +16,25 @@ use rustix::{
 
 use super::Root;
 
-/// Most folders that are synced at once.
+/// Most folders to sync at once.
 const SYNCING_MAX: usize = 16;
 
 impl Root {
-    /// Opens a folder to change what is in it; the empty path is the root itself.
-    pub(crate) fn folder(&self, path: &str) -> Result<OwnedFd, Errno> {
+    /// Opens a folder for changing its entries; the empty path is the root itself.
+    ///
+    /// # Errors
+    /// When it does not exist, is not a folder, or is reached only through a link.
+    pub fn folder(&self, path: &str) -> Result<OwnedFd, Errno> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
         self.resolve(path, OFlags::RDONLY | OFlags::DIRECTORY, resolve)
     }
 
-    /// Opens a folder, making it and those above it where they are missing. Notes those in which one was made.
-    pub(crate) fn folder_made(&self, path: &str, changed: &mut Changed) -> Result<OwnedFd, Errno> {
+    /// Opens a folder, and creates it and its parents where they are missing. Adds the parents of those that it creates
+    /// to `changed`.
+    ///
+    /// # Errors
+    /// When it cannot be created or opened.
+    pub fn folder_made(&self, path: &str, changed: &mut Changed) -> Result<OwnedFd, Errno> {
         match self.folder(path) {
             Err(Errno::NOENT) if !path.is_empty() => {
                 let (above, name) = split(path);
@@ -44,24 +51,27 @@ impl Root {
     }
 }
 
-/// A path as the folder and the name in it.
-pub(crate) fn split(path: &str) -> (&str, &str) {
+/// Splits a path into the folder and the name in it.
+pub fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-/// Folders whose entries were changed, each once.
+/// Folders whose entries have changed, each once.
 #[derive(Debug, Default)]
-pub(crate) struct Changed(BTreeMap<String, OwnedFd>);
+pub struct Changed(BTreeMap<String, OwnedFd>);
 
 impl Changed {
-    /// Notes that entries of this folder were changed.
-    pub(crate) fn note(&mut self, path: &str, folder: OwnedFd) {
+    /// Adds a folder whose entries have changed.
+    pub fn note(&mut self, path: &str, folder: OwnedFd) {
         self.0.entry(path.to_owned()).or_insert(folder);
     }
 
-    /// Returns once the changes are on the disk. Several folders are synced at once, for then the file system's journal
-    /// joins them: one after the other, each would wait for a write of its own.
-    pub(crate) fn sync(self) -> io::Result<()> {
+    /// Returns once the changes are on the disk. Syncs several folders at once, so that the file system's journal can
+    /// combine them: one after the other, each would wait for a write of its own.
+    ///
+    /// # Errors
+    /// When a folder cannot be synced.
+    pub fn sync(self) -> io::Result<()> {
         let folders: Vec<_> = self.0.into_values().collect();
         let next = AtomicUsize::new(0);
         let sync_some = || -> io::Result<()> {
@@ -72,10 +82,10 @@ impl Changed {
         };
         thread::scope(|scope| {
             let helpers = folders.len().min(SYNCING_MAX).saturating_sub(1);
-            // Without a helper it takes longer.
+            // Without helpers it only takes longer.
             let start = |_| thread::Builder::new().spawn_scoped(scope, sync_some).ok();
             let helping: Vec<_> = (0..helpers).map_while(start).collect();
-            let failed = |_| io::Error::other("a folder could not be synced by a fault of the program");
+            let failed = |_| io::Error::other("a thread that syncs folders panicked");
             helping.into_iter().fold(sync_some(), |synced, helper| synced.and(helper.join().map_err(failed)?))
         })
     }

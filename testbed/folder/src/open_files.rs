@@ -1,11 +1,14 @@
-//! Files kept at hand, and looked at again before they could be out of date.
+//! A cache of files, compared with the disk before an entry could be out of date.
 //!
-//! A file is kept under the path as it stands in the request, still encoded, so that a hit decodes nothing. What is
-//! kept is compared with the file (opened anew, device, inode, length and times) once it was not for
-//! [`crate::Options::file_check_every`]; until then a small file is sent as it was in whole, never a mixture.
+//! The key is the path as it stands in the request, still percent-encoded, so that a hit decodes nothing. Once an entry
+//! has not been compared with the file for `check_every`, the file is opened again and its [`FileState`] compared; until
+//! then a small file is sent whole as it was, never a mixture of two states.
+//!
+//! [`FileState`]: crate::FileState
 
 use std::{
     cell::RefCell,
+    fmt::Debug,
     hash::{DefaultHasher, Hash, Hasher},
     rc::Rc,
     sync::{
@@ -19,51 +22,65 @@ use engine::shared::Atomics;
 use moka::sync::Cache;
 
 use crate::{
-    access::permissions::Permissions,
-    reading::representation::{Content, Representation},
-    tree::{
-        names,
-        root::{OpenError, Opened, Root},
-        target::{self, BadTarget},
-    },
+    representation::{Content, Representation},
+    root::{OpenError, Opened, Root},
+    target::{self, BadTarget},
 };
 
-/// Longest path that is kept.
+/// Longest path that is cached, bytes.
 const KEY_LEN_MAX: usize = 512;
-/// How many files each worker has at hand on its own. Few, for one worker may serve only one connection.
+/// Files in each worker's own cache. Few, because a worker may serve only one connection.
 const FRONT_SLOTS: usize = 8;
+/// Names with this prefix, in any case, belong to the server: they are not listed, sent or accepted.
+const RESERVED: &str = ".nstar";
 
 /// A path as it stands in requests.
 type Encoded = Box<str>;
 
-/// What a path names.
+/// What a server derives from a file's path and keeps with the cached file, such as the rule that applies to it.
+pub trait PathRules: Debug + Send + Sync {
+    /// What it derives.
+    type Rule: Debug + Clone + Send + Sync + 'static;
+
+    /// The rule of a decoded path.
+    fn rule(&self, path: &str) -> Self::Rule;
+}
+
+/// No rules.
+impl PathRules for () {
+    type Rule = ();
+
+    fn rule(&self, _path: &str) {}
+}
+
+/// What a path names. `R` is what [`PathRules`] derives from it.
 #[derive(Debug, Clone)]
-pub(crate) enum Found {
+pub enum Found<R> {
     /// A file.
-    File(Arc<Representation>),
+    File(Arc<Representation<R>>),
     /// A directory, by its decoded path.
     Directory(String),
-    /// A directory, by its decoded path, asked for without the slash at the end.
+    /// A directory, by its decoded path, requested without the trailing slash.
     Unslashed(String),
 }
 
 /// Why a path names nothing that can be sent.
 #[derive(Debug)]
-pub(crate) enum FindError {
-    /// The path is no path.
+pub enum FindError {
+    /// The path is malformed.
     Path(BadTarget),
     /// It cannot be opened or read.
     Open(OpenError),
 }
 
-/// The files of the whole server.
+/// The files of a folder.
 #[derive(Debug)]
-pub(crate) struct OpenFiles {
+pub struct OpenFiles<P: PathRules> {
     root: Root,
-    permissions: Permissions,
+    rules: P,
     /// How many changes this server has made to its files, in all its processes.
     changes: Arc<Atomics>,
-    kept: Cache<Encoded, Arc<Representation>>,
+    cache: Cache<Encoded, Arc<Representation<P::Rule>>>,
     check_every_ms: u64,
     started: Instant,
 }
@@ -77,87 +94,97 @@ pub(crate) struct Check {
     pub(crate) changes: u64,
 }
 
-impl OpenFiles {
-    /// Keeps files of up to `bytes` in all, each looked at again after `check_every`.
-    pub(crate) fn new(root: Root, permissions: Permissions, check_every: Duration, bytes: u64) -> Self {
-        let kept = Cache::builder()
+impl<P: PathRules> OpenFiles<P> {
+    /// Caches files of up to `bytes` in all, and compares each with the disk again after `check_every`.
+    pub fn new(root: Root, rules: P, check_every: Duration, bytes: u64) -> Self {
+        let cache = Cache::builder()
             .max_capacity(bytes)
-            .weigher(|path: &Encoded, file: &Arc<Representation>| {
+            .weigher(|path: &Encoded, file: &Arc<Representation<P::Rule>>| {
                 file.weight().saturating_add(u32::try_from(path.len()).unwrap_or(u32::MAX))
             })
             .build();
         let (check_every_ms, changes) = (millis(check_every), Arc::new(Atomics::new(1)));
-        Self { root, permissions, changes, kept, check_every_ms, started: Instant::now() }
+        Self { root, rules, changes, cache, check_every_ms, started: Instant::now() }
     }
 
-    /// Who may read and write what.
-    pub(crate) fn permissions(&self) -> &Permissions {
-        &self.permissions
+    /// The rules of paths.
+    pub fn rules(&self) -> &P {
+        &self.rules
     }
 
-    /// Says that files were changed: what was kept is looked at again, in every process.
-    pub(crate) fn changed(&self) {
+    /// The folder itself.
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// Notes that files were changed: every process compares its cached files with the disk again.
+    pub fn changed(&self) {
         if let Some(changes) = self.changes.first() {
             changes.fetch_add(1, Release);
         }
     }
 
-    /// The folder itself.
-    pub(crate) fn root(&self) -> &Root {
-        &self.root
-    }
-
-    /// What the encoded path names now.
-    pub(crate) fn find(&self, encoded: &str, now: Instant) -> Result<Found, FindError> {
+    /// Finds what the encoded path names at `now`.
+    ///
+    /// # Errors
+    /// When the path is malformed, or names nothing that can be opened and read.
+    pub fn find(&self, encoded: &str, now: Instant) -> Result<Found<P::Rule>, FindError> {
         let now = self.check(now);
-        let kept = self.kept.get(encoded);
-        if let Some(file) = kept.as_ref().filter(|file| file.is_fresh(now, self.check_every_ms)) {
-            return Ok(Found::File(self.asked_again(encoded, file)));
+        let cached = self.cache.get(encoded);
+        if let Some(file) = cached.as_ref().filter(|file| file.is_fresh(now, self.check_every_ms)) {
+            return Ok(Found::File(self.requested_again(encoded, file)));
         }
-        let found = self.open(encoded, kept, now);
+        let found = self.open(encoded, cached, now);
         match &found {
-            Ok(Found::File(file)) if file.may_be_kept() && encoded.len() <= KEY_LEN_MAX => {
-                self.kept.insert(encoded.into(), Arc::clone(file));
+            Ok(Found::File(file)) if file.may_be_cached() && encoded.len() <= KEY_LEN_MAX => {
+                self.cache.insert(encoded.into(), Arc::clone(file));
             }
-            _ => self.kept.invalidate(encoded),
+            _ => self.cache.invalidate(encoded),
         }
         found
     }
 
-    /// Forgets what was kept for a path.
-    pub(crate) fn forget(&self, encoded: &str) {
-        self.kept.invalidate(encoded);
+    /// Removes a path from the cache.
+    pub fn forget(&self, encoded: &str) {
+        self.cache.invalidate(encoded);
     }
 
-    /// A kept file, brought into memory where that pays.
-    fn asked_again(&self, encoded: &str, file: &Arc<Representation>) -> Arc<Representation> {
-        let Some(near) = file.brought_near() else { return Arc::clone(file) };
-        let near = Arc::new(near);
-        self.kept.insert(encoded.into(), Arc::clone(&near));
-        near
+    /// A cached file, read into memory where that pays.
+    fn requested_again(
+        &self,
+        encoded: &str,
+        file: &Arc<Representation<P::Rule>>,
+    ) -> Arc<Representation<P::Rule>> {
+        let Some(in_memory) = file.read_into_memory() else { return Arc::clone(file) };
+        let in_memory = Arc::new(in_memory);
+        self.cache.insert(encoded.into(), Arc::clone(&in_memory));
+        in_memory
     }
 
-    fn open(&self, encoded: &str, kept: Option<Arc<Representation>>, now: Check) -> Result<Found, FindError> {
+    fn open(
+        &self,
+        encoded: &str,
+        cached: Option<Arc<Representation<P::Rule>>>,
+        now: Check,
+    ) -> Result<Found<P::Rule>, FindError> {
         let target = target::decode(encoded).map_err(FindError::Path)?;
-        if names::is_reserved(&target.path) {
+        if is_reserved(&target.path) {
             return Err(FindError::Open(OpenError::NotFound));
         }
-        let (file, identity) = match (self.root.open_beneath(&target.path), target.directory) {
-            (Ok(Opened::File(file, identity)), false) => (file, identity),
+        let (file, state) = match (self.root.open_beneath(&target.path), target.directory) {
+            (Ok(Opened::File(file, state)), false) => (file, state),
             (Ok(Opened::File(..)), true) => return Err(FindError::Open(OpenError::NotFound)),
             (Ok(Opened::Directory), true) => return Ok(Found::Directory(target.path.into_owned())),
             (Ok(Opened::Directory), false) => return Ok(Found::Unslashed(target.path.into_owned())),
             (Err(error), _) => return Err(FindError::Open(error)),
         };
-        if let Some(same) = kept.filter(|kept| kept.identity == identity) {
+        if let Some(same) = cached.filter(|cached| cached.state == state) {
             same.checked(now);
             return Ok(Found::File(same));
         }
-        let place = self.permissions.place(&target.path);
-        let read = Representation::new(&target.path, file, identity, now);
-        read.map(|file| file.at(place))
-            .map(|file| Found::File(Arc::new(file)))
-            .map_err(|error| FindError::Open(error.into()))
+        let rule = self.rules.rule(&target.path);
+        let read = Representation::new(&target.path, file, state, rule, now);
+        read.map(|file| Found::File(Arc::new(file))).map_err(|error| FindError::Open(error.into()))
     }
 
     /// A comparison with the disk that begins now.
@@ -167,43 +194,64 @@ impl OpenFiles {
     }
 }
 
-/// The files one worker has at hand: small ones only, looked up without a lock.
-#[derive(Debug, Default)]
-pub(crate) struct Front {
-    slots: RefCell<[Option<Rc<AtHand>>; FRONT_SLOTS]>,
+/// One worker's cache: small files only, looked up without a lock.
+#[derive(Debug)]
+pub struct Front<R> {
+    slots: RefCell<[Option<Rc<FrontEntry<R>>>; FRONT_SLOTS]>,
 }
 
-/// A file at hand.
+/// A file in a worker's cache.
 #[derive(Debug)]
-pub(crate) struct AtHand {
+pub struct FrontEntry<R> {
     encoded: Encoded,
     /// The file.
-    pub(crate) file: Arc<Representation>,
+    pub file: Arc<Representation<R>>,
 }
 
-impl Front {
-    /// A file that is at hand and was compared with the disk lately.
-    pub(crate) fn get(&self, encoded: &str, behind: &OpenFiles, now: Instant) -> Option<Rc<AtHand>> {
+impl<R> Default for Front<R> {
+    fn default() -> Self {
+        Self { slots: RefCell::default() }
+    }
+}
+
+impl<R> Front<R> {
+    /// A file that is in the cache and was compared with the disk recently.
+    pub fn get<P: PathRules<Rule = R>>(
+        &self,
+        encoded: &str,
+        behind: &OpenFiles<P>,
+        now: Instant,
+    ) -> Option<Rc<FrontEntry<R>>> {
         let slots = self.slots.borrow();
-        let slot = slots.get(place(encoded))?.as_ref()?;
+        let slot = slots.get(slot_of(encoded))?.as_ref()?;
         let current =
             slot.encoded.as_ref() == encoded && slot.file.is_fresh(behind.check(now), behind.check_every_ms);
         current.then(|| Rc::clone(slot))
     }
 
-    /// Puts a small file at hand.
-    pub(crate) fn put(&self, encoded: &str, file: &Arc<Representation>) {
-        let small = matches!(file.content, Content::Bytes(_)) && file.may_be_kept();
+    /// Caches a small file; ignores larger ones.
+    pub fn put(&self, encoded: &str, file: &Arc<Representation<R>>) {
+        let small = matches!(file.content, Content::Bytes(_)) && file.may_be_cached();
         if !small || encoded.len() > KEY_LEN_MAX {
             return;
         }
-        if let Some(slot) = self.slots.borrow_mut().get_mut(place(encoded)) {
-            *slot = Some(Rc::new(AtHand { encoded: encoded.into(), file: Arc::clone(file) }));
+        if let Some(slot) = self.slots.borrow_mut().get_mut(slot_of(encoded)) {
+            *slot = Some(Rc::new(FrontEntry { encoded: encoded.into(), file: Arc::clone(file) }));
         }
     }
 }
 
-fn place(encoded: &str) -> usize {
+/// Whether a decoded path leads to a name that belongs to the server.
+pub fn is_reserved(path: &str) -> bool {
+    path.split('/').any(is_reserved_name)
+}
+
+/// Whether one name belongs to the server.
+pub fn is_reserved_name(name: &str) -> bool {
+    name.get(..RESERVED.len()).is_some_and(|start| start.eq_ignore_ascii_case(RESERVED))
+}
+
+fn slot_of(encoded: &str) -> usize {
     let mut hasher = DefaultHasher::new();
     encoded.hash(&mut hasher);
     (hasher.finish() % FRONT_SLOTS as u64) as usize
@@ -218,21 +266,22 @@ mod tests {
     use std::{fs, fs::FileTimes, path::Path, time::SystemTime};
 
     use super::*;
+    use crate::FileState;
 
     const EVERY: Duration = Duration::from_secs(1);
 
-    fn open(folder: &Path) -> OpenFiles {
-        OpenFiles::new(Root::open(folder).unwrap(), Permissions::default(), EVERY, 1 << 20)
+    fn open(folder: &Path) -> OpenFiles<()> {
+        OpenFiles::new(Root::open(folder).unwrap(), (), EVERY, 1 << 20)
     }
 
-    fn file(files: &OpenFiles, path: &str, now: Instant) -> Arc<Representation> {
+    fn file(files: &OpenFiles<()>, path: &str, now: Instant) -> Arc<Representation<()>> {
         match files.find(path, now).unwrap() {
             Found::File(file) => file,
             other => panic!("{other:?}"),
         }
     }
 
-    fn bytes(file: &Representation) -> &[u8] {
+    fn bytes(file: &Representation<()>) -> &[u8] {
         match &file.content {
             Content::Bytes(bytes) => bytes,
             Content::File(_) => panic!("not a small file"),
@@ -241,8 +290,7 @@ mod tests {
 
     /// Waits until a change to the file would show. Not a guess at a duration: the file system is asked.
     fn settle(path: &Path) {
-        while !crate::tree::identity::Identity::of(&fs::metadata(path).unwrap()).is_settled(SystemTime::now())
-        {
+        while !FileState::of(&fs::metadata(path).unwrap()).is_settled(SystemTime::now()) {
             std::thread::yield_now();
         }
     }
@@ -261,7 +309,7 @@ mod tests {
         fs::write(&path, "newer").unwrap();
         let later = file(&files, "a", now + 4 * EVERY);
         assert_eq!((bytes(&first), bytes(&later)), (&b"old"[..], &b"newer"[..]));
-        assert_eq!(later.identity.size, 5);
+        assert_eq!(later.state.size(), 5);
         fs::remove_file(&path).unwrap();
         assert!(files.find("a", now + 6 * EVERY).is_err());
     }

@@ -1,4 +1,4 @@
-//! Which file, and which state of it: what tells one representation from another.
+//! Which file, and which state of it.
 
 use std::{
     fs::Metadata,
@@ -6,29 +6,28 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// A file and its state. Two equal ones hold the same bytes, unless it was changed twice within one tick
-/// of the file system's clock (see [`Identity::is_settled`]).
+/// A file and its state. Equal states have the same bytes, unless the file changed twice within one tick of the file
+/// system's clock (see [`FileState::is_settled`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Identity {
+pub struct FileState {
     device: u64,
     inode: u64,
-    /// Length, bytes.
-    pub(crate) size: u64,
+    size: u64,
     modified_s: i64,
     modified_ns: i64,
     changed_s: i64,
     changed_ns: i64,
 }
 
-/// After this long, another change is sure to get another time stamp: kernels stamp files with a clock that ticks
-/// every 1 to 10 ms.
+/// After this long, a further change is sure to get another time stamp: kernels stamp files with a clock that ticks every
+/// 1 to 10 ms.
 const TICK: Duration = Duration::from_millis(50);
 
-/// The last second that an HTTP date can show: 9999-12-31T23:59:59Z.
-pub(crate) const DATE_S_MAX: u64 = 253_402_300_799;
+/// The last second that an HTTP date can express: 9999-12-31T23:59:59Z.
+pub const DATE_S_MAX: u64 = 253_402_300_799;
 
-impl Identity {
-    /// Of what these tell of.
+impl FileState {
+    /// The state that `metadata` describes.
     pub fn of(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),
@@ -41,13 +40,13 @@ impl Identity {
         }
     }
 
-    /// Whether this is the file and the state that `metadata` tells of.
+    /// Whether `metadata` describes this file in this state.
     pub fn is_of(&self, metadata: &Metadata) -> bool {
         *self == Self::of(metadata)
     }
 
-    /// Whether the last change is long enough ago that a further one would show. The time of change (ctime), unlike
-    /// that of modification, cannot be set by a program.
+    /// Whether the last change is long enough ago that a further one would show. Unlike the modification time, the
+    /// change time (ctime) cannot be set by a program.
     pub fn is_settled(&self, now: SystemTime) -> bool {
         let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_ns = i128::try_from(since.as_nanos()).unwrap_or(i128::MAX);
@@ -55,31 +54,31 @@ impl Identity {
         now_ns - changed_ns > i128::try_from(TICK.as_nanos()).unwrap_or(i128::MAX)
     }
 
-    /// Its length, bytes.
+    /// Length, bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// What tells it from every other on this machine, as text to be kept.
+    /// Text to store, different for every file and state on this machine.
     pub fn text(&self) -> String {
         let Self { device, inode, size, .. } = self;
         let (modified, changed) = ((self.modified_s, self.modified_ns), (self.changed_s, self.changed_ns));
         format!("{device}-{inode}-{size}-{}.{}-{}.{}", modified.0, modified.1, changed.0, changed.1)
     }
 
-    /// A strong entity tag (RFC 9110 section 8.8.3), with its quotes.
-    pub(crate) fn etag(&self) -> String {
+    /// A strong entity tag (RFC 9110, section 8.8.3), with its quotes.
+    pub fn etag(&self) -> String {
         let modified_ns = i128::from(self.modified_s) * 1_000_000_000 + i128::from(self.modified_ns);
         format!("\"{:x}-{:x}-{modified_ns:x}\"", self.inode, self.size)
     }
 
-    /// When it was modified, whole seconds since 1970. `None` where no HTTP date can say it.
-    pub(crate) fn modified_s(&self) -> Option<u64> {
+    /// When it was modified, in whole seconds since 1970. `None` where an HTTP date cannot express it.
+    pub fn modified_s(&self) -> Option<u64> {
         u64::try_from(self.modified_s).ok().filter(|&s| s <= DATE_S_MAX)
     }
 
-    /// `Last-Modified` (RFC 9110 section 8.8.2).
-    pub(crate) fn last_modified(&self) -> Option<String> {
+    /// The value of `Last-Modified` (RFC 9110, section 8.8.2).
+    pub fn last_modified(&self) -> Option<String> {
         self.modified_s().map(|s| httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(s)))
     }
 }
@@ -90,8 +89,8 @@ mod tests {
 
     use super::*;
 
-    fn identity(path: &std::path::Path) -> Identity {
-        Identity::of(&fs::metadata(path).unwrap())
+    fn state_of(path: &std::path::Path) -> FileState {
+        FileState::of(&fs::metadata(path).unwrap())
     }
 
     #[test]
@@ -107,7 +106,7 @@ mod tests {
                 .unwrap()
                 .set_times(FileTimes::new().set_modified(time))
                 .unwrap();
-            identity(path)
+            state_of(path)
         };
         let first = write(&one, "abc", time);
         assert_eq!(first.last_modified().as_deref(), Some("Sun, 06 Nov 1994 08:49:37 GMT"));
@@ -121,17 +120,17 @@ mod tests {
     fn a_fresh_change_is_not_settled_and_an_old_one_is() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let now = SystemTime::now();
-        assert!(!identity(file.path()).is_settled(now));
-        assert!(identity(file.path()).is_settled(now + Duration::from_secs(1)));
+        assert!(!state_of(file.path()).is_settled(now));
+        assert!(state_of(file.path()).is_settled(now + Duration::from_secs(1)));
     }
 
     #[test]
     fn times_beyond_http_dates_are_left_out() {
         const LAST: i64 = DATE_S_MAX as i64;
-        let mut identity = identity(tempfile::NamedTempFile::new().unwrap().path());
+        let mut state = state_of(tempfile::NamedTempFile::new().unwrap().path());
         for (modified_s, shown) in [(-1, false), (0, true), (LAST, true), (LAST + 1, false)] {
-            identity.modified_s = modified_s;
-            assert_eq!(identity.last_modified().is_some(), shown, "{modified_s}");
+            state.modified_s = modified_s;
+            assert_eq!(state.last_modified().is_some(), shown, "{modified_s}");
         }
     }
 }

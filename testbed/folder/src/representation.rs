@@ -1,4 +1,4 @@
-//! A file as it is sent: its header rendered beforehand, and the bytes of a small one.
+//! A file ready to be sent: its response header rendered in advance, and the bytes of a small one.
 
 use std::{
     fs::File,
@@ -13,64 +13,58 @@ use std::{
 
 use http_io::server::{Prepared, Reply};
 
-use crate::{
-    access::permissions::Place,
-    reading::{media_type, open_files::Check, selection::Validators},
-    tree::identity::Identity,
-};
+use crate::{file_state::FileState, media_type, open_files::Check, selection::Validators};
 
-/// Up to this length a file's bytes are read at once, kept in memory, and go out with the header in one write.
+/// A file of up to this length is read when it is opened, cached in memory, and sent with its header in one write.
 const SMALL_LEN_MAX: u64 = 32 * 1024;
-/// Up to this length they come into memory when the file is asked for again: sending them from there takes less time
-/// than `sendfile`, reading them for one request takes more. A longer file is always sent by the kernel from its page
-/// cache. Where the limit lies was measured: see docs/performance.md.
+/// A file of up to this length is read into memory at its second request: sending it from there takes less time than
+/// `sendfile`, but reading it for a single request takes more. Longer files always come from the kernel's page cache.
+/// Measured: see docs/performance.md.
 const MEMORY_LEN_MAX: u64 = 256 * 1024;
-/// What a kept descriptor counts as against the memory for files.
+/// What a cached descriptor counts against the memory for files, bytes.
 const DESCRIPTOR_WEIGHT: u32 = 64 * 1024;
 /// The policy under which a browser runs nothing of what it shows: users upload files, and a script in one of them would
-/// act as whoever looks at it.
+/// act with the rights of whoever views it.
 pub(crate) const INERT: &str = "sandbox";
 /// How often a file that changes while it is read is read again.
 const READS_MAX: usize = 3;
 
-/// A file as it is sent.
+/// A file ready to be sent.
 #[derive(Debug)]
-pub(crate) struct Representation {
+pub struct Representation<R> {
     /// Which state of which file this is.
-    pub(crate) identity: Identity,
-    /// The header of an answer with the whole file.
+    pub state: FileState,
+    /// The rule of its path.
+    pub rule: R,
+    /// The header of a response with the whole file.
     pub(crate) whole: Prepared,
-    /// Its bytes, or where they are.
     pub(crate) content: Content,
-    /// Its media type.
     pub(crate) media_type: &'static str,
-    /// What decides who may read it.
-    pub(crate) place: Place,
     etag: String,
     last_modified: String,
     settled: bool,
     checked_at_ms: AtomicU64,
     checked_changes: AtomicU64,
-    asked_again: AtomicBool,
+    requested_again: AtomicBool,
 }
 
 /// The bytes of a file.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// All of them.
+    /// In memory.
     Bytes(Box<[u8]>),
-    /// They stay in the file.
+    /// On disk.
     File(Arc<File>),
 }
 
-impl Representation {
+impl<R> Representation<R> {
     /// Reads a small file, or keeps a large one open.
-    pub(crate) fn new(path: &str, file: File, identity: Identity, now: Check) -> io::Result<Self> {
-        let (identity, content) = content(file, identity)?;
-        let etag = identity.etag();
-        let last_modified = identity.last_modified().unwrap_or_default();
+    pub(crate) fn new(path: &str, file: File, state: FileState, rule: R, now: Check) -> io::Result<Self> {
+        let (state, content) = content(file, state)?;
+        let etag = state.etag();
+        let last_modified = state.last_modified().unwrap_or_default();
         let media_type = media_type::of(path);
-        let whole = Prepared::new(200, identity.size)
+        let whole = Prepared::new(200, state.size())
             .header("Content-Type", media_type)
             .and_then(|head| head.header("ETag", &etag))
             .and_then(|head| head.header("Accept-Ranges", "bytes"))
@@ -84,55 +78,52 @@ impl Representation {
             false => whole.and_then(|head| head.header("Last-Modified", &last_modified)),
         };
         Ok(Self {
-            identity,
+            state,
+            rule,
             whole: whole.map_err(io::Error::other)?,
             content,
             media_type,
-            place: Place::default(),
             etag,
             last_modified,
-            settled: identity.is_settled(SystemTime::now()),
+            settled: state.is_settled(SystemTime::now()),
             checked_at_ms: AtomicU64::new(now.at_ms),
             checked_changes: AtomicU64::new(now.changes),
-            asked_again: AtomicBool::new(false),
+            requested_again: AtomicBool::new(false),
         })
     }
 
-    /// The same, at a place that decides who may read it.
-    pub(crate) fn at(mut self, place: Place) -> Self {
-        self.place = place;
-        self
-    }
-
-    /// The same with its bytes in memory, for a file that is asked for again and is not too long for that.
-    /// Tried once: a file that changes is soon found out and looked at anew.
-    pub(crate) fn brought_near(&self) -> Option<Self> {
+    /// The same file with its bytes in memory, if it is requested for the second time and short enough. Tried once: a
+    /// file that changes is soon noticed and opened again.
+    pub(crate) fn read_into_memory(&self) -> Option<Self>
+    where
+        R: Clone,
+    {
         let Content::File(file) = &self.content else { return None };
-        if self.identity.size > MEMORY_LEN_MAX || self.asked_again.swap(true, Relaxed) {
+        if self.state.size() > MEMORY_LEN_MAX || self.requested_again.swap(true, Relaxed) {
             return None;
         }
-        let bytes = read_whole(file, &self.identity).ok().flatten()?;
+        let bytes = read_whole(file, &self.state).ok().flatten()?;
         Some(Self {
-            identity: self.identity,
+            state: self.state,
+            rule: self.rule.clone(),
             whole: self.whole.clone(),
             content: Content::Bytes(bytes),
             media_type: self.media_type,
-            place: self.place.clone(),
             etag: self.etag.clone(),
             last_modified: self.last_modified.clone(),
             settled: self.settled,
             checked_at_ms: AtomicU64::new(self.checked_at_ms.load(Relaxed)),
             checked_changes: AtomicU64::new(self.checked_changes.load(Relaxed)),
-            asked_again: AtomicBool::new(true),
+            requested_again: AtomicBool::new(true),
         })
     }
 
-    /// Whether it may be kept: another change would show.
-    pub(crate) fn may_be_kept(&self) -> bool {
+    /// Whether it may be cached: a further change would show in its [`FileState`].
+    pub(crate) fn may_be_cached(&self) -> bool {
         self.settled
     }
 
-    /// Whether it was compared with the file less than `every_ms` ago, and nothing was changed here since.
+    /// Whether it was compared with the file less than `every_ms` ago, and this server has changed nothing since.
     pub(crate) fn is_fresh(&self, now: Check, every_ms: u64) -> bool {
         let young = now.at_ms.saturating_sub(self.checked_at_ms.load(Relaxed)) < every_ms;
         young && self.checked_changes.load(Relaxed) == now.changes
@@ -144,7 +135,7 @@ impl Representation {
         self.checked_changes.store(now.changes, Relaxed);
     }
 
-    /// What it costs to keep.
+    /// What it counts against the memory for files, bytes.
     pub(crate) fn weight(&self) -> u32 {
         match &self.content {
             Content::Bytes(bytes) => u32::try_from(bytes.len() + 1024).unwrap_or(u32::MAX),
@@ -152,17 +143,17 @@ impl Representation {
         }
     }
 
-    /// What conditions are compared with.
+    /// What a request's conditions are compared with.
     pub(crate) fn validators(&self) -> Validators<'_> {
         Validators {
             etag: &self.etag,
             last_modified: &self.last_modified,
-            modified_s: self.identity.modified_s(),
-            size: self.identity.size,
+            modified_s: self.state.modified_s(),
+            size: self.state.size(),
         }
     }
 
-    /// Adds the fields that name this state of the file.
+    /// Adds the fields that name this state of the file: `ETag` and `Last-Modified`.
     pub(crate) fn name_state<'x, 'c, C: engine::service::Connection>(
         &self,
         reply: Reply<'x, 'c, C>,
@@ -172,27 +163,27 @@ impl Representation {
     }
 }
 
-fn content(file: File, mut identity: Identity) -> io::Result<(Identity, Content)> {
+fn content(file: File, mut state: FileState) -> io::Result<(FileState, Content)> {
     for _ in 0..READS_MAX {
-        if identity.size > SMALL_LEN_MAX {
-            return Ok((identity, Content::File(Arc::new(file))));
+        if state.size() > SMALL_LEN_MAX {
+            return Ok((state, Content::File(Arc::new(file))));
         }
-        if let Some(bytes) = read_whole(&file, &identity)? {
-            return Ok((identity, Content::Bytes(bytes)));
+        if let Some(bytes) = read_whole(&file, &state)? {
+            return Ok((state, Content::Bytes(bytes)));
         }
-        identity = Identity::of(&file.metadata()?);
+        state = FileState::of(&file.metadata()?);
     }
     Err(io::Error::new(io::ErrorKind::ResourceBusy, "the file changes faster than it can be read"))
 }
 
-/// All bytes of the file in this state; none if it changed meanwhile.
-fn read_whole(file: &File, identity: &Identity) -> io::Result<Option<Box<[u8]>>> {
-    let bytes = read(file, identity.size)?;
-    let unchanged = identity.is_of(&file.metadata()?) && bytes.len() as u64 == identity.size;
+/// All bytes of the file in this state; `None` if it changed while it was read.
+fn read_whole(file: &File, state: &FileState) -> io::Result<Option<Box<[u8]>>> {
+    let bytes = read(file, state.size())?;
+    let unchanged = state.is_of(&file.metadata()?) && bytes.len() as u64 == state.size();
     Ok(unchanged.then(|| bytes.into()))
 }
 
-/// At most `length` bytes from the start: fewer where the file has become shorter.
+/// The first `length` bytes; fewer if the file has become shorter.
 fn read(file: &File, length: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
     let mut filled = 0;

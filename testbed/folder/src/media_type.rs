@@ -1,6 +1,6 @@
-//! The media type of a file, by the ending of its name.
+//! The media type of a file, by its extension.
 
-/// Endings and their types, the commonest of the IANA registry.
+/// Extensions and their types, the most common of the IANA registry.
 const TYPES: [(&str, &str); 34] = [
     ("7z", "application/x-7z-compressed"),
     ("avif", "image/avif"),
@@ -38,19 +38,19 @@ const TYPES: [(&str, &str); 34] = [
     ("zst", "application/zstd"),
 ];
 
-/// What is sent for any other.
+/// The type of all others.
 const UNKNOWN: &str = "application/octet-stream";
 
 /// The media type of a path.
-pub(crate) fn of(path: &str) -> &'static str {
+pub fn of(path: &str) -> &'static str {
     let name = path.rsplit('/').next().unwrap_or_default();
     let Some((_, ending)) = name.rsplit_once('.') else { return UNKNOWN };
     let known = TYPES.iter().find(|(known, _)| ending.eq_ignore_ascii_case(known));
     known.map_or(UNKNOWN, |(_, media_type)| media_type)
 }
 
-/// Whether a browser may find a script in a file of this type, and run it as one of this site's own.
-pub(crate) fn is_active(media_type: &str) -> bool {
+/// Whether a browser might run a script in a file of this type as one of this site's own.
+pub fn is_active(media_type: &str) -> bool {
     ["text/html", "image/svg+xml", "application/xml"].iter().any(|active| media_type.starts_with(active))
 }
 

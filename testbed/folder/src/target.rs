@@ -1,7 +1,7 @@
-//! From the path of a request to a path beneath the root.
+//! Turns the path of a request into a path beneath the root.
 //!
-//! The kernel confines the path to the root when it is opened (see [`crate::root`]); here it is decoded, and what
-//! cannot name a file is refused early.
+//! The kernel confines the path to the root when it is opened (see [`crate::Root`]); this module decodes it and rejects
+//! early what cannot name a file.
 
 use std::borrow::Cow;
 
@@ -9,24 +9,27 @@ use http_io::{DecodeError, decode_path};
 
 /// What a request names, relative to the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target<'a> {
-    /// The path, decoded; empty for the root itself. Has no slash at either end.
-    pub(crate) path: Cow<'a, str>,
-    /// Whether the request asked for a directory: it ended in a slash.
-    pub(crate) directory: bool,
+pub struct Target<'a> {
+    /// The decoded path, without a slash at either end; empty for the root itself.
+    pub path: Cow<'a, str>,
+    /// Whether the request ended in a slash, and so asks for a directory.
+    pub directory: bool,
 }
 
 /// Why a path names nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BadTarget {
+pub enum BadTarget {
     /// It cannot be decoded.
     Malformed(DecodeError),
-    /// It is well-formed, but no file can have it: it climbs, or holds an empty segment.
+    /// It is well-formed, but no file can have it: it contains `.`, `..` or an empty segment.
     Nothing,
 }
 
-/// Decodes what follows `/files/`, still percent-encoded.
-pub(crate) fn decode(encoded: &str) -> Result<Target<'_>, BadTarget> {
+/// Decodes a percent-encoded path.
+///
+/// # Errors
+/// See [`BadTarget`].
+pub fn decode(encoded: &str) -> Result<Target<'_>, BadTarget> {
     let (encoded, directory) = match encoded.strip_suffix('/') {
         Some("") => return Err(BadTarget::Nothing),
         Some(rest) => (rest, true),
