@@ -1,0 +1,52 @@
+//! Run files written before findings and identities were typed: they open, and show what they always showed.
+#![allow(clippy::unwrap_used)]
+
+use report::{TerminalOptions, csv, html, json, parse, terminal};
+
+const FILES: [(&str, &str); 5] = [
+    ("cpu", include_str!("golden/untyped/cpu.json")),
+    ("generator", include_str!("golden/untyped/generator.json")),
+    ("load", include_str!("golden/untyped/load.json")),
+    ("long", include_str!("golden/untyped/long.json")),
+    ("unbounded", include_str!("golden/untyped/unbounded.json")),
+];
+
+#[test]
+fn an_older_file_reads_as_it_always_did() {
+    let options = TerminalOptions {
+        files: vec!["report.html".into(), "run.json".into()],
+        ..TerminalOptions::default()
+    };
+    for (name, text) in FILES {
+        insta::assert_snapshot!(name, terminal(&parse(text).unwrap(), &options));
+    }
+}
+
+#[test]
+fn an_older_file_renders_in_every_format() {
+    for (name, text) in FILES {
+        let run = parse(text).unwrap();
+        assert!(csv(&run).lines().count() > run.steps.len(), "{name}");
+        assert!(html(&run).unwrap().contains("</html>"), "{name}");
+    }
+}
+
+/// Its words are what a newer file holds as well.
+#[test]
+fn an_older_file_written_again_says_the_same() {
+    for (name, text) in FILES {
+        let again = json(&parse(text).unwrap()).unwrap();
+        let words = |text: &str| {
+            let value: serde_json::Value = serde_json::from_str(text).unwrap();
+            [
+                "/verdict/bottleneck/holder",
+                "/verdict/bottleneck/evidence",
+                "/verdict/inconclusive",
+                "/verdict/next",
+            ]
+            .map(|place| value.pointer(place).cloned())
+        };
+        assert_eq!(words(&again), words(text), "{name}");
+        assert_eq!(parse(&again).unwrap(), parse(text).unwrap(), "{name}");
+    }
+}
