@@ -3,10 +3,10 @@
 use std::time::{Instant, SystemTime};
 
 use analysis::{
+    conclude::mix::RequestCount,
     conclude::{Context, Experiment, Observation, Observed, Provenance, conclude},
-    mix::RequestCount,
+    estimate::Estimate,
     run::{LoadShape, Run},
-    steady::Estimate,
 };
 use load::{Connections, Pacing, Plan, RequestTotal, Think};
 

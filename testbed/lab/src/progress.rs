@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use analysis::steady::Estimate;
+use analysis::estimate::Estimate;
 
 /// Something that happened.
 #[derive(Debug, Clone)]

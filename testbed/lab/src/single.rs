@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use analysis::{
     conclude::Experiment,
-    steady::{Precision, estimate},
+    estimate::{Precision, estimate},
 };
 use load::{Plan, Stop};
 

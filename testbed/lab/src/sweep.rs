@@ -189,7 +189,7 @@ fn tell(search: &Search, users: Option<u32>, listener: &mut dyn Listener) {
 mod tests {
     use std::cell::Cell;
 
-    use analysis::saturation::saturation;
+    use analysis::search::saturation::saturation;
 
     use super::*;
 

@@ -1,24 +1,26 @@
 //! The whole run's conclusion: N*, the verdict, laws, models and warnings from the observed steps.
 
-mod laws;
+pub mod mix;
 mod models;
+mod operational;
+mod warnings;
 
+use crate::conclude::mix::{RequestCount, mix, not_as_asked};
+use crate::conclude::warnings::{IDLE, checked_by_little, warnings};
 use crate::counters::{Counters, DatabaseLook};
-use crate::growth::{Growth, growth};
+use crate::estimate::Estimate;
 use crate::laws::{little, little_gap};
-use crate::mix::{RequestCount, mix, not_as_asked};
 use crate::resources::{StepResources, lock_use, resources};
 use crate::run::{
     Generator, Host, Laws, LoadShape, Locks, Models, Resource, ResponseTime, Run, SCHEMA, Step, Verdict,
     Warning,
 };
-use crate::saturation::{Saturation, saturation};
-use crate::steady::Estimate;
-use crate::unevenness::jump;
+use crate::search::consistency::jump;
+use crate::search::growth::{Growth, growth};
+use crate::search::saturation::{Saturation, saturation};
 use crate::verdict::{
     Finding, Point, Shape, Sweep, WatchedDatabase, generator_waited, judge, judge_load, locks_resource, next,
 };
-use crate::warnings::{IDLE, checked_by_little, warnings};
 use crate::words::{percent, users};
 
 /// One step: how many users, what the generator measured, what the operating system counted meanwhile.
@@ -174,7 +176,7 @@ pub fn conclude(steps: &[Observed], context: &Context) -> Conclusion {
         Experiment::Load => judge_load(&sweep),
         Experiment::Sweep { .. } => judge(&sweep),
     };
-    let laws = laws::laws(&steps, &sweep, context);
+    let laws = operational::laws(&steps, &sweep, context);
     Conclusion {
         models: models::models(&estimates, &sweep, &laws, &saturation, context),
         warnings: warnings(&steps, &sweep, &finding, context),
@@ -307,7 +309,7 @@ fn inconclusive(
         // One load draws no verdict: warnings say what is to be said of the measurement.
         return reasons;
     }
-    reasons.extend(at_star.filter(|step| step.estimate.silence.is_some()).map(|step| {
+    reasons.extend(at_star.filter(|step| step.estimate.stall.is_some()).map(|step| {
         format!("At {}, where the verdict is drawn, the server stopped answering.", users(step.users))
     }));
     reasons.extend(at_star.filter(|step| !step.estimate.steady && step.estimate.completed > 0).map(|step| {

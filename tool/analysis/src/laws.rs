@@ -1,9 +1,14 @@
 //! Little's law and the utilisation law (Denning and Buzen, "The operational analysis of queueing network
 //! models", Computing Surveys 10(3), 1978).
 
+pub mod bounds;
+pub mod demands;
+pub mod mva;
+pub mod usl;
+
+use crate::estimate::Estimate;
 use crate::run::{Run, Step};
 use crate::sample::ErrorCounts;
-use crate::steady::Estimate;
 
 /// How far a step is from Little's law, N = X (R + Z).
 #[derive(Debug, Clone, Copy, PartialEq)]

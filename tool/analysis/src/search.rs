@@ -12,10 +12,17 @@
 //! ```
 //! A driver that is interrupted simply stops: [`Search::steps`] holds what was measured.
 
-use crate::growth::certain_growth;
-use crate::ladder::{next_rung, refinement, rung_below, rungs_left};
+pub mod consistency;
+pub mod growth;
+pub(crate) mod ladder;
+pub(crate) mod peak;
+pub(crate) mod plateau;
+pub mod saturation;
+
+use crate::estimate::{Estimate, Precision, estimate, precise_enough};
 use crate::sample::Tick;
-use crate::steady::{Estimate, Precision, estimate, precise_enough};
+use crate::search::growth::certain_growth;
+use crate::search::ladder::{next_rung, refinement, rung_below, rungs_left};
 
 /// Which numbers of users to try.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,13 +12,13 @@ mod disk;
 mod errors;
 mod finding;
 mod generator;
+mod interference;
 mod io_limit;
 mod network;
 mod next;
 mod processor;
 mod quota;
 mod shared;
-mod strangers;
 mod sweep;
 mod threads;
 mod tiers;
@@ -34,8 +34,8 @@ pub use shared::{Shares, sharing};
 pub use sweep::{Point, Shape, Sweep};
 pub use utilisation::{Id, Use};
 
-use crate::growth::Growth;
 use crate::run::{Confidence, ResourceKind};
+use crate::search::growth::Growth;
 use crate::words::{cores, count, percent, users};
 
 /// Busy at least this share on the plateau is full. The plateau begins where 95 % of the maximum
@@ -70,7 +70,7 @@ pub fn judge(sweep: &Sweep) -> Finding {
         tiers::with_demands(sweep, threads::with_names(sweep, bounded(sweep)))
     };
     let ranked = with_rivals(sweep, found);
-    errors::qualify(sweep, strangers::qualify(sweep, ranked))
+    errors::qualify(sweep, interference::qualify(sweep, ranked))
 }
 
 /// The same for one load, which does not ask what stops the server: only whether the generator could make it, and

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+use analysis::estimate::stall::answered;
 use analysis::sample::Tick;
-use analysis::silence::answered;
 
 use crate::error::LoadError;
 use crate::limits;

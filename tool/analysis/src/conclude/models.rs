@@ -1,12 +1,12 @@
 //! Models fitted to the steps: bounds, mean value analysis, the universal scalability law.
 
 use super::Context;
-use crate::bounds::bounds;
-use crate::mva::{Station, mva};
+use crate::estimate::Estimate;
+use crate::laws::bounds::bounds;
+use crate::laws::mva::{Station, mva};
+use crate::laws::usl::usl;
 use crate::run::{Laws, Models, Predicted};
-use crate::saturation::Saturation;
-use crate::steady::Estimate;
-use crate::usl::usl;
+use crate::search::saturation::Saturation;
 use crate::verdict::{Id, Sweep};
 
 /// Mean value analysis walks through every number of users; beyond this many it shows nothing new.

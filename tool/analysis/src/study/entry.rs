@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 
 use super::users::by_users;
 use super::{Entry, Limit, MANY_FAILED, failed_share};
-use crate::pooling::{Measured, Pooled, pooled};
 use crate::run::{Resource, ResourceKind, Run, Step, Warning, WarningKind};
 use crate::sample::ErrorCounts;
-use crate::student::{NORMAL_95, t_95};
+use crate::statistics::pooling::{Measured, Pooled, pooled};
+use crate::statistics::student::{NORMAL_95, t_95};
 use crate::words::{cores, percent};
 
 /// The holder of all processors together.
@@ -174,7 +174,7 @@ fn doubts(runs: &[Finished], completed: u64, errors: &ErrorCounts, overload: boo
 mod tests {
     use super::*;
     use crate::conclude::{Context, Observed, Provenance, conclude};
-    use crate::steady::Estimate;
+    use crate::estimate::Estimate;
 
     /// A load of 100 users at 500 requests per second, beside others that use so many cores of two.
     fn beside(others: f64) -> Finished {

@@ -2,7 +2,7 @@
 
 use super::{Entry, MANY_FAILED, Share, Work, failed_share};
 use crate::compare::{Ratio, ratio};
-use crate::student::normal_two_sided;
+use crate::statistics::student::normal_two_sided;
 use crate::words::{count, percent};
 
 /// Gives every entry of a work its places and its share of the fastest, and says the order in words.
@@ -239,7 +239,8 @@ mod tests {
     fn many_pairs_do_not_make_differences() {
         let mut random = fastrand::Rng::with_seed(3);
         let mut noise = || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
-        let mut alike = || entry("same", 1_000.0 * (1.0 + 0.02 * noise()), 0.02 * crate::student::NORMAL_95);
+        let mut alike =
+            || entry("same", 1_000.0 * (1.0 + 0.02 * noise()), 0.02 * crate::statistics::student::NORMAL_95);
         let claimed = (0..1_000)
             .map(|_| ordered((0..10).map(|_| alike()).collect()))
             .filter(|work| places(work).iter().any(|place| *place != Some([1, 10])))

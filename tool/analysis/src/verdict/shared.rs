@@ -1,7 +1,7 @@
 //! Processors that are full because several share them: the tiers, the generator, and strangers.
 
 use super::finding::Finding;
-use super::strangers::OTHERS;
+use super::interference::OTHERS;
 use super::sweep::{GroupId, Point, Sweep, group, set, set_busy};
 use super::utilisation::Id;
 use crate::resources::Group;

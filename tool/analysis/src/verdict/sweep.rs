@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use super::database_locks::WatchedDatabase;
 use super::utilisation::{Id, Use, uses};
 use crate::counters::Role;
-use crate::growth::Growth;
 use crate::resources::{Group, LinkUse, StepResources};
 use crate::run::Resource;
 use crate::sample::ErrorCounts;
+use crate::search::growth::Growth;
 
 /// Steps beyond N* that hold this share of the maximum throughput are the plateau: N* itself is where
 /// 95 % of it is reached, and five points are left for noise and for throughput that falls slightly.

@@ -1,8 +1,8 @@
 //! Do a step's intervals hold the truth as often as they say?
 
+use analysis::estimate::{Estimate, Precision};
 use analysis::laws::little;
 use analysis::search::{Next, Search, SearchOptions, UsersRange};
-use analysis::steady::{Estimate, Precision};
 
 use crate::closed_network::{Simulation, Start, System};
 use crate::exact::repairman;

@@ -1,11 +1,11 @@
 //! Sweeps of servers that are only a throughput curve with noise: shapes that simple queues do not have.
 
+use analysis::estimate::{Estimate, Precision};
+use analysis::laws::usl::throughput;
 use analysis::run::Usl;
 use analysis::sample::{Counts, ErrorKind, Tick};
-use analysis::saturation::{Saturation, saturation};
+use analysis::search::saturation::{Saturation, saturation};
 use analysis::search::{MeasuredStep, Next, Search, SearchOptions, UsersRange};
-use analysis::steady::{Estimate, Precision};
-use analysis::usl::throughput;
 
 use crate::coverage::holds;
 

@@ -49,8 +49,11 @@ fn repairman_by_hand() {
 #[test]
 fn repairman_agrees_with_mean_value_analysis() {
     let system = System::exponential(1, 1_000.0, 10_000.0);
-    let predicted =
-        analysis::mva::mva(&[analysis::mva::Station::Queue { demand_us: 1_000.0, servers: 1 }], 10_000.0, 40);
+    let predicted = analysis::laws::mva::mva(
+        &[analysis::laws::mva::Station::Queue { demand_us: 1_000.0, servers: 1 }],
+        10_000.0,
+        40,
+    );
     for step in predicted {
         let (throughput, response_us) = repairman(system, step.users);
         assert!((step.throughput_per_s / throughput - 1.0).abs() < 1e-9, "{step:?}");
@@ -62,8 +65,11 @@ fn repairman_agrees_with_mean_value_analysis() {
 #[test]
 fn several_servers_come_close_in_mean_value_analysis() {
     let system = System::exponential(4, 2_000.0, 8_000.0);
-    let predicted =
-        analysis::mva::mva(&[analysis::mva::Station::Queue { demand_us: 2_000.0, servers: 4 }], 8_000.0, 60);
+    let predicted = analysis::laws::mva::mva(
+        &[analysis::laws::mva::Station::Queue { demand_us: 2_000.0, servers: 4 }],
+        8_000.0,
+        60,
+    );
     for step in predicted {
         let (throughput, _) = repairman(system, step.users);
         assert!((step.throughput_per_s / throughput - 1.0).abs() < 0.06, "{step:?}, exact {throughput}");

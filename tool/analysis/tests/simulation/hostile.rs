@@ -1,11 +1,11 @@
 //! Whatever is passed in: no panic, no figure that is not a number.
 
-use analysis::growth::growth;
+use analysis::estimate::{Estimate, Precision, estimate};
+use analysis::laws::usl::usl;
 use analysis::sample::{Counts, ErrorKind, GeneratorTick, Tick};
-use analysis::saturation::saturation;
+use analysis::search::growth::growth;
+use analysis::search::saturation::saturation;
 use analysis::search::{Next, Search, SearchOptions, UsersRange};
-use analysis::steady::{Estimate, Precision, estimate};
-use analysis::usl::usl;
 use proptest::prelude::*;
 
 fn number() -> impl Strategy<Value = u64> {

@@ -1,9 +1,9 @@
 //! Whole sweeps of simulated servers: N*, the maximum throughput and their intervals against exact answers.
 
+use analysis::estimate::{Estimate, Precision};
 use analysis::laws::little;
-use analysis::saturation::{Saturation, saturation};
+use analysis::search::saturation::{Saturation, saturation};
 use analysis::search::{MeasuredStep, Next, Search, SearchOptions};
-use analysis::steady::{Estimate, Precision};
 
 use crate::closed_network::{Simulation, Start, System};
 use crate::coverage::holds;

@@ -4,9 +4,9 @@ use analysis::conclude::{Conclusion, Context, Experiment, Observed, conclude};
 use analysis::counters::{
     Counters, Cpu, CpuQuota, DatabaseLook, Disk, Interface, Listener, Process, Role, Thread, ThreadState,
 };
+use analysis::estimate::Estimate;
 use analysis::run::{LoadShape, ResourceKind};
 use analysis::sample::ErrorKind;
-use analysis::steady::Estimate;
 use analysis::verdict::WatchedDatabase;
 use proptest::prelude::*;
 

@@ -6,10 +6,10 @@ use analysis::counters::{
     Counters, Cpu, CpuQuota, DatabaseLook, Disk, Interface, IoLimit, IoRate, Listener, Process, Role, Thread,
     ThreadState,
 };
-use analysis::mva::{Station, mva};
+use analysis::estimate::Estimate;
+use analysis::laws::mva::{Station, mva};
 use analysis::run::{LoadShape, ResponseTime};
 use analysis::sample::ErrorKind;
-use analysis::steady::Estimate;
 use analysis::verdict::WatchedDatabase;
 
 /// Length of a step and time between looks, microseconds.

@@ -8,13 +8,13 @@ use crate::verdict::{Finding, Sweep, described_errors, sharing};
 use crate::words::{about, cores, count, percent, users};
 
 /// A generator this busy somewhere, or this near to its ceiling, adds waiting of its own to the response times.
-pub const GENERATOR_BUSY: f64 = 0.80;
+const GENERATOR_BUSY: f64 = 0.80;
 
 /// Less steal than this is the hypervisor's ordinary rounding.
-pub const STEAL: f64 = 0.02;
+const STEAL: f64 = 0.02;
 
 /// An interval of N*'s throughput with a half-width above this share says little.
-pub const WIDE: f64 = 0.05;
+const WIDE: f64 = 0.05;
 
 /// Everything there is to warn of, the gravest first.
 pub(crate) fn warnings(
@@ -64,16 +64,15 @@ fn debug_build() -> Warning {
 
 /// The first step at which the server fell silent: one that comes back is not the same server.
 fn stopped_answering(steps: &[&Observed]) -> Option<Warning> {
-    let (step, silence) =
-        steps.iter().find_map(|step| step.estimate.silence.map(|silence| (step, silence)))?;
+    let (step, stall) = steps.iter().find_map(|step| step.estimate.stall.map(|stall| (step, stall)))?;
     Some(warning(
         WarningKind::StoppedAnswering,
         format!(
             "At {}, after {} completed requests, the server answered nothing for the last {:.1} s of the step: it died, \
              was stopped, or hangs.",
             users(step.users),
-            count(silence.completed as f64),
-            silence.length_us as f64 / 1e6
+            count(stall.completed as f64),
+            stall.length_us as f64 / 1e6
         ),
     ))
 }
@@ -246,7 +245,7 @@ fn listed(numbers: &[String]) -> String {
 }
 
 /// With more users idle than this, a step measures fewer users than it says.
-pub const IDLE: f64 = 0.05;
+pub(super) const IDLE: f64 = 0.05;
 
 fn idle_users(steps: &[&Observed], context: &Context) -> Option<Warning> {
     let idle = |step: &&Observed| step.idle_share(context.load.think_time_us);

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::{Context, Observed};
-use crate::demands::{self, demand};
+use crate::conclude::warnings::checked_by_little;
+use crate::laws::demands::{self, demand};
 use crate::laws::{little, lost_in_failures};
 use crate::run::{Demand, Laws, ResourceKind};
 use crate::verdict::{Id, Sweep};
-use crate::warnings::checked_by_little;
 
 /// A demand below this many microseconds is not told from the operating system's own work.
 const NEGLIGIBLE_US: f64 = 0.01;

@@ -2,10 +2,10 @@
 
 use crate::sample::{ErrorKind, Tick};
 
-/// Silence shorter than this may be a pause, microseconds.
+/// Stall shorter than this may be a pause, microseconds.
 const PAUSE_US: u64 = 1_000_000;
 
-/// Silence is told from slow answers by how many times the longest response time seen it lasts.
+/// Stall is told from slow answers by how many times the longest response time seen it lasts.
 const LONGER_THAN_ANY: u64 = 3;
 
 /// A failure or two may be of connections that broke while the server was busy with others.
@@ -13,14 +13,14 @@ const FAILURES: u64 = 3;
 
 /// Nothing was answered any more from some time on until the end, though users went on trying.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Silence {
+pub struct Stall {
     /// Requests completed before it.
     pub completed: u64,
     /// How long it lasted, microseconds.
     pub length_us: u64,
 }
 
-/// The ticks before the silence at their end and those of it: none, unless something was answered before.
+/// The ticks before the stall at their end and those of it: none, unless something was answered before.
 pub fn split(ticks: &[Tick]) -> (&[Tick], &[Tick]) {
     let end = ticks.iter().rposition(answered).map_or(ticks.len(), |last| last + 1);
     let (before, after) = ticks.split_at(end);
@@ -31,9 +31,9 @@ pub fn split(ticks: &[Tick]) -> (&[Tick], &[Tick]) {
 }
 
 /// The silence at the end of consecutive ticks, if there is one after something was answered.
-pub fn silence(ticks: &[Tick]) -> Option<Silence> {
+pub fn stall(ticks: &[Tick]) -> Option<Stall> {
     let (before, after) = split(ticks);
-    (!after.is_empty()).then(|| Silence {
+    (!after.is_empty()).then(|| Stall {
         completed: sum(before, |tick| tick.completed),
         length_us: sum(after, |tick| tick.length_us),
     })
@@ -81,28 +81,28 @@ mod tests {
     #[test]
     fn a_server_that_died_is_silent_from_then_on() {
         let ticks = both(answering(100), 10, &failing(ErrorKind::Refused), 100);
-        assert_eq!(silence(&ticks), Some(Silence { completed: 50, length_us: 2_000_000 }));
+        assert_eq!(stall(&ticks), Some(Stall { completed: 50, length_us: 2_000_000 }));
     }
 
     #[test]
     fn a_server_that_refuses_or_pauses_is_not() {
         let refusing = both(answering(100), 10, &failing(ErrorKind::Unavailable), 100);
-        assert_eq!(silence(&refusing), None);
+        assert_eq!(stall(&refusing), None);
         let short = both(answering(100), 10, &failing(ErrorKind::Refused), 49);
-        assert_eq!(silence(&short), None);
+        assert_eq!(stall(&short), None);
         let without_failures = both(answering(100), 10, &Tick { length_us: 20_000, ..Tick::default() }, 100);
-        assert_eq!(silence(&without_failures), None);
+        assert_eq!(stall(&without_failures), None);
     }
 
     #[test]
     fn slow_answers_are_waited_for() {
         let slow = both(answering(1_000_000), 10, &failing(ErrorKind::Reset), 100);
-        assert_eq!(silence(&slow), None);
+        assert_eq!(stall(&slow), None);
     }
 
     #[test]
     fn a_server_that_never_answered_did_not_stop() {
-        assert_eq!(silence(&both(failing(ErrorKind::Refused), 50, &failing(ErrorKind::Reset), 100)), None);
-        assert_eq!(silence(&[]), None);
+        assert_eq!(stall(&both(failing(ErrorKind::Refused), 50, &failing(ErrorKind::Reset), 100)), None);
+        assert_eq!(stall(&[]), None);
     }
 }

@@ -5,7 +5,7 @@
 //! "Quantitative System Performance", 1984, chapter 5). Batching (one commit for many) and wake-ups saved under load
 //! bend that a little in practice. A jump says that steps were not measured under the same conditions.
 
-use crate::steady::Estimate;
+use crate::estimate::Estimate;
 
 /// Throughput per user that rises by less than this factor may be batching, or processors that sleep less.
 const JUMP: f64 = 1.4;

@@ -4,9 +4,9 @@
 //! weighted sum of the measured throughputs, and the place of the vertex does not add to its error in first
 //! order.
 
-use crate::growth::throughput_error;
-use crate::matrix::{Matrix, dot, inverted, times};
-use crate::steady::Estimate;
+use crate::estimate::Estimate;
+use crate::search::growth::throughput_error;
+use crate::statistics::matrix::{Matrix, dot, inverted, times};
 
 /// A real curve is not a parabola: the vertex is off by about this share of the height that the steps near it
 /// span.

@@ -1,13 +1,16 @@
 //! One step's ticks to an estimate: warm-up removed, 95 % intervals, and whether the step was steady.
 
+pub mod percentiles;
+pub mod stall;
+
 use std::collections::BTreeMap;
 
-use crate::batch_means::{BatchMeans, Observation, batch_means};
-use crate::mser;
-use crate::percentiles::Distribution;
+use crate::estimate::percentiles::Distribution;
+use crate::estimate::stall::Stall;
 use crate::run::ResponseTime;
 use crate::sample::{ErrorCounts, ErrorRates, Tick};
-use crate::silence::{self, Silence};
+use crate::statistics::batch_means::{BatchMeans, Observation, batch_means};
+use crate::statistics::mser;
 
 /// How good an estimate has to be.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,13 +63,13 @@ pub struct Estimate {
     pub errors: ErrorCounts,
     /// The same per second.
     pub errors_per_s: ErrorRates,
-    /// Errors in the dropped start and in the silence of a server that died: not part of any rate, but not hidden
+    /// Errors in the dropped start and in the stall of a server that died: not part of any rate, but not hidden
     /// either.
     pub unmeasured_errors: ErrorCounts,
     /// Statuses that were not expected, over the whole step.
     pub unexpected_statuses: BTreeMap<u16, u64>,
     /// The server stopped answering before the step ended; the measured part ends before that.
-    pub silence: Option<Silence>,
+    pub stall: Option<Stall>,
     /// Whether the measured part is in a steady state, as far as its length can tell.
     pub steady: bool,
     /// Whether batches long enough to be uncorrelated were found. If not, the intervals were widened.
@@ -101,16 +104,16 @@ impl Estimate {
 /// The estimate of one step from its consecutive ticks. Steps of any length are accepted; one too short to
 /// judge has no intervals and is not steady.
 pub fn estimate(ticks: &[Tick], precision: &Precision) -> Estimate {
-    let (live, silent) = silence::split(ticks);
+    let (live, stalled) = stall::split(ticks);
     let warm_up = warm_up(live, precision);
     let (dropped, kept) = live.split_at(warm_up.ticks.min(live.len()));
     let throughput = batch_means(&completions_over_time(kept), precision.min_batches);
     let response = batch_means(&response_time_over_completions(kept), precision.min_batches);
     let mut estimate = totals(kept);
     estimate.warmup_us = length_us(dropped);
-    estimate.unmeasured_errors = errors(dropped.iter().chain(silent));
+    estimate.unmeasured_errors = errors(dropped.iter().chain(stalled));
     estimate.unexpected_statuses = unexpected_statuses(ticks);
-    estimate.silence = silence::silence(ticks);
+    estimate.stall = stall::stall(ticks);
     estimate.throughput_ci_per_s = throughput.map(|found| throughput_interval(&found, estimate.measured_us));
     estimate.batches = throughput.map_or(0, |found| found.batches);
     estimate.response_time_us.mean_ci =

@@ -1,10 +1,10 @@
 //! N*: the smallest number of users that reaches 95 % of the maximum throughput, with its interval.
 
-use crate::growth::{ended, throughput_error};
-use crate::isotonic::non_decreasing;
-use crate::plateau::{Plateau, plateau};
-use crate::steady::Estimate;
-use crate::student::NORMAL_95;
+use crate::estimate::Estimate;
+use crate::search::growth::{ended, throughput_error};
+use crate::search::plateau::{Plateau, plateau};
+use crate::statistics::isotonic::non_decreasing;
+use crate::statistics::student::NORMAL_95;
 
 /// The share of the maximum throughput that counts as saturated.
 pub const SATURATED: f64 = 0.95;

@@ -4,12 +4,12 @@
 //! pooled, chosen by their number of users and not by their throughput; only steps significantly below the
 //! highest (a server that slows down under more users) are left out.
 
-use crate::growth::{NEGLIGIBLE, degrees_of_freedom, throughput_error};
-use crate::peak::{Peak, peak};
-use crate::pooling::{Measured, Pooled, pooled};
-use crate::saturation::SATURATED;
-use crate::steady::Estimate;
-use crate::student::t_95;
+use crate::estimate::Estimate;
+use crate::search::growth::{NEGLIGIBLE, degrees_of_freedom, throughput_error};
+use crate::search::peak::{Peak, peak};
+use crate::search::saturation::SATURATED;
+use crate::statistics::pooling::{Measured, Pooled, pooled};
+use crate::statistics::student::t_95;
 
 /// The pooled maximum.
 pub(crate) struct Plateau {

@@ -4,10 +4,10 @@
 //! Capacity Planning", 2007. N / X(N) is linear in 1, N - 1 and N (N - 1), so the fit is a weighted linear
 //! least squares with coefficients kept from going below zero.
 
-use crate::matrix::{IDENTITY, dot, inverted};
+use crate::estimate::Estimate;
 use crate::run::Usl;
-use crate::steady::Estimate;
-use crate::student::t_95;
+use crate::statistics::matrix::{IDENTITY, dot, inverted};
+use crate::statistics::student::t_95;
 
 /// A fitted law with 95 % intervals.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -2,9 +2,9 @@
 //!
 //! Pure functions of what was measured so far.
 
-use crate::growth::ended;
-use crate::saturation::{Crossing, SATURATED, ascending, bounded};
-use crate::steady::Estimate;
+use crate::estimate::Estimate;
+use crate::search::growth::ended;
+use crate::search::saturation::{Crossing, SATURATED, ascending, bounded};
 
 /// This many rungs without growth end the ladder: the second of two may be a fluke, the third lies well
 /// beyond the knee.

@@ -1,6 +1,6 @@
 //! Several measurements of the same thing made into one.
 
-use crate::student::chi_squared_exceeds;
+use crate::statistics::student::chi_squared_exceeds;
 
 /// One measurement with its standard error.
 #[derive(Debug, Clone, Copy, PartialEq)]

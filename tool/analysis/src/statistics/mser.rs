@@ -4,7 +4,7 @@
 //! Simulation 69(6), 1997; batches of five: K. P. White, M. J. Cobb, S. C. Spratt, "A comparison of five
 //! steady-state truncation heuristics for simulation", WSC 2000.
 
-use crate::series::{Series, inflation};
+use crate::statistics::series::{Series, inflation};
 
 /// Observations per mean.
 pub const BATCH: usize = 5;

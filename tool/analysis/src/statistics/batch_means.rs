@@ -9,8 +9,8 @@
 //! 1978; Fishman and Yarberry, "An implementation of the batch means method", 1997). What positive
 //! correlation is left widens the interval.
 
-use crate::series::{Series, inflation};
-use crate::student::{t_95, t_two_sided};
+use crate::statistics::series::{Series, inflation};
+use crate::statistics::student::{t_95, t_two_sided};
 
 /// One observation: what is counted, and per what.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
