@@ -11,7 +11,7 @@ use std::{
     time::SystemTime,
 };
 
-use http_io::server::{Prepared, Reply};
+use http_io::server::{Prepared, ResponseWriter};
 
 use crate::{file_state::FileState, media_type, open_files::Check, selection::Validators};
 
@@ -156,10 +156,14 @@ impl<R> Representation<R> {
     /// Adds the fields that name this state of the file: `ETag` and `Last-Modified`.
     pub(crate) fn name_state<'x, 'c, C: engine::service::Connection>(
         &self,
-        reply: Reply<'x, 'c, C>,
-    ) -> Reply<'x, 'c, C> {
-        let reply = reply.header("ETag", &self.etag);
-        if self.last_modified.is_empty() { reply } else { reply.header("Last-Modified", &self.last_modified) }
+        response: ResponseWriter<'x, 'c, C>,
+    ) -> ResponseWriter<'x, 'c, C> {
+        let response = response.header("ETag", &self.etag);
+        if self.last_modified.is_empty() {
+            response
+        } else {
+            response.header("Last-Modified", &self.last_modified)
+        }
     }
 }
 

@@ -23,7 +23,7 @@ pub async fn send<C: Connection, P>(
     match select(&conditions(exchange), file.validators()) {
         Selection::Whole => whole(exchange, file).await,
         Selection::Part(range) => part(exchange, file, range).await,
-        Selection::NotModified => file.name_state(exchange.reply(304)).empty(),
+        Selection::NotModified => file.name_state(exchange.respond(304)).empty(),
         Selection::PreconditionFailed => {
             Err(Problem::new(412, "the file is in another state than the request asks for").into())
         }
@@ -73,7 +73,7 @@ async fn part<C: Connection, P>(
 ) -> Result<(), Error> {
     let mut content_range = Vec::with_capacity(48);
     range.content_range(&mut content_range, file.state.size());
-    let reply = file.name_state(exchange.reply(206)).header("Content-Range", content_range);
+    let reply = file.name_state(exchange.respond(206)).header("Content-Range", content_range);
     let mut reply = reply.header("X-Content-Type-Options", "nosniff");
     if media_type::is_active(file.media_type) {
         reply = reply.header("Content-Security-Policy", INERT);

@@ -12,10 +12,10 @@
 //! impl<C: Connection> Handler<C> for Greeter {
 //!     async fn handle(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
 //!         match (exchange.method(), exchange.path()) {
-//!             (Method::Get | Method::Head, "/healthz") => exchange.reply(200).text("ok\n"),
+//!             (Method::Get | Method::Head, "/healthz") => exchange.respond(200).text("ok\n"),
 //!             (Method::Post, "/echo") => {
 //!                 let body = exchange.read_body(64 * 1024).await?.to_vec();
-//!                 exchange.reply(200).body("application/octet-stream", &body)
+//!                 exchange.respond(200).body("application/octet-stream", &body)
 //!             }
 //!             (_, "/healthz" | "/echo") => Err(Problem::new(405, "method not allowed").into()),
 //!             _ => Err(Problem::new(404, "no such page").hint("try /healthz").into()),
@@ -26,7 +26,6 @@
 //!
 //! and becomes an engine's service as [`server::Http`]`::new(Greeter, options)`.
 
-mod answer;
 pub mod client;
 mod credentials;
 mod date;
@@ -35,12 +34,13 @@ pub mod metrics;
 mod page;
 mod percent;
 mod problem;
+mod response;
 pub mod server;
 
-pub use answer::Answer;
 pub use credentials::{Basic, Credentials, without_user};
 pub use fields::{Fields, FieldsError};
 pub use page::page;
 pub use percent::{DecodeError, decode_path};
 pub use problem::Problem;
+pub use response::Response;
 pub use wire::{ByteRange, Method, conditional, range};

@@ -15,7 +15,7 @@ use prometheus_client::{
 };
 
 pub use self::counts::{Counter, Counts, Histogram, Quantity, Shape};
-use crate::Answer;
+use crate::Response;
 
 /// The media type of metrics.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -37,8 +37,8 @@ pub fn text(system: &str, own: impl Collector, connections: &Arc<Counters>) -> S
 }
 
 /// What `GET /metrics` answers, from the text of every system in the process.
-pub fn answer(text: String) -> Answer {
-    Answer::new(200, CONTENT_TYPE, text + END)
+pub fn answer(text: String) -> Response {
+    Response::new(200, CONTENT_TYPE, text + END)
 }
 
 /// Shows the engine's counters.

@@ -2,7 +2,7 @@
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
-use crate::{Answer, Problem};
+use crate::{Problem, Response};
 
 /// What stands in a page for the nonce.
 const PLACE: &str = "NONCE";
@@ -15,7 +15,7 @@ const NONCE_LEN: usize = 16;
 /// The answer that shows `page`, whose own scripts and styles carry `nonce="NONCE"` and may begin with `BASE_SCRIPT` and
 /// `BASE_STYLE`: what all pages share. Only they run, they talk to this server only, and no other site can show the page as
 /// a part of its own. 503 when the system gives no randomness.
-pub fn page(page: &str) -> Answer {
+pub fn page(page: &str) -> Response {
     let mut nonce = [0; NONCE_LEN];
     if getrandom::fill(&mut nonce).is_err() {
         return Problem::new(503, "the system gives no randomness").into();
@@ -26,7 +26,7 @@ pub fn page(page: &str) -> Answer {
          connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     );
     let page = BASE.iter().fold(page.replace(PLACE, &nonce), |page, (place, base)| page.replace(place, base));
-    Answer::new(200, "text/html; charset=utf-8", page)
+    Response::new(200, "text/html; charset=utf-8", page)
         .with("Content-Security-Policy", policy)
         .with("Referrer-Policy", "no-referrer")
         .with("Cache-Control", "no-cache")

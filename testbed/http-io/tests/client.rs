@@ -172,7 +172,7 @@ fn answers_are_bounded_and_checked() {
         &long_head,
     ] {
         let setting = Setting::new([tier([bytes(answer)])]);
-        assert!(matches!(setting.get(), Err(ClientError::Answer(_))), "{answer}");
+        assert!(matches!(setting.get(), Err(ClientError::Response(_))), "{answer}");
         assert_eq!(setting.client.idle(), 0);
     }
 }

@@ -9,8 +9,8 @@ use engine::{
 };
 use http_io::{
     Method,
-    client::{Caller, ClientError, ClientOptions, Insecurity, Request, Server, Trust},
-    server::{Error, Exchange, Handler, Http, Secured, ServerOptions},
+    client::{BlockingClient, ClientError, ClientOptions, Insecurity, Request, Trust, Upstream},
+    server::{Error, Exchange, Handler, Http, HttpOptions, Secured},
 };
 use tls::{Identity, Key, Keys, PublicKey};
 
@@ -21,7 +21,7 @@ impl<C: Connection> Handler<C> for Who {
     async fn handle(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
         let key = exchange.connection().proven_key().map(|bytes| PublicKey::try_from(bytes).unwrap());
         let text = key.map_or_else(|| "nobody".to_owned(), |key| key.to_string());
-        exchange.reply(200).text(&text)
+        exchange.respond(200).text(&text)
     }
 }
 
@@ -31,13 +31,13 @@ impl Factory for Whos {
     type Service<C: Connection> = Http<Who>;
 
     fn make<C: Connection>(&self) -> io::Result<Self::Service<C>> {
-        Ok(Http::new(Who, ServerOptions::default()))
+        Ok(Http::new(Who, HttpOptions::default()))
     }
 }
 
 fn serve(model: Model, identity: Identity) -> engine::Server {
     let options = Options { loops: 1, workers: 2, ..Options::new("127.0.0.1:0".parse().unwrap()) };
-    let factory = Secured::new(Whos, identity, ServerOptions::default(), Arc::default());
+    let factory = Secured::new(Whos, identity, HttpOptions::default(), Arc::default());
     engine::start(model, &options, factory).unwrap()
 }
 
@@ -51,10 +51,10 @@ fn keys(numbers: &[u8]) -> Keys {
 
 /// Who the server says that asks it, several times over: connections are kept, and sessions resumed.
 fn ask(to: SocketAddr, trust: &Trust) -> Result<String, ClientError> {
-    let server = Server::secure(to, trust.peer("127.0.0.1").unwrap());
+    let server = Upstream::secure(to, trust.peer("127.0.0.1").unwrap());
     let mut said = String::new();
     for _ in 0..2 {
-        let mut caller = Caller::new(server.clone(), ClientOptions::default());
+        let mut caller = BlockingClient::new(server.clone(), ClientOptions::default());
         for _ in 0..2 {
             let answer = caller.send(&Request::new(Method::Get, "/"))?;
             let now = String::from_utf8(answer.into_body()).unwrap();

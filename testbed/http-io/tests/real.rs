@@ -14,7 +14,7 @@ use engine::{
 use http_io::{
     Method, Problem,
     client::{Client, ClientOptions, Request},
-    server::{Error, Exchange, Handler, Http, ServerOptions},
+    server::{Error, Exchange, Handler, Http, HttpOptions},
 };
 
 /// Says where it is asked to; passes `/front` on to another tier.
@@ -26,13 +26,13 @@ struct Tier<C> {
 impl<C: Connection> Handler<C> for Tier<C> {
     async fn handle(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
         match exchange.path() {
-            "/hello" => exchange.reply(200).text("hello"),
+            "/hello" => exchange.respond(200).text("hello"),
             "/echo" => {
                 exchange.read_body(1000).await?;
                 let body = exchange.body().to_vec();
-                exchange.reply(200).body("text/plain", &body)
+                exchange.respond(200).body("text/plain", &body)
             }
-            "/file" => exchange.reply(200).file(&self.file, 0, FILE_BYTES as u64).await,
+            "/file" => exchange.respond(200).file(&self.file, 0, FILE_BYTES as u64).await,
             "/front" => self.pass_on(exchange).await,
             _ => Err(Problem::new(404, "no such page").into()),
         }
@@ -47,7 +47,7 @@ impl<C: Connection> Tier<C> {
             .send(exchange.connection(), &request)
             .await
             .map_err(|error| Problem::new(503, "the tier behind is away").hint(error.to_string()))?;
-        exchange.reply(response.status()).body("text/plain", response.body())
+        exchange.respond(response.status()).body("text/plain", response.body())
     }
 }
 
@@ -55,7 +55,7 @@ const FILE_BYTES: usize = 3_000_000;
 
 struct Tiers {
     behind: Option<SocketAddr>,
-    options: ServerOptions,
+    options: HttpOptions,
 }
 
 impl Factory for Tiers {
@@ -75,7 +75,7 @@ fn start_on(model: Model, listen: SocketAddr, tiers: Tiers) -> Server {
 }
 
 fn start(model: Model, behind: Option<SocketAddr>) -> Server {
-    let options = ServerOptions { head_timeout: Duration::from_millis(50), ..ServerOptions::default() };
+    let options = HttpOptions { head_timeout: Duration::from_millis(50), ..HttpOptions::default() };
     start_on(model, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Tiers { behind, options })
 }
 
@@ -177,7 +177,7 @@ fn another_tier_may_go_and_come_back() {
             away.starts_with("HTTP/1.1 503 ") && away.contains("cannot connect to 127.0.0.1"),
             "{model} {away}"
         );
-        let back = start_on(model, address, Tiers { behind: None, options: ServerOptions::default() });
+        let back = start_on(model, address, Tiers { behind: None, options: HttpOptions::default() });
         assert!(get_and_close(&front, "/front").ends_with("\r\n\r\nhello"), "{model}");
         drop(back);
     }

@@ -15,8 +15,8 @@ use engine::{
 };
 use http_io::{
     Method, Problem,
-    client::{Client, ClientOptions, Request, Server as Asked, Trust},
-    server::{Error, Exchange, Handler, Http, Secured, ServerOptions},
+    client::{Client, ClientOptions, Request, Trust, Upstream},
+    server::{Error, Exchange, Handler, Http, HttpOptions, Secured},
 };
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, SanType, date_time_ymd};
 use tempfile::TempDir;
@@ -32,11 +32,11 @@ struct Asking<C>(Option<Client<C>>);
 
 impl<C: Connection> Handler<C> for Asking<C> {
     async fn handle(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
-        let Some(behind) = &self.0 else { return exchange.reply(200).text("hello") };
+        let Some(behind) = &self.0 else { return exchange.respond(200).text("hello") };
         let asked = behind.send(exchange.connection(), &Request::new(Method::Get, "/")).await;
         let answer = asked.map_err(|error| Problem::new(503, error.to_string()))?;
         let (kept, length) = (behind.idle(), answer.body().len());
-        exchange.reply(answer.status()).text(&format!("{length} bytes, {kept} kept"))
+        exchange.respond(answer.status()).text(&format!("{length} bytes, {kept} kept"))
     }
 }
 
@@ -46,9 +46,9 @@ impl Factory for Tier {
     fn make<C: Connection>(&self) -> io::Result<Self::Service<C>> {
         let client = self.behind.as_ref().map(|(to, name, ca)| {
             let peer = Trust::of_file(ca).and_then(|trust| trust.peer(name)).map_err(io::Error::other)?;
-            Ok::<_, io::Error>(Client::new(Asked::secure(*to, peer), ClientOptions::default()))
+            Ok::<_, io::Error>(Client::new(Upstream::secure(*to, peer), ClientOptions::default()))
         });
-        Ok(Http::new(Asking(client.transpose()?), ServerOptions::default()))
+        Ok(Http::new(Asking(client.transpose()?), HttpOptions::default()))
     }
 }
 
@@ -72,7 +72,7 @@ fn pair(folder: &TempDir, name: &str, with: impl FnOnce(&mut CertificateParams))
 fn secured(model: Model, pair: &(PathBuf, PathBuf), patience: Duration) -> (Server, Arc<Counters>) {
     let identity = Identity::load(&pair.0, &pair.1).expect("a pair");
     let counters = Arc::<Counters>::default();
-    let patience = ServerOptions { head_timeout: patience, ..ServerOptions::default() };
+    let patience = HttpOptions { head_timeout: patience, ..HttpOptions::default() };
     let factory = Secured::new(Tier { behind: None }, identity, patience, Arc::clone(&counters));
     (engine::start(model, &options(), factory).expect("a server"), counters)
 }

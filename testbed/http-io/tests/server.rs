@@ -7,7 +7,7 @@ use std::{cell::RefCell, io::Write, net::SocketAddr, rc::Rc, sync::Arc};
 use engine::service::Connection;
 use http_io::{
     Credentials, Method, Problem,
-    server::{Error, Exchange, Handler, Prepared, ServerOptions, serve},
+    server::{Error, Exchange, Handler, HttpOptions, Prepared, serve},
 };
 use support::{Fake, Peer, Step, block_on, bytes};
 use wire::{Limits, response};
@@ -20,10 +20,10 @@ struct Site {
 impl<C: Connection> Handler<C> for Site {
     async fn handle(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
         match (exchange.method(), exchange.path()) {
-            (_, "/hello") => exchange.reply(200).text("hello"),
+            (_, "/hello") => exchange.respond(200).text("hello"),
             (Method::Post, "/echo") => {
                 let body = exchange.read_body(16).await?.to_vec();
-                exchange.reply(200).body("application/octet-stream", &body)
+                exchange.respond(200).body("application/octet-stream", &body)
             }
             (Method::Post, "/count") => {
                 let mut total = 0;
@@ -31,44 +31,44 @@ impl<C: Connection> Handler<C> for Site {
                     total += piece.len();
                 }
                 let told = format!("{} {total}", exchange.header_text("x-name"));
-                exchange.reply(200).text(&told)
+                exchange.respond(200).text(&told)
             }
             (Method::Post, "/sum") => {
                 let [one, other]: [u32; 2] = exchange.read_json(16).await?;
-                exchange.reply(200).json_of(&[one + other])
+                exchange.respond(200).json_of(&[one + other])
             }
             (Method::Post, "/named") => {
                 exchange.read_body(16).await?;
                 let told = [exchange.header("x-name").unwrap_or_default(), b" ", exchange.body()].concat();
-                exchange.reply(200).body("text/plain", &told)
+                exchange.respond(200).body("text/plain", &told)
             }
             (_, "/who") => match exchange.credentials() {
                 Some(Credentials::Basic(basic)) => {
                     let name = basic.name().to_vec();
-                    exchange.reply(200).body("text/plain", &name)
+                    exchange.respond(200).body("text/plain", &name)
                 }
-                Some(Credentials::Bearer(_)) => exchange.reply(200).text("somebody"),
-                None => exchange.reply(200).text("nobody"),
+                Some(Credentials::Bearer(_)) => exchange.respond(200).text("somebody"),
+                None => exchange.respond(200).text("nobody"),
             },
-            (_, "/unread") => exchange.reply(200).text("did not look"),
-            (_, "/empty") => exchange.reply(204).empty(),
-            (_, "/injected") => exchange.reply(200).header("X", "a\r\nSet-Cookie: b").text("never"),
+            (_, "/unread") => exchange.respond(200).text("did not look"),
+            (_, "/empty") => exchange.respond(204).empty(),
+            (_, "/injected") => exchange.respond(200).header("X", "a\r\nSet-Cookie: b").text("never"),
             (_, "/silent") => Ok(()),
             (_, "/abandoned") => {
-                drop(exchange.reply(200).header("X", "y"));
+                drop(exchange.respond(200).header("X", "y"));
                 Ok(())
             }
             (_, "/twice") => {
-                exchange.reply(200).text("once")?;
-                exchange.reply(200).text("again")
+                exchange.respond(200).text("once")?;
+                exchange.respond(200).text("again")
             }
             (_, "/prepared") => {
                 exchange.send_prepared(&Prepared::new(200, 4).header("ETag", "\"x\"")?, b"body").await
             }
-            (_, "/file") => exchange.reply(200).file(&numbers(), 2, 5).await,
-            (_, "/short") => exchange.reply(200).file(&numbers(), 2, 50).await,
+            (_, "/file") => exchange.respond(200).file(&numbers(), 2, 5).await,
+            (_, "/short") => exchange.respond(200).file(&numbers(), 2, 50).await,
             (_, "/chunks") => {
-                let mut chunks = exchange.reply(200).chunked()?;
+                let mut chunks = exchange.respond(200).chunked()?;
                 chunks.write(b"one").await?;
                 chunks.write(b"").await?;
                 chunks.write(b"two").await?;
@@ -76,7 +76,7 @@ impl<C: Connection> Handler<C> for Site {
                 Ok(())
             }
             (_, "/broken") => {
-                exchange.reply(200).chunked()?.write(b"one").await?;
+                exchange.respond(200).chunked()?.write(b"one").await?;
                 Err(Problem::new(500, "the rest is lost").into())
             }
             (_, "/denied") => {
@@ -122,10 +122,10 @@ struct Got {
 }
 
 fn serve_to(fake: Fake) -> Served {
-    let options = ServerOptions {
+    let options = HttpOptions {
         limits: Limits { head_bytes: 512, request_line_bytes: 128, body_bytes: 64, ..Limits::default() },
         drain_bytes: 100,
-        ..ServerOptions::default()
+        ..HttpOptions::default()
     };
     let (site, peer) = (Site::default(), fake.peer.clone());
     block_on(serve(fake, &site, &options));

@@ -14,7 +14,7 @@ use std::{
 
 use analysis::{counters::DatabaseLook, verdict::WatchedDatabase};
 use observe::monotonic_us;
-use store::{Kind, LockWatch, Server, Sessions, Trouble};
+use store::{Dialect, LockWatch, ServerDatabase, Sessions, Trouble};
 
 use crate::progress::{Event, Listener};
 
@@ -28,7 +28,7 @@ const FIRST: Duration = Duration::from_secs(8);
 /// Asks from its start until it is dropped.
 #[derive(Debug)]
 pub struct DatabaseWatch {
-    server: Server,
+    server: ServerDatabase,
     seen: Arc<Mutex<Seen>>,
     /// The thread ends when this is dropped.
     stop: Option<Sender<()>>,
@@ -43,7 +43,7 @@ struct Seen {
 
 impl DatabaseWatch {
     /// Begins to ask, and waits for the first answer. Where none comes, the listener is told why.
-    pub fn start(server: &Server, listener: &mut dyn Listener) -> Self {
+    pub fn start(server: &ServerDatabase, listener: &mut dyn Listener) -> Self {
         let seen = Arc::<Mutex<Seen>>::default();
         let ((stop, stopped), (told, first)) = (mpsc::channel(), mpsc::channel());
         let (theirs, asked) = (Arc::clone(&seen), server.clone());
@@ -76,9 +76,9 @@ impl DatabaseWatch {
     pub fn watched(&self) -> WatchedDatabase {
         WatchedDatabase {
             name: self.server.to_string(),
-            processes: match self.server.kind() {
-                Kind::Mysql => &["mariadbd", "mysqld"],
-                Kind::Postgres => &["postgres"],
+            processes: match self.server.dialect() {
+                Dialect::Mysql => &["mariadbd", "mysqld"],
+                Dialect::Postgres => &["postgres"],
             },
             trouble: lock(&self.seen).trouble.clone(),
         }
@@ -99,7 +99,7 @@ fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn watch(server: &Server, seen: &Mutex<Seen>, told: &Sender<()>, stop: &Receiver<()>) {
+fn watch(server: &ServerDatabase, seen: &Mutex<Seen>, told: &Sender<()>, stop: &Receiver<()>) {
     let mut connection = None;
     loop {
         let at_us = monotonic_us();
@@ -119,7 +119,7 @@ fn watch(server: &Server, seen: &Mutex<Seen>, told: &Sender<()>, stop: &Receiver
     }
 }
 
-fn ask(server: &Server, connection: &mut Option<LockWatch>) -> Result<Sessions, Trouble> {
+fn ask(server: &ServerDatabase, connection: &mut Option<LockWatch>) -> Result<Sessions, Trouble> {
     match connection {
         Some(open) => open.look(),
         None => connection.insert(LockWatch::open(server)?).look(),

@@ -17,7 +17,7 @@ use analysis::{
 };
 use load::{Ceiling, LoadError, Plan, RequestTotal};
 use observe::ObserveError;
-use store::Server;
+use store::ServerDatabase;
 
 use crate::{
     conclusion::{self, Beginning, Circumstances, Measured},
@@ -40,7 +40,7 @@ pub struct SweepPlan {
     /// A folder whose files are dropped from the page cache before each step.
     pub cold_folder: Option<PathBuf>,
     /// A database behind the server, to be asked meanwhile who waits for its locks.
-    pub database: Option<Server>,
+    pub database: Option<ServerDatabase>,
     /// Where generator and systems run, for the report.
     pub circumstances: Circumstances,
 }

@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::Path, sync::atomic::AtomicBool};
 use analysis::proof::Proof;
 use booking::BookingError;
 use load::{Plan, RequestTotal, Scenario};
-use store::{Database, Server};
+use store::{Database, ServerDatabase};
 
 use crate::{
     cores::Split,
@@ -110,7 +110,7 @@ impl Tiers {
     }
 
     /// The server of the database, where it has one.
-    pub(crate) fn database_server(&self) -> Option<&Server> {
+    pub(crate) fn database_server(&self) -> Option<&ServerDatabase> {
         match &self.promises.as_ref()?.database {
             Database::Server(server) => Some(server),
             Database::Sqlite(_) => None,

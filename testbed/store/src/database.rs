@@ -27,13 +27,13 @@ pub enum Database {
     /// An SQLite file; made when it is not there, in a folder that is.
     Sqlite(PathBuf),
     /// A database of a server.
-    Server(Server),
+    Server(ServerDatabase),
 }
 
 /// A database of a server, by its URL. Neither `Debug` nor `Display` shows the password.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Server {
-    pub(crate) kind: Kind,
+pub struct ServerDatabase {
+    pub(crate) dialect: Dialect,
     pub(crate) url: String,
     /// The same, but for what the driver need not know.
     pub(crate) driver_url: String,
@@ -44,7 +44,7 @@ pub struct Server {
 
 /// What a database server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum Dialect {
     /// MariaDB and MySQL.
     Mysql,
     /// PostgreSQL.
@@ -101,10 +101,10 @@ impl Database {
     }
 
     /// What it speaks, where it is a server's.
-    pub fn kind(&self) -> Option<Kind> {
+    pub fn dialect(&self) -> Option<Dialect> {
         match self {
             Self::Sqlite(_) => None,
-            Self::Server(server) => Some(server.kind),
+            Self::Server(server) => Some(server.dialect),
         }
     }
 
@@ -121,9 +121,9 @@ impl Database {
     pub fn shows_password(&self) -> bool {
         match self {
             Self::Sqlite(_) => false,
-            Self::Server(server) => match server.kind {
-                Kind::Mysql => network::mysql_url_has_password(&server.driver_url),
-                Kind::Postgres => network::postgres_url_has_password(&server.driver_url),
+            Self::Server(server) => match server.dialect {
+                Dialect::Mysql => network::mysql_url_has_password(&server.driver_url),
+                Dialect::Postgres => network::postgres_url_has_password(&server.driver_url),
             },
         }
     }
@@ -146,18 +146,18 @@ impl fmt::Display for Database {
     }
 }
 
-impl Server {
+impl ServerDatabase {
     /// What it speaks.
-    pub fn kind(&self) -> Kind {
-        self.kind
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
     }
 }
 
-impl fmt::Display for Server {
+impl fmt::Display for ServerDatabase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // What follows `?` may hold a password as well.
         let (scheme, rest) = self.url.split_once("://").unwrap_or_default();
-        let (user, place) = split(self.kind, rest);
+        let (user, place) = split(self.dialect, rest);
         let place = place.split('?').next().unwrap_or_default();
         match user {
             Some(user) => {
@@ -169,9 +169,9 @@ impl fmt::Display for Server {
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for ServerDatabase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Server({self})")
+        write!(f, "ServerDatabase({self})")
     }
 }
 
@@ -181,8 +181,10 @@ impl FromStr for Database {
     fn from_str(text: &str) -> Result<Self, InvalidDatabase> {
         let path = text.strip_prefix("sqlite:").unwrap_or(text);
         match path.split_once("://") {
-            Some(("mysql" | "mariadb", rest)) => server(Kind::Mysql, format!("mysql://{rest}")),
-            Some(("postgres" | "postgresql", rest)) => server(Kind::Postgres, format!("postgres://{rest}")),
+            Some(("mysql" | "mariadb", rest)) => server(Dialect::Mysql, format!("mysql://{rest}")),
+            Some(("postgres" | "postgresql", rest)) => {
+                server(Dialect::Postgres, format!("postgres://{rest}"))
+            }
             _ if path.is_empty() => Err(InvalidDatabase::Empty),
             Some((scheme, _)) if scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) => {
                 Err(InvalidDatabase::Scheme { scheme: scheme.to_owned() })
@@ -216,10 +218,10 @@ fn may_hold_password(path: &str) -> bool {
 }
 
 /// Who is named in a URL, and what follows the `@`, as its driver finds it.
-fn split(kind: Kind, rest: &str) -> (Option<&str>, &str) {
-    let at = match kind {
-        Kind::Mysql => rest.split(['/', '?', '#']).next().and_then(|authority| authority.rfind('@')),
-        Kind::Postgres => rest.find('@'),
+fn split(dialect: Dialect, rest: &str) -> (Option<&str>, &str) {
+    let at = match dialect {
+        Dialect::Mysql => rest.split(['/', '?', '#']).next().and_then(|authority| authority.rfind('@')),
+        Dialect::Postgres => rest.find('@'),
     };
     match at.and_then(|at| rest.split_at_checked(at)) {
         Some((user, place)) => (Some(user), place.trim_start_matches('@')),
@@ -227,9 +229,9 @@ fn split(kind: Kind, rest: &str) -> (Option<&str>, &str) {
     }
 }
 
-fn server(kind: Kind, url: String) -> Result<Database, InvalidDatabase> {
+fn server(dialect: Dialect, url: String) -> Result<Database, InvalidDatabase> {
     let (_, rest) = url.split_once("://").unwrap_or_default();
-    let (_, place) = split(kind, rest);
+    let (_, place) = split(dialect, rest);
     let (place, query) = place.split_once('?').unwrap_or((place, ""));
     if place.contains('@') {
         return Err(InvalidDatabase::At);
@@ -237,11 +239,11 @@ fn server(kind: Kind, url: String) -> Result<Database, InvalidDatabase> {
     let (kept, encryption) = encryption::read(query)?;
     let base = url.strip_suffix(query).and_then(|url| url.strip_suffix('?')).unwrap_or(&url);
     let driver_url = if kept.is_empty() { base.to_owned() } else { format!("{base}?{kept}") };
-    let whole = match kind {
-        Kind::Mysql => network::is_mysql_url(&driver_url),
-        Kind::Postgres => network::is_postgres_url(&driver_url),
+    let whole = match dialect {
+        Dialect::Mysql => network::is_mysql_url(&driver_url),
+        Dialect::Postgres => network::is_postgres_url(&driver_url),
     };
-    let server = Server { kind, url, driver_url, encryption, password: None };
+    let server = ServerDatabase { dialect, url, driver_url, encryption, password: None };
     if whole { Ok(Database::Server(server)) } else { Err(InvalidDatabase::Url) }
 }
 

@@ -24,7 +24,7 @@ mod statement;
 mod store;
 
 pub use self::{
-    database::{Database, InvalidDatabase, Kind, Server},
+    database::{Database, Dialect, InvalidDatabase, ServerDatabase},
     error::{OpenError, StoreError},
     network::{LockWatch, Sessions, Trouble},
     schema::{Migration, Schema},

@@ -82,7 +82,7 @@ impl Store {
         match database {
             Database::Sqlite(path) => sqlite::Setup::open(path, schema).map(SetupBackend::Sqlite),
             Database::Server(server) => network::Setup::open(server, schema).map(|mut setup| {
-                setup.tell_of_settings(server.kind);
+                setup.tell_of_settings(server.dialect);
                 SetupBackend::Network(setup)
             }),
         }

@@ -1,14 +1,11 @@
 //! One store on every database: what goes in comes out, and what is unique stays so.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-#[allow(dead_code, reason = "other tests use more of it")]
-mod servers;
-
 use std::thread;
 
 use engine::block_on;
-use servers::{DatabaseServer, Kind, PASSWORD};
 use store::{Database, Migration, Options, Schema, Statement, Store, StoreError, Value};
+use test_support::database_servers::{DatabaseServer, Kind, PASSWORD};
 
 const SCHEMA: Schema = Schema {
     name: "things",

@@ -1,15 +1,12 @@
 //! Databases over TLS: what the URL asks for is had, or refused with the reason.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-#[allow(dead_code, reason = "other tests use more of it")]
-mod servers;
-
 use std::{fs, path::Path};
 
 use database_server::Identity;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
-use servers::{DatabaseServer, Kind};
 use store::{Database, Migration, Options, Schema, Setup, Statement, Store};
+use test_support::database_servers::{DatabaseServer, Kind};
 
 const NOTHING: &str = "SELECT 1";
 const SCHEMA: Schema = Schema {

@@ -1,9 +1,6 @@
 //! Who waits for whom is told by every database server.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-#[allow(dead_code, reason = "other tests use more of it")]
-mod servers;
-
 use std::{
     io::{BufRead, BufReader, Read, Write},
     process::{Child, ChildStdin, Stdio},
@@ -11,8 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use servers::{DatabaseServer, Kind, PASSWORD};
-use store::{Database, LockWatch, Server, Sessions, Trouble};
+use store::{Database, LockWatch, ServerDatabase, Sessions, Trouble};
+use test_support::database_servers::{DatabaseServer, Kind, PASSWORD};
 
 /// A generous bound: reached only by what would never happen.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -71,7 +68,7 @@ fn may_see_less(server: &DatabaseServer, database: &Database) {
     assert!(seen.unseen.is_some_and(|said| said.contains("GRANT PROCESS")), "{seen:?}");
 }
 
-fn loses_its_server(server: &DatabaseServer, place: &Server, mut watch: LockWatch) {
+fn loses_its_server(server: &DatabaseServer, place: &ServerDatabase, mut watch: LockWatch) {
     server.kill();
     // PostgreSQL's process for the connection may answer once more before it sees that the first process is gone.
     let deadline = Instant::now() + PATIENCE;

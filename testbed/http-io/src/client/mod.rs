@@ -2,10 +2,10 @@
 //!
 //! A [`Client`] belongs to one service instance and its thread; it is not shared.
 
-mod caller;
+mod blocking;
 mod exchange;
 mod message;
-mod server;
+mod upstream;
 
 use std::{
     cell::RefCell,
@@ -20,10 +20,10 @@ use std::{
 use engine::service::Connection;
 use wire::{Limits, ParseError, write::WriteError};
 
-pub use caller::Caller;
+pub use blocking::BlockingClient;
 pub use message::{Request, Response};
-pub use server::Server;
 pub use tls::{Failure as Insecurity, Peer, Trust, TrustError};
+pub use upstream::Upstream;
 
 /// How patient and how trusting a client is.
 #[derive(Clone, Debug)]
@@ -77,7 +77,7 @@ pub enum ClientError {
     Lost(io::Error),
     /// The answer cannot be read, or is longer than allowed.
     #[error("the answer cannot be read: {0}")]
-    Answer(#[from] ParseError),
+    Response(#[from] ParseError),
     /// The request itself cannot be written.
     #[error("the request cannot be written: {0}")]
     Request(#[from] WriteError),
@@ -85,7 +85,7 @@ pub enum ClientError {
 
 /// One other tier, and the connections to it that are idle.
 pub struct Client<C> {
-    server: Server,
+    upstream: Upstream,
     host: String,
     options: ClientOptions,
     idle: RefCell<Vec<tls::Connection<C>>>,
@@ -93,9 +93,9 @@ pub struct Client<C> {
 
 impl<C: Connection> Client<C> {
     /// A client of `server`. Nothing is opened yet.
-    pub fn new(server: impl Into<Server>, options: ClientOptions) -> Self {
-        let server = server.into();
-        Self { host: server.host(), server, options, idle: RefCell::new(Vec::new()) }
+    pub fn new(upstream: impl Into<Upstream>, options: ClientOptions) -> Self {
+        let upstream = upstream.into();
+        Self { host: upstream.host(), upstream, options, idle: RefCell::new(Vec::new()) }
     }
 
     /// Sends `request` and waits for the whole answer, driven by the same model as `via`.
@@ -137,11 +137,11 @@ impl<C: Connection> Client<C> {
 
     async fn connect(&self, via: &C) -> Result<tls::Connection<C>, ClientError> {
         let connection = self.open(via).await?;
-        secured(connection, &self.server, self.options.connect_timeout).await
+        secured(connection, &self.upstream, self.options.connect_timeout).await
     }
 
     async fn open(&self, via: &C) -> Result<C, ClientError> {
-        let to = self.server.at;
+        let to = self.upstream.at;
         let connecting = via.connect(to);
         let expiry = via.sleep(self.options.connect_timeout);
         let outcome = match first(connecting, expiry).await {
@@ -174,13 +174,13 @@ impl<C: Connection> Client<C> {
 /// A connection as `server` wants it: over TLS where it says who must be there.
 async fn secured<C: Connection>(
     mut connection: C,
-    server: &Server,
+    upstream: &Upstream,
     patience: Duration,
 ) -> Result<tls::Connection<C>, ClientError> {
-    let Some(peer) = &server.peer else { return Ok(tls::Connection::plain(connection)) };
+    let Some(peer) = &upstream.peer else { return Ok(tls::Connection::plain(connection)) };
     connection.set_deadline(Some(patience));
     let secured = tls::connect(connection, peer).await;
-    secured.map_err(|source| ClientError::Insecure { to: server.at, source })
+    secured.map_err(|source| ClientError::Insecure { to: upstream.at, source })
 }
 
 /// Why an attempt failed, and whether an answer had begun.

@@ -7,7 +7,7 @@ use wire::{
     request, write,
 };
 
-use super::{Error, Exchange, ServerOptions, io};
+use super::{Error, Exchange, HttpOptions, io};
 
 /// How far the body has been taken in.
 pub(crate) enum Intake {
@@ -33,7 +33,7 @@ impl Intake {
     }
 
     /// Whether what is unread of the body is short enough to be read away, so that the connection can be kept.
-    pub(crate) fn can_be_finished(&self, head: &request::Head, options: &ServerOptions) -> bool {
+    pub(crate) fn can_be_finished(&self, head: &request::Head, options: &HttpOptions) -> bool {
         match (self, head.framing) {
             (Self::Begun { decoder, .. }, _) => decoder.is_done() || decoder.pending() <= options.drain_bytes,
             (Self::Untouched, Framing::None) => true,

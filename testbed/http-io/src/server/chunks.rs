@@ -3,7 +3,7 @@
 use engine::service::Connection;
 use wire::write;
 
-use super::{Error, Exchange, exchange::Answer};
+use super::{Error, Exchange, exchange::Progress};
 
 /// Writes an answer's body piece by piece. [`finish`](Self::finish) completes it; dropped before that, the connection
 /// is closed, so that the client can tell that the body is not complete.
@@ -62,6 +62,6 @@ impl<'x, 'c, C: Connection> Chunks<'x, 'c, C> {
         if self.coding == Coding::Chunked {
             write::last_chunk(self.exchange.connection.output());
         }
-        self.exchange.answer = Answer::Done(self.status);
+        self.exchange.progress = Progress::Done(self.status);
     }
 }

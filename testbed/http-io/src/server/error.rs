@@ -27,10 +27,10 @@ pub enum Error {
     Response(#[from] WriteError),
     /// The handler answered twice (500).
     #[error("the handler answered the same request twice")]
-    AnsweredTwice,
+    RespondedTwice,
     /// The handler did not answer (500).
     #[error("the handler did not answer the request")]
-    Unanswered,
+    NoResponse,
 }
 
 impl Error {
@@ -46,7 +46,7 @@ impl Error {
             Self::Request(error) => Some(Problem::new(error.status(), error.to_string())),
             Self::Timeout => Some(Problem::new(408, "the request took too long to arrive")),
             Self::Problem(problem) => Some(problem.clone()),
-            Self::Response(_) | Self::AnsweredTwice | Self::Unanswered => {
+            Self::Response(_) | Self::RespondedTwice | Self::NoResponse => {
                 Some(Problem::new(500, "the server made a mistake"))
             }
         }

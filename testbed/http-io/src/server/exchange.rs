@@ -5,7 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use engine::service::Connection;
 use wire::{Framing, Method, request};
 
-use super::{Error, ServerOptions, body::Intake, io, reply::Reply};
+use super::{Error, HttpOptions, body::Intake, io, response_writer::ResponseWriter};
 use crate::Credentials;
 
 /// Buffers of a connection that are kept from one exchange to the next, so that a busy one allocates nothing.
@@ -16,7 +16,7 @@ pub(crate) struct Scratch {
     /// A body read as a whole.
     pub(crate) body: Vec<u8>,
     /// The head of an answer while its headers are being added: it reaches the output only when complete.
-    pub(crate) reply: Vec<u8>,
+    pub(crate) head_out: Vec<u8>,
 }
 
 /// The largest body buffer a connection keeps between exchanges, in bytes. What was needed once for a large upload
@@ -33,9 +33,9 @@ impl Scratch {
 
 /// How far the answer has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum Progress {
     /// Not begun.
-    None,
+    NotBegun,
     /// Its head is out, its body is not complete.
     Begun(u16),
     /// Complete.
@@ -44,14 +44,14 @@ pub(crate) enum Answer {
 
 /// One request and its answer. Headers and path are lent from the connection's input; nothing is copied.
 ///
-/// Read first, then [`reply`](Self::reply), or return a [`Problem`](crate::Problem) as the error.
+/// Read first, then [`respond`](Self::respond), or return a [`Problem`](crate::Problem) as the error.
 pub struct Exchange<'c, C> {
     pub(crate) connection: &'c mut C,
-    pub(crate) options: &'c ServerOptions,
+    pub(crate) options: &'c HttpOptions,
     pub(crate) head: &'c request::Head,
     pub(crate) scratch: &'c mut Scratch,
     pub(crate) intake: Intake,
-    pub(crate) answer: Answer,
+    pub(crate) progress: Progress,
     pub(crate) body_bytes_sent: u64,
     pub(crate) must_close: bool,
 }
@@ -59,7 +59,7 @@ pub struct Exchange<'c, C> {
 impl<'c, C: Connection> Exchange<'c, C> {
     pub(crate) fn new(
         connection: &'c mut C,
-        options: &'c ServerOptions,
+        options: &'c HttpOptions,
         head: &'c request::Head,
         scratch: &'c mut Scratch,
     ) -> Self {
@@ -69,7 +69,7 @@ impl<'c, C: Connection> Exchange<'c, C> {
             head,
             scratch,
             intake: Intake::Untouched,
-            answer: Answer::None,
+            progress: Progress::NotBegun,
             body_bytes_sent: 0,
             must_close: false,
         }
@@ -159,15 +159,15 @@ impl<'c, C: Connection> Exchange<'c, C> {
     }
 
     /// Begins the answer.
-    pub fn reply(&mut self, status: u16) -> Reply<'_, 'c, C> {
-        Reply::new(self, status)
+    pub fn respond(&mut self, status: u16) -> ResponseWriter<'_, 'c, C> {
+        ResponseWriter::new(self, status)
     }
 
     /// The status answered with, once there is one.
     pub fn status(&self) -> Option<u16> {
-        match self.answer {
-            Answer::None => None,
-            Answer::Begun(status) | Answer::Done(status) => Some(status),
+        match self.progress {
+            Progress::NotBegun => None,
+            Progress::Begun(status) | Progress::Done(status) => Some(status),
         }
     }
 

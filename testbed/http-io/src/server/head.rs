@@ -3,7 +3,7 @@
 use engine::service::Connection;
 use wire::{ParseError, request, request::Head, write};
 
-use super::{Error, ServerOptions, io};
+use super::{Error, HttpOptions, io};
 use crate::{Problem, date};
 
 /// Waits for the next head and puts it into `head`; leaves none there when the connection has come to its end between
@@ -14,7 +14,7 @@ use crate::{Problem, date};
 /// Answers to earlier requests are held back while the next one is already here whole, and go out together.
 pub(crate) async fn read<C: Connection>(
     connection: &mut C,
-    options: &ServerOptions,
+    options: &HttpOptions,
     head: &mut Option<Head>,
 ) -> Result<(), Error> {
     let mut begun = false;
@@ -41,7 +41,7 @@ pub(crate) async fn read<C: Connection>(
 }
 
 /// Sends what has gathered before there is too much of it.
-async fn make_room<C: Connection>(connection: &mut C, options: &ServerOptions) -> Result<(), Error> {
+async fn make_room<C: Connection>(connection: &mut C, options: &HttpOptions) -> Result<(), Error> {
     if connection.output().len() < options.gather_bytes {
         return Ok(());
     }

@@ -2,10 +2,10 @@
 
 use engine::service::Connection;
 
-use super::{Error, ServerOptions};
+use super::{Error, HttpOptions};
 
 /// Sends what is gathered, allowing the time its size deserves.
-pub(crate) async fn flush<C: Connection>(connection: &mut C, options: &ServerOptions) -> Result<(), Error> {
+pub(crate) async fn flush<C: Connection>(connection: &mut C, options: &HttpOptions) -> Result<(), Error> {
     let bytes = connection.output().len() as u64;
     connection.set_deadline(Some(options.write_deadline(bytes)));
     connection.flush().await.map_err(Error::Connection)
@@ -14,13 +14,13 @@ pub(crate) async fn flush<C: Connection>(connection: &mut C, options: &ServerOpt
 /// Sends answers still held back, before waiting for input: the client may be waiting for them.
 pub(crate) async fn send_gathered<C: Connection>(
     connection: &mut C,
-    options: &ServerOptions,
+    options: &HttpOptions,
 ) -> Result<(), Error> {
     if connection.output().is_empty() { Ok(()) } else { flush(connection, options).await }
 }
 
 /// Sends what is gathered, and says that it was all.
-pub(crate) async fn finish<C: Connection>(connection: &mut C, options: &ServerOptions) -> Result<(), Error> {
+pub(crate) async fn finish<C: Connection>(connection: &mut C, options: &HttpOptions) -> Result<(), Error> {
     let bytes = connection.output().len() as u64;
     connection.set_deadline(Some(if bytes == 0 {
         options.linger_timeout
@@ -33,7 +33,7 @@ pub(crate) async fn finish<C: Connection>(connection: &mut C, options: &ServerOp
 /// Closes so that the client sees the last answer: says that no more will come, then reads for a while what it still
 /// sends. Closing at once with input unread would reset the connection and could destroy the answer on its way
 /// (RFC 9112 section 9.6).
-pub(crate) async fn linger<C: Connection>(connection: &mut C, options: &ServerOptions) {
+pub(crate) async fn linger<C: Connection>(connection: &mut C, options: &HttpOptions) {
     if connection.shutdown_write().is_err() {
         return;
     }

@@ -4,7 +4,7 @@ use engine::service::Connection;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::error::Category;
 
-use super::{Error, Exchange, Reply};
+use super::{Error, Exchange, ResponseWriter};
 use crate::Problem;
 
 impl<C: Connection> Exchange<'_, C> {
@@ -19,7 +19,7 @@ impl<C: Connection> Exchange<'_, C> {
     }
 }
 
-impl<C: Connection> Reply<'_, '_, C> {
+impl<C: Connection> ResponseWriter<'_, '_, C> {
     /// Answers with `value` as JSON.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ mod options;
 mod origin;
 mod prepared;
 mod proxies;
-mod reply;
+mod response_writer;
 mod secured;
 
 use std::{future::Future, net::SocketAddr};
@@ -24,17 +24,17 @@ pub use chunks::Chunks;
 pub use error::Error;
 pub use exchange::Exchange;
 pub use head::unavailable;
-pub use options::ServerOptions;
+pub use options::HttpOptions;
 pub use prepared::Prepared;
 pub use proxies::{Network, NetworkError, Proxies, Requester};
-pub use reply::Reply;
+pub use response_writer::ResponseWriter;
 pub use secured::{HTTPS_ONLY, Secured, SecuredService};
 
-use exchange::{Answer, Scratch};
+use exchange::{Progress, Scratch};
 
 /// What a server does with a request.
 pub trait Handler<C: Connection> {
-    /// Answers one request, through [`Exchange::reply`] and its kin, or by returning the error to answer with:
+    /// Answers one request, through [`Exchange::respond`] and its kin, or by returning the error to answer with:
     /// a [`Problem`](crate::Problem) becomes an answer of its status, everything else what [`Error`] says.
     fn handle(&self, exchange: &mut Exchange<'_, C>) -> impl Future<Output = Result<(), Error>>;
 
@@ -46,12 +46,12 @@ pub trait Handler<C: Connection> {
 /// A handler as an engine's service.
 pub struct Http<H> {
     handler: H,
-    options: ServerOptions,
+    options: HttpOptions,
 }
 
 impl<H> Http<H> {
     /// Serves HTTP by `handler`.
-    pub fn new(handler: H, options: ServerOptions) -> Self {
+    pub fn new(handler: H, options: HttpOptions) -> Self {
         Self { handler, options }
     }
 
@@ -80,7 +80,7 @@ enum Next {
 }
 
 /// Serves requests on `connection` by `handler` until either side has had enough.
-pub async fn serve<C: Connection, H: Handler<C>>(mut connection: C, handler: &H, options: &ServerOptions) {
+pub async fn serve<C: Connection, H: Handler<C>>(mut connection: C, handler: &H, options: &HttpOptions) {
     let mut scratch = Scratch::default();
     let mut head = None;
     let next = loop {
@@ -99,7 +99,7 @@ pub async fn serve<C: Connection, H: Handler<C>>(mut connection: C, handler: &H,
 }
 
 /// Sends what is still to be sent, so that the client can tell whether that was all.
-async fn end<C: Connection>(connection: &mut C, next: &Next, options: &ServerOptions) {
+async fn end<C: Connection>(connection: &mut C, next: &Next, options: &HttpOptions) {
     let sent = match next {
         Next::Break => io::send_gathered(connection, options).await,
         Next::Again | Next::Close | Next::Linger => io::finish(connection, options).await,
@@ -113,13 +113,13 @@ async fn end<C: Connection>(connection: &mut C, next: &Next, options: &ServerOpt
 async fn exchange<C: Connection, H: Handler<C>>(
     connection: &mut C,
     handler: &H,
-    options: &ServerOptions,
+    options: &HttpOptions,
     head: &Head,
     scratch: &mut Scratch,
 ) -> Next {
     let mut exchange = Exchange::new(connection, options, head, scratch);
     let outcome = match handler.handle(&mut exchange).await {
-        Ok(()) if exchange.answer == Answer::None => Err(Error::Unanswered),
+        Ok(()) if exchange.progress == Progress::NotBegun => Err(Error::NoResponse),
         other => other,
     };
     if let Err(error) = outcome {
@@ -133,18 +133,18 @@ async fn exchange<C: Connection, H: Handler<C>>(
 /// Tells the client of an error, if it has not been told anything else.
 fn tell<C: Connection>(exchange: &mut Exchange<'_, C>, error: &Error) {
     let Some(problem) = error.problem() else { return };
-    if exchange.answer == Answer::None && exchange.answer_problem(&problem).is_err() {
+    if exchange.progress == Progress::NotBegun && exchange.answer_problem(&problem).is_err() {
         // One of the problem's own headers was refused: answer without them.
-        let _ = exchange.reply(500).empty();
+        let _ = exchange.respond(500).empty();
     }
 }
 
 /// Leaves the connection ready for the next request, or says why it cannot be.
 async fn conclude<C: Connection>(exchange: &mut Exchange<'_, C>) -> Next {
-    match exchange.answer {
+    match exchange.progress {
         // Cut short, or nobody is there: only closing tells the client that this is not all.
-        Answer::None | Answer::Begun(_) => return Next::Break,
-        Answer::Done(_) => {}
+        Progress::NotBegun | Progress::Begun(_) => return Next::Break,
+        Progress::Done(_) => {}
     }
     if !exchange.must_close {
         return if exchange.finish_body().await { Next::Again } else { Next::Linger };

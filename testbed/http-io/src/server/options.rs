@@ -8,7 +8,7 @@ use super::Proxies;
 
 /// What a server allows its clients. One value for a whole server.
 #[derive(Clone, Debug)]
-pub struct ServerOptions {
+pub struct HttpOptions {
     /// How long a kept connection may stay idle between requests. Default 60 s. Each idle one holds a descriptor.
     pub idle_timeout: Duration,
     /// How long a head may take from its first byte. Default 10 s; then 408.
@@ -33,7 +33,7 @@ pub struct ServerOptions {
     pub limits: Limits,
 }
 
-impl Default for ServerOptions {
+impl Default for HttpOptions {
     fn default() -> Self {
         Self {
             idle_timeout: Duration::from_secs(60),
@@ -50,7 +50,7 @@ impl Default for ServerOptions {
     }
 }
 
-impl ServerOptions {
+impl HttpOptions {
     /// The defaults, behind these proxies.
     pub fn behind(proxies: &Proxies) -> Self {
         Self { proxies: proxies.clone(), ..Self::default() }

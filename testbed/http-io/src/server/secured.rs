@@ -8,7 +8,7 @@ use engine::{
 };
 use tls::{Failure, Identity, Unsecured};
 
-use super::{ServerOptions, head, io};
+use super::{HttpOptions, head, io};
 use crate::Problem;
 
 /// What a client that does not encrypt is told, with status 400.
@@ -29,14 +29,14 @@ pub struct SecuredService<S> {
 /// What all connections have to pass.
 struct Gate {
     identity: Identity,
-    options: ServerOptions,
+    options: HttpOptions,
     counters: Arc<Counters>,
 }
 
 impl<F> Secured<F> {
     /// The services of `inner` behind a handshake that shows `identity`, and may take as long as a request's head does by
     /// `options`. What comes of handshakes goes to `counters`.
-    pub fn new(inner: F, identity: Identity, options: ServerOptions, counters: Arc<Counters>) -> Self {
+    pub fn new(inner: F, identity: Identity, options: HttpOptions, counters: Arc<Counters>) -> Self {
         Self { inner, gate: Arc::new(Gate { identity, options, counters }) }
     }
 }

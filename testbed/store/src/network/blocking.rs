@@ -5,7 +5,7 @@ use std::io;
 use tokio::{runtime::Runtime, task::LocalSet};
 
 use super::{new_runtime, session::Session, trouble::Trouble};
-use crate::database::Server;
+use crate::database::ServerDatabase;
 
 pub(super) struct Blocking {
     session: Session,
@@ -16,7 +16,7 @@ pub(super) struct Blocking {
 
 impl Blocking {
     /// Connects. The outer error is this machine's, the inner one the server's.
-    pub(super) fn open(server: &Server) -> io::Result<Result<Self, Trouble>> {
+    pub(super) fn open(server: &ServerDatabase) -> io::Result<Result<Self, Trouble>> {
         let (runtime, tasks) = (new_runtime()?, LocalSet::new());
         let session = tasks.block_on(&runtime, Session::open(server));
         Ok(session.map(|session| Self { session, tasks, runtime }))

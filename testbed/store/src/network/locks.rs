@@ -10,7 +10,7 @@ use super::{
     trouble::Trouble,
 };
 use crate::{
-    database::{Kind, Server},
+    database::{Dialect, ServerDatabase},
     error::StoreError,
     order::{Ask, Reply},
     statement::{Row, Statement},
@@ -38,7 +38,7 @@ const ACTIVITY: &str = "SELECT count(*) FILTER (WHERE wait_event_type = 'Lock' A
 /// A connection to a database server that asks nothing but who waits for whom. It changes nothing there.
 pub struct LockWatch {
     connection: Blocking,
-    kind: Kind,
+    dialect: Dialect,
     /// Whether this user may not see all; found out by asking.
     refused: bool,
 }
@@ -59,7 +59,7 @@ pub struct Sessions {
 
 impl std::fmt::Debug for LockWatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LockWatch").field("kind", &self.kind).finish_non_exhaustive()
+        f.debug_struct("LockWatch").field("kind", &self.dialect).finish_non_exhaustive()
     }
 }
 
@@ -68,10 +68,10 @@ impl LockWatch {
     ///
     /// # Errors
     /// Why there is no connection, and what to do.
-    pub fn open(server: &Server) -> Result<Self, Trouble> {
+    pub fn open(server: &ServerDatabase) -> Result<Self, Trouble> {
         let connection =
             Blocking::open(server).map_err(|error| Trouble::Other(format!("no connection: {error}")))??;
-        Ok(Self { connection, kind: server.kind, refused: false })
+        Ok(Self { connection, dialect: server.dialect, refused: false })
     }
 
     /// Asks; blocks, for a few seconds at most. After an error a new connection is needed.
@@ -79,12 +79,12 @@ impl LockWatch {
     /// # Errors
     /// Why there was no answer.
     pub fn look(&mut self) -> Result<Sessions, Trouble> {
-        let seen = match self.kind {
-            Kind::Mysql => {
+        let seen = match self.dialect {
+            Dialect::Mysql => {
                 let status = self.ask(STATUS).map_err(trouble)?;
                 status_and_transactions(&status, self.open_meanwhile()?)
             }
-            Kind::Postgres => activity(&self.ask(ACTIVITY).map_err(trouble)?),
+            Dialect::Postgres => activity(&self.ask(ACTIVITY).map_err(trouble)?),
         };
         seen.map_err(|error| Trouble::Other(error.to_string()))
     }

@@ -35,7 +35,7 @@ pub(crate) use self::{
     setup::Setup,
 };
 use crate::{
-    database::Server,
+    database::ServerDatabase,
     error::{OpenError, StoreError},
     order::{Ask, Order, Reply},
     schema::Schema,
@@ -54,7 +54,11 @@ pub(crate) struct Network {
 
 impl Network {
     /// Starts the thread. Connections are opened as they are needed.
-    pub(crate) fn open(server: &Server, schema: &Schema, options: &Options) -> Result<Self, OpenError> {
+    pub(crate) fn open(
+        server: &ServerDatabase,
+        schema: &Schema,
+        options: &Options,
+    ) -> Result<Self, OpenError> {
         drop(Setup::open(server, schema)?);
         let (orders, incoming) = mpsc::unbounded_channel();
         let waiting = Arc::new(AtomicUsize::new(0));

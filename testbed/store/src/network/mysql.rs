@@ -7,7 +7,7 @@ use mysql_async::{
 
 use super::{session::Failure, trouble::Trouble};
 use crate::{
-    database::Server,
+    database::ServerDatabase,
     encryption::{self, Encryption},
     error::StoreError,
     order::{Ask, Reply},
@@ -31,7 +31,7 @@ static FAILED: Seldom = Seldom::new();
 pub(super) struct Session(Conn);
 
 impl Session {
-    pub(super) async fn open(server: &Server) -> Result<Self, Trouble> {
+    pub(super) async fn open(server: &ServerDatabase) -> Result<Self, Trouble> {
         let mut connection = Conn::new(options(server)?).await.map_err(unopened)?;
         for setting in SETTINGS {
             connection.query_drop(setting).await.map_err(unopened)?;
@@ -77,7 +77,7 @@ impl Session {
 /// Brings the tables up to date. `SELECT GET_LOCK` keeps other programs out meanwhile, as tables are made outside of
 /// transactions here; the lock goes with the connection.
 pub(super) async fn migrate(
-    server: &Server,
+    server: &ServerDatabase,
     session: &mut Session,
     schema: &Schema,
 ) -> Result<Result<(), refinery::Error>, Trouble> {
@@ -115,7 +115,7 @@ fn is_new_enough(version: &str) -> bool {
 }
 
 /// By TCP where a host is named: whoever watches the server finds its database by that.
-fn options(server: &Server) -> Result<Opts, Trouble> {
+fn options(server: &ServerDatabase) -> Result<Opts, Trouble> {
     let options =
         Opts::from_url(&server.driver_url).map_err(|_| Trouble::Other("its URL cannot be read".into()))?;
     let password = server.password.clone().or_else(|| options.pass().map(str::to_owned));

@@ -22,7 +22,7 @@ use super::{
     trouble::Trouble,
 };
 use crate::{
-    database::Server,
+    database::ServerDatabase,
     error::StoreError,
     order::{Ask, Order},
     seldom::Seldom,
@@ -40,7 +40,7 @@ static BROKE: Seldom = Seldom::new();
 
 /// What the connections share. They all run on one thread.
 pub(super) struct Pool {
-    server: Server,
+    server: ServerDatabase,
     connections_max: usize,
     commits: Commits,
     orders: RefCell<VecDeque<Order>>,
@@ -63,7 +63,7 @@ enum Next {
 }
 
 impl Pool {
-    pub(super) fn new(server: Server, waiting: Arc<AtomicUsize>, options: &Options) -> Rc<Self> {
+    pub(super) fn new(server: ServerDatabase, waiting: Arc<AtomicUsize>, options: &Options) -> Rc<Self> {
         Rc::new(Self {
             server,
             connections_max: options.connections.max(1),

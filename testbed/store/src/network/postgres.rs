@@ -15,7 +15,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{session::Failure, trouble::Trouble};
 use crate::{
-    database::Server,
+    database::ServerDatabase,
     encryption,
     error::StoreError,
     order::{Ask, Reply},
@@ -38,7 +38,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) async fn open(server: &Server) -> Result<Self, Trouble> {
+    pub(super) async fn open(server: &ServerDatabase) -> Result<Self, Trouble> {
         let mut config: Config =
             server.driver_url.parse().map_err(|_| Trouble::Other("its URL cannot be read".into()))?;
         if let Some(password) = &server.password {

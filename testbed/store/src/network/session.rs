@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use super::{mysql, postgres, trouble::Trouble};
 use crate::{
-    database::{Kind, Server},
+    database::{Dialect, ServerDatabase},
     error::StoreError,
     order::{Ask, Reply},
     statement::Statement,
@@ -42,17 +42,17 @@ pub(super) enum Failure {
 }
 
 impl Session {
-    pub(super) async fn open(server: &Server) -> Result<Self, Trouble> {
+    pub(super) async fn open(server: &ServerDatabase) -> Result<Self, Trouble> {
         let opening = async {
-            Ok(match server.kind {
-                Kind::Mysql => Driver::Mysql(Box::new(mysql::Session::open(server).await?)),
-                Kind::Postgres => Driver::Postgres(Box::new(postgres::Session::open(server).await?)),
+            Ok(match server.dialect {
+                Dialect::Mysql => Driver::Mysql(Box::new(mysql::Session::open(server).await?)),
+                Dialect::Postgres => Driver::Postgres(Box::new(postgres::Session::open(server).await?)),
             })
         };
-        let hint = match server.kind {
+        let hint = match server.dialect {
             // It waits for the client to speak first, and a client of MariaDB's waits for the server.
-            Kind::Mysql => " (if it is PostgreSQL, write postgres:// for mysql://)",
-            Kind::Postgres => "",
+            Dialect::Mysql => " (if it is PostgreSQL, write postgres:// for mysql://)",
+            Dialect::Postgres => "",
         };
         let late = || Trouble::Unreachable(format!("no answer within {} s{hint}", CONNECT_LIMIT.as_secs()));
         let driver = timeout(CONNECT_LIMIT, opening).await.unwrap_or_else(|_| Err(late()))?;

@@ -12,7 +12,7 @@ use super::{
     trouble::Trouble,
 };
 use crate::{
-    database::{Kind, Server},
+    database::{Dialect, ServerDatabase},
     error::OpenError,
     order::{Ask, Reply},
     schema::Schema,
@@ -38,7 +38,7 @@ impl std::fmt::Debug for Setup {
 }
 
 impl Setup {
-    pub(crate) fn open(server: &Server, schema: &Schema) -> Result<Self, OpenError> {
+    pub(crate) fn open(server: &ServerDatabase, schema: &Schema) -> Result<Self, OpenError> {
         let failed = |trouble| server_error(schema.name, server, trouble);
         let mut connection = connect(server, schema.name, STARTING_UP)?;
         let migrated = connection.wait(async |session| match &mut session.driver {
@@ -50,10 +50,10 @@ impl Setup {
     }
 
     /// Tells in the log of settings by which changes that were acknowledged may be lost.
-    pub(crate) fn tell_of_settings(&mut self, kind: Kind) {
+    pub(crate) fn tell_of_settings(&mut self, dialect: Dialect) {
         // Whoever may not ask is told nothing.
-        let answer = self.query(&durability::question(kind)).unwrap_or_default();
-        if let Some((setting, wanted)) = answer.first().and_then(|row| durability::doubt(kind, row)) {
+        let answer = self.query(&durability::question(dialect)).unwrap_or_default();
+        if let Some((setting, wanted)) = answer.first().and_then(|row| durability::doubt(dialect, row)) {
             let (what, server) = (self.what, &self.server);
             tracing::warn!(
                 "what the {what} database {server} has acknowledged may be lost when the power fails: \
@@ -100,7 +100,7 @@ impl Setup {
 }
 
 /// Connects; to a server that starts up meanwhile, once it is ready.
-fn connect(server: &Server, what: &'static str, patience: Duration) -> Result<Blocking, OpenError> {
+fn connect(server: &ServerDatabase, what: &'static str, patience: Duration) -> Result<Blocking, OpenError> {
     let end = Instant::now() + patience;
     let mut waiting = false;
     loop {
@@ -116,11 +116,11 @@ fn connect(server: &Server, what: &'static str, patience: Duration) -> Result<Bl
     }
 }
 
-fn server_error(what: &'static str, server: &Server, trouble: Trouble) -> OpenError {
+fn server_error(what: &'static str, server: &ServerDatabase, trouble: Trouble) -> OpenError {
     OpenError::Server { what, server: server.to_string(), trouble }
 }
 
-fn refused(error: &refinery::Error, server: &Server, schema: &Schema) -> OpenError {
+fn refused(error: &refinery::Error, server: &ServerDatabase, schema: &Schema) -> OpenError {
     if let Refused::Connection(_, source) = error.kind() {
         let trouble = mysql::trouble_of(&**source).or_else(|| postgres::trouble_of(&**source));
         if let Some(trouble) = trouble {

@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use http_io::{Answer, Credentials, FieldsError, decode_path, metrics};
+use http_io::{Credentials, FieldsError, Response, decode_path, metrics};
 
 use crate::{
     account::{Role, User},
@@ -124,14 +124,14 @@ impl Api {
     }
 
     /// Answers a request, and counts it.
-    pub async fn answer(&self, call: Call<'_>) -> Answer {
+    pub async fn answer(&self, call: Call<'_>) -> Response {
         let route = Route::of(call.path);
         let answer = self.answer_to(route, call).await.unwrap_or_else(Refusal::into_answer);
         self.metrics.answered(route.name(), answer.status);
         answer
     }
 
-    async fn answer_to(&self, route: Route<'_>, call: Call<'_>) -> Result<Answer, Refusal> {
+    async fn answer_to(&self, route: Route<'_>, call: Call<'_>) -> Result<Response, Refusal> {
         match (route, call.method) {
             (Route::Accounts, "POST") => self.create(call).await,
             (Route::Accounts, "GET" | "HEAD") => self.list(call).await,
@@ -144,14 +144,14 @@ impl Api {
             (Route::Auth, "GET" | "HEAD") => self.identify(call).await,
             (Route::Revocations, "GET" | "HEAD") => self.revocations(call).await,
             (Route::Audit, "GET" | "HEAD") => self.audit(call).await,
-            (Route::Health, "GET" | "HEAD") => Ok(Answer::new(200, "text/plain", "ok\n")),
+            (Route::Health, "GET" | "HEAD") => Ok(Response::new(200, "text/plain", "ok\n")),
             (Route::Metrics, "GET" | "HEAD") => Ok(metrics::answer(self.metrics())),
             (Route::Other, _) => Ok(problem(404, "there is nothing of this name").into()),
-            (route, _) => Ok(Answer::method_not_allowed(route.methods())),
+            (route, _) => Ok(Response::method_not_allowed(route.methods())),
         }
     }
 
-    async fn create(&self, call: Call<'_>) -> Result<Answer, Refusal> {
+    async fn create(&self, call: Call<'_>) -> Result<Response, Refusal> {
         let (name, password) = requests::credentials(call.body)?;
         match self.administrator(call).await {
             Ok(user) => self.accounts.create_anew(&name, password, by(&user, call)).await?,
@@ -160,27 +160,27 @@ impl Api {
                 self.accounts.create(name.clone(), password, call.from).await?;
             }
         }
-        Ok(Answer::json(201, &AccountMade { name: name.as_str() }))
+        Ok(Response::json(201, &AccountMade { name: name.as_str() }))
     }
 
-    async fn begin_session(&self, call: Call<'_>) -> Result<Answer, Refusal> {
+    async fn begin_session(&self, call: Call<'_>) -> Result<Response, Refusal> {
         let (name, password) = requests::login(call.body)?;
         let session = self.accounts.begin_session(&name, &password, call.from).await?;
         Ok(show_session(&session))
     }
 
-    async fn end_session(&self, call: Call<'_>) -> Result<Answer, Refusal> {
+    async fn end_session(&self, call: Call<'_>) -> Result<Response, Refusal> {
         let Some(Credentials::Bearer(token)) = call.authorization.and_then(Credentials::parse) else {
             return Err(Refused::NoSession.into());
         };
         self.accounts.end_session(token, call.from).await?;
-        Ok(Answer::done())
+        Ok(Response::done())
     }
 
-    async fn identify(&self, call: Call<'_>) -> Result<Answer, Refusal> {
+    async fn identify(&self, call: Call<'_>) -> Result<Response, Refusal> {
         let Identity { user, expires_in } = self.identity(call).await?;
         let expires_in_s = expires_in.map(|left| left.as_secs());
-        Ok(Answer::json(200, &Recognised { user, expires_in_s }))
+        Ok(Response::json(200, &Recognised { user, expires_in_s }))
     }
 
     async fn identity(&self, call: Call<'_>) -> Result<Identity, Refused> {
@@ -188,13 +188,13 @@ impl Api {
         self.accounts.identify(&presented, call.from).await
     }
 
-    async fn revocations(&self, call: Call<'_>) -> Result<Answer, Refusal> {
+    async fn revocations(&self, call: Call<'_>) -> Result<Response, Refusal> {
         let after = Query::read(call.query)?.after_number()?;
         let revocations = self.accounts.revocations(after).await?;
-        Ok(Answer::json(200, &revocations).with("Cache-Control", "no-store"))
+        Ok(Response::json(200, &revocations).with("Cache-Control", "no-store"))
     }
 
-    async fn list(&self, call: Call<'_>) -> Result<Answer, Refusal> {
+    async fn list(&self, call: Call<'_>) -> Result<Response, Refusal> {
         self.administrator(call).await?;
         let query = Query::read(call.query)?;
         let limit = query.limit()?;
@@ -202,7 +202,7 @@ impl Api {
         Ok(private(&AccountList::new(found, limit)))
     }
 
-    async fn audit(&self, call: Call<'_>) -> Result<Answer, Refusal> {
+    async fn audit(&self, call: Call<'_>) -> Result<Response, Refusal> {
         self.administrator(call).await?;
         let query = Query::read(call.query)?;
         let limit = query.limit()?;
@@ -212,7 +212,7 @@ impl Api {
     }
 
     /// Whose account it is may see it, and an administrator.
-    async fn account(&self, name: &str, call: Call<'_>) -> Result<Answer, Refusal> {
+    async fn account(&self, name: &str, call: Call<'_>) -> Result<Response, Refusal> {
         let name = named(name);
         let user = self.caller(call).await?;
         if user.role != Role::Admin && name.as_ref().ok().is_none_or(|name| name.as_str() != user.name) {
@@ -221,21 +221,21 @@ impl Api {
         Ok(private(&ShownAccount::from(self.accounts.get(&name?).await?)))
     }
 
-    async fn change(&self, name: &str, call: Call<'_>) -> Result<Answer, Refusal> {
+    async fn change(&self, name: &str, call: Call<'_>) -> Result<Response, Refusal> {
         let user = self.administrator(call).await?;
         let (name, change) = (named(name)?, requests::change(call.body)?);
         let changed = self.accounts.change(&name, &change, by(&user, call)).await?;
         Ok(private(&ShownAccount::from(changed)))
     }
 
-    async fn delete(&self, name: &str, call: Call<'_>) -> Result<Answer, Refusal> {
+    async fn delete(&self, name: &str, call: Call<'_>) -> Result<Response, Refusal> {
         let user = self.administrator(call).await?;
         self.accounts.delete(&named(name)?, by(&user, call)).await?;
-        Ok(Answer::done())
+        Ok(Response::done())
     }
 
     /// By the old password, or by an administrator.
-    async fn change_password(&self, name: &str, call: Call<'_>) -> Result<Answer, Refusal> {
+    async fn change_password(&self, name: &str, call: Call<'_>) -> Result<Response, Refusal> {
         let (new, old) = requests::new_password(call.body)?;
         match old {
             Some(old) => self.accounts.change_password(&decoded(name), &old, new, call.from).await?,
@@ -251,7 +251,7 @@ impl Api {
                 self.accounts.set_password(&named(name)?, new, by(&user, call)).await?;
             }
         }
-        Ok(Answer::done())
+        Ok(Response::done())
     }
 
     async fn administrator(&self, call: Call<'_>) -> Result<User, Refused> {
@@ -291,19 +291,19 @@ impl From<FieldsError> for Refusal {
 }
 
 impl Refusal {
-    fn into_answer(self) -> Answer {
+    fn into_answer(self) -> Response {
         match self {
             Self::Refused(refused) => refuse(refused),
             Self::Fields(FieldsError::Field { field, reason }) => {
                 let error = format!("{field} {reason}");
-                Answer::json(422, &InvalidField { error: &error, field: &field, reason: &reason })
+                Response::json(422, &InvalidField { error: &error, field: &field, reason: &reason })
             }
             Self::Fields(error @ FieldsError::Body(_)) => problem(error.status(), error.to_string()).into(),
         }
     }
 }
 
-fn refuse(refused: Refused) -> Answer {
+fn refuse(refused: Refused) -> Response {
     let status = match refused {
         Refused::Taken => 409,
         Refused::Unknown | Refused::NoSession | Refused::Nameless => 401,
@@ -313,7 +313,7 @@ fn refuse(refused: Refused) -> Answer {
         Refused::Busy | Refused::Failed => 503,
         Refused::DiskFull => 507,
     };
-    let answer = Answer::from(problem(status, refused.to_string()));
+    let answer = Response::from(problem(status, refused.to_string()));
     match refused {
         Refused::Slowed { retry_after_s } | Refused::Crowded { retry_after_s } => {
             answer.with("Retry-After", retry_after_s.to_string())
@@ -327,11 +327,11 @@ fn is_administrator(user: User) -> Result<User, Refused> {
 }
 
 /// What concerns one person is kept by no cache.
-fn private(shown: &impl serde::Serialize) -> Answer {
-    Answer::json(200, shown).with("Cache-Control", "no-store")
+fn private(shown: &impl serde::Serialize) -> Response {
+    Response::json(200, shown).with("Cache-Control", "no-store")
 }
 
-fn show_session(session: &Session) -> Answer {
+fn show_session(session: &Session) -> Response {
     let expires_in_s = session.life.as_secs();
     private(&SessionMade { token: session.token(), token_type: "Bearer", expires_in_s })
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use engine::service::{Connection, Factory};
-use http_io::server::{Error, Exchange, Handler, Http, ServerOptions};
+use http_io::server::{Error, Exchange, Handler, Http, HttpOptions};
 use store::{Secret, Store};
 
 use crate::{
@@ -64,7 +64,7 @@ impl Factory for AccountsFactory {
     fn make<C: Connection>(&self) -> io::Result<Self::Service<C>> {
         let api = self.api().map_err(io::Error::other)?;
         let door = Arc::clone(&self.door);
-        Ok(Http::new(AccountsHandler { api, door }, ServerOptions::behind(&self.options.proxies)))
+        Ok(Http::new(AccountsHandler { api, door }, HttpOptions::behind(&self.options.proxies)))
     }
 }
 

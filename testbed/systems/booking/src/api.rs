@@ -1,6 +1,6 @@
 //! The requests of the booking server, apart from how they come and go.
 
-use http_io::Answer;
+use http_io::Response;
 use store::{Commits, Store};
 
 use crate::{
@@ -111,14 +111,14 @@ impl Api {
     }
 
     /// Answers a request, and counts it under the name it returns.
-    pub(crate) async fn answer(&self, call: Call<'_>) -> (&'static str, Answer) {
+    pub(crate) async fn answer(&self, call: Call<'_>) -> (&'static str, Response) {
         let route = Route::of(call.path);
-        let answer = self.answer_to(route, call).await.unwrap_or_else(Answer::from);
+        let answer = self.answer_to(route, call).await.unwrap_or_else(Response::from);
         self.metrics.answered(route.name(), answer.status);
         (route.name(), answer)
     }
 
-    async fn answer_to(&self, route: Route<'_>, call: Call<'_>) -> Result<Answer, Refusal> {
+    async fn answer_to(&self, route: Route<'_>, call: Call<'_>) -> Result<Response, Refusal> {
         match (route, call.method) {
             (Route::Page, "GET" | "HEAD") => Ok(http_io::page(PAGE)),
             (Route::Rooms, "GET" | "HEAD") => self.rooms(call).await,
@@ -129,35 +129,35 @@ impl Api {
             (Route::Booking(id), "GET" | "HEAD") => self.booking(id).await,
             (Route::Booking(id), "DELETE") => self.cancel(id, call).await,
             (Route::Audit, "GET" | "HEAD") => self.audit(call).await,
-            (Route::Health, "GET" | "HEAD") => Ok(Answer::new(200, "text/plain", "ok\n")),
+            (Route::Health, "GET" | "HEAD") => Ok(Response::new(200, "text/plain", "ok\n")),
             (Route::Metrics, "GET" | "HEAD") => Ok(self.metrics.show()),
             (Route::Other, _) => Err(Refusal::new(404, "there is nothing of this name")),
             (route, _) => {
                 let allowed = route.methods();
                 let refusal = Refusal::new(405, format!("only {allowed} may be used here"));
-                Ok(Answer::from(refusal).with("Allow", allowed))
+                Ok(Response::from(refusal).with("Allow", allowed))
             }
         }
     }
 
-    async fn rooms(&self, call: Call<'_>) -> Result<Answer, Refusal> {
+    async fn rooms(&self, call: Call<'_>) -> Result<Response, Refusal> {
         let query = Query::read(call.query)?;
         let (after, limit) = query.page()?;
         let span = query.maybe_span(DAYS_OF_MANY_MAX)?;
-        Ok(Answer::json(200, &self.desk.rooms(after, limit, span).await?))
+        Ok(Response::json(200, &self.desk.rooms(after, limit, span).await?))
     }
 
-    async fn add_room(&self, call: Call<'_>) -> Result<Answer, Refusal> {
+    async fn add_room(&self, call: Call<'_>) -> Result<Response, Refusal> {
         self.check_admin(call)?;
         let room = self.desk.add_room(&requests::new_room(call.body)?).await?;
         let place = format!("/rooms/{}", room.id);
-        Ok(Answer::json(201, &room).with("Location", place))
+        Ok(Response::json(201, &room).with("Location", place))
     }
 
-    async fn audit(&self, call: Call<'_>) -> Result<Answer, Refusal> {
+    async fn audit(&self, call: Call<'_>) -> Result<Response, Refusal> {
         self.check_admin(call)?;
         let (after, limit) = Query::read(call.query)?.page()?;
-        Ok(Answer::json(200, &self.desk.audit(after, limit).await?).with("Cache-Control", "no-store"))
+        Ok(Response::json(200, &self.desk.audit(after, limit).await?).with("Cache-Control", "no-store"))
     }
 
     fn check_admin(&self, call: Call<'_>) -> Result<(), Refusal> {
@@ -169,38 +169,38 @@ impl Api {
             .hint("send the token from the server's .admin file as `Authorization: Bearer TOKEN`"))
     }
 
-    async fn room(&self, id: &str, call: Call<'_>) -> Result<Answer, Refusal> {
+    async fn room(&self, id: &str, call: Call<'_>) -> Result<Response, Refusal> {
         let span = Query::read(call.query)?.span(DAYS_MAX)?;
-        Ok(Answer::json(200, &self.desk.room_days(number(id)?, span).await?))
+        Ok(Response::json(200, &self.desk.room_days(number(id)?, span).await?))
     }
 
-    async fn feed(&self, id: &str) -> Result<Answer, Refusal> {
+    async fn feed(&self, id: &str) -> Result<Response, Refusal> {
         let span = feed::span();
         let room = self.desk.room_days(number(id)?, span).await?;
-        Ok(Answer::new(200, feed::CONTENT_TYPE, feed::render(&room, span)))
+        Ok(Response::new(200, feed::CONTENT_TYPE, feed::render(&room, span)))
     }
 
-    async fn book(&self, call: Call<'_>) -> Result<Answer, Refusal> {
+    async fn book(&self, call: Call<'_>) -> Result<Response, Refusal> {
         let wish = requests::wish(call.body, call.idempotency_key, call.from.to_string(), self.accepted)?;
         let booking = self.desk.book(wish).await?;
         let place = format!("/bookings/{}", booking.id);
-        Ok(private(Answer::json(201, &booking), booking.version).with("Location", place))
+        Ok(private(Response::json(201, &booking), booking.version).with("Location", place))
     }
 
-    async fn booking(&self, id: &str) -> Result<Answer, Refusal> {
+    async fn booking(&self, id: &str) -> Result<Response, Refusal> {
         let booking = self.desk.booking(id).await?;
-        Ok(private(Answer::json(200, &booking), booking.version))
+        Ok(private(Response::json(200, &booking), booking.version))
     }
 
-    async fn cancel(&self, id: &str, call: Call<'_>) -> Result<Answer, Refusal> {
+    async fn cancel(&self, id: &str, call: Call<'_>) -> Result<Response, Refusal> {
         let version = requests::version(call.if_match);
         self.desk.cancel(id, version, &call.from.to_string()).await?;
-        Ok(Answer::done())
+        Ok(Response::done())
     }
 }
 
 /// What concerns one person is kept by no cache.
-fn private(answer: Answer, version: i64) -> Answer {
+fn private(answer: Response, version: i64) -> Response {
     answer.with("ETag", format!("\"{version}\"")).with("Cache-Control", "no-store")
 }
 

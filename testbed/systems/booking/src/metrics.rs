@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use http_io::{
-    Answer,
+    Response,
     metrics::{self, Counts, Histogram, Shape},
 };
 
@@ -46,7 +46,7 @@ impl Metrics {
     }
 
     /// The text to show.
-    pub(crate) fn show(&self) -> Answer {
+    pub(crate) fn show(&self) -> Response {
         metrics::answer(metrics::text("booking", self.counts.clone(), &self.connections))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use http_io::{Answer, FieldsError};
+use http_io::{FieldsError, Response};
 use serde::Serialize;
 use store::StoreError;
 
@@ -77,7 +77,7 @@ impl From<FieldsError> for Refusal {
     }
 }
 
-impl From<Refusal> for Answer {
+impl From<Refusal> for Response {
     fn from(refusal: Refusal) -> Self {
         let answer = Self::json(refusal.status, &refusal);
         match refusal.status {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use engine::service::{Connection, Factory};
-use http_io::server::{Error, Exchange, Handler, Http, ServerOptions};
+use http_io::server::{Error, Exchange, Handler, Http, HttpOptions};
 
 use crate::{
     api::{Api, Call},
@@ -55,7 +55,7 @@ impl Factory for BookingFactory {
 
     fn make<C: Connection>(&self) -> io::Result<Self::Service<C>> {
         let api = self.api().map_err(io::Error::other)?;
-        Ok(Http::new(BookingHandler { api }, ServerOptions::behind(&self.options.proxies)))
+        Ok(Http::new(BookingHandler { api }, HttpOptions::behind(&self.options.proxies)))
     }
 }
 

@@ -52,5 +52,5 @@ pub(crate) async fn answer<C: Connection>(
         uploads: uploads.takes_from(caller),
         max_upload: uploads.settings.max_bytes,
     };
-    exchange.reply(200).header("Cache-Control", "no-store").json_of(&me)
+    exchange.respond(200).header("Cache-Control", "no-store").json_of(&me)
 }

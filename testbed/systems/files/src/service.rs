@@ -8,8 +8,8 @@ use engine::{
 };
 use folder::{FindError, Found, Front, FrontEntry, Root};
 use http_io::{
-    Answer, Method, Problem, metrics,
-    server::{Error, Exchange, Handler, Http, ServerOptions},
+    Method, Problem, Response, metrics,
+    server::{Error, Exchange, Handler, Http, HttpOptions},
 };
 
 use crate::{
@@ -124,7 +124,7 @@ impl Factory for FilesFactory {
             at_hand: Front::default(),
             counts: self.shared.metrics.worker(),
         };
-        Ok(Http::new(handler, ServerOptions::behind(&self.options.proxies)))
+        Ok(Http::new(handler, HttpOptions::behind(&self.options.proxies)))
     }
 }
 
@@ -199,9 +199,9 @@ impl<C: Connection> FilesHandler<C> {
                 let caller = note.caller.insert(self.admit(exchange, Instant::now()).await?).clone();
                 Box::pin(me::answer(exchange, &caller, &self.shared.uploads)).await
             }
-            "/healthz" if reads => exchange.reply(200).text("ok\n"),
+            "/healthz" if reads => exchange.respond(200).text("ok\n"),
             "/metrics" if reads => metrics::answer(self.metrics()).send(exchange),
-            "/" | "/files" if reads => exchange.reply(302).header("Location", "/files/").empty(),
+            "/" | "/files" if reads => exchange.respond(302).header("Location", "/files/").empty(),
             "/login" | "/logout" => Err(not_allowed("POST")),
             "/" | "/files" | "/me" | "/healthz" | "/metrics" => Err(not_allowed("GET, HEAD")),
             _ => {
@@ -247,7 +247,7 @@ impl<C: Connection> FilesHandler<C> {
             }
             Ok(Found::Unslashed(path)) => {
                 self.check_folder(&path, &caller, note)?;
-                exchange.reply(301).header("Location", format!("/files/{encoded}/")).empty()
+                exchange.respond(301).header("Location", format!("/files/{encoded}/")).empty()
             }
             Err(error) => {
                 // Whether it is there is told only to those who might read it.
@@ -325,7 +325,7 @@ impl<C: Connection> FilesHandler<C> {
         exchange: &mut Exchange<'_, C>,
         method: Method,
         target: &str,
-    ) -> Result<Answer, Error> {
+    ) -> Result<Response, Error> {
         let changes = match method {
             Method::Get | Method::Head | Method::Post => false,
             Method::Put | Method::Patch | Method::Delete => true,

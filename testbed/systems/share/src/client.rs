@@ -4,7 +4,7 @@ use std::{net::SocketAddr, ops::Range, path::Path, time::Duration};
 
 use http_io::{
     Method,
-    client::{Caller, ClientError, ClientOptions, Insecurity, Request, Response, Server},
+    client::{BlockingClient, ClientError, ClientOptions, Insecurity, Request, Response, Upstream},
 };
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -28,7 +28,7 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 /// A peer that is asked.
 #[derive(Debug)]
 pub struct Client {
-    caller: Caller,
+    caller: BlockingClient,
     authorization: Option<Vec<u8>>,
 }
 
@@ -83,11 +83,11 @@ impl Client {
     ///
     /// # Errors
     /// When the secret cannot be read.
-    pub fn new(to: impl Into<Server>, secret: Option<&Path>) -> Result<Self, AskError> {
+    pub fn new(to: impl Into<Upstream>, secret: Option<&Path>) -> Result<Self, AskError> {
         let mut options = ClientOptions::default();
         options.limits.body_bytes = ANSWER_LEN_MAX;
         let authorization = Group::open(secret, None)?.authorization();
-        Ok(Self { caller: Caller::new(to, options), authorization })
+        Ok(Self { caller: BlockingClient::new(to, options), authorization })
     }
 
     /// Finds files in the peer's index.

@@ -5,7 +5,7 @@ use std::{io, net::SocketAddr, sync::Arc};
 use engine::service::{Connection, Factory, Service};
 use http_io::{
     Method, Problem,
-    server::{Error, Exchange, Handler, Http, ServerOptions},
+    server::{Error, Exchange, Handler, Http, HttpOptions},
 };
 
 use crate::{
@@ -39,7 +39,7 @@ impl Factory for SinkFactory {
 
     fn make<C: Connection>(&self) -> io::Result<SinkService> {
         let handler = SinkHandler { options: Arc::clone(&self.options), totals: self.totals.clone() };
-        Ok(SinkService(Http::new(handler, ServerOptions::default())))
+        Ok(SinkService(Http::new(handler, HttpOptions::default())))
     }
 }
 
@@ -71,7 +71,7 @@ impl<C: Connection> Handler<C> for SinkHandler {
             "/upload" if exchange.method() == Method::Post => {
                 self.upload(exchange).await.inspect_err(|_| self.totals.failed())
             }
-            "/healthz" if reads => exchange.reply(200).text("ok\n"),
+            "/healthz" if reads => exchange.respond(200).text("ok\n"),
             "/metrics" if reads => self.totals.answer(&self.options.connections).send(exchange),
             "/upload" => Err(not_allowed("POST")),
             "/healthz" | "/metrics" => Err(not_allowed("GET, HEAD")),
@@ -94,7 +94,7 @@ impl SinkHandler {
             exchange.pause(self.options.delay).await?;
         }
         tracing::info!(target: "access", peer = %exchange.peer(), bytes = intake.bytes(), "uploaded");
-        exchange.reply(200).json(intake.finish())
+        exchange.respond(200).json(intake.finish())
     }
 }
 

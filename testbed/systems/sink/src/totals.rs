@@ -7,7 +7,7 @@ use std::{
 
 use engine::{Counters, shared::Atomics};
 use http_io::{
-    Answer,
+    Response,
     metrics::{self, show},
 };
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, metrics::counter::ConstCounter};
@@ -64,7 +64,7 @@ impl Totals {
     }
 
     /// What `GET /metrics` answers, with what the engine counts.
-    pub(crate) fn answer(&self, connections: &Arc<Counters>) -> Answer {
+    pub(crate) fn answer(&self, connections: &Arc<Counters>) -> Response {
         metrics::answer(metrics::text("sink", self.clone(), connections))
     }
 

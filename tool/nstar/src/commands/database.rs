@@ -2,7 +2,7 @@
 
 use std::{env, fs, os::unix::fs::PermissionsExt, path::Path};
 
-use store::{Database, Server};
+use store::{Database, ServerDatabase};
 
 use crate::{exit::Failure, flags::DatabaseLogin};
 
@@ -45,7 +45,7 @@ pub(super) fn with_password(
 pub(super) fn to_watch(
     database: Option<&Database>,
     login: &DatabaseLogin,
-) -> Result<Option<Server>, Failure> {
+) -> Result<Option<ServerDatabase>, Failure> {
     let Some(database) = database else {
         return match login.database_password_file {
             Some(_) => Err(Failure::usage("--database-password-file goes with --watch-database")),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use http_io::client::{Server, Trust};
+use http_io::client::{Trust, Upstream};
 use share::Key;
 
 use crate::{
@@ -16,14 +16,14 @@ pub(super) fn server(
     text: &str,
     usual: Scheme,
     trust: impl FnOnce() -> Result<Trust, Failure>,
-) -> Result<Server, Failure> {
+) -> Result<Upstream, Failure> {
     let named = values::server(text).map_err(|error| Failure::usage(format!("{flag} {error}")))?;
     match named.scheme.unwrap_or(usual) {
         Scheme::Http => Ok(named.at.into()),
         Scheme::Https => {
             let peer =
                 trust()?.peer(&named.host).map_err(|error| Failure::usage(format!("{flag}: {error}")))?;
-            Ok(Server::secure(named.at, peer))
+            Ok(Upstream::secure(named.at, peer))
         }
     }
 }

@@ -15,7 +15,7 @@ use std::{
 };
 
 use engine::{Counters, Model, Overload, service::Factory};
-use http_io::server::{Secured, ServerOptions};
+use http_io::server::{HttpOptions, Secured};
 use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
 use super::{database, plan};
@@ -212,8 +212,7 @@ impl<'a> System<'a> {
         let (options, concurrency) = (self.options(), &self.flags.concurrency);
         let (model, server) = match self.identity.take() {
             Some(identity) => {
-                let secured =
-                    Secured::new(factory, identity, ServerOptions::default(), self.counters.clone());
+                let secured = Secured::new(factory, identity, HttpOptions::default(), self.counters.clone());
                 concurrency::start(concurrency, &options, secured)?
             }
             None => concurrency::start(concurrency, &options, factory)?,

@@ -9,7 +9,7 @@ use std::{
 
 use http_io::{
     Method,
-    client::{self as asked, Caller, ClientOptions, Trust},
+    client::{self as asked, BlockingClient, ClientOptions, Trust},
 };
 
 use crate::support::{PATIENCE, Place, Running};
@@ -208,8 +208,10 @@ fn a_renewed_certificate_is_shown_without_a_restart() {
         // Whoever believes the certificate that is in the file now is answered.
         let is_answered = || {
             let peer = Trust::of_file(&place.path("cert.pem")).and_then(|trust| trust.peer("127.0.0.1"));
-            let server = asked::Server::secure(address, peer.expect("a certificate"));
-            Caller::new(server, ClientOptions::default()).send(&asked::Request::new(Method::Get, "/")).is_ok()
+            let server = asked::Upstream::secure(address, peer.expect("a certificate"));
+            BlockingClient::new(server, ClientOptions::default())
+                .send(&asked::Request::new(Method::Get, "/"))
+                .is_ok()
         };
         assert!(is_answered(), "{engine}");
         renew();

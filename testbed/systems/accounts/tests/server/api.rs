@@ -2,12 +2,12 @@
 
 use std::{thread, time::Duration};
 
-use crate::support::{Answer, ask, basic, options, post, serve};
+use crate::support::{Response, ask, basic, options, post, serve};
 use engine::Model;
 
 const MODELS: [Model; 2] = [Model::Threads, Model::Epoll];
 
-fn auth(to: std::net::SocketAddr, authorization: &str) -> Answer {
+fn auth(to: std::net::SocketAddr, authorization: &str) -> Response {
     ask(to, "GET /auth", &format!("Authorization: {authorization}\r\n"), b"").unwrap()
 }
 

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use crate::{
     suite::Bed,
-    support::{Answer, Client, PASSWORD, basic, bearer},
+    support::{Client, PASSWORD, Response, basic, bearer},
 };
 
-fn login_from(client: &Client, address: &str, name: &str, password: &str) -> Answer {
+fn login_from(client: &Client, address: &str, name: &str, password: &str) -> Response {
     let fields =
         format!("X-Forwarded-For: 203.0.113.1, {address}\r\nAuthorization: {}\r\n", basic(name, password));
     client.ask("GET /auth", &fields, "")
@@ -15,7 +15,7 @@ fn login_from(client: &Client, address: &str, name: &str, password: &str) -> Ans
 
 /// Tries until it is slowed down: the answers before, and the one that says so. On a slow day a wait may be over before
 /// the next try, so that there are more of them; the last waits are longer than any day is slow.
-pub(crate) fn until_slowed(mut attempt: impl FnMut() -> Answer) -> (Vec<Answer>, Answer) {
+pub(crate) fn until_slowed(mut attempt: impl FnMut() -> Response) -> (Vec<Response>, Response) {
     let mut before = Vec::new();
     loop {
         let answer = attempt();

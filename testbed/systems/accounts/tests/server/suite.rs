@@ -6,11 +6,10 @@ use accounts::Options;
 use engine::{Model, Server};
 use store::Database;
 use tempfile::TempDir;
+use test_support::database_servers::{DatabaseServer, Kind};
 
 use crate::{
-    administration, migration,
-    servers::{DatabaseServer, Kind},
-    slowdown,
+    administration, migration, slowdown,
     support::{Client, serve},
 };
 

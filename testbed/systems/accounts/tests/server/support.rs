@@ -6,7 +6,7 @@ use accounts::Options;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use engine::{Model, Server};
 
-pub(crate) use crate::asked::{Answer, ask};
+pub(crate) use test_support::http::{Response, ask};
 
 /// Starts an accounts server with two loops.
 pub(crate) fn serve(model: Model, options: Options) -> Server {
@@ -21,7 +21,7 @@ pub(crate) fn options(folder: &Path) -> Options {
 }
 
 /// Posts a name and a password.
-pub(crate) fn post(to: SocketAddr, target: &str, name: &str, password: &str) -> io::Result<Answer> {
+pub(crate) fn post(to: SocketAddr, target: &str, name: &str, password: &str) -> io::Result<Response> {
     let body = serde_json::json!({ "name": name, "password": password }).to_string();
     ask(to, &format!("POST {target}"), "", body.as_bytes())
 }
@@ -39,25 +39,25 @@ impl Client {
         Self { to, token: std::fs::read_to_string(admin_token).unwrap().trim().to_owned() }
     }
 
-    pub(crate) fn ask(&self, line: &str, fields: &str, body: &str) -> Answer {
+    pub(crate) fn ask(&self, line: &str, fields: &str, body: &str) -> Response {
         ask(self.to, line, fields, body.as_bytes()).unwrap()
     }
 
     /// As the administrator.
-    pub(crate) fn admin(&self, line: &str, body: &str) -> Answer {
+    pub(crate) fn admin(&self, line: &str, body: &str) -> Response {
         self.ask(line, &bearer(&self.token), body)
     }
 
-    pub(crate) fn post(&self, target: &str, name: &str, password: &str) -> Answer {
+    pub(crate) fn post(&self, target: &str, name: &str, password: &str) -> Response {
         post(self.to, target, name, password).unwrap()
     }
 
     /// Whose credential this is.
-    pub(crate) fn auth(&self, authorization: &str) -> Answer {
+    pub(crate) fn auth(&self, authorization: &str) -> Response {
         self.ask("GET /auth", &format!("Authorization: {authorization}\r\n"), "")
     }
 
-    pub(crate) fn login(&self, name: &str, password: &str) -> Answer {
+    pub(crate) fn login(&self, name: &str, password: &str) -> Response {
         self.auth(&basic(name, password))
     }
 
@@ -74,7 +74,7 @@ impl Client {
         session.json()["token"].as_str().unwrap().to_owned()
     }
 
-    pub(crate) fn patch(&self, name: &str, body: &str) -> Answer {
+    pub(crate) fn patch(&self, name: &str, body: &str) -> Response {
         self.admin(&format!("PATCH /accounts/{name}"), body)
     }
 

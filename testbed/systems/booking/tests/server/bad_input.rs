@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     suite::Bed,
-    support::{Answer, ask, day, delete, get, options, post, serve, test_number, wish},
+    support::{Response, ask, day, delete, get, options, post, serve, test_number, wish},
 };
 
 pub(crate) fn every_field(bed: &Bed) {
@@ -76,7 +76,7 @@ fn wrong_values() -> Vec<(&'static str, Value)> {
 }
 
 /// 422 with the field, why, and never the value.
-fn told_by_field(answer: &Answer, field: &str) {
+fn told_by_field(answer: &Response, field: &str) {
     let told = answer.json();
     assert_eq!((answer.status, &told["field"]), (422, &json!(field)), "{}", answer.body);
     assert!(

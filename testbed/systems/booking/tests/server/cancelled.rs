@@ -5,10 +5,10 @@ use std::{thread, time::Duration};
 use engine::Model;
 use serde_json::json;
 use store::Database;
+use test_support::database_servers::{DatabaseServer, Kind};
 
 use crate::{
     race,
-    servers::{DatabaseServer, Kind},
     suite::Bed,
     support::{day, delete, get, options, post, serve, wish},
 };

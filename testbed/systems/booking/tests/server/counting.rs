@@ -4,9 +4,9 @@ use booking::{Census, census};
 use database_server::Kind;
 use engine::Model;
 use store::Database;
+use test_support::database_servers::DatabaseServer;
 
 use crate::{
-    servers::DatabaseServer,
     suite::Bed,
     support::{day, delete, options, post, serve, wish},
 };

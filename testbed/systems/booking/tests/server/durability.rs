@@ -49,7 +49,7 @@ fn spawn(bed: &Bed) -> (Child, SocketAddr) {
 }
 
 /// A client's counter, so that its `n`-th request is the same whenever it is asked.
-fn request(to: SocketAddr, round: i32, client: u64, n: u64) -> Option<crate::support::Answer> {
+fn request(to: SocketAddr, round: i32, client: u64, n: u64) -> Option<crate::support::Response> {
     let key = format!("Idempotency-Key: {round}-{client}-{n}\r\n");
     post(to, &wish(None, &day(1 + round), client), &key).ok()
 }

@@ -8,9 +8,9 @@ use std::{
 use engine::Model;
 use serde_json::json;
 use store::Database;
+use test_support::database_servers::DatabaseServer;
 
 use crate::{
-    servers::DatabaseServer,
     suite::Bed,
     support::{day, get, options, post, serve, wish},
 };

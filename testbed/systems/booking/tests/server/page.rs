@@ -3,10 +3,10 @@
 use engine::Model;
 use serde_json::json;
 use store::Database;
+use test_support::browser::Browser;
 
 use crate::{
     api,
-    browser::Browser,
     support::{day, get, options, post, serve, test_number, wish},
 };
 

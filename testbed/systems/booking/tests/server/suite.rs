@@ -4,11 +4,9 @@ use std::path::Path;
 
 use store::Database;
 use tempfile::TempDir;
+use test_support::database_servers::{DatabaseServer, Kind};
 
-use crate::{
-    api, bad_input, cancelled, counting, durability, faults, migration, race,
-    servers::{DatabaseServer, Kind},
-};
+use crate::{api, bad_input, cancelled, counting, durability, faults, migration, race};
 
 /// What a test is given: a new database, and a folder.
 pub(crate) struct Bed {

@@ -7,7 +7,7 @@ use engine::{Model, Server};
 use serde_json::{Value, json};
 use store::Database;
 
-pub(crate) use crate::asked::{Answer, ask};
+pub(crate) use test_support::http::{Response, ask};
 
 /// Options that keep the tests light: three rooms, test numbers allowed, the key in `folder`.
 pub(crate) fn options(database: &Database, folder: &Path) -> Options {
@@ -25,15 +25,15 @@ pub(crate) fn serve(model: Model, options: Options) -> Server {
     engine::start(model, &run, booking::factory(options).unwrap()).unwrap()
 }
 
-pub(crate) fn get(to: SocketAddr, target: &str) -> Answer {
+pub(crate) fn get(to: SocketAddr, target: &str) -> Response {
     ask(to, &format!("GET {target}"), "", b"").unwrap()
 }
 
-pub(crate) fn delete(to: SocketAddr, id: &str, fields: &str) -> Answer {
+pub(crate) fn delete(to: SocketAddr, id: &str, fields: &str) -> Response {
     ask(to, &format!("DELETE /bookings/{id}"), fields, b"").unwrap()
 }
 
-pub(crate) fn post(to: SocketAddr, body: &Value, fields: &str) -> io::Result<Answer> {
+pub(crate) fn post(to: SocketAddr, body: &Value, fields: &str) -> io::Result<Response> {
     ask(to, "POST /bookings", fields, body.to_string().as_bytes())
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use accounts::{Api, BODY_LEN_MAX, Call, Refused, Revocations};
 use engine::service::Connection;
 use http_io::{
-    Answer, Credentials, Method,
+    Credentials, Method, Response,
     server::{Error, Exchange},
 };
 
@@ -63,7 +63,7 @@ impl<C: Connection> Authority<C> {
         exchange: &mut Exchange<'_, C>,
         method: Method,
         target: &str,
-    ) -> Result<Option<Answer>, Error> {
+    ) -> Result<Option<Response>, Error> {
         let authorization = Some(session::authorization(exchange).into_owned()).filter(|it| !it.is_empty());
         let body = exchange.read_body(BODY_LEN_MAX).await?.to_vec();
         let authorization = authorization.as_deref();

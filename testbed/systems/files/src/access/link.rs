@@ -3,7 +3,7 @@
 use std::{fmt, fs, io, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
 use engine::service::Connection;
-use http_io::client::{Client, ClientOptions, Server, Trust};
+use http_io::client::{Client, ClientOptions, Trust, Upstream};
 
 use crate::{
     error::FilesError,
@@ -18,7 +18,7 @@ const TOKEN_MAX: usize = 1024;
 /// How an accounts server is reached.
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
-    to: Server,
+    to: Upstream,
     token: Option<Token>,
 }
 
@@ -39,7 +39,7 @@ impl Link {
         };
         let trust = || options.accounts_ca.as_deref().map_or_else(Trust::of_system, Trust::of_file);
         let peer = name.map(|name| trust()?.peer(name)).transpose()?;
-        let to = peer.map_or_else(|| to.into(), |peer| Server::secure(to, peer));
+        let to = peer.map_or_else(|| to.into(), |peer| Upstream::secure(to, peer));
         let token = options.accounts_token.as_deref().map(Token::read).transpose()?;
         Ok(Some(Self { to, token }))
     }

@@ -9,7 +9,7 @@ use crate::access::{link::Link, session, verdict::Verdict};
 use accounts::{Identity, Recognised, Revocations};
 use engine::{service::Connection, shared::Atomics};
 use http_io::{
-    Answer, Method,
+    Method,
     client::{Client, ClientError, Request, Response},
     server::{Error, Exchange, HTTPS_ONLY},
 };
@@ -73,7 +73,7 @@ impl<C: Connection> Remote<C> {
         &self,
         exchange: &Exchange<'_, C>,
         request: &Passed<'_>,
-    ) -> Result<Answer, Error> {
+    ) -> Result<http_io::Response, Error> {
         let from = client_address(exchange);
         let headers =
             [("Content-Type", &b"application/json"[..]), (FORWARDED_FOR, from.as_bytes())].into_iter();
@@ -168,11 +168,11 @@ fn client_address<C: Connection>(exchange: &Exchange<'_, C>) -> String {
 }
 
 /// The answer of the accounts server, with those of its header fields that mean something to the client.
-fn relayed(response: &Response) -> Answer {
+fn relayed(response: &Response) -> http_io::Response {
     let field = |name| response.header(name).map(|value| String::from_utf8_lossy(value).into_owned());
     // There may be several challenges; that of Basic is the first.
     let passed = ["Allow", "Cache-Control", "Retry-After", "WWW-Authenticate"];
-    Answer {
+    http_io::Response {
         status: response.status(),
         content_type: field("Content-Type").unwrap_or_else(|| "application/octet-stream".to_owned()).into(),
         body: response.body().to_vec(),

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use engine::service::Connection;
-use http_io::{Answer, Credentials, server::Exchange};
+use http_io::{Credentials, Response, server::Exchange};
 use serde::Deserialize;
 
 const COOKIE: &str = "nstar-session";
@@ -47,12 +47,12 @@ struct Session {
 }
 
 /// What to tell a page that logs in, from what the accounts answered: the token goes into the cookie.
-pub(crate) fn begun(answer: Answer, encrypted: bool) -> Answer {
+pub(crate) fn begun(answer: Response, encrypted: bool) -> Response {
     if answer.status != 200 {
         return without_dialog(answer);
     }
     match serde_json::from_slice(&answer.body) {
-        Ok(Session { token, expires_in_s }) => Answer::done()
+        Ok(Session { token, expires_in_s }) => Response::done()
             .with("Set-Cookie", cookie(&token, expires_in_s, encrypted))
             .with("Cache-Control", "no-store"),
         Err(_) => accounts::problem(503, "the accounts server answered what cannot be understood").into(),
@@ -60,8 +60,8 @@ pub(crate) fn begun(answer: Answer, encrypted: bool) -> Answer {
 }
 
 /// What to tell a page that logs out.
-pub(crate) fn ended(encrypted: bool) -> Answer {
-    Answer::done().with("Set-Cookie", cookie("", 0, encrypted))
+pub(crate) fn ended(encrypted: bool) -> Response {
+    Response::done().with("Set-Cookie", cookie("", 0, encrypted))
 }
 
 fn cookie(token: &str, life_s: u64, encrypted: bool) -> String {
@@ -71,12 +71,12 @@ fn cookie(token: &str, life_s: u64, encrypted: bool) -> String {
 
 /// The answer as it suits whoever asks: a page's script is not asked for Basic credentials, for then the browser would open
 /// a dialog of its own.
-pub(crate) fn for_page<C: Connection>(exchange: &Exchange<'_, C>, answer: Answer) -> Answer {
+pub(crate) fn for_page<C: Connection>(exchange: &Exchange<'_, C>, answer: Response) -> Response {
     let script = exchange.header("sec-fetch-dest").is_some_and(|dest| dest == b"empty");
     if script { without_dialog(answer) } else { answer }
 }
 
-fn without_dialog(mut answer: Answer) -> Answer {
+fn without_dialog(mut answer: Response) -> Response {
     if answer.status == 401 {
         answer.fields.retain(|(name, _)| !name.eq_ignore_ascii_case("WWW-Authenticate"));
         return answer.with("WWW-Authenticate", r#"Bearer realm="nstar""#);

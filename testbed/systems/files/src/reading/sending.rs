@@ -15,7 +15,7 @@ pub(crate) fn directory<C: Connection>(
     listing: &Listing,
 ) -> Result<(), Error> {
     let html = wants_html(exchange);
-    let reply = exchange.reply(200).header("Vary", "Accept").header("X-Content-Type-Options", "nosniff");
+    let reply = exchange.respond(200).header("Vary", "Accept").header("X-Content-Type-Options", "nosniff");
     if !html {
         return reply.json(listing.to_json());
     }

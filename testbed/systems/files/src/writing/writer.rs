@@ -7,7 +7,7 @@ use engine::service::Connection;
 use folder::BadTarget;
 use http_io::{
     Problem,
-    server::{Error, Exchange, Reply},
+    server::{Error, Exchange, ResponseWriter},
 };
 
 use crate::{
@@ -75,7 +75,7 @@ impl Writer<'_> {
         }
         let came = self.receive(exchange, &begun, 0).await?;
         match fields.complete {
-            Some(false) => self.interrupted(exchange.reply(201), &begun, came),
+            Some(false) => self.interrupted(exchange.respond(201), &begun, came),
             _ => self.finish(exchange, &begun, came).await,
         }
     }
@@ -96,7 +96,7 @@ impl Writer<'_> {
         let change = Change { path, owner, condition: Condition::of(exchange), kind };
         let outcome = self.uploads.change(change).await?;
         (self.note.action, self.note.bytes) = (Some(Action::Delete), Some(outcome.bytes));
-        exchange.reply(204).empty()
+        exchange.respond(204).empty()
     }
 
     /// `HEAD /uploads/ID`: how far it came.
@@ -106,16 +106,16 @@ impl Writer<'_> {
         id: &str,
     ) -> Result<(), Error> {
         let (_, record, came) = self.look(id).await?;
-        let mut reply = exchange
-            .reply(204)
+        let mut response = exchange
+            .respond(204)
             .header("Upload-Offset", came.to_string())
             .header("Upload-Complete", if record.done.is_some() { "?1" } else { "?0" })
             .header("Upload-Limit", self.limit())
             .header("Cache-Control", "no-store");
         if let Some(length) = record.length {
-            reply = reply.header("Upload-Length", length.to_string());
+            response = response.header("Upload-Length", length.to_string());
         }
-        reply.empty()
+        response.empty()
     }
 
     /// `PATCH /uploads/ID`: more of it.
@@ -154,7 +154,7 @@ impl Writer<'_> {
         if complete {
             self.finish(exchange, &begun, came).await
         } else {
-            self.interrupted(exchange.reply(204), &begun, came)
+            self.interrupted(exchange.respond(204), &begun, came)
         }
     }
 
@@ -168,7 +168,7 @@ impl Writer<'_> {
         if record.done.is_none() {
             self.uploads.take_up(id, record, None).await?.discard();
         }
-        exchange.reply(204).empty()
+        exchange.respond(204).empty()
     }
 
     async fn receive<C: Connection>(
@@ -200,21 +200,21 @@ impl Writer<'_> {
         let Outcome { replaced, etag, bytes } = begun.finish(self.uploads).await?;
         let (status, action) = if replaced { (204, Action::Replace) } else { (201, Action::Upload) };
         (self.note.action, self.note.bytes) = (Some(action), Some(bytes));
-        let mut reply = exchange.reply(status).header("ETag", etag.unwrap_or_default());
+        let mut response = exchange.respond(status).header("ETag", etag.unwrap_or_default());
         if begun.is_resumable() {
-            reply = reply.header("Upload-Complete", "?1").header("Upload-Offset", came.to_string());
+            response = response.header("Upload-Complete", "?1").header("Upload-Offset", came.to_string());
         }
-        reply.empty()
+        response.empty()
     }
 
     /// Says that more is to come.
     fn interrupted<C: Connection>(
         &self,
-        reply: Reply<'_, '_, C>,
+        response: ResponseWriter<'_, '_, C>,
         begun: &Begun,
         came: u64,
     ) -> Result<(), Error> {
-        reply
+        response
             .header("Location", location(begun.id()))
             .header("Upload-Complete", "?0")
             .header("Upload-Offset", came.to_string())

@@ -4,8 +4,9 @@ use std::{fs, path::Path};
 
 use engine::Model;
 use serde_json::json;
+use test_support::browser::Browser;
 
-use crate::{browser::Browser, cutting::Cutting, uploads::Place};
+use crate::{cutting::Cutting, uploads::Place};
 
 /// A file of this name shows whether text is ever taken for markup.
 const HOSTILE: &str = "<img src=x onerror=document.title='taken over'>.txt";

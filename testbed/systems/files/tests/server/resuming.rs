@@ -10,17 +10,17 @@ use std::{
 use engine::Model;
 
 use crate::{
-    support::{Answer, MODELS, PASSWORD, ask, basic, send},
+    support::{MODELS, PASSWORD, Response, ask, basic, send},
     uploads::{Place, staged},
 };
 
 const PART: &str = "Content-Type: application/partial-upload\r\n";
 
-fn head(place: &Place, location: &str) -> Answer {
+fn head(place: &Place, location: &str) -> Response {
     ask(place.to(), "HEAD", location, &basic("ann", PASSWORD))
 }
 
-fn patch(place: &Place, location: &str, offset: u64, complete: &str, body: &str) -> Answer {
+fn patch(place: &Place, location: &str, offset: u64, complete: &str, body: &str) -> Response {
     let fields =
         format!("{}{PART}Upload-Offset: {offset}\r\nUpload-Complete: {complete}\r\n", basic("ann", PASSWORD));
     send(place.to(), "PATCH", location, &fields, body).unwrap()

@@ -3,11 +3,11 @@
 use engine::Model;
 
 use crate::{
-    support::{Answer, PASSWORD, ask, get, send},
+    support::{PASSWORD, Response, ask, get, send},
     uploads::Place,
 };
 
-fn log_in(place: &Place, password: &str, fields: &str) -> Answer {
+fn log_in(place: &Place, password: &str, fields: &str) -> Response {
     let body = serde_json::json!({"name": "ann", "password": password}).to_string();
     send(place.to(), "POST", "/login", fields, &body).unwrap()
 }

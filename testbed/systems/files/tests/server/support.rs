@@ -6,8 +6,8 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use engine::{Model, Server};
 use files::{AccountsBackend, Options};
 
-pub(crate) use crate::asked::Answer;
-use crate::asked::{self, exchange};
+pub(crate) use test_support::http::Response;
+use test_support::http::{self, exchange};
 
 pub(crate) const MODELS: [Model; 2] = [Model::Threads, Model::Epoll];
 pub(crate) const PASSWORD: &str = "correct horse";
@@ -35,15 +35,15 @@ pub(crate) fn serve_open(model: Model, root: &Path) -> Server {
 }
 
 /// Asks on a connection of its own.
-pub(crate) fn ask(to: SocketAddr, method: &str, target: &str, fields: &str) -> Answer {
+pub(crate) fn ask(to: SocketAddr, method: &str, target: &str, fields: &str) -> Response {
     send(to, method, target, fields, "").unwrap()
 }
 
-pub(crate) fn get(to: SocketAddr, target: &str, fields: &str) -> Answer {
+pub(crate) fn get(to: SocketAddr, target: &str, fields: &str) -> Response {
     ask(to, "GET", target, fields)
 }
 
-pub(crate) fn post(to: SocketAddr, target: &str, name: &str, password: &str) -> Answer {
+pub(crate) fn post(to: SocketAddr, target: &str, name: &str, password: &str) -> Response {
     let body = serde_json::json!({ "name": name, "password": password }).to_string();
     send(to, "POST", target, "", &body).unwrap()
 }
@@ -59,11 +59,11 @@ pub(crate) fn send(
     target: &str,
     fields: &str,
     body: &str,
-) -> io::Result<Answer> {
-    asked::ask(to, &format!("{method} {target}"), fields, body.as_bytes())
+) -> io::Result<Response> {
+    http::ask(to, &format!("{method} {target}"), fields, body.as_bytes())
 }
 
 /// Sends exactly this, which is to end the connection, and gives the last answer.
-pub(crate) fn raw(to: SocketAddr, request: &str) -> Answer {
+pub(crate) fn raw(to: SocketAddr, request: &str) -> Response {
     exchange(to, request.as_bytes()).unwrap()
 }

@@ -5,7 +5,7 @@ use std::{fs, net::SocketAddr, path::Path};
 use engine::{Model, Server};
 use files::{AccountsBackend, Options, Uploaders};
 
-use crate::support::{Answer, MODELS, PASSWORD, ask, basic, get, post, send, serve_files};
+use crate::support::{MODELS, PASSWORD, Response, ask, basic, get, post, send, serve_files};
 
 /// A server of a folder, with accounts of its own and a user ann.
 pub(crate) struct Place {
@@ -45,11 +45,11 @@ impl Place {
         self.folder.path().join("root").join(path)
     }
 
-    pub(crate) fn put(&self, path: &str, fields: &str, body: &str) -> Answer {
+    pub(crate) fn put(&self, path: &str, fields: &str, body: &str) -> Response {
         put(self.to(), path, &(basic("ann", PASSWORD) + fields), body)
     }
 
-    pub(crate) fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Response {
         get(self.to(), &format!("/files/{path}"), &basic("ann", PASSWORD))
     }
 
@@ -58,7 +58,7 @@ impl Place {
     }
 }
 
-pub(crate) fn put(to: SocketAddr, path: &str, fields: &str, body: &str) -> Answer {
+pub(crate) fn put(to: SocketAddr, path: &str, fields: &str, body: &str) -> Response {
     send(to, "PUT", &format!("/files/{path}"), fields, body).unwrap()
 }
 

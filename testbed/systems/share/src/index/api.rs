@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use http_io::{Answer, FieldsError, Problem};
+use http_io::{FieldsError, Problem, Response};
 use serde_json::json;
 use store::{Commits, Store, StoreError};
 use tls::PublicKey;
@@ -55,20 +55,20 @@ impl Api {
         store.commits = Commits::new(move |changes, took| counts.committed(changes, took));
         store.queue = options.queue;
         let store = Store::open(&options.database, &SCHEMA, &store)?;
-        let tables = Tables::new(store, options.database.kind(), options.life);
+        let tables = Tables::new(store, options.database.dialect(), options.life);
         let group = Group::open(options.secret.as_deref(), options.members.clone())?;
         Ok(Self { tables, group, life: options.life, metrics })
     }
 
     /// Answers a request, and counts it.
-    pub(crate) async fn answer(&self, call: Call<'_>) -> Answer {
+    pub(crate) async fn answer(&self, call: Call<'_>) -> Response {
         let (route, answered) = self.answer_to(call).await;
-        let answer = answered.unwrap_or_else(Answer::from);
+        let answer = answered.unwrap_or_else(Response::from);
         self.metrics.answered(route, answer.status);
         answer
     }
 
-    async fn answer_to(&self, call: Call<'_>) -> (&'static str, Result<Answer, Failure>) {
+    async fn answer_to(&self, call: Call<'_>) -> (&'static str, Result<Response, Failure>) {
         match (call.path, call.method) {
             ("/register", "POST") => ("/register", self.register(call).await),
             ("/deregister", "POST") => ("/deregister", self.deregister(call).await),
@@ -76,68 +76,70 @@ impl Api {
             ("/search", "GET" | "HEAD") => ("/search", self.search(call.query).await),
             ("/peers", "GET" | "HEAD") => ("/peers", self.peers(call.query).await),
             ("/files", "GET" | "HEAD") => ("/files", self.files(call.query).await),
-            ("/healthz", "GET" | "HEAD") => ("/healthz", Ok(Answer::new(200, "text/plain", "ok\n"))),
+            ("/healthz", "GET" | "HEAD") => ("/healthz", Ok(Response::new(200, "text/plain", "ok\n"))),
             ("/metrics", "GET" | "HEAD") => ("/metrics", Ok(self.metrics.show())),
-            ("/register" | "/deregister" | "/renew", _) => ("other", Ok(Answer::method_not_allowed("POST"))),
+            ("/register" | "/deregister" | "/renew", _) => {
+                ("other", Ok(Response::method_not_allowed("POST")))
+            }
             ("/search" | "/peers" | "/files" | "/healthz" | "/metrics", _) => {
-                ("other", Ok(Answer::method_not_allowed("GET, HEAD")))
+                ("other", Ok(Response::method_not_allowed("GET, HEAD")))
             }
             _ => ("other", Err(Problem::new(404, "there is nothing of this name").into())),
         }
     }
 
-    async fn register(&self, call: Call<'_>) -> Result<Answer, Failure> {
+    async fn register(&self, call: Call<'_>) -> Result<Response, Failure> {
         let (peer, files) = requests::registration(call.body)?;
         self.tables.register(&call.registrant(peer), &files).await.map_err(|error| self.unchanged(error))?;
         self.metrics.registered(files.len());
         self.tables.sweep().await?;
-        Ok(Answer::json(200, &json!({ "registered": files.len(), "expires_in_s": self.life.as_secs() })))
+        Ok(Response::json(200, &json!({ "registered": files.len(), "expires_in_s": self.life.as_secs() })))
     }
 
-    async fn deregister(&self, call: Call<'_>) -> Result<Answer, Failure> {
+    async fn deregister(&self, call: Call<'_>) -> Result<Response, Failure> {
         let (peer, what) = requests::deregistration(call.body)?;
         let who = call.registrant(peer);
         let done = match what {
             Deregistration::All => self.tables.leave(&who).await,
             Deregistration::Files(files) => self.tables.deregister(&who, &files).await,
         };
-        done.map(|()| Answer::done()).map_err(|error| self.unchanged(error))
+        done.map(|()| Response::done()).map_err(|error| self.unchanged(error))
     }
 
-    async fn renew(&self, call: Call<'_>) -> Result<Answer, Failure> {
+    async fn renew(&self, call: Call<'_>) -> Result<Response, Failure> {
         let who = call.registrant(requests::renewal(call.body)?);
         let known = self.tables.renew(&who).await.map_err(|error| self.unchanged(error))?;
         self.tables.sweep().await?;
         if known {
-            return Ok(Answer::json(200, &json!({ "expires_in_s": self.life.as_secs() })));
+            return Ok(Response::json(200, &json!({ "expires_in_s": self.life.as_secs() })));
         }
         let problem = Problem::new(404, "this peer is not registered, or was too late to renew");
         Err(problem.hint("register its files again").into())
     }
 
-    async fn search(&self, query: Option<&str>) -> Result<Answer, Failure> {
+    async fn search(&self, query: Option<&str>) -> Result<Response, Failure> {
         let mut parameters = Parameters::read(query)?;
         let (wanted, limit) = (parameters.search()?, parameters.limit(RESULTS_MAX)?);
         parameters.finish("name, words, hash and limit")?;
         let (found, truncated) = self.tables.search(&wanted, limit).await?;
-        Ok(Answer::json(200, &json!({ "found": found, "truncated": truncated })))
+        Ok(Response::json(200, &json!({ "found": found, "truncated": truncated })))
     }
 
-    async fn peers(&self, query: Option<&str>) -> Result<Answer, Failure> {
+    async fn peers(&self, query: Option<&str>) -> Result<Response, Failure> {
         let mut parameters = Parameters::read(query)?;
         let limit = parameters.limit(RESULTS_MAX)?;
         parameters.finish("limit")?;
-        Ok(Answer::json(200, &json!({ "peers": self.tables.peers(limit as i64).await? })))
+        Ok(Response::json(200, &json!({ "peers": self.tables.peers(limit as i64).await? })))
     }
 
-    async fn files(&self, query: Option<&str>) -> Result<Answer, Failure> {
+    async fn files(&self, query: Option<&str>) -> Result<Response, Failure> {
         let mut parameters = Parameters::read(query)?;
         let missing = || FieldsError::field("peer", "is missing: which peer's files?");
         let peer = requests::address(&parameters.take("peer").ok_or_else(missing)?)?;
         let limit = parameters.limit(RESULTS_MAX)?;
         parameters.finish("peer and limit")?;
         let files = self.tables.files(peer, limit as i64).await?;
-        Ok(Answer::json(200, &json!({ "truncated": files.len() == limit, "files": files })))
+        Ok(Response::json(200, &json!({ "truncated": files.len() == limit, "files": files })))
     }
 
     fn unchanged(&self, error: ChangeError) -> Failure {
@@ -160,7 +162,7 @@ impl Call<'_> {
     }
 }
 
-impl From<Failure> for Answer {
+impl From<Failure> for Response {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Fields(error) => refusal::of_fields(&error),

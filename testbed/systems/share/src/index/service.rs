@@ -6,7 +6,7 @@ use std::{
 };
 
 use engine::service::{Connection, Factory};
-use http_io::server::{Error, Exchange, Handler, Http, ServerOptions};
+use http_io::server::{Error, Exchange, Handler, Http, HttpOptions};
 use store::Store;
 
 use super::{
@@ -57,7 +57,7 @@ impl Factory for IndexFactory {
 
     fn make<C: Connection>(&self) -> io::Result<Self::Service<C>> {
         let api = self.api().map_err(io::Error::other)?;
-        Ok(Http::new(IndexHandler { api }, ServerOptions::default()))
+        Ok(Http::new(IndexHandler { api }, HttpOptions::default()))
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use store::{Kind, Row, Statement, Store, StoreError};
+use store::{Dialect, Row, Statement, Store, StoreError};
 
 use self::holder::Known;
 pub(crate) use self::{
@@ -53,9 +53,9 @@ pub(crate) struct Tables {
 
 impl Tables {
     /// On a database that is a server's of this kind, or a file.
-    pub(crate) fn new(store: Store, kind: Option<Kind>, life: Duration) -> Self {
-        let insert = match kind {
-            Some(Kind::Mysql) => {
+    pub(crate) fn new(store: Store, dialect: Option<Dialect>, life: Duration) -> Self {
+        let insert = match dialect {
+            Some(Dialect::Mysql) => {
                 "INSERT IGNORE INTO terms (kind, term, name, hash, peer, size) VALUES (?, ?, ?, ?, ?, ?)"
             }
             _ => {

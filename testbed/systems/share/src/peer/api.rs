@@ -3,7 +3,7 @@
 use std::{fmt::Display, sync::Arc};
 
 use engine::offload::Pool;
-use http_io::{Answer, Fields, FieldsError, decode_path};
+use http_io::{Fields, FieldsError, Response, decode_path};
 use serde_json::json;
 
 use super::{
@@ -53,7 +53,13 @@ impl Api {
     }
 
     /// Answers a request, as far as it is one of these.
-    pub(crate) async fn answer(&self, method: &str, path: &str, query: Option<&str>, body: &[u8]) -> Answer {
+    pub(crate) async fn answer(
+        &self,
+        method: &str,
+        path: &str,
+        query: Option<&str>,
+        body: &[u8],
+    ) -> Response {
         let answered = match (method, path) {
             ("GET" | "HEAD", "/files") => self.list(query),
             ("GET" | "HEAD", "/search") => self.search(query).await,
@@ -66,23 +72,23 @@ impl Api {
             ("DELETE", path) if path.starts_with("/files/") => self.remove(path, query),
             ("GET" | "HEAD", "/healthz") => Ok(self.health().await),
             (_, "/" | "/files" | "/search" | "/peers" | "/healthz" | "/metrics") => {
-                Ok(Answer::method_not_allowed("GET, HEAD"))
+                Ok(Response::method_not_allowed("GET, HEAD"))
             }
-            (_, "/obtain") => Ok(Answer::method_not_allowed("GET, HEAD, POST")),
-            (_, "/register") => Ok(Answer::method_not_allowed("POST")),
+            (_, "/obtain") => Ok(Response::method_not_allowed("GET, HEAD, POST")),
+            (_, "/register") => Ok(Response::method_not_allowed("POST")),
             _ => Ok(refusal::new(404, "there is nothing of this name", "see /files, /search and /obtain")),
         };
         answered.unwrap_or_else(|error| refusal::of_fields(&error))
     }
 
     /// That the peer is there, and what it cannot do now.
-    async fn health(&self) -> Answer {
+    async fn health(&self) -> Response {
         let index = Arc::clone(&self.index);
         // Where too many wait already, what is known is told.
         let _ = self.asking.run(move || index.look()).await;
         let wrong = [self.sharing.trouble(), self.index.trouble(), self.confined()];
         let wrong: String = wrong.into_iter().flatten().map(|wrong| wrong + "\n").collect();
-        Answer::new(200, "text/plain", format!("ok\n{wrong}"))
+        Response::new(200, "text/plain", format!("ok\n{wrong}"))
     }
 
     /// What is wrong with where this peer is reached.
@@ -90,7 +96,7 @@ impl Api {
         confined(*self.obtaining.me.get()?, self.index.asked_at()?)
     }
 
-    fn list(&self, query: Option<&str>) -> Result<Answer, FieldsError> {
+    fn list(&self, query: Option<&str>) -> Result<Response, FieldsError> {
         let mut parameters = Parameters::read(query)?;
         let after = parameters.take("after").unwrap_or_default().into_owned();
         let limit = parameters.limit(LIST_MAX)?;
@@ -102,23 +108,23 @@ impl Api {
                 json!({ "path": path, "name": entry.name, "hash": entry.content, "size": entry.size })
             })
             .collect();
-        Ok(Answer::json(200, &json!({ "truncated": shown.len() == limit, "files": shown })))
+        Ok(Response::json(200, &json!({ "truncated": shown.len() == limit, "files": shown })))
     }
 
-    async fn search(&self, query: Option<&str>) -> Result<Answer, FieldsError> {
+    async fn search(&self, query: Option<&str>) -> Result<Response, FieldsError> {
         let mut parameters = Parameters::read(query)?;
         let wanted = parameters.search()?;
         parameters.finish("name, words and hash")?;
         if let Some(found) = self.index.search_now(&wanted) {
-            return Ok(Answer::json(200, &json!({ "found": found })));
+            return Ok(Response::json(200, &json!({ "found": found })));
         }
         let index = Arc::clone(&self.index);
         let searched = self.asking.run(move || index.search(&wanted)).await;
-        Ok(of_index(searched, |found| Answer::json(200, &json!({ "found": found }))))
+        Ok(of_index(searched, |found| Response::json(200, &json!({ "found": found }))))
     }
 
     /// Tells the index of a file, or of all, again, now; it is told of every file by itself, and again when that is due.
-    async fn register(&self, body: &[u8]) -> Result<Answer, FieldsError> {
+    async fn register(&self, body: &[u8]) -> Result<Response, FieldsError> {
         let mut fields = Fields::read(body)?;
         let name: Option<Name> =
             fields.maybe_text("name")?.map(|name| name.parse().map_err(wrong("name"))).transpose()?;
@@ -133,25 +139,25 @@ impl Api {
         }
         let (index, count) = (Arc::clone(&self.index), entries.len());
         let registered = self.asking.run(move || index.register(&entries)).await;
-        Ok(of_index(registered, |()| Answer::json(200, &json!({ "registered": count }))))
+        Ok(of_index(registered, |()| Response::json(200, &json!({ "registered": count }))))
     }
 
     /// How the peers do that were asked for content.
-    fn peers(&self, query: Option<&str>) -> Result<Answer, FieldsError> {
+    fn peers(&self, query: Option<&str>) -> Result<Response, FieldsError> {
         Parameters::read(query)?.finish("none")?;
         let peers = self.peers.health(self.obtaining.liars());
-        Ok(Answer::json(200, &json!({ "peers": peers })))
+        Ok(Response::json(200, &json!({ "peers": peers })))
     }
 
     /// What is being obtained and was, the latest first.
-    fn obtained(&self, query: Option<&str>) -> Result<Answer, FieldsError> {
+    fn obtained(&self, query: Option<&str>) -> Result<Response, FieldsError> {
         let mut parameters = Parameters::read(query)?;
         let limit = parameters.limit(OBTAINING_MAX)?;
         parameters.finish("limit")?;
-        Ok(Answer::json(200, &json!({ "obtaining": self.obtaining.latest(limit) })))
+        Ok(Response::json(200, &json!({ "obtaining": self.obtaining.latest(limit) })))
     }
 
-    fn begin(&self, body: &[u8]) -> Result<Answer, FieldsError> {
+    fn begin(&self, body: &[u8]) -> Result<Response, FieldsError> {
         let mut fields = Fields::read(body)?;
         let content: Content = fields.text("hash")?.parse().map_err(wrong("hash"))?;
         let name: Option<Name> =
@@ -159,13 +165,13 @@ impl Api {
         let check = fields.maybe_truth("check")?.unwrap_or(false);
         fields.finish("hash, name and check")?;
         Ok(match self.obtaining.begin(Asked { content, name, check }) {
-            Ok(progress) => Answer::json(202, &progress).with("Location", format!("/obtain/{content}")),
+            Ok(progress) => Response::json(202, &progress).with("Location", format!("/obtain/{content}")),
             Err(busy) => refusal::new(503, &busy.to_string(), "ask again when one is done"),
         })
     }
 
     /// How it stands; with `wait`, when it is over or so many seconds have passed.
-    async fn progress(&self, path: &str, query: Option<&str>) -> Result<Answer, FieldsError> {
+    async fn progress(&self, path: &str, query: Option<&str>) -> Result<Response, FieldsError> {
         let content: Content = path.trim_start_matches("/obtain/").parse().map_err(wrong("hash"))?;
         let mut parameters = Parameters::read(query)?;
         let patience = parameters.wait(WAIT_S_MAX)?;
@@ -180,11 +186,11 @@ impl Api {
             let _ = self.waiting.run(move || progress.wait(patience)).await;
         }
         let now = progress.lock().clone();
-        Ok(Answer::json(200, &now))
+        Ok(Response::json(200, &now))
     }
 
     /// One of those who asked wants it no longer, or with `for=all` none of them; what came of it is kept.
-    fn cancel(&self, path: &str, query: Option<&str>) -> Result<Answer, FieldsError> {
+    fn cancel(&self, path: &str, query: Option<&str>) -> Result<Response, FieldsError> {
         let content: Content = path.trim_start_matches("/obtain/").parse().map_err(wrong("hash"))?;
         let mut parameters = Parameters::read(query)?;
         let whose = match parameters.take("for").as_deref() {
@@ -194,13 +200,13 @@ impl Api {
         };
         parameters.finish("for")?;
         Ok(match self.obtaining.cancel(&content, whose) {
-            true => Answer::done(),
+            true => Response::done(),
             false => refusal::new(404, "this is not being obtained", "GET /obtain lists what is and was"),
         })
     }
 
     /// Takes files of a name out of sharing: all of them where they are the same.
-    fn remove(&self, path: &str, query: Option<&str>) -> Result<Answer, FieldsError> {
+    fn remove(&self, path: &str, query: Option<&str>) -> Result<Response, FieldsError> {
         let encoded = path.trim_start_matches("/files/");
         let name = decode_path(encoded)
             .map_err(|error| FieldsError::field("name", format!("cannot be read: {error}")))?;
@@ -222,7 +228,7 @@ impl Api {
             ));
         }
         Ok(match named.iter().try_for_each(|(path, _)| self.sharing.remove(path)) {
-            Ok(()) => Answer::done(),
+            Ok(()) => Response::done(),
             Err(error) => {
                 refusal::new(507, &format!("it cannot be kept in mind: {error}"), "make room on the disk")
             }
@@ -231,7 +237,10 @@ impl Api {
 }
 
 /// What the index said, or why it was not asked.
-fn of_index<T, E: Display>(said: Result<Result<T, IndexError>, E>, good: impl FnOnce(T) -> Answer) -> Answer {
+fn of_index<T, E: Display>(
+    said: Result<Result<T, IndexError>, E>,
+    good: impl FnOnce(T) -> Response,
+) -> Response {
     match said {
         Ok(Ok(value)) => good(value),
         Ok(Err(error @ IndexError::Refused { .. })) => {
@@ -242,7 +251,7 @@ fn of_index<T, E: Display>(said: Result<Result<T, IndexError>, E>, good: impl Fn
     }
 }
 
-fn not_shared() -> Answer {
+fn not_shared() -> Response {
     refusal::new(404, "no file of this name is shared here", "GET /files lists what is")
 }
 

@@ -13,7 +13,7 @@ use std::{
 
 use http_io::{
     Method,
-    client::{Caller, ClientError, ClientOptions, Request, Response, Server},
+    client::{BlockingClient, ClientError, ClientOptions, Request, Response, Upstream},
     server::HTTPS_ONLY,
 };
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -39,17 +39,17 @@ const RENEWALS: u64 = 3;
 /// The central index. Its connections are kept, and shared by all threads.
 #[derive(Debug)]
 pub(crate) struct Central {
-    to: Server,
+    to: Upstream,
     /// Where this peer can be reached.
     me: OnceLock<SocketAddr>,
     authorization: Option<Vec<u8>>,
-    idle: Mutex<Vec<Caller>>,
+    idle: Mutex<Vec<BlockingClient>>,
     life_s: AtomicU64,
     contact: Contact,
 }
 
 impl Central {
-    pub(crate) fn new(to: Server, group: &Group) -> Self {
+    pub(crate) fn new(to: Upstream, group: &Group) -> Self {
         let authorization = group.authorization();
         let (me, idle, life_s) = (OnceLock::new(), Mutex::default(), AtomicU64::new(30));
         Self { to, me, authorization, idle, life_s, contact: Contact::default() }
@@ -67,7 +67,7 @@ impl Central {
         // Everything that is asked here may be asked twice.
         let request = Request::new(method, target).headers(&headers).body(body).repeatable();
         let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut caller = kept.unwrap_or_else(|| Caller::new(self.to.clone(), options()));
+        let mut caller = kept.unwrap_or_else(|| BlockingClient::new(self.to.clone(), options()));
         let answer = caller.send(&request).map_err(|error| self.unanswered(&error))?;
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(caller);
         match answer.status() {
@@ -100,7 +100,8 @@ impl Central {
     /// Sees whether it is there at all.
     fn look_now(&self) -> Result<(), IndexError> {
         let options = ClientOptions { timeout: LOOK_WITHIN, ..options() };
-        let answer = Caller::new(self.to.clone(), options).send(&Request::new(Method::Get, "/healthz"));
+        let answer =
+            BlockingClient::new(self.to.clone(), options).send(&Request::new(Method::Get, "/healthz"));
         match answer.map_err(|error| self.unanswered(&error))?.status() {
             200 => Ok(()),
             status => Err(self.away(format!("it answered with status {status}"))),

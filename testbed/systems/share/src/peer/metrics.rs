@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use http_io::{
-    Answer,
+    Response,
     metrics::{self, show},
 };
 use prometheus_client::{
@@ -20,7 +20,7 @@ pub(super) fn answer(
     (files, turned_away): (usize, u64),
     index: &Arc<dyn Index>,
     connections: &Arc<engine::Counters>,
-) -> Answer {
+) -> Response {
     metrics::answer(metrics::text(
         "peer",
         Shown { files, turned_away, index: Arc::clone(index) },

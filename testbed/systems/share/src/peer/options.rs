@@ -7,7 +7,7 @@ use std::{
 };
 
 use folder::Folder;
-use http_io::client::{Server, Trust};
+use http_io::client::{Trust, Upstream};
 
 use super::error::PeerError;
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub enum Which {
     /// This server.
-    Central(Server),
+    Central(Upstream),
     /// Another.
     Other(Arc<dyn OpenIndex>),
 }

@@ -16,8 +16,8 @@ use std::{
 use engine::service::{Connection, Factory};
 use folder::Folder;
 use http_io::{
-    Answer, Method, Problem,
-    server::{Error, Exchange, Handler, Http, ServerOptions},
+    Method, Problem, Response,
+    server::{Error, Exchange, Handler, Http, HttpOptions},
 };
 use rustix::fs::{FlockOperation, flock};
 
@@ -108,7 +108,7 @@ struct Peer {
 
 impl Peer {
     /// The page, which asks for the secret of those who have it in common.
-    fn page(&self) -> Answer {
+    fn page(&self) -> Response {
         let whose = if self.group.members().is_some() { "owner" } else { "group" };
         http_io::page(&PAGE.replace(SECRET_OF, whose))
     }
@@ -162,7 +162,7 @@ impl Factory for PeerFactory {
     type Service<C: Connection> = Http<PeerHandler>;
 
     fn make<C: Connection>(&self) -> io::Result<Self::Service<C>> {
-        Ok(Http::new(PeerHandler { peer: Arc::clone(&self.peer) }, ServerOptions::default()))
+        Ok(Http::new(PeerHandler { peer: Arc::clone(&self.peer) }, HttpOptions::default()))
     }
 }
 
@@ -249,7 +249,7 @@ impl PeerHandler {
         let sharing = &self.peer.api.sharing;
         let (path, shared) = sharing.catalogue.find(&content).ok_or_else(gone)?;
         if of_hashes && hashing::outboard_len(shared.entry.size) == 0 {
-            return exchange.reply(200).body("application/octet-stream", b"");
+            return exchange.respond(200).body("application/octet-stream", b"");
         }
         let sent = match of_hashes {
             true => sharing.state.send(exchange, &Outboards::path(&content), None).await?,

@@ -4,11 +4,9 @@ use std::{net::TcpListener, time::Duration};
 
 use engine::{Model, Server};
 use share::{Content, index};
+use test_support::browser::Browser;
 
-use crate::{
-    browser::Browser,
-    support::{Peer, wait_until},
-};
+use crate::support::{Peer, wait_until};
 
 /// An index of which nobody would hear for 20 minutes that its peers renew.
 fn rarely_renewed(folder: &tempfile::TempDir, port: u16) -> Server {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use http_io::{Method, client::Request};
 use serde_json::json;
 use share::Content;
+use test_support::browser::Browser;
 
 use crate::{
-    browser::Browser,
     lying::false_peer,
     support::{Index, Peer, get, post, send, wait_until},
 };

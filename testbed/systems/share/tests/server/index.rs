@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use share::index::Options;
 use store::Database;
 use tempfile::TempDir;
+use test_support::database_servers::{DatabaseServer, Kind};
 
 use crate::{
     keys, migration,
-    servers::{DatabaseServer, Kind},
     support::{file, get, index, post, send, wait_until},
 };
 

@@ -5,8 +5,8 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use engine::{Model, Server, service::Factory};
 use http_io::{
     Method,
-    client::{Caller, ClientError, ClientOptions, Insecurity, Request, Response, Server as Asked},
-    server::{Secured, ServerOptions},
+    client::{BlockingClient, ClientError, ClientOptions, Insecurity, Request, Response, Upstream},
+    server::{HttpOptions, Secured},
 };
 use serde_json::{Value, json};
 use share::{
@@ -42,8 +42,8 @@ impl Keys {
     }
 
     /// A server, as the one who lists these shows itself to others.
-    fn to(&self, own: &str, others: &[&str], at: SocketAddr) -> Asked {
-        Asked::secure(at, self.members(own, others).trust().unwrap().peer("127.0.0.1").unwrap())
+    fn to(&self, own: &str, others: &[&str], at: SocketAddr) -> Upstream {
+        Upstream::secure(at, self.members(own, others).trust().unwrap().peer("127.0.0.1").unwrap())
     }
 
     /// An index that lists Ann and Bob.
@@ -56,7 +56,7 @@ impl Keys {
     /// A server that shows the key of this name.
     fn secured(&self, own: &str, factory: impl Factory) -> Server {
         let identity = Identity::of_key(self.of(own).pair(), None).unwrap();
-        serve(Model::Epoll, Secured::new(factory, identity, ServerOptions::default(), Arc::default()))
+        serve(Model::Epoll, Secured::new(factory, identity, HttpOptions::default(), Arc::default()))
     }
 
     /// A peer that lists these, one of which is its index.
@@ -76,7 +76,7 @@ impl Keys {
         let body = body.to_string();
         let json = [("Content-Type", &b"application/json"[..])];
         let request = Request::new(Method::Post, target).headers(&json).body(body.as_bytes());
-        let answer = Caller::new(to, ClientOptions::default()).send(&request).unwrap();
+        let answer = BlockingClient::new(to, ClientOptions::default()).send(&request).unwrap();
         (answer.status(), serde_json::from_slice(answer.body()).unwrap_or(Value::Null))
     }
 
@@ -99,8 +99,8 @@ impl Keys {
     }
 }
 
-fn ask(to: Asked, target: &str) -> Result<Response, ClientError> {
-    Caller::new(to, ClientOptions::default()).send(&Request::new(Method::Get, target))
+fn ask(to: Upstream, target: &str) -> Result<Response, ClientError> {
+    BlockingClient::new(to, ClientOptions::default()).send(&Request::new(Method::Get, target))
 }
 
 /// With entries that outlive the test; [`expire`] has them expire.

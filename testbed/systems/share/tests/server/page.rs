@@ -6,10 +6,10 @@ use engine::Model;
 use http_io::{Method, client::Request};
 use serde_json::json;
 use share::peer;
+use test_support::browser::Browser;
+use test_support::http::ask;
 
 use crate::{
-    asked::ask,
-    browser::Browser,
     lying::{false_peer, zeros},
     support::{Index, Peer, bytes, send, wait_until},
 };

@@ -10,13 +10,13 @@ use std::{
 use engine::{Model, Server, service::Factory};
 use http_io::{
     Method,
-    client::{Caller, ClientOptions, Request, Response},
+    client::{BlockingClient, ClientOptions, Request, Response},
 };
 use serde_json::{Value, json};
 use share::{Content, index, peer};
 use tempfile::TempDir;
 
-use crate::asked::ask;
+use test_support::http::ask;
 
 /// Starts a server with two loops or workers.
 pub(crate) fn serve(model: Model, factory: impl Factory) -> Server {
@@ -32,7 +32,7 @@ pub(crate) fn index(model: Model, options: index::Options) -> Server {
 
 /// Asks on a connection of its own.
 pub(crate) fn send(to: SocketAddr, request: &Request<'_>) -> Response {
-    Caller::new(to, ClientOptions::default()).send(request).unwrap()
+    BlockingClient::new(to, ClientOptions::default()).send(request).unwrap()
 }
 
 pub(crate) fn get(to: SocketAddr, target: &str) -> (u16, Value) {

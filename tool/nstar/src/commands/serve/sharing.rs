@@ -8,7 +8,7 @@ use std::{
 };
 
 use engine::Model;
-use http_io::client::{Server, Trust};
+use http_io::client::{Trust, Upstream};
 use share::{IDENTITY, Key, Members, peer::Which};
 use share_dht::Placement;
 
@@ -123,7 +123,7 @@ fn index(
     }
 }
 
-fn server(flags: &Peer, trust: Option<&Trust>) -> Result<Server, Failure> {
+fn server(flags: &Peer, trust: Option<&Trust>) -> Result<Upstream, Failure> {
     let usual = if trust.is_some() { Scheme::Https } else { Scheme::Http };
     reach::server("--index", flags.index.as_deref().unwrap_or(INDEX), usual, || {
         trust.cloned().map_or_else(|| reach::authorities(flags.ca.as_deref()), Ok)

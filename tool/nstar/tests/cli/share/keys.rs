@@ -2,7 +2,7 @@
 
 use http_io::{
     Method,
-    client::{Caller, ClientOptions, Request, Server, Trust},
+    client::{BlockingClient, ClientOptions, Request, Trust, Upstream},
 };
 use share::Key;
 
@@ -43,8 +43,9 @@ impl Group {
         let key = Key::read(&self.place.path(&format!("{folder}/.nstar/identity"))).expect("a key");
         let trust = Trust::of_keys(key.pair(), [key.public()].into_iter().collect()).expect("keys");
         let server =
-            Server::secure(peer.parse().expect("an address"), trust.peer("127.0.0.1").expect("a name"));
-        let answer = Caller::new(server, ClientOptions::default()).send(&Request::new(Method::Get, path));
+            Upstream::secure(peer.parse().expect("an address"), trust.peer("127.0.0.1").expect("a name"));
+        let answer =
+            BlockingClient::new(server, ClientOptions::default()).send(&Request::new(Method::Get, path));
         String::from_utf8(answer.expect("an answer").into_body()).expect("text")
     }
 

@@ -10,7 +10,7 @@ use std::{
 
 use http_io::{
     Method,
-    client::{Caller, ClientError, ClientOptions, Request, Response, Server, Trust},
+    client::{BlockingClient, ClientError, ClientOptions, Request, Response, Trust, Upstream},
 };
 
 use super::super::hashing::outboard_len;
@@ -42,7 +42,7 @@ pub(crate) struct HttpPeers {
     authorization: Option<Vec<u8>>,
     /// None: unencrypted.
     trust: Option<Trust>,
-    idle: Mutex<HashMap<SocketAddr, Vec<Caller>>>,
+    idle: Mutex<HashMap<SocketAddr, Vec<BlockingClient>>>,
 }
 
 /// What is asked for: a range of something that is said to be so long, bytes, and how long it may take.
@@ -63,7 +63,7 @@ impl HttpPeers {
         let kept = self.idle().get_mut(&from).and_then(Vec::pop);
         let mut caller = match kept {
             Some(kept) => kept,
-            None => Caller::new(self.server(from)?, ClientOptions::default()),
+            None => BlockingClient::new(self.server(from)?, ClientOptions::default()),
         };
         caller.expect(wanted.patience, wanted.length().max(REFUSAL_LEN_MAX));
         let range = format!("bytes={}-{last}", wanted.range.start);
@@ -80,13 +80,13 @@ impl HttpPeers {
         }
     }
 
-    fn server(&self, at: SocketAddr) -> Result<Server, ObtainError> {
+    fn server(&self, at: SocketAddr) -> Result<Upstream, ObtainError> {
         let Some(trust) = &self.trust else { return Ok(at.into()) };
         let peer = trust.peer(&at.ip().to_string());
-        peer.map(|peer| Server::secure(at, peer)).map_err(|error| ObtainError::Refused(error.to_string()))
+        peer.map(|peer| Upstream::secure(at, peer)).map_err(|error| ObtainError::Refused(error.to_string()))
     }
 
-    fn keep(&self, caller: Caller) {
+    fn keep(&self, caller: BlockingClient) {
         let mut idle = self.idle();
         if idle.len() >= PEERS_MAX && !idle.contains_key(&caller.to()) {
             idle.clear();
@@ -97,7 +97,7 @@ impl HttpPeers {
         }
     }
 
-    fn idle(&self) -> MutexGuard<'_, HashMap<SocketAddr, Vec<Caller>>> {
+    fn idle(&self) -> MutexGuard<'_, HashMap<SocketAddr, Vec<BlockingClient>>> {
         // Nothing panics while it is held.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -152,7 +152,7 @@ impl Obtain for HttpPeers {
 fn away(error: ClientError) -> ObtainError {
     match error {
         ClientError::TimedOut => ObtainError::Slow,
-        ClientError::Answer(_) => ObtainError::Refused("its answer cannot be read".into()),
+        ClientError::Response(_) => ObtainError::Refused("its answer cannot be read".into()),
         ClientError::Insecure { source, .. } => ObtainError::Refused(insecure::explain(&source)),
         other => ObtainError::Away(other.to_string()),
     }

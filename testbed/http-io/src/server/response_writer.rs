@@ -5,7 +5,7 @@ use std::{fs::File, sync::Arc};
 use engine::service::Connection;
 use wire::{Method, status, write};
 
-use super::{Error, Exchange, chunks::Chunks, exchange::Answer, io, prepared::Prepared};
+use super::{Error, Exchange, chunks::Chunks, exchange::Progress, io, prepared::Prepared};
 use crate::{Problem, date};
 
 /// Up to this length a prepared answer's body is gathered with its head. Copying what is longer costs more than a second
@@ -17,16 +17,16 @@ const GATHERED_MAX: usize = 32 * 1024;
 /// `Date`, `Connection`, `Content-Length` and `Transfer-Encoding` are seen to. For `HEAD`, and for statuses that have
 /// none, the body is left out.
 #[must_use = "an answer is complete only when its body is given, be it empty"]
-pub struct Reply<'x, 'c, C> {
+pub struct ResponseWriter<'x, 'c, C> {
     exchange: &'x mut Exchange<'c, C>,
     status: u16,
     fault: Option<Error>,
 }
 
-impl<'x, 'c, C: Connection> Reply<'x, 'c, C> {
+impl<'x, 'c, C: Connection> ResponseWriter<'x, 'c, C> {
     pub(crate) fn new(exchange: &'x mut Exchange<'c, C>, status: u16) -> Self {
-        let fault = (exchange.answer != Answer::None).then_some(Error::AnsweredTwice);
-        let out = &mut exchange.scratch.reply;
+        let fault = (exchange.progress != Progress::NotBegun).then_some(Error::RespondedTwice);
+        let out = &mut exchange.scratch.head_out;
         out.clear();
         write::status_line(out, status);
         date::append(out);
@@ -35,7 +35,7 @@ impl<'x, 'c, C: Connection> Reply<'x, 'c, C> {
 
     /// Adds a header. A value that could break the response makes the answer fail as a whole (500).
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
-        if let Err(error) = write::header(&mut self.exchange.scratch.reply, name, value.as_ref()) {
+        if let Err(error) = write::header(&mut self.exchange.scratch.head_out, name, value.as_ref()) {
             self.fault.get_or_insert(error.into());
         }
         self
@@ -100,11 +100,11 @@ impl<'x, 'c, C: Connection> Reply<'x, 'c, C> {
         if raw {
             self.exchange.close_after();
         } else if !status::is_bodyless(self.status) {
-            write::chunked(&mut self.exchange.scratch.reply);
+            write::chunked(&mut self.exchange.scratch.head_out);
         }
         self.end_head()?;
         let bodyless = self.exchange.answers_without_body(self.status);
-        self.exchange.answer = Answer::Begun(self.status);
+        self.exchange.progress = Progress::Begun(self.status);
         Ok(Chunks::new(self.exchange, self.status, bodyless, raw))
     }
 
@@ -116,7 +116,7 @@ impl<'x, 'c, C: Connection> Reply<'x, 'c, C> {
 
     fn finish_head(&mut self, length: u64) -> Result<(), Error> {
         if !status::is_bodyless(self.status) {
-            write::content_length(&mut self.exchange.scratch.reply, length);
+            write::content_length(&mut self.exchange.scratch.head_out, length);
         }
         self.end_head()
     }
@@ -126,7 +126,7 @@ impl<'x, 'c, C: Connection> Reply<'x, 'c, C> {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
         }
-        self.exchange.connection.output().extend_from_slice(&self.exchange.scratch.reply);
+        self.exchange.connection.output().extend_from_slice(&self.exchange.scratch.head_out);
         self.exchange.append_connection_header();
         write::end(self.exchange.connection.output());
         Ok(())
@@ -169,13 +169,13 @@ impl<C: Connection> Exchange<'_, C> {
     /// # Errors
     /// When a header is refused; when the request had been answered before.
     pub fn interim(&mut self, status: u16, headers: &[(&str, &str)]) -> Result<(), Error> {
-        if self.answer != Answer::None {
-            return Err(Error::AnsweredTwice);
+        if self.progress != Progress::NotBegun {
+            return Err(Error::RespondedTwice);
         }
         if self.head.minor_version == 0 {
             return Ok(());
         }
-        let out = &mut self.scratch.reply;
+        let out = &mut self.scratch.head_out;
         out.clear();
         write::status_line(out, status);
         for (name, value) in headers {
@@ -189,9 +189,9 @@ impl<C: Connection> Exchange<'_, C> {
     /// Answers with a problem.
     ///
     /// # Errors
-    /// As [`Reply::empty`].
+    /// As [`ResponseWriter::empty`].
     pub fn answer_problem(&mut self, problem: &Problem) -> Result<(), Error> {
-        let mut reply = self.reply(problem.status());
+        let mut reply = self.respond(problem.status());
         for (name, value) in problem.headers() {
             reply = reply.header(name, value);
         }
@@ -199,8 +199,8 @@ impl<C: Connection> Exchange<'_, C> {
     }
 
     fn begin_prepared(&mut self, head: &Prepared) -> Result<(), Error> {
-        if self.answer != Answer::None {
-            return Err(Error::AnsweredTwice);
+        if self.progress != Progress::NotBegun {
+            return Err(Error::RespondedTwice);
         }
         self.connection.output().extend_from_slice(head.bytes());
         date::append(self.connection.output());
@@ -214,17 +214,17 @@ impl<C: Connection> Exchange<'_, C> {
             self.connection.output().extend_from_slice(body);
             self.body_bytes_sent += body.len() as u64;
         }
-        self.answer = Answer::Done(status);
+        self.progress = Progress::Done(status);
     }
 
     async fn send_body(&mut self, status: u16, body: &[u8]) -> Result<(), Error> {
         if !self.answers_without_body(status) {
-            self.answer = Answer::Begun(status);
+            self.progress = Progress::Begun(status);
             self.connection.set_deadline(Some(self.options.write_deadline(body.len() as u64)));
             self.connection.send_bytes(body).await.map_err(Error::Connection)?;
             self.body_bytes_sent += body.len() as u64;
         }
-        self.answer = Answer::Done(status);
+        self.progress = Progress::Done(status);
         Ok(())
     }
 
@@ -236,12 +236,12 @@ impl<C: Connection> Exchange<'_, C> {
         length: u64,
     ) -> Result<(), Error> {
         if !self.answers_without_body(status) && length > 0 {
-            self.answer = Answer::Begun(status);
+            self.progress = Progress::Begun(status);
             self.connection.set_deadline(Some(self.options.write_deadline(length)));
             self.connection.send_file(file, offset, length).await.map_err(Error::Connection)?;
             self.body_bytes_sent += length;
         }
-        self.answer = Answer::Done(status);
+        self.progress = Progress::Done(status);
         Ok(())
     }
 

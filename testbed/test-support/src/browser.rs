@@ -1,4 +1,4 @@
-//! A browser, driven by the Chrome DevTools Protocol through a pipe: real key strokes, real clicks.
+//! A browser, driven by the Chrome DevTools Protocol through a pipe: with real key strokes and clicks.
 
 use std::{
     fs::{File, OpenOptions},
@@ -11,24 +11,24 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// How long a page has for what it is waited for, milliseconds: reached only by what would never happen.
+/// How long to wait for a condition in a page, milliseconds. Only a condition that never holds takes this long.
 const PATIENCE_MS: u32 = 60_000;
 
 /// A running Chromium with one page; killed when dropped.
-pub(crate) struct Browser {
+pub struct Browser {
     child: Child,
     commands: File,
     messages: BufReader<File>,
     session: Value,
     sent: u64,
-    /// What the page's console said that was an error, other than refused requests.
-    pub(crate) errors: Vec<String>,
+    /// Errors from the page's console, refused requests excepted.
+    pub errors: Vec<String>,
     _folder: TempDir,
 }
 
 impl Browser {
-    /// Opens a page; `None`, told loudly, where there is no Chromium and this is not CI.
-    pub(crate) fn open(url: &str) -> Option<Self> {
+    /// Opens a page. Without Chromium it prints that the test is skipped and returns `None`; in CI it panics.
+    pub fn open(url: &str) -> Option<Self> {
         let found =
             Command::new("chromium").arg("--version").output().is_ok_and(|output| output.status.success());
         if !found {
@@ -73,13 +73,13 @@ impl Browser {
         Some(browser)
     }
 
-    /// Goes to another page, and waits until it is loaded.
-    pub(crate) fn go(&mut self, url: &str) {
+    /// Navigates to another page and waits until it has loaded.
+    pub fn go(&mut self, url: &str) {
         self.ask("Page.navigate", json!({"url": url}));
         self.arrive(url);
     }
 
-    /// Until the page is loaded an expression may be asked of the page before it, or of none.
+    /// Waits until the page has loaded. Until then an expression may run in the previous page, or in none.
     fn arrive(&mut self, url: &str) {
         let (there, place) = (json!(format!("complete {url}")), "document.readyState + ' ' + location.href");
         while self.exchange("Runtime.evaluate", json!({"expression": place}))["result"]["result"]["value"]
@@ -90,13 +90,13 @@ impl Browser {
     }
 
     /// Sends a command and waits for its result.
-    pub(crate) fn ask(&mut self, method: &str, params: Value) -> Value {
+    pub fn ask(&mut self, method: &str, params: Value) -> Value {
         let answer = self.exchange(method, params);
         assert!(answer.get("error").is_none(), "{method}: {answer}");
         answer["result"].clone()
     }
 
-    /// Sends a command and waits for its answer, be it an error.
+    /// Sends a command and waits for its response, which may be an error.
     fn exchange(&mut self, method: &str, params: Value) -> Value {
         self.sent += 1;
         let mut command = json!({"id": self.sent, "method": method, "params": params});
@@ -128,15 +128,15 @@ impl Browser {
     }
 
     /// The value of an expression.
-    pub(crate) fn value(&mut self, expression: &str) -> Value {
+    pub fn value(&mut self, expression: &str) -> Value {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let answer = self.ask("Runtime.evaluate", params);
         assert!(answer.get("exceptionDetails").is_none(), "{expression}: {answer}");
         answer["result"]["value"].clone()
     }
 
-    /// Waits until an expression holds.
-    pub(crate) fn wait(&mut self, expression: &str) {
+    /// Waits until an expression is true.
+    pub fn wait(&mut self, expression: &str) {
         let waiting = format!(
             "new Promise((done) => {{ const end = performance.now() + {PATIENCE_MS}; const look = () => {{
                let holds = false; try {{ holds = {expression} }} catch {{}}
@@ -150,7 +150,7 @@ impl Browser {
     }
 
     /// Clicks the middle of an element, as a person would.
-    pub(crate) fn click(&mut self, selector: &str) {
+    pub fn click(&mut self, selector: &str) {
         let place = self.value(&format!(
             "(() => {{ const element = document.querySelector({}); element.scrollIntoView({{block: 'center', inline: 'center'}});
                const box = element.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; }})()",
@@ -163,23 +163,23 @@ impl Browser {
         }
     }
 
-    /// Shows the page as a phone does, and fails where it is wider than that.
-    pub(crate) fn fits_a_phone(&mut self) {
+    /// Emulates a phone's screen and fails if the page is wider than that.
+    pub fn fits_a_phone(&mut self) {
         let phone = json!({"width": 360, "height": 700, "deviceScaleFactor": 2, "mobile": true});
         self.ask("Emulation.setDeviceMetricsOverride", phone);
-        // What does not fit would make the page wider than the phone.
+        // Content that does not fit makes the page wider than the screen.
         self.wait("innerWidth === 360");
         let root = "document.documentElement";
         assert_eq!(self.value(&format!("{root}.scrollWidth")), self.value(&format!("{root}.clientWidth")));
     }
 
-    /// Types into whatever has the focus.
-    pub(crate) fn write(&mut self, text: &str) {
+    /// Types into the focused element.
+    pub fn write(&mut self, text: &str) {
         self.ask("Input.insertText", json!({"text": text}));
     }
 
     /// Presses a key, such as `Tab` or `ArrowRight`.
-    pub(crate) fn press(&mut self, key: &str) {
+    pub fn press(&mut self, key: &str) {
         let (code, text) = match key {
             "Tab" => (9, ""),
             "Enter" => (13, "\r"),
@@ -198,7 +198,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Closed by itself it takes its helpers along; what is left is killed.
+        // Closing the browser ends its helper processes too; `timeout` kills what is left.
         let _ = self.commands.write_all(b"{\"id\":0,\"method\":\"Browser.close\"}\0");
         let _ = self.child.wait();
     }

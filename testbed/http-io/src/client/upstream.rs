@@ -6,13 +6,13 @@ use tls::Peer;
 
 /// Where a server is and, over TLS, who must be there.
 #[derive(Clone, Debug)]
-pub struct Server {
+pub struct Upstream {
     pub(crate) at: SocketAddr,
     /// None: connections are not encrypted.
     pub(crate) peer: Option<Peer>,
 }
 
-impl Server {
+impl Upstream {
     /// The server at `at`, spoken with over TLS. What is no `peer` is not spoken with.
     pub fn secure(at: SocketAddr, peer: Peer) -> Self {
         Self { at, peer: Some(peer) }
@@ -39,7 +39,7 @@ impl Server {
 }
 
 /// Not encrypted.
-impl From<SocketAddr> for Server {
+impl From<SocketAddr> for Upstream {
     fn from(at: SocketAddr) -> Self {
         Self { at, peer: None }
     }
@@ -59,9 +59,9 @@ mod tests {
         std::fs::write(&path, certified.cert.pem()).unwrap();
         let trust = Trust::of_file(&path).unwrap();
         let at: SocketAddr = "127.0.0.1:80".parse().unwrap();
-        let called = |name: &str| Server::secure(at, trust.peer(name).unwrap()).host();
+        let called = |name: &str| Upstream::secure(at, trust.peer(name).unwrap()).host();
         assert_eq!(called("example.org"), "example.org:80");
         assert_eq!(called("::1"), "[::1]:80");
-        assert_eq!(Server::from(at).host(), "127.0.0.1:80");
+        assert_eq!(Upstream::from(at).host(), "127.0.0.1:80");
     }
 }

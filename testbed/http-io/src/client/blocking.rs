@@ -4,26 +4,26 @@ use std::{net::SocketAddr, time::Duration};
 
 use engine::{BlockingConnection, block_on, service::Connection};
 
-use super::{ClientError, ClientOptions, Failure, Request, Response, Server, exchange, secured};
+use super::{ClientError, ClientOptions, Failure, Request, Response, Upstream, exchange, secured};
 
 /// One server, and the connection to it that is kept. For one thread; dropped, it closes the connection.
-pub struct Caller {
-    server: Server,
+pub struct BlockingClient {
+    upstream: Upstream,
     host: String,
     options: ClientOptions,
     kept: Option<tls::Connection<BlockingConnection>>,
 }
 
-impl Caller {
+impl BlockingClient {
     /// Asks `server`. Nothing is opened yet.
-    pub fn new(server: impl Into<Server>, options: ClientOptions) -> Self {
-        let server = server.into();
-        Self { host: server.host(), server, options, kept: None }
+    pub fn new(upstream: impl Into<Upstream>, options: ClientOptions) -> Self {
+        let upstream = upstream.into();
+        Self { host: upstream.host(), upstream, options, kept: None }
     }
 
     /// Where the server is that it asks.
     pub fn to(&self) -> SocketAddr {
-        self.server.at
+        self.upstream.at
     }
 
     /// From now on an answer may take so long, and its body be so long: for one server that is asked for little and for much.
@@ -51,10 +51,10 @@ impl Caller {
     }
 
     fn dial(&self) -> Result<tls::Connection<BlockingConnection>, ClientError> {
-        let (to, patience) = (self.server.at, self.options.connect_timeout);
+        let (to, patience) = (self.upstream.at, self.options.connect_timeout);
         let dialled =
             BlockingConnection::dial(to, patience).map_err(|source| ClientError::Connect { to, source })?;
-        block_on(secured(dialled, &self.server, patience))
+        block_on(secured(dialled, &self.upstream, patience))
     }
 
     fn attempt(
@@ -70,8 +70,8 @@ impl Caller {
     }
 }
 
-impl std::fmt::Debug for Caller {
+impl std::fmt::Debug for BlockingClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Caller").field("server", &self.server).finish_non_exhaustive()
+        f.debug_struct("BlockingClient").field("upstream", &self.upstream).finish_non_exhaustive()
     }
 }

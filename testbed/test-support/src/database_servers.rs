@@ -1,4 +1,4 @@
-//! Database servers for tests: what is tried on them besides asking.
+//! Database servers for tests, which can be killed, restarted and run out of connections.
 
 use std::{
     cell::Cell,
@@ -7,19 +7,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub(crate) use database_server::Kind;
+pub use database_server::Kind;
 use database_server::{Identity, Settings};
 use store::Database;
 
-/// A generous bound: reached only by what would never happen.
+/// A generous bound: only something that never happens takes this long.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Connections that a server allows.
-pub(crate) const CONNECTIONS: usize = 25;
-/// Of the user `locked` of MariaDB. The other, `nstar`, needs none.
-pub(crate) const PASSWORD: &str = "hush: hush@home/";
+/// How many connections a server allows.
+pub const CONNECTIONS: usize = 25;
+/// The password of MariaDB's user `locked`. The user `nstar` needs none.
+pub const PASSWORD: &str = "hush: hush@home/";
 
-/// A running server; ended when dropped.
-pub(crate) struct DatabaseServer {
+/// A running server; stopped when dropped.
+pub struct DatabaseServer {
     server: database_server::DatabaseServer,
     made: Cell<u32>,
 }
@@ -33,13 +33,14 @@ impl Deref for DatabaseServer {
 }
 
 impl DatabaseServer {
-    /// Makes its files and starts it; `None`, told loudly, where it is not installed and this is not CI.
-    pub(crate) fn start(kind: Kind) -> Option<Self> {
+    /// Creates the data folder and starts the server. If it is not installed, prints that the test is skipped and returns
+    /// `None`; in CI it panics.
+    pub fn start(kind: Kind) -> Option<Self> {
         Self::start_as(kind, None)
     }
 
-    /// The same, with TLS for clients that want it.
-    pub(crate) fn start_as(kind: Kind, identity: Option<Identity>) -> Option<Self> {
+    /// As [`start`](Self::start), offering TLS with `identity`.
+    pub fn start_as(kind: Kind, identity: Option<Identity>) -> Option<Self> {
         if let Err(missing) = kind.program() {
             assert!(std::env::var_os("CI").is_none(), "{missing}; or run scripts/setup-tests");
             eprintln!("SKIPPED: {missing}; or run scripts/setup-tests");
@@ -60,13 +61,13 @@ impl DatabaseServer {
         Some(Self { server, made: Cell::new(0) })
     }
 
-    /// Starts it again and waits until it answers.
-    pub(crate) fn restart(&self) {
+    /// Restarts the server and waits until it accepts connections.
+    pub fn restart(&self) {
         self.server.restart().unwrap();
     }
 
-    /// Forgets all databases but the last and writes that one out: after a kill PostgreSQL syncs every file it has.
-    pub(crate) fn settle(&self) {
+    /// Drops all databases but the last and checkpoints that one: after a kill PostgreSQL syncs every file it has.
+    pub fn settle(&self) {
         if self.kind() != Kind::Postgres {
             return;
         }
@@ -79,20 +80,20 @@ impl DatabaseServer {
     }
 
     /// A new, empty database.
-    pub(crate) fn database(&self) -> Database {
+    pub fn database(&self) -> Database {
         let name = format!("nstar_{}", self.made.get());
         self.made.set(self.made.get() + 1);
         self.create(&name).unwrap();
         self.url(&name, "").parse().unwrap()
     }
 
-    /// Whether a wrong password is refused: PostgreSQL trusts everybody here.
-    pub(crate) fn asks_for_passwords(&self) -> bool {
+    /// Whether a wrong password is refused: PostgreSQL is configured to trust everyone here.
+    pub fn asks_for_passwords(&self) -> bool {
         self.kind() == Kind::Mariadb
     }
 
-    /// Takes connections until there are no more.
-    pub(crate) fn take_all_connections(&self) -> Vec<Sleeper> {
+    /// Opens connections until the server allows no more.
+    pub fn take_all_connections(&self) -> Vec<Sleeper> {
         let sleep = match self.kind() {
             Kind::Mariadb => "SELECT SLEEP(300)",
             Kind::Postgres => "SELECT pg_sleep(300)",
@@ -108,8 +109,8 @@ impl DatabaseServer {
     }
 }
 
-/// A client that holds a connection; ended when dropped.
-pub(crate) struct Sleeper(Child);
+/// A client that holds a connection; killed when dropped.
+pub struct Sleeper(Child);
 
 impl Drop for Sleeper {
     fn drop(&mut self) {

@@ -12,7 +12,7 @@ use crate::{
 
 /// A status, a body, and further header fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct Response {
     /// The status.
     pub status: u16,
     /// The body's media type.
@@ -23,7 +23,7 @@ pub struct Answer {
     pub fields: Vec<(&'static str, Cow<'static, str>)>,
 }
 
-impl Answer {
+impl Response {
     /// An answer with a body of any type.
     pub fn new(status: u16, content_type: impl Into<Cow<'static, str>>, body: impl Into<Vec<u8>>) -> Self {
         Self { status, content_type: content_type.into(), body: body.into(), fields: Vec::new() }
@@ -57,9 +57,9 @@ impl Answer {
     /// Answers the request of `exchange`. Browsers are told to take the body for what it says it is.
     ///
     /// # Errors
-    /// As of [`Reply::body`](crate::server::Reply::body).
+    /// As of [`ResponseWriter::body`](crate::server::ResponseWriter::body).
     pub fn send<C: Connection>(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
-        let mut reply = exchange.reply(self.status).header("X-Content-Type-Options", "nosniff");
+        let mut reply = exchange.respond(self.status).header("X-Content-Type-Options", "nosniff");
         for (name, value) in &self.fields {
             reply = reply.header(name, value.as_bytes());
         }
@@ -67,7 +67,7 @@ impl Answer {
     }
 }
 
-impl From<Problem> for Answer {
+impl From<Problem> for Response {
     fn from(problem: Problem) -> Self {
         let fields = problem.headers().map(|(name, value)| (name, Cow::Owned(value.to_owned()))).collect();
         Self { fields, ..Self::new(problem.status(), "application/json", problem.body()) }
@@ -80,10 +80,10 @@ mod tests {
 
     #[test]
     fn a_problem_keeps_its_status_body_and_fields() {
-        let answer = Answer::from(Problem::new(503, "busy").header("Retry-After", "1"));
+        let answer = Response::from(Problem::new(503, "busy").header("Retry-After", "1"));
         assert_eq!((answer.status, &answer.body[..]), (503, &b"{\"error\":\"busy\"}\n"[..]));
         assert_eq!(answer.fields, [("Retry-After", "1".into())]);
-        let refused = Answer::method_not_allowed("GET").with("X", "y");
+        let refused = Response::method_not_allowed("GET").with("X", "y");
         assert_eq!((refused.status, refused.fields.len()), (405, 2));
     }
 }
