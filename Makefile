@@ -31,5 +31,6 @@ build:
 
 # nstar side by side with what a user would pick instead, as one table of ratios. Peers are installed when root.
 bench: build
+	cargo build --release --locked -p bench
 	scripts/setup-bench
 	PATH="$(CURDIR)/target/peers/bin:$$PATH" target/release/bench

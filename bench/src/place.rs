@@ -128,7 +128,7 @@ impl Place {
     }
 
     fn nstar_words(&self, flags: &[&str], address: SocketAddr) -> Vec<String> {
-        let (program, address) = (self.ours("nstar"), address.to_string());
+        let (program, address) = (self.ours("nstar-lab"), address.to_string());
         let words = [&[&program, "serve"], flags, &["--listen", &address]].concat();
         words.into_iter().map(String::from).collect()
     }

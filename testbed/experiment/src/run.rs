@@ -15,22 +15,20 @@ use std::{
 use analysis::{run::Run, search::UsersRange, study::LeftOut};
 use booking::BookingError;
 use load::{LoadError, limits::LimitError};
-
-use crate::{
+use sweep::{
     cores::Split,
-    experiment::Experiment,
-    link,
     progress::{Event, Listener},
     sweep::SweepError,
-    systems::SystemError,
 };
+
+use crate::{experiment::Experiment, link, systems::SystemError};
 use bench::Bench;
 use cells::{Cell, cells, time_each, variants};
 
 /// How an experiment is to be run here.
 #[derive(Debug, Clone)]
 pub struct RunPlan {
-    /// The nstar program, which serves the systems.
+    /// The program that serves the systems: `PROGRAM serve ..`.
     pub program: PathBuf,
     /// What to run.
     pub experiment: Experiment,

@@ -75,9 +75,9 @@ pub enum SystemError {
 /// How to start a system of this repository.
 #[derive(Debug, Clone)]
 pub struct Start<'a> {
-    /// The nstar program.
+    /// The program that serves it.
     pub program: &'a Path,
-    /// Its name after `nstar serve`.
+    /// Its name after `PROGRAM serve`.
     pub name: &'a str,
     /// Flags beyond `--listen` and `--cpus`.
     pub flags: Vec<OsString>,
@@ -226,7 +226,7 @@ fn last_words(log: &PathBuf) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let said = || text.lines().rev().filter(|line| !line.trim().is_empty());
     let wrong = said().find_map(|line| line.strip_prefix("error: "));
-    wrong.or_else(|| said().next()).unwrap_or("it said nothing").trim_start_matches("nstar: ").to_string()
+    wrong.or_else(|| said().next()).unwrap_or("it said nothing").trim_start_matches("nstar-lab: ").to_string()
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ use analysis::proof::Proof;
 use booking::BookingError;
 use load::{Plan, RequestTotal, Scenario};
 use store::{Database, ServerDatabase};
+use sweep::cores::Split;
 
 use crate::{
-    cores::Split,
     databases::{DatabaseKind, Fresh},
     experiment::Tier,
     link::Link,
@@ -37,7 +37,7 @@ pub(crate) struct Setting {
 /// Where and from what they are started.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ground<'a> {
-    /// The nstar program, which serves the systems.
+    /// The program that serves the systems.
     pub(crate) program: &'a Path,
     /// Folder of data and logs.
     pub(crate) folder: &'a Path,

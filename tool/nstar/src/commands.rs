@@ -1,13 +1,9 @@
 //! One module per command; each reads as its stages in order.
 
-mod database;
-mod lab;
+mod external;
 mod load;
 mod plan;
-mod reach;
 mod report;
-mod serve;
-mod share;
 mod sweep;
 
 use crate::{
@@ -16,13 +12,16 @@ use crate::{
 };
 
 /// Runs a command.
-pub(crate) fn run(command: Command) -> Result<Exit, Failure> {
+///
+/// # Errors
+/// Why it could not do its work.
+pub fn run(command: Command) -> Result<Exit, Failure> {
     match command {
-        Command::Lab(flags) => lab::run(&flags),
         Command::Sweep(flags) => sweep::run(&flags),
         Command::Load(flags) => load::run(&flags),
-        Command::Serve(flags) => serve::run(&flags),
-        Command::Share(flags) => share::run(&flags),
         Command::Report(flags) => report::run(&flags),
+        Command::Lab(passed) => external::run(None, passed.arguments),
+        Command::Serve(passed) => external::run(Some("serve"), passed.arguments),
+        Command::Share(passed) => external::run(Some("share"), passed.arguments),
     }
 }

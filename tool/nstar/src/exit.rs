@@ -1,10 +1,10 @@
 //! How a command ends: the exit codes are a contract.
 
-use std::process::ExitCode;
+use std::{env, ffi::OsStr, fmt::Display, path::Path, process::ExitCode};
 
 /// What a finished command tells its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub enum Exit {
     /// The work is done and the answer stands.
     Done,
     /// The run failed, or no request completed.
@@ -33,9 +33,26 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// Ends the program: prints why a command failed, and returns the exit code that goes with the result.
+pub fn end(result: Result<Exit, Failure>) -> ExitCode {
+    result
+        .unwrap_or_else(|failure| {
+            warn(&failure);
+            failure.exit()
+        })
+        .into()
+}
+
+/// Prints a message for the person at the terminal on stderr, after the name of the running program.
+pub fn warn(message: impl Display) {
+    let called = env::args_os().next();
+    let name = called.as_deref().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str);
+    eprintln!("{}: {message}", name.unwrap_or("nstar"));
+}
+
 /// A command that could not do its work, in words for the person who ran it.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// The caller's to mend.
     #[error("{0}")]
     Usage(String),
@@ -49,17 +66,17 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// Wraps an error that the caller can mend by changing what was asked.
-    pub(crate) fn usage(error: impl std::fmt::Display) -> Self {
+    pub fn usage(error: impl Display) -> Self {
         Failure::Usage(error.to_string())
     }
 
     /// Wraps an error that happened while doing what was asked.
-    pub(crate) fn failed(error: impl std::fmt::Display) -> Self {
+    pub fn failed(error: impl Display) -> Self {
         Failure::Failed(error.to_string())
     }
 
     /// The exit code that goes with it.
-    pub(crate) fn exit(&self) -> Exit {
+    pub fn exit(&self) -> Exit {
         match self {
             Failure::Usage(_) => Exit::Usage,
             Failure::Failed(_) => Exit::Failed,

@@ -6,7 +6,7 @@ use analysis::run::Run;
 
 /// One bound, such as `throughput>=1000`, `users>=50`, `p99<=20ms`, `errors<=0.1%`.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Gate {
+pub struct Gate {
     text: String,
     metric: Metric,
     bound: Bound,
@@ -44,7 +44,7 @@ const METRICS: [(&str, Metric); 8] = [
 
 impl Gate {
     /// What to say if the run breaches the gate; `None` if it keeps it. A figure the run lacks breaches.
-    pub(crate) fn breach(&self, run: &Run) -> Option<String> {
+    pub fn breach(&self, run: &Run) -> Option<String> {
         let Some(found) = self.metric.of(run) else {
             return Some(format!("gate {}: the run has no such figure", self.text));
         };

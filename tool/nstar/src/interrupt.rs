@@ -22,7 +22,7 @@ const ONE_WISH: Duration = Duration::from_millis(500);
 
 /// Whether a signal has asked this process to end.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Interrupt {
+pub struct Interrupt {
     /// Set by the first signal; measuring stops at the next slice.
     pub asked: Arc<AtomicBool>,
     signal: Arc<AtomicUsize>,
@@ -30,7 +30,7 @@ pub(crate) struct Interrupt {
 
 impl Interrupt {
     /// Listens for SIGINT and SIGTERM from now on.
-    pub(crate) fn listen() -> io::Result<Self> {
+    pub fn listen() -> io::Result<Self> {
         let interrupt = Self::default();
         for signal in [SIGINT, SIGTERM] {
             // Order matters: a signal that finds the flag already set ends the process there and then.
@@ -43,7 +43,7 @@ impl Interrupt {
 
     /// The same where somebody is to be told before the end: it takes a second signal for one only some time after the
     /// first. A thread listens, so that this is not for processes that fork.
-    pub(crate) fn listen_patiently() -> io::Result<Self> {
+    pub fn listen_patiently() -> io::Result<Self> {
         let interrupt = Self::default();
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
         let listening = interrupt.clone();
@@ -67,7 +67,7 @@ impl Interrupt {
     }
 
     /// Waits until a signal asks to end, or there is nothing more to wait for; whether a signal did.
-    pub(crate) fn wait_unless(&self, is_over: impl Fn() -> bool) -> bool {
+    pub fn wait_unless(&self, is_over: impl Fn() -> bool) -> bool {
         loop {
             if self.asked.load(Ordering::Relaxed) {
                 return true;
@@ -80,7 +80,7 @@ impl Interrupt {
     }
 
     /// The signal that came, if one did.
-    pub(crate) fn signal(&self) -> Option<i32> {
+    pub fn signal(&self) -> Option<i32> {
         i32::try_from(self.signal.load(Ordering::Relaxed)).ok().filter(|signal| *signal != 0)
     }
 }

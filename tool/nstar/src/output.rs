@@ -10,21 +10,23 @@ use std::{
 use analysis::run::{Run, Warning, WarningKind};
 
 use crate::{
-    exit::{Exit, Failure},
+    exit::{self, Exit, Failure},
     flags,
     interrupt::Interrupt,
 };
 
 /// The files a command will write, checked before the run so that minutes of work are not lost after it.
 #[derive(Debug)]
-pub(crate) struct Files {
+pub struct Files {
+    /// The run file, JSON.
     pub run: PathBuf,
+    /// The report beside it, HTML.
     pub report: PathBuf,
 }
 
 impl Files {
     /// Plans a run file and the report beside it: `run.json` has its report in `report.html`, `x.json` in `x.html`.
-    pub(crate) fn plan(run: &Path) -> Result<Self, Failure> {
+    pub fn plan(run: &Path) -> Result<Self, Failure> {
         let report = match run.file_name() {
             None => return Err(Failure::usage(format!("-o {}: that is not a file name", run.display()))),
             Some(name) if name == "run.json" => run.with_file_name("report.html"),
@@ -42,25 +44,25 @@ impl Files {
     }
 
     /// The same for one of several runs, told apart by a suffix: `run-1000.json` and `run-1000.html`.
-    pub(crate) fn plan_part(run: &Path, suffix: &str) -> Result<Self, Failure> {
+    pub fn plan_part(run: &Path, suffix: &str) -> Result<Self, Failure> {
         let stem = run.file_stem().unwrap_or_default().to_string_lossy();
         Self::plan(&run.with_file_name(format!("{stem}-{suffix}.json")))
     }
 
     /// Their names, for people.
-    pub(crate) fn names(&self) -> Vec<String> {
+    pub fn names(&self) -> Vec<String> {
         [&self.report, &self.run].map(|path| path.display().to_string()).into()
     }
 
     /// Writes both.
-    pub(crate) fn write(&self, run: &Run) -> Result<(), Failure> {
+    pub fn write(&self, run: &Run) -> Result<(), Failure> {
         write_file(&self.run, &report::json(run).map_err(Failure::failed)?)?;
         write_file(&self.report, &report::html(run).map_err(Failure::failed)?)
     }
 }
 
 /// Fails unless the file can be written; leaves nothing behind that was not there.
-pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
+pub fn check_writable(path: &Path) -> Result<(), Failure> {
     let existed = path.exists();
     let attempt = OpenOptions::new().append(true).create(true).open(path);
     if attempt.is_ok() && !existed {
@@ -76,13 +78,13 @@ pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
 }
 
 /// Writes a whole file.
-pub(crate) fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+pub fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text)
         .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
 }
 
 /// Prints to stdout; a reader that has gone away is no error.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
+pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -93,7 +95,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 }
 
 /// Prints a run as asked, and names the files written.
-pub(crate) fn show(run: &Run, show: &flags::Output, written: &[String]) -> Result<(), Failure> {
+pub fn show(run: &Run, show: &flags::Output, written: &[String]) -> Result<(), Failure> {
     if show.json {
         return print(&report::json(run).map_err(Failure::failed)?);
     }
@@ -101,7 +103,7 @@ pub(crate) fn show(run: &Run, show: &flags::Output, written: &[String]) -> Resul
 }
 
 /// What stdout can show.
-pub(crate) fn terminal_options(written: &[String]) -> report::TerminalOptions {
+pub fn terminal_options(written: &[String]) -> report::TerminalOptions {
     let terminal = io::stdout().is_terminal();
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
     report::TerminalOptions {
@@ -119,17 +121,17 @@ fn locale_is_utf8() -> bool {
 }
 
 /// The exit code that a run earns.
-pub(crate) fn judge(run: &Run, show: &flags::Output, interrupt: &Interrupt) -> Exit {
+pub fn judge(run: &Run, show: &flags::Output, interrupt: &Interrupt) -> Exit {
     if let Some(signal) = interrupt.signal() {
         return Exit::Interrupted(signal);
     }
     if let Some(why) = failure(run) {
-        eprintln!("nstar: {why}");
+        exit::warn(why);
         return Exit::Failed;
     }
     let breaches: Vec<_> = show.gates.iter().filter_map(|gate| gate.breach(run)).collect();
     for breach in &breaches {
-        eprintln!("nstar: {breach}");
+        exit::warn(breach);
     }
     if !breaches.is_empty() {
         Exit::GateBreached

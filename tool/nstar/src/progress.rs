@@ -3,18 +3,21 @@
 use std::{io::IsTerminal, time::Duration};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use lab::progress::{Event, Listener};
+use sweep::progress::{Event, Listener};
 
 /// Where progress goes.
-pub(crate) enum Progress {
+pub enum Progress {
+    /// A terminal.
     Bar(ProgressBar),
+    /// A file or a pipe.
     Lines,
+    /// Nowhere.
     Silent,
 }
 
 impl Progress {
     /// Chooses by what stderr is.
-    pub(crate) fn new(silent: bool) -> Self {
+    pub fn new(silent: bool) -> Self {
         if silent {
             Progress::Silent
         } else if std::io::stderr().is_terminal() {
@@ -28,7 +31,7 @@ impl Progress {
     }
 
     /// Takes the bar away, so that what follows stands alone.
-    pub(crate) fn finish(&self) {
+    pub fn finish(&self) {
         if let Progress::Bar(bar) = self {
             bar.finish_and_clear();
         }

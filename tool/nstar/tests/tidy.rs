@@ -27,7 +27,7 @@ const LICENCES: [&str; 13] = [
 ];
 
 /// Our crates and the ones of ours they may use. Data flows one way, and so do dependencies.
-const MAY_USE: [(&str, &[&str]); 21] = [
+const MAY_USE: &[(&str, &[&str])] = &[
     ("analysis", &[]),
     ("wire", &[]),
     ("engine", &[]),
@@ -46,25 +46,27 @@ const MAY_USE: [(&str, &[&str]); 21] = [
     ("share", &["engine", "folder", "http-io", "store", "tls"]),
     ("share-dht", &["share", "store", "tls"]),
     ("sink", &["engine", "http-io"]),
-    ("lab", &["booking", "database-server", "load", "analysis", "observe", "share", "store"]),
-    ("bench", &["lab", "database-server", "share"]),
+    ("sweep", &["analysis", "load", "observe", "store"]),
+    ("nstar", &["analysis", "load", "report", "store", "sweep"]),
+    ("experiment", &["analysis", "booking", "database-server", "load", "observe", "share", "store", "sweep"]),
+    ("bench", &["database-server", "experiment", "share"]),
     (
-        "nstar",
+        "nstar-lab",
         &[
             "accounts",
+            "analysis",
             "booking",
             "engine",
+            "experiment",
             "files",
             "http-io",
-            "lab",
-            "load",
-            "analysis",
-            "observe",
+            "nstar",
             "report",
             "share",
             "share-dht",
             "sink",
             "store",
+            "sweep",
             "tls",
         ],
     ),
@@ -96,9 +98,13 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 fn cargo_run_is_nstar_as_the_readme_says() {
     let metadata = metadata();
     let members = metadata["workspace_default_members"].as_array().expect("default members");
-    assert!(
-        members.len() == 1 && members[0].as_str().is_some_and(|id| id.contains("tool/nstar")),
-        "default-members in Cargo.toml must be nstar alone: {members:?}"
+    let programs = packages(&metadata).filter(|package| members.contains(&package["id"]));
+    let programs: Vec<_> =
+        programs.map(|package| (text(package, "name"), text(package, "default_run"))).collect();
+    assert_eq!(
+        programs,
+        [("nstar", "nstar"), ("nstar-lab", "")],
+        "default-members in Cargo.toml must be both programs, of which nstar alone has a default-run"
     );
 }
 
@@ -158,7 +164,7 @@ fn a_library_is_linked_in_one_version_or_on_the_list() {
         ("fallible-iterator", "postgres-protocol is still on 0.2, rusqlite on 0.3"),
     ]);
     let metadata = metadata();
-    let linked = linked_packages(&metadata);
+    let linked = linked_packages(&metadata, "nstar-lab");
     let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for package in packages(&metadata).filter(|package| linked.contains(text(package, "id"))) {
         versions.entry(text(package, "name")).or_default().insert(text(package, "version"));
@@ -171,15 +177,15 @@ fn a_library_is_linked_in_one_version_or_on_the_list() {
     );
 }
 
-/// Packages that end up in the nstar program: reached from it by normal dependencies, and no compiler's plug-in.
-fn linked_packages(metadata: &Value) -> BTreeSet<&str> {
+/// Packages that end up in a program of ours: reached from it by normal dependencies, and no compiler's plug-in.
+fn linked_packages<'a>(metadata: &'a Value, program: &str) -> BTreeSet<&'a str> {
     let nodes: BTreeMap<_, _> = metadata["resolve"]["nodes"]
         .as_array()
         .expect("nodes")
         .iter()
         .map(|node| (text(node, "id"), node))
         .collect();
-    let start = packages(metadata).find(|package| text(package, "name") == "nstar").expect("nstar");
+    let start = packages(metadata).find(|package| text(package, "name") == program).expect(program);
     let plug_ins: BTreeSet<_> =
         packages(metadata).filter(|package| is_plug_in(package)).map(|package| text(package, "id")).collect();
     let mut reached = BTreeSet::new();

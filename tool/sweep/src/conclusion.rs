@@ -25,40 +25,40 @@ pub struct Circumstances {
 
 /// When a run began, by both clocks.
 #[derive(Debug, Clone, Copy)]
-pub struct Beginning {
+pub(crate) struct Beginning {
     wall: SystemTime,
     instant: Instant,
 }
 
 impl Beginning {
     /// Now.
-    pub fn now() -> Self {
+    pub(crate) fn now() -> Self {
         Beginning { wall: SystemTime::now(), instant: Instant::now() }
     }
 }
 
 /// What was measured, and how the measuring ended.
-pub struct Measured<'a> {
+pub(crate) struct Measured<'a> {
     /// Users and estimate of each step.
-    pub steps: Vec<(u32, Estimate)>,
+    pub(crate) steps: Vec<(u32, Estimate)>,
     /// One load, or a sweep.
-    pub experiment: Experiment,
+    pub(crate) experiment: Experiment,
     /// The looks taken meanwhile.
-    pub watch: &'a Watch,
+    pub(crate) watch: &'a Watch,
     /// What the database told meanwhile, where it was asked.
-    pub database: Option<&'a DatabaseWatch>,
+    pub(crate) database: Option<&'a DatabaseWatch>,
     /// When it began.
-    pub beginning: Beginning,
+    pub(crate) beginning: Beginning,
     /// Whether it was cut short.
-    pub interrupted: bool,
+    pub(crate) interrupted: bool,
     /// What the generator did of each kind of request.
-    pub totals: &'a [RequestTotal],
+    pub(crate) totals: &'a [RequestTotal],
     /// What the generator can do on this host, requests per second, if that was tested.
-    pub generator_ceiling_per_s: Option<f64>,
+    pub(crate) generator_ceiling_per_s: Option<f64>,
 }
 
 /// The run that the measurements make.
-pub fn run(plan: &Plan, circumstances: &Circumstances, measured: Measured<'_>) -> Run {
+pub(crate) fn run(plan: &Plan, circumstances: &Circumstances, measured: Measured<'_>) -> Run {
     let watch = measured.watch;
     let observed: Vec<Observed> = measured
         .steps

@@ -27,7 +27,7 @@ const FIRST: Duration = Duration::from_secs(8);
 
 /// Asks from its start until it is dropped.
 #[derive(Debug)]
-pub struct DatabaseWatch {
+pub(crate) struct DatabaseWatch {
     server: ServerDatabase,
     seen: Arc<Mutex<Seen>>,
     /// The thread ends when this is dropped.
@@ -43,7 +43,7 @@ struct Seen {
 
 impl DatabaseWatch {
     /// Begins to ask, and waits for the first answer. Where none comes, the listener is told why.
-    pub fn start(server: &ServerDatabase, listener: &mut dyn Listener) -> Self {
+    pub(crate) fn start(server: &ServerDatabase, listener: &mut dyn Listener) -> Self {
         let seen = Arc::<Mutex<Seen>>::default();
         let ((stop, stopped), (told, first)) = (mpsc::channel(), mpsc::channel());
         let (theirs, asked) = (Arc::clone(&seen), server.clone());
@@ -67,13 +67,13 @@ impl DatabaseWatch {
     }
 
     /// What was told in a window of the monotonic clock, microseconds.
-    pub fn within(&self, (start_us, end_us): (u64, u64)) -> Vec<DatabaseLook> {
+    pub(crate) fn within(&self, (start_us, end_us): (u64, u64)) -> Vec<DatabaseLook> {
         let inside = |look: &&DatabaseLook| (start_us..=end_us).contains(&look.at_us);
         lock(&self.seen).looks.iter().filter(inside).copied().collect()
     }
 
     /// Which database it is, and what went wrong.
-    pub fn watched(&self) -> WatchedDatabase {
+    pub(crate) fn watched(&self) -> WatchedDatabase {
         WatchedDatabase {
             name: self.server.to_string(),
             processes: match self.server.dialect() {

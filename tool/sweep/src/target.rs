@@ -13,7 +13,7 @@ const LOOK_PERIOD: Duration = Duration::from_millis(250);
 
 /// Sends one request to each server and fails, in words, if nothing comes back; an unexpected status is told and counted
 /// later.
-pub fn greet(plan: &Plan, listener: &mut dyn Listener) -> Result<Greeting, LoadError> {
+pub(crate) fn greet(plan: &Plan, listener: &mut dyn Listener) -> Result<Greeting, LoadError> {
     let probes = load::probe(plan)?;
     let server = |probe: &ProbeReport| match probes.len() {
         1 => "the server".to_owned(),
@@ -39,7 +39,7 @@ pub fn greet(plan: &Plan, listener: &mut dyn Listener) -> Result<Greeting, LoadE
 
 /// The first request to each server, before the load.
 #[derive(Debug, Clone, Copy)]
-pub struct Greeting {
+pub(crate) struct Greeting {
     /// Which of the scenario's.
     request: usize,
     /// Of how many servers it was asked.
@@ -50,7 +50,7 @@ pub struct Greeting {
 
 impl Greeting {
     /// Adds it to what became of the others.
-    pub fn count(self, totals: &mut [RequestTotal]) {
+    pub(crate) fn count(self, totals: &mut [RequestTotal]) {
         if let Some(total) = totals.get_mut(self.request) {
             total.begun += self.asked;
             total.completed += self.expected;
@@ -60,15 +60,15 @@ impl Greeting {
 
 /// Watches the processes behind the addresses, or, where they cannot be seen, this host and the generator alone.
 #[derive(Debug)]
-pub struct Watch {
+pub(crate) struct Watch {
     watcher: Watcher,
     /// Why the server's processes cannot be seen, if they cannot.
-    pub unseen: Option<String>,
+    pub(crate) unseen: Option<String>,
 }
 
 impl Watch {
     /// Finds the processes that serve the addresses, and begins to look.
-    pub fn start(addresses: &[SocketAddr]) -> Result<Self, ObserveError> {
+    pub(crate) fn start(addresses: &[SocketAddr]) -> Result<Self, ObserveError> {
         let (topology, unseen) = match observe::find_all(addresses) {
             Ok(topology) => (topology, None),
             Err(reason) => {
@@ -81,12 +81,12 @@ impl Watch {
     }
 
     /// Takes a look now, so that one lies at the border of a measurement.
-    pub fn look(&self) {
+    pub(crate) fn look(&self) {
         self.watcher.look_now();
     }
 
     /// The looks that cover a window of the monotonic clock, microseconds.
-    pub fn covering(&self, (start_us, end_us): (u64, u64)) -> Vec<Counters> {
+    pub(crate) fn covering(&self, (start_us, end_us): (u64, u64)) -> Vec<Counters> {
         self.watcher.between(start_us, end_us)
     }
 }

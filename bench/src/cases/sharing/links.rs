@@ -2,7 +2,7 @@
 
 use std::{fs, net::TcpListener};
 
-use lab::link::{self, Link};
+use experiment::link::{self, Link};
 use share::{client::Client, seam::Query};
 
 use super::{
@@ -58,7 +58,7 @@ pub(in super::super) fn measure(place: &Place, effort: Effort) -> Outcome<Vec<Ro
 fn index_for_all(place: &Place, member: &[String]) -> Outcome<Server> {
     let database = place.path("linked.db").display().to_string();
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-    let words = [place.ours("nstar"), "serve".into(), "index".into(), "--database".into(), database];
+    let words = [place.ours("nstar-lab"), "serve".into(), "index".into(), "--database".into(), database];
     let listen = ["--listen".to_owned(), format!("0.0.0.0:{}", address.port())];
     place.serve_at(&[&words[..], &listen, member].concat(), |_| Ok(address))
 }
@@ -67,7 +67,7 @@ fn source(place: &Place, folder: &'static str, member: &[String], index: &Server
     fs::create_dir_all(place.path(folder))?;
     let wait =
         ["unshare", "--net", "env", &format!("INDEX={}", index.address.port()), "sh", "-c", WAIT, "sh"];
-    let words = [&place.ours("nstar"), "serve", "peer", "--share", folder];
+    let words = [&place.ours("nstar-lab"), "serve", "peer", "--share", folder];
     let words = wait.into_iter().chain(words).map(String::from).chain(member.iter().cloned());
     let mut link = None;
     let server = place.serve_at(&words.collect::<Vec<_>>(), |pid| {

@@ -34,7 +34,7 @@ pub(in super::super) fn against(place: &Place, effort: Effort) -> Outcome<Vec<Ro
         let content = write(place, &name, BYTES)?;
         until_found(&mut client, content)?;
         let (peer, hash) = (receiver.address.to_string(), content.to_string());
-        let get = [&place.ours("nstar"), "share", "get", &hash, "--peer", &peer].map(String::from);
+        let get = [&place.ours("nstar-lab"), "share", "get", &hash, "--peer", &peer].map(String::from);
         ours.push(BYTES as f64 / timed(&get)?);
         if installed("sendme") {
             theirs.push(BYTES as f64 / sendme(place, &format!("source/{name}"))?);

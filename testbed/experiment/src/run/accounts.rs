@@ -3,12 +3,10 @@
 use std::{path::Path, sync::atomic::AtomicBool, time::Duration};
 
 use load::{Scenario, Stop};
+use sweep::progress::{Event, Listener};
 
 use super::RunError;
-use crate::{
-    progress::{Event, Listener},
-    systems::System,
-};
+use crate::systems::System;
 
 /// Makes them through the accounts server, as many at a time as there are.
 pub(super) fn make(wanted: u32, server: &System, listener: &mut dyn Listener) -> Result<(), RunError> {

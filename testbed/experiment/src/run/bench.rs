@@ -8,16 +8,19 @@ use analysis::{
 };
 use bytesize::ByteSize;
 use load::{Plan, Stop, limits};
+use sweep::{
+    conclusion::{Circumstances, numbers},
+    cores,
+    progress::{Event, Listener},
+    single::{LoadPlan, load},
+    sweep::{Driven, SweepPlan, sweep},
+};
 use tempfile::TempDir;
 
 use super::{RunError, RunPlan, accounts, cells::Cell};
 use crate::{
-    conclusion::{Circumstances, numbers},
-    cores, data,
+    data,
     experiment::{Files, PageCache, Users, Work},
-    progress::{Event, Listener},
-    single::{LoadPlan, load},
-    sweep::{Driven, SweepPlan, sweep},
     tiers::{Ground, Setting, Tiers},
 };
 

@@ -1,29 +1,29 @@
-//! `nstar lab`: an experiment on the systems of this repository.
+//! An experiment on the systems of this repository.
 
 mod study;
 
 use std::env;
 
-use lab::{
-    cores,
-    experiment::{self, Experiment},
+use experiment::{
+    experiment::{Experiment, list as experiments},
     run::{Part, RunPlan, run as run_experiment},
 };
-
-use crate::{
+use nstar::{
     exit::{Exit, Failure},
-    flags::Lab,
     interrupt::Interrupt,
     output,
     progress::Progress,
 };
+use sweep::cores;
+
+use crate::flags::Lab;
 
 pub(crate) fn run(flags: &Lab) -> Result<Exit, Failure> {
     if flags.list {
         return list();
     }
     let plan = run_plan(flags)?;
-    lab::peers::check(&plan.experiment).map_err(Failure::usage)?;
+    experiment::peers::check(&plan.experiment).map_err(Failure::usage)?;
     if plan.experiment.axis.is_some() {
         return study::run(flags, &plan);
     }
@@ -40,7 +40,7 @@ pub(crate) fn run(flags: &Lab) -> Result<Exit, Failure> {
 }
 
 fn list() -> Result<Exit, Failure> {
-    let lines = experiment::list().into_iter().map(|(name, title)| format!("{name:<26} {title}\n"));
+    let lines = experiments().into_iter().map(|(name, title)| format!("{name:<26} {title}\n"));
     output::print(&lines.collect::<String>())?;
     Ok(Exit::Done)
 }
@@ -64,7 +64,7 @@ fn files(flags: &Lab, experiment: &Experiment) -> Result<Vec<output::Files>, Fai
         [_] => Ok(vec![output::Files::plan(&flags.output)?]),
         works => works
             .iter()
-            .map(|work| output::Files::plan_part(&flags.output, &lab::study::words(&work.name)))
+            .map(|work| output::Files::plan_part(&flags.output, &experiment::study::words(&work.name)))
             .collect(),
     }
 }

@@ -5,10 +5,9 @@ use std::path::Path;
 use http_io::client::{Trust, Upstream};
 use share::Key;
 
-use crate::{
-    exit::Failure,
-    values::{self, Scheme},
-};
+use nstar::exit::Failure;
+
+use crate::values::{self, Scheme};
 
 /// The server that `flag` names. Where its URL has no scheme, `usual` is how.
 pub(super) fn server(

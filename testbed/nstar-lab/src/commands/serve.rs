@@ -18,15 +18,17 @@ use engine::{Counters, Model, Overload, service::Factory};
 use http_io::server::{HttpOptions, Secured};
 use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
-use super::{database, plan};
+use super::database;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::{
+use nstar::{
     exit::{Exit, Failure},
-    flags::{Accounts, Booking, Files, FilesUploads, Serve, Server, Sink, Verify},
+    flags::Processors,
     interrupt::Interrupt,
     output,
 };
+
+use crate::flags::{Accounts, Booking, Files, FilesUploads, Serve, Server, Sink, Verify};
 
 /// When a client that was refused may come again, seconds.
 const RETRY_AFTER_S: u32 = 1;
@@ -90,8 +92,7 @@ fn serve_accounts(flags: &Accounts) -> Result<Exit, Failure> {
     let mut system = System::http("accounts", flags.listen, &flags.server);
     system.secrets = Some("passwords");
     system.prepare(c"nstar-accounts")?;
-    let mut options =
-        accounts::Options::new(database::with_password("--database", &flags.database, &flags.login)?);
+    let mut options = accounts::Options::new(database::with_password(&flags.database, &flags.login)?);
     options.admin_token = flags.admin_token.clone().unwrap_or(options.admin_token);
     options.registration = flags.registration.into();
     tiers::door(flags, &mut options);
@@ -104,8 +105,7 @@ fn serve_booking(flags: &Booking) -> Result<Exit, Failure> {
     let mut system = System::http("booking", flags.listen, &flags.server);
     system.secrets = Some("identity numbers");
     system.prepare(c"nstar-booking")?;
-    let mut options =
-        booking::Options::new(database::with_password("--database", &flags.database, &flags.login)?);
+    let mut options = booking::Options::new(database::with_password(&flags.database, &flags.login)?);
     options.key = flags.key.clone().unwrap_or(options.key);
     options.rooms = flags.rooms.unwrap_or(options.rooms);
     options.accepted = booking::Accepted::with_tests(flags.allow_test_ids);
@@ -173,7 +173,7 @@ impl<'a> System<'a> {
         // A short name of its own tells the tiers apart wherever processes are listed.
         rustix::thread::set_name(process)
             .map_err(|error| Failure::failed(format!("cannot name the process: {error}")))?;
-        plan::confine(self.flags.cpus.as_ref())?;
+        Processors::confine(self.flags.cpus.as_ref())?;
         let allowed = raise_descriptor_limit(self.flags.max_connections);
         concurrency::check_descriptors(&self.flags.concurrency, allowed)?;
         let level = if self.flags.access_log { LevelFilter::INFO } else { LevelFilter::WARN };
@@ -256,11 +256,11 @@ fn raise_descriptor_limit(connections: u32) -> u64 {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     if allowed < u64::from(connections) {
-        eprintln!(
-            "nstar: this process may have {allowed} open files, fewer than {connections} connections need; \
+        nstar::exit::warn(format_args!(
+            "this process may have {allowed} open files, fewer than {connections} connections need; \
              raise the limit as root with `ulimit -n {}`, or lower --max-connections",
             u64::from(connections) + 1_000
-        );
+        ));
     }
     allowed
 }

@@ -15,10 +15,13 @@ use share::{
 
 use self::shown::{quoted, table};
 use super::reach;
-use crate::{
+use nstar::{
     exit::{Exit, Failure},
-    flags::{AskPeer, Share, ShareKey},
     output,
+};
+
+use crate::{
+    flags::{AskPeer, Share, ShareKey},
     values::Scheme,
 };
 

@@ -1,17 +1,16 @@
-//! Flags of `nstar lab`.
+//! Flags of an experiment.
 
 use std::{path::PathBuf, time::Duration};
 
 use analysis::search::UsersRange;
 use clap::Args;
 
-use super::load::Output;
-use crate::values;
+use nstar::{flags::Output, values};
 
 #[derive(Debug, Args)]
 pub(crate) struct Lab {
     /// An experiment: a name from --list, or a file (.toml)
-    #[arg(default_value = lab::experiment::DEFAULT)]
+    #[arg(default_value = experiment::experiment::DEFAULT)]
     pub experiment: String,
     /// List the experiments that come with nstar
     #[arg(long)]

@@ -5,6 +5,11 @@ use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 use clap::{Args, Subcommand, ValueEnum};
 use share_dht::Placement;
 
+use nstar::{
+    flags::DatabaseLogin,
+    values::{Unshown, duration, duration_or_zero},
+};
+
 use super::server::{Behind, Server};
 use crate::values;
 
@@ -42,7 +47,7 @@ pub(crate) struct Files {
     #[arg(long, value_enum)]
     pub registration: Option<Registration>,
     /// How long verified credentials are remembered; 0 asks every time
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = values::duration_or_zero)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration_or_zero)]
     pub auth_cache: Duration,
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080", value_parser = values::listen)]
@@ -77,7 +82,7 @@ pub(crate) struct FilesUploads {
     #[arg(long, value_name = "SIZE", default_value = "10GiB", value_parser = values::size)]
     pub max_upload: u64,
     /// How long an upload that was broken off can be resumed
-    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = values::duration)]
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = duration)]
     pub upload_life: Duration,
     /// What a user may keep in users/NAME whose account does not say [default: what the disk holds]
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
@@ -87,7 +92,7 @@ pub(crate) struct FilesUploads {
 #[derive(Debug, Args)]
 pub(crate) struct Accounts {
     /// The database: an SQLite file, made if it is not there, or mysql://USER:PASSWORD@HOST/DATABASE, or postgres://..
-    #[arg(long, value_name = "PATH|URL", value_parser = values::DatabaseParser, default_value = "accounts.db")]
+    #[arg(long, value_name = "PATH|URL", value_parser = Unshown::<store::Database>::default(), default_value = "accounts.db")]
     pub database: store::Database,
     #[command(flatten)]
     pub login: DatabaseLogin,
@@ -114,7 +119,7 @@ pub(crate) struct Accounts {
 #[derive(Debug, Args)]
 pub(crate) struct Booking {
     /// The database: an SQLite file, made if it is not there, or mysql://USER:PASSWORD@HOST/DATABASE, or postgres://..
-    #[arg(long, value_name = "PATH|URL", value_parser = values::DatabaseParser, default_value = "booking.db")]
+    #[arg(long, value_name = "PATH|URL", value_parser = Unshown::<store::Database>::default(), default_value = "booking.db")]
     pub database: store::Database,
     #[command(flatten)]
     pub login: DatabaseLogin,
@@ -140,7 +145,7 @@ pub(crate) struct Booking {
 #[derive(Debug, Args)]
 pub(crate) struct Index {
     /// The database: an SQLite file, made if it is not there, or mysql://USER:PASSWORD@HOST/DATABASE, or postgres://..
-    #[arg(long, value_name = "PATH|URL", value_parser = values::DatabaseParser, default_value = "index.db")]
+    #[arg(long, value_name = "PATH|URL", value_parser = Unshown::<store::Database>::default(), default_value = "index.db")]
     pub database: store::Database,
     #[command(flatten)]
     pub login: DatabaseLogin,
@@ -267,15 +272,6 @@ impl PeerIndex {
     }
 }
 
-/// What a database server wants to know.
-#[derive(Debug, Args)]
-pub(crate) struct DatabaseLogin {
-    /// File of the database's password: in its URL others on this machine can see it. Without this flag the environment
-    /// may have it, in NSTAR_DATABASE_PASSWORD
-    #[arg(long, value_name = "FILE")]
-    pub database_password_file: Option<PathBuf>,
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct Sink {
     /// No HTTP: take bytes until the client closes its side, so that `nc` is a client
@@ -291,7 +287,7 @@ pub(crate) struct Sink {
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     pub max_body: Option<u64>,
     /// Wait so long before each answer, as a server does that waits for something else
-    #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::duration_or_zero)]
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = duration_or_zero)]
     pub delay: Duration,
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8082", value_parser = values::listen)]

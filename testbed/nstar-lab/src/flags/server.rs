@@ -4,8 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 
-use super::processors::{Processors, processors};
-use crate::values;
+use nstar::{flags::Processors, values};
 
 /// How a server runs.
 #[derive(Debug, Args)]
@@ -18,7 +17,7 @@ pub(crate) struct Server {
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections: u32,
     /// Processors for the server, such as 1 or 0-3 [default: any]
-    #[arg(long, value_name = "LIST", value_parser = processors)]
+    #[arg(long, value_name = "LIST", value_parser = Processors::parse)]
     pub cpus: Option<Processors>,
     /// How long requests in flight may still take after SIGTERM
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = values::duration)]

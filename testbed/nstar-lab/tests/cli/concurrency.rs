@@ -6,8 +6,8 @@ use std::{
 };
 
 use crate::{
+    common::support::{Place, Running},
     serve::{ask, listening},
-    support::{Place, Running},
 };
 
 const FILES: [&str; 6] = ["serve", "files", "--root", ".", "--accounts", "none"];

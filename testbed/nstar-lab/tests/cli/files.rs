@@ -8,8 +8,8 @@ use std::{
 };
 
 use crate::{
+    common::support::{Place, is_root_or_skip},
     serve::{ask, listening},
-    support::{Place, is_root_or_skip},
 };
 
 #[test]

@@ -1,6 +1,6 @@
 //! Experiments that vary something, on the real systems.
 
-use crate::support::Place;
+use crate::common::support::Place;
 use serde_json::Value;
 
 /// Two models on one file, a second or two each.

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::{Place, is_root_or_skip};
+use crate::common::support::{Place, is_root_or_skip};
 
 /// One file of 100 KB over 100 Mb/s: about 120 a second.
 const LINK: &str = r#"

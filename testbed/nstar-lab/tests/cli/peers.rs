@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Nstar, Place};
+use crate::common::support::{Nstar, Place};
 
 /// An experiment that comes with nstar, with some of its lines replaced.
 fn shortened(name: &str, replaced: &[(&str, &str)]) -> String {

@@ -12,7 +12,7 @@ use http_io::{
     client::{self as asked, BlockingClient, ClientOptions, Trust},
 };
 
-use crate::support::{PATIENCE, Place, Running};
+use crate::common::support::{PATIENCE, Place, Running};
 
 /// Waits until a server says where it listens.
 pub(crate) fn listening(running: &mut Running) -> String {

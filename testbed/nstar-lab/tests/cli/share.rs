@@ -16,8 +16,8 @@ use std::{
 
 use self::halfway::Halfway;
 use crate::{
+    common::support::{Outcome, PATIENCE, Place, Running},
     serve::{ask, listening},
-    support::{Outcome, PATIENCE, Place, Running},
 };
 
 #[test]

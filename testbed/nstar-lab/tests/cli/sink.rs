@@ -8,8 +8,11 @@ use std::{
 use serde_json::Value;
 
 use crate::{
+    common::{
+        support::Place,
+        verdict::{kind, named, verdict},
+    },
     serve::{ask, listening},
-    support::Place,
 };
 
 #[test]
@@ -89,4 +92,26 @@ fn those_that_a_server_denies_are_counted_by_kind_and_shown() {
     assert!(ask(address, "GET /healthz HTTP/1.0\r\n\r\n").ends_with("ok\n"));
     server.signal("TERM");
     server.finish().exits(0);
+}
+
+/// Four workers that each wait 10 ms: at most 400 requests a second, on an idle machine.
+#[test]
+fn four_workers_that_wait_are_a_worker_pool() {
+    let place = Place::new();
+    let words = ["serve", "sink", "--engine", "pool", "--workers", "4", "--delay", "10ms"];
+    let mut running = place.nstar(words.into_iter().chain(["--listen", "127.0.0.1:0"])).start();
+    let url = format!("http://{}/upload", listening(&mut running));
+    // A worker serves one connection until it ends, so each request has its own.
+    let args = ["-b", "hello", "-c", "1..64", "-d", "2s", "--connections", "per-request"];
+    let run = named(&place, &url, &args);
+    running.signal("TERM");
+    running.finish().exits(0);
+    let Some(run) = run else { return };
+    assert_eq!(kind(&run), "worker-pool", "{}", verdict(&run));
+    let holder = verdict(&run)["bottleneck"]["holder"].as_str().expect("a holder");
+    assert!(holder.starts_with("nstar-sink"), "{}", verdict(&run));
+    let max = verdict(&run)["throughput_max_per_s"].as_f64().expect("a rate");
+    let alone_us = run["steps"][0]["response_time_us"]["mean"].as_f64().expect("a time");
+    assert!(max < 404.0, "four at a time, 10 ms each: {max}");
+    assert!((max * alone_us / 1e6 - 4.0).abs() < 0.8, "X R(1) is 4: {max} times {alone_us} us");
 }

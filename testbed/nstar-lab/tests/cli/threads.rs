@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::{
+    common::support::{Outcome, Place, Running, has_two_cores_or_skip},
+    common::verdict::{kind, verdict},
     serve::listening,
-    support::{Outcome, Place, Running, has_two_cores_or_skip},
-    waiting::{kind, verdict},
 };
 
 /// The accounts server on one processor, with a new database.

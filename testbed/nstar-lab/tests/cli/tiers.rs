@@ -1,9 +1,9 @@
 //! The two tiers of the file server: in private, and only with each other.
 
 use crate::{
-    program::Running,
+    common::program::Running,
+    common::support::Place,
     serve::{ask, listening},
-    support::Place,
 };
 
 const BODY: &str = r#"{"name":"ada","password":"a long enough one"}"#;

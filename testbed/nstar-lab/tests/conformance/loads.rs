@@ -2,7 +2,7 @@
 //!
 //! In CI the sizes are smaller than the number of connections would have them, so that all models together send some
 //! gigabytes only. Those of the published loads are sent by
-//! `cargo test --release -p nstar --test conformance -- --ignored --nocapture --test-threads 1`.
+//! `cargo test --release -p nstar-lab --test conformance -- --ignored --nocapture --test-threads 1`.
 
 use serde_json::Value;
 

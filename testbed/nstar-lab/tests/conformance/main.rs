@@ -1,7 +1,7 @@
 //! Whole servers, as a person runs them, on every concurrency model, against the same expectations.
 //!
 //! Each test is one behaviour, and goes through `engine::Model::ALL`; what a model cannot do stands in [`models`], with the
-//! reason. `NSTAR_MODEL=select cargo test -p nstar --test conformance` tries one model only, `NSTAR_TLS=1 .. -- keeping
+//! reason. `NSTAR_MODEL=select cargo test -p nstar-lab --test conformance` tries one model only, `NSTAR_TLS=1 .. -- keeping
 //! downloads uploads stopping` has them run over TLS.
 //! What the engine alone promises is tested beside it, in `testbed/engine/tests/suite`.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
@@ -18,7 +18,7 @@ mod loads;
 mod models;
 mod overload;
 mod ports;
-#[path = "../program/mod.rs"]
+#[path = "../../../../tool/nstar/tests/common/program.rs"]
 mod program;
 mod puts;
 mod server;

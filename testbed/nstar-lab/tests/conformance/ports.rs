@@ -9,7 +9,7 @@ fn a_port_in_use_is_told() {
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = holder.local_addr().unwrap();
     every_model(|model| {
-        let told = format!("nstar: cannot listen on {address}: the port is in use");
+        let told = format!("nstar-lab: cannot listen on {address}: the port is in use");
         refused(&Setup::sink(model).at(address), &told);
         // By a server of the same model as well.
         let server = Setup::sink(model).start();
@@ -32,7 +32,7 @@ fn a_reserved_port_is_told() {
     every_model(|model| {
         let unprivileged = "setpriv --bounding-set=-net_bind_service --inh-caps=-net_bind_service";
         let setup = Setup::sink(model).at("127.0.0.1:1").under(unprivileged);
-        refused(&setup, "nstar: cannot listen on 127.0.0.1:1: the port is reserved");
+        refused(&setup, "nstar-lab: cannot listen on 127.0.0.1:1: the port is reserved");
     });
 }
 
@@ -41,14 +41,17 @@ fn an_address_of_another_host_is_told() {
     every_model(|model| {
         // 192.0.2.0/24 is nobody's: RFC 5737.
         let setup = Setup::sink(model).at("192.0.2.1:8080");
-        refused(&setup, "nstar: cannot listen on 192.0.2.1:8080: no interface of this host has that address");
+        refused(
+            &setup,
+            "nstar-lab: cannot listen on 192.0.2.1:8080: no interface of this host has that address",
+        );
     });
 }
 
 /// Does not start, says why in one line, and fails.
 fn refused(setup: &Setup, why: &str) {
     let outcome = setup.run().exits(1).complains(why);
-    let lines = outcome.stderr.lines().filter(|line| line.starts_with("nstar: ")).count();
+    let lines = outcome.stderr.lines().filter(|line| line.starts_with("nstar-lab: ")).count();
     assert!(lines == 1 && outcome.stdout.is_empty(), "one line, and nothing else\n{outcome}");
 }
 

@@ -6,7 +6,7 @@ use ::load::{
     Arrivals, CEILING_BODY_BYTES, CEILING_USERS, Ceiling, Pacing, RequestTemplate, Scenario, Stop, Url,
 };
 use analysis::search::UsersRange;
-use lab::{
+use sweep::{
     conclusion::Circumstances,
     single::{LoadPlan, load},
 };
@@ -14,7 +14,7 @@ use lab::{
 use super::plan;
 use crate::{
     exit::{Exit, Failure},
-    flags::Load,
+    flags::{Load, Processors},
     interrupt::Interrupt,
     output,
     progress::Progress,
@@ -26,13 +26,13 @@ const DURATION: Duration = Duration::from_secs(10);
 /// How long the test of what the generator can do lasts unless the caller says otherwise.
 const CEILING_DURATION: Duration = Duration::from_secs(1);
 
-pub(crate) fn run(flags: &Load) -> Result<Exit, Failure> {
+pub(super) fn run(flags: &Load) -> Result<Exit, Failure> {
     if flags.ceiling {
         return ceiling(flags);
     }
     let plan = load_plan(flags)?;
     let files = flags.output.as_deref().map(output::Files::plan).transpose()?;
-    plan::confine(flags.target.drive.cpus.as_ref())?;
+    Processors::confine(flags.target.drive.cpus.as_ref())?;
     let interrupt = Interrupt::listen().map_err(Failure::failed)?;
     let mut progress = Progress::new(flags.show.no_progress);
     let run = load(&plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?.run;
@@ -47,7 +47,7 @@ pub(crate) fn run(flags: &Load) -> Result<Exit, Failure> {
 /// `--ceiling`: what the generator can do on this host.
 fn ceiling(flags: &Load) -> Result<Exit, Failure> {
     let drive = &flags.target.drive;
-    plan::confine(drive.cpus.as_ref())?;
+    Processors::confine(drive.cpus.as_ref())?;
     let nowhere = Url::from_str("http://127.0.0.1/").map_err(Failure::failed)?;
     let scenario = Scenario::single(&nowhere, RequestTemplate::default()).map_err(Failure::failed)?;
     let plan = plan::plan(&flags.target, scenario);

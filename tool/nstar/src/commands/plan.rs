@@ -7,11 +7,11 @@ use analysis::search::{SearchOptions, UsersRange};
 
 use crate::{
     exit::Failure,
-    flags::{self, Drive, Processors, Target},
+    flags::{self, Drive, Target},
 };
 
 /// The scenario that the target names or that URL and flags describe.
-pub(crate) fn scenario(target: &Target) -> Result<Scenario, Failure> {
+pub(super) fn scenario(target: &Target) -> Result<Scenario, Failure> {
     if Path::new(target.name()).extension() == Some(OsStr::new("toml")) {
         return scenario_file(target);
     }
@@ -26,7 +26,7 @@ pub(crate) fn scenario(target: &Target) -> Result<Scenario, Failure> {
 }
 
 /// A closed-loop plan of the scenario.
-pub(crate) fn plan(target: &Target, scenario: Scenario) -> Plan {
+pub(super) fn plan(target: &Target, scenario: Scenario) -> Plan {
     let drive = &target.drive;
     let mut plan = Plan::new(scenario);
     plan.pacing = Pacing::Closed { think: drive.think };
@@ -43,7 +43,7 @@ pub(crate) fn plan(target: &Target, scenario: Scenario) -> Plan {
 }
 
 /// What the scenario drives, for people: its name, and the server where the name does not say.
-pub(crate) fn title(scenario: &Scenario) -> String {
+pub(super) fn title(scenario: &Scenario) -> String {
     match scenario.base() {
         Some(base) if !scenario.name().contains("://") => {
             let others = match scenario.bases().len() {
@@ -57,7 +57,7 @@ pub(crate) fn title(scenario: &Scenario) -> String {
 }
 
 /// The search for these users with steps of at most this length.
-pub(crate) fn search(users: UsersRange, step_max: Option<Duration>) -> SearchOptions {
+pub(super) fn search(users: UsersRange, step_max: Option<Duration>) -> SearchOptions {
     let search = SearchOptions { users, ..SearchOptions::default() };
     match step_max {
         Some(longest) => search.with_longest_step(u64::try_from(longest.as_micros()).unwrap_or(u64::MAX)),
@@ -65,16 +65,8 @@ pub(crate) fn search(users: UsersRange, step_max: Option<Duration>) -> SearchOpt
     }
 }
 
-/// Keeps this process and all its threads on the processors given, if any: what watches and reports must not disturb the others either.
-pub(crate) fn confine(processors: Option<&Processors>) -> Result<(), Failure> {
-    let Some(Processors(numbers)) = processors else { return Ok(()) };
-    lab::cores::confine(numbers).map_err(|error| {
-        Failure::usage(format!("--cpus {numbers:?}: {error}; nproc tells how many there are"))
-    })
-}
-
 /// The users that the limit on descriptors allows: all of them, or, where that was asked for, fewer with a note.
-pub(crate) fn users_within_limits(
+pub(super) fn users_within_limits(
     users: &UsersRange,
     plan: &Plan,
     drive: &Drive,
@@ -98,7 +90,7 @@ pub(crate) fn users_within_limits(
 }
 
 /// The most users of a range or list.
-pub(crate) fn most(users: &UsersRange) -> u32 {
+pub(super) fn most(users: &UsersRange) -> u32 {
     match users {
         UsersRange::Range { hi, .. } => *hi,
         UsersRange::List(list) => list.iter().copied().max().unwrap_or(0),

@@ -11,7 +11,7 @@ use crate::{
     output,
 };
 
-pub(crate) fn run(flags: &Report) -> Result<Exit, Failure> {
+pub(super) fn run(flags: &Report) -> Result<Exit, Failure> {
     let path = flags.run.display();
     let text = fs::read_to_string(&flags.run)
         .map_err(|error| Failure::usage(format!("cannot read the run file {path}: {error}")))?;

@@ -1,23 +1,25 @@
 //! `nstar sweep`: the main job on the caller's server.
 
-use lab::{
+use ::sweep::{
     conclusion::Circumstances,
     sweep::{SweepPlan, sweep},
 };
 
-use super::{database, plan};
+use store::{Database, ServerDatabase};
+
+use super::plan;
 use crate::{
     exit::{Exit, Failure},
-    flags::Sweep,
+    flags::{Processors, Sweep},
     interrupt::Interrupt,
     output,
     progress::Progress,
 };
 
-pub(crate) fn run(flags: &Sweep) -> Result<Exit, Failure> {
+pub(super) fn run(flags: &Sweep) -> Result<Exit, Failure> {
     let plan = sweep_plan(flags)?;
     let files = output::Files::plan(&flags.output)?;
-    plan::confine(flags.target.drive.cpus.as_ref())?;
+    Processors::confine(flags.target.drive.cpus.as_ref())?;
     let interrupt = Interrupt::listen().map_err(Failure::failed)?;
     let mut progress = Progress::new(flags.show.no_progress);
     let run = sweep(&plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?.run;
@@ -36,7 +38,26 @@ fn sweep_plan(flags: &Sweep) -> Result<SweepPlan, Failure> {
         search: plan::search(users, Some(flags.duration)),
         load,
         cold_folder: None,
-        database: database::to_watch(flags.watch_database.as_ref(), &flags.login)?,
+        database: database(flags)?,
         circumstances: Circumstances { target, system_cpus: None, host_limits },
     })
+}
+
+/// The server of a database that is to be asked who waits for its locks.
+fn database(flags: &Sweep) -> Result<Option<ServerDatabase>, Failure> {
+    let Some(database) = &flags.watch_database else {
+        return match flags.login.database_password_file {
+            Some(_) => Err(Failure::usage("--database-password-file goes with --watch-database")),
+            None => Ok(None),
+        };
+    };
+    let password = flags.login.password("--watch-database", database.shows_password())?;
+    let database = database.clone();
+    match password.map_or(database.clone(), |password| database.with_password(password)) {
+        Database::Server(server) => Ok(Some(server)),
+        Database::Sqlite(_) => Err(Failure::usage(
+            "--watch-database: an SQLite file has no server to ask who waits for its locks: whoever has it open writes \
+             alone; give the URL of a database server",
+        )),
+    }
 }

@@ -6,14 +6,13 @@ use analysis::search::UsersRange;
 use clap::{Args, ValueEnum};
 use load::{Sizes, Think};
 
-use super::{
-    processors::{Processors, processors},
-    serve::DatabaseLogin,
-};
+use super::{DatabaseLogin, Processors};
 use crate::{gate::Gate, values};
 
+/// Flags of `nstar sweep`.
 #[derive(Debug, Args)]
-pub(crate) struct Sweep {
+pub struct Sweep {
+    /// What to send and where.
     #[command(flatten)]
     pub target: Target,
     /// Users: a range to search, or a list to run as it is
@@ -24,19 +23,23 @@ pub(crate) struct Sweep {
     pub duration: Duration,
     /// A database behind the server, to be asked meanwhile who waits for its locks:
     /// mysql://USER:PASSWORD@HOST/DATABASE, or postgres://..
-    #[arg(long, value_name = "URL", value_parser = values::DatabaseParser)]
+    #[arg(long, value_name = "URL", value_parser = values::Unshown::<store::Database>::default())]
     pub watch_database: Option<store::Database>,
+    /// How to log in to that database.
     #[command(flatten)]
     pub login: DatabaseLogin,
     /// Run file to write; the report goes beside it as .html
     #[arg(short = 'o', long, value_name = "FILE", default_value = "run.json")]
     pub output: PathBuf,
+    /// Where the answer goes.
     #[command(flatten)]
     pub show: Output,
 }
 
+/// Flags of `nstar load`.
 #[derive(Debug, Args)]
-pub(crate) struct Load {
+pub struct Load {
+    /// What to send and where.
     #[command(flatten)]
     pub target: Target,
     /// Users; in an open loop, connections at most [default there: 256]
@@ -63,13 +66,14 @@ pub(crate) struct Load {
     /// Run file to write [default: none]
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Where the answer goes.
     #[command(flatten)]
     pub show: Output,
 }
 
 /// What to send and where.
 #[derive(Debug, Args)]
-pub(crate) struct Target {
+pub struct Target {
     /// A URL, or a scenario file (.toml)
     #[arg(value_name = "URL|SCENARIO", required = true)]
     target: Option<String>,
@@ -100,20 +104,21 @@ pub(crate) struct Target {
     /// Do not check the server's certificate
     #[arg(short = 'k', long)]
     pub insecure: bool,
+    /// How the load is made.
     #[command(flatten)]
     pub drive: Drive,
 }
 
 impl Target {
     /// What was given; nothing only where another flag makes it needless.
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         self.target.as_deref().unwrap_or_default()
     }
 }
 
 /// How the load is made.
 #[derive(Debug, Args)]
-pub(crate) struct Drive {
+pub struct Drive {
     /// Time a user waits between a response and its next request; `exponential:TIME` draws it with this mean
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::think)]
     pub think: Think,
@@ -127,7 +132,7 @@ pub(crate) struct Drive {
     #[arg(short = 't', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
     /// Processors for the generator, such as 1 or 0-3 [default: any]
-    #[arg(long, value_name = "LIST", value_parser = processors)]
+    #[arg(long, value_name = "LIST", value_parser = Processors::parse)]
     pub cpus: Option<Processors>,
     /// Seed of every random choice
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -137,15 +142,18 @@ pub(crate) struct Drive {
     pub fewer_users: bool,
 }
 
+/// Whether a user keeps its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Connections {
+pub enum Connections {
+    /// One connection for all its requests.
     Kept,
+    /// A new connection for each request.
     PerRequest,
 }
 
 /// Where the answer goes.
 #[derive(Debug, Args)]
-pub(crate) struct Output {
+pub struct Output {
     /// Print the run file on stdout in place of the text
     #[arg(short = 'j', long)]
     pub json: bool,

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+/// Flags of `nstar report`.
 #[derive(Debug, Args)]
-pub(crate) struct Report {
+pub struct Report {
     /// A run file, or that of a comparison
     pub run: PathBuf,
     /// How to show it
@@ -16,10 +17,15 @@ pub(crate) struct Report {
     pub output: Option<PathBuf>,
 }
 
+/// A way to show a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub enum Format {
+    /// As on the terminal after a run.
     Text,
+    /// One page that opens offline.
     Html,
+    /// A row for each step.
     Csv,
+    /// The run file itself.
     Json,
 }

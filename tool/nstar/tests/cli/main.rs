@@ -1,20 +1,8 @@
-//! The real program on real servers.
+//! The tool on servers of others.
 
-mod concurrency;
-mod disk;
-mod files;
-mod lab;
-mod link;
-mod locks;
+#[path = "../common/mod.rs"]
+mod common;
+mod external;
 mod mistakes;
-mod peers;
-#[path = "../program/mod.rs"]
-mod program;
-mod serve;
-mod share;
-mod sink;
-mod support;
 mod sweep;
-mod threads;
-mod tiers;
 mod waiting;

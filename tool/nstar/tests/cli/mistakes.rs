@@ -6,7 +6,7 @@ use std::{
     thread,
 };
 
-use crate::support::{Place, Server, free_port};
+use crate::common::support::{Place, Server, free_port};
 
 /// Answers every request with what follows on its command line, in escapes, then does as told.
 const ANSWERS: &str = r#"
@@ -114,11 +114,6 @@ fn an_unknown_flag_value_or_command_is_usage() {
     place.nstar(["load", "http://127.0.0.1:1/", "-d", "5"]).run().exits(2).complains("unit");
     place.nstar(["load", "http://127.0.0.1:1/", "--gate", "speed>=1"]).run().exits(2).complains("throughput");
     place.nstar(["sweep", "ftp://127.0.0.1/"]).run().exits(2).complains("http");
-    place
-        .nstar(["serve", "files", "--root", ".", "--accounts", "none", "--engine", "magic"])
-        .run()
-        .exits(2)
-        .complains("epoll");
 }
 
 #[test]
@@ -169,7 +164,7 @@ fn a_server_that_dies_mid_sweep_loses_nothing_measured() {
     let (place, mut nginx) = (Place::new(), Server::nginx("0"));
     let mut running = place.nstar(["sweep", &nginx.url("/"), "-c", "1,2,4,8", "-d", "2s"]).start();
     running.wait_for_stderr(" users ");
-    crate::support::kill_tree(nginx.pid());
+    crate::common::support::kill_tree(nginx.pid());
     nginx.kill();
     let outcome = running.finish();
     // Not 0: a server that died did not saturate.
@@ -229,81 +224,16 @@ fn a_gate_that_is_breached_has_its_own_exit_code() {
     load("throughput>=1000000000").exits(3).complains("breached");
 }
 
+/// The command line's own message would repeat what was typed.
 #[test]
-fn a_password_of_a_database_that_cannot_be_had_is_told() {
+fn a_mistyped_database_is_told_without_its_password() {
     let place = Place::new();
-    place.write("empty", "\n");
-    place.write("hush", "hush hush\n");
-    let there = format!("mysql://ann@127.0.0.1:{}/x", free_port());
-    let shown = there.replace("ann@", "ann:hush@");
-    for (database, file, code, said) in [
-        (&there, "none", 2, "none cannot be read"),
-        (&there, "empty", 2, "first line is empty"),
-        (&shown, "hush", 2, "holds a password already"),
-        (&"a.db".to_owned(), "hush", 2, "SQLite"),
-        (&there, "hush", 1, "cannot be reached"),
-        (&there, "hush", 1, "may be read by others"),
+    for (wrong, said) in [
+        ("mysql://ann:hush@db", "lacks user, host or database"),
+        ("mysqll://ann:hush@db/x", "did you mean mysql://USER"),
     ] {
-        for system in ["booking", "accounts", "index"] {
-            let words = [
-                "serve",
-                system,
-                "--listen",
-                "127.0.0.1:0",
-                "--database",
-                database,
-                "--database-password-file",
-                file,
-            ];
-            let outcome = place.nstar(words).run().exits(code).complains(said);
-            assert!(!outcome.stderr.contains("hush hush"), "{outcome}");
-        }
-    }
-    // The command line's own message would repeat what was typed.
-    let wrong = "mysql://ann:hush@db";
-    for words in
-        [["serve", "booking", "--database", wrong], ["sweep", "http://x/", "--watch-database", wrong]]
-    {
-        let outcome = place.nstar(words).run().exits(2).complains("lacks user, host or database");
-        assert!(!outcome.stderr.contains("hush"), "{outcome}");
-    }
-    for wrong in ["mysql:/ann:hush@127.0.0.1/db", "host=127.0.0.1 user=ann password=hush dbname=x"] {
-        let outcome = place.nstar(["serve", "booking", "--database", wrong]).run().exits(2);
-        let outcome = outcome.complains("neither the URL of a database nor a likely path");
-        assert!(!outcome.stderr.contains("hush"), "{outcome}");
-    }
-    let told =
-        place.nstar(["serve", "booking", "--listen", "127.0.0.1:0", "--database", &shown]).run().exits(1);
-    told.complains("others on this machine can see the password");
-}
-
-#[test]
-fn a_database_that_cannot_be_reached_or_is_mistyped_is_told_once_and_clearly() {
-    let place = Place::new();
-    let nobody = format!("mysql://ann@127.0.0.1:{}/x", free_port());
-    let outcome = place
-        .nstar(["serve", "booking", "--listen", "127.0.0.1:0", "--database", &nobody])
-        .run()
-        .exits(1)
-        .complains("refused");
-    assert!(!outcome.stderr.contains("Input/output error"), "{outcome}");
-    let mistyped = "mysqll://ann:hush@db/x";
-    let outcome = place.nstar(["sweep", "http://x/", "--watch-database", mistyped]).run().exits(2);
-    let outcome = outcome.complains("did you mean mysql://USER");
-    assert!(!outcome.stderr.contains("hush") && !outcome.stderr.contains("sqlite"), "{outcome}");
-}
-
-#[test]
-fn a_start_that_fails_leaves_nothing_behind() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let taken = taken.local_addr().unwrap().to_string();
-    for (system, secret) in [("booking", "--key"), ("accounts", "--admin-token")] {
-        let place = Place::new();
-        place.nstar(["serve", system, "--listen", &taken]).run().exits(1).complains("in use");
-        let nowhere = ["serve", system, "--listen", "127.0.0.1:0", secret, "nowhere/secret"];
-        place.nstar(nowhere).run().exits(1).complains("mkdir -p");
-        let left: Vec<_> =
-            std::fs::read_dir(place.path("")).unwrap().flatten().map(|entry| entry.file_name()).collect();
-        assert!(left.is_empty(), "{left:?}");
+        let outcome =
+            place.nstar(["sweep", "http://x/", "--watch-database", wrong]).run().exits(2).complains(said);
+        assert!(!outcome.stderr.contains("hush") && !outcome.stderr.contains("sqlite"), "{outcome}");
     }
 }

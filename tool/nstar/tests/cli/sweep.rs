@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::{
-    support::{Place, Server, has_two_cores_or_skip, is_root_or_skip},
-    waiting::{HTTP, kind, verdict},
+    common::support::{Place, Server, has_two_cores_or_skip, is_root_or_skip},
+    common::verdict::{HTTP, kind, verdict},
 };
 
 /// Four workers, each asleep 5 ms per request: at most 800 requests per second, on an idle machine.
@@ -77,7 +77,7 @@ fn a_generator_with_a_tenth_of_a_core_blames_itself() {
         return;
     }
     let place = Place::new();
-    let quota = crate::support::CpuQuota::tenth_of_a_core();
+    let quota = crate::common::support::CpuQuota::tenth_of_a_core();
     let nginx = Server::nginx("0");
     let outcome = place
         .wrapped(

@@ -7,19 +7,20 @@ use std::{
 
 use analysis::study::Study;
 use engine::Model;
-use lab::{
+use experiment::{
     experiment::{Axis, Engines},
     run::{Outcome, Part, RunPlan, run as run_experiment},
     study::{Session, slug, study},
 };
 
-use crate::{
-    exit::{Exit, Failure},
-    flags::Lab,
+use nstar::{
+    exit::{self, Exit, Failure},
     interrupt::Interrupt,
     output,
     progress::Progress,
 };
+
+use crate::flags::Lab;
 
 pub(super) fn run(flags: &Lab, plan: &RunPlan) -> Result<Exit, Failure> {
     check(flags, plan)?;
@@ -70,13 +71,17 @@ fn check(flags: &Lab, plan: &RunPlan) -> Result<(), Failure> {
 fn one_of(axis: Option<&Axis>) -> &'static str {
     match axis {
         Some(Axis::Databases(_)) => {
-            "nstar serve booking --allow-test-ids --database URL, then nstar sweep scenarios/book.toml --gate .."
+            "nstar-lab serve booking --allow-test-ids --database URL, then nstar sweep scenarios/book.toml --gate .."
         }
         Some(Axis::Workers { .. }) => {
-            "nstar serve SYSTEM --engine MODEL --workers N, then nstar sweep URL --gate .."
+            "nstar-lab serve SYSTEM --engine MODEL --workers N, then nstar sweep URL --gate .."
         }
-        Some(Axis::Peers { .. }) => "nstar serve index, nstar serve peer, then nstar sweep URL --gate ..",
-        Some(Axis::Engines(_)) | None => "nstar serve SYSTEM --engine MODEL, then nstar sweep URL --gate ..",
+        Some(Axis::Peers { .. }) => {
+            "nstar-lab serve index, nstar-lab serve peer, then nstar sweep URL --gate .."
+        }
+        Some(Axis::Engines(_)) | None => {
+            "nstar-lab serve SYSTEM --engine MODEL, then nstar sweep URL --gate .."
+        }
     }
 }
 
@@ -113,11 +118,11 @@ fn judge(study: &Study, interrupt: &Interrupt) -> Exit {
     }
     let entries = || study.works.iter().flat_map(|work| &work.entries);
     if entries().all(|entry| entry.completed == 0) {
-        eprintln!("nstar: no request completed");
+        exit::warn("no request completed");
         return Exit::Failed;
     }
     if broken(study) {
-        eprintln!("nstar: THE PROOF FAILED: the database does not hold what was promised, as told above");
+        exit::warn("THE PROOF FAILED: the database does not hold what was promised, as told above");
         return Exit::Failed;
     }
     let placed = study.works.iter().all(|work| work.entries.iter().any(|entry| entry.place.is_some()));

@@ -7,10 +7,9 @@ use std::{
 
 use files::AccountsBackend;
 
-use crate::{
-    exit::Failure,
-    flags::{Files, Peer},
-};
+use nstar::exit::Failure;
+
+use crate::flags::{Files, Peer};
 
 /// Refuses state of the server's own that lies beneath its root. The database stands for what is kept beside it: the
 /// administrator's token, the service token, the journal.

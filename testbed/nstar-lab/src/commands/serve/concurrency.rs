@@ -4,7 +4,9 @@ use std::{sync::Arc, thread};
 
 use engine::{EngineError, Model, Options, Overload, service::Factory};
 
-use crate::{exit::Failure, flags::Concurrency};
+use nstar::exit::Failure;
+
+use crate::flags::Concurrency;
 
 /// Refuses flags that none of the models asked for has a use for.
 pub(super) fn check(flags: &Concurrency) -> Result<(), Failure> {
@@ -62,7 +64,7 @@ pub(super) fn start<F: Factory>(
         match engine::start(model, options, Arc::clone(&factory)) {
             Ok(server) => return Ok((model, server)),
             Err(error @ EngineError::ModelUnavailable { .. }) if models.peek().is_some() => {
-                eprintln!("nstar: {error}; trying the next one");
+                nstar::exit::warn(format_args!("{error}; trying the next one"));
             }
             Err(error) => return Err(Failure::failed(error)),
         }

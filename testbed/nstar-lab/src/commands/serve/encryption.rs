@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 
 use tls::{Identity, Key};
 
-use crate::{exit::Failure, flags::Encryption};
+use nstar::exit::Failure;
+
+use crate::flags::Encryption;
 
 /// The certificate and its key asked for, if any, beside a key by which other servers know this one. Tells on stderr what
 /// their owner should know.
@@ -29,7 +31,7 @@ fn certified(flags: &Encryption) -> Result<Option<Identity>, Failure> {
     };
     let identity = Identity::load(certificate, key).map_err(Failure::usage)?;
     for caution in identity.cautions() {
-        eprintln!("nstar: {caution}");
+        nstar::exit::warn(format_args!("{caution}"));
     }
     Ok(Some(identity))
 }
@@ -37,9 +39,9 @@ fn certified(flags: &Encryption) -> Result<Option<Identity>, Failure> {
 /// Warns where `secrets` would cross a network as they are.
 pub(super) fn warn_of_exposure(listen: SocketAddr, secrets: &str) {
     if !listen.ip().to_canonical().is_loopback() {
-        eprintln!(
-            "nstar: {secrets} cross the network unencrypted, as others can reach {listen}; give --tls-cert and \
+        nstar::exit::warn(format_args!(
+            "{secrets} cross the network unencrypted, as others can reach {listen}; give --tls-cert and \
              --tls-key, or listen on 127.0.0.1 behind a proxy that encrypts"
-        );
+        ));
     }
 }

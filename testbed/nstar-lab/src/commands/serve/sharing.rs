@@ -16,8 +16,9 @@ use super::{
     super::{database, reach},
     System, beneath,
 };
+use nstar::exit::{Exit, Failure};
+
 use crate::{
-    exit::{Exit, Failure},
     flags::{Allowed, Index, Peer},
     values::Scheme,
 };
@@ -33,7 +34,7 @@ pub(super) fn serve_index(flags: &Index) -> Result<Exit, Failure> {
     };
     let members = members(&flags.allowed, own)?;
     prepare(&mut system, c"nstar-index", flags.secret_file.is_some(), members.as_ref())?;
-    let database = database::with_password("--database", &flags.database, &flags.login)?;
+    let database = database::with_password(&flags.database, &flags.login)?;
     let mut options = share::index::Options::new(database);
     options.life = flags.life;
     options.secret = flags.secret_file.clone();

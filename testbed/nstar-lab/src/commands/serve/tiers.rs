@@ -4,10 +4,9 @@ use std::net::SocketAddr;
 
 use files::{AccountsBackend, FilesError};
 
-use crate::{
-    exit::Failure,
-    flags::{Accounts, Files},
-};
+use nstar::exit::Failure;
+
+use crate::flags::{Accounts, Files};
 
 /// How the accounts server is recognised, and what it recognises this server by.
 pub(super) fn link(flags: &Files, options: &mut files::Options) -> Result<(), Failure> {
@@ -15,9 +14,9 @@ pub(super) fn link(flags: &Files, options: &mut files::Options) -> Result<(), Fa
     if let AccountsBackend::Remote(to) = options.accounts
         && !is_loopback(to)
     {
-        eprintln!(
-            "nstar: passwords cross the network unencrypted on their way to {to}; use --accounts https://.."
-        );
+        nstar::exit::warn(format_args!(
+            "passwords cross the network unencrypted on their way to {to}; use --accounts https://.."
+        ));
     }
     if flags.accounts_ca.is_some() && !matches!(options.accounts, AccountsBackend::Secure(..)) {
         return Err(Failure::usage("--accounts-ca goes with --accounts https://HOST:PORT"));
@@ -51,12 +50,12 @@ pub(super) fn door(flags: &Accounts, options: &mut accounts::Options) {
     let token = flags.service_token_file.clone().unwrap_or_else(|| options.usual_service_token());
     let exposed = !is_loopback(flags.listen);
     if exposed && flags.service_token_file.is_none() {
-        eprintln!(
-            "nstar: others can reach {}, so only file servers that know the token in {} are answered: give each a copy, \
+        nstar::exit::warn(format_args!(
+            "others can reach {}, so only file servers that know the token in {} are answered: give each a copy, \
              and --accounts-token-file",
             flags.listen,
             token.display()
-        );
+        ));
     }
     options.service_token_required = exposed || flags.service_token_file.is_some();
     options.service_token = Some(token);

@@ -19,12 +19,13 @@ use share::{
 
 use self::wanted::Wanted;
 use super::{failure, shown::quoted};
-use crate::{
+use nstar::{
     exit::{Exit, Failure},
-    flags::ShareGet,
     interrupt::Interrupt,
     output,
 };
+
+use crate::flags::ShareGet;
 
 /// How often the bar is drawn anew.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
@@ -69,7 +70,7 @@ impl Getting<'_> {
         self.ask(content, name.as_ref())?;
         let mut progress = self.have(what, content)?;
         if !self.copy(content, progress.size, to)? {
-            eprintln!("nstar: {ROTTEN}");
+            nstar::exit::warn(format_args!("{ROTTEN}"));
             self.client.obtain_anew(content, name.as_ref()).map_err(failure)?;
             self.asked.push(content);
             progress = self.have(what, content)?;
@@ -107,7 +108,7 @@ impl Getting<'_> {
             ([], _) => Ok(Exit::Done),
             ([(_, _)], 1) => Err(failed.remove(0).1),
             (_, all) => {
-                failed.iter().for_each(|(what, why)| eprintln!("nstar: {what}: {why}"));
+                failed.iter().for_each(|(what, why)| nstar::exit::warn(format_args!("{what}: {why}")));
                 Err(Failure::failed(format!("{} of {all} files could not be had", failed.len())))
             }
         }
@@ -204,7 +205,7 @@ impl Getting<'_> {
 fn tell_of_liars(progress: &Progress) {
     for (peer, source) in progress.sources.iter().filter(|(_, source)| source.lied) {
         let how = source.trouble.as_deref().unwrap_or("it lied");
-        eprintln!("nstar: {peer}: {how}; nothing of that was taken");
+        nstar::exit::warn(format_args!("{peer}: {how}; nothing of that was taken"));
     }
 }
 

@@ -7,8 +7,8 @@ use std::{
 
 use super::{Group, eventually};
 use crate::{
+    common::support::{PATIENCE, Place, Running, free_port},
     serve::ask,
-    support::{PATIENCE, Place, Running, free_port},
 };
 
 /// A peer with its part of the index, where it listens, and where other peers reach it.

@@ -19,8 +19,8 @@ use share::{
 
 use super::{Group, Halfway, eventually, serve_index};
 use crate::{
+    common::support::{PATIENCE, Running, free_port, is_root_or_skip},
     serve::ask,
-    support::{PATIENCE, Running, free_port, is_root_or_skip},
 };
 
 /// Kills it, and waits until its port and its folder are free.

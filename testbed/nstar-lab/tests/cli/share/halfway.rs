@@ -14,8 +14,8 @@ use std::{
 
 use super::{Group, eventually};
 use crate::{
+    common::support::{Running, free_port},
     serve::ask,
-    support::{Running, free_port},
 };
 
 /// Lets so many bytes of answers through, and more only once it is opened.

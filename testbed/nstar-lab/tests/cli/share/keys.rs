@@ -8,9 +8,9 @@ use share::Key;
 
 use super::{Group, eventually};
 use crate::{
-    program::Running,
+    common::program::Running,
+    common::support::{Outcome, Place},
     serve::listening,
-    support::{Outcome, Place},
 };
 
 /// The public key of a peer that is to share a folder.

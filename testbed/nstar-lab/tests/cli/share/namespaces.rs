@@ -10,8 +10,8 @@ use std::{
 
 use super::eventually;
 use crate::{
+    common::support::{Nstar, PATIENCE, Place, Running, is_root_or_skip},
     serve::listening,
-    support::{Nstar, PATIENCE, Place, Running, is_root_or_skip},
 };
 
 /// Peers, and the ports each of them has at its own address.

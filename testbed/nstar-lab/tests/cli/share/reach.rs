@@ -5,8 +5,8 @@ use std::process::Command;
 
 use super::eventually;
 use crate::{
+    common::support::{Place, is_root_or_skip},
     serve::listening,
-    support::{Place, is_root_or_skip},
 };
 
 /// 198.18.0.0/15 is for benchmarks (RFC 2544).

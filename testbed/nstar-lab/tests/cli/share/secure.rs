@@ -2,9 +2,9 @@
 
 use super::{Group, eventually};
 use crate::{
-    program::Running,
+    common::program::Running,
+    common::support::Place,
     serve::{ask, listening},
-    support::Place,
 };
 
 const TLS: [&str; 4] = ["--tls-cert", "cert.pem", "--tls-key", "key.pem"];

@@ -10,7 +10,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::exit::Failure;
+use nstar::exit::Failure;
 
 /// Sees that a file can be written there before it is obtained.
 pub(super) fn check(path: &Path) -> Result<(), Failure> {

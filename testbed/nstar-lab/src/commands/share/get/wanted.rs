@@ -3,7 +3,7 @@
 use share::{Content, Name, client::Client, seam::Query};
 
 use super::super::{failure, shown::table};
-use crate::exit::Failure;
+use nstar::exit::Failure;
 
 /// A hash, or a name, as a person wrote it.
 pub(super) enum Wanted {

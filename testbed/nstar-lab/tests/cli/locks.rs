@@ -4,8 +4,8 @@ use database_server::{DatabaseServer, Kind, Settings};
 use serde_json::Value;
 
 use crate::{
-    support::{Place, Server, has_two_cores_or_skip},
-    waiting::{HTTP, kind, named, verdict},
+    common::support::{Place, Server, has_two_cores_or_skip},
+    common::verdict::{HTTP, kind, named, verdict},
 };
 
 /// Each request is a transaction of one of twelve sessions, each a client of the database's own that reads from a pipe. Its
@@ -151,7 +151,7 @@ fn a_database_that_cannot_be_asked_is_told_and_the_sweep_goes_on() {
         let words = ["-c", "1,2", "-d", "500ms"].into_iter().chain(flags.iter().copied());
         place.sweep(&server, words)
     };
-    let nobody = format!("postgres://ann:hush@127.0.0.1:{}/rooms", crate::support::free_port());
+    let nobody = format!("postgres://ann:hush@127.0.0.1:{}/rooms", crate::common::support::free_port());
     let outcome = sweep(&["--watch-database", &nobody]);
     assert!(matches!(outcome.status.code(), Some(0 | 4)), "{outcome}");
     assert!(!outcome.stdout.contains("hush") && !outcome.stderr.contains("hush"), "{outcome}");

@@ -1,4 +1,5 @@
-//! Drives the real program, and real servers for it to drive.
+//! The machine to oneself, and real servers to drive.
+#![allow(dead_code, reason = "each suite uses a part of it")]
 
 use std::{
     net::{SocketAddr, TcpStream},
@@ -13,7 +14,7 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-pub(crate) use crate::program::*;
+pub(crate) use super::program::*;
 
 /// Loads that run side by side would measure each other, so one test has the machine at a time.
 static MACHINE: Mutex<()> = Mutex::new(());

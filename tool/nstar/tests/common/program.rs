@@ -1,13 +1,14 @@
-//! Runs the real program: what every suite of tests that does so shares.
+//! Runs the real programs. Shared by every suite that does so, in the tool and in the testbed.
 #![allow(dead_code, reason = "each suite uses a part of it")]
 
 use std::{
     ffi::{OsStr, OsString},
     fmt,
     io::{BufRead, BufReader, Read},
-    path::PathBuf,
+    net::{TcpListener, UdpSocket},
+    path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
-    sync::mpsc,
+    sync::{Mutex, OnceLock, PoisonError, mpsc},
     thread,
     time::{Duration, Instant},
 };
@@ -36,7 +37,7 @@ impl Folder {
         path
     }
 
-    /// `nstar ARGS`, to be run here.
+    /// `nstar ARGS`, to be run here. The testbed's commands, `lab`, `serve` and `share`, go to `nstar-lab` itself.
     pub(crate) fn nstar<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Nstar {
         self.wrapped::<&str, A>([], args)
     }
@@ -48,13 +49,70 @@ impl Folder {
         args: impl IntoIterator<Item = A>,
     ) -> Nstar {
         let mut words: Vec<OsString> = wrapper.into_iter().map(|word| word.as_ref().into()).collect();
-        words.push(env!("CARGO_BIN_EXE_nstar").into());
-        words.extend(args.into_iter().map(|arg| arg.as_ref().into()));
+        let mut args = args.into_iter().map(|arg| arg.as_ref().to_owned()).peekable();
+        let command = args.peek().and_then(|arg| arg.to_str()).unwrap_or_default();
+        words.push(match command {
+            "lab" | "serve" | "share" => lab_program().into(),
+            _ => tool_program().into(),
+        });
+        words.extend(args.skip_while(|arg| arg == "lab"));
+        self.call(words)
+    }
+
+    /// Any command, to be run here.
+    pub(crate) fn call<A: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = A>) -> Nstar {
+        let words = words.into_iter().map(|word| word.as_ref().into()).collect();
         Nstar { words, folder: self.0.path().into() }
     }
 }
 
-/// One call of the program.
+/// The tool. The testbed's tests find it beside their own program, and build it where it is missing or older than its
+/// sources.
+pub(crate) fn tool_program() -> PathBuf {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    let beside = || {
+        let program = lab_program().with_file_name("nstar");
+        if !is_up_to_date(&program) {
+            build(&program);
+        }
+        program
+    };
+    option_env!("CARGO_BIN_EXE_nstar").map_or_else(|| FOUND.get_or_init(beside).clone(), PathBuf::from)
+}
+
+/// The testbed's program, which only its own tests run.
+pub(crate) fn lab_program() -> PathBuf {
+    option_env!("CARGO_BIN_EXE_nstar-lab").expect("tests of the tool do without the testbed").into()
+}
+
+/// Whether a program is newer than every source that Cargo lists beside it.
+fn is_up_to_date(program: &Path) -> bool {
+    let changed = |path: &Path| std::fs::metadata(path).and_then(|about| about.modified()).ok();
+    let Some(built) = changed(program) else { return false };
+    let listed = std::fs::read_to_string(program.with_extension("d")).unwrap_or_default();
+    let sources = listed.split_once(": ").map_or("", |(_, sources)| sources);
+    sources.split_whitespace().all(|source| changed(Path::new(source)).is_some_and(|at| at <= built))
+}
+
+fn build(program: &Path) {
+    let profile = program.parent().expect("a folder of programs");
+    let target = profile.parent().expect("a target folder");
+    let profile = match profile.file_name().and_then(OsStr::to_str) {
+        Some("debug") | None => "dev",
+        Some(name) => name,
+    };
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--offline", "--locked", "--profile", profile, "--target-dir"])
+        .arg(target)
+        // With the testbed beside it, the libraries built for that are of use here as well.
+        .args(["--package", "nstar", "--package", "nstar-lab", "--bin", "nstar"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status()
+        .expect("cargo runs");
+    assert!(status.success(), "nstar does not build");
+}
+
+/// One call of a program.
 #[derive(Clone)]
 pub(crate) struct Nstar {
     words: Vec<OsString>,
@@ -262,7 +320,24 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// A port nobody listens on just now.
+/// A port that nobody listens on, and that no other caller gets while this process runs.
+///
+/// It lies below the range from which the kernel takes ports for connections and for listeners at port 0. One from there
+/// could be another's by the time it is used: a server of another test would be driven, or a connection to it would
+/// reach itself. A UDP socket on the same port, which nobody else wants, keeps other processes of tests away from it.
 pub(crate) fn free_port() -> u16 {
-    database_server::free_port().expect("a port")
+    static KEPT: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
+    const FIRST: u16 = 12_000;
+    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let end = range.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(32_768);
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    for port in FIRST..end {
+        if let Ok(socket) = UdpSocket::bind(("127.0.0.1", port))
+            && TcpListener::bind(("127.0.0.1", port)).is_ok()
+        {
+            kept.push(socket);
+            return port;
+        }
+    }
+    panic!("no port from {FIRST} to {end} is free");
 }

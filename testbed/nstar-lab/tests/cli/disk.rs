@@ -5,9 +5,9 @@ use std::{fs, os::linux::fs::MetadataExt, path::PathBuf, thread, time::Duration}
 use database_server::Kind;
 
 use crate::{
+    common::support::{Place, is_root_or_skip},
+    common::verdict::{kind, named, verdict},
     locks::{before, database, holder, name, says},
-    support::{Place, is_root_or_skip},
-    waiting::{kind, named, verdict},
 };
 
 /// Writes a second that the database may: few enough for any disk, enough for a sweep.

@@ -1,0 +1,51 @@
+//! The command line as typed: every flag, its default, and its one line of help.
+
+mod lab;
+mod serve;
+mod server;
+mod share;
+
+use clap::{Parser, Subcommand};
+
+pub(crate) use self::{
+    lab::Lab,
+    serve::{Accounts, Allowed, Booking, Files, FilesUploads, Index, Peer, Serve, Sink, Verify},
+    server::{Concurrency, Encryption, Server},
+    share::{AskPeer, Share, ShareGet, ShareKey},
+};
+
+/// The testbed of nstar: experiments on five systems, and the systems themselves.
+///
+/// With no command it runs an experiment, as `run` does; with no name either it starts the authenticated file server and
+/// sweeps it: about a minute.
+#[derive(Debug, Parser)]
+#[command(name = "nstar-lab", version, max_term_width = 100, after_help = nstar::flags::EXIT_CODES)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Flags {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    #[command(flatten)]
+    pub lab: Lab,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run an experiment: start its systems, measure every variant, report
+    Run(Lab),
+    /// Run one of the systems
+    #[command(subcommand)]
+    Serve(Serve),
+    /// Share files with other peers: search, get, list, remove, key
+    #[command(subcommand)]
+    Share(Share),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_flags_do_not_contradict_each_other() {
+        super::Flags::command().debug_assert();
+    }
+}

@@ -1,0 +1,17 @@
+//! The testbed's program, and the tool on its systems.
+
+#[path = "../../../../tool/nstar/tests/common/mod.rs"]
+mod common;
+mod concurrency;
+mod disk;
+mod files;
+mod lab;
+mod link;
+mod locks;
+mod mistakes;
+mod peers;
+mod serve;
+mod share;
+mod sink;
+mod threads;
+mod tiers;

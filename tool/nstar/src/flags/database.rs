@@ -1,0 +1,72 @@
+//! The password of a database, which need not stand on the command line.
+
+use std::{
+    env, fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+
+use crate::exit::{self, Failure};
+
+/// Where the password may be when no file of it is named.
+const VARIABLE: &str = "NSTAR_DATABASE_PASSWORD";
+/// A longer first line is no password.
+const LEN_MAX: u64 = 4096;
+
+/// How to log in to a database server.
+#[derive(Debug, Args)]
+pub struct DatabaseLogin {
+    /// File with the database's password: other users of this machine can see one in the URL. Without this flag
+    /// NSTAR_DATABASE_PASSWORD may hold it
+    #[arg(long, value_name = "FILE")]
+    pub database_password_file: Option<PathBuf>,
+}
+
+impl DatabaseLogin {
+    /// Returns the password to use for the database that `flag` names, from the file or the environment; `None` where
+    /// its URL holds one, or none is given.
+    ///
+    /// # Errors
+    /// Where the file holds none, or the URL holds one too.
+    pub fn password(&self, flag: &str, url_holds_one: bool) -> Result<Option<String>, Failure> {
+        match &self.database_password_file {
+            Some(_) if url_holds_one => Err(Failure::usage(format!(
+                "--database-password-file: {flag} holds a password already; leave out one of them"
+            ))),
+            Some(path) => read(path).map(Some),
+            None if url_holds_one => {
+                exit::warn(format_args!(
+                    "others on this machine can see the password in {flag}; --database-password-file or {VARIABLE} hides \
+                     it"
+                ));
+                Ok(None)
+            }
+            None => Ok(env::var(VARIABLE).ok()),
+        }
+    }
+}
+
+/// Reads the first line of a file.
+fn read(path: &Path) -> Result<String, Failure> {
+    let shown = path.display();
+    let unreadable =
+        |error| Failure::usage(format!("the database's password in {shown} cannot be read: {error}"));
+    let about = fs::metadata(path).map_err(unreadable)?;
+    if about.len() > LEN_MAX {
+        return Err(Failure::usage(format!("{shown} holds no password: it has {} bytes", about.len())));
+    }
+    let text = fs::read_to_string(path).map_err(unreadable)?;
+    let password = text.lines().next().unwrap_or_default();
+    if password.is_empty() {
+        return Err(Failure::usage(format!("{shown} holds no password: its first line is empty")));
+    }
+    let mode = about.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        exit::warn(format_args!(
+            "the password in {shown} may be read by others (mode {mode:03o}): `chmod 600 {shown}`"
+        ));
+    }
+    Ok(password.to_owned())
+}

@@ -1,0 +1,13 @@
+//! The command line of the tool: flags, a validated plan, stages in order.
+//!
+//! A library as well as a program, so that `nstar-lab` takes the same flags, shows progress the same way, writes the
+//! same files and ends with the same exit codes.
+
+pub mod commands;
+pub mod exit;
+pub mod flags;
+pub mod gate;
+pub mod interrupt;
+pub mod output;
+pub mod progress;
+pub mod values;

@@ -1,0 +1,5 @@
+//! What the suites of tests share that run the real programs.
+
+pub(crate) mod program;
+pub(crate) mod support;
+pub(crate) mod verdict;

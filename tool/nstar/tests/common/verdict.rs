@@ -1,0 +1,65 @@
+//! What the run file says stops a server.
+#![allow(dead_code, reason = "each suite uses a part of it")]
+
+use serde_json::Value;
+
+use super::support::Place;
+
+/// What servers share that do one thing before each answer: a connection that is closed after its answer, or kept.
+pub(crate) const HTTP: &str = r#"
+import queue, socket, sys, threading, time
+def read(connection):
+    request = b""
+    while not request.endswith(b"\r\n\r\n"):
+        more = connection.recv(4096)
+        if not more: return False
+        request += more
+    return True
+def answer(connection, before=lambda: None):
+    try:
+        if read(connection):
+            before()
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+    except OSError: pass
+    connection.close()
+def keep(connection, before):
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    try:
+        while read(connection):
+            before()
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    except OSError: pass
+    connection.close()
+def listen(backlog): return socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=backlog)
+def serve(connect, before):
+    listener = listen(1024)
+    while True:
+        connection, _ = listener.accept()
+        threading.Thread(target=connect, args=(connection, before), daemon=True).start()
+"#;
+
+pub(crate) fn verdict(run: &Value) -> &Value {
+    &run["verdict"]
+}
+
+pub(crate) fn kind(run: &Value) -> &str {
+    verdict(run)["bottleneck"]["kind"].as_str().expect("a kind")
+}
+
+/// Sweeps until a cause is named that can be relied on, a few times at most; in between every answer must say itself that
+/// it is none. On a machine that others keep busy none may come, and the test says so.
+pub(crate) fn named(place: &Place, url: &str, args: &[&str]) -> Option<Value> {
+    for _ in 0..4 {
+        let outcome = place.nstar(["sweep", url].into_iter().chain(args.iter().copied())).run();
+        let run = place.run_file();
+        let conclusive = verdict(&run)["inconclusive"].as_array().expect("reasons").is_empty();
+        assert_eq!(outcome.status.code(), Some(if conclusive { 0 } else { 4 }), "{outcome}");
+        if conclusive && kind(&run) != "unknown" {
+            println!("{outcome}");
+            return Some(run);
+        }
+        eprintln!("not yet: {} {}", kind(&run), verdict(&run)["inconclusive"]);
+    }
+    eprintln!("UNDECIDED: this machine was too busy for a cause to be named, and every answer said so");
+    None
+}

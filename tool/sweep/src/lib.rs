@@ -1,0 +1,13 @@
+//! Drives a load or a sweep against a target, watches it meanwhile, and concludes.
+//!
+//! [`sweep`](mod@sweep) raises the number of users from one to saturation and beyond; [`single`] makes one load. Both
+//! work on any server: nothing here knows what it is.
+
+pub mod conclusion;
+pub mod cores;
+mod database_watch;
+mod page_cache;
+pub mod progress;
+pub mod single;
+pub mod sweep;
+mod target;
