@@ -108,7 +108,7 @@ fn serve_booking(flags: &Booking) -> Result<Exit, Failure> {
     let mut options = booking::Options::new(database::with_password(&flags.database, &flags.login)?);
     options.key = flags.key.clone().unwrap_or(options.key);
     options.rooms = flags.rooms.unwrap_or(options.rooms);
-    options.accepted = booking::Accepted::with_tests(flags.allow_test_ids);
+    options.ids = booking::IdPolicy::allow_test(flags.allow_test_ids);
     options.proxies = flags.behind.proxies.iter().copied().collect();
     options.connections = system.counters.clone();
     system.serve(booking::factory(options).map_err(Failure::failed)?)

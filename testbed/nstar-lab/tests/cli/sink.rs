@@ -29,7 +29,7 @@ fn an_upload_is_counted_and_hashed_and_the_totals_are_told_at_the_end() {
     let hash = "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85";
     assert!(answer.ends_with(&format!(r#"{{"bytes":3,"blake3":"{hash}"}}"#)), "{answer}");
     running.signal("TERM");
-    running.finish().exits(0).says("received 3 bytes; 1 uploads came whole, 0 failed");
+    running.finish().exits(0).says("received 3 bytes; 1 uploads completed, 0 failed");
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn pipelined_uploads_are_answered_in_order_with_their_hashes() {
         }
         writer.join().unwrap().unwrap();
         let sum = 2 * ROUNDS * LENGTHS.iter().sum::<usize>();
-        server.stop().says(&format!("received {sum} bytes; 48 uploads came whole, 0 failed"));
+        server.stop().says(&format!("received {sum} bytes; 48 uploads completed, 0 failed"));
     });
 }
 

@@ -89,6 +89,6 @@ impl Load {
         }
         server.assert_well();
         eprintln!("{}: {connections} connections sent {} bytes", server.model, count("upload_bytes"));
-        server.stop().says(&format!("{uploads} uploads came whole, 0 failed"));
+        server.stop().says(&format!("{uploads} uploads completed, 0 failed"));
     }
 }

@@ -55,7 +55,7 @@ fn an_upload_under_way_is_taken_and_acknowledged() {
         client.send(&body[1_000_000..]);
         assert_eq!(client.answer().text(), receipt(body), "{model}");
         assert_eq!(client.rest(), b"", "{model}");
-        server.ends().says("received 5000000 bytes; 1 uploads came whole, 0 failed");
+        server.ends().says("received 5000000 bytes; 1 uploads completed, 0 failed");
     });
 }
 

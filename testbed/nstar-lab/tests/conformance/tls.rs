@@ -64,7 +64,7 @@ fn uploads_come_whole_in_any_framing_and_chunk() {
                 client.send(request);
                 assert_eq!(client.answer().text(), receipt(content(10_000_000)), "{model}: chunk {chunk}");
             }
-            server.stop().says("2 uploads came whole, 0 failed");
+            server.stop().says("2 uploads completed, 0 failed");
         }
     });
 }
@@ -82,7 +82,7 @@ fn an_upload_cut_short_is_not_acknowledged_though_its_end_looks_like_one() {
         cut.send(content(50_000));
         cut.sender().socket().shutdown(Shutdown::Write).unwrap();
         assert_eq!(cut.until_broken(), b"", "{model}");
-        server.stop().says("received 150000 bytes; 1 uploads came whole, 1 failed");
+        server.stop().says("received 150000 bytes; 1 uploads completed, 1 failed");
     });
 }
 

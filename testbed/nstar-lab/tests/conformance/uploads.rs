@@ -21,7 +21,7 @@ fn large_bodies_come_byte_for_byte_in_any_chunk_and_framing() {
                 client.send(request);
                 assert_eq!(client.answer().text(), receipt(content(length)), "{model}: chunk {chunk}");
             }
-            server.stop().says(&format!("received {} bytes; 2 uploads came whole, 0 failed", 2 * length));
+            server.stop().says(&format!("received {} bytes; 2 uploads completed, 0 failed", 2 * length));
         }
     });
 }
@@ -64,7 +64,7 @@ fn an_upload_whose_client_ends_its_side_is_acknowledged_only_if_it_is_whole() {
             let said = String::from_utf8(cut.rest()).unwrap();
             assert!(!said.contains("HTTP/1.1 200"), "{model}: {said}");
         }
-        server.stop().says("2 uploads came whole, 2 failed");
+        server.stop().says("2 uploads completed, 2 failed");
     });
 }
 
@@ -86,7 +86,7 @@ fn uploads_reset_in_the_middle_leave_nothing_behind() {
         let mut client = server.connect();
         client.send(upload(content(1_000)));
         assert_eq!(client.answer().text(), receipt(content(1_000)), "{model}");
-        server.stop().says("1 uploads came whole, 40 failed");
+        server.stop().says("1 uploads completed, 40 failed");
     });
 }
 
@@ -100,6 +100,6 @@ fn bytes_without_http_are_counted_to_the_last() {
             client.end_sending();
             assert_eq!(client.rest(), b"", "{model}");
         }
-        server.stop().says("received 5001025 bytes; 4 uploads came whole, 0 failed");
+        server.stop().says("received 5001025 bytes; 4 uploads completed, 0 failed");
     });
 }

@@ -1,45 +1,41 @@
-//! The room booking system of S3: a room is promised once, and the promise is kept.
+//! The room booking system of S3: no room is ever booked twice.
 //!
-//! | request | answers |
+//! | request | response |
 //! |---|---|
 //! | `GET /` | the page to book and cancel on |
-//! | `POST /bookings {"room","date","name","aadhaar"}` | 201; 409 taken, with when it is free next; 422 with `field` and `reason` |
+//! | `POST /bookings {"room","date","name","aadhaar"}` | 201; 409 if taken, with the next free time; 422 with `field` and `reason` |
 //! | `GET /bookings/ID` | 200; 404 |
-//! | `DELETE /bookings/ID` | 204; 404; 409 when it is no longer as `If-Match` says |
+//! | `DELETE /bookings/ID` | 204; 404; 409 if its version is not the one in `If-Match` |
 //! | `GET /rooms`, `GET /rooms?from=&to=` | 200 with the rooms, and when each is booked |
 //! | `GET /rooms/N?from=&to=`, `GET /rooms/N/calendar.ics` | 200; 404 |
 //! | `POST /rooms {"name","slots"}` by the administrator | 201; 401; 409; 422 |
 //! | `GET /audit?after=&limit=` by the administrator | 200 with who booked what, when and from where; 401 |
 //! | `GET /healthz`, `GET /metrics` | 200 |
 //!
-//! and 503 with `Retry-After` where too much is waiting, 507 when the disk is full. Whether a room is free is the
-//! database's to say, by a unique index: nothing here looks first and books then.
+//! A server that is too busy responds 503 with `Retry-After`, one whose disk is full 507. A unique index in the database
+//! decides whether a room is free: no code here looks first and books afterwards.
 //!
-//! [`Options`] say where the database is; [`factory`] makes the server.
+//! [`Options`] say where the database is; [`factory`] makes the server. Inside, `http` reads requests and writes
+//! responses, `bookings` and `rooms` do what they ask, `tables` holds the SQL, and `values` the checked values that all
+//! of them exchange.
 
-mod aadhaar;
-mod api;
+mod bookings;
 mod census;
-mod day;
-mod desk;
-mod error;
-mod feed;
-mod guest;
+mod http;
 mod metrics;
 mod options;
 mod refusal;
-mod requests;
-mod room;
+mod rooms;
 mod secrets;
 mod service;
 mod setup;
-mod slot;
 mod tables;
+mod values;
 
 pub use self::{
-    aadhaar::Accepted,
     census::{Census, census},
-    error::BookingError,
     options::Options,
     service::{BookingFactory, BookingHandler, factory},
+    setup::BookingError,
+    values::aadhaar::IdPolicy,
 };

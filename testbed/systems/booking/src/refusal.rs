@@ -1,4 +1,4 @@
-//! Why something is not done, for the person who asked: what, where, why, and what to do next.
+//! Why a request is refused: what is wrong, in which field, and what to do next.
 
 use std::borrow::Cow;
 
@@ -6,9 +6,9 @@ use http_io::{FieldsError, Response};
 use serde::Serialize;
 use store::StoreError;
 
-use crate::room::Time;
+use crate::values::room::Period;
 
-/// A request that is not fulfilled.
+/// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Refusal {
     #[serde(skip)]
@@ -21,27 +21,27 @@ pub(crate) struct Refusal {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 struct Details {
-    /// In which field.
+    /// The field that is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<Cow<'static, str>>,
-    /// Why it is wrong there.
+    /// What is wrong with the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<Cow<'static, str>>,
-    /// What to do.
+    /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<Cow<'static, str>>,
-    /// When what was asked for is free.
+    /// The next free period.
     #[serde(skip_serializing_if = "Option::is_none")]
-    free_next: Option<Time>,
+    free_next: Option<Period>,
 }
 
 impl Refusal {
-    /// A refusal with its status and what is wrong.
+    /// A refusal with this status.
     pub(crate) fn new(status: u16, error: impl Into<Cow<'static, str>>) -> Self {
         Self { status, error: error.into(), details: Box::default() }
     }
 
-    /// 422: a field is not what it must be. Never holds the value.
+    /// 422: a field is invalid. The message never contains its value.
     pub(crate) fn field(field: impl Into<Cow<'static, str>>, reason: impl Into<Cow<'static, str>>) -> Self {
         let (field, reason) = (field.into(), reason.into());
         let mut refusal = Self::new(422, format!("{field} {reason}"));
@@ -49,19 +49,19 @@ impl Refusal {
         refusal
     }
 
-    /// 409: taken. Not by whom, but when it is free next.
-    pub(crate) fn taken(what: &'static str, free_next: Option<Time>) -> Self {
+    /// 409: the room is taken. Says when it is free next, and never who booked it.
+    pub(crate) fn taken(what: &'static str, free_next: Option<Period>) -> Self {
         let hint = match &free_next {
-            Some(Time { day, slot: None }) => format!("it is free on {day}"),
-            Some(Time { day, slot: Some(slot) }) => format!("it is free on {day}, {}", slot.as_str()),
-            None => "it is not free for a long time; choose another room or a much later day".into(),
+            Some(Period { day, slot: None }) => format!("it is free on {day}"),
+            Some(Period { day, slot: Some(slot) }) => format!("it is free on {day}, {}", slot.as_str()),
+            None => "it is taken for a long time; choose another room or a much later day".into(),
         };
         let mut refusal = Self::new(409, what).hint(hint);
         refusal.details.free_next = free_next;
         refusal
     }
 
-    /// Says what to do.
+    /// Adds what to do about it.
     pub(crate) fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.details.hint = Some(hint.into());
         self
@@ -97,9 +97,9 @@ impl From<StoreError> for Refusal {
         Self::new(status, error.to_string()).hint(match error {
             StoreError::DiskFull => "nothing was changed; tell the administrator",
             StoreError::Uncertain => {
-                "look before you ask again; with an Idempotency-Key asking again is always safe"
+                "check before you try again; with an Idempotency-Key it is always safe to try again"
             }
-            _ => "nothing was changed; ask again in a moment",
+            _ => "nothing was changed; try again in a moment",
         })
     }
 }

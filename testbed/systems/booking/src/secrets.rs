@@ -1,12 +1,12 @@
-//! What only this server knows: the key that hides identity numbers, and the administrator's token.
+//! The server's secrets: the key that hides identity numbers, and the administrator's token.
 
 use std::path::{Path, PathBuf};
 
 use store::{Secret, SecretError};
 
-use crate::aadhaar::Aadhaar;
+use crate::values::aadhaar::Aadhaar;
 
-/// Bytes of the proof in a booking's number: nobody guesses 80 bits over a network.
+/// Length of the proof in a booking's id, bytes. 80 bits cannot be guessed over a network.
 const PROOF_LEN: usize = 10;
 
 /// The secrets of a server. `Debug` hides them.
@@ -19,7 +19,7 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    /// Reads the key at `path` and the administrator's token beside it; makes them at the first start.
+    /// Reads the key at `path` and the administrator's token beside it. Creates them at the first start.
     pub(crate) fn open(path: &Path) -> Result<Self, SecretError> {
         let key = Secret::open(path)?;
         let admin = Secret::open(&beside(path))?;
@@ -33,44 +33,44 @@ impl Secrets {
         })
     }
 
-    /// What a database remembers of the key at `path`, where there is a file; makes nothing.
+    /// The check value of the key at `path`, or `None` if there is no such file. Creates nothing.
     pub(crate) fn check_of_file(path: &Path) -> Result<Option<[u8; 32]>, SecretError> {
-        let there =
+        let exists =
             path.try_exists().map_err(|source| SecretError::File { path: path.to_owned(), source })?;
-        there.then(|| Secret::open(path).map(|key| check(&key))).transpose()
+        exists.then(|| Secret::open(path).map(|key| check(&key))).transpose()
     }
 
-    /// Whether they can be had, before anything is made.
-    pub(crate) fn can_be_had(path: &Path) -> Result<(), SecretError> {
+    /// Checks that the files can be read or created, without creating them.
+    pub(crate) fn check_access(path: &Path) -> Result<(), SecretError> {
         Secret::check(path)?;
         Secret::check(&beside(path))
     }
 
-    /// What is stored of an identity number. There are few enough numbers to try them all, so the hash is keyed.
+    /// The hash that is stored instead of an identity number. It is keyed, as there are few enough numbers to try them all.
     pub(crate) fn identity_hash(&self, aadhaar: &Aadhaar) -> [u8; 32] {
         *blake3::keyed_hash(&self.identity, aadhaar.digits()).as_bytes()
     }
 
-    /// What is stored of a client's `Idempotency-Key`.
+    /// The hash that is stored instead of a client's `Idempotency-Key`.
     pub(crate) fn request_hash(&self, key: &[u8]) -> [u8; 32] {
         *blake3::keyed_hash(&self.request, key).as_bytes()
     }
 
-    /// What a database remembers, to recognise the key by.
+    /// The value by which a database recognises the key.
     pub(crate) fn check(&self) -> &[u8; 32] {
         &self.check
     }
 
-    /// The name of a booking: its number, and a proof that the server gave it. Who knows it may cancel.
+    /// The id of a booking: its number, and a proof that this server issued it. Whoever knows it may cancel the booking.
     pub(crate) fn booking_id(&self, number: i64) -> String {
         format!("{number}-{}", hex(&self.proof_of(number)))
     }
 
-    /// The number of a booking, if this server gave it that name.
+    /// The number of the booking with this id, if this server issued the id.
     pub(crate) fn booking_number(&self, id: &str) -> Option<i64> {
         let (number, proof) = id.split_once('-')?;
         let number: i64 = number.parse().ok()?;
-        // Hashes compare in constant time.
+        // Comparing hashes takes constant time.
         let same = blake3::hash(proof.as_bytes()) == blake3::hash(hex(&self.proof_of(number)).as_bytes());
         (same && self.booking_id(number) == id).then_some(number)
     }
@@ -96,7 +96,7 @@ fn check(key: &Secret) -> [u8; 32] {
     blake3::derive_key("nstar booking 2026 key check", key.as_bytes())
 }
 
-/// The file of the administrator's token: that of the key with the ending `.admin`, and never that of the key itself.
+/// The file of the administrator's token: the key's path with the extension `.admin`, but never the key's file itself.
 fn beside(key: &Path) -> PathBuf {
     let token = key.with_extension("admin");
     if token == key { key.with_extension("admin.admin") } else { token }
@@ -109,10 +109,10 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aadhaar::Accepted;
+    use crate::values::aadhaar::IdPolicy;
 
     #[test]
-    fn the_administrators_token_lies_beside_the_key_and_none_is_shown() {
+    fn the_administrators_token_lies_beside_the_key_and_debug_hides_both() {
         let folder = tempfile::tempdir().unwrap();
         let secrets = Secrets::open(&folder.path().join("b.key")).unwrap();
         let token = std::fs::read_to_string(folder.path().join("b.admin")).unwrap();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_booking_is_known_by_its_whole_name_only() {
+    fn only_the_complete_id_names_a_booking() {
         let folder = tempfile::tempdir().unwrap();
         let (one, other) = (folder.path().join("1.key"), folder.path().join("2.key"));
         let (one, other) = (Secrets::open(&one).unwrap(), Secrets::open(&other).unwrap());
@@ -153,7 +153,7 @@ mod tests {
         ] {
             assert_eq!(one.booking_number(bad), None, "{bad}");
         }
-        let number = Aadhaar::read("2341 2341 2346", Accepted::Issued).unwrap();
+        let number = Aadhaar::parse("2341 2341 2346", IdPolicy::IssuedOnly).unwrap();
         assert_ne!(one.identity_hash(&number), other.identity_hash(&number));
     }
 }

@@ -9,31 +9,32 @@ use engine::service::{Connection, Factory};
 use http_io::server::{Error, Exchange, Handler, Http, HttpOptions};
 
 use crate::{
-    api::{Api, Call},
-    error::BookingError,
+    http::{
+        api::{Api, Call},
+        requests::BODY_LEN_MAX,
+    },
     metrics::Metrics,
     options::Options,
-    requests::BODY_LEN_MAX,
-    room::Room,
-    setup,
+    setup::{self, BookingError},
+    values::room::Room,
 };
 
-/// Makes the booking server. Makes the database ready, so that what is wrong with it shows before the server starts.
+/// Makes the booking server. Prepares the database first, so that its problems show before the server starts.
 ///
 /// # Errors
-/// When the database or the key cannot be had, or do not belong together.
+/// When the database or the key cannot be opened, or do not belong together.
 pub fn factory(options: Options) -> Result<BookingFactory, BookingError> {
     let rooms = setup::prepare(&options)?;
     let metrics = Metrics::new(Arc::clone(&options.connections));
     Ok(BookingFactory { options, rooms, metrics, shared: Mutex::new(None) })
 }
 
-/// Makes the booking server's services. All of one process share the threads and the connections to the database,
-/// which the first of them starts: a process forked before that has its own.
+/// Makes the booking server's services. Those of one process share the database's threads and connections, which the
+/// first of them opens, so that a process that is forked before then has its own.
 #[derive(Debug)]
 pub struct BookingFactory {
     options: Options,
-    /// Those to know from the start.
+    /// Rooms that need no look-up.
     rooms: Vec<Room>,
     metrics: Metrics,
     shared: Mutex<Option<Arc<Api>>>,
@@ -59,7 +60,7 @@ impl Factory for BookingFactory {
     }
 }
 
-/// Answers the requests of one worker.
+/// Handles the requests of one worker.
 #[derive(Debug)]
 pub struct BookingHandler {
     api: Arc<Api>,

@@ -1,58 +1,94 @@
-//! What is done once before a server starts: tables, rooms, and whether the key is the right one.
+//! Preparations before a server starts: tables, the first rooms, and a check of the key.
+
+use std::path::PathBuf;
 
 use store::{Setup, Statement, Store};
 
 use crate::{
-    error::BookingError,
     options::Options,
-    room::Room,
     secrets::Secrets,
-    tables::{self, NewRoom, SCHEMA},
+    tables::{NewRoom, SCHEMA, first_rooms},
+    values::room::Room,
 };
 
-/// Rooms that a server knows from its start; others it looks up one by one.
-const KNOWN_ROOMS: i64 = 10_000;
+/// Rooms that a server reads at its start; it looks up any others one by one.
+const ROOMS_READ_AHEAD: i64 = 10_000;
 
-/// Makes the database ready; tells the rooms to know from the start. Leaves no thread behind, so that a process may fork
-/// after it.
+/// Why a booking server could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BookingError {
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Store(#[from] store::OpenError),
+    /// A secret cannot be read or created.
+    #[error("{0} (--key names the file)")]
+    Secret(#[from] store::SecretError),
+    /// The database was created with a key, and the file of the key is missing.
+    #[error(
+        "the identity numbers in {database} were hashed with the key in {path}, and there is no such file; name the right one \
+         with --key, or restore it from a backup"
+    )]
+    NoKey {
+        /// Where the key's file should be.
+        path: PathBuf,
+        /// The database.
+        database: String,
+    },
+    /// The identity numbers in the database were hashed with another key.
+    #[error(
+        "the key in {path} is not the one that the identity numbers in {database} were hashed with; \
+         name the right one with --key"
+    )]
+    WrongKey {
+        /// The key's file.
+        path: PathBuf,
+        /// The database.
+        database: String,
+    },
+}
+
+/// Prepares the database and returns the rooms that a server knows from the start. Leaves no thread behind, so that the
+/// process may fork afterwards.
 pub(crate) fn prepare(options: &Options) -> Result<Vec<Room>, BookingError> {
-    Secrets::can_be_had(&options.key)?;
+    Secrets::check_access(&options.key)?;
     let mut setup = Store::prepare(&options.database, &SCHEMA)?;
     refuse_wrong_key(&mut setup, options)?;
     let secrets = Secrets::open(&options.key)?;
     check_key(&mut setup, &secrets, options)?;
     add_first_rooms(&mut setup, options.rooms)?;
-    Ok(tables::first_rooms(&mut setup, KNOWN_ROOMS)?)
+    Ok(first_rooms(&mut setup, ROOMS_READ_AHEAD)?)
 }
 
-/// Refuses before a key is made where the database was begun with another, so that nothing is left behind.
+/// Refuses a database that was created with another key. Runs before a key is created, so that a failed start leaves no
+/// file behind.
 fn refuse_wrong_key(setup: &mut Setup, options: &Options) -> Result<(), BookingError> {
-    let Some(kept) = kept_check(setup)? else { return Ok(()) };
+    let Some(stored) = stored_check(setup)? else { return Ok(()) };
     let (path, database) = (options.key.clone(), options.database.to_string());
     match Secrets::check_of_file(&path)? {
         None => Err(BookingError::NoKey { path, database }),
-        Some(check) if check[..] == kept[..] => Ok(()),
+        Some(check) if check[..] == stored[..] => Ok(()),
         Some(_) => Err(BookingError::WrongKey { path, database }),
     }
 }
 
-/// What the first server left of its key.
-fn kept_check(setup: &mut Setup) -> Result<Option<Vec<u8>>, BookingError> {
+/// The check value that the first server stored for its key.
+fn stored_check(setup: &mut Setup) -> Result<Option<Vec<u8>>, BookingError> {
     let rows = setup.query(&Statement::new("SELECT value FROM settings WHERE name = 'key'"))?;
     Ok(rows.first().map(|row| row.bytes(0).unwrap_or_default().to_vec()))
 }
 
-/// The first server leaves a trace of its key; the others compare.
+/// Stores the check value of the key if this is the first server, then compares it: two servers may start at once.
 fn check_key(setup: &mut Setup, secrets: &Secrets, options: &Options) -> Result<(), BookingError> {
     let insert = "INSERT INTO settings (name, value) VALUES ('key', ?)";
     setup.insert_all(&[Statement::new(insert).with(&secrets.check()[..])])?;
-    if kept_check(setup)?.is_some_and(|kept| kept == secrets.check()) {
+    if stored_check(setup)?.is_some_and(|stored| stored == secrets.check()) {
         return Ok(());
     }
     Err(BookingError::WrongKey { path: options.key.clone(), database: options.database.to_string() })
 }
 
-/// Rooms have unique names, so that servers that start at once add them once.
+/// Adds rooms to a new database. Their names are unique, so that servers that start at once add each room once.
 fn add_first_rooms(setup: &mut Setup, count: u32) -> Result<(), BookingError> {
     if !setup.query(&Statement::new("SELECT id FROM rooms LIMIT 1"))?.is_empty() {
         return Ok(());

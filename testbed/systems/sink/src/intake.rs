@@ -1,10 +1,10 @@
-//! One upload: counted, hashed if asked for, forgotten.
+//! One upload: counted, optionally hashed, and forgotten.
 
 use std::fmt::Write;
 
 use crate::{options::Verify, totals::Totals};
 
-/// Takes one upload in. What came counts as received even if the rest never does.
+/// Counts one upload. Bytes that arrived count as received even if the upload breaks off.
 pub(crate) struct Intake<'t> {
     totals: &'t Totals,
     bytes: u64,
@@ -31,7 +31,7 @@ impl<'t> Intake<'t> {
         self.bytes
     }
 
-    /// That was all of it. What to tell the client, as JSON.
+    /// Counts the upload as complete. Returns the receipt for the client, as JSON.
     pub(crate) fn finish(self) -> String {
         self.totals.uploaded(self.bytes);
         let mut receipt = format!("{{\"bytes\":{}", self.bytes);
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_receipt_says_what_came() {
+    fn the_receipt_holds_length_and_hash() {
         let totals = Totals::default();
         let mut intake = Intake::new(&totals, Verify::Nothing);
         intake.take(b"ab");
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_of_an_upload_that_broke_off_counts_as_received_only() {
+    fn an_upload_that_breaks_off_counts_as_received_only() {
         let totals = Totals::default();
         let mut intake = Intake::new(&totals, Verify::Nothing);
         intake.take(b"half of i");

@@ -1,18 +1,17 @@
-//! The upload sink of S5: takes whatever is sent, and keeps nothing.
+//! The upload sink of S5: accepts any upload and keeps nothing.
 //!
-//! | request | answers |
+//! | request | response |
 //! |---|---|
-//! | `POST /upload`, of any length, chunked too | 200 with `bytes`, and `blake3` where that was asked for; 413 past a limit |
+//! | `POST /upload`, of any length, chunked too | 200 with `bytes`, and `blake3` if hashing is on; 413 over the limit |
 //! | `GET /healthz`, `GET /metrics` | 200 |
 //!
-//! or, with [`Protocol::Raw`], no HTTP at all: bytes until the client closes its side.
+//! With [`Protocol::Raw`] there is no HTTP at all: clients send bytes until they close their side.
 //!
-//! A body is looked at where the kernel has put it, a chunk of [`Options::chunk`] bytes at a time, and forgotten: no
-//! copy is made of it, and memory does not depend on its length.
+//! The service looks at a body where the kernel put it, [`Options::chunk`] bytes at a time, and then forgets it. It makes
+//! no copy, and its memory does not depend on the length of the body.
 
 mod intake;
 mod options;
-mod raw;
 mod service;
 mod totals;
 

@@ -1,4 +1,4 @@
-//! What the sink is started with.
+//! Settings of the sink.
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
@@ -8,17 +8,18 @@ use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 pub struct Options {
     /// What clients speak. Default HTTP.
     pub protocol: Protocol,
-    /// Bytes read at a time. Default 64 KiB. Every read is a system call, so small chunks cost processor time; large
-    /// ones cost memory for each connection that is being read.
+    /// Bytes per read. Default 64 KiB. Every read is a system call, so small chunks cost CPU time; large ones cost
+    /// memory for each connection that is being read.
     pub chunk: NonZeroUsize,
-    /// What is made of a body beyond counting it. Default nothing.
+    /// What to do with a body beyond counting it. Default nothing.
     pub verify: Verify,
-    /// Longest body accepted, bytes; 413 beyond. Default no limit. Bodies are never held, so this bounds time only.
+    /// Maximum length of a body, bytes; longer ones get 413. Default no limit. The sink never holds a body, so this
+    /// bounds only how long an upload takes.
     pub max_body: u64,
-    /// How long to wait before each upload is answered, as a server does that waits for something else. Default none.
+    /// How long to wait before each response, like a server that waits for something else. Default none.
     pub delay: Duration,
-    /// What the engine counts of the server's connections, to be shown by `GET /metrics`: the same as in the engine's
-    /// options. Default: its own, that stays at zero.
+    /// The engine's connection counters, shown by `GET /metrics`: the same as in the engine's options. By default a set
+    /// of its own, which stays at zero.
     pub connections: Arc<engine::Counters>,
 }
 
@@ -28,18 +29,18 @@ pub enum Protocol {
     /// `POST /upload`.
     #[default]
     Http,
-    /// Bytes until the client closes its side. Nothing is answered.
+    /// Bytes until the client closes its side. The server sends nothing.
     Raw,
 }
 
-/// What is made of a body beyond counting it.
+/// What to do with a body beyond counting it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Verify {
     /// Nothing.
     #[default]
     Nothing,
-    /// Its BLAKE3 hash is in the answer, so that a client can tell that every byte came as it was sent. It is computed
-    /// chunk by chunk as the body comes, in the loop: a chunk of 64 KiB takes some tens of microseconds.
+    /// Return its BLAKE3 hash, so that clients can check that every byte arrived unchanged. The hash is computed in the
+    /// event loop as the body arrives: a chunk of 64 KiB takes some tens of microseconds.
     Blake3,
 }
 

@@ -1,6 +1,6 @@
 //! The sink as a service of an engine.
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use engine::service::{Connection, Factory, Service};
 use http_io::{
@@ -10,17 +10,19 @@ use http_io::{
 
 use crate::{
     intake::Intake,
-    options::{Options, Protocol},
-    raw,
+    options::{Options, Protocol, Verify},
     totals::Totals,
 };
+
+/// How long a raw client may be silent. Each idle one holds a descriptor.
+const RAW_IDLE_MAX: Duration = Duration::from_secs(60);
 
 /// Makes the sink.
 pub fn factory(options: Options) -> SinkFactory {
     SinkFactory { options: Arc::new(options), totals: Totals::default() }
 }
 
-/// Makes the sink's services. All count into the same totals.
+/// Makes the sink's services, which share one set of counters.
 #[derive(Debug)]
 pub struct SinkFactory {
     options: Arc<Options>,
@@ -28,7 +30,7 @@ pub struct SinkFactory {
 }
 
 impl SinkFactory {
-    /// What the services count.
+    /// The counters of the services.
     pub fn totals(&self) -> Totals {
         self.totals.clone()
     }
@@ -52,12 +54,12 @@ impl<C: Connection> Service<C> for SinkService {
         connection.read_at_most(options.chunk.get());
         match options.protocol {
             Protocol::Http => self.0.serve(connection).await,
-            Protocol::Raw => raw::serve(connection, totals).await,
+            Protocol::Raw => serve_raw(connection, totals).await,
         }
     }
 }
 
-/// Answers the requests of one worker.
+/// Handles the requests of one worker.
 #[derive(Debug)]
 pub struct SinkHandler {
     options: Arc<Options>,
@@ -75,7 +77,7 @@ impl<C: Connection> Handler<C> for SinkHandler {
             "/metrics" if reads => self.totals.answer(&self.options.connections).send(exchange),
             "/upload" => Err(not_allowed("POST")),
             "/healthz" | "/metrics" => Err(not_allowed("GET, HEAD")),
-            _ => Err(Problem::new(404, "there is nothing of this name").hint("try POST /upload").into()),
+            _ => Err(Problem::new(404, "there is nothing at this path").hint("try POST /upload").into()),
         }
     }
 
@@ -100,4 +102,35 @@ impl SinkHandler {
 
 fn not_allowed(allowed: &'static str) -> Error {
     Problem::new(405, format!("only {allowed} may be used here")).header("Allow", allowed).into()
+}
+
+/// Takes everything one client sends, without HTTP.
+async fn serve_raw<C: Connection>(mut connection: C, totals: &Totals) {
+    let mut intake = Intake::new(totals, Verify::Nothing);
+    let outcome = take_all(&mut connection, &mut intake).await;
+    let (peer, bytes) = (connection.peer(), intake.bytes());
+    match outcome {
+        Ok(()) => {
+            intake.finish();
+            // The client may be gone by now, which does not matter.
+            let _ = connection.finish().await;
+            tracing::info!(target: "access", %peer, bytes, "closed");
+        }
+        Err(error) => {
+            totals.failed();
+            tracing::info!(target: "access", %peer, bytes, %error, "cut off");
+        }
+    }
+}
+
+async fn take_all<C: Connection>(connection: &mut C, intake: &mut Intake<'_>) -> io::Result<()> {
+    loop {
+        connection.set_deadline(Some(RAW_IDLE_MAX));
+        if connection.fill().await? == 0 {
+            return Ok(());
+        }
+        intake.take(connection.input());
+        let taken = connection.input().len();
+        connection.consume(taken);
+    }
 }

@@ -1,25 +1,25 @@
-//! What the sink counts.
+//! The sink's counters.
 
 use std::{
     fmt,
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
-use engine::{Counters, shared::Atomics};
+use engine::{Counters, shared::Cells};
 use http_io::{
     Response,
     metrics::{self, show},
 };
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, metrics::counter::ConstCounter};
 
-/// What came in since the start; a copy counts into the same counters, in a forked process too. Counted once for each upload, so that
-/// workers rarely write to the same memory at once.
+/// Counters since the start. Clones share them, in forked processes too. They change once per upload, so that workers
+/// rarely write to the same memory at the same time.
 #[derive(Debug, Clone)]
-pub struct Totals(Arc<Atomics>);
+pub struct Totals(Arc<Cells>);
 
 impl Default for Totals {
     fn default() -> Self {
-        Self(Arc::new(Atomics::new(CELLS)))
+        Self(Arc::new(Cells::new(CELLS)))
     }
 }
 
@@ -30,17 +30,17 @@ const FAILURES: usize = 3;
 const CELLS: usize = 4;
 
 impl Totals {
-    /// Uploads that came whole: acknowledged, or, without HTTP, ended by the client.
+    /// Complete uploads: acknowledged or, without HTTP, ended by the client.
     pub fn uploads(&self) -> u64 {
         self.get(UPLOADS)
     }
 
-    /// Bytes of the uploads that came whole.
+    /// Bytes of complete uploads.
     pub fn upload_bytes(&self) -> u64 {
         self.get(UPLOAD_BYTES)
     }
 
-    /// Bytes of all uploads, those that broke off included; of those under way not yet.
+    /// Bytes of all uploads that ended, including those that broke off.
     pub fn received_bytes(&self) -> u64 {
         self.get(RECEIVED_BYTES)
     }
@@ -63,7 +63,7 @@ impl Totals {
         self.add(FAILURES, 1);
     }
 
-    /// What `GET /metrics` answers, with what the engine counts.
+    /// Responds to `GET /metrics`, including the engine's counters.
     pub(crate) fn answer(&self, connections: &Arc<Counters>) -> Response {
         metrics::answer(metrics::text("sink", self.clone(), connections))
     }
@@ -79,20 +79,20 @@ impl Totals {
     }
 }
 
-/// For people: what came in.
+/// A summary for people.
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (uploads, bytes, failures) = (self.uploads(), self.received_bytes(), self.failures());
-        write!(f, "received {bytes} bytes; {uploads} uploads came whole, {failures} failed")
+        write!(f, "received {bytes} bytes; {uploads} uploads completed, {failures} failed")
     }
 }
 
 impl Collector for Totals {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let counts = [
-            ("uploads", "Uploads that came whole", self.uploads()),
-            ("upload_bytes", "Bytes of the uploads that came whole", self.upload_bytes()),
-            ("received_bytes", "Bytes of all uploads, those that broke off included", self.received_bytes()),
+            ("uploads", "Complete uploads", self.uploads()),
+            ("upload_bytes", "Bytes of complete uploads", self.upload_bytes()),
+            ("received_bytes", "Bytes of all uploads, including those that broke off", self.received_bytes()),
             ("failures", "Uploads refused or broken off", self.failures()),
         ];
         counts

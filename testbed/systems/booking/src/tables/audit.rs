@@ -1,48 +1,66 @@
-//! The bookings as an audit has them.
+//! The audit: who booked and cancelled what, when and from where.
 
+use jiff::Timestamp;
+use serde::Serialize;
 use store::{Row, Statement, StoreError};
 
-use super::{Tables, time};
-use crate::room::Time;
+use super::{Tables, period};
+use crate::values::room::Period;
 
-/// A booking, and what became of it: when, and from where.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Record {
-    pub(crate) number: i64,
-    pub(crate) room: i64,
-    pub(crate) time: Time,
-    pub(crate) name: String,
-    pub(crate) booked: Deed,
-    pub(crate) cancelled: Option<Deed>,
+/// A page of the audit, in the order of booking.
+#[derive(Debug, Serialize)]
+pub(crate) struct AuditList {
+    bookings: Vec<AuditRecord>,
+    /// The number to pass as `after` for the next page, if there may be one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_after: Option<i64>,
 }
 
-/// That something was done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Deed {
-    /// Microseconds since 1970.
-    pub(crate) at_us: i64,
-    /// The address it was asked from.
-    pub(crate) from: String,
+/// A booking without its id, by which it could be cancelled, and without any part of the identity number.
+#[derive(Debug, Serialize)]
+struct AuditRecord {
+    number: i64,
+    room: i64,
+    #[serde(flatten)]
+    period: Period,
+    name: String,
+    booked: AuditEvent,
+    cancelled: Option<AuditEvent>,
+}
+
+/// When something was done, and from which address.
+#[derive(Debug, Serialize)]
+struct AuditEvent {
+    at: String,
+    from: String,
 }
 
 impl Tables {
-    /// At most `limit` bookings after this number, in order, those cancelled included.
-    pub(crate) async fn audit(&self, after: i64, limit: i64) -> Result<Vec<Record>, StoreError> {
+    /// At most `limit` bookings after this number, in order, including those that were cancelled.
+    pub(crate) async fn audit(&self, after: i64, limit: i64) -> Result<AuditList, StoreError> {
         let select = "SELECT id, room, day, slot, name, booked_at_us, booked_from, cancelled_at_us, \
                       COALESCE(cancelled_from, '') FROM bookings WHERE id > ? ORDER BY id LIMIT ?";
         let rows = self.store.query(Statement::new(select).with(after).with(limit)).await?;
-        rows.iter().map(record).collect()
+        let bookings: Vec<_> = rows.iter().map(record).collect::<Result<_, _>>()?;
+        let next_after =
+            bookings.last().map(|record| record.number).filter(|_| bookings.len() as i64 == limit);
+        Ok(AuditList { bookings, next_after })
     }
 }
 
-fn record(row: &Row) -> Result<Record, StoreError> {
-    let cancelled_from = row.text(8)?.to_owned();
-    Ok(Record {
+fn record(row: &Row) -> Result<AuditRecord, StoreError> {
+    let cancelled_from = row.text(8)?;
+    Ok(AuditRecord {
         number: row.int(0)?,
         room: row.int(1)?,
-        time: time(row, 2)?,
+        period: period(row, 2)?,
         name: row.text(4)?.to_owned(),
-        booked: Deed { at_us: row.int(5)?, from: row.text(6)?.to_owned() },
-        cancelled: row.maybe_int(7)?.map(|at_us| Deed { at_us, from: cancelled_from }),
+        booked: event(row.int(5)?, row.text(6)?),
+        cancelled: row.maybe_int(7)?.map(|at_us| event(at_us, cancelled_from)),
     })
+}
+
+fn event(at_us: i64, from: &str) -> AuditEvent {
+    let at = Timestamp::from_microsecond(at_us).unwrap_or(Timestamp::MAX);
+    AuditEvent { at: at.to_string(), from: from.to_owned() }
 }

@@ -1,25 +1,25 @@
-//! Whatever clients send: the field, the reason, the next step; and nothing half-written.
+//! Bad requests are refused with the field, the reason and the next step, and change nothing.
 
 use engine::Model;
 use serde_json::{Value, json};
 
 use crate::{
-    suite::Bed,
-    support::{Response, ask, day, delete, get, options, post, serve, test_number, wish},
+    suite::Fixture,
+    support::{Response, ask, booking_body, day, delete, get, options, post, serve, test_number},
 };
 
-pub(crate) fn every_field(bed: &Bed) {
-    let server = serve(Model::Epoll, options(&bed.database, bed.folder()));
+pub(crate) fn every_field(fixture: &Fixture) {
+    let server = serve(Model::Epoll, options(&fixture.database, fixture.folder()));
     let to = server.local_addr();
     for (field, value) in wrong_values() {
-        let mut body = wish(Some(1), &day(1), 1);
+        let mut body = booking_body(Some(1), &day(1), 1);
         body[field] = value.clone();
-        told_by_field(&post(to, &body, "").unwrap(), field);
+        assert_refused_for(&post(to, &body, "").unwrap(), field);
     }
     for field in ["date", "name", "aadhaar"] {
-        let mut body = wish(Some(1), &day(1), 1);
+        let mut body = booking_body(Some(1), &day(1), 1);
         body.as_object_mut().unwrap().remove(field);
-        told_by_field(&post(to, &body, "").unwrap(), field);
+        assert_refused_for(&post(to, &body, "").unwrap(), field);
     }
     let secret = test_number(1);
     for body in
@@ -31,7 +31,7 @@ pub(crate) fn every_field(bed: &Bed) {
         let hint = answer.json()["hint"].as_str().unwrap().to_owned();
         let example: Value = serde_json::from_str(hint.strip_prefix("send ").unwrap()).unwrap();
         let date = example["date"].as_str().unwrap();
-        assert!(*date > *day(1) && *date < *day(365), "{date} may be booked");
+        assert!(*date > *day(1) && *date < *day(365), "{date} can be booked");
     }
     assert_eq!(ask(to, "POST /bookings", "", b"{\"name\":\"\xff\"}").unwrap().status, 400);
     assert_eq!(ask(to, "POST /bookings", "", &vec![b' '; 100_000]).unwrap().status, 413);
@@ -45,7 +45,7 @@ fn wrong_values() -> Vec<(&'static str, Value)> {
     let mut swapped = test_number(4_567_890);
     swapped.replace_range(10..12, &swapped[10..12].chars().rev().collect::<String>());
     let all_the_same = test_number(4_567_890) == swapped;
-    assert!(!all_the_same, "two digits that differ were swapped");
+    assert!(!all_the_same, "the swapped digits must differ");
     vec![
         ("room", json!("1")),
         ("room", json!(1.5)),
@@ -75,21 +75,21 @@ fn wrong_values() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// 422 with the field, why, and never the value.
-fn told_by_field(answer: &Response, field: &str) {
-    let told = answer.json();
-    assert_eq!((answer.status, &told["field"]), (422, &json!(field)), "{}", answer.body);
+/// Checks for 422 with the field and the reason, and without the value.
+fn assert_refused_for(answer: &Response, field: &str) {
+    let refusal = answer.json();
+    assert_eq!((answer.status, &refusal["field"]), (422, &json!(field)), "{}", answer.body);
     assert!(
-        told["reason"].is_string() && told["error"].is_string() && answer.body.len() < 500,
+        refusal["reason"].is_string() && refusal["error"].is_string() && answer.body.len() < 500,
         "{}",
         answer.body
     );
 }
 
-pub(crate) fn other_sites(bed: &Bed) {
-    let server = serve(Model::Epoll, options(&bed.database, bed.folder()));
+pub(crate) fn other_sites(fixture: &Fixture) {
+    let server = serve(Model::Epoll, options(&fixture.database, fixture.folder()));
     let to = server.local_addr();
-    let body = wish(Some(1), &day(1), 1);
+    let body = booking_body(Some(1), &day(1), 1);
     for fields in [
         "Origin: https://evil.test\r\nSec-Fetch-Site: cross-site\r\n",
         "Origin: https://evil.test\r\n",
@@ -102,12 +102,12 @@ pub(crate) fn other_sites(bed: &Bed) {
     let made = post(to, &body, "Origin: http://test\r\nSec-Fetch-Site: same-origin\r\n").unwrap();
     assert_eq!(made.status, 201, "{}", made.body);
     assert_eq!(delete(to, &made.id(), elsewhere).status, 403);
-    assert_eq!(ask(to, "GET /rooms", elsewhere, b"").unwrap().status, 200, "a link from elsewhere");
-    assert_eq!(delete(to, &made.id(), "").status, 204, "no browser");
+    assert_eq!(ask(to, "GET /rooms", elsewhere, b"").unwrap().status, 200, "a link on another site");
+    assert_eq!(delete(to, &made.id(), "").status, 204, "not from a browser");
 }
 
-pub(crate) fn hostile_text(bed: &Bed) {
-    let server = serve(Model::Epoll, options(&bed.database, bed.folder()));
+pub(crate) fn hostile_text(fixture: &Fixture) {
+    let server = serve(Model::Epoll, options(&fixture.database, fixture.folder()));
     let to = server.local_addr();
     let names = [
         "Robert'); DROP TABLE bookings;--",
@@ -118,12 +118,12 @@ pub(crate) fn hostile_text(bed: &Bed) {
         "$1 ? :name",
     ];
     for (ahead, name) in (1..).zip(names) {
-        let mut body = wish(Some(1), &day(ahead), 1);
+        let mut body = booking_body(Some(1), &day(ahead), 1);
         body["name"] = json!(name);
         let made = post(to, &body, "Idempotency-Key: '; DELETE FROM rooms\r\n").unwrap();
         if ahead > 1 {
-            // The key was used for the first of them.
-            told_by_field(&made, "Idempotency-Key");
+            // The first name used this key.
+            assert_refused_for(&made, "Idempotency-Key");
             body["name"] = json!(name);
             let made = post(to, &body, "").unwrap();
             assert_eq!(made.json()["name"], json!(name));

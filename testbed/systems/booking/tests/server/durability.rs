@@ -1,4 +1,4 @@
-//! What was acknowledged is there after a kill, and nothing is booked twice by asking again.
+//! Acknowledged bookings survive a kill, and repeating the requests books nothing twice.
 
 use std::{
     collections::BTreeSet,
@@ -13,15 +13,15 @@ use engine::Model;
 use serde_json::json;
 
 use crate::{
-    suite::Bed,
-    support::{day, get, options, post, serve, wish},
+    suite::Fixture,
+    support::{booking_body, day, get, options, post, serve},
 };
 
 const FOLDER: &str = "NSTAR_TEST_BOOKING_FOLDER";
 const DATABASE: &str = "NSTAR_TEST_BOOKING_DATABASE";
 const CLIENTS: u64 = 4;
 
-/// Not a test by itself: the server that the other test runs as a process of its own, and kills.
+/// Not a test: the server process that the other test starts and kills.
 #[test]
 fn server_process() {
     let (Some(folder), Ok(database)) = (std::env::var_os(FOLDER), std::env::var(DATABASE)) else { return };
@@ -32,11 +32,11 @@ fn server_process() {
     server.join();
 }
 
-fn spawn(bed: &Bed) -> (Child, SocketAddr) {
+fn spawn(fixture: &Fixture) -> (Child, SocketAddr) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "durability::server_process", "--nocapture"])
-        .env(FOLDER, bed.folder())
-        .env(DATABASE, bed.database.url())
+        .env(FOLDER, fixture.folder())
+        .env(DATABASE, fixture.database.url())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -44,20 +44,20 @@ fn spawn(bed: &Bed) -> (Child, SocketAddr) {
     let address = lines
         .map_while(Result::ok)
         .find_map(|line| line.strip_prefix("listening on ").map(str::to_owned))
-        .expect("the server says where it listens");
+        .expect("the server prints its address");
     (child, address.parse().unwrap())
 }
 
-/// A client's counter, so that its `n`-th request is the same whenever it is asked.
+/// Sends the `n`-th request of a client, which is the same each time.
 fn request(to: SocketAddr, round: i32, client: u64, n: u64) -> Option<crate::support::Response> {
     let key = format!("Idempotency-Key: {round}-{client}-{n}\r\n");
-    post(to, &wish(None, &day(1 + round), client), &key).ok()
+    post(to, &booking_body(None, &day(1 + round), client), &key).ok()
 }
 
-/// Books from several connections until the server is killed; returns the acknowledged ids, and how many requests each
-/// client sent.
-fn book_until_killed(bed: &Bed, round: i32) -> (Vec<String>, u64) {
-    let (mut child, to) = spawn(bed);
+/// Books from several connections until the server is killed. Returns the acknowledged ids, and how many requests each
+/// client had to send.
+fn book_until_killed(fixture: &Fixture, round: i32) -> (Vec<String>, u64) {
+    let (mut child, to) = spawn(fixture);
     let acknowledged = AtomicUsize::new(0);
     let ids = thread::scope(|scope| {
         let acknowledged = &acknowledged;
@@ -85,10 +85,10 @@ fn book_until_killed(bed: &Bed, round: i32) -> (Vec<String>, u64) {
     (ids, 40)
 }
 
-pub(crate) fn killed_server(bed: &Bed) {
+pub(crate) fn killed_server(fixture: &Fixture) {
     let rounds = 2;
-    let kept: Vec<_> = (0..rounds).map(|round| book_until_killed(bed, round)).collect();
-    let mut options = options(&bed.database, bed.folder());
+    let kept: Vec<_> = (0..rounds).map(|round| book_until_killed(fixture, round)).collect();
+    let mut options = options(&fixture.database, fixture.folder());
     options.rooms = 200;
     let server = serve(Model::Epoll, options);
     let to = server.local_addr();
@@ -98,7 +98,7 @@ pub(crate) fn killed_server(bed: &Bed) {
             assert_eq!(get(to, &format!("/bookings/{id}")).json()["cancelled"], json!(false), "{id} is lost");
         }
     }
-    // Asked again with the same keys, the bookings that were acknowledged are answered, and no room is taken twice.
+    // The same keys again return the acknowledged bookings, and no room is taken twice.
     for (round, (ids, requests)) in (0..rounds).zip(&kept) {
         let again: BTreeSet<_> = (0..CLIENTS)
             .flat_map(|client| (0..*requests).map(move |n| request(to, round, client, n).unwrap().id()))
@@ -108,6 +108,6 @@ pub(crate) fn killed_server(bed: &Bed) {
         let room_days = get(to, &format!("/rooms?from={0}&to={0}", day(1 + round))).json();
         let booked = room_days["rooms"].as_array().unwrap().iter();
         let booked: usize = booked.map(|room| room["booked"].as_array().unwrap().len()).sum();
-        assert_eq!(booked, again.len(), "as many rooms are taken as promises were made");
+        assert_eq!(booked, again.len(), "each promise takes one room");
     }
 }

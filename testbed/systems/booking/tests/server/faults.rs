@@ -1,4 +1,4 @@
-//! A database server that is lost, full, or not what it should be.
+//! A database server that is down, full, or wrongly configured.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
@@ -8,26 +8,27 @@ use std::{
 use engine::Model;
 use serde_json::json;
 use store::Database;
+
 use test_support::database_servers::DatabaseServer;
 
 use crate::{
-    suite::Bed,
-    support::{day, get, options, post, serve, wish},
+    suite::Fixture,
+    support::{booking_body, day, get, options, post, serve},
 };
 
 const CLIENTS: u64 = 6;
-/// What each client asks for.
+/// Requests per client.
 const REQUESTS: u64 = 16;
 
-/// kill -9 of the database in the middle: what was acknowledged is there when it is back, and asking again with the same
-/// keys books nothing twice.
-pub(crate) fn killed_database(server: &DatabaseServer, bed: &Bed) {
-    let mut options = options(&bed.database, bed.folder());
+/// The database is killed with SIGKILL under load. Acknowledged bookings are there when it is back, and the same keys book
+/// nothing twice.
+pub(crate) fn killed_database(server: &DatabaseServer, fixture: &Fixture) {
+    let mut options = options(&fixture.database, fixture.folder());
     options.rooms = 300;
     let booking = serve(Model::Epoll, options);
     let to = booking.local_addr();
     let request = |client: u64, n: u64| {
-        post(to, &wish(None, &day(1), client), &format!("Idempotency-Key: {client}-{n}\r\n")).unwrap()
+        post(to, &booking_body(None, &day(1), client), &format!("Idempotency-Key: {client}-{n}\r\n")).unwrap()
     };
     let acknowledged = AtomicUsize::new(0);
     let ids: Vec<String> = thread::scope(|scope| {
@@ -69,52 +70,53 @@ pub(crate) fn killed_database(server: &DatabaseServer, bed: &Bed) {
     let rooms = get(to, &format!("/rooms?from={0}&to={0}", day(1))).json();
     let booked =
         rooms["rooms"].as_array().unwrap().iter().map(|room| room["booked"].as_array().unwrap().len());
-    assert_eq!(booked.sum::<usize>(), again.len(), "as many rooms are taken as promises were made");
+    assert_eq!(booked.sum::<usize>(), again.len(), "each promise takes one room");
 }
 
-/// Connections that the database closed while they were idle are opened again without anybody noticing.
-pub(crate) fn database_restarted(server: &DatabaseServer, bed: &Bed) {
-    let booking = serve(Model::Epoll, options(&bed.database, bed.folder()));
+/// Connections that the database closed while idle are reopened without an error.
+pub(crate) fn database_restarted(server: &DatabaseServer, fixture: &Fixture) {
+    let booking = serve(Model::Epoll, options(&fixture.database, fixture.folder()));
     let to = booking.local_addr();
-    let first = post(to, &wish(Some(1), &day(1), 1), "").unwrap();
+    let first = post(to, &booking_body(Some(1), &day(1), 1), "").unwrap();
     assert_eq!(first.status, 201, "{}", first.body);
     server.kill();
-    let away = post(to, &wish(Some(1), &day(2), 1), "").unwrap();
+    let away = post(to, &booking_body(Some(1), &day(2), 1), "").unwrap();
     assert_eq!((away.status, away.field("retry-after")), (503, Some("1")), "{}", away.body);
     assert!(away.json()["error"].as_str().unwrap().contains("database"), "{}", away.body);
     assert_eq!(get(to, "/healthz").status, 200);
     server.restart();
-    // A moment of rest lies between tries to connect.
+    // The server pauses between its tries to connect.
     let back = (0..200)
-        .map(|_| post(to, &wish(Some(1), &day(3), 1), "").unwrap())
+        .map(|_| post(to, &booking_body(Some(1), &day(3), 1), "").unwrap())
         .find(|answer| answer.status == 201);
-    assert!(back.is_some(), "it does not come back");
+    assert!(back.is_some(), "the server never recovers");
     assert_eq!(get(to, &format!("/bookings/{}", first.id())).status, 200);
 }
 
-/// With no more connections to be had, a server goes on with those it has, and another says why it does not start.
-pub(crate) fn too_many_connections(server: &DatabaseServer, bed: &Bed) {
-    let booking = serve(Model::Epoll, options(&bed.database, bed.folder()));
+/// When the database accepts no more connections, a running server goes on with those it has, and another explains why it
+/// does not start.
+pub(crate) fn too_many_connections(server: &DatabaseServer, fixture: &Fixture) {
+    let booking = serve(Model::Epoll, options(&fixture.database, fixture.folder()));
     let to = booking.local_addr();
-    assert_eq!(post(to, &wish(Some(1), &day(1), 1), "").unwrap().status, 201);
+    assert_eq!(post(to, &booking_body(Some(1), &day(1), 1), "").unwrap().status, 201);
     let _sleepers = server.take_all_connections();
-    let error = booking::factory(options(&bed.database, bed.folder())).unwrap_err().to_string();
+    let error = booking::factory(options(&fixture.database, fixture.folder())).unwrap_err().to_string();
     assert!(error.contains("too many connections") && error.contains("max_connections"), "{error}");
     thread::scope(|scope| {
         for client in 0..10 {
             scope.spawn(move || {
-                let answer = post(to, &wish(None, &day(2 + client as i32), client), "").unwrap();
+                let answer = post(to, &booking_body(None, &day(2 + client as i32), client), "").unwrap();
                 assert_eq!(answer.status, 201, "{}", answer.body);
             });
         }
     });
 }
 
-/// A server that is down, a database that is not there, and a password that is wrong.
-pub(crate) fn what_cannot_be_opened(server: &DatabaseServer, bed: &Bed) {
+/// A server that is down, a database that does not exist, and a wrong password.
+pub(crate) fn what_cannot_be_opened(server: &DatabaseServer, fixture: &Fixture) {
     let opened = |url: &str| {
         let database: Database = url.parse().unwrap();
-        booking::factory(options(&database, bed.folder())).unwrap_err().to_string()
+        booking::factory(options(&database, fixture.folder())).unwrap_err().to_string()
     };
     let missing = opened(&server.url("nstar_missing", ""));
     assert!(missing.contains("CREATE DATABASE") && missing.contains("nstar_missing"), "{missing}");

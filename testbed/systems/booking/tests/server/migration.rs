@@ -1,15 +1,15 @@
-//! A database that the version before made.
+//! A database of the previous version.
 
 use engine::Model;
 use serde_json::json;
 use store::{Migration, Schema, Statement, Store};
 
 use crate::{
-    suite::Bed,
-    support::{day, get, options, post, serve, wish},
+    suite::Fixture,
+    support::{booking_body, day, get, options, post, serve},
 };
 
-/// The tables as they were before those that stand lay together.
+/// The schema before standing bookings had an index of their own.
 const BEFORE: Schema = Schema {
     name: "booking",
     application_id: 0x6e73_7462,
@@ -21,8 +21,8 @@ const BEFORE: Schema = Schema {
     }],
 };
 
-pub(crate) fn version_before(bed: &Bed) {
-    let mut before = Store::prepare(&bed.database, &BEFORE).unwrap();
+pub(crate) fn version_before(fixture: &Fixture) {
+    let mut before = Store::prepare(&fixture.database, &BEFORE).unwrap();
     let booking = "INSERT INTO bookings (room, day, slot, name, aadhaar_hash, aadhaar_last4, version, booked_at_us, \
                    booked_from, cancelled_at_us) VALUES (1, ?, '', 'Asha Rao', ?, '1234', 1, 7, '127.0.0.1', ?)";
     let booking = |day: String, cancelled: Option<i64>| {
@@ -32,11 +32,11 @@ pub(crate) fn version_before(bed: &Bed) {
     before.insert_all(&[room, booking(day(1), None), booking(day(2), Some(8))]).unwrap();
     drop(before);
 
-    let server = serve(Model::Epoll, options(&bed.database, bed.folder()));
+    let server = serve(Model::Epoll, options(&fixture.database, fixture.folder()));
     let to = server.local_addr();
     assert_eq!(get(to, "/rooms/1").json()["booked"], json!([{"date": day(1)}]));
-    assert_eq!(post(to, &wish(Some(1), &day(1), 1), "").unwrap().status, 409);
-    assert_eq!(post(to, &wish(Some(1), &day(2), 1), "").unwrap().status, 201);
-    let refused = Store::prepare(&bed.database, &BEFORE).map(drop).unwrap_err().to_string();
+    assert_eq!(post(to, &booking_body(Some(1), &day(1), 1), "").unwrap().status, 409);
+    assert_eq!(post(to, &booking_body(Some(1), &day(2), 1), "").unwrap().status, 201);
+    let refused = Store::prepare(&fixture.database, &BEFORE).map(drop).unwrap_err().to_string();
     assert!(refused.contains("use the newer nstar"), "{refused}");
 }

@@ -1,16 +1,19 @@
 //! The page in a real browser, by mouse and by keyboard.
 
+use std::net::SocketAddr;
+
 use engine::Model;
-use serde_json::json;
+use serde_json::{Value, json};
 use store::Database;
+
 use test_support::browser::Browser;
 
 use crate::{
     api,
-    support::{day, get, options, post, serve, test_number, wish},
+    support::{booking_body, day, get, options, post, serve, test_number},
 };
 
-/// A room of this name shows whether text is ever taken for markup.
+/// The name of a room that would take over the page if text were ever treated as markup.
 const HOSTILE: &str = "<img src=x onerror=document.title='taken over'>a";
 
 #[test]
@@ -24,33 +27,45 @@ fn a_room_is_booked_refused_and_cancelled_in_a_browser() {
     let today = page.value("iso(new Date())").as_str().map_or_else(|| day(0), str::to_owned);
 
     page.wait("find('tbody button')");
+    book_by_mouse(&mut page, to, &today);
+    others_bookings_appear_and_are_refused(&mut page, to, &today);
+    a_wrong_digit_is_reported_at_its_field(&mut page);
+    choose_by_keyboard(&mut page);
+    cancel(&mut page, to, &today);
 
-    // By mouse: a free day, a name, a number, and the Enter key.
-    page.wait(&state("2", &today, "free"));
+    page.fits_a_phone();
+    assert_eq!(page.value("[...document.querySelectorAll('tbody th')].at(-1).textContent"), json!(HOSTILE));
+    assert_eq!(page.value("document.title"), json!("Book a room"));
+    assert!(page.errors.is_empty(), "{:#?}", page.errors);
+}
+
+/// Clicks a free day, types a name and a number, and presses Enter.
+fn book_by_mouse(page: &mut Browser, to: SocketAddr, today: &str) {
+    page.wait(&state("2", today, "free"));
     assert_eq!(page.value("getComputedStyle(find('[data-field=slot]')).display"), json!("none"));
-    page.click(&cell("2", &today));
+    page.click(&cell("2", today));
     page.wait("document.activeElement.name === 'name'");
     page.write("Asha Rao");
     page.press("Tab");
     page.write(&test_number(5));
     page.press("Enter");
-    page.wait(&state("2", &today, "mine"));
+    page.wait(&state("2", today, "mine"));
     page.wait("said.className === 'good' && said.textContent.startsWith('Booked: Room 2')");
-    assert_eq!(
-        get(to, &format!("/rooms/2?from={today}&to={today}")).json()["booked"],
-        json!([{"date": today}])
-    );
+    assert_eq!(booked(to, today), json!([{"date": today}]));
+}
 
-    // What others book shows by itself; to want it as well is refused, with when it is free.
-    assert_eq!(post(to, &wish(Some(1), &today, 6), "").unwrap().status, 201);
-    page.wait(&state("1", &today, "taken"));
-    page.click(&cell("1", &today));
+/// Bookings of others appear without a reload. Booking the same day is refused with the next free one.
+fn others_bookings_appear_and_are_refused(page: &mut Browser, to: SocketAddr, today: &str) {
+    assert_eq!(post(to, &booking_body(Some(1), today, 6), "").unwrap().status, 201);
+    page.wait(&state("1", today, "taken"));
+    page.click(&cell("1", today));
     page.click("[name=aadhaar]");
     page.write(&test_number(5));
     page.click("button.main");
-    page.wait(&format!("said.textContent === 'Taken. It is free on {}.'", next_day(&today)));
+    page.wait(&format!("said.textContent === 'Taken. It is free on {}.'", next_day(today)));
+}
 
-    // A wrong digit is told where it is.
+fn a_wrong_digit_is_reported_at_its_field(page: &mut Browser) {
     let mut wrong = test_number(5);
     let last = wrong.pop().unwrap();
     wrong.push(if last == '0' { '1' } else { '0' });
@@ -60,34 +75,38 @@ fn a_room_is_booked_refused_and_cancelled_in_a_browser() {
     page.press("Enter");
     page.wait("find('[data-field=aadhaar]').classList.contains('wrong') && said.textContent.includes('check digit')");
     page.wait("document.activeElement.name === 'aadhaar'");
+}
 
-    // By keyboard: from one day to another, and one is chosen.
+/// Moves between days with the arrow keys and chooses one.
+fn choose_by_keyboard(page: &mut Browser) {
     page.value("find('tbody button[tabindex=\"0\"]').focus()");
     for key in ["ArrowRight", "ArrowLeft", "ArrowDown", "ArrowUp"] {
         let before = page.value("document.activeElement.ariaLabel");
         page.press(key);
         page.wait("document.activeElement.matches('tbody button[tabindex=\"0\"]')");
         let after = page.value("document.activeElement.ariaLabel");
-        // From the last day of a month there is no further, and back is a day earlier.
+        // On the last day of a month ArrowRight stays, and ArrowLeft goes to the day before.
         assert!(before != after || key == "ArrowRight", "{key} stays at {before}");
     }
     page.press("Enter");
     page.wait("document.activeElement.name === 'name' && form.elements.date.value !== ''");
-
-    page.click("#mine button");
-    page.wait(&state("2", &today, "free"));
-    assert_eq!(get(to, &format!("/rooms/2?from={today}&to={today}")).json()["booked"], json!([]));
-    page.wait("!find('#none').hidden");
-
-    page.fits_a_phone();
-    assert_eq!(page.value("[...document.querySelectorAll('tbody th')].at(-1).textContent"), json!(HOSTILE));
-    assert_eq!(page.value("document.title"), json!("Book a room"));
-    assert!(page.errors.is_empty(), "{:#?}", page.errors);
 }
 
-/// On a phone seven days are seen at once: they begin with today, and days past are not offered.
+fn cancel(page: &mut Browser, to: SocketAddr, today: &str) {
+    page.click("#mine button");
+    page.wait(&state("2", today, "free"));
+    assert_eq!(booked(to, today), json!([]));
+    page.wait("!find('#none').hidden");
+}
+
+/// When room 2 is booked today.
+fn booked(to: SocketAddr, today: &str) -> Value {
+    get(to, &format!("/rooms/2?from={today}&to={today}")).json()["booked"].clone()
+}
+
+/// A phone shows seven days at once. They start with today, and past days cannot be chosen.
 #[test]
-fn a_phone_opens_on_today_and_days_past_are_told_from_taken_ones() {
+fn a_phone_opens_on_today_and_past_days_differ_from_taken_ones() {
     let folder = tempfile::tempdir().unwrap();
     let database = Database::Sqlite(folder.path().join("booking.db"));
     let server = serve(Model::Epoll, options(&database, folder.path()));
@@ -97,7 +116,7 @@ fn a_phone_opens_on_today_and_days_past_are_told_from_taken_ones() {
     let today = in_mid_month(&mut page);
     page.go(&format!("http://{to}/?"));
     page.wait("find('tbody button')");
-    assert_eq!(post(to, &wish(Some(2), &today, 6), "").unwrap().status, 201);
+    assert_eq!(post(to, &booking_body(Some(2), &today, 6), "").unwrap().status, 201);
     page.wait(&state("2", &today, "taken"));
 
     page.wait(&format!("{LEFTMOST} === '{today}'"));
@@ -115,7 +134,7 @@ fn a_phone_opens_on_today_and_days_past_are_told_from_taken_ones() {
     }
     assert_eq!(past, page.value("getComputedStyle(find('#legend [data-state=past]')).background"));
 
-    // Tab comes to a day that may be booked; from today there is no way left, and a click on a day past chooses nothing.
+    // Tab leads to a day that can be booked, ArrowLeft does not leave today, and a click on a past day chooses nothing.
     page.click("#later");
     page.wait("find('tbody button[data-state=free]').dataset.day.endsWith('-01')");
     page.wait(&format!("{LEFTMOST}.endsWith('-01')"));
@@ -131,12 +150,12 @@ fn a_phone_opens_on_today_and_days_past_are_told_from_taken_ones() {
     assert!(page.errors.is_empty(), "{:#?}", page.errors);
 }
 
-/// The first day that is seen beside the names of the rooms.
+/// The first visible day beside the names of the rooms.
 const LEFTMOST: &str = "[...document.querySelectorAll('tbody tr:first-child button')].find((button) => \
     button.getBoundingClientRect().left >= find('tbody th').getBoundingClientRect().right - 1).dataset.day";
 
-/// Has the browser's day be the 15th of the next month, which the server takes as well; days past are always to be seen
-/// then, and always enough to come.
+/// Sets the browser's clock to the 15th of the next month, which the server accepts too. The month then always has both
+/// past days and enough days to come.
 fn in_mid_month(page: &mut Browser) -> String {
     let now = jiff::Zoned::now().date();
     let today = now.first_of_month().saturating_add(jiff::Span::new().months(1).days(14)).to_string();

@@ -1,4 +1,4 @@
-//! Many clients at once: nothing is booked twice, and what was answered is what the database holds.
+//! Many clients at once: nothing is booked twice, and the database holds what the responses said.
 
 use std::{
     collections::BTreeSet,
@@ -11,39 +11,43 @@ use engine::Model;
 use serde_json::Value;
 
 use crate::{
-    suite::Bed,
-    support::{day, delete, get, options, post, serve, wish},
+    suite::Fixture,
+    support::{booking_body, day, delete, get, options, post, serve},
 };
 
 const CLIENTS: u64 = 12;
 const DAYS: i32 = 4;
 
-/// Every client wants a room on every day; half name one, half take any.
-pub(crate) fn clients_for_rooms(bed: &Bed) {
-    let server = serve(Model::Epoll, options(&bed.database, bed.folder()));
+/// Every client books a room on every day. Half of them name a room, the others take any.
+pub(crate) fn clients_for_rooms(fixture: &Fixture) {
+    let server = serve(Model::Epoll, options(&fixture.database, fixture.folder()));
     let promised = race(&[server.local_addr()]);
     assert_eq!(promised.len(), 3 * DAYS as usize, "every room is booked every day");
-    assert_eq!(promised, held(server.local_addr()));
+    assert_eq!(promised, stored(server.local_addr()));
 }
 
-pub(crate) fn two_servers(bed: &Bed) {
+pub(crate) fn two_servers(fixture: &Fixture) {
     let starting = Barrier::new(2);
     let servers: Vec<_> = thread::scope(|scope| {
         let start = || {
             starting.wait();
-            serve(Model::Epoll, options(&bed.database, bed.folder()))
+            serve(Model::Epoll, options(&fixture.database, fixture.folder()))
         };
         let both: Vec<_> = (0..2).map(|_| scope.spawn(start)).collect();
         both.into_iter().map(|server| server.join().unwrap()).collect()
     });
     let addresses: Vec<_> = servers.iter().map(|server| server.local_addr()).collect();
-    assert_eq!(get(addresses[0], "/rooms").json()["rooms"].as_array().unwrap().len(), 3, "made once");
+    assert_eq!(
+        get(addresses[0], "/rooms").json()["rooms"].as_array().unwrap().len(),
+        3,
+        "the rooms are created once"
+    );
     let promised = race(&addresses);
     assert_eq!(promised.len(), 3 * DAYS as usize);
-    assert_eq!(promised, held(addresses[1]));
+    assert_eq!(promised, stored(addresses[1]));
 }
 
-/// What the clients were promised. Each promise is made to one of them only, or this panics.
+/// Returns what the clients were promised. Panics if anything was promised twice.
 fn race(to: &[SocketAddr]) -> BTreeSet<(i64, String)> {
     let promised = Mutex::new(BTreeSet::new());
     let barrier = Barrier::new(CLIENTS as usize);
@@ -55,7 +59,7 @@ fn race(to: &[SocketAddr]) -> BTreeSet<(i64, String)> {
                 barrier.wait();
                 for ahead in 1..=DAYS {
                     let room = (client % 2 == 0).then_some(1 + (client / 2) as i64 % 3);
-                    let answer = post(to, &wish(room, &day(ahead), client), "").unwrap();
+                    let answer = post(to, &booking_body(room, &day(ahead), client), "").unwrap();
                     match answer.status {
                         201 => {
                             assert!(promised.lock().unwrap().insert(booked(&answer.json())), "promised twice")
@@ -70,27 +74,27 @@ fn race(to: &[SocketAddr]) -> BTreeSet<(i64, String)> {
     promised.into_inner().unwrap()
 }
 
-/// What the database holds.
-fn held(to: SocketAddr) -> BTreeSet<(i64, String)> {
+/// The bookings in the database.
+fn stored(to: SocketAddr) -> BTreeSet<(i64, String)> {
     let rooms = get(to, &format!("/rooms?from={}&to={}", day(0), day(30))).json();
     let rooms = rooms["rooms"].as_array().unwrap().clone();
-    let mut held = BTreeSet::new();
+    let mut stored = BTreeSet::new();
     for room in rooms {
         for time in room["booked"].as_array().unwrap() {
             let (room, date) = (room["id"].as_i64().unwrap(), time["date"].as_str().unwrap().to_owned());
-            assert!(held.insert((room, date)), "the database holds one time twice");
+            assert!(stored.insert((room, date)), "the database holds a booking twice");
         }
     }
-    held
+    stored
 }
 
 fn booked(booking: &Value) -> (i64, String) {
     (booking["room"].as_i64().unwrap(), booking["date"].as_str().unwrap().to_owned())
 }
 
-/// Clients that cancel most of what they book, over rooms that are never enough.
-pub(crate) fn booking_and_cancelling(bed: &Bed) {
-    let server = serve(Model::Epoll, options(&bed.database, bed.folder()));
+/// Clients cancel most of what they book, and there are never enough rooms.
+pub(crate) fn booking_and_cancelling(fixture: &Fixture) {
+    let server = serve(Model::Epoll, options(&fixture.database, fixture.folder()));
     let to = server.local_addr();
     let kept: Vec<_> = thread::scope(|scope| {
         let clients: Vec<_> = (0..8_u64)
@@ -98,7 +102,7 @@ pub(crate) fn booking_and_cancelling(bed: &Bed) {
                 scope.spawn(move || {
                     let mut kept = Vec::new();
                     for round in 0..12 {
-                        let made = post(to, &wish(None, &day(1 + round % 3), client), "").unwrap();
+                        let made = post(to, &booking_body(None, &day(1 + round % 3), client), "").unwrap();
                         if made.status == 409 {
                             continue;
                         }
@@ -117,18 +121,19 @@ pub(crate) fn booking_and_cancelling(bed: &Bed) {
     });
     let distinct: BTreeSet<_> = kept.iter().cloned().collect();
     assert_eq!(distinct.len(), kept.len(), "promised twice");
-    assert_eq!(distinct, held(to));
+    assert_eq!(distinct, stored(to));
 }
 
-/// All want one room on one day, and give it back: a database that undoes what is in another's way has it done again.
-pub(crate) fn one_hot_room(bed: &Bed) {
-    let server = serve(Model::Epoll, options(&bed.database, bed.folder()));
+/// All clients book and cancel one room on one day. A transaction that the database rolls back as a deadlock must be
+/// retried.
+pub(crate) fn one_hot_room(fixture: &Fixture) {
+    let server = serve(Model::Epoll, options(&fixture.database, fixture.folder()));
     let to = server.local_addr();
     thread::scope(|scope| {
         for client in 0..16_u64 {
             scope.spawn(move || {
                 for _ in 0..25 {
-                    let made = post(to, &wish(Some(1), &day(1), client), "").unwrap();
+                    let made = post(to, &booking_body(Some(1), &day(1), client), "").unwrap();
                     match made.status {
                         201 => assert_eq!(delete(to, &made.id(), "").status, 204),
                         409 => {}
@@ -138,5 +143,5 @@ pub(crate) fn one_hot_room(bed: &Bed) {
             });
         }
     });
-    assert_eq!(held(to), BTreeSet::new());
+    assert_eq!(stored(to), BTreeSet::new());
 }

@@ -1,8 +1,8 @@
-//! A server on a port of its own, a client that shows everything it was answered, and guests to book for.
+//! A server on its own port, a client that shows complete responses, and guests to book for.
 
 use std::{io, net::SocketAddr, path::Path};
 
-use booking::{Accepted, Options};
+use booking::{IdPolicy, Options};
 use engine::{Model, Server};
 use serde_json::{Value, json};
 use store::Database;
@@ -14,7 +14,7 @@ pub(crate) fn options(database: &Database, folder: &Path) -> Options {
     let mut options = Options::new(database.clone());
     options.key = folder.join("booking.key");
     options.rooms = 3;
-    options.accepted = Accepted::TestsToo;
+    options.ids = IdPolicy::AllowTest;
     options
 }
 
@@ -37,49 +37,18 @@ pub(crate) fn post(to: SocketAddr, body: &Value, fields: &str) -> io::Result<Res
     ask(to, "POST /bookings", fields, body.to_string().as_bytes())
 }
 
-/// A booking of a room, or of any.
-pub(crate) fn wish(room: Option<i64>, date: &str, guest: u64) -> Value {
+/// The body of a request to book a room, or any room.
+pub(crate) fn booking_body(room: Option<i64>, date: &str, guest: u64) -> Value {
     json!({"room": room, "date": date, "name": format!("Guest {guest}"), "aadhaar": test_number(guest)})
 }
 
-/// The `n`-th test number: 1, ten digits, and the check digit that fits, found by the multiplication in D5 written out
-/// as J. Verhoeff has it.
+/// The `n`-th test number: 1, ten digits and the check digit.
 pub(crate) fn test_number(n: u64) -> String {
     let eleven = format!("1{n:010}");
-    let last = (0..10).find(|last| verhoeff(&format!("{eleven}{last}")) == 0).unwrap();
-    format!("{eleven}{last}")
+    format!("{eleven}{}", verhoeff::calculate(eleven.as_str()))
 }
 
-fn verhoeff(digits: &str) -> usize {
-    const PRODUCT: [&str; 10] = [
-        "0123456789",
-        "1234067895",
-        "2340178956",
-        "3401289567",
-        "4012395678",
-        "5987604321",
-        "6598710432",
-        "7659821043",
-        "8765932104",
-        "9876543210",
-    ];
-    const PERMUTED: [&str; 8] = [
-        "0123456789",
-        "1576283094",
-        "5803796142",
-        "8916043527",
-        "9453126870",
-        "4286573901",
-        "2793806415",
-        "7046913258",
-    ];
-    let digit = |text: &str, place: usize| usize::from(text.as_bytes()[place] - b'0');
-    digits.bytes().rev().enumerate().fold(0, |sum, (place, byte)| {
-        digit(PRODUCT[sum], digit(PERMUTED[place % 8], usize::from(byte - b'0')))
-    })
-}
-
-/// A day so many days ahead.
+/// The day this many days from today.
 pub(crate) fn day(ahead: i32) -> String {
     let today = jiff::Zoned::now().date();
     today.saturating_add(jiff::Span::new().days(ahead)).to_string()

@@ -15,23 +15,23 @@ fn raw() -> Options {
 }
 
 #[test]
-fn whatever_comes_until_the_client_closes_is_counted() {
+fn everything_until_the_client_closes_is_counted() {
     for model in MODELS {
         let sink = Sink::start(model, raw());
         for bytes in [&b""[..], b"GET / HTTP/1.1\r\n\r\n", &pattern(2_000_000)] {
             let mut stream = sink.connect();
             stream.write_all(bytes).unwrap();
             stream.shutdown(Shutdown::Write).unwrap();
-            assert_eq!(rest(&mut stream), "", "{model}: nothing is answered");
+            assert_eq!(rest(&mut stream), "", "{model}: the server sends nothing");
         }
         assert_eq!((sink.totals.uploads(), sink.totals.upload_bytes()), (3, 2_000_018), "{model}");
         eventually("all is counted", || sink.totals.received_bytes() == 2_000_018);
-        assert_eq!(sink.totals.to_string(), "received 2000018 bytes; 3 uploads came whole, 0 failed");
+        assert_eq!(sink.totals.to_string(), "received 2000018 bytes; 3 uploads completed, 0 failed");
     }
 }
 
 #[test]
-fn a_client_that_resets_the_connection_has_failed() {
+fn a_reset_connection_counts_as_a_failure() {
     for model in MODELS {
         let sink = Sink::start(model, raw());
         let stream = sink.connect();

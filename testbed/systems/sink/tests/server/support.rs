@@ -1,4 +1,4 @@
-//! A sink on a port of its own, and a client that sends exactly what it is told.
+//! A sink on its own port, and a client that sends exactly the given bytes.
 
 use std::{
     io::{Read, Write},
@@ -12,10 +12,10 @@ use sink::{Options, Totals};
 
 pub(crate) const MODELS: [Model; 2] = [Model::Threads, Model::Epoll];
 
-/// Longer than any step of a test takes.
+/// Longer than any step of a test.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server and what it counts.
+/// A server and its counters.
 pub(crate) struct Sink {
     server: Server,
     pub(crate) totals: Totals,
@@ -37,7 +37,7 @@ impl Sink {
         stream
     }
 
-    /// All of the answer to a request on a connection of its own.
+    /// The complete response to a request on a new connection.
     pub(crate) fn ask(&self, request: &[u8]) -> String {
         let mut stream = self.connect();
         stream.write_all(request).unwrap();
@@ -49,14 +49,14 @@ impl Sink {
     }
 }
 
-/// Everything until the server closes.
+/// Everything until the server closes the connection.
 pub(crate) fn rest(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).unwrap();
     String::from_utf8(bytes).unwrap()
 }
 
-/// One answer with a `Content-Length`, on a connection that stays: its status line and its body.
+/// The status line and body of one response with a `Content-Length`, on a connection that stays open.
 pub(crate) fn answer(stream: &mut TcpStream) -> (String, String) {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -71,12 +71,12 @@ pub(crate) fn answer(stream: &mut TcpStream) -> (String, String) {
     (head.lines().next().unwrap().to_owned(), String::from_utf8(body).unwrap())
 }
 
-/// The head of an upload with these header lines.
+/// The head of an upload with these header fields.
 pub(crate) fn head(fields: &str) -> Vec<u8> {
     format!("POST /upload HTTP/1.1\r\nHost: x\r\n{fields}\r\n").into_bytes()
 }
 
-/// An upload of known length.
+/// An upload with a `Content-Length`.
 pub(crate) fn upload(body: &[u8]) -> Vec<u8> {
     let mut request = head(&format!("Content-Length: {}\r\n", body.len()));
     request.extend_from_slice(body);
@@ -104,7 +104,7 @@ pub(crate) fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at % 251) as u8 ^ (at >> 12) as u8).collect()
 }
 
-/// Waits until a condition holds, looking often.
+/// Waits until a condition holds.
 pub(crate) fn eventually(what: &str, condition: impl Fn() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !condition() {

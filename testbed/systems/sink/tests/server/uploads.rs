@@ -1,4 +1,4 @@
-//! `POST /upload`: whatever its length and framing, all of it is counted.
+//! `POST /upload`: every byte is counted, whatever the length and framing.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -57,7 +57,7 @@ fn pipelined_uploads_are_answered_in_order() {
 }
 
 #[test]
-fn a_client_that_waits_to_be_asked_is_asked() {
+fn a_client_that_expects_100_continue_gets_it() {
     for model in MODELS {
         let sink = Sink::start(model, Options::default());
         let mut stream = sink.connect();
@@ -71,7 +71,7 @@ fn a_client_that_waits_to_be_asked_is_asked() {
 }
 
 #[test]
-fn what_is_too_long_is_refused_before_it_comes() {
+fn too_long_uploads_are_refused_before_they_arrive() {
     for model in MODELS {
         let mut options = Options::default();
         options.max_body = 1_000;
@@ -112,7 +112,7 @@ fn other_methods_paths_and_broken_requests_get_their_status() {
 }
 
 #[test]
-fn an_upload_that_breaks_off_is_counted_as_such() {
+fn an_upload_that_breaks_off_counts_as_a_failure() {
     for model in MODELS {
         let sink = Sink::start(model, Options::default());
         let mut stream = sink.connect();
@@ -134,7 +134,7 @@ fn an_upload_that_breaks_off_is_counted_as_such() {
 }
 
 #[test]
-fn a_slow_client_holds_up_nobody() {
+fn a_slow_client_does_not_hold_up_others() {
     for model in MODELS {
         let sink = Sink::start(model, Options::default());
         let mut slow = sink.connect();
@@ -149,7 +149,7 @@ fn a_slow_client_holds_up_nobody() {
 }
 
 #[test]
-fn a_delay_comes_before_each_answer() {
+fn each_response_is_delayed() {
     for model in MODELS {
         let mut options = Options::default();
         options.delay = Duration::from_millis(50);
@@ -165,7 +165,7 @@ fn a_delay_comes_before_each_answer() {
 }
 
 #[test]
-fn an_upload_that_waits_holds_up_nobody_else() {
+fn a_delayed_upload_does_not_hold_up_others() {
     for model in MODELS {
         let mut options = Options::default();
         options.delay = Duration::from_secs(3_600);
@@ -179,7 +179,7 @@ fn an_upload_that_waits_holds_up_nobody_else() {
 }
 
 #[test]
-fn after_an_answer_with_close_the_connection_ends() {
+fn the_connection_closes_after_a_response_with_close() {
     for model in MODELS {
         let sink = Sink::start(model, Options::default());
         let mut stream = sink.connect();

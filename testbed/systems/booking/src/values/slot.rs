@@ -1,17 +1,17 @@
-//! Parts of a day, for rooms that are not booked by the whole of it.
+//! Parts of a day, for rooms that are not booked by whole days.
 
 use serde::Serialize;
 
-/// Most slots a room may have in a day.
+/// Maximum number of slots that a room may have in a day.
 pub(crate) const SLOTS_MAX: usize = 48;
 
-/// A part of a day, written `09:00-10:30`.
+/// A part of a day, written as `09:00-10:30`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct Slot(String);
 
 impl Slot {
-    /// Reads a slot.
-    pub(crate) fn read(text: &str) -> Result<Self, &'static str> {
+    /// Parses a slot. The error says what it must be.
+    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let form = "must be two times of a day, such as 09:00-10:30";
         let (from, to) = text.split_once('-').ok_or(form)?;
         match (minutes(from), minutes(to)) {
@@ -21,42 +21,42 @@ impl Slot {
         }
     }
 
-    /// Checks the slots of one room: in order, and no two at a time.
+    /// Checks that the slots of a room are in order and do not overlap.
     pub(crate) fn check_all(slots: &[Self]) -> Result<(), &'static str> {
         if slots.len() > SLOTS_MAX {
-            return Err("must be no more than 48");
+            return Err("must be 48 at most");
         }
-        // Text of one width compares as times do.
+        // Times of the same width compare correctly as text.
         let apart = slots.windows(2).all(|pair| matches!(pair, [a, b] if a.end() <= b.begin()));
         if apart { Ok(()) } else { Err("must be in order and must not overlap") }
     }
 
-    /// Slots as one text, to be kept: `09:00-10:30,11:00-12:00`.
+    /// Joins slots into the form that is stored: `09:00-10:30,11:00-12:00`.
     pub(crate) fn list(slots: &[Self]) -> String {
         slots.iter().map(Self::as_str).collect::<Vec<_>>().join(",")
     }
 
-    /// Slots from that text.
-    pub(crate) fn read_list(text: &str) -> Result<Vec<Self>, &'static str> {
-        text.split(',').filter(|part| !part.is_empty()).map(Self::read).collect()
+    /// Parses the form that is stored.
+    pub(crate) fn parse_list(text: &str) -> Result<Vec<Self>, &'static str> {
+        text.split(',').filter(|part| !part.is_empty()).map(Self::parse).collect()
     }
 
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// `09:00`
+    /// The start, as in `09:00`.
     pub(crate) fn begin(&self) -> &str {
         self.0.split_once('-').map_or("", |(begin, _)| begin)
     }
 
-    /// `10:30`
+    /// The end, as in `10:30`.
     pub(crate) fn end(&self) -> &str {
         self.0.split_once('-').map_or("", |(_, end)| end)
     }
 }
 
-/// Minutes since midnight of `09:30`; `24:00` ends a day.
+/// Parses `09:30` into minutes since midnight. `24:00` is the end of a day.
 fn minutes(time: &str) -> Option<u16> {
     let (hour, minute) = time.split_once(':')?;
     let number = |text: &str| {
@@ -73,9 +73,9 @@ mod tests {
 
     #[test]
     fn slots_are_two_times_in_order() {
-        let slot = Slot::read("09:00-10:30").unwrap();
+        let slot = Slot::parse("09:00-10:30").unwrap();
         assert_eq!((slot.begin(), slot.end()), ("09:00", "10:30"));
-        assert!(Slot::read("00:00-24:00").is_ok());
+        assert!(Slot::parse("00:00-24:00").is_ok());
         for bad in [
             "",
             "9:00-10:00",
@@ -87,14 +87,14 @@ mod tests {
             "+9:00-10:00",
             "24:00-24:30",
         ] {
-            assert!(Slot::read(bad).is_err(), "{bad}");
+            assert!(Slot::parse(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn the_slots_of_a_room_do_not_overlap() {
         let all = |texts: &[&str]| {
-            let slots: Vec<_> = texts.iter().map(|text| Slot::read(text).unwrap()).collect();
+            let slots: Vec<_> = texts.iter().map(|text| Slot::parse(text).unwrap()).collect();
             Slot::check_all(&slots)
         };
         assert!(all(&[]).is_ok() && all(&["09:00-10:00", "10:00-11:00"]).is_ok());

@@ -1,23 +1,23 @@
-//! Days, and from which to which rooms may be booked.
+//! Days of the calendar, and which of them can be booked.
 
 use jiff::{Zoned, civil::Date};
 use serde::{Serialize, Serializer};
 
-/// How far ahead a room may be booked, days.
+/// How far ahead a room can be booked, days.
 pub(crate) const HORIZON_DAYS: i32 = 5 * 366;
 
-/// A day of the Gregorian calendar, written `2026-03-01`.
+/// A day of the Gregorian calendar, written as `2026-03-01`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Day(Date);
 
 impl Day {
-    /// Today, where the server stands: by `TZ`, or the system's time zone.
+    /// Today in the server's time zone: that of `TZ`, or else the system's.
     pub(crate) fn today() -> Self {
         Self(Zoned::now().date())
     }
 
-    /// Reads a day, in that form only.
-    pub(crate) fn read(text: &str) -> Result<Self, &'static str> {
+    /// Parses a day in exactly this form.
+    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let form = "must be a day written as year, month and day, such as 2030-01-31";
         let shaped = text.len() == 10
             && text.bytes().enumerate().all(|(place, byte)| match place {
@@ -33,13 +33,13 @@ impl Day {
             return Err(form);
         };
         let narrow = |number: i16| i8::try_from(number).unwrap_or(-1);
-        Date::new(year, narrow(month), narrow(day)).map(Self).map_err(|_| "is a day that no calendar has")
+        Date::new(year, narrow(month), narrow(day)).map(Self).map_err(|_| "does not exist in the calendar")
     }
 
-    /// That a room may be booked on this day, if today is `today`.
-    pub(crate) fn may_be_booked(self, today: Self) -> Result<(), &'static str> {
+    /// Checks that a room can be booked on this day. The error says why not.
+    pub(crate) fn check_bookable(self, today: Self) -> Result<(), &'static str> {
         if self < today {
-            return Err("is past: choose today or a later day");
+            return Err("is in the past: choose today or a later day");
         }
         if self > today.plus(HORIZON_DAYS) {
             return Err("is more than five years ahead: choose an earlier day");
@@ -47,20 +47,27 @@ impl Day {
         Ok(())
     }
 
-    /// So many days later; the last day there is, where that is beyond it.
+    /// The day this many days later, or the last day of the calendar.
     pub(crate) fn plus(self, days: i32) -> Self {
         Self(self.0.saturating_add(jiff::Span::new().days(days)))
     }
 
-    /// How many days `later` is later.
+    /// The number of days from this one to `later`.
     pub(crate) fn days_until(self, later: Self) -> i32 {
         self.0.until(later.0).map_or(0, |span| span.get_days())
     }
 
-    /// As iCalendar writes it: `20260301`.
+    /// The form used by iCalendar: `20260301`.
     pub(crate) fn compact(self) -> String {
         self.0.strftime("%Y%m%d").to_string()
     }
+}
+
+/// A range of days, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct DayRange {
+    pub(crate) from: Day,
+    pub(crate) to: Day,
 }
 
 impl Serialize for Day {
@@ -80,11 +87,11 @@ mod tests {
     use super::*;
 
     fn day(text: &str) -> Day {
-        Day::read(text).unwrap()
+        Day::parse(text).unwrap()
     }
 
     #[test]
-    fn days_are_read_in_one_form_only() {
+    fn only_one_form_is_parsed() {
         assert_eq!(day("2028-02-29").to_string(), "2028-02-29");
         assert_eq!(day("2028-02-29").compact(), "20280229");
         for bad in [
@@ -97,10 +104,10 @@ mod tests {
             "２０２６-03-01",
             "-026-03-01",
         ] {
-            assert!(Day::read(bad).unwrap_err().contains("such as 2030-01-31"), "{bad}");
+            assert!(Day::parse(bad).unwrap_err().contains("such as 2030-01-31"), "{bad}");
         }
         for none in ["2026-02-29", "2026-02-30", "2026-13-01", "2026-00-10", "2026-01-00", "2026-01-99"] {
-            assert_eq!(Day::read(none).unwrap_err(), "is a day that no calendar has", "{none}");
+            assert_eq!(Day::parse(none).unwrap_err(), "does not exist in the calendar", "{none}");
         }
     }
 
@@ -112,10 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn only_today_and_the_next_five_years_may_be_booked() {
+    fn only_today_and_the_next_five_years_can_be_booked() {
         let today = day("2026-11-21");
-        assert!(today.may_be_booked(today).is_ok() && today.plus(HORIZON_DAYS).may_be_booked(today).is_ok());
-        assert!(day("2026-11-20").may_be_booked(today).unwrap_err().contains("past"));
-        assert!(today.plus(HORIZON_DAYS + 1).may_be_booked(today).unwrap_err().contains("ahead"));
+        assert!(
+            today.check_bookable(today).is_ok() && today.plus(HORIZON_DAYS).check_bookable(today).is_ok()
+        );
+        assert!(day("2026-11-20").check_bookable(today).unwrap_err().contains("past"));
+        assert!(today.plus(HORIZON_DAYS + 1).check_bookable(today).unwrap_err().contains("ahead"));
     }
 }

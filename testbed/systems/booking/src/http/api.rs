@@ -1,26 +1,28 @@
-//! The requests of the booking server, apart from how they come and go.
+//! The routes of the booking server, apart from connections and headers.
 
 use http_io::Response;
 use store::{Commits, Store};
 
+use super::{
+    calendar,
+    requests::{self, Query},
+};
 use crate::{
-    aadhaar::Accepted,
-    desk::{DAYS_MAX, DAYS_OF_MANY_MAX, Desk},
-    error::BookingError,
-    feed,
+    bookings::Bookings,
     metrics::Metrics,
     options::Options,
     refusal::Refusal,
-    requests::{self, Query},
-    room::Room,
+    rooms::{DAYS_MAX, DAYS_OF_MANY_MAX},
     secrets::Secrets,
+    setup::BookingError,
     tables::{SCHEMA, Tables},
+    values::{aadhaar::IdPolicy, room::Room},
 };
 
 /// The page to book and cancel on.
 const PAGE: &str = include_str!("page.html");
 
-/// What is asked.
+/// The parts of a request that matter here.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) method: &'a str,
@@ -33,13 +35,13 @@ pub(crate) struct Call<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// A path, told apart from the others. Its name is what logs and metrics show: a booking's id is a secret of its maker.
+/// What a path leads to. Logs and metrics show only its name, as a booking's id is a secret of its maker.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Route<'a> {
     Page,
     Rooms,
     Room(&'a str),
-    Feed(&'a str),
+    Calendar(&'a str),
     Bookings,
     Booking(&'a str),
     Audit,
@@ -55,7 +57,7 @@ impl<'a> Route<'a> {
             (Some(""), None, ..) => Self::Page,
             (Some("rooms"), None, ..) => Self::Rooms,
             (Some("rooms"), Some(id), None, _) => Self::Room(id),
-            (Some("rooms"), Some(id), Some("calendar.ics"), None) => Self::Feed(id),
+            (Some("rooms"), Some(id), Some("calendar.ics"), None) => Self::Calendar(id),
             (Some("bookings"), None, ..) => Self::Bookings,
             (Some("bookings"), Some(id), None, _) => Self::Booking(id),
             (Some("audit"), None, ..) => Self::Audit,
@@ -70,7 +72,7 @@ impl<'a> Route<'a> {
             Self::Page => "/",
             Self::Rooms => "/rooms",
             Self::Room(_) => "/rooms/{id}",
-            Self::Feed(_) => "/rooms/{id}/calendar.ics",
+            Self::Calendar(_) => "/rooms/{id}/calendar.ics",
             Self::Bookings => "/bookings",
             Self::Booking(_) => "/bookings/{id}",
             Self::Audit => "/audit",
@@ -90,27 +92,27 @@ impl<'a> Route<'a> {
     }
 }
 
-/// The booking server's answers to its requests.
+/// Responds to the requests of the booking server.
 #[derive(Debug)]
 pub(crate) struct Api {
-    desk: Desk,
-    accepted: Accepted,
+    bookings: Bookings,
+    ids: IdPolicy,
     metrics: Metrics,
 }
 
 impl Api {
-    /// Opens the database and starts the threads.
+    /// Opens the database and starts its threads.
     pub(crate) fn open(options: &Options, rooms: Vec<Room>, metrics: Metrics) -> Result<Self, BookingError> {
         let mut store = store::Options::default();
         let counts = metrics.clone();
         store.commits = Commits::new(move |changes, took| counts.committed(changes, took));
         store.queue = options.queue;
         let tables = Tables::new(Store::open(&options.database, &SCHEMA, &store)?);
-        let desk = Desk::new(tables, Secrets::open(&options.key)?, rooms);
-        Ok(Self { desk, accepted: options.accepted, metrics })
+        let bookings = Bookings::new(tables, Secrets::open(&options.key)?, rooms);
+        Ok(Self { bookings, ids: options.ids, metrics })
     }
 
-    /// Answers a request, and counts it under the name it returns.
+    /// Responds to a request. Returns the name of its route, under which it was counted.
     pub(crate) async fn answer(&self, call: Call<'_>) -> (&'static str, Response) {
         let route = Route::of(call.path);
         let answer = self.answer_to(route, call).await.unwrap_or_else(Response::from);
@@ -124,14 +126,14 @@ impl Api {
             (Route::Rooms, "GET" | "HEAD") => self.rooms(call).await,
             (Route::Rooms, "POST") => self.add_room(call).await,
             (Route::Room(id), "GET" | "HEAD") => self.room(id, call).await,
-            (Route::Feed(id), "GET" | "HEAD") => self.feed(id).await,
+            (Route::Calendar(id), "GET" | "HEAD") => self.calendar(id).await,
             (Route::Bookings, "POST") => self.book(call).await,
             (Route::Booking(id), "GET" | "HEAD") => self.booking(id).await,
             (Route::Booking(id), "DELETE") => self.cancel(id, call).await,
             (Route::Audit, "GET" | "HEAD") => self.audit(call).await,
             (Route::Health, "GET" | "HEAD") => Ok(Response::new(200, "text/plain", "ok\n")),
             (Route::Metrics, "GET" | "HEAD") => Ok(self.metrics.show()),
-            (Route::Other, _) => Err(Refusal::new(404, "there is nothing of this name")),
+            (Route::Other, _) => Err(Refusal::new(404, "there is nothing at this path")),
             (route, _) => {
                 let allowed = route.methods();
                 let refusal = Refusal::new(405, format!("only {allowed} may be used here"));
@@ -141,28 +143,28 @@ impl Api {
     }
 
     async fn rooms(&self, call: Call<'_>) -> Result<Response, Refusal> {
-        let query = Query::read(call.query)?;
+        let query = Query::parse(call.query)?;
         let (after, limit) = query.page()?;
-        let span = query.maybe_span(DAYS_OF_MANY_MAX)?;
-        Ok(Response::json(200, &self.desk.rooms(after, limit, span).await?))
+        let days = query.maybe_days(DAYS_OF_MANY_MAX)?;
+        Ok(Response::json(200, &self.bookings.rooms().list(after, limit, days).await?))
     }
 
     async fn add_room(&self, call: Call<'_>) -> Result<Response, Refusal> {
         self.check_admin(call)?;
-        let room = self.desk.add_room(&requests::new_room(call.body)?).await?;
+        let room = self.bookings.rooms().add(&requests::new_room(call.body)?).await?;
         let place = format!("/rooms/{}", room.id);
         Ok(Response::json(201, &room).with("Location", place))
     }
 
     async fn audit(&self, call: Call<'_>) -> Result<Response, Refusal> {
         self.check_admin(call)?;
-        let (after, limit) = Query::read(call.query)?.page()?;
-        Ok(Response::json(200, &self.desk.audit(after, limit).await?).with("Cache-Control", "no-store"))
+        let (after, limit) = Query::parse(call.query)?.page()?;
+        Ok(Response::json(200, &self.bookings.audit(after, limit).await?).with("Cache-Control", "no-store"))
     }
 
     fn check_admin(&self, call: Call<'_>) -> Result<(), Refusal> {
         let token = requests::bearer(call.authorization);
-        if token.is_some_and(|token| self.desk.is_admin(token)) {
+        if token.is_some_and(|token| self.bookings.is_admin(token)) {
             return Ok(());
         }
         Err(Refusal::new(401, "only the administrator may do this")
@@ -170,36 +172,36 @@ impl Api {
     }
 
     async fn room(&self, id: &str, call: Call<'_>) -> Result<Response, Refusal> {
-        let span = Query::read(call.query)?.span(DAYS_MAX)?;
-        Ok(Response::json(200, &self.desk.room_days(number(id)?, span).await?))
+        let days = Query::parse(call.query)?.days(DAYS_MAX)?;
+        Ok(Response::json(200, &self.bookings.rooms().schedule(number(id)?, days).await?))
     }
 
-    async fn feed(&self, id: &str) -> Result<Response, Refusal> {
-        let span = feed::span();
-        let room = self.desk.room_days(number(id)?, span).await?;
-        Ok(Response::new(200, feed::CONTENT_TYPE, feed::render(&room, span)))
+    async fn calendar(&self, id: &str) -> Result<Response, Refusal> {
+        let days = calendar::days();
+        let room = self.bookings.rooms().schedule(number(id)?, days).await?;
+        Ok(Response::new(200, calendar::CONTENT_TYPE, calendar::render(&room, days)))
     }
 
     async fn book(&self, call: Call<'_>) -> Result<Response, Refusal> {
-        let wish = requests::wish(call.body, call.idempotency_key, call.from.to_string(), self.accepted)?;
-        let booking = self.desk.book(wish).await?;
+        let request = requests::booking(call.body, call.idempotency_key, call.from.to_string(), self.ids)?;
+        let booking = self.bookings.book(request).await?;
         let place = format!("/bookings/{}", booking.id);
         Ok(private(Response::json(201, &booking), booking.version).with("Location", place))
     }
 
     async fn booking(&self, id: &str) -> Result<Response, Refusal> {
-        let booking = self.desk.booking(id).await?;
+        let booking = self.bookings.get(id).await?;
         Ok(private(Response::json(200, &booking), booking.version))
     }
 
     async fn cancel(&self, id: &str, call: Call<'_>) -> Result<Response, Refusal> {
         let version = requests::version(call.if_match);
-        self.desk.cancel(id, version, &call.from.to_string()).await?;
+        self.bookings.cancel(id, version, &call.from.to_string()).await?;
         Ok(Response::done())
     }
 }
 
-/// What concerns one person is kept by no cache.
+/// Keeps caches from storing a response about one person.
 fn private(answer: Response, version: i64) -> Response {
     answer.with("ETag", format!("\"{version}\"")).with("Cache-Control", "no-store")
 }

@@ -1,54 +1,57 @@
-//! What clients send, read and checked field by field.
+//! Request bodies, headers and queries, checked field by field.
 
 use std::borrow::Cow;
 
 use http_io::{Credentials, Fields, FieldsError};
 
 use crate::{
-    aadhaar::{Aadhaar, Accepted},
-    day::Day,
-    desk::{self, Span, Wish},
-    guest::Name,
+    bookings::BookingRequest,
     refusal::Refusal,
-    room,
-    slot::Slot,
+    rooms::ROOMS_MAX,
     tables::NewRoom,
+    values::{
+        aadhaar::{Aadhaar, IdPolicy},
+        day::{Day, DayRange},
+        guest_name::GuestName,
+        room,
+        slot::Slot,
+    },
 };
 
-/// Longest body, bytes: a name of 10 kB is told to be too long, not cut off.
+/// Maximum length of a body, bytes. Large enough that a name of 10 kB is refused for its length and not cut off.
 pub(crate) const BODY_LEN_MAX: u64 = 64 * 1024;
-/// Longest `Idempotency-Key`, bytes.
+/// Maximum length of an `Idempotency-Key`, bytes.
 const KEY_LEN_MAX: usize = 255;
-/// Days shown where a client does not say which.
+/// Days shown if the request names none.
 const DAYS_SHOWN: i32 = 30;
 
-/// Reads a booking: who, when, and which room if it matters.
-pub(crate) fn wish(
+/// Reads a request to book.
+pub(crate) fn booking(
     body: &[u8],
     key: Option<&[u8]>,
     from: String,
-    accepted: Accepted,
-) -> Result<Wish, Refusal> {
+    ids: IdPolicy,
+) -> Result<BookingRequest, Refusal> {
     let mut fields = Fields::read(body).map_err(hinting(example))?;
     let invalid = |field| move |reason: &'static str| Refusal::field(field, reason);
     let room = fields.maybe_number("room")?;
-    let day = Day::read(&fields.text("date")?).map_err(invalid("date"))?;
-    day.may_be_booked(Day::today()).map_err(invalid("date"))?;
+    let day = Day::parse(&fields.text("date")?).map_err(invalid("date"))?;
+    day.check_bookable(Day::today()).map_err(invalid("date"))?;
     let slot =
-        fields.maybe_text("slot")?.map(|text| Slot::read(&text)).transpose().map_err(invalid("slot"))?;
-    let name = Name::read(&fields.text("name")?).map_err(invalid("name"))?;
-    let aadhaar = Aadhaar::read(&fields.text("aadhaar")?, accepted).map_err(invalid("aadhaar"))?;
+        fields.maybe_text("slot")?.map(|text| Slot::parse(&text)).transpose().map_err(invalid("slot"))?;
+    let name = GuestName::parse(&fields.text("name")?).map_err(invalid("name"))?;
+    let aadhaar = Aadhaar::parse(&fields.text("aadhaar")?, ids).map_err(invalid("aadhaar"))?;
     fields.finish("room, date, slot, name and aadhaar")?;
-    Ok(Wish { room, day, slot, name, aadhaar, key: key.map(idempotency_key).transpose()?, from })
+    Ok(BookingRequest { room, day, slot, name, aadhaar, key: key.map(idempotency_key).transpose()?, from })
 }
 
-/// A booking of a day that may still be booked.
+/// An example of a request that would be accepted.
 fn example() -> String {
     let day = Day::today().plus(DAYS_SHOWN);
     format!(r#"send {{"room": 1, "date": "{day}", "name": "Asha Rao", "aadhaar": "2341 2341 2346"}}"#)
 }
 
-/// Tells with what is wrong what would be right.
+/// Adds a correct example to an error.
 fn hinting<T: Into<Cow<'static, str>>>(example: impl Fn() -> T) -> impl Fn(FieldsError) -> Refusal {
     move |error| Refusal::from(error).hint(example())
 }
@@ -60,17 +63,17 @@ fn idempotency_key(key: &[u8]) -> Result<Vec<u8>, Refusal> {
     }
 }
 
-/// Reads a room to be added.
+/// Reads a request to add a room.
 pub(crate) fn new_room(body: &[u8]) -> Result<NewRoom, Refusal> {
     let mut fields = Fields::read(body)
         .map_err(hinting(|| r#"send {"name": "Lake view", "slots": ["09:00-12:00", "13:00-17:00"]}"#))?;
     let invalid = |field| move |reason: &'static str| Refusal::field(field, reason);
-    let name = Name::read(&fields.text("name")?).map_err(invalid("name"))?;
+    let name = GuestName::parse(&fields.text("name")?).map_err(invalid("name"))?;
     if name.as_str().chars().nth(room::NAME_CHARS_MAX).is_some() {
-        return Err(Refusal::field("name", "must be no longer than 100 characters"));
+        return Err(Refusal::field("name", "must not be longer than 100 characters"));
     }
     let slots = fields.maybe_texts("slots")?;
-    let slots: Result<Vec<_>, _> = slots.iter().map(|text| Slot::read(text)).collect();
+    let slots: Result<Vec<_>, _> = slots.iter().map(|text| Slot::parse(text)).collect();
     let slots = slots.and_then(|slots| Slot::check_all(&slots).map(|()| slots)).map_err(invalid("slots"))?;
     fields.finish("name and slots")?;
     Ok(NewRoom { name: name.as_str().to_owned(), slots })
@@ -84,7 +87,8 @@ pub(crate) fn bearer(authorization: Option<&[u8]>) -> Option<&[u8]> {
     }
 }
 
-/// The version an `If-Match` header asks for (RFC 9110 section 13.1.1); one that there never is, where it is none of ours.
+/// The version that an `If-Match` header names (RFC 9110 section 13.1.1). An entity tag that no booking can have gives -1,
+/// which matches none.
 pub(crate) fn version(if_match: Option<&[u8]>) -> Option<i64> {
     let tag = if_match?.trim_ascii();
     if tag == b"*" {
@@ -95,7 +99,7 @@ pub(crate) fn version(if_match: Option<&[u8]>) -> Option<i64> {
     Some(number.unwrap_or(-1))
 }
 
-/// What a query asks for.
+/// The parameters of a query.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Query<'q> {
     from: Option<&'q str>,
@@ -105,57 +109,57 @@ pub(crate) struct Query<'q> {
 }
 
 impl<'q> Query<'q> {
-    /// Reads `from=2026-03-01&to=2026-03-31`. Nothing known here needs to be percent-encoded.
-    pub(crate) fn read(query: Option<&'q str>) -> Result<Self, Refusal> {
-        let mut read = Self::default();
-        for part in query.unwrap_or_default().split('&').filter(|part| !part.is_empty()) {
+    /// Parses `from=2026-03-01&to=2026-03-31`. No valid value needs percent-encoding.
+    pub(crate) fn parse(text: Option<&'q str>) -> Result<Self, Refusal> {
+        let mut query = Self::default();
+        for part in text.unwrap_or_default().split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             let field = match name {
-                "from" => &mut read.from,
-                "to" => &mut read.to,
-                "after" => &mut read.after,
-                "limit" => &mut read.limit,
+                "from" => &mut query.from,
+                "to" => &mut query.to,
+                "after" => &mut query.after,
+                "limit" => &mut query.limit,
                 _ => {
-                    return Err(Refusal::new(422, "the query holds something not known here")
-                        .hint("known are from, to, after and limit"));
+                    return Err(Refusal::new(422, "the query has an unknown parameter")
+                        .hint("the parameters are from, to, after and limit"));
                 }
             };
             *field = Some(value);
         }
-        Ok(read)
+        Ok(query)
     }
 
-    /// Where any day is named, the days meant, at most `days`.
-    pub(crate) fn maybe_span(&self, days: i32) -> Result<Option<Span>, Refusal> {
-        if self.from.is_none() && self.to.is_none() { Ok(None) } else { self.span(days).map(Some) }
+    /// The requested days, at most `max` of them. `None` if the query names no day.
+    pub(crate) fn maybe_days(&self, max: i32) -> Result<Option<DayRange>, Refusal> {
+        if self.from.is_none() && self.to.is_none() { Ok(None) } else { self.days(max).map(Some) }
     }
 
-    /// The days meant, at most `days`: 30 from today where none is named.
-    pub(crate) fn span(&self, days: i32) -> Result<Span, Refusal> {
-        let day = |name: &'static str, text: Option<&str>, otherwise| match text {
-            Some(text) => Day::read(text).map_err(|reason| Refusal::field(name, reason)),
-            None => Ok(otherwise),
+    /// The requested days, at most `max` of them. Starts today and ends 30 days later if the query does not say.
+    pub(crate) fn days(&self, max: i32) -> Result<DayRange, Refusal> {
+        let day = |name: &'static str, text: Option<&str>, default| match text {
+            Some(text) => Day::parse(text).map_err(|reason| Refusal::field(name, reason)),
+            None => Ok(default),
         };
         let from = day("from", self.from, Day::today())?;
         let to = day("to", self.to, from.plus(DAYS_SHOWN))?;
         match from.days_until(to) {
             ..0 => Err(Refusal::field("to", "must not be before from")),
-            apart if apart >= days => {
-                Err(Refusal::field("to", format!("must be less than {days} days after from")))
+            apart if apart >= max => {
+                Err(Refusal::field("to", format!("must be less than {max} days after from")))
             }
-            _ => Ok(Span { from, to }),
+            _ => Ok(DayRange { from, to }),
         }
     }
 
-    /// After which room to list, and how many.
+    /// After which number to list, and how many entries.
     pub(crate) fn page(&self) -> Result<(i64, i64), Refusal> {
-        let number = |name: &'static str, text: Option<&str>, otherwise| match text.map(str::parse::<i64>) {
-            None => Ok(otherwise),
+        let number = |name: &'static str, text: Option<&str>, default| match text.map(str::parse::<i64>) {
+            None => Ok(default),
             Some(Ok(number)) if number >= 0 => Ok(number),
             Some(_) => Err(Refusal::field(name, "must be a whole number, 0 or more")),
         };
-        let limit = number("limit", self.limit, desk::ROOMS_MAX)?;
-        Ok((number("after", self.after, 0)?, limit.clamp(1, desk::ROOMS_MAX)))
+        let limit = number("limit", self.limit, ROOMS_MAX)?;
+        Ok((number("after", self.after, 0)?, limit.clamp(1, ROOMS_MAX)))
     }
 }
 
@@ -174,9 +178,9 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_bounded_and_in_order() {
-        let span = |query| Query::read(Some(query)).and_then(|query| query.span(62));
-        let march = span("from=2026-03-01&to=2026-03-31").unwrap();
+    fn ranges_of_days_are_bounded_and_in_order() {
+        let days = |query| Query::parse(Some(query)).and_then(|query| query.days(62));
+        let march = days("from=2026-03-01&to=2026-03-31").unwrap();
         assert_eq!(march.from.days_until(march.to), 30);
         for bad in [
             "from=x",
@@ -186,10 +190,10 @@ mod tests {
             "form=x",
             "from",
         ] {
-            assert_eq!(span(bad).unwrap_err().status, 422, "{bad}");
+            assert_eq!(days(bad).unwrap_err().status, 422, "{bad}");
         }
-        assert_eq!(Query::read(None).unwrap().maybe_span(62), Ok(None));
-        assert_eq!(Query::read(Some("limit=5&after=7")).unwrap().page(), Ok((7, 5)));
-        assert!(Query::read(Some("limit=-1")).unwrap().page().is_err());
+        assert_eq!(Query::parse(None).unwrap().maybe_days(62), Ok(None));
+        assert_eq!(Query::parse(Some("limit=5&after=7")).unwrap().page(), Ok((7, 5)));
+        assert!(Query::parse(Some("limit=-1")).unwrap().page().is_err());
     }
 }

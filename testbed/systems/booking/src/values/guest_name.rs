@@ -1,24 +1,26 @@
-//! The name a booking is made in.
+//! The name that a booking is made in.
 
-/// Longest name, characters.
-pub(crate) const NAME_CHARS_MAX: usize = 200;
+/// Maximum length of a name, characters.
+const NAME_CHARS_MAX: usize = 200;
 
-/// A person's name in any script, without blanks around it. Personal: `Debug` hides it.
+/// A person's name in any script, without blanks around it. `Debug` hides it, as it is personal.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Name(String);
+pub(crate) struct GuestName(String);
 
-impl Name {
+impl GuestName {
     /// Checks a name. The error says what it must be.
-    pub(crate) fn read(text: &str) -> Result<Self, &'static str> {
+    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let text = text.trim();
         if !text.chars().any(char::is_alphabetic) {
-            return Err("must hold at least one letter");
+            return Err("must contain at least one letter");
         }
         if text.chars().nth(NAME_CHARS_MAX).is_some() {
-            return Err("must be no longer than 200 characters");
+            return Err("must not be longer than 200 characters");
         }
         if text.chars().any(misleads) {
-            return Err("must not hold control characters, nor ones that change the direction of writing");
+            return Err(
+                "must not contain control characters or characters that change the writing direction",
+            );
         }
         Ok(Self(text.to_owned()))
     }
@@ -28,13 +30,13 @@ impl Name {
     }
 }
 
-impl std::fmt::Debug for Name {
+impl std::fmt::Debug for GuestName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Name(hidden)")
+        f.write_str("GuestName(hidden)")
     }
 }
 
-/// Characters that make a list read as something else. Joiners are no such: many scripts need them.
+/// Whether a character could make a list read as something else. Joiners are allowed, as many scripts need them.
 fn misleads(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}')
@@ -45,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_any_script_are_taken_as_they_are() {
+    fn names_in_any_script_are_accepted_unchanged() {
         for name in [
             "Ann",
             "Jean-Luc d'Arc",
@@ -56,13 +58,13 @@ mod tests {
             "'; DROP TABLE rooms; --",
             "<b>Bo</b>",
         ] {
-            assert_eq!(Name::read(&format!("  {name} ")).unwrap().as_str(), name);
+            assert_eq!(GuestName::parse(&format!("  {name} ")).unwrap().as_str(), name);
         }
-        assert!(Name::read(&"ü".repeat(200)).is_ok());
+        assert!(GuestName::parse(&"ü".repeat(200)).is_ok());
     }
 
     #[test]
-    fn what_is_no_name_is_refused_with_what_it_must_be() {
+    fn other_text_is_refused_with_the_reason() {
         for (name, word) in [
             ("", "at least one letter"),
             (" \t", "at least one letter"),
@@ -72,7 +74,7 @@ mod tests {
             (&"a".repeat(201), "200"),
             (&"ü".repeat(10_000), "200"),
         ] {
-            assert!(Name::read(name).unwrap_err().contains(word), "{word}");
+            assert!(GuestName::parse(name).unwrap_err().contains(word), "{word}");
         }
     }
 }
