@@ -1,6 +1,5 @@
 //! What the users do: requests with weights, and values that differ per user or per request.
 
-mod check_digit;
 mod error;
 mod file;
 pub(crate) mod keep;

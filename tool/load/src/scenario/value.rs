@@ -4,7 +4,6 @@ use std::io::Write;
 
 use fastrand::Rng;
 
-use super::check_digit::verhoeff;
 use crate::held::Held;
 
 /// A named value a template may hold as `${name}`.
@@ -166,7 +165,8 @@ fn write_number(number: u64, value: &Value, out: &mut Vec<u8>) {
     // Writing to a Vec cannot fail.
     let _ = write!(out, "{number:0width$}");
     if value.check == Check::Verhoeff {
-        out.push(verhoeff(out.get(start..).unwrap_or_default()));
+        let digits = out.get(start..).and_then(|digits| std::str::from_utf8(digits).ok());
+        out.push(b'0' + verhoeff::calculate(digits.unwrap_or_default()));
     }
 }
 
