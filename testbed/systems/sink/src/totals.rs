@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
-use engine::{Counters, shared::Cells};
+use engine::{Counters, shared::Atomics};
 use http_io::{
     Response,
     metrics::{self, show},
@@ -15,11 +15,11 @@ use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, metri
 /// Counters since the start. Clones share them, in forked processes too. They change once per upload, so that workers
 /// rarely write to the same memory at the same time.
 #[derive(Debug, Clone)]
-pub struct Totals(Arc<Cells>);
+pub struct Totals(Arc<Atomics>);
 
 impl Default for Totals {
     fn default() -> Self {
-        Self(Arc::new(Cells::new(CELLS)))
+        Self(Arc::new(Atomics::new(CELLS)))
     }
 }
 
