@@ -11,7 +11,7 @@ use std::{
     thread::{self, Thread},
 };
 
-/// Runs `future` to its end.
+/// Runs `future` to completion.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let (parker, waker) = parker();
@@ -24,7 +24,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Runs `future` to its end, or drops it once `stop` says so. `stop` is asked whenever the thread is unparked.
+/// Runs `future` to completion, or drops it once `stop` returns true. `stop` is called whenever the thread is unparked.
 pub(crate) fn block_on_until<F: Future>(future: F, stop: impl Fn() -> bool) -> Option<F::Output> {
     let mut future = pin!(future);
     let (parker, waker) = parker();

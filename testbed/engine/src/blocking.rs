@@ -1,12 +1,9 @@
-//! The connection of models whose calls block: a read waits in the kernel, and the future never has to.
+//! The blocking family: a read waits in the kernel, inside the future's poll, so the future is never pending on I/O.
 
-mod connection;
-mod front;
+pub(crate) mod accept_loop;
+pub(crate) mod connection;
+pub(crate) mod pool;
 mod queue;
 mod refusals;
-mod registry;
-
-pub use connection::Connection;
-pub(crate) use front::{Crew, Front};
-pub(crate) use queue::Queue;
-pub(crate) use registry::{Pressure, Registry, Seat};
+pub(crate) mod registry;
+pub(crate) mod threads;

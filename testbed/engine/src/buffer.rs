@@ -1,19 +1,19 @@
-//! Buffers that are given back while their connection is idle.
+//! Buffers that a connection gives back while it is idle.
 
-/// Least room offered to one read.
+/// The least room offered to one read.
 const SPARE_MIN: usize = 16 << 10;
-/// Most room offered to one read, reached when reads keep filling what they are offered.
+/// The most room offered to one read, reached when reads keep filling what they are offered.
 const SPARE_MAX: usize = 64 << 10;
-/// Buffers kept for the next connection that needs one.
+/// How many empty buffers are kept for connections that need one.
 const KEPT_MAX: usize = 32;
 
-/// Received bytes, from the first not yet consumed.
+/// Received bytes, starting with the first that is not consumed yet.
 #[derive(Debug)]
 pub(crate) struct Input {
     bytes: Vec<u8>,
     start: usize,
     spare: usize,
-    /// What one read is to take, no more and no less room for it, where the service has said so.
+    /// The room for one read, neither more nor less, if the service has set it.
     at_most: Option<usize>,
 }
 
@@ -43,14 +43,14 @@ impl Input {
         self.bytes.capacity() == 0
     }
 
-    /// From now on offers a read so much room, at least one byte, however full reads are.
+    /// Sets the room offered to each read from now on, at least one byte, no matter how full reads are.
     pub(crate) fn read_at_most(&mut self, bytes: usize) {
         let bytes = bytes.max(1);
         self.at_most = Some(bytes);
         self.spare = bytes;
     }
 
-    /// Makes room for one read, and returns the buffer to read into and how much of its room to use.
+    /// Makes room for one read. Returns the buffer to read into and how much of its spare capacity to use.
     pub(crate) fn room(&mut self) -> (&mut Vec<u8>, usize) {
         if self.bytes.capacity() - self.bytes.len() < self.spare {
             self.bytes.drain(..self.start);
@@ -61,21 +61,21 @@ impl Input {
         (&mut self.bytes, self.at_most.map_or(room, |at_most| room.min(at_most)))
     }
 
-    /// Takes note of a read of `count` bytes into `room`: a full read asks for more room next time.
+    /// Adapts to a read of `count` bytes into `room`: after a full read, the next gets more room.
     pub(crate) fn adapt(&mut self, count: usize, room: usize) {
         if self.at_most.is_none() {
             self.spare = if count < room { SPARE_MIN } else { (self.spare * 2).min(SPARE_MAX) };
         }
     }
 
-    /// A buffer for a read that goes on while the input may be looked at, and how much of its room to use.
+    /// A buffer for a read that runs while the input stays accessible, and how much of its capacity to use.
     pub(crate) fn lend(&self, from: &mut Buffers) -> (Vec<u8>, usize) {
         let buffer = from.take_of(self.spare);
         let room = buffer.capacity();
         (buffer, self.at_most.map_or(room, |at_most| room.min(at_most)))
     }
 
-    /// Appends a buffer of received bytes, which becomes its own if nothing is unread.
+    /// Appends a buffer of received bytes. If nothing is unread, the input takes the buffer over instead of copying.
     pub(crate) fn append(&mut self, bytes: Vec<u8>, spent: &mut Buffers) {
         if self.is_empty() {
             spent.give(std::mem::replace(&mut self.bytes, bytes));
@@ -87,19 +87,19 @@ impl Input {
         }
     }
 
-    /// What one read may bring, where the service has said so.
+    /// The most bytes that one read may bring, if the service has set it.
     pub(crate) const fn at_most(&self) -> Option<usize> {
         self.at_most
     }
 
-    /// Gives the memory away when nothing is unread.
+    /// Gives the memory back if nothing is unread.
     pub(crate) fn release(&mut self, to: &mut Buffers) {
         if self.is_empty() {
             to.give(std::mem::take(&mut self.bytes));
         }
     }
 
-    /// Takes memory when it holds none.
+    /// Takes memory if it holds none.
     pub(crate) fn acquire(&mut self, from: &mut Buffers) {
         if self.is_released() {
             self.bytes = from.take();
@@ -107,7 +107,7 @@ impl Input {
     }
 }
 
-/// Empty buffers one loop keeps, so that an idle connection need hold none and a busy one need not allocate.
+/// Empty buffers kept by one loop, so that idle connections hold none and busy ones do not allocate.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     kept: Vec<Vec<u8>>,
@@ -118,7 +118,7 @@ impl Buffers {
         self.kept.pop().unwrap_or_else(|| Vec::with_capacity(SPARE_MIN))
     }
 
-    /// An empty buffer with room for `size` bytes at least.
+    /// An empty buffer with room for at least `size` bytes.
     pub(crate) fn take_of(&mut self, size: usize) -> Vec<u8> {
         let mut buffer = self.take();
         buffer.reserve(size);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_room_is_what_the_service_asked_for() {
+    fn the_room_is_what_the_service_set() {
         for asked in [1, 1_024, SPARE_MAX, 1 << 20] {
             let mut input = Input::new();
             input.read_at_most(asked);
@@ -186,7 +186,7 @@ mod tests {
         }
         let mut input = Input::new();
         input.read_at_most(0);
-        assert_eq!(input.room().1, 1, "a read without room would look like the end");
+        assert_eq!(input.room().1, 1, "a read without room would look like the end of input");
     }
 
     #[test]

@@ -30,13 +30,13 @@ impl Notifier {
 
     /// Makes the descriptor readable.
     pub(crate) fn notify(&self) {
-        // It can only fail when the counter is full, and then the descriptor is readable already.
+        // This fails only when the counter is full, and then the descriptor is readable already.
         let _ = rustix::io::write(&self.eventfd, &1_u64.to_ne_bytes());
     }
 
     /// Makes the descriptor unreadable again.
     pub(crate) fn clear(&self) {
-        // It can only fail when nothing was to be cleared.
+        // This fails only when the descriptor was not readable.
         let _ = rustix::io::read(&self.eventfd, &mut [0_u8; 8]);
     }
 }
@@ -47,7 +47,7 @@ impl AsFd for Notifier {
     }
 }
 
-/// The state every worker of a server looks at, in whatever process it runs.
+/// The state of a server that all of its workers watch, in whatever process they run.
 #[derive(Debug)]
 pub(crate) struct Control {
     cells: Atomics,
@@ -56,7 +56,7 @@ pub(crate) struct Control {
 
 const DRAINING: usize = 0;
 const STOP_AT: usize = 1;
-/// Set while someone waits for a connection to close.
+/// Set while somebody waits for a connection to close.
 const PLACE_AWAITED: usize = 2;
 
 impl Control {
@@ -66,7 +66,7 @@ impl Control {
         control
     }
 
-    /// No more connections; those in hand have `grace` to finish. Asked twice, the earlier end holds.
+    /// Stops accepting and gives open connections `grace` to finish. Of several calls, the earliest end holds.
     pub(crate) fn drain(&self, grace: Duration) {
         self.cells[STOP_AT].fetch_min(clock::after(clock::now(), grace), SeqCst);
         self.cells[DRAINING].store(1, SeqCst);
@@ -77,24 +77,24 @@ impl Control {
         self.cells[DRAINING].load(SeqCst) != 0
     }
 
-    /// When what is still open is to be closed; [`NEVER`] while not draining.
+    /// When remaining connections are closed; [`NEVER`] while not draining.
     pub(crate) fn stop_at(&self) -> Micros {
         self.cells[STOP_AT].load(Acquire)
     }
 
-    /// Wakes every worker to look at the state again.
+    /// Wakes every worker so that it looks at the state again.
     pub(crate) fn notify(&self) {
         for notifier in &self.notifiers {
             notifier.notify();
         }
     }
 
-    /// The caller is to be woken when a connection closes.
+    /// Asks for a notification when a connection closes.
     pub(crate) fn await_place(&self) {
         self.cells[PLACE_AWAITED].store(1, SeqCst);
     }
 
-    /// A connection has closed.
+    /// Notifies whoever waits for a connection to close.
     pub(crate) fn place_is_free(&self) {
         let awaited = &self.cells[PLACE_AWAITED];
         if awaited.load(SeqCst) != 0 && awaited.swap(0, SeqCst) != 0 {

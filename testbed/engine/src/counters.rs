@@ -1,26 +1,23 @@
-//! What a server counts about its connections, and the limit on how many it holds.
+//! What a server counts about its connections.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{
-            AtomicU64,
-            Ordering::{Relaxed, SeqCst},
-        },
+    sync::atomic::{
+        AtomicU64,
+        Ordering::{Relaxed, SeqCst},
     },
     time::Duration,
 };
 
-use crate::{clock::Micros, control::Control, shared::Atomics};
+use crate::{clock::Micros, shared::Atomics};
 
-/// Counts of a running server, for its `/metrics`. Shared by every worker, in whatever process, and whoever holds the
-/// [`Arc`].
+/// The counters of a running server, for its `/metrics`. All workers share them, in whatever process they run, with
+/// everybody who holds the [`Arc`](std::sync::Arc).
 #[derive(Debug)]
 pub struct Counters {
     cells: Atomics,
 }
 
-/// Where each count lies.
+/// The place of each counter.
 #[derive(Clone, Copy, Debug)]
 enum Count {
     Accepted,
@@ -32,26 +29,26 @@ enum Count {
     Queued,
     QueueWaits,
     QueueWaitMicros,
-    /// The first of as many as there are kinds of [`Denied`].
+    /// The first of the counters by [`Denied`].
     Denied,
 }
 
-/// The first of as many as there are kinds of [`Handshake`].
+/// The first of the counters by [`Handshake`].
 const HANDSHAKES: usize = Count::Denied as usize + Denied::ALL.len();
 
 /// Why a connection was turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denied {
-    /// The queue was full, and the policy says not to wait.
+    /// The queue was full, and the overload policy is not to wait.
     Full,
-    /// It waited longer than it may.
+    /// It had waited too long when its turn came.
     Late,
     /// Its client had gone when its turn came.
     Gone,
 }
 
 impl Denied {
-    /// Every kind.
+    /// Every reason.
     pub const ALL: [Self; 3] = [Self::Full, Self::Late, Self::Gone];
 
     /// The name in metrics.
@@ -64,21 +61,21 @@ impl Denied {
     }
 }
 
-/// What came of the handshake of a layer between the connection and its service, such as encryption.
+/// The outcome of the handshake of a layer between connection and service, such as encryption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handshake {
-    /// It was done, from the beginning.
+    /// A full handshake succeeded.
     Full,
-    /// It was done, on the strength of an earlier one.
+    /// An earlier session was resumed.
     Resumed,
-    /// It failed, was broken off, or took too long.
+    /// The handshake failed, was broken off, or took too long.
     Failed,
-    /// The client spoke without one.
+    /// The client did not ask for one.
     Unasked,
 }
 
 impl Handshake {
-    /// Every kind.
+    /// Every outcome.
     pub const ALL: [Self; 4] = [Self::Full, Self::Resumed, Self::Failed, Self::Unasked];
 
     /// The name in metrics.
@@ -98,6 +95,7 @@ impl Default for Counters {
     }
 }
 
+/// What may be read.
 impl Counters {
     /// Connections accepted since the start.
     pub fn accepted(&self) -> u64 {
@@ -109,22 +107,22 @@ impl Counters {
         usize::try_from(self.get(Count::Active)).unwrap_or(usize::MAX)
     }
 
-    /// Connections accepted and closed since.
+    /// Connections accepted and closed since the start.
     pub fn closed(&self) -> u64 {
         self.accepted().saturating_sub(self.active() as u64)
     }
 
-    /// How often accepting stopped because `max_connections` were open. The peers wait in the listen queue meanwhile.
+    /// How often accepting paused because `max_connections` were open. Clients wait in the listen queue meanwhile.
     pub fn limit_pauses(&self) -> u64 {
         self.get(Count::LimitPauses)
     }
 
-    /// How often accept(2) failed for want of descriptors or memory, or for a fault of the listening socket.
+    /// How often accept(2) failed for lack of descriptors or memory, or because of the listening socket.
     pub fn accept_errors(&self) -> u64 {
         self.get(Count::AcceptErrors)
     }
 
-    /// Connections accepted but closed unserved: no thread or process could be had for them, or no service made.
+    /// Connections accepted but closed unserved, because no thread, process or service could be made for them.
     pub fn refused(&self) -> u64 {
         self.get(Count::Refused)
     }
@@ -134,12 +132,12 @@ impl Counters {
         self.get(Count::Panics)
     }
 
-    /// Connections that wait for a worker now.
+    /// Connections waiting for a worker now.
     pub fn queued(&self) -> u64 {
         self.get(Count::Queued)
     }
 
-    /// Connections that have waited for a worker, and how long in all.
+    /// How many connections have waited for a worker, and how long altogether.
     pub fn queue_waits(&self) -> (u64, Duration) {
         (self.get(Count::QueueWaits), Duration::from_micros(self.get(Count::QueueWaitMicros)))
     }
@@ -149,7 +147,7 @@ impl Counters {
         self.cells.get(Count::Denied as usize + why as usize).map_or(0, |cell| cell.load(Relaxed))
     }
 
-    /// Handshakes that came to this.
+    /// Handshakes with this outcome.
     pub fn handshakes(&self, outcome: Handshake) -> u64 {
         self.cells.get(HANDSHAKES + outcome as usize).map_or(0, |cell| cell.load(Relaxed))
     }
@@ -159,6 +157,38 @@ impl Counters {
         if let Some(cell) = self.cells.get(HANDSHAKES + outcome as usize) {
             cell.fetch_add(1, Relaxed);
         }
+    }
+
+    fn get(&self, count: Count) -> u64 {
+        self.cell(count).load(Relaxed)
+    }
+
+    fn cell(&self, count: Count) -> &AtomicU64 {
+        // There is a cell for each of them.
+        &self.cells[count as usize]
+    }
+}
+
+/// What the engine counts.
+impl Counters {
+    /// Adds an open connection unless there are `max`. Returns whether it did.
+    pub(crate) fn add_active(&self, max: u64) -> bool {
+        let more = |active: u64| (active < max).then_some(active + 1);
+        self.cell(Count::Active).fetch_update(SeqCst, SeqCst, more).is_ok()
+    }
+
+    pub(crate) fn remove_active(&self) {
+        let fewer = |active: u64| active.checked_sub(1);
+        // The count is above zero unless a process ended in the middle of counting.
+        let _ = self.cell(Count::Active).fetch_update(SeqCst, SeqCst, fewer);
+    }
+
+    pub(crate) fn count_accepted(&self) {
+        self.cell(Count::Accepted).fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn count_limit_pause(&self) {
+        self.cell(Count::LimitPauses).fetch_add(1, Relaxed);
     }
 
     pub(crate) fn count_accept_error(&self) {
@@ -186,87 +216,5 @@ impl Counters {
     pub(crate) fn count_queue_wait(&self, waited: Micros) {
         self.cell(Count::QueueWaits).fetch_add(1, Relaxed);
         self.cell(Count::QueueWaitMicros).fetch_add(waited, Relaxed);
-    }
-
-    fn get(&self, count: Count) -> u64 {
-        self.cell(count).load(Relaxed)
-    }
-
-    fn cell(&self, count: Count) -> &AtomicU64 {
-        // There is a cell for each of them.
-        &self.cells[count as usize]
-    }
-}
-
-/// Lets in so many connections and no more. Works across the processes forked after it was made.
-#[derive(Debug)]
-pub(crate) struct Gate {
-    max: u64,
-    counters: Arc<Counters>,
-    control: Arc<Control>,
-}
-
-impl Gate {
-    pub(crate) fn new(max: usize, counters: Arc<Counters>, control: Arc<Control>) -> Self {
-        Self { max: max.max(1) as u64, counters, control }
-    }
-
-    pub(crate) fn counters(&self) -> &Arc<Counters> {
-        &self.counters
-    }
-
-    /// A place for one more connection. Without one, the caller's notifier is rung when a place may be free.
-    pub(crate) fn enter(self: &Arc<Self>) -> Option<Permit> {
-        self.try_enter().or_else(|| {
-            self.control.await_place();
-            let permit = self.try_enter();
-            if permit.is_none() {
-                self.counters.cell(Count::LimitPauses).fetch_add(1, Relaxed);
-            }
-            permit
-        })
-    }
-
-    /// A place is free again: that of a permit, or of a process that ended with one.
-    pub(crate) fn give_back(&self) {
-        let fewer = |active: u64| active.checked_sub(1);
-        // It is above zero unless a process ended in the middle of counting.
-        let _ = self.counters.cell(Count::Active).fetch_update(SeqCst, SeqCst, fewer);
-        self.control.place_is_free();
-    }
-
-    fn try_enter(self: &Arc<Self>) -> Option<Permit> {
-        let more = |active: u64| (active < self.max).then_some(active + 1);
-        self.counters.cell(Count::Active).fetch_update(SeqCst, SeqCst, more).ok()?;
-        Some(Permit { gate: Some(Arc::clone(self)) })
-    }
-}
-
-/// One connection's place among the open ones; given back when dropped.
-#[derive(Debug)]
-pub(crate) struct Permit {
-    /// None where another process gives the place back.
-    gate: Option<Arc<Gate>>,
-}
-
-impl Permit {
-    /// The place is now taken by an accepted connection.
-    pub(crate) fn count_accepted(&self) {
-        if let Some(gate) = &self.gate {
-            gate.counters.cell(Count::Accepted).fetch_add(1, Relaxed);
-        }
-    }
-
-    /// A place that another process holds, and gives back.
-    pub(crate) const fn held_elsewhere() -> Self {
-        Self { gate: None }
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        if let Some(gate) = &self.gate {
-            gate.give_back();
-        }
     }
 }

@@ -2,12 +2,10 @@
 
 use std::{io, net::SocketAddr};
 
-use crate::model::Model;
-
 /// Why a server could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// Another socket holds the port.
+    /// Another socket is bound to the port.
     #[error(
         "cannot listen on {address}: the port is in use by another program; \
          stop it (`ss -ltnp` names it) or choose another port"
@@ -16,7 +14,7 @@ pub enum EngineError {
         /// Where the server was to listen.
         address: SocketAddr,
     },
-    /// The port is reserved, and this user may not take it.
+    /// The port is reserved, and this user may not bind it.
     #[error(
         "cannot listen on {address}: the port is reserved for privileged programs; \
          choose a port of 1024 or above, or grant CAP_NET_BIND_SERVICE"
@@ -39,40 +37,39 @@ pub enum EngineError {
     Listen {
         /// Where the server was to listen.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The system refused a thread, a poller or another thing the model is made of.
+    /// The system refused a thread, a poller or something else that the model needs.
     #[error("cannot start the server: {what}: {source}")]
     System {
         /// What was refused.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// This system does not have, or does not let this program use, what the model is made of.
-    /// Another model may run.
+    /// This system lacks what the model needs, or does not let this program use it. Another model may run.
     #[error("the model `{model}` cannot run here: {reason}; {remedy}, or choose another model ({source})")]
     ModelUnavailable {
-        /// The model asked for.
-        model: Model,
+        /// The name of the model.
+        model: &'static str,
         /// Why it cannot run.
         reason: &'static str,
         /// What would let it run.
         remedy: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The factory could not make its service.
     #[error("cannot start the service: {source}")]
     Service {
-        /// What the factory said.
+        /// The factory's error.
         source: io::Error,
     },
 }
 
 impl EngineError {
-    /// Sorts a failure to listen by what can be done about it.
+    /// Classifies a failure to listen by what can be done about it.
     pub(crate) fn listen(address: SocketAddr, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::AddrInUse => Self::AddressInUse { address },
@@ -92,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_cause_is_told_apart_and_names_the_address() {
+    fn each_cause_has_its_own_message_which_names_the_address() {
         let address: SocketAddr = "127.0.0.1:25".parse().unwrap();
         let said = |errno| EngineError::listen(address, io::Error::from(errno)).to_string();
         assert!(said(rustix::io::Errno::ADDRINUSE).contains("127.0.0.1:25: the port is in use"));

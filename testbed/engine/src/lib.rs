@@ -1,8 +1,8 @@
 //! The concurrency models: they move the bytes and poll the service.
 //!
-//! A service is written once against [`service`] and runs on every [`Model`]. No model knows what
-//! service it runs; no service knows which model runs it. [`start`] brings the two together,
-//! [`Server::drain`] ends it, and [`offload`] takes work that blocks or computes long off the loops.
+//! A service is written once against [`service`] and runs on every [`Model`]. No model knows which service it runs, and
+//! no service knows which model runs it. [`start`] brings the two together, [`Server::drain`] ends them, and [`offload`]
+//! keeps blocking calls and long computations off the loops.
 //!
 //! ```
 //! use std::{io, net::SocketAddr, time::Duration};
@@ -40,67 +40,65 @@
 //! # Ok::<(), engine::EngineError>(())
 //! ```
 //!
-//! # The families, and where a model belongs
+//! # The families
 //!
-//! **Blocking** (`blocking`): calls wait in the kernel, inside the future's poll, which therefore is
-//! ready at once; a thread sleeps for everything else a future may wait for, such as [`offload`].
-//! `threads` is this family with a thread per connection, `pool` with a fixed number of them and a bounded
-//! queue, whose overflow is a matter of [`Overload`]. `processes` (a process forked for each connection) and
-//! `prefork` (a fixed number of them, which accept for themselves) take the same connection; `process` says who
-//! forks, watches and ends whom, and why that is safe.
+//! **Blocking** (`blocking`, `process`): calls wait in the kernel, inside the future's poll, so the future is never
+//! pending on I/O. For everything else a future may wait for, such as [`offload`], the thread sleeps. `threads` has a
+//! thread per connection; `pool` has a fixed number of them and a bounded queue, whose overflow [`Overload`] governs.
+//! `processes` forks a process for each connection; `prefork` has a fixed number of processes that accept for
+//! themselves. Both use the same connection; `process` explains who forks, watches and ends whom, and why that is safe.
 //!
-//! **Readiness** (`readiness`): a loop over a `Poller`, chosen at compile time; each task is polled
-//! straight from the event that makes it ready. Transfers are tried first, and a socket is shown to
-//! the poller only when it would have to wait. `epoll`, `poll`, `select` (which refuses a descriptor
-//! beyond its 1 024) and `polling` (which calls everything ready) are each a file.
+//! **Readiness** (`readiness`): a loop over a `Poller`, chosen at compile time, polls each task straight from the event
+//! that makes it ready. Transfers are tried first, and a socket is handed to the poller only if it would have to wait.
+//! `epoll`, `poll`, `select` (which refuses descriptors beyond its 1 024) and `polling` (which reports everything as
+//! ready) are one file each.
 //!
-//! **Completion**: `aio` and `uring` hand a buffer over and get it back full. The connection owns its
-//! buffers and lends them only between calls, so they can do so behind the same trait. `aio` reads so on the
-//! readiness family's loop; `uring` has a connection and loop of its own.
+//! **Completion** (`completion`): `aio` and `uring` hand a buffer over and get it back full. They fit behind the same
+//! trait because the connection owns its buffers and lends them only between calls. `aio` reads this way on the readiness
+//! family's loop; `uring` has a connection and a loop of its own.
+//!
+//! A new model is a file of its own in its family's folder, which implements `Implementation`, and an entry in the list
+//! of `model.rs`.
 //!
 //! # What a service may rely on
 //!
-//! - A connection's calls wake the task that makes them, not the waker in the context. Combinators that poll
-//!   each of their futures whenever they are polled work in the models with loops; those that poll only
-//!   what was woken (as `FuturesUnordered`) do not. In the blocking family calls run one after another.
+//! - A connection's calls wake the task that makes them, not the waker in the context. In models with loops, combinators
+//!   that poll all of their futures whenever they are polled work; those that poll only what was woken, such as
+//!   `FuturesUnordered`, do not. In the blocking family calls run one after another.
 //! - Wakers work from every thread.
-//! - A panic closes its connection only; it is logged and counted.
-//! - Where a model runs services in processes of their own ([`Model::forks`]), they are made after the fork. What
-//!   they share is the factory as it was when the server started, and [`shared`] memory.
+//! - A panic closes only its own connection, and is logged and counted.
+//! - Models that run services in processes of their own ([`Model::forks`]) make them after the fork. They share the
+//!   factory as it was when the server started, and [`shared`] memory.
 
-mod aio;
 mod block_on;
 mod blocking;
 mod buffer;
 mod clock;
+mod completion;
+mod connection_limit;
 mod control;
 mod counters;
-mod epoll;
 mod error;
+mod implementation;
 mod listen;
 mod loops;
 mod model;
 mod net;
 pub mod offload;
+mod options;
 mod panics;
-mod poll;
-mod polling;
-mod pool;
-mod prefork;
 mod process;
-mod processes;
 mod readiness;
-mod select;
 mod server;
 pub mod service;
 pub mod shared;
-mod threads;
-mod uring;
+mod signals;
 
 pub use block_on::block_on;
-pub use blocking::Connection as BlockingConnection;
+pub use blocking::connection::Connection as BlockingConnection;
 pub use counters::{Counters, Denied, Handshake};
 pub use error::EngineError;
 pub use listen::check as check_address;
-pub use model::{Model, UnknownModel};
-pub use server::{Options, Overload, Server, UnknownOverload, start};
+pub use model::{Model, UnknownModel, start};
+pub use options::{Options, Overload, UnknownOverload};
+pub use server::Server;

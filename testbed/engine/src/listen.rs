@@ -17,12 +17,13 @@ use rustix::{
 };
 
 use crate::{
-    counters::{Counters, Gate, Permit},
+    connection_limit::{ConnectionLimit, Permit},
+    counters::Counters,
     error::EngineError,
     net,
 };
 
-/// Opens `count` non-blocking sockets that share one address, and tells which address it is.
+/// Opens `count` non-blocking listening sockets on one address. Returns that address and the sockets.
 pub(crate) fn open(
     address: SocketAddr,
     backlog: u32,
@@ -33,8 +34,8 @@ pub(crate) fn open(
     let local = local_address(&first).map_err(failed)?;
     let mut sockets = vec![first];
     if count > 1 {
-        // The first socket was bound without sharing, so that a port in use by another server is found out
-        // (the system would let two servers of one user share it). Only now may the others join.
+        // The first socket was bound without SO_REUSEPORT, so that a port that another server uses is detected: the
+        // system would let two servers of one user share it. Only now may the others join.
         sockopt::set_socket_reuseport(&sockets[0], true).map_err(|errno| failed(errno.into()))?;
     }
     for _ in 1..count {
@@ -47,17 +48,18 @@ pub(crate) fn open(
     Ok((local, sockets))
 }
 
-/// Whether a server could listen there now. It may be told so before it makes what a failed start would leave behind.
+/// Checks that a server could listen on `address` now, for callers that would leave something behind if the start
+/// failed later.
 ///
 /// # Errors
-/// As [`start`](crate::start) where it could not.
+/// The same as [`start`](crate::start) when the address cannot be bound.
 pub fn check(address: SocketAddr) -> Result<(), EngineError> {
     bound(address).map(drop).map_err(|source| EngineError::listen(address, source))
 }
 
 fn bound(address: SocketAddr) -> io::Result<OwnedFd> {
     let socket = net::tcp_socket(&address, SocketFlags::NONBLOCK)?;
-    // Connections of an earlier run that linger in TIME_WAIT do not hold the port.
+    // Connections of an earlier run that are still in TIME_WAIT must not block the port.
     sockopt::set_socket_reuseaddr(&socket, true)?;
     bind(&socket, &address)?;
     Ok(socket)
@@ -83,43 +85,48 @@ pub(crate) struct Accepted {
     pub(crate) permit: Permit,
 }
 
-/// What accepting came to.
+/// The outcome of accepting.
 #[derive(Debug)]
 pub(crate) enum Accept {
     /// A connection.
     Connection(Accepted),
-    /// Nobody waits.
+    /// No client waits.
     Empty,
-    /// As many connections are open as may be; the worker's notifier is rung when one closes.
+    /// The connection limit is reached. The caller's notifier is signalled when a connection closes.
     Full,
-    /// The system is short of something; better wait a little than spin.
+    /// The system is out of descriptors or memory. The caller should pause rather than spin.
     Exhausted,
 }
 
-/// Accepts from one listening socket, within the limit.
+/// Accepts from one listening socket, within the connection limit.
 #[derive(Debug)]
 pub(crate) struct Acceptor {
     listener: OwnedFd,
     flags: SocketFlags,
-    gate: Arc<Gate>,
-    trouble: Arc<Trouble>,
+    limit: Arc<ConnectionLimit>,
+    log: Arc<AcceptLog>,
 }
 
 impl Acceptor {
-    /// `flags` hold for the accepted sockets.
-    pub(crate) fn new(listener: OwnedFd, flags: SocketFlags, gate: Arc<Gate>, trouble: Arc<Trouble>) -> Self {
-        Self { listener, flags: flags | SocketFlags::CLOEXEC, gate, trouble }
+    /// `flags` apply to the accepted sockets.
+    pub(crate) fn new(
+        listener: OwnedFd,
+        flags: SocketFlags,
+        limit: Arc<ConnectionLimit>,
+        log: Arc<AcceptLog>,
+    ) -> Self {
+        Self { listener, flags: flags | SocketFlags::CLOEXEC, limit, log }
     }
 
     /// Closes a connection unserved.
     pub(crate) fn refuse(&self, accepted: Accepted, error: &io::Error) {
         drop(accepted);
-        self.trouble.refused(self.gate.counters(), error);
+        self.log.refused(self.limit.counters(), error);
     }
 
-    /// The next waiting connection. Does not wait for one.
+    /// Accepts the next waiting connection, without waiting for one.
     pub(crate) fn accept(&self) -> Accept {
-        let Some(permit) = self.gate.enter() else { return Accept::Full };
+        let Some(permit) = self.limit.acquire() else { return Accept::Full };
         loop {
             match acceptfrom_with(&self.listener, self.flags) {
                 Ok((socket, peer)) => {
@@ -134,13 +141,13 @@ impl Acceptor {
         }
     }
 
-    /// The next of the connections that the kernel has accepted already.
-    pub(crate) fn admit(&self, lobby: &mut VecDeque<OwnedFd>) -> Accept {
-        while !lobby.is_empty() {
-            let Some(permit) = self.gate.enter() else { return Accept::Full };
-            let Some(socket) = lobby.pop_front() else { break };
+    /// Admits the next of the connections that the kernel has already accepted.
+    pub(crate) fn admit(&self, accepted: &mut VecDeque<OwnedFd>) -> Accept {
+        while !accepted.is_empty() {
+            let Some(permit) = self.limit.acquire() else { return Accept::Full };
+            let Some(socket) = accepted.pop_front() else { break };
             permit.count_accepted();
-            // One that has broken meanwhile has no peer: it has come and gone.
+            // A connection that has broken meanwhile has no peer.
             let peer = getpeername(&socket).ok().flatten();
             let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) else { continue };
             return Accept::Connection(Accepted { socket, peer, permit });
@@ -148,17 +155,17 @@ impl Acceptor {
         Accept::Empty
     }
 
-    /// What a failure to accept comes to.
+    /// Counts and logs a failure to accept, and returns what it means for the caller.
     pub(crate) fn failed(&self, errno: Errno) -> Accept {
         if errno == Errno::AGAIN || concerns_one_connection(errno) {
             return Accept::Empty;
         }
-        self.gate.counters().count_accept_error();
-        self.trouble.tell(errno);
+        self.limit.counters().count_accept_error();
+        self.log.failed(errno);
         Accept::Exhausted
     }
 
-    /// What holds for accepted sockets.
+    /// The flags of accepted sockets.
     pub(crate) const fn flags(&self) -> SocketFlags {
         self.flags
     }
@@ -170,7 +177,7 @@ impl AsFd for Acceptor {
     }
 }
 
-/// Errors of a connection that broke while it waited to be accepted: accept(2), "Error handling".
+/// Whether this is the error of one connection that broke before it was accepted: accept(2), "Error handling".
 fn concerns_one_connection(errno: Errno) -> bool {
     matches!(
         errno,
@@ -189,16 +196,16 @@ fn concerns_one_connection(errno: Errno) -> bool {
     )
 }
 
-/// Says once that accepting fails, and once that a connection is refused; counters tell how often.
+/// Logs the first failure to accept and the first refused connection. Counters tell how many followed.
 #[derive(Debug, Default)]
-pub(crate) struct Trouble {
-    told: AtomicBool,
-    told_refusal: AtomicBool,
+pub(crate) struct AcceptLog {
+    failure_logged: AtomicBool,
+    refusal_logged: AtomicBool,
 }
 
-impl Trouble {
-    fn tell(&self, errno: Errno) {
-        if self.told.swap(true, Relaxed) {
+impl AcceptLog {
+    fn failed(&self, errno: Errno) {
+        if self.failure_logged.swap(true, Relaxed) {
             return;
         }
         let error = io::Error::from(errno);
@@ -209,10 +216,10 @@ impl Trouble {
         );
     }
 
-    /// A connection was closed unserved.
+    /// Counts and logs a connection that was closed unserved.
     pub(crate) fn refused(&self, counters: &Counters, error: &io::Error) {
         counters.count_refused();
-        if self.told_refusal.swap(true, Relaxed) {
+        if self.refusal_logged.swap(true, Relaxed) {
             tracing::debug!(%error, "a connection was closed unserved");
         } else {
             tracing::warn!(%error, "a connection was closed unserved; others will only be counted");

@@ -1,14 +1,12 @@
 //! What the families with loops share: starting the loops, their tasks, and how a task waits.
 //!
-//! A [`Loop`] is a thread with a listening socket and a service of its own. Its [`Crew`] polls the tasks,
-//! each straight from what makes it ready; what makes them ready is the family's own.
+//! A [`Loop`] is a thread with a listening socket and a service of its own. Its [`Tasks`] polls each task straight from
+//! the event that makes it ready. Which events those are depends on the family.
 
 mod arena;
-mod crew;
+mod task;
 mod tasks;
 mod timers;
-mod turn;
-mod wait;
 
 use std::{
     cell::RefCell,
@@ -23,33 +21,33 @@ use std::{
 
 pub(crate) use self::{
     arena::{Arena, Key},
-    crew::Crew,
-    tasks::Remote,
-    timers::{Target, Timers},
-    turn::Turn,
-    wait::Wait,
+    task::{Turn, WakeQueue},
+    tasks::Tasks,
+    timers::{Timers, Wait, Wakeup},
 };
 use crate::{
     clock::{self, Micros, NEVER},
+    connection_limit::ConnectionLimit,
     control::{Control, Notifier},
-    counters::{Counters, Gate},
+    counters::Counters,
     error::EngineError,
-    listen::{self, Trouble},
-    server::{Options, Server},
+    listen::{self, AcceptLog},
+    options::Options,
+    server::Server,
     service::Factory,
 };
 
-/// How long accepting rests when the system is short of something, in microseconds.
+/// How long accepting pauses when the system is out of descriptors or memory, in microseconds.
 pub(crate) const REST_US: Micros = 20_000;
-/// Longest wait, well below what a poller counts in 32 bits of milliseconds.
+/// The longest wait, well below what fits in a poller's 32 bits of milliseconds.
 const WAIT_MAX_US: Micros = 3_600_000_000;
 
-/// One loop: made and run on its own thread.
+/// One loop, which is made and run on its own thread.
 pub(crate) trait Loop<F>: Sized {
-    /// Makes it ready to run.
-    fn new(parts: Parts<F>) -> Result<Self, EngineError>;
+    /// Prepares the loop.
+    fn new(parts: LoopParts<F>) -> Result<Self, EngineError>;
 
-    /// The calling thread runs it from now on.
+    /// Declares that the calling thread runs the loop from now on.
     fn begin(&self);
 
     /// Whether the server has drained.
@@ -59,75 +57,75 @@ pub(crate) trait Loop<F>: Sized {
     fn turn(&mut self) -> io::Result<()>;
 }
 
-/// Runs it until the server has drained.
-fn run<F>(mut worker: impl Loop<F>) {
-    worker.begin();
-    while !worker.is_finished() {
-        if let Err(error) = worker.turn() {
-            tracing::error!(%error, "a loop cannot go on and ends");
+/// Runs a loop until the server has drained.
+fn run<F>(mut running: impl Loop<F>) {
+    running.begin();
+    while !running.is_finished() {
+        if let Err(error) = running.turn() {
+            tracing::error!(%error, "a loop has failed and ends");
             return;
         }
     }
 }
 
 /// What a loop is made of.
-pub(crate) struct Parts<F> {
+pub(crate) struct LoopParts<F> {
     pub(crate) factory: Arc<F>,
     pub(crate) listener: OwnedFd,
     pub(crate) control: Arc<Control>,
     pub(crate) counters: Arc<Counters>,
-    pub(crate) gate: Arc<Gate>,
-    pub(crate) trouble: Arc<Trouble>,
-    pub(crate) remote: Arc<Remote>,
+    pub(crate) limit: Arc<ConnectionLimit>,
+    pub(crate) log: Arc<AcceptLog>,
+    pub(crate) wake_queue: Arc<WakeQueue>,
 }
 
-/// Starts the loops, each a thread with a listening socket and a service of its own.
+/// Starts the loops, each with a thread, a listening socket and a service of its own.
 pub(crate) fn start<L: Loop<F>, F: Factory>(options: &Options, factory: F) -> Result<Server, EngineError> {
     let (local, listeners) = listen::open(options.listen, options.backlog, options.loops.max(1))?;
-    let remotes = remotes(listeners.len())?;
-    let control =
-        Arc::new(Control::new(remotes.iter().map(|remote| Arc::clone(remote.notifier())).collect()));
+    let queues = wake_queues(listeners.len())?;
+    let control = Arc::new(Control::new(queues.iter().map(|queue| Arc::clone(queue.notifier())).collect()));
     let counters = Arc::clone(&options.counters);
-    let gate = Arc::new(Gate::new(options.max_connections, Arc::clone(&counters), Arc::clone(&control)));
-    let (factory, trouble) = (Arc::new(factory), Arc::default());
+    let limit =
+        Arc::new(ConnectionLimit::new(options.max_connections, Arc::clone(&counters), Arc::clone(&control)));
+    let (factory, log) = (Arc::new(factory), Arc::default());
     let (started, outcomes) = mpsc::channel();
     let mut server =
-        Server { local, counters: Arc::clone(&counters), control: Arc::clone(&control), workers: Vec::new() };
+        Server { local, counters: Arc::clone(&counters), control: Arc::clone(&control), threads: Vec::new() };
     // An error drops the server, which stops the loops already running.
-    for (listener, remote) in listeners.into_iter().zip(remotes) {
-        let parts = Parts {
+    for (listener, wake_queue) in listeners.into_iter().zip(queues) {
+        let parts = LoopParts {
             factory: Arc::clone(&factory),
             listener,
             control: Arc::clone(&control),
             counters: Arc::clone(&counters),
-            gate: Arc::clone(&gate),
-            trouble: Arc::clone(&trouble),
-            remote,
+            limit: Arc::clone(&limit),
+            log: Arc::clone(&log),
+            wake_queue,
         };
-        let worker = spawn::<L, F>(&options.name, parts, started.clone());
-        server.workers.push(worker.map_err(EngineError::system("a thread"))?);
+        let thread = spawn::<L, F>(&options.name, parts, started.clone());
+        server.threads.push(thread.map_err(EngineError::system("a thread"))?);
     }
     drop(started);
     outcomes.iter().collect::<Result<(), _>>()?;
     Ok(server)
 }
 
-fn remotes(count: usize) -> Result<Vec<Arc<Remote>>, EngineError> {
-    let remote = |_| Ok(Arc::new(Remote::new(Arc::new(Notifier::new()?))));
-    (0..count).map(remote).collect::<Result<_, _>>().map_err(EngineError::system("an event descriptor"))
+fn wake_queues(count: usize) -> Result<Vec<Arc<WakeQueue>>, EngineError> {
+    let queue = |_| Ok(Arc::new(WakeQueue::new(Arc::new(Notifier::new()?))));
+    (0..count).map(queue).collect::<Result<_, _>>().map_err(EngineError::system("an event descriptor"))
 }
 
 fn spawn<L: Loop<F>, F: Factory>(
     name: &str,
-    parts: Parts<F>,
+    parts: LoopParts<F>,
     started: mpsc::Sender<Result<(), EngineError>>,
 ) -> io::Result<JoinHandle<()>> {
     thread::Builder::new().name(name.to_owned()).spawn(move || match L::new(parts) {
-        Ok(worker) => {
-            // The starter waits for every outcome.
+        Ok(ready) => {
+            // The receiver waits for every outcome, so sending cannot fail.
             let _ = started.send(Ok(()));
             drop(started);
-            run(worker);
+            run(ready);
         }
         Err(error) => {
             let _ = started.send(Err(error));
@@ -135,22 +133,22 @@ fn spawn<L: Loop<F>, F: Factory>(
     })
 }
 
-/// Waits: the task being polled has its turn again once the time is over.
+/// Puts the current task to sleep.
 pub(crate) async fn sleep(turn: &Turn, timers: &RefCell<Timers>, how_long: Duration) {
     let end = clock::after(clock::now(), how_long);
     poll_fn(|_| match clock::now() >= end {
         true => Poll::Ready(()),
         false => {
-            timers.borrow_mut().set(end, Target::Task(turn.current()));
+            timers.borrow_mut().set(end, Wakeup::Task(turn.current()));
             Poll::Pending
         }
     })
     .await;
 }
 
-/// How long a loop may wait that has nothing to do before `next`; none is for ever.
+/// How long a loop may wait that has nothing to do before `next`. `None` means for ever.
 ///
-/// Rounded up to milliseconds, which every system call can wait, so that the loop does not spin before the time.
+/// The time is rounded up to milliseconds, which every system call can wait, so that the loop does not spin at the end.
 pub(crate) fn timeout(next: Micros) -> Option<Duration> {
     (next != NEVER).then(|| Duration::from_millis(clock::until(next).min(WAIT_MAX_US).div_ceil(1_000)))
 }

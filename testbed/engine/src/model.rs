@@ -1,19 +1,59 @@
-//! Which concurrency model to run, by name.
+//! The list of concurrency models, and how a server of any of them starts.
+//!
+//! A new model is a file that implements [`Implementation`] and an entry in this list.
 
 use std::{fmt, str::FromStr};
 
-/// A concurrency model this build can run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Model {
+use crate::{
+    blocking::{pool::Pool, threads::Threads},
+    completion::{aio::Aio, uring::Uring},
+    error::EngineError,
+    implementation::{Description, Implementation},
+    options::Options,
+    process::{prefork::Prefork, processes::Processes},
+    readiness::{epoll::Epoll, poll::Poll, polling::Polling, select::Select},
+    server::Server,
+    service::Factory,
+};
+
+/// Makes the public enum and its dispatch out of a list of implementations.
+macro_rules! models {
+    ($($(#[$doc:meta])* $model:ident,)+) => {
+        /// A concurrency model.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Model {
+            $($(#[$doc])* $model,)+
+        }
+
+        impl Model {
+            /// Every model, in the order in which they are listed.
+            pub const ALL: &'static [Self] = &[$(Self::$model,)+];
+
+            const fn description(self) -> &'static Description {
+                match self {
+                    $(Self::$model => &<$model as Implementation>::DESCRIPTION,)+
+                }
+            }
+        }
+
+        fn dispatch<F: Factory>(model: Model, options: &Options, factory: F) -> Result<Server, EngineError> {
+            match model {
+                $(Model::$model => <$model as Implementation>::start(options, factory),)+
+            }
+        }
+    };
+}
+
+models! {
     /// One thread per connection; reads and writes block.
     Threads,
     /// A fixed number of threads, and a bounded queue of connections that wait for one.
     Pool,
-    /// One process per connection, forked when it comes.
+    /// One process per connection, forked when it arrives.
     Processes,
-    /// A fixed number of processes, forked beforehand, that accept for themselves.
+    /// A fixed number of processes, forked beforehand, which accept for themselves.
     Prefork,
-    /// Loops that try every socket somebody waits for again and again, without reading readiness anywhere.
+    /// Loops that try every awaited socket again and again, without asking which is ready.
     Polling,
     /// Event loops over select(2), for descriptors below 1 024.
     Select,
@@ -27,68 +67,47 @@ pub enum Model {
     Uring,
 }
 
+/// Starts a server of `model` whose services `factory` makes.
+///
+/// # Errors
+/// When the address cannot be bound, the system refuses what the model needs, or the factory fails.
+pub fn start<F: Factory>(model: Model, options: &Options, factory: F) -> Result<Server, EngineError> {
+    if let Some(caution) = model.caution() {
+        tracing::warn!("{model}: {caution}");
+    }
+    dispatch(model, options, factory)
+}
+
 impl Model {
-    /// Every model, in the order they are listed to people.
-    pub const ALL: &'static [Self] = &[
-        Self::Threads,
-        Self::Pool,
-        Self::Processes,
-        Self::Prefork,
-        Self::Polling,
-        Self::Select,
-        Self::Poll,
-        Self::Epoll,
-        Self::Aio,
-        Self::Uring,
-    ];
-
-    /// The name people type and read.
+    /// The name on the command line.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Threads => "threads",
-            Self::Pool => "pool",
-            Self::Processes => "processes",
-            Self::Prefork => "prefork",
-            Self::Polling => "polling",
-            Self::Select => "select",
-            Self::Poll => "poll",
-            Self::Epoll => "epoll",
-            Self::Aio => "aio",
-            Self::Uring => "uring",
-        }
+        self.description().name
     }
 
-    /// Whether its services run in processes of their own: they share nothing with each other, nor with their starter,
-    /// but [`shared`](crate::shared) memory.
+    /// Whether its services run in processes of their own. They then share nothing with each other, nor with the
+    /// process that started the server, except [`shared`](crate::shared) memory.
     pub const fn forks(self) -> bool {
-        matches!(self, Self::Processes | Self::Prefork)
+        self.description().forks
     }
 
-    /// Whether it has event loops ([`Options::loops`](crate::Options::loops)).
+    /// Whether it has event loops ([`Options::loops`]).
     pub const fn has_loops(self) -> bool {
-        !matches!(self, Self::Threads | Self::Pool | Self::Processes | Self::Prefork)
+        self.description().has_loops
     }
 
-    /// Whether it has a fixed number of workers ([`Options::workers`](crate::Options::workers)).
+    /// Whether it has a fixed number of workers ([`Options::workers`]).
     pub const fn has_workers(self) -> bool {
-        matches!(self, Self::Pool | Self::Prefork)
+        self.description().has_workers
     }
 
-    /// Whether connections wait for a worker in a queue of its own ([`Options::queue`](crate::Options::queue)).
+    /// Whether it keeps a queue of connections that wait for a worker ([`Options::queue`]).
     pub const fn has_queue(self) -> bool {
-        matches!(self, Self::Pool)
+        self.description().has_queue
     }
 
     /// What somebody who runs it should know beforehand.
     pub const fn caution(self) -> Option<&'static str> {
-        match self {
-            Self::Polling => Some(
-                "each loop keeps a processor busy while a connection is open, whether requests come or not",
-            ),
-            Self::Select => Some("connections whose descriptor would be 1024 or above are refused"),
-            Self::Aio => Some("the C library has 20 helper threads for all reads of this process"),
-            _ => None,
-        }
+        self.description().caution
     }
 }
 
@@ -107,11 +126,11 @@ impl FromStr for Model {
     }
 }
 
-/// A name that is no model of this build.
+/// A name that no model has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no concurrency model `{given}`; choose one of: {}", names())]
 pub struct UnknownModel {
-    /// What was asked for.
+    /// The name that was given.
     pub given: String,
 }
 

@@ -1,4 +1,4 @@
-//! A bounded pool of threads for work that computes long or blocks: hashing, a database, a slow disk.
+//! A bounded pool of threads for long computations and blocking calls: hashing, a database, a slow disk.
 
 use std::{
     collections::VecDeque,
@@ -12,26 +12,26 @@ use std::{
 
 use futures_channel::oneshot;
 
-/// A bounded pool of threads. Share it by [`Arc`]. Dropped, it finishes what is queued, then its threads end.
+/// A bounded pool of threads, shared through an [`Arc`]. After it is dropped, its threads finish the queue and end.
 ///
-/// A thread is started when there is a job for it, so that a process forked before the first job has threads of its
-/// own, and none it does not need.
+/// Threads are started only when there are jobs for them, so a process forked before the first job gets threads of its
+/// own, and no more than it needs.
 #[derive(Debug)]
 pub struct Pool {
     shared: Arc<Shared>,
 }
 
 impl Pool {
-    /// At most `threads` threads (at least one) named `name`, with room for `queue` jobs waiting for one of them.
+    /// Makes a pool of at most `threads` threads (at least one) named `name`, and a queue for `queue` waiting jobs.
     pub fn new(name: &str, threads: usize, queue: usize) -> Self {
         let state = State { unstarted: threads.max(1), ..State::default() };
         let (name, state) = (name.to_owned(), Mutex::new(state));
         Self { shared: Arc::new(Shared { name, queue, state, changed: Condvar::new() }) }
     }
 
-    /// Queues `job` at once; the future gives its result. It waits under any model, and on any executor.
+    /// Queues `job` at once and returns a future for its result, which works under every model and on any executor.
     ///
-    /// A job whose future is dropped before a thread takes it up is not run.
+    /// A job whose future is dropped before a thread takes it is not run.
     pub fn run<T, F>(&self, job: F) -> Run<T>
     where
         T: Send + 'static,
@@ -41,14 +41,14 @@ impl Pool {
         let work = move || {
             if !sender.is_canceled() {
                 let result = catch_unwind(AssertUnwindSafe(job)).map_err(|_| Error::Panicked);
-                // The one who asked may be gone; then nobody wants the result.
+                // If the receiver is gone, nobody wants the result.
                 let _ = sender.send(result);
             }
         };
         Run(self.shared.push(Box::new(work)).map(|()| receiver))
     }
 
-    /// Jobs waiting for a thread now.
+    /// The number of jobs waiting for a thread now.
     pub fn queued(&self) -> usize {
         self.shared.lock().jobs.len()
     }
@@ -61,9 +61,9 @@ impl Drop for Pool {
     }
 }
 
-/// The result of a job, to be awaited.
+/// A future for the result of a job.
 #[derive(Debug)]
-#[must_use = "dropping it takes the job back"]
+#[must_use = "dropping it withdraws the job"]
 pub struct Run<T>(Result<oneshot::Receiver<Result<T, Error>>, Error>);
 
 impl<T> Future for Run<T> {
@@ -74,7 +74,7 @@ impl<T> Future for Run<T> {
             Ok(receiver) => receiver,
             Err(error) => return Poll::Ready(Err(*error)),
         };
-        // A lost sender means that the job was dropped unrun, by a panic elsewhere in its thread.
+        // A lost sender means that the job was dropped without running, by a panic elsewhere in its thread.
         Pin::new(receiver).poll(context).map(|sent| sent.unwrap_or(Err(Error::Panicked)))
     }
 }
@@ -85,11 +85,11 @@ pub enum Error {
     /// Every thread is busy and the queue is full: try again later.
     #[error("the worker pool is busy and its queue is full; try again later")]
     Full,
-    /// The system refused the pool its first thread: try again later.
-    #[error("the worker pool cannot have a thread; try again later")]
+    /// The system refused to start the pool's first thread: try again later.
+    #[error("the worker pool cannot start a thread; try again later")]
     NoThread,
-    /// The job panicked. The pool goes on.
-    #[error("a job of the worker pool failed by a fault of the program")]
+    /// The job panicked. The pool keeps working.
+    #[error("a job of the worker pool panicked, which is a bug in the program")]
     Panicked,
 }
 
@@ -109,7 +109,7 @@ struct State {
 
 struct Shared {
     name: String,
-    /// Jobs that may wait beyond those an idle thread is about to take.
+    /// How many jobs may wait, not counting those that an idle thread is about to take.
     queue: usize,
     state: Mutex<State>,
     changed: Condvar,
@@ -123,7 +123,7 @@ impl std::fmt::Debug for Shared {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Jobs run outside the lock, so the state is whole even when a thread panicked.
+        // Jobs run outside the lock, so the state is consistent even after a thread panicked.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -141,7 +141,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Starts a thread for the job just queued. Without one, it waits for those there are.
+    /// Starts a thread for the job just queued. If that fails, the job waits for the existing threads.
     fn start_thread(self: &Arc<Self>, mut state: MutexGuard<'_, State>) -> Result<(), Error> {
         let shared = Arc::clone(self);
         match thread::Builder::new().name(self.name.clone()).spawn(move || shared.work()) {
@@ -160,14 +160,14 @@ impl Shared {
 
     fn work(&self) {
         while let Some(job) = self.next() {
-            // The job contains its own panics; this is for those of values dropped with it.
+            // The job catches its own panics; this catches those of values dropped with it.
             let _ = catch_unwind(AssertUnwindSafe(job));
             let mut state = self.lock();
             (state.idle, state.busy) = (state.idle + 1, state.busy - 1);
         }
     }
 
-    /// The next job, or none once the pool is closing and its queue is empty.
+    /// Waits for the next job. Returns `None` once the pool is closing and its queue is empty.
     fn next(&self) -> Option<Job> {
         let mut state = self.lock();
         while state.jobs.is_empty() && !state.closing {
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(pool.shared.lock().unstarted, 8);
         for number in 0..20 {
             assert_eq!(block_on(pool.run(move || number)), Ok(number));
-            // The thread counts itself idle only after its job's answer.
+            // The thread counts itself idle only after it has delivered its job's result.
             while pool.shared.lock().idle == 0 {
                 thread::yield_now();
             }
@@ -232,22 +232,22 @@ mod tests {
         let pool = Pool::new("panics", 1, 1);
         let panicked: Result<(), Error> = block_on(pool.run(|| panic!("on purpose")));
         assert_eq!(panicked, Err(Error::Panicked));
-        // The thread counts itself idle only after its job's answer: this one may have to queue for it.
+        // The thread counts itself idle only after it has delivered its result, so this job may have to queue.
         assert_eq!(block_on(pool.run(|| 1)), Ok(1));
     }
 
     #[test]
-    fn a_job_taken_back_is_not_run_and_the_queue_is_finished_after_the_pool_is_dropped() {
+    fn a_withdrawn_job_is_not_run_and_the_queue_is_finished_after_the_pool_is_dropped() {
         let pool = Pool::new("back", 1, 2);
         let (release, wait) = mpsc::channel::<()>();
         let (ran, runs) = mpsc::channel();
         let held = pool.run(move || wait.recv().is_ok());
-        let taken_back = pool.run({
+        let withdrawn = pool.run({
             let ran = ran.clone();
-            move || ran.send("taken back")
+            move || ran.send("withdrawn")
         });
         let last = pool.run(move || ran.send("last").is_ok());
-        drop(taken_back);
+        drop(withdrawn);
         drop(pool);
         release.send(()).unwrap();
         assert_eq!(block_on(held), Ok(true));

@@ -1,4 +1,4 @@
-//! A service's panic ends its connection, never the server.
+//! Containment of panics: one in a service ends its connection, never the server.
 
 use std::{
     any::Any,
@@ -8,7 +8,7 @@ use std::{
 
 use crate::counters::Counters;
 
-/// Runs `step` of the service of the connection from `peer`; none when it panicked, which is logged and counted.
+/// Runs a `step` of the service for the connection from `peer`. Returns `None` if it panicked, and logs and counts that.
 pub(crate) fn contain<T>(peer: SocketAddr, counters: &Counters, step: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(step)) {
         Ok(value) => Some(value),

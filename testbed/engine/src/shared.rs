@@ -1,12 +1,12 @@
-//! Counters that a process shares with those forked from it.
+//! Memory that a process shares with those forked from it.
 
 use std::{alloc, ops::Deref, ptr, slice, sync::atomic::AtomicU64};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// So many counters, all at zero, in memory that processes forked later share with this one.
+/// An array of atomic integers, all zero at first, in memory that processes forked later share with this one.
 ///
-/// What a server counts has to lie here, as the model that runs it may serve in processes of their own.
+/// A server must keep its counters here, because its concurrency model may run services in processes of their own.
 ///
 /// ```
 /// use std::sync::atomic::Ordering::Relaxed;
@@ -23,14 +23,14 @@ pub struct Atomics {
     count: usize,
 }
 
-// SAFETY: it is the only owner of its memory, which holds nothing but atomic integers.
+// SAFETY: the value is the only owner of its memory, which holds nothing but atomic integers.
 unsafe impl Send for Atomics {}
 // SAFETY: a shared reference gives access to atomic integers only.
 unsafe impl Sync for Atomics {}
 
 impl Atomics {
-    /// `count` counters. Takes whole pages: group what belongs together. Without memory the process ends,
-    /// as for every allocation.
+    /// Allocates `count` integers. This takes whole pages, so group what belongs together. When memory runs out, the
+    /// process ends, as for every allocation.
     pub fn new(count: usize) -> Self {
         let count = count.max(1);
         let Ok(layout) = alloc::Layout::array::<AtomicU64>(count) else {
@@ -57,7 +57,7 @@ impl Deref for Atomics {
 
 impl Drop for Atomics {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this one's own, and no reference into it outlives `self`. Other processes keep theirs.
+        // SAFETY: `self` owns the mapping, and no reference into it outlives `self`. Other processes keep theirs.
         let _ = unsafe { munmap(self.first.as_ptr().cast(), self.count * size_of::<AtomicU64>()) };
     }
 }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_begin_at_zero_and_count_from_every_thread() {
+    fn all_are_zero_at_first_and_count_from_every_thread() {
         let cells = Atomics::new(1_000);
         assert!(cells.iter().all(|cell| cell.load(Relaxed) == 0) && cells.len() == 1_000);
         std::thread::scope(|scope| {

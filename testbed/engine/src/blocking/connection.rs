@@ -15,12 +15,12 @@ use rustix::net::{
     sockopt::{Timeout, set_socket_timeout},
 };
 
-use super::registry::{Link, Registry};
+use super::registry::{BlockingSocket, Registry};
 use crate::{
     buffer::Input,
     clock::{self, Micros, NEVER},
+    connection_limit::Permit,
     control::Control,
-    counters::Permit,
     listen::Accepted,
     net,
     service::{self, Waiting},
@@ -29,7 +29,7 @@ use crate::{
 /// A connection whose every call blocks the calling thread.
 #[derive(Debug)]
 pub struct Connection {
-    link: Arc<Link>,
+    socket: Arc<BlockingSocket>,
     key: usize,
     registry: Arc<Registry>,
     peer: SocketAddr,
@@ -38,18 +38,18 @@ pub struct Connection {
     deadline: Micros,
     receive_timeout: SocketTimeout,
     send_timeout: SocketTimeout,
-    /// What the next wait for input is for, should all input be used up by then.
+    /// What the next wait for input is for, if all input has been consumed by then.
     next: Waiting,
-    /// Of an accepted connection. Dropped after the link.
+    /// The place of an accepted connection. Dropped after the socket.
     permit: Option<Permit>,
 }
 
 impl Connection {
-    /// Opens a connection that belongs to no server: for work in the background, and for command lines. It waits for
-    /// the other side no longer than `patience`, and has no deadline afterwards.
+    /// Opens a connection outside of any server, for background work and command lines. Connecting takes at most
+    /// `patience`; the connection has no deadline afterwards.
     ///
     /// # Errors
-    /// When nobody listens there, or not in time.
+    /// When the connection is refused or not established in time.
     pub fn dial(to: SocketAddr, patience: Duration) -> io::Result<Self> {
         let registry = Arc::new(Registry::new(Arc::new(Control::new(Vec::new()))));
         let stream = TcpStream::connect_timeout(&to, patience)?;
@@ -62,15 +62,15 @@ impl Connection {
     }
 
     fn new(
-        socket: OwnedFd,
+        descriptor: OwnedFd,
         peer: SocketAddr,
         registry: Arc<Registry>,
         permit: Option<Permit>,
     ) -> io::Result<Self> {
-        let link = Arc::new(Link::new(socket));
-        let key = registry.enter(Arc::clone(&link))?;
+        let socket = Arc::new(BlockingSocket::new(descriptor));
+        let key = registry.add(Arc::clone(&socket))?;
         Ok(Self {
-            link,
+            socket,
             key,
             registry,
             peer,
@@ -87,15 +87,15 @@ impl Connection {
     fn receive(&mut self) -> io::Result<usize> {
         let waiting = if self.input.is_empty() { self.next } else { Waiting::Within };
         loop {
-            self.registry.set(&self.link, waiting);
+            self.registry.set_waiting(&self.socket, waiting);
             let ending = self.registry.ends(waiting);
-            self.receive_timeout.arm(&self.link, self.deadline)?;
+            self.receive_timeout.arm(&self.socket, self.deadline)?;
             let flags = if ending { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
             let (buffer, room) = self.input.room();
-            match net::receive(&self.link, (buffer, room), flags) {
+            match net::receive(&self.socket, (buffer, room), flags) {
                 Ok(count) => {
                     self.input.adapt(count, room);
-                    self.registry.set(&self.link, Waiting::Within);
+                    self.registry.set_waiting(&self.socket, Waiting::Within);
                     if count > 0 {
                         self.next = Waiting::Within;
                     }
@@ -120,8 +120,8 @@ impl Connection {
     fn send_all(&mut self, bytes: &[u8], flags: SendFlags) -> io::Result<()> {
         let mut sent = 0;
         while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
-            self.send_timeout.arm(&self.link, self.deadline)?;
-            match net::send(&self.link, rest, flags) {
+            self.send_timeout.arm(&self.socket, self.deadline)?;
+            match net::send(&self.socket, rest, flags) {
                 Ok(count) => sent += count,
                 Err(error) if net::would_wait(&error) => {}
                 Err(error) => return Err(error),
@@ -134,8 +134,8 @@ impl Connection {
     fn send_range(&mut self, file: &File, mut offset: u64, length: u64) -> io::Result<()> {
         let end = offset.saturating_add(length);
         while offset < end {
-            self.send_timeout.arm(&self.link, self.deadline)?;
-            match net::send_file(&self.link, file, offset, end - offset) {
+            self.send_timeout.arm(&self.socket, self.deadline)?;
+            match net::send_file(&self.socket, file, offset, end - offset) {
                 Ok(count) => offset += count,
                 Err(error) if net::would_wait(&error) => {}
                 Err(error) => return Err(error),
@@ -163,7 +163,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.registry.leave(self.key);
+        self.registry.remove(self.key);
     }
 }
 
@@ -215,7 +215,7 @@ impl service::Connection for Connection {
     }
 
     fn shutdown_write(&mut self) -> io::Result<()> {
-        Ok(rustix::net::shutdown(&self.link, Shutdown::Write)?)
+        Ok(rustix::net::shutdown(&self.socket, Shutdown::Write)?)
     }
 
     fn draining(&self) -> bool {
@@ -235,19 +235,19 @@ impl service::Connection for Connection {
     }
 
     fn is_stale(&mut self) -> bool {
-        !self.input.is_empty() || net::is_stale(&self.link)
+        !self.input.is_empty() || net::is_stale(&self.socket)
     }
 }
 
-/// How late a call may end, to spare another call that would set its timeout.
+/// How late a call may end, to save another call that would set its time-out.
 const LATE_MAX_US: Micros = 100_000;
 
-/// A timeout the kernel keeps for a socket's blocking calls, set only when a shorter one is needed:
-/// a call that ends too early looks at the true deadline and goes on.
+/// The time-out that the kernel applies to a socket's blocking calls. It is set only when a shorter one is needed: a
+/// call that ends too early checks the true deadline and goes on.
 #[derive(Debug)]
 struct SocketTimeout {
     which: Timeout,
-    /// As long as none is set, for ever.
+    /// The time-out now; [`NEVER`] until one is set.
     set: Micros,
 }
 
@@ -256,24 +256,24 @@ impl SocketTimeout {
         Self { which, set: NEVER }
     }
 
-    /// Prepares a call that is to end by `deadline`, or soon after.
-    fn arm(&mut self, link: &Link, deadline: Micros) -> io::Result<()> {
+    /// Prepares a call that must end at `deadline` or soon after.
+    fn arm(&mut self, socket: &BlockingSocket, deadline: Micros) -> io::Result<()> {
         if deadline == NEVER {
             return Ok(());
         }
         let remaining = remaining(deadline)?;
         let late = (remaining / 16).min(LATE_MAX_US);
         if self.set > remaining.saturating_add(late) {
-            // A zero would mean no timeout.
+            // Zero would mean no time-out.
             let timeout = remaining.max(1_000);
-            set_socket_timeout(link, self.which, Some(Duration::from_micros(timeout)))?;
+            set_socket_timeout(socket, self.which, Some(Duration::from_micros(timeout)))?;
             self.set = timeout;
         }
         Ok(())
     }
 }
 
-/// The time left, if any.
+/// The time left, or `TimedOut` if there is none.
 fn remaining(deadline: Micros) -> io::Result<Micros> {
     match clock::until(deadline) {
         0 => Err(io::ErrorKind::TimedOut.into()),

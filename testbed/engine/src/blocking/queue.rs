@@ -1,4 +1,4 @@
-//! Accepted connections that wait for a worker.
+//! The queue of accepted connections that wait for a worker.
 
 use std::{
     collections::VecDeque,
@@ -9,45 +9,45 @@ use std::{
     time::Duration,
 };
 
-use super::registry::Pressure;
+use super::registry::Contention;
 use crate::{
     clock::{self, Micros},
     control::Control,
     counters::{Counters, Denied},
     listen::Accepted,
     net,
-    server::{Options, Overload},
+    options::{Options, Overload},
 };
 
-/// A bounded queue: the front puts connections in, workers take them out, the longest waiting first.
+/// A bounded queue: the accept loop puts connections in, workers take the oldest out.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    /// Connections that may wait beyond those an idle worker is about to take.
+    /// How many connections may wait, not counting those that an idle worker is about to take.
     limit: usize,
-    /// Whether more are refused. Otherwise the front stops accepting.
+    /// Whether a full queue refuses connections. Otherwise the accept loop stops accepting.
     refuses: bool,
-    /// How long one may wait.
+    /// How long a connection may wait.
     deadline: Option<Duration>,
     control: Arc<Control>,
     counters: Arc<Counters>,
     state: Mutex<State>,
     changed: Condvar,
-    /// Connections beyond those an idle worker is about to take.
+    /// Waiting connections for which there is no idle worker.
     unattended: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    waiting: VecDeque<Waiting>,
-    /// Workers that serve nobody.
+    waiting: VecDeque<Queued>,
+    /// Workers that are not serving.
     idle: usize,
-    /// The front waits for room.
+    /// The accept loop waits for room.
     room_awaited: bool,
     closed: bool,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct Queued {
     accepted: Accepted,
     since: Micros,
 }
@@ -66,21 +66,21 @@ impl Queue {
         }
     }
 
-    /// Puts a connection in, or gives it back when the queue is full. Afterwards [`others_wait`](Pressure::others_wait)
-    /// tells whether it found no idle worker.
+    /// Puts a connection in, or gives it back if the queue is full. Afterwards
+    /// [`others_wait`](Contention::others_wait) tells whether it found no idle worker.
     pub(crate) fn push(&self, accepted: Accepted) -> Result<(), Accepted> {
         let mut state = self.lock();
         if self.refuses && state.is_full(self.limit) {
             return Err(accepted);
         }
-        state.waiting.push_back(Waiting { accepted, since: clock::now() });
+        state.waiting.push_back(Queued { accepted, since: clock::now() });
         self.publish(&state);
         drop(state);
         self.changed.notify_one();
         Ok(())
     }
 
-    /// Whether one more may be accepted. If not, the front is notified once it may.
+    /// Whether another connection may be accepted. If not, the accept loop is notified once it may.
     pub(crate) fn has_room(&self) -> bool {
         if self.refuses {
             return true;
@@ -90,10 +90,10 @@ impl Queue {
         !state.room_awaited
     }
 
-    /// The next connection worth serving: waits for one; none once the queue is closed and empty.
+    /// Waits for the next connection that is still worth serving. Returns `None` once the queue is closed and empty.
     pub(crate) fn pop(&self) -> Option<Accepted> {
         loop {
-            let Waiting { accepted, since } = self.take()?;
+            let Queued { accepted, since } = self.take()?;
             let waited = clock::now().saturating_sub(since);
             self.counters.count_queue_wait(waited);
             match self.denied(&accepted, waited) {
@@ -103,7 +103,7 @@ impl Queue {
         }
     }
 
-    /// No more will be put in.
+    /// Lets workers end once the queue is empty: no more will be put in.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();
@@ -118,7 +118,7 @@ impl Queue {
         drop(waiting);
     }
 
-    fn take(&self) -> Option<Waiting> {
+    fn take(&self) -> Option<Queued> {
         let mut state = self.lock();
         state.idle += 1;
         self.publish(&state);
@@ -135,7 +135,7 @@ impl Queue {
         waiting
     }
 
-    /// Why a connection whose turn has come is not served, if it is not.
+    /// Why a connection whose turn has come is not served, if so.
     fn denied(&self, accepted: &Accepted, waited: Micros) -> Option<Denied> {
         let deadline = self.deadline?;
         if u128::from(waited) > deadline.as_micros() {
@@ -144,19 +144,19 @@ impl Queue {
         net::is_gone(&accepted.socket).then_some(Denied::Gone)
     }
 
-    /// Makes the lengths known to those who look without the lock.
+    /// Publishes the lengths for readers without the lock.
     fn publish(&self, state: &State) {
         self.unattended.store(state.waiting.len().saturating_sub(state.idle), SeqCst);
         self.counters.set_queued(state.waiting.len());
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No code of others runs under the lock, so the state is whole even when a thread panicked.
+        // No foreign code runs under the lock, so the state is consistent even after a thread panicked.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Pressure for Queue {
+impl Contention for Queue {
     fn others_wait(&self) -> bool {
         self.unattended.load(SeqCst) > 0
     }

@@ -1,4 +1,4 @@
-//! Clients turned away: told why, without holding up the others.
+//! Answers to clients that are turned away, without holding up the others.
 
 use std::{
     collections::VecDeque,
@@ -13,17 +13,17 @@ use rustix::{
 
 use crate::net;
 
-/// Refused clients waited for at one time. Beyond, the one that was told first is let go.
+/// How many refused clients are waited for at once. Beyond that, the oldest is dropped.
 const LINGERING_MAX: usize = 256;
 /// How long a refused client may take to read its answer and close.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// What a refused client may still send, in bytes.
+/// How many more bytes a refused client may send.
 const UNREAD_MAX: usize = 256 << 10;
 
-/// Answers clients that are not served, and closes so that they see the answer.
+/// Answers clients that are not served, and closes in a way that lets them see the answer.
 ///
-/// Closing at once with input unread would reset the connection and could destroy the answer on its way
-/// (RFC 9112 section 9.6): so it is closed for sending only, and what comes is read and dropped for a while.
+/// Closing at once with unread input would reset the connection and could destroy the answer in flight (RFC 9112 section
+/// 9.6). So the connection is closed for sending only, and input is read and dropped for a while.
 pub(crate) struct Refusals {
     answer: Vec<u8>,
     lingering: VecDeque<Lingering>,
@@ -37,14 +37,14 @@ struct Lingering {
 }
 
 impl Refusals {
-    /// Each refused client is sent `answer`.
+    /// Sends `answer` to each refused client.
     pub(crate) fn new(answer: Vec<u8>) -> Self {
         Self { answer, lingering: VecDeque::new(), discarded: vec![0; 16 << 10].into() }
     }
 
-    /// Sends the answer and waits, later, for the client to close.
+    /// Sends the answer. [`tend`](Self::tend) waits for the client to close.
     pub(crate) fn answer(&mut self, socket: OwnedFd) {
-        // A fresh connection has room for a short answer; a client that is gone needs none.
+        // A new connection has room for a short answer, and a client that is gone needs none.
         let sent = net::send(&socket, &self.answer, SendFlags::DONTWAIT);
         if sent.is_err() || shutdown(&socket, Shutdown::Write).is_err() {
             return;
@@ -56,17 +56,17 @@ impl Refusals {
         self.lingering.push_back(Lingering { socket, until, allowance: UNREAD_MAX });
     }
 
-    /// How long until a client is given up; none while there is none.
+    /// How long until the next client is dropped, if there is one.
     pub(crate) fn patience(&self) -> Option<Duration> {
         self.lingering.front().map(|first| first.until.saturating_duration_since(Instant::now()))
     }
 
-    /// What to wait for, in the order of [`tend`](Self::tend)'s `ready`.
+    /// The sockets to wait for, in the order of the `ready` of [`tend`](Self::tend).
     pub(crate) fn watched(&self) -> impl Iterator<Item = PollFd<'_>> {
         self.lingering.iter().map(|client| PollFd::from_borrowed_fd(client.socket.as_fd(), PollFlags::IN))
     }
 
-    /// Reads from those that are ready, and lets go of those that have closed or taken too long.
+    /// Reads from the clients that are `ready`, and drops those that have closed or taken too long.
     pub(crate) fn tend(&mut self, ready: &[bool]) {
         if self.lingering.is_empty() {
             return;
@@ -81,14 +81,14 @@ impl Refusals {
     }
 }
 
-/// Makes the closing of the socket a reset.
+/// Makes closing the socket reset the connection.
 pub(crate) fn reset(socket: &OwnedFd) {
-    // Without it the client sees an ordinary end, which tells it nearly as much.
+    // If this fails, the client sees an ordinary end, which tells it nearly as much.
     let _ = sockopt::set_socket_linger(socket, Some(Duration::ZERO));
 }
 
 impl Lingering {
-    /// Reads what came; whether more may come.
+    /// Reads and drops input. Returns whether more may come.
     fn discard(&mut self, into: &mut [u8]) -> bool {
         match recv(&self.socket, &mut *into, RecvFlags::DONTWAIT) {
             Ok((0, _)) => false,

@@ -1,4 +1,4 @@
-//! Who is blocked, and where: so that a drain can reach them.
+//! The threads that may be blocked and the sockets they may be blocked on, so that a drain can reach them.
 
 use std::{
     io,
@@ -14,78 +14,78 @@ use std::{
 use rustix::net::{Shutdown, shutdown};
 use slab::Slab;
 
-use crate::{control::Control, process::signals, service::Waiting};
+use crate::{control::Control, service::Waiting, signals};
 
-/// Whether connections wait for workers that others hold.
-pub(crate) trait Pressure: Send + Sync + std::fmt::Debug {
-    /// Whether a worker is wanted and none is free.
+/// Tells whether connections wait for workers that others hold.
+pub(crate) trait Contention: Send + Sync + std::fmt::Debug {
+    /// Whether a connection waits and no worker is free.
     fn others_wait(&self) -> bool;
 
-    /// The calling worker begins to wait for another request of a kept connection, or is at work. Said before
-    /// [`others_wait`](Self::others_wait) is asked.
+    /// Records that the calling worker waits for another request on a kept connection, or that it is at work. Called
+    /// before [`others_wait`](Self::others_wait).
     fn set_kept(&self, _kept: bool) {}
 }
 
-/// The sockets and threads of a server whose calls block.
+/// The sockets and threads of a server in the blocking family.
 #[derive(Debug)]
 pub(crate) struct Registry {
     control: Arc<Control>,
-    reach: Reach,
-    pressure: Option<Arc<dyn Pressure>>,
+    interruption: Interruption,
+    contention: Option<Arc<dyn Contention>>,
     aborted: AtomicBool,
     state: Mutex<State>,
     emptied: Condvar,
 }
 
-/// How those who wait for input are reached.
+/// How a thread that waits for input is interrupted.
 #[derive(Debug)]
-enum Reach {
-    /// Each through its socket, which is in the registry.
-    Registry,
-    /// The process's only one by a signal to the process.
+enum Interruption {
+    /// Through its socket, which is in the registry.
+    Socket,
+    /// By a signal to the process, which has only one such thread.
     Signal,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    links: Slab<Arc<Link>>,
-    seats: Slab<Arc<OnceLock<Thread>>>,
+    sockets: Slab<Arc<BlockingSocket>>,
+    threads: Slab<Arc<OnceLock<Thread>>>,
 }
 
 impl Registry {
-    /// Of a server whose connections never wait for each other.
+    /// A registry for a server whose connections never wait for each other.
     pub(crate) fn new(control: Arc<Control>) -> Self {
         Self {
             control,
-            reach: Reach::Registry,
-            pressure: None,
+            interruption: Interruption::Socket,
+            contention: None,
             aborted: AtomicBool::new(false),
             state: Mutex::default(),
             emptied: Condvar::new(),
         }
     }
 
-    /// Of a process forked to serve one connection at a time.
+    /// A registry for a process forked to serve one connection at a time.
     pub(crate) fn of_child(control: Arc<Control>) -> Self {
-        Self { reach: Reach::Signal, ..Self::new(control) }
+        Self { interruption: Interruption::Signal, ..Self::new(control) }
     }
 
-    /// The same, where connections hold workers that others may wait for.
-    pub(crate) fn under(self, pressure: Arc<dyn Pressure>) -> Self {
-        Self { pressure: Some(pressure), ..self }
+    /// The same registry, for connections that hold workers others may wait for.
+    pub(crate) fn with_contention(self, contention: Arc<dyn Contention>) -> Self {
+        Self { contention: Some(contention), ..self }
     }
 
-    /// Whether a connection is to end after the request in hand.
+    /// Whether a connection should end after the current request.
     pub(crate) fn ending(&self) -> bool {
         self.draining() || self.others_wait()
     }
 
-    /// Whether everything is to end once the requests in hand are answered.
+    /// Whether everything should end after the current requests.
     pub(crate) fn draining(&self) -> bool {
-        self.control.draining() || matches!(self.reach, Reach::Signal) && signals::told()
+        self.control.draining() || matches!(self.interruption, Interruption::Signal) && signals::is_stopping()
     }
 
-    /// Whether a connection that waits in this way is to end.
+    /// Whether a connection that waits in this way should end.
     pub(crate) fn ends(&self, waiting: Waiting) -> bool {
         match waiting {
             Waiting::Within => false,
@@ -95,73 +95,73 @@ impl Registry {
     }
 
     fn others_wait(&self) -> bool {
-        self.pressure.as_ref().is_some_and(|pressure| pressure.others_wait())
+        self.contention.as_ref().is_some_and(|contention| contention.others_wait())
     }
 
-    /// Whether everything is to end now.
+    /// Whether everything must end now.
     pub(crate) fn aborted(&self) -> bool {
         self.aborted.load(SeqCst)
     }
 
-    /// A place for a thread about to start.
-    pub(crate) fn seat(registry: &Arc<Self>) -> Seat {
+    /// Adds a thread that is about to start.
+    pub(crate) fn add_thread(registry: &Arc<Self>) -> ThreadEntry {
         let thread = Arc::new(OnceLock::new());
-        let key = registry.lock().seats.insert(Arc::clone(&thread));
-        Seat { registry: Arc::clone(registry), key, thread }
+        let key = registry.lock().threads.insert(Arc::clone(&thread));
+        ThreadEntry { registry: Arc::clone(registry), key, thread }
     }
 
-    /// Enters a socket; its key takes it out again.
+    /// Adds a socket. Returns the key for [`remove`](Self::remove).
     ///
     /// # Errors
-    /// When everything is to end.
-    pub(crate) fn enter(&self, link: Arc<Link>) -> io::Result<usize> {
+    /// When everything must end now.
+    pub(crate) fn add(&self, socket: Arc<BlockingSocket>) -> io::Result<usize> {
         let mut state = self.lock();
         if self.aborted() {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
-        Ok(state.links.insert(link))
+        Ok(state.sockets.insert(socket))
     }
 
-    pub(crate) fn leave(&self, key: usize) {
-        if let Some(link) = self.lock().links.try_remove(key) {
-            self.set(&link, Waiting::Within);
+    pub(crate) fn remove(&self, key: usize) {
+        if let Some(socket) = self.lock().sockets.try_remove(key) {
+            self.set_waiting(&socket, Waiting::Within);
         }
     }
 
-    /// Says what the thread of a connection is about to wait for.
+    /// Records what the thread of a connection is about to wait for.
     ///
-    /// Said before asking [`ends`](Self::ends); whoever ends connections looks the other way round, so one sees the
-    /// other.
-    pub(crate) fn set(&self, link: &Link, waiting: Waiting) {
-        link.set(waiting);
-        if matches!(self.reach, Reach::Signal) {
-            let on = |waits: bool| waits.then_some(link.socket.as_fd());
+    /// Call this before [`ends`](Self::ends). Whoever ends connections reads in the opposite order, so one of the two
+    /// sees the other.
+    pub(crate) fn set_waiting(&self, socket: &BlockingSocket, waiting: Waiting) {
+        socket.set(waiting);
+        if matches!(self.interruption, Interruption::Signal) {
+            let on = |waits: bool| waits.then_some(socket.as_fd());
             signals::set_idle(on(waiting != Waiting::Within), on(waiting == Waiting::Next));
         }
-        if let Some(pressure) = &self.pressure {
-            pressure.set_kept(waiting == Waiting::Next);
+        if let Some(contention) = &self.contention {
+            contention.set_kept(waiting == Waiting::Next);
         }
     }
 
-    /// Wakes the threads that wait for a new request with the end of their input.
+    /// Wakes the threads that wait for a new request, with an end of input.
     ///
-    /// A request that arrives at this very moment is still read as far as it has come, but no further:
-    /// as with any kept connection, a server may close it while the next request is under way.
+    /// A request that arrives at this very moment is read only as far as it has come: a server may close any kept
+    /// connection while the next request is on its way.
     pub(crate) fn end_idle(&self) {
-        for (_, link) in &self.lock().links {
-            if !link.is(Waiting::Within) {
-                link.end_input();
+        for (_, socket) in &self.lock().sockets {
+            if !socket.is(Waiting::Within) {
+                socket.end_input();
             }
         }
     }
 
-    /// Wakes one thread that waits for the next request of a connection it has answered before, as others wait for
-    /// that thread. What is said of [`end_idle`](Self::end_idle) holds here too.
+    /// Wakes one thread that waits for the next request of a connection it has served before, because others wait for
+    /// a thread. A request that arrives at this very moment fares as in [`end_idle`](Self::end_idle).
     pub(crate) fn end_one_kept(&self) {
         let state = self.lock();
-        if let Some((_, link)) = state.links.iter().find(|(_, link)| link.is(Waiting::Next)) {
-            link.set(Waiting::Within);
-            link.end_input();
+        if let Some((_, socket)) = state.sockets.iter().find(|(_, socket)| socket.is(Waiting::Next)) {
+            socket.set(Waiting::Within);
+            socket.end_input();
         }
     }
 
@@ -169,40 +169,40 @@ impl Registry {
     pub(crate) fn abort(&self) {
         self.aborted.store(true, SeqCst);
         let state = self.lock();
-        for (_, link) in &state.links {
-            let _ = shutdown(&link.socket, Shutdown::Both);
+        for (_, socket) in &state.sockets {
+            let _ = shutdown(&socket.descriptor, Shutdown::Both);
         }
-        for (_, seat) in &state.seats {
-            if let Some(thread) = seat.get() {
+        for (_, entry) in &state.threads {
+            if let Some(thread) = entry.get() {
                 thread.unpark();
             }
         }
     }
 
-    /// Waits until no thread is left, or so long; whether none is.
-    pub(crate) fn wait_empty(&self, for_at_most: Duration) -> bool {
+    /// Waits until no thread is left, but at most for `timeout`. Returns whether none is left.
+    pub(crate) fn wait_empty(&self, timeout: Duration) -> bool {
         let state = self.lock();
-        let waited = self.emptied.wait_timeout_while(state, for_at_most, |state| !state.seats.is_empty());
+        let waited = self.emptied.wait_timeout_while(state, timeout, |state| !state.threads.is_empty());
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        state.seats.is_empty()
+        state.threads.is_empty()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No code of others runs under the lock, so the state is whole even when a thread panicked.
+        // No foreign code runs under the lock, so the state is consistent even after a thread panicked.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A socket someone may be blocked on.
+/// A socket that a thread may be blocked on.
 #[derive(Debug)]
-pub(crate) struct Link {
-    socket: OwnedFd,
+pub(crate) struct BlockingSocket {
+    descriptor: OwnedFd,
     waiting: AtomicU8,
 }
 
-impl Link {
-    pub(crate) fn new(socket: OwnedFd) -> Self {
-        Self { socket, waiting: AtomicU8::new(Waiting::Within as u8) }
+impl BlockingSocket {
+    pub(crate) fn new(descriptor: OwnedFd) -> Self {
+        Self { descriptor, waiting: AtomicU8::new(Waiting::Within as u8) }
     }
 
     fn set(&self, waiting: Waiting) {
@@ -214,37 +214,37 @@ impl Link {
     }
 
     fn end_input(&self) {
-        // A socket that is broken already needs no ending.
-        let _ = shutdown(&self.socket, Shutdown::Read);
+        // This fails only if the connection is already broken.
+        let _ = shutdown(&self.descriptor, Shutdown::Read);
     }
 }
 
-impl AsFd for Link {
+impl AsFd for BlockingSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.descriptor.as_fd()
     }
 }
 
-/// A thread's place, held until it ends.
+/// A thread's entry in the registry, held until the thread ends.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct ThreadEntry {
     registry: Arc<Registry>,
     key: usize,
     thread: Arc<OnceLock<Thread>>,
 }
 
-impl Seat {
-    /// The calling thread takes it.
-    pub(crate) fn take(&self) {
+impl ThreadEntry {
+    /// Makes this the entry of the calling thread.
+    pub(crate) fn run_here(&self) {
         self.thread.get_or_init(thread::current);
     }
 }
 
-impl Drop for Seat {
+impl Drop for ThreadEntry {
     fn drop(&mut self) {
         let mut state = self.registry.lock();
-        state.seats.try_remove(self.key);
-        if state.seats.is_empty() {
+        state.threads.try_remove(self.key);
+        if state.threads.is_empty() {
             self.registry.emptied.notify_all();
         }
     }

@@ -1,8 +1,8 @@
-//! Values found by keys that are never used twice.
+//! Storage whose keys are never used twice.
 
 use slab::Slab;
 
-/// Names a value in an [`Arena`]. A key outlives its value harmlessly.
+/// Identifies a value in an [`Arena`]. A key may safely outlive its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     index: u32,
@@ -10,7 +10,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// A key of no arena, for what is watched but is not in one.
+    /// A key outside of every arena, for descriptors that are watched but not stored in one.
     pub(crate) const fn reserved(number: u32) -> Self {
         Self { index: u32::MAX, generation: number }
     }
@@ -24,7 +24,7 @@ impl Key {
     }
 }
 
-/// Values in slots that are used again, under new keys.
+/// Values in slots that are reused under new keys.
 #[derive(Debug)]
 pub(crate) struct Arena<T> {
     slots: Slab<(u32, T)>,
@@ -64,7 +64,7 @@ impl<T> Arena<T> {
         self.slots.is_empty()
     }
 
-    /// The key of every value, in a list of its own so that values may go while it is read.
+    /// The keys of all values, in a separate list so that values may be removed while it is read.
     pub(crate) fn keys(&self) -> Vec<Key> {
         self.slots.iter().map(|(index, &(generation, _))| Key { index: index as u32, generation }).collect()
     }

@@ -1,113 +1,138 @@
-//! A task of a loop, and its waker, which works from any thread.
+//! The tasks of one loop.
 
-use std::{
-    cell::Cell,
-    future::Future,
-    net::SocketAddr,
-    pin::Pin,
-    ptr,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering::SeqCst},
-    },
-    task::{Context, Poll, Wake, Waker},
+use std::{cell::RefCell, net::SocketAddr, rc::Rc, sync::Arc};
+
+use super::{
+    arena::{Arena, Key},
+    task::{Task, TaskFuture, Turn, WakeQueue},
+    timers::{Timers, Wakeup},
+};
+use crate::{
+    clock::{self, Micros},
+    counters::Counters,
+    panics::contain,
+    service,
 };
 
-use super::arena::Key;
-use crate::control::Notifier;
-
-/// One connection's service at work.
-pub(crate) struct Task {
-    pub(crate) peer: SocketAddr,
-    /// Out while it is being polled.
-    pub(crate) work: Option<Work>,
+/// The tasks of one loop: connections, all served by the same service.
+pub(crate) struct Tasks<S> {
+    // Tasks hold the service, so they are dropped first.
+    tasks: Arena<Task>,
+    service: Rc<S>,
+    turn: Rc<Turn>,
+    counters: Arc<Counters>,
+    wake_queue: Arc<WakeQueue>,
+    /// A list used within one step of the loop and kept for its memory.
+    due: Vec<Key>,
 }
 
-/// A task's future, with the waker it is polled with.
-pub(crate) struct Work {
-    future: Pin<Box<dyn Future<Output = ()>>>,
-    alarm: Arc<Alarm>,
-    waker: Waker,
-}
-
-impl Work {
-    pub(crate) fn new(future: impl Future<Output = ()> + 'static, remote: Arc<Remote>, task: Key) -> Self {
-        let alarm = Arc::new(Alarm { remote, task, queued: AtomicBool::new(false) });
-        Self { future: Box::pin(future), waker: Waker::from(Arc::clone(&alarm)), alarm }
+impl<S> Tasks<S> {
+    pub(crate) fn new(
+        service: S,
+        turn: Rc<Turn>,
+        counters: Arc<Counters>,
+        wake_queue: Arc<WakeQueue>,
+    ) -> Self {
+        Self { tasks: Arena::new(), service: Rc::new(service), turn, counters, wake_queue, due: Vec::new() }
     }
 
-    /// Polls it once. A wake from here on polls it again.
-    pub(crate) fn poll(&mut self) -> Poll<()> {
-        self.alarm.queued.store(false, SeqCst);
-        self.future.as_mut().poll(&mut Context::from_waker(&self.waker))
-    }
-}
-
-/// How other threads, and tasks of the same loop, ask a loop to poll a task.
-#[derive(Debug)]
-pub(crate) struct Remote {
-    notifier: Arc<Notifier>,
-    woken: Mutex<Vec<Key>>,
-    pending: AtomicBool,
-}
-
-thread_local! {
-    /// The remote of the loop that runs on this thread, as an identity only.
-    static HERE: Cell<*const Remote> = const { Cell::new(ptr::null()) };
-}
-
-impl Remote {
-    pub(crate) fn new(notifier: Arc<Notifier>) -> Self {
-        Self { notifier, woken: Mutex::default(), pending: AtomicBool::new(false) }
-    }
-
-    pub(crate) fn notifier(&self) -> &Arc<Notifier> {
-        &self.notifier
-    }
-
-    /// The calling thread runs this loop: its own wakes need no notification.
+    /// Declares that the calling thread runs the loop of these tasks.
     pub(crate) fn run_here(&self) {
-        HERE.set(ptr::from_ref(self));
+        self.wake_queue.run_here();
     }
 
-    /// Whether tasks were woken. The loop asks before it waits.
-    pub(crate) fn has_woken(&self) -> bool {
-        self.pending.load(SeqCst)
+    /// Serves another connection, starting at once.
+    pub(crate) fn spawn<C>(&mut self, peer: SocketAddr, connection: C)
+    where
+        C: service::Connection,
+        S: service::Service<C>,
+    {
+        let service = Rc::clone(&self.service);
+        let queue = Arc::clone(&self.wake_queue);
+        let key = self.tasks.insert_with(|key| Task {
+            peer,
+            future: Some(TaskFuture::new(async move { service.serve(connection).await }, queue, key)),
+        });
+        self.poll(key);
     }
 
-    /// The tasks woken, into `tasks`.
-    pub(crate) fn take_woken(&self, tasks: &mut Vec<Key>) {
-        if self.pending.swap(false, SeqCst) {
-            std::mem::swap(tasks, &mut self.woken.lock().unwrap_or_else(PoisonError::into_inner));
+    /// Polls one task, if it still exists.
+    pub(crate) fn poll(&mut self, key: Key) {
+        let Some(task) = self.tasks.get_mut(key) else { return };
+        let Some(mut future) = task.future.take() else { return };
+        let peer = task.peer;
+        self.turn.enter(key);
+        let pending =
+            contain(peer, &self.counters, || future.poll().is_pending().then_some(future)).flatten();
+        match self.tasks.get_mut(key).filter(|_| pending.is_some()) {
+            Some(task) => task.future = pending,
+            None => drop(self.tasks.remove(key)),
         }
     }
 
-    fn wake(&self, task: Key) {
-        self.woken.lock().unwrap_or_else(PoisonError::into_inner).push(task);
-        let first = !self.pending.swap(true, SeqCst);
-        if first && !ptr::eq(HERE.get(), self) {
-            self.notifier.notify();
-        }
-    }
-}
-
-/// Wakes one task.
-#[derive(Debug)]
-struct Alarm {
-    remote: Arc<Remote>,
-    task: Key,
-    /// Woken and not yet polled since: another wake adds nothing.
-    queued: AtomicBool,
-}
-
-impl Wake for Alarm {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
+    /// Whether tasks are due without an event, because they yielded or were woken. The loop checks before it waits.
+    pub(crate) fn has_due(&self) -> bool {
+        self.wake_queue.has_woken() || self.turn.has_yielded()
     }
 
-    fn wake_by_ref(self: &Arc<Self>) {
-        if !self.queued.swap(true, SeqCst) {
-            self.remote.wake(self.task);
+    /// Polls the tasks that yielded or were woken.
+    pub(crate) fn poll_due(&mut self) {
+        let mut due = std::mem::take(&mut self.due);
+        self.turn.take_yielded(&mut due);
+        self.poll_all(&mut due);
+        self.wake_queue.take_woken(&mut due);
+        self.poll_all(&mut due);
+        self.due = due;
+    }
+
+    /// Polls the tasks whose timers have expired; `expire` handles the timer of a socket. Returns whether it is time to
+    /// accept again.
+    pub(crate) fn fire_timers(
+        &mut self,
+        timers: &RefCell<Timers>,
+        expire: impl Fn(Key, Micros, Micros) -> Option<Key>,
+    ) -> bool {
+        let mut accept = false;
+        if clock::until(timers.borrow().next()) > 0 {
+            return accept;
         }
+        let now = clock::now();
+        loop {
+            let expired = timers.borrow_mut().expired(now);
+            let due = match expired {
+                None => return accept,
+                Some((_, Wakeup::Task(task))) => Some(task),
+                Some((at, Wakeup::Socket(socket))) => expire(socket, at, now),
+                Some((_, Wakeup::Accept)) => {
+                    accept = true;
+                    None
+                }
+            };
+            due.into_iter().for_each(|task| self.poll(task));
+        }
+    }
+
+    /// Polls every task, so that each checks the state of the server again.
+    pub(crate) fn poll_everyone(&mut self) {
+        self.poll_all(&mut self.tasks.keys());
+    }
+
+    fn poll_all(&mut self, keys: &mut Vec<Key>) {
+        for key in keys.drain(..) {
+            self.poll(key);
+        }
+    }
+
+    /// Drops every task, and so closes every connection.
+    pub(crate) fn close_all(&mut self) {
+        for key in self.tasks.keys() {
+            if let Some(task) = self.tasks.remove(key) {
+                contain(task.peer, &self.counters, || drop(task.future));
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
     }
 }

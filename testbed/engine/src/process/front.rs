@@ -1,4 +1,4 @@
-//! The process that accepts, forks and reaps; and how the caller starts and watches it.
+//! The front process, which accepts, forks and reaps; and how the caller starts and watches it.
 
 use std::{
     fs, io,
@@ -12,67 +12,69 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::retry_on_intr,
     net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair},
-    process::{Pid, WaitOptions, waitpid},
+    process::{Pid, WaitOptions, getpid, waitpid},
 };
 
 use super::{
-    fork::{self, Ended, fork},
-    household::{Household, until},
-    inherited, signals,
+    children::{Children, until},
+    fork::{Exit, drop_inherited_sockets, fork},
 };
 use crate::{
     clock,
+    connection_limit::ConnectionLimit,
     control::{Control, Notifier},
-    counters::Gate,
     error::EngineError,
     listen::{self, Acceptor},
-    server::{Options, Server},
+    options::Options,
+    server::Server,
+    signals,
 };
 
 /// Longest message of a child that could not make its service, in bytes.
 const REPORT_MAX: usize = 2048;
 
-/// What the front process is made of.
-pub(crate) struct Front {
-    pub(crate) control: Arc<Control>,
-    pub(crate) gate: Arc<Gate>,
-    /// Closed when no more are accepted, and by children that do not accept.
-    pub(crate) acceptor: Option<Acceptor>,
-    pub(crate) pid: Pid,
+/// What the front process works with.
+pub(super) struct FrontProcess {
+    pub(super) control: Arc<Control>,
+    pub(super) limit: Arc<ConnectionLimit>,
+    /// `None` once no more connections are accepted, and in children that do not accept.
+    pub(super) acceptor: Option<Acceptor>,
+    pub(super) pid: Pid,
     notifier: Arc<Notifier>,
     caller: OwnedFd,
     /// The caller's process has ended.
     orphaned: bool,
 }
 
-/// Starts a front process that runs `front`, and waits for `reports` of its children.
-pub(crate) fn start(
+/// Starts a front process that runs `work`, and waits for `reports` from its children.
+pub(super) fn start(
     options: &Options,
     reports: usize,
-    front: impl FnOnce(Front),
+    work: impl FnOnce(FrontProcess),
 ) -> Result<Server, EngineError> {
     warn_of_other_threads();
     let notifier = Arc::new(Notifier::new().map_err(EngineError::system("an event descriptor"))?);
     let control = Arc::new(Control::new(vec![Arc::clone(&notifier)]));
     let counters = Arc::clone(&options.counters);
-    let gate = Arc::new(Gate::new(options.max_connections, Arc::clone(&counters), Arc::clone(&control)));
+    let limit =
+        Arc::new(ConnectionLimit::new(options.max_connections, Arc::clone(&counters), Arc::clone(&control)));
     let (local, mut listeners) = listen::open(options.listen, options.backlog, 1)?;
     let acceptor = listeners
         .pop()
-        .map(|listener| Acceptor::new(listener, SocketFlags::empty(), Arc::clone(&gate), Arc::default()));
+        .map(|listener| Acceptor::new(listener, SocketFlags::empty(), Arc::clone(&limit), Arc::default()));
     let (ours, caller) = pair().map_err(EngineError::system("a pair of sockets"))?;
     let (mut ours, server_control) = (Some(ours), Arc::clone(&control));
     let pid = fork(|| {
         drop(ours.take());
-        let pid = fork::this();
-        run(Front { control, gate, acceptor, pid, notifier, caller, orphaned: false }, front)
+        let pid = getpid();
+        run(FrontProcess { control, limit, acceptor, pid, notifier, caller, orphaned: false }, work)
     })
     .map_err(EngineError::system("a process"))?;
-    let mut server = Server { local, counters, control: server_control, workers: Vec::new() };
-    if let Some(front) = ours.map(Arc::new) {
-        server.workers.push(watch(pid, Arc::clone(&front), Arc::clone(&server.control))?);
+    let mut server = Server { local, counters, control: server_control, threads: Vec::new() };
+    if let Some(link) = ours.map(Arc::new) {
+        server.threads.push(watch(pid, Arc::clone(&link), Arc::clone(&server.control))?);
         // An error drops the server, which ends the front.
-        await_reports(&front, reports)?;
+        await_reports(&link, reports)?;
     }
     Ok(server)
 }
@@ -87,38 +89,38 @@ fn warn_of_other_threads() {
         tracing::warn!(
             threads,
             "forking from a program with several threads: start this server before them, \
-             lest a lock that one of them holds stays locked in the new processes"
+             or a lock that one of them holds may stay locked in the new processes"
         );
     }
 }
 
-/// The front process, from its first moment to its last.
-fn run(front: Front, work: impl FnOnce(Front)) -> Ended {
+/// The whole life of the front process.
+fn run(front: FrontProcess, work: impl FnOnce(FrontProcess)) -> Exit {
     let listener = front.acceptor.as_ref().map(AsFd::as_fd);
     let kept: Vec<BorrowedFd<'_>> = [Some(front.caller.as_fd()), listener].into_iter().flatten().collect();
-    inherited::let_go_of_sockets(&kept);
-    if signals::of_front(&front.notifier).is_err() {
-        return Ended::Failed;
+    drop_inherited_sockets(&kept);
+    if signals::install_in_front(&front.notifier).is_err() {
+        return Exit::Failed;
     }
     work(front);
-    Ended::Done
+    Exit::Done
 }
 
-/// Waits, on a thread, for the front process to end.
+/// Starts a thread that waits for the front process to end.
 fn watch(
     front: Pid,
     link: Arc<OwnedFd>,
     control: Arc<Control>,
 ) -> Result<thread::JoinHandle<()>, EngineError> {
-    let ended = Arc::clone(&control);
+    let drained = Arc::clone(&control);
     let watcher = thread::Builder::new().name("front-watcher".to_owned()).spawn(move || {
-        // It can only fail when the process is no child of this one, which it is.
+        // This fails only if the process is not a child of this one, but it is.
         let status = retry_on_intr(|| waitpid(Some(front), WaitOptions::empty()));
-        if !ended.draining() {
+        if !drained.draining() {
             let signal = status.ok().flatten().and_then(|(_, status)| status.terminating_signal());
             tracing::error!(
                 signal,
-                "the process that accepts connections has ended: nobody is served any more"
+                "the process that accepts connections has ended, so the server serves no more"
             );
         }
         drop(link);
@@ -151,65 +153,56 @@ fn await_reports(front: &OwnedFd, count: usize) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// How a child tells the caller whether its service could be made.
-pub(crate) struct Report<'f>(&'f OwnedFd);
-
-impl Report<'_> {
-    pub(crate) fn send<T>(&self, made: &io::Result<T>) {
+impl FrontProcess {
+    /// Tells the caller whether a child could make its service.
+    pub(super) fn report<T>(&self, made: &io::Result<T>) {
         let mut message = match made {
             Ok(_) => b"+".to_vec(),
             Err(error) => format!("-{error}").into_bytes(),
         };
         message.truncate(REPORT_MAX);
-        // A caller that is gone needs no report.
-        let _ = send(self.0, &message, SendFlags::NOSIGNAL);
-    }
-}
-
-impl Front {
-    pub(crate) fn report(&self) -> Report<'_> {
-        Report(&self.caller)
+        // If the caller is gone, nobody needs the report.
+        let _ = send(&self.caller, &message, SendFlags::NOSIGNAL);
     }
 
     /// Whether connections are to be served.
-    pub(crate) fn serving(&self) -> bool {
+    pub(super) fn serving(&self) -> bool {
         !self.orphaned && !self.control.draining()
     }
 
-    /// Waits for the notifier (a child's end, a drain), the caller's end, `also`, or so long.
-    pub(crate) fn wait(&mut self, also: Option<BorrowedFd<'_>>, for_at_most: Option<Duration>) {
-        let timeout = for_at_most.and_then(|span| Timespec::try_from(span).ok());
+    /// Waits for the notifier (a child's end, a drain), the caller's end, `also`, or the time-out.
+    pub(super) fn wait(&mut self, also: Option<BorrowedFd<'_>>, timeout: Option<Duration>) {
+        let timeout = timeout.and_then(|span| Timespec::try_from(span).ok());
         let watched = [Some(self.caller.as_fd()), Some(self.notifier.as_fd()), also];
         let mut descriptors: Vec<PollFd<'_>> = watched
             .into_iter()
             .flatten()
             .map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN))
             .collect();
-        // An interrupted or failed wait is a short one: the caller of this looks again.
+        // An interrupted or failed wait is merely short: the caller checks again.
         let _ = poll(&mut descriptors, timeout.as_ref());
-        // Nothing is ever sent this way: an event is the end.
+        // Nothing is ever sent in this direction, so an event means the end.
         let gone = descriptors.first().is_some_and(|caller| !caller.revents().is_empty());
         self.orphaned |= gone;
         self.notifier.clear();
     }
 
-    /// Sees the children to their end: those between requests at once, the others by the deadline. `last` may add more
-    /// whenever some have ended.
-    pub(crate) fn drain<T>(
+    /// Ends the children: idle ones at once, the others by the deadline. `last` may add more whenever some have ended.
+    pub(super) fn drain<T>(
         &mut self,
-        household: &mut Household<T>,
-        mut last: impl FnMut(&mut Self, &mut Household<T>),
+        children: &mut Children<T>,
+        mut last: impl FnMut(&mut Self, &mut Children<T>),
     ) {
-        household.end_idle();
+        children.end_idle();
         loop {
-            household.reap();
-            last(self, household);
-            if household.is_empty() {
+            children.reap();
+            last(self, children);
+            if children.is_empty() {
                 return;
             }
             if self.orphaned || clock::now() >= self.control.stop_at() {
-                household.kill();
-                // Nothing holds up the end of a killed process for long.
+                children.kill();
+                // A killed process ends soon.
                 self.wait(None, Some(Duration::from_millis(10)));
             } else {
                 self.wait(None, Some(until(self.control.stop_at())));

@@ -1,4 +1,4 @@
-//! A connection that tries first, and lets its task wait only when the socket would.
+//! A connection that tries each transfer at once, and makes its task wait only if the socket is not ready.
 
 use std::{
     fs::File,
@@ -21,7 +21,7 @@ use super::{
 use crate::{
     buffer::Input,
     clock::{self, Micros, NEVER},
-    counters::Permit,
+    connection_limit::Permit,
     listen::Accepted,
     loops::{self, Key},
     net,
@@ -37,9 +37,9 @@ pub(crate) struct Connection<P: Poller> {
     input: Input,
     output: Vec<u8>,
     deadline: Micros,
-    /// All that was received has been answered. False for ever on a connection this side opened.
+    /// Whether everything received has been answered. Always false on a connection that this side opened.
     answered: bool,
-    /// Of an accepted connection. Dropped after the socket.
+    /// The place of an accepted connection. Dropped after the socket.
     permit: Option<Permit>,
 }
 
@@ -86,13 +86,13 @@ impl<P: Poller> Connection<P> {
         self.input.adapt(count, room);
         self.answered &= count == 0;
         if count < room {
-            // A short read has emptied the socket; what comes later makes an event: epoll(7), Q9.
+            // A short read has emptied the socket, and later input causes an event: epoll(7), Q9.
             self.reactor.exhausted(self.key, Interest::Read);
         }
         count
     }
 
-    /// Waits, without holding on to memory that is not in use.
+    /// Gives memory that is not in use back, and waits.
     fn wait_to_receive(&mut self) -> Poll<io::Result<usize>> {
         let mut buffers = self.reactor.buffers.borrow_mut();
         self.input.release(&mut buffers);
@@ -103,12 +103,12 @@ impl<P: Poller> Connection<P> {
         self.wait(Interest::Read).map_ok(|()| 0)
     }
 
-    /// Never ready without an error.
+    /// Never returns ready without an error.
     fn wait(&self, interest: Interest) -> Poll<io::Result<()>> {
         self.reactor.wait(self.socket.as_fd(), self.key, interest, self.deadline)
     }
 
-    /// One transfer out, once the socket takes it.
+    /// Makes one outgoing transfer as soon as the socket takes it.
     fn poll_transfer<T>(&self, transfer: impl FnOnce(&OwnedFd) -> io::Result<T>) -> Poll<io::Result<T>> {
         if !self.reactor.is_ready(self.key, Interest::Write) {
             ready!(self.wait(Interest::Write))?;

@@ -1,4 +1,4 @@
-//! What the connections of one loop share: who waits for which socket, timers, buffers.
+//! What the connections of one loop share: waits, timers, buffers.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,7 +17,7 @@ use crate::{
     loops::{Arena, Key, Timers, Turn, Wait},
 };
 
-/// The state of one loop that its connections reach. Never borrowed across a poll.
+/// The state that the connections of one loop share. Never borrowed across a poll.
 pub(crate) struct Reactor<P> {
     pub(crate) poller: RefCell<P>,
     pub(crate) timers: RefCell<Timers>,
@@ -31,16 +31,16 @@ pub(crate) struct Reactor<P> {
 /// A socket, and the task that waits for it.
 struct Source {
     wait: Wait<Interest>,
-    /// False once a transfer found the socket exhausted, until the poller says otherwise.
+    /// False from when a transfer exhausts the socket until the poller reports it readable.
     readable: bool,
     writable: bool,
-    /// The peer's side is closed: stays readable.
+    /// The peer's side is closed, so the socket stays readable.
     closed: bool,
     watched: bool,
 }
 
 impl Source {
-    /// Ready until found otherwise: the first transfer is tried at once.
+    /// A source is taken to be ready until a transfer shows otherwise, so the first one is tried at once.
     const fn new() -> Self {
         Self { wait: Wait::new(), readable: true, writable: true, closed: false, watched: false }
     }
@@ -72,7 +72,7 @@ impl<P: Poller> Reactor<P> {
 
     // The loop's side.
 
-    /// Takes note of an event; returns the task that waited for it.
+    /// Records an event. Returns the task that waited for it.
     pub(crate) fn note(&self, event: &Event) -> Option<Key> {
         let mut sources = self.sources.borrow_mut();
         let source = sources.get_mut(event.key)?;
@@ -86,12 +86,12 @@ impl<P: Poller> Reactor<P> {
         })
     }
 
-    /// Whether anything moved since this was asked last.
+    /// Whether anything moved since the last call.
     pub(crate) fn take_moved(&self) -> bool {
         self.moved.replace(false)
     }
 
-    /// The timer of a socket set for `at` went off; returns the task whose wait has failed.
+    /// Handles the timer that was set for `at` on a socket. Returns the task whose wait has failed.
     pub(crate) fn expire(&self, key: Key, at: Micros, now: Micros) -> Option<Key> {
         let mut sources = self.sources.borrow_mut();
         sources.get_mut(key)?.wait.expire((at, now), key, &mut self.timers.borrow_mut())
@@ -103,18 +103,18 @@ impl<P: Poller> Reactor<P> {
         self.sources.borrow_mut().insert(Source::new())
     }
 
-    /// Forgets a socket about to be closed.
+    /// Forgets a socket that is about to be closed.
     pub(crate) fn remove_source(&self, socket: BorrowedFd<'_>, key: Key) {
         self.sources.borrow_mut().remove(key);
         self.poller.borrow_mut().forget_closing(socket, key);
     }
 
-    /// Whether a transfer may go without waiting.
+    /// Whether a transfer may succeed without waiting.
     pub(crate) fn is_ready(&self, key: Key, interest: Interest) -> bool {
         self.sources.borrow_mut().get_mut(key).is_some_and(|source| source.is_ready(interest))
     }
 
-    /// A transfer was cut short: no more until the poller says so.
+    /// Records that a transfer was cut short: no more are tried until the poller reports the socket.
     pub(crate) fn exhausted(&self, key: Key, interest: Interest) {
         if let Some(source) = self.sources.borrow_mut().get_mut(key) {
             match interest {
@@ -124,12 +124,12 @@ impl<P: Poller> Reactor<P> {
         }
     }
 
-    /// Bytes, a connection or their end came or went.
+    /// Records that bytes, a connection or an end came or went.
     pub(crate) fn note_moved(&self) {
         self.moved.set(true);
     }
 
-    /// Receives what has come on a socket.
+    /// Receives from a socket without waiting.
     pub(crate) fn receive(
         &self,
         socket: BorrowedFd<'_>,
@@ -139,7 +139,8 @@ impl<P: Poller> Reactor<P> {
         self.poller.borrow_mut().receive((socket, key), into, &mut self.buffers.borrow_mut())
     }
 
-    /// Makes the current task wait for a socket, or tells that its deadline has passed.
+    /// Makes the current task wait for a socket. Never returns ready without an error, which is `TimedOut` if the
+    /// deadline has passed.
     pub(crate) fn wait(
         &self,
         socket: BorrowedFd<'_>,

@@ -1,0 +1,256 @@
+//! `prefork`: a fixed number of processes, forked beforehand, that accept from one listening socket.
+//!
+//! A worker serves a connection to its end. While every worker is busy and clients wait to be accepted, a connection
+//! ends after the current request, and the front closes one that is waiting for its next request. A worker that died is
+//! replaced, each at most once a second.
+
+mod scoreboard;
+mod worker;
+
+use std::{
+    collections::VecDeque,
+    io,
+    os::fd::AsFd,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rustix::net::{Shutdown, shutdown};
+
+use self::{
+    scoreboard::{Scoreboard, Slot},
+    worker::{Worker, is_waiting},
+};
+use super::{
+    children::Children,
+    fork::{Exit, become_child, fork},
+    front::{self, FrontProcess},
+};
+use crate::{
+    block_on::block_on,
+    blocking::{connection::Connection, registry::Registry},
+    connection_limit::{ConnectionLimit, Permit},
+    control::Notifier,
+    error::EngineError,
+    implementation::{Description, Implementation},
+    listen::{Accept, Accepted},
+    options::Options,
+    panics::contain,
+    server::Server,
+    service::{Factory, Service},
+};
+
+/// The shortest time between two starts of the same worker.
+const LIFE_MIN: Duration = Duration::from_secs(1);
+/// How soon the front checks whether a worker that was told to close a kept connection has done so.
+const RECHECK: Duration = Duration::from_millis(10);
+
+/// The model `prefork`.
+pub(crate) struct Prefork;
+
+impl Implementation for Prefork {
+    const DESCRIPTION: Description =
+        Description { forks: true, has_workers: true, ..Description::named("prefork") };
+
+    fn start<F: Factory>(options: &Options, factory: F) -> Result<Server, EngineError> {
+        let workers = options.workers.max(1);
+        let end = Arc::new(Notifier::new().map_err(EngineError::system("an event descriptor"))?);
+        front::start(options, workers, |front| {
+            let pending = (0..workers).map(|slot| PendingStart { slot, at: None }).collect();
+            let scoreboard = Arc::new(Scoreboard::new(workers, Arc::clone(&front.control)));
+            Supervisor { front, factory, end, scoreboard, pending, children: Children::new() }.run();
+        })
+    }
+}
+
+/// The front process with its workers.
+struct Supervisor<F> {
+    front: FrontProcess,
+    factory: F,
+    /// Readable once there is nothing more to accept.
+    end: Arc<Notifier>,
+    scoreboard: Arc<Scoreboard>,
+    pending: Vec<PendingStart>,
+    children: Children<Child>,
+}
+
+/// A worker to be started.
+struct PendingStart {
+    slot: usize,
+    /// `None` for the first worker in its slot, which starts at once and reports to the caller.
+    at: Option<Instant>,
+}
+
+/// The front's record of a child. Dropped when the child has ended.
+enum Child {
+    /// A worker.
+    Worker { slot: usize, started: Instant, limit: Arc<ConnectionLimit>, scoreboard: Arc<Scoreboard> },
+    /// A process that serves a single connection while the server drains, with its place among the open ones.
+    Last { _permit: Permit },
+}
+
+impl Child {
+    /// Whether it is the worker of this slot.
+    const fn is_worker(&self, wanted: usize) -> bool {
+        matches!(self, Self::Worker { slot, .. } if *slot == wanted)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if let Self::Worker { slot, limit, scoreboard, .. } = self
+            && scoreboard.clear(*slot)
+        {
+            // It ended in the middle of a connection.
+            limit.release();
+        }
+    }
+}
+
+impl<F: Factory> Supervisor<F> {
+    fn run(mut self) {
+        while self.front.serving() {
+            for ended in self.children.reap() {
+                if let Child::Worker { slot, started, .. } = &ended {
+                    self.pending.push(PendingStart { slot: *slot, at: Some(*started + LIFE_MIN) });
+                }
+            }
+            let next = self.start_pending();
+            self.wait(next);
+        }
+        self.end.notify();
+        let mut waiting = self.stop_listening();
+        let Self { mut front, factory, scoreboard, mut children, .. } = self;
+        front.drain(&mut children, |front, children| {
+            while children.len() < scoreboard.workers().len()
+                && let Some(accepted) = waiting.pop_front()
+            {
+                serve_last(front, &factory, accepted, children);
+            }
+        });
+    }
+
+    /// Waits until there is something to do. While all workers are busy, some of them with kept connections, that
+    /// includes a client waiting to be accepted: one of the kept connections is then closed.
+    fn wait(&mut self, next: Option<Duration>) {
+        let wanted = self.scoreboard.watch();
+        // Taken out because the wait borrows the front mutably.
+        let acceptor = self.front.acceptor.take();
+        let listener = acceptor.as_ref().map(AsFd::as_fd).filter(|_| wanted);
+        let soon = self.scoreboard.any_closing().then_some(RECHECK);
+        self.front.wait(listener, [next, soon].into_iter().flatten().min());
+        if wanted
+            && acceptor.as_ref().is_some_and(is_waiting)
+            && let Some(slot) = self.scoreboard.close_one_kept()
+        {
+            self.children.close_kept(|child| child.is_worker(slot));
+        }
+        self.front.acceptor = acceptor;
+    }
+
+    /// Starts the workers whose time has come. Returns how long until the next one's.
+    fn start_pending(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        let (due, later) = std::mem::take(&mut self.pending)
+            .into_iter()
+            .partition(|pending: &PendingStart| pending.at.is_none_or(|at| at <= now));
+        self.pending = later;
+        due.into_iter().for_each(|pending| self.spawn(&pending));
+        let next = self.pending.iter().filter_map(|pending| pending.at).min();
+        next.map(|at| at.saturating_duration_since(now))
+    }
+
+    fn spawn(&mut self, pending: &PendingStart) {
+        match fork(|| self.child(pending)) {
+            Ok(child) => {
+                let (limit, scoreboard) = (Arc::clone(&self.front.limit), Arc::clone(&self.scoreboard));
+                let record = Child::Worker { slot: pending.slot, started: Instant::now(), limit, scoreboard };
+                self.children.insert(child, record);
+            }
+            Err(error) => {
+                self.start_failed(pending, &error);
+                self.pending.push(PendingStart { slot: pending.slot, at: Some(Instant::now() + LIFE_MIN) });
+            }
+        }
+    }
+
+    /// Tells why a worker could not start: the caller, which waits for the first ones, or the log.
+    fn start_failed(&self, pending: &PendingStart, error: &io::Error) {
+        match pending.at {
+            None => self.front.report::<()>(&Err(io::Error::new(error.kind(), error.to_string()))),
+            Some(_) => tracing::error!(%error, "a worker process could not start; it will be tried again"),
+        }
+    }
+
+    /// The whole life of a worker.
+    fn child(&mut self, pending: &PendingStart) -> Exit {
+        match self.prepare_worker(pending.slot) {
+            Ok((service, worker)) => {
+                if pending.at.is_none() {
+                    self.front.report(&Ok(()));
+                }
+                worker.run(&service);
+                Exit::Done
+            }
+            Err(error) => {
+                self.start_failed(pending, &error);
+                Exit::Failed
+            }
+        }
+    }
+
+    fn prepare_worker(&mut self, slot: usize) -> io::Result<(F::Service<Connection>, Worker)> {
+        become_child(self.front.pid)?;
+        let service = self.factory.make::<Connection>()?;
+        let acceptor = self.front.acceptor.take().ok_or(io::ErrorKind::NotFound)?;
+        let slot = Slot { scoreboard: Arc::clone(&self.scoreboard), number: slot };
+        Ok((service, Worker::new(&self.front, acceptor, &self.end, slot)?))
+    }
+
+    /// Accepts the clients that have already connected, then stops listening in all workers.
+    fn stop_listening(&mut self) -> VecDeque<Accepted> {
+        let Some(acceptor) = self.front.acceptor.take() else { return VecDeque::new() };
+        let next = || match acceptor.accept() {
+            Accept::Connection(accepted) => Some(accepted),
+            Accept::Empty | Accept::Full | Accept::Exhausted => None,
+        };
+        let waiting = std::iter::from_fn(next).collect();
+        // A listening socket is closed only when no process has it open any more, but a shutdown stops it at once.
+        let _ = shutdown(acceptor.as_fd(), Shutdown::Both);
+        waiting
+    }
+}
+
+/// Serves, in a child of its own, a connection that came before the server began to drain and found no worker.
+fn serve_last<F: Factory>(
+    front: &FrontProcess,
+    factory: &F,
+    accepted: Accepted,
+    children: &mut Children<Child>,
+) {
+    let Accepted { socket, peer, permit } = accepted;
+    let serve = || {
+        if become_child(front.pid).is_err() {
+            return Exit::Failed;
+        }
+        let registry = Arc::new(Registry::of_child(Arc::clone(&front.control)));
+        let accepted = Accepted { socket, peer, permit: Permit::held_elsewhere() };
+        contain(peer, front.limit.counters(), || {
+            // This fails only while everything is being closed, or if no service can be made, which the workers have
+            // reported.
+            if let Ok((service, connection)) =
+                factory.make().and_then(|service| Ok((service, Connection::accepted(accepted, registry)?)))
+            {
+                block_on(Service::<Connection>::serve(&service, connection));
+            }
+        });
+        Exit::Done
+    };
+    match fork(serve) {
+        Ok(child) => children.insert(child, Child::Last { _permit: permit }),
+        Err(error) => {
+            front.limit.counters().count_refused();
+            tracing::warn!(%peer, %error, "a connection was closed unserved");
+        }
+    }
+}
