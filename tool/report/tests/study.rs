@@ -118,6 +118,13 @@ fn what_is_written_is_read_back_and_satisfies_the_schema() {
     assert_eq!(errors, [""; 0]);
 }
 
+/// A file that a version before this one wrote.
+#[test]
+fn a_file_of_today_stays_readable() {
+    let text = include_str!("golden/study.json");
+    assert_eq!(json(&parse(text).unwrap()).unwrap(), text);
+}
+
 #[test]
 fn a_run_is_not_a_study() {
     let run = include_str!("golden/run.json");
