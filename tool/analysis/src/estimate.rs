@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::estimate::percentiles::Distribution;
 use crate::estimate::stall::Stall;
-use crate::run::ResponseTime;
+use crate::run::{PERCENTILES, ResponseTime};
 use crate::sample::{ErrorCounts, ErrorRates, Tick};
 use crate::statistics::batch_means::{BatchMeans, Observation, batch_means};
 use crate::statistics::mser;
@@ -252,15 +252,15 @@ fn length_us(ticks: &[Tick]) -> u64 {
 
 fn response_time(kept: &[Tick]) -> ResponseTime {
     let distribution = Distribution::of(kept);
-    ResponseTime {
+    let mut time = ResponseTime {
         mean: ratio_of(&response_time_over_completions(kept), 0.0),
-        mean_ci: None,
-        p50: distribution.percentile_us(0.5),
-        p90: distribution.percentile_us(0.9),
-        p99: distribution.percentile_us(0.99),
-        p999: distribution.percentile_us(0.999),
         max: distribution.max_us(),
+        ..ResponseTime::default()
+    };
+    for percentile in PERCENTILES {
+        (percentile.set)(&mut time, distribution.percentile_us(percentile.share));
     }
+    time
 }
 
 fn errors<'a>(ticks: impl IntoIterator<Item = &'a Tick>) -> ErrorCounts {

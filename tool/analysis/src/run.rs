@@ -2,9 +2,12 @@
 //!
 //! Field names are a contract. Others may be added; these hold.
 
+mod response_time;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::response_time::{PERCENTILES, Percentile, ResponseTime};
 use crate::proof::Proof;
 use crate::sample::{ErrorCounts, ErrorRates};
 
@@ -118,25 +121,6 @@ pub struct Verdict {
     pub inconclusive: Vec<String>,
     /// What would come next if the bottleneck were removed, one sentence.
     pub next: Option<String>,
-}
-
-/// A distribution of response times, microseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ResponseTime {
-    /// Arithmetic mean, exact.
-    pub mean: f64,
-    /// 95 % interval of the mean, [lo, hi]; absent where there were too few samples.
-    pub mean_ci: Option<[f64; 2]>,
-    /// Median.
-    pub p50: f64,
-    /// 90th percentile.
-    pub p90: f64,
-    /// 99th percentile.
-    pub p99: f64,
-    /// 99.9th percentile.
-    pub p999: f64,
-    /// Largest.
-    pub max: f64,
 }
 
 /// What kind of thing stops a server.
