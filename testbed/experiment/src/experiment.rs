@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use analysis::{search::UsersRange, study::Published};
+use analysis::{comparison::Published, search::UsersRange};
 use load::{Connections, Scenario, ScenarioError};
 use serde::Deserialize;
 

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use analysis::{run::Run, search::UsersRange, study::LeftOut};
+use analysis::{comparison::LeftOut, run::Run, search::UsersRange};
 use booking::BookingError;
 use load::{LoadError, limits::LimitError};
 use sweep::{

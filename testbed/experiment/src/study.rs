@@ -2,7 +2,7 @@
 
 use std::time::{Instant, SystemTime};
 
-use analysis::study::{self, Finished, Published, Study, Work, entry, order};
+use analysis::comparison::{self, Comparison, Finished, Published, Workload, entry, order};
 
 use crate::{
     experiment::{Axis, Experiment},
@@ -30,10 +30,10 @@ pub fn study(
     outcome: &Outcome,
     session: Session,
     file: impl Fn(&Part) -> String,
-) -> Study {
+) -> Comparison {
     let finished = |part: &Part| Finished { run: part.run.clone(), file: file(part) };
-    Study {
-        schema: study::SCHEMA.to_owned(),
+    Comparison {
+        schema: comparison::SCHEMA.to_owned(),
         title: experiment.title.clone(),
         axis: match experiment.axis {
             Some(Axis::Workers { .. }) => "workers".to_owned(),
@@ -54,14 +54,14 @@ pub fn study(
 }
 
 fn under_laws(published: &Published) -> Published {
-    Published { law: study::published_little(published), ..published.clone() }
+    Published { law: comparison::published_little(published), ..published.clone() }
 }
 
 fn of_work(
     work: &crate::experiment::Work,
     outcome: &Outcome,
     finished: &impl Fn(&Part) -> Finished,
-) -> Option<Work> {
+) -> Option<Workload> {
     let parts: Vec<&Part> = outcome.parts.iter().filter(|part| part.work == work.name).collect();
     let mut variants: Vec<&str> = Vec::new();
     for part in &parts {
@@ -79,9 +79,9 @@ fn of_work(
     }
     let runs: Vec<_> = parts.iter().map(|part| &part.run).collect();
     // Users that are turned away are neither served nor waiting.
-    let laws = study::little(&runs).filter(|_| !work.overload).into_iter().collect();
+    let laws = comparison::little(&runs).filter(|_| !work.overload).into_iter().collect();
     let mut measured =
-        Work { name: work.name.clone(), overload: work.overload, order: Vec::new(), laws, entries };
+        Workload { name: work.name.clone(), overload: work.overload, order: Vec::new(), laws, entries };
     order(&mut measured);
     Some(measured)
 }

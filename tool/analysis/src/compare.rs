@@ -5,7 +5,7 @@ use crate::statistics::student::NORMAL_95;
 
 /// The second run against the first.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Comparison {
+pub struct RunComparison {
     /// Maximum throughput, second over first; `None` where a run completed nothing.
     pub throughput_max: Option<Ratio>,
     /// Whether both maxima are maxima. If not, the ratio compares lower bounds and may mislead.
@@ -47,9 +47,9 @@ impl Ratio {
 }
 
 /// Compares `b` with `a`.
-pub fn compare(a: &Run, b: &Run) -> Comparison {
+pub fn compare(a: &Run, b: &Run) -> RunComparison {
     let most = |run: &Run| (run.verdict.throughput_max_per_s, run.verdict.throughput_max_ci_per_s);
-    Comparison {
+    RunComparison {
         throughput_max: ratio(most(b), most(a), NORMAL_95),
         bounded: a.verdict.bounded && b.verdict.bounded,
         users_at_saturation: [a, b].map(|run| run.verdict.users_at_saturation),

@@ -4,6 +4,7 @@
 //! [`counters`]), a [`run::Run`] goes out, and every figure a report shows was computed here.
 
 pub mod compare;
+pub mod comparison;
 pub mod conclude;
 pub mod counters;
 pub mod estimate;
@@ -14,6 +15,5 @@ pub mod run;
 pub mod sample;
 pub mod search;
 pub mod statistics;
-pub mod study;
 pub mod verdict;
 mod words;

@@ -1,55 +1,67 @@
-//! A run's steps as comma-separated values (RFC 4180), for spreadsheets and scripts.
-
-pub(crate) mod study;
+//! Steps of a run, and entries of a comparison, as comma-separated values (RFC 4180) for spreadsheets and scripts.
+//!
+//! Numbers are unrounded. Columns keep their names and order; new ones may come between.
 
 use std::fmt::Write as _;
 
-use analysis::run::{Resource, ResourceKind, ResponseTime, Run, Step};
+use analysis::comparison::{Comparison, Entry, Workload};
+use analysis::run::{Resource, ResourceKind, Run, Step};
 use analysis::sample::ErrorCounts;
 use serde::Serialize;
 
+use crate::comparison::stopped_by;
+use crate::metrics::{Measurement, Output, shown_in};
 use crate::words::ERROR_KINDS;
-
-/// The columns before those of errors and resources; names as in the run file.
-const COLUMNS: [&str; 21] = [
-    "users",
-    "elapsed_s",
-    "warmup_s",
-    "completed",
-    "throughput_per_s",
-    "throughput_lo_per_s",
-    "throughput_hi_per_s",
-    "response_time_mean_us",
-    "response_time_mean_lo_us",
-    "response_time_mean_hi_us",
-    "response_time_p50_us",
-    "response_time_p90_us",
-    "response_time_p99_us",
-    "response_time_p999_us",
-    "response_time_max_us",
-    "received_bytes_per_s",
-    "sent_bytes_per_s",
-    "steady",
-    "little_gap",
-    "generator_useful_work",
-    "generator_lag_us_p99",
-];
 
 /// One line per step, after a line of column names.
 ///
 /// The first columns are always the same; then one per kind of error (`errors_refused`), then one per
-/// resource seen (`utilization cpu nginx (pid 812)`), empty at the steps that did not see it. Numbers are unrounded.
+/// resource seen (`utilization cpu nginx (pid 812)`), empty at the steps that did not see it.
 #[must_use]
 pub fn csv(run: &Run) -> String {
     let resources = resources(run);
-    let mut header: Vec<String> = COLUMNS.map(str::to_owned).into();
-    header.extend(ERROR_KINDS.map(|kind| format!("errors_{}", name(&kind))));
+    let mut header = metric_names(Output::StepsCsv);
+    header.extend(error_names());
     header.extend(resources.iter().map(|(kind, holder)| format!("utilization {} {holder}", name(kind))));
-    let mut text = line(header);
-    for step in &run.steps {
-        text += &line(cells(step, &resources));
-    }
-    text
+    run.steps.iter().fold(line(header), |text, step| text + &line(step_cells(step, &resources)))
+}
+
+/// One line per variant and workload, after a line of column names; the columns are always the same.
+pub(crate) fn comparison(comparison: &Comparison) -> String {
+    let mut header: Vec<String> = ["work", "variant", "place_best", "place_worst"].map(str::to_owned).into();
+    header.extend(metric_names(Output::EntriesCsv));
+    header.push("bottleneck".to_owned());
+    header.extend(error_names());
+    let entries =
+        comparison.works.iter().flat_map(|work| work.entries.iter().map(move |entry| (work, entry)));
+    entries.fold(line(header), |text, (work, entry)| text + &line(entry_cells(work, entry)))
+}
+
+fn metric_names(output: Output) -> Vec<String> {
+    shown_in(output).flat_map(|metric| metric.csv_names()).map(str::to_owned).collect()
+}
+
+fn metric_cells(output: Output, of: &Measurement<'_>) -> Vec<String> {
+    shown_in(output).flat_map(|metric| metric.csv_cells(of)).collect()
+}
+
+fn step_cells(step: &Step, resources: &[(ResourceKind, &str)]) -> Vec<String> {
+    let mut cells = metric_cells(Output::StepsCsv, &step.into());
+    cells.extend(error_cells(&step.errors));
+    cells.extend(resources.iter().map(|(kind, holder)| {
+        let found = step.resources.iter().find(|r| r.kind == *kind && r.holder == *holder);
+        found.map_or_else(String::new, |resource| resource.utilization.to_string())
+    }));
+    cells
+}
+
+fn entry_cells(work: &Workload, entry: &Entry) -> Vec<String> {
+    let [best, worst] = entry.place.map_or_else(Default::default, |place| place.map(|end| end.to_string()));
+    let mut cells = vec![work.name.clone(), entry.variant.clone(), best, worst];
+    cells.extend(metric_cells(Output::EntriesCsv, &entry.into()));
+    cells.push(stopped_by(entry));
+    cells.extend(error_cells(&entry.errors));
+    cells
 }
 
 /// Every resource of the run, in the order of first appearance.
@@ -63,52 +75,12 @@ fn resources(run: &Run) -> Vec<(ResourceKind, &str)> {
     seen
 }
 
-fn cells(step: &Step, resources: &[(ResourceKind, &str)]) -> Vec<String> {
-    let mut cells = figures(step);
-    cells.extend(errors(&step.errors));
-    cells.extend(resources.iter().map(|(kind, holder)| {
-        let found = step.resources.iter().find(|r| r.kind == *kind && r.holder == *holder);
-        found.map_or_else(String::new, |resource| resource.utilization.to_string())
-    }));
-    cells
+fn error_names() -> impl Iterator<Item = String> {
+    ERROR_KINDS.into_iter().map(|kind| format!("errors_{}", name(&kind)))
 }
 
-fn errors(counts: &ErrorCounts) -> impl Iterator<Item = String> {
+fn error_cells(counts: &ErrorCounts) -> impl Iterator<Item = String> {
     ERROR_KINDS.into_iter().map(|kind| counts.get(&kind).copied().unwrap_or(0).to_string())
-}
-
-fn figures(step: &Step) -> Vec<String> {
-    let [lo, hi] = ends(step.throughput_ci_per_s);
-    let mut figures = vec![
-        step.users.to_string(),
-        step.elapsed_s.to_string(),
-        step.warmup_s.to_string(),
-        step.completed.to_string(),
-        step.throughput_per_s.to_string(),
-        lo,
-        hi,
-    ];
-    figures.extend(response_times(&step.response_time_us));
-    figures.extend([
-        step.received_bytes_per_s.to_string(),
-        step.sent_bytes_per_s.to_string(),
-        step.steady.to_string(),
-        step.little_gap.to_string(),
-        step.generator.useful_work.to_string(),
-        step.generator.lag_us_p99.to_string(),
-    ]);
-    figures
-}
-
-fn response_times(time: &ResponseTime) -> [String; 8] {
-    let [lo, hi] = ends(time.mean_ci);
-    let [p50, p90, p99, p999, max] =
-        [time.p50, time.p90, time.p99, time.p999, time.max].map(|figure| figure.to_string());
-    [time.mean.to_string(), lo, hi, p50, p90, p99, p999, max]
-}
-
-fn ends(ci: Option<[f64; 2]>) -> [String; 2] {
-    ci.map_or_else(Default::default, |ends| ends.map(|end| end.to_string()))
 }
 
 /// The name a value has in the run file.

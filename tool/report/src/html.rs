@@ -5,10 +5,10 @@
 
 mod bars;
 mod chart;
+pub(crate) mod comparison;
 mod facts;
 mod figures;
 mod page;
-pub(crate) mod study;
 mod table;
 mod threads;
 
@@ -28,7 +28,7 @@ pub struct RenderError(#[from] minijinja::Error);
 
 const TEMPLATES: [(&str, &str); 8] = [
     ("page.html", include_str!("../templates/page.html")),
-    ("study.html", include_str!("../templates/study.html")),
+    ("comparison.html", include_str!("../templates/comparison.html")),
     ("bars.html", include_str!("../templates/bars.html")),
     ("sections.html", include_str!("../templates/sections.html")),
     ("chart.html", include_str!("../templates/chart.html")),

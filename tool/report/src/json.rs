@@ -1,7 +1,7 @@
 //! The run file: written, read back, and its JSON Schema.
 
+use analysis::comparison::{self, Comparison};
 use analysis::run::{Run, SCHEMA};
-use analysis::study::{self, Study};
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use thiserror::Error;
@@ -58,7 +58,7 @@ fn place(path: &str) -> String {
     if path == "." { "its top level".into() } else { format!("`{path}`") }
 }
 
-/// What is looked at before the rest, so that another version is told from a damaged file.
+/// What is read first, to tell a file of another version from a damaged one.
 #[derive(Deserialize)]
 struct Envelope {
     schema: Option<serde_json::Value>,
@@ -73,23 +73,38 @@ pub fn parse(text: &str) -> Result<Run, ReadError> {
     parse_as(text, SCHEMA)
 }
 
-/// What nstar writes beside its reports.
+/// Reads a comparison file.
+///
+/// # Errors
+/// As for [`parse`].
+pub(crate) fn parse_comparison(text: &str) -> Result<Comparison, ReadError> {
+    match parse_as(text, comparison::SCHEMA) {
+        Err(ReadError::Version { found, .. }) if found == comparison::FIRST_SCHEMA => {
+            parse_as(text, comparison::FIRST_SCHEMA)
+        }
+        read => read,
+    }
+}
+
+/// A file that nstar wrote.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Document {
     /// One sweep or load.
     Run(Box<Run>),
     /// Several variants side by side.
-    Study(Box<Study>),
+    Comparison(Box<Comparison>),
 }
 
-/// Reads a run file or that of a study, whichever it says it is.
+/// Reads a run file or a comparison file, whichever it says it is.
 ///
 /// # Errors
 /// [`ReadError`], as for [`parse`].
 pub fn read(text: &str) -> Result<Document, ReadError> {
     match parse(text) {
-        Err(ReadError::Version { found, .. }) if found == study::SCHEMA => {
-            parse_as(text, study::SCHEMA).map(|study| Document::Study(Box::new(study)))
+        Err(ReadError::Version { found, .. })
+            if [comparison::SCHEMA, comparison::FIRST_SCHEMA].contains(&found.as_str()) =>
+        {
+            parse_comparison(text).map(|comparison| Document::Comparison(Box::new(comparison)))
         }
         run => run.map(|run| Document::Run(Box::new(run))),
     }

@@ -7,12 +7,12 @@
 //! at the design with every kind of outcome: `cargo run -p report --example samples -- DIR`.
 
 mod axis;
-mod by_users;
+pub mod comparison;
 mod csv;
 mod html;
 mod json;
+pub mod metrics;
 mod number;
-pub mod study;
 mod summary;
 mod terminal;
 mod words;

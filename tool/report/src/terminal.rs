@@ -1,7 +1,8 @@
 //! A run on a terminal: the verdict in words, the table of steps, the plot, the warnings.
 
+pub(crate) mod comparison;
 mod plot;
-pub(crate) mod study;
+mod steps;
 mod style;
 mod table;
 
@@ -12,10 +13,10 @@ use crate::number;
 use crate::summary::{self, Outcome};
 use crate::words;
 
-/// How the terminal is.
+/// What the terminal can show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TerminalOptions {
-    /// Columns to fill; taken to be at least 40.
+    /// Columns of the terminal; fewer than 40 are taken to be 40.
     pub width: usize,
     /// Whether ANSI colours may be used.
     pub colour: bool,
@@ -33,19 +34,20 @@ impl Default for TerminalOptions {
 }
 
 const WIDTH_MIN: usize = 40;
-/// Beyond this, lines are too long to read.
-const WIDTH_MAX: usize = 120;
+/// Sentences and plots are no wider than this: longer lines are hard to read. Tables take the whole width.
+const TEXT_WIDTH_MAX: usize = 120;
 const MARGIN: &str = "  ";
 
 /// The run as text for a terminal, ending in a newline. Control characters in names are replaced.
 #[must_use]
 pub fn terminal(run: &Run, options: &TerminalOptions) -> String {
     let style = Style::new(options.colour, options.unicode);
-    let width = options.width.clamp(WIDTH_MIN, WIDTH_MAX) - MARGIN.len();
+    let table = options.width.max(WIDTH_MIN) - MARGIN.len();
+    let width = table.min(TEXT_WIDTH_MAX - MARGIN.len());
     let blocks = [
         verdict(run, style, width),
-        table::lines(run, style, width),
-        table::failures(run, style, width),
+        steps::lines(run, style, table),
+        steps::failures(run, style, table),
         plot::lines(run, style, width),
         warnings(run, style, width),
         footer(run, options, style, width),
@@ -53,7 +55,7 @@ pub fn terminal(run: &Run, options: &TerminalOptions) -> String {
     joined(&blocks)
 }
 
-/// Blocks of lines, an empty line between, a margin at the left.
+/// Joins blocks of lines with an empty line between them, and puts a margin on the left.
 fn joined(blocks: &[Vec<String>]) -> String {
     let mut text = String::new();
     for block in blocks.iter().filter(|block| !block.is_empty()) {
@@ -124,7 +126,7 @@ fn next(run: &Run) -> Option<String> {
     run.verdict.next.as_ref().map(|next| format!("Next: {}", words::unbroken(next)))
 }
 
-/// Joins short texts on one line where they fit, one below the other where they do not.
+/// Puts short texts on one line if they fit, otherwise one below the other.
 fn side_by_side(texts: Vec<String>, width: usize, paint: impl Fn(&str) -> String) -> Vec<String> {
     if texts.is_empty() {
         return Vec::new();

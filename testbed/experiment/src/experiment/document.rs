@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use analysis::{search::UsersRange, study::Published};
+use analysis::{comparison::Published, search::UsersRange};
 use bytesize::ByteSize;
 use load::{Connections, Scenario, ScenarioError};
 use serde::Deserialize;

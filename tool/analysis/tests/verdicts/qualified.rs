@@ -1,9 +1,9 @@
 //! Answers that hold only in part, and those that are none.
 
+use analysis::comparison::little;
 use analysis::conclude::{Context, Experiment, Observation, Observed, Provenance, conclude};
 use analysis::run::{Confidence, ResourceKind, WarningKind};
 use analysis::sample::ErrorKind;
-use analysis::study::little;
 
 use super::lab::{server, sweep};
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use analysis::{run::Run, study::Study};
+use analysis::{comparison::Comparison, run::Run};
 use report::Document;
 
 use crate::{
@@ -18,7 +18,7 @@ pub(super) fn run(flags: &Report) -> Result<Exit, Failure> {
     let document = report::read(&text).map_err(|error| Failure::usage(format!("{path}: {error}")))?;
     let shown = match &document {
         Document::Run(run) => show_run(run, flags.format)?,
-        Document::Study(study) => show_study(study, flags.format)?,
+        Document::Comparison(study) => show_study(study, flags.format)?,
     };
     match &flags.output {
         Some(path) => output::write_file(path, &shown)?,
@@ -36,11 +36,11 @@ fn show_run(run: &Run, format: Format) -> Result<String, Failure> {
     })
 }
 
-fn show_study(study: &Study, format: Format) -> Result<String, Failure> {
+fn show_study(study: &Comparison, format: Format) -> Result<String, Failure> {
     Ok(match format {
-        Format::Text => report::study::terminal(study, &output::terminal_options(&[])),
-        Format::Html => report::study::html(study).map_err(Failure::failed)?,
-        Format::Csv => report::study::csv(study),
-        Format::Json => report::study::json(study).map_err(Failure::failed)?,
+        Format::Text => report::comparison::terminal(study, &output::terminal_options(&[])),
+        Format::Html => report::comparison::html(study).map_err(Failure::failed)?,
+        Format::Csv => report::comparison::csv(study),
+        Format::Json => report::comparison::json(study).map_err(Failure::failed)?,
     })
 }

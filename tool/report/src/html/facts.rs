@@ -1,8 +1,9 @@
 //! The page's lists of facts: the verdict, the models, the run.
 
-use analysis::run::{Bottleneck, Resource, ResourceKind, Run};
+use analysis::run::{Bottleneck, PERCENTILES, Resource, ResourceKind, Run};
 use serde::Serialize;
 
+use crate::metrics::percentile_name;
 use crate::number;
 use crate::summary::{self, Outcome};
 use crate::words;
@@ -92,14 +93,12 @@ fn response_time(run: &Run) -> Option<Fact> {
             format!("Mean response time at {}", words::users(n))
         }
     };
-    let percentiles = format!(
-        "p50 {}, p90 {}, p99 {}, p99.9 {}, longest {}",
-        number::time(time.p50),
-        number::time(time.p90),
-        number::time(time.p99),
-        number::time(time.p999),
-        number::time(time.max)
-    );
+    let percentiles = PERCENTILES.iter().filter_map(|percentile| {
+        let us = (percentile.read)(time)?;
+        Some(format!("{} {}", percentile_name(percentile.share), number::time(us)))
+    });
+    let longest = format!("longest {}", number::time(time.max));
+    let percentiles = percentiles.chain([longest]).collect::<Vec<_>>().join(", ");
     Some(
         Fact::new(name, number::time(time.mean), percentiles)
             .of("response_time_at_saturation_us.mean", time.mean),

@@ -83,9 +83,3 @@ fn notes(run: &Run, note: impl Fn(&Step) -> String) -> Vec<(f64, String)> {
         .map(|step| (f64::from(step.users), format!("{}: {}", words::users(step.users), note(step))))
         .collect()
 }
-
-impl Cell {
-    pub(super) fn missing() -> Self {
-        Self::words(number::MISSING)
-    }
-}

@@ -9,6 +9,7 @@ use super::facts::{self, Fact};
 use super::figures::{self, Figure};
 use super::table::{Cell, Column, Table};
 use super::threads;
+use crate::metrics::{Output, shown_in};
 use crate::number;
 use crate::summary;
 use crate::words::{self, ERROR_KINDS};
@@ -71,59 +72,17 @@ impl Page {
 }
 
 fn steps(run: &Run) -> Option<Table> {
+    let cells = |step: &Step| {
+        let measured = step.into();
+        let metrics = shown_in(Output::StepsPage);
+        metrics.map(|metric| Cell::metric(metric, &measured, |unit, quantity| unit.cell(quantity))).collect()
+    };
     (!run.steps.is_empty()).then(|| Table {
         id: "steps-table".into(),
         caption: "What was measured at each number of users".into(),
-        columns: [
-            "Users",
-            "Requests/s",
-            "Completed",
-            "Errors",
-            "Measured",
-            "Warm-up",
-            "Received",
-            "Sent",
-            "Little’s gap",
-            "Generator busy",
-            "Generator lag p99",
-        ]
-        .map(Column::numeric)
-        .into_iter()
-        .chain([Column::words("Steady")])
-        .collect(),
-        rows: figures::step_rows(run, step_cells),
+        columns: shown_in(Output::StepsPage).map(Column::metric).collect(),
+        rows: figures::step_rows(run, cells),
     })
-}
-
-fn step_cells(step: &Step) -> Vec<Cell> {
-    let errors = words::errors_total(&step.errors);
-    let generator = &step.generator;
-    vec![
-        figures::users_cell(step),
-        Cell::figure(
-            "throughput_per_s",
-            step.throughput_per_s,
-            number::estimate(step.throughput_per_s, step.throughput_ci_per_s),
-        ),
-        Cell::figure("completed", step.completed, number::count(step.completed)),
-        Cell::figure("errors", errors, number::count(errors)),
-        Cell::figure("elapsed_s", step.elapsed_s, number::elapsed(step.elapsed_s)),
-        Cell::figure("warmup_s", step.warmup_s, number::elapsed(step.warmup_s)),
-        Cell::figure(
-            "received_bytes_per_s",
-            step.received_bytes_per_s,
-            number::prefixed(step.received_bytes_per_s, "B/s"),
-        ),
-        Cell::figure(
-            "sent_bytes_per_s",
-            step.sent_bytes_per_s,
-            number::prefixed(step.sent_bytes_per_s, "B/s"),
-        ),
-        Cell::figure("little_gap", step.little_gap, number::percent(step.little_gap)),
-        Cell::figure("generator.useful_work", generator.useful_work, number::percent(generator.useful_work)),
-        Cell::figure("generator.lag_us_p99", generator.lag_us_p99, number::time(generator.lag_us_p99)),
-        Cell::words(if step.steady { "yes" } else { "no" }),
-    ]
 }
 
 fn errors(run: &Run) -> Option<Table> {

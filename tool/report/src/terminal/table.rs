@@ -1,11 +1,8 @@
-//! The table of steps.
-
-use analysis::run::{ResourceKind, Run, Step};
+//! Columns of text, and how they fit a terminal's width.
 
 use super::style::Style;
+use crate::metrics::{Measurement, Metric, Unit};
 use crate::number::{self, TimeUnit};
-use crate::summary;
-use crate::words;
 
 /// A column: its heading and cells, already fit for the terminal.
 pub(super) struct Column {
@@ -20,117 +17,171 @@ pub(super) enum Align {
     Right,
 }
 
-/// The lines of the table; none without steps.
-pub(super) fn lines(run: &Run, style: Style, width: usize) -> Vec<String> {
-    if run.steps.is_empty() {
-        return Vec::new();
-    }
-    let mut columns = columns(run, style);
-    drop_spread(&mut columns, width);
-    shorten_last(&mut columns, width, style);
-    rows(&columns, run, style, width)
-}
+/// Between two columns.
+pub(super) const GAP: &str = "  ";
+/// Less room than this for the words of the last column, and they go on lines of their own.
+const WORDS_MIN: usize = 16;
+/// Before what is continued below a row.
+const INDENT: &str = "    ";
 
-/// The lines of a second table, what was served and what failed, by kind, a second; none where nothing failed, or
-/// where there is one step only, of which the warning tells all.
-pub(super) fn failures(run: &Run, style: Style, width: usize) -> Vec<String> {
-    let kinds = words::failing_kinds(run);
-    if kinds.is_empty() || run.steps.len() < 2 {
-        return Vec::new();
+impl Column {
+    /// A column with a cell per row.
+    pub(super) fn new<T>(
+        style: Style,
+        heading: &str,
+        align: Align,
+        rows: impl IntoIterator<Item = T>,
+        cell: impl Fn(T) -> String,
+    ) -> Self {
+        let cells = rows.into_iter().map(|row| style.text(&cell(row))).collect();
+        Self { heading: style.text(heading), cells, align }
     }
-    let column = |heading: &str, cell: &dyn Fn(&Step) -> String| Column {
-        heading: style.text(heading),
-        cells: run.steps.iter().map(|step| style.text(&cell(step))).collect(),
-        align: Align::Right,
-    };
-    let mut columns = vec![
-        column(summary::load_unit(run), &|step| number::count(step.users.into())),
-        column("served/s", &|step| number::plain(step.throughput_per_s)),
-    ];
-    columns.extend(kinds.into_iter().map(|kind| {
-        column(&format!("{}/s", words::error_kind(kind)), &|step| {
-            number::plain(words::failures_per_s(step, kind))
+
+    /// The column of a metric; empty cells where a row has no such figure.
+    pub(super) fn metric(
+        style: Style,
+        metric: &Metric,
+        heading: &str,
+        rows: &[Measurement<'_>],
+        times: TimeUnit,
+    ) -> Self {
+        let of_best = metric.unit() == Unit::OfBest;
+        let cell = |of: &Measurement<'_>| match metric.read(of) {
+            // The first is marked as such already.
+            Some(figure) if of_best && figure.number() == 1.0 => String::new(),
+            Some(figure) if of_best => metric.unit().cell_with_interval(&figure),
+            Some(figure) => metric.unit().cell_in(&figure, times),
+            None => String::new(),
+        };
+        Self::new(style, heading, if of_best { Align::Left } else { Align::Right }, rows, cell)
+    }
+
+    /// Half the width of a metric's interval: `±1 %`.
+    pub(super) fn spread(style: Style, metric: &Metric, rows: &[Measurement<'_>]) -> Self {
+        Self::new(style, "", Align::Left, rows, |of| {
+            let figure = metric.read(of);
+            figure.map_or_else(String::new, |figure| number::spread(figure.number(), figure.interval))
         })
-    }));
-    rows(&columns, run, style, width)
-}
+    }
 
-/// The heading and one line per step, the one at N* set off.
-fn rows(columns: &[Column], run: &Run, style: Style, width: usize) -> Vec<String> {
-    let marked = summary::mark(run).map(|(users, _)| users);
-    let heading = style.dim(&cut(row(columns, |column| &column.heading), width, style));
-    let steps = run.steps.iter().enumerate().map(|(index, step)| {
-        let line = row(columns, |column| column.cells.get(index).map_or("", String::as_str));
-        let line = cut(line, width, style);
-        if Some(step.users) == marked { style.accent(&line) } else { line }
-    });
-    std::iter::once(heading).chain(steps).collect()
-}
+    pub(super) fn is_empty(&self) -> bool {
+        self.cells.iter().all(String::is_empty)
+    }
 
-fn columns(run: &Run, style: Style) -> Vec<Column> {
-    let unit = TimeUnit::for_largest(run.steps.iter().map(|step| step.response_time_us.p99));
-    let column = |heading: &str, align, cell: &dyn Fn(&Step) -> String| Column {
-        heading: style.text(heading),
-        cells: run.steps.iter().map(|step| style.text(&cell(step))).collect(),
-        align,
-    };
-    let ci = |step: &Step| step.throughput_ci_per_s;
-    let mut columns = vec![
-        column(summary::load_unit(run), Align::Right, &|step| number::count(step.users.into())),
-        column("req/s", Align::Right, &|step| number::estimate(step.throughput_per_s, ci(step))),
-        column("", Align::Left, &|step| number::spread(step.throughput_per_s, ci(step))),
-        column("", Align::Left, &|step| mark(run, step)),
-        column(&format!("response {}", unit.name()), Align::Right, &|step| {
-            number::plain(unit.of(step.response_time_us.mean))
-        }),
-        column("p99", Align::Right, &|step| number::plain(unit.of(step.response_time_us.p99))),
-        column("errors", Align::Right, &|step| number::count(words::errors_total(&step.errors))),
-        column("busiest", Align::Left, &busiest),
-    ];
-    columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
-    columns
-}
+    pub(super) fn width(&self) -> usize {
+        let cells = self.cells.iter().map(|cell| cell.chars().count());
+        cells.chain([self.heading.chars().count()]).max().unwrap_or(0)
+    }
 
-fn mark(run: &Run, step: &Step) -> String {
-    let mark = summary::mark(run).filter(|(users, _)| *users == step.users).map(|(_, mark)| mark);
-    let unsteady = (!step.steady).then_some("not steady");
-    mark.into_iter().chain(unsteady).collect::<Vec<_>>().join(" ")
-}
-
-fn busiest(step: &Step) -> String {
-    step.resources.first().map_or_else(String::new, |resource| {
-        let of = if resource.kind == ResourceKind::Lock { "locks of " } else { "" };
-        format!("{of}{} {}", words::resource_name(resource), number::percent(resource.utilization))
-    })
-}
-
-/// Leaves out the intervals where they would leave too little room for the last column.
-fn drop_spread(columns: &mut Vec<Column>, width: usize) {
-    const ROOM: usize = 18;
-    let longest = columns.last().map_or(0, Column::width).min(ROOM);
-    let rest: usize = columns.iter().rev().skip(1).map(|column| column.width() + GAP.len()).sum();
-    if rest + longest > width {
-        columns.retain(|column| !column.cells.iter().any(|cell| cell.starts_with(['±', '+'])));
+    fn cell(&self, row: usize) -> &str {
+        self.cells.get(row).map_or("", String::as_str)
     }
 }
 
-/// Cuts the cells of the last column so that no line is longer than `width`.
-fn shorten_last(columns: &mut [Column], width: usize, style: Style) {
-    let Some((last, rest)) = columns.split_last_mut() else { return };
-    let room = width.saturating_sub(rest.iter().map(|column| column.width() + GAP.len()).sum()).max(8);
-    for cell in &mut last.cells {
-        let length = cell.chars().count();
-        if length > room {
-            // The share at the end says more than the middle of a name.
-            let share = cell.rsplit(' ').next().unwrap_or_default().to_owned();
-            let keep = room.saturating_sub(share.chars().count() + 2);
-            let name: String = cell.chars().take(keep).collect();
-            *cell = format!("{}{} {share}", name.trim_end(), style.pick('…', '~'));
+/// How wide columns are beside each other.
+pub(super) fn width_of(columns: &[Column]) -> usize {
+    let gaps = GAP.len() * columns.len().saturating_sub(1);
+    columns.iter().map(Column::width).sum::<usize>() + gaps
+}
+
+/// One line: a text for each column.
+pub(super) fn line<'a>(columns: &'a [Column], text: impl Fn(&'a Column) -> &'a str) -> String {
+    let cells = columns.iter().map(|column| {
+        let (text, width) = (text(column), column.width());
+        match column.align {
+            Align::Left => format!("{text:<width$}"),
+            Align::Right => format!("{text:>width$}"),
         }
+    });
+    cells.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
+}
+
+/// The line of headings.
+pub(super) fn headings(columns: &[Column]) -> String {
+    line(columns, |column| &column.heading)
+}
+
+/// The line of a row.
+pub(super) fn row(columns: &[Column], index: usize) -> String {
+    line(columns, |column| column.cell(index))
+}
+
+/// A table in which nothing is cut: the headings, and the lines of each row.
+pub(super) struct Fitted {
+    pub(super) headings: String,
+    pub(super) rows: Vec<Vec<String>>,
+}
+
+/// Fits a table into `width`. What is too long for it wraps: the words of the last column below each other, and columns
+/// for which there is no room on lines below their row, each behind its heading.
+pub(super) fn fit(columns: &[Column], width: usize) -> Fitted {
+    let rows = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
+    let fits = (0..=columns.len()).rev().find(|&count| width_of(&columns[..count]) <= width).unwrap_or(0);
+    if fits == columns.len() {
+        let rows = (0..rows).map(|index| vec![row(columns, index)]).collect();
+        return Fitted { headings: headings(columns), rows };
+    }
+    let (shown, below) = columns.split_at(fits);
+    if let ([last], room) = (below, width.saturating_sub(width_of(shown) + GAP.len()))
+        && room >= WORDS_MIN
+    {
+        let rows = (0..rows).map(|index| with_words(shown, last, index, room)).collect();
+        return Fitted { headings: headings(shown) + GAP + &last.heading, rows };
+    }
+    let rows = (0..rows).map(|index| with_lines_below(shown, below, index, width)).collect();
+    Fitted { headings: headings(shown), rows }
+}
+
+/// A row whose last cell wraps.
+fn with_words(shown: &[Column], last: &Column, index: usize, room: usize) -> Vec<String> {
+    let indent = width_of(shown);
+    let mut words = wrapped(last.cell(index), room).into_iter();
+    let first = format!("{:<indent$}{GAP}{}", row(shown, index), words.next().unwrap_or_default());
+    let rest = words.map(|words| format!("{:indent$}{GAP}{words}", ""));
+    std::iter::once(first.trim_end().to_owned()).chain(rest).collect()
+}
+
+/// A row with the cells that have no room on it below.
+fn with_lines_below(shown: &[Column], below: &[Column], index: usize, width: usize) -> Vec<String> {
+    let cells = below.iter().filter(|column| !column.cell(index).is_empty());
+    let cells = cells.map(|column| format!("{} {}", column.heading, column.cell(index)).trim().to_owned());
+    let text = cells.collect::<Vec<_>>().join(GAP);
+    let lines = wrapped(&text, width.saturating_sub(INDENT.len()));
+    let lines = lines.into_iter().filter(|line| !line.is_empty()).map(|line| format!("{INDENT}{line}"));
+    std::iter::once(row(shown, index)).filter(|line| !line.is_empty()).chain(lines).collect()
+}
+
+/// Breaks text into lines of at most `width` characters, at spaces where there are any; one empty line of no text.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let mut word: Vec<char> = word.chars().collect();
+        let used = lines.last().map_or(0, |line| line.chars().count());
+        if used > 0 && used + 1 + word.len() > width {
+            lines.push(String::new());
+        }
+        while word.len() > width.max(1) {
+            let rest = word.split_off(width.max(1));
+            push(&mut lines, &word);
+            lines.push(String::new());
+            word = rest;
+        }
+        push(&mut lines, &word);
+    }
+    lines
+}
+
+/// Puts a word on the last line.
+fn push(lines: &mut [String], word: &[char]) {
+    if let Some(line) = lines.last_mut() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.extend(word);
     }
 }
 
-/// Figures too long for any terminal lose their end, visibly.
+/// Cuts a line that is longer than `width`, visibly.
 pub(super) fn cut(line: String, width: usize, style: Style) -> String {
     if line.chars().count() <= width {
         return line;
@@ -139,22 +190,57 @@ pub(super) fn cut(line: String, width: usize, style: Style) -> String {
     format!("{kept}{}", style.pick('…', '~'))
 }
 
-const GAP: &str = "  ";
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Column {
-    fn width(&self) -> usize {
-        let cells = self.cells.iter().map(|cell| cell.chars().count());
-        cells.chain([self.heading.chars().count()]).max().unwrap_or(0)
+    fn column(heading: &str, align: Align, cells: &[&str]) -> Column {
+        let cells = cells.iter().map(|cell| (*cell).to_owned()).collect();
+        Column { heading: heading.to_owned(), cells, align }
     }
-}
 
-pub(super) fn row<'a>(columns: &'a [Column], cell: impl Fn(&'a Column) -> &'a str) -> String {
-    let cells = columns.iter().map(|column| {
-        let (text, width) = (cell(column), column.width());
-        match column.align {
-            Align::Left => format!("{text:<width$}"),
-            Align::Right => format!("{text:>width$}"),
-        }
-    });
-    cells.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
+    fn columns() -> Vec<Column> {
+        vec![
+            column("model", Align::Left, &["epoll", "threads"]),
+            column("req/s", Align::Right, &["6 950", "512"]),
+            column("stopped by", Align::Left, &["CPU, nstar-sink (pid 8)", ""]),
+        ]
+    }
+
+    fn lines(width: usize) -> Vec<String> {
+        let fitted = fit(&columns(), width);
+        std::iter::once(fitted.headings).chain(fitted.rows.into_iter().flatten()).collect()
+    }
+
+    #[test]
+    fn what_fits_is_one_line_per_row() {
+        let expected =
+            ["model    req/s  stopped by", "epoll    6 950  CPU, nstar-sink (pid 8)", "threads    512"];
+        assert_eq!(lines(39), expected);
+    }
+
+    #[test]
+    fn words_wrap_in_their_column() {
+        let expected = [
+            "model    req/s  stopped by",
+            "epoll    6 950  CPU, nstar-sink",
+            "                (pid 8)",
+            "threads    512",
+        ];
+        assert_eq!(lines(34), expected);
+    }
+
+    #[test]
+    fn columns_without_room_go_below_their_row() {
+        let expected = [
+            "model    req/s",
+            "epoll    6 950",
+            "    stopped by CPU,",
+            "    nstar-sink (pid",
+            "    8)",
+            "threads    512",
+        ];
+        assert_eq!(lines(20), expected);
+        assert!(lines(5).iter().all(|line| line.chars().count() <= 5), "{:?}", lines(5));
+    }
 }

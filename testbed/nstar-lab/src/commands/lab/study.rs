@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use analysis::study::Study;
+use analysis::comparison::Comparison;
 use engine::Model;
 use experiment::{
     experiment::{Axis, Engines},
@@ -33,8 +33,8 @@ pub(super) fn run(flags: &Lab, plan: &RunPlan) -> Result<Exit, Failure> {
     progress.finish();
     let study = study(&plan.experiment, &outcome, session, |part| run_file(&folder, part));
     write_runs(&files.run, &folder, &outcome)?;
-    output::write_file(&files.run, &report::study::json(&study).map_err(Failure::failed)?)?;
-    output::write_file(&files.report, &report::study::html(&study).map_err(Failure::failed)?)?;
+    output::write_file(&files.run, &report::comparison::json(&study).map_err(Failure::failed)?)?;
+    output::write_file(&files.report, &report::comparison::html(&study).map_err(Failure::failed)?)?;
     show(&study, &files, flags)?;
     Ok(judge(&study, &interrupt))
 }
@@ -104,15 +104,15 @@ fn write_runs(study: &Path, folder: &str, outcome: &Outcome) -> Result<(), Failu
     })
 }
 
-fn show(study: &Study, files: &output::Files, flags: &Lab) -> Result<(), Failure> {
+fn show(study: &Comparison, files: &output::Files, flags: &Lab) -> Result<(), Failure> {
     if flags.show.json {
-        return output::print(&report::study::json(study).map_err(Failure::failed)?);
+        return output::print(&report::comparison::json(study).map_err(Failure::failed)?);
     }
-    output::print(&report::study::terminal(study, &output::terminal_options(&files.names())))
+    output::print(&report::comparison::terminal(study, &output::terminal_options(&files.names())))
 }
 
 /// Conclusive where every work put at least one variant in its place.
-fn judge(study: &Study, interrupt: &Interrupt) -> Exit {
+fn judge(study: &Comparison, interrupt: &Interrupt) -> Exit {
     if let Some(signal) = interrupt.signal() {
         return Exit::Interrupted(signal);
     }
@@ -130,7 +130,7 @@ fn judge(study: &Study, interrupt: &Interrupt) -> Exit {
 }
 
 /// Whether a database does not hold what was promised.
-fn broken(study: &Study) -> bool {
+fn broken(study: &Comparison) -> bool {
     let entries = study.works.iter().flat_map(|work| &work.entries);
     entries.flat_map(|entry| &entry.proofs).any(|proof| !proof.holds)
 }

@@ -2,10 +2,11 @@
 
 use analysis::run::{Run, Step};
 
-use super::{Figure, intervals, notes, over_users, saturation, step_rows, users_axis, users_cell};
+use super::{Figure, intervals, notes, over_users, saturation, step_rows, users_axis};
 use crate::axis::Axis;
 use crate::html::chart::{Plot, Series};
 use crate::html::table::{Cell, Column, Table};
+use crate::metrics::{Measurement, Metric, Output, Quantity, Unit, shown_in};
 use crate::number::{self, TimeUnit};
 
 pub(super) fn response_time(run: &Run) -> Figure {
@@ -58,37 +59,33 @@ fn response_reading(run: &Run) -> String {
     .into()
 }
 
+/// The table beside the chart. The longest times have a unit of their own: one slow response in a million must not push
+/// the other columns to zero.
 fn response_table(run: &Run) -> Table {
-    let largest = run.steps.iter().map(|step| step.response_time_us.max);
-    let p999 = run.steps.iter().map(|step| step.response_time_us.p999);
-    let unit = TimeUnit::for_largest(p999);
-    let max_unit = TimeUnit::for_largest(largest);
-    let row = |step: &Step| {
-        let t = &step.response_time_us;
-        let figures = [
-            ("response_time_us.mean", t.mean, unit),
-            ("response_time_us.p50", t.p50, unit),
-            ("response_time_us.p90", t.p90, unit),
-            ("response_time_us.p99", t.p99, unit),
-            ("response_time_us.p999", t.p999, unit),
-            ("response_time_us.max", t.max, max_unit),
-        ];
-        let cells = figures.map(|(name, us, unit)| Cell::figure(name, us, number::plain(unit.of(us))));
-        std::iter::once(users_cell(step)).chain(cells).collect()
+    let measured: Vec<Measurement<'_>> = run.steps.iter().map(Measurement::from).collect();
+    let unit_of = |unit: Unit| {
+        let metrics = shown_in(Output::ResponsePage).filter(move |metric| metric.unit() == unit);
+        let times = metrics.flat_map(|metric| measured.iter().filter_map(|of| metric.read(of)));
+        TimeUnit::for_largest(times.map(|time| time.number()))
     };
-    let heading = |name: &str| Column::numeric(format!("{name}, {}", unit.name()));
+    let (times, longest) = (unit_of(Unit::Time), unit_of(Unit::LongestTime));
+    let in_unit = |unit: Unit| if unit == Unit::LongestTime { longest } else { times };
+    let column = |metric: &Metric| match metric.unit() {
+        unit @ (Unit::Time | Unit::LongestTime) => {
+            Column::numeric(format!("{}, {}", metric.heading(), in_unit(unit).name()))
+        }
+        _ => Column::metric(metric),
+    };
+    let cells = |step: &Step| {
+        let measured = step.into();
+        let metrics = shown_in(Output::ResponsePage);
+        let text = |unit: Unit, quantity: &Quantity| unit.cell_in(quantity, in_unit(unit));
+        metrics.map(|metric| Cell::metric(metric, &measured, text)).collect()
+    };
     Table {
         id: "response-time-table".into(),
         caption: "Response time at each number of users".into(),
-        columns: vec![
-            Column::numeric("Users"),
-            heading("Mean"),
-            heading("p50"),
-            heading("p90"),
-            heading("p99"),
-            heading("p99.9"),
-            Column::numeric(format!("Max, {}", max_unit.name())),
-        ],
-        rows: step_rows(run, row),
+        columns: shown_in(Output::ResponsePage).map(column).collect(),
+        rows: step_rows(run, cells),
     }
 }

@@ -1,11 +1,13 @@
-//! A study: its file, its table, its page.
+//! A comparison: its file, its tables, its page.
 
 use std::collections::BTreeSet;
 
+use analysis::comparison::{
+    Comparison, Entry, LeftOut, Limit, Published, PublishedFigure, SCHEMA, Workload, order,
+};
 use analysis::run::{Host, ResourceKind, ResponseTime};
 use analysis::sample::{ErrorCounts, ErrorKind};
-use analysis::study::{Entry, Figure, LeftOut, Limit, Published, SCHEMA, Study, Work, order};
-use report::study::{csv, html, json, parse, schema, terminal};
+use report::comparison::{csv, html, json, parse, schema, terminal};
 use report::{Document, TerminalOptions};
 use serde_json::Value;
 
@@ -13,7 +15,7 @@ mod markup;
 
 use markup::tags;
 
-const SHIPPED: &str = include_str!("../../../docs/study.schema.json");
+const SHIPPED: &str = include_str!("../../../docs/comparison.schema.json");
 
 fn entry(variant: &str, throughput_per_s: f64, mean: f64) -> Entry {
     Entry {
@@ -38,7 +40,7 @@ fn entry(variant: &str, throughput_per_s: f64, mean: f64) -> Entry {
     }
 }
 
-fn study() -> Study {
+fn sample() -> Comparison {
     let mut refusing = entry("select", 900.0, 9_100.0);
     refusing.errors.insert(ErrorKind::Reset, 8_120);
     refusing.doubts.push("40 % of the requests failed.".into());
@@ -48,7 +50,7 @@ fn study() -> Study {
         entry("epoll", 6_950.0, 690.0),
         entry("<b>", 6_990.0, 700.0),
     ];
-    let mut work = Work {
+    let mut work = Workload {
         name: "100 KB, 100 connections".into(),
         overload: false,
         order: Vec::new(),
@@ -56,8 +58,8 @@ fn study() -> Study {
         entries,
     };
     order(&mut work);
-    let figure = |variant: &str, value| Figure { variant: variant.into(), value };
-    Study {
+    let figure = |variant: &str, value| PublishedFigure { variant: variant.into(), value };
+    Comparison {
         schema: SCHEMA.into(),
         title: "Upload sink, by concurrency model".into(),
         axis: "engine".into(),
@@ -81,17 +83,17 @@ fn study() -> Study {
 }
 
 #[test]
-fn a_file_says_itself_whether_it_is_a_study() {
-    let study = study();
-    let read = report::read(&json(&study).unwrap()).unwrap();
-    assert_eq!(read, Document::Study(Box::new(study)));
-    let damaged = report::read(r#"{"schema": "nstar.study/1", "title": 3}"#);
+fn a_file_says_itself_whether_it_is_a_sample() {
+    let comparison = sample();
+    let read = report::read(&json(&comparison).unwrap()).unwrap();
+    assert_eq!(read, Document::Comparison(Box::new(comparison)));
+    let damaged = report::read(r#"{"schema": "nstar.comparison/1", "title": 3}"#);
     assert!(damaged.unwrap_err().to_string().contains("title"));
 }
 
 #[test]
 fn the_table_has_a_line_per_variant_and_work() {
-    let text = csv(&study());
+    let text = csv(&sample());
     let lines: Vec<&str> = text.split_terminator("\r\n").collect();
     assert_eq!(lines.len(), 5);
     let columns = lines[0].split(',').count();
@@ -108,48 +110,53 @@ fn the_table_has_a_line_per_variant_and_work() {
 fn what_is_written_is_read_back_and_satisfies_the_schema() {
     assert!(
         SHIPPED == schema(),
-        "run: cargo run -p report --example schema -- study > docs/study.schema.json"
+        "run: cargo run -p report --example schema -- comparison > docs/comparison.schema.json"
     );
-    let text = json(&study()).unwrap();
-    assert_eq!(parse(&text).unwrap(), study());
+    let text = json(&sample()).unwrap();
+    assert_eq!(parse(&text).unwrap(), sample());
     let validator = jsonschema::validator_for(&serde_json::from_str(SHIPPED).unwrap()).unwrap();
     let value: Value = serde_json::from_str(&text).unwrap();
     let errors: Vec<_> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
     assert_eq!(errors, [""; 0]);
 }
 
-/// A file that a version before this one wrote.
+/// A file from when comparisons were called studies.
 #[test]
-fn a_file_of_today_stays_readable() {
-    let text = include_str!("golden/study.json");
+fn a_file_of_the_first_format_stays_readable() {
+    let text = include_str!("golden/study-1.json");
     assert_eq!(json(&parse(text).unwrap()).unwrap(), text);
 }
 
 #[test]
-fn a_run_is_not_a_study() {
+fn a_run_is_not_a_sample() {
     let run = include_str!("golden/run.json");
-    assert!(parse(run).unwrap_err().to_string().contains("this nstar reads `nstar.study/1`"));
+    assert!(parse(run).unwrap_err().to_string().contains("this nstar reads `nstar.comparison/1`"));
 }
 
 #[test]
-fn the_table_on_a_terminal() {
+fn tables_fit_every_width_and_cut_nothing() {
     let options = TerminalOptions { files: vec!["report.html".into()], ..TerminalOptions::default() };
-    insta::assert_snapshot!(terminal(&study(), &options));
-    let narrow = terminal(&study(), &TerminalOptions { width: 40, unicode: false, ..options });
+    for width in [60, 100, 160] {
+        let text = terminal(&sample(), &TerminalOptions { width, ..options.clone() });
+        assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+        assert!(!text.contains('…') && text.matches("nstar-sink").count() == 4, "{text}");
+        insta::assert_snapshot!(format!("terminal_{width}"), text);
+    }
+    let narrow = terminal(&sample(), &TerminalOptions { width: 40, unicode: false, ..options });
     assert!(narrow.is_ascii() && narrow.lines().all(|line| line.len() <= 40), "{narrow}");
 }
 
 #[test]
 fn workers_keep_their_order() {
-    let mut study = study();
-    study.axis = "workers".into();
-    let text = terminal(&study, &TerminalOptions::default());
+    let mut comparison = sample();
+    comparison.axis = "workers".into();
+    let text = terminal(&comparison, &TerminalOptions::default());
     assert!(text.find("threads").unwrap() < text.find("select").unwrap(), "{text}");
 }
 
 #[test]
 fn the_page_is_well_formed_and_escapes_names() {
-    let page = html(&study()).unwrap();
+    let page = html(&sample()).unwrap();
     let tags = tags(&page);
     let mut open = Vec::new();
     for tag in tags.iter().filter(|tag| !["meta", "!doctype"].contains(&tag.name.as_str())) {

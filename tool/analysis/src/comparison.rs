@@ -17,12 +17,15 @@ use crate::proof::Proof;
 use crate::run::{Host, Resource, ResourceKind, ResponseTime};
 use crate::sample::ErrorCounts;
 
-/// The value of [`Study::schema`].
-pub const SCHEMA: &str = "nstar.study/1";
+/// The value of [`Comparison::schema`].
+pub const SCHEMA: &str = "nstar.comparison/1";
+
+/// Its value in files from when comparisons were called studies, which are read as well.
+pub const FIRST_SCHEMA: &str = "nstar.study/1";
 
 /// A whole study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Study {
+pub struct Comparison {
     /// Always [`SCHEMA`].
     pub schema: String,
     /// What is compared, in a line.
@@ -40,7 +43,7 @@ pub struct Study {
     /// The seed of every random choice.
     pub seed: u64,
     /// One entry per work, in the order of the experiment.
-    pub works: Vec<Work>,
+    pub works: Vec<Workload>,
     /// What was asked for and not measured, and why.
     pub left_out: Vec<LeftOut>,
     /// Figures of others, for comparison of shape and order. Their hardware was not this.
@@ -49,7 +52,7 @@ pub struct Study {
 
 /// One work, done by every variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Work {
+pub struct Workload {
     /// Such as `100 KB, 100 connections`.
     pub name: String,
     /// Whether more is asked of the system than it can take, so that denied requests are part of the answer.
@@ -151,7 +154,7 @@ pub struct Published {
     pub smaller_is_better: bool,
     /// Names and figures, in the order of the publication.
     #[serde(default)]
-    pub figures: Vec<Figure>,
+    pub figures: Vec<PublishedFigure>,
     /// Throughput and response time by users.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<Point>,
@@ -171,7 +174,7 @@ fn failed_share(completed: u64, errors: &ErrorCounts) -> f64 {
 /// One published figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Figure {
+pub struct PublishedFigure {
     /// The variant, by its name here where there is one.
     pub variant: String,
     /// The figure.

@@ -1,6 +1,6 @@
 //! Who is first: the order that the intervals bear out, and no more.
 
-use super::{Entry, MANY_FAILED, Share, Work, failed_share};
+use super::{Entry, MANY_FAILED, Share, Workload, failed_share};
 use crate::compare::{Ratio, ratio};
 use crate::statistics::student::normal_two_sided;
 use crate::words::{count, percent};
@@ -10,7 +10,7 @@ use crate::words::{count, percent};
 /// Two entries are in order where the interval of their ratio excludes 1. With many pairs some would do so by
 /// chance, so each interval is widened until all of them hold together 95 times in 100 (Bonferroni). An entry whose
 /// figure is a lower bound is never called slower than another; one that failed has no place.
-pub fn order(work: &mut Work) {
+pub fn order(work: &mut Workload) {
     let overload = work.overload;
     let entries = &mut work.entries;
     let compared: Vec<usize> =
@@ -59,7 +59,7 @@ fn is_known(ratio: &Ratio) -> bool {
 }
 
 /// The order in words.
-fn said(work: &Work) -> Vec<String> {
+fn said(work: &Workload) -> Vec<String> {
     let mut placed: Vec<&Entry> = work.entries.iter().filter(|entry| entry.place.is_some()).collect();
     placed.sort_by(|a, b| b.throughput_per_s.total_cmp(&a.throughput_per_s));
     let first: Vec<&Entry> = placed.iter().copied().filter(|entry| best(entry) == Some(1)).collect();
@@ -158,14 +158,19 @@ mod tests {
         }
     }
 
-    fn ordered(entries: Vec<Entry>) -> Work {
-        let mut work =
-            Work { name: "100 KB".to_owned(), overload: false, order: Vec::new(), laws: Vec::new(), entries };
+    fn ordered(entries: Vec<Entry>) -> Workload {
+        let mut work = Workload {
+            name: "100 KB".to_owned(),
+            overload: false,
+            order: Vec::new(),
+            laws: Vec::new(),
+            entries,
+        };
         order(&mut work);
         work
     }
 
-    fn places(work: &Work) -> Vec<Option<[u32; 2]>> {
+    fn places(work: &Workload) -> Vec<Option<[u32; 2]>> {
         work.entries.iter().map(|entry| entry.place).collect()
     }
 
@@ -229,7 +234,7 @@ mod tests {
         let entries = vec![refusing, entry("epoll", 1_000.0, 0.01)];
         let work = ordered(entries.clone());
         assert_eq!(places(&work), [None, Some([1, 1])]);
-        let mut overload = Work { overload: true, ..Work { entries, ..work } };
+        let mut overload = Workload { overload: true, ..Workload { entries, ..work } };
         order(&mut overload);
         assert_eq!(places(&overload), [Some([1, 1]), Some([2, 2])]);
     }

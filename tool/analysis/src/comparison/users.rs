@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Published, Work};
+use super::{Published, Workload};
 use crate::laws::is_tested;
 use crate::run::{Run, Step};
 use crate::words::{count, percent};
@@ -34,6 +34,13 @@ pub struct Point {
     pub per_s: f64,
     /// Mean response time, milliseconds.
     pub ms: f64,
+}
+
+impl Point {
+    /// Mean response time, microseconds.
+    pub fn us(&self) -> f64 {
+        self.ms * 1e3
+    }
 }
 
 /// The steps of a run by users.
@@ -91,7 +98,7 @@ pub fn published_little(published: &Published) -> Option<String> {
 }
 
 /// Every number of users of a work, measured or published, ascending.
-pub fn all_users(work: &Work, published: &[&Published]) -> Vec<u32> {
+pub fn all_users(work: &Workload, published: &[&Published]) -> Vec<u32> {
     let measured = work.entries.iter().flat_map(|entry| &entry.steps).map(|step| step.users);
     let others = published.iter().flat_map(|published| &published.points).map(|point| point.users);
     let mut all: Vec<u32> = measured.chain(others).collect();

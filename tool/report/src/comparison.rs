@@ -1,0 +1,189 @@
+//! Shows a comparison: one table per workload, one page, one file.
+
+use analysis::comparison::{Comparison, Entry, Published, SCHEMA, Workload, all_users};
+
+use crate::html::RenderError;
+use crate::json::ReadError;
+use crate::terminal::TerminalOptions;
+use crate::words;
+
+/// The comparison as the JSON of its file, ending in a newline.
+///
+/// # Errors
+/// Only where serde refuses a value, which no field of [`Comparison`] gives cause for.
+pub fn json(comparison: &Comparison) -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(comparison).map(|text| text + "\n")
+}
+
+/// Reads a comparison file.
+///
+/// # Errors
+/// [`ReadError`], which says what is wrong, where, and what to do.
+pub fn parse(text: &str) -> Result<Comparison, ReadError> {
+    crate::json::parse_comparison(text)
+}
+
+/// The JSON Schema of a comparison file, as shipped in `docs/comparison.schema.json`.
+#[must_use]
+pub fn schema() -> String {
+    crate::json::schema_of::<Comparison>(SCHEMA)
+}
+
+/// The comparison as text for a terminal, ending in a newline.
+#[must_use]
+pub fn terminal(comparison: &Comparison, options: &TerminalOptions) -> String {
+    crate::terminal::comparison::text(comparison, options)
+}
+
+/// The comparison as a page that opens offline.
+///
+/// # Errors
+/// [`RenderError`] only where a template of this crate is broken.
+pub fn html(comparison: &Comparison) -> Result<String, RenderError> {
+    crate::html::comparison::page(comparison)
+}
+
+/// The comparison's entries as comma-separated values.
+#[must_use]
+pub fn csv(comparison: &Comparison) -> String {
+    crate::csv::comparison(comparison)
+}
+
+/// The entries as tables list them: fastest first, or in the order of the experiment where variants have one of their
+/// own, such as numbers of workers.
+pub(crate) fn listed<'a>(comparison: &Comparison, work: &'a Workload) -> Vec<&'a Entry> {
+    let mut entries: Vec<&Entry> = work.entries.iter().collect();
+    if !is_count(comparison) && comparison.axis != "index" {
+        entries.sort_by(|a, b| {
+            let unplaced = |entry: &Entry| entry.place.is_none();
+            unplaced(a).cmp(&unplaced(b)).then(b.throughput_per_s.total_cmp(&a.throughput_per_s))
+        });
+    }
+    entries
+}
+
+/// `1`, `2–4`, or nothing for an entry that cannot be compared.
+pub(crate) fn place(entry: &Entry) -> String {
+    match entry.place {
+        Some([best, worst]) if best == worst => best.to_string(),
+        Some([best, worst]) => format!("{best}–{worst}"),
+        None => String::new(),
+    }
+}
+
+/// What stopped the variant. Where its runs disagree, every answer.
+pub(crate) fn stopped_by(entry: &Entry) -> String {
+    let mut kinds: Vec<String> = Vec::new();
+    for limit in &entry.bottleneck {
+        let kind = words::kind(limit.kind);
+        let text =
+            if limit.holder.is_empty() { kind.to_owned() } else { format!("{kind}, {}", limit.holder) };
+        if !kinds.contains(&text) {
+            kinds.push(text);
+        }
+    }
+    kinds.join("; ")
+}
+
+/// Failed requests by kind, most frequent first: `812 reset, 3 timed out`.
+pub(crate) fn failed(entry: &Entry) -> String {
+    let mut kinds: Vec<_> = entry.errors.iter().filter(|(_, count)| **count > 0).collect();
+    kinds.sort_by(|a, b| b.1.cmp(a.1));
+    let parts = kinds
+        .iter()
+        .map(|(kind, count)| format!("{} {}", crate::number::count(**count), words::error_kind(**kind)));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// What differs from variant to variant, as the heading of their column.
+pub(crate) fn axis(comparison: &Comparison) -> &str {
+    match comparison.axis.as_str() {
+        "workers" => "workers",
+        "database" => "database",
+        "peers" => "peers",
+        "index" => "index",
+        _ => "model",
+    }
+}
+
+/// Whether the variants are numbers of something.
+pub(crate) fn is_count(comparison: &Comparison) -> bool {
+    matches!(comparison.axis.as_str(), "workers" | "peers")
+}
+
+/// The proofs of every variant, each with whether it holds: `sqlite: 12 345 bookings acknowledged, 12 345 rows.`
+pub(crate) fn proofs(work: &Workload) -> Vec<(bool, String)> {
+    let of_entry = |entry: &Entry| {
+        let name = entry.variant.clone();
+        let said = entry.proofs.iter().map(move |proof| {
+            let word = if proof.holds { "" } else { "THE PROOF FAILED. " };
+            (proof.holds, format!("{name}: {word}{}", proof.text))
+        });
+        said.collect::<Vec<_>>()
+    };
+    work.entries.iter().flat_map(of_entry).collect()
+}
+
+/// What operational laws say of the measured and of the published figures.
+pub(crate) fn laws(comparison: &Comparison, work: &Workload) -> Vec<String> {
+    let published = beside(comparison, work).filter_map(|(_, published)| published.law.clone());
+    work.laws.iter().cloned().chain(published).collect()
+}
+
+/// The published figures that are shown beside a workload, each with its place in the file.
+pub(crate) fn beside<'a>(
+    comparison: &'a Comparison,
+    work: &'a Workload,
+) -> impl Iterator<Item = (usize, &'a Published)> {
+    let published = comparison.published.iter().enumerate();
+    published.filter(|(_, published)| published.work.as_ref() == Some(&work.name))
+}
+
+/// The published figures that are shown beside no workload, each with its place in the file.
+pub(crate) fn alone(comparison: &Comparison) -> impl Iterator<Item = (usize, &Published)> {
+    comparison.published.iter().enumerate().filter(|(_, published)| published.work.is_none())
+}
+
+/// A row per number of users, two figures per variant and publication.
+pub(crate) struct ByUsers<'a> {
+    pub(crate) users: Vec<u32>,
+    pub(crate) columns: Vec<Column<'a>>,
+}
+
+/// The figures of one variant or publication.
+pub(crate) struct Column<'a> {
+    pub(crate) name: &'a str,
+    /// Throughput per second and mean response time in microseconds, one of each per number of users.
+    pub(crate) figures: Vec<Option<(f64, f64)>>,
+}
+
+/// Throughput and response time of every variant by users, beside what others published. `None` where nobody published
+/// such points, or where the points are only there for the laws and others' figures are drawn.
+pub(crate) fn by_users<'a>(comparison: &'a Comparison, work: &'a Workload) -> Option<ByUsers<'a>> {
+    let points = |published: &&Published| !published.points.is_empty() && published.figures.is_empty();
+    let published: Vec<&Published> =
+        beside(comparison, work).map(|(_, published)| published).filter(points).collect();
+    if published.is_empty() {
+        return None;
+    }
+    let users = all_users(work, &published);
+    let ours = listed(comparison, work).into_iter().map(|entry| entry_by_users(entry, &users));
+    let others = published.iter().map(|published| published_by_users(published, &users));
+    Some(ByUsers { columns: ours.chain(others).collect(), users })
+}
+
+fn entry_by_users<'a>(entry: &'a Entry, users: &[u32]) -> Column<'a> {
+    let figures = users.iter().map(|users| {
+        let step = entry.steps.iter().find(|step| step.users == *users)?;
+        Some((step.throughput_per_s, step.response_time_us))
+    });
+    Column { name: &entry.variant, figures: figures.collect() }
+}
+
+fn published_by_users<'a>(published: &'a Published, users: &[u32]) -> Column<'a> {
+    let figures = users.iter().map(|users| {
+        let point = published.points.iter().find(|point| point.users == *users)?;
+        Some((point.per_s, point.us()))
+    });
+    Column { name: "published", figures: figures.collect() }
+}

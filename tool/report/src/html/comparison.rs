@@ -1,0 +1,203 @@
+//! The page of a comparison.
+
+use analysis::comparison::{Comparison, Entry, Published, PublishedFigure, Workload};
+use analysis::run::Host;
+use serde::Serialize;
+
+use super::RenderError;
+use super::bars::{self, Bars, Drawn};
+use super::facts::Fact;
+use super::table::{Cell, Column, Row, Table};
+use crate::comparison::{
+    self, ByUsers, axis, by_users, failed, is_count, laws, listed, place, proofs, stopped_by,
+};
+use crate::metrics::{Output, shown_in};
+use crate::number;
+use crate::words;
+
+/// The comparison as a page that opens offline.
+pub(crate) fn page(comparison: &Comparison) -> Result<String, RenderError> {
+    super::render("comparison.html", Page::new(comparison))
+}
+
+#[derive(Debug, Serialize)]
+struct Page {
+    title: String,
+    headline: String,
+    hardware: String,
+    left_out: Vec<String>,
+    works: Vec<Section>,
+    published: Vec<Beside>,
+    run: Vec<Fact>,
+}
+
+/// One work.
+#[derive(Debug, Serialize)]
+struct Section {
+    id: String,
+    name: String,
+    order: Vec<String>,
+    here: Drawn,
+    beside: Vec<Beside>,
+    table: Table,
+    by_users: Option<Table>,
+    laws: Vec<String>,
+    proofs: Vec<String>,
+    doubts: Vec<String>,
+}
+
+/// Figures of others.
+#[derive(Debug, Serialize)]
+struct Beside {
+    title: String,
+    hardware: String,
+    reading: String,
+    drawn: Drawn,
+}
+
+impl Page {
+    fn new(comparison: &Comparison) -> Self {
+        let works: Vec<Section> = comparison
+            .works
+            .iter()
+            .enumerate()
+            .map(|(index, work)| section(comparison, work, index))
+            .collect();
+        let alone = comparison::alone(comparison);
+        Self {
+            title: format!("{} – nstar", comparison.title),
+            headline: comparison.title.clone(),
+            hardware: hardware(&comparison.host),
+            left_out: comparison.left_out.iter().map(|left| format!("{}: {}", left.what, left.why)).collect(),
+            published: alone.map(|(index, published)| beside(published, index)).collect(),
+            run: run(comparison),
+            works,
+        }
+    }
+}
+
+fn section(comparison: &Comparison, work: &Workload, index: usize) -> Section {
+    let entries = listed(comparison, work);
+    let order: Vec<String> = work.order.iter().map(|sentence| words::unbroken(sentence)).collect();
+    let others = comparison::beside(comparison, work).filter(|(_, published)| !published.figures.is_empty());
+    let doubts = entries.iter().flat_map(|entry| {
+        entry.doubts.iter().map(|doubt| format!("{}: {}", entry.variant, words::unbroken(doubt)))
+    });
+    Section {
+        id: format!("work-{index}"),
+        name: work.name.clone(),
+        here: here(work, &entries, index, order.join(" ")),
+        order,
+        beside: others.map(|(index, published)| beside(published, index)).collect(),
+        table: table(comparison, work, &entries, index),
+        by_users: by_users(comparison, work).map(|table| users_table(&table, index)),
+        laws: laws(comparison, work).iter().map(|law| words::unbroken(law)).collect(),
+        proofs: proofs(work).iter().map(|(_, text)| words::unbroken(text)).collect(),
+        doubts: doubts.collect(),
+    }
+}
+
+fn here(work: &Workload, entries: &[&Entry], index: usize, description: String) -> Drawn {
+    let row = |entry: &&Entry| bars::Row {
+        name: entry.variant.clone(),
+        value: entry.throughput_per_s,
+        ci: Some(entry.throughput_ci_per_s),
+    };
+    let bars = Bars {
+        id: format!("here-{index}"),
+        title: format!("Here: {}", work.name),
+        description: format!("{description} Every value is in the table below the chart."),
+        unit: "requests a second, with 95 % intervals".into(),
+        class: "main",
+        rows: entries.iter().map(row).collect(),
+    };
+    bars.draw()
+}
+
+fn beside(published: &Published, index: usize) -> Beside {
+    let row =
+        |figure: &PublishedFigure| bars::Row { name: figure.variant.clone(), value: figure.value, ci: None };
+    let better = if published.smaller_is_better { "Smaller is better." } else { "Larger is better." };
+    let bars = Bars {
+        id: format!("published-{index}"),
+        title: format!("Published: {}", published.title),
+        description: format!("{} on {}. {better}", published.unit, published.hardware),
+        unit: published.unit.clone(),
+        class: "other",
+        rows: published.figures.iter().map(row).collect(),
+    };
+    Beside {
+        title: published.title.clone(),
+        hardware: published.hardware.clone(),
+        reading: format!(
+            "{better} Measured on another machine at another time: compare order and shape, not figures."
+        ),
+        drawn: bars.draw(),
+    }
+}
+
+fn table(comparison: &Comparison, work: &Workload, entries: &[&Entry], index: usize) -> Table {
+    let name = words::capitalised(axis(comparison));
+    let names = if is_count(comparison) { Column::numeric(name) } else { Column::words(name) };
+    let failed = if work.overload { "Denied, by kind" } else { "Errors" };
+    let metrics = shown_in(Output::EntriesPage).map(Column::metric);
+    let columns = [names, Column::words("Place")].into_iter().chain(metrics);
+    Table {
+        id: format!("table-{index}"),
+        caption: format!("{}: throughput, response time and cost", work.name),
+        columns: columns.chain([failed, "Stopped by"].map(Column::words)).collect(),
+        rows: entries
+            .iter()
+            .map(|entry| Row { marked: entry.place == Some([1, 1]), cells: cells(entry) })
+            .collect(),
+    }
+}
+
+fn cells(entry: &Entry) -> Vec<Cell> {
+    let measured = entry.into();
+    let metrics = shown_in(Output::EntriesPage)
+        .map(|metric| Cell::metric(metric, &measured, |unit, quantity| unit.cell_with_interval(quantity)));
+    let names = [entry.variant.clone(), place(entry)].map(Cell::words);
+    names.into_iter().chain(metrics).chain([failed(entry), stopped_by(entry)].map(Cell::words)).collect()
+}
+
+/// Throughput and mean response time by users, ours and those that others published.
+fn users_table(by_users: &ByUsers<'_>, index: usize) -> Table {
+    let headings = by_users.columns.iter().flat_map(|column| {
+        let heading = |what: &str| Column::numeric(format!("{} {what}", words::capitalised(column.name)));
+        [heading("requests/s"), heading("mean response")]
+    });
+    let row = |(index, users): (usize, &u32)| {
+        let figures = by_users.columns.iter().map(|column| column.figures.get(index).copied().flatten());
+        let cells = figures.flat_map(|figures| match figures {
+            Some((rate, us)) => [
+                Cell::figure("throughput_per_s", rate, number::plain(rate)),
+                Cell::figure("response_time_us", us, number::time(us)),
+            ],
+            None => [Cell::missing(), Cell::missing()],
+        });
+        let users = Cell::figure("users", users, number::count((*users).into()));
+        Row { marked: false, cells: std::iter::once(users).chain(cells).collect() }
+    };
+    Table {
+        id: format!("users-{index}"),
+        caption: "By users, beside what others measured on another machine".into(),
+        columns: std::iter::once(Column::numeric("Users")).chain(headings).collect(),
+        rows: by_users.users.iter().enumerate().map(row).collect(),
+    }
+}
+
+/// `2 processors, AMD EPYC, Linux 6.1`.
+fn hardware(host: &Host) -> String {
+    format!("{} processors, {}, Linux {}", host.cores, host.processor, host.kernel)
+}
+
+fn run(comparison: &Comparison) -> Vec<Fact> {
+    vec![
+        Fact::new("Host", hardware(&comparison.host), ""),
+        Fact::new("Began", comparison.started.clone(), ""),
+        Fact::new("Took", number::elapsed(comparison.elapsed_s), ""),
+        Fact::new("Seed", comparison.seed.to_string(), ""),
+        Fact::new("nstar", comparison.version.clone(), ""),
+    ]
+}

@@ -1,0 +1,112 @@
+//! The tables of steps: what was measured, and what failed.
+
+use analysis::run::{ResourceKind, Run, Step};
+
+use super::style::Style;
+use super::table::{Align, Column, GAP, cut, headings, row, width_of};
+use crate::metrics::{Measurement, Output, Unit, shown_in};
+use crate::number::{self, TimeUnit};
+use crate::summary;
+use crate::words;
+
+/// The lines of the table; none without steps.
+pub(super) fn lines(run: &Run, style: Style, width: usize) -> Vec<String> {
+    if run.steps.is_empty() {
+        return Vec::new();
+    }
+    let mut columns = columns(run, style);
+    drop_spread(&mut columns, width);
+    shorten_last(&mut columns, width, style);
+    rows(&columns, run, style, width)
+}
+
+/// The lines of a second table: requests served and failed a second, by kind. None where nothing failed, or where there
+/// is only one step, whose warning says it all.
+pub(super) fn failures(run: &Run, style: Style, width: usize) -> Vec<String> {
+    let kinds = words::failing_kinds(run);
+    if kinds.is_empty() || run.steps.len() < 2 {
+        return Vec::new();
+    }
+    let rate = |heading: &str, rate: &dyn Fn(&Step) -> f64| {
+        Column::new(style, heading, Align::Right, &run.steps, |step| number::plain(rate(step)))
+    };
+    let mut columns = vec![users(run, style), rate("served/s", &|step| step.throughput_per_s)];
+    columns.extend(kinds.into_iter().map(|kind| {
+        rate(&format!("{}/s", words::error_kind(kind)), &|step| words::failures_per_s(step, kind))
+    }));
+    rows(&columns, run, style, width)
+}
+
+fn users(run: &Run, style: Style) -> Column {
+    let users = |step: &Step| number::count(step.users.into());
+    Column::new(style, summary::load_unit(run), Align::Right, &run.steps, users)
+}
+
+/// The headings and one line per step, the one at N* set off.
+fn rows(columns: &[Column], run: &Run, style: Style, width: usize) -> Vec<String> {
+    let marked = summary::mark(run).map(|(users, _)| users);
+    let headings = style.dim(&cut(headings(columns), width, style));
+    let steps = run.steps.iter().enumerate().map(|(index, step)| {
+        let line = cut(row(columns, index), width, style);
+        if Some(step.users) == marked { style.accent(&line) } else { line }
+    });
+    std::iter::once(headings).chain(steps).collect()
+}
+
+fn columns(run: &Run, style: Style) -> Vec<Column> {
+    let times = TimeUnit::for_largest(run.steps.iter().map(|step| step.response_time_us.p99));
+    let measured: Vec<Measurement<'_>> = run.steps.iter().map(Measurement::from).collect();
+    let mut columns = vec![users(run, style)];
+    for metric in shown_in(Output::StepsText) {
+        // The first column of times says their unit.
+        let first_time = metric.unit() == Unit::Time && metric.has_interval();
+        let unit = if first_time { format!(" {}", times.name()) } else { String::new() };
+        let heading = format!("{}{unit}", metric.text_label());
+        columns.push(Column::metric(style, metric, &heading, &measured, times));
+        if metric.unit() == Unit::PerSecond {
+            columns.push(Column::spread(style, metric, &measured));
+            columns.push(Column::new(style, "", Align::Left, &run.steps, |step| mark(run, step)));
+        }
+    }
+    columns.push(Column::new(style, "busiest", Align::Left, &run.steps, busiest));
+    columns.retain(|column| !column.is_empty());
+    columns
+}
+
+fn mark(run: &Run, step: &Step) -> String {
+    let mark = summary::mark(run).filter(|(users, _)| *users == step.users).map(|(_, mark)| mark);
+    let unsteady = (!step.steady).then_some("not steady");
+    mark.into_iter().chain(unsteady).collect::<Vec<_>>().join(" ")
+}
+
+fn busiest(step: &Step) -> String {
+    step.resources.first().map_or_else(String::new, |resource| {
+        let of = if resource.kind == ResourceKind::Lock { "locks of " } else { "" };
+        format!("{of}{} {}", words::resource_name(resource), number::percent(resource.utilization))
+    })
+}
+
+/// Leaves out the intervals where they would leave too little room for the last column.
+fn drop_spread(columns: &mut Vec<Column>, width: usize) {
+    const ROOM: usize = 18;
+    let Some((last, rest)) = columns.split_last() else { return };
+    if width_of(rest) + GAP.len() + last.width().min(ROOM) > width {
+        columns.retain(|column| !column.cells.iter().any(|cell| cell.starts_with(['±', '+'])));
+    }
+}
+
+/// Shortens the cells of the last column so that no line is longer than `width`.
+fn shorten_last(columns: &mut [Column], width: usize, style: Style) {
+    let Some((last, rest)) = columns.split_last_mut() else { return };
+    let room = width.saturating_sub(width_of(rest) + GAP.len()).max(8);
+    for cell in &mut last.cells {
+        let length = cell.chars().count();
+        if length > room {
+            // The share at the end says more than the middle of a name.
+            let share = cell.rsplit(' ').next().unwrap_or_default().to_owned();
+            let keep = room.saturating_sub(share.chars().count() + 2);
+            let name: String = cell.chars().take(keep).collect();
+            *cell = format!("{}{} {share}", name.trim_end(), style.pick('…', '~'));
+        }
+    }
+}
