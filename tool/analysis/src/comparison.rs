@@ -1,4 +1,4 @@
-//! A study: several variants of a system (concurrency models, numbers of workers) on the same works, in order.
+//! A comparison: variants of a system, such as concurrency models, measured on the same workloads and put in order.
 //!
 //! Field names are a contract, as those of the run file are.
 
@@ -23,7 +23,7 @@ pub const SCHEMA: &str = "nstar.comparison/1";
 /// Its value in files from when comparisons were called studies, which are read as well.
 pub const FIRST_SCHEMA: &str = "nstar.study/1";
 
-/// A whole study.
+/// A whole comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// Always [`SCHEMA`].
@@ -146,7 +146,7 @@ pub struct Published {
     pub hardware: String,
     /// What the figures are, with their unit.
     pub unit: String,
-    /// The work of this study that it is shown beside, if one is alike.
+    /// The workload that it is shown beside, if one is like it.
     #[serde(default)]
     pub work: Option<String>,
     /// Whether a smaller figure is better.

@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(places(&overload), [Some([1, 1]), Some([2, 2])]);
     }
 
-    /// Ten variants that are the same: at most one study in twenty claims any order.
+    /// Ten variants that are the same: at most one comparison in twenty claims any order.
     #[test]
     fn many_pairs_do_not_make_differences() {
         let mut random = fastrand::Rng::with_seed(3);
