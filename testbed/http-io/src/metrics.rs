@@ -1,7 +1,6 @@
-//! What every server's `GET /metrics` has in common: the text, what the engine counts of connections, and how requests
-//! are counted.
+//! What the `GET /metrics` of all servers has in common: the text format, the engine's counters of connections, and the
+//! counters of requests.
 
-mod commits;
 mod counts;
 
 use std::{fmt, sync::Arc};
@@ -17,31 +16,31 @@ use prometheus_client::{
 pub use self::counts::{Counter, Counts, Histogram, Quantity, Shape};
 use crate::Response;
 
-/// The media type of metrics.
+/// The media type of the OpenMetrics text format.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// The bound of a histogram's last bucket, shown as `+Inf`: Prometheus takes no histogram without it.
+/// The bound of a histogram's last bucket, shown as `+Inf`. Prometheus rejects histograms without it.
 const UNBOUNDED: f64 = f64::INFINITY;
-/// What ends the text of metrics.
+/// The end of the text.
 pub const END: &str = "# EOF\n";
 
-/// The text of a system's metrics, each named `nstar_SYSTEM_..`: what it counts itself, and what the engine counts of its
-/// connections. Without [`END`], so that a process which is two systems can show both.
+/// The text of a system's metrics, named `nstar_SYSTEM_..`: its `own`, and the engine's counters of its connections.
+/// [`END`] is not included, so that a process that runs two systems can show both.
 pub fn text(system: &str, own: impl Collector, connections: &Arc<Counters>) -> String {
     let mut registry = Registry::with_prefix(format!("nstar_{system}"));
     registry.register_collector(Box::new(own));
     registry.register_collector(Box::new(Connections(Arc::clone(connections))));
     let mut shown = String::new();
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = text::encode_registry(&mut shown, &registry);
     shown
 }
 
-/// What `GET /metrics` answers, from the text of every system in the process.
-pub fn answer(text: String) -> Response {
+/// The response to `GET /metrics`, given the [`text`] of every system in the process.
+pub fn page(text: String) -> Response {
     Response::new(200, CONTENT_TYPE, text + END)
 }
 
-/// Shows the engine's counters.
+/// The engine's counters.
 #[derive(Debug)]
 struct Connections(Arc<Counters>);
 
@@ -49,12 +48,20 @@ impl Collector for Connections {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let counters = &self.0;
         let active = ConstGauge::new(i64::try_from(counters.active()).unwrap_or(i64::MAX));
-        show(&mut encoder, "connections", "Connections open now", &active)?;
+        show(&mut encoder, "connections", "Open connections", &active)?;
         let counts = [
             ("connections_accepted", "Connections accepted", counters.accepted()),
-            ("connections_refused", "Connections closed unserved: no worker or service", counters.refused()),
-            ("connections_limit_pauses", "Times accepting stopped at the limit", counters.limit_pauses()),
-            ("accept_errors", "Failures of accept", counters.accept_errors()),
+            (
+                "connections_refused",
+                "Connections closed unserved for want of a worker or service",
+                counters.refused(),
+            ),
+            (
+                "connections_limit_pauses",
+                "Times that accepting stopped at the connection limit",
+                counters.limit_pauses(),
+            ),
+            ("accept_errors", "Failed calls of accept", counters.accept_errors()),
             ("panics", "Connections whose service panicked", counters.panics()),
         ];
         counts
@@ -65,10 +72,10 @@ impl Collector for Connections {
     }
 }
 
-/// What waits for a worker, and what became of it. All zero where connections do not queue.
+/// Encodes the queue for workers. All values are zero on models without a queue.
 fn show_queue(encoder: &mut DescriptorEncoder<'_>, counters: &Counters) -> Result<(), fmt::Error> {
     let queued = ConstGauge::new(i64::try_from(counters.queued()).unwrap_or(i64::MAX));
-    show(encoder, "connections_queued", "Connections that wait for a worker now", &queued)?;
+    show(encoder, "connections_queued", "Connections waiting for a worker", &queued)?;
     let (waits, waited) = counters.queue_waits();
     let help = "Time that connections waited for a worker";
     let unit = Some(&Unit::Seconds);
@@ -84,7 +91,7 @@ fn show_queue(encoder: &mut DescriptorEncoder<'_>, counters: &Counters) -> Resul
     Ok(())
 }
 
-/// What came of TLS handshakes. All zero without TLS.
+/// Encodes TLS handshakes by outcome. All values are zero without TLS.
 fn show_handshakes(encoder: &mut DescriptorEncoder<'_>, counters: &Counters) -> Result<(), fmt::Error> {
     let help = "TLS handshakes, by what came of them";
     let mut handshakes = encoder.encode_descriptor("tls_handshakes", help, None, MetricType::Counter)?;
@@ -96,10 +103,10 @@ fn show_handshakes(encoder: &mut DescriptorEncoder<'_>, counters: &Counters) -> 
     Ok(())
 }
 
-/// Shows one metric without labels.
+/// Encodes one metric without labels.
 ///
 /// # Errors
-/// When the encoder's text cannot be written to.
+/// When the encoder cannot write.
 pub fn show<M: EncodeMetric + TypedMetric>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
@@ -158,7 +165,7 @@ mod tests {
         counts.clone().count("taken", 3);
         counts.count("unknown", 5);
         counts.answered("other", 200);
-        let shown = answer(text("x", counts, &Arc::default()));
+        let shown = page(text("x", counts, &Arc::default()));
         let shown = String::from_utf8(shown.body).expect("text");
         for line in ["nstar_x_taken_total 3", "nstar_x_size_count 0", "{route=\"other\",status=\"200\"} 1"] {
             assert!(shown.contains(line), "{line} is missing in:\n{shown}");

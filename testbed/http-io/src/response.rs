@@ -1,4 +1,4 @@
-//! An answer before it is sent: independent of the connection it goes out on.
+//! A response before it is sent, independent of the connection it goes out on.
 
 use std::borrow::Cow;
 
@@ -17,34 +17,34 @@ pub struct Response {
     pub status: u16,
     /// The body's media type.
     pub content_type: Cow<'static, str>,
-    /// The body. None is sent with 204.
+    /// The body. Not sent with 204.
     pub body: Vec<u8>,
     /// Further header fields, in order.
     pub fields: Vec<(&'static str, Cow<'static, str>)>,
 }
 
 impl Response {
-    /// An answer with a body of any type.
+    /// A response with a body of any type.
     pub fn new(status: u16, content_type: impl Into<Cow<'static, str>>, body: impl Into<Vec<u8>>) -> Self {
         Self { status, content_type: content_type.into(), body: body.into(), fields: Vec::new() }
     }
 
-    /// An answer with a JSON body, which ends with its line.
+    /// A response with a JSON body, which ends with a newline.
     pub fn json(status: u16, body: &impl Serialize) -> Self {
-        // What servers show has a JSON form: text keys and numbers.
+        // Everything that servers send has a JSON form.
         let mut body = serde_json::to_vec(body).unwrap_or_default();
         body.push(b'\n');
         Self::new(status, "application/json", body)
     }
 
-    /// An answer that says nothing but that it was done (204).
+    /// A 204: the request was fulfilled, and there is nothing to add.
     pub fn done() -> Self {
         Self::new(204, "text/plain", "")
     }
 
-    /// 405, with the methods that are allowed.
+    /// A 405, with the methods that are allowed.
     pub fn method_not_allowed(allowed: &'static str) -> Self {
-        Problem::new(405, format!("only {allowed} may be used here")).header("Allow", allowed).into()
+        Problem::method_not_allowed(allowed).into()
     }
 
     /// Adds a header field.
@@ -54,16 +54,16 @@ impl Response {
         self
     }
 
-    /// Answers the request of `exchange`. Browsers are told to take the body for what it says it is.
+    /// Sends it as the response to the request of `exchange`, and tells browsers not to guess another media type.
     ///
     /// # Errors
-    /// As of [`ResponseWriter::body`](crate::server::ResponseWriter::body).
+    /// As [`ResponseWriter::body`](crate::server::ResponseWriter::body).
     pub fn send<C: Connection>(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
-        let mut reply = exchange.respond(self.status).header("X-Content-Type-Options", "nosniff");
+        let mut response = exchange.respond(self.status).header("X-Content-Type-Options", "nosniff");
         for (name, value) in &self.fields {
-            reply = reply.header(name, value.as_bytes());
+            response = response.header(name, value.as_bytes());
         }
-        if self.status == 204 { reply.empty() } else { reply.body(&self.content_type, &self.body) }
+        if self.status == 204 { response.empty() } else { response.body(&self.content_type, &self.body) }
     }
 }
 

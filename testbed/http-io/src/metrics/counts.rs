@@ -1,5 +1,5 @@
-//! What a server counts of its requests and of its work, in memory that forked processes share, so that any of them can
-//! show it all.
+//! What a server counts of its requests and its work, in memory that forked processes share: any of them can show the
+//! whole.
 
 use std::{
     fmt,
@@ -17,92 +17,107 @@ use prometheus_client::{
 
 use super::show;
 
-/// The statuses counted each by itself; any other counts as 0, "other".
+/// The statuses counted one by one. All others count as 0, "other".
 const STATUSES: [u16; 14] = [200, 201, 204, 400, 401, 403, 404, 405, 409, 422, 429, 503, 507, 0];
-/// The label of what is counted together.
+/// The label of statuses that are counted together.
 const OTHER: &str = "other";
-/// Seconds are counted in nanoseconds.
+/// Durations are counted in nanoseconds and shown in seconds.
 const NANOS: f64 = 1e-9;
 
-/// What is counted.
+/// What a server counts, for [`Counts::new`].
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     /// The routes of requests; the last stands for any other.
     pub routes: &'static [&'static str],
-    /// What is counted beside them.
+    /// Counters of other events.
     pub counters: &'static [Counter],
-    /// What is counted by its size.
+    /// Histograms.
     pub histograms: &'static [Histogram],
 }
 
-/// How often something happened.
+/// Describes a counter.
 #[derive(Debug, Clone, Copy)]
 pub struct Counter {
     /// Its name, without prefix.
     pub name: &'static str,
-    /// What it shows, in a line.
+    /// What it counts, in one line.
     pub help: &'static str,
 }
 
-/// How often something was how long or how much.
+/// Describes a histogram.
 #[derive(Debug, Clone, Copy)]
 pub struct Histogram {
     /// Its name, without prefix and unit.
     pub name: &'static str,
-    /// What it shows, in a line.
+    /// What it measures, in one line.
     pub help: &'static str,
-    /// What is counted.
+    /// The kind of its values.
     pub of: Quantity,
-    /// Buckets, each with twice the upper bound of the one before.
+    /// How many buckets it has. The upper bound of each is twice that of the one before.
     pub buckets: usize,
-    /// Upper bound of the first.
+    /// The upper bound of the first bucket.
     pub least: f64,
 }
 
-/// What a histogram counts.
+/// The kind of a histogram's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
-    /// Time, shown in seconds.
+    /// Durations, shown in seconds.
     Time,
-    /// A number of things.
+    /// Plain numbers.
     Number,
 }
 
-/// The counters; a copy counts into the same ones.
+/// Counters of requests, events and measured values. A clone counts into the same ones.
 #[derive(Debug, Clone)]
 pub struct Counts {
+    /// One for each route and status, then one for each counter, then those of the histograms.
     cells: Arc<Atomics>,
-    shape: Shape,
+    routes: Arc<[&'static str]>,
+    counters: &'static [Counter],
+    histograms: Arc<[Histogram]>,
 }
 
 impl Counts {
-    /// All at zero. To be made before the process forks.
+    /// Counters at zero. Create them before the process forks, so that all processes share them.
     pub fn new(shape: Shape) -> Self {
-        let histograms: usize = shape.histograms.iter().map(Histogram::cells).sum();
-        Self { cells: Arc::new(Atomics::new(shape.first_histogram() + histograms)), shape }
+        Self::with(shape.routes, shape.counters, shape.histograms)
     }
 
-    /// A request of this route was answered so.
+    /// Counters at zero, for requests of `routes`, the last of which stands for any other, and for other events. Create
+    /// them before the process forks, so that all processes share them.
+    pub fn with(
+        routes: impl Into<Arc<[&'static str]>>,
+        counters: &'static [Counter],
+        histograms: impl Into<Arc<[Histogram]>>,
+    ) -> Self {
+        let (routes, histograms) = (routes.into(), histograms.into());
+        let of_histograms: usize = histograms.iter().map(Histogram::cells).sum();
+        let cells = Atomics::new(routes.len() * STATUSES.len() + counters.len() + of_histograms);
+        Self { cells: Arc::new(cells), routes, counters, histograms }
+    }
+
+    /// Counts a request by its route and the status of its response.
     pub fn answered(&self, route: &str, status: u16) {
-        let routes = self.shape.routes;
-        let route = routes.iter().position(|&known| known == route).unwrap_or(routes.len().saturating_sub(1));
+        let others = self.routes.len().saturating_sub(1);
+        let route = self.routes.iter().position(|&known| known == route).unwrap_or(others);
         let status = STATUSES.iter().position(|&known| known == status).unwrap_or(STATUSES.len() - 1);
         self.add(route * STATUSES.len() + status, 1);
     }
 
-    /// Something happened so many times more; `name` is that of the counter.
+    /// Adds `times` to the counter `name`. Does nothing if there is no such counter.
     pub fn count(&self, name: &str, times: u64) {
-        if let Some(counter) = self.shape.counters.iter().position(|counter| counter.name == name) {
-            self.add(self.shape.first_counter() + counter, times);
+        if let Some(counter) = self.counters.iter().position(|counter| counter.name == name) {
+            self.add(self.first_counter() + counter, times);
         }
     }
 
-    /// Something took so long; `name` is that of the histogram.
+    /// Adds a duration to the histogram `name`.
     pub fn took(&self, name: &str, time: Duration) {
         self.observe(name, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// Something was so many; `name` is that of the histogram.
+    /// Adds a value to the histogram `name`. Does nothing if there is no such histogram.
     pub fn observe(&self, name: &str, value: u64) {
         let Some((first, histogram)) = self.histograms().find(|(_, histogram)| histogram.name == name) else {
             return;
@@ -114,14 +129,24 @@ impl Counts {
         self.add(first + buckets + 1, value);
     }
 
-    /// Each histogram and its first cell.
-    fn histograms(&self) -> impl Iterator<Item = (usize, &'static Histogram)> + '_ {
-        let mut next = self.shape.first_histogram();
-        self.shape.histograms.iter().map(move |histogram| {
+    /// Counts a commit that made `changes` changes durable, in [`Histogram::COMMIT`] and [`Histogram::COMMIT_CHANGES`].
+    pub fn committed(&self, changes: usize, took: Duration) {
+        self.took(Histogram::COMMIT.name, took);
+        self.observe(Histogram::COMMIT_CHANGES.name, changes as u64);
+    }
+
+    /// Each histogram with the index of its first cell.
+    fn histograms(&self) -> impl Iterator<Item = (usize, &Histogram)> + '_ {
+        let mut next = self.first_counter() + self.counters.len();
+        self.histograms.iter().map(move |histogram| {
             let first = next;
             next += histogram.cells();
             (first, histogram)
         })
+    }
+
+    fn first_counter(&self) -> usize {
+        self.routes.len() * STATUSES.len()
     }
 
     fn add(&self, cell: usize, by: u64) {
@@ -137,7 +162,7 @@ impl Counts {
     fn show_requests(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let help = "Requests answered, by route and status";
         let mut requests = encoder.encode_descriptor("requests", help, None, MetricType::Counter)?;
-        let all = self.shape.routes.iter().flat_map(|route| STATUSES.map(|status| (*route, status)));
+        let all = self.routes.iter().flat_map(|route| STATUSES.map(|status| (*route, status)));
         for (cell, (route, status)) in all.enumerate() {
             let count = self.get(cell);
             if count > 0 {
@@ -153,32 +178,37 @@ impl Counts {
 impl Collector for Counts {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         self.show_requests(&mut encoder)?;
-        for (cell, counter) in (self.shape.first_counter()..).zip(self.shape.counters) {
+        for (cell, counter) in (self.first_counter()..).zip(self.counters) {
             show(&mut encoder, counter.name, counter.help, &ConstCounter::new(self.get(cell)))?;
         }
         self.histograms().try_for_each(|(first, histogram)| histogram.show(self, first, &mut encoder))
     }
 }
 
-impl Shape {
-    /// Cells before the counters: one for each route and status.
-    fn first_counter(&self) -> usize {
-        self.routes.len() * STATUSES.len()
-    }
-
-    /// Cells before the histograms.
-    fn first_histogram(&self) -> usize {
-        self.first_counter() + self.counters.len()
-    }
-}
-
 impl Histogram {
-    /// How many fell into each bucket, how many beyond the last, and the sum of all.
+    /// The duration of durable commits.
+    pub const COMMIT: Self = Self {
+        name: "commit",
+        help: "Time of one durable commit",
+        of: Quantity::Time,
+        buckets: 16,
+        least: 0.000_1,
+    };
+    /// How many changes each commit made durable.
+    pub const COMMIT_CHANGES: Self = Self {
+        name: "commit_changes",
+        help: "Changes made durable by one commit",
+        of: Quantity::Number,
+        buckets: 9,
+        least: 1.0,
+    };
+
+    /// How many cells it takes: one for each bucket, one for values beyond the last, and one for the sum.
     fn cells(&self) -> usize {
         self.buckets + 2
     }
 
-    /// What one counted unit is of those shown.
+    /// What to multiply a counted value by to show it.
     fn unit(&self) -> f64 {
         match self.of {
             Quantity::Time => NANOS,

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use engine::service::Connection;
 use wire::{Framing, Method, request};
 
-use super::{Error, HttpOptions, body::Intake, io, response_writer::ResponseWriter};
+use super::{Error, HttpOptions, RequestHead, body::Intake, io, response_writer::ResponseWriter};
 use crate::Credentials;
 
 /// Buffers of a connection that are kept from one exchange to the next, so that a busy one allocates nothing.
@@ -73,6 +73,11 @@ impl<'c, C: Connection> Exchange<'c, C> {
             body_bytes_sent: 0,
             must_close: false,
         }
+    }
+
+    /// The head of the request: its method, target and header fields.
+    pub fn request_head(&self) -> RequestHead<'_> {
+        self.view()
     }
 
     /// The method.

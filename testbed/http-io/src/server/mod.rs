@@ -19,6 +19,7 @@ use std::{future::Future, net::SocketAddr};
 
 use engine::service::{Connection, Service};
 use wire::request::Head;
+pub use wire::request::View as RequestHead;
 
 pub use chunks::Chunks;
 pub use error::Error;

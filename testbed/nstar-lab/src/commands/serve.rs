@@ -96,8 +96,8 @@ fn serve_accounts(flags: &Accounts) -> Result<Exit, Failure> {
     options.admin_token = flags.admin_token.clone().unwrap_or(options.admin_token);
     options.registration = flags.registration.into();
     tiers::door(flags, &mut options);
-    options.proxies = flags.behind.proxies.iter().copied().collect();
-    options.connections = system.counters.clone();
+    options.server.proxies = flags.behind.proxies.iter().copied().collect();
+    options.server.connections = system.counters.clone();
     system.serve(accounts::factory(options).map_err(Failure::failed)?)
 }
 

@@ -4,7 +4,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use engine::offload::{self, Pool};
 use http_io::Credentials;
-use store::{Commits, Store, StoreError};
+use store::StoreError;
 
 use crate::{
     account::{Account, User},
@@ -115,14 +115,11 @@ impl Accounts {
     pub(crate) fn with(options: &Options, common: Arc<Common>) -> Result<Self, AccountsError> {
         let hashers = options.hashers.unwrap_or_else(capacity::concurrent_hashes).max(1);
         let queue = options.hash_queue.unwrap_or(QUEUE_PER_HASHER.saturating_mul(hashers));
-        let mut store = store::Options::default();
-        let counts = common.metrics.clone();
-        store.commits = Commits::new(move |changes, took| counts.committed(changes, took));
-        store.queue = options.write_queue;
+        let store = options.server.open_store(&SCHEMA, &common.metrics)?;
         Ok(Self {
             hashing: Pool::new("password-hash", hashers, queue),
             common,
-            tables: Tables::new(Store::open(&options.database, &SCHEMA, &store)?),
+            tables: Tables::new(store),
             session_life: options.session_life,
         })
     }

@@ -2,7 +2,9 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use http_io::{Credentials, FieldsError, Response, decode_path, metrics};
+use api_server::{Api, Metrics, Route, RouteMatch};
+use engine::service::Connection;
+use http_io::{Credentials, FieldsError, Problem, Response, decode_path, server::Exchange};
 
 use crate::{
     account::{Role, User},
@@ -10,145 +12,89 @@ use crate::{
     audit::By,
     common::Common,
     credentials::Name,
+    door::Door,
     error::AccountsError,
-    metrics::Metrics,
     options::Options,
+    origin,
     problem::problem,
     registration::Registration,
     requests::{self, Query},
-    shown::{AccountList, AccountMade, AuditList, InvalidField, Recognised, SessionMade, ShownAccount},
+    shown::{AccountList, AccountMade, AuditList, Recognised, SessionMade, ShownAccount},
 };
 
 /// Longest body, bytes: the longest name and passwords fit with all their characters escaped.
 pub const BODY_LEN_MAX: u64 = 8192;
 
-/// The accounts server's answers to its requests, over [`Accounts`].
+/// A request, sent from an address that failures are counted by.
+pub type Call<'a> = api_server::Call<'a, IpAddr>;
+
+/// The API of the accounts server, over [`Accounts`].
 #[derive(Debug)]
-pub struct Api {
+pub struct AccountsApi {
     accounts: Accounts,
+    door: Arc<Door>,
     registration: Registration,
     metrics: Metrics,
 }
 
-/// What is asked.
-#[derive(Clone, Copy)]
-pub struct Call<'a> {
-    /// The method, such as `POST`.
-    pub method: &'a str,
-    /// The path, without the query.
-    pub path: &'a str,
-    /// What follows `?`.
-    pub query: Option<&'a str>,
-    /// The value of `Authorization`.
-    pub authorization: Option<&'a [u8]>,
-    /// Whose address it came from: failures are counted by it.
-    pub from: IpAddr,
-    /// The body; at most [`BODY_LEN_MAX`] bytes are of any use.
-    pub body: &'a [u8],
-}
+impl Api for AccountsApi {
+    const ROUTES: &'static [Route] = &[
+        Route::new("/accounts", "GET, HEAD, POST"),
+        Route::new("/accounts/{name}", "GET, HEAD, PATCH, DELETE"),
+        Route::new("/accounts/{name}/password", "PUT"),
+        Route::new("/sessions", "POST, DELETE"),
+        Route::new("/auth", "GET, HEAD"),
+        Route::new("/revocations", "GET, HEAD"),
+        Route::new("/audit", "GET, HEAD"),
+    ];
+    const BODY_LEN_MAX: u64 = BODY_LEN_MAX;
+    type Sender = IpAddr;
+    type Error = Refusal;
 
-/// A path, told apart from the others.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Route<'a> {
-    Accounts,
-    Account(&'a str),
-    Password(&'a str),
-    Sessions,
-    Auth,
-    Revocations,
-    Audit,
-    Health,
-    Metrics,
-    Other,
-}
-
-impl<'a> Route<'a> {
-    fn of(path: &'a str) -> Self {
-        let mut parts = path.strip_prefix('/').unwrap_or_default().split('/');
-        match (parts.next(), parts.next(), parts.next(), parts.next()) {
-            (Some("accounts"), None, ..) => Self::Accounts,
-            (Some("accounts"), Some(name), None, _) => Self::Account(name),
-            (Some("accounts"), Some(name), Some("password"), None) => Self::Password(name),
-            (Some("sessions"), None, ..) => Self::Sessions,
-            (Some("auth"), None, ..) => Self::Auth,
-            (Some("revocations"), None, ..) => Self::Revocations,
-            (Some("audit"), None, ..) => Self::Audit,
-            (Some("healthz"), None, ..) => Self::Health,
-            (Some("metrics"), None, ..) => Self::Metrics,
-            _ => Self::Other,
-        }
+    fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
-    /// What it is counted under.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Accounts => "/accounts",
-            Self::Account(_) => "/accounts/{name}",
-            Self::Password(_) => "/accounts/{name}/password",
-            Self::Sessions => "/sessions",
-            Self::Auth => "/auth",
-            Self::Revocations => "/revocations",
-            Self::Audit => "/audit",
-            Self::Health => "/healthz",
-            Self::Metrics => "/metrics",
-            Self::Other => "other",
-        }
+    fn admit<C: Connection>(&self, exchange: &Exchange<'_, C>) -> Result<IpAddr, Problem> {
+        let believed = self.door.admit(exchange, |token| self.accounts.is_admin_token(token))?;
+        exchange.check_origin()?;
+        Ok(origin::address(exchange, believed))
     }
 
-    fn methods(self) -> &'static str {
-        match self {
-            Self::Accounts => "GET, HEAD, POST",
-            Self::Account(_) => "GET, HEAD, PATCH, DELETE",
-            Self::Password(_) => "PUT",
-            Self::Sessions => "POST, DELETE",
-            _ => "GET, HEAD",
+    async fn answer(&self, found: RouteMatch<'_>, call: Call<'_>) -> Result<Response, Refusal> {
+        let name = found.parameter;
+        match (found.path, call.method) {
+            ("/accounts", "POST") => self.create(call).await,
+            ("/accounts", "GET") => self.list(call).await,
+            ("/accounts/{name}", "GET") => self.account(name, call).await,
+            ("/accounts/{name}", "PATCH") => self.change(name, call).await,
+            ("/accounts/{name}", "DELETE") => self.delete(name, call).await,
+            ("/accounts/{name}/password", "PUT") => self.change_password(name, call).await,
+            ("/sessions", "POST") => self.begin_session(call).await,
+            ("/sessions", "DELETE") => self.end_session(call).await,
+            ("/auth", "GET") => self.identify(call).await,
+            ("/revocations", "GET") => self.revocations(call).await,
+            ("/audit", "GET") => self.audit(call).await,
+            _ => Err(api_server::not_found().into()),
         }
     }
 }
 
-impl Api {
+impl AccountsApi {
     /// Opens the database and starts the threads.
-    pub(crate) fn open(options: &Options, common: Arc<Common>) -> Result<Self, AccountsError> {
+    pub(crate) fn open(
+        options: &Options,
+        common: Arc<Common>,
+        door: Arc<Door>,
+    ) -> Result<Self, AccountsError> {
         let metrics = common.metrics.clone();
-        Ok(Self { accounts: Accounts::with(options, common)?, registration: options.registration, metrics })
+        let accounts = Accounts::with(options, common)?;
+        Ok(Self { accounts, door, registration: options.registration, metrics })
     }
 
     /// The accounts themselves.
     pub fn accounts(&self) -> &Accounts {
         &self.accounts
-    }
-
-    /// The metrics in the OpenMetrics text format, without [`http_io::metrics::END`].
-    pub fn metrics(&self) -> String {
-        self.metrics.text()
-    }
-
-    /// Answers a request, and counts it.
-    pub async fn answer(&self, call: Call<'_>) -> Response {
-        let route = Route::of(call.path);
-        let answer = self.answer_to(route, call).await.unwrap_or_else(Refusal::into_answer);
-        self.metrics.answered(route.name(), answer.status);
-        answer
-    }
-
-    async fn answer_to(&self, route: Route<'_>, call: Call<'_>) -> Result<Response, Refusal> {
-        match (route, call.method) {
-            (Route::Accounts, "POST") => self.create(call).await,
-            (Route::Accounts, "GET" | "HEAD") => self.list(call).await,
-            (Route::Account(name), "GET" | "HEAD") => self.account(name, call).await,
-            (Route::Account(name), "PATCH") => self.change(name, call).await,
-            (Route::Account(name), "DELETE") => self.delete(name, call).await,
-            (Route::Password(name), "PUT") => self.change_password(name, call).await,
-            (Route::Sessions, "POST") => self.begin_session(call).await,
-            (Route::Sessions, "DELETE") => self.end_session(call).await,
-            (Route::Auth, "GET" | "HEAD") => self.identify(call).await,
-            (Route::Revocations, "GET" | "HEAD") => self.revocations(call).await,
-            (Route::Audit, "GET" | "HEAD") => self.audit(call).await,
-            (Route::Health, "GET" | "HEAD") => Ok(Response::new(200, "text/plain", "ok\n")),
-            (Route::Metrics, "GET" | "HEAD") => Ok(metrics::answer(self.metrics())),
-            (Route::Other, _) => Ok(problem(404, "there is nothing of this name").into()),
-            (route, _) => Ok(Response::method_not_allowed(route.methods())),
-        }
     }
 
     async fn create(&self, call: Call<'_>) -> Result<Response, Refusal> {
@@ -157,7 +103,7 @@ impl Api {
             Ok(user) => self.accounts.create_anew(&name, password, by(&user, call)).await?,
             Err(refused) => {
                 self.registration.admit(refused)?;
-                self.accounts.create(name.clone(), password, call.from).await?;
+                self.accounts.create(name.clone(), password, call.sender).await?;
             }
         }
         Ok(Response::json(201, &AccountMade { name: name.as_str() }))
@@ -165,15 +111,15 @@ impl Api {
 
     async fn begin_session(&self, call: Call<'_>) -> Result<Response, Refusal> {
         let (name, password) = requests::login(call.body)?;
-        let session = self.accounts.begin_session(&name, &password, call.from).await?;
+        let session = self.accounts.begin_session(&name, &password, call.sender).await?;
         Ok(show_session(&session))
     }
 
     async fn end_session(&self, call: Call<'_>) -> Result<Response, Refusal> {
-        let Some(Credentials::Bearer(token)) = call.authorization.and_then(Credentials::parse) else {
+        let Some(Credentials::Bearer(token)) = call.authorization().and_then(Credentials::parse) else {
             return Err(Refused::NoSession.into());
         };
-        self.accounts.end_session(token, call.from).await?;
+        self.accounts.end_session(token, call.sender).await?;
         Ok(Response::done())
     }
 
@@ -184,8 +130,8 @@ impl Api {
     }
 
     async fn identity(&self, call: Call<'_>) -> Result<Identity, Refused> {
-        let presented = call.authorization.and_then(Credentials::parse).ok_or(Refused::Unknown)?;
-        self.accounts.identify(&presented, call.from).await
+        let presented = call.authorization().and_then(Credentials::parse).ok_or(Refused::Unknown)?;
+        self.accounts.identify(&presented, call.sender).await
     }
 
     async fn revocations(&self, call: Call<'_>) -> Result<Response, Refusal> {
@@ -238,8 +184,8 @@ impl Api {
     async fn change_password(&self, name: &str, call: Call<'_>) -> Result<Response, Refusal> {
         let (new, old) = requests::new_password(call.body)?;
         match old {
-            Some(old) => self.accounts.change_password(&decoded(name), &old, new, call.from).await?,
-            None if call.authorization.is_none() => {
+            Some(old) => self.accounts.change_password(&decoded(name), &old, new, call.sender).await?,
+            None if call.authorization().is_none() => {
                 return Err(FieldsError::field("old_password", "is missing").into());
             }
             None => {
@@ -260,10 +206,10 @@ impl Api {
 
     /// Who asks: an account's owner, or whoever has the administrator's token.
     async fn caller(&self, call: Call<'_>) -> Result<User, Refused> {
-        if call.authorization.is_none() {
+        if call.authorization().is_none() {
             return Err(Refused::Nameless);
         }
-        match call.authorization.and_then(Credentials::parse) {
+        match call.authorization().and_then(Credentials::parse) {
             Some(Credentials::Bearer(token)) if self.accounts.is_admin_token(token) => {
                 Ok(User { name: By::TOKEN.to_owned(), role: Role::Admin, quota_bytes: None })
             }
@@ -273,9 +219,12 @@ impl Api {
 }
 
 /// Why a request is not fulfilled.
-enum Refusal {
+#[derive(Debug)]
+pub enum Refusal {
+    /// The accounts refuse it.
     Refused(Refused),
-    Fields(FieldsError),
+    /// It is not understood.
+    Problem(Problem),
 }
 
 impl From<Refused> for Refusal {
@@ -286,19 +235,21 @@ impl From<Refused> for Refusal {
 
 impl From<FieldsError> for Refusal {
     fn from(error: FieldsError) -> Self {
-        Self::Fields(error)
+        Self::Problem(error.into())
     }
 }
 
-impl Refusal {
-    fn into_answer(self) -> Response {
-        match self {
-            Self::Refused(refused) => refuse(refused),
-            Self::Fields(FieldsError::Field { field, reason }) => {
-                let error = format!("{field} {reason}");
-                Response::json(422, &InvalidField { error: &error, field: &field, reason: &reason })
-            }
-            Self::Fields(error @ FieldsError::Body(_)) => problem(error.status(), error.to_string()).into(),
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+impl From<Refusal> for Response {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Refused(refused) => refuse(refused),
+            Refusal::Problem(problem) => problem.into(),
         }
     }
 }
@@ -337,7 +288,7 @@ fn show_session(session: &Session) -> Response {
 }
 
 fn by<'a>(user: &'a User, call: Call<'_>) -> By<'a> {
-    By { actor: &user.name, address: call.from }
+    By { actor: &user.name, address: call.sender }
 }
 
 /// A name in a path. What is none is nobody's.

@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use api_server::Metrics;
 use store::Secret;
 
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
     accounts::{Refused, fail},
     credentials::Password,
     error::AccountsError,
-    metrics::Metrics,
+    metrics::{self, HASH},
     options::Options,
     passwords::{HashError, Passwords},
     slowdown::{Attempt, Noted, Slowdown},
@@ -46,7 +47,12 @@ impl Common {
         let passwords = Passwords::new().map_err(|HashError(reason)| AccountsError::Hashing(reason))?;
         let slowdown = Slowdown::new().map_err(|error| AccountsError::Hashing(error.to_string()))?;
         let admin = Secret::open(&options.admin_token).map_err(AccountsError::AdminToken)?;
-        Ok(Self { passwords, slowdown, admin, metrics: Metrics::new(Arc::clone(&options.connections)) })
+        Ok(Self {
+            passwords,
+            slowdown,
+            admin,
+            metrics: metrics::metrics(Arc::clone(&options.server.connections)),
+        })
     }
 
     /// Whether this is the administrator's token.
@@ -81,7 +87,7 @@ impl Common {
     pub(crate) fn hash(&self, password: &Password) -> Result<String, Refused> {
         let started = Instant::now();
         let hash = self.passwords.hash(password).map_err(|error| fail("hashing", &error))?;
-        self.metrics.hashed(started.elapsed());
+        self.metrics.took(HASH.name, started.elapsed());
         Ok(hash)
     }
 
@@ -98,7 +104,7 @@ impl Common {
         let started = Instant::now();
         let verified = self.passwords.verify(password, stored.as_deref());
         let is_right = verified.map_err(|error| fail("hashing", &error))?;
-        self.metrics.hashed(started.elapsed());
+        self.metrics.took(HASH.name, started.elapsed());
         match account {
             Some(account) if is_right && account.is_open(crate::time::now_s()) => Ok(Checked::Right(account)),
             account => Ok(Checked::Wrong { account, noted: self.slowdown.failed(attempt) }),

@@ -45,7 +45,7 @@ mod token;
 pub use self::{
     account::{Account, Role, User},
     accounts::{Accounts, Identity, Refused, Session},
-    api::{Api, BODY_LEN_MAX, Call},
+    api::{AccountsApi, BODY_LEN_MAX, Call, Refusal},
     audit::By,
     credentials::{Invalid, NAME_LEN_MAX, Name, PASSWORD_LEN_MAX, PASSWORD_LEN_MIN, Password},
     door::SERVICE_TOKEN,
@@ -54,7 +54,7 @@ pub use self::{
     problem::problem,
     registration::Registration,
     revocations::{BUCKETS, Revocations, bucket},
-    service::{AccountsFactory, AccountsHandler, factory},
+    service::{AccountsFactory, factory},
     shown::Recognised,
     tables::Change,
 };

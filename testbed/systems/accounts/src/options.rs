@@ -1,8 +1,8 @@
 //! What the accounts server is started with.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
-use http_io::server::Proxies;
+use api_server::ServerOptions;
 use store::Database;
 
 use crate::registration::Registration;
@@ -11,8 +11,8 @@ use crate::registration::Registration;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// The database. Its tables are made when they are not there.
-    pub database: Database,
+    /// What every API server has: the database, its queue, proxies, connection counters.
+    pub server: ServerOptions,
     /// The file of the administrator's token; made, for its owner only, at the first start.
     pub admin_token: PathBuf,
     /// The file of the token by which file servers are known; made, for its owner only, at the first start. Without one
@@ -31,28 +31,21 @@ pub struct Options {
     /// at some 20 ms a hash means that the last in the queue waits about 1.3 s. Longer, and clients that gave up
     /// keep the hashers busy.
     pub hash_queue: Option<usize>,
-    /// How many requests may wait for the database before the next is refused with 503. Default 1024.
-    pub write_queue: usize,
-    /// The proxies that are believed when they say for whom they ask. Default: none.
-    pub proxies: Proxies,
-    /// What the engine counts of the server's connections, to be shown by `GET /metrics`: the same as in the engine's
-    /// options. Default: its own, that stays at zero.
-    pub connections: Arc<engine::Counters>,
 }
 
 impl Options {
     /// Where the service token of a server on this database lies, where nobody says: `accounts.db.service`.
     pub fn usual_service_token(&self) -> PathBuf {
-        self.database.beside("accounts", "service")
+        self.server.database.beside("accounts", "service")
     }
 
     /// The defaults, on this database. The administrator's token lies beside an SQLite file, `accounts.db.admin`, and
     /// else in the working folder, `accounts.admin`.
     pub fn new(database: impl Into<Database>) -> Self {
-        let database = database.into();
-        let admin_token = database.beside("accounts", "admin");
+        let server = ServerOptions::new(database);
+        let admin_token = server.database.beside("accounts", "admin");
         Self {
-            database,
+            server,
             admin_token,
             service_token: None,
             service_token_required: false,
@@ -60,9 +53,6 @@ impl Options {
             session_life: Duration::from_secs(3600),
             hashers: None,
             hash_queue: None,
-            write_queue: 1024,
-            proxies: Proxies::default(),
-            connections: Arc::default(),
         }
     }
 }

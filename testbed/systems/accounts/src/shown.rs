@@ -32,13 +32,6 @@ pub(crate) struct SessionMade<'a> {
 }
 
 #[derive(Serialize)]
-pub(crate) struct InvalidField<'a> {
-    pub(crate) error: &'a str,
-    pub(crate) field: &'a str,
-    pub(crate) reason: &'a str,
-}
-
-#[derive(Serialize)]
 pub(crate) struct ShownAccount {
     #[serde(flatten)]
     user: User,

@@ -47,7 +47,7 @@ impl Metrics {
 
     /// The text to show.
     pub(crate) fn show(&self) -> Response {
-        metrics::answer(metrics::text("booking", self.counts.clone(), &self.connections))
+        metrics::page(metrics::text("booking", self.counts.clone(), &self.connections))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{io, net::SocketAddr, rc::Rc, sync::Arc, time::Instant};
 
+use api_server::Api;
 use engine::{
     service::{Connection, Factory},
     shared::Atomics,
@@ -200,7 +201,7 @@ impl<C: Connection> FilesHandler<C> {
                 Box::pin(me::answer(exchange, &caller, &self.shared.uploads)).await
             }
             "/healthz" if reads => exchange.respond(200).text("ok\n"),
-            "/metrics" if reads => metrics::answer(self.metrics()).send(exchange),
+            "/metrics" if reads => metrics::page(self.metrics()).send(exchange),
             "/" | "/files" if reads => exchange.respond(302).header("Location", "/files/").empty(),
             "/login" | "/logout" => Err(not_allowed("POST")),
             "/" | "/files" | "/me" | "/healthz" | "/metrics" => Err(not_allowed("GET, HEAD")),
@@ -314,7 +315,7 @@ impl<C: Connection> FilesHandler<C> {
     fn metrics(&self) -> String {
         let own = self.shared.metrics.text();
         match &self.authority {
-            Authority::Local(accounts) => own + &accounts.metrics(),
+            Authority::Local(accounts) => own + &accounts.metrics().text(),
             _ => own,
         }
     }

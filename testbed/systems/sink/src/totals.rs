@@ -65,7 +65,7 @@ impl Totals {
 
     /// Responds to `GET /metrics`, including the engine's counters.
     pub(crate) fn answer(&self, connections: &Arc<Counters>) -> Response {
-        metrics::answer(metrics::text("sink", self.clone(), connections))
+        metrics::page(metrics::text("sink", self.clone(), connections))
     }
 
     fn get(&self, cell: usize) -> u64 {

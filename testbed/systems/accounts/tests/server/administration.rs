@@ -253,7 +253,7 @@ pub(crate) fn revocations(bed: &Bed) {
 
 pub(crate) fn audit(bed: &Bed) {
     let behind = ["127.0.0.1", "10.0.0.0/8"].map(|proxy| proxy.parse::<Network>().unwrap());
-    let (_server, client) = bed.serve_with(|options| options.proxies = behind.into_iter().collect());
+    let (_server, client) = bed.serve_with(|options| options.server.proxies = behind.into_iter().collect());
     client.make("ann");
     client.make("bob");
     assert_eq!(client.patch("ann", r#"{"role": "admin", "quota": null}"#).status, 200);

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use accounts::{Api, BODY_LEN_MAX, Call, Refused, Revocations};
+use accounts::{AccountsApi, BODY_LEN_MAX, Call, Refused, Revocations};
+use api_server::Headers;
 use engine::service::Connection;
 use http_io::{
     Credentials, Method, Response,
@@ -20,7 +21,7 @@ pub(crate) enum Authority<C> {
     /// An accounts server.
     Remote(Box<Remote<C>>),
     /// The accounts of this process.
-    Local(Arc<Api>),
+    Local(Arc<AccountsApi>),
     /// Nobody: everyone is let in.
     Open,
 }
@@ -74,10 +75,17 @@ impl<C: Connection> Authority<C> {
             }
             Self::Local(api) => {
                 let (path, query) = target.split_once('?').unzip();
-                let (method, path, from) =
-                    (method.as_str(), path.unwrap_or(target), exchange.requester().address);
-                let call = Call { method, path, query, authorization, from, body: &body };
-                Ok(Some(api.answer(call).await))
+                let headers = authorization.map(|value| ("authorization", value));
+                let call = Call {
+                    method: method.as_str(),
+                    path: path.unwrap_or(target),
+                    query,
+                    headers: Headers::Given(headers.as_slice()),
+                    body: &body,
+                    sender: exchange.requester().address,
+                };
+                let (_, response) = api_server::respond(&**api, call).await;
+                Ok(Some(response))
             }
             Self::Open => Ok(None),
         }

@@ -56,6 +56,6 @@ impl Metrics {
 
     /// The text to show.
     pub(crate) fn show(&self) -> Response {
-        metrics::answer(metrics::text("index", self.counts.clone(), &self.connections))
+        metrics::page(metrics::text("index", self.counts.clone(), &self.connections))
     }
 }

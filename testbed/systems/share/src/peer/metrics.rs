@@ -21,11 +21,7 @@ pub(super) fn answer(
     index: &Arc<dyn Index>,
     connections: &Arc<engine::Counters>,
 ) -> Response {
-    metrics::answer(metrics::text(
-        "peer",
-        Shown { files, turned_away, index: Arc::clone(index) },
-        connections,
-    ))
+    metrics::page(metrics::text("peer", Shown { files, turned_away, index: Arc::clone(index) }, connections))
 }
 
 /// How many files are shared, and the index.

@@ -1,0 +1,82 @@
+//! An API as a service of an engine.
+
+use std::{
+    error::Error as StdError,
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use engine::service::{Connection, Factory};
+use http_io::server::{Error, Exchange, Handler, Http, HttpOptions};
+
+use crate::{
+    api::{Api, Call, respond},
+    options::ServerOptions,
+};
+
+/// Makes the services of a server. The services of one process share an API, which the first of them opens: a forked
+/// process has its own, with its own threads and connections to the database.
+pub struct ApiFactory<A, E> {
+    open: Box<dyn Fn() -> Result<A, E> + Send + Sync>,
+    http: HttpOptions,
+    shared: Mutex<Option<Arc<A>>>,
+}
+
+impl<A: Api, E> ApiFactory<A, E> {
+    /// A factory that calls `open` once in each process. Nothing is opened yet.
+    pub fn new(options: &ServerOptions, open: impl Fn() -> Result<A, E> + Send + Sync + 'static) -> Self {
+        Self { open: Box::new(open), http: options.http(), shared: Mutex::default() }
+    }
+
+    /// The API that all services of this process share; opened by the first call.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn api(&self) -> Result<Arc<A>, E> {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(api) = &*shared {
+            return Ok(Arc::clone(api));
+        }
+        let api = Arc::new((self.open)()?);
+        Ok(Arc::clone(shared.insert(api)))
+    }
+}
+
+impl<A: Api, E: StdError + Send + Sync + 'static> Factory for ApiFactory<A, E> {
+    type Service<C: Connection> = Http<ApiHandler<A>>;
+
+    fn make<C: Connection>(&self) -> io::Result<Self::Service<C>> {
+        let api = self.api().map_err(io::Error::other)?;
+        Ok(Http::new(ApiHandler { api }, self.http.clone()))
+    }
+}
+
+/// Answers the requests of one worker.
+pub struct ApiHandler<A> {
+    api: Arc<A>,
+}
+
+impl<C: Connection, A: Api> Handler<C> for ApiHandler<A> {
+    async fn handle(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
+        let sender = self.api.admit(exchange)?;
+        exchange.read_body(A::BODY_LEN_MAX).await?;
+        let (route, response) = respond(&*self.api, Call::of(exchange, sender)).await;
+        log::<A, C>(exchange, route, response.status);
+        response.send(exchange)
+    }
+
+    fn failed(&self, peer: SocketAddr, error: &Error) {
+        tracing::debug!(target: "access", %peer, %error, "request failed");
+    }
+}
+
+/// Writes a line of the access log.
+fn log<A: Api, C: Connection>(exchange: &Exchange<'_, C>, route: &'static str, status: u16) {
+    let (peer, client, method) = (exchange.peer(), exchange.client(), exchange.method_text());
+    if A::PATHS_ARE_SECRET {
+        tracing::info!(target: "access", %peer, client, method, route, status);
+    } else {
+        tracing::info!(target: "access", %peer, client, method, path = exchange.path(), status);
+    }
+}
