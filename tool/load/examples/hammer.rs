@@ -1,6 +1,6 @@
-//! Drives one URL with a fixed number of users and prints what the generator's own CPU time bought.
+//! Loads one URL with a fixed number of users and prints the requests per second of the generator's own CPU time.
 //!
-//! `cargo run --release -p load --example hammer -- URL USERS SECONDS [THREADS]`
+//! `cargo run --release -p load --example hammer -- URL USERS SECONDS [THREADS [close]]`
 
 use std::error::Error;
 use std::sync::atomic::AtomicBool;
@@ -11,7 +11,7 @@ use load::{Generator, Plan, RequestTemplate, Scenario, Stop, Url};
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [url, users, seconds, rest @ ..] = arguments.as_slice() else {
-        return Err("usage: hammer URL USERS SECONDS [THREADS] [close]".into());
+        return Err("usage: hammer URL USERS SECONDS [THREADS [close]]".into());
     };
     let url: Url = url.parse()?;
     let mut plan = Plan::new(Scenario::single(&url, RequestTemplate::default())?);
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// CPU time of this process so far.
+/// Returns the CPU time of this process so far, seconds.
 fn cpu_seconds() -> Result<f64, Box<dyn Error>> {
     let times = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Ok(times.tv_sec as f64 + times.tv_nsec as f64 / 1e9)

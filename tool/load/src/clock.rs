@@ -1,8 +1,8 @@
-//! The one clock of the generator: CLOCK_MONOTONIC, read through the vDSO.
+//! The generator's only clock: CLOCK_MONOTONIC, read through the vDSO.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds of CLOCK_MONOTONIC.
+/// Returns the nanoseconds of CLOCK_MONOTONIC.
 #[inline]
 pub(crate) fn now_ns() -> u64 {
     let at = clock_gettime(ClockId::Monotonic);
@@ -10,7 +10,7 @@ pub(crate) fn now_ns() -> u64 {
     at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64
 }
 
-/// Microseconds of CLOCK_MONOTONIC, the clock of [`analysis::sample::Tick`] and of the observer's counters.
+/// Returns the microseconds of CLOCK_MONOTONIC, the clock of [`analysis::sample::Tick`] and of the observer's counters.
 #[must_use]
 pub fn now_us() -> u64 {
     now_ns() / 1_000

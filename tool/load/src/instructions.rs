@@ -1,32 +1,34 @@
-//! A ratchet: how many instructions the paths of every request may take, counted by callgrind, which counts the
-//! same on a busy machine as on an idle one.
+//! Limits on the instructions that each request may take, counted by callgrind, whose counts do not depend on how busy the
+//! machine is.
 //!
-//! A figure well below its baseline is a reason to lower the baseline.
+//! If a count is well below its baseline, lower the baseline.
 
 use std::hint::black_box;
 use std::process::Command;
 
 use wire::{Limits, Method};
 
-use crate::record::Recorder;
-use crate::render::Prepared;
-use crate::response::Response;
-use crate::scenario::{RequestTemplate, Scenario};
+use crate::requests::Program;
+use crate::requests::program::PreparedRequest;
+use crate::requests::response::Response;
+use crate::scenario::definition::Scenario;
+use crate::scenario::single::RequestTemplate;
+use crate::ticks::recorder::Recorder;
 use crate::url::Url;
 
-/// Responses of one count.
+/// Responses per count.
 const RESPONSES: u64 = 2_000;
 
-/// Instructions of one response as last counted, by processors and compilers that differ a little.
+/// Instructions per response when last counted; processors and compilers differ a little.
 const FEED_BASELINE: u64 = 3_900;
 const RECORD_BASELINE: u64 = 120;
 
-/// What another compiler may add.
+/// Tolerance for other compilers.
 const MARGIN: f64 = 1.4;
 
-/// Takes in whole responses as a web server sends them: the wire parser, the framing, the checks.
+/// Parses whole responses as a web server sends them: parser, framing, checks.
 #[inline(never)]
-fn feed_responses(response: &mut Response, asked: &Prepared, bytes: &[u8]) {
+fn feed_responses(response: &mut Response, asked: &PreparedRequest, bytes: &[u8]) {
     let limits = Limits { body_bytes: u64::MAX, ..Limits::default() };
     for _ in 0..RESPONSES {
         response.reset();
@@ -35,7 +37,7 @@ fn feed_responses(response: &mut Response, asked: &Prepared, bytes: &[u8]) {
     }
 }
 
-/// Counts completed requests into one slice.
+/// Records completed requests in one slice.
 #[inline(never)]
 fn record_responses(recorder: &mut Recorder) {
     for response_ns in 0..RESPONSES {
@@ -46,11 +48,11 @@ fn record_responses(recorder: &mut Recorder) {
 }
 
 #[test]
-#[ignore = "run under callgrind by the ratchet"]
+#[ignore = "run under callgrind by the test below"]
 fn subject() {
     let url: Url = "http://127.0.0.1/".parse().unwrap();
     let scenario = Scenario::single(&url, RequestTemplate::default()).unwrap();
-    let program = crate::render::Program::new(&scenario, &url, false);
+    let program = Program::new(&scenario, &url, false);
     assert_eq!(program.requests[0].method, Method::Get);
     let mut bytes = b"HTTP/1.1 200 OK\r\nServer: nginx/1.26.3\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
         Content-Type: application/octet-stream\r\nContent-Length: 1000\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 \
@@ -62,7 +64,7 @@ fn subject() {
 }
 
 #[test]
-fn a_response_costs_no_more_instructions_than_it_did() {
+fn a_response_takes_no_more_instructions_than_before() {
     if Command::new("valgrind").arg("--version").output().is_err() {
         eprintln!("SKIPPED: valgrind is not installed (scripts/setup-tests)");
         return;
@@ -79,7 +81,7 @@ fn a_response_costs_no_more_instructions_than_it_did() {
     }
 }
 
-/// Instructions within a function of [`subject`], callees included.
+/// Counts the instructions in a function that [`subject`] calls, callees included.
 fn instructions(function: &str) -> u64 {
     let run = Command::new("valgrind")
         .args([

@@ -1,41 +1,41 @@
-//! How many users the limit on open files allows.
+//! The number of users that the limit on open files allows.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors kept free for what is not a user: standard streams, logs, reports, the observer.
+/// Descriptors reserved for everything but users: standard streams, logs, reports, the observer.
 const RESERVED: u64 = 64;
 
-/// Descriptors each generator thread needs for itself.
+/// Descriptors that each generator thread needs for itself.
 const PER_THREAD: u64 = 2;
 
-/// Too few file descriptors for the users asked for.
+/// The process may not open enough files for the users asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{users} users need {needed} open files, and this process may have {limit}: run `ulimit -n {needed}` first \
-     (as root where the hard limit is below that), or use at most {allowed} users"
+    "{users} users need {needed} open files, but this process may have {limit}: run `ulimit -n {needed}` first \
+     (as root if the hard limit is lower), or use at most {allowed} users"
 )]
 pub struct LimitError {
     /// Users asked for.
     pub users: u32,
-    /// Open files they need.
+    /// Open files that they need.
     pub needed: u64,
     /// The hard limit.
     pub limit: u64,
-    /// Users that the limit allows.
+    /// Number of users that the limit allows.
     pub allowed: u32,
 }
 
-/// Raises the soft limit on open files to the hard one and tells how many users that allows with
-/// `threads` generator threads.
+/// Raises the soft limit on open files to the hard limit. Returns how many users that allows with `threads` generator
+/// threads.
 #[must_use]
 pub fn users_allowed(threads: usize) -> u32 {
     users_within(raise_soft_limit(), threads)
 }
 
-/// Makes sure that `users` may have a connection each, raising the soft limit if need be.
+/// Checks that each of `users` can have a connection, and raises the soft limit if necessary.
 ///
 /// # Errors
-/// The limit, what is needed, and the command that lifts it.
+/// States the limit, the number needed, and the command that raises it.
 pub fn ensure(users: u32, threads: usize) -> Result<(), LimitError> {
     let limit = raise_soft_limit();
     let allowed = users_within(limit, threads);
@@ -45,7 +45,7 @@ pub fn ensure(users: u32, threads: usize) -> Result<(), LimitError> {
     Err(LimitError { users, needed: u64::from(users) + overhead(threads), limit, allowed })
 }
 
-/// The soft limit after raising it to the hard one; the old one where that is refused.
+/// Raises the soft limit to the hard limit, if permitted. Returns the soft limit.
 fn raise_soft_limit() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };

@@ -1,32 +1,32 @@
-//! What to run, as values that combine freely: pacing, connection policy, stop.
+//! What to run, as values that combine freely: pacing, connection policy, stop condition.
 
 use std::time::Duration;
 
-use crate::scenario::Scenario;
+use crate::scenario::definition::Scenario;
 
-/// All a [`crate::Generator`] needs to know. Independent of when to stop: see [`Stop`].
+/// Everything that a [`crate::Generator`] needs to know, except when to stop: see [`Stop`].
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// What the users do.
     pub scenario: Scenario,
-    /// When a user sends.
+    /// When users send.
     pub pacing: Pacing,
-    /// Whether a connection serves more than one request.
+    /// Whether a connection carries more than one request.
     pub connections: Connections,
-    /// A request that is not complete after this long counts as timed out and its connection is closed.
+    /// A request that takes longer counts as timed out, and its connection is closed.
     pub timeout: Duration,
-    /// Threads that carry the users, each with its own event loop.
+    /// Number of threads that run the users, each with its own event loop.
     pub threads: usize,
-    /// Processors to pin the threads to, thread t to `cpus[t % len]`; `None` leaves them to the kernel.
+    /// Processors that the threads are pinned to, thread t to `cpus[t % len]`. `None` leaves the choice to the kernel.
     pub cpus: Option<Vec<usize>>,
-    /// Accept any certificate of an https server. Anyone on the way could then read and alter the traffic.
+    /// Whether to accept any certificate. Anyone on the network path could then read and alter the traffic.
     pub insecure: bool,
-    /// All that is random follows from it: the same seed draws the same values for the same users.
+    /// The source of all randomness: the same seed draws the same values for the same users.
     pub seed: u64,
 }
 
 impl Plan {
-    /// Closed loop, no think time, connections kept, 30 s time-out, one thread, seed 1.
+    /// A closed loop without think time, with connections kept, a time-out of 30 s, one thread, and seed 1.
     #[must_use]
     pub fn new(scenario: Scenario) -> Self {
         Plan {
@@ -45,16 +45,17 @@ impl Plan {
 /// When a user sends its next request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pacing {
-    /// A fixed number of users; each sends once its last request is over and it has thought.
-    /// Response times count from the send: what a user of this closed system sees, never corrected.
+    /// A closed loop: a fixed number of users, each of which sends again after its last request has ended and its
+    /// think time has passed. Response times count from the send, as a user of this system sees them, and are never
+    /// corrected.
     Closed {
         /// Pause between a response and the next request.
         think: Think,
     },
-    /// Requests start at a total rate whatever the server does. The number of users is the most
-    /// connections that may be open. Response times count from the intended start.
+    /// An open loop: requests start at a total rate, whatever the server does. The number of users limits the number
+    /// of open connections. Response times count from the intended start.
     Open {
-        /// Requests per second over all threads.
+        /// Requests per second, all threads together.
         rate_per_s: f64,
         /// How the intended starts are spaced.
         arrivals: Arrivals,
@@ -64,18 +65,18 @@ pub enum Pacing {
 /// A user's pause between a response and its next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Think {
-    /// None: the next request goes out at once.
+    /// No pause.
     None,
-    /// Always the same.
+    /// The same pause every time.
     Constant(Duration),
-    /// Exponentially distributed with this mean.
+    /// Exponentially distributed pauses with this mean.
     Exponential(Duration),
 }
 
 /// How the intended starts of an open loop are spaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrivals {
-    /// Exponential gaps: a Poisson process, as from many independent users.
+    /// Exponentially distributed gaps: a Poisson process, like the arrivals of many independent users.
     Poisson,
     /// Equal gaps.
     Uniform,
@@ -90,13 +91,13 @@ pub enum Connections {
     PerRequest,
 }
 
-/// When a run ends.
+/// When a load ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// After so long.
+    /// After this time.
     Time(Duration),
-    /// When every user has made so many requests, failed ones included: equal work.
+    /// When every user has made this many requests, failed ones included: equal work.
     PerUser(u64),
-    /// When so many requests have been made in all, failed ones included.
+    /// When this many requests have been made in total, failed ones included.
     Total(u64),
 }

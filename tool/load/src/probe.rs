@@ -1,4 +1,4 @@
-//! One request before the load, to say in words what is wrong with the target if something is.
+//! One request before the load, to report in words what is wrong with the target.
 
 use std::io::{ErrorKind as Io, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,21 +7,22 @@ use std::time::{Duration, Instant};
 use rustls::ClientConnection;
 use wire::Limits;
 
-use crate::error::LoadError;
+use crate::error::{LoadError, ProbeError};
 use crate::plan::{Connections, Plan};
-use crate::render::{Program, Rendered, Scratch};
-use crate::resolve::{first_that_accepts, resolve};
-use crate::response::Response;
+use crate::requests::response::Response;
+use crate::requests::{Program, Rendered, Scratch};
+use crate::transport::address::{first_that_accepts, resolve};
 use crate::transport::tls::Tls;
 use crate::url::Url;
 
-/// Set apart from the run's own streams, so that what the probe creates does not stand in the run's way.
+/// Separates the random stream of the probe from those of the users, so that what the probe creates does not collide with
+/// what they create.
 const SEED: u64 = 0x0070_726F_6265;
 
-/// How much of a body is looked at.
+/// Number of body bytes to read.
 const BODY_BYTES: usize = 1 << 20;
 
-/// What one request met.
+/// The outcome of the probe of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeReport {
     /// The address that answered.
@@ -30,83 +31,20 @@ pub struct ProbeReport {
     pub status: u16,
     /// Whether the scenario expects it.
     pub status_expected: bool,
-    /// Which of the scenario's requests it was: the first that takes no kept value.
+    /// Index of the request in the scenario: the first that takes no captured value.
     pub request: usize,
-    /// Whether it was as expected, but holds nothing of what the scenario keeps of it.
+    /// Whether the response was as expected but lacks the value that the scenario captures.
     pub nothing_to_keep: bool,
     /// Time from connecting to the response, TLS handshake included.
     pub elapsed: Duration,
-    /// The TLS version spoken, such as `TLSv1_3`.
+    /// The TLS version, such as `TLSv1_3`.
     pub tls: Option<String>,
 }
 
-/// Why a target gave no response to one request.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ProbeError {
-    /// Nobody listens.
-    #[error("{target}: connection refused: no server listens on {address}; start it, or check the port")]
-    Refused {
-        /// The URL.
-        target: String,
-        /// Where the connection went.
-        address: SocketAddr,
-    },
-    /// No way to the host.
-    #[error("{target}: {address} cannot be reached ({reason}): check the address and the network")]
-    Unreachable {
-        /// The URL.
-        target: String,
-        /// Where the connection should have gone.
-        address: SocketAddr,
-        /// What the operating system said.
-        reason: String,
-    },
-    /// The TLS handshake failed because the peer does not speak TLS.
-    #[error("{target}: the server does not speak TLS on this port: try http:// instead of https://")]
-    NotTls {
-        /// The URL.
-        target: String,
-    },
-    /// The peer answered plain HTTP with a TLS record.
-    #[error("{target}: the server speaks TLS on this port: try https:// instead of http://")]
-    NeedsTls {
-        /// The URL.
-        target: String,
-    },
-    /// The TLS handshake failed for another reason, mostly a certificate that is not trusted.
-    #[error("{target}: TLS failed: {reason}; to accept any certificate, use -k")]
-    Tls {
-        /// The URL.
-        target: String,
-        /// What the TLS library said.
-        reason: String,
-    },
-    /// The peer sent something that is not HTTP.
-    #[error("{target}: the server answered, but not in HTTP/1.1: is this the right port?")]
-    NotHttp {
-        /// The URL.
-        target: String,
-    },
-    /// The peer closed without a response.
-    #[error("{target}: the server closed the connection before its response was complete")]
-    Closed {
-        /// The URL.
-        target: String,
-    },
-    /// The peer accepted and said nothing.
-    #[error("{target}: no response within {} s: the server accepts connections but does not answer", after.as_secs_f64())]
-    NoAnswer {
-        /// The URL.
-        target: String,
-        /// How long it was waited for.
-        after: Duration,
-    },
-}
-
-/// Sends one request of the plan to each of its servers, in order, and tells what came back.
+/// Sends one request to each server of the plan, in order, and reports the outcomes.
 ///
 /// # Errors
-/// [`LoadError::Probe`] where no response came; otherwise as [`crate::Generator::start`].
+/// [`LoadError::Probe`] if a server sends no response, and the errors of [`crate::Generator::start`].
 pub fn probe(plan: &Plan) -> Result<Vec<ProbeReport>, LoadError> {
     let bases = plan.scenario.bases();
     if bases.is_empty() {
@@ -122,11 +60,11 @@ fn probe_one(plan: &Plan, base: &Url, number: u64) -> Result<ProbeReport, LoadEr
     Ok(attempt.run(tls.as_ref())?)
 }
 
-/// One probe under way.
+/// A probe that is under way.
 struct Attempt<'a> {
     plan: &'a Plan,
     base: &'a Url,
-    /// Of the server. What is made up for one may not be what another was sent, as they may share what they keep.
+    /// Number of the server. Each server gets different values, because the servers may share their data.
     number: u64,
     address: SocketAddr,
     began: Instant,
@@ -154,7 +92,7 @@ impl Attempt<'_> {
                 _ => ProbeError::Unreachable { target, address, reason: error.to_string() },
             }
         })?;
-        // They fail on a time-out of zero only, which no connect survives.
+        // These fail only for a time-out of zero, with which connecting fails.
         let timeout = Some(self.plan.timeout);
         let _ = socket.set_read_timeout(timeout).and(socket.set_write_timeout(timeout));
         Ok(socket)
@@ -172,7 +110,7 @@ impl Attempt<'_> {
         let rendered = program.render(program.first(), &mut values, &mut scratch);
         let sent = send_whole(stream, &rendered, &program);
         let (status, nothing_to_keep) = match (self.read_response(stream, &program), sent) {
-            // Whoever answers before the request is whole may have stopped reading it.
+            // A server that answers early may have stopped reading the request.
             (Ok(answer), _) => answer,
             (Err(_), Err(error)) => return Err(self.io_failed(&error)),
             (Err(error), Ok(())) => return Err(error),
@@ -191,17 +129,17 @@ impl Attempt<'_> {
         })
     }
 
-    /// Its status, and whether it lacks what a user would keep of it.
+    /// Reads the response. Returns its status, and whether it lacks a value to capture.
     fn read_response(&self, stream: &mut impl Read, program: &Program) -> Result<(u16, bool), ProbeError> {
         let not_http = || ProbeError::NotHttp { target: self.target() };
         let asked = program.requests.get(program.first()).ok_or_else(not_http)?;
         let mut response = Response::default();
         let mut buffer = vec![0; 64 * 1024];
-        let mut looked_at = 0;
+        let mut inspected = 0;
         loop {
             let count = stream.read(&mut buffer).map_err(|error| self.io_failed(&error))?;
             let received = buffer.get(..count).unwrap_or_default();
-            if looked_at == 0 && is_tls_record(received) {
+            if inspected == 0 && is_tls_record(received) {
                 return Err(ProbeError::NeedsTls { target: self.target() });
             }
             if count == 0 {
@@ -210,11 +148,11 @@ impl Attempt<'_> {
             }
             match response.feed(received, asked, &Limits::default()).map_err(|_| not_http())? {
                 Some(completed) => return Ok((completed.status, response.lacks_value(asked))),
-                None => looked_at += count,
+                None => inspected += count,
             }
-            // The head of a long body has told what there is to know.
-            if let Some(status) = response.status().filter(|_| looked_at >= BODY_BYTES) {
-                return Ok((status, asked.keep.is_some()));
+            // The head of a long response says enough.
+            if let Some(status) = response.status().filter(|_| inspected >= BODY_BYTES) {
+                return Ok((status, asked.capture.is_some()));
             }
         }
     }
@@ -254,7 +192,7 @@ fn send_whole(stream: &mut impl Write, rendered: &Rendered<'_>, program: &Progra
     Ok(())
 }
 
-/// Whether bytes begin with a TLS record: alert or handshake, major version 3 (RFC 8446 section 5.1).
+/// Whether bytes start with a TLS record: an alert or a handshake, major version 3 (RFC 8446 section 5.1).
 fn is_tls_record(bytes: &[u8]) -> bool {
     matches!(bytes, [0x15 | 0x16, 0x03, ..])
 }

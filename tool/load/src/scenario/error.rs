@@ -1,53 +1,53 @@
-//! What is wrong with a scenario: file, line, what was expected, the nearest name.
+//! Errors in scenarios: file, line, what was expected, and the nearest name.
 
 use std::path::{Path, PathBuf};
 
-/// An error in a scenario file, for the person who wrote it.
+/// An error in a scenario file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{line}: {problem}", file.display())]
 pub struct ScenarioError {
     /// The scenario file.
     pub file: PathBuf,
-    /// Line in it, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// What is wrong in that line.
     pub problem: Problem,
 }
 
-/// What is wrong with one place of a scenario file.
+/// What is wrong in one place of a scenario file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// Not TOML.
+    /// The file is not TOML.
     #[error("not TOML: {0}")]
     Syntax(String),
-    /// A key that nothing reads.
+    /// A key that has no meaning.
     #[error("unknown key `{key}` in {section}{}; expected one of {}", nearest(.key, .expected), list(.expected))]
     UnknownKey {
         /// The key.
         key: String,
-        /// The table it stands in.
+        /// The table that contains it.
         section: String,
-        /// The keys of that table.
+        /// The keys that the table may have.
         expected: Vec<String>,
     },
-    /// A name out of a fixed set, or of another part of the file, that is none of them.
-    #[error("unknown {what} `{name}`{}; {}", nearest(.name, .expected), those_there_are(.expected))]
+    /// A name outside a fixed set, or one that the file does not define.
+    #[error("unknown {what} `{name}`{}; {}", nearest(.name, .expected), known_names(.expected))]
     UnknownName {
-        /// What it should name.
+        /// What the name stands for.
         what: &'static str,
-        /// The name.
+        /// The unknown name.
         name: String,
-        /// The names there are.
+        /// The known names.
         expected: Vec<String>,
     },
-    /// A key that must be there and is not.
+    /// A required key is missing.
     #[error("{section} needs `{key}`: {expected}")]
     Missing {
         /// The key.
         key: String,
-        /// The table it belongs in.
+        /// The table that needs it.
         section: String,
-        /// What it holds.
+        /// What its value means.
         expected: &'static str,
     },
     /// A value of the wrong type or outside its range.
@@ -55,23 +55,23 @@ pub enum Problem {
     Value {
         /// The key.
         key: String,
-        /// What it may be.
+        /// What the value may be.
         expected: String,
     },
-    /// `${` that is never closed.
-    #[error("`{key}` holds `${{` without a `}}`; write `$${{` for the characters themselves")]
+    /// A `${` that is never closed.
+    #[error("`{key}` contains `${{` without a `}}`; write `$${{` for a literal `${{`")]
     UnclosedSlot {
         /// The key.
         key: String,
     },
-    /// A file named by the scenario that cannot be read.
+    /// A file that the scenario names cannot be read.
     #[error("`{key}` names {}, which cannot be read: {reason}", path.display())]
     Unreadable {
         /// The key.
         key: String,
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's reason.
         reason: String,
     },
 }
@@ -82,22 +82,22 @@ pub enum FlagError {
     /// A method that is not a token.
     #[error("`{0}` is not a method: expected one such as GET or POST")]
     Method(String),
-    /// A header line without a name and a colon. The line is not shown, it may hold a secret.
+    /// A header line without a name and a colon. The line is not shown because it may contain a secret.
     #[error("a header must be `Name: value`")]
     Header,
-    /// A header value with a control character. The value is not shown, it may be a secret.
-    #[error("the value of header `{0}` holds a control character")]
+    /// A header value with a control character. The value is not shown because it may be a secret.
+    #[error("the value of header `{0}` contains a control character")]
     HeaderValue(String),
 }
 
-/// Where byte `offset` of `text` is: a problem there.
+/// Locates a problem at byte `offset` of `text`.
 pub(super) fn at(file: &Path, text: &str, offset: usize, problem: Problem) -> ScenarioError {
     let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
     let line = 1 + before.iter().filter(|b| **b == b'\n').count();
     ScenarioError { file: file.into(), line, problem }
 }
 
-fn those_there_are(names: &[String]) -> String {
+fn known_names(names: &[String]) -> String {
     if names.is_empty() { "the file defines none".into() } else { format!("expected one of {}", list(names)) }
 }
 
@@ -105,7 +105,7 @@ fn list(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// `, did you mean ...?` where a name is near enough to have been meant.
+/// Returns `, did you mean ...?` if a known name is similar enough.
 fn nearest(name: &str, names: &[String]) -> String {
     let near = names.iter().map(|other| (strsim::damerau_levenshtein(name, other), other)).min();
     match near {

@@ -5,71 +5,76 @@ use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
 
+use super::capture_section::CaptureLists;
+use super::definition::{Body, Request, Scenario, Verify};
 use super::error::{Problem, ScenarioError};
-use super::keep::{self, Lists};
-use super::section::{Field, Section, Source, elements_of, number_of, text_of, wrong};
+use super::section::{Field, Section, SourceText, elements_of, number_of, text_of, wrong};
 use super::single::{is_field_value, is_token};
 use super::statuses::Statuses;
-use super::template::{Names, Part, Template, TemplateError};
+use super::template::{Names, Template, TemplateError, TemplatePart};
 use super::value::Value;
-use super::values::{read_sizes, read_value};
-use super::{Body, Request, Scenario, Verify};
+use super::value_section::{read_sizes, read_value};
 use crate::url::Url;
 
+/// The form of a name, for error messages.
 const NAMES: &str = "a name of letters, digits, `-` and `_`";
 
 impl Scenario {
-    /// Reads a scenario from the text of the TOML file at `path`. Files it names (`@file`) are looked for
-    /// beside it.
+    /// Parses the text of the TOML file at `path`. Files that it names (`@file`) lie beside it.
     ///
     /// | key | meaning |
     /// |---|---|
-    /// | `name` | what to call it; default the file's name |
-    /// | `base` | URL of the server, or a list: user u sends to number u modulo their number; the command line may say another |
-    /// | `[values]` | named values; `${name}` in a path, header, body or `basic_auth` stands for one |
-    /// | `[[request]]` | one kind of request; each user picks one each time, by weight |
+    /// | `name` | name of the scenario; by default that of the file |
+    /// | `base` | URL of the server, or a list of URLs: user u sends to number u modulo their count; a URL on the command line overrides it |
+    /// | `[values]` | named values, used as `${name}` in a path, header, body or `basic_auth` |
+    /// | `[[request]]` | one kind of request; each time, a user picks one by weight |
     ///
-    /// A request has `path`, and may have `name`, `weight` (1), `method` (`GET`), `headers`, `body` (text or
-    /// `@file`, a file being sent as it stands; or `{ size = "1 MB" }`, `{ sizes = ["100 KB", "10 MB"] }`: so many
-    /// bytes that do not compress, of a size drawn for each request), `basic_auth = { name, password }`, `expect` (statuses: 201,
-    /// `"2xx"`, or a list; default 200 to 399) and `verify` (what the body must be: a length, a text, or
-    /// `@file`). `$${` stands for `${`.
+    /// A request has a `path`, and may have:
     ///
-    /// With `keep = { name = "booking", from = "json:id" }` (or `"header:location"`) the user keeps that of every answer
-    /// of 2xx, at most 64 values; `${taken:booking}` in another request uses up the oldest. A user that has none makes
-    /// another of the requests instead.
+    /// - `name`, `weight` (default 1), `method` (default `GET`), `headers`, `basic_auth = { name, password }`;
+    /// - `body`: a text; `@file` to send a file as it is; or `{ size = "1 MB" }` or `{ sizes = ["100 KB", "10 MB"] }` to
+    ///   generate bytes that do not compress, of a size drawn for each request;
+    /// - `expect`: the statuses that count as success, such as 201, `"2xx"`, or a list (default 200 to 399);
+    /// - `verify`: what the body of the response must be, as a length, a text, or `@file`;
+    /// - `keep = { name = "booking", from = "json:id" }` or `from = "header:location"`: captures this value from every
+    ///   response with a status of 2xx, up to 64 values per user. `${taken:booking}` in another request uses up the
+    ///   oldest. A user without a value makes one of the other requests instead.
     ///
-    /// A value has a `kind`, and may have `each = "user"` (drawn once per user, not per request) and `width`
-    /// (zeros in front of a number) and `check = "verhoeff"` (a check digit behind it):
+    /// `$${` stands for a literal `${`.
+    ///
+    /// A value has a `kind`. It may have `each = "user"` (drawn once per user instead of once per request), `width`
+    /// (least number of digits, with leading zeros) and `check = "verhoeff"` (append a check digit):
     ///
     /// | kind | keys | value |
     /// |---|---|---|
-    /// | `user` | `start` (0) | number of the user |
-    /// | `counter` | `start` (0), `step` (1), `per_user` (0), `wrap` (0: never) | `start + user * per_user + (k mod wrap) * step` at a user's k-th draw |
-    /// | `random` | `min` (0), `max` | a whole number, both ends possible |
-    /// | `random-string` | `length` (16), `alphabet` (`alphanumeric`, `letters`, `digits`, `hex`) | so many characters |
-    /// | `cycle` | `items`, `step` (1) | the items in turn, user u beginning at item u and going `step` items on |
+    /// | `user` | `start` (0) | the number of the user |
+    /// | `counter` | `start` (0), `step` (1), `per_user` (0), `wrap` (0: never) | `start + user * per_user + (k mod wrap) * step` at a user's k-th draw, from 0 |
+    /// | `random` | `min` (0), `max` | a random whole number, both ends included |
+    /// | `random-string` | `length` (16), `alphabet` (`alphanumeric`, `letters`, `digits`, `hex`) | a random string |
+    /// | `choice` | `items` | a random item |
+    /// | `date` | `min` (0), `max` (`min`) | a random date, this many days from today |
+    /// | `cycle` | `items`, `step` (1) | the items in turn: user u starts at item u and advances by `step` |
     ///
-    /// A value that occurs more than once in a request is the same in all places. All that is random comes
-    /// from the plan's seed, with a stream of its own for each user.
+    /// A value that occurs more than once in a request is the same in all places. All randomness comes from the seed of
+    /// the plan, with a separate stream for each user.
     ///
     /// # Errors
-    /// File, line, what was expected there, and the nearest name where one is unknown.
+    /// Names file and line, says what was expected there, and suggests the nearest name for an unknown one.
     pub fn from_toml(path: &Path, text: &str) -> Result<Self, ScenarioError> {
-        let source = Source { path, text };
+        let source = SourceText { path, text };
         let document = DeTable::parse(text).map_err(|error| {
             let offset = error.span().map_or(0, |span| span.start);
             source.error(offset, Problem::Syntax(error.message().into()))
         })?;
-        Reader { source, values: Vec::new(), lists: Lists::default() }.scenario(document.get_ref())
+        Reader { source, values: Vec::new(), lists: CaptureLists::default() }.scenario(document.get_ref())
     }
 }
 
-/// Reads one file; the values come first, for templates name them.
+/// Reads one file. Values and lists come first because templates name them.
 struct Reader<'a> {
-    source: Source<'a>,
+    source: SourceText<'a>,
     values: Vec<Value>,
-    lists: Lists,
+    lists: CaptureLists,
 }
 
 impl<'a> Reader<'a> {
@@ -91,13 +96,13 @@ impl<'a> Reader<'a> {
             return Err(top.missing("request", "at least one [[request]]"));
         }
         if requests.iter().all(|request| request.takes().next().is_some()) {
-            return Err(top.missing("request", "one [[request]] at least that takes no kept value"));
+            return Err(top.missing("request", "at least one [[request]] that takes no kept value"));
         }
         top.finish()?;
-        Ok(Scenario { name, bases, values: self.values, lists: self.lists, requests })
+        Ok(Scenario { name, bases, values: self.values, lists: self.lists.into_names(), requests })
     }
 
-    /// One URL, or a list of them.
+    /// Reads `base`: one URL, or a list of URLs.
     fn bases(&self, top: &mut Section<'a>) -> Result<Vec<Url>, ScenarioError> {
         let Some(field) = top.field("base") else { return Ok(Vec::new()) };
         let fields = match field.value {
@@ -130,7 +135,7 @@ impl<'a> Reader<'a> {
         let method = self.method(&mut section)?;
         let (text, path) = match section.field("path") {
             Some(field) => (text_of(self.source, field)?, self.path(field)?),
-            None => return Err(section.missing("path", "what is requested, beginning with `/`")),
+            None => return Err(section.missing("path", "the request target, which starts with `/`")),
         };
         let request = Request {
             name: name.map_or_else(|| format!("{method} {text}"), Into::into),
@@ -142,7 +147,7 @@ impl<'a> Reader<'a> {
             basic_auth: self.basic_auth(&mut section)?,
             expect: self.expect(&mut section)?,
             verify: self.verify(&mut section)?,
-            keep: self.lists.keep(self.source, &mut section)?,
+            capture: self.lists.capture(self.source, &mut section)?,
         };
         section.finish()?;
         Ok(request)
@@ -151,8 +156,8 @@ impl<'a> Reader<'a> {
     fn method(&self, section: &mut Section<'a>) -> Result<String, ScenarioError> {
         let Some(field) = section.field("method") else { return Ok("GET".into()) };
         let text = text_of(self.source, field)?;
-        let usual = text.bytes().all(|b| b.is_ascii_uppercase());
-        if usual && is_token(text) {
+        let is_upper_case = text.bytes().all(|b| b.is_ascii_uppercase());
+        if is_upper_case && is_token(text) {
             Ok(text.into())
         } else {
             Err(wrong(self.source, field, "a method such as `GET`"))
@@ -164,18 +169,18 @@ impl<'a> Reader<'a> {
         let text = text_of(self.source, field)?;
         let sendable =
             template.literals().all(|bytes| bytes.iter().all(|b| b.is_ascii_graphic() && *b != b'#'));
-        let begins_with_path = match template.pieces.first() {
-            Some(Part::Taken(list)) => self.lists.holds_paths(*list),
+        let starts_with_path = match template.pieces.first() {
+            Some(TemplatePart::Taken(list)) => self.lists.holds_paths(*list),
             _ => text.starts_with('/'),
         };
-        if begins_with_path && sendable {
+        if starts_with_path && sendable {
             return Ok(template);
         }
         Err(wrong(
             self.source,
             field,
-            "a path that begins with `/`, or with a value kept from `header:location`; blanks and the like percent-encoded \
-             (`%20`)",
+            "a path that starts with `/`, or with a value kept from `header:location`, and in which spaces and the like \
+             are percent-encoded (`%20`)",
         ))
     }
 
@@ -193,7 +198,7 @@ impl<'a> Reader<'a> {
         Ok((entry.key.into(), value))
     }
 
-    /// A body in the file, or beside it as `@file`, sent as it stands; or one that is generated.
+    /// Reads `body`: a text, a file, or the description of a generated body.
     fn body(&self, section: &mut Section<'a>) -> Result<Body, ScenarioError> {
         let Some(field) = section.field("body") else { return Ok(Body::Text(Template::default())) };
         if matches!(field.value, DeValue::Table(_)) {
@@ -208,7 +213,7 @@ impl<'a> Reader<'a> {
     fn basic_auth(&self, section: &mut Section<'a>) -> Result<Option<(Template, Template)>, ScenarioError> {
         let Some(field) = section.field("basic_auth") else { return Ok(None) };
         let mut auth = Section::under(self.source, "basic_auth".into(), field)?;
-        let name = auth.field("name").ok_or_else(|| auth.missing("name", "whom to authenticate as"))?;
+        let name = auth.field("name").ok_or_else(|| auth.missing("name", "the user to authenticate as"))?;
         let password = auth.field("password").ok_or_else(|| auth.missing("password", "the password"))?;
         auth.finish()?;
         Ok(Some((self.template(name)?, self.template(password)?)))
@@ -236,7 +241,7 @@ impl<'a> Reader<'a> {
         class.ok_or_else(|| wrong(self.source, field, "statuses such as 200, or classes such as \"2xx\""))
     }
 
-    /// What the body must be: a length, or the contents of `@file`.
+    /// Reads `verify`: a length, a text, or the contents of a file.
     fn verify(&self, section: &mut Section<'a>) -> Result<Verify, ScenarioError> {
         let Some(field) = section.field("verify") else { return Ok(Verify::Nothing) };
         match field.value {
@@ -249,6 +254,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Reads the file `name`, which lies beside the scenario.
     fn beside(&self, field: Field<'a>, name: &str) -> Result<Vec<u8>, ScenarioError> {
         let path = self.source.path.parent().unwrap_or(Path::new("")).join(name);
         std::fs::read(&path).map_err(|error| {
@@ -263,7 +269,7 @@ impl<'a> Reader<'a> {
         let slots = Names { values: &names, lists: self.lists.names() };
         Template::parse(text.as_bytes(), slots).map_err(|error| {
             let problem = match error {
-                TemplateError::UnknownList(name) => keep::unknown(name, &self.lists),
+                TemplateError::UnknownList(name) => self.lists.unknown(name),
                 TemplateError::Unclosed => Problem::UnclosedSlot { key: field.key.into() },
                 TemplateError::Unknown(name) => {
                     let expected = names.into_iter().map(Into::into).collect();

@@ -1,4 +1,4 @@
-//! A TOML table read key by key: what is asked for is known, whatever is left over is an error.
+//! A TOML table, read key by key: keys that nobody asked for are errors.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{Problem, ScenarioError, at};
 
-/// The file being read, for error places.
+/// The text of the scenario file and its path, to locate errors.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'a> {
+pub(super) struct SourceText<'a> {
     pub(super) path: &'a Path,
     pub(super) text: &'a str,
 }
 
-impl Source<'_> {
+impl SourceText<'_> {
     pub(super) fn error(&self, offset: usize, problem: Problem) -> ScenarioError {
         at(self.path, self.text, offset, problem)
     }
@@ -22,14 +22,14 @@ impl Source<'_> {
 
 /// One table of the file.
 pub(super) struct Section<'a> {
-    pub(super) source: Source<'a>,
+    pub(super) source: SourceText<'a>,
     name: String,
     offset: usize,
     table: &'a DeTable<'a>,
     asked: Vec<&'static str>,
 }
 
-/// A value with its key and place.
+/// A value with its key and its position in the file.
 #[derive(Clone, Copy)]
 pub(super) struct Field<'a> {
     pub(super) key: &'a str,
@@ -38,26 +38,30 @@ pub(super) struct Field<'a> {
 }
 
 impl<'a> Section<'a> {
-    pub(super) fn new(source: Source<'a>, name: String, offset: usize, table: &'a DeTable<'a>) -> Self {
+    pub(super) fn new(source: SourceText<'a>, name: String, offset: usize, table: &'a DeTable<'a>) -> Self {
         Section { source, name, offset, table, asked: Vec::new() }
     }
 
-    /// The table under `field`.
-    pub(super) fn under(source: Source<'a>, name: String, field: Field<'a>) -> Result<Self, ScenarioError> {
+    /// Reads `field` as a table.
+    pub(super) fn under(
+        source: SourceText<'a>,
+        name: String,
+        field: Field<'a>,
+    ) -> Result<Self, ScenarioError> {
         match field.value {
             DeValue::Table(table) => Ok(Section::new(source, name, field.offset, table)),
             _ => Err(wrong(source, field, "a table")),
         }
     }
 
-    /// The value of `key`, if it is there.
+    /// Returns the value of `key`, if present.
     pub(super) fn field(&mut self, key: &'static str) -> Option<Field<'a>> {
         self.asked.push(key);
         let (_, value) = self.table.iter().find(|(name, _)| name.get_ref().as_ref() == key)?;
         Some(Field { key, offset: value.span().start, value: value.get_ref() })
     }
 
-    /// All keys and values, whatever they are called.
+    /// Returns all keys and values, whatever their names.
     pub(super) fn entries(&self) -> Vec<Field<'a>> {
         let field = |(key, value): (&'a Spanned<_>, &'a Spanned<DeValue<'a>>)| {
             let key: &'a std::borrow::Cow<'a, str> = key.get_ref();
@@ -71,7 +75,7 @@ impl<'a> Section<'a> {
         self.field(key).map(|field| text_of(source, field)).transpose()
     }
 
-    /// A whole number in `range`, or `default`.
+    /// Returns the whole number under `key`, which must be in `range`, or `default`.
     pub(super) fn number(
         &mut self,
         key: &'static str,
@@ -85,7 +89,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The elements of an array, or of nothing.
+    /// Returns the elements of the array under `key`, if present.
     pub(super) fn array(&mut self, key: &'static str) -> Result<Option<Vec<Field<'a>>>, ScenarioError> {
         let source = self.source;
         self.field(key).map(|field| elements_of(source, field)).transpose()
@@ -96,7 +100,7 @@ impl<'a> Section<'a> {
         self.source.error(self.offset, problem)
     }
 
-    /// Fails on a key that nobody asked for.
+    /// Fails if the table has a key that nobody asked for.
     pub(super) fn finish(self) -> Result<(), ScenarioError> {
         let unknown = self.table.iter().find(|(key, _)| !self.asked.contains(&key.get_ref().as_ref()));
         let Some((key, _)) = unknown else { return Ok(()) };
@@ -109,11 +113,11 @@ impl<'a> Section<'a> {
     }
 }
 
-pub(super) fn wrong(source: Source<'_>, field: Field<'_>, expected: impl Into<String>) -> ScenarioError {
+pub(super) fn wrong(source: SourceText<'_>, field: Field<'_>, expected: impl Into<String>) -> ScenarioError {
     source.error(field.offset, Problem::Value { key: field.key.into(), expected: expected.into() })
 }
 
-pub(super) fn text_of<'a>(source: Source<'a>, field: Field<'a>) -> Result<&'a str, ScenarioError> {
+pub(super) fn text_of<'a>(source: SourceText<'a>, field: Field<'a>) -> Result<&'a str, ScenarioError> {
     match field.value {
         DeValue::String(text) => Ok(text),
         _ => Err(wrong(source, field, "a text in quotes")),
@@ -121,7 +125,7 @@ pub(super) fn text_of<'a>(source: Source<'a>, field: Field<'a>) -> Result<&'a st
 }
 
 pub(super) fn number_of(
-    source: Source<'_>,
+    source: SourceText<'_>,
     field: Field<'_>,
     range: std::ops::RangeInclusive<u64>,
 ) -> Result<u64, ScenarioError> {
@@ -140,7 +144,10 @@ pub(super) fn number_of(
     })
 }
 
-pub(super) fn elements_of<'a>(source: Source<'a>, field: Field<'a>) -> Result<Vec<Field<'a>>, ScenarioError> {
+pub(super) fn elements_of<'a>(
+    source: SourceText<'a>,
+    field: Field<'a>,
+) -> Result<Vec<Field<'a>>, ScenarioError> {
     let DeValue::Array(array) = field.value else { return Err(wrong(source, field, "a list in brackets")) };
     let element = |value: &'a Spanned<DeValue<'a>>| Field {
         key: field.key,

@@ -1,31 +1,30 @@
-//! The scenario of one URL and a few flags.
+//! Scenarios made from one URL and a few flags.
 
 use std::fmt;
 
+use super::definition::{Body, Request, Scenario, Verify};
 use super::error::FlagError;
-use super::keep::Lists;
 use super::sizes::Sizes;
 use super::statuses::Statuses;
 use super::template::Template;
-use super::{Body, Request, Scenario, Verify};
 use crate::url::{Credentials, Url};
 
-/// One request as the command line gives it: `-m`, `-H`, `-b`, and a name and password.
+/// One request as the command line describes it: `-m`, `-H`, `-b`, and credentials.
 #[derive(Clone)]
 pub struct RequestTemplate {
-    /// Method; default `GET`.
+    /// Method, `GET` by default.
     pub method: String,
     /// Header lines, `Name: value`.
     pub headers: Vec<String>,
-    /// Body, sent as it stands.
+    /// Body, sent as it is.
     pub body: Vec<u8>,
-    /// A generated body of one of these sizes, in place of `body`.
+    /// Sizes of a generated body, which replaces `body`.
     pub body_sizes: Option<Sizes>,
-    /// Basic authentication; before what the URL gives.
+    /// Credentials for Basic authentication; they override those in the URL.
     pub credentials: Option<Credentials>,
-    /// Statuses that count as success; default 200 to 399.
+    /// Statuses that count as success, 200 to 399 by default.
     pub expect: Statuses,
-    /// What every response's body must be, byte for byte; default anything.
+    /// What the body of every response must be, byte for byte; anything by default.
     pub verify: Option<Vec<u8>>,
 }
 
@@ -44,14 +43,14 @@ impl Default for RequestTemplate {
 }
 
 impl fmt::Debug for RequestTemplate {
-    /// Without headers, body and credentials: they may hold secrets.
+    /// Leaves out headers, body and credentials, which may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestTemplate").field("method", &self.method).finish_non_exhaustive()
     }
 }
 
 impl Scenario {
-    /// The same request again and again.
+    /// Makes the scenario that repeats one request.
     ///
     /// # Errors
     /// A method that is not a token, or a header that is not `Name: value`.
@@ -76,20 +75,19 @@ impl Scenario {
             basic_auth,
             expect: template.expect,
             verify: template.verify.map_or(Verify::Nothing, |bytes| Verify::Bytes(bytes.into())),
-            keep: None,
+            capture: None,
         };
         Ok(Scenario {
             name: url.to_string(),
             bases: vec![url.origin()],
             values: Vec::new(),
-            lists: Lists::default(),
+            lists: Vec::new(),
             requests: vec![request],
         })
     }
 }
 
 fn parse_header(line: &str) -> Result<(String, Template), FlagError> {
-    // The value may be a secret: only the name is ever shown.
     let (name, value) = line.split_once(':').ok_or(FlagError::Header)?;
     if !is_token(name) {
         return Err(FlagError::Header);
@@ -101,12 +99,12 @@ fn parse_header(line: &str) -> Result<(String, Template), FlagError> {
     Ok((name.into(), Template::literal(value)))
 }
 
-/// Whether `text` may name a method or a header (RFC 9110 section 5.6.2).
+/// Whether `text` may name a method or a header.
 pub(crate) fn is_token(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+    wire::syntax::is_token(text.as_bytes())
 }
 
-/// Whether bytes may stand in a header value: no control character but tab.
+/// Whether bytes may stand in a header value: no control characters but tab.
 pub(crate) fn is_field_value(bytes: &[u8]) -> bool {
-    bytes.iter().all(|b| *b == b'\t' || (*b >= 0x20 && *b != 0x7f))
+    bytes.iter().copied().all(wire::syntax::is_value_byte)
 }

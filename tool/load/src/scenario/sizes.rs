@@ -1,34 +1,34 @@
-//! Sizes of bodies that are generated.
+//! Sizes of generated bodies.
 
 use std::str::FromStr;
 
 use bytesize::ByteSize;
 use fastrand::Rng;
 
-/// Longest generated body, bytes: beyond it a size is a slip of the pen.
+/// Longest generated body, bytes: anything longer is a typing error.
 pub(crate) const SIZE_MAX: u64 = 1 << 40;
 
-/// What a size looks like.
+/// The form of a size, for error messages.
 pub(crate) const SIZE: &str = "a size such as 1024, \"100 KB\" or \"1 MiB\", of at most 1 TiB";
 
-/// Sizes of which each request draws one, all equally likely; what stands there twice is drawn twice as often.
+/// Sizes from which each request draws one, all equally likely. A size given twice is drawn twice as often.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sizes(Box<[u64]>);
 
-/// A text that names no sizes.
+/// A text that does not consist of sizes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not {SIZE}; several are separated by commas")]
 pub struct SizeError(String);
 
 impl Sizes {
-    /// The sizes given, in bytes. `None` without any, or with one beyond 1 TiB.
+    /// Takes sizes in bytes. Returns `None` if there are none, or if one exceeds 1 TiB.
     pub fn new(sizes: impl Into<Box<[u64]>>) -> Option<Self> {
         let sizes = sizes.into();
         let fit = !sizes.is_empty() && sizes.iter().all(|size| *size <= SIZE_MAX);
         fit.then_some(Self(sizes))
     }
 
-    /// The one size, where there is one only.
+    /// Returns the size if there is only one.
     pub(crate) fn only(&self) -> Option<u64> {
         match *self.0 {
             [size] => Some(size),
@@ -36,12 +36,12 @@ impl Sizes {
         }
     }
 
-    /// The largest.
+    /// Returns the largest size.
     pub(crate) fn largest(&self) -> u64 {
         self.0.iter().copied().max().unwrap_or_default()
     }
 
-    /// The size of the next body. Takes nothing from the random stream where there is one only.
+    /// Draws the size of the next body. Does not touch the random stream if there is only one size.
     pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {
         self.only().or_else(|| rng.choice(self.0.iter().copied())).unwrap_or_default()
     }
@@ -50,7 +50,7 @@ impl Sizes {
 impl FromStr for Sizes {
     type Err = SizeError;
 
-    /// Reads sizes separated by commas: `1MB`, or `100KB,1MB,10MB`.
+    /// Parses sizes separated by commas: `1MB`, or `100KB,1MB,10MB`.
     fn from_str(text: &str) -> Result<Self, SizeError> {
         let one = |part: &str| parse_size(part).ok_or_else(|| SizeError(part.trim().into()));
         let sizes = text.split(',').map(one).collect::<Result<Vec<_>, _>>()?;
@@ -58,7 +58,7 @@ impl FromStr for Sizes {
     }
 }
 
-/// A number of bytes, with or without a unit.
+/// Parses a number of bytes, with or without a unit.
 pub(crate) fn parse_size(text: &str) -> Option<u64> {
     let size = text.trim().parse::<ByteSize>().ok()?.as_u64();
     (size <= SIZE_MAX).then_some(size)

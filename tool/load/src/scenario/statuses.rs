@@ -1,4 +1,4 @@
-//! Which statuses count as success.
+//! Sets of statuses that count as success.
 
 /// A set of response statuses, 100 to 599.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub struct Statuses {
 }
 
 impl Default for Statuses {
-    /// 200 to 399: what a server answers when nothing went wrong.
+    /// 200 to 399: the statuses of successful responses.
     fn default() -> Self {
         let mut set = Statuses::none();
         (200..400).for_each(|status| set.insert(status));
@@ -22,7 +22,7 @@ impl Statuses {
         Statuses { bits: [0; 8] }
     }
 
-    /// Adds a status; one outside 100 to 599 is never in the set.
+    /// Adds a status. Statuses outside 100 to 599 are ignored.
     pub fn insert(&mut self, status: u16) {
         if let Some((word, bit)) = place(status)
             && let Some(bits) = self.bits.get_mut(word)
@@ -31,7 +31,7 @@ impl Statuses {
         }
     }
 
-    /// Adds the hundred that begins with `class`: 2 for 200 to 299.
+    /// Adds all statuses of a class: 2 for 200 to 299.
     pub fn insert_class(&mut self, class: u16) {
         (class * 100..class * 100 + 100).for_each(|status| self.insert(status));
     }

@@ -1,19 +1,19 @@
-//! Text with patch slots: `/files/f${file}`, where `file` names a value of the scenario.
+//! Text with slots: `/files/f${file}`, where `file` names a value of the scenario.
 
-/// Text parsed into literals and slots.
+/// Text split into literals and slots.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Template {
-    pub(crate) pieces: Vec<Part>,
+    pub(crate) pieces: Vec<TemplatePart>,
 }
 
 /// One part of a [`Template`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// Sent as it stands.
+pub(crate) enum TemplatePart {
+    /// Sent as it is.
     Literal(Vec<u8>),
-    /// Replaced by the value of this index, drawn once per request.
+    /// Replaced by the value with this index, drawn once per request.
     Slot(usize),
-    /// Replaced by a value taken from the list of this index, one per request.
+    /// Replaced by a captured value, taken once per request from the list with this index.
     Taken(usize),
 }
 
@@ -22,32 +22,32 @@ pub(crate) enum Part {
 pub(crate) enum TemplateError {
     /// `${` without a `}`.
     Unclosed,
-    /// A slot that names no value of the scenario.
+    /// A slot that names none of the values of the scenario.
     Unknown(String),
-    /// A slot that takes from a list that no request keeps anything in.
+    /// A slot that takes from a list that no request captures into.
     UnknownList(String),
 }
 
-/// What slots may name.
+/// The names that slots may use.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Names<'a> {
     /// Values, as `${name}`.
     pub(crate) values: &'a [&'a str],
-    /// Lists of kept values, as `${taken:name}`.
+    /// Lists of captured values, as `${taken:name}`.
     pub(crate) lists: &'a [String],
 }
 
-/// What a slot that takes a kept value begins with.
+/// The prefix of a slot that takes a captured value.
 const TAKEN: &str = "taken:";
 
 impl Template {
-    /// A template without slots.
+    /// Makes a template without slots.
     pub(crate) fn literal(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
-        Template { pieces: if bytes.is_empty() { Vec::new() } else { vec![Part::Literal(bytes)] } }
+        Template { pieces: if bytes.is_empty() { Vec::new() } else { vec![TemplatePart::Literal(bytes)] } }
     }
 
-    /// Parses `bytes`; `$${` stands for a literal `${`, and any other `$` for itself.
+    /// Parses `bytes`. `$${` stands for a literal `${`, and any other `$` for itself.
     pub(crate) fn parse(bytes: &[u8], names: Names<'_>) -> Result<Self, TemplateError> {
         let mut pieces = Vec::new();
         let mut literal = Vec::new();
@@ -70,40 +70,42 @@ impl Template {
         Ok(Template { pieces })
     }
 
-    /// The literal parts.
+    /// Returns the literal parts.
     pub(crate) fn literals(&self) -> impl Iterator<Item = &[u8]> + '_ {
         self.pieces.iter().filter_map(|part| match part {
-            Part::Literal(bytes) => Some(bytes.as_slice()),
-            Part::Slot(_) | Part::Taken(_) => None,
+            TemplatePart::Literal(bytes) => Some(bytes.as_slice()),
+            TemplatePart::Slot(_) | TemplatePart::Taken(_) => None,
         })
     }
 
-    /// The lists it takes from.
+    /// Returns the indices of the lists that the template takes from.
     pub(crate) fn takes(&self) -> impl Iterator<Item = usize> + '_ {
-        self.pieces.iter().filter_map(|part| if let Part::Taken(list) = part { Some(*list) } else { None })
+        self.pieces
+            .iter()
+            .filter_map(|part| if let TemplatePart::Taken(list) = part { Some(*list) } else { None })
     }
 }
 
-fn parse_slot<'a>(text: &'a [u8], names: Names<'_>) -> Result<(Part, &'a [u8]), TemplateError> {
+fn parse_slot<'a>(text: &'a [u8], names: Names<'_>) -> Result<(TemplatePart, &'a [u8]), TemplateError> {
     let end = text.iter().position(|b| *b == b'}').ok_or(TemplateError::Unclosed)?;
     let (name, rest) = text.split_at(end);
     let name = String::from_utf8_lossy(name).into_owned();
     let part = match name.strip_prefix(TAKEN) {
         Some(list) => {
             let index = names.lists.iter().position(|known| known == list);
-            Part::Taken(index.ok_or_else(|| TemplateError::UnknownList(list.into()))?)
+            TemplatePart::Taken(index.ok_or_else(|| TemplateError::UnknownList(list.into()))?)
         }
         None => {
             let index = names.values.iter().position(|value| *value == name);
-            Part::Slot(index.ok_or(TemplateError::Unknown(name))?)
+            TemplatePart::Slot(index.ok_or(TemplateError::Unknown(name))?)
         }
     };
     Ok((part, rest.get(1..).unwrap_or_default()))
 }
 
-fn push_literal(pieces: &mut Vec<Part>, literal: &mut Vec<u8>) {
+fn push_literal(pieces: &mut Vec<TemplatePart>, literal: &mut Vec<u8>) {
     if !literal.is_empty() {
-        pieces.push(Part::Literal(std::mem::take(literal)));
+        pieces.push(TemplatePart::Literal(std::mem::take(literal)));
     }
 }
 
@@ -112,8 +114,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn lit(text: &str) -> Part {
-        Part::Literal(text.as_bytes().to_vec())
+    fn lit(text: &str) -> TemplatePart {
+        TemplatePart::Literal(text.as_bytes().to_vec())
     }
 
     #[test]
@@ -121,10 +123,13 @@ mod tests {
         let lists = ["b".to_owned()];
         let names = Names { values: &["a", "b"], lists: &lists };
         let parse = |text: &str| Template::parse(text.as_bytes(), names).map(|t| t.pieces);
-        assert_eq!(parse("/x/${taken:b}"), Ok(vec![lit("/x/"), Part::Taken(0)]));
+        assert_eq!(parse("/x/${taken:b}"), Ok(vec![lit("/x/"), TemplatePart::Taken(0)]));
         assert_eq!(parse("${taken:a}"), Err(TemplateError::UnknownList("a".into())));
-        assert_eq!(parse("x${a}y${b}"), Ok(vec![lit("x"), Part::Slot(0), lit("y"), Part::Slot(1)]));
-        assert_eq!(parse(r#"{"n":"${a}"}"#), Ok(vec![lit(r#"{"n":""#), Part::Slot(0), lit(r#""}"#)]));
+        assert_eq!(
+            parse("x${a}y${b}"),
+            Ok(vec![lit("x"), TemplatePart::Slot(0), lit("y"), TemplatePart::Slot(1)])
+        );
+        assert_eq!(parse(r#"{"n":"${a}"}"#), Ok(vec![lit(r#"{"n":""#), TemplatePart::Slot(0), lit(r#""}"#)]));
         assert_eq!(parse("$5 $${a} $"), Ok(vec![lit("$5 ${a} $")]));
         assert_eq!(parse(""), Ok(vec![]));
         assert_eq!(parse("${a"), Err(TemplateError::Unclosed));

@@ -1,261 +1,84 @@
-//! Values that differ per user or per request, all drawn from the seed.
+//! The kinds of values that differ per user or per request.
 
-use std::io::Write;
-
-use fastrand::Rng;
-
-use crate::held::Held;
-
-/// A named value a template may hold as `${name}`.
+/// A named value, which templates contain as `${name}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Value {
-    /// What templates call it.
+    /// Its name in templates.
     pub name: String,
-    /// What it is.
+    /// How it is drawn.
     pub kind: ValueKind,
-    /// When a new one is drawn.
+    /// How often it is drawn.
     pub each: Each,
-    /// Numbers are padded with zeros to this many digits.
+    /// Least number of digits; shorter numbers are padded with zeros.
     pub width: usize,
-    /// What follows a number.
-    pub check: Check,
+    /// Check digit to append to a number.
+    pub check: CheckDigit,
 }
 
-/// What follows a number.
+/// The check digit appended to a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Check {
-    /// Nothing.
+pub enum CheckDigit {
+    /// No check digit.
     #[default]
     None,
-    /// The digit that makes it pass Verhoeff's check, as Aadhaar numbers do.
+    /// The digit of Verhoeff's algorithm, which Aadhaar numbers end in.
     Verhoeff,
 }
 
-/// What a value is.
+/// How a value is drawn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValueKind {
-    /// Number of the user, counted from `start`.
+    /// The number of the user, counted from `start`.
     User {
         /// Number of the first user.
         start: u64,
     },
-    /// `start + user * per_user + k * step`, k the number of times this user drew it before, modulo `wrap`.
+    /// `start + user * per_user + (k mod wrap) * step`, where k counts the earlier draws of this user.
     Counter {
-        /// Value of the first user's first draw.
+        /// First value of the first user.
         start: u64,
-        /// Distance between two draws of one user.
+        /// Difference between two successive draws of a user.
         step: u64,
-        /// Distance between the first draws of two neighbouring users.
+        /// Difference between the first values of two successive users.
         per_user: u64,
-        /// After this many draws a user begins again; 0 for never.
+        /// Number of draws after which a user starts again; 0 for never.
         wrap: u64,
     },
-    /// A whole number from `min` to `max`, both possible.
+    /// A random whole number from `min` to `max`, both included.
     Random {
-        /// Smallest.
+        /// Smallest value.
         min: u64,
-        /// Largest.
+        /// Largest value.
         max: u64,
     },
-    /// `length` characters of `alphabet`.
+    /// A random string of `length` characters from `alphabet`.
     RandomString {
-        /// How many characters.
+        /// Number of characters.
         length: usize,
-        /// What they are drawn from, ASCII.
+        /// ASCII characters to draw from.
         alphabet: Vec<u8>,
     },
-    /// One of the items, drawn at random.
+    /// A random item.
     Choice {
-        /// What is drawn from.
+        /// Items to draw from.
         items: Vec<String>,
     },
-    /// The items in turn; user u begins at item u, so that users spread over the list.
+    /// The items in turn. User u starts at item u, so that users spread over the list.
     Cycle {
-        /// What is cycled over.
+        /// Items to go through.
         items: Vec<String>,
-        /// How many items further a user's next draw is. With as many as there are servers, the items of one server are
-        /// those that lie so far apart.
+        /// Number of items from one draw of a user to the next. If it equals the number of servers, all items that a
+        /// user draws lie at the same place modulo that number: its own server's items.
         step: u64,
     },
 }
 
-/// When a new value is drawn.
+/// How often a value is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Each {
-    /// For each request that holds it.
+    /// For each request that contains it.
     #[default]
     Request,
-    /// Once for each user, the same in all its requests.
+    /// Once per user: the same in all its requests.
     User,
-}
-
-/// One user's private state: a random stream of its own, how often it drew each value, and what it kept of answers.
-#[derive(Debug, Clone)]
-pub(crate) struct UserStream {
-    pub(crate) rng: Rng,
-    pub(crate) held: Held,
-    user: u32,
-    seed: u64,
-    draws: Box<[u64]>,
-}
-
-impl UserStream {
-    /// The stream of `user`, the same for the same seed whatever the other users do.
-    pub(crate) fn new(seed: u64, user: u32, values: usize) -> Self {
-        let rng = Rng::with_seed(mix(seed, u64::from(user) + 1));
-        UserStream { rng, held: Held::default(), user, seed, draws: vec![0; values].into_boxed_slice() }
-    }
-
-    /// The same, with room for so many lists of kept values.
-    pub(crate) fn holding(mut self, lists: usize) -> Self {
-        self.held = Held::new(lists);
-        self
-    }
-
-    /// Appends the next draw of `value`, the scenario's value number `index`, to `out`.
-    pub(crate) fn draw(&mut self, index: usize, value: &Value, out: &mut Vec<u8>) {
-        match value.each {
-            Each::Request => {
-                let k = self.draws.get_mut(index).map_or(0, |k| std::mem::replace(k, k.wrapping_add(1)));
-                write_value(value, u64::from(self.user), k, &mut self.rng, out);
-            }
-            // The same draw again each time, from a stream of the user and the value: nothing to keep.
-            Each::User => {
-                let stream = mix(mix(self.seed, u64::from(self.user) + 1), index as u64 + 1);
-                write_value(value, u64::from(self.user), 0, &mut Rng::with_seed(stream), out);
-            }
-        }
-    }
-}
-
-/// SplitMix64's finaliser over a combination of seed and stream number (Steele, Lea and Flood 2014).
-pub(crate) fn mix(seed: u64, stream: u64) -> u64 {
-    let mut z = seed.wrapping_add(stream.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
-
-fn write_value(value: &Value, user: u64, k: u64, rng: &mut Rng, out: &mut Vec<u8>) {
-    match &value.kind {
-        ValueKind::User { start } => write_number(start.wrapping_add(user), value, out),
-        ValueKind::Counter { start, step, per_user, wrap } => {
-            let k = if *wrap == 0 { k } else { k % wrap };
-            let first = start.wrapping_add(user.wrapping_mul(*per_user));
-            write_number(first.wrapping_add(k.wrapping_mul(*step)), value, out);
-        }
-        ValueKind::Random { min, max } => write_number(rng.u64(*min..=*max), value, out),
-        ValueKind::RandomString { length, alphabet } => {
-            out.extend((0..*length).filter_map(|_| rng.choice(alphabet.iter().copied())));
-        }
-        ValueKind::Choice { items } => {
-            let item = rng.choice(items).map_or("", String::as_str);
-            out.extend_from_slice(item.as_bytes());
-        }
-        ValueKind::Cycle { items, step } => {
-            let turn = user.wrapping_add(k.wrapping_mul(*step)) % items.len().max(1) as u64;
-            let item = items.get(turn as usize).map_or("", String::as_str);
-            out.extend_from_slice(item.as_bytes());
-        }
-    }
-}
-
-fn write_number(number: u64, value: &Value, out: &mut Vec<u8>) {
-    let (start, width) = (out.len(), value.width);
-    // Writing to a Vec cannot fail.
-    let _ = write!(out, "{number:0width$}");
-    if value.check == Check::Verhoeff {
-        let digits = out.get(start..).and_then(|digits| std::str::from_utf8(digits).ok());
-        out.push(b'0' + verhoeff::calculate(digits.unwrap_or_default()));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn value(kind: ValueKind) -> Value {
-        Value { name: "v".into(), kind, each: Each::Request, width: 0, check: Check::None }
-    }
-
-    fn draws(value: &Value, seed: u64, user: u32, times: usize) -> Vec<String> {
-        let mut stream = UserStream::new(seed, user, 1);
-        let draw = |_| {
-            let mut out = Vec::new();
-            stream.draw(0, value, &mut out);
-            String::from_utf8(out).unwrap()
-        };
-        (0..times).map(draw).collect()
-    }
-
-    #[test]
-    fn a_different_file_each_time() {
-        let file = value(ValueKind::Counter { start: 0, step: 1, per_user: 2000, wrap: 2000 });
-        assert_eq!(draws(&file, 7, 3, 3), ["6000", "6001", "6002"]);
-        let all = draws(&file, 7, 1, 2001);
-        assert_eq!((all[1999].as_str(), all[2000].as_str()), ("3999", "2000"));
-    }
-
-    #[test]
-    fn users_and_padding() {
-        let user = Value { width: 4, ..value(ValueKind::User { start: 1 }) };
-        assert_eq!(draws(&user, 7, 41, 2), ["0042", "0042"]);
-    }
-
-    #[test]
-    fn numbers_with_a_check_digit() {
-        let kind =
-            ValueKind::Counter { start: 10_098_765_431, step: 98_765_431, per_user: 98_765_431, wrap: 0 };
-        let id = Value { check: Check::Verhoeff, ..value(kind) };
-        // Numbers that the booking server's own check takes.
-        assert_eq!(draws(&id, 7, 0, 2), ["100987654315", "101975308622"]);
-        assert_eq!(draws(&id, 7, 1, 2), ["101975308622", "102962962936"]);
-    }
-
-    #[test]
-    fn cycles_begin_at_the_user() {
-        let items = ["a", "b", "c"].map(String::from).to_vec();
-        assert_eq!(draws(&value(ValueKind::Cycle { items, step: 1 }), 7, 1, 4), ["b", "c", "a", "b"]);
-    }
-
-    /// Users 1 and 3 of two servers draw what lies at odd places.
-    #[test]
-    fn cycles_in_steps_give_each_server_its_own() {
-        let items = ["a0", "b0", "a1", "b1", "a2", "b2"].map(String::from).to_vec();
-        let of_two = value(ValueKind::Cycle { items, step: 2 });
-        assert_eq!(draws(&of_two, 7, 1, 4), ["b0", "b1", "b2", "b0"]);
-        assert_eq!(draws(&of_two, 7, 3, 2), ["b1", "b2"]);
-    }
-
-    #[test]
-    fn choices_are_drawn_from_the_items() {
-        let items = ["a", "b", "c"].map(String::from).to_vec();
-        let mut drawn = draws(&value(ValueKind::Choice { items }), 7, 1, 100);
-        assert_ne!(drawn[..3], drawn[3..6], "not in turn");
-        drawn.sort();
-        drawn.dedup();
-        assert_eq!(drawn, ["a", "b", "c"]);
-    }
-
-    #[test]
-    fn random_is_seeded_per_user_and_in_range() {
-        let random = value(ValueKind::Random { min: 5, max: 9 });
-        let first = draws(&random, 1, 0, 200);
-        assert_eq!(first, draws(&random, 1, 0, 200));
-        assert_ne!(first, draws(&random, 1, 1, 200));
-        assert_ne!(first, draws(&random, 2, 0, 200));
-        let mut seen: Vec<_> = first.clone();
-        seen.sort();
-        seen.dedup();
-        assert_eq!(seen, ["5", "6", "7", "8", "9"]);
-    }
-
-    #[test]
-    fn a_string_per_user_stays() {
-        let kind = ValueKind::RandomString { length: 12, alphabet: b"ab".to_vec() };
-        let name = Value { each: Each::User, ..value(kind) };
-        let drawn = draws(&name, 1, 5, 3);
-        assert!(drawn.iter().all(|d| *d == drawn[0] && d.len() == 12));
-        assert_ne!(drawn[0], draws(&name, 1, 6, 1)[0]);
-    }
 }

@@ -1,5 +1,6 @@
-//! How bytes travel: sockets, readiness, TLS. The users above know `Stream` and `Readiness` only.
+//! Sockets, readiness and TLS.
 
+pub(crate) mod address;
 pub(crate) mod poller;
 pub(crate) mod socket;
 pub(crate) mod stream;

@@ -1,27 +1,27 @@
-//! Readiness by epoll: registered once, edge-triggered, with time-outs of a nanosecond's resolution.
+//! Readiness through epoll: sockets are registered once, edge-triggered, and time-outs have nanosecond resolution.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::io::Errno;
 
-/// Most events handled between two looks at the clock and the timers.
+/// Most events handled between two readings of the clock.
 const BATCH: usize = 256;
 
-/// What became ready.
+/// An event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Readiness {
-    /// What the socket was registered under.
+    /// The token under which the socket was registered.
     pub(crate) token: u64,
-    /// There is something to read, if only an error or the end.
+    /// There is something to read, possibly an error or the end.
     pub(crate) readable: bool,
-    /// It may be written to, or its connect is over.
+    /// The socket is writable, or its connect has finished.
     pub(crate) writable: bool,
     /// The peer has closed its side, or the connection is broken.
     pub(crate) closed: bool,
 }
 
-/// One thread's set of sockets.
+/// The sockets of one thread.
 pub(crate) struct Poller {
     epoll: OwnedFd,
     wake: OwnedFd,
@@ -30,7 +30,7 @@ pub(crate) struct Poller {
     woken: bool,
 }
 
-/// The token of the wake-up descriptor; no user has it.
+/// The token of the wake-up descriptor, which no socket has.
 pub(crate) const WAKE: u64 = u64::MAX;
 
 impl Poller {
@@ -41,12 +41,12 @@ impl Poller {
         Ok(Poller { epoll, wake, events: Vec::with_capacity(BATCH), precise: true, woken: false })
     }
 
-    /// A descriptor that another thread writes to, to end a [`Poller::wait`].
+    /// Makes a handle with which another thread ends a [`Poller::wait`].
     pub(crate) fn waker(&self) -> Result<Waker, Errno> {
         Ok(Waker { event: rustix::io::fcntl_dupfd_cloexec(&self.wake, 0)? })
     }
 
-    /// Registers a socket for everything, for good: closing it is all it takes to be rid of it.
+    /// Registers a socket for all events. Closing the socket unregisters it.
     pub(crate) fn add(&self, socket: impl AsFd, token: u64) -> Result<(), Errno> {
         use epoll::EventFlags as F;
         let interest = F::IN | F::OUT | F::RDHUP | F::ET;
@@ -62,16 +62,16 @@ impl Poller {
         }
     }
 
-    /// How many events the last wait found.
+    /// Number of events of the last wait.
     pub(crate) fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// Event number `index` of the last wait.
+    /// The event of the last wait with this index.
     #[inline]
     pub(crate) fn event(&self, index: usize) -> Option<Readiness> {
         use epoll::EventFlags as F;
-        // Copied out: the kernel's layout is packed on some processors.
+        // Copied out because the layout is packed on some processors.
         let libc::epoll_event { events, u64: token } = *self.events.get(index)?;
         let flags = F::from_bits_retain(events);
         Some(Readiness {
@@ -82,14 +82,14 @@ impl Poller {
         })
     }
 
-    /// Takes note of a wake-up, so that it is not told again.
+    /// Notes a wake-up and resets its descriptor.
     pub(crate) fn acknowledge_wake(&mut self) {
         self.woken = true;
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.wake, &mut count);
     }
 
-    /// Whether there was a wake-up since this was last asked.
+    /// Returns whether there was a wake-up since the last call.
     pub(crate) fn take_wake(&mut self) -> bool {
         std::mem::take(&mut self.woken)
     }
@@ -97,7 +97,7 @@ impl Poller {
     fn wait_precisely(&mut self, timeout_ns: u64) -> Result<(), Errno> {
         if self.precise {
             match epoll_pwait2(&self.epoll, &mut self.events, timeout_ns) {
-                // Kernels before 5.11 and some sandboxes lack it: whole milliseconds must do.
+                // Kernels before 5.11 and some sandboxes lack it: fall back to milliseconds.
                 Err(Errno::NOSYS | Errno::PERM) => self.precise = false,
                 other => return other,
             }
@@ -106,7 +106,7 @@ impl Poller {
     }
 }
 
-/// Ends another thread's wait.
+/// Ends the wait of another thread.
 #[derive(Debug)]
 pub(crate) struct Waker {
     event: OwnedFd,
@@ -114,12 +114,12 @@ pub(crate) struct Waker {
 
 impl Waker {
     pub(crate) fn wake(&self) {
-        // It can only fail when the counter is full, and then the thread is awake already.
+        // This fails only if the counter is full, and then the thread is awake already.
         let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
     }
 }
 
-/// `epoll_pwait2(2)`: glibc has it from 2.35 only, rustix only where the whole program may assume it.
+/// `epoll_pwait2(2)`, which glibc has only since 2.35, and rustix only if the whole program may assume it.
 fn epoll_pwait2(epoll: &OwnedFd, events: &mut Vec<libc::epoll_event>, timeout_ns: u64) -> Result<(), Errno> {
     let room = events.spare_capacity_mut();
     let timeout = libc::timespec {
@@ -138,11 +138,11 @@ fn epoll_pwait2(epoll: &OwnedFd, events: &mut Vec<libc::epoll_event>, timeout_ns
             0usize,
         )
     };
-    // SAFETY: the kernel has just written so many events to the spare capacity.
+    // SAFETY: the kernel has just written this many events to the spare capacity.
     unsafe { extend(events, found) }
 }
 
-/// `epoll_wait(2)`, its time-out rounded up to whole milliseconds.
+/// `epoll_wait(2)`, with the time-out rounded up to whole milliseconds.
 fn epoll_wait(epoll: &OwnedFd, events: &mut Vec<libc::epoll_event>, timeout_ns: u64) -> Result<(), Errno> {
     let room = events.spare_capacity_mut();
     let timeout_ms = libc::c_int::try_from(timeout_ns.div_ceil(1_000_000)).unwrap_or(libc::c_int::MAX);
@@ -150,11 +150,11 @@ fn epoll_wait(epoll: &OwnedFd, events: &mut Vec<libc::epoll_event>, timeout_ns: 
     let found = unsafe {
         libc::epoll_wait(epoll.as_raw_fd(), room.as_mut_ptr().cast(), room.len() as libc::c_int, timeout_ms)
     };
-    // SAFETY: the kernel has just written so many events to the spare capacity.
+    // SAFETY: the kernel has just written this many events to the spare capacity.
     unsafe { extend(events, found.into()) }
 }
 
-/// Takes in what a wait returned.
+/// Adds the events that a wait returned.
 ///
 /// # Safety
 /// `found`, if not negative, is the number of events just written to the spare capacity.
@@ -162,7 +162,7 @@ unsafe fn extend(events: &mut Vec<libc::epoll_event>, found: libc::c_long) -> Re
     let Ok(found) = usize::try_from(found) else {
         return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL));
     };
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller guarantees that `found` events were written.
     unsafe { events.set_len(events.len() + found) };
     Ok(())
 }

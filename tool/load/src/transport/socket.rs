@@ -11,16 +11,23 @@ use rustix::net::{
     socket_with, sockopt,
 };
 
-use super::stream::Rest;
+/// Whether more bytes follow the ones being sent at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MoreToSend {
+    /// These are the last bytes for now.
+    No,
+    /// More bytes follow, so the kernel may hold back a segment that is not full.
+    Yes,
+}
 
-/// A connected or connecting TCP socket, non-blocking.
+/// A non-blocking TCP socket that is connected or connecting.
 #[derive(Debug)]
 pub(crate) struct Socket {
     fd: OwnedFd,
 }
 
 impl Socket {
-    /// Begins to connect to `address`. How that went, the first send tells.
+    /// Starts to connect to `address`. The first send reports the outcome.
     pub(crate) fn connect(address: &SocketAddr) -> Result<Self, Errno> {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -31,29 +38,29 @@ impl Socket {
         }
     }
 
-    /// The next connection that waits at a non-blocking listener.
+    /// Accepts the next connection of a non-blocking listener.
     pub(crate) fn accept(listener: impl AsFd) -> Result<Self, Errno> {
         let fd = accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?;
         Ok(Socket { fd })
     }
 
-    /// Sends what is written without waiting for the acknowledgement of what went before.
+    /// Makes the kernel send data without waiting for the acknowledgement of earlier data.
     pub(crate) fn set_nodelay(&self) -> Result<(), Errno> {
         sockopt::set_tcp_nodelay(&self.fd, true)
     }
 
-    /// Closes without leaving a TIME_WAIT entry, whose 60 s would bind up the local port: at a few
-    /// hundred connections a second the ports would be used up. The peer has sent all it had to
-    /// send, so the reset this sends loses nothing.
+    /// Closes the socket without a TIME_WAIT entry, which would occupy the local port for 60 s: at a few hundred
+    /// connections per second the host would run out of ports. Sends a reset, which loses nothing because the server
+    /// has sent everything by then.
     pub(crate) fn reset(self) {
         let _ = sockopt::set_socket_linger(&self.fd, Some(Duration::ZERO));
     }
 
     #[inline]
-    pub(crate) fn send(&self, bytes: &[u8], rest: Rest) -> Result<usize, Errno> {
-        let flags = match rest {
-            Rest::Nothing => SendFlags::NOSIGNAL,
-            Rest::Follows => SendFlags::NOSIGNAL.union(SendFlags::MORE),
+    pub(crate) fn send(&self, bytes: &[u8], more: MoreToSend) -> Result<usize, Errno> {
+        let flags = match more {
+            MoreToSend::No => SendFlags::NOSIGNAL,
+            MoreToSend::Yes => SendFlags::NOSIGNAL.union(SendFlags::MORE),
         };
         send(&self.fd, bytes, flags)
     }
@@ -63,8 +70,8 @@ impl Socket {
         recv(&self.fd, buffer, RecvFlags::empty()).map(|(_, received)| received)
     }
 
-    /// Takes up to the length of `room` off the socket without copying it: on a TCP socket MSG_TRUNC
-    /// discards (tcp(7)). A kernel that copies all the same finds real room.
+    /// Discards up to `room.len()` bytes in the kernel: MSG_TRUNC on a TCP socket copies nothing (tcp(7)). A kernel that
+    /// copies all the same has room to do so.
     #[inline]
     pub(crate) fn discard(&self, room: &mut [u8]) -> Result<usize, Errno> {
         recv(&self.fd, room, RecvFlags::TRUNC).map(|(_, received)| received)
@@ -77,7 +84,7 @@ impl AsFd for Socket {
     }
 }
 
-/// What kind of failure the operating system reported on a socket.
+/// Classifies an error that the operating system reported on a socket.
 pub(crate) fn error_kind(errno: Errno) -> ErrorKind {
     match errno {
         Errno::CONNREFUSED => ErrorKind::Refused,

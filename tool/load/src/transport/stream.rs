@@ -1,4 +1,4 @@
-//! A connection as the users see it: plain or encrypted, the same few calls.
+//! A connection, plain or encrypted, behind the same few calls.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,40 +7,30 @@ use analysis::sample::ErrorKind;
 use rustix::io::Errno;
 use rustls::ClientConnection;
 
-use super::socket::{Socket, error_kind};
+use super::socket::{MoreToSend, Socket, error_kind};
 
 /// A connection to the server.
 ///
-/// A call that cannot go on says so instead of waiting. [`Stream::ready`] says that it may go on: an
-/// event came. Since a short read of a stream socket means that it is empty (epoll(7)), the read that
-/// would only find that out again is left out.
+/// No call waits: one that cannot go on says so, and [`Stream::ready`] notes the event after which it can. A short read of a
+/// stream socket means that the socket is empty (epoll(7)), so the read that would only confirm this is left out.
 pub(crate) struct Stream {
     socket: Socket,
     tls: Option<Box<ClientConnection>>,
-    /// The last read found the socket empty, and no event came since.
+    /// Whether the last read emptied the socket and no event has come since.
     drained: bool,
-    /// The peer has closed its side: the end is to be read, however short a read was.
+    /// Whether the server has closed its side. The end must then be read, however short the last read was.
     closed: bool,
 }
 
 /// What a read found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(usize),
-    /// The peer has closed, and everything was read.
+    /// The server has closed its side, and everything has been read.
     End,
     /// Nothing until the next event.
     Blocked,
-}
-
-/// Whether the caller has more to send at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rest {
-    /// These bytes are the last for now.
-    Nothing,
-    /// More follows: a segment that is not full may wait for it.
-    Follows,
 }
 
 impl Stream {
@@ -48,26 +38,26 @@ impl Stream {
         Stream { socket, tls, drained: false, closed: false }
     }
 
-    /// Takes note of an event; `closed` if it says that the peer has closed its side.
+    /// Notes an event; `closed` if it says that the server has closed its side.
     #[inline]
     pub(crate) fn ready(&mut self, closed: bool) {
         self.drained = false;
         self.closed |= closed;
     }
 
-    /// Whether the peer is known to have closed its side.
+    /// Whether the server is known to have closed its side.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// Whether received bytes may be dropped unseen.
+    /// Whether received bytes can be discarded unseen.
     #[inline]
     pub(crate) fn can_discard(&self) -> bool {
         self.tls.is_none()
     }
 
-    /// Goes on with the TLS handshake; whether it is over. At once without TLS.
+    /// Continues the TLS handshake. Returns true once it is complete; without TLS, at once.
     pub(crate) fn handshake(&mut self) -> Result<bool, ErrorKind> {
         loop {
             let flushed = self.flush()?;
@@ -83,11 +73,11 @@ impl Stream {
         }
     }
 
-    /// Sends what the kernel takes; how much that was.
+    /// Sends as much as the kernel accepts. Returns the number of bytes accepted.
     #[inline]
-    pub(crate) fn send(&mut self, bytes: &[u8], rest: Rest) -> Result<usize, ErrorKind> {
+    pub(crate) fn send(&mut self, bytes: &[u8], more: MoreToSend) -> Result<usize, ErrorKind> {
         let Some(tls) = &mut self.tls else {
-            return match self.socket.send(bytes, rest) {
+            return match self.socket.send(bytes, more) {
                 Ok(sent) => Ok(sent),
                 Err(Errno::AGAIN | Errno::INTR) => Ok(0),
                 Err(error) => Err(error_kind(error)),
@@ -98,13 +88,13 @@ impl Stream {
         Ok(taken)
     }
 
-    /// Whether everything that was sent has left.
+    /// Whether TLS has passed everything on to the kernel.
     #[inline]
     pub(crate) fn is_flushed(&self) -> bool {
         self.tls.as_ref().is_none_or(|tls| !tls.wants_write())
     }
 
-    /// Sends what TLS still holds; whether that is everything.
+    /// Sends what TLS has buffered. Returns true if nothing is left.
     pub(crate) fn flush(&mut self) -> Result<bool, ErrorKind> {
         let Some(tls) = &mut self.tls else { return Ok(true) };
         while tls.wants_write() {
@@ -130,7 +120,7 @@ impl Stream {
         self.received(found, buffer.len())
     }
 
-    /// Drops up to the length of `room` received bytes; only where [`Stream::can_discard`].
+    /// Discards up to `room.len()` received bytes. Call only if [`Stream::can_discard`].
     #[inline]
     pub(crate) fn discard(&mut self, room: &mut [u8]) -> Result<Received, ErrorKind> {
         if self.drained {
@@ -140,7 +130,7 @@ impl Stream {
         self.received(found, room.len())
     }
 
-    /// Ends the connection. If the peer has not closed first, without a TIME_WAIT entry here.
+    /// Closes the connection. Unless the server has closed first, leaves no TIME_WAIT entry on this host.
     pub(crate) fn close(self) {
         if !self.closed {
             self.socket.reset();
@@ -174,7 +164,7 @@ impl Stream {
                 Ok(0) => return Ok(Received::End),
                 Ok(count) => return Ok(Received::Bytes(count)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // An end without a close_notify; framing tells whether the response was complete.
+                // The end came without a close_notify. The framing shows whether the response is complete.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Received::End),
                 Err(_) => return Err(ErrorKind::Tls),
             }
@@ -185,7 +175,7 @@ impl Stream {
         }
     }
 
-    /// Takes encrypted bytes off the socket into TLS.
+    /// Moves encrypted bytes from the socket into TLS.
     fn receive_tls(&mut self) -> Result<Received, ErrorKind> {
         let Some(tls) = &mut self.tls else { return Ok(Received::End) };
         if self.drained {
@@ -199,7 +189,7 @@ impl Stream {
         };
         self.drained &= !self.closed;
         if tls.process_new_packets().is_err() {
-            // The alert that says why is worth a try; the connection is over either way.
+            // Tries to send the alert that gives the reason. The connection has failed either way.
             let _ = self.flush();
             return Err(ErrorKind::Tls);
         }
@@ -217,7 +207,7 @@ impl AsFd for Stream {
     }
 }
 
-/// The socket under TLS.
+/// The socket below TLS.
 struct Raw<'a> {
     socket: &'a Socket,
     drained: &'a mut bool,
@@ -236,7 +226,7 @@ impl io::Read for Raw<'_> {
 
 impl io::Write for Raw<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Ok(self.socket.send(bytes, Rest::Nothing)?)
+        Ok(self.socket.send(bytes, MoreToSend::No)?)
     }
 
     fn flush(&mut self) -> io::Result<()> {

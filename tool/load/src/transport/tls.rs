@@ -1,4 +1,4 @@
-//! What TLS needs to begin: certificates to trust, or none at all, and the server's name.
+//! The TLS configuration for a server: trusted certificates, or none, and the server's name.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStor
 use crate::error::LoadError;
 use crate::url::{Scheme, Url};
 
-/// How connections to one server are encrypted.
+/// The TLS configuration for connections to one server.
 #[derive(Clone)]
 pub(crate) struct Tls {
     config: Arc<ClientConfig>,
@@ -18,10 +18,10 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// TLS for an https URL; `None` for http.
+    /// Returns the configuration for an https URL, or `None` for http.
     ///
-    /// Sessions are resumed where the server offers it: that is what a returning user's browser does,
-    /// and with one connection per request it is the difference between one key exchange and thousands.
+    /// Sessions are resumed if the server supports it, as browsers do. With one connection per request this makes the
+    /// difference between one key exchange and thousands.
     pub(crate) fn for_url(url: &Url, insecure: bool) -> Result<Option<Self>, LoadError> {
         if url.scheme() == Scheme::Http {
             return Ok(None);
@@ -42,7 +42,7 @@ impl Tls {
         Ok(Some(Tls { config: Arc::new(config), name }))
     }
 
-    /// The state of one new connection.
+    /// Makes the TLS state of a new connection.
     pub(crate) fn connection(&self) -> Option<Box<ClientConnection>> {
         ClientConnection::new(self.config.clone(), self.name.clone()).ok().map(Box::new)
     }
@@ -60,8 +60,8 @@ fn native_roots() -> Result<RootCertStore, LoadError> {
     Ok(roots)
 }
 
-/// Accepts any certificate, as `-k` asks. Signatures are still checked: the peer holds the key of
-/// whatever certificate it shows.
+/// Accepts any certificate, for `-k`. Signatures are still checked, so the server owns the key of the certificate that it
+/// shows.
 #[derive(Debug)]
 struct AcceptAny {
     provider: Arc<CryptoProvider>,

@@ -1,4 +1,4 @@
-//! When requests start: think times of a closed loop, arrivals of an open one, and how many there may be.
+//! When requests start: think times of a closed loop, arrivals of an open loop, and how many requests there may be.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,37 +7,54 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use crate::plan::{Arrivals, Think};
-use crate::scenario::value::mix;
+use crate::values::stream::mix;
+
+/// What makes requests start.
+pub(crate) enum LoopMode {
+    /// The end of the user's last request.
+    Closed { think: Think },
+    /// A schedule.
+    Open(Schedule),
+}
 
 /// How many requests may be made.
 #[derive(Debug, Clone)]
 pub(crate) enum Allowance {
     Unlimited,
-    /// So many by each user.
+    /// This many by each user.
     PerUser(u64),
-    /// So many in all, by all threads together.
+    /// This many in total, by all threads together.
     Total(Arc<AtomicU64>),
 }
 
-/// A thread's part of a total, claimed a piece at a time so that requests share no counter.
+impl Allowance {
+    pub(super) fn per_user(&self) -> u64 {
+        match self {
+            Allowance::PerUser(requests) => *requests,
+            Allowance::Unlimited | Allowance::Total(_) => u64::MAX,
+        }
+    }
+}
+
+/// A thread's part of a total, claimed in pieces so that not every request touches the shared counter.
 #[derive(Debug, Default)]
 pub(crate) struct Claim {
-    held: u64,
+    left: u64,
 }
 
 impl Claim {
-    /// Takes one request out of `total`; false when none is left.
+    /// Takes one request from `total`. Returns false if none is left.
     ///
-    /// A claim takes a part of what is left, at most 64, so that no thread sits on work when the
-    /// others run out (guided self-scheduling, Polychronopoulos and Kuck 1987).
+    /// Each piece is a fraction of the rest, and at most 64, so that all threads run out at about the same time (guided
+    /// self-scheduling, Polychronopoulos and Kuck 1987).
     pub(crate) fn take(&mut self, total: &AtomicU64, threads: u64) -> bool {
-        if self.held == 0 {
+        if self.left == 0 {
             let share = |left: u64| (left / (8 * threads.max(1))).clamp(1, 64).min(left);
             let claimed =
                 total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left - share(left)));
-            self.held = claimed.map_or(0, share);
+            self.left = claimed.map_or(0, share);
         }
-        self.held = match self.held.checked_sub(1) {
+        self.left = match self.left.checked_sub(1) {
             Some(rest) => rest,
             None => return false,
         };
@@ -45,7 +62,7 @@ impl Claim {
     }
 }
 
-/// Length of the next pause, nanoseconds.
+/// Draws the length of the next pause, nanoseconds.
 #[inline]
 pub(crate) fn think_ns(think: Think, rng: &mut Rng) -> u64 {
     match think {
@@ -55,32 +72,32 @@ pub(crate) fn think_ns(think: Think, rng: &mut Rng) -> u64 {
     }
 }
 
-/// How long a user waits before it connects again, after so many failures in a row: 10 ms, doubled
-/// each time, up to 1 s. Without it a dead server would be met by a busy loop.
+/// The time that a user waits before it connects again after this many failures in a row: 10 ms, doubled every time, up
+/// to 1 s. Without it, a server that is down would make the generator spin.
 pub(crate) fn back_off_ns(failures: u32) -> u64 {
     let doublings = failures.saturating_sub(1).min(7);
     (10_000_000u64 << doublings).min(1_000_000_000)
 }
 
-/// The intended starts of one thread's share of an open loop.
+/// The intended starts of a thread's share of an open loop.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     next_ns: u64,
     gap_ns: f64,
-    /// Mean gap between the starts of all threads together.
+    /// Mean gap between the starts of all threads taken together.
     total_gap_ns: f64,
-    /// Nanoseconds' fractions that whole gaps leave over.
+    /// Fraction of a nanosecond left over from earlier gaps.
     carry_ns: f64,
-    /// By how many of the gaps between all threads' starts this thread starts later.
+    /// Number of the thread, which is the number of total gaps by which it starts later than thread 0.
     turn: f64,
     arrivals: Arrivals,
     rng: Rng,
 }
 
 impl Schedule {
-    /// Thread `thread` takes its share of `rate_per_s`. Independent Poisson streams add up to one; equal
-    /// gaps are offset so that the threads take turns. Begins with [`Schedule::restart`].
-    pub(crate) fn new(rate_per_s: f64, arrivals: Arrivals, thread: Thread) -> Self {
+    /// Makes the schedule of a thread's share of `rate_per_s`. Independent Poisson streams add up to a Poisson stream;
+    /// equal gaps are offset so that the threads take turns. Call [`Schedule::restart`] to start it.
+    pub(crate) fn new(rate_per_s: f64, arrivals: Arrivals, thread: ThreadShare) -> Self {
         Schedule {
             next_ns: 0,
             gap_ns: 0.0,
@@ -92,8 +109,8 @@ impl Schedule {
         }
     }
 
-    /// Counts from `start_ns` on. Only `threads` of the threads have a connection to send on, this one among them, and
-    /// share the rate.
+    /// Starts the schedule at `start_ns`. The rate is shared by `threads` threads, those that have a connection to send
+    /// on, which include this one.
     pub(crate) fn restart(&mut self, start_ns: u64, threads: usize) {
         self.gap_ns = self.total_gap_ns * threads.max(1) as f64;
         self.next_ns = start_ns;
@@ -109,7 +126,7 @@ impl Schedule {
         self.next_ns + self.carry_ns as u64
     }
 
-    /// Goes on to the one after it.
+    /// Advances to the intended start after that.
     pub(crate) fn advance(&mut self) {
         let gap = match self.arrivals {
             Arrivals::Uniform => self.gap_ns,
@@ -122,15 +139,28 @@ impl Schedule {
     }
 }
 
-/// Which thread of how many, and the seed of the run.
+/// The position of a thread among all threads, which determines its share of the load.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Thread {
+pub(crate) struct ThreadShare {
     pub(crate) number: usize,
     pub(crate) of: usize,
+    /// Seed of the whole load.
     pub(crate) seed: u64,
 }
 
-/// A draw from the exponential distribution, by inversion.
+impl ThreadShare {
+    /// The number of users that this thread runs: user u belongs to thread u modulo the number of threads.
+    pub(super) fn of_users(&self, users: u32) -> usize {
+        (users as usize + self.of - 1 - self.number) / self.of
+    }
+
+    /// The number, among all users, of the user in this slot.
+    pub(super) fn number_of(&self, slot: usize) -> usize {
+        slot * self.of + self.number
+    }
+}
+
+/// Draws from the exponential distribution, by inversion.
 fn exponential_ns(mean_ns: f64, rng: &mut Rng) -> u64 {
     // 1 - f64() is in (0, 1]: the logarithm is finite.
     (-(1.0 - rng.f64()).ln() * mean_ns) as u64
@@ -144,7 +174,7 @@ fn nanoseconds(time: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    fn starts(arrivals: Arrivals, thread: Thread, count: usize) -> Vec<u64> {
+    fn starts(arrivals: Arrivals, thread: ThreadShare, count: usize) -> Vec<u64> {
         let mut schedule = Schedule::new(1_000.0, arrivals, thread);
         schedule.restart(5_000_000, thread.of);
         let next = |_| {
@@ -157,22 +187,23 @@ mod tests {
 
     #[test]
     fn uniform_threads_take_turns() {
-        let thread = |number| Thread { number, of: 2, seed: 1 };
+        let thread = |number| ThreadShare { number, of: 2, seed: 1 };
         assert_eq!(starts(Arrivals::Uniform, thread(0), 3), [5_000_000, 7_000_000, 9_000_000]);
         assert_eq!(starts(Arrivals::Uniform, thread(1), 3), [6_000_000, 8_000_000, 10_000_000]);
     }
 
     #[test]
-    fn threads_without_a_connection_leave_their_share_to_the_others() {
-        let mut schedule = Schedule::new(1_000.0, Arrivals::Uniform, Thread { number: 0, of: 2, seed: 1 });
+    fn the_rate_is_shared_by_threads_with_a_connection() {
+        let mut schedule =
+            Schedule::new(1_000.0, Arrivals::Uniform, ThreadShare { number: 0, of: 2, seed: 1 });
         schedule.restart(5_000_000, 1);
         schedule.advance();
         assert_eq!(schedule.next_ns(), 6_000_000);
     }
 
     #[test]
-    fn uniform_gaps_that_are_no_whole_nanoseconds_do_not_drift() {
-        let thread = Thread { number: 0, of: 3, seed: 1 };
+    fn fractional_uniform_gaps_do_not_drift() {
+        let thread = ThreadShare { number: 0, of: 3, seed: 1 };
         let mut schedule = Schedule::new(7_000.0, Arrivals::Uniform, thread);
         schedule.restart(0, 3);
         (0..7_000).for_each(|_| schedule.advance());
@@ -181,7 +212,7 @@ mod tests {
 
     #[test]
     fn poisson_gaps_have_the_mean_and_spread_of_an_exponential() {
-        let thread = Thread { number: 0, of: 1, seed: 7 };
+        let thread = ThreadShare { number: 0, of: 1, seed: 7 };
         let at = starts(Arrivals::Poisson, thread, 20_001);
         let gaps: Vec<f64> = at.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e6).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;

@@ -1,19 +1,19 @@
-//! Things to do later, earliest first.
+//! Alarms, earliest first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What to do with a user when its time comes.
+/// What an alarm is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Alarm {
-    /// Look whether its request has timed out. At most one per user: a user whose request is over
-    /// keeps the alarm, which is set anew when it goes off, so a request costs no timer of its own.
+    /// Check whether the user's request has timed out. A user has at most one such alarm and keeps it when the request
+    /// ends; it is set again when it goes off, so that requests need no timers of their own.
     Timeout,
-    /// Its pause is over.
+    /// End the user's pause.
     Resume,
 }
 
-/// One alarm of one user.
+/// An alarm of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Due {
     pub(crate) at_ns: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Due {
     pub(crate) alarm: Alarm,
 }
 
-/// All alarms of a thread.
+/// The alarms of a thread.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<Due>>,
@@ -33,13 +33,13 @@ impl Timers {
         self.heap.push(Reverse(due));
     }
 
-    /// When the next alarm goes off.
+    /// When the next alarm is due.
     #[inline]
     pub(crate) fn next_ns(&self) -> Option<u64> {
         self.heap.peek().map(|Reverse(due)| due.at_ns)
     }
 
-    /// The next alarm that is due at `now_ns`.
+    /// Takes the next alarm that is due at `now_ns`.
     #[inline]
     pub(crate) fn pop(&mut self, now_ns: u64) -> Option<Due> {
         let Reverse(due) = self.heap.peek()?;

@@ -1,30 +1,29 @@
-//! One user: a connection, a request under way, and a random stream of its own.
+//! One user: a connection, the request under way, and a random stream.
 
 use std::sync::Arc;
 
-use super::sending::Outgoing;
+use super::outgoing::Outgoing;
 use super::target::Target;
-use crate::response::Response;
-use crate::scenario::value::UserStream;
+use crate::requests::response::Response;
 use crate::transport::stream::Stream;
+use crate::values::stream::UserStream;
 
 /// What a user is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Not taking part.
     Absent,
-    /// Taking part, with nothing to do until told: its share of the work is done, or (open loop) no
-    /// request is due.
+    /// Taking part, but with nothing to do: its share of the requests is done, or (open loop) no request is due.
     Idle,
     /// Waiting for its turn to connect for the first time.
     Queued,
     /// Between two requests: thinking, or backing off after an error.
     Pausing,
-    /// A request is under way: the connection is being made.
+    /// A request is under way: connecting.
     Connecting,
-    /// A request is under way: it is not wholly sent.
+    /// A request is under way: sending.
     Sending,
-    /// A request is under way: its response is not wholly there.
+    /// A request is under way: sent, and the response is not complete.
     Receiving,
 }
 
@@ -38,17 +37,17 @@ impl Phase {
 
 /// One user.
 pub(crate) struct User {
-    /// Its place in its thread.
+    /// Its index in its thread.
     pub(crate) slot: usize,
-    /// The server it sends to.
+    /// The server that it sends to.
     pub(crate) target: Arc<Target>,
     pub(crate) phase: Phase,
     pub(crate) stream: Option<Stream>,
-    /// Tells events of this connection from late ones of an earlier one.
+    /// Number of the connection: tells its events from late ones of an earlier connection.
     pub(crate) connection: u32,
-    /// Which of the program's requests is under way.
+    /// Index of the request that is under way.
     pub(crate) request: usize,
-    /// When its response time began to count.
+    /// The time from which its response time counts.
     pub(crate) started_ns: u64,
     /// When the request times out.
     pub(crate) deadline_ns: u64,
@@ -56,19 +55,18 @@ pub(crate) struct User {
     pub(crate) timeout_set: bool,
     /// When the pause ends.
     pub(crate) resume_ns: u64,
-    /// How much of the request has left.
     pub(crate) outgoing: Outgoing,
     pub(crate) response: Response,
-    /// Body bytes of the response that were recorded already.
-    pub(crate) recorded_bytes: u64,
-    /// Whether its first request is under way, on a connection that the server may not have taken yet.
+    /// Body bytes of the response that have been counted already.
+    pub(crate) counted_bytes: u64,
+    /// Whether its first request is under way, on a connection that the server may not have accepted yet.
     pub(crate) opening: bool,
     pub(crate) values: UserStream,
-    /// Requests it may still make.
+    /// Requests that it may still make.
     pub(crate) allowance: u64,
-    /// Connections lost in a row.
+    /// Number of connections lost in a row.
     pub(crate) failures: u32,
-    /// Leaves when its request is over.
+    /// Whether it leaves when its request ends.
     pub(crate) leaving: bool,
 }
 
@@ -87,7 +85,7 @@ impl User {
             resume_ns: 0,
             outgoing: Outgoing::default(),
             response: Response::default(),
-            recorded_bytes: 0,
+            counted_bytes: 0,
             opening: false,
             values,
             allowance: 0,
@@ -96,24 +94,33 @@ impl User {
         }
     }
 
-    /// Keeps of a response of 2xx what is to be kept; whether that was there.
+    /// Captures a value from a response with this status, if the scenario says so. Returns false if there is none to
+    /// capture.
     #[inline]
-    pub(crate) fn keep(&mut self, status: u16) -> bool {
+    pub(crate) fn capture(&mut self, status: u16) -> bool {
         let Some(asked) = self.target.program.requests.get(self.request) else { return true };
-        match &asked.keep {
-            Some(keep) if (200..300).contains(&status) => {
-                self.values.held.keep(keep.list, self.response.value(asked))
+        match &asked.capture {
+            Some(capture) if (200..300).contains(&status) => {
+                self.values.captured.add(capture.list, self.response.value(asked))
             }
             _ => true,
         }
     }
 
-    /// What its events are registered under.
+    /// Closes the connection, if there is one.
+    pub(crate) fn close(&mut self) {
+        self.outgoing.clear();
+        if let Some(stream) = self.stream.take() {
+            stream.close();
+        }
+    }
+
+    /// The token under which its events are registered.
     pub(crate) fn token(&self) -> u64 {
         (self.slot as u64) << 32 | u64::from(self.connection)
     }
 
-    /// Place and connection of a token.
+    /// Slot and connection number of a token.
     #[inline]
     pub(crate) fn of_token(token: u64) -> (usize, u32) {
         ((token >> 32) as usize, token as u32)

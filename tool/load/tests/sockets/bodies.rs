@@ -1,4 +1,4 @@
-//! Bodies of every framing and size, both ways.
+//! Bodies of every framing and size, in both directions.
 
 use std::path::Path;
 
@@ -13,18 +13,18 @@ fn chunked_bodies_keep_the_connection_and_bodies_until_close_end_it() {
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n",
     );
     let counted = run(&chunked.plan(), 2, Stop::PerUser(10));
-    assert_eq!((counted.completed, counted.bytes, counted.errors_in_all()), (20, 220, 0));
+    assert_eq!((counted.completed, counted.bytes, counted.errors_total()), (20, 220, 0));
     assert_eq!(chunked.accepted(), 2);
     let closing = Server::start(|mut peer, _| {
         peer.request();
         peer.send(b"HTTP/1.0 200 OK\r\n\r\nall there is").unwrap();
     });
     let counted = run(&closing.plan(), 2, Stop::PerUser(10));
-    assert_eq!((counted.completed, counted.bytes, counted.errors_in_all()), (20, 240, 0), "{counted:?}");
+    assert_eq!((counted.completed, counted.bytes, counted.errors_total()), (20, 240, 0), "{counted:?}");
 }
 
 #[test]
-fn bytes_that_come_one_by_one() {
+fn a_response_may_arrive_byte_by_byte() {
     let server = Server::start(|mut peer, _| {
         while peer.request().is_some() {
             for byte in OK.chunks(1) {
@@ -35,11 +35,11 @@ fn bytes_that_come_one_by_one() {
         }
     });
     let counted = run(&server.plan(), 2, Stop::PerUser(20));
-    assert_eq!((counted.completed, counted.errors_in_all()), (40, 0), "{counted:?}");
+    assert_eq!((counted.completed, counted.errors_total()), (40, 0), "{counted:?}");
 }
 
 #[test]
-fn a_long_body_is_counted_to_the_last_byte() {
+fn every_byte_of_a_long_body_is_counted() {
     const LENGTH: usize = 20_000_003;
     let server = Server::start(|mut peer, _| {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {LENGTH}\r\n\r\n");
@@ -51,13 +51,13 @@ fn a_long_body_is_counted_to_the_last_byte() {
         }
     });
     let counted = run(&server.plan(), 2, Stop::PerUser(3));
-    assert_eq!((counted.completed, counted.errors_in_all()), (6, 0), "{counted:?}");
+    assert_eq!((counted.completed, counted.errors_total()), (6, 0), "{counted:?}");
     assert_eq!(counted.bytes, 6 * LENGTH as u64);
     assert_eq!(server.accepted(), 2);
 }
 
 #[test]
-fn a_long_body_cut_short_is_seen() {
+fn a_long_body_that_is_cut_short_is_an_error() {
     let server = Server::start(|mut peer, _| {
         peer.request();
         let _ = peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n");
@@ -90,13 +90,13 @@ fn long_requests_arrive_whole_fixed_and_patched() {
         for connections in [Connections::Kept, Connections::PerRequest] {
             let plan = Plan { connections, ..Plan::new(scenario.clone()) };
             let counted = run(&plan, 2, Stop::PerUser(3));
-            assert_eq!((counted.completed, counted.errors_in_all()), (6, 0), "{counted:?}");
+            assert_eq!((counted.completed, counted.errors_total()), (6, 0), "{counted:?}");
         }
     }
 }
 
 #[test]
-fn an_answer_before_the_request_was_wholly_sent_is_taken() {
+fn a_response_before_the_whole_request_was_sent_counts() {
     let server = Server::start(|mut peer, _| {
         let _ = peer.send(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
         peer.wait_for_end();
@@ -109,7 +109,7 @@ fn an_answer_before_the_request_was_wholly_sent_is_taken() {
 }
 
 #[test]
-fn a_body_other_than_the_expected_one_is_counted() {
+fn an_unexpected_body_is_counted_as_wrong() {
     let server = Server::answering(OK);
     for (verify, completed) in [("2", 5), ("3", 0), ("\"ok\"", 5), ("\"OK\"", 0)] {
         let text = format!("[[request]]\npath = \"/\"\nverify = {verify}\n");

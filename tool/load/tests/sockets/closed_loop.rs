@@ -57,12 +57,12 @@ fn every_user_does_equal_work() {
 }
 
 #[test]
-fn a_total_is_met_exactly() {
+fn a_total_is_reached_exactly() {
     let server = Server::answering(OK);
     let mut plan = server.plan();
     plan.threads = 2;
     let counted = run(&plan, 5, Stop::Total(1_001));
-    assert_eq!((counted.completed, counted.errors_in_all()), (1_001, 0));
+    assert_eq!((counted.completed, counted.errors_total()), (1_001, 0));
 }
 
 #[test]
@@ -77,18 +77,18 @@ fn one_connection_per_request() {
     let mut generator = Generator::start(&plan).unwrap();
     generator.set_users(2).unwrap();
     let counted = Counted::of(&generator.run(Stop::PerUser(20), &NEVER).unwrap());
-    assert_eq!((counted.completed, counted.errors_in_all()), (40, 0), "{counted:?}");
+    assert_eq!((counted.completed, counted.errors_total()), (40, 0), "{counted:?}");
     assert_eq!((server.accepted(), generator.connects()), (40, 40));
 }
 
 #[test]
-fn a_server_that_closes_after_each_response_is_met_with_new_connections() {
+fn a_server_that_closes_after_each_response_gets_new_connections() {
     let server = Server::start(|mut peer, _| {
         peer.request().unwrap();
         peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok").unwrap();
     });
     let counted = run(&server.plan(), 2, Stop::PerUser(10));
-    assert_eq!((counted.completed, counted.errors_in_all()), (20, 0), "{counted:?}");
+    assert_eq!((counted.completed, counted.errors_total()), (20, 0), "{counted:?}");
     assert_eq!(server.accepted(), 20);
 }
 
@@ -102,10 +102,10 @@ fn think_time_is_part_of_the_cycle() {
     let ticks = generator.collect(400_000, &NEVER).unwrap();
     let elapsed_us = ticks.len() as u64 * SLICE_US;
     let counted = Counted::of(&ticks);
-    // A user's cycle is never shorter than its think time: at most so many, plus one each at the edges.
+    // A user's cycle is never shorter than its think time, which limits the count; each user may add one at each edge.
     assert!(counted.completed <= 8 * (elapsed_us / 10_000 + 2), "{}", counted.completed);
     assert!(counted.completed > 0);
-    // Little's law, exact but for the edges: user time is response time plus think time.
+    // Little's law, exact except at the edges: user time is response time plus think time.
     let thinking: u64 = ticks.iter().map(|tick| tick.generator.thinking_user_us).sum();
     let waiting: u64 = ticks.iter().map(|tick| tick.response_time_ns_sum).sum::<u64>() / 1_000;
     let edges = 8 * 2 * counted.response_time_max.as_micros() as u64 + 1_000;
@@ -117,7 +117,7 @@ fn think_time_is_part_of_the_cycle() {
 }
 
 #[test]
-fn an_interrupt_ends_with_what_was_measured() {
+fn an_interrupted_run_returns_what_was_measured() {
     let server = Server::answering(OK);
     let mut generator = Generator::start(&server.plan()).unwrap();
     generator.set_users(1).unwrap();
@@ -143,7 +143,7 @@ fn threads_without_users_do_not_keep_a_counted_load_from_ending() {
     }
 }
 
-/// User u sends to server u modulo their number, under that server's own name.
+/// User u sends to server u modulo their count, with that server's name in the Host header.
 #[test]
 fn users_are_spread_over_several_servers() {
     let asked: Arc<[AtomicUsize; 3]> = Arc::default();
@@ -166,7 +166,7 @@ fn users_are_spread_over_several_servers() {
     let addresses: Vec<_> = servers.iter().map(|server| server.address).collect();
     assert_eq!(Generator::start(&plan).unwrap().addresses(), addresses);
     let counted = run(&plan, 7, Stop::PerUser(10));
-    assert_eq!((counted.completed, counted.errors_in_all()), (70, 0));
+    assert_eq!((counted.completed, counted.errors_total()), (70, 0));
     // Users 0, 3 and 6; 1 and 4; 2 and 5.
     assert_eq!(asked.each_ref().map(|count| count.load(Ordering::SeqCst)), [30, 20, 20]);
 }

@@ -11,7 +11,7 @@ use load::{Generator, Plan, RequestTemplate, Scenario, Stop, Url};
 
 pub(crate) const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// A server whose connections each run a script in a thread of their own, until the test ends.
+/// A server that runs a script for each connection, in its own thread, until the test ends.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     accepted: Arc<AtomicUsize>,
@@ -19,7 +19,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Serves with `script`, which is given each connection and its number.
+    /// Runs `script` for each connection, with the number of the connection.
     pub(crate) fn start(script: impl Fn(Peer, usize) + Send + Sync + 'static) -> Self {
         Self::on(TcpListener::bind("127.0.0.1:0").unwrap(), script)
     }
@@ -74,12 +74,12 @@ impl Drop for Server {
     }
 }
 
-/// One connection, seen from the server.
+/// One connection, from the server's side.
 pub(crate) struct Peer {
     reader: BufReader<TcpStream>,
 }
 
-/// A request as a scripted server reads it.
+/// A request that a scripted server has read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) line: String,
@@ -99,7 +99,7 @@ impl Peer {
         Peer { reader: BufReader::new(stream) }
     }
 
-    /// The next request, or `None` when the client has gone.
+    /// Reads the next request. Returns `None` if the client has closed the connection.
     pub(crate) fn request(&mut self) -> Option<Request> {
         let line = self.line()?;
         let mut headers = Vec::new();
@@ -122,12 +122,12 @@ impl Peer {
         self.reader.get_mut().write_all(bytes)
     }
 
-    /// Waits until the client has gone.
+    /// Waits until the client closes the connection.
     pub(crate) fn wait_for_end(&mut self) {
         let _ = self.reader.read_to_end(&mut Vec::new());
     }
 
-    /// Waits until the client has gone, without taking what it sends.
+    /// Waits until the client closes the connection, without reading what it sends.
     pub(crate) fn wait_for_hang_up(&self) {
         use rustix::event::{PollFd, PollFlags, poll};
         let mut fds = [PollFd::new(self.stream(), PollFlags::empty())];
@@ -155,14 +155,14 @@ pub(crate) fn plan(url: &Url) -> Plan {
 
 pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Runs `users` until `stop`; what it counted in all.
+/// Runs `users` until `stop`. Returns the sums.
 pub(crate) fn run(plan: &Plan, users: u32, stop: Stop) -> Counted {
     let mut generator = Generator::start(plan).unwrap();
     generator.set_users(users).unwrap();
     Counted::of(&generator.run(stop, &NEVER).unwrap())
 }
 
-/// Runs one user for one request: the error it must meet.
+/// Runs one user for one request, which must fail. Returns the error.
 pub(crate) fn one_error(plan: &Plan) -> ErrorKind {
     let counted = run(plan, 1, Stop::PerUser(1));
     assert_eq!(counted.completed, 0);
@@ -212,7 +212,7 @@ impl Counted {
         self.response_times_us.iter().filter(slow).map(|(_, n)| n).sum()
     }
 
-    pub(crate) fn errors_in_all(&self) -> u64 {
+    pub(crate) fn errors_total(&self) -> u64 {
         self.errors.iter().map(|(_, n)| n).sum()
     }
 }

@@ -1,4 +1,4 @@
-//! Each way a server can fail, and that nothing wrong with a response is missed.
+//! Every way in which a server can fail, and every fault that a response can have.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use load::{Generator, Pacing, Stop, Think};
 
 use crate::common::{Counted, NEVER, OK, Server, one_error, plan, run};
 
-/// A server that sends `response` to each request and waits for the client to go.
+/// A server that answers the first request with `response` and waits until the client closes the connection.
 fn sends(response: &'static [u8]) -> Server {
     Server::start(move |mut peer, _| {
         if peer.request().is_some() && peer.send(response).is_ok() {
@@ -17,7 +17,7 @@ fn sends(response: &'static [u8]) -> Server {
     })
 }
 
-/// A server that sends `response` to each request and closes.
+/// A server that answers the first request with `response` and closes the connection.
 fn sends_and_closes(response: &'static [u8]) -> Server {
     Server::start(move |mut peer, _| {
         if peer.request().is_some() {
@@ -61,7 +61,7 @@ fn stops_in_the_middle_of_a_body() {
 }
 
 #[test]
-fn a_status_nobody_expects() {
+fn an_unexpected_status() {
     let server = sends(b"HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy");
     let counted = run(&server.plan(), 1, Stop::PerUser(1));
     assert_eq!((counted.errors, counted.statuses), (vec![(ErrorKind::Status, 1)], vec![(503, 1)]));
@@ -82,7 +82,7 @@ fn closes_before_the_response_is_whole() {
 }
 
 #[test]
-fn bytes_that_are_no_response() {
+fn bytes_that_are_not_a_response() {
     let garbage: [&[u8]; 5] = [
         b"SSH-2.0-OpenSSH_9.2p1\r\n",
         b"HTTP/1.1 abc\r\n\r\n",
@@ -96,18 +96,18 @@ fn bytes_that_are_no_response() {
 }
 
 #[test]
-fn a_second_response_nobody_asked_for_is_seen() {
+fn a_response_without_a_request_is_an_error() {
     let twice =
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     assert_eq!(one_error(&sends(twice).plan()), ErrorKind::Malformed);
 }
 
 #[test]
-fn a_second_response_during_a_pause_is_seen() {
+fn a_response_during_a_pause_is_an_error() {
     let server = Server::start(|mut peer, _| {
         peer.request();
         peer.send(OK).unwrap();
-        // Taken by the client by now or not: either way it comes without a request.
+        // No request asked for this one, whether the client has read the first one by now or not.
         peer.send(OK).unwrap();
         peer.wait_for_end();
     });
@@ -123,13 +123,13 @@ fn a_second_response_during_a_pause_is_seen() {
 }
 
 #[test]
-fn a_body_longer_than_its_length_is_seen() {
+fn a_body_longer_than_its_length_is_an_error() {
     let server = sends(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokay");
     assert_eq!(one_error(&server.plan()), ErrorKind::Malformed);
 }
 
 #[test]
-fn one_wrong_response_in_the_middle_of_a_run_is_seen() {
+fn one_wrong_response_in_the_middle_of_a_run_is_counted() {
     let wrong: [(&[u8], ErrorKind); 4] = [
         (b"HTTP/1.1 500 Oops\r\nContent-Length: 2\r\n\r\nno", ErrorKind::Status),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort", ErrorKind::ClosedEarly),
@@ -155,7 +155,7 @@ fn one_wrong_response_in_the_middle_of_a_run_is_seen() {
 }
 
 #[test]
-fn a_connection_that_the_server_closes_between_requests_is_no_error() {
+fn closing_an_idle_connection_is_not_an_error() {
     let server = Server::start(|mut peer, _| {
         peer.request();
         let _ = peer.send(OK);
@@ -163,11 +163,11 @@ fn a_connection_that_the_server_closes_between_requests_is_no_error() {
     let mut plan = server.plan();
     plan.pacing = Pacing::Closed { think: Think::Constant(Duration::from_millis(300)) };
     let counted = run(&plan, 2, Stop::PerUser(2));
-    assert_eq!((counted.completed, counted.errors_in_all()), (4, 0), "{counted:?}");
+    assert_eq!((counted.completed, counted.errors_total()), (4, 0), "{counted:?}");
 }
 
 #[test]
-fn users_recover_when_a_server_that_died_comes_back() {
+fn users_recover_when_a_server_restarts() {
     let server = Server::start(|mut peer, _| {
         for _ in 0..3 {
             if peer.request().is_some() && peer.send(OK).is_err() {
@@ -180,9 +180,9 @@ fn users_recover_when_a_server_that_died_comes_back() {
     generator.set_users(4).unwrap();
     until(&mut generator, |counted| counted.completed > 0);
     drop(server);
-    // Nobody listens any more: refused, with pauses in between, not in a busy loop.
+    // No server listens now: connections are refused, with pauses in between and not in a busy loop.
     let dead = until(&mut generator, |counted| counted.errors.iter().any(|(k, _)| *k == ErrorKind::Refused));
-    assert!(dead.errors_in_all() < 1_000, "{dead:?}");
+    assert!(dead.errors_total() < 1_000, "{dead:?}");
     let again = Server::on(TcpListener::bind(address).unwrap(), |mut peer, _| {
         while peer.request().is_some() {
             peer.send(OK).unwrap();
@@ -192,7 +192,7 @@ fn users_recover_when_a_server_that_died_comes_back() {
     drop(again);
 }
 
-/// Collects until `enough`; what the last collection counted.
+/// Collects until `enough`. Returns the sums of the last collection.
 fn until(generator: &mut Generator, enough: impl Fn(&Counted) -> bool) -> Counted {
     loop {
         let counted = Counted::of(&generator.collect(60_000, &NEVER).unwrap());

@@ -1,4 +1,4 @@
-//! Very many users.
+//! Many users.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -13,12 +13,12 @@ fn a_thousand_users_on_two_threads() {
     let mut plan = server.plan();
     plan.threads = 2;
     let counted = run(&plan, 1_000, Stop::PerUser(3));
-    assert_eq!((counted.completed, counted.errors_in_all()), (3_000, 0), "{counted:?}");
+    assert_eq!((counted.completed, counted.errors_total()), (3_000, 0), "{counted:?}");
     assert_eq!(server.accepted(), 1_000);
 }
 
 #[test]
-fn more_users_than_descriptors_are_refused_with_the_command_that_helps() {
+fn too_many_users_are_refused_with_the_command_that_raises_the_limit() {
     let allowed = limits::users_allowed(1);
     let Some(too_many) = allowed.checked_add(1) else { return };
     let mut generator = Generator::start(&Server::answering(OK).plan()).unwrap();
@@ -27,11 +27,10 @@ fn more_users_than_descriptors_are_refused_with_the_command_that_helps() {
     assert!(refused.to_string().contains("ulimit -n"), "{refused}");
 }
 
-/// 10 000 users take 20 000 descriptors with a server in the same process: the server here accepts
-/// and answers with plain non-blocking sockets swept in turn. Run by
-/// `cargo test -p load -- --ignored ten_thousand`.
+/// With the server in the same process, 10 000 users take 20 000 descriptors. The server polls non-blocking sockets in
+/// turn. Run with `cargo test -p load -- --ignored ten_thousand`.
 #[test]
-#[ignore = "needs 20 000 descriptors and some seconds"]
+#[ignore = "needs 20 000 descriptors and several seconds"]
 fn ten_thousand_users_on_two_threads() {
     let _ = limits::users_allowed(2);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -55,5 +54,5 @@ fn ten_thousand_users_on_two_threads() {
     let mut plan = plan(&url);
     plan.threads = 2;
     let counted = run(&plan, 9_900, Stop::PerUser(2));
-    assert_eq!((counted.completed, counted.errors_in_all()), (19_800, 0), "{counted:?}");
+    assert_eq!((counted.completed, counted.errors_total()), (19_800, 0), "{counted:?}");
 }

@@ -1,4 +1,4 @@
-//! What the probe says before a run.
+//! What the probe reports before a load.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::common::{OK, Server, plan};
 fn fault(plan: &load::Plan) -> ProbeError {
     match probe(plan) {
         Err(LoadError::Probe(error)) => error,
-        other => panic!("expected a fault, got {other:?}"),
+        other => panic!("expected a failed probe, got {other:?}"),
     }
 }
 
@@ -34,7 +34,7 @@ fn a_long_body_is_not_read_to_its_end() {
 }
 
 #[test]
-fn each_fault_has_its_words() {
+fn each_fault_has_its_own_error() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://joe:secret@{}/", listener.local_addr().unwrap()).parse().unwrap();
     drop(listener);
@@ -54,15 +54,14 @@ fn each_fault_has_its_words() {
 
 #[test]
 fn a_name_that_does_not_resolve() {
-    // RFC 6761 section 6.4: `.invalid` never does.
+    // Names below `.invalid` never resolve (RFC 6761 section 6.4).
     let plan = plan(&"http://nobody.invalid/".parse().unwrap());
     assert!(matches!(probe(&plan), Err(LoadError::Resolve { .. })));
     assert!(matches!(load::Generator::start(&plan), Err(LoadError::Resolve { .. })));
 }
 
-/// A sweep of peers whose second is down was once begun, and told as errors.
 #[test]
-fn every_one_of_several_servers_is_asked() {
+fn each_of_several_servers_is_probed() {
     let (good, other) =
         (Server::answering(OK), Server::answering(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"));
     let mut plan = good.plan();
@@ -74,6 +73,6 @@ fn every_one_of_several_servers_is_asked() {
     let nobody: load::Url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
     drop(listener);
     plan.scenario = plan.scenario.with_bases(vec![good.url("/"), nobody.clone()]);
-    let ProbeError::Refused { target, .. } = fault(&plan) else { panic!("somebody answered") };
+    let ProbeError::Refused { target, .. } = fault(&plan) else { panic!("a server answered") };
     assert_eq!(target, nobody.to_string());
 }

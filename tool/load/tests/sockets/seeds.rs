@@ -1,4 +1,4 @@
-//! The same seed asks for the same things.
+//! The same seed makes the same requests.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use load::{Plan, Scenario, Stop};
 
 use crate::common::{OK, Server, run};
 
-/// What the server was asked for, whatever the order in which the users came.
+/// Returns the request lines that the server received, sorted.
 fn requests(seed: u64, threads: usize) -> Vec<String> {
     let lines = Arc::new(Mutex::new(Vec::new()));
     let seen = lines.clone();
@@ -29,7 +29,7 @@ fn requests(seed: u64, threads: usize) -> Vec<String> {
 }
 
 #[test]
-fn the_same_seed_asks_for_the_same_whatever_the_threads() {
+fn requests_depend_on_the_seed_and_not_on_the_threads() {
     let first = requests(7, 1);
     assert_eq!(first, requests(7, 2));
     assert_ne!(first, requests(8, 1));

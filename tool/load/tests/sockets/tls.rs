@@ -11,7 +11,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::common::{OK, Server, one_error, plan, run};
 
-/// A server with a certificate that nobody trusts.
+/// Starts a server with an untrusted certificate.
 fn serve() -> SocketAddr {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der()));
@@ -49,19 +49,19 @@ fn secure(address: SocketAddr) -> Plan {
 }
 
 #[test]
-fn any_certificate_is_accepted_if_asked_and_connections_are_kept_or_not() {
+fn an_insecure_plan_accepts_any_certificate() {
     let address = serve();
     for connections in [Connections::Kept, Connections::PerRequest] {
         let mut plan = secure(address);
         plan.insecure = true;
         plan.connections = connections;
         let counted = run(&plan, 3, Stop::PerUser(10));
-        assert_eq!((counted.completed, counted.errors_in_all()), (30, 0), "{counted:?}");
+        assert_eq!((counted.completed, counted.errors_total()), (30, 0), "{counted:?}");
     }
 }
 
 #[test]
-fn a_certificate_nobody_vouches_for_is_refused() {
+fn an_untrusted_certificate_is_refused() {
     let plan = secure(serve());
     assert_eq!(one_error(&plan), ErrorKind::Tls);
     let refused = probe(&plan).unwrap_err();

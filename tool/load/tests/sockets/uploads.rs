@@ -1,4 +1,4 @@
-//! Generated bodies: whole, of the right sizes, and given up when the server has heard enough.
+//! Generated bodies: complete, of the right sizes, and abandoned when the server answers early.
 
 use std::io::Read;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn upload(url: &Url, sizes: &str) -> Plan {
     Plan::new(Scenario::single(url, template).unwrap())
 }
 
-/// A server that keeps every body it is sent.
+/// A server that stores every body that it receives.
 fn keeping() -> (Server, Arc<Mutex<Vec<Vec<u8>>>>) {
     let bodies = Arc::new(Mutex::new(Vec::new()));
     let kept = bodies.clone();
@@ -39,7 +39,7 @@ fn bodies_arrive_whole_and_every_byte_sent_is_counted() {
             let (server, bodies) = keeping();
             let plan = Plan { connections, ..upload(&server.url("/"), &size.to_string()) };
             let counted = run(&plan, 2, Stop::PerUser(3));
-            assert_eq!((counted.completed, counted.errors_in_all()), (6, 0), "{size}: {counted:?}");
+            assert_eq!((counted.completed, counted.errors_total()), (6, 0), "{size}: {counted:?}");
             assert_eq!(counted.sent, 6 * size, "{size}");
             let bodies = bodies.lock().unwrap();
             assert!(bodies.iter().all(|body| body.len() as u64 == size && *body == bodies[0]), "{size}");
@@ -48,27 +48,27 @@ fn bodies_arrive_whole_and_every_byte_sent_is_counted() {
 }
 
 #[test]
-fn a_longer_body_begins_like_a_shorter_one_and_mixed_sizes_all_occur() {
+fn a_longer_body_starts_like_a_shorter_one_and_all_sizes_occur() {
     let (server, bodies) = keeping();
     let text = "[values]\nn = { kind = \"counter\" }\n[[request]]\nmethod = \"POST\"\npath = \"/${n}\"\n\
                 body = { sizes = [7, \"10 KB\", \"600 KB\"] }\n";
     let scenario = Scenario::from_toml(Path::new("s.toml"), text).unwrap().with_base(server.url("/"));
     let counted = run(&Plan::new(scenario), 3, Stop::PerUser(20));
-    assert_eq!((counted.completed, counted.errors_in_all()), (60, 0), "{counted:?}");
+    assert_eq!((counted.completed, counted.errors_total()), (60, 0), "{counted:?}");
     let bodies = bodies.lock().unwrap();
     let longest = bodies.iter().max_by_key(|body| body.len()).unwrap();
     assert!(bodies.iter().all(|body| longest.starts_with(body)));
     for size in [7, 10_000, 600_000] {
         let drawn = bodies.iter().filter(|body| body.len() == size).count();
-        // 20 expected; none of 60 has a chance of 3e-11.
+        // 20 are expected; the probability of none in 60 is 3e-11.
         assert!(drawn > 0, "no body of {size} bytes");
     }
     assert_eq!(counted.sent, bodies.iter().map(|body| body.len() as u64).sum::<u64>());
 }
 
 #[test]
-fn a_server_that_reads_slowly_gets_everything_and_holds_up_nobody() {
-    // The first connection is read a byte at a time, until the other user is done.
+fn a_server_that_reads_slowly_gets_everything_and_delays_no_other_user() {
+    // Reads the first connection byte by byte until the other user has finished.
     let done = Arc::new(AtomicU64::new(0));
     let others = done.clone();
     let server = Server::start(move |mut peer, number| {
@@ -89,7 +89,7 @@ fn a_server_that_reads_slowly_gets_everything_and_holds_up_nobody() {
 }
 
 #[test]
-fn an_answer_before_the_body_is_whole_ends_the_sending() {
+fn an_early_response_ends_the_upload() {
     for connections in [Connections::Kept, Connections::PerRequest] {
         let server = Server::start(|mut peer, _| {
             let _ = peer.send(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
@@ -104,9 +104,9 @@ fn an_answer_before_the_body_is_whole_ends_the_sending() {
 }
 
 #[test]
-fn what_a_server_said_before_it_reset_the_connection_counts() {
+fn a_response_before_a_reset_counts() {
     let server = Server::start(|mut peer, _| {
-        // Closed with bytes unread: the client's next bytes are answered with a reset.
+        // Closes with bytes unread, so that the next bytes are answered with a reset.
         let mut some = [0; 1_000];
         let _ = peer.reader().read_exact(&mut some);
         let _ = peer.send(b"HTTP/1.1 507 Full\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
@@ -116,19 +116,19 @@ fn what_a_server_said_before_it_reset_the_connection_counts() {
 }
 
 #[test]
-fn a_server_that_closes_in_the_middle_of_a_body_is_an_error_of_its_kind() {
+fn closing_in_the_middle_of_an_upload_is_an_error() {
     let server = Server::start(|mut peer, _| {
         let mut some = [0; 100_000];
         let _ = peer.reader().read_exact(&mut some);
     });
     let counted = run(&upload(&server.url("/"), "20MB"), 2, Stop::PerUser(5));
-    assert_eq!((counted.completed, counted.errors_in_all()), (0, 10));
+    assert_eq!((counted.completed, counted.errors_total()), (0, 10));
     let gone = |kind: &ErrorKind| matches!(kind, ErrorKind::Reset | ErrorKind::ClosedEarly);
     assert!(counted.errors.iter().all(|(kind, _)| gone(kind)), "{:?}", counted.errors);
 }
 
 #[test]
-fn busy_servers_that_say_when_to_come_back_are_told_apart_from_other_statuses() {
+fn overload_with_retry_after_is_a_separate_kind_of_error() {
     let busy: [(&[u8], ErrorKind); 4] = [
         (b"HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 4\r\n\r\nbusy", ErrorKind::Unavailable),
         (b"HTTP/1.1 429 Slow\r\nretry-after: 120\r\nContent-Length: 0\r\n\r\n", ErrorKind::Unavailable),
@@ -143,11 +143,11 @@ fn busy_servers_that_say_when_to_come_back_are_told_apart_from_other_statuses() 
 }
 
 #[test]
-fn a_status_that_is_expected_is_no_denial() {
+fn an_expected_503_is_not_an_error() {
     let busy = b"HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n";
     let server = Server::answering(busy);
     let text = "[[request]]\npath = \"/\"\nexpect = 503\n";
     let scenario = Scenario::from_toml(Path::new("s.toml"), text).unwrap().with_base(server.url("/"));
     let counted = run(&Plan::new(scenario), 1, Stop::PerUser(3));
-    assert_eq!((counted.completed, counted.errors_in_all()), (3, 0), "{counted:?}");
+    assert_eq!((counted.completed, counted.errors_total()), (3, 0), "{counted:?}");
 }

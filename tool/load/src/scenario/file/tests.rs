@@ -29,7 +29,7 @@ fn every_shipped_scenario_is_read() {
 }
 
 #[test]
-fn all_there_is() {
+fn every_key_is_read() {
     let scenario = read(
         r#"
         name = "mix"
@@ -78,12 +78,12 @@ fn one_server_or_several() {
 }
 
 #[test]
-fn the_name_of_the_file_where_none_is_given() {
+fn the_default_name_is_that_of_the_file() {
     assert_eq!(read("[[request]]\npath = \"/\"").unwrap().name(), "work");
 }
 
 #[test]
-fn an_unknown_key_tells_its_line_and_the_nearest_one() {
+fn an_unknown_key_is_reported_with_its_line_and_the_nearest_one() {
     let (line, text) = fault("name = \"x\"\n[[request]]\npath = \"/\"\nweigth = 2\n");
     assert_eq!(line, 4);
     assert!(text.contains("`weigth`") && text.contains("did you mean `weight`?"), "{text}");
@@ -94,7 +94,7 @@ fn an_unknown_key_tells_its_line_and_the_nearest_one() {
 }
 
 #[test]
-fn a_value_in_a_file_without_values_is_told_so() {
+fn a_slot_in_a_file_without_values_is_reported() {
     let (line, text) = fault("[[request]]\npath = '/${n}'\n");
     assert_eq!((line, text.as_str()), (2, "unknown value `n`; the file defines none"));
 }
@@ -108,10 +108,10 @@ fn unknown_names_tell_the_nearest_one() {
 }
 
 #[test]
-fn wrong_values_tell_what_was_expected() {
+fn wrong_values_are_reported_with_what_was_expected() {
     let cases = [
         ("[[request]]\npath = 7\n", 2, "`path` must be a text"),
-        ("[[request]]\npath = \"x\"\n", 2, "begins with `/`"),
+        ("[[request]]\npath = \"x\"\n", 2, "starts with `/`"),
         ("[[request]]\npath = \"/a b\"\n", 2, "percent-encoded"),
         ("[[request]]\npath = \"/\"\nweight = 0\n", 3, "from 1 to 1000000"),
         ("[[request]]\npath = \"/\"\nmethod = \"get\"\n", 3, "such as `GET`"),
@@ -167,7 +167,7 @@ fn wrong_values_tell_what_was_expected() {
 }
 
 #[test]
-fn bodies_from_files_are_sent_and_compared_as_they_stand() {
+fn bodies_from_files_are_taken_as_they_are() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("body.bin"), b"${no slot}\0").unwrap();
     let text = "[[request]]\npath = \"/\"\nbody = \"@body.bin\"\nverify = \"@body.bin\"\n";
@@ -186,18 +186,16 @@ proptest::proptest! {
 }
 
 #[test]
-fn dates_are_days_from_today_on() {
+fn dates_are_relative_to_today() {
     let text = "base = \"http://127.0.0.1:1\"\n[values]\nday = { kind = \"date\", min = 1, max = 3 }\n\
                 [[request]]\npath = \"/${day}\"\n";
     let scenario = Scenario::from_toml(Path::new("dates.toml"), text).unwrap();
     let today = jiff::Zoned::now().date();
-    let Some(super::super::value::ValueKind::Choice { items }) =
-        scenario.values.first().map(|value| &value.kind)
-    else {
+    let Some(ValueKind::Choice { items }) = scenario.values.first().map(|value| &value.kind) else {
         panic!("{:?}", scenario.values)
     };
     let days: Vec<jiff::civil::Date> = items.iter().map(|item| item.parse().unwrap()).collect();
-    // Midnight may pass between the two looks.
+    // Midnight may pass in between.
     assert!(days[0] == today.tomorrow().unwrap() || days[0] == today, "{days:?}");
     assert!(
         days.len() == 3 && days.windows(2).all(|pair| pair[0].tomorrow().unwrap() == pair[1]),

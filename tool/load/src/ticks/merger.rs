@@ -1,20 +1,20 @@
-//! The slices of all threads made one.
+//! Merges the slices of all threads into ticks.
 
 use std::collections::VecDeque;
 
 use analysis::sample::{Counts, GeneratorTick, Tick};
 
-use crate::record::{SLICE_US, Slice};
+use super::recorder::{SLICE_US, Slice};
 
-/// Collects slices by thread and gives out ticks once every thread has handed in its part.
+/// Collects slices by thread. Returns a tick once every thread has delivered its slice.
 #[derive(Debug)]
 pub(crate) struct Merger {
     threads: Vec<VecDeque<Slice>>,
-    /// Connections begun so far.
+    /// Attempts to connect so far.
     connects: u64,
 }
 
-/// One merged tick and its place on the clock.
+/// A tick and the index of its slices.
 #[derive(Debug)]
 pub(crate) struct Merged {
     pub(crate) index: u64,
@@ -26,25 +26,25 @@ impl Merger {
         Merger { threads: (0..threads).map(|_| VecDeque::new()).collect(), connects: 0 }
     }
 
-    /// Connections begun in all slices merged so far.
+    /// Attempts to connect in all slices merged so far.
     pub(crate) fn connects(&self) -> u64 {
         self.connects
     }
 
-    /// Takes in one thread's slice; each thread's come in order.
+    /// Adds a slice of a thread; each thread delivers its slices in order.
     pub(crate) fn add(&mut self, thread: usize, slice: Slice) {
         if let Some(queue) = self.threads.get_mut(thread) {
             queue.push_back(slice);
         }
     }
 
-    /// The next slice that every thread has handed in.
+    /// Returns the next tick for which every thread has delivered its slice.
     pub(crate) fn next(&mut self) -> Option<Merged> {
         let mut index = 0;
         for queue in &self.threads {
             index = index.max(queue.front()?.index);
         }
-        // A thread that began later has no part in the slices before.
+        // A thread that started later has no earlier slices.
         for queue in &mut self.threads {
             while queue.front().is_some_and(|slice| slice.index < index) {
                 queue.pop_front();
@@ -107,7 +107,7 @@ fn with_lags(generator: GeneratorTick, lags: &[(u64, u64)]) -> GeneratorTick {
     }
 }
 
-/// Adds up sparse counts, each ascending by value.
+/// Merges sparse counts, each ascending by value.
 fn merge_counts(mut parts: Vec<Vec<(u64, u64)>>) -> Vec<(u64, u64)> {
     if parts.len() == 1 {
         return parts.pop().unwrap_or_default();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_from_before_a_thread_began_are_left_out() {
+    fn slices_from_before_a_thread_started_are_left_out() {
         let mut merger = Merger::new(2);
         (5..8).for_each(|index| merger.add(0, slice(index, &[(1, 1)])));
         merger.add(1, slice(7, &[]));

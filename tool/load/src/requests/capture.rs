@@ -1,61 +1,61 @@
-//! Finds the value to keep in an answer, as it comes.
+//! Finds the value to capture in a response while it arrives.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use wire::{Limits, Method, response};
 
-use crate::held::VALUE_BYTES;
-use crate::scenario::keep::From;
+use crate::scenario::definition::CaptureFrom;
+use crate::values::captured::VALUE_BYTES;
 
-/// How much of a body is looked at. The value must lie in a body no longer than this.
+/// Longest body that is searched for a value.
 const BODY_BYTES: usize = 16 * 1024;
 
-/// One answer's value, or what may hold it. The memory is used again for the next answer.
+/// The captured value of one response, or the body that may contain it. The memory is reused for the next response.
 #[derive(Debug, Default)]
-pub(crate) struct Catch {
+pub(crate) struct ResponseCapture {
     body: Vec<u8>,
     value: Vec<u8>,
 }
 
-impl Catch {
-    /// Makes ready for the next answer.
+impl ResponseCapture {
+    /// Prepares for the next response.
     #[inline]
     pub(crate) fn reset(&mut self) {
         self.body.clear();
         self.value.clear();
     }
 
-    /// Takes in a whole head.
-    pub(crate) fn head(&mut self, from: &From, head: &[u8], asked: Method, limits: &Limits) {
+    /// Searches a whole head.
+    pub(crate) fn head(&mut self, from: &CaptureFrom, head: &[u8], asked: Method, limits: &Limits) {
         let name = match from {
-            From::Json(_) => return,
-            From::Location => "location",
-            From::Header(name) => name.as_str(),
+            CaptureFrom::Json(_) => return,
+            CaptureFrom::Location => "location",
+            CaptureFrom::Header(name) => name.as_str(),
         };
         let Ok(Some((_, fields))) = response::parse_indexed(head, asked, limits) else { return };
         let value = fields.get(head, name).unwrap_or_default();
-        let value = if *from == From::Location { path_of(value) } else { value };
+        let value = if *from == CaptureFrom::Location { path_of(value) } else { value };
         self.found(value);
     }
 
-    /// Takes in a part of the body.
-    pub(crate) fn body(&mut self, from: &From, bytes: &[u8]) {
-        if matches!(from, From::Json(_)) {
-            // One byte more than may be tells that it is too long.
+    /// Collects a part of the body.
+    pub(crate) fn body(&mut self, from: &CaptureFrom, bytes: &[u8]) {
+        if matches!(from, CaptureFrom::Json(_)) {
+            // One byte beyond the limit shows that the body is too long.
             let room = (BODY_BYTES + 1).saturating_sub(self.body.len());
             self.body.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
         }
     }
 
-    /// The value; empty where the answer holds none that can be kept.
-    pub(crate) fn value(&mut self, from: &From) -> &[u8] {
-        if let From::Json(names) = from
+    /// Returns the value; empty if the response has none that can be captured.
+    pub(crate) fn value(&mut self, from: &CaptureFrom) -> &[u8] {
+        if let CaptureFrom::Json(names) = from
             && self.body.len() <= BODY_BYTES
         {
             let mut json = serde_json::Deserializer::from_slice(&self.body);
             let value = &mut self.value;
-            // What is not JSON holds no value.
+            // A body that is not JSON has no value.
             if (Within { names, value }).deserialize(&mut json).is_err() || json.end().is_err() {
                 self.value.clear();
             }
@@ -72,7 +72,9 @@ impl Catch {
     }
 }
 
-/// The path and query of a URI reference that has an absolute path; else nothing.
+/// Returns the path and query of a URI reference with an absolute path, and nothing for other references.
+///
+/// Done by hand because this is on the request path, which allocates nothing.
 fn path_of(location: &[u8]) -> &[u8] {
     let after_scheme = location.windows(3).position(|three| three == b"://").map_or(location, |at| {
         let rest = location.get(at + 3..).unwrap_or_default();
@@ -83,7 +85,7 @@ fn path_of(location: &[u8]) -> &[u8] {
     if path.starts_with(b"/") && path.iter().all(u8::is_ascii_graphic) { path } else { b"" }
 }
 
-/// Looks for the text or number under `names` and copies it; allocates nothing but what the copy needs.
+/// Finds the text or number under `names` and copies it. Allocates only for the copy, and only until that has its room.
 struct Within<'a> {
     names: &'a [String],
     value: &'a mut Vec<u8>,
@@ -170,7 +172,7 @@ impl<'de> Visitor<'de> for Within<'_> {
     }
 }
 
-/// Whether a key is this one.
+/// Compares a key with this one.
 struct Is<'a>(&'a str);
 
 impl<'de> DeserializeSeed<'de> for Is<'_> {
@@ -200,16 +202,16 @@ mod tests {
     use super::*;
 
     fn json(path: &str, parts: &[&[u8]]) -> String {
-        let from = From::Json(path.split('.').map(Into::into).collect());
-        let mut catch = Catch::default();
-        parts.iter().for_each(|part| catch.body(&from, part));
-        String::from_utf8(catch.value(&from).to_vec()).unwrap()
+        let from = CaptureFrom::Json(path.split('.').map(Into::into).collect());
+        let mut capture = ResponseCapture::default();
+        parts.iter().for_each(|part| capture.body(&from, part));
+        String::from_utf8(capture.value(&from).to_vec()).unwrap()
     }
 
-    fn header(from: &From, head: &[u8]) -> String {
-        let mut catch = Catch::default();
-        catch.head(from, head, Method::Post, &Limits::default());
-        String::from_utf8(catch.value(from).to_vec()).unwrap()
+    fn header(from: &CaptureFrom, head: &[u8]) -> String {
+        let mut capture = ResponseCapture::default();
+        capture.head(from, head, Method::Post, &Limits::default());
+        String::from_utf8(capture.value(from).to_vec()).unwrap()
     }
 
     #[test]
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_kept_is_not() {
+    fn a_value_that_cannot_be_captured_is_not() {
         let long = format!(r#"{{"id": "{}"}}"#, "x".repeat(VALUE_BYTES + 1));
         for body in [&b""[..], b"{", br#"{"id": "a"} x"#, br#"{"id": "a\r\nX: y"}"#, br#"{"id": null}"#] {
             assert_eq!(json("id", &[body]), "", "{}", body.escape_ascii());
@@ -236,27 +238,27 @@ mod tests {
     }
 
     #[test]
-    fn headers_and_places() {
+    fn headers_and_locations() {
         let head = b"HTTP/1.1 201 Created\r\nLOCATION: http://h:1/bookings/7?x=y#z\r\nX-Id: q\r\nContent-Length: 0\r\n\r\n";
-        assert_eq!(header(&From::Location, head), "/bookings/7?x=y");
-        assert_eq!(header(&From::Header("x-id".into()), head), "q");
-        assert_eq!(header(&From::Header("x-no".into()), head), "");
+        assert_eq!(header(&CaptureFrom::Location, head), "/bookings/7?x=y");
+        assert_eq!(header(&CaptureFrom::Header("x-id".into()), head), "q");
+        assert_eq!(header(&CaptureFrom::Header("x-no".into()), head), "");
         for place in ["7", "http://h", "/a b", ""] {
             let head = format!("HTTP/1.1 201 C\r\nLocation: {place}\r\nContent-Length: 0\r\n\r\n");
-            assert_eq!(header(&From::Location, head.as_bytes()), "", "{place}");
+            assert_eq!(header(&CaptureFrom::Location, head.as_bytes()), "", "{place}");
         }
     }
 
     proptest! {
         #[test]
-        fn however_a_body_is_split_the_value_is_the_same(at in 0usize..40) {
+        fn the_value_does_not_depend_on_how_the_body_is_split(at in 0usize..40) {
             let body = br#"{"room": 1, "id": "a-b", "name": "Asha"}"#;
             let (one, other) = body.split_at(at);
             prop_assert_eq!(json("id", &[one, other]), "a-b");
         }
 
         #[test]
-        fn any_body_is_looked_at_without_panic(body in prop::collection::vec(any::<u8>(), 0..60), text in r#"[{}\[\]":,id0-9a ]{0,30}"#) {
+        fn any_body_is_searched_without_panic(body in prop::collection::vec(any::<u8>(), 0..60), text in r#"[{}\[\]":,id0-9a ]{0,30}"#) {
             json("id.id", &[&body]);
             json("id", &[text.as_bytes()]);
         }

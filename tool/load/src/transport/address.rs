@@ -1,4 +1,4 @@
-//! From a host name to the one address that the load goes to.
+//! From a host name to the address that the load goes to.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
@@ -6,13 +6,13 @@ use std::time::Duration;
 use crate::error::LoadError;
 use crate::url::Url;
 
-/// How long an address may take to answer before the next one is tried.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long to wait for an address before trying the next one.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The addresses of a URL's host, in the resolver's order.
+/// Resolves the host of a URL. Returns its addresses in the resolver's order.
 ///
 /// # Errors
-/// [`LoadError::Resolve`] where there is none.
+/// [`LoadError::Resolve`] if there is none.
 pub fn resolve(url: &Url) -> Result<Vec<SocketAddr>, LoadError> {
     let failed = |reason: String| LoadError::Resolve { host: url.host().into(), reason };
     let found = (url.host(), url.port()).to_socket_addrs().map_err(|error| failed(error.to_string()))?;
@@ -23,13 +23,13 @@ pub fn resolve(url: &Url) -> Result<Vec<SocketAddr>, LoadError> {
     Ok(addresses)
 }
 
-/// The first of them that accepts a connection, as a browser would choose: `localhost` is often both
-/// ::1 and 127.0.0.1, with a server on one. The first one where none does: its errors will be counted.
+/// Returns the first address that accepts a connection, as a browser would: `localhost` is often both ::1 and 127.0.0.1,
+/// with a server on only one of them. If none accepts, returns the first one, whose errors will be counted.
 pub(crate) fn first_that_accepts(addresses: &[SocketAddr]) -> Option<SocketAddr> {
     let first = addresses.first().copied();
     if addresses.len() < 2 {
         return first;
     }
-    let accepts = |address: &&SocketAddr| TcpStream::connect_timeout(address, PATIENCE).is_ok();
+    let accepts = |address: &&SocketAddr| TcpStream::connect_timeout(address, CONNECT_TIMEOUT).is_ok();
     addresses.iter().find(accepts).copied().or(first)
 }

@@ -1,23 +1,22 @@
-//! A request taken apart into literals and slots, once, before the run.
+//! From a request of a scenario to literals and slots, once, before the load starts.
 
-use super::{Draw, Patched, Piece};
-use crate::scenario::template::{Part, Template};
-use crate::scenario::{Body, Request};
+use super::rendering::{Draw, Patched, Piece};
+use crate::scenario::definition::{Body, Request};
+use crate::scenario::template::{Template, TemplatePart};
 use crate::url::Url;
 
-impl Patched {
-    pub(super) fn compile(request: &Request, base: &Url, close: bool) -> Self {
-        let mut compiler = Compiler { draws: Vec::new() };
-        let head = compiler.head(request, base, close);
-        let (body, generated) = match &request.body {
-            Body::Text(text) => (compiler.pieces(text, Piece::Slot), None),
-            Body::Generated(sizes) => (Vec::new(), Some(sizes.clone())),
-        };
-        Patched { draws: compiler.draws, head, body, generated }
-    }
+/// Compiles a request for the server at `base`. `close` asks the server to close the connection after each response.
+pub(super) fn compile(request: &Request, base: &Url, close: bool) -> Patched {
+    let mut compiler = Compiler { draws: Vec::new() };
+    let head = compiler.head(request, base, close);
+    let (body, generated) = match &request.body {
+        Body::Text(text) => (compiler.pieces(text, Piece::Slot), None),
+        Body::Generated(sizes) => (Vec::new(), Some(sizes.clone())),
+    };
+    Patched { draws: compiler.draws, head, body, generated }
 }
 
-/// Collects which values a request draws while its parts are compiled.
+/// Collects the values that a request draws while its parts are compiled.
 struct Compiler {
     draws: Vec<Draw>,
 }
@@ -51,11 +50,11 @@ impl Compiler {
         head
     }
 
-    /// What is requested. A path that a server gave is whole and encoded already.
+    /// Compiles the request target. A captured path is complete and encoded already.
     fn target(&mut self, path: &Template, base: &Url) -> Vec<Piece> {
         let mut pieces = self.pieces(path, Piece::TargetSlot);
         match (path.pieces.first(), pieces.first_mut()) {
-            (Some(Part::Taken(_)), Some(Piece::TargetSlot(draw))) => pieces[0] = Piece::Slot(*draw),
+            (Some(TemplatePart::Taken(_)), Some(Piece::TargetSlot(draw))) => pieces[0] = Piece::Slot(*draw),
             _ => pieces.insert(0, literal(base_prefix(base))),
         }
         pieces
@@ -70,10 +69,10 @@ impl Compiler {
     }
 
     fn pieces(&mut self, template: &Template, slot: fn(usize) -> Piece) -> Vec<Piece> {
-        let piece = |part: &Part| match part {
-            Part::Literal(bytes) => Piece::Literal(bytes.clone()),
-            Part::Slot(value) => slot(self.position(Draw::Value(*value))),
-            Part::Taken(list) => slot(self.position(Draw::Taken(*list))),
+        let piece = |part: &TemplatePart| match part {
+            TemplatePart::Literal(bytes) => Piece::Literal(bytes.clone()),
+            TemplatePart::Slot(value) => slot(self.position(Draw::Value(*value))),
+            TemplatePart::Taken(list) => slot(self.position(Draw::Taken(*list))),
         };
         template.pieces.iter().map(piece).collect()
     }
@@ -90,7 +89,7 @@ fn literal(bytes: impl Into<Vec<u8>>) -> Piece {
     Piece::Literal(bytes.into())
 }
 
-/// What of the base URL goes before a request's own path.
+/// The part of the base URL that precedes the path of a request.
 fn base_prefix(base: &Url) -> &str {
     base.path().split('?').next().unwrap_or_default().trim_end_matches('/')
 }
@@ -99,8 +98,8 @@ fn has_header(request: &Request, name: &str) -> bool {
     request.headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name))
 }
 
-/// Whether Content-Length goes out: with a body, or where the method gives a body meaning (RFC 9110
-/// section 8.6), unless the caller framed the request.
+/// Whether to send Content-Length: if there is a body, or if the method gives a body meaning (RFC 9110 section 8.6), unless
+/// the scenario frames the request itself.
 fn says_length(request: &Request) -> bool {
     let framed = has_header(request, "content-length") || has_header(request, "transfer-encoding");
     let meant = matches!(request.method.as_str(), "POST" | "PUT" | "PATCH");

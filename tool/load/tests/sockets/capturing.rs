@@ -1,4 +1,4 @@
-//! What an answer gave is used up in a later request of the same user.
+//! Values captured from responses are used up in later requests of the same user.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,20 +10,20 @@ use load::{Generator, Plan, RequestTotal, Scenario, Stop};
 
 use crate::common::{Counted, NEVER, Server};
 
-/// Books and cancels: each booking may be cancelled once, on the connection that made it.
-struct Desk {
+/// A server for bookings. Each can be cancelled once, on the connection that made it.
+struct BookingServer {
     server: Server,
     standing: Arc<Mutex<BTreeSet<(usize, String)>>>,
 }
 
-impl Desk {
-    /// Answers a booking by what `booked` makes of its number.
+impl BookingServer {
+    /// Starts a server that answers a booking with `booked` of its number.
     fn start(booked: fn(usize) -> String) -> Self {
         let standing: Arc<Mutex<BTreeSet<(usize, String)>>> = Arc::default();
         let (books, made) = (standing.clone(), AtomicUsize::new(0));
         let server = Server::start(move |mut peer, user| {
             while let Some(request) = peer.request() {
-                let answer = if request.line.starts_with("POST") {
+                let response = if request.line.starts_with("POST") {
                     let number = made.fetch_add(1, Ordering::SeqCst);
                     books.lock().unwrap().insert((user, format!("/bookings/{number}")));
                     booked(number)
@@ -32,12 +32,12 @@ impl Desk {
                     let status = if books.lock().unwrap().remove(&(user, path)) { 204 } else { 404 };
                     format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n")
                 };
-                if peer.send(answer.as_bytes()).is_err() {
+                if peer.send(response.as_bytes()).is_err() {
                     return;
                 }
             }
         });
-        Desk { server, standing }
+        BookingServer { server, standing }
     }
 
     fn run(&self, keep: &str, cancel: &str, weights: [u32; 2]) -> (Counted, Vec<RequestTotal>) {
@@ -46,7 +46,7 @@ impl Desk {
             "[[request]]\nname = \"book\"\nweight = {book}\nmethod = \"POST\"\npath = \"/bookings\"\nkeep = {{ name = \"b\", from = \"{keep}\" }}\n\
              [[request]]\nname = \"cancel\"\nweight = {cancels}\nmethod = \"DELETE\"\npath = \"{cancel}\"\n"
         );
-        let scenario = Scenario::from_toml(Path::new("desk.toml"), &text).unwrap();
+        let scenario = Scenario::from_toml(Path::new("booking.toml"), &text).unwrap();
         let mut generator = Generator::start(&Plan { threads: 2, ..self.plan(scenario) }).unwrap();
         generator.set_users(5).unwrap();
         let counted = Counted::of(&generator.run(Stop::PerUser(200), &NEVER).unwrap());
@@ -70,42 +70,46 @@ fn location(number: usize) -> String {
 }
 
 #[test]
-fn a_user_cancels_what_it_booked_and_each_once() {
+fn a_user_cancels_each_of_its_bookings_once() {
     for (booked, keep, cancel) in [
         (json as fn(usize) -> String, "json:booking.id", "/bookings/${taken:b}"),
         (location, "header:location", "${taken:b}"),
     ] {
-        let desk = Desk::start(booked);
-        let (counted, totals) = desk.run(keep, cancel, [70, 30]);
-        assert_eq!((counted.completed, counted.errors_in_all()), (1_000, 0), "{counted:?}");
+        let bookings = BookingServer::start(booked);
+        let (counted, totals) = bookings.run(keep, cancel, [70, 30]);
+        assert_eq!((counted.completed, counted.errors_total()), (1_000, 0), "{counted:?}");
         let [book, cancel] = totals.as_slice() else { panic!("{totals:?}") };
         assert_eq!((book.name.as_str(), cancel.name.as_str()), ("book", "cancel"));
         assert_eq!(book.completed + cancel.completed, 1_000);
         assert_eq!((book.uncertain(), cancel.uncertain()), (0, 0));
-        assert_eq!(book.completed - cancel.completed, desk.standing.lock().unwrap().len() as u64);
+        assert_eq!(book.completed - cancel.completed, bookings.standing.lock().unwrap().len() as u64);
         assert!((250..350).contains(&cancel.completed), "the seed gives about 30 %: {totals:?}");
     }
 }
 
 #[test]
-fn the_mix_that_ran_is_told_where_there_is_too_little_to_take() {
-    let (counted, totals) = Desk::start(json).run("json:booking.id", "/bookings/${taken:b}", [1, 999]);
-    assert_eq!((counted.completed, counted.errors_in_all()), (1_000, 0), "{counted:?}");
+fn totals_show_the_mix_that_ran_if_there_was_too_little_to_cancel() {
+    let (counted, totals) =
+        BookingServer::start(json).run("json:booking.id", "/bookings/${taken:b}", [1, 999]);
+    assert_eq!((counted.completed, counted.errors_total()), (1_000, 0), "{counted:?}");
     let [book, cancel] = totals.as_slice() else { panic!("{totals:?}") };
     assert!(cancel.asked_share > 0.99 && cancel.completed <= book.completed, "{totals:?}");
-    assert!(cancel.replaced.abs_diff(book.completed) < 50, "nearly every booking stood in: {totals:?}");
+    assert!(
+        cancel.replaced.abs_diff(book.completed) < 50,
+        "nearly every booking replaced a cancellation: {totals:?}"
+    );
 }
 
 #[test]
-fn an_answer_without_the_value_is_an_error_of_its_own() {
-    let (counted, totals) = Desk::start(json).run("json:id", "/bookings/${taken:b}", [70, 30]);
+fn a_response_without_the_value_is_a_separate_kind_of_error() {
+    let (counted, totals) = BookingServer::start(json).run("json:id", "/bookings/${taken:b}", [70, 30]);
     assert_eq!((counted.completed, counted.errors), (0, vec![(ErrorKind::NothingToKeep, 1_000)]));
     assert_eq!((totals[0].nothing_to_keep, totals[1].begun), (1_000, 0));
     assert!(totals[1].replaced > 200, "{totals:?}");
 }
 
 #[test]
-fn a_booking_that_is_gone_is_a_refusal_and_one_without_an_answer_is_uncertain() {
+fn a_409_is_a_refusal_and_no_response_is_uncertain() {
     let server = Server::start(|mut peer, number| {
         while peer.request().is_some() {
             if number == 0 {
@@ -122,11 +126,11 @@ fn a_booking_that_is_gone_is_a_refusal_and_one_without_an_answer_is_uncertain() 
 }
 
 #[test]
-fn the_first_request_that_can_be_made_is_the_one_tried_first() {
-    let desk = Desk::start(json);
+fn the_probe_sends_the_first_request_that_can_be_made() {
+    let bookings = BookingServer::start(json);
     let text = "[[request]]\nmethod = \"DELETE\"\npath = \"/x/${taken:b}\"\n\
                 [[request]]\nmethod = \"POST\"\npath = \"/\"\nkeep = { name = \"b\", from = \"json:none\" }\n";
-    let scenario = Scenario::from_toml(Path::new("desk.toml"), text).unwrap();
-    let probe = load::probe(&desk.plan(scenario)).unwrap().remove(0);
+    let scenario = Scenario::from_toml(Path::new("booking.toml"), text).unwrap();
+    let probe = load::probe(&bookings.plan(scenario)).unwrap().remove(0);
     assert!(probe.status == 201 && probe.status_expected && probe.nothing_to_keep, "{probe:?}");
 }

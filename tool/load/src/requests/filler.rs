@@ -1,27 +1,27 @@
-//! What generated bodies are filled with: one block of bytes, sent again and again.
+//! The content of generated bodies: one block of bytes, sent repeatedly.
 
 use fastrand::Rng;
 
-/// Length of the block: small enough to stay in a processor's cache, longer than what gzip looks back.
+/// Length of the block: small enough to stay in the processor's cache, and longer than gzip's window.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// Always the same, so that a body of one size is the same in every run, and so is its hash.
+/// A constant, so that a body of one size and its hash are the same in every run.
 const SEED: u64 = 0x6e73_7461_7220_6f64;
 
-/// Bytes that do not compress, and repeat after [`BLOCK_BYTES`]. All bodies begin alike and differ in length only:
-/// ten thousand users that send 10 MB each need one block.
+/// Bytes that do not compress and repeat after [`BLOCK_BYTES`]. Bodies differ only in length, so one block serves ten
+/// thousand users that send 10 MB each.
 #[derive(Debug)]
 pub(crate) struct Filler(Box<[u8]>);
 
 impl Filler {
-    /// An empty one where nothing is to be filled.
+    /// Makes the block; an empty one unless `needed`.
     pub(crate) fn new(needed: bool) -> Self {
         let mut block = vec![0; if needed { BLOCK_BYTES } else { 0 }];
         Rng::with_seed(SEED).fill(&mut block);
         Self(block.into())
     }
 
-    /// Bytes of a body from `position` on: at least one and at most `most`, fewer at the block's end.
+    /// Returns the bytes of a body from `position` on: at least one and at most `most`, fewer at the end of the block.
     #[inline]
     pub(crate) fn at(&self, position: u64, most: u64) -> &[u8] {
         let from = (position % self.0.len().max(1) as u64) as usize;
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
     use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
-    /// A body put together from pieces of these lengths.
+    /// Assembles a body from pieces of these lengths.
     fn body(filler: &Filler, length: u64, pieces: &[u64]) -> Vec<u8> {
         let mut body = Vec::new();
         for most in pieces.iter().cycle() {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn without_need_there_is_nothing() {
+    fn a_block_that_is_not_needed_is_empty() {
         assert!(Filler::new(false).at(5, 10).is_empty());
     }
 }

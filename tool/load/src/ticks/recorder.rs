@@ -1,44 +1,45 @@
-//! What one thread counts, in slices of 20 ms aligned on the monotonic clock.
+//! The counts of one thread, in slices of 20 ms aligned to the monotonic clock.
 
 use std::collections::BTreeMap;
 
 use analysis::sample::{ErrorCounts, ErrorKind};
 use hdrhistogram::Histogram;
 
-/// Length of a slice, microseconds: the resolution at which warm-up can be told from the steady state.
+/// Length of a slice, microseconds: the resolution at which warm-up and steady state can be told apart.
 pub const SLICE_US: u64 = 20_000;
 
 pub(crate) const SLICE_NS: u64 = SLICE_US * 1_000;
 
-/// Longest response time the histogram holds; longer ones are counted apart.
+/// Longest response time in the histogram; longer ones are counted separately.
 const LONGEST_US: u64 = 3_600_000_000;
 
-/// Longest lag the histogram tells apart.
+/// Longest lag in the histogram; longer ones count as this one.
 const LONGEST_LAG_US: u64 = 10_000_000;
 
-/// One thread's counts over one slice.
+/// The counts of one thread in one slice.
 #[derive(Debug, Default)]
 pub(crate) struct Slice {
-    /// Which slice of the monotonic clock: it begins at `index * SLICE_NS`.
+    /// The slice starts at `index * SLICE_NS` on the monotonic clock.
     pub(crate) index: u64,
     pub(crate) completed: u64,
     pub(crate) response_time_ns_sum: u64,
-    /// (microseconds, how often), ascending.
+    /// Pairs of microseconds and count, ascending.
     pub(crate) response_times: Vec<(u64, u64)>,
+    /// Response times too long for the histogram.
     pub(crate) beyond: u64,
     pub(crate) errors: ErrorCounts,
     pub(crate) unexpected_statuses: BTreeMap<u16, u64>,
     pub(crate) bytes_received: u64,
     pub(crate) bytes_sent: u64,
     pub(crate) busy_ns: u64,
-    /// (microseconds, how often), ascending.
+    /// Pairs of microseconds and count, ascending.
     pub(crate) lags: Vec<(u64, u64)>,
     pub(crate) thinking_user_ns: u64,
     pub(crate) late_starts: u64,
     pub(crate) connects: u64,
 }
 
-/// Counts into the current slice; slices that are over wait to be handed over.
+/// Counts into the current slice. Finished slices wait until they are taken.
 pub(crate) struct Recorder {
     slice: Slice,
     end_ns: u64,
@@ -46,7 +47,7 @@ pub(crate) struct Recorder {
     lags: Histogram<u32>,
     thinking: u64,
     thinking_since_ns: u64,
-    over: Vec<Slice>,
+    finished: Vec<Slice>,
 }
 
 impl Recorder {
@@ -59,21 +60,21 @@ impl Recorder {
             lags: histogram(LONGEST_LAG_US, 2),
             thinking: 0,
             thinking_since_ns: now_ns,
-            over: Vec::new(),
+            finished: Vec::new(),
         }
     }
 
-    /// When the current slice ends.
+    /// End of the current slice.
     pub(crate) fn slice_end_ns(&self) -> u64 {
         self.end_ns
     }
 
-    /// Which slice is current.
+    /// Index of the current slice.
     pub(crate) fn index(&self) -> u64 {
         self.slice.index
     }
 
-    /// Closes the slices that are over at `now_ns`: what is recorded next happened then.
+    /// Closes the slices that end at or before `now_ns`, the time of the events recorded next.
     #[inline]
     pub(crate) fn roll(&mut self, now_ns: u64) {
         while now_ns >= self.end_ns {
@@ -81,12 +82,12 @@ impl Recorder {
         }
     }
 
-    /// The slices that are over, oldest first.
-    pub(crate) fn take_over(&mut self) -> std::vec::Drain<'_, Slice> {
-        self.over.drain(..)
+    /// Takes the finished slices, oldest first.
+    pub(crate) fn take_finished(&mut self) -> std::vec::Drain<'_, Slice> {
+        self.finished.drain(..)
     }
 
-    /// A request completed after `response_ns`.
+    /// Counts a completed request with its response time.
     #[inline]
     pub(crate) fn completed(&mut self, response_ns: u64) {
         self.slice.completed += 1;
@@ -97,59 +98,59 @@ impl Recorder {
         }
     }
 
-    /// A request failed.
+    /// Counts a failed request.
     pub(crate) fn failed(&mut self, kind: ErrorKind) {
         *self.slice.errors.entry(kind).or_default() += 1;
     }
 
-    /// A response had a status that was not expected, and so failed in this way.
+    /// Counts a request that failed because of the status of its response.
     pub(crate) fn unexpected_status(&mut self, status: u16, kind: ErrorKind) {
         self.failed(kind);
         *self.slice.unexpected_statuses.entry(status).or_default() += 1;
     }
 
-    /// Body bytes came.
+    /// Counts received body bytes.
     #[inline]
     pub(crate) fn received(&mut self, bytes: u64) {
         self.slice.bytes_received += bytes;
     }
 
-    /// Body bytes left.
+    /// Counts sent body bytes.
     #[inline]
     pub(crate) fn sent(&mut self, bytes: u64) {
         self.slice.bytes_sent += bytes;
     }
 
-    /// The thread worked for so long.
+    /// Adds time for which the thread was busy.
     #[inline]
     pub(crate) fn worked(&mut self, ns: u64) {
         self.slice.busy_ns += ns;
     }
 
-    /// Something ready was handled so much later.
+    /// Counts an event that was handled this much later than it was ready.
     #[inline]
     pub(crate) fn lagged(&mut self, ns: u64) {
         self.lags.saturating_record(ns / 1_000);
     }
 
-    /// A request started after its intended start for want of a free connection.
+    /// Counts a request that started late because no connection was free.
     pub(crate) fn started_late(&mut self) {
         self.slice.late_starts += 1;
     }
 
-    /// A connection was begun.
+    /// Counts an attempt to connect.
     pub(crate) fn connecting(&mut self) {
         self.slice.connects += 1;
     }
 
-    /// A user stopped waiting for a response.
+    /// Notes that a user stopped waiting for a response.
     #[inline]
     pub(crate) fn think(&mut self, now_ns: u64) {
         self.integrate(now_ns);
         self.thinking += 1;
     }
 
-    /// A user waits for a response again, or is gone.
+    /// Notes that a thinking user waits for a response again, or has left.
     #[inline]
     pub(crate) fn stop_thinking(&mut self, now_ns: u64) {
         self.integrate(now_ns);
@@ -170,7 +171,7 @@ impl Recorder {
         self.slice.response_times = drain(&mut self.response_times);
         self.slice.lags = drain(&mut self.lags);
         let next = Slice { index: self.slice.index + 1, ..Slice::default() };
-        self.over.push(std::mem::replace(&mut self.slice, next));
+        self.finished.push(std::mem::replace(&mut self.slice, next));
         self.end_ns += SLICE_NS;
     }
 }
@@ -179,7 +180,7 @@ fn histogram(longest_us: u64, digits: u8) -> Histogram<u32> {
     Histogram::new_with_bounds(1, longest_us, digits).expect("constant bounds are valid")
 }
 
-/// Takes the counts out of a histogram: the middle of each bucket, and how often it was hit.
+/// Empties a histogram. Returns the midpoint and the count of each bucket that was hit.
 fn drain(histogram: &mut Histogram<u32>) -> Vec<(u64, u64)> {
     if histogram.is_empty() {
         return Vec::new();

@@ -1,21 +1,21 @@
-//! One response, byte by byte, without I/O: what came is checked, what nobody checks may be discarded.
+//! One response, byte by byte, without I/O. Bodies that nobody checks may be discarded unseen.
 
 use analysis::sample::ErrorKind;
 use wire::body::{Decoder, Event};
 use wire::{Limits, response};
 
-use crate::catch::Catch;
-use crate::render::Prepared;
-use crate::scenario::Verify;
+use super::capture::ResponseCapture;
+use super::program::PreparedRequest;
+use crate::scenario::definition::Verify;
 
-/// Where a response is.
+/// The state of a response that is being received.
 #[derive(Debug, Default)]
 pub(crate) struct Response {
     body: Option<Body>,
-    /// The beginning of a head whose end has not come; empty nearly always.
+    /// The beginning of an incomplete head; nearly always empty.
     partial: Vec<u8>,
-    /// What the user keeps of it, where the request says that it does.
-    catch: Catch,
+    /// What the user captures, if the request says so.
+    capture: ResponseCapture,
 }
 
 #[derive(Debug)]
@@ -35,27 +35,28 @@ pub(crate) struct Completed {
     /// Whether the connection may carry another request.
     pub(crate) keep_alive: bool,
     pub(crate) body_bytes: u64,
-    /// Whether the body is what the scenario says it must be.
+    /// Whether the body passes the verification that the scenario asks for.
     pub(crate) as_expected: bool,
-    /// Whether the server is too busy and says when to come back.
+    /// Whether the server is overloaded and says when to retry.
     pub(crate) retry_later: bool,
 }
 
 impl Response {
-    /// Makes ready for the next response.
+    /// Prepares for the next response.
     #[inline]
     pub(crate) fn reset(&mut self) {
         self.body = None;
         self.partial.clear();
-        self.catch.reset();
+        self.capture.reset();
     }
 
-    /// Takes in what was received. Bytes after the end of the response are an error: nobody asked for them.
+    /// Processes received bytes. Returns the response when it is complete. Bytes after its end are an error because nobody
+    /// asked for them.
     #[inline]
     pub(crate) fn feed(
         &mut self,
         bytes: &[u8],
-        asked: &Prepared,
+        asked: &PreparedRequest,
         limits: &Limits,
     ) -> Result<Option<Completed>, ErrorKind> {
         if self.body.is_some() {
@@ -69,47 +70,47 @@ impl Response {
         self.feed_head(&whole, asked, limits)
     }
 
-    /// Body bytes so far.
+    /// Number of body bytes so far.
     pub(crate) fn body_bytes(&self) -> u64 {
         self.body.as_ref().map_or(0, |body| body.received)
     }
 
-    /// Status of the response, once its head is there.
+    /// Status of the response, once its head has arrived.
     pub(crate) fn status(&self) -> Option<u16> {
         self.body.as_ref().map(|body| body.status)
     }
 
-    /// Bytes that may be dropped unseen before the response needs looking at again.
+    /// Number of bytes that may be discarded before the response has to be inspected again.
     #[inline]
-    pub(crate) fn discardable(&self, asked: &Prepared) -> u64 {
+    pub(crate) fn discardable(&self, asked: &PreparedRequest) -> u64 {
         match (&self.body, &asked.verify) {
             (None, _) | (_, Verify::Bytes(_)) => 0,
-            _ if asked.keep.is_some() => 0,
+            _ if asked.capture.is_some() => 0,
             (Some(body), Verify::Nothing | Verify::Length(_)) => body.decoder.pending(),
         }
     }
 
-    /// What of the whole answer the user keeps; empty where it holds nothing to be kept.
-    pub(crate) fn value(&mut self, asked: &Prepared) -> &[u8] {
-        asked.keep.as_ref().map_or(&[], |keep| self.catch.value(&keep.from))
+    /// Returns the value captured from the whole response; empty if there is none.
+    pub(crate) fn value(&mut self, asked: &PreparedRequest) -> &[u8] {
+        asked.capture.as_ref().map_or(&[], |capture| self.capture.value(&capture.from))
     }
 
-    /// Whether the whole answer should hold something to keep and does not.
-    pub(crate) fn lacks_value(&mut self, asked: &Prepared) -> bool {
+    /// Whether the whole response lacks a value that the user should capture.
+    pub(crate) fn lacks_value(&mut self, asked: &PreparedRequest) -> bool {
         let succeeded = self.status().is_some_and(|status| (200..300).contains(&status));
-        asked.keep.is_some() && succeeded && self.value(asked).is_empty()
+        asked.capture.is_some() && succeeded && self.value(asked).is_empty()
     }
 
-    /// Takes note that so many bytes of the body were dropped, at most [`Response::discardable`].
-    pub(crate) fn discarded(&mut self, count: u64, asked: &Prepared) -> Option<Completed> {
+    /// Notes that this many bytes of the body were discarded, at most [`Response::discardable`].
+    pub(crate) fn discarded(&mut self, count: u64, asked: &PreparedRequest) -> Option<Completed> {
         let body = self.body.as_mut()?;
         body.received += count;
         body.decoder.advance(count);
         body.decoder.is_done().then(|| body.completed(asked))
     }
 
-    /// Takes note that the server has closed.
-    pub(crate) fn end(&mut self, asked: &Prepared) -> Result<Completed, ErrorKind> {
+    /// Notes that the server has closed the connection.
+    pub(crate) fn end(&mut self, asked: &PreparedRequest) -> Result<Completed, ErrorKind> {
         let body = self.body.as_mut().ok_or(ErrorKind::ClosedEarly)?;
         body.decoder.close().map_err(|_| ErrorKind::ClosedEarly)?;
         Ok(body.completed(asked))
@@ -118,7 +119,7 @@ impl Response {
     fn feed_head(
         &mut self,
         mut bytes: &[u8],
-        asked: &Prepared,
+        asked: &PreparedRequest,
         limits: &Limits,
     ) -> Result<Option<Completed>, ErrorKind> {
         let malformed = |_| ErrorKind::Malformed;
@@ -127,9 +128,9 @@ impl Response {
                 self.partial.extend_from_slice(bytes);
                 return Ok(None);
             };
-            let retry_later = matches!(head.status, 429 | 503) && says_when(bytes, asked, limits);
-            if let Some(keep) = &asked.keep {
-                self.catch.head(&keep.from, bytes, asked.method, limits);
+            let retry_later = matches!(head.status, 429 | 503) && says_when_to_retry(bytes, asked, limits);
+            if let Some(capture) = &asked.capture {
+                self.capture.head(&capture.from, bytes, asked.method, limits);
             }
             bytes = bytes.get(head.len..).unwrap_or_default();
             if head.is_interim() {
@@ -151,7 +152,11 @@ impl Response {
     }
 
     #[inline]
-    fn feed_body(&mut self, mut bytes: &[u8], asked: &Prepared) -> Result<Option<Completed>, ErrorKind> {
+    fn feed_body(
+        &mut self,
+        mut bytes: &[u8],
+        asked: &PreparedRequest,
+    ) -> Result<Option<Completed>, ErrorKind> {
         let Some(body) = &mut self.body else { return Err(ErrorKind::Malformed) };
         loop {
             let taken = match body.decoder.next(bytes).map_err(|_| ErrorKind::Malformed)? {
@@ -159,8 +164,8 @@ impl Response {
                 Event::Data(count) => {
                     let data = bytes.get(..count).unwrap_or_default();
                     body.take(data, &asked.verify);
-                    if let Some(keep) = &asked.keep {
-                        self.catch.body(&keep.from, data);
+                    if let Some(capture) = &asked.capture {
+                        self.capture.body(&capture.from, data);
                     }
                     count
                 }
@@ -184,7 +189,7 @@ impl Body {
         self.decoder.advance(bytes.len() as u64);
     }
 
-    fn completed(&self, asked: &Prepared) -> Completed {
+    fn completed(&self, asked: &PreparedRequest) -> Completed {
         let whole = match &asked.verify {
             Verify::Nothing => true,
             Verify::Length(length) => self.received == *length,
@@ -200,10 +205,10 @@ impl Body {
     }
 }
 
-/// Whether a response says when to come back (RFC 9110 section 10.2.3). Only asked of servers that are too busy: it
-/// takes the head apart a second time.
+/// Whether a response says when to retry (RFC 9110 section 10.2.3). Used only for overloaded servers, because it parses
+/// the head a second time.
 #[cold]
-fn says_when(head: &[u8], asked: &Prepared, limits: &Limits) -> bool {
+fn says_when_to_retry(head: &[u8], asked: &PreparedRequest, limits: &Limits) -> bool {
     let parsed = response::parse_indexed(head, asked.method, limits);
     matches!(parsed, Ok(Some((_, fields))) if fields.get(head, "retry-after").is_some())
 }

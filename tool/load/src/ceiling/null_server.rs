@@ -1,5 +1,5 @@
-//! The null server: answers any request with the same bytes and does nothing else, so that a load on it
-//! shows what the generator can do on this host.
+//! The null server: answers every request with the same bytes and does nothing else, so that a load on it shows what the
+//! generator can do on this host.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::thread::JoinHandle;
@@ -8,18 +8,17 @@ use rustix::io::Errno;
 use slab::Slab;
 
 use crate::error::LoadError;
-use crate::threads::pin;
+use crate::generator::threads::pin;
 use crate::transport::poller::{Poller, Readiness, WAKE, Waker};
-use crate::transport::socket::Socket;
-use crate::transport::stream::Rest;
+use crate::transport::socket::{MoreToSend, Socket};
 
-/// What the listener is registered under; no connection has it.
+/// The token of the listener, which no connection has.
 const LISTENER: u64 = WAKE - 1;
 
-/// What ends a request: it answers requests without a body.
+/// The end of a request. The null server answers requests without a body only.
 const END: &[u8] = b"\r\n\r\n";
 
-/// A running null server, one thread on a port of its own on 127.0.0.1. It ends when dropped.
+/// A running null server: one thread on a free port of 127.0.0.1, which ends when this is dropped.
 pub struct NullServer {
     address: SocketAddr,
     waker: Waker,
@@ -27,10 +26,10 @@ pub struct NullServer {
 }
 
 impl NullServer {
-    /// Starts it with responses of `body_bytes`, on processor `cpu` if given.
+    /// Starts a server that sends bodies of `body_bytes`, pinned to processor `cpu` if given.
     ///
     /// # Errors
-    /// An operating system that gives no port, thread or descriptor, or does not have that processor.
+    /// The operating system provides no port, thread or descriptor, or has no such processor.
     pub fn start(body_bytes: usize, cpu: Option<usize>) -> Result<Self, LoadError> {
         let listen = |source| LoadError::System { action: "listen on a port of 127.0.0.1", source };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(listen)?;
@@ -63,7 +62,7 @@ impl NullServer {
         Ok(NullServer { address, waker, thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -89,9 +88,9 @@ struct Responder {
 
 struct Connection {
     socket: Socket,
-    /// How much of [`END`] the bytes so far ended in.
+    /// Number of bytes of [`END`] that the last bytes received match.
     matched: usize,
-    /// Bytes of responses that the kernel did not take yet.
+    /// Response bytes that the kernel has not accepted yet.
     owed: usize,
 }
 
@@ -130,7 +129,7 @@ impl Responder {
 }
 
 impl Connection {
-    /// Reads what is there and answers it; whether the connection lives on.
+    /// Reads and answers requests. Returns whether the connection stays open.
     fn serve(&mut self, event: Readiness, response: &[u8], buffer: &mut [u8]) -> bool {
         loop {
             let count = match self.socket.recv(buffer) {
@@ -149,7 +148,7 @@ impl Connection {
         }
     }
 
-    /// How many requests end in `bytes`.
+    /// Returns the number of requests that end in `bytes`.
     fn requests(&mut self, bytes: &[u8]) -> usize {
         let mut ended = 0;
         for byte in bytes {
@@ -165,12 +164,12 @@ impl Connection {
         ended
     }
 
-    /// Sends what is owed, as far as the kernel takes it; whether the connection lives on.
+    /// Sends the owed bytes, as far as the kernel accepts them. Returns whether the connection stays open.
     fn answer(&mut self, response: &[u8]) -> bool {
         while self.owed > 0 {
             let whole = self.owed.div_ceil(response.len()) * response.len();
             let rest = response.get(whole - self.owed..).unwrap_or_default();
-            match self.socket.send(rest, Rest::Nothing) {
+            match self.socket.send(rest, MoreToSend::No) {
                 Ok(sent) => self.owed -= sent,
                 Err(Errno::AGAIN) => return true,
                 Err(_) => return false,

@@ -1,10 +1,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::render::Program;
+use crate::requests::Program;
 use crate::{RequestTemplate, Scenario, Url};
 
-fn asked(method: &str, verify: Verify) -> Prepared {
+fn asked(method: &str, verify: Verify) -> PreparedRequest {
     let url: Url = "http://h/".parse().unwrap();
     let template = RequestTemplate { method: method.into(), ..RequestTemplate::default() };
     let mut scenario = Scenario::single(&url, template).unwrap();
@@ -13,7 +13,7 @@ fn asked(method: &str, verify: Verify) -> Prepared {
 }
 
 /// Feeds `parts` one after the other, then the end.
-fn feed(parts: &[&[u8]], asked: &Prepared) -> Result<Completed, ErrorKind> {
+fn feed(parts: &[&[u8]], asked: &PreparedRequest) -> Result<Completed, ErrorKind> {
     let mut response = Response::default();
     for (index, part) in parts.iter().enumerate() {
         if let Some(completed) = response.feed(part, asked, &Limits::default())? {
@@ -35,9 +35,8 @@ const MESSAGES: [&[u8]; 7] = [
 ];
 
 proptest! {
-    /// However the bytes are split, the verdict is the same.
     #[test]
-    fn any_split_gives_the_same(message in 0usize..MESSAGES.len(), cuts in prop::collection::vec(0usize..160, 0..6)) {
+    fn the_outcome_does_not_depend_on_how_the_bytes_are_split(message in 0usize..MESSAGES.len(), cuts in prop::collection::vec(0usize..160, 0..6)) {
         let message = MESSAGES[message];
         let asked = asked("GET", Verify::Bytes(b"hello"[..].into()));
         let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(message.len())).collect();
@@ -45,7 +44,7 @@ proptest! {
         let mut parts = Vec::new();
         let mut from = 0;
         for cut in cuts {
-            // An empty read is the end, not a part.
+            // An empty read would mean the end.
             if cut > from {
                 parts.push(&message[from..cut]);
                 from = cut;
@@ -62,7 +61,7 @@ proptest! {
 }
 
 #[test]
-fn what_each_message_is() {
+fn each_message_is_read_to_its_end() {
     let get = asked("GET", Verify::Nothing);
     let outcome = |message: &[u8]| feed(&[message], &get).map(|c| (c.status, c.body_bytes, c.keep_alive));
     let found = MESSAGES.map(outcome);

@@ -1,4 +1,6 @@
-//! The generator as others see it: start, so many users, collect.
+//! The generator: starts threads, sets the number of users, collects ticks.
+
+pub(crate) mod threads;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,21 +13,22 @@ use analysis::sample::Tick;
 
 use crate::error::LoadError;
 use crate::limits;
-use crate::merge::{Merged, Merger};
 use crate::plan::{Pacing, Plan, Stop};
-use crate::record::SLICE_US;
-use crate::tally::{RequestTotal, totals};
-use crate::threads::{Running, spawn};
+use crate::ticks::merger::{Merged, Merger};
+use crate::ticks::recorder::SLICE_US;
+use crate::ticks::totals::RequestTotal;
+use crate::worker::messages::{Assignment, Command, FromThread, Notice};
 use crate::worker::pacing::Allowance;
-use crate::worker::{Command, Notice, Report, Settings, Target, Work};
+use crate::worker::target::Targets;
+use threads::{ThreadHandle, spawn};
 
-/// How often a collection looks whether it is interrupted.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often a collection checks for an interrupt.
+const INTERRUPT_CHECK: Duration = Duration::from_millis(20);
 
-/// A server that is restarted answers again within about so long.
+/// Time within which a restarted server usually answers again.
 const RESTART: Duration = Duration::from_secs(10);
 
-/// Users on threads, and what they measure.
+/// Users on threads, and their measurements.
 ///
 /// ```no_run
 /// use std::sync::atomic::AtomicBool;
@@ -43,58 +46,58 @@ const RESTART: Duration = Duration::from_secs(10);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Generator {
-    threads: Vec<Running>,
-    reports: Receiver<Report>,
+    threads: Vec<ThreadHandle>,
+    reports: Receiver<FromThread>,
     merger: Merger,
     addresses: Vec<SocketAddr>,
-    /// Users asked for, and whether the threads know.
     users: u32,
+    /// Whether the threads have not been told the number of users yet.
     pending: bool,
-    /// Slices up to this one are of what went before.
+    /// Slices before this one belong to the previous assignment.
     skip_to: u64,
     open_loop: bool,
-    /// For so long the users go on without any answer when the work is a number of requests.
-    patience_us: u64,
-    /// Which change of users or work this is.
-    run: u64,
-    finished: Finished,
+    /// How long a counted number of requests goes on without any response.
+    stall_limit_us: u64,
+    /// Number of the current assignment.
+    assignment: u64,
+    finished: FinishedThreads,
     totals: Vec<RequestTotal>,
 }
 
-/// Threads that have done their work, and when the last one had.
+/// How many threads have finished the assignment, and when the last one did.
 #[derive(Debug, Default)]
-struct Finished {
+struct FinishedThreads {
     threads: usize,
     at_ns: u64,
 }
 
 impl Generator {
-    /// Resolves the target, starts the threads, and waits for [`Generator::set_users`].
+    /// Resolves the target and starts the threads, which wait for [`Generator::set_users`].
     ///
     /// # Errors
-    /// A target that is not named or does not resolve, TLS without certificates to trust, a plan that
-    /// contradicts itself, or an operating system that gives no threads or descriptors.
+    /// The plan names no target or contradicts itself, the target does not resolve, there are no trusted certificates, or
+    /// the operating system provides no threads or descriptors.
     pub fn start(plan: &Plan) -> Result<Self, LoadError> {
         check(plan)?;
-        let settings = settings(plan)?;
+        let targets = Targets::new(plan)?;
         let (sender, reports) = channel();
         let mut generator = Generator {
             threads: Vec::with_capacity(plan.threads),
             reports,
             merger: Merger::new(plan.threads),
-            addresses: settings.targets.iter().map(|target| target.address).collect(),
+            addresses: targets.targets.iter().map(|target| target.address).collect(),
             users: 0,
             pending: false,
             skip_to: 0,
             open_loop: matches!(plan.pacing, Pacing::Open { .. }),
-            patience_us: u64::try_from(plan.timeout.max(RESTART).as_micros()).unwrap_or(u64::MAX),
-            run: 0,
-            finished: Finished::default(),
-            totals: settings.totals.clone(),
+            stall_limit_us: u64::try_from(plan.timeout.max(RESTART).as_micros()).unwrap_or(u64::MAX),
+            assignment: 0,
+            finished: FinishedThreads::default(),
+            totals: targets.totals.clone(),
         };
         for number in 0..plan.threads {
-            // Threads already started end when `generator` is dropped on an error.
-            generator.threads.push(spawn(plan, &settings, number, sender.clone())?);
+            // On an error, dropping `generator` ends the threads that have started.
+            generator.threads.push(spawn(plan, &targets, number, sender.clone())?);
         }
         Ok(generator)
     }
@@ -105,24 +108,24 @@ impl Generator {
         &self.addresses
     }
 
-    /// Kernel numbers of its threads.
+    /// The kernel numbers of the threads.
     #[must_use]
     pub fn thread_ids(&self) -> Vec<u32> {
         self.threads.iter().map(|thread| thread.tid).collect()
     }
 
-    /// Connections begun in what was collected so far, failed ones included.
+    /// Attempts to connect in the ticks collected so far, failed ones included.
     #[must_use]
     pub fn connects(&self) -> u64 {
         self.merger.connects()
     }
 
-    /// Asks for so many users from the next [`Generator::collect`] or [`Generator::run`] on; in an open
-    /// loop, for at most so many connections. Users that stay keep their connections; users beyond the
-    /// number finish their request and leave.
+    /// Sets the number of users from the next [`Generator::collect`] or [`Generator::run`] on; in an open loop, the
+    /// greatest number of connections. Users that stay keep their connections; surplus users finish their request and
+    /// leave.
     ///
     /// # Errors
-    /// Fewer descriptors than users.
+    /// The process may open fewer files than there are users.
     pub fn set_users(&mut self, users: u32) -> Result<(), LoadError> {
         limits::ensure(users, self.threads.len())?;
         self.users = users;
@@ -130,17 +133,17 @@ impl Generator {
         Ok(())
     }
 
-    /// Lets the users run, and returns the ticks since they were set or since the last collection,
-    /// until they cover `for_us`. The users go on in between: ticks of consecutive calls with no
-    /// change of users are consecutive. `interrupt` ends it early with what was measured.
+    /// Collects ticks, starting where the users were set or the last collection ended, until they cover `for_us`. The users
+    /// go on between calls, so the ticks of successive calls without a change of users are consecutive. `interrupt`
+    /// ends the collection early with what has been measured.
     ///
     /// # Errors
-    /// A lost thread.
+    /// A thread ended unexpectedly.
     pub fn collect(&mut self, for_us: u64, interrupt: &AtomicBool) -> Result<Vec<Tick>, LoadError> {
         if self.pending {
-            let begun = self.begin(Allowance::Unlimited)?;
-            // The slice in which the last thread changed over is neither one thing nor the other.
-            self.skip_to = begun.last_slice + 1;
+            let applied = self.begin(Allowance::Unlimited)?;
+            // The slice in which the last thread changed over belongs to neither assignment.
+            self.skip_to = applied.last_slice + 1;
         }
         let mut ticks = Vec::new();
         loop {
@@ -152,12 +155,12 @@ impl Generator {
         }
     }
 
-    /// Runs until `stop`, and returns the ticks from its beginning to its end. `interrupt` ends it early
-    /// with what was measured. So does a server that is gone: where `stop` is a number of requests and none was
-    /// answered for the time-out or 10 s, whichever is longer, while some failed.
+    /// Runs until `stop` and returns the ticks from start to end. `interrupt` ends the run early with what has been
+    /// measured. If `stop` is a number of requests, so does a server that is gone: one that has answered nothing for the
+    /// time-out or 10 s, whichever is longer, while requests failed.
     ///
     /// # Errors
-    /// A lost thread; a stop by requests per user in an open loop.
+    /// A thread ended unexpectedly, or `stop` is a number of requests per user in an open loop.
     pub fn run(&mut self, stop: Stop, interrupt: &AtomicBool) -> Result<Vec<Tick>, LoadError> {
         let allowance = match stop {
             Stop::Time(time) => {
@@ -171,25 +174,25 @@ impl Generator {
             Stop::PerUser(requests) => Allowance::PerUser(requests),
             Stop::Total(requests) => Allowance::Total(Arc::new(AtomicU64::new(requests))),
         };
-        let begun = self.begin(allowance)?;
-        // Nobody was at work before: the slice in which it began counts from there on.
-        self.skip_to = begun.first_slice;
+        let applied = self.begin(allowance)?;
+        // Nobody was at work before, so the slice in which the run started counts from there on.
+        self.skip_to = applied.first_slice;
         let (ticks, end_ns) = self.until_finished(interrupt)?;
-        Ok(trim(ticks, begun.at_ns / 1_000, end_ns.map(|ns| ns.div_ceil(1_000))))
+        Ok(trim(ticks, applied.at_ns / 1_000, end_ns.map(|ns| ns.div_ceil(1_000))))
     }
 
-    /// Ends the threads and closes the connections.
+    /// Ends the threads and closes their connections.
     pub fn stop(self) {
         self.finish();
     }
 
-    /// Ends the threads and closes the connections, whatever is on its way on them; tells what became of each request of
-    /// the scenario since the start.
+    /// Ends the threads and closes their connections, without waiting for responses. Returns the totals per kind of request
+    /// since the start.
     pub fn finish(mut self) -> Vec<RequestTotal> {
         self.end_threads();
         let mut all = std::mem::take(&mut self.totals);
         for report in self.reports.try_iter() {
-            let Report::Notice(Notice::Ended { totals }) = report else { continue };
+            let FromThread::Notice(Notice::Ended { totals }) = report else { continue };
             all.iter_mut().zip(&totals).for_each(|(all, of_thread)| all.add(of_thread));
         }
         all
@@ -197,41 +200,41 @@ impl Generator {
 
     fn end_threads(&mut self) {
         for thread in &self.threads {
-            thread.tell(Command::Stop);
+            thread.send(Command::Stop);
         }
-        self.threads.iter_mut().for_each(Running::join);
+        self.threads.iter_mut().for_each(ThreadHandle::join);
     }
 
-    /// Tells the threads, and waits until each has done as told.
-    fn begin(&mut self, allowance: Allowance) -> Result<Begun, LoadError> {
+    /// Gives the threads a new assignment and waits until each has applied it.
+    fn begin(&mut self, allowance: Allowance) -> Result<Applied, LoadError> {
         self.pending = false;
-        self.run += 1;
-        self.finished = Finished::default();
+        self.assignment += 1;
+        self.finished = FinishedThreads::default();
         for thread in &self.threads {
-            let work = Work { users: self.users, allowance: allowance.clone(), run: self.run };
-            thread.tell(Command::Work(work));
+            let (users, number) = (self.users, self.assignment);
+            thread.send(Command::Run(Assignment { users, allowance: allowance.clone(), number }));
         }
-        let mut begun = Begun { first_slice: u64::MAX, last_slice: 0, at_ns: u64::MAX };
+        let mut applied = Applied { first_slice: u64::MAX, last_slice: 0, at_ns: u64::MAX };
         let mut waiting = self.threads.len();
         while waiting > 0 {
             if let Some(Notice::Applied { slice, at_ns }) = self.receive()? {
                 waiting -= 1;
-                begun.first_slice = begun.first_slice.min(slice);
-                begun.last_slice = begun.last_slice.max(slice);
-                begun.at_ns = begun.at_ns.min(at_ns);
+                applied.first_slice = applied.first_slice.min(slice);
+                applied.last_slice = applied.last_slice.max(slice);
+                applied.at_ns = applied.at_ns.min(at_ns);
             }
         }
-        Ok(begun)
+        Ok(applied)
     }
 
-    /// Collects until every thread has done its work; when the last one had, unless interrupted.
+    /// Collects until every thread has finished. Returns when the last one did, unless interrupted.
     fn until_finished(&mut self, interrupt: &AtomicBool) -> Result<(Vec<Tick>, Option<u64>), LoadError> {
         let mut ticks = Vec::new();
-        // The slice in which it ended is handed over when it is over.
+        // The last slice is handed over when it ends.
         while self.finished.threads < self.threads.len()
             || ticks.last().is_none_or(|tick| end_of(tick) * 1_000 <= self.finished.at_ns)
         {
-            if interrupt.load(Ordering::Relaxed) || silent_us(&ticks) > self.patience_us {
+            if interrupt.load(Ordering::Relaxed) || stalled_us(&ticks) > self.stall_limit_us {
                 return Ok((ticks, None));
             }
             self.receive()?;
@@ -240,20 +243,22 @@ impl Generator {
         Ok((ticks, Some(self.finished.at_ns)))
     }
 
-    /// Takes in one report, if one comes before it is time to look up.
+    /// Processes one message, if one comes before the next check for an interrupt.
     fn receive(&mut self) -> Result<Option<Notice>, LoadError> {
-        match self.reports.recv_timeout(LOOK) {
-            Ok(Report::Slice { thread, slice }) => self.merger.add(thread, slice),
-            // Comes at any time: a thread without users has finished before the others have begun.
-            Ok(Report::Notice(Notice::Finished { run, at_ns })) if run == self.run => {
+        match self.reports.recv_timeout(INTERRUPT_CHECK) {
+            Ok(FromThread::Slice { thread, slice }) => self.merger.add(thread, slice),
+            // May come at any time: a thread without users finishes before the others have begun.
+            Ok(FromThread::Notice(Notice::Finished { assignment, at_ns }))
+                if assignment == self.assignment =>
+            {
                 self.finished.threads += 1;
                 self.finished.at_ns = self.finished.at_ns.max(at_ns);
             }
-            Ok(Report::Notice(notice)) => return Ok(Some(notice)),
+            Ok(FromThread::Notice(notice)) => return Ok(Some(notice)),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Err(LoadError::ThreadLost),
         }
-        if self.threads.iter().any(Running::is_lost) { Err(LoadError::ThreadLost) } else { Ok(None) }
+        if self.threads.iter().any(ThreadHandle::is_lost) { Err(LoadError::ThreadLost) } else { Ok(None) }
     }
 
     fn drain(&mut self, ticks: &mut Vec<Tick>) {
@@ -275,15 +280,15 @@ impl Drop for Generator {
     }
 }
 
-/// For how long requests have failed and none was answered, up to the last tick.
-fn silent_us(ticks: &[Tick]) -> u64 {
-    let silent = || ticks.iter().rev().take_while(|tick| !answered(tick));
-    let failed = silent().any(|tick| !tick.errors.is_empty());
-    if failed { silent().map(|tick| tick.length_us).sum() } else { 0 }
+/// The time up to the last tick in which requests failed and none was answered.
+fn stalled_us(ticks: &[Tick]) -> u64 {
+    let stalled = || ticks.iter().rev().take_while(|tick| !answered(tick));
+    let failed = stalled().any(|tick| !tick.errors.is_empty());
+    if failed { stalled().map(|tick| tick.length_us).sum() } else { 0 }
 }
 
-/// When a change took effect.
-struct Begun {
+/// When an assignment took effect, on the first and on the last thread.
+struct Applied {
     first_slice: u64,
     last_slice: u64,
     at_ns: u64,
@@ -293,7 +298,7 @@ fn end_of(tick: &Tick) -> u64 {
     tick.start_us + tick.length_us
 }
 
-/// Cuts the time before the beginning off the first tick and the time after the end off the last.
+/// Cuts the time before the start off the first tick, and the time after the end off the last one.
 fn trim(mut ticks: Vec<Tick>, begin_us: u64, end_us: Option<u64>) -> Vec<Tick> {
     if let Some(first) = ticks.first_mut() {
         let end = end_of(first);
@@ -326,18 +331,4 @@ fn check(plan: &Plan) -> Result<(), LoadError> {
         }
         _ => Ok(()),
     }
-}
-
-fn settings(plan: &Plan) -> Result<Arc<Settings>, LoadError> {
-    let bases = plan.scenario.bases();
-    if bases.is_empty() {
-        return Err(LoadError::NoBase { scenario: plan.scenario.name().into() });
-    }
-    let target = |base| Target::new(plan, base).map(Arc::new);
-    Ok(Arc::new(Settings {
-        targets: bases.iter().map(target).collect::<Result<_, _>>()?,
-        totals: totals(&plan.scenario),
-        connections: plan.connections,
-        timeout_ns: u64::try_from(plan.timeout.as_nanos()).unwrap_or(u64::MAX),
-    }))
 }

@@ -2,6 +2,9 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
 use super::*;
 use crate::{Credentials, RequestTemplate};
 
@@ -90,7 +93,7 @@ fn values_are_drawn_once_per_request_and_encoded_where_they_stand() {
 }
 
 #[test]
-fn weights_are_kept() {
+fn requests_are_picked_by_weight() {
     let toml = "[[request]]\npath = \"/a\"\nweight = 7\n[[request]]\npath = \"/b\"\nweight = 3\n";
     let program = program(toml, "http://h/");
     let mut stream = program.stream(1, 0);
@@ -100,9 +103,9 @@ fn weights_are_kept() {
 }
 
 proptest! {
-    /// Whatever the values, the request parses, its body has the length it says, and slots hold the draws.
+    /// Whatever the values, the request parses, Content-Length is right, and the slots hold the draws.
     #[test]
-    fn what_is_rendered_is_a_request(
+    fn the_rendered_bytes_are_a_request(
         items in prop::collection::vec("[^\\p{C}\"\\\\]{0,12}", 1..4),
         seed: u64,
         user in 0u32..1000,
@@ -132,7 +135,7 @@ proptest! {
         }
     }
 
-    /// A generated body is as long as its head says, and as one of the sizes; all of it can be had piece by piece.
+    /// A generated body has the length that its head gives, which is one of the sizes, and comes piece by piece.
     #[test]
     fn a_generated_body_has_the_length_its_head_says(
         sizes in prop::collection::vec(0_u64..700_000, 1..4),
@@ -159,7 +162,7 @@ proptest! {
             prop_assert!(sizes.contains(&(length as u64)));
             let framing = if length == 0 { wire::Framing::None } else { wire::Framing::Length(length as u64) };
             prop_assert_eq!(head.framing, framing);
-            // The part that is rendered with the head begins the same body.
+            // The part rendered with the head is the beginning of the same body.
             let body = |position: usize| program.fill(position as u64, 1)[0];
             prop_assert!(length == 0 || bytes[head.len] == body(0) && bytes[bytes.len() - 1] == body(length - 1));
             prop_assert!(rendered.bytes.len() <= head.len + 4_096);
@@ -183,22 +186,22 @@ const BOOK_OR_CANCEL: &str = r#"
 "#;
 
 #[test]
-fn what_was_kept_is_taken_once_and_encoded() {
+fn a_captured_value_is_taken_once_and_encoded() {
     let program = program(BOOK_OR_CANCEL, "http://h/");
     let (mut stream, mut scratch) = (program.stream(1, 0), Scratch::default());
-    assert!(stream.held.keep(0, b"a b"));
+    assert!(stream.captured.add(0, b"a b"));
     let sent = program.render(0, &mut stream, &mut scratch).bytes.to_vec();
     let sent = String::from_utf8(sent).unwrap();
     assert!(sent.starts_with("DELETE /b/a%20b HTTP/1.1\r\n") && sent.ends_with("a b again"), "{sent}");
-    assert!(!stream.held.has(0));
+    assert!(!stream.captured.has(0));
 }
 
 #[test]
-fn a_path_that_was_kept_is_sent_as_it_came() {
+fn a_captured_path_is_sent_unchanged() {
     let text = "[[request]]\npath = \"${taken:p}\"\n[[request]]\npath = \"/\"\nkeep = { name = \"p\", from = \"header:location\" }\n";
     let program = program(text, "http://h/base/");
     let (mut stream, mut scratch) = (program.stream(1, 0), Scratch::default());
-    stream.held.keep(0, b"/x/%20?y=z");
+    stream.captured.add(0, b"/x/%20?y=z");
     let sent = program.render(0, &mut stream, &mut scratch).bytes.to_vec();
     assert!(sent.starts_with(b"GET /x/%20?y=z HTTP/1.1\r\n"), "{}", sent.escape_ascii());
     let sent = program.render(1, &mut stream, &mut scratch).bytes.to_vec();
@@ -206,21 +209,21 @@ fn a_path_that_was_kept_is_sent_as_it_came() {
 }
 
 proptest! {
-    /// Nobody ever takes what it has not got; who has something gets every request by its weight.
+    /// No user makes a request that needs a value it does not have.
     #[test]
-    fn turns_fall_to_those_that_can_be_made(seed in any::<u64>(), kept in prop::collection::vec(any::<bool>(), 1..200)) {
+    fn only_requests_that_can_be_made_are_picked(seed in any::<u64>(), captured in prop::collection::vec(any::<bool>(), 1..200)) {
         let program = program(BOOK_OR_CANCEL, "http://h/");
         let mut stream = program.stream(seed, 0);
-        for keeps in kept {
-            let had = stream.held.has(0);
+        for captures in captured {
+            let had = stream.captured.has(0);
             let choice = program.pick(&mut stream);
             prop_assert_eq!(choice.instead_of.is_some(), choice.instead_of == Some(0));
             match choice.request {
                 0 => {
                     prop_assert!(had && choice.instead_of.is_none());
-                    stream.held.take(0, &mut Vec::new());
+                    stream.captured.take(0, &mut Vec::new());
                 }
-                1 if keeps => prop_assert!(stream.held.keep(0, b"x")),
+                1 if captures => prop_assert!(stream.captured.add(0, b"x")),
                 _ => {}
             }
         }
@@ -228,7 +231,7 @@ proptest! {
 }
 
 #[test]
-fn a_turn_that_falls_to_others_falls_by_their_weights() {
+fn a_replacement_is_picked_by_weight() {
     let program = program(BOOK_OR_CANCEL, "http://h/");
     let mut stream = program.stream(1, 0);
     let choices: Vec<_> = (0..10_000).map(|_| program.pick(&mut stream)).collect();

@@ -1,39 +1,39 @@
-//! What became of each kind of request of a scenario, over the whole life of a generator.
+//! Totals per kind of request, over the whole life of a generator.
 
 use std::collections::BTreeMap;
 
-use crate::scenario::Scenario;
+use crate::scenario::definition::{Request, Scenario};
 
-/// All requests of one kind, warm-up and the time between two measurements included.
+/// All requests of one kind, including warm-up and the time between measurements.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RequestTotal {
-    /// What the scenario calls it: its `name`, or method and path.
+    /// Its `name` in the scenario, or method and path.
     pub name: String,
     /// Its method.
     pub method: String,
     /// Its weight, as a share of all weights.
     pub asked_share: f64,
-    /// How many were begun.
+    /// Requests started.
     pub begun: u64,
-    /// How many were answered as expected.
+    /// Requests whose response was as expected.
     pub completed: u64,
-    /// How often it would have been this one's turn, but the user had kept nothing for it: another was made instead.
+    /// How often this kind was drawn but the user had no captured value for it, so that another was made instead.
     pub replaced: u64,
-    /// How many answers were as expected but held no value to keep.
+    /// Responses that were as expected but had no value to capture.
     pub nothing_to_keep: u64,
-    /// Answers of another status than expected.
+    /// Responses with an unexpected status, by status.
     pub unexpected_statuses: BTreeMap<u16, u64>,
 }
 
 impl RequestTotal {
-    /// Requests that the server refused, and so did nothing for: answers of 400 to 499.
+    /// Requests that the server refused and so did not carry out: those with a status of 400 to 499.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.unexpected_statuses.range(400..500).map(|(_, count)| count).sum()
     }
 
-    /// Requests that the server may have done or not: those without an answer, and those answered otherwise than as
-    /// expected and not refused.
+    /// Requests that the server may or may not have carried out: those without a response, and those with an unexpected
+    /// response that is not a refusal.
     #[must_use]
     pub fn uncertain(&self) -> u64 {
         self.begun.saturating_sub(self.completed).saturating_sub(self.refused())
@@ -50,10 +50,10 @@ impl RequestTotal {
     }
 }
 
-/// Nothing begun yet, of every request of the scenario.
+/// Returns totals of zero for every kind of request in the scenario.
 pub(crate) fn totals(scenario: &Scenario) -> Vec<RequestTotal> {
     let all: f64 = scenario.requests.iter().map(|request| f64::from(request.weight)).sum();
-    let total = |request: &crate::scenario::Request| RequestTotal {
+    let total = |request: &Request| RequestTotal {
         name: request.name.clone(),
         method: request.method.clone(),
         asked_share: f64::from(request.weight) / all.max(1.0),

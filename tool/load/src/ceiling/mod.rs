@@ -1,4 +1,6 @@
-//! The ceiling test: what this host's generator can do, found on the null server.
+//! The ceiling test: measures what the generator can do on this host, with the null server.
+
+pub(crate) mod null_server;
 
 use std::fs;
 use std::sync::atomic::AtomicBool;
@@ -6,37 +8,38 @@ use std::time::Duration;
 
 use crate::error::LoadError;
 use crate::generator::Generator;
-use crate::null::NullServer;
 use crate::plan::{Pacing, Plan, Think};
-use crate::scenario::{RequestTemplate, Scenario};
+use crate::scenario::definition::Scenario;
+use crate::scenario::single::RequestTemplate;
 use crate::url::Url;
+use null_server::NullServer;
 
-/// Length of the null server's bodies.
+/// Length of the bodies that the null server sends.
 pub const CEILING_BODY_BYTES: usize = 1_000;
 
-/// Users of the test: enough that a batch of events is always there.
+/// Users of the test: enough that events always come in batches.
 pub const CEILING_USERS: u32 = 32;
 
-/// What a generator can do on this host with the cheapest of requests: any other costs it more.
+/// What a generator can do on this host with the cheapest possible request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ceiling {
-    /// Requests per second that its threads could make if they did nothing else: requests per second
-    /// of their CPU time, times the processors they can be on at one time.
+    /// Requests per second that its threads could make if they did nothing else: requests per second of CPU time, times
+    /// the number of processors that they can occupy at once.
     pub requests_per_s: f64,
-    /// CPU time of one request, seconds.
+    /// CPU time per request, seconds.
     pub cpu_s: f64,
-    /// Requests per second reached in the test, where the null server shares the host.
+    /// Requests per second reached in the test, in which the null server shares the host.
     pub reached_per_s: f64,
-    /// Generator threads.
+    /// Number of generator threads.
     pub threads: usize,
 }
 
 impl Ceiling {
-    /// Drives the null server for so long, with the threads, processors and connection policy of `plan`.
+    /// Loads the null server for this time, with the threads, processors and connection policy of `plan`.
     ///
     /// # Errors
-    /// What [`Generator::start`] and [`NullServer::start`] say; a kernel that does not tell the CPU time of
-    /// a thread; an interrupt before the first request.
+    /// The errors of [`Generator::start`] and [`NullServer::start`]; a kernel that does not report the CPU time of a
+    /// thread; an interrupt before the first request.
     pub fn measure(plan: &Plan, time: Duration, interrupt: &AtomicBool) -> Result<Self, LoadError> {
         let server = NullServer::start(CEILING_BODY_BYTES, None)?;
         let mut generator = Generator::start(&test_plan(plan, &server)?)?;
@@ -49,7 +52,7 @@ impl Ceiling {
         let completed = ticks.iter().map(|tick| tick.completed).sum::<u64>() as f64;
         let elapsed_s = ticks.iter().map(|tick| tick.length_us).sum::<u64>() as f64 / 1e6;
         if completed == 0.0 || cpu_s <= 0.0 {
-            return Err(LoadError::Plan("the null server was not reached: the test was too short"));
+            return Err(LoadError::Plan("the null server was not reached because the test was too short"));
         }
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Ceiling {
@@ -61,14 +64,14 @@ impl Ceiling {
     }
 }
 
-/// The plan's generator, with users that do as little as users can.
+/// The same generator, with users that do as little as possible.
 fn test_plan(plan: &Plan, server: &NullServer) -> Result<Plan, LoadError> {
     let (host, port) = (server.address().ip(), server.address().port());
     let url: Url = format!("http://{host}:{port}/")
         .parse()
         .map_err(|_| LoadError::Plan("the null server has no address"))?;
     let scenario = Scenario::single(&url, RequestTemplate::default())
-        .map_err(|_| LoadError::Plan("a plain GET is no request"))?;
+        .map_err(|_| LoadError::Plan("a plain GET request cannot be made"))?;
     Ok(Plan {
         threads: plan.threads,
         cpus: plan.cpus.clone(),
@@ -78,12 +81,12 @@ fn test_plan(plan: &Plan, server: &NullServer) -> Result<Plan, LoadError> {
     })
 }
 
-/// Time a thread of this process has spent on a processor, seconds, as the scheduler accounts it to the
-/// nanosecond (Documentation/scheduler/sched-stats.rst).
+/// Returns the CPU time of a thread of this process, seconds, which the scheduler counts in nanoseconds
+/// (Documentation/scheduler/sched-stats.rst).
 fn cpu_s(thread: u32) -> Result<f64, LoadError> {
     let path = format!("/proc/self/task/{thread}/schedstat");
     let read = fs::read_to_string(path);
     let text = read.map_err(|source| LoadError::System { action: "read a thread's CPU time", source })?;
     let ns = text.split_whitespace().next().and_then(|field| field.parse::<f64>().ok());
-    ns.map(|ns| ns / 1e9).ok_or(LoadError::Plan("the kernel does not tell the CPU time of a thread"))
+    ns.map(|ns| ns / 1e9).ok_or(LoadError::Plan("the kernel does not report the CPU time of a thread"))
 }

@@ -1,0 +1,5 @@
+//! What the threads measure: counts per slice of 20 ms, merged into ticks.
+
+pub(crate) mod merger;
+pub(crate) mod recorder;
+pub(crate) mod totals;
