@@ -2,7 +2,7 @@
 
 use http_io::{
     ByteRange, conditional,
-    range::{self, Wanted},
+    range::{self, RangeSelection},
 };
 use httpdate::HttpDate;
 
@@ -58,8 +58,8 @@ pub(crate) fn select(conditions: &Conditions<'_>, file: Validators<'_>) -> Selec
         conditional::range_holds(value, file.etag.as_bytes(), file.last_modified.as_bytes())
     });
     match range::parse(wanted, file.size) {
-        Wanted::Part(part) if holds => Selection::Part(part),
-        Wanted::Unsatisfiable if holds => Selection::Unsatisfiable,
+        RangeSelection::Part(part) if holds => Selection::Part(part),
+        RangeSelection::Unsatisfiable if holds => Selection::Unsatisfiable,
         _ => Selection::Whole,
     }
 }

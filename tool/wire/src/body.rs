@@ -1,6 +1,6 @@
-//! Taking a body apart, whatever its framing, without touching its bytes.
+//! Decoding bodies of any framing without touching their bytes.
 //!
-//! The decoder says how many of the next bytes are what; the caller moves them, or leaves them in the kernel.
+//! The decoder says what the next bytes are; the caller moves them, or leaves them in the kernel.
 
 use crate::{
     Framing, Limits, ParseError,
@@ -10,23 +10,23 @@ use crate::{
 /// What the next bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// So many bytes at the front are framing, already dealt with: drop them, and ask again.
+    /// This many bytes are framing and have been processed: drop them and call again.
     Framing(usize),
-    /// So many bytes at the front belong to the body. Tell [`Decoder::advance`] how many of them were taken.
+    /// This many bytes belong to the body. Report to [`Decoder::advance`] how many of them were taken.
     Data(usize),
-    /// Nothing more can be said without more bytes.
+    /// More bytes are needed.
     NeedMore,
-    /// The body is over; what follows belongs to the next message.
+    /// The body has ended. What follows belongs to the next message.
     End,
 }
 
-/// Follows one body to its end.
+/// Finds the end of one body.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     state: State,
-    /// Body bytes certain to come before the next framing.
+    /// Body bytes before the next framing.
     pending: u64,
-    /// Body bytes that may still come before the body is too long.
+    /// Body bytes that may still follow before the body is too long.
     allowance: u64,
     extension_bytes_left: usize,
     trailer_bytes_left: usize,
@@ -36,7 +36,7 @@ pub struct Decoder {
 enum State {
     Length,
     UntilClose,
-    /// In a chunk size: its value and how many digits have come.
+    /// In a chunk size: its value and number of digits so far.
     Size {
         value: u64,
         digits: u8,
@@ -65,10 +65,10 @@ enum State {
 const FIRST_SIZE: State = State::Size { value: 0, digits: 0 };
 
 impl Decoder {
-    /// A decoder for one body.
+    /// Makes a decoder for one body.
     ///
     /// # Errors
-    /// [`ParseError::BodyTooLong`] if the announced length passes [`Limits::body_bytes`].
+    /// [`ParseError::BodyTooLong`] if the announced length exceeds [`Limits::body_bytes`].
     pub fn new(framing: Framing, limits: &Limits) -> Result<Self, ParseError> {
         let (state, pending) = match framing {
             Framing::None => (State::End, 0),
@@ -89,10 +89,10 @@ impl Decoder {
         })
     }
 
-    /// What `input`, the bytes not yet taken, begins with.
+    /// Returns what `input`, the bytes not yet taken, starts with.
     ///
     /// # Errors
-    /// When the chunked coding is broken, or a limit is passed. The decoder is of no use after that.
+    /// The chunked coding is malformed or exceeds a limit. The decoder cannot be used after that.
     pub fn next(&mut self, input: &[u8]) -> Result<Event, ParseError> {
         match self.state {
             State::End => Ok(Event::End),
@@ -105,8 +105,8 @@ impl Decoder {
         }
     }
 
-    /// Body bytes that are certain to come next, before any framing: what may be received or discarded
-    /// in one go without looking at it. For a body that lasts until close: as many as the limit allows.
+    /// Number of body bytes that come next, before any framing, and so can be received or discarded in one go. For a body
+    /// that lasts until close, as many as the limit allows.
     pub fn pending(&self) -> u64 {
         match self.state {
             State::Length | State::UntilClose | State::ChunkData => self.pending,
@@ -114,7 +114,7 @@ impl Decoder {
         }
     }
 
-    /// Says that `taken` body bytes have been moved or discarded; no more than [`pending`](Self::pending) count.
+    /// Notes that `taken` body bytes have been moved or discarded, at most [`pending`](Self::pending).
     pub fn advance(&mut self, taken: u64) {
         self.pending = self.pending.saturating_sub(taken);
         if self.pending > 0 {
@@ -127,15 +127,15 @@ impl Decoder {
         }
     }
 
-    /// Whether the body is over.
+    /// Whether the body has ended.
     pub fn is_done(&self) -> bool {
         self.state == State::End
     }
 
-    /// Says that the other side has closed.
+    /// Notes that the other side has closed the connection.
     ///
     /// # Errors
-    /// [`ParseError::ClosedEarly`] unless the body was over, or lasts until close.
+    /// [`ParseError::ClosedEarly`] unless the body had ended or lasts until close.
     pub fn close(&mut self) -> Result<(), ParseError> {
         match self.state {
             State::End | State::UntilClose => {
@@ -146,7 +146,7 @@ impl Decoder {
         }
     }
 
-    /// Reads framing bytes until body bytes or the end come, and counts them.
+    /// Processes framing bytes up to the next body bytes or the end. Returns their number.
     fn framing(&mut self, input: &[u8]) -> Result<usize, ParseError> {
         for (index, &byte) in input.iter().enumerate() {
             self.state = self.step(byte)?;
@@ -157,7 +157,7 @@ impl Decoder {
         Ok(input.len())
     }
 
-    /// RFC 9112 section 7.1, one byte at a time.
+    /// Processes one byte of the chunked coding (RFC 9112 section 7.1).
     fn step(&mut self, byte: u8) -> Result<State, ParseError> {
         match self.state {
             State::Size { value, digits } => self.size(value, digits, byte),
@@ -173,7 +173,7 @@ impl Decoder {
 
     fn size(&mut self, value: u64, digits: u8, byte: u8) -> Result<State, ParseError> {
         if let Some(digit) = char::from(byte).to_digit(16) {
-            // 16 digits fill 64 bits; leading zeros beyond that have no honest use.
+            // 16 digits fill 64 bits, and no honest sender writes more leading zeros.
             if digits == 16 {
                 return Err(ParseError::ChunkSize);
             }
@@ -241,6 +241,6 @@ impl Decoder {
     }
 }
 
-fn expect(wanted: u8, byte: u8, then: State) -> Result<State, ParseError> {
-    if byte == wanted { Ok(then) } else { Err(ParseError::Chunk) }
+fn expect(expected: u8, byte: u8, then: State) -> Result<State, ParseError> {
+    if byte == expected { Ok(then) } else { Err(ParseError::Chunk) }
 }

@@ -1,21 +1,21 @@
 //! Conditional requests (RFC 9110 section 13): comparing entity tags.
 //!
-//! Tags are given with their quotes, as they stand in the header: `"abc"` or `W/"abc"`.
+//! Tags include their quotes, as in the header: `"abc"` or `W/"abc"`.
 
 use crate::syntax::trim;
 
-/// Whether `If-None-Match: value` names `etag` (weak comparison, section 13.1.2): then answer 304.
+/// Whether `If-None-Match: value` names `etag` (weak comparison, section 13.1.2). If so, respond with 304.
 pub fn none_match_names(value: &[u8], etag: &[u8]) -> bool {
     trim(value) == b"*" || tags(value).any(|tag| opaque(tag) == opaque(etag))
 }
 
-/// Whether `If-Match: value` names `etag` (strong comparison, section 13.1.1): unless so, answer 412.
+/// Whether `If-Match: value` names `etag` (strong comparison, section 13.1.1). If not, respond with 412.
 pub fn match_names(value: &[u8], etag: &[u8]) -> bool {
     trim(value) == b"*" || tags(value).any(|tag| strongly_equal(tag, etag))
 }
 
-/// Whether `If-Range: value` still holds, so that the range may be sent (section 13.1.5): the same strong tag,
-/// or the very same `Last-Modified` text. Otherwise send the whole.
+/// Whether the condition `If-Range: value` holds (section 13.1.5): the same strong tag, or exactly the same `Last-Modified`.
+/// If so, send the range, otherwise the whole.
 pub fn range_holds(value: &[u8], etag: &[u8], last_modified: &[u8]) -> bool {
     let value = trim(value);
     if value.starts_with(b"\"") || value.starts_with(b"W/") {
@@ -33,7 +33,7 @@ fn opaque(tag: &[u8]) -> &[u8] {
     tag.strip_prefix(b"W/").unwrap_or(tag)
 }
 
-/// The tags of a list; a comma may stand inside quotes. Stops at the first thing that is not a tag.
+/// Returns the tags of a list, in which commas may stand inside quotes. Stops at the first item that is not a tag.
 fn tags(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = value;
     std::iter::from_fn(move || {

@@ -1,20 +1,20 @@
-//! What can be wrong with a message, and what a server should answer.
+//! What can be wrong with a message, and the status that a server responds with.
 
-/// Why a message cannot be read. [`status`](ParseError::status) is what a server answers;
-/// in every case the connection has lost its place and must be closed after that.
+/// Why a message cannot be parsed. The connection must be closed after any of these, because the start of the next message is
+/// unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseError {
     /// The start line is not HTTP.
     #[error("the first line is not an HTTP/1.1 start line")]
     StartLine,
-    /// The request target is neither a path, a URL, an authority (CONNECT) nor `*` (OPTIONS).
+    /// The request target is neither a path, nor a URL, nor an authority (CONNECT), nor `*` (OPTIONS).
     #[error(
         "the request target is malformed: it must be a path, or a full http URL, in ASCII without a fragment"
     )]
     Target,
-    /// Another version of HTTP.
-    #[error("only HTTP/1.0 and HTTP/1.1 are spoken here")]
+    /// The version is neither HTTP/1.0 nor HTTP/1.1.
+    #[error("only HTTP/1.0 and HTTP/1.1 are supported")]
     Version,
     /// The request line is longer than allowed.
     #[error("the request line is longer than this server allows")]
@@ -28,42 +28,42 @@ pub enum ParseError {
     /// One header is longer than allowed.
     #[error("a header line is longer than allowed")]
     HeaderTooLong,
-    /// A header's name is not a token, or a blank stands before its colon, or the line is folded.
+    /// The name of a header is not a token, its colon follows a blank, or the line is folded.
     #[error(
         "a header name is malformed (a blank before the colon, a folded line, or a character not allowed)"
     )]
     HeaderName,
-    /// A header's value holds a control character.
-    #[error("a header value holds a character that is not allowed")]
+    /// The value of a header contains a control character.
+    #[error("a header value contains a character that is not allowed")]
     HeaderValue,
-    /// A line ends in something other than CR LF.
+    /// A line does not end in CR LF.
     #[error("a line does not end in CR LF")]
     LineEnd,
-    /// An HTTP/1.1 request with no `Host`, with several, or with a malformed one.
+    /// An HTTP/1.1 request has no `Host`, several, or a malformed one.
     #[error("an HTTP/1.1 request needs exactly one well-formed Host header")]
     Host,
-    /// `Content-Length` is not a decimal number that fits.
+    /// `Content-Length` is not a decimal number of at most 64 bits.
     #[error("Content-Length is not a plain decimal number")]
     ContentLength,
-    /// `Content-Length` comes more than once.
+    /// `Content-Length` is given more than once.
     #[error("Content-Length is given more than once")]
     SeveralContentLengths,
-    /// `Content-Length` and `Transfer-Encoding` together: the classic way to smuggle a second request.
-    #[error("Content-Length and Transfer-Encoding must not come together")]
+    /// `Content-Length` and `Transfer-Encoding` are both given, the classic way to smuggle a second request.
+    #[error("Content-Length and Transfer-Encoding must not be given together")]
     BothLengths,
-    /// `Transfer-Encoding` is malformed or given twice, or comes in HTTP/1.0.
+    /// `Transfer-Encoding` is malformed, repeated, or sent in HTTP/1.0.
     #[error("Transfer-Encoding is malformed, repeated, or sent in HTTP/1.0")]
     TransferEncoding,
-    /// A transfer coding other than `chunked`.
-    #[error("the only transfer coding understood is chunked")]
+    /// The transfer coding is not `chunked`.
+    #[error("the only supported transfer coding is chunked")]
     TransferCoding,
-    /// `Expect` asks for something other than `100-continue`.
-    #[error("the only expectation understood is 100-continue")]
+    /// `Expect` is not `100-continue`.
+    #[error("the only supported expectation is 100-continue")]
     Expectation,
-    /// A chunk size is not hexadecimal, or does not fit in 64 bits.
+    /// A chunk size is not a hexadecimal number of at most 64 bits.
     #[error("a chunk size is malformed")]
     ChunkSize,
-    /// A chunk is not followed by CR LF, or its extension holds a control character.
+    /// A chunk is not followed by CR LF, or its extension contains a control character.
     #[error("a chunk is malformed")]
     Chunk,
     /// Chunk extensions are longer than allowed.
@@ -84,7 +84,7 @@ pub enum ParseError {
 }
 
 impl ParseError {
-    /// The status a server answers with (RFC 9110 section 15).
+    /// The status that a server responds with (RFC 9110 section 15).
     pub fn status(self) -> u16 {
         match self {
             Self::RequestLineTooLong => 414,

@@ -1,5 +1,5 @@
-//! Where a message's body ends, and whether the connection lives on: what the two ends agree to read
-//! out of the headers. This is where smuggling hides, so it is decided in one place for both.
+//! What the headers say about the end of the body and the persistence of the connection. Request smuggling exploits
+//! disagreement about this, so it is decided in one place for requests and responses.
 
 use crate::{
     ParseError,
@@ -12,17 +12,17 @@ use crate::{
 pub enum Framing {
     /// There is no body.
     None,
-    /// So many bytes.
+    /// This many bytes.
     Length(u64),
-    /// Chunks, each with its size before it.
+    /// Chunks, each preceded by its size.
     Chunked,
-    /// Everything until the sender closes; responses only.
+    /// Everything until the sender closes the connection; only in responses.
     UntilClose,
 }
 
-/// What the headers that matter to framing said.
+/// The headers that affect framing and persistence.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct FramingHeaders {
     pub(crate) length: Option<u64>,
     pub(crate) lengths: usize,
     pub(crate) chunked: bool,
@@ -34,29 +34,29 @@ pub(crate) struct Seen {
     pub(crate) expects_else: bool,
 }
 
-impl Seen {
-    /// Reads every header, once.
+impl FramingHeaders {
+    /// Reads all headers once.
     pub(crate) fn read(headers: &[httparse::Header<'_>], limits: &Limits) -> Result<Self, ParseError> {
-        let mut seen = Self::default();
+        let mut found = Self::default();
         for header in headers {
             if header.name.len() + header.value.len() > limits.header_bytes {
                 return Err(ParseError::HeaderTooLong);
             }
-            seen.note(header.name, header.value)?;
+            found.note(header.name, header.value)?;
         }
-        if seen.chunked && seen.lengths > 0 {
+        if found.chunked && found.lengths > 0 {
             return Err(ParseError::BothLengths);
         }
-        Ok(seen)
+        Ok(found)
     }
 
-    /// Whether the connection may be used again, by version (RFC 9112 section 9.3).
+    /// Whether the connection persists (RFC 9112 section 9.3).
     pub(crate) fn persists(&self, minor_version: u8) -> bool {
         !self.close && (minor_version >= 1 || self.keep_alive)
     }
 
     fn note(&mut self, name: &str, value: &[u8]) -> Result<(), ParseError> {
-        // Few names have these lengths: most headers cost one comparison.
+        // Few names have these lengths, so most headers cost one comparison.
         match name.len() {
             4 if name.eq_ignore_ascii_case("host") => self.note_host(value),
             6 if name.eq_ignore_ascii_case("expect") => self.note_expect(value),
@@ -109,7 +109,7 @@ impl Seen {
     }
 }
 
-/// Well-formed codings are 501, to be told from those after which no end could be found: 400 (RFC 9112 section 6.1).
+/// Distinguishes unknown codings (501) from those with which the end of the body cannot be found (400, RFC 9112 section 6.1).
 fn refused_coding(value: &[u8]) -> ParseError {
     let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
     let before_last = list(value).count().saturating_sub(1);

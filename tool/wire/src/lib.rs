@@ -1,11 +1,11 @@
 //! HTTP/1.1 as bytes: a sans-I/O codec for both ends.
 //!
-//! Bytes go in, facts come out; the caller keeps the buffer and does the reading and writing. Nothing
-//! here allocates while parsing, and every size the other side chooses has a named limit in [`Limits`].
+//! The caller owns the buffers and does the reading and writing. Parsing does not allocate, and every size that the other
+//! side chooses has a named limit in [`Limits`].
 //!
-//! - A server calls [`request::parse`] on what it has received until it answers `Some`, then drives a
-//!   [`body::Decoder`] made from the head's [`Framing`], and renders its answer with [`mod@write`].
-//! - A client renders with [`mod@write`], calls [`response::parse`], and drives the same decoder.
+//! - A server calls [`request::parse`] on the received bytes until it returns `Some`, then drives a [`body::Decoder`] made
+//!   from the head's [`Framing`], and renders its response with [`mod@write`].
+//! - A client renders its request with [`mod@write`], calls [`response::parse`], and drives the same decoder.
 //!
 //! ```
 //! use wire::{Limits, Method, body::{Decoder, Event}, response};
@@ -20,8 +20,8 @@
 //! # Ok::<(), wire::ParseError>(())
 //! ```
 //!
-//! Requests are read strictly wherever two readers could disagree about where a message ends (RFC 9112
-//! section 11.2): see [`ParseError`] for what is refused and with which status.
+//! Requests are parsed strictly wherever two parsers could disagree about the end of a message (RFC 9112 section 11.2):
+//! [`ParseError`] lists what is refused, and with which status.
 
 pub mod body;
 pub mod conditional;

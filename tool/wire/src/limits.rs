@@ -1,30 +1,30 @@
-//! How much the other side may make us hold or look at.
+//! Limits on everything whose size the other side chooses.
 
-/// The most header lines a head may have, whatever [`Limits::headers`] says: the size of the fixed table they are parsed into.
+/// Upper bound of [`Limits::headers`]: the size of the table that header lines are parsed into.
 pub const MAX_HEADERS: usize = 100;
 
-/// The longest head, whatever [`Limits::head_bytes`] says: positions within a head are kept in 16 bits.
+/// Upper bound of [`Limits::head_bytes`]: positions within a head are stored in 16 bits.
 pub const MAX_HEAD_BYTES: usize = u16::MAX as usize;
 
-/// Every size that the other side chooses, and how far it may go.
+/// The limits on a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a whole head, its final empty line included. Default 16 KiB; at most [`MAX_HEAD_BYTES`].
-    /// A larger value lets one peer hold that much memory per connection.
+    /// Bytes of a whole head, including its final empty line. Default 16 KiB, at most [`MAX_HEAD_BYTES`].
+    /// Each connection may occupy this much memory.
     pub head_bytes: usize,
-    /// Bytes of the request line. Default 8 000, what RFC 9112 section 3 asks every server to accept.
+    /// Bytes of the request line. Default 8 000, which RFC 9112 section 3 asks every server to accept.
     pub request_line_bytes: usize,
-    /// Number of header lines. Default and at most [`MAX_HEADERS`].
+    /// Number of header lines. Default and upper bound [`MAX_HEADERS`].
     pub headers: usize,
-    /// Bytes of one header's name and value together. Default 8 KiB.
+    /// Bytes of the name and value of one header together. Default 8 KiB.
     pub header_bytes: usize,
-    /// Bytes of a body, after the chunked coding has been taken off. Default 2^40.
-    /// Bodies are never held here, so this bounds time and disk, not memory.
+    /// Bytes of a body without its chunked coding. Default 2^40.
+    /// Bodies are not stored here, so this limits time and disk space and not memory.
     pub body_bytes: u64,
     /// Bytes of chunk extensions (and blanks before them) in one body, all chunks together. Default 4 KiB.
-    /// They carry nothing anyone reads; without a limit they are free traffic.
+    /// Extensions are ignored; without a limit a client could send them forever.
     pub chunk_extension_bytes: usize,
-    /// Bytes of the trailer section after the last chunk. Default 8 KiB. It is checked, then dropped.
+    /// Bytes of the trailer section after the last chunk, which is checked and then ignored. Default 8 KiB.
     pub trailer_bytes: usize,
 }
 
@@ -43,17 +43,17 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The part of `bytes` a head may be looked for in: one byte more than the limit, so that "too long" shows.
+    /// Returns the part of `bytes` to search for a head: one byte more than the limit, so that a longer head is noticed.
     pub(crate) fn head_window<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         &bytes[..bytes.len().min(self.head_limit() + 1)]
     }
 
-    /// The limit on a head that is really enforced.
+    /// The effective limit on the length of a head.
     pub(crate) fn head_limit(&self) -> usize {
         self.head_bytes.min(MAX_HEAD_BYTES)
     }
 
-    /// The limit on the number of headers that is really enforced.
+    /// The effective limit on the number of headers.
     pub(crate) fn header_limit(&self) -> usize {
         self.headers.min(MAX_HEADERS)
     }

@@ -21,12 +21,12 @@ pub enum Method {
     Trace,
     /// `PATCH`
     Patch,
-    /// Any other token; the head keeps its text.
+    /// Any other token. Its text is in the head.
     Other,
 }
 
 impl Method {
-    /// The method of this name.
+    /// Returns the method with this name.
     pub fn from_token(token: &str) -> Self {
         match token {
             "GET" => Self::Get,
@@ -42,7 +42,7 @@ impl Method {
         }
     }
 
-    /// The method's name; empty for [`Method::Other`], whose name is in the head.
+    /// Returns the name; empty for [`Method::Other`], whose name is in the head.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -58,7 +58,7 @@ impl Method {
         }
     }
 
-    /// Whether doing it twice is the same as doing it once (RFC 9110 section 9.2.2).
+    /// Whether sending the request twice has the same effect as sending it once (RFC 9110 section 9.2.2).
     pub fn is_idempotent(self) -> bool {
         matches!(self, Self::Get | Self::Head | Self::Put | Self::Delete | Self::Options | Self::Trace)
     }

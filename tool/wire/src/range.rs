@@ -5,17 +5,17 @@ use crate::{
     write,
 };
 
-/// A part of a representation that exists: at least one byte, all within its length.
+/// A satisfiable part of a representation: at least one byte, all within its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteRange {
-    /// Where it starts.
+    /// Position of the first byte.
     pub offset: u64,
-    /// How many bytes; at least 1.
+    /// Number of bytes, at least 1.
     pub length: u64,
 }
 
 impl ByteRange {
-    /// The value of `Content-Range` for this part of `total` bytes, appended to `out`: `bytes 0-9/100`.
+    /// Appends the value of `Content-Range` for this part of `total` bytes: `bytes 0-9/100`.
     pub fn content_range(&self, out: &mut Vec<u8>, total: u64) {
         out.extend_from_slice(b"bytes ");
         write::decimal(out, self.offset);
@@ -26,39 +26,39 @@ impl ByteRange {
     }
 }
 
-/// The value of `Content-Range` that goes with 416, appended to `out`: `bytes */100`.
+/// Appends the value of `Content-Range` for a response with status 416: `bytes */100`.
 pub fn unsatisfied_content_range(out: &mut Vec<u8>, total: u64) {
     out.extend_from_slice(b"bytes */");
     write::decimal(out, total);
 }
 
-/// What to answer to a `Range` header.
+/// What a `Range` header selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// Everything (200): the header is in another unit or malformed, and so ignored (RFC 9110 section 14.2),
-    /// or asks for several parts, which a server may answer as a whole.
+pub enum RangeSelection {
+    /// Everything (200): the header is malformed or in another unit and therefore ignored (RFC 9110 section 14.2), or
+    /// asks for several parts, which a server may answer with the whole.
     Whole,
     /// One part (206).
     Part(ByteRange),
-    /// Nothing that exists (416).
+    /// Nothing: no part exists (416).
     Unsatisfiable,
 }
 
-/// Reads the value of a `Range` header against a representation of `length` bytes.
-pub fn parse(value: &[u8], length: u64) -> Wanted {
-    let Some(specs) = byte_specs(value) else { return Wanted::Whole };
+/// Parses the value of a `Range` header for a representation of `length` bytes.
+pub fn parse(value: &[u8], length: u64) -> RangeSelection {
+    let Some(specs) = byte_specs(value) else { return RangeSelection::Whole };
     let mut satisfiable = None;
     let mut count = 0_usize;
     for spec in list(specs) {
-        let Some(part) = one(spec, length) else { return Wanted::Whole };
+        let Some(part) = one(spec, length) else { return RangeSelection::Whole };
         count += 1;
         satisfiable = satisfiable.or(part);
     }
     match (count, satisfiable) {
-        (0, _) => Wanted::Whole,
-        (_, None) => Wanted::Unsatisfiable,
-        (1, Some(part)) => Wanted::Part(part),
-        (_, Some(_)) => Wanted::Whole,
+        (0, _) => RangeSelection::Whole,
+        (_, None) => RangeSelection::Unsatisfiable,
+        (1, Some(part)) => RangeSelection::Part(part),
+        (_, Some(_)) => RangeSelection::Whole,
     }
 }
 
@@ -71,7 +71,7 @@ fn byte_specs(value: &[u8]) -> Option<&[u8]> {
     value.get(5..)?.strip_prefix(b"=")
 }
 
-/// `None`: malformed. `Some(None)`: well-formed, but nothing of it exists.
+/// Parses one range. Returns `None` if it is malformed, and `Some(None)` if it is well-formed but not satisfiable.
 fn one(spec: &[u8], length: u64) -> Option<Option<ByteRange>> {
     let dash = spec.iter().position(|&byte| byte == b'-')?;
     let (first, last) = (&spec[..dash], &spec[dash + 1..]);
@@ -88,7 +88,7 @@ fn one(spec: &[u8], length: u64) -> Option<Option<ByteRange>> {
     Some((first < end).then(|| ByteRange { offset: first, length: end - first }))
 }
 
-/// A number too large for 64 bits lies beyond any file: it is well-formed all the same.
+/// Parses a position. One that exceeds 64 bits is well-formed and lies beyond any file.
 fn position(text: &[u8]) -> Option<u64> {
     let digits = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     digits.then(|| decimal(text).unwrap_or(u64::MAX))

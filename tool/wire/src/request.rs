@@ -1,34 +1,36 @@
-//! Reading requests.
+//! Parsing requests.
 
 use std::mem::MaybeUninit;
 
-use crate::{Fields, Framing, Limits, MAX_HEADERS, Method, ParseError, fields::Span, framing::Seen};
+use crate::{
+    Fields, Framing, Limits, MAX_HEADERS, Method, ParseError, fields::Span, framing::FramingHeaders,
+};
 
-/// A request's head: what the server needs to act, and where in the bytes the rest is. It borrows nothing, so it
-/// may be kept beside the buffer; [`Head::view`] reads it against the bytes again.
+/// The head of a request: what every server needs, and the positions of the rest. It borrows nothing, so it can be kept
+/// beside the buffer; [`Head::view`] combines it with the bytes again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// The method.
     pub method: Method,
-    /// How the body's end is found; never [`Framing::UntilClose`].
+    /// How the end of the body is found; never [`Framing::UntilClose`].
     pub framing: Framing,
-    /// Whether the client means to use the connection again.
+    /// Whether the client wants to use the connection again.
     pub keep_alive: bool,
     /// Whether the client waits for `100 Continue` before it sends the body.
     pub expects_continue: bool,
     /// The digit after `HTTP/1.`.
     pub minor_version: u8,
-    /// How many bytes the head takes; the body begins after them.
+    /// Length of the head in bytes; the body starts after it.
     pub len: usize,
     method_text: Span,
     target: Span,
     fields: Fields,
 }
 
-/// Reads the head that `bytes` begins with. `None`: not complete yet, call again with the same bytes and more.
+/// Parses the head at the start of `bytes`. Returns `None` if it is incomplete: call again with the same bytes and more.
 ///
 /// # Errors
-/// Refuses what RFC 9112 does not allow wherever two readers could disagree, and whatever passes `limits`.
+/// The head exceeds `limits`, or breaks a rule of RFC 9112 in a way in which two parsers could disagree about it.
 pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Option<Head>, ParseError> {
     if bytes.is_empty() {
         return Ok(None);
@@ -44,7 +46,7 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Option<Head>, ParseError> 
     }
 }
 
-#[inline(always)] // Its result is large: built in place, not handed on.
+#[inline(always)] // The result is large and should be built in place.
 fn complete(
     request: &httparse::Request<'_, '_>,
     window: &[u8],
@@ -63,9 +65,9 @@ fn complete(
         return Err(ParseError::HeadTooLong);
     }
     check_line_ends(request, target_span.end(), window, len)?;
-    let seen = Seen::read(request.headers, limits)?;
-    check_host(&seen, minor_version)?;
-    if seen.expects_else {
+    let found = FramingHeaders::read(request.headers, limits)?;
+    check_host(&found, minor_version)?;
+    if found.expects_else {
         return Err(ParseError::Expectation);
     }
     let method_text = Span::of(method.as_bytes(), window);
@@ -73,9 +75,9 @@ fn complete(
     check_target(method, target.as_bytes())?;
     Ok(Head {
         method,
-        framing: framing(&seen, minor_version)?,
-        keep_alive: seen.persists(minor_version),
-        expects_continue: seen.expects_continue && minor_version >= 1,
+        framing: framing(&found, minor_version)?,
+        keep_alive: found.persists(minor_version),
+        expects_continue: found.expects_continue && minor_version >= 1,
         minor_version,
         len,
         method_text,
@@ -84,7 +86,7 @@ fn complete(
     })
 }
 
-/// Whether more bytes could still make this a head within the limits.
+/// Checks that more bytes could still make this a head within the limits.
 fn incomplete(window: &[u8], limits: &Limits) -> Result<(), ParseError> {
     if request_line_len(window) > limits.request_line_bytes {
         return Err(ParseError::RequestLineTooLong);
@@ -100,7 +102,7 @@ fn refusal(error: httparse::Error, window: &[u8], limits: &Limits) -> ParseError
         return ParseError::RequestLineTooLong;
     }
     match error {
-        // httparse says "version" for anything that follows the target; only another HTTP/d.d is a version.
+        // httparse reports "version" for anything that follows the target, but only another HTTP/d.d is a version.
         httparse::Error::Version if !names_a_version(window) => ParseError::StartLine,
         other => other.into(),
     }
@@ -113,7 +115,7 @@ fn names_a_version(window: &[u8]) -> bool {
         if major.is_ascii_digit() && minor.is_ascii_digit() && !version.starts_with(b"HTTP/1.1"))
 }
 
-/// The length of the first line that is not empty, as far as it has come.
+/// Returns the length of the first line that is not empty, as far as it has been received.
 fn request_line_len(window: &[u8]) -> usize {
     let start = window.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(window.len());
     let line = &window[start..];
@@ -121,8 +123,8 @@ fn request_line_len(window: &[u8]) -> usize {
     line.strip_suffix(b"\r").unwrap_or(line).len()
 }
 
-/// That every line ends in CR LF. httparse takes a bare LF for an end of line, but lets LF (and CR) stand nowhere else:
-/// it is enough to look where lines end.
+/// Checks that every line ends in CR LF. httparse accepts a bare LF as the end of a line, but LF and CR nowhere else, so it is
+/// enough to check the ends of lines.
 fn check_line_ends(
     request: &httparse::Request<'_, '_>,
     target_end: usize,
@@ -138,28 +140,29 @@ fn check_line_ends(
     if strict { Ok(()) } else { Err(ParseError::LineEnd) }
 }
 
-/// Whether CR follows `value` in `window`, blanks aside.
+/// Whether CR follows `value` in `window`, possibly after blanks.
 fn ends_in_cr(value: &[u8], window: &[u8]) -> bool {
     let rest = window.get(offset(value, window) + value.len()..).unwrap_or_default();
     rest.iter().find(|byte| !matches!(byte, b' ' | b'\t')) == Some(&b'\r')
 }
 
-/// Where `part`, a slice of `window`, begins in it.
+/// Returns the position of `part`, a slice of `window`.
 fn offset(part: &[u8], window: &[u8]) -> usize {
     (part.as_ptr() as usize).wrapping_sub(window.as_ptr() as usize)
 }
 
-/// RFC 9112 section 3.2.
-fn check_host(seen: &Seen, minor_version: u8) -> Result<(), ParseError> {
-    match seen.hosts {
-        _ if seen.malformed_host => Err(ParseError::Host),
+/// Checks the Host header (RFC 9112 section 3.2).
+fn check_host(found: &FramingHeaders, minor_version: u8) -> Result<(), ParseError> {
+    match found.hosts {
+        _ if found.malformed_host => Err(ParseError::Host),
         1 => Ok(()),
         0 if minor_version == 0 => Ok(()),
         _ => Err(ParseError::Host),
     }
 }
 
-/// RFC 9112 section 3.2: origin, absolute, authority and asterisk form, in ASCII without a fragment.
+/// Checks the request target (RFC 9112 section 3.2): origin, absolute, authority or asterisk form, in ASCII, without a
+/// fragment.
 fn check_target(method: Method, target: &[u8]) -> Result<(), ParseError> {
     if !target.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'#') {
         return Err(ParseError::Target);
@@ -172,7 +175,7 @@ fn check_target(method: Method, target: &[u8]) -> Result<(), ParseError> {
     if known_form { Ok(()) } else { Err(ParseError::Target) }
 }
 
-/// For a target in absolute form, where its authority ends.
+/// Returns the end of the authority in a target in absolute form.
 fn authority_end(target: &[u8]) -> Option<usize> {
     let scheme = ["http://", "https://"].into_iter().find(|scheme| {
         target.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme.as_bytes()))
@@ -182,26 +185,26 @@ fn authority_end(target: &[u8]) -> Option<usize> {
     (authority > 0).then_some(scheme.len() + authority)
 }
 
-fn framing(seen: &Seen, minor_version: u8) -> Result<Framing, ParseError> {
-    if seen.chunked {
-        // RFC 9112 section 6.1: in HTTP/1.0 the framing is faulty, even if it could be read.
+fn framing(found: &FramingHeaders, minor_version: u8) -> Result<Framing, ParseError> {
+    if found.chunked {
+        // In HTTP/1.0 this framing is faulty, even if it could be parsed (RFC 9112 section 6.1).
         return if minor_version == 0 { Err(ParseError::TransferEncoding) } else { Ok(Framing::Chunked) };
     }
-    match seen.length {
-        _ if seen.lengths > 1 => Err(ParseError::SeveralContentLengths),
+    match found.length {
+        _ if found.lengths > 1 => Err(ParseError::SeveralContentLengths),
         None | Some(0) => Ok(Framing::None),
         Some(length) => Ok(Framing::Length(length)),
     }
 }
 
 impl Head {
-    /// The head together with the bytes it was read from, to look things up in.
+    /// Combines the head with the bytes that it was parsed from.
     pub fn view<'a>(&'a self, bytes: &'a [u8]) -> View<'a> {
         View { head: self, bytes }
     }
 }
 
-/// A head and its bytes. It has no `Debug`: among the headers may be credentials.
+/// A head and its bytes. Not `Debug`, because headers may contain credentials.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     head: &'a Head,
@@ -219,14 +222,14 @@ impl<'a> View<'a> {
         self.text(self.head.target)
     }
 
-    /// The target's path, still percent-encoded; `/` where an absolute target has none, `*` for `OPTIONS *`.
+    /// The path of the target, percent-encoded as sent; `/` if an absolute target has none, and `*` for `OPTIONS *`.
     pub fn path(self) -> &'a str {
         let local = self.local();
         let path = local.split_once('?').map_or(local, |(path, _)| path);
         if path.is_empty() { "/" } else { path }
     }
 
-    /// What follows the first `?`, still percent-encoded.
+    /// The part after the first `?`, percent-encoded as sent.
     pub fn query(self) -> Option<&'a str> {
         self.local().split_once('?').map(|(_, query)| query)
     }
@@ -236,12 +239,12 @@ impl<'a> View<'a> {
         self.head.fields.get(self.bytes, name)
     }
 
-    /// Every value of the header `name`, in order.
+    /// All values of the header `name`, in order.
     pub fn header_all(self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         self.head.fields.all(self.bytes, name)
     }
 
-    /// Every header, in order: name and value.
+    /// Name and value of every header, in order.
     pub fn headers(self) -> impl Iterator<Item = (&'a str, &'a [u8])> {
         self.head.fields.iter(self.bytes)
     }
@@ -256,7 +259,7 @@ impl<'a> View<'a> {
     }
 
     fn text(self, span: Span) -> &'a str {
-        // Both were checked to be ASCII; with foreign bytes the answer is empty, not a panic.
+        // Both were checked to be ASCII. With the wrong bytes the result is empty.
         std::str::from_utf8(span.slice(self.bytes)).unwrap_or_default()
     }
 }

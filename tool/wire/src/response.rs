@@ -1,44 +1,44 @@
-//! Reading responses: only as much of a head as decides what comes next.
+//! Parsing responses: only as much of a head as determines what follows.
 
 use std::mem::MaybeUninit;
 
-use crate::{Fields, Framing, Limits, MAX_HEADERS, Method, ParseError, framing::Seen};
+use crate::{Fields, Framing, Limits, MAX_HEADERS, Method, ParseError, framing::FramingHeaders};
 
-/// A response's head: its status, and how to find the end of what follows.
+/// The head of a response: its status, and how to find the end of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// The status code.
     pub status: u16,
     /// The digit after `HTTP/1.`.
     pub minor_version: u8,
-    /// How the body's end is found.
+    /// How the end of the body is found.
     pub framing: Framing,
-    /// Whether the connection may be used again once the body is over.
+    /// Whether the connection can be used again after the body.
     pub keep_alive: bool,
-    /// How many bytes the head takes; the body begins after them.
+    /// Length of the head in bytes; the body starts after it.
     pub len: usize,
 }
 
 impl Head {
-    /// Whether this is only a notice (1xx) and the real response is still to come. 101 is final.
+    /// Whether this is an interim response (1xx), which the final response follows. 101 is final.
     pub fn is_interim(&self) -> bool {
         (100..200).contains(&self.status) && self.status != 101
     }
 }
 
-/// Reads the response head that `bytes` begins with, the answer to a request with method `asked`.
-/// `None`: not complete yet, call again with the same bytes and more. Allocates nothing.
+/// Parses the head at the start of `bytes`, of the response to a request with method `asked`. Returns `None` if it is
+/// incomplete: call again with the same bytes and more. Does not allocate.
 ///
-/// A line may end in a bare LF, as RFC 9112 section 2.2 permits: a client has nobody behind it to be smuggled to,
-/// and should be able to measure a server that writes so.
+/// A line may end in a bare LF, as RFC 9112 section 2.2 permits: a client forwards nothing, so nothing can be smuggled past
+/// it, and it should be able to measure a server that writes this.
 ///
 /// # Errors
-/// Refuses what leaves the end of the body in doubt, and whatever passes `limits`.
+/// The head exceeds `limits`, or leaves the end of the body in doubt.
 pub fn parse(bytes: &[u8], asked: Method, limits: &Limits) -> Result<Option<Head>, ParseError> {
-    read(bytes, asked, limits, |_, _| ()).map(|found| found.map(|(head, ())| head))
+    read(bytes, asked, limits, |_, _| ()).map(|parsed| parsed.map(|(head, ())| head))
 }
 
-/// Like [`parse`], and also tells where each header is.
+/// Like [`parse`], but also returns the positions of the headers.
 ///
 /// # Errors
 /// As [`parse`].
@@ -54,7 +54,7 @@ fn read<T>(
     bytes: &[u8],
     asked: Method,
     limits: &Limits,
-    keep: impl FnOnce(&[httparse::Header<'_>], &[u8]) -> T,
+    index: impl FnOnce(&[httparse::Header<'_>], &[u8]) -> T,
 ) -> Result<Option<(Head, T)>, ParseError> {
     let window = limits.head_window(bytes);
     let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
@@ -67,7 +67,7 @@ fn read<T>(
     match parsed? {
         httparse::Status::Complete(len) if len <= limits.head_limit() => {
             let head = complete(&response, len, asked, limits)?;
-            Ok(Some((head, keep(response.headers, &window[..len]))))
+            Ok(Some((head, index(response.headers, &window[..len]))))
         }
         httparse::Status::Partial if window.len() <= limits.head_limit() => Ok(None),
         _ => Err(ParseError::HeadTooLong),
@@ -86,33 +86,38 @@ fn complete(
     if !(100..1000).contains(&status) {
         return Err(ParseError::StartLine);
     }
-    let seen = Seen::read(response.headers, limits)?;
-    let framing = framing(&seen, status, minor_version, asked)?;
+    let found = FramingHeaders::read(response.headers, limits)?;
+    let framing = framing(&found, status, minor_version, asked)?;
     let keep_alive =
-        seen.persists(minor_version) && framing != Framing::UntilClose && !switches_protocol(status, asked);
+        found.persists(minor_version) && framing != Framing::UntilClose && !switches_protocol(status, asked);
     Ok(Head { status, minor_version, framing, keep_alive, len })
 }
 
-/// RFC 9112 section 6.3, in its order.
-fn framing(seen: &Seen, status: u16, minor_version: u8, asked: Method) -> Result<Framing, ParseError> {
-    let bodyless = asked == Method::Head || matches!(status, 100..=199 | 204 | 304);
+/// Determines the framing by the rules of RFC 9112 section 6.3, in their order.
+fn framing(
+    found: &FramingHeaders,
+    status: u16,
+    minor_version: u8,
+    asked: Method,
+) -> Result<Framing, ParseError> {
+    let bodyless = asked == Method::Head || crate::status::is_bodyless(status);
     if bodyless {
         return Ok(Framing::None);
     }
     if switches_protocol(status, asked) {
         return Ok(Framing::UntilClose);
     }
-    if seen.chunked {
+    if found.chunked {
         return if minor_version == 0 { Err(ParseError::TransferEncoding) } else { Ok(Framing::Chunked) };
     }
-    Ok(match seen.length {
+    Ok(match found.length {
         Some(0) => Framing::None,
         Some(length) => Framing::Length(length),
         None => Framing::UntilClose,
     })
 }
 
-/// After these the bytes are no longer HTTP.
+/// Whether the bytes after this response are no longer HTTP.
 fn switches_protocol(status: u16, asked: Method) -> bool {
     status == 101 || (asked == Method::Connect && (200..300).contains(&status))
 }

@@ -1,6 +1,6 @@
 //! Status codes and their names (RFC 9110 section 15, RFC 6585).
 
-/// The usual reason phrase; empty for a code not known here.
+/// Returns the usual reason phrase, or an empty one for an unknown code.
 pub fn reason(status: u16) -> &'static str {
     match status {
         100..=199 => informational(status),
@@ -11,7 +11,7 @@ pub fn reason(status: u16) -> &'static str {
     }
 }
 
-/// Whether a response with this status never has a body, nor a length (RFC 9110 sections 8.6 and 15).
+/// Whether a response with this status has neither a body nor a length (RFC 9110 sections 8.6 and 15).
 pub fn is_bodyless(status: u16) -> bool {
     matches!(status, 100..=199 | 204 | 304)
 }

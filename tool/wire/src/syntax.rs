@@ -1,9 +1,9 @@
-//! Small pieces of the grammar that several headers share (RFC 9110 section 5.6).
+//! Parts of the grammar that several headers share (RFC 9110 section 5.6).
 
-/// Which bytes may stand in a token (RFC 9110 section 5.6.2).
+/// The bytes that a token may contain (RFC 9110 section 5.6.2).
 static TOKEN: [bool; 256] = alphanumeric_and(b"!#$%&'*+-.^_`|~");
 
-/// Which bytes may stand in a host and port (RFC 3986 sections 3.2.2 and 3.2.3), to a first approximation.
+/// The bytes that a host and port may contain (RFC 3986 sections 3.2.2 and 3.2.3), approximately.
 static HOST: [bool; 256] = alphanumeric_and(b"-._~!$&'()*+,;=:[]%");
 
 const fn alphanumeric_and(others: &[u8]) -> [bool; 256] {
@@ -21,12 +21,12 @@ const fn alphanumeric_and(others: &[u8]) -> [bool; 256] {
     table
 }
 
-/// Whether `byte` may stand in a token: a method, a header name, a transfer coding.
+/// Whether a token may contain `byte`. Methods, header names and transfer codings are tokens.
 pub fn is_token_byte(byte: u8) -> bool {
     TOKEN[usize::from(byte)]
 }
 
-/// Whether `byte` may stand in a `Host` header.
+/// Whether a `Host` header may contain `byte`.
 pub(crate) fn is_host_byte(byte: u8) -> bool {
     HOST[usize::from(byte)]
 }
@@ -36,12 +36,12 @@ pub fn is_token(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|&byte| is_token_byte(byte))
 }
 
-/// Whether `byte` may stand in a header value: visible, blank, tab, or outside ASCII.
+/// Whether a header value may contain `byte`: visible characters, space, tab, and bytes outside ASCII.
 pub fn is_value_byte(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }
 
-/// `text` without the blanks and tabs at its ends.
+/// Returns `text` without spaces and tabs at its ends.
 pub fn trim(text: &[u8]) -> &[u8] {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let Some(first) = text.iter().position(|byte| !blank(byte)) else { return &[] };
@@ -49,12 +49,12 @@ pub fn trim(text: &[u8]) -> &[u8] {
     &text[first..=last]
 }
 
-/// The elements of a comma-separated list, trimmed, empty ones left out. Not for lists that hold quoted strings.
+/// Returns the trimmed, non-empty elements of a comma-separated list. Not for lists with quoted strings.
 pub fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(trim).filter(|element| !element.is_empty())
 }
 
-/// A number in plain decimal digits: no sign, no blank, nothing that does not fit.
+/// Parses a number in plain decimal digits: no sign, no blanks, at most 64 bits.
 pub fn decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;

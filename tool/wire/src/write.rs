@@ -1,27 +1,27 @@
-//! Rendering heads, lengths and chunks into a buffer the caller owns.
+//! Rendering heads, lengths and chunks into a buffer of the caller.
 //!
-//! What ends a line is refused inside names and values, so that nobody's data can add a header (CWE-113).
+//! Line ends are refused inside names and values, so that data cannot add headers (CWE-113).
 
 use crate::{
     status,
     syntax::{is_token, is_value_byte},
 };
 
-/// Why something may not be written.
+/// Why a name, value or target is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
-    /// The method or a header's name is not a token.
+    /// The method or the name of a header is not a token.
     #[error("a method or header name must be a token: letters, digits and !#$%&'*+-.^_`|~")]
     Name,
-    /// A header's value holds CR, LF, NUL or another control character.
-    #[error("a header value must not hold control characters")]
+    /// The value of a header contains CR, LF, NUL or another control character.
+    #[error("a header value must not contain control characters")]
     Value,
-    /// The request target holds a blank, a control character, or something outside ASCII.
+    /// The request target contains a blank, a control character, or a character outside ASCII.
     #[error("a request target must be printable ASCII without blanks")]
     Target,
 }
 
-/// `HTTP/1.1 200 OK`
+/// Writes `HTTP/1.1 200 OK`.
 pub fn status_line(out: &mut Vec<u8>, status: u16) {
     out.extend_from_slice(b"HTTP/1.1 ");
     decimal(out, u64::from(status));
@@ -30,10 +30,10 @@ pub fn status_line(out: &mut Vec<u8>, status: u16) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// `GET /path HTTP/1.1`
+/// Writes `GET /path HTTP/1.1`.
 ///
 /// # Errors
-/// If the method is not a token or the target could end the line early.
+/// The method is not a token, or the target could end the line early.
 pub fn request_line(out: &mut Vec<u8>, method: &str, target: &str) -> Result<(), WriteError> {
     if !is_token(method.as_bytes()) {
         return Err(WriteError::Name);
@@ -47,10 +47,10 @@ pub fn request_line(out: &mut Vec<u8>, method: &str, target: &str) -> Result<(),
     Ok(())
 }
 
-/// One header line.
+/// Writes one header line.
 ///
 /// # Errors
-/// If the name is not a token, or the value holds control characters; nothing is written then.
+/// The name is not a token, or the value contains control characters. Nothing is written then.
 pub fn header(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), WriteError> {
     if !is_token(name.as_bytes()) {
         return Err(WriteError::Name);
@@ -64,29 +64,29 @@ pub fn header(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), WriteEr
     Ok(())
 }
 
-/// `Content-Length: n`
+/// Writes `Content-Length: n`.
 pub fn content_length(out: &mut Vec<u8>, length: u64) {
     out.extend_from_slice(b"Content-Length: ");
     decimal(out, length);
     out.extend_from_slice(b"\r\n");
 }
 
-/// `Transfer-Encoding: chunked`
+/// Writes `Transfer-Encoding: chunked`.
 pub fn chunked(out: &mut Vec<u8>) {
     out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
 }
 
-/// `Connection: close`
+/// Writes `Connection: close`.
 pub fn connection_close(out: &mut Vec<u8>) {
     out.extend_from_slice(b"Connection: close\r\n");
 }
 
-/// The empty line that ends a head.
+/// Writes the empty line that ends a head.
 pub fn end(out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// One chunk. An empty one is left out, for it would end the body.
+/// Writes one chunk. An empty one is left out because it would end the body.
 pub fn chunk(out: &mut Vec<u8>, data: &[u8]) {
     if data.is_empty() {
         return;
@@ -97,15 +97,15 @@ pub fn chunk(out: &mut Vec<u8>, data: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The last chunk, with no trailers: the end of a chunked body.
+/// Writes the last chunk, without trailers, which ends the body.
 pub fn last_chunk(out: &mut Vec<u8>) {
     out.extend_from_slice(b"0\r\n\r\n");
 }
 
-/// The notice that a body is welcome.
+/// The interim response that asks for the body.
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// `number` in decimal digits.
+/// Writes `number` in decimal digits.
 pub fn decimal(out: &mut Vec<u8>, number: u64) {
     digits(out, number, 10);
 }

@@ -1,4 +1,4 @@
-//! Each limit lets its last byte pass and refuses the next, and says so with the right status.
+//! Each limit accepts its last byte and refuses the next one, with the right status.
 
 use wire::{
     Framing, Limits, MAX_HEADERS, Method, ParseError,
@@ -50,7 +50,7 @@ fn heads() {
 }
 
 #[test]
-fn the_fixed_bounds_hold_whatever_is_asked_for() {
+fn limits_cannot_exceed_their_upper_bounds() {
     let boundless =
         Limits { head_bytes: usize::MAX, headers: usize::MAX, header_bytes: usize::MAX, ..Limits::default() };
     assert_eq!(outcome(&request(20, 1, MAX_HEADERS), &boundless), Ok(()));
@@ -108,9 +108,9 @@ fn bodies() {
 }
 
 #[test]
-fn what_chunks_may_carry_besides_data() {
+fn chunk_extensions_and_trailers() {
     let tight = Limits { chunk_extension_bytes: 8, trailer_bytes: 10, ..Limits::default() };
-    // Extensions of all chunks count together.
+    // The extensions of all chunks count together.
     assert_eq!(body(Framing::Chunked, b"1;abc\r\na\r\n1;abc\r\nb\r\n0\r\n\r\n", &tight), Ok(2));
     let long = b"1;abc\r\na\r\n1;abc\r\nb\r\n0;\r\n\r\n";
     assert_eq!(body(Framing::Chunked, long, &tight), Err(ParseError::ChunkExtensionTooLong));
@@ -119,7 +119,7 @@ fn what_chunks_may_carry_besides_data() {
 }
 
 #[test]
-fn a_body_may_be_discarded_without_being_seen() {
+fn a_body_can_be_discarded_unseen() {
     let mut length = Decoder::new(Framing::Length(1 << 33), &Limits::default()).unwrap();
     assert_eq!(length.pending(), 1 << 33);
     length.advance((1 << 33) - 1);

@@ -1,4 +1,4 @@
-//! Where a response ends and whether its connection lives on, case by case (RFC 9112 sections 6.3 and 9.3).
+//! The end of responses and the persistence of their connections, case by case (RFC 9112 sections 6.3 and 9.3).
 
 use wire::{
     Framing::{self, Chunked, Length, UntilClose},
@@ -68,7 +68,7 @@ fn doubt_about_the_end_is_an_error() {
 }
 
 #[test]
-fn only_notices_are_interim() {
+fn interim_responses() {
     for (status, interim) in [(100, true), (101, false), (103, true), (199, true), (200, false)] {
         let head = format!("HTTP/1.1 {status} x\r\n\r\n");
         let found = response::parse(head.as_bytes(), Method::Get, &Limits::default()).unwrap().unwrap();

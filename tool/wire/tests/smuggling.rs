@@ -1,4 +1,4 @@
-//! Requests that two readers could take apart differently, and what is answered to each.
+//! Requests that two parsers could interpret differently, and the status for each.
 
 use wire::{
     Framing, Limits, ParseError,
@@ -251,7 +251,7 @@ fn chunks() {
 }
 
 #[test]
-fn what_is_allowed_passes() {
+fn valid_requests_are_accepted() {
     for (name, bytes) in [
         ("an empty line before", "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"),
         ("an empty Host", "GET / HTTP/1.1\r\nHost:\r\n\r\n"),
@@ -270,7 +270,7 @@ fn what_is_allowed_passes() {
 }
 
 #[test]
-fn the_second_request_begins_where_the_first_ends() {
+fn the_second_request_starts_where_the_first_ends() {
     let stream =
         b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET /second HTTP/1.1\r\nHost: a\r\n\r\n";
     let first = request::parse(stream, &Limits::default()).unwrap().unwrap();

@@ -1,9 +1,9 @@
-//! However a stream is cut into pieces, both ends see the same messages, and neither ever panics.
+//! Both ends parse the same messages however a stream is cut into pieces, and never panic.
 
 mod support;
 
 use proptest::{collection::vec, prelude::*};
-use support::{ASKED, Reader, Seen, compare_requests, compare_responses, cut, tight};
+use support::{ASKED, Parsed, Reader, compare_requests, compare_responses, cut, tight};
 use wire::{Limits, Method, write};
 
 #[derive(Clone, Debug)]
@@ -123,20 +123,20 @@ fn damaged(mut bytes: Vec<u8>, damage: &[(usize, u8)]) -> Vec<u8> {
     bytes
 }
 
-/// Bytes that mean something somewhere in HTTP.
-fn telling_byte() -> impl Strategy<Value = u8> {
+/// Bytes with a meaning somewhere in HTTP.
+fn significant_byte() -> impl Strategy<Value = u8> {
     prop_oneof![prop::sample::select(b"\r\n \t:;,0123aF/?\0\x7f\"-".to_vec()), any::<u8>()]
 }
 
 proptest! {
     #[test]
-    fn what_was_rendered_is_what_is_read(requests in vec(any_request(), 1..4), cuts in vec(any::<usize>(), 0..8)) {
+    fn rendered_requests_are_parsed_back(requests in vec(any_request(), 1..4), cuts in vec(any::<usize>(), 0..8)) {
         let stream = rendered(&requests);
         let pieces = cut(&stream, &cuts);
         let seen = Reader::new(&pieces, Limits::default()).requests();
         prop_assert_eq!(seen.len(), requests.len() * 2);
         for (request, pair) in requests.iter().zip(seen.chunks(2)) {
-            let [Seen::Request { method, target, headers, .. }, Seen::Body(body)] = pair else {
+            let [Parsed::Request { method, target, headers, .. }, Parsed::Body(body)] = pair else {
                 return Err(TestCaseError::fail(format!("{pair:?}")));
             };
             prop_assert_eq!(method, request.method);
@@ -149,9 +149,9 @@ proptest! {
     }
 
     #[test]
-    fn a_server_sees_the_same_however_the_bytes_are_cut(
+    fn a_server_parses_the_same_however_the_bytes_are_cut(
         requests in vec(any_request(), 1..4),
-        damage in vec((any::<usize>(), telling_byte()), 0..3),
+        damage in vec((any::<usize>(), significant_byte()), 0..3),
         cuts in vec(any::<usize>(), 0..12),
     ) {
         let stream = damaged(rendered(&requests), &damage);
@@ -164,9 +164,9 @@ proptest! {
     }
 
     #[test]
-    fn a_client_sees_the_same_however_the_bytes_are_cut(
+    fn a_client_parses_the_same_however_the_bytes_are_cut(
         responses in any_responses(),
-        damage in vec((any::<usize>(), telling_byte()), 0..3),
+        damage in vec((any::<usize>(), significant_byte()), 0..3),
         cuts in vec(any::<usize>(), 0..12),
     ) {
         let stream = damaged(rendered_responses(&responses), &damage);
@@ -179,7 +179,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_never_panic(cuts in any::<[u8; 4]>(), bytes in vec(telling_byte(), 0..200)) {
+    fn arbitrary_bytes_never_panic(cuts in any::<[u8; 4]>(), bytes in vec(significant_byte(), 0..200)) {
         for start in ["", "GET / HTTP/1.1\r\nHost: a\r\n", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"] {
             compare_requests(&[&cuts, start.as_bytes(), &bytes].concat());
         }
@@ -189,8 +189,8 @@ proptest! {
     }
 
     #[test]
-    fn header_values_on_arbitrary_bytes_never_panic(value in vec(telling_byte(), 0..60), length in any::<u64>()) {
-        if let wire::range::Wanted::Part(part) = wire::range::parse(&value, length) {
+    fn header_values_on_arbitrary_bytes_never_panic(value in vec(significant_byte(), 0..60), length in any::<u64>()) {
+        if let wire::range::RangeSelection::Part(part) = wire::range::parse(&value, length) {
             prop_assert!(part.length >= 1 && part.offset.checked_add(part.length).is_some_and(|end| end <= length));
         }
         wire::conditional::none_match_names(&value, b"\"a\"");
@@ -199,7 +199,7 @@ proptest! {
     }
 
     #[test]
-    fn what_could_end_a_line_is_never_written(value in vec(telling_byte(), 0..30)) {
+    fn line_ends_are_never_written(value in vec(significant_byte(), 0..30)) {
         let mut out = Vec::new();
         let written = write::header(&mut out, "X", &value);
         let holds_control = value.iter().any(|&byte| byte < b' ' && byte != b'\t' || byte == 0x7f);

@@ -1,18 +1,18 @@
-//! Header values that select what is sent: ranges and conditions.
+//! Ranges, conditions, targets, and rendered heads.
 
 use wire::{
     ByteRange, Limits, Method, conditional,
-    range::{self, Wanted},
+    range::{self, RangeSelection},
     request, write,
 };
 
-fn part(offset: u64, length: u64) -> Wanted {
-    Wanted::Part(ByteRange { offset, length })
+fn part(offset: u64, length: u64) -> RangeSelection {
+    RangeSelection::Part(ByteRange { offset, length })
 }
 
 #[test]
 fn ranges_of_rfc_9110() {
-    // The examples of section 14.1.2, of a representation of 10 000 bytes, and their edges.
+    // The examples of section 14.1.2, for a representation of 10 000 bytes, and their edge cases.
     for (value, wanted) in [
         ("bytes=0-499", part(0, 500)),
         ("bytes=500-999", part(500, 500)),
@@ -24,29 +24,29 @@ fn ranges_of_rfc_9110() {
         ("bytes=-20000", part(0, 10_000)),
         ("bytes=0-99999999999999999999999", part(0, 10_000)),
         ("bytes=-99999999999999999999999", part(0, 10_000)),
-        ("Bytes = 0-1", Wanted::Whole),
+        ("Bytes = 0-1", RangeSelection::Whole),
         ("BYTES=0-1", part(0, 2)),
         (" bytes=0-1 ", part(0, 2)),
         ("bytes= 0-1", part(0, 2)),
-        ("bytes=0-0,-1", Wanted::Whole),
-        ("bytes=20000-,30000-", Wanted::Unsatisfiable),
-        ("bytes=10000-", Wanted::Unsatisfiable),
-        ("bytes=99999999999999999999999-", Wanted::Unsatisfiable),
-        ("bytes=-0", Wanted::Unsatisfiable),
-        ("bytes=5-4", Wanted::Whole),
-        ("bytes=", Wanted::Whole),
-        ("bytes=-", Wanted::Whole),
-        ("bytes=a-b", Wanted::Whole),
-        ("bytes=+1-2", Wanted::Whole),
-        ("bytes=1", Wanted::Whole),
-        ("bytes=1-2-3", Wanted::Whole),
-        ("lines=1-2", Wanted::Whole),
-        ("", Wanted::Whole),
+        ("bytes=0-0,-1", RangeSelection::Whole),
+        ("bytes=20000-,30000-", RangeSelection::Unsatisfiable),
+        ("bytes=10000-", RangeSelection::Unsatisfiable),
+        ("bytes=99999999999999999999999-", RangeSelection::Unsatisfiable),
+        ("bytes=-0", RangeSelection::Unsatisfiable),
+        ("bytes=5-4", RangeSelection::Whole),
+        ("bytes=", RangeSelection::Whole),
+        ("bytes=-", RangeSelection::Whole),
+        ("bytes=a-b", RangeSelection::Whole),
+        ("bytes=+1-2", RangeSelection::Whole),
+        ("bytes=1", RangeSelection::Whole),
+        ("bytes=1-2-3", RangeSelection::Whole),
+        ("lines=1-2", RangeSelection::Whole),
+        ("", RangeSelection::Whole),
     ] {
         assert_eq!(range::parse(value.as_bytes(), 10_000), wanted, "{value:?}");
     }
-    assert_eq!(range::parse(b"bytes=0-", 0), Wanted::Unsatisfiable);
-    assert_eq!(range::parse(b"bytes=-1", 0), Wanted::Unsatisfiable);
+    assert_eq!(range::parse(b"bytes=0-", 0), RangeSelection::Unsatisfiable);
+    assert_eq!(range::parse(b"bytes=-1", 0), RangeSelection::Unsatisfiable);
     assert_eq!(range::parse(b"bytes=18446744073709551614-", u64::MAX), part(u64::MAX - 1, 1));
 }
 
@@ -62,7 +62,7 @@ fn content_ranges() {
 
 #[test]
 fn entity_tags_of_rfc_9110() {
-    // Section 8.8.3.2: the table of weak and strong comparison.
+    // The table of weak and strong comparison in section 8.8.3.2.
     for (one, other, strong, weak) in [
         ("W/\"1\"", "W/\"1\"", false, true),
         ("W/\"1\"", "W/\"2\"", false, false),
@@ -121,7 +121,7 @@ fn targets_in_every_form() {
 }
 
 #[test]
-fn requests_say_what_becomes_of_the_connection() {
+fn requests_determine_whether_the_connection_persists() {
     for (version, header, keep_alive) in [
         ("1.1", "", true),
         ("1.1", "Connection: close\r\n", false),
@@ -149,7 +149,7 @@ fn methods_keep_their_names() {
 }
 
 #[test]
-fn heads_are_rendered_as_the_grammar_has_them() {
+fn heads_are_rendered_by_the_grammar() {
     let mut out = Vec::new();
     write::status_line(&mut out, 404);
     write::header(&mut out, "X", b"y").unwrap();

@@ -1,4 +1,4 @@
-//! However a stream of requests is cut, the same is seen, and nothing panics.
+//! A stream of requests is parsed the same however it is cut, and nothing panics.
 //! Run with `cargo +nightly fuzz run requests` in `tool/wire`.
 #![no_main]
 

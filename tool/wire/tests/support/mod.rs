@@ -1,4 +1,4 @@
-//! Reading a stream of messages whole or in pieces, into a list of events that must not depend on the pieces.
+//! Parses a stream of messages, whole or in pieces, into a list of events that must not depend on the pieces.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use wire::{
@@ -7,9 +7,9 @@ use wire::{
     request, response,
 };
 
-/// What a reader saw of one stream.
+/// An event in a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum Parsed {
     Request {
         method: String,
         target: String,
@@ -25,19 +25,19 @@ pub(crate) enum Seen {
     Body(Vec<u8>),
     /// The stream ended within a message.
     Cut,
-    /// The stream cannot be read any further.
+    /// The stream cannot be parsed any further.
     Refused,
 }
 
-/// A reader that gets its bytes in pieces, and keeps what it has not taken, as a connection does.
+/// A reader that receives bytes in pieces and keeps what it has not parsed, like a connection.
 pub(crate) struct Reader<'p> {
     pieces: std::slice::Iter<'p, Vec<u8>>,
     input: Vec<u8>,
     limits: Limits,
-    seen: Vec<Seen>,
+    parsed: Vec<Parsed>,
 }
 
-/// Why reading stopped.
+/// Why parsing stopped.
 enum Stop {
     Cut,
     Refused,
@@ -51,11 +51,11 @@ impl From<ParseError> for Stop {
 
 impl<'p> Reader<'p> {
     pub(crate) fn new(pieces: &'p [Vec<u8>], limits: Limits) -> Self {
-        Self { pieces: pieces.iter(), input: Vec::new(), limits, seen: Vec::new() }
+        Self { pieces: pieces.iter(), input: Vec::new(), limits, parsed: Vec::new() }
     }
 
-    /// Everything a server sees.
-    pub(crate) fn requests(mut self) -> Vec<Seen> {
+    /// Parses requests.
+    pub(crate) fn requests(mut self) -> Vec<Parsed> {
         let stop = loop {
             if let Err(stop) = self.request() {
                 break stop;
@@ -64,23 +64,23 @@ impl<'p> Reader<'p> {
         self.stopped(stop)
     }
 
-    /// Everything a client sees that asked for `methods` in turn.
-    pub(crate) fn responses(mut self, methods: &[Method]) -> Vec<Seen> {
+    /// Parses the responses to requests with `methods` in turn.
+    pub(crate) fn responses(mut self, methods: &[Method]) -> Vec<Parsed> {
         for &asked in methods {
             if let Err(stop) = self.response(asked) {
                 return self.stopped(stop);
             }
         }
-        self.seen
+        self.parsed
     }
 
-    fn stopped(mut self, stop: Stop) -> Vec<Seen> {
+    fn stopped(mut self, stop: Stop) -> Vec<Parsed> {
         match stop {
-            Stop::Refused => self.seen.push(Seen::Refused),
-            Stop::Cut if !self.input.is_empty() => self.seen.push(Seen::Cut),
+            Stop::Refused => self.parsed.push(Parsed::Refused),
+            Stop::Cut if !self.input.is_empty() => self.parsed.push(Parsed::Cut),
             Stop::Cut => {}
         }
-        self.seen
+        self.parsed
     }
 
     fn request(&mut self) -> Result<(), Stop> {
@@ -92,7 +92,7 @@ impl<'p> Reader<'p> {
         };
         let view = head.view(&self.input);
         let headers = view.headers().map(|(name, value)| (name.to_owned(), value.to_vec())).collect();
-        self.seen.push(Seen::Request {
+        self.parsed.push(Parsed::Request {
             method: view.method().to_owned(),
             target: view.target().to_owned(),
             headers,
@@ -110,7 +110,7 @@ impl<'p> Reader<'p> {
             }
             self.fill()?;
         };
-        self.seen.push(Seen::Response {
+        self.parsed.push(Parsed::Response {
             status: head.status,
             keep_alive: head.keep_alive,
             framing: head.framing,
@@ -137,7 +137,7 @@ impl<'p> Reader<'p> {
                 Event::End => break,
             }
         }
-        self.seen.push(Seen::Body(body));
+        self.parsed.push(Parsed::Body(body));
         Ok(())
     }
 
@@ -147,7 +147,7 @@ impl<'p> Reader<'p> {
     }
 }
 
-/// `bytes` cut at every one of `cuts`, each taken modulo the length.
+/// Cuts `bytes` at each of `cuts` modulo the length.
 pub(crate) fn cut(bytes: &[u8], cuts: &[usize]) -> Vec<Vec<u8>> {
     let mut places: Vec<_> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
     places.extend([0, bytes.len()]);
@@ -155,7 +155,7 @@ pub(crate) fn cut(bytes: &[u8], cuts: &[usize]) -> Vec<Vec<u8>> {
     places.windows(2).map(|pair| bytes[pair[0]..pair[1]].to_vec()).collect()
 }
 
-/// Small limits, so that arbitrary input meets them too.
+/// Small limits, which arbitrary input reaches too.
 pub(crate) fn tight() -> Limits {
     Limits {
         head_bytes: 200,
@@ -168,20 +168,20 @@ pub(crate) fn tight() -> Limits {
     }
 }
 
-/// What was asked for, in turn, where responses are read.
+/// The methods of the requests whose responses are parsed, in turn.
 pub(crate) const ASKED: [Method; 4] = [Method::Get, Method::Head, Method::Post, Method::Get];
 
-/// Reads requests whole and cut where the first bytes of `data` say, and compares.
+/// Parses requests whole and cut where the first bytes of `data` say, and compares.
 pub(crate) fn compare_requests(data: &[u8]) {
     compare(data, |pieces, limits| Reader::new(pieces, limits).requests());
 }
 
-/// Reads responses whole and cut where the first bytes of `data` say, and compares.
+/// Parses responses whole and cut where the first bytes of `data` say, and compares.
 pub(crate) fn compare_responses(data: &[u8]) {
     compare(data, |pieces, limits| Reader::new(pieces, limits).responses(&ASKED));
 }
 
-fn compare(data: &[u8], read: impl Fn(&[Vec<u8>], Limits) -> Vec<Seen>) {
+fn compare(data: &[u8], read: impl Fn(&[Vec<u8>], Limits) -> Vec<Parsed>) {
     let (cuts, stream) = data.split_at(data.len().min(4));
     let cuts: Vec<_> = cuts.iter().map(|&cut| usize::from(cut)).collect();
     for limits in [Limits::default(), tight()] {
