@@ -5,8 +5,7 @@ use std::{ffi::OsString, path::Path, sync::atomic::AtomicBool};
 use analysis::proof::Proof;
 use booking::BookingError;
 use load::{Plan, RequestTotal, Scenario};
-use store::{Database, ServerDatabase};
-use sweep::cores::Split;
+use sweep::{cores::Split, database::DatabaseUrl};
 
 use crate::{
     databases::{DatabaseKind, Fresh},
@@ -109,12 +108,9 @@ impl Tiers {
         self.accounts.as_ref()
     }
 
-    /// The server of the database, where it has one.
-    pub(crate) fn database_server(&self) -> Option<&ServerDatabase> {
-        match &self.promises.as_ref()?.database {
-            Database::Server(server) => Some(server),
-            Database::Sqlite(_) => None,
-        }
+    /// The database under the driven server, where it is a server's.
+    pub(crate) fn database_server(&self) -> Option<DatabaseUrl> {
+        self.promises.as_ref()?.database.url().parse().ok()
     }
 
     /// Room booking, on a database that holds nothing yet, with rooms that no load of minutes can fill.

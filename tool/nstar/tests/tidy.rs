@@ -47,8 +47,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("share", &["api-server", "engine", "folder", "http-io", "store", "tls"]),
     ("share-dht", &["share", "store", "tls"]),
     ("sink", &["engine", "http-io"]),
-    ("sweep", &["analysis", "load", "observe", "store"]),
-    ("nstar", &["analysis", "load", "report", "store", "sweep"]),
+    ("sweep", &["analysis", "load", "observe"]),
+    ("nstar", &["analysis", "load", "report", "sweep"]),
     ("experiment", &["analysis", "booking", "database-server", "load", "observe", "share", "store", "sweep"]),
     ("bench", &["database-server", "experiment", "share"]),
     (

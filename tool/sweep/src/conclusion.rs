@@ -10,7 +10,7 @@ use analysis::{
 };
 use load::{Connections, Pacing, Plan, RequestTotal, Think};
 
-use crate::{database_watch::DatabaseWatch, target::Watch};
+use crate::{database::DatabaseWatch, target::Watch};
 
 /// What is known before the run and belongs in its report.
 #[derive(Debug, Clone, Default)]

@@ -5,7 +5,7 @@
 
 pub mod conclusion;
 pub mod cores;
-mod database_watch;
+pub mod database;
 mod page_cache;
 pub mod progress;
 pub mod single;

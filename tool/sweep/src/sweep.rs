@@ -17,11 +17,10 @@ use analysis::{
 };
 use load::{Ceiling, LoadError, Plan, RequestTotal};
 use observe::ObserveError;
-use store::ServerDatabase;
 
 use crate::{
     conclusion::{self, Beginning, Circumstances, Measured},
-    database_watch::DatabaseWatch,
+    database::{DatabaseUrl, DatabaseWatch},
     page_cache,
     progress::{Event, Listener},
     target::{self, Watch},
@@ -40,7 +39,7 @@ pub struct SweepPlan {
     /// A folder whose files are dropped from the page cache before each step.
     pub cold_folder: Option<PathBuf>,
     /// A database behind the server, to be asked meanwhile who waits for its locks.
-    pub database: Option<ServerDatabase>,
+    pub database: Option<DatabaseUrl>,
     /// Where generator and systems run, for the report.
     pub circumstances: Circumstances,
 }

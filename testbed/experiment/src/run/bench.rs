@@ -74,13 +74,7 @@ impl<'a> Bench<'a> {
                 let cold_folder = cold.then(|| self.folder.path().join("files"));
                 let search = self.search(range);
                 let database = self.running.as_ref().and_then(|(_, tiers)| tiers.database_server());
-                let sweep_plan = SweepPlan {
-                    load: load_plan,
-                    search,
-                    cold_folder,
-                    database: database.cloned(),
-                    circumstances,
-                };
+                let sweep_plan = SweepPlan { load: load_plan, search, cold_folder, database, circumstances };
                 sweep(&sweep_plan, interrupt, listener)?
             }
         };

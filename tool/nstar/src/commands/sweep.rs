@@ -2,10 +2,9 @@
 
 use ::sweep::{
     conclusion::Circumstances,
+    database::DatabaseUrl,
     sweep::{SweepPlan, sweep},
 };
-
-use store::{Database, ServerDatabase};
 
 use super::plan;
 use crate::{
@@ -43,21 +42,17 @@ fn sweep_plan(flags: &Sweep) -> Result<SweepPlan, Failure> {
     })
 }
 
-/// The server of a database that is to be asked who waits for its locks.
-fn database(flags: &Sweep) -> Result<Option<ServerDatabase>, Failure> {
-    let Some(database) = &flags.watch_database else {
+/// The database to ask which of its sessions wait for locks, with its password from wherever that is.
+fn database(flags: &Sweep) -> Result<Option<DatabaseUrl>, Failure> {
+    let Some(url) = &flags.watch_database else {
         return match flags.login.database_password_file {
             Some(_) => Err(Failure::usage("--database-password-file goes with --watch-database")),
             None => Ok(None),
         };
     };
-    let password = flags.login.password("--watch-database", database.shows_password())?;
-    let database = database.clone();
-    match password.map_or(database.clone(), |password| database.with_password(password)) {
-        Database::Server(server) => Ok(Some(server)),
-        Database::Sqlite(_) => Err(Failure::usage(
-            "--watch-database: an SQLite file has no server to ask who waits for its locks: whoever has it open writes \
-             alone; give the URL of a database server",
-        )),
-    }
+    let password = flags.login.password("--watch-database", url.shows_password())?;
+    Ok(Some(match password {
+        Some(password) => url.clone().with_password(password),
+        None => url.clone(),
+    }))
 }

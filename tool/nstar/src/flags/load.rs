@@ -5,6 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use analysis::search::UsersRange;
 use clap::{Args, ValueEnum};
 use load::{Sizes, Think};
+use sweep::database::DatabaseUrl;
 
 use super::{DatabaseLogin, Processors};
 use crate::{gate::Gate, values};
@@ -23,8 +24,8 @@ pub struct Sweep {
     pub duration: Duration,
     /// A database behind the server, to be asked meanwhile who waits for its locks:
     /// mysql://USER:PASSWORD@HOST/DATABASE, or postgres://..
-    #[arg(long, value_name = "URL", value_parser = values::Unshown::<store::Database>::default())]
-    pub watch_database: Option<store::Database>,
+    #[arg(long, value_name = "URL", value_parser = values::Unshown::<DatabaseUrl>::default())]
+    pub watch_database: Option<DatabaseUrl>,
     /// How to log in to that database.
     #[command(flatten)]
     pub login: DatabaseLogin,

@@ -1,6 +1,6 @@
 //! `nstar lab|serve|share`: run by nstar-lab, where there is one of the same version.
 
-use std::{fs, os::unix::fs::PermissionsExt, os::unix::process::ExitStatusExt};
+use std::{fs, os::unix::process::ExitStatusExt, path::Path, process::Command};
 
 use crate::common::program::{Folder, Nstar, tool_program};
 
@@ -9,15 +9,23 @@ fn nstar(folder: &Folder, lab: Option<(&str, &str)>, args: &[&str]) -> Nstar {
     fs::create_dir_all(folder.path("bin")).expect("a folder");
     let program = folder.path("bin/nstar");
     if !program.exists() {
-        fs::copy(tool_program(), &program).expect("a copy");
+        install(&tool_program(), &program);
     }
     if let Some((place, script)) = lab {
-        let script = folder.write(&format!("{place}/nstar-lab"), format!("#!/bin/sh\n{script}\n"));
-        fs::set_permissions(script, fs::Permissions::from_mode(0o755)).expect("a script");
+        let script = folder.write("script", format!("#!/bin/sh\n{script}\n"));
+        install(&script, &folder.path(place).join("nstar-lab"));
     }
     let path = format!("PATH={}:/usr/bin:/bin", folder.path("path").display());
     let words = ["env", &path, program.to_str().expect("text")];
     folder.call(words.iter().chain(args))
+}
+
+/// Copies a program. Another process does so: while this one has the copy open for writing, a child that another test
+/// starts has it open as well, and it cannot be run.
+fn install(from: &Path, to: &Path) {
+    fs::create_dir_all(to.parent().expect("a folder")).expect("a folder");
+    let status = Command::new("install").args(["-m", "755"]).args([from, to]).status().expect("coreutils");
+    assert!(status.success(), "{from:?} {to:?}");
 }
 
 /// A script that says it is of this version, and else does this.

@@ -1,7 +1,5 @@
-//! The database behind the server: asked, while the load runs, who waits for whose locks.
-//!
-//! One connection of its own, on a thread of its own, five questions a second. What goes wrong with it is told and never
-//! ends a run.
+//! Asks the database five times a second, on a thread of its own: it may be slow to answer, and the sampler must not wait.
+//! Trouble with it is reported and never ends a run.
 
 use std::{
     sync::{
@@ -14,21 +12,21 @@ use std::{
 
 use analysis::{counters::DatabaseLook, verdict::WatchedDatabase};
 use observe::monotonic_us;
-use store::{Dialect, LockWatch, ServerDatabase, Sessions, Trouble};
 
+use super::{ClientError, DatabaseUrl, LockCounts, LockProbe};
 use crate::progress::{Event, Listener};
 
 /// Time between questions.
 const PERIOD: Duration = Duration::from_millis(200);
-/// The same while there is no connection.
-const AGAIN: Duration = Duration::from_secs(1);
-/// How long the first answer is waited for, before the load begins without it.
+/// Time before the next attempt to connect.
+const RETRY: Duration = Duration::from_secs(1);
+/// How long the load waits for the first answer before it begins.
 const FIRST: Duration = Duration::from_secs(8);
 
-/// Asks from its start until it is dropped.
+/// Asks until it is dropped.
 #[derive(Debug)]
 pub(crate) struct DatabaseWatch {
-    server: ServerDatabase,
+    url: DatabaseUrl,
     seen: Arc<Mutex<Seen>>,
     /// The thread ends when this is dropped.
     stop: Option<Sender<()>>,
@@ -43,10 +41,10 @@ struct Seen {
 
 impl DatabaseWatch {
     /// Begins to ask, and waits for the first answer. Where none comes, the listener is told why.
-    pub(crate) fn start(server: &ServerDatabase, listener: &mut dyn Listener) -> Self {
+    pub(crate) fn start(url: &DatabaseUrl, listener: &mut dyn Listener) -> Self {
         let seen = Arc::<Mutex<Seen>>::default();
         let ((stop, stopped), (told, first)) = (mpsc::channel(), mpsc::channel());
-        let (theirs, asked) = (Arc::clone(&seen), server.clone());
+        let (theirs, asked) = (Arc::clone(&seen), url.clone());
         let builder = thread::Builder::new().name("nstar-database".into());
         let thread = builder.spawn(move || watch(&asked, &theirs, &told, &stopped));
         let thread = match thread {
@@ -60,10 +58,10 @@ impl DatabaseWatch {
         let _ = first.recv_timeout(FIRST);
         if let Some(trouble) = &lock(&seen).trouble {
             listener.on(&Event::Note(format!(
-                "who waits for locks in the database {server} cannot all be told: {trouble}. The sweep goes on"
+                "lock waits in the database {url} cannot be seen in full: {trouble}. The sweep goes on"
             )));
         }
-        Self { server: server.clone(), seen, stop: Some(stop), thread }
+        Self { url: url.clone(), seen, stop: Some(stop), thread }
     }
 
     /// What was told in a window of the monotonic clock, microseconds.
@@ -75,11 +73,8 @@ impl DatabaseWatch {
     /// Which database it is, and what went wrong.
     pub(crate) fn watched(&self) -> WatchedDatabase {
         WatchedDatabase {
-            name: self.server.to_string(),
-            processes: match self.server.dialect() {
-                Dialect::Mysql => &["mariadbd", "mysqld"],
-                Dialect::Postgres => &["postgres"],
-            },
+            name: self.url.to_string(),
+            processes: self.url.processes(),
             trouble: lock(&self.seen).trouble.clone(),
         }
     }
@@ -99,12 +94,12 @@ fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn watch(server: &ServerDatabase, seen: &Mutex<Seen>, told: &Sender<()>, stop: &Receiver<()>) {
+fn watch(url: &DatabaseUrl, seen: &Mutex<Seen>, told: &Sender<()>, stop: &Receiver<()>) {
     let mut connection = None;
     loop {
         let at_us = monotonic_us();
-        match ask(server, &mut connection) {
-            Ok(sessions) => lock(seen).add(at_us, sessions),
+        match ask(url, &mut connection) {
+            Ok(counts) => lock(seen).add(at_us, counts),
             Err(trouble) => {
                 connection = None;
                 lock(seen).trouble = Some(trouble.to_string());
@@ -112,23 +107,23 @@ fn watch(server: &ServerDatabase, seen: &Mutex<Seen>, told: &Sender<()>, stop: &
         }
         // Nobody listens after the first.
         let _ = told.send(());
-        let rest = if connection.is_some() { PERIOD } else { AGAIN };
+        let rest = if connection.is_some() { PERIOD } else { RETRY };
         if stop.recv_timeout(rest) != Err(RecvTimeoutError::Timeout) {
             return;
         }
     }
 }
 
-fn ask(server: &ServerDatabase, connection: &mut Option<LockWatch>) -> Result<Sessions, Trouble> {
+fn ask(url: &DatabaseUrl, connection: &mut Option<LockProbe>) -> Result<LockCounts, ClientError> {
     match connection {
-        Some(open) => open.look(),
-        None => connection.insert(LockWatch::open(server)?).look(),
+        Some(open) => open.ask(),
+        None => connection.insert(LockProbe::open(url)?).ask(),
     }
 }
 
 impl Seen {
-    fn add(&mut self, at_us: u64, sessions: Sessions) {
-        let Sessions { waiting, at_work, waited, unseen } = sessions;
+    fn add(&mut self, at_us: u64, counts: LockCounts) {
+        let LockCounts { waiting, at_work, waited, unseen } = counts;
         let waited_us = waited.map(|waited| u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
         self.looks.push(DatabaseLook { at_us, waiting, at_work, waited_us });
         if let Some(unseen) = unseen {
@@ -152,12 +147,14 @@ mod tests {
     #[test]
     fn a_database_that_is_not_there_is_told_and_ends_nothing() {
         let url = "postgres://ann:hush@127.0.0.1:1/rooms";
-        let Ok(store::Database::Server(server)) = url.parse() else { panic!("a server's") };
+        let url: DatabaseUrl = url.parse().expect("a URL");
         let mut heard = Heard(Vec::new());
-        let watch = DatabaseWatch::start(&server, &mut heard);
-        assert!(heard.0[0].contains("127.0.0.1:1/rooms cannot all be told") && !heard.0[0].contains("hush"));
+        let watch = DatabaseWatch::start(&url, &mut heard);
+        assert!(
+            heard.0[0].contains("127.0.0.1:1/rooms cannot be seen in full") && !heard.0[0].contains("hush")
+        );
         assert!(watch.within((0, u64::MAX)).is_empty());
         let trouble = watch.watched().trouble.expect("a reason");
-        assert!(trouble.contains("cannot be reached"), "{trouble}");
+        assert!(trouble.contains("refused") || trouble.contains("not installed"), "{trouble}");
     }
 }

@@ -1,4 +1,4 @@
-//! Who waits for whom is told by every database server.
+//! Every database server tells, through its own client, which sessions wait for locks.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::{
@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use store::{Database, LockWatch, ServerDatabase, Sessions, Trouble};
+use sweep::database::{DatabaseUrl, LockCounts, LockProbe};
 use test_support::database_servers::{DatabaseServer, Kind, PASSWORD};
 
 /// A generous bound: reached only by what would never happen.
@@ -29,10 +29,9 @@ fn waits_are_seen_on_postgres() {
 }
 
 fn waits_are_seen(server: &DatabaseServer) {
-    let database = server.database();
-    let Database::Server(place) = &database else { panic!("a server's") };
-    let mut watch = LockWatch::open(place).unwrap();
-    assert_eq!(eventually(&mut watch, |seen| seen.at_work == 0).waiting, 0, "nobody but the one that asks");
+    let url: DatabaseUrl = server.database().url().parse().unwrap();
+    let mut probe = LockProbe::open(&url).unwrap();
+    assert_eq!(eventually(&mut probe, |seen| seen.at_work == 0).waiting, 0, "nobody but the one that asks");
 
     let done = server
         .run("CREATE TABLE hot (id INT PRIMARY KEY, n INT); INSERT INTO hot VALUES (1, 0)", Some("nstar_0"))
@@ -42,47 +41,47 @@ fn waits_are_seen(server: &DatabaseServer) {
     holder.says("held");
     let waiters = [1, 2].map(|_| Client::start(server, "UPDATE hot SET n = n + 1 WHERE id = 1;"));
     // The one that holds the row runs nothing meanwhile, and is at work.
-    let before = eventually(&mut watch, |seen| seen.waiting == 2 && seen.at_work >= 3);
+    let before = eventually(&mut probe, |seen| seen.waiting == 2 && seen.at_work >= 3);
     assert_eq!(before.unseen, None);
-    may_see_less(server, &database);
+    may_see_less(server);
 
     holder.finish("COMMIT;");
     for waiter in waiters {
         waiter.finish("");
     }
-    let after = eventually(&mut watch, |seen| seen.waiting == 0 && seen.at_work == 0);
+    let after = eventually(&mut probe, |seen| seen.waiting == 0 && seen.at_work == 0);
     assert_eq!(after.waited.is_some(), server.kind() == Kind::Mariadb);
     assert!(after.waited >= before.waited, "{before:?} {after:?}");
-    loses_its_server(server, place, watch);
+    loses_its_server(server, &url, probe);
 }
 
 /// Without the right to see transactions every connection counts as at work, and that is told.
-fn may_see_less(server: &DatabaseServer, database: &Database) {
+fn may_see_less(server: &DatabaseServer) {
     if !server.asks_for_passwords() {
         return;
     }
-    let locked: Database = database.url().replace("nstar@", "locked@").parse().unwrap();
-    let Database::Server(place) = locked.with_password(PASSWORD.into()) else { panic!("a server's") };
-    let seen = LockWatch::open(&place).unwrap().look().unwrap();
+    let locked: DatabaseUrl = server.database().url().replace("nstar@", "locked@").parse().unwrap();
+    let seen = LockProbe::open(&locked.with_password(PASSWORD.into())).unwrap().ask().unwrap();
     assert!(seen.waiting == 2 && seen.at_work >= 4, "{seen:?}");
     assert!(seen.unseen.is_some_and(|said| said.contains("GRANT PROCESS")), "{seen:?}");
 }
 
-fn loses_its_server(server: &DatabaseServer, place: &ServerDatabase, mut watch: LockWatch) {
+fn loses_its_server(server: &DatabaseServer, url: &DatabaseUrl, mut probe: LockProbe) {
     server.kill();
     // PostgreSQL's process for the connection may answer once more before it sees that the first process is gone.
     let deadline = Instant::now() + PATIENCE;
-    while let Ok(seen) = watch.look() {
+    while let Ok(seen) = probe.ask() {
         assert!(Instant::now() < deadline, "{seen:?}");
         thread::sleep(LOOK_EVERY);
     }
-    assert!(matches!(LockWatch::open(place), Err(Trouble::Unreachable(_))));
+    let error = LockProbe::open(url).unwrap().ask().unwrap_err().to_string();
+    assert!(error.contains("127.0.0.1"), "{error}");
 }
 
-fn eventually(watch: &mut LockWatch, holds: impl Fn(&Sessions) -> bool) -> Sessions {
+fn eventually(probe: &mut LockProbe, holds: impl Fn(&LockCounts) -> bool) -> LockCounts {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let seen = watch.look().unwrap();
+        let seen = probe.ask().unwrap();
         if holds(&seen) {
             return seen;
         }
