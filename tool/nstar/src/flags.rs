@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand};
 pub use self::{
     database::DatabaseLogin,
     external::External,
-    load::{Connections, Drive, Load, Output, Sweep, Target},
+    load::{Drive, Load, Output, Sweep, Target},
     processors::Processors,
     report::{Format, Report},
 };

@@ -3,8 +3,12 @@
 use std::{ffi::OsStr, fmt::Display, marker::PhantomData, str::FromStr, time::Duration};
 
 use analysis::search::UsersRange;
-use clap::{Arg, Command, builder::TypedValueParser, error::ErrorKind};
-use load::{Sizes, Think};
+use clap::{
+    Arg, Command,
+    builder::{PossibleValuesParser, TypedValueParser},
+    error::ErrorKind,
+};
+use load::{Connections, Sizes, Think};
 
 /// The most users a command accepts: more than one host's local ports allow to one server address.
 pub const USERS_MAX: u32 = 60_000;
@@ -12,6 +16,12 @@ pub const USERS_MAX: u32 = 60_000;
 /// Parses sizes of generated bodies: `1MB`, or `100KB,1MB`.
 pub fn sizes(text: &str) -> Result<Sizes, String> {
     text.parse().map_err(|error: load::SizeError| error.to_string())
+}
+
+/// Parses a connection policy: `kept` or `per-request`.
+pub fn connections() -> impl TypedValueParser<Value = Connections> {
+    PossibleValuesParser::new(Connections::ALL.map(Connections::name))
+        .try_map(|name| name.parse::<Connections>())
 }
 
 /// Parses a duration with its unit: `500us`, `20ms`, `5s`, `2m`, `1h`, `1m 30s`.

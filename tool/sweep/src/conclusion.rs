@@ -8,7 +8,7 @@ use analysis::{
     estimate::Estimate,
     run::{LoadShape, Run},
 };
-use load::{Connections, Pacing, Plan, RequestTotal, Think};
+use load::{Pacing, Plan, RequestTotal, Think};
 
 use crate::{database::DatabaseWatch, target::Watch};
 
@@ -114,11 +114,7 @@ fn shape(plan: &Plan, circumstances: &Circumstances) -> LoadShape {
         loop_kind: loop_kind.into(),
         rate_per_s,
         think_time_us,
-        connections: match plan.connections {
-            Connections::Kept => "kept",
-            Connections::PerRequest => "per-request",
-        }
-        .into(),
+        connections: plan.connections.name().into(),
         threads: u32::try_from(plan.threads).unwrap_or(u32::MAX),
         generator_cpus: plan.cpus.as_deref().map(numbers),
         system_cpus: circumstances.system_cpus.clone(),

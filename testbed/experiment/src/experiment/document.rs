@@ -97,19 +97,11 @@ struct WorkSection {
     files: u64,
     file_size: Option<String>,
     #[serde(default)]
-    connections: ConnectionsKey,
+    connections: Connections,
     timeout: Option<String>,
     #[serde(default)]
     overload: bool,
     link_mbit: Option<u32>,
-}
-
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum ConnectionsKey {
-    #[default]
-    Kept,
-    PerRequest,
 }
 
 fn once() -> u32 {
@@ -285,10 +277,7 @@ fn work(
         files,
         scenario: section_scenario(path, section, value)?,
         users,
-        connections: match section.connections {
-            ConnectionsKey::Kept => Connections::Kept,
-            ConnectionsKey::PerRequest => Connections::PerRequest,
-        },
+        connections: section.connections,
         timeout,
         overload: section.overload,
         link_mbit: section.link_mbit,

@@ -10,10 +10,10 @@ use super::definition::{Body, Request, Scenario, Verify};
 use super::error::{Problem, ScenarioError};
 use super::section::{Field, Section, SourceText, elements_of, number_of, text_of, wrong};
 use super::single::{is_field_value, is_token};
+use super::sizes::read_sizes;
 use super::statuses::Statuses;
 use super::template::{Names, Template, TemplateError, TemplatePart};
-use super::value::Value;
-use super::value_section::{read_sizes, read_value};
+use super::value::{Value, read_value};
 use crate::url::Url;
 
 /// The form of a name, for error messages.

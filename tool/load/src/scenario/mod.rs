@@ -10,4 +10,3 @@ pub(crate) mod sizes;
 pub(crate) mod statuses;
 pub(crate) mod template;
 pub(crate) mod value;
-mod value_section;

@@ -4,12 +4,16 @@ use std::str::FromStr;
 
 use bytesize::ByteSize;
 use fastrand::Rng;
+use toml::de::DeValue;
+
+use super::error::ScenarioError;
+use super::section::{Field, Section, SourceText, number_of, wrong};
 
 /// Longest generated body, bytes: anything longer is a typing error.
-pub(crate) const SIZE_MAX: u64 = 1 << 40;
+const SIZE_MAX: u64 = 1 << 40;
 
 /// The form of a size, for error messages.
-pub(crate) const SIZE: &str = "a size such as 1024, \"100 KB\" or \"1 MiB\", of at most 1 TiB";
+const SIZE: &str = "a size such as 1024, \"100 KB\" or \"1 MiB\", of at most 1 TiB";
 
 /// Sizes from which each request draws one, all equally likely. A size given twice is drawn twice as often.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,9 +63,36 @@ impl FromStr for Sizes {
 }
 
 /// Parses a number of bytes, with or without a unit.
-pub(crate) fn parse_size(text: &str) -> Option<u64> {
+fn parse_size(text: &str) -> Option<u64> {
     let size = text.trim().parse::<ByteSize>().ok()?.as_u64();
     (size <= SIZE_MAX).then_some(size)
+}
+
+/// Reads the table of a generated body: `{ size = .. }` or `{ sizes = [..] }`.
+pub(super) fn read_sizes(source: SourceText<'_>, body: Field<'_>) -> Result<Sizes, ScenarioError> {
+    let mut section = Section::under(source, "body".into(), body)?;
+    let fields = match (section.field("size"), section.array("sizes")?) {
+        (Some(field), None) => vec![field],
+        (None, Some(fields)) => fields,
+        (Some(field), Some(_)) => return Err(wrong(source, field, "left out if there are `sizes`")),
+        (None, None) => {
+            return Err(
+                section.missing("size", "a number of bytes, or `sizes`, a list from which one is drawn")
+            );
+        }
+    };
+    let sizes = fields.into_iter().map(|field| read_size(source, field)).collect::<Result<Vec<_>, _>>()?;
+    let sizes = Sizes::new(sizes).ok_or_else(|| section.missing("sizes", "at least one size"))?;
+    section.finish()?;
+    Ok(sizes)
+}
+
+fn read_size(source: SourceText<'_>, field: Field<'_>) -> Result<u64, ScenarioError> {
+    match field.value {
+        DeValue::String(text) => parse_size(text).ok_or_else(|| wrong(source, field, SIZE)),
+        DeValue::Integer(_) => number_of(source, field, 0..=SIZE_MAX),
+        _ => Err(wrong(source, field, SIZE)),
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@
 mod event_loop;
 mod exchange;
 pub(crate) mod messages;
-mod outgoing;
 pub(crate) mod pacing;
 mod scheduler;
 pub(crate) mod target;

@@ -2,12 +2,12 @@
 
 use std::{ffi::OsStr, fs, path::Path, thread, time::Duration};
 
-use ::load::{Connections, Pacing, Plan, RequestTemplate, Scenario, Statuses, Url, limits};
+use ::load::{Pacing, Plan, RequestTemplate, Scenario, Statuses, Url, limits};
 use analysis::search::{SearchOptions, UsersRange};
 
 use crate::{
     exit::Failure,
-    flags::{self, Drive, Target},
+    flags::{Drive, Target},
 };
 
 /// The scenario that the target names or that URL and flags describe.
@@ -30,10 +30,7 @@ pub(super) fn plan(target: &Target, scenario: Scenario) -> Plan {
     let drive = &target.drive;
     let mut plan = Plan::new(scenario);
     plan.pacing = Pacing::Closed { think: drive.think };
-    plan.connections = match drive.connections {
-        flags::Connections::Kept => Connections::Kept,
-        flags::Connections::PerRequest => Connections::PerRequest,
-    };
+    plan.connections = drive.connections;
     plan.timeout = drive.timeout;
     plan.cpus = drive.cpus.as_ref().map(|processors| processors.0.clone());
     plan.threads = threads(drive);

@@ -3,8 +3,8 @@
 use std::{path::PathBuf, time::Duration};
 
 use analysis::search::UsersRange;
-use clap::{Args, ValueEnum};
-use load::{Sizes, Think};
+use clap::Args;
+use load::{Connections, Sizes, Think};
 use sweep::database::DatabaseUrl;
 
 use super::{DatabaseLogin, Processors};
@@ -124,7 +124,7 @@ pub struct Drive {
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::think)]
     pub think: Think,
     /// Whether a user keeps its connection or opens one per request
-    #[arg(long, value_enum, default_value_t = Connections::Kept)]
+    #[arg(long, default_value_t = Connections::Kept, value_parser = values::connections())]
     pub connections: Connections,
     /// A request that takes longer counts as timed out
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = values::duration)]
@@ -141,15 +141,6 @@ pub struct Drive {
     /// With too few descriptors for the users asked for, run with as many as there are
     #[arg(long)]
     pub fewer_users: bool,
-}
-
-/// Whether a user keeps its connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Connections {
-    /// One connection for all its requests.
-    Kept,
-    /// A new connection for each request.
-    PerRequest,
 }
 
 /// Where the answer goes.
