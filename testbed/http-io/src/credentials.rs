@@ -1,20 +1,17 @@
-//! Who the client says it is: `Authorization: Basic` (RFC 7617) and `Bearer` (RFC 6750).
+//! Credentials: `Authorization: Basic` (RFC 7617) and `Bearer` (RFC 6750).
 
 use std::borrow::Cow;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
-/// The longest Basic credentials looked at, in bytes of base64: room for any sane name and password.
+/// The longest Basic credentials, in bytes of base64: room for any sane name and password.
 const BASIC_BYTES_MAX: usize = 1024;
 
-/// What an `Authorization` header holds. Nothing of it is ever shown by `Debug`.
+/// The credentials in an `Authorization` header. `Debug` hides them.
 #[derive(Clone, PartialEq, Eq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "decoded in place, so that checking a request allocates nothing"
-)]
+#[expect(clippy::large_enum_variant, reason = "decoding in place spares an allocation per request")]
 pub enum Credentials<'h> {
-    /// A bearer token, as sent.
+    /// A bearer token as sent.
     Bearer(&'h [u8]),
     /// A name and a password.
     Basic(Basic),
@@ -29,7 +26,7 @@ pub struct Basic {
 }
 
 impl<'h> Credentials<'h> {
-    /// Reads the value of an `Authorization` header. `None`: another scheme, or malformed.
+    /// Parses the value of an `Authorization` header. Returns `None` for another scheme or malformed credentials.
     pub fn parse(value: &'h [u8]) -> Option<Self> {
         let blank = value.iter().position(|&byte| byte == b' ')?;
         let (scheme, rest) = value.split_at(blank);
@@ -85,7 +82,7 @@ impl std::fmt::Debug for Basic {
     }
 }
 
-/// A URL as it may be shown: a user and a password in it are left out, be it a right URL or not.
+/// Hides the user and password in a URL, so that it can be shown. Works on malformed URLs too.
 pub fn without_user(url: &str) -> Cow<'_, str> {
     let Some((before, host)) = url.rsplit_once('@') else { return url.into() };
     match before.split_once("://") {

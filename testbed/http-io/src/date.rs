@@ -1,4 +1,4 @@
-//! The `Date` header, rendered once a second on each thread.
+//! The `Date` header, rendered once per second and thread.
 
 use std::{
     cell::RefCell,
@@ -20,9 +20,9 @@ thread_local! {
     static NOW: RefCell<Rendered> = const { RefCell::new(Rendered { second: u64::MAX, line: [0; LINE_LEN] }) };
 }
 
-/// Appends the `Date` header line for now.
+/// Appends the `Date` header line of the current time.
 pub(crate) fn append(out: &mut Vec<u8>) {
-    // As of the kernel's last tick, which is exact enough for seconds and costs a quarter of the exact time.
+    // The time of the kernel's last tick is exact enough for seconds, and a quarter as expensive as the exact time.
     let now = clock_gettime(ClockId::RealtimeCoarse);
     append_at(out, u64::try_from(now.tv_sec).unwrap_or(0));
 }
@@ -39,7 +39,7 @@ fn append_at(out: &mut Vec<u8>, second: u64) {
 impl Rendered {
     fn render(&mut self, second: u64) {
         let date = httpdate::HttpDate::from(UNIX_EPOCH + Duration::from_secs(second));
-        // A date of another length (beyond the year 9999) would not fit; the line is then left as it was.
+        // A date beyond the year 9999 would not fit. The line then stays as it was.
         if write!(&mut self.line[..], "Date: {date}\r\n").is_ok() {
             self.second = second;
         }

@@ -1,37 +1,37 @@
-//! The fields of a JSON body, taken one by one, so that what is wrong can be told by its field.
+//! The fields of a JSON body, taken one by one, so that errors can name the field.
 
 use std::{borrow::Cow, fmt};
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// The fields not taken yet.
+/// The fields of a JSON object that have not been taken yet.
 #[derive(Debug)]
 pub struct Fields(Map<String, Value>);
 
-/// Why a body is not what it should be. Never holds what was sent.
+/// What is wrong with a body or a query. Never contains what was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FieldsError {
-    /// It is no JSON object (400).
+    /// The body is not a JSON object (400).
     #[error("the body is not {0}")]
     Body(String),
-    /// A field is missing, not known, or not what it must be (422).
+    /// A field is missing, unknown or invalid (422).
     #[error("{field} {reason}")]
     Field {
-        /// Which.
+        /// The field's name.
         field: Cow<'static, str>,
-        /// Why.
+        /// What is wrong with it.
         reason: Cow<'static, str>,
     },
 }
 
 impl FieldsError {
-    /// For a field: what it must be.
+    /// The error of a field, with what it must be.
     pub fn field(field: impl Into<Cow<'static, str>>, reason: impl Into<Cow<'static, str>>) -> Self {
         Self::Field { field: field.into(), reason: reason.into() }
     }
 
-    /// The status to answer with.
+    /// The status to respond with.
     pub fn status(&self) -> u16 {
         match self {
             Self::Body(_) => 400,
@@ -41,14 +41,14 @@ impl FieldsError {
 }
 
 impl Fields {
-    /// Reads a body.
+    /// Parses a body.
     ///
     /// # Errors
-    /// When it is not a JSON object, or holds a field twice: another reader might take the other.
+    /// When it is not a JSON object, or has a field twice: another parser might use the other value.
     pub fn read(body: &[u8]) -> Result<Self, FieldsError> {
         match serde_json::from_slice(body) {
             Ok(Sent { fields, repeated: None }) => Ok(Self(fields)),
-            Ok(Sent { repeated: Some(name), .. }) => Err(FieldsError::field(told(&name), "is there twice")),
+            Ok(Sent { repeated: Some(name), .. }) => Err(FieldsError::field(shown(&name), "is there twice")),
             Err(error) if error.is_data() => Err(FieldsError::Body("a JSON object".into())),
             Err(error) => {
                 Err(FieldsError::Body(format!("JSON (line {}, column {})", error.line(), error.column())))
@@ -56,7 +56,7 @@ impl Fields {
         }
     }
 
-    /// Whether the field was sent and is `null`: what it stands for is to be taken away. The field is taken then.
+    /// Takes the field if it was sent as `null`, which asks to remove a value. Returns whether it was.
     pub fn take_null(&mut self, field: &'static str) -> bool {
         let is_null = self.0.get(field) == Some(&Value::Null);
         if is_null {
@@ -65,18 +65,18 @@ impl Fields {
         is_null
     }
 
-    /// Text that must be there.
+    /// Takes a required text.
     ///
     /// # Errors
-    /// When it is missing, or no text.
+    /// When it is missing or not text.
     pub fn text(&mut self, field: &'static str) -> Result<String, FieldsError> {
         self.maybe_text(field)?.ok_or_else(|| FieldsError::field(field, "is missing"))
     }
 
-    /// Text that may be there; `null` is as good as nothing.
+    /// Takes an optional text. `null` counts as absent, here and below.
     ///
     /// # Errors
-    /// When it is no text.
+    /// When it is not text.
     pub fn maybe_text(&mut self, field: &'static str) -> Result<Option<String>, FieldsError> {
         match self.0.remove(field) {
             None | Some(Value::Null) => Ok(None),
@@ -85,10 +85,10 @@ impl Fields {
         }
     }
 
-    /// A whole number that may be there.
+    /// Takes an optional whole number.
     ///
     /// # Errors
-    /// When it is no whole number.
+    /// When it is not a whole number.
     pub fn maybe_number(&mut self, field: &'static str) -> Result<Option<i64>, FieldsError> {
         match self.0.remove(field) {
             None | Some(Value::Null) => Ok(None),
@@ -97,7 +97,7 @@ impl Fields {
         }
     }
 
-    /// A `true` or `false` that may be there.
+    /// Takes an optional `true` or `false`.
     ///
     /// # Errors
     /// When it is neither.
@@ -109,7 +109,7 @@ impl Fields {
         }
     }
 
-    /// A list of texts that may be there.
+    /// Takes an optional list of texts.
     ///
     /// # Errors
     /// When it is something else.
@@ -128,10 +128,10 @@ impl Fields {
         }
     }
 
-    /// A list of objects that must be there: each is to be taken apart like the whole.
+    /// Takes a required list of objects.
     ///
     /// # Errors
-    /// When it is missing, or something else.
+    /// When it is missing or something else.
     pub fn items(&mut self, field: &'static str) -> Result<Vec<Self>, FieldsError> {
         let wrong = || FieldsError::field(field, "must be a list of objects");
         let Some(Value::Array(items)) = self.0.remove(field) else { return Err(wrong()) };
@@ -142,27 +142,27 @@ impl Fields {
         objects.collect()
     }
 
-    /// That nothing else was sent: a mistyped field would be ignored otherwise.
+    /// Checks that no field is left, so that mistyped ones are not ignored. `known` lists the valid ones.
     ///
     /// # Errors
-    /// When there is a field left.
+    /// When a field is left.
     pub fn finish(self, known: &'static str) -> Result<(), FieldsError> {
         let Some(name) = self.0.keys().next() else { return Ok(()) };
-        Err(FieldsError::field(told(name), format!("is not known here; known are {known}")))
+        Err(FieldsError::field(shown(name), format!("is not known here; the known ones are {known}")))
     }
 }
 
-/// A field's name as it may be told: one that is not a word may be anything, so it is not repeated.
-fn told(name: &str) -> String {
+/// A field's name for an error message. A name that is not a word may be anything, so it is not repeated.
+pub(crate) fn shown(name: &str) -> String {
     let word = name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
     if word { name.to_owned() } else { "a field".to_owned() }
 }
 
-/// An object as it was sent.
+/// An object as sent.
 #[derive(Default)]
 struct Sent {
     fields: Map<String, Value>,
-    /// The last field that came again.
+    /// The last field that occurred again.
     repeated: Option<String>,
 }
 
@@ -210,7 +210,7 @@ mod tests {
         let left = fields.finish("a to e").unwrap_err();
         assert_eq!(
             (left.status(), left.to_string().as_str()),
-            (422, "f is not known here; known are a to e")
+            (422, "f is not known here; the known ones are a to e")
         );
     }
 
@@ -251,8 +251,8 @@ mod tests {
                 fields.maybe_texts("a")?;
                 fields.finish("a")
             });
-            let told = error.unwrap_err().to_string();
-            assert!(!told.contains("hush"), "{told}");
+            let message = error.unwrap_err().to_string();
+            assert!(!message.contains("hush"), "{message}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! HTTP over an engine's connection: answer requests, ask another tier.
+//! HTTP over an engine's connection: servers, and clients of upstream servers.
 //!
-//! [`wire`] knows what the bytes mean and an [`engine`] moves them; this crate puts the two together, once, for every
-//! concurrency model. A server is a [`server::Handler`]:
+//! [`wire`] knows what the bytes mean and an [`engine`] moves them. This crate combines the two for every concurrency
+//! model. A server is a [`server::Handler`]:
 //!
 //! ```
 //! use engine::service::Connection;
@@ -24,7 +24,7 @@
 //! }
 //! ```
 //!
-//! and becomes an engine's service as [`server::Http`]`::new(Greeter, options)`.
+//! [`server::Http`]`::new(Greeter, options)` makes it a service of an engine.
 
 pub mod client;
 mod credentials;
@@ -34,6 +34,7 @@ pub mod metrics;
 mod page;
 mod percent;
 mod problem;
+mod query;
 mod response;
 pub mod server;
 
@@ -42,5 +43,6 @@ pub use fields::{Fields, FieldsError};
 pub use page::page;
 pub use percent::{DecodeError, decode_path};
 pub use problem::Problem;
+pub use query::Query;
 pub use response::Response;
 pub use wire::{ByteRange, Method, conditional, range};

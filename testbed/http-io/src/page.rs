@@ -1,24 +1,24 @@
-//! Pages for browsers: one file each, with what they all have in common put in, and nothing from elsewhere.
+//! Pages for browsers. Each is one file that loads nothing else; the style and script that all share are inserted.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use crate::{Problem, Response};
 
-/// What stands in a page for the nonce.
+/// The placeholder of the nonce in a page.
 const PLACE: &str = "NONCE";
-/// What stands in a page for the style and the script that all pages share, and those.
+/// The placeholders of the shared style and script in a page, and these themselves.
 const BASE: [(&str, &str); 2] =
     [("BASE_STYLE", include_str!("page/base.css")), ("BASE_SCRIPT", include_str!("page/base.js"))];
-/// Bytes of randomness that tell the page's own script from any other.
+/// How many random bytes tell the page's own script from any other.
 const NONCE_LEN: usize = 16;
 
-/// The answer that shows `page`, whose own scripts and styles carry `nonce="NONCE"` and may begin with `BASE_SCRIPT` and
-/// `BASE_STYLE`: what all pages share. Only they run, they talk to this server only, and no other site can show the page as
-/// a part of its own. 503 when the system gives no randomness.
+/// The response that shows `page`. Its scripts and styles carry `nonce="NONCE"` and may begin with `BASE_SCRIPT` and
+/// `BASE_STYLE`, which stand for what all pages share. No other scripts run, they can contact this server only, and no
+/// other site can embed the page. 503 if the system has no randomness.
 pub fn page(page: &str) -> Response {
     let mut nonce = [0; NONCE_LEN];
     if getrandom::fill(&mut nonce).is_err() {
-        return Problem::new(503, "the system gives no randomness").into();
+        return Problem::new(503, "the system has no randomness").into();
     }
     let nonce = URL_SAFE_NO_PAD.encode(nonce);
     let policy = format!(
@@ -39,9 +39,9 @@ mod tests {
     #[test]
     fn each_time_the_nonce_is_another_and_the_policy_names_it() {
         let show = || {
-            let answer = page("<script nonce=\"NONCE\"></script>");
-            let policy = answer.fields[0].1.clone().into_owned();
-            (String::from_utf8(answer.body).unwrap(), policy)
+            let response = page("<script nonce=\"NONCE\"></script>");
+            let policy = response.fields[0].1.clone().into_owned();
+            (String::from_utf8(response.body).unwrap(), policy)
         };
         let ((one, policy), (other, _)) = (show(), show());
         assert_ne!(one, other);

@@ -2,46 +2,42 @@
 
 use std::borrow::Cow;
 
+use percent_encoding::percent_decode_str;
+
 /// Why a path cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// `%` without two hexadecimal digits after it.
     #[error("a % in the path is not followed by two hexadecimal digits")]
     Escape,
-    /// `%00`: no file name holds it.
-    #[error("the path holds an encoded NUL")]
+    /// `%00`: no file name contains it.
+    #[error("the path has an encoded NUL")]
     Nul,
-    /// `%2F`: a slash that does not separate could name a file elsewhere.
-    #[error("the path holds an encoded slash")]
+    /// `%2F`: an encoded slash could name a file elsewhere.
+    #[error("the path has an encoded slash")]
     Slash,
     /// Not UTF-8 once decoded.
     #[error("the path is not UTF-8 once decoded")]
     Utf8,
 }
 
-/// Decodes a path or a part of one, once. `+` stands for itself; dots are left for the file system's guard to judge.
+/// Decodes a path or a part of one, once. `+` stands for itself. Dots are not checked: that is left to the file system's
+/// guard.
 ///
 /// # Errors
-/// When an escape is malformed, or hides a NUL or a slash, or the result is not UTF-8.
+/// When an escape is malformed or stands for a NUL or a slash, or the result is not UTF-8.
 pub fn decode_path(path: &str) -> Result<Cow<'_, str>, DecodeError> {
-    if !path.contains('%') {
-        return Ok(Cow::Borrowed(path));
-    }
-    let mut decoded = Vec::with_capacity(path.len());
-    let mut bytes = path.bytes();
-    while let Some(byte) = bytes.next() {
-        decoded.push(if byte == b'%' { escaped(&mut bytes)? } else { byte });
-    }
-    String::from_utf8(decoded).map(Cow::Owned).map_err(|_| DecodeError::Utf8)
+    path.split('%').skip(1).try_for_each(check_escape)?;
+    percent_decode_str(path).decode_utf8().map_err(|_| DecodeError::Utf8)
 }
 
-fn escaped(bytes: &mut impl Iterator<Item = u8>) -> Result<u8, DecodeError> {
-    let mut digit = || char::from(bytes.next()?).to_digit(16);
-    let (Some(high), Some(low)) = (digit(), digit()) else { return Err(DecodeError::Escape) };
-    match (high << 4 | low) as u8 {
-        0 => Err(DecodeError::Nul),
-        b'/' => Err(DecodeError::Slash),
-        byte => Ok(byte),
+/// Checks what follows a `%`.
+fn check_escape(rest: &str) -> Result<(), DecodeError> {
+    match rest.as_bytes() {
+        [b'0', b'0', ..] => Err(DecodeError::Nul),
+        [b'2', b'f' | b'F', ..] => Err(DecodeError::Slash),
+        [high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => Ok(()),
+        _ => Err(DecodeError::Escape),
     }
 }
 

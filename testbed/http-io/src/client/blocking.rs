@@ -1,4 +1,4 @@
-//! Asking a server from outside of any: work in the background, and command lines. Calls block.
+//! A client whose calls block, for background threads and command lines.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -6,7 +6,7 @@ use engine::{BlockingConnection, block_on, service::Connection};
 
 use super::{ClientError, ClientOptions, Failure, Request, Response, Upstream, exchange, secured};
 
-/// One server, and the connection to it that is kept. For one thread; dropped, it closes the connection.
+/// A client of one server, whose calls block. It keeps one connection, and closes it when dropped.
 pub struct BlockingClient {
     upstream: Upstream,
     host: String,
@@ -15,27 +15,27 @@ pub struct BlockingClient {
 }
 
 impl BlockingClient {
-    /// Asks `server`. Nothing is opened yet.
+    /// A client of `upstream`. Nothing is opened yet.
     pub fn new(upstream: impl Into<Upstream>, options: ClientOptions) -> Self {
         let upstream = upstream.into();
         Self { host: upstream.host(), upstream, options, kept: None }
     }
 
-    /// Where the server is that it asks.
+    /// The server's address.
     pub fn to(&self) -> SocketAddr {
         self.upstream.at
     }
 
-    /// From now on an answer may take so long, and its body be so long: for one server that is asked for little and for much.
+    /// Changes the time-out and the longest body of the responses to come, for servers that send small and large ones.
     pub fn expect(&mut self, timeout: Duration, body_bytes_max: u64) {
         self.options.timeout = timeout;
         self.options.limits.body_bytes = body_bytes_max;
     }
 
-    /// Sends `request` and waits for the whole answer, as [`Client::send`](super::Client::send) does.
+    /// Sends `request` and waits for the whole response, as [`Client::send`](super::Client::send) does.
     ///
     /// # Errors
-    /// See [`ClientError`]. An answer of any status is an answer, not an error.
+    /// See [`ClientError`]. A response of any status is not an error.
     pub fn send(&mut self, request: &Request<'_>) -> Result<Response, ClientError> {
         if let Some(mut kept) = self.kept.take()
             && kept.input().is_empty()

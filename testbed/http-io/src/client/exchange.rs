@@ -1,4 +1,4 @@
-//! One request and its answer over one connection.
+//! One request and its response over one connection.
 
 use std::io;
 
@@ -11,10 +11,10 @@ use wire::{
 
 use super::{ClientError, Failure, Request, Response};
 
-/// Most that is set aside for a body before it comes, bytes: what is announced need not come.
+/// How much memory is reserved for an announced body at most, bytes. It need not arrive.
 const BODY_RESERVED_MAX: usize = 4 * 1024 * 1024;
 
-/// Sends `request` and takes in the answer; also tells whether the connection may be used again.
+/// Sends `request` and reads the response. Returns whether the connection may be used again, too.
 pub(crate) async fn run<C: Connection>(
     connection: &mut C,
     request: &Request<'_>,
@@ -31,25 +31,25 @@ pub(crate) async fn run<C: Connection>(
     Ok((Response { status: head.status, head: bytes, fields, body }, reusable))
 }
 
-/// Waits for the head of the real answer, passing over notices (1xx).
+/// Waits for the head of the final response, skipping interim ones (1xx).
 async fn read_head<C: Connection>(
     connection: &mut C,
-    asked: Method,
+    method: Method,
     limits: &Limits,
 ) -> Result<(Head, Fields), Failure> {
-    let mut answered = false;
+    let mut begun = false;
     loop {
-        let found = response::parse_indexed(connection.input(), asked, limits)
+        let found = response::parse_indexed(connection.input(), method, limits)
             .map_err(|e| Failure::Final(e.into()))?;
         match found {
             Some((head, _)) if head.is_interim() => {
-                answered = true;
+                begun = true;
                 connection.consume(head.len);
             }
             Some(found) => return Ok(found),
             None => {
-                answered |= !connection.input().is_empty();
-                match (connection.fill().await, answered) {
+                begun |= !connection.input().is_empty();
+                match (connection.fill().await, begun) {
                     (Ok(0), false) => return Err(Failure::Unanswered(io::ErrorKind::UnexpectedEof.into())),
                     (Ok(0), true) => return Err(Failure::Final(closed_early())),
                     (Ok(_), _) => {}
@@ -90,7 +90,7 @@ async fn read_body<C: Connection>(
     }
 }
 
-/// A connection that failed before any answer; waiting too long is no reason to ask again.
+/// The failure of a connection before any response. A time-out is no reason to send the request again.
 fn lost(error: io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::TimedOut => Failure::Final(ClientError::TimedOut),

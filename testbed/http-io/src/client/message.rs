@@ -1,10 +1,10 @@
-//! A request to another tier, and its answer.
+//! A request to an upstream server, and the response.
 
 use wire::{Fields, Method, write};
 
 use crate::server::HTTPS_ONLY;
 
-/// A request to another tier.
+/// A request to an upstream server.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     method: Method,
@@ -15,31 +15,31 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// A request without headers of its own and without a body. `target` is a path, percent-encoded.
+    /// A request without further header fields or a body. `target` is a percent-encoded path, with a query if there is one.
     pub fn new(method: Method, target: &'a str) -> Self {
         Self { method, target, headers: &[], body: &[], repeatable: method.is_idempotent() }
     }
 
-    /// With these headers. `Host` and `Content-Length` are added.
+    /// Sets the header fields. `Host` and `Content-Length` are added.
     #[must_use]
     pub fn headers(self, headers: &'a [(&'a str, &'a [u8])]) -> Self {
         Self { headers, ..self }
     }
 
-    /// With this body.
+    /// Sets the body.
     #[must_use]
     pub fn body(self, body: &'a [u8]) -> Self {
         Self { body, ..self }
     }
 
-    /// Says that doing it twice does no harm, though its method does not promise that: it may be sent again when
-    /// a kept connection dies before it is answered.
+    /// Declares that sending it twice does no harm, though its method does not promise that. It may then be sent again when a
+    /// kept connection dies before the response.
     #[must_use]
     pub fn repeatable(self) -> Self {
         Self { repeatable: true, ..self }
     }
 
-    /// Says that doing it twice may do harm, though its method promises otherwise.
+    /// Declares that sending it twice may do harm, though its method promises otherwise.
     #[must_use]
     pub fn once(self) -> Self {
         Self { repeatable: false, ..self }
@@ -69,7 +69,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// An answer, complete.
+/// A complete response.
 pub struct Response {
     pub(crate) status: u16,
     pub(crate) head: Vec<u8>,
@@ -78,35 +78,35 @@ pub struct Response {
 }
 
 impl Response {
-    /// Its status.
+    /// The status.
     pub fn status(&self) -> u16 {
         self.status
     }
 
-    /// The first value of the header `name`, in any case.
+    /// The first value of the header field `name`. Case does not matter.
     pub fn header(&self, name: &str) -> Option<&[u8]> {
         self.fields.get(&self.head, name)
     }
 
-    /// Whether it refuses because it was asked without TLS, by a server of ours that speaks nothing else.
+    /// Whether one of our servers refused the request because it speaks HTTPS only.
     pub fn wants_tls(&self) -> bool {
         self.status == 400
             && serde_json::from_slice::<serde_json::Value>(&self.body)
                 .is_ok_and(|problem| problem["error"] == HTTPS_ONLY)
     }
 
-    /// Its body.
+    /// The body.
     pub fn body(&self) -> &[u8] {
         &self.body
     }
 
-    /// Its body, to be kept.
+    /// The body, by value.
     pub fn into_body(self) -> Vec<u8> {
         self.body
     }
 }
 
-/// Status and sizes only: headers and body may hold tokens.
+/// Shows status and size only: header fields and body may contain secrets.
 impl std::fmt::Debug for Response {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Response({}, {} bytes)", self.status, self.body.len())

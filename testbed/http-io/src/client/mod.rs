@@ -1,4 +1,4 @@
-//! Asking another tier: one request at a time over connections that are kept.
+//! Clients of upstream servers: one request at a time, over connections that are kept.
 //!
 //! A [`Client`] belongs to one service instance and its thread; it is not shared.
 
@@ -25,16 +25,16 @@ pub use message::{Request, Response};
 pub use tls::{Failure as Insecurity, Peer, Trust, TrustError};
 pub use upstream::Upstream;
 
-/// How patient and how trusting a client is.
+/// The time-outs and limits of a client.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
-    /// How long connecting may take, and as long again the TLS handshake where there is one. Default 1 s.
+    /// How long connecting may take, and then the TLS handshake. Default 1 s each.
     pub connect_timeout: Duration,
-    /// How long an answer may take, from sending the request to the last byte of the body. Default 10 s.
+    /// How long a response may take, from sending the request to the last byte of the body. Default 10 s.
     pub timeout: Duration,
-    /// How many connections are kept while idle. Default 64; what is beyond that is closed after use.
+    /// How many idle connections are kept. Default 64; more are closed after use.
     pub idle_max: usize,
-    /// Sizes within a response. `body_bytes` is the longest body taken in; default 1 MiB here.
+    /// Sizes within a response. `body_bytes` is the longest body accepted; default 1 MiB here.
     pub limits: Limits,
 }
 
@@ -49,41 +49,41 @@ impl Default for ClientOptions {
     }
 }
 
-/// Why no answer came.
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The other tier cannot be reached: nothing was sent.
+    /// The server cannot be reached. Nothing was sent.
     #[error("cannot connect to {to}: {source}; is it running?")]
     Connect {
-        /// Where to.
+        /// The server's address.
         to: SocketAddr,
-        /// Why not.
+        /// What went wrong.
         source: io::Error,
     },
-    /// The other tier cannot be spoken to in private, or is not the one it should be: nothing was sent.
+    /// The TLS handshake failed, or the server is not the expected one. Nothing was sent.
     #[error("no secure connection to {to}: {source}")]
     Insecure {
-        /// Where to.
+        /// The server's address.
         to: SocketAddr,
-        /// Why not.
+        /// What went wrong.
         source: tls::Failure,
     },
-    /// It took too long. Whether the request was acted on is not known.
-    #[error("no complete answer came in time")]
+    /// It took too long. Whether the request was carried out is unknown.
+    #[error("no complete response arrived in time")]
     TimedOut,
-    /// The connection was lost. Whether the request was acted on is not known.
-    #[error("the connection was lost before the answer was complete: {0}")]
+    /// The connection was lost. Whether the request was carried out is unknown.
+    #[error("the connection was lost before the response was complete: {0}")]
     Lost(io::Error),
-    /// The answer cannot be read, or is longer than allowed.
-    #[error("the answer cannot be read: {0}")]
+    /// The response is malformed, or longer than allowed.
+    #[error("the response cannot be read: {0}")]
     Response(#[from] ParseError),
-    /// The request itself cannot be written.
+    /// The request is invalid.
     #[error("the request cannot be written: {0}")]
     Request(#[from] WriteError),
 }
 
-/// One other tier, and the connections to it that are idle.
+/// A client of one upstream server, with its idle connections.
 pub struct Client<C> {
     upstream: Upstream,
     host: String,
@@ -92,19 +92,19 @@ pub struct Client<C> {
 }
 
 impl<C: Connection> Client<C> {
-    /// A client of `server`. Nothing is opened yet.
+    /// A client of `upstream`. Nothing is opened yet.
     pub fn new(upstream: impl Into<Upstream>, options: ClientOptions) -> Self {
         let upstream = upstream.into();
         Self { host: upstream.host(), upstream, options, idle: RefCell::new(Vec::new()) }
     }
 
-    /// Sends `request` and waits for the whole answer, driven by the same model as `via`.
+    /// Sends `request` and waits for the whole response, driven by the same model as `via`.
     ///
-    /// A kept connection may have been closed by the other side just as it was used again: where no byte of an answer
-    /// had come, a request that may be repeated is sent once more, on a fresh connection.
+    /// The server may close a kept connection just as it is used again. If no byte of a response had arrived, a repeatable
+    /// request is sent once more, on a fresh connection.
     ///
     /// # Errors
-    /// See [`ClientError`]. An answer of any status is an answer, not an error.
+    /// See [`ClientError`]. A response of any status is not an error.
     pub async fn send(&self, via: &C, request: &Request<'_>) -> Result<Response, ClientError> {
         if let Some(kept) = self.take_idle() {
             match self.attempt(kept, request).await {
@@ -116,7 +116,7 @@ impl<C: Connection> Client<C> {
         self.attempt(fresh, request).await.map_err(Failure::into_error)
     }
 
-    /// How many connections are kept idle.
+    /// How many idle connections are kept.
     pub fn idle(&self) -> usize {
         self.idle.borrow().len()
     }
@@ -158,11 +158,11 @@ impl<C: Connection> Client<C> {
         }
     }
 
-    /// The connection used last that is still alive: it is the likeliest to be so.
+    /// The most recently used connection that is still alive.
     fn take_idle(&self) -> Option<tls::Connection<C>> {
         let mut idle = self.idle.borrow_mut();
         while let Some(mut kept) = idle.pop() {
-            // Bytes nobody asked for have no meaning here, and would be taken for the next answer.
+            // Unsolicited bytes would be taken for the next response.
             if kept.input().is_empty() && !kept.is_stale() {
                 return Some(kept);
             }
@@ -171,7 +171,7 @@ impl<C: Connection> Client<C> {
     }
 }
 
-/// A connection as `server` wants it: over TLS where it says who must be there.
+/// Carries out the TLS handshake if `upstream` asks for one.
 async fn secured<C: Connection>(
     mut connection: C,
     upstream: &Upstream,
@@ -183,9 +183,9 @@ async fn secured<C: Connection>(
     secured.map_err(|source| ClientError::Insecure { to: upstream.at, source })
 }
 
-/// Why an attempt failed, and whether an answer had begun.
+/// Why an attempt failed, and whether a response had begun.
 pub(crate) enum Failure {
-    /// The connection died before the first byte of an answer.
+    /// The connection died before the first byte of a response.
     Unanswered(io::Error),
     /// Anything else.
     Final(ClientError),
@@ -200,8 +200,8 @@ impl Failure {
     }
 }
 
-/// What `work` comes to, or `None` once `expiry` is over first. On a model that blocks, `work` is over when it is
-/// first asked, and `expiry` never begins.
+/// The output of `work`, or `None` if `expiry` completes first. On a blocking model `work` completes when first polled, and
+/// `expiry` never begins.
 async fn first<T>(work: impl Future<Output = T>, expiry: impl Future<Output = ()>) -> Option<T> {
     let (mut work, mut expiry) = (pin!(work), pin!(expiry));
     poll_fn(|context| match work.as_mut().poll(context) {

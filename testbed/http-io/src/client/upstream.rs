@@ -1,34 +1,34 @@
-//! The server that is asked.
+//! Where an upstream server is.
 
 use std::net::SocketAddr;
 
 use tls::Peer;
 
-/// Where a server is and, over TLS, who must be there.
+/// The address of an upstream server and, for TLS, the identity it must prove.
 #[derive(Clone, Debug)]
 pub struct Upstream {
     pub(crate) at: SocketAddr,
-    /// None: connections are not encrypted.
+    /// `None` if connections are not encrypted.
     pub(crate) peer: Option<Peer>,
 }
 
 impl Upstream {
-    /// The server at `at`, spoken with over TLS. What is no `peer` is not spoken with.
+    /// The server at `at`, over TLS. It must prove to be `peer`.
     pub fn secure(at: SocketAddr, peer: Peer) -> Self {
         Self { at, peer: Some(peer) }
     }
 
-    /// Where it is.
+    /// The address.
     pub fn at(&self) -> SocketAddr {
         self.at
     }
 
-    /// Whether it is spoken with over TLS.
+    /// Whether connections are encrypted.
     pub fn is_secure(&self) -> bool {
         self.peer.is_some()
     }
 
-    /// As the header `Host` has it.
+    /// The value of the `Host` header.
     pub(crate) fn host(&self) -> String {
         match &self.peer {
             Some(peer) if peer.name().contains(':') => format!("[{}]:{}", peer.name(), self.at.port()),
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_called_by_the_name_that_it_has_to_show() {
+    fn the_host_header_has_the_name_that_the_server_must_prove() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ca.pem");
         let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();

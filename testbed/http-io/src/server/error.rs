@@ -6,40 +6,40 @@ use wire::{ParseError, write::WriteError};
 
 use crate::Problem;
 
-/// Why an exchange failed. Where the client can still be told, the server loop tells it.
+/// Why an exchange failed. The server loop responds with it if it still can.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The connection is gone; nobody is there to be told.
+    /// The connection is gone, and the client with it.
     #[error("the connection failed: {0}")]
     Connection(io::Error),
-    /// The client sent something that is not HTTP, or too much of it.
+    /// The client sent something that is not HTTP, or exceeds a limit.
     #[error("the request cannot be read: {0}")]
     Request(#[from] ParseError),
     /// The client was too slow (408).
     #[error("the client took too long to send its request")]
     Timeout,
-    /// The handler's answer to a request it will not or cannot fulfil.
+    /// The handler will not or cannot fulfil the request.
     #[error(transparent)]
     Problem(#[from] Problem),
-    /// The handler gave a header that would break the response (500).
+    /// The handler gave a header field that would break the response (500).
     #[error("the response cannot be written: {0}")]
     Response(#[from] WriteError),
-    /// The handler answered twice (500).
-    #[error("the handler answered the same request twice")]
+    /// The handler responded twice (500).
+    #[error("the handler responded to the same request twice")]
     RespondedTwice,
-    /// The handler did not answer (500).
-    #[error("the handler did not answer the request")]
+    /// The handler did not respond (500).
+    #[error("the handler did not respond to the request")]
     NoResponse,
 }
 
 impl Error {
-    /// For a failed wait on the client: slow, or gone.
+    /// The error of a failed wait for the client: it is slow, or gone.
     pub(crate) fn reading(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::TimedOut { Self::Timeout } else { Self::Connection(error) }
     }
 
-    /// What to tell the client; `None` when nobody is there.
+    /// The problem to respond with; `None` if the client is gone.
     pub fn problem(&self) -> Option<Problem> {
         match self {
             Self::Connection(_) => None,
@@ -47,12 +47,12 @@ impl Error {
             Self::Timeout => Some(Problem::new(408, "the request took too long to arrive")),
             Self::Problem(problem) => Some(problem.clone()),
             Self::Response(_) | Self::RespondedTwice | Self::NoResponse => {
-                Some(Problem::new(500, "the server made a mistake"))
+                Some(Problem::new(500, "the server has a bug; its log has the details"))
             }
         }
     }
 
-    /// Whether the place in the input is lost, so that nothing more can be read from the connection.
+    /// Whether the position in the input is lost, so that no further request can be read.
     pub(crate) fn loses_place(&self) -> bool {
         matches!(self, Self::Connection(_) | Self::Request(_) | Self::Timeout)
     }

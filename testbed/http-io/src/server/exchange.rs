@@ -1,50 +1,54 @@
-//! One request and its answer, as a handler sees them.
+//! One request and its response, as a handler sees them.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::IpAddr, net::SocketAddr, time::Duration};
 
 use engine::service::Connection;
-use wire::{Framing, Method, request};
+use serde::de::DeserializeOwned;
+use tracing::field::DisplayValue;
+use wire::{Framing, Limits, Method, ParseError, body::Decoder, body::Event, request, write};
 
-use super::{Error, HttpOptions, RequestHead, body::Intake, io, response_writer::ResponseWriter};
-use crate::Credentials;
+use super::{
+    Error, HttpOptions, RequestHead, Requester, body::Intake, io, json, response_writer::ResponseWriter, site,
+};
+use crate::{Credentials, Problem};
 
-/// Buffers of a connection that are kept from one exchange to the next, so that a busy one allocates nothing.
+/// The largest body buffer that a connection keeps between requests, bytes. A buffer that one large upload needed must
+/// not be held by every idle connection.
+const BODY_KEPT_MAX: usize = 64 * 1024;
+
+/// Buffers that a connection keeps from one exchange to the next, so that a busy one allocates nothing.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    /// The head, once its place in the input is needed for the body.
+    /// The request head, once its place in the input is needed for the body.
     pub(crate) head: Vec<u8>,
-    /// A body read as a whole.
+    /// A request body read as a whole.
     pub(crate) body: Vec<u8>,
-    /// The head of an answer while its headers are being added: it reaches the output only when complete.
+    /// The response head while header fields are added. It reaches the output only when complete.
     pub(crate) head_out: Vec<u8>,
 }
 
-/// The largest body buffer a connection keeps between exchanges, in bytes. What was needed once for a large upload
-/// must not be held by every idle connection.
-const BODY_KEPT_MAX: usize = 64 * 1024;
-
 impl Scratch {
-    /// Makes the buffers ready for the next exchange.
+    /// Prepares the buffers for the next exchange.
     pub(crate) fn tidy(&mut self) {
         self.body.clear();
         self.body.shrink_to(BODY_KEPT_MAX);
     }
 }
 
-/// How far the answer has come.
+/// How much of the response has been written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// Not begun.
+    /// Nothing.
     NotBegun,
-    /// Its head is out, its body is not complete.
+    /// The head with this status, and a part of the body.
     Begun(u16),
-    /// Complete.
+    /// Everything.
     Done(u16),
 }
 
-/// One request and its answer. Headers and path are lent from the connection's input; nothing is copied.
+/// One request and its response. Header fields and path are borrowed from the connection's input; nothing is copied.
 ///
-/// Read first, then [`respond`](Self::respond), or return a [`Problem`](crate::Problem) as the error.
+/// Read the request first, then call [`respond`](Self::respond), or return a [`Problem`] as the error.
 pub struct Exchange<'c, C> {
     pub(crate) connection: &'c mut C,
     pub(crate) options: &'c HttpOptions,
@@ -77,7 +81,11 @@ impl<'c, C: Connection> Exchange<'c, C> {
 
     /// The head of the request: its method, target and header fields.
     pub fn request_head(&self) -> RequestHead<'_> {
-        self.view()
+        let bytes = match self.intake {
+            Intake::Untouched => self.connection.input(),
+            Intake::Begun { .. } => &self.scratch.head,
+        };
+        self.head.view(bytes)
     }
 
     /// The method.
@@ -85,42 +93,42 @@ impl<'c, C: Connection> Exchange<'c, C> {
         self.head.method
     }
 
-    /// The method as sent, for those [`Method`] does not name.
+    /// The method as sent. [`Method`] does not name all.
     pub fn method_text(&self) -> &str {
-        self.view().method()
+        self.request_head().method()
     }
 
     /// The path, still percent-encoded; see [`decode_path`](crate::decode_path).
     pub fn path(&self) -> &str {
-        self.view().path()
+        self.request_head().path()
     }
 
-    /// What follows `?`, still percent-encoded.
+    /// What follows `?`, still percent-encoded; see [`Query`](crate::Query).
     pub fn query(&self) -> Option<&str> {
-        self.view().query()
+        self.request_head().query()
     }
 
     /// The request target as sent.
     pub fn target(&self) -> &str {
-        self.view().target()
+        self.request_head().target()
     }
 
-    /// The first value of the header `name`, in any case.
+    /// The first value of the header field `name`. Case does not matter.
     pub fn header(&self, name: &str) -> Option<&[u8]> {
-        self.view().header(name)
+        self.request_head().header(name)
     }
 
-    /// Every value of the header `name`, in order.
+    /// All values of the header field `name`, in order.
     pub fn header_all(&self, name: &str) -> impl Iterator<Item = &[u8]> {
-        self.view().header_all(name)
+        self.request_head().header_all(name)
     }
 
-    /// Every header, in order: name and value.
+    /// The names and values of all header fields, in order.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.view().headers()
+        self.request_head().headers()
     }
 
-    /// What the `Authorization` header holds, if there is exactly one, and it is a well-formed Basic or Bearer.
+    /// The credentials in the `Authorization` header, if there is exactly one and it is well-formed Basic or Bearer.
     pub fn credentials(&self) -> Option<Credentials<'_>> {
         let mut all = self.header_all("authorization");
         match (all.next(), all.next()) {
@@ -129,31 +137,49 @@ impl<'c, C: Connection> Exchange<'c, C> {
         }
     }
 
-    /// The body as [`read_body`](Self::read_body) took it in; empty before that. To be looked at beside the headers.
-    pub fn body(&self) -> &[u8] {
-        &self.scratch.body
-    }
-
-    /// The length of the request's body, if it was announced; 0 without a body, `None` when it comes in chunks.
-    pub fn body_length(&self) -> Option<u64> {
-        match self.head.framing {
-            Framing::None => Some(0),
-            Framing::Length(length) => Some(length),
-            Framing::Chunked | Framing::UntilClose => None,
-        }
-    }
-
-    /// The client's address.
+    /// The peer's address: the client's, or a proxy's.
     pub fn peer(&self) -> SocketAddr {
         self.connection.peer()
     }
 
-    /// The connection, to reach another tier by ([`Connection::connect`], [`Connection::sleep`]).
+    /// The client: the peer, or whom a trusted proxy names. A proxy names it in `Forwarded`, or in `X-Forwarded-For` and
+    /// `X-Forwarded-Proto`.
+    ///
+    /// A proxy sets one of the two and may pass the other on as a client sent it. If they differ, neither is trusted.
+    pub fn requester(&self) -> Requester {
+        self.options.proxies.requester(self.peer().ip(), self.request_head())
+    }
+
+    /// The client's address for a line of an access log, if it is not the peer's.
+    pub fn client(&self) -> Option<DisplayValue<IpAddr>> {
+        let address = self.requester().address;
+        (address != self.peer().ip().to_canonical()).then(|| tracing::field::display(address))
+    }
+
+    /// Refuses a request that may change something if another site made a browser send it; see
+    /// [`check_site`](Self::check_site).
+    ///
+    /// # Errors
+    /// 403.
+    pub fn check_origin(&self) -> Result<(), Problem> {
+        if matches!(self.method(), Method::Get | Method::Head) { Ok(()) } else { self.check_site() }
+    }
+
+    /// Refuses any request that another site made a browser send, according to `Sec-Fetch-Site` (Fetch Metadata), or to
+    /// `Origin` if that is missing. Clients other than browsers send neither, and pass.
+    ///
+    /// # Errors
+    /// 403.
+    pub fn check_site(&self) -> Result<(), Problem> {
+        site::check(self.request_head())
+    }
+
+    /// The connection, for calls to an upstream server ([`Connection::connect`], [`Connection::sleep`]).
     pub fn connection(&self) -> &C {
         self.connection
     }
 
-    /// Waits. Answers to earlier requests are sent first: their client need not wait for this one.
+    /// Waits. Responses to earlier requests are sent first, so that their client need not wait for this one.
     ///
     /// # Errors
     /// When the connection fails.
@@ -163,12 +189,12 @@ impl<'c, C: Connection> Exchange<'c, C> {
         Ok(())
     }
 
-    /// Begins the answer.
+    /// Begins the response.
     pub fn respond(&mut self, status: u16) -> ResponseWriter<'_, 'c, C> {
         ResponseWriter::new(self, status)
     }
 
-    /// The status answered with, once there is one.
+    /// The status of the response, once it has begun.
     pub fn status(&self) -> Option<u16> {
         match self.progress {
             Progress::NotBegun => None,
@@ -176,12 +202,12 @@ impl<'c, C: Connection> Exchange<'c, C> {
         }
     }
 
-    /// Bytes of body answered with so far.
+    /// How many bytes of the response's body have been written so far.
     pub fn body_bytes_sent(&self) -> u64 {
         self.body_bytes_sent
     }
 
-    /// Closes the connection after this exchange, whatever the client wanted.
+    /// Closes the connection after this exchange, whatever the client asked for.
     pub fn close_after(&mut self) {
         self.must_close = true;
     }
@@ -193,12 +219,155 @@ impl<'c, C: Connection> Exchange<'c, C> {
             || self.connection.draining()
             || !self.intake.can_be_finished(self.head, self.options)
     }
+}
 
-    fn view(&self) -> request::View<'_> {
-        let bytes = match self.intake {
-            Intake::Untouched => self.connection.input(),
-            Intake::Begun { .. } => &self.scratch.head,
-        };
-        self.head.view(bytes)
+/// Reading the body: only when the handler asks, never more than it allows, never for longer than the time-outs.
+impl<C: Connection> Exchange<'_, C> {
+    /// The length of the request's body: 0 without a body, `None` if it comes in chunks.
+    pub fn body_length(&self) -> Option<u64> {
+        match self.head.framing {
+            Framing::None => Some(0),
+            Framing::Length(length) => Some(length),
+            Framing::Chunked | Framing::UntilClose => None,
+        }
+    }
+
+    /// The next piece of the request's body, as it arrived; `None` at its end. The server's limit applies to the whole.
+    ///
+    /// # Errors
+    /// 413 past the limit, 408 when the client is too slow, 400 when it closes early or the chunking is broken.
+    pub async fn next_piece(&mut self) -> Result<Option<&[u8]>, Error> {
+        self.next_piece_within(self.options.limits.body_bytes).await
+    }
+
+    /// Like [`next_piece`](Self::next_piece), with a limit on the whole body that replaces the server's. The limit given
+    /// for the first piece holds.
+    ///
+    /// # Errors
+    /// As [`next_piece`](Self::next_piece).
+    pub async fn next_piece_within(&mut self, limit: u64) -> Result<Option<&[u8]>, Error> {
+        self.begin_body(limit).await?;
+        let found = self.await_piece().await?;
+        Ok((found > 0).then(|| &self.connection.input()[..found]))
+    }
+
+    /// Reads the whole body, of at most `limit` bytes. [`body`](Self::body) returns it again.
+    ///
+    /// # Errors
+    /// As [`next_piece`](Self::next_piece).
+    pub async fn read_body(&mut self, limit: u64) -> Result<&[u8], Error> {
+        self.scratch.body.clear();
+        self.begin_body(limit).await?;
+        loop {
+            let found = self.await_piece().await?;
+            if found == 0 {
+                return Ok(&self.scratch.body);
+            }
+            self.scratch.body.extend_from_slice(&self.connection.input()[..found]);
+        }
+    }
+
+    /// Reads the whole body, of at most `limit` bytes, as JSON. The `Content-Type` does not matter.
+    ///
+    /// # Errors
+    /// 400 if it is not JSON, 422 if it does not fit `T`, and as [`next_piece`](Self::next_piece). The messages give the
+    /// place but never the content, which may be a password.
+    pub async fn read_json<T: DeserializeOwned>(&mut self, limit: u64) -> Result<T, Error> {
+        Ok(json::parse(self.read_body(limit).await?)?)
+    }
+
+    /// The body that [`read_body`](Self::read_body) has read; empty before that.
+    pub fn body(&self) -> &[u8] {
+        &self.scratch.body
+    }
+
+    /// Moves the head aside, so that the body is at the front of the input.
+    async fn begin_body(&mut self, limit: u64) -> Result<(), Error> {
+        if matches!(self.intake, Intake::Begun { .. }) {
+            return Ok(());
+        }
+        let limits = Limits { body_bytes: limit, ..self.options.limits.clone() };
+        let decoder = Decoder::new(self.head.framing, &limits)?;
+        if !decoder.is_done() {
+            self.connection.set_deadline(Some(self.options.body_timeout));
+            self.ask_for_body().await?;
+        }
+        let head = self.connection.input().get(..self.head.len).unwrap_or_default();
+        self.scratch.head.clear();
+        self.scratch.head.extend_from_slice(head);
+        self.connection.consume(self.head.len);
+        self.intake = Intake::Begun { decoder, lent: 0, since_deadline: 0 };
+        Ok(())
+    }
+
+    /// Sends "100 Continue" if the client waits for it, and waits for the first byte of the body. The head stays in the
+    /// input meanwhile: an engine that drains must not mistake the connection for one between requests.
+    async fn ask_for_body(&mut self) -> Result<(), Error> {
+        if !self.head.expects_continue || self.connection.input().len() > self.head.len {
+            return Ok(());
+        }
+        self.connection.output().extend_from_slice(write::CONTINUE);
+        io::flush(self.connection, self.options).await?;
+        self.connection.set_deadline(Some(self.options.body_timeout));
+        self.await_input().await
+    }
+
+    /// Waits until body bytes are at the front of the input. Returns how many, 0 at the end of the body.
+    async fn await_piece(&mut self) -> Result<usize, Error> {
+        loop {
+            let Intake::Begun { decoder, lent, .. } = &mut self.intake else { return Ok(0) };
+            self.connection.consume(std::mem::take(lent));
+            match decoder.next(self.connection.input())? {
+                Event::Framing(count) => self.connection.consume(count),
+                Event::Data(count) => {
+                    decoder.advance(count as u64);
+                    *lent = count;
+                    return Ok(count);
+                }
+                Event::End => return Ok(0),
+                Event::NeedMore => self.await_input().await?,
+            }
+        }
+    }
+
+    async fn await_input(&mut self) -> Result<(), Error> {
+        if !self.connection.output().is_empty() {
+            io::flush(self.connection, self.options).await?;
+            self.connection.set_deadline(Some(self.options.body_timeout));
+        }
+        let received = self.connection.fill().await.map_err(Error::reading)? as u64;
+        if received == 0 {
+            return Err(ParseError::ClosedEarly.into());
+        }
+        let Intake::Begun { since_deadline, .. } = &mut self.intake else { return Ok(()) };
+        *since_deadline += received;
+        if *since_deadline >= self.options.progress_bytes {
+            *since_deadline = 0;
+            self.connection.set_deadline(Some(self.options.body_timeout));
+        }
+        Ok(())
+    }
+
+    /// Reads the rest of the body, so that the input is at the start of the next request. Returns `false` if there is too
+    /// much of it, or it cannot be read.
+    pub(crate) async fn finish_body(&mut self) -> bool {
+        if matches!(self.intake, Intake::Untouched) && self.head.framing == Framing::None {
+            self.connection.consume(self.head.len);
+            return true;
+        }
+        if !self.intake.can_be_finished(self.head, self.options) {
+            return false;
+        }
+        let mut allowance = self.options.drain_bytes;
+        if self.begin_body(u64::MAX).await.is_err() {
+            return false;
+        }
+        loop {
+            match self.await_piece().await {
+                Ok(0) => return true,
+                Ok(count) if count as u64 <= allowance => allowance -= count as u64,
+                _ => return false,
+            }
+        }
     }
 }

@@ -1,17 +1,19 @@
-//! What proxies say of those they ask for: `Forwarded` (RFC 7239), and the older `X-Forwarded-For`.
+//! What proxies report of their clients: `Forwarded` (RFC 7239), and the older `X-Forwarded-For`.
+//!
+//! `Forwarded` is not a structured field: RFC 9651 parsers refuse its own examples.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// One hop: for whom a proxy asks, and how it was asked. Nothing where it does not say, or not so that it can be read.
+/// One hop: whose request a proxy passed on, and how it had arrived. `None` if the proxy does not say, or not legibly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hop {
     pub(crate) address: Option<IpAddr>,
-    /// Whether the proxy was asked over TLS, where it says.
+    /// Whether the request reached the proxy over TLS.
     pub(crate) encrypted: Option<bool>,
 }
 
-/// The hops in `Forwarded`, in order. `None` where a value is malformed: with a quote that a client left open, what the
-/// proxy adds behind it would be read as the client's own.
+/// The hops in `Forwarded`, in order. `None` if a value is malformed: a quote that a client left open would swallow what
+/// the proxy adds behind it.
 pub(crate) fn forwarded<'h>(values: impl Iterator<Item = &'h [u8]>) -> Option<Vec<Hop>> {
     let mut hops = Vec::new();
     for value in values {
@@ -25,7 +27,7 @@ pub(crate) fn forwarded<'h>(values: impl Iterator<Item = &'h [u8]>) -> Option<Ve
     Some(hops)
 }
 
-/// Reads one element, `for=..;proto=..`, and gives what follows its comma.
+/// Parses one element, `for=..;proto=..`. Returns what follows its comma too.
 fn element(mut rest: &str) -> Option<(Hop, &str)> {
     let mut hop = Hop::default();
     loop {
@@ -47,7 +49,7 @@ fn element(mut rest: &str) -> Option<(Hop, &str)> {
     }
 }
 
-/// Reads a token or a quoted string, and gives what follows.
+/// Parses a token or a quoted string. Returns what follows too.
 fn value(text: &str) -> Option<(String, &str)> {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([';', ',']).unwrap_or(text.len());
@@ -71,7 +73,7 @@ pub(crate) fn x_forwarded_for<'h>(values: impl Iterator<Item = &'h [u8]>) -> Vec
     entries.map(|entry| Hop { address: address(entry), encrypted: None }).collect()
 }
 
-/// What the last value of `X-Forwarded-Proto` says.
+/// Whether the last value of `X-Forwarded-Proto` is https.
 pub(crate) fn x_forwarded_proto<'h>(values: impl Iterator<Item = &'h [u8]>) -> Option<bool> {
     let last = values.last()?.rsplit(|&byte| byte == b',').next()?;
     std::str::from_utf8(last).ok().map(|proto| is_https(proto.trim()))
@@ -81,7 +83,7 @@ fn is_https(proto: &str) -> bool {
     proto.eq_ignore_ascii_case("https")
 }
 
-/// An address, with or without a port; of IPv6 with or without brackets. `unknown` and names that hide one are none.
+/// Parses an address with or without a port; IPv6 with or without brackets. `None` for `unknown` and obfuscated names.
 fn node(text: &str) -> Option<IpAddr> {
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     let address = bare.parse::<IpAddr>().ok();

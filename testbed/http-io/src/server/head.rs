@@ -1,4 +1,4 @@
-//! Waiting for a request's head, and refusing what is not one.
+//! Waiting for a request's head, and refusing input that is not one.
 
 use engine::service::Connection;
 use wire::{ParseError, request, request::Head, write};
@@ -6,12 +6,13 @@ use wire::{ParseError, request, request::Head, write};
 use super::{Error, HttpOptions, io};
 use crate::{Problem, date};
 
-/// Waits for the next head and puts it into `head`; leaves none there when the connection has come to its end between
-/// requests. (A head is too large to be handed up through futures for every request.)
+/// Waits for the next head and stores it in `head`, or `None` when the connection ended between requests. (A head is too
+/// large to be returned through futures for every request.)
 ///
-/// An idle connection ends when the server drains: `fill` sees to that.
+/// `fill` ends idle connections when the server drains.
 ///
-/// Answers to earlier requests are held back while the next one is already here whole, and go out together.
+/// Responses to earlier requests are held back as long as the next request has already arrived whole, and are sent
+/// together.
 pub(crate) async fn read<C: Connection>(
     connection: &mut C,
     options: &HttpOptions,
@@ -40,7 +41,7 @@ pub(crate) async fn read<C: Connection>(
     }
 }
 
-/// Sends what has gathered before there is too much of it.
+/// Sends the gathered responses once there are enough of them.
 async fn make_room<C: Connection>(connection: &mut C, options: &HttpOptions) -> Result<(), Error> {
     if connection.output().len() < options.gather_bytes {
         return Ok(());
@@ -48,12 +49,12 @@ async fn make_room<C: Connection>(connection: &mut C, options: &HttpOptions) -> 
     io::flush(connection, options).await
 }
 
-/// Whether bytes look like the beginning of a request: a method is of capital letters.
-pub(crate) fn may_be_one(bytes: &[u8]) -> bool {
+/// Whether bytes look like the beginning of a request: methods are capital letters.
+pub(crate) fn looks_like_one(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(u8::is_ascii_uppercase)
 }
 
-/// Renders the answer to something that is not a request.
+/// Renders the response to input that is not a request. It closes the connection.
 pub(crate) fn refuse(out: &mut Vec<u8>, problem: &Problem) {
     let body = problem.body();
     write::status_line(out, problem.status());
@@ -65,8 +66,8 @@ pub(crate) fn refuse(out: &mut Vec<u8>, problem: &Problem) {
     out.extend_from_slice(body.as_bytes());
 }
 
-/// The bytes of a 503 that closes the connection, with `Retry-After`: for clients refused before their request is read.
-/// Without `Date`, as it is made once and sent often (RFC 9110 section 6.6.1 asks for none in a 5xx).
+/// The bytes of a 503 with `Retry-After` that closes the connection, for clients refused before their request is read.
+/// It has no `Date`, because it is rendered once and sent often; RFC 9110 section 6.6.1 allows that for a 5xx.
 pub fn unavailable(retry_after_s: u32) -> Vec<u8> {
     let body = Problem::new(503, "the server is busy").hint("try again later").body();
     let mut out = Vec::new();

@@ -1,7 +1,6 @@
-//! Answering requests on one connection, one after the other, until it is to be closed.
+//! Responding to the requests of a connection, one after the other, until it closes.
 
 mod body;
-mod chunks;
 mod error;
 mod exchange;
 mod forwarded;
@@ -9,11 +8,11 @@ mod head;
 mod io;
 mod json;
 mod options;
-mod origin;
 mod prepared;
 mod proxies;
 mod response_writer;
 mod secured;
+mod site;
 
 use std::{future::Future, net::SocketAddr};
 
@@ -21,37 +20,35 @@ use engine::service::{Connection, Service};
 use wire::request::Head;
 pub use wire::request::View as RequestHead;
 
-pub use chunks::Chunks;
 pub use error::Error;
 pub use exchange::Exchange;
 pub use head::unavailable;
 pub use options::HttpOptions;
 pub use prepared::Prepared;
 pub use proxies::{Network, NetworkError, Proxies, Requester};
-pub use response_writer::ResponseWriter;
+pub use response_writer::{Chunks, ResponseWriter};
 pub use secured::{HTTPS_ONLY, Secured, SecuredService};
 
 use exchange::{Progress, Scratch};
 
 /// What a server does with a request.
 pub trait Handler<C: Connection> {
-    /// Answers one request, through [`Exchange::respond`] and its kin, or by returning the error to answer with:
-    /// a [`Problem`](crate::Problem) becomes an answer of its status, everything else what [`Error`] says.
+    /// Responds to one request with [`Exchange::respond`] or one of its siblings, or returns an error: a
+    /// [`Problem`](crate::Problem) is sent with its status, any other error as [`Error::problem`] says.
     fn handle(&self, exchange: &mut Exchange<'_, C>) -> impl Future<Output = Result<(), Error>>;
 
-    /// Hears of requests that failed before or after a handler could answer: malformed, too slow, or cut off.
-    /// For logs and counters.
+    /// Called for requests that failed, such as malformed, slow or interrupted ones. For logs and counters.
     fn failed(&self, _peer: SocketAddr, _error: &Error) {}
 }
 
-/// A handler as an engine's service.
+/// A handler as a service of an engine.
 pub struct Http<H> {
     handler: H,
     options: HttpOptions,
 }
 
 impl<H> Http<H> {
-    /// Serves HTTP by `handler`.
+    /// Serves HTTP with `handler`.
     pub fn new(handler: H, options: HttpOptions) -> Self {
         Self { handler, options }
     }
@@ -68,19 +65,19 @@ impl<C: Connection, H: Handler<C> + 'static> Service<C> for Http<H> {
     }
 }
 
-/// What becomes of the connection after an exchange.
+/// What to do with the connection after an exchange.
 enum Next {
-    /// Another request may follow.
+    /// Wait for another request.
     Again,
-    /// The client expects the end.
+    /// Close it: the client expects that.
     Close,
-    /// The answer cannot be completed: the client is not to take the end for a good one.
+    /// Close it abruptly: the response is incomplete, and the client must be able to tell.
     Break,
-    /// The client may still be sending: close so that it sees the answer.
+    /// Close it slowly: the client may still be sending, and must see the response.
     Linger,
 }
 
-/// Serves requests on `connection` by `handler` until either side has had enough.
+/// Serves the requests of `connection` with `handler` until either side ends it.
 pub async fn serve<C: Connection, H: Handler<C>>(mut connection: C, handler: &H, options: &HttpOptions) {
     let mut scratch = Scratch::default();
     let mut head = None;
@@ -99,7 +96,7 @@ pub async fn serve<C: Connection, H: Handler<C>>(mut connection: C, handler: &H,
     end(&mut connection, &next, options).await;
 }
 
-/// Sends what is still to be sent, so that the client can tell whether that was all.
+/// Sends the rest of the output, and ends the connection so that the client can tell whether it is complete.
 async fn end<C: Connection>(connection: &mut C, next: &Next, options: &HttpOptions) {
     let sent = match next {
         Next::Break => io::send_gathered(connection, options).await,
@@ -110,7 +107,7 @@ async fn end<C: Connection>(connection: &mut C, next: &Next, options: &HttpOptio
     }
 }
 
-/// One request, from its head to its answer.
+/// Serves one request, from its head to its response.
 async fn exchange<C: Connection, H: Handler<C>>(
     connection: &mut C,
     handler: &H,
@@ -126,24 +123,24 @@ async fn exchange<C: Connection, H: Handler<C>>(
     if let Err(error) = outcome {
         handler.failed(exchange.peer(), &error);
         exchange.must_close |= error.loses_place();
-        tell(&mut exchange, &error);
+        report(&mut exchange, &error);
     }
     conclude(&mut exchange).await
 }
 
-/// Tells the client of an error, if it has not been told anything else.
-fn tell<C: Connection>(exchange: &mut Exchange<'_, C>, error: &Error) {
+/// Responds with an error, if no response has begun.
+fn report<C: Connection>(exchange: &mut Exchange<'_, C>, error: &Error) {
     let Some(problem) = error.problem() else { return };
-    if exchange.progress == Progress::NotBegun && exchange.answer_problem(&problem).is_err() {
-        // One of the problem's own headers was refused: answer without them.
+    if exchange.progress == Progress::NotBegun && exchange.respond_with(&problem).is_err() {
+        // One of the problem's own header fields was refused: respond without them.
         let _ = exchange.respond(500).empty();
     }
 }
 
-/// Leaves the connection ready for the next request, or says why it cannot be.
+/// Makes the connection ready for the next request, or returns how to close it.
 async fn conclude<C: Connection>(exchange: &mut Exchange<'_, C>) -> Next {
     match exchange.progress {
-        // Cut short, or nobody is there: only closing tells the client that this is not all.
+        // Interrupted, or the client is gone. Only an abrupt end tells the client that the response is incomplete.
         Progress::NotBegun | Progress::Begun(_) => return Next::Break,
         Progress::Done(_) => {}
     }
@@ -153,7 +150,7 @@ async fn conclude<C: Connection>(exchange: &mut Exchange<'_, C>) -> Next {
     if exchange.intake.is_finished(exchange.head) { Next::Close } else { Next::Linger }
 }
 
-/// Answers what could not be read as a request.
+/// Responds to input that is not a request.
 fn refuse<C: Connection, H: Handler<C>>(connection: &mut C, handler: &H, error: &Error) -> Next {
     handler.failed(connection.peer(), error);
     let Some(problem) = error.problem() else { return Next::Break };

@@ -1,4 +1,4 @@
-//! How patient and how generous a server is.
+//! The time-outs and limits of a server.
 
 use std::time::Duration;
 
@@ -6,30 +6,31 @@ use wire::Limits;
 
 use super::Proxies;
 
-/// What a server allows its clients. One value for a whole server.
+/// The time-outs and limits of a server, common to all its connections.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
-    /// How long a kept connection may stay idle between requests. Default 60 s. Each idle one holds a descriptor.
+    /// How long a connection may stay idle between requests. Default 60 s. Each idle one holds a file descriptor.
     pub idle_timeout: Duration,
-    /// How long a head may take from its first byte. Default 10 s; then 408.
+    /// How long a request head may take from its first byte. Default 10 s; then 408.
     pub head_timeout: Duration,
     /// How long a client may take to send [`progress_bytes`](Self::progress_bytes) of a body. Default 30 s; then 408.
     pub body_timeout: Duration,
-    /// How long a client may take to accept [`progress_bytes`](Self::progress_bytes) of an answer. Default 30 s.
+    /// How long a client may take to accept [`progress_bytes`](Self::progress_bytes) of a response. Default 30 s.
     pub write_timeout: Duration,
-    /// How much must move within a body or write timeout. Default 256 KiB: slower than about 8 KiB/s is cut off.
+    /// How many bytes must move within a body or write time-out. Default 256 KiB: clients slower than about 8 KiB/s are cut
+    /// off.
     pub progress_bytes: u64,
-    /// How long to wait for a client to notice that the connection is being closed on it. Default 1 s.
+    /// How long to wait until a client notices that the server closes the connection. Default 1 s.
     pub linger_timeout: Duration,
-    /// How many unwanted bytes are read so that a client sees its answer rather than a reset, and how long an
-    /// unread body may be for the connection to be kept. Default 256 KiB.
+    /// How many unwanted bytes are read so that a client sees the response rather than a reset, and how long an unread
+    /// body may be for the connection to be kept. Default 256 KiB.
     pub drain_bytes: u64,
-    /// How many bytes of answers to pipelined requests are gathered before they are sent. Default 64 KiB.
+    /// How many bytes of responses to pipelined requests are gathered before they are sent. Default 64 KiB.
     pub gather_bytes: usize,
-    /// The proxies that are believed when they say for whom they ask. Default: none.
+    /// The proxies whose `Forwarded` and `X-Forwarded-For` are trusted. Default: none.
     pub proxies: Proxies,
-    /// Sizes within a message. `body_bytes` is the longest body accepted where the handler names no limit of its own;
-    /// default 1 MiB here.
+    /// Sizes within a message. `body_bytes` is the longest request body unless the handler sets another limit; default
+    /// 1 MiB here.
     pub limits: Limits,
 }
 
@@ -51,7 +52,7 @@ impl Default for HttpOptions {
 }
 
 impl HttpOptions {
-    /// The defaults, behind these proxies.
+    /// The defaults, trusting these proxies.
     pub fn behind(proxies: &Proxies) -> Self {
         Self { proxies: proxies.clone(), ..Self::default() }
     }

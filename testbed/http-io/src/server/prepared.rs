@@ -1,11 +1,11 @@
-//! Heads rendered once and sent often.
+//! Response heads that are rendered once and sent often.
 
 use wire::{
     status,
     write::{self, WriteError},
 };
 
-/// The head of an answer, rendered beforehand: all but `Date` and `Connection`, which change.
+/// A rendered response head, without `Date` and `Connection`, which change.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     status: u16,
@@ -23,16 +23,16 @@ impl Prepared {
         Self { status, bytes }
     }
 
-    /// Adds a header.
+    /// Adds a header field.
     ///
     /// # Errors
-    /// When the name is not a token or the value holds control characters.
+    /// When the name is not a token, or the value has control characters.
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Result<Self, WriteError> {
         write::header(&mut self.bytes, name, value.as_ref())?;
         Ok(self)
     }
 
-    /// Its status.
+    /// The status.
     pub fn status(&self) -> u16 {
         self.status
     }

@@ -1,37 +1,38 @@
-//! Who asks, where proxies stand between. Only those that are named are believed: what the others send may be anybody's.
+//! Which client sent a request through proxies. Only trusted proxies count: others may send anything.
 
 use std::{net::IpAddr, str::FromStr, sync::Arc};
 
-use engine::service::Connection;
-use tracing::field::DisplayValue;
+use ipnet::{IpNet, Ipv4Net};
 
 use super::{
-    Exchange,
+    RequestHead,
     forwarded::{self, Hop},
 };
 
-/// The proxies that are believed when they say for whom they ask. Default: none.
+/// The bits of an IPv6 address before an IPv4 address that is mapped to it.
+const MAPPED_BITS: u8 = 96;
+
+/// The proxies that are trusted to name their clients. Default: none.
 #[derive(Clone, Debug, Default)]
 pub struct Proxies(Arc<[Network]>);
 
-/// An address, or all that begin like it.
+/// An address or a network, such as 10.0.0.0/8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    address: IpAddr,
-    bits: u32,
-}
+pub struct Network(IpNet);
 
-/// What is no network.
+/// Text that is neither an address nor a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no address of a proxy; write ADDR or ADDR/BITS, such as 127.0.0.1, 10.0.0.0/8 or fd00::/8")]
+#[error(
+    "'{0}' is not the address of a proxy; write ADDR or ADDR/BITS, such as 127.0.0.1, 10.0.0.0/8 or fd00::/8"
+)]
 pub struct NetworkError(String);
 
-/// Who asks.
+/// The client that sent a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requester {
-    /// The client's address, as far as it is known: that of the nearest one that is no proxy which is believed.
+    /// The client's address as far as it is known: the nearest one that is not a trusted proxy.
     pub address: IpAddr,
-    /// Whether a proxy that is believed says that the client came over TLS.
+    /// Whether a trusted proxy says that the client used TLS.
     pub came_encrypted: bool,
 }
 
@@ -39,34 +40,20 @@ impl FromStr for Network {
     type Err = NetworkError;
 
     fn from_str(text: &str) -> Result<Self, NetworkError> {
-        let wrong = || NetworkError(text.to_owned());
-        let (address, bits) =
-            text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
-        let address: IpAddr = address.parse().map_err(|_| wrong())?;
-        let width = width(address);
-        let bits = bits.map_or(Ok(width), str::parse).map_err(|_| wrong())?;
-        if bits > width {
-            return Err(wrong());
-        }
-        // An IPv4 address written as one of IPv6 is the same address.
-        let canonical = address.to_canonical();
-        let bits = bits.checked_sub(width - self::width(canonical)).ok_or_else(wrong)?;
-        Ok(Self { address: canonical, bits })
+        let network = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+        let network = network.ok().and_then(canonical);
+        network.map(Self).ok_or_else(|| NetworkError(text.to_owned()))
     }
 }
 
-fn width(address: IpAddr) -> u32 {
-    if address.is_ipv4() { 32 } else { 128 }
-}
-
-impl Network {
-    fn holds(&self, address: IpAddr) -> bool {
-        let differ = match (self.address, address.to_canonical()) {
-            (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),
-            (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),
-            _ => return false,
-        };
-        differ >= self.bits
+/// Converts a network of mapped IPv4 addresses to one of IPv4. `None` if it holds other addresses too.
+fn canonical(network: IpNet) -> Option<IpNet> {
+    match network.addr().to_canonical() {
+        IpAddr::V4(address) if network.max_prefix_len() > 32 => {
+            let bits = network.prefix_len().checked_sub(MAPPED_BITS)?;
+            Ipv4Net::new(address, bits).ok().map(IpNet::V4)
+        }
+        _ => Some(network),
     }
 }
 
@@ -77,61 +64,50 @@ impl FromIterator<Network> for Proxies {
 }
 
 impl Proxies {
-    fn believe(&self, address: IpAddr) -> bool {
-        self.0.iter().any(|network| network.holds(address))
+    /// The client of a request that arrived from `peer`.
+    pub(crate) fn requester(&self, peer: IpAddr, head: RequestHead<'_>) -> Requester {
+        let peer = peer.to_canonical();
+        let unknown = Requester { address: peer, came_encrypted: false };
+        if !self.trust(peer) {
+            return unknown;
+        }
+        let has = |name| head.header(name).is_some();
+        match (has("forwarded"), has("x-forwarded-for")) {
+            (true, false) => self.by_forwarded(peer, head),
+            (false, _) => self.by_x_forwarded(peer, head),
+            (true, true) => {
+                let (one, other) = (self.by_forwarded(peer, head), self.by_x_forwarded(peer, head));
+                let came_encrypted = one.came_encrypted || other.came_encrypted;
+                if one.address == other.address { Requester { came_encrypted, ..one } } else { unknown }
+            }
+        }
     }
 
-    /// Goes back from the peer over the hops that proxies told of, as long as the one before is believed.
+    fn by_forwarded(&self, peer: IpAddr, head: RequestHead<'_>) -> Requester {
+        let hops = forwarded::forwarded(head.header_all("forwarded"));
+        self.trace(peer, &hops.unwrap_or_default())
+    }
+
+    fn by_x_forwarded(&self, peer: IpAddr, head: RequestHead<'_>) -> Requester {
+        let hops = forwarded::x_forwarded_for(head.header_all("x-forwarded-for"));
+        let encrypted = forwarded::x_forwarded_proto(head.header_all("x-forwarded-proto"));
+        Requester { came_encrypted: encrypted == Some(true), ..self.trace(peer, &hops) }
+    }
+
+    fn trust(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|Network(network)| network.contains(&address.to_canonical()))
+    }
+
+    /// Goes back from the peer over the hops that proxies reported, as long as the last one is trusted.
     fn trace(&self, peer: IpAddr, hops: &[Hop]) -> Requester {
         let mut found = Requester { address: peer.to_canonical(), came_encrypted: false };
         let mut before = hops.iter().rev();
-        while self.believe(found.address)
+        while self.trust(found.address)
             && let Some(Hop { address: Some(address), encrypted }) = before.next()
         {
             found = Requester { address: *address, came_encrypted: encrypted.unwrap_or(false) };
         }
         found
-    }
-}
-
-impl<C: Connection> Exchange<'_, C> {
-    /// Who asks, for a line of an access log; nothing where it is the peer itself.
-    pub fn client(&self) -> Option<DisplayValue<IpAddr>> {
-        let asks = self.requester().address;
-        (asks != self.peer().ip().to_canonical()).then(|| tracing::field::display(asks))
-    }
-
-    /// Who asks: the peer, or whom a proxy that is believed asks for, by `Forwarded` or by `X-Forwarded-For` and
-    /// `X-Forwarded-Proto`.
-    ///
-    /// A proxy sets one of the two and may pass the other on as a client sent it. Where they differ neither is believed.
-    pub fn requester(&self) -> Requester {
-        let (proxies, peer) = (&self.options.proxies, self.peer().ip().to_canonical());
-        let unknown = Requester { address: peer, came_encrypted: false };
-        if !proxies.believe(peer) {
-            return unknown;
-        }
-        let has = |name| self.header(name).is_some();
-        let newer = || {
-            let hops = forwarded::forwarded(self.header_all("forwarded"));
-            hops.map_or(unknown, |hops| proxies.trace(peer, &hops))
-        };
-        let older = || {
-            let mut found =
-                proxies.trace(peer, &forwarded::x_forwarded_for(self.header_all("x-forwarded-for")));
-            found.came_encrypted =
-                forwarded::x_forwarded_proto(self.header_all("x-forwarded-proto")) == Some(true);
-            found
-        };
-        match (has("forwarded"), has("x-forwarded-for")) {
-            (true, false) => newer(),
-            (false, _) => older(),
-            (true, true) => {
-                let (newer, older) = (newer(), older());
-                let came_encrypted = newer.came_encrypted || older.came_encrypted;
-                if newer.address == older.address { Requester { came_encrypted, ..newer } } else { unknown }
-            }
-        }
     }
 }
 
@@ -153,9 +129,9 @@ mod tests {
 
     #[test]
     fn networks_are_addresses_with_or_without_bits() {
-        let holds = |network: &str, address: &str| network.parse::<Network>().unwrap().holds(ip(address));
+        let holds = |network: &str, address: &str| proxies(&[network]).trust(ip(address));
         assert!(holds("10.0.0.0/8", "10.255.0.1") && !holds("10.0.0.0/8", "11.0.0.0"));
-        assert!(holds("10.1.2.3/8", "10.9.9.9"), "what the bits leave out does not count");
+        assert!(holds("10.1.2.3/8", "10.9.9.9"), "bits beyond the prefix do not count");
         assert!(holds("127.0.0.1", "::ffff:127.0.0.1") && !holds("127.0.0.1", "127.0.0.2"));
         assert!(holds("::ffff:10.0.0.0/104", "10.1.1.1") && !holds("::ffff:10.0.0.0/104", "11.1.1.1"));
         assert!(holds("fd00::/8", "fdff::1") && !holds("fd00::/8", "fe00::1"));
@@ -176,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_is_the_last_that_is_no_proxy_which_is_believed() {
+    fn the_client_is_the_last_address_that_is_not_a_trusted_proxy() {
         let two = proxies(&["127.0.0.1", "10.0.0.0/8"]);
         assert_eq!(traced(&two, "127.0.0.1", "192.0.2.1"), ip("192.0.2.1"));
         assert_eq!(traced(&two, "127.0.0.1", "6.6.6.6, 192.0.2.1, 10.0.0.7"), ip("192.0.2.1"));

@@ -1,22 +1,24 @@
-//! Building an answer.
+//! Writing a response.
 
 use std::{fs::File, sync::Arc};
 
 use engine::service::Connection;
 use wire::{Method, status, write};
 
-use super::{Error, Exchange, chunks::Chunks, exchange::Progress, io, prepared::Prepared};
+use serde::Serialize;
+
+use super::{Error, Exchange, exchange::Progress, io, prepared::Prepared};
 use crate::{Problem, date};
 
-/// Up to this length a prepared answer's body is gathered with its head. Copying what is longer costs more than a second
-/// call to the system.
+/// Up to this length, the body of a prepared response is copied behind its head. Copying a longer one costs more than a
+/// second system call.
 const GATHERED_MAX: usize = 32 * 1024;
 
-/// An answer being written: headers first, then one of the methods that end it.
+/// A response being written: header fields first, then one of the methods that end it.
 ///
-/// `Date`, `Connection`, `Content-Length` and `Transfer-Encoding` are seen to. For `HEAD`, and for statuses that have
-/// none, the body is left out.
-#[must_use = "an answer is complete only when its body is given, be it empty"]
+/// `Date`, `Connection`, `Content-Length` and `Transfer-Encoding` are added. The body is omitted for `HEAD` and for
+/// statuses that have none.
+#[must_use = "a response is complete only with its body, even an empty one"]
 pub struct ResponseWriter<'x, 'c, C> {
     exchange: &'x mut Exchange<'c, C>,
     status: u16,
@@ -33,7 +35,7 @@ impl<'x, 'c, C: Connection> ResponseWriter<'x, 'c, C> {
         Self { exchange, status, fault }
     }
 
-    /// Adds a header. A value that could break the response makes the answer fail as a whole (500).
+    /// Adds a header field. A name or value that would break the response turns it into a 500.
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         if let Err(error) = write::header(&mut self.exchange.scratch.head_out, name, value.as_ref()) {
             self.fault.get_or_insert(error.into());
@@ -41,15 +43,15 @@ impl<'x, 'c, C: Connection> ResponseWriter<'x, 'c, C> {
         self
     }
 
-    /// Answers without a body.
+    /// Responds without a body.
     ///
     /// # Errors
-    /// When a header was refused, or the request had been answered before.
+    /// When a header field was refused, or there was a response before.
     pub fn empty(self) -> Result<(), Error> {
         self.whole(&[])
     }
 
-    /// Answers with a body of any type.
+    /// Responds with a body of any type.
     ///
     /// # Errors
     /// As [`empty`](Self::empty).
@@ -57,7 +59,7 @@ impl<'x, 'c, C: Connection> ResponseWriter<'x, 'c, C> {
         self.header("Content-Type", content_type).whole(body)
     }
 
-    /// Answers with plain text.
+    /// Responds with plain text.
     ///
     /// # Errors
     /// As [`empty`](Self::empty).
@@ -65,7 +67,7 @@ impl<'x, 'c, C: Connection> ResponseWriter<'x, 'c, C> {
         self.body("text/plain; charset=utf-8", body.as_bytes())
     }
 
-    /// Answers with HTML.
+    /// Responds with HTML.
     ///
     /// # Errors
     /// As [`empty`](Self::empty).
@@ -73,7 +75,7 @@ impl<'x, 'c, C: Connection> ResponseWriter<'x, 'c, C> {
         self.body("text/html; charset=utf-8", body.as_bytes())
     }
 
-    /// Answers with JSON, already rendered.
+    /// Responds with JSON that is already rendered.
     ///
     /// # Errors
     /// As [`empty`](Self::empty).
@@ -81,17 +83,26 @@ impl<'x, 'c, C: Connection> ResponseWriter<'x, 'c, C> {
         self.body("application/json", body.as_ref())
     }
 
-    /// Answers with `length` bytes of `file` from `offset`, sent without a copy where the model can.
+    /// Responds with `value` as JSON.
     ///
     /// # Errors
-    /// As [`empty`](Self::empty), or when the connection fails or the file turns out shorter: the connection is
-    /// then of no more use.
+    /// As [`empty`](Self::empty), or when `value` has no JSON form (500).
+    pub fn json_of(self, value: &impl Serialize) -> Result<(), Error> {
+        let body = serde_json::to_vec(value)
+            .map_err(|_| Problem::new(500, "the response cannot be rendered as JSON"))?;
+        self.json(body)
+    }
+
+    /// Responds with `length` bytes of `file` from `offset`, without copying them where the model can.
+    ///
+    /// # Errors
+    /// As [`empty`](Self::empty), or when the connection fails or the file is shorter. The connection is unusable then.
     pub async fn file(mut self, file: &Arc<File>, offset: u64, length: u64) -> Result<(), Error> {
         self.finish_head(length)?;
         self.exchange.send_file_body(self.status, file, offset, length).await
     }
 
-    /// Answers with a body whose length is not known yet, written piece by piece.
+    /// Responds with a body of unknown length, written piece by piece.
     ///
     /// # Errors
     /// As [`empty`](Self::empty).
@@ -103,7 +114,7 @@ impl<'x, 'c, C: Connection> ResponseWriter<'x, 'c, C> {
             write::chunked(&mut self.exchange.scratch.head_out);
         }
         self.end_head()?;
-        let bodyless = self.exchange.answers_without_body(self.status);
+        let bodyless = self.exchange.has_no_body(self.status);
         self.exchange.progress = Progress::Begun(self.status);
         Ok(Chunks::new(self.exchange, self.status, bodyless, raw))
     }
@@ -121,7 +132,7 @@ impl<'x, 'c, C: Connection> ResponseWriter<'x, 'c, C> {
         self.end_head()
     }
 
-    /// Sends the head on its way, unless something was wrong with it.
+    /// Moves the head to the output, unless it is faulty.
     fn end_head(&mut self) -> Result<(), Error> {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
@@ -134,11 +145,11 @@ impl<'x, 'c, C: Connection> ResponseWriter<'x, 'c, C> {
 }
 
 impl<C: Connection> Exchange<'_, C> {
-    /// Answers with a head rendered before and `body`: the shortest way for what is sent often. A small body goes out
-    /// in one write with its head and with other answers; a larger one is not copied first.
+    /// Responds with a prepared head and `body`: the fastest way for what is sent often. A small body goes out in one write
+    /// with its head and other responses; a larger one is not copied.
     ///
     /// # Errors
-    /// When the request had been answered before, or when the connection fails.
+    /// When there was a response before, or the connection fails.
     pub async fn send_prepared(&mut self, head: &Prepared, body: &[u8]) -> Result<(), Error> {
         self.begin_prepared(head)?;
         if body.len() <= GATHERED_MAX {
@@ -148,10 +159,10 @@ impl<C: Connection> Exchange<'_, C> {
         self.send_body(head.status(), body).await
     }
 
-    /// Answers with a head rendered before and `length` bytes of `file` from `offset`.
+    /// Responds with a prepared head and `length` bytes of `file` from `offset`.
     ///
     /// # Errors
-    /// As [`send_prepared`](Self::send_prepared), or when the connection fails or the file turns out shorter.
+    /// As [`send_prepared`](Self::send_prepared), or when the file is shorter.
     pub async fn send_prepared_file(
         &mut self,
         head: &Prepared,
@@ -163,11 +174,11 @@ impl<C: Connection> Exchange<'_, C> {
         self.send_file_body(head.status(), file, offset, length).await
     }
 
-    /// Sends an answer that is not the last one, such as 103 or 104, on its way before the body is waited for
-    /// (RFC 9110 section 15.2). Clients of HTTP/1.0 do not know of such answers and get none.
+    /// Writes an interim response, such as 103 or 104 (RFC 9110 section 15.2). It is sent before the server waits for the
+    /// body. HTTP/1.0 has no interim responses, so its clients get none.
     ///
     /// # Errors
-    /// When a header is refused; when the request had been answered before.
+    /// When a header field is refused, or there was a response before.
     pub fn interim(&mut self, status: u16, headers: &[(&str, &str)]) -> Result<(), Error> {
         if self.progress != Progress::NotBegun {
             return Err(Error::RespondedTwice);
@@ -186,16 +197,16 @@ impl<C: Connection> Exchange<'_, C> {
         Ok(())
     }
 
-    /// Answers with a problem.
+    /// Responds with a problem.
     ///
     /// # Errors
     /// As [`ResponseWriter::empty`].
-    pub fn answer_problem(&mut self, problem: &Problem) -> Result<(), Error> {
-        let mut reply = self.respond(problem.status());
+    pub fn respond_with(&mut self, problem: &Problem) -> Result<(), Error> {
+        let mut response = self.respond(problem.status());
         for (name, value) in problem.headers() {
-            reply = reply.header(name, value);
+            response = response.header(name, value);
         }
-        reply.json(problem.body())
+        response.json(problem.body())
     }
 
     fn begin_prepared(&mut self, head: &Prepared) -> Result<(), Error> {
@@ -210,7 +221,7 @@ impl<C: Connection> Exchange<'_, C> {
     }
 
     fn append_body(&mut self, status: u16, body: &[u8]) {
-        if !self.answers_without_body(status) {
+        if !self.has_no_body(status) {
             self.connection.output().extend_from_slice(body);
             self.body_bytes_sent += body.len() as u64;
         }
@@ -218,7 +229,7 @@ impl<C: Connection> Exchange<'_, C> {
     }
 
     async fn send_body(&mut self, status: u16, body: &[u8]) -> Result<(), Error> {
-        if !self.answers_without_body(status) {
+        if !self.has_no_body(status) {
             self.progress = Progress::Begun(status);
             self.connection.set_deadline(Some(self.options.write_deadline(body.len() as u64)));
             self.connection.send_bytes(body).await.map_err(Error::Connection)?;
@@ -235,7 +246,7 @@ impl<C: Connection> Exchange<'_, C> {
         offset: u64,
         length: u64,
     ) -> Result<(), Error> {
-        if !self.answers_without_body(status) && length > 0 {
+        if !self.has_no_body(status) && length > 0 {
             self.progress = Progress::Begun(status);
             self.connection.set_deadline(Some(self.options.write_deadline(length)));
             self.connection.send_file(file, offset, length).await.map_err(Error::Connection)?;
@@ -245,11 +256,11 @@ impl<C: Connection> Exchange<'_, C> {
         Ok(())
     }
 
-    fn answers_without_body(&self, status: u16) -> bool {
+    fn has_no_body(&self, status: u16) -> bool {
         self.head.method == Method::Head || status::is_bodyless(status)
     }
 
-    /// Says what becomes of the connection, where the client would not guess it (RFC 9112 section 9.3).
+    /// Adds a `Connection` header where the default does not apply (RFC 9112 section 9.3).
     fn append_connection_header(&mut self) {
         if self.closes() {
             self.must_close = true;
@@ -261,5 +272,66 @@ impl<C: Connection> Exchange<'_, C> {
 
     pub(crate) async fn flush(&mut self) -> Result<(), Error> {
         io::flush(self.connection, self.options).await
+    }
+}
+
+/// Writes a response's body piece by piece. [`finish`](Self::finish) completes it. If it is dropped before that, the
+/// connection is closed, so that the client can tell that the body is incomplete.
+#[must_use = "the body is complete only after finish"]
+pub struct Chunks<'x, 'c, C> {
+    exchange: &'x mut Exchange<'c, C>,
+    status: u16,
+    coding: Coding,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Coding {
+    /// Nothing is sent: the response to HEAD.
+    Nothing,
+    /// The bytes as they are, until the connection closes: HTTP/1.0 has no chunks.
+    UntilClose,
+    Chunked,
+}
+
+impl<'x, 'c, C: Connection> Chunks<'x, 'c, C> {
+    fn new(exchange: &'x mut Exchange<'c, C>, status: u16, bodyless: bool, raw: bool) -> Self {
+        let coding = match (bodyless, raw) {
+            (true, _) => Coding::Nothing,
+            (false, true) => Coding::UntilClose,
+            (false, false) => Coding::Chunked,
+        };
+        Self { exchange, status, coding }
+    }
+
+    /// Adds a piece. It is sent once enough has gathered.
+    ///
+    /// # Errors
+    /// When the connection fails.
+    pub async fn write(&mut self, piece: &[u8]) -> Result<(), Error> {
+        let out = self.exchange.connection.output();
+        match self.coding {
+            Coding::Nothing => return Ok(()),
+            Coding::UntilClose => out.extend_from_slice(piece),
+            Coding::Chunked => write::chunk(out, piece),
+        }
+        let gathered = out.len();
+        self.exchange.body_bytes_sent += piece.len() as u64;
+        if gathered >= self.exchange.options.gather_bytes { self.exchange.flush().await } else { Ok(()) }
+    }
+
+    /// Sends what has gathered, without ending the body.
+    ///
+    /// # Errors
+    /// When the connection fails.
+    pub async fn flush(&mut self) -> Result<(), Error> {
+        self.exchange.flush().await
+    }
+
+    /// Ends the body.
+    pub fn finish(self) {
+        if self.coding == Coding::Chunked {
+            write::last_chunk(self.exchange.connection.output());
+        }
+        self.exchange.progress = Progress::Done(self.status);
     }
 }
