@@ -1,9 +1,9 @@
-//! Why nothing can be observed.
+//! Why a server cannot be observed.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why a server's processes cannot be seen. The texts say what to do about it.
+/// Why a server's processes cannot be seen. The messages say what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum ObserveError {
     /// The address is not one of this host's.
@@ -12,30 +12,30 @@ pub enum ObserveError {
          (a server in a container of this host is found when nstar runs as root)"
     )]
     NotLocal(SocketAddr),
-    /// The address is local, but nobody listens there.
+    /// The address is local, but no process listens there.
     #[error("no process listens on {0}: start the server first, or check the port")]
     NotListening(SocketAddr),
-    /// Somebody listens, but whose process it is may not be seen.
+    /// A process listens, but this user may not see which.
     #[error(
         "the process that listens on {0} belongs to another user: run nstar as root, or as that user, \
          to see what it does"
     )]
     PermissionDenied(SocketAddr),
-    /// Somebody listens, all processes were looked through, and none holds the socket.
+    /// A socket listens, but of all processes none holds it.
     #[error(
         "something listens on {0}, but no process of this host holds the socket: it belongs to the kernel, \
          to another container, or has just ended"
     )]
     NoOwner(SocketAddr),
-    /// Only this process holds the socket: generator and server cannot be told apart.
+    /// Only this process holds the socket, so generator and server cannot be told apart.
     #[error("{0} is served by the generator's own process: serve it from a process of its own")]
     OwnProcess(SocketAddr),
-    /// A directory that everything depends on cannot be listed.
+    /// A necessary directory cannot be listed.
     #[error("cannot list {path}: {source}; nstar watches through /proc, which has to be mounted")]
     Unreadable {
         /// The directory.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
     /// The background thread could not be started.

@@ -1,19 +1,19 @@
-//! Facts of the host that do not change.
+//! Facts about the host that do not change.
 
 use analysis::run::Host;
 
-use crate::proc::{cpus, named};
-use crate::roots::{Roots, read_or_empty};
+use crate::kernel_files::{KernelPaths, read_or_empty};
+use crate::proc::{self, named};
 
-/// What the run file says of the host this runs on.
+/// What the run file tells about this host.
 #[must_use]
 pub fn host() -> Host {
-    host_in(&Roots::default())
+    host_in(&KernelPaths::default())
 }
 
-fn host_in(roots: &Roots) -> Host {
-    let read = |name: &str| read_or_empty(&roots.proc.join(name));
-    let cores = cpus::parse(&read("stat"), 1).len();
+fn host_in(paths: &KernelPaths) -> Host {
+    let read = |name: &str| read_or_empty(&paths.proc.join(name));
+    let cores = proc::host::cpus(&read("stat"), 1).len();
     Host {
         cores: u32::try_from(cores).unwrap_or(u32::MAX),
         memory_bytes: named(&read("meminfo"), "MemTotal:").saturating_mul(1024),
@@ -22,7 +22,7 @@ fn host_in(roots: &Roots) -> Host {
     }
 }
 
-/// The model's name: `model name` on x86, `Model` or `Hardware` on ARM boards, else the architecture.
+/// The name of the processor: `model name` on x86, `Model` or `Hardware` on ARM boards, otherwise the architecture.
 fn processor(cpuinfo: &str) -> String {
     let value = |key: &str| {
         let line =
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn processors_are_named_where_the_kernel_does() {
+    fn processors_have_the_name_that_the_kernel_gives() {
         assert_eq!(processor("processor\t: 0\nmodel name\t: Fast 9000: turbo\n"), "Fast 9000: turbo");
         assert_eq!(processor("processor : 0\nModel : Board 4\n"), "Board 4");
         assert_eq!(processor(""), std::env::consts::ARCH);

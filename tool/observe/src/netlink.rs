@@ -1,5 +1,9 @@
-//! What the kernel tells by netlink and not in /proc: listen backlogs, both ends of unix sockets,
-//! shapers, routes (netlink(7), rtnetlink(7), sock_diag(7)).
+//! What the kernel tells by netlink but not in /proc: listen backlogs, both ends of unix sockets, shapers, routes
+//! (netlink(7), rtnetlink(7), sock_diag(7)).
+//!
+//! Replies are parsed here rather than by the `netlink-packet-*` crates: those do not decode the options of the shapers
+//! that matter (tbf, netem, cake, the classes of htb), and allocate for every attribute of every socket in a dump, which
+//! on a busy host has thousands.
 
 pub(crate) mod diag;
 pub(crate) mod qdisc;
@@ -22,25 +26,25 @@ const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const HEADER_BYTES: usize = 16;
 
-/// The kernel's dumps come in messages of at most 32 KiB.
+/// Large enough: the kernel's dumps come in messages of at most 32 KiB.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// The kernel answers at once; this is for what nobody foresaw.
-const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+/// The time-out of a reply, in case something is wrong. The kernel replies at once.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The two netlink sockets of a network namespace. A socket stays in the namespace it was made in.
+/// The two netlink sockets of a network namespace. A socket stays in the namespace in which it was made.
 #[derive(Debug)]
-pub(crate) struct View {
-    pub(crate) diag: Socket,
-    pub(crate) route: Socket,
+pub(crate) struct NetlinkSockets {
+    pub(crate) diag: NetlinkSocket,
+    pub(crate) route: NetlinkSocket,
 }
 
-impl View {
-    /// Opens them in the namespace of a file such as `/proc/PID/ns/net` (needs root), or in our own.
+impl NetlinkSockets {
+    /// Opens them in the namespace of a file such as `/proc/PID/ns/net`, which needs root, or in our own.
     pub(crate) fn open(namespace: Option<&Path>) -> io::Result<Self> {
         let Some(path) = namespace else { return Self::here() };
         let file = File::open(path)?;
-        // A namespace belongs to a thread: one that ends right after leaves nothing changed.
+        // Entering a namespace changes the thread, so use one that ends right after.
         let opened = std::thread::Builder::new().name("nstar-netns".to_owned()).spawn(move || {
             move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
             Self::here()
@@ -49,20 +53,20 @@ impl View {
     }
 
     fn here() -> io::Result<Self> {
-        // Routing is protocol 0, which is none at all.
-        Ok(Self { diag: Socket::open(Some(SOCK_DIAG))?, route: Socket::open(None)? })
+        // Routing is protocol 0, which is the same as none.
+        Ok(Self { diag: NetlinkSocket::open(Some(SOCK_DIAG))?, route: NetlinkSocket::open(None)? })
     }
 }
 
 /// A netlink socket.
 #[derive(Debug)]
-pub(crate) struct Socket {
+pub(crate) struct NetlinkSocket {
     fd: OwnedFd,
     sequence: u32,
     buffer: Vec<u8>,
 }
 
-impl Socket {
+impl NetlinkSocket {
     fn open(protocol: Option<Protocol>) -> io::Result<Self> {
         let fd = rustix::net::socket_with(
             AddressFamily::NETLINK,
@@ -70,16 +74,16 @@ impl Socket {
             SocketFlags::CLOEXEC,
             protocol,
         )?;
-        set_socket_timeout(&fd, Timeout::Recv, Some(ANSWER_WITHIN))?;
+        set_socket_timeout(&fd, Timeout::Recv, Some(REPLY_TIMEOUT))?;
         Ok(Self { fd, sequence: 0, buffer: vec![0; BUFFER_BYTES] })
     }
 
-    /// Asks for all objects of a kind; `each` gets the payload of each.
+    /// Requests all objects of a kind, and calls `each` with the payload of each.
     pub(crate) fn dump(&mut self, kind: u16, payload: &[u8], each: impl FnMut(&[u8])) -> io::Result<()> {
         self.ask(kind, NLM_F_REQUEST | NLM_F_DUMP, payload, each)
     }
 
-    /// Asks for one object.
+    /// Requests one object.
     pub(crate) fn get(&mut self, kind: u16, payload: &[u8], each: impl FnMut(&[u8])) -> io::Result<()> {
         self.ask(kind, NLM_F_REQUEST, payload, each)
     }
@@ -131,7 +135,7 @@ struct Message<'a> {
     payload: &'a [u8],
 }
 
-/// The messages of one read; ends at the first that is cut.
+/// The messages of one read, up to the first truncated one.
 struct Messages<'a>(&'a [u8]);
 
 impl<'a> Iterator for Messages<'a> {
@@ -146,12 +150,12 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
-/// Type-length-value attributes; ends at the first that is cut.
+/// Type-length-value attributes, up to the first truncated one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Attributes<'a>(&'a [u8]);
 
 impl<'a> Attributes<'a> {
-    /// Those that follow `fixed` bytes of a payload.
+    /// The attributes after the first `fixed` bytes of a payload.
     pub(crate) fn after(payload: &'a [u8], fixed: usize) -> Self {
         Self(payload.get(fixed..).unwrap_or_default())
     }
@@ -171,7 +175,7 @@ impl<'a> Iterator for Attributes<'a> {
     type Item = (u16, &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
-        /// Marks nesting and byte order; not part of the kind.
+        /// Flags for nesting and byte order, which are not part of the kind.
         const FLAGS: u16 = 0xc000;
         let bytes = self.0;
         let length = usize::from(u16_at(bytes, 0)?);
@@ -182,7 +186,7 @@ impl<'a> Iterator for Attributes<'a> {
     }
 }
 
-/// An attribute as bytes, padded.
+/// Encodes an attribute, with padding.
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = u16::try_from(4 + value.len()).unwrap_or(u16::MAX);
     let mut bytes = Vec::from(length.to_ne_bytes());
@@ -232,9 +236,9 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_refusal_is_an_error() {
-        let mut view = View::open(None).unwrap();
-        assert!(view.route.dump(0xffff, &[0; 16], |_| {}).is_err());
-        assert!(!route::names(&mut view.route).unwrap().is_empty(), "the socket is still of use");
+    fn a_refusal_by_the_kernel_is_an_error() {
+        let mut sockets = NetlinkSockets::open(None).unwrap();
+        assert!(sockets.route.dump(0xffff, &[0; 16], |_| {}).is_err());
+        assert!(!route::names(&mut sockets.route).unwrap().is_empty(), "the socket still works");
     }
 }

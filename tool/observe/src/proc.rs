@@ -1,26 +1,16 @@
-//! Parsers of the kernel's text files: text in, values out. They never fail; what is missing or broken
-//! is zero, absent or left out, as the kernel's files differ between versions.
+//! Parsers of the kernel's text files: text in, values out. They never fail. Whatever is missing or broken is zero,
+//! absent or left out, because the files differ between kernel versions.
 
-pub(crate) mod addresses;
-pub(crate) mod cgroup;
-pub(crate) mod cpus;
-pub(crate) mod disks;
-pub(crate) mod limits;
-pub(crate) mod memory;
-pub(crate) mod net_dev;
-pub(crate) mod pressure;
-pub(crate) mod schedstat;
-pub(crate) mod snmp;
-pub(crate) mod stat;
-pub(crate) mod status;
-pub(crate) mod tcp;
+pub(crate) mod host;
+pub(crate) mod network;
+pub(crate) mod process;
 
-/// The number at `index` of whitespace-separated fields, 0 where there is none.
+/// The number at `index` of whitespace-separated fields, or 0.
 fn number(fields: &[&str], index: usize) -> u64 {
     fields.get(index).and_then(|field| field.parse().ok()).unwrap_or(0)
 }
 
-/// The value of the line `name value`, 0 where there is none.
+/// The value of the line `name value`, or 0.
 pub(crate) fn named(text: &str, name: &str) -> u64 {
     text.lines()
         .find_map(|line| line.strip_prefix(name)?.trim_start_matches(':').split_whitespace().next())
@@ -49,28 +39,28 @@ mod tests {
 
         #[test]
         fn truncated_files_parse(cut in 0usize..400) {
-            for file in [stat::tests::NGINX, tcp::tests::TABLE, snmp::tests::SNMP, disks::tests::DISKS] {
+            for file in [process::tests::NGINX, network::tests::TABLE, network::tests::SNMP, host::tests::DISKS] {
                 parse_with_all(file.get(..cut).unwrap_or(file));
             }
         }
     }
 
     fn parse_with_all(text: &str) {
-        let _ = addresses::ipv4(text);
-        let _ = addresses::ipv6(text);
-        let _ = cgroup::parse(text);
-        let _ = cpus::parse(text, 100);
-        let _ = disks::parse(text);
-        let _ = limits::open_files(text);
-        let _ = memory::parse(text, text);
-        let _ = net_dev::parse(text);
-        let _ = pressure::total_us(text, "some");
-        let _ = schedstat::parse(text);
-        let _ = snmp::parse(text, text);
-        let _ = stat::parse(text);
-        let _ = status::parse(text);
-        let _ = status::numbers(text);
-        let _ = tcp::parse(text);
+        let _ = host::cpus(text, 100);
+        let _ = host::disks(text);
+        let _ = host::memory(text, text);
+        let _ = host::pressure_total_us(text, "some");
+        let _ = network::interfaces(text);
+        let _ = network::own_ipv4(text);
+        let _ = network::own_ipv6(text);
+        let _ = network::tcp_counters(text, text);
+        let _ = network::tcp_sockets(text);
+        let _ = process::cgroups(text);
+        let _ = process::numbers(text);
+        let _ = process::open_files_limit(text);
+        let _ = process::schedstat(text);
+        let _ = process::stat(text);
+        let _ = process::status(text);
     }
 
     #[test]

@@ -1,38 +1,35 @@
-//! Who serves an address, and whom they talk to.
+//! Which processes serve an address, and which they talk to.
 
-mod follow;
-mod namespaces;
-mod owners;
+pub(crate) mod find;
+pub(crate) mod namespaces;
+mod process_tree;
 mod tiers;
+pub(crate) mod tracker;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
-use crate::{ObserveError, Pid, Roots};
-pub(crate) use follow::Follower;
-pub(crate) use namespaces::Namespace;
-use namespaces::Namespaces;
-use owners::{Family, Holders};
-use tiers::Tiers;
+use crate::Pid;
+use namespaces::Namespace;
 
 /// The processes behind an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topology {
-    /// The address they serve.
+    /// The address that they serve.
     pub target: SocketAddr,
-    /// The processes that hold the listening socket, and their descendants; ascending. Empty where the
-    /// target is not on this host.
+    /// The processes that hold the listening socket, and their descendants, ascending. Empty if the target is not on
+    /// this host.
     pub servers: Vec<Pid>,
-    /// The processes those talk to, directly or through others; ascending.
+    /// The processes that the servers talk to, directly or through others, ascending.
     pub downstream: Vec<Pid>,
-    /// Where the servers' sockets live; `None` for our own.
+    /// The network namespace of the servers' sockets; `None` for our own.
     pub(crate) namespace: Option<Namespace>,
-    /// Inodes of the listening sockets of all tiers, with who owns them.
+    /// The inodes of all tiers' listening sockets, with the process that owns each.
     pub(crate) listeners: BTreeMap<u64, Option<Pid>>,
 }
 
 impl Topology {
-    /// For a target whose processes cannot be seen: only the generator and the host are watched.
+    /// The topology of a target whose processes cannot be seen, so only the generator and the host are watched.
     #[must_use]
     pub fn unseen(target: SocketAddr) -> Self {
         Self {
@@ -53,77 +50,8 @@ impl Topology {
         self
     }
 
-    /// Whether it was made by [`Topology::unseen`]: servers that all ended leave their sockets behind.
+    /// Whether it was made by [`Topology::unseen`]. Servers that have all ended leave their sockets here.
     fn is_unseen(&self) -> bool {
         self.listeners.is_empty()
     }
-}
-
-/// Finds the processes behind `target` on this host.
-///
-/// # Errors
-/// When the address is not local, nobody listens there, or the listener may not be seen.
-pub fn find(target: SocketAddr) -> Result<Topology, ObserveError> {
-    find_in(&Roots::default(), target)
-}
-
-/// Finds the processes behind several addresses, as those of one system: each of them is a server of it, whoever else
-/// among them asks it. The listen queues and the network that are watched are those of the first address's host.
-///
-/// # Errors
-/// As [`find`], of the first address that is not found.
-pub fn find_all(targets: &[SocketAddr]) -> Result<Topology, ObserveError> {
-    let nowhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
-    let (first, others) = targets.split_first().ok_or(ObserveError::NotListening(nowhere))?;
-    others.iter().try_fold(find(*first)?, |all, target| Ok(all.joined_with(find(*target)?)))
-}
-
-/// The same, read from `roots`.
-///
-/// # Errors
-/// As [`find`].
-pub fn find_in(roots: &Roots, target: SocketAddr) -> Result<Topology, ObserveError> {
-    let target = SocketAddr::new(target.ip().to_canonical(), target.port());
-    let family = Family::read(roots)?;
-    let namespaces = Namespaces::read(roots, family.pids());
-    let (namespace, listeners) = listening(&namespaces, target)?;
-    let holders = owners::holders(roots, family.pids(), &listeners);
-    let mut topology = Topology {
-        target,
-        servers: servers(&family, target, &holders)?,
-        downstream: Vec::new(),
-        namespace: Some(namespace),
-        listeners: holders.owners(&listeners),
-    };
-    Tiers::default().extend(roots, &family, &namespaces, &mut topology);
-    Ok(topology)
-}
-
-/// The namespace that has the address, and the inodes of the sockets that listen there.
-fn listening(
-    namespaces: &Namespaces,
-    target: SocketAddr,
-) -> Result<(Namespace, BTreeSet<u64>), ObserveError> {
-    let mut local = false;
-    for namespace in namespaces.with_address(target.ip()) {
-        local = true;
-        let inodes = namespace.listeners_on(target);
-        if !inodes.is_empty() {
-            return Ok((namespace.clone(), inodes));
-        }
-    }
-    Err(if local { ObserveError::NotListening(target) } else { ObserveError::NotLocal(target) })
-}
-
-fn servers(family: &Family, target: SocketAddr, holders: &Holders) -> Result<Vec<Pid>, ObserveError> {
-    if holders.pids.is_empty() {
-        let denied = holders.denied > 0;
-        return Err(if denied {
-            ObserveError::PermissionDenied(target)
-        } else {
-            ObserveError::NoOwner(target)
-        });
-    }
-    let servers = family.tier(&holders.pids);
-    if servers.is_empty() { Err(ObserveError::OwnProcess(target)) } else { Ok(servers.into_iter().collect()) }
 }

@@ -1,4 +1,4 @@
-//! Laid-out trees of files: what a host would have to be made for to show.
+//! Trees of files that imitate hosts which would be hard to set up.
 
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use analysis::counters::{Counters, Role, ThreadState};
-use observe::{ObserveError, Roots, Topology, Watcher, find_in};
+use observe::{KernelPaths, ObserveError, Topology, Watcher, find_in};
 
 /// A tree of `/proc`, `/sys` and cgroup files.
 struct Tree(tempfile::TempDir);
@@ -20,9 +20,9 @@ impl Tree {
         tree
     }
 
-    fn roots(&self) -> Roots {
+    fn paths(&self) -> KernelPaths {
         let at = |name| self.0.path().join(name);
-        Roots { proc: at("proc"), sys: at("sys"), cgroup: at("cgroup") }
+        KernelPaths { proc: at("proc"), sys: at("sys"), cgroup: at("cgroup") }
     }
 
     fn file(&self, path: &str, text: &str) {
@@ -57,11 +57,11 @@ impl Tree {
     }
 
     fn find(&self, target: &str) -> Result<Topology, ObserveError> {
-        find_in(&self.roots(), target.parse().unwrap())
+        find_in(&self.paths(), target.parse().unwrap())
     }
 }
 
-/// As the kernel prints an IPv4 endpoint.
+/// Prints an IPv4 endpoint as the kernel does.
 fn hex(endpoint: &str) -> String {
     let SocketAddr::V4(endpoint) = endpoint.parse().unwrap() else { panic!("IPv4 only") };
     format!("{:08X}:{:04X}", u32::from_ne_bytes(endpoint.ip().octets()), endpoint.port())
@@ -84,7 +84,7 @@ fn master_workers_and_their_children_but_not_init() {
 }
 
 #[test]
-fn init_serves_if_nobody_else_does() {
+fn init_is_the_server_if_no_other_process_is() {
     let tree = Tree::new();
     tree.sockets("proc/net", &[("0.0.0.0:80", NONE, LISTEN, 50)]);
     tree.process(1, 0, "server", &[50]);
@@ -102,7 +102,7 @@ fn several_sockets_on_one_port() {
 }
 
 #[test]
-fn only_calls_of_the_servers_lead_on() {
+fn only_calls_by_the_servers_lead_to_tiers() {
     let tree = Tree::new();
     let rows = [
         ("127.0.0.1:80", NONE, LISTEN, 50),
@@ -146,20 +146,20 @@ fn a_server_in_another_namespace_and_its_database_in_a_third() {
 }
 
 #[test]
-fn nobody_to_be_found() {
+fn no_process_to_be_found() {
     let tree = Tree::new();
     assert!(matches!(tree.find("127.0.0.1:80"), Err(ObserveError::NotListening(_))));
     tree.sockets("proc/net", &[("0.0.0.0:80", NONE, LISTEN, 50)]);
     tree.process(10, 1, "other", &[]);
     assert!(matches!(tree.find("127.0.0.1:80"), Err(ObserveError::NoOwner(_))));
-    let nowhere = Roots { proc: "/nonexistent".into(), ..tree.roots() };
+    let nowhere = KernelPaths { proc: "/nonexistent".into(), ..tree.paths() };
     let error = find_in(&nowhere, "127.0.0.1:80".parse().unwrap()).unwrap_err();
     assert!(error.to_string().starts_with("cannot list /nonexistent"), "{error}");
 }
 
-fn look(tree: &Tree) -> Counters {
+fn sample(tree: &Tree) -> Counters {
     let topology = tree.find("127.0.0.1:80").unwrap();
-    Watcher::start(tree.roots(), topology, Duration::from_secs(60)).unwrap().stop().remove(0)
+    Watcher::start(tree.paths(), topology, Duration::from_secs(60)).unwrap().stop().remove(0)
 }
 
 fn small_server() -> Tree {
@@ -170,7 +170,7 @@ fn small_server() -> Tree {
 }
 
 #[test]
-fn every_figure_finds_its_place() {
+fn every_figure_is_in_its_place() {
     let tree = small_server();
     tree.file("proc/10/io", "rchar: 1\nread_bytes: 4096\nwrite_bytes: 8192\n");
     tree.file("proc/10/limits", "Max open files            1024       4096       files\n");
@@ -180,8 +180,8 @@ fn every_figure_finds_its_place() {
     tree.file("cgroup/web/cpu.stat", "usage_usec 5\nnr_periods 2\nnr_throttled 1\nthrottled_usec 9\n");
     tree.file("proc/10/task/10/status", "Name:\tloop\nState:\tD (disk)\nvoluntary_ctxt_switches:\t3\n");
     tree.file("proc/10/task/10/schedstat", "2000000 3000000 4\n");
-    let look = look(&tree);
-    let process = look.processes.iter().find(|process| process.pid == 10).unwrap();
+    let sample = sample(&tree);
+    let process = sample.processes.iter().find(|process| process.pid == 10).unwrap();
     assert_eq!((process.name.as_str(), process.role, process.started_ticks), ("server", Role::Server, 1000));
     assert_eq!((process.user_us, process.system_us, process.reaped_children_us), (700_000, 300_000, 100_000));
     assert_eq!((process.disk_read_bytes, process.disk_written_bytes), (Some(4096), Some(8192)));
@@ -190,21 +190,21 @@ fn every_figure_finds_its_place() {
     assert_eq!((process.major_faults, process.thread_count, process.run_queue_wait_us), (6, 2, 3000));
     assert_eq!(process.cpu_quota.as_ref().map(|quota| quota.throttled_us), Some(9));
     assert_eq!((process.threads[0].cpu_us, process.threads[0].state), (2000, ThreadState::Disk));
-    assert_eq!((look.cpus.len(), look.cpus[1].steal_us), (2, 20_000));
-    assert_eq!((look.listeners[0].port, look.listeners[0].pid, look.listeners[0].waiting), (80, 10, 2));
+    assert_eq!((sample.cpus.len(), sample.cpus[1].steal_us), (2, 20_000));
+    assert_eq!((sample.listeners[0].port, sample.listeners[0].pid, sample.listeners[0].waiting), (80, 10, 2));
 }
 
 #[test]
 fn what_the_kernel_does_not_tell_is_absent() {
     let tree = small_server();
-    let look = look(&tree);
-    let process = look.processes.iter().find(|process| process.pid == 10).unwrap();
+    let sample = sample(&tree);
+    let process = sample.processes.iter().find(|process| process.pid == 10).unwrap();
     assert_eq!(
         (process.disk_read_bytes, process.open_files_limit, process.cpu_quota.as_ref()),
         (None, None, None)
     );
     assert!(process.threads.is_empty() && process.allowed_cpu_numbers.is_empty());
-    assert!(look.disks.is_empty() && look.interfaces.is_empty());
+    assert!(sample.disks.is_empty() && sample.interfaces.is_empty());
 }
 
 #[test]
@@ -220,5 +220,5 @@ fn broken_files_are_survived() {
     for name in ["diskstats", "meminfo", "vmstat", "net/dev", "net/snmp", "net/netstat", "pressure/cpu"] {
         tree.file(&format!("proc/{name}"), "18446744073709551616 : -1 \u{fffd} total=x\n\n:\n");
     }
-    assert_eq!(look(&tree).processes.iter().filter(|process| process.pid == 10).count(), 1);
+    assert_eq!(sample(&tree).processes.iter().filter(|process| process.pid == 10).count(), 1);
 }

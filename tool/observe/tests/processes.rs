@@ -1,4 +1,4 @@
-//! Real processes: who serves a port, who is behind it, what they use.
+//! Real processes: which serve a port, which are behind it, and what they use.
 
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use analysis::counters::{Counters, Process, Role};
 use analysis::resources::{Group, resources};
-use observe::{ObserveError, Roots, Topology, Watcher, find, find_all};
+use observe::{KernelPaths, ObserveError, Topology, Watcher, find, find_all};
 use support::Server;
 
 #[test]
@@ -48,7 +48,7 @@ fn tiers_behind_tiers() {
     assert_eq!((topology.servers, topology.downstream), (vec![files.pid()], behind));
 }
 
-/// Peers that ask one another are each a server, not one the tier behind the other.
+/// Peers that call one another are all servers, and none is the tier behind another.
 #[test]
 fn several_servers_are_one_system() {
     let index = Server::start("listen 127.0.0.1:0");
@@ -66,7 +66,7 @@ fn several_servers_are_one_system() {
 #[test]
 fn children_belong_to_the_server() {
     let server = Server::start("fork 127.0.0.1:0");
-    // Its main thread waits while another one forked: the family tree knows.
+    // The main thread waits while another one has forked; the process tree shows it.
     assert_eq!(find(server.addr).unwrap().servers.len(), 2);
 }
 
@@ -76,9 +76,9 @@ fn a_tier_behind_a_unix_socket() {
     let path = directory.path().join("socket");
     let database = Server::start(&format!("listen-unix 127.0.0.1:0 {}", path.display()));
     let front = Server::start(&format!("call-unix 127.0.0.1:0 {}", path.display()));
-    // The kernel tells whose connection it is once it was accepted.
+    // The kernel tells whose connection it is only once it has been accepted.
     let watcher = watch(&front);
-    look_until(&watcher, |_, last| last.processes.len() == 3);
+    sample_until(&watcher, |_, last| last.processes.len() == 3);
     let topology = watcher.topology();
     assert_eq!((topology.servers, topology.downstream), (vec![front.pid()], vec![database.pid()]));
 }
@@ -90,7 +90,7 @@ fn a_tier_called_later_is_found_while_watching() {
     let watcher = watch(&front);
     assert!(watcher.topology().downstream.is_empty());
     front.tell(&database.addr.to_string());
-    let (_, last) = look_until(&watcher, |_, last| last.processes.len() == 3);
+    let (_, last) = sample_until(&watcher, |_, last| last.processes.len() == 3);
     assert_eq!(process(&last, database.pid()).role, Role::Downstream);
     assert_eq!(watcher.topology().downstream, [database.pid()]);
 }
@@ -100,38 +100,38 @@ fn a_full_listen_queue_is_seen() {
     let server = Server::start("listen 127.0.0.1:0");
     let _waiting: Vec<_> = (0..3).map(|_| TcpStream::connect(server.addr).unwrap()).collect();
     let watcher = watch(&server);
-    let looks = watcher.stop();
-    let listener = &looks[0].listeners[0];
+    let samples = watcher.stop();
+    let listener = &samples[0].listeners[0];
     assert_eq!((listener.port, listener.pid, listener.waiting), (server.addr.port(), server.pid(), 3));
     assert!(listener.backlog > 0);
 }
 
 #[test]
-fn who_cannot_be_found_is_said() {
+fn errors_say_why_a_process_cannot_be_found() {
     let elsewhere = "192.0.2.200:80".parse().unwrap();
     assert!(matches!(find(elsewhere), Err(ObserveError::NotLocal(_))));
     let own = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = own.local_addr().unwrap();
     assert!(matches!(find(addr), Err(ObserveError::OwnProcess(_))));
-    // A port in use that nobody listens on.
+    // A port that is in use, but not listened on.
     let stream = TcpStream::connect(addr).unwrap();
     assert!(matches!(find(stream.local_addr().unwrap()), Err(ObserveError::NotListening(_))));
 }
 
 fn watch(server: &Server) -> Watcher {
     let topology = find(server.addr).unwrap();
-    Watcher::start(Roots::default(), topology, Duration::from_millis(20)).unwrap()
+    Watcher::start(KernelPaths::default(), topology, Duration::from_millis(20)).unwrap()
 }
 
-fn process(look: &Counters, pid: u32) -> &Process {
-    look.processes.iter().find(|process| process.pid == pid).unwrap()
+fn process(sample: &Counters, pid: u32) -> &Process {
+    sample.processes.iter().find(|process| process.pid == pid).unwrap()
 }
 
-/// Looks until `enough` of two looks, the first and the last.
-fn look_until(watcher: &Watcher, enough: impl Fn(&Counters, &Counters) -> bool) -> (Counters, Counters) {
-    watcher.look_now();
-    let looks = watcher.between(0, 0);
-    let first = looks.first().unwrap().clone();
+/// Looks until `enough` of two samples, the first and the last.
+fn sample_until(watcher: &Watcher, enough: impl Fn(&Counters, &Counters) -> bool) -> (Counters, Counters) {
+    watcher.sample_now();
+    let samples = watcher.between(0, 0);
+    let first = samples.first().unwrap().clone();
     let give_up = Instant::now() + Duration::from_secs(60);
     while Instant::now() < give_up {
         let last = watcher.between(u64::MAX, u64::MAX).pop().unwrap();
@@ -147,8 +147,9 @@ fn look_until(watcher: &Watcher, enough: impl Fn(&Counters, &Counters) -> bool) 
 fn a_busy_process_is_seen_busy_on_one_thread() {
     let server = Server::start("burn 127.0.0.1:0");
     let watcher = watch(&server);
-    let used = |look: &Counters| process(look, server.pid()).user_us + process(look, server.pid()).system_us;
-    let (first, last) = look_until(&watcher, |first, last| used(last) > used(first) + 100_000);
+    let used =
+        |sample: &Counters| process(sample, server.pid()).user_us + process(sample, server.pid()).system_us;
+    let (first, last) = sample_until(&watcher, |first, last| used(last) > used(first) + 100_000);
     let elapsed_us = last.at_us - first.at_us;
     assert!(used(&last) - used(&first) <= elapsed_us + 50_000, "more than one processor's worth");
     let server = process(&last, server.pid());
@@ -159,11 +160,12 @@ fn a_busy_process_is_seen_busy_on_one_thread() {
     assert!(server.open_files_limit.unwrap() > 3);
 }
 
-/// What a server did between its first look and one by which it had used a good part of a second.
+/// What a server did between its first sample and one taken after it had used a good part of a second.
 fn used_by(server: &Server) -> Group {
     let watcher = watch(server);
-    let used = |look: &Counters| process(look, server.pid()).user_us + process(look, server.pid()).system_us;
-    let (first, last) = look_until(&watcher, |first, last| used(last) > used(first) + 500_000);
+    let used =
+        |sample: &Counters| process(sample, server.pid()).user_us + process(sample, server.pid()).system_us;
+    let (first, last) = sample_until(&watcher, |first, last| used(last) > used(first) + 500_000);
     let window = (first.at_us, last.at_us);
     resources(&[first, last], window).tiers().next().unwrap().clone()
 }
@@ -177,9 +179,9 @@ fn the_threads_that_use_the_time_are_known_by_their_names() {
     assert!(group.threads_left_out < 0.1, "{group:?}");
 }
 
-/// The time of threads that end between two looks is their process's, and no other thread's.
+/// The time of threads that end between two samples counts for their process, but for no other thread.
 #[test]
-fn threads_that_come_and_go_are_in_no_name() {
+fn threads_that_come_and_go_count_under_no_name() {
     let group = used_by(&Server::start("churn 127.0.0.1:0"));
     let named: f64 = group.threads_by_name.iter().map(|threads| threads.cores).sum();
     assert!(named < 0.5 * group.cores, "{group:?}");
@@ -187,48 +189,48 @@ fn threads_that_come_and_go_are_in_no_name() {
 }
 
 #[test]
-fn the_time_of_children_too_short_lived_to_see_is_not_lost() {
+fn the_time_of_children_too_short_lived_to_sample_is_not_lost() {
     let server = Server::start("reap 127.0.0.1:0");
     let watcher = watch(&server);
-    let reaped = |look: &Counters| process(look, server.pid()).reaped_children_us;
-    look_until(&watcher, |first, last| reaped(last) > reaped(first) + 30_000);
+    let reaped = |sample: &Counters| process(sample, server.pid()).reaped_children_us;
+    sample_until(&watcher, |first, last| reaped(last) > reaped(first) + 30_000);
 }
 
 #[test]
 fn the_generator_is_always_watched() {
     let watcher = Watcher::start(
-        Roots::default(),
+        KernelPaths::default(),
         Topology::unseen("192.0.2.200:80".parse().unwrap()),
         Duration::from_secs(60),
     )
     .unwrap();
-    let looks = watcher.stop();
-    let look = looks.last().unwrap();
-    assert_eq!(look.processes.len(), 1);
-    let own = process(look, std::process::id());
+    let samples = watcher.stop();
+    let sample = samples.last().unwrap();
+    assert_eq!(sample.processes.len(), 1);
+    let own = process(sample, std::process::id());
     assert_eq!(own.role, Role::Generator);
     assert!(own.user_us + own.system_us > 0 && own.thread_count > 1);
-    assert!(!look.cpus.is_empty() && look.memory.total_bytes > 0 && !look.interfaces.is_empty());
+    assert!(!sample.cpus.is_empty() && sample.memory.total_bytes > 0 && !sample.interfaces.is_empty());
 }
 
 #[test]
 fn a_process_that_ends_is_left_out() {
     let mut server = Server::start("listen 127.0.0.1:0");
     let watcher = watch(&server);
-    let (first, _) = look_until(&watcher, |_, _| true);
+    let (first, _) = sample_until(&watcher, |_, _| true);
     assert_eq!(first.processes.len(), 2);
     server.end();
-    let (_, last) = look_until(&watcher, |_, last| last.processes.len() == 1);
+    let (_, last) = sample_until(&watcher, |_, last| last.processes.len() == 1);
     assert_eq!(last.processes[0].role, Role::Generator);
 }
 
 #[test]
-fn a_server_that_was_started_anew_is_found_again() {
+fn a_restarted_server_is_found_again() {
     let mut server = Server::start("listen 127.0.0.1:0");
     let watcher = watch(&server);
     server.end();
     let again = Server::start(&format!("listen {}", server.addr));
-    let (_, last) = look_until(&watcher, |_, last| last.processes.iter().any(|one| one.pid == again.pid()));
+    let (_, last) = sample_until(&watcher, |_, last| last.processes.iter().any(|one| one.pid == again.pid()));
     assert_eq!(process(&last, again.pid()).role, Role::Server);
     assert_eq!((watcher.topology().servers, last.listeners.len()), (vec![again.pid()], 1));
 }
@@ -237,16 +239,15 @@ fn a_server_that_was_started_anew_is_found_again() {
 fn a_span_is_covered_on_both_sides() {
     let server = Server::start("listen 127.0.0.1:0");
     let watcher = watch(&server);
-    watcher.look_now();
+    watcher.sample_now();
     let start = observe::monotonic_us();
-    watcher.look_now();
-    watcher.look_now();
+    watcher.sample_now();
+    watcher.sample_now();
     let end = observe::monotonic_us();
-    let looks = watcher.between(start, end);
-    assert!(looks.len() >= 3);
-    assert!(looks[0].at_us <= start && looks[1].at_us > start);
-    assert!(looks[looks.len() - 1].at_us >= end && looks[looks.len() - 2].at_us < end);
-    watcher.forget_before(start);
-    assert_eq!(watcher.between(start, end), looks);
+    let samples = watcher.between(start, end);
+    assert!(samples.len() >= 3);
+    assert!(samples[0].at_us <= start && samples[1].at_us > start);
+    assert!(samples[samples.len() - 1].at_us >= end && samples[samples.len() - 2].at_us < end);
+    assert_eq!(watcher.between(start, end), samples);
     assert!(watcher.between(0, start).first().unwrap().at_us <= start);
 }

@@ -1,5 +1,5 @@
-//! What only root can arrange: a server in a network namespace behind a shaped link, a server in a
-//! cgroup with a quota, a server of another user.
+//! What only root can set up: a server in a network namespace behind a shaped link, a server in a cgroup with a quota, a
+//! server of another user.
 
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use analysis::counters::{Counters, Interface};
-use observe::{Roots, Watcher, find};
+use observe::{KernelPaths, Watcher, find};
 use support::{Server, is_root, skip};
 
 #[test]
@@ -67,7 +67,7 @@ fn run(command: &str) {
     assert!(Command::new(words[0]).args(&words[1..]).status().unwrap().success(), "{command}");
 }
 
-fn look_until(watcher: &Watcher, enough: impl Fn(&Counters) -> bool) -> Counters {
+fn sample_until(watcher: &Watcher, enough: impl Fn(&Counters) -> bool) -> Counters {
     let give_up = Instant::now() + Duration::from_secs(60);
     while Instant::now() < give_up {
         let last = watcher.between(u64::MAX, u64::MAX).pop().unwrap();
@@ -80,7 +80,7 @@ fn look_until(watcher: &Watcher, enough: impl Fn(&Counters) -> bool) -> Counters
 }
 
 fn watch(target: SocketAddr) -> Watcher {
-    Watcher::start(Roots::default(), find(target).unwrap(), Duration::from_millis(50)).unwrap()
+    Watcher::start(KernelPaths::default(), find(target).unwrap(), Duration::from_millis(50)).unwrap()
 }
 
 #[test]
@@ -98,23 +98,23 @@ fn a_server_behind_a_shaped_link() {
     let watcher = watch(target);
     let mut stream = TcpStream::connect(target).unwrap();
     stream.read_exact(&mut vec![0; 400_000]).unwrap();
-    let carrier = |look: &Counters, name: &str| -> Interface {
-        let mut carriers = look.interfaces.iter().filter(|interface| interface.carries_load);
+    let carrier = |sample: &Counters, name: &str| -> Interface {
+        let mut carriers = sample.interfaces.iter().filter(|interface| interface.carries_load);
         carriers.find(|interface| interface.name.contains(name)).unwrap().clone()
     };
-    let look = look_until(&watcher, |look| carrier(look, "server's namespace").shaper_overlimits > 0);
+    let sample = sample_until(&watcher, |sample| carrier(sample, "server's namespace").shaper_overlimits > 0);
     let (ours, theirs) =
-        (carrier(&look, &format!("{}a", namespace.name)), carrier(&look, "server's namespace"));
+        (carrier(&sample, &format!("{}a", namespace.name)), carrier(&sample, "server's namespace"));
     assert_eq!((ours.shaped_bits_per_s, theirs.shaped_bits_per_s), (Some(30_000_000), Some(20_000_000)));
     assert!(theirs.sent_bytes > 400_000 && ours.received_bytes > 400_000);
     assert_eq!((ours.link_bits_per_s, theirs.link_bits_per_s), (None, None));
-    assert_eq!(look.interfaces.iter().filter(|interface| interface.carries_load).count(), 2);
-    assert!(look.tcp.segments_sent > 0);
-    assert_eq!(look.listeners[0].port, target.port());
-    assert!(look.listeners[0].backlog > 0);
+    assert_eq!(sample.interfaces.iter().filter(|interface| interface.carries_load).count(), 2);
+    assert!(sample.tcp.segments_sent > 0);
+    assert_eq!(sample.listeners[0].port, target.port());
+    assert!(sample.listeners[0].backlog > 0);
 }
 
-/// A cgroup of either version with a CPU quota of a fifth of a core.
+/// A cgroup, of either version, with a CPU quota of a fifth of a core.
 struct Quota(Vec<PathBuf>);
 
 impl Quota {
@@ -124,7 +124,7 @@ impl Quota {
         if version_1.exists() {
             let groups = [version_1.join(&name), PathBuf::from("/sys/fs/cgroup/cpuacct").join(&name)];
             for group in &groups {
-                // One directory where both controllers are mounted together.
+                // The second call fails if both controllers are mounted together.
                 let _ = std::fs::create_dir(group);
             }
             std::fs::write(groups[0].join("cpu.cfs_quota_us"), "20000")?;
@@ -161,12 +161,12 @@ fn a_server_under_a_cpu_quota() {
     let server = Server::start("burn 127.0.0.1:0");
     quota.take(server.pid());
     let watcher = watch(server.addr);
-    let of = |look: &Counters| {
-        let process = look.processes.iter().find(|process| process.pid == server.pid());
+    let of = |sample: &Counters| {
+        let process = sample.processes.iter().find(|process| process.pid == server.pid());
         process.and_then(|process| process.cpu_quota.clone())
     };
-    let look = look_until(&watcher, |look| of(look).is_some_and(|quota| quota.throttled_periods > 2));
-    let seen = of(&look).unwrap();
+    let sample = sample_until(&watcher, |sample| of(sample).is_some_and(|quota| quota.throttled_periods > 2));
+    let seen = of(&sample).unwrap();
     assert!((seen.cores - 0.2).abs() < 1e-9);
     assert!(seen.cgroup.ends_with(&format!("nstar-test-{}", std::process::id())));
     assert!(seen.throttled_us > 0 && seen.usage_us > 0 && seen.periods >= seen.throttled_periods);

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use analysis::counters::Counters;
 use load::{LoadError, Plan, ProbeReport, RequestTotal};
-use observe::{ObserveError, Roots, Topology, Watcher};
+use observe::{KernelPaths, ObserveError, Topology, Watcher};
 
 use crate::progress::{Event, Listener};
 
@@ -76,13 +76,13 @@ impl Watch {
                 (Topology::unseen(first), Some(reason.to_string()))
             }
         };
-        let watcher = Watcher::start(Roots::default(), topology, LOOK_PERIOD)?;
+        let watcher = Watcher::start(KernelPaths::default(), topology, LOOK_PERIOD)?;
         Ok(Watch { watcher, unseen })
     }
 
     /// Takes a look now, so that one lies at the border of a measurement.
     pub(crate) fn look(&self) {
-        self.watcher.look_now();
+        self.watcher.sample_now();
     }
 
     /// The looks that cover a window of the monotonic clock, microseconds.

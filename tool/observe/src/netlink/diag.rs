@@ -1,10 +1,10 @@
-//! Sockets by sock_diag(7): for listeners the backlog, for unix sockets the peer.
+//! Sockets by sock_diag(7), which tells the backlog of listeners and the peer of unix sockets.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::{Attributes, Socket as Netlink, u32_at};
-use crate::proc::tcp::{Socket, State};
+use super::{Attributes, NetlinkSocket, u32_at};
+use crate::proc::network::{TcpSocket, TcpState};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const AF_UNIX: u8 = libc::AF_UNIX as u8;
@@ -12,7 +12,7 @@ const AF_INET: u8 = libc::AF_INET as u8;
 const AF_INET6: u8 = libc::AF_INET6 as u8;
 const IPPROTO_TCP: u8 = libc::IPPROTO_TCP as u8;
 
-/// Sets of states to ask for: one bit per kernel state.
+/// A set of states to request, one bit per kernel state.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct States(u32);
 
@@ -24,30 +24,30 @@ impl States {
     pub(crate) const OPEN: Self = Self(Self::LISTENING.0 | Self::ESTABLISHED);
 }
 
-/// TCP sockets of the namespace, IPv4 and IPv6.
-pub(crate) fn tcp_sockets(netlink: &mut Netlink, states: States) -> io::Result<Vec<Socket>> {
+/// The TCP sockets of the namespace, IPv4 and IPv6.
+pub(crate) fn tcp_sockets(netlink: &mut NetlinkSocket, states: States) -> io::Result<Vec<TcpSocket>> {
     let mut sockets = Vec::new();
     for family in [AF_INET, AF_INET6] {
-        // struct inet_diag_req_v2: family, protocol, extensions, padding, states, then which socket: any.
+        // struct inet_diag_req_v2: family, protocol, extensions, padding, states, then the socket: any.
         let mut request = vec![family, IPPROTO_TCP, 0, 0];
         request.extend(states.0.to_ne_bytes());
         request.resize(56, 0);
-        netlink.dump(SOCK_DIAG_BY_FAMILY, &request, |answer| sockets.extend(tcp_socket(answer)))?;
+        netlink.dump(SOCK_DIAG_BY_FAMILY, &request, |reply| sockets.extend(tcp_socket(reply)))?;
     }
     Ok(sockets)
 }
 
-/// struct inet_diag_msg.
-pub(super) fn tcp_socket(answer: &[u8]) -> Option<Socket> {
-    let family = *answer.first()?;
-    let state = State::from_number(*answer.get(1)?);
-    let queue = |at| u32_at(answer, at).map(u64::from);
-    Some(Socket {
-        local: SocketAddr::new(ip(family, answer.get(8..24)?)?, port(answer.get(4..6)?)?),
-        remote: SocketAddr::new(ip(family, answer.get(24..40)?)?, port(answer.get(6..8)?)?),
+/// Parses struct inet_diag_msg.
+pub(super) fn tcp_socket(reply: &[u8]) -> Option<TcpSocket> {
+    let family = *reply.first()?;
+    let state = TcpState::from_number(*reply.get(1)?);
+    let queue = |at| u32_at(reply, at).map(u64::from);
+    Some(TcpSocket {
+        local: SocketAddr::new(ip(family, reply.get(8..24)?)?, port(reply.get(4..6)?)?),
+        remote: SocketAddr::new(ip(family, reply.get(24..40)?)?, port(reply.get(6..8)?)?),
         state,
         receive_queue: queue(56)?,
-        backlog: if state == State::Listen { queue(60)? } else { 0 },
+        backlog: if state == TcpState::Listen { queue(60)? } else { 0 },
         inode: queue(68)?,
     })
 }
@@ -56,7 +56,7 @@ fn port(bytes: &[u8]) -> Option<u16> {
     Some(u16::from_be_bytes(bytes.first_chunk().copied()?))
 }
 
-/// Addresses are in network order; IPv4 takes the first of four words.
+/// Parses an address in network order. IPv4 uses the first of four words.
 fn ip(family: u8, bytes: &[u8]) -> Option<IpAddr> {
     match family {
         AF_INET => Some(Ipv4Addr::from(bytes.first_chunk::<4>().copied()?).into()),
@@ -72,12 +72,12 @@ pub(crate) struct UnixSocket {
     pub(crate) listening: bool,
     /// The other end.
     pub(crate) peer: Option<u64>,
-    /// The name it is bound to; that of its listener for an accepted one.
+    /// The name to which it is bound; for an accepted socket, its listener's.
     pub(crate) name: Vec<u8>,
 }
 
-/// Unix sockets of the namespace.
-pub(crate) fn unix_sockets(netlink: &mut Netlink) -> io::Result<Vec<UnixSocket>> {
+/// The unix sockets of the namespace.
+pub(crate) fn unix_sockets(netlink: &mut NetlinkSocket) -> io::Result<Vec<UnixSocket>> {
     const SHOW_NAME_AND_PEER: u32 = 0x1 | 0x4;
     // struct unix_diag_req: family, protocol, padding, states, inode, what to show, cookie.
     let mut request = vec![AF_UNIX, 0, 0, 0];
@@ -86,18 +86,18 @@ pub(crate) fn unix_sockets(netlink: &mut Netlink) -> io::Result<Vec<UnixSocket>>
     request.extend(SHOW_NAME_AND_PEER.to_ne_bytes());
     request.resize(24, 0);
     let mut sockets = Vec::new();
-    netlink.dump(SOCK_DIAG_BY_FAMILY, &request, |answer| sockets.extend(unix_socket(answer)))?;
+    netlink.dump(SOCK_DIAG_BY_FAMILY, &request, |reply| sockets.extend(unix_socket(reply)))?;
     Ok(sockets)
 }
 
-/// struct unix_diag_msg.
-pub(super) fn unix_socket(answer: &[u8]) -> Option<UnixSocket> {
+/// Parses struct unix_diag_msg.
+pub(super) fn unix_socket(reply: &[u8]) -> Option<UnixSocket> {
     const UNIX_DIAG_NAME: u16 = 0;
     const UNIX_DIAG_PEER: u16 = 2;
-    let attributes = Attributes::after(answer, 16);
+    let attributes = Attributes::after(reply, 16);
     Some(UnixSocket {
-        inode: u32_at(answer, 4)?.into(),
-        listening: State::from_number(*answer.get(2)?) == State::Listen,
+        inode: u32_at(reply, 4)?.into(),
+        listening: TcpState::from_number(*reply.get(2)?) == TcpState::Listen,
         peer: attributes.find(UNIX_DIAG_PEER).and_then(|value| u32_at(value, 0)).map(u64::from),
         name: attributes.find(UNIX_DIAG_NAME).unwrap_or_default().to_vec(),
     })
@@ -108,8 +108,9 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
     use std::os::unix::net::{UnixListener, UnixStream};
 
-    use super::super::View;
+    use super::super::NetlinkSockets;
     use super::*;
+    use crate::proc::network;
 
     #[test]
     fn a_listener_with_its_queue_and_backlog() {
@@ -117,9 +118,10 @@ mod tests {
             let listener = TcpListener::bind(bind).unwrap();
             let addr = listener.local_addr().unwrap();
             let _waiting = [TcpStream::connect(addr).unwrap(), TcpStream::connect(addr).unwrap()];
-            let sockets = tcp_sockets(&mut View::open(None).unwrap().diag, States::LISTENING).unwrap();
+            let sockets =
+                tcp_sockets(&mut NetlinkSockets::open(None).unwrap().diag, States::LISTENING).unwrap();
             let found = sockets.iter().find(|socket| socket.local == addr).unwrap();
-            assert_eq!((found.state, found.receive_queue), (State::Listen, 2));
+            assert_eq!((found.state, found.receive_queue), (TcpState::Listen, 2));
             assert!(found.backlog >= 128 && found.inode > 0);
         }
     }
@@ -129,15 +131,15 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (local, remote) = (stream.local_addr().unwrap(), stream.peer_addr().unwrap());
-        let told = tcp_sockets(&mut View::open(None).unwrap().diag, States::OPEN).unwrap();
-        let read = crate::proc::tcp::parse(&std::fs::read_to_string("/proc/net/tcp").unwrap());
-        // A local port may be in use towards several remote ones.
-        let ours = |sockets: &[Socket]| {
+        let by_netlink = tcp_sockets(&mut NetlinkSockets::open(None).unwrap().diag, States::OPEN).unwrap();
+        let by_file = network::tcp_sockets(&std::fs::read_to_string("/proc/net/tcp").unwrap());
+        // A local port may be connected to several remote ones.
+        let ours = |sockets: &[TcpSocket]| {
             let mut ours = sockets.iter().filter(|socket| (socket.local, socket.remote) == (local, remote));
             ours.next().cloned()
         };
-        assert!(ours(&told).is_some());
-        assert_eq!(ours(&told), ours(&read));
+        assert!(ours(&by_netlink).is_some());
+        assert_eq!(ours(&by_netlink), ours(&by_file));
     }
 
     #[test]
@@ -147,7 +149,7 @@ mod tests {
         let listener = UnixListener::bind(&path).unwrap();
         let _client = UnixStream::connect(&path).unwrap();
         let _accepted = listener.accept().unwrap();
-        let sockets = unix_sockets(&mut View::open(None).unwrap().diag).unwrap();
+        let sockets = unix_sockets(&mut NetlinkSockets::open(None).unwrap().diag).unwrap();
         let name = path.to_str().unwrap().as_bytes();
         let named: Vec<_> = sockets.iter().filter(|socket| socket.name.starts_with(name)).collect();
         assert_eq!(named.iter().filter(|socket| socket.listening).count(), 1);

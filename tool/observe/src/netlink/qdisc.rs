@@ -1,37 +1,37 @@
-//! Queueing disciplines: the rate at which an interface is shaped, and what the shaper did
+//! Queueing disciplines: the rate to which an interface is shaped, and what the shaper did
 //! (include/uapi/linux/pkt_sched.h, gen_stats.h).
 
 use std::collections::BTreeMap;
 use std::io;
 
-use super::{Attributes, Socket, u32_at, u64_at};
+use super::{Attributes, NetlinkSocket, u32_at, u64_at};
 
 const RTM_GETQDISC: u16 = 38;
 const RTM_GETTCLASS: u16 = 42;
-/// Size of struct tcmsg, which begins every answer.
+/// Size of struct tcmsg, with which every reply begins.
 const TCMSG_BYTES: usize = 20;
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
 const TCA_STATS2: u16 = 7;
 const TC_H_ROOT: u32 = 0xffff_ffff;
 
-/// What the queueing disciplines of an interface do to what leaves by it.
+/// What the queueing disciplines of an interface do to outgoing packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Shaping {
     /// The lowest rate of a shaper, bits per second.
     pub(crate) bits_per_s: Option<u64>,
-    /// Packets a shaper had to delay.
+    /// Packets that a shaper had to delay.
     pub(crate) overlimits: u64,
     /// Packets dropped.
     pub(crate) dropped: u64,
-    /// Bytes that wait.
+    /// Bytes waiting.
     pub(crate) backlog_bytes: u64,
 }
 
-/// Shaping per interface index.
-pub(crate) fn shaping(socket: &mut Socket) -> io::Result<BTreeMap<u32, Shaping>> {
+/// The shaping of each interface, by index.
+pub(crate) fn shaping(socket: &mut NetlinkSocket) -> io::Result<BTreeMap<u32, Shaping>> {
     let mut qdiscs = Vec::new();
-    socket.dump(RTM_GETQDISC, &tcmsg(0), |answer| qdiscs.extend(qdisc(answer)))?;
+    socket.dump(RTM_GETQDISC, &tcmsg(0), |reply| qdiscs.extend(qdisc(reply)))?;
     let mut shaping: BTreeMap<u32, Shaping> = BTreeMap::new();
     for mut qdisc in qdiscs {
         if qdisc.kind == Kind::Htb {
@@ -51,7 +51,7 @@ impl Shaping {
         if qdisc.bits_per_s.is_some() {
             self.overlimits += qdisc.overlimits;
         }
-        // The root's counts hold those of the disciplines inside it.
+        // The root's counts include those of the disciplines inside it.
         if qdisc.root {
             self.dropped += qdisc.dropped;
             self.backlog_bytes += qdisc.backlog_bytes;
@@ -59,7 +59,7 @@ impl Shaping {
     }
 }
 
-/// Disciplines that shape.
+/// The disciplines that shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Tbf,
@@ -81,16 +81,16 @@ pub(super) struct Qdisc {
     backlog_bytes: u64,
 }
 
-pub(super) fn qdisc(answer: &[u8]) -> Option<Qdisc> {
+pub(super) fn qdisc(reply: &[u8]) -> Option<Qdisc> {
     const TCA_STATS_QUEUE: u16 = 3;
-    let attributes = Attributes::after(answer, TCMSG_BYTES);
+    let attributes = Attributes::after(reply, TCMSG_BYTES);
     let kind = kind(attributes.find(TCA_KIND)?);
     // struct gnet_stats_queue: length, backlog, drops, requeues, overlimits.
     let queue = attributes.nested(TCA_STATS2).find(TCA_STATS_QUEUE).unwrap_or_default();
     let count = |at| u32_at(queue, at).map_or(0, u64::from);
     Some(Qdisc {
-        interface: u32_at(answer, 4)?,
-        root: u32_at(answer, 12)? == TC_H_ROOT,
+        interface: u32_at(reply, 4)?,
+        root: u32_at(reply, 12)? == TC_H_ROOT,
         kind,
         bits_per_s: rate(kind, attributes.find(TCA_OPTIONS).unwrap_or_default()),
         backlog_bytes: count(4),
@@ -109,12 +109,12 @@ fn kind(name: &[u8]) -> Kind {
     }
 }
 
-/// The rate in a discipline's options. Of `htb` it is in its classes.
+/// The rate in a discipline's options, bits per second. For `htb` it is in the classes.
 fn rate(kind: Kind, options: &[u8]) -> Option<u64> {
     let bytes_per_s = match kind {
-        // TCA_TBF_RATE64, else the ratespec that begins TCA_TBF_PARMS.
+        // TCA_TBF_RATE64, otherwise the ratespec at the beginning of TCA_TBF_PARMS.
         Kind::Tbf => rate_64_or_32(Attributes::after(options, 0), 4, 1, RATESPEC_RATE),
-        // TCA_NETEM_RATE64, else the first word of TCA_NETEM_RATE; struct tc_netem_qopt comes before.
+        // TCA_NETEM_RATE64, otherwise the first word of TCA_NETEM_RATE; both follow struct tc_netem_qopt.
         Kind::Netem => rate_64_or_32(Attributes::after(options, 24), 8, 6, 0),
         // TCA_CAKE_BASE_RATE64.
         Kind::Cake => rate_64_or_32(Attributes::after(options, 0), 2, u16::MAX, 0),
@@ -123,11 +123,11 @@ fn rate(kind: Kind, options: &[u8]) -> Option<u64> {
     bytes_per_s.map(|rate| rate.saturating_mul(8))
 }
 
-/// Place of the rate in struct tc_ratespec, and the size of that.
+/// The place of the rate in struct tc_ratespec, and the size of that structure.
 const RATESPEC_RATE: usize = 8;
 const RATESPEC_BYTES: usize = 12;
 
-/// Bytes per second: rates beyond 32 bits have an attribute of their own. Zero is none.
+/// A rate in bytes per second. Rates beyond 32 bits have an attribute of their own. Zero means none.
 fn rate_64_or_32(options: Attributes<'_>, wide: u16, narrow: u16, at: usize) -> Option<u64> {
     let wide = options.find(wide).and_then(|value| u64_at(value, 0));
     let narrow = || options.find(narrow).and_then(|value| u32_at(value, at)).map(u64::from);
@@ -143,19 +143,19 @@ pub(super) struct Class {
     sent_bytes: u64,
 }
 
-fn htb_rate(socket: &mut Socket, interface: u32) -> io::Result<Option<u64>> {
+fn htb_rate(socket: &mut NetlinkSocket, interface: u32) -> io::Result<Option<u64>> {
     let mut classes = Vec::new();
-    socket.dump(RTM_GETTCLASS, &tcmsg(interface), |answer| classes.extend(class(answer)))?;
+    socket.dump(RTM_GETTCLASS, &tcmsg(interface), |reply| classes.extend(class(reply)))?;
     Ok(lowest_ceiling(&classes))
 }
 
-/// What limits the leaf that carried most: the lowest ceiling from it up to the root. Leaves beside it
-/// shape other traffic.
+/// The limit of the leaf that carried most: the lowest ceiling on the way from it to the root. Other leaves shape other
+/// traffic.
 fn lowest_ceiling(classes: &[Class]) -> Option<u64> {
     let is_leaf = |class: &&Class| !classes.iter().any(|other| other.parent == class.handle);
     let mut class = classes.iter().filter(is_leaf).max_by_key(|class| class.sent_bytes)?;
     let mut lowest = class.ceiling_bits_per_s;
-    // Bounded, so that nonsense cannot send it round in circles.
+    // Bounded, in case broken data contains a cycle.
     for _ in classes {
         let Some(parent) = classes.iter().find(|other| other.handle == class.parent) else { break };
         class = parent;
@@ -164,11 +164,11 @@ fn lowest_ceiling(classes: &[Class]) -> Option<u64> {
     Some(lowest)
 }
 
-pub(super) fn class(answer: &[u8]) -> Option<Class> {
+pub(super) fn class(reply: &[u8]) -> Option<Class> {
     const TCA_STATS_BASIC: u16 = 1;
     const TCA_HTB_PARMS: u16 = 1;
     const TCA_HTB_CEIL64: u16 = 7;
-    let attributes = Attributes::after(answer, TCMSG_BYTES);
+    let attributes = Attributes::after(reply, TCMSG_BYTES);
     if kind(attributes.find(TCA_KIND)?) != Kind::Htb {
         return None;
     }
@@ -177,14 +177,14 @@ pub(super) fn class(answer: &[u8]) -> Option<Class> {
     let ceiling = rate_64_or_32(options, TCA_HTB_CEIL64, TCA_HTB_PARMS, RATESPEC_BYTES + RATESPEC_RATE)?;
     let basic = attributes.nested(TCA_STATS2).find(TCA_STATS_BASIC).unwrap_or_default();
     Some(Class {
-        handle: u32_at(answer, 8)?,
-        parent: u32_at(answer, 12)?,
+        handle: u32_at(reply, 8)?,
+        parent: u32_at(reply, 12)?,
         ceiling_bits_per_s: ceiling.saturating_mul(8),
         sent_bytes: u64_at(basic, 0).unwrap_or(0),
     })
 }
 
-/// struct tcmsg of a request: family and padding, then the interface.
+/// Encodes the struct tcmsg of a request: family and padding, then the interface.
 fn tcmsg(interface: u32) -> Vec<u8> {
     let mut request = vec![0; 4];
     request.extend(interface.to_ne_bytes());
@@ -216,20 +216,20 @@ mod tests {
         );
     }
 
-    /// What the kernel answers for `tbf rate 20mbit`, as the parts that are read.
+    /// The parts in use of the kernel's reply for `tbf rate 20mbit`.
     #[test]
     fn a_rate_of_tbf_and_its_counts() {
         use super::super::attribute;
         let mut ratespec = [0; 36];
         ratespec[RATESPEC_RATE..RATESPEC_BYTES].copy_from_slice(&2_500_000u32.to_ne_bytes());
         let queue: Vec<u8> = [1u32, 1500, 2, 0, 3].iter().flat_map(|count| count.to_ne_bytes()).collect();
-        let mut answer = tcmsg(4);
-        answer.splice(12..16, TC_H_ROOT.to_ne_bytes());
-        answer.extend(attribute(TCA_KIND, b"tbf\0"));
-        answer.extend(attribute(TCA_OPTIONS, &attribute(1, &ratespec)));
-        answer.extend(attribute(TCA_STATS2, &attribute(3, &queue)));
+        let mut reply = tcmsg(4);
+        reply.splice(12..16, TC_H_ROOT.to_ne_bytes());
+        reply.extend(attribute(TCA_KIND, b"tbf\0"));
+        reply.extend(attribute(TCA_OPTIONS, &attribute(1, &ratespec)));
+        reply.extend(attribute(TCA_STATS2, &attribute(3, &queue)));
         let mut shaping = Shaping::default();
-        shaping.add(&qdisc(&answer).unwrap());
+        shaping.add(&qdisc(&reply).unwrap());
         let expected =
             Shaping { bits_per_s: Some(20_000_000), overlimits: 3, dropped: 2, backlog_bytes: 1500 };
         assert_eq!(shaping, expected);

@@ -1,62 +1,62 @@
-//! Network namespaces: their addresses and their sockets.
+//! Network namespaces, with their addresses and sockets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use crate::Pid;
-use crate::netlink::View;
+use crate::kernel_files::{KernelPaths, read_or_empty};
+use crate::netlink::NetlinkSockets;
 use crate::netlink::diag::{self, States, UnixSocket};
-use crate::proc::addresses;
-use crate::proc::tcp::{self, Socket, State};
-use crate::roots::{Roots, read_or_empty};
+use crate::proc::network::{self, TcpSocket, TcpState};
 
-/// A network namespace, seen through one process that lives in it.
+/// A network namespace, seen through one of its processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Namespace {
-    /// What `/proc/PID/ns/net` points at; empty for our own where that cannot be told.
+    /// What `/proc/PID/ns/net` points to; empty for our own if that cannot be read.
     pub(crate) id: String,
-    /// The process it is seen through; `None` for our own.
+    /// The process through which it is seen; `None` for our own.
     pub(crate) through: Option<Pid>,
     /// Its files, such as `tcp` and `dev`.
     pub(crate) net: PathBuf,
 }
 
 impl Namespace {
-    /// The one this process lives in.
-    pub(crate) fn own(roots: &Roots) -> Self {
-        let id = read_id(&roots.proc.join("self")).unwrap_or_default();
-        Self { id, through: None, net: roots.proc.join("net") }
+    /// The namespace of this process.
+    pub(crate) fn own(paths: &KernelPaths) -> Self {
+        let id = read_id(&paths.proc.join("self")).unwrap_or_default();
+        Self { id, through: None, net: paths.proc.join("net") }
     }
 
-    fn of(roots: &Roots, pid: Pid, id: String) -> Self {
-        Self { id, through: Some(pid), net: roots.process(pid).join("net") }
+    fn of(paths: &KernelPaths, pid: Pid, id: String) -> Self {
+        Self { id, through: Some(pid), net: paths.process(pid).join("net") }
     }
 
-    /// A view by netlink; `None` where these are not this host's files, or it needs a right we lack.
-    pub(crate) fn view(&self) -> Option<View> {
+    /// Opens netlink sockets in it. `None` if these are not this host's files, or we lack the right.
+    pub(crate) fn netlink(&self) -> Option<NetlinkSockets> {
         if !self.net.starts_with("/proc") {
             return None;
         }
         let path = self.through.and_then(|_| Some(self.net.parent()?.join("ns/net")));
-        View::open(path.as_deref()).ok()
+        NetlinkSockets::open(path.as_deref()).ok()
     }
 
-    /// Its TCP sockets that listen or are connected: by netlink, which is quick among thousands of
-    /// connections, else from its files.
-    pub(crate) fn sockets(&self) -> Vec<Socket> {
-        let told = self.view().and_then(|mut view| diag::tcp_sockets(&mut view.diag, States::OPEN).ok());
-        told.unwrap_or_else(|| self.sockets_by_file())
+    /// Its TCP sockets that listen or are connected. They come from netlink, which is quick even with thousands of
+    /// connections, otherwise from its files.
+    pub(crate) fn sockets(&self) -> Vec<TcpSocket> {
+        let sockets =
+            self.netlink().and_then(|mut netlink| diag::tcp_sockets(&mut netlink.diag, States::OPEN).ok());
+        sockets.unwrap_or_else(|| self.sockets_by_file())
     }
 
-    /// Its unix sockets; none where the kernel does not tell.
+    /// Its unix sockets; none if the kernel does not tell.
     pub(crate) fn unix_sockets(&self) -> Vec<UnixSocket> {
-        self.view().and_then(|mut view| diag::unix_sockets(&mut view.diag).ok()).unwrap_or_default()
+        self.netlink().and_then(|mut netlink| diag::unix_sockets(&mut netlink.diag).ok()).unwrap_or_default()
     }
 
-    /// Its TCP sockets as its files tell: no backlogs.
-    pub(crate) fn sockets_by_file(&self) -> Vec<Socket> {
-        let read = |name| tcp::parse(&read_or_empty(&self.net.join(name)));
+    /// Its TCP sockets according to its files, which do not tell backlogs.
+    pub(crate) fn sockets_by_file(&self) -> Vec<TcpSocket> {
+        let read = |name| network::tcp_sockets(&read_or_empty(&self.net.join(name)));
         let mut sockets = read("tcp");
         sockets.extend(read("tcp6"));
         sockets
@@ -64,21 +64,21 @@ impl Namespace {
 
     fn has_address(&self, ip: IpAddr) -> bool {
         match ip {
-            IpAddr::V4(ip) => addresses::ipv4(&read_or_empty(&self.net.join("fib_trie"))).contains(&ip),
-            IpAddr::V6(ip) => addresses::ipv6(&read_or_empty(&self.net.join("if_inet6"))).contains(&ip),
+            IpAddr::V4(ip) => network::own_ipv4(&read_or_empty(&self.net.join("fib_trie"))).contains(&ip),
+            IpAddr::V6(ip) => network::own_ipv6(&read_or_empty(&self.net.join("if_inet6"))).contains(&ip),
         }
     }
 
-    /// Inodes of the sockets that accept connections to `target`.
+    /// The inodes of the sockets that accept connections to `target`.
     pub(crate) fn listeners_on(&self, target: SocketAddr) -> BTreeSet<u64> {
         accepting(&self.sockets(), target)
     }
 }
 
-/// Inodes of the sockets that accept connections to `target`: bound to the address, else to any.
-pub(crate) fn accepting(sockets: &[Socket], target: SocketAddr) -> BTreeSet<u64> {
+/// The inodes of the sockets that accept connections to `target`: those bound to the address, otherwise to any.
+pub(crate) fn accepting(sockets: &[TcpSocket], target: SocketAddr) -> BTreeSet<u64> {
     let listening = |matches: &dyn Fn(IpAddr) -> bool| -> BTreeSet<u64> {
-        let listeners = sockets.iter().filter(|socket| socket.state == State::Listen && socket.inode != 0);
+        let listeners = sockets.iter().filter(|socket| socket.state == TcpState::Listen && socket.inode != 0);
         listeners
             .filter(|socket| socket.local.port() == target.port() && matches(socket.local.ip()))
             .map(|socket| socket.inode)
@@ -89,14 +89,14 @@ pub(crate) fn accepting(sockets: &[Socket], target: SocketAddr) -> BTreeSet<u64>
         return exact;
     }
     let same_family = listening(&|ip| ip.is_unspecified() && ip.is_ipv4() == target.is_ipv4());
-    // A listener on [::] takes IPv4 too unless told not to.
+    // A listener on [::] accepts IPv4 too, unless configured otherwise.
     if same_family.is_empty() && target.is_ipv4() {
         return listening(&|ip| ip.is_unspecified());
     }
     same_family
 }
 
-/// All namespaces that can be seen, our own first.
+/// All visible namespaces, our own first.
 #[derive(Debug)]
 pub(crate) struct Namespaces {
     all: Vec<Namespace>,
@@ -104,13 +104,13 @@ pub(crate) struct Namespaces {
 }
 
 impl Namespaces {
-    pub(crate) fn read(roots: &Roots, pids: impl Iterator<Item = Pid>) -> Self {
-        let mut namespaces = Self { all: vec![Namespace::own(roots)], of: BTreeMap::new() };
+    pub(crate) fn read(paths: &KernelPaths, pids: impl Iterator<Item = Pid>) -> Self {
+        let mut namespaces = Self { all: vec![Namespace::own(paths)], of: BTreeMap::new() };
         for pid in pids {
-            let Some(id) = read_id(&roots.process(pid)) else { continue };
+            let Some(id) = read_id(&paths.process(pid)) else { continue };
             let known = namespaces.all.iter().position(|namespace| namespace.id == id);
             let index = known.unwrap_or_else(|| {
-                namespaces.all.push(Namespace::of(roots, pid, id));
+                namespaces.all.push(Namespace::of(paths, pid, id));
                 namespaces.all.len() - 1
             });
             namespaces.of.insert(pid, index);
@@ -118,13 +118,13 @@ impl Namespaces {
         namespaces
     }
 
-    /// Those that have `ip` as an address of their own. A loopback address means our own namespace.
+    /// The namespaces that have the address `ip`. A loopback address means our own namespace.
     pub(crate) fn with_address(&self, ip: IpAddr) -> impl Iterator<Item = &Namespace> {
         self.reachable(self.all.first(), ip)
     }
 
-    /// Those in which a connection from `from` to `ip` can end: `from` itself if it has the address (a
-    /// loopback address always), else any other that has it.
+    /// The namespaces in which a connection from `from` to `ip` may end: `from` itself if it has the address, as always
+    /// for a loopback address, otherwise any other that has it.
     pub(crate) fn reachable<'a>(
         &'a self,
         from: Option<&'a Namespace>,
@@ -137,7 +137,7 @@ impl Namespaces {
             .chain(others)
     }
 
-    /// The namespace of a process; our own where that may not be seen.
+    /// The namespace of a process; our own if that may not be seen.
     pub(crate) fn of(&self, pid: Pid) -> Option<&Namespace> {
         self.all.get(self.of.get(&pid).copied().unwrap_or(0))
     }
@@ -152,23 +152,23 @@ fn read_id(process: &std::path::Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn listener(local: &str, inode: u64) -> Socket {
-        Socket {
+    fn listener(local: &str, inode: u64) -> TcpSocket {
+        TcpSocket {
             local: local.parse().unwrap(),
             remote: "0.0.0.0:0".parse().unwrap(),
-            state: State::Listen,
+            state: TcpState::Listen,
             receive_queue: 0,
             backlog: 0,
             inode,
         }
     }
 
-    fn inodes(sockets: &[Socket], target: &str) -> Vec<u64> {
+    fn inodes(sockets: &[TcpSocket], target: &str) -> Vec<u64> {
         accepting(sockets, target.parse().unwrap()).into_iter().collect()
     }
 
     #[test]
-    fn the_most_exact_listener_wins() {
+    fn the_most_specific_listener_wins() {
         let sockets = [
             listener("0.0.0.0:80", 1),
             listener("127.0.0.1:80", 2),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_on_all_of_ipv6_takes_ipv4_too() {
+    fn a_listener_on_all_of_ipv6_accepts_ipv4_too() {
         assert_eq!(inodes(&[listener("[::]:80", 3)], "127.0.0.1:80"), [3]);
         assert!(inodes(&[listener("0.0.0.0:80", 1)], "[::1]:80").is_empty());
     }

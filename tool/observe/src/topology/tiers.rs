@@ -1,51 +1,52 @@
-//! The tiers behind the servers, from their sockets.
+//! The search for the tiers behind the servers, by their sockets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use super::Topology;
 use super::namespaces::{Namespace, Namespaces, accepting};
-use super::owners::{Family, holders};
+use super::process_tree::{ProcessTree, socket_holders};
+use crate::Pid;
+use crate::kernel_files::KernelPaths;
 use crate::netlink::diag::UnixSocket;
-use crate::proc::tcp::{Socket, State};
-use crate::{Pid, Roots};
+use crate::proc::network::{TcpSocket, TcpState};
 
 /// How many tiers deep the search goes.
 const DEPTH_MAX: usize = 8;
 
-/// Beyond so many, what was settled is forgotten and settled again.
+/// When there are more foreign sockets than this, they are forgotten and determined again.
 const FOREIGN_MAX: usize = 1 << 16;
 
-/// What earlier searches settled, so that a kept connection costs one search only.
+/// Searches for tiers, and remembers results, so that a kept connection costs only one search.
 #[derive(Debug, Default)]
-pub(crate) struct Tiers {
-    /// Connected sockets that turned out not to be held by any of `members`.
+pub(crate) struct TierSearch {
+    /// Connected sockets that none of the `members` holds.
     foreign: BTreeSet<u64>,
     members: Vec<Pid>,
 }
 
-impl Tiers {
+impl TierSearch {
     /// Adds the processes that the topology's processes are connected to now, tier by tier.
     pub(crate) fn extend(
         &mut self,
-        roots: &Roots,
-        family: &Family,
+        paths: &KernelPaths,
+        tree: &ProcessTree,
         namespaces: &Namespaces,
         topology: &mut Topology,
     ) {
         for _ in 0..DEPTH_MAX {
-            let called = self.called(roots, namespaces, topology);
+            let called = self.called(paths, namespaces, topology);
             if called.is_empty() {
                 return;
             }
-            let found = holders(roots, family.pids(), &called);
+            let found = socket_holders(paths, tree.pids(), &called);
             topology.listeners.extend(found.owners(&called));
-            add(topology, &family.tier(&found.pids));
+            add(topology, &tree.tier(&found.pids));
         }
     }
 
-    /// Listening sockets, not in the topology yet, that its processes are connected to.
-    fn called(&mut self, roots: &Roots, namespaces: &Namespaces, topology: &Topology) -> BTreeSet<u64> {
+    /// The listening sockets to which the topology's processes are connected and which are not in it yet.
+    fn called(&mut self, paths: &KernelPaths, namespaces: &Namespaces, topology: &Topology) -> BTreeSet<u64> {
         self.renew(topology);
         let mut called = BTreeSet::new();
         for (namespace, pids) in by_namespace(namespaces, topology) {
@@ -55,7 +56,7 @@ impl Tiers {
             if calls.is_empty() {
                 continue;
             }
-            let own = holders(roots, pids.into_iter(), &calls.keys().copied().collect()).first;
+            let own = socket_holders(paths, pids.into_iter(), &calls.keys().copied().collect()).first;
             for (inode, listeners) in calls {
                 if own.contains_key(&inode) {
                     called.extend(listeners);
@@ -67,7 +68,7 @@ impl Tiers {
         called
     }
 
-    /// A new member may hold what was nobody's before.
+    /// Forgets the foreign sockets when the members change, because a new member may hold them.
     fn renew(&mut self, topology: &Topology) {
         let members: Vec<Pid> = topology.servers.iter().chain(&topology.downstream).copied().collect();
         if members != self.members || self.foreign.len() > FOREIGN_MAX {
@@ -76,18 +77,19 @@ impl Tiers {
         }
     }
 
-    /// Connected sockets of a namespace that may be calls to a tier not known yet: socket to listeners.
+    /// The connected sockets of a namespace that may be calls to an unknown tier, with the listeners behind each.
     fn calls(
         &self,
         namespaces: &Namespaces,
         namespace: &Namespace,
-        sockets: &[Socket],
+        sockets: &[TcpSocket],
         topology: &Topology,
     ) -> BTreeMap<u64, BTreeSet<u64>> {
         let mut listeners_at: BTreeMap<SocketAddr, BTreeSet<u64>> = BTreeMap::new();
         let mut calls = BTreeMap::new();
         let served: BTreeSet<u16> = listening_ports(sockets);
-        for socket in sockets.iter().filter(|socket| socket.state == State::Established && socket.inode != 0)
+        for socket in
+            sockets.iter().filter(|socket| socket.state == TcpState::Established && socket.inode != 0)
         {
             if served.contains(&socket.local.port()) || self.foreign.contains(&socket.inode) {
                 continue;
@@ -102,7 +104,7 @@ impl Tiers {
         calls
     }
 
-    /// The same over unix sockets: the other end of a call has the name its listener has.
+    /// The same for unix sockets: the other end of a call has the name of its listener.
     fn unix_calls(&self, sockets: &[UnixSocket], topology: &Topology) -> BTreeMap<u64, BTreeSet<u64>> {
         let mut listeners: BTreeMap<&[u8], BTreeSet<u64>> = BTreeMap::new();
         for socket in sockets.iter().filter(|socket| socket.listening && !socket.name.is_empty()) {
@@ -119,15 +121,19 @@ impl Tiers {
     }
 }
 
-fn listening_ports(sockets: &[Socket]) -> BTreeSet<u16> {
-    sockets.iter().filter(|socket| socket.state == State::Listen).map(|socket| socket.local.port()).collect()
+fn listening_ports(sockets: &[TcpSocket]) -> BTreeSet<u16> {
+    sockets
+        .iter()
+        .filter(|socket| socket.state == TcpState::Listen)
+        .map(|socket| socket.local.port())
+        .collect()
 }
 
-/// Who accepts, on this host, a connection made in `namespace` to `remote`.
+/// The inodes of the sockets that accept, on this host, a connection made in `namespace` to `remote`.
 fn listeners_behind(
     namespaces: &Namespaces,
     namespace: &Namespace,
-    sockets: &[Socket],
+    sockets: &[TcpSocket],
     remote: SocketAddr,
 ) -> BTreeSet<u64> {
     for other in namespaces.reachable(Some(namespace), remote.ip()) {

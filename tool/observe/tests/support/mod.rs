@@ -1,5 +1,5 @@
 //! Real processes to observe: this test binary, run again in the role of a server.
-#![allow(dead_code, clippy::unwrap_used)] // each test binary uses its part; a test may fail here
+#![allow(dead_code, clippy::unwrap_used)] // each test binary uses only a part of this; tests may panic
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,7 +13,7 @@ const ROLE: &str = "OBSERVE_TEST_ROLE";
 /// A child process that serves a port until dropped.
 pub(crate) struct Server {
     child: Child,
-    // Open, so that the child can go on printing.
+    // Kept open so that the child can go on printing.
     _stdout: BufReader<ChildStdout>,
     pub(crate) addr: SocketAddr,
 }
@@ -27,14 +27,14 @@ impl Server {
     /// The same through another program, which gets this binary as its last arguments.
     pub(crate) fn start_with(mut command: Command, role: &str) -> Self {
         command.args(["--exact", "child", "--ignored", "--nocapture"]).env(ROLE, role);
-        // Standard error might be a socket of the journal, which would be a tier behind the server.
+        // Standard error might be a socket to the journal, which would look like a tier behind the server.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let lines = stdout.by_ref().lines();
         let addr =
             lines.map_while(Result::ok).find_map(|line| Some(line.split_once("ADDR=")?.1.parse().unwrap()));
-        Self { child, _stdout: stdout, addr: addr.expect("the child said where it listens") }
+        Self { child, _stdout: stdout, addr: addr.expect("the child prints where it listens") }
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -59,7 +59,7 @@ impl Drop for Server {
     }
 }
 
-/// What a child does: its first word; the second is where it listens, the third whom it calls.
+/// Plays a child's role: the first word says what to do, the second where to listen, the third what to call.
 pub(crate) fn run_role() {
     let role = std::env::var(ROLE).expect("run by the other tests");
     let words: Vec<&str> = role.split(' ').collect();
@@ -156,7 +156,7 @@ fn burn_briefly() {
     (0..500_000u64).fold(0, |sum, next| std::hint::black_box(sum ^ next));
 }
 
-/// Sends to one connection after the other until it is closed.
+/// Sends to each connection in turn until it is closed.
 fn send_to_all(listener: &TcpListener) {
     for stream in listener.incoming() {
         let mut stream = stream.unwrap();
@@ -171,7 +171,7 @@ fn spawn_burners() {
     }
 }
 
-/// Whether tests that need root can run; says so loudly where not, and insists where CI promised it.
+/// Whether tests that need root can run. If not, says so, or fails in CI, which promises root.
 pub(crate) fn is_root(test: &str) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let uid =
@@ -183,7 +183,7 @@ pub(crate) fn is_root(test: &str) -> bool {
     root
 }
 
-/// Says that a test was not run, and why; fails where CI promised a host on which it can.
+/// Says that a test was not run, and why. Fails in CI, which promises a host on which it can run.
 pub(crate) fn skip(test: &str, why: &str) {
     assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{test} {why}, and CI has to run it");
     eprintln!("SKIPPED: {test} {why}");

@@ -1,93 +1,94 @@
-//! The CPU limit of a process's cgroup: version 2 (`cpu.max`) and version 1 (`cpu.cfs_quota_us`).
+//! Samples of the CPU limit of a process's cgroup: version 2 (`cpu.max`) and version 1 (`cpu.cfs_quota_us`).
 
 use std::path::{Path, PathBuf};
 
 use analysis::counters::CpuQuota;
 
 use crate::Pid;
-use crate::proc::{cgroup, named};
-use crate::roots::{Roots, read, read_or_empty};
+use crate::kernel_files::{KernelPaths, read, read_or_empty};
+use crate::proc::named;
+use crate::proc::process::{self, Cgroups};
 
-/// Finds and reads the nearest limited cgroup of a process.
+/// Finds and samples the nearest limited cgroup of a process.
 #[derive(Debug)]
-pub(super) struct Quota {
+pub(super) struct QuotaSampler {
     membership: PathBuf,
-    roots: Roots,
-    place: Option<Place>,
+    paths: KernelPaths,
+    group: Option<LimitedGroup>,
 }
 
 /// A limited cgroup.
 #[derive(Debug, Clone, PartialEq)]
-struct Place {
+struct LimitedGroup {
     /// Path below the mount point.
     cgroup: String,
     cores: f64,
     directory: PathBuf,
-    /// Version 1: where the group's CPU time is counted.
+    /// The file with the group's CPU time in version 1, `None` in version 2.
     usage: Option<PathBuf>,
 }
 
-impl Quota {
-    pub(super) fn new(roots: &Roots, pid: Pid) -> Self {
-        Self { membership: roots.process(pid).join("cgroup"), roots: roots.clone(), place: None }
+impl QuotaSampler {
+    pub(super) fn new(paths: &KernelPaths, pid: Pid) -> Self {
+        Self { membership: paths.process(pid).join("cgroup"), paths: paths.clone(), group: None }
     }
 
-    /// Looks for the limit anew: it may have been set, lifted or moved.
+    /// Finds the limit again, because it may have been set, lifted or moved.
     pub(super) fn locate(&mut self) {
-        let membership = cgroup::parse(&read_or_empty(&self.membership));
-        self.place = self.version_2(&membership).or_else(|| self.version_1(&membership));
+        let cgroups = process::cgroups(&read_or_empty(&self.membership));
+        self.group = self.version_2(&cgroups).or_else(|| self.version_1(&cgroups));
     }
 
-    pub(super) fn take(&self) -> Option<CpuQuota> {
-        let place = self.place.as_ref()?;
-        let stat = read(&place.directory.join("cpu.stat")).ok()?;
-        let throttled_us = match &place.usage {
+    pub(super) fn sample(&self) -> Option<CpuQuota> {
+        let group = self.group.as_ref()?;
+        let stat = read(&group.directory.join("cpu.stat")).ok()?;
+        let throttled_us = match &group.usage {
             Some(_) => named(&stat, "throttled_time ") / 1000,
             None => named(&stat, "throttled_usec "),
         };
         Some(CpuQuota {
-            cgroup: place.cgroup.clone(),
-            cores: place.cores,
+            cgroup: group.cgroup.clone(),
+            cores: group.cores,
             periods: named(&stat, "nr_periods "),
             throttled_periods: named(&stat, "nr_throttled "),
             throttled_us,
-            usage_us: usage_us(place, &stat),
+            usage_us: usage_us(group, &stat),
         })
     }
 
-    fn version_2(&self, membership: &cgroup::Membership) -> Option<Place> {
-        let path = membership.unified.as_deref()?;
+    fn version_2(&self, cgroups: &Cgroups) -> Option<LimitedGroup> {
+        let path = cgroups.unified.as_deref()?;
         // A host that runs both versions mounts this one below the other's directory.
-        let mounts = [self.roots.cgroup.clone(), self.roots.cgroup.join("unified")];
+        let mounts = [self.paths.cgroup.clone(), self.paths.cgroup.join("unified")];
         mounts.iter().find_map(|mount| nearest(mount, path, cores_of_version_2))
     }
 
-    fn version_1(&self, membership: &cgroup::Membership) -> Option<Place> {
-        let path = membership.cpu.as_deref()?;
-        let accounts = ["cpu,cpuacct", "cpuacct"].map(|name| self.roots.cgroup.join(name));
-        let mounts = ["cpu,cpuacct", "cpu"].map(|name| self.roots.cgroup.join(name));
-        let mut place = mounts.iter().find_map(|mount| nearest(mount, path, cores_of_version_1))?;
-        let relative = place.cgroup.trim_start_matches('/').to_owned();
+    fn version_1(&self, cgroups: &Cgroups) -> Option<LimitedGroup> {
+        let path = cgroups.cpu.as_deref()?;
+        let accounts = ["cpu,cpuacct", "cpuacct"].map(|name| self.paths.cgroup.join(name));
+        let mounts = ["cpu,cpuacct", "cpu"].map(|name| self.paths.cgroup.join(name));
+        let mut group = mounts.iter().find_map(|mount| nearest(mount, path, cores_of_version_1))?;
+        let relative = group.cgroup.trim_start_matches('/').to_owned();
         let account = accounts.into_iter().map(|mount| mount.join(&relative).join("cpuacct.usage"));
-        place.usage = account.into_iter().find(|file| file.exists()).or(Some(PathBuf::new()));
-        Some(place)
+        group.usage = account.into_iter().find(|file| file.exists()).or(Some(PathBuf::new()));
+        Some(group)
     }
 }
 
-fn usage_us(place: &Place, stat: &str) -> u64 {
-    match &place.usage {
+fn usage_us(group: &LimitedGroup, stat: &str) -> u64 {
+    match &group.usage {
         Some(file) => read_or_empty(file).trim().parse::<u64>().unwrap_or(0) / 1000,
         None => named(stat, "usage_usec "),
     }
 }
 
-/// The group itself or the nearest ancestor that has a limit.
-fn nearest(mount: &Path, path: &str, cores_of: fn(&Path) -> Option<f64>) -> Option<Place> {
+/// The group itself, or the nearest ancestor that has a limit.
+fn nearest(mount: &Path, path: &str, cores_of: fn(&Path) -> Option<f64>) -> Option<LimitedGroup> {
     let mut path = path.trim_matches('/');
     loop {
         let directory = mount.join(path);
         if let Some(cores) = cores_of(&directory) {
-            return Some(Place { cgroup: format!("/{path}"), cores, directory, usage: None });
+            return Some(LimitedGroup { cgroup: format!("/{path}"), cores, directory, usage: None });
         }
         if path.is_empty() {
             return None;
@@ -96,14 +97,14 @@ fn nearest(mount: &Path, path: &str, cores_of: fn(&Path) -> Option<f64>) -> Opti
     }
 }
 
-/// `cpu.max`: quota (or `max`) and period, microseconds.
+/// The limit in `cpu.max`, which holds a quota (or `max`) and a period, microseconds.
 fn cores_of_version_2(directory: &Path) -> Option<f64> {
     let text = read(&directory.join("cpu.max")).ok()?;
     let (quota, period) = text.trim().split_once(' ')?;
     ratio(quota, period)
 }
 
-/// `cpu.cfs_quota_us` (-1: none) and `cpu.cfs_period_us`.
+/// The limit in `cpu.cfs_quota_us` (-1 means none) and `cpu.cfs_period_us`.
 fn cores_of_version_1(directory: &Path) -> Option<f64> {
     let value = |name| read(&directory.join(name)).ok();
     ratio(&value("cpu.cfs_quota_us")?, &value("cpu.cfs_period_us")?)
@@ -135,10 +136,10 @@ mod tests {
 
         fn quota(&self) -> Option<CpuQuota> {
             let at = |name| self.0.path().join(name);
-            let roots = Roots { proc: at("proc"), sys: at("sys"), cgroup: at("cg") };
-            let mut quota = Quota::new(&roots, 7);
-            quota.locate();
-            quota.take()
+            let paths = KernelPaths { proc: at("proc"), sys: at("sys"), cgroup: at("cg") };
+            let mut sampler = QuotaSampler::new(&paths, 7);
+            sampler.locate();
+            sampler.sample()
         }
     }
 
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_not_mounted_here_falls_back_to_what_is() {
+    fn a_path_that_is_not_mounted_here_falls_back_to_an_ancestor_that_is() {
         let tree = Tree::new("0::/docker/abc\n");
         tree.file("cg/cpu.max", "50000 100000\n");
         tree.file("cg/cpu.stat", "usage_usec 5\n");

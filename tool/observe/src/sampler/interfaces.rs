@@ -1,4 +1,4 @@
-//! The interfaces of a network namespace.
+//! Samples of the interfaces of a network namespace.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -6,65 +6,64 @@ use std::path::PathBuf;
 
 use analysis::counters::Interface;
 
+use crate::kernel_files::{KernelPaths, SampledFile, read_or_empty};
 use crate::netlink::qdisc::{self, Shaping};
-use crate::netlink::{View, route};
-use crate::proc::net_dev;
-use crate::reread::Reread;
-use crate::roots::{Roots, read_or_empty};
-use crate::topology::Namespace;
+use crate::netlink::{NetlinkSockets, route};
+use crate::proc::network;
+use crate::topology::namespaces::Namespace;
 
-/// Link speed, route and names change rarely: they are read at every so many looks.
-const LOOKS_PER_SLOW_READ: u32 = 8;
+/// Link speed, route and names change rarely, so they are read once in this many samples.
+const SAMPLES_PER_SLOW_READ: u32 = 8;
 
-/// Which end of the load's path a namespace is.
+/// The end of the load's path that a namespace is.
 #[derive(Debug, Clone, Copy)]
 enum End {
     /// Packets leave here for the target.
     Generator,
-    /// The target's address is one of these interfaces'.
+    /// One of the interfaces has the target's address.
     Server,
 }
 
-/// What is kept of a namespace's interfaces between looks.
+/// Samples the interfaces of one namespace.
 #[derive(Debug)]
-pub(super) struct Interfaces {
-    dev: Reread,
-    view: Option<View>,
+pub(super) struct InterfaceSampler {
+    dev: SampledFile,
+    netlink: Option<NetlinkSockets>,
     end: End,
-    /// Where link speeds are told; only of our own namespace.
+    /// Where link speeds are found; only for our own namespace.
     class: Option<PathBuf>,
-    slow: Slow,
-    looks: u32,
+    slow: SlowlyChanging,
+    samples: u32,
 }
 
 #[derive(Debug, Default)]
-struct Slow {
+struct SlowlyChanging {
     speeds: BTreeMap<String, u64>,
     names: BTreeMap<u32, String>,
     carrier: Option<u32>,
 }
 
-impl Interfaces {
-    pub(super) fn of_our_own(roots: &Roots) -> Self {
-        Self::new(&Namespace::own(roots), End::Generator, Some(roots.sys.join("class/net")))
+impl InterfaceSampler {
+    pub(super) fn of_own_namespace(paths: &KernelPaths) -> Self {
+        Self::new(&Namespace::own(paths), End::Generator, Some(paths.sys.join("class/net")))
     }
 
-    pub(super) fn of_the_server(namespace: &Namespace) -> Self {
+    pub(super) fn of_server_namespace(namespace: &Namespace) -> Self {
         Self::new(namespace, End::Server, None)
     }
 
     fn new(namespace: &Namespace, end: End, class: Option<PathBuf>) -> Self {
-        let dev = Reread::new(namespace.net.join("dev"));
-        Self { dev, view: namespace.view(), end, class, slow: Slow::default(), looks: 0 }
+        let dev = SampledFile::new(namespace.net.join("dev"));
+        Self { dev, netlink: namespace.netlink(), end, class, slow: SlowlyChanging::default(), samples: 0 }
     }
 
-    /// All of them, with the one that carries traffic between us and `target` marked.
-    pub(super) fn look(&mut self, target: IpAddr) -> Vec<Interface> {
-        let mut interfaces = net_dev::parse(&self.dev.text());
-        if self.looks.is_multiple_of(LOOKS_PER_SLOW_READ) {
-            self.read_slowly(&interfaces, target);
+    /// Takes a sample of all interfaces, and marks the one that carries traffic between us and `target`.
+    pub(super) fn sample(&mut self, target: IpAddr) -> Vec<Interface> {
+        let mut interfaces = network::interfaces(&self.dev.text());
+        if self.samples.is_multiple_of(SAMPLES_PER_SLOW_READ) {
+            self.read_slowly_changing(&interfaces, target);
         }
-        self.looks = self.looks.wrapping_add(1);
+        self.samples = self.samples.wrapping_add(1);
         let mut shaping = self.shaping();
         for interface in &mut interfaces {
             interface.link_bits_per_s = self.slow.speeds.get(&interface.name).copied();
@@ -77,19 +76,19 @@ impl Interfaces {
         interfaces
     }
 
-    fn read_slowly(&mut self, interfaces: &[Interface], target: IpAddr) {
+    fn read_slowly_changing(&mut self, interfaces: &[Interface], target: IpAddr) {
         let speed = |interface: &Interface| Some((interface.name.clone(), self.link_speed(&interface.name)?));
         self.slow.speeds = interfaces.iter().filter_map(speed).collect();
-        let Some(view) = &mut self.view else { return };
-        self.slow.names = route::names(&mut view.route).unwrap_or_default();
+        let Some(netlink) = &mut self.netlink else { return };
+        self.slow.names = route::names(&mut netlink.route).unwrap_or_default();
         let carrier = match self.end {
-            End::Generator => route::interface_towards(&mut view.route, target),
-            End::Server => route::interface_with(&mut view.route, target),
+            End::Generator => route::interface_towards(&mut netlink.route, target),
+            End::Server => route::interface_with(&mut netlink.route, target),
         };
         self.slow.carrier = carrier.unwrap_or_default();
     }
 
-    /// Megabits in /sys; -1, or what a virtual device makes up, tells nothing.
+    /// The speed in /sys, which is in megabits. A value of -1 tells nothing, nor does what a virtual device makes up.
     fn link_speed(&self, name: &str) -> Option<u64> {
         let directory = self.class.as_ref()?.join(name);
         if !directory.join("device").exists() {
@@ -104,8 +103,9 @@ impl Interfaces {
     }
 
     fn shaping(&mut self) -> BTreeMap<String, Shaping> {
-        let view = self.view.as_mut();
-        let by_index = view.and_then(|view| qdisc::shaping(&mut view.route).ok()).unwrap_or_default();
+        let netlink = self.netlink.as_mut();
+        let by_index =
+            netlink.and_then(|netlink| qdisc::shaping(&mut netlink.route).ok()).unwrap_or_default();
         let named = |(index, shaping)| Some((self.slow.names.get(&index)?.clone(), shaping));
         by_index.into_iter().filter_map(named).collect()
     }
@@ -124,7 +124,8 @@ mod tests {
 
     #[test]
     fn the_load_of_a_local_target_goes_through_loopback() {
-        let found = Interfaces::of_our_own(&Roots::default()).look("127.0.0.1".parse().unwrap());
+        let found =
+            InterfaceSampler::of_own_namespace(&KernelPaths::default()).sample("127.0.0.1".parse().unwrap());
         let carriers: Vec<_> = found.iter().filter(|interface| interface.carries_load).collect();
         assert_eq!(carriers.len(), 1);
         assert_eq!((carriers[0].name.as_str(), carriers[0].link_bits_per_s), ("lo", None));
@@ -150,8 +151,8 @@ mod tests {
             format!("-\n-\neth0: {counts}\neth1: {counts}\nveth0: {counts}\n"),
         )
         .unwrap();
-        let roots = Roots { proc: at("proc"), sys: at("sys"), cgroup: at("cg") };
-        let found = Interfaces::of_our_own(&roots).look("127.0.0.1".parse().unwrap());
+        let paths = KernelPaths { proc: at("proc"), sys: at("sys"), cgroup: at("cg") };
+        let found = InterfaceSampler::of_own_namespace(&paths).sample("127.0.0.1".parse().unwrap());
         let speeds: Vec<_> = found.iter().map(|interface| interface.link_bits_per_s).collect();
         assert_eq!(speeds, [Some(1_000_000_000), None, None]);
     }

@@ -1,14 +1,14 @@
-//! What a process's cgroups may ask of block devices: version 2 (`io.max`) and version 1 (`blkio.throttle`).
+//! Samples of the I/O limits of a process's cgroups: version 2 (`io.max`) and version 1 (`blkio.throttle`).
 
 use std::path::{Path, PathBuf};
 
 use analysis::counters::{IoLimit, IoRate};
 
 use crate::Pid;
-use crate::proc::cgroup;
-use crate::roots::{Roots, read_or_empty};
+use crate::kernel_files::{KernelPaths, read_or_empty};
+use crate::proc::process::{self, Cgroups};
 
-/// Version 1: where each limit is set, where what was done is counted, and under which name.
+/// Version 1: the file that sets each limit, the file that counts against it, and the name of the count.
 const VERSION_1: [(IoRate, &str, &str, &str); 4] = [
     (IoRate::Reads, "blkio.throttle.read_iops_device", "blkio.throttle.io_serviced", "Read"),
     (IoRate::Writes, "blkio.throttle.write_iops_device", "blkio.throttle.io_serviced", "Write"),
@@ -16,7 +16,7 @@ const VERSION_1: [(IoRate, &str, &str, &str); 4] = [
     (IoRate::WrittenBytes, "blkio.throttle.write_bps_device", "blkio.throttle.io_service_bytes", "Write"),
 ];
 
-/// Version 2: how `io.max` names each limit, and `io.stat` what was done.
+/// Version 2: the name of each limit in `io.max`, and of the count in `io.stat`.
 const VERSION_2: [(IoRate, &str, &str); 4] = [
     (IoRate::Reads, "riops", "rios"),
     (IoRate::Writes, "wiops", "wios"),
@@ -24,21 +24,21 @@ const VERSION_2: [(IoRate, &str, &str); 4] = [
     (IoRate::WrittenBytes, "wbps", "wbytes"),
 ];
 
-/// Finds and reads the limits that a process is under.
+/// Finds and samples the limits on a process.
 #[derive(Debug)]
-pub(super) struct IoLimits {
+pub(super) struct IoLimitSampler {
     membership: PathBuf,
-    roots: Roots,
-    places: Vec<Place>,
+    paths: KernelPaths,
+    limits: Vec<CountedLimit>,
 }
 
-/// One limit, and where what counts against it is counted.
+/// A limit, and where its count is found.
 #[derive(Debug)]
-struct Place {
+struct CountedLimit {
     limit: IoLimit,
     /// The device as the files name it, such as `254:0`.
     number: String,
-    file: PathBuf,
+    counts: PathBuf,
     version: Version,
 }
 
@@ -48,35 +48,35 @@ enum Version {
     Two,
 }
 
-impl IoLimits {
-    pub(super) fn new(roots: &Roots, pid: Pid) -> Self {
-        Self { membership: roots.process(pid).join("cgroup"), roots: roots.clone(), places: Vec::new() }
+impl IoLimitSampler {
+    pub(super) fn new(paths: &KernelPaths, pid: Pid) -> Self {
+        Self { membership: paths.process(pid).join("cgroup"), paths: paths.clone(), limits: Vec::new() }
     }
 
-    /// Looks for the limits anew: they may have been set, lifted or moved.
+    /// Finds the limits again, because they may have been set, lifted or moved.
     pub(super) fn locate(&mut self) {
-        let membership = cgroup::parse(&read_or_empty(&self.membership));
-        self.places = self.version_2(&membership);
-        self.places.extend(self.version_1(&membership));
+        let cgroups = process::cgroups(&read_or_empty(&self.membership));
+        self.limits = self.version_2(&cgroups);
+        self.limits.extend(self.version_1(&cgroups));
     }
 
-    pub(super) fn take(&self) -> Vec<IoLimit> {
-        let now = |place: &Place| {
-            let text = read_or_empty(&place.file);
-            let done = match place.version {
-                Version::One => done_of_version_1(&text, &place.number, place.limit.of),
-                Version::Two => done_of_version_2(&text, &place.number, place.limit.of),
+    pub(super) fn sample(&self) -> Vec<IoLimit> {
+        let now = |counted: &CountedLimit| {
+            let text = read_or_empty(&counted.counts);
+            let done = match counted.version {
+                Version::One => done_of_version_1(&text, &counted.number, counted.limit.of),
+                Version::Two => done_of_version_2(&text, &counted.number, counted.limit.of),
             };
-            Some(IoLimit { done: done?, ..place.limit.clone() })
+            Some(IoLimit { done: done?, ..counted.limit.clone() })
         };
-        self.places.iter().filter_map(now).collect()
+        self.limits.iter().filter_map(now).collect()
     }
 
-    /// Every ancestor's limit holds.
-    fn version_2(&self, membership: &cgroup::Membership) -> Vec<Place> {
-        let Some(path) = membership.unified.as_deref() else { return Vec::new() };
+    /// The limits of version 2, where those of every ancestor apply.
+    fn version_2(&self, cgroups: &Cgroups) -> Vec<CountedLimit> {
+        let Some(path) = cgroups.unified.as_deref() else { return Vec::new() };
         // A host that runs both versions mounts this one below the other's directory.
-        let mounts = [self.roots.cgroup.clone(), self.roots.cgroup.join("unified")];
+        let mounts = [self.paths.cgroup.clone(), self.paths.cgroup.join("unified")];
         let groups = || ancestors(path).map(|group| group.to_owned());
         mounts
             .iter()
@@ -84,53 +84,53 @@ impl IoLimits {
             .collect()
     }
 
-    fn limits_of_version_2(&self, mount: &Path, group: &str) -> Vec<Place> {
+    fn limits_of_version_2(&self, mount: &Path, group: &str) -> Vec<CountedLimit> {
         let directory = mount.join(group);
-        let mut places = Vec::new();
+        let mut limits = Vec::new();
         for line in read_or_empty(&directory.join("io.max")).lines() {
             let Some((number, values)) = line.split_once(' ') else { continue };
             for (of, key, _) in VERSION_2 {
-                // `max` is no number, and no limit.
+                // `max` is not a number, and means no limit.
                 let Some(per_s) = value_of(values, key) else { continue };
                 let limit = self.limit(group, number, of, per_s);
-                let file = directory.join("io.stat");
-                places.push(Place { limit, number: number.to_owned(), file, version: Version::Two });
+                let counts = directory.join("io.stat");
+                limits.push(CountedLimit { limit, number: number.to_owned(), counts, version: Version::Two });
             }
         }
-        places
+        limits
     }
 
-    /// Only the group's own limits hold.
-    fn version_1(&self, membership: &cgroup::Membership) -> Vec<Place> {
-        let Some(path) = membership.blkio.as_deref() else { return Vec::new() };
+    /// The limits of version 1, where only the group's own apply.
+    fn version_1(&self, cgroups: &Cgroups) -> Vec<CountedLimit> {
+        let Some(path) = cgroups.blkio.as_deref() else { return Vec::new() };
         let group = path.trim_matches('/');
-        let directory = self.roots.cgroup.join("blkio").join(group);
-        let mut places = Vec::new();
+        let directory = self.paths.cgroup.join("blkio").join(group);
+        let mut limits = Vec::new();
         for (of, set, counted, _) in VERSION_1 {
             for line in read_or_empty(&directory.join(set)).lines() {
                 let Some((number, per_s)) = line.split_once(' ') else { continue };
                 let Ok(per_s) = per_s.trim().parse() else { continue };
                 let limit = self.limit(group, number, of, per_s);
-                let file = directory.join(counted);
-                places.push(Place { limit, number: number.to_owned(), file, version: Version::One });
+                let counts = directory.join(counted);
+                limits.push(CountedLimit { limit, number: number.to_owned(), counts, version: Version::One });
             }
         }
-        places
+        limits
     }
 
     fn limit(&self, group: &str, number: &str, of: IoRate, per_s: u64) -> IoLimit {
         IoLimit { cgroup: format!("/{group}"), device: self.device(number), of, per_s, done: 0 }
     }
 
-    /// The kernel's name of a device; its number where that is not known.
+    /// The kernel's name of a device, or its number if that is not known.
     fn device(&self, number: &str) -> String {
-        let link = std::fs::read_link(self.roots.sys.join("dev/block").join(number));
+        let link = std::fs::read_link(self.paths.sys.join("dev/block").join(number));
         let name = link.ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
         name.unwrap_or_else(|| number.to_owned())
     }
 }
 
-/// A path below a mount point and those above it, the root last; without a slash at the beginning.
+/// A path below a mount point and its ancestors, the root last, without leading slashes.
 fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(path.trim_matches('/')), |path| match path.rsplit_once('/') {
         Some((above, _)) => Some(above),
@@ -140,7 +140,7 @@ fn ancestors(path: &str) -> impl Iterator<Item = &str> {
 
 fn done_of_version_1(text: &str, number: &str, of: IoRate) -> Option<u64> {
     let (.., name) = VERSION_1.into_iter().find(|(rate, ..)| *rate == of)?;
-    // A device that nothing was asked of has no line.
+    // A device without requests has no line.
     let count =
         |line: &str| line.strip_prefix(number)?.strip_prefix(' ')?.strip_prefix(name)?.trim().parse().ok();
     Some(text.lines().find_map(count).unwrap_or(0))
@@ -181,10 +181,10 @@ mod tests {
 
         fn limits(&self) -> Vec<IoLimit> {
             let at = |name| self.0.path().join(name);
-            let roots = Roots { proc: at("proc"), sys: at("sys"), cgroup: at("cg") };
-            let mut limits = IoLimits::new(&roots, 7);
-            limits.locate();
-            limits.take()
+            let paths = KernelPaths { proc: at("proc"), sys: at("sys"), cgroup: at("cg") };
+            let mut sampler = IoLimitSampler::new(&paths, 7);
+            sampler.locate();
+            sampler.sample()
         }
     }
 
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn version_2_is_under_every_ancestors_limit() {
+    fn in_version_2_every_ancestors_limit_applies() {
         let tree = Tree::new("0::/slice/db\n");
         tree.file("cg/slice/db/io.max", "254:0 rbps=max wbps=1048576 riops=max wiops=120\n");
         tree.file(
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn version_1_is_under_its_own_limits_only() {
+    fn in_version_1_only_its_own_limits_apply() {
         let tree = Tree::new("3:blkio:/db/one\n0::/\n");
         tree.file("cg/blkio/db/one/blkio.throttle.write_iops_device", "254:0 50\n");
         tree.file("cg/blkio/db/one/blkio.throttle.read_bps_device", "254:0 4096\n");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn no_limit_and_nonsense_are_none() {
+    fn no_limit_and_garbage_give_none() {
         let tree = Tree::new("3:blkio:/db\n0::/a\n");
         tree.file("cg/a/io.max", "254:0 rbps=max wbps=-1 riops wiops=\ngarbage\n");
         tree.file("cg/blkio/db/blkio.throttle.write_iops_device", "254:0 many\n254:0\n");

@@ -1,7 +1,8 @@
-//! One look at everything: files in, [`Counters`] out.
+//! Samples: files in, [`Counters`] out.
 
+mod host;
+mod interfaces;
 mod io_limit;
-mod machine;
 mod network;
 mod process;
 mod quota;
@@ -12,48 +13,50 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::counters::{Counters, Process, Role};
 
+use crate::Pid;
 use crate::clock::monotonic_us;
-use crate::{Pid, Roots, Topology};
-use machine::Machine;
-use network::Network;
-use process::ProcessLook;
-use reaped::Reaped;
+use crate::kernel_files::KernelPaths;
+use crate::topology::Topology;
+use host::HostSampler;
+use network::NetworkSampler;
+use process::ProcessSampler;
+use reaped::ReapedChildren;
 
-/// What is kept between looks.
+/// Takes samples, and keeps what they share.
 #[derive(Debug)]
-pub(crate) struct Look {
-    roots: Roots,
-    machine: Machine,
-    network: Network,
-    processes: BTreeMap<Pid, ProcessLook>,
-    reaped: Reaped,
+pub(crate) struct Sampler {
+    paths: KernelPaths,
+    host: HostSampler,
+    network: NetworkSampler,
+    processes: BTreeMap<Pid, ProcessSampler>,
+    reaped: ReapedChildren,
 }
 
-impl Look {
-    pub(crate) fn new(roots: &Roots) -> Self {
+impl Sampler {
+    pub(crate) fn new(paths: &KernelPaths) -> Self {
         Self {
-            roots: roots.clone(),
-            machine: Machine::new(roots),
-            network: Network::new(roots),
+            paths: paths.clone(),
+            host: HostSampler::new(paths),
+            network: NetworkSampler::new(paths),
             processes: BTreeMap::new(),
-            reaped: Reaped::default(),
+            reaped: ReapedChildren::default(),
         }
     }
 
     /// Reads everything once. Processes that are gone are left out.
-    pub(crate) fn take(&mut self, topology: &Topology) -> Counters {
+    pub(crate) fn sample(&mut self, topology: &Topology) -> Counters {
         let at_us = monotonic_us();
-        let cpus = self.machine.cpus();
+        let cpus = self.host.cpus();
         let processes = self.processes(topology, &cpus.iter().map(|cpu| cpu.number).collect());
         Counters {
             at_us,
             cpus,
-            disks: self.machine.disks(),
+            disks: self.host.disks(),
             interfaces: self.network.interfaces(topology),
             listeners: self.network.listeners(topology),
             tcp: self.network.tcp(topology),
-            pressure: self.machine.pressure(),
-            memory: self.machine.memory(),
+            pressure: self.host.pressure(),
+            memory: self.host.memory(),
             processes,
         }
     }
@@ -63,16 +66,17 @@ impl Look {
         self.processes.retain(|pid, _| roles.contains_key(pid));
         let mut found = Vec::with_capacity(roles.len());
         for (pid, role) in &roles {
-            let look = self.processes.entry(*pid).or_insert_with(|| ProcessLook::new(&self.roots, *pid));
-            match look.take(*role, online) {
-                Some(seen) => found.push(seen),
+            let sampler =
+                self.processes.entry(*pid).or_insert_with(|| ProcessSampler::new(&self.paths, *pid));
+            match sampler.sample(*role, online) {
+                Some(sample) => found.push(sample),
                 None => {
                     self.processes.remove(pid);
                 }
             }
         }
-        self.reaped.settle(&mut found);
-        found.into_iter().map(|seen| seen.process).collect()
+        self.reaped.correct(&mut found);
+        found.into_iter().map(|sample| sample.process).collect()
     }
 }
 

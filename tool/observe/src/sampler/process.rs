@@ -1,77 +1,76 @@
-//! One process.
+//! Samples of a process.
 
 use std::collections::BTreeSet;
 
 use analysis::counters::{Process, Role};
 
-use super::io_limit::IoLimits;
-use super::quota::Quota;
-use super::threads::Threads;
+use super::io_limit::IoLimitSampler;
+use super::quota::QuotaSampler;
+use super::threads::ThreadSampler;
 use crate::Pid;
 use crate::clock::{page_bytes, process_cpu_ns, ticks_per_second};
-use crate::proc::stat::{self, Stat};
-use crate::proc::{limits, named, status};
-use crate::reread::Reread;
-use crate::roots::{Roots, numbered_entries, read_or_empty};
+use crate::kernel_files::{KernelPaths, SampledFile, numbered_entries, read_or_empty};
+use crate::proc::named;
+use crate::proc::process::{self, Stat};
 
-/// Limits and affinity change rarely: they are read at every so many looks.
-const LOOKS_PER_SLOW_READ: u32 = 8;
+/// Limits and affinity change rarely, so they are read once in this many samples.
+const SAMPLES_PER_SLOW_READ: u32 = 8;
 
-/// A process as seen at one look.
+/// A sample of a process.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct ProcessSample {
     pub(super) process: Process,
     pub(super) parent: Pid,
 }
 
-/// What is kept of a process between looks.
+/// Samples one process.
 #[derive(Debug)]
-pub(super) struct ProcessLook {
+pub(super) struct ProcessSampler {
     pid: Pid,
-    roots: Roots,
-    stat: Reread,
-    io: Reread,
-    threads: Threads,
-    quota: Quota,
-    io_limits: IoLimits,
-    split: Split,
-    slow: Slow,
-    looks: u32,
+    paths: KernelPaths,
+    stat: SampledFile,
+    io: SampledFile,
+    threads: ThreadSampler,
+    quota: QuotaSampler,
+    io_limits: IoLimitSampler,
+    split: CpuSplit,
+    slow: SlowlyChanging,
+    samples: u32,
 }
 
 #[derive(Debug, Default)]
-struct Slow {
+struct SlowlyChanging {
     allowed_cpus: Vec<u32>,
     open_files_limit: Option<u64>,
 }
 
-impl ProcessLook {
-    pub(super) fn new(roots: &Roots, pid: Pid) -> Self {
-        let directory = roots.process(pid);
+impl ProcessSampler {
+    pub(super) fn new(paths: &KernelPaths, pid: Pid) -> Self {
+        let directory = paths.process(pid);
         Self {
             pid,
-            roots: roots.clone(),
-            stat: Reread::new(directory.join("stat")),
-            io: Reread::new(directory.join("io")),
-            threads: Threads::new(directory.join("task")),
-            quota: Quota::new(roots, pid),
-            io_limits: IoLimits::new(roots, pid),
-            split: Split::default(),
-            slow: Slow::default(),
-            looks: 0,
+            paths: paths.clone(),
+            stat: SampledFile::new(directory.join("stat")),
+            io: SampledFile::new(directory.join("io")),
+            threads: ThreadSampler::new(directory.join("task")),
+            quota: QuotaSampler::new(paths, pid),
+            io_limits: IoLimitSampler::new(paths, pid),
+            split: CpuSplit::default(),
+            slow: SlowlyChanging::default(),
+            samples: 0,
         }
     }
 
-    /// `None` once the process is gone. `online` are the processors there are.
-    pub(super) fn take(&mut self, role: Role, online: &BTreeSet<u32>) -> Option<Seen> {
-        let stat = stat::parse(&self.stat.text())?;
-        if self.looks.is_multiple_of(LOOKS_PER_SLOW_READ) {
-            self.read_slowly(online);
+    /// Takes a sample. Returns `None` once the process is gone. `online` holds the processors of the host.
+    pub(super) fn sample(&mut self, role: Role, online: &BTreeSet<u32>) -> Option<ProcessSample> {
+        let stat = process::stat(&self.stat.text())?;
+        if self.samples.is_multiple_of(SAMPLES_PER_SLOW_READ) {
+            self.read_slowly_changing(online);
         }
-        self.looks = self.looks.wrapping_add(1);
+        self.samples = self.samples.wrapping_add(1);
         let (user_us, system_us) = self.split.of(self.cpu_us(&stat), stat.user_ticks, stat.system_ticks);
         let io = self.io.text();
-        let (threads, run_queue_wait_us) = self.threads.take();
+        let (threads, run_queue_wait_us) = self.threads.sample();
         let process = Process {
             pid: self.pid,
             started_ticks: stat.started_ticks,
@@ -91,39 +90,39 @@ impl ProcessLook {
             disk_read_bytes: io_bytes(&io, "read_bytes:"),
             disk_written_bytes: io_bytes(&io, "write_bytes:"),
             resident_bytes: stat.resident_pages.saturating_mul(page_bytes()),
-            cpu_quota: self.quota.take(),
-            io_limits: self.io_limits.take(),
+            cpu_quota: self.quota.sample(),
+            io_limits: self.io_limits.sample(),
         };
-        Some(Seen { process, parent: stat.parent })
+        Some(ProcessSample { process, parent: stat.parent })
     }
 
-    fn read_slowly(&mut self, online: &BTreeSet<u32>) {
-        let directory = self.roots.process(self.pid);
-        let mut allowed_cpus = status::parse(&read_or_empty(&directory.join("status"))).allowed_cpus;
-        // The kernel's list may name processors that this host could have but has not.
+    fn read_slowly_changing(&mut self, online: &BTreeSet<u32>) {
+        let directory = self.paths.process(self.pid);
+        let mut allowed_cpus = process::status(&read_or_empty(&directory.join("status"))).allowed_cpus;
+        // The kernel's list may name processors that this host could have but does not.
         allowed_cpus.retain(|cpu| online.contains(cpu));
-        self.slow = Slow {
+        self.slow = SlowlyChanging {
             allowed_cpus,
-            open_files_limit: limits::open_files(&read_or_empty(&directory.join("limits"))),
+            open_files_limit: process::open_files_limit(&read_or_empty(&directory.join("limits"))),
         };
         self.quota.locate();
         self.io_limits.locate();
     }
 
-    /// All CPU time, threads that ended included: by the process's CPU clock, which any user may read,
-    /// else by `stat` with its ten milliseconds. Summing the threads' schedstat would lose those that ended.
+    /// All CPU time, including that of ended threads. It comes from the process's CPU clock, which any user may read,
+    /// otherwise from `stat` with its ten milliseconds. The sum of the threads' schedstat would lose ended threads.
     fn cpu_us(&self, stat: &Stat) -> u64 {
         let by_ticks = ticks_to_us(stat.user_ticks.saturating_add(stat.system_ticks));
-        let clock = if self.roots.are_this_host() { process_cpu_ns(self.pid) } else { None };
-        // The clock is never behind the file; if it is, another process took the number meanwhile.
+        let clock = if self.paths.are_this_host() { process_cpu_ns(self.pid) } else { None };
+        // The clock is never behind the file, unless another process has taken the number meanwhile.
         clock.map(|ns| ns / 1000).filter(|us| *us >= by_ticks).unwrap_or(by_ticks)
     }
 
-    /// The size of the directory since Linux 6.2, its entries before.
+    /// The number of open descriptors: the size of the directory since Linux 6.2, its entries before.
     fn open_files(&self) -> Option<u64> {
-        let directory = self.roots.process(self.pid).join("fd");
+        let directory = self.paths.process(self.pid).join("fd");
         let size = std::fs::metadata(&directory).ok().map(|metadata| metadata.len());
-        if self.roots.are_this_host() && size > Some(0) {
+        if self.paths.are_this_host() && size > Some(0) {
             return size;
         }
         numbered_entries(&directory).ok().map(|entries| entries.len() as u64)
@@ -138,14 +137,14 @@ fn io_bytes(io: &str, name: &str) -> Option<u64> {
     io.contains(name).then(|| named(io, name))
 }
 
-/// Splits a precise total by the kernel's coarse shares of user and kernel mode; neither part ever falls.
+/// Splits an exact total by the kernel's coarse shares of user and kernel mode. Neither part ever decreases.
 #[derive(Debug, Default)]
-struct Split {
+struct CpuSplit {
     user_us: u64,
     system_us: u64,
 }
 
-impl Split {
+impl CpuSplit {
     fn of(&mut self, total_us: u64, user_ticks: u64, system_ticks: u64) -> (u64, u64) {
         let total_us = total_us.max(self.user_us + self.system_us);
         let ticks = user_ticks.saturating_add(system_ticks);
@@ -165,14 +164,14 @@ mod tests {
 
     #[test]
     fn the_split_follows_the_ticks() {
-        assert_eq!(Split::default().of(1_000_003, 75, 25), (750_002, 250_001));
-        assert_eq!(Split::default().of(9000, 0, 0), (9000, 0));
+        assert_eq!(CpuSplit::default().of(1_000_003, 75, 25), (750_002, 250_001));
+        assert_eq!(CpuSplit::default().of(9000, 0, 0), (9000, 0));
     }
 
     proptest! {
         #[test]
-        fn parts_never_fall_and_add_up(steps in prop::collection::vec((0u64..50_000, 0u64..5, 0u64..5), 1..50)) {
-            let mut split = Split::default();
+        fn parts_never_decrease_and_add_up(steps in prop::collection::vec((0u64..50_000, 0u64..5, 0u64..5), 1..50)) {
+            let mut split = CpuSplit::default();
             let (mut total, mut user, mut system, mut before) = (0, 0, 0, (0, 0));
             for step in steps {
                 total += step.0;

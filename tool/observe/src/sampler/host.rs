@@ -1,4 +1,4 @@
-//! The host: processors, disks, pressure, memory.
+//! Samples of the host: processors, disks, pressure, memory.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,30 +6,30 @@ use std::path::PathBuf;
 use analysis::counters::{Cpu, Disk, Memory, Pressure};
 
 use crate::clock::ticks_per_second;
-use crate::proc::{cpus, disks, memory, pressure};
-use crate::reread::Reread;
-use crate::roots::Roots;
+use crate::kernel_files::{KernelPaths, SampledFile};
+use crate::proc::host;
 
-/// Block devices that are memory or files in disguise.
+/// Block devices that are really memory or files.
 const NOT_DISKS: [&str; 3] = ["loop", "ram", "zram"];
 
-/// The files of the host, kept open.
+/// Samples the host.
 #[derive(Debug)]
-pub(super) struct Machine {
-    stat: Reread,
-    diskstats: Reread,
-    meminfo: Reread,
-    vmstat: Reread,
-    cpu_pressure: Reread,
-    io_pressure: Reread,
-    memory_pressure: Reread,
+pub(super) struct HostSampler {
+    stat: SampledFile,
+    diskstats: SampledFile,
+    meminfo: SampledFile,
+    vmstat: SampledFile,
+    cpu_pressure: SampledFile,
+    io_pressure: SampledFile,
+    memory_pressure: SampledFile,
     block: PathBuf,
+    /// The devices seen so far, and whether each is a whole disk.
     whole: BTreeMap<String, bool>,
 }
 
-impl Machine {
-    pub(super) fn new(roots: &Roots) -> Self {
-        let file = |name: &str| Reread::new(roots.proc.join(name));
+impl HostSampler {
+    pub(super) fn new(paths: &KernelPaths) -> Self {
+        let file = |name: &str| SampledFile::new(paths.proc.join(name));
         Self {
             stat: file("stat"),
             diskstats: file("diskstats"),
@@ -38,18 +38,18 @@ impl Machine {
             cpu_pressure: file("pressure/cpu"),
             io_pressure: file("pressure/io"),
             memory_pressure: file("pressure/memory"),
-            block: roots.sys.join("block"),
+            block: paths.sys.join("block"),
             whole: BTreeMap::new(),
         }
     }
 
     pub(super) fn cpus(&mut self) -> Vec<Cpu> {
-        cpus::parse(&self.stat.text(), ticks_per_second())
+        host::cpus(&self.stat.text(), ticks_per_second())
     }
 
-    /// Whole devices only: a partition's traffic is its device's too.
+    /// Whole devices only, because a partition's traffic is its device's too.
     pub(super) fn disks(&mut self) -> Vec<Disk> {
-        let mut disks = disks::parse(&self.diskstats.text());
+        let mut disks = host::disks(&self.diskstats.text());
         disks.retain(|disk| self.is_whole(&disk.name));
         disks
     }
@@ -69,16 +69,16 @@ impl Machine {
         let (cpu, io, memory) =
             (self.cpu_pressure.text(), self.io_pressure.text(), self.memory_pressure.text());
         Pressure {
-            cpu_some_us: pressure::total_us(&cpu, "some"),
-            io_some_us: pressure::total_us(&io, "some"),
-            io_full_us: pressure::total_us(&io, "full"),
-            memory_some_us: pressure::total_us(&memory, "some"),
-            memory_full_us: pressure::total_us(&memory, "full"),
+            cpu_some_us: host::pressure_total_us(&cpu, "some"),
+            io_some_us: host::pressure_total_us(&io, "some"),
+            io_full_us: host::pressure_total_us(&io, "full"),
+            memory_some_us: host::pressure_total_us(&memory, "some"),
+            memory_full_us: host::pressure_total_us(&memory, "full"),
         }
     }
 
     pub(super) fn memory(&mut self) -> Memory {
-        memory::parse(&self.meminfo.text(), &self.vmstat.text())
+        host::memory(&self.meminfo.text(), &self.vmstat.text())
     }
 }
 
@@ -102,8 +102,8 @@ mod tests {
         let line = |name: &str| format!("1 0 {name} 1 1 1 1 1 1 1 1 0 1 1\n");
         let text: String = ["vda", "vda1", "loop0", "zram0", "ram1", "cciss/c0d0"].map(line).concat();
         std::fs::write(at("proc/diskstats"), text).unwrap();
-        let roots = Roots { proc: at("proc"), sys: at("sys"), cgroup: at("cg") };
-        let names: Vec<_> = Machine::new(&roots).disks().into_iter().map(|disk| disk.name).collect();
+        let paths = KernelPaths { proc: at("proc"), sys: at("sys"), cgroup: at("cg") };
+        let names: Vec<_> = HostSampler::new(&paths).disks().into_iter().map(|disk| disk.name).collect();
         assert_eq!(names, ["vda", "cciss/c0d0"]);
     }
 
@@ -111,8 +111,8 @@ mod tests {
     fn a_host_that_tells_nothing_gives_zeros() {
         let tree = tempfile::tempdir().unwrap();
         let at = |name: &str| tree.path().join(name);
-        let roots = Roots { proc: at("proc"), sys: at("sys"), cgroup: at("cg") };
-        let mut machine = Machine::new(&roots);
+        let paths = KernelPaths { proc: at("proc"), sys: at("sys"), cgroup: at("cg") };
+        let mut machine = HostSampler::new(&paths);
         assert!(machine.cpus().is_empty() && machine.disks().is_empty());
         assert_eq!((machine.pressure(), machine.memory()), (Pressure::default(), Memory::default()));
     }

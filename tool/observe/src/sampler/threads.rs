@@ -1,4 +1,4 @@
-//! The threads of a process.
+//! Samples of a process's threads.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,49 +6,48 @@ use std::path::{Path, PathBuf};
 use analysis::counters::{Thread, ThreadState};
 
 use crate::clock::ticks_per_second;
-use crate::proc::schedstat::{self, Schedstat};
-use crate::proc::{stat, status};
-use crate::roots::{numbered_entries, read_or_empty};
+use crate::kernel_files::{numbered_entries, read_or_empty};
+use crate::proc::process::{self, Schedstat};
 
-/// Threads looked at per process and look. Of more, the busiest lately are looked at, and some of the
-/// others in turn.
+/// How many threads of a process a sample covers. If there are more, it covers the busiest, and some of the others in
+/// turn.
 const THREADS_MAX: usize = 256;
 
-/// How many of [`THREADS_MAX`] are kept for threads that were not busy lately.
+/// How many of [`THREADS_MAX`] are reserved for threads that were not busy lately.
 const OTHERS: usize = 64;
 
-/// What is kept of a process's threads between looks.
+/// Samples the threads of a process.
 #[derive(Debug)]
-pub(super) struct Threads {
+pub(super) struct ThreadSampler {
     task: PathBuf,
-    known: BTreeMap<u32, Known>,
-    /// Run-queue wait of all threads, those that ended included as far as they were seen.
+    known: BTreeMap<u32, KnownThread>,
+    /// Run-queue wait of all threads, including ended ones as far as they were sampled.
     wait_ns: u64,
-    looks: u64,
+    samples: u64,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Known {
+struct KnownThread {
     account: Schedstat,
-    /// CPU time between its last two looks.
+    /// CPU time between its last two samples.
     lately_ns: u64,
-    seen_at_look: u64,
+    last_sample: u64,
     thread: Thread,
 }
 
-impl Threads {
+impl ThreadSampler {
     pub(super) fn new(task: PathBuf) -> Self {
-        Self { task, known: BTreeMap::new(), wait_ns: 0, looks: 0 }
+        Self { task, known: BTreeMap::new(), wait_ns: 0, samples: 0 }
     }
 
-    /// The threads, by number, and the run-queue wait of all, microseconds.
-    pub(super) fn take(&mut self) -> (Vec<Thread>, u64) {
-        self.looks += 1;
+    /// Takes a sample. Returns the threads, by number, and the run-queue wait of all, microseconds.
+    pub(super) fn sample(&mut self) -> (Vec<Thread>, u64) {
+        self.samples += 1;
         let alive = numbered_entries(&self.task).unwrap_or_default();
         self.known.retain(|tid, _| alive.binary_search(tid).is_ok());
         let mut threads = Vec::new();
         for tid in self.chosen(alive) {
-            threads.extend(self.look_at(tid));
+            threads.extend(self.sample_thread(tid));
         }
         threads.sort_unstable_by_key(|thread| thread.tid);
         (threads, self.wait_ns / 1000)
@@ -61,23 +60,23 @@ impl Threads {
         let known = |tid: &u32| self.known.get(tid);
         alive.sort_by_key(|tid| std::cmp::Reverse(known(tid).map_or(0, |known| known.lately_ns)));
         let mut others = alive.split_off(THREADS_MAX - OTHERS);
-        others.sort_by_key(|tid| known(tid).map_or(0, |known| known.seen_at_look));
+        others.sort_by_key(|tid| known(tid).map_or(0, |known| known.last_sample));
         alive.extend(others.into_iter().take(OTHERS));
         alive
     }
 
-    fn look_at(&mut self, tid: u32) -> Option<Thread> {
+    fn sample_thread(&mut self, tid: u32) -> Option<Thread> {
         let directory = self.task.join(tid.to_string());
         let known = self.known.entry(tid).or_default();
-        known.seen_at_look = self.looks;
-        let account = schedstat::parse(&read_or_empty(&directory.join("schedstat")));
+        known.last_sample = self.samples;
+        let account = process::schedstat(&read_or_empty(&directory.join("schedstat")));
         if let Some(account) = account {
             let asleep = matches!(known.thread.state, ThreadState::Sleeping | ThreadState::Futex);
             let idle = account == known.account;
             known.lately_ns = account.cpu_ns.saturating_sub(known.account.cpu_ns);
             self.wait_ns += account.wait_ns.saturating_sub(known.account.wait_ns);
             known.account = account;
-            // It has not run, so it still waits where it did.
+            // The thread has not run, so it still waits where it did.
             if idle && asleep {
                 return Some(known.thread.clone());
             }
@@ -89,7 +88,7 @@ impl Threads {
 
 /// `None` once the thread is gone.
 fn read_thread(directory: &Path, tid: u32, account: Option<Schedstat>) -> Option<Thread> {
-    let status = status::parse(&read_or_empty(&directory.join("status")));
+    let status = process::status(&read_or_empty(&directory.join("status")));
     if status.state == '?' {
         return None;
     }
@@ -105,7 +104,7 @@ fn read_thread(directory: &Path, tid: u32, account: Option<Schedstat>) -> Option
 
 /// For kernels without schedstat.
 fn cpu_by_ticks(directory: &Path) -> u64 {
-    let stat = stat::parse(&read_or_empty(&directory.join("stat"))).unwrap_or_default();
+    let stat = process::stat(&read_or_empty(&directory.join("stat"))).unwrap_or_default();
     stat.user_ticks.saturating_add(stat.system_ticks).saturating_mul(1_000_000) / ticks_per_second()
 }
 
@@ -119,7 +118,8 @@ fn state(directory: &Path, letter: char) -> ThreadState {
     }
 }
 
-/// By the system call it is in, else by the kernel function it sleeps in; both need the right to trace it.
+/// Whether a sleeping thread waits for a futex. The system call it is in tells, otherwise the kernel function in which it
+/// sleeps. Both need the right to trace the thread.
 fn waits_for_futex(directory: &Path) -> bool {
     let syscall = read_or_empty(&directory.join("syscall"));
     match syscall.split_whitespace().next().and_then(|number| number.parse::<i64>().ok()) {
@@ -151,41 +151,41 @@ mod tests {
         lay_out(task.path(), 8, "0 0 0\n", 'S');
         std::fs::write(task.path().join("8/wchan"), "futex_wait_queue").unwrap();
         lay_out(task.path(), 9, "1000 2000 1\n", 'D');
-        let (threads, wait_us) = Threads::new(task.path().to_owned()).take();
+        let (threads, wait_us) = ThreadSampler::new(task.path().to_owned()).sample();
         let states: Vec<_> = threads.iter().map(|thread| thread.state).collect();
         assert_eq!(states, [ThreadState::Futex, ThreadState::Futex, ThreadState::Disk]);
         assert_eq!((threads[0].cpu_us, threads[0].voluntary_switches, wait_us), (5000, 4, 5));
     }
 
     #[test]
-    fn the_wait_of_a_thread_that_ended_stays() {
+    fn the_wait_of_an_ended_thread_still_counts() {
         let task = tempfile::tempdir().unwrap();
         lay_out(task.path(), 7, "1 4000 9\n", 'S');
         lay_out(task.path(), 8, "1 6000 9\n", 'R');
-        let mut threads = Threads::new(task.path().to_owned());
-        assert_eq!(threads.take().1, 10);
+        let mut threads = ThreadSampler::new(task.path().to_owned());
+        assert_eq!(threads.sample().1, 10);
         std::fs::remove_dir_all(task.path().join("8")).unwrap();
-        let (left, wait_us) = threads.take();
+        let (left, wait_us) = threads.sample();
         assert_eq!((left.len(), wait_us), (1, 10));
     }
 
     #[test]
-    fn of_many_threads_the_busiest_are_always_looked_at_and_all_in_turn() {
+    fn of_many_threads_the_busiest_are_always_sampled_and_all_in_turn() {
         let task = tempfile::tempdir().unwrap();
         let count = 600;
         for tid in 1..=count {
             lay_out(task.path(), tid, "10 0 1\n", 'S');
         }
-        let mut threads = Threads::new(task.path().to_owned());
+        let mut threads = ThreadSampler::new(task.path().to_owned());
         let mut ever = std::collections::BTreeSet::new();
         for round in 1..=10u64 {
             lay_out(task.path(), count, &format!("{} 0 {round}\n", round * 1_000_000), 'R');
-            let (seen, _) = threads.take();
+            let (seen, _) = threads.sample();
             assert_eq!(seen.len(), THREADS_MAX);
             ever.extend(seen.iter().map(|thread| thread.tid));
         }
         assert_eq!(ever.len(), count as usize);
-        let busiest = threads.take().0.into_iter().map(|thread| thread.cpu_us).max();
+        let busiest = threads.sample().0.into_iter().map(|thread| thread.cpu_us).max();
         assert_eq!(busiest, Some(10_000));
     }
 }

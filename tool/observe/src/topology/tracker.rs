@@ -1,0 +1,72 @@
+//! Tracking of processes that came since the topology was found.
+
+use std::collections::BTreeSet;
+
+use super::Topology;
+use super::find::find_in;
+use super::namespaces::Namespaces;
+use super::process_tree::{INIT, ProcessTree};
+use super::tiers::TierSearch;
+use crate::Pid;
+use crate::kernel_files::{KernelPaths, read_or_empty};
+
+/// Keeps a topology up to date.
+#[derive(Debug)]
+pub(crate) struct TopologyTracker {
+    paths: KernelPaths,
+    tiers: TierSearch,
+}
+
+impl TopologyTracker {
+    pub(crate) fn new(paths: &KernelPaths) -> Self {
+        Self { paths: paths.clone(), tiers: TierSearch::default() }
+    }
+
+    /// Searches again for descendants and for tiers behind, and for the servers themselves if all of them ended.
+    pub(crate) fn search(&mut self, topology: &mut Topology) {
+        if topology.is_unseen() {
+            return;
+        }
+        let Ok(tree) = ProcessTree::read(&self.paths) else { return };
+        topology.servers = tree.alive(&topology.servers);
+        topology.downstream = tree.alive(&topology.downstream);
+        if topology.servers.is_empty() {
+            self.find_again(topology);
+            return;
+        }
+        let namespaces = Namespaces::read(&self.paths, tree.pids());
+        self.tiers.extend(&self.paths, &tree, &namespaces, topology);
+    }
+
+    fn find_again(&self, topology: &mut Topology) {
+        if let Ok(found) = find_in(&self.paths, topology.target) {
+            *topology = found;
+        }
+    }
+
+    /// Adds the children of the processes, as far as the kernel lists them. This is cheap enough for every sample, for
+    /// servers that fork per connection.
+    pub(crate) fn add_children(&self, topology: &mut Topology) {
+        for tier in [&mut topology.servers, &mut topology.downstream] {
+            let children: BTreeSet<Pid> = tier.iter().flat_map(|pid| children(&self.paths, *pid)).collect();
+            if children.iter().any(|child| tier.binary_search(child).is_err()) {
+                let all: BTreeSet<Pid> = tier.iter().copied().chain(children).collect();
+                *tier = all.into_iter().collect();
+            }
+        }
+    }
+}
+
+/// The children that the main thread forked. [`TopologyTracker::search`] finds those of other threads.
+fn children(paths: &KernelPaths, pid: Pid) -> Vec<Pid> {
+    if pid == INIT {
+        return Vec::new();
+    }
+    let path = paths.process(pid).join("task").join(pid.to_string()).join("children");
+    let own = std::process::id();
+    read_or_empty(&path)
+        .split_whitespace()
+        .filter_map(|child| child.parse().ok())
+        .filter(|child| *child != own)
+        .collect()
+}
