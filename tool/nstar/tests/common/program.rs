@@ -322,16 +322,20 @@ pub(crate) fn is_root() -> bool {
 
 /// A port that nobody listens on, and that no other caller gets while this process runs.
 ///
-/// It lies below the range from which the kernel takes ports for connections and for listeners at port 0. One from there
-/// could be another's by the time it is used: a server of another test would be driven, or a connection to it would
-/// reach itself. A UDP socket on the same port, which nobody else wants, keeps other processes of tests away from it.
+/// It lies below the range from which the kernel takes ports for connections and for listeners at port 0. A port from
+/// there may be another's by the time it is used: then the server does not start, and the test drives whatever else
+/// listens there. A UDP socket on the same port keeps other processes of tests away from it.
 pub(crate) fn free_port() -> u16 {
     static KEPT: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
     const FIRST: u16 = 12_000;
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
-    let end = range.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(32_768);
+    let end: u16 = range.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(32_768);
+    let span = u32::from(end.saturating_sub(FIRST)).max(1);
+    // Not where the process before this one began: its connections may linger.
+    let offset = std::process::id().wrapping_mul(97);
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    for port in FIRST..end {
+    for step in 0..span {
+        let port = FIRST + (offset.wrapping_add(step) % span) as u16;
         if let Ok(socket) = UdpSocket::bind(("127.0.0.1", port))
             && TcpListener::bind(("127.0.0.1", port)).is_ok()
         {

@@ -120,12 +120,15 @@ impl Server {
             .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}; run make setup"));
         let mut server = Server { address: ([127, 0, 0, 1], port).into(), child, _folder: folder };
         let deadline = Instant::now() + PATIENCE;
-        while TcpStream::connect(server.address).is_err() {
+        loop {
+            let listens = TcpStream::connect(server.address).is_ok();
             let ended = server.child.try_wait().expect("a child");
             assert!(ended.is_none() && Instant::now() < deadline, "{command:?} does not listen: {ended:?}");
+            if listens {
+                return server;
+            }
             thread::sleep(Duration::from_millis(10));
         }
-        server
     }
 }
 
