@@ -10,7 +10,7 @@ use std::{
 /// Makes files of these numbers, named `0.bin`, `1.bin`, .. of `size` bytes each, and nothing else, in a folder.
 ///
 /// The bytes are neither compressible nor alike from number to number, so that no layer below can cheat.
-pub fn make_files(folder: &Path, mut numbers: Range<u64>, size: u64) -> io::Result<()> {
+pub(crate) fn make_files(folder: &Path, mut numbers: Range<u64>, size: u64) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     for entry in fs::read_dir(folder)? {
         fs::remove_file(entry?.path())?;

@@ -1,14 +1,15 @@
 //! Experiments: start systems, make data, measure every variant, collect.
 //!
-//! [`experiment`] says what systems to start and what to drive them with, and [`run`](mod@run) does it.
+//! An [`Experiment`](definition::Experiment) says what systems to start and what to drive them with. It comes from the
+//! [`library`] or a file, [`run`](mod@run) carries it out, and [`comparison`] joins what was measured.
 
-pub mod data;
-pub mod databases;
-pub mod experiment;
-pub mod link;
-pub mod peers;
-mod proof;
+pub mod comparison;
+mod data;
+pub mod definition;
+pub mod library;
+pub mod names;
+pub mod room;
 pub mod run;
-pub mod study;
-pub mod systems;
-mod tiers;
+mod servers;
+
+pub use servers::link;

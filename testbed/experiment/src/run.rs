@@ -1,8 +1,8 @@
-//! Runs an experiment: starts its systems, makes its data, measures each work on each variant.
+//! Runs an experiment: starts its systems, makes its data, measures every workload on every variant.
 
 mod accounts;
-mod bench;
-pub(crate) mod cells;
+mod stand;
+mod trials;
 
 use std::{
     collections::BTreeMap,
@@ -21,9 +21,13 @@ use sweep::{
     sweep::SweepError,
 };
 
-use crate::{experiment::Experiment, link, systems::SystemError};
-use bench::Bench;
-use cells::{Cell, cells, time_each, variants};
+use crate::{
+    definition::Experiment,
+    names,
+    servers::{link, process::SystemError},
+};
+use stand::Stand;
+use trials::{Trial, time_each, trials, variants};
 
 /// How an experiment is to be run here.
 #[derive(Debug, Clone)]
@@ -96,6 +100,13 @@ pub struct Part {
     pub run: Run,
 }
 
+impl Part {
+    /// The name of its run file without the extension: `100-kb-100-connections-epoll-2`.
+    pub fn slug(&self) -> String {
+        names::slug(&format!("{} {} {}", self.work, self.variant, self.round + 1))
+    }
+}
+
 /// What an experiment came to.
 #[derive(Debug, Default)]
 pub struct Outcome {
@@ -113,35 +124,35 @@ pub fn run(plan: &RunPlan, interrupt: &AtomicBool, listener: &mut dyn Listener) 
     listener.on(&Event::Note(placement(plan.split.as_ref())));
     let experiment = &plan.experiment;
     let variants = variants(experiment, &plan.engine, &plan.engines);
-    let cells = cells(experiment, &variants);
-    let mut session = Session { plan, outcome: Outcome::default(), failed: BTreeMap::new() };
-    let cells = session.possible(cells, listener);
-    let mut bench = Bench::new(plan)?;
-    bench.time = experiment.time.map(|total| time_each(total, cells.len()));
-    for cell in &cells {
+    let trials = trials(experiment, &variants);
+    let mut runner = Runner { plan, outcome: Outcome::default(), failed: BTreeMap::new() };
+    let trials = runner.possible(trials, listener);
+    let mut stand = Stand::new(plan)?;
+    stand.time = experiment.time.map(|total| time_each(total, trials.len()));
+    for trial in &trials {
         if interrupt.load(Ordering::Relaxed) {
             break;
         }
-        session.measure(cell, &mut bench, interrupt, listener)?;
+        runner.measure(trial, &mut stand, interrupt, listener)?;
     }
-    session.finish()
+    runner.finish()
 }
 
-/// A run under way.
-struct Session<'a> {
+/// An experiment under way.
+struct Runner<'a> {
     plan: &'a RunPlan,
     outcome: Outcome,
-    /// Variants that cannot run, or not do a work: (variant, work) with an empty work for all.
+    /// Why variants failed, by variant and workload; an empty workload stands for all.
     failed: BTreeMap<(String, String), String>,
 }
 
-impl Session<'_> {
-    /// The measurements that this process may make; the others are told and left out.
-    fn possible<'a>(&mut self, cells: Vec<Cell<'a>>, listener: &mut dyn Listener) -> Vec<Cell<'a>> {
-        let Err(reason) = link::check() else { return cells };
+impl Runner<'_> {
+    /// The trials that this process may make. The others are reported and left out.
+    fn possible<'a>(&mut self, trials: Vec<Trial<'a>>, listener: &mut dyn Listener) -> Vec<Trial<'a>> {
+        let Err(reason) = link::check() else { return trials };
         let (linked, possible): (Vec<_>, Vec<_>) =
-            cells.into_iter().partition(|cell| cell.work.link_mbit.is_some());
-        let mut works: Vec<&str> = linked.iter().map(|cell| cell.work.name.as_str()).collect();
+            trials.into_iter().partition(|trial| trial.work.link_mbit.is_some());
+        let mut works: Vec<&str> = linked.iter().map(|trial| trial.work.name.as_str()).collect();
         works.dedup();
         for work in works {
             self.leave_out(work.to_owned(), reason.to_string(), listener);
@@ -149,26 +160,26 @@ impl Session<'_> {
         possible
     }
 
-    /// Makes one measurement, unless this variant has failed before.
+    /// Makes one trial, unless its variant has failed before.
     fn measure(
         &mut self,
-        cell: &Cell<'_>,
-        bench: &mut Bench<'_>,
+        trial: &Trial<'_>,
+        stand: &mut Stand<'_>,
         interrupt: &AtomicBool,
         listener: &mut dyn Listener,
     ) -> Result<(), RunError> {
-        let (variant, work) = (cell.variant.name.clone(), cell.work.name.clone());
+        let (variant, work) = (trial.variant.name.clone(), trial.work.name.clone());
         let known = [(variant.clone(), String::new()), (variant.clone(), work.clone())];
         if known.iter().any(|key| self.failed.contains_key(key)) {
             return Ok(());
         }
-        let name = cell.name(self.plan.experiment.rounds);
+        let name = trial.name(self.plan.experiment.rounds);
         if !name.is_empty() {
             listener.on(&Event::Note(name.clone()));
         }
-        match bench.measure(cell, interrupt, listener) {
+        match stand.measure(trial, interrupt, listener) {
             Ok(driven) => {
-                self.outcome.parts.push(Part { work, variant, round: cell.round, run: driven.run });
+                self.outcome.parts.push(Part { work, variant, round: trial.round, run: driven.run });
             }
             Err(error) if self.plan.experiment.axis.is_none() => return Err(error),
             // What was not started because of that is not missing.

@@ -6,7 +6,7 @@ use load::{Scenario, Stop};
 use sweep::progress::{Event, Listener};
 
 use super::RunError;
-use crate::systems::System;
+use crate::servers::process::System;
 
 /// Makes them through the accounts server, as many at a time as there are.
 pub(super) fn make(wanted: u32, server: &System, listener: &mut dyn Listener) -> Result<(), RunError> {

@@ -1,11 +1,12 @@
 //! An experiment on the systems of this repository.
 
-mod study;
+mod compare;
 
 use std::env;
 
 use experiment::{
-    experiment::{Experiment, list as experiments},
+    definition::Experiment,
+    library,
     run::{Part, RunPlan, run as run_experiment},
 };
 use nstar::{
@@ -23,9 +24,9 @@ pub(crate) fn run(flags: &Lab) -> Result<Exit, Failure> {
         return list();
     }
     let plan = run_plan(flags)?;
-    experiment::peers::check(&plan.experiment).map_err(Failure::usage)?;
+    experiment::room::check(&plan.experiment).map_err(Failure::usage)?;
     if plan.experiment.axis.is_some() {
-        return study::run(flags, &plan);
+        return compare::run(flags, &plan);
     }
     let files = files(flags, &plan.experiment)?;
     let interrupt = Interrupt::listen().map_err(Failure::failed)?;
@@ -40,7 +41,7 @@ pub(crate) fn run(flags: &Lab) -> Result<Exit, Failure> {
 }
 
 fn list() -> Result<Exit, Failure> {
-    let lines = experiments().into_iter().map(|(name, title)| format!("{name:<26} {title}\n"));
+    let lines = library::list().into_iter().map(|(name, title)| format!("{name:<26} {title}\n"));
     output::print(&lines.collect::<String>())?;
     Ok(Exit::Done)
 }
@@ -64,7 +65,7 @@ fn files(flags: &Lab, experiment: &Experiment) -> Result<Vec<output::Files>, Fai
         [_] => Ok(vec![output::Files::plan(&flags.output)?]),
         works => works
             .iter()
-            .map(|work| output::Files::plan_part(&flags.output, &experiment::study::words(&work.name)))
+            .map(|work| output::Files::plan_part(&flags.output, &experiment::names::slug(&work.name)))
             .collect(),
     }
 }

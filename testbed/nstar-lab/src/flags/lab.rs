@@ -10,7 +10,7 @@ use nstar::{flags::Output, values};
 #[derive(Debug, Args)]
 pub(crate) struct Lab {
     /// An experiment: a name from --list, or a file (.toml)
-    #[arg(default_value = experiment::experiment::DEFAULT)]
+    #[arg(default_value = experiment::library::DEFAULT)]
     pub experiment: String,
     /// List the experiments that come with nstar
     #[arg(long)]

@@ -1,4 +1,4 @@
-//! Whether this machine has room for the peers that an experiment asks for. Asked before anything is started.
+//! Checks, before anything is started, that this machine has room for the peers of an experiment.
 
 use std::{env, path::PathBuf};
 
@@ -6,17 +6,14 @@ use bytesize::ByteSize;
 use load::limits;
 use rustix::fs::statvfs;
 
-use crate::experiment::{Axis, Experiment, Work};
+use crate::definition::{Axis, Experiment, Workload};
 
-/// The most peers on one machine: each is a process with a dozen threads.
-pub const PEERS_MAX: u32 = 64;
-
-/// Descriptors of ours for each peer beside those of its users: both ends that we hold of its standard streams.
+/// Descriptors that this process holds for each peer beside those of its users: pipes to its standard streams.
 const PER_PEER: u32 = 2;
 
-/// Why an experiment cannot be run here.
+/// Why there is no room for an experiment here.
 #[derive(Debug, thiserror::Error)]
-pub enum Unfit {
+pub enum NoRoom {
     /// Too little room for the files.
     #[error(
         "{peers} peers share {wanted} of files, and {folder} has room for {free}: set TMPDIR to a folder with room, or \
@@ -47,11 +44,11 @@ pub enum Unfit {
     },
 }
 
-/// Whether there is room for the most peers that the experiment asks for.
+/// Checks the room for the largest number of peers.
 ///
 /// # Errors
 /// What there is too little of.
-pub fn check(experiment: &Experiment) -> Result<(), Unfit> {
+pub fn check(experiment: &Experiment) -> Result<(), NoRoom> {
     let Some(Axis::Peers { peers, .. }) = &experiment.axis else { return Ok(()) };
     let peers = peers.iter().copied().max().unwrap_or(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -59,14 +56,14 @@ pub fn check(experiment: &Experiment) -> Result<(), Unfit> {
     let needed = peers.saturating_mul(users.saturating_add(PER_PEER)).saturating_add(PER_PEER);
     let allowed = limits::users_allowed(threads);
     if needed > allowed {
-        return Err(Unfit::Descriptors { peers, needed, allowed });
+        return Err(NoRoom::Descriptors { peers, needed, allowed });
     }
-    let bytes = |work: &Work| work.files.map_or(0, |files| files.count.saturating_mul(files.size));
+    let bytes = |work: &Workload| work.files.map_or(0, |files| files.count.saturating_mul(files.size));
     let most = experiment.works.iter().map(bytes).max().unwrap_or(0);
     let wanted = ByteSize(most.saturating_mul(peers.into()));
     let folder = env::temp_dir();
-    // Where it cannot be told, making the files will tell.
+    // Where it cannot be known, making the files will show it.
     let Ok(room) = statvfs(&folder) else { return Ok(()) };
     let free = ByteSize(room.f_bavail.saturating_mul(room.f_frsize));
-    if wanted > free { Err(Unfit::Disk { peers, wanted, folder, free }) } else { Ok(()) }
+    if wanted > free { Err(NoRoom::Disk { peers, wanted, folder, free }) } else { Ok(()) }
 }

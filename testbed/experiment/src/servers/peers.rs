@@ -1,8 +1,7 @@
-//! The peers of an experiment on file sharing: processes with a folder each, and whatever they find each other by.
+//! The peers of an experiment on file sharing: a process with a folder each, and the index that they ask.
 
-mod check;
 mod index;
-mod work;
+mod values;
 
 use std::{
     ffi::OsString,
@@ -21,63 +20,53 @@ use share::{
 };
 use tempfile::TempDir;
 
-use crate::{
-    data,
-    experiment::Files,
-    systems::{System, SystemError},
-    tiers::{Ground, Setting},
+use super::{
+    launch::{LaunchContext, Setting, Swarm},
+    process::{System, SystemError},
 };
-
-pub use check::{PEERS_MAX, Unfit, check};
-pub use index::IndexKind;
+use crate::data;
 
 /// How long it may take until one more file is found.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Time between two looks whether it is.
-const LOOK: Duration = Duration::from_millis(20);
+/// Time between two attempts to find it.
+const RETRY: Duration = Duration::from_millis(20);
 
-/// Which peers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Swarm {
-    /// How they find what others have.
-    pub(crate) index: IndexKind,
-    /// How many.
-    pub(crate) peers: u32,
-    /// What each of them shares.
-    pub(crate) files: Files,
-}
-
-/// Running peers. Their files go with them.
+/// Running peers. Their files are removed with them.
 #[derive(Debug)]
 pub(crate) struct Peers {
     nodes: Vec<System>,
     /// What each of them shares.
     shared: Vec<Vec<Listed>>,
-    /// What they ask who has what, if that is a server of its own.
+    /// The index server, if there is one.
     index: Option<System>,
     folder: TempDir,
 }
 
 impl Peers {
     /// Starts them on files that nobody else has, and waits until each file is found by another peer.
-    pub(crate) fn start(swarm: Swarm, setting: &Setting, ground: Ground<'_>) -> Result<Self, SystemError> {
-        let folder = TempDir::new_in(ground.folder).map_err(SystemError::Files)?;
+    pub(crate) fn start(
+        swarm: Swarm,
+        setting: &Setting,
+        context: LaunchContext<'_>,
+    ) -> Result<Self, SystemError> {
+        let folder = TempDir::new_in(context.folder).map_err(SystemError::Files)?;
         let mut peers = Peers { nodes: Vec::new(), shared: Vec::new(), index: None, folder };
-        peers.index = swarm.index.serve(setting, Ground { folder: peers.folder.path(), ..ground })?;
+        peers.index =
+            index::serve(swarm.index, setting, LaunchContext { folder: peers.folder.path(), ..context })?;
         for number in 0..swarm.peers {
-            if ground.interrupt.load(Ordering::Relaxed) {
+            if context.interrupt.load(Ordering::Relaxed) {
                 return Ok(peers);
             }
-            peers.add(number, swarm, setting, ground)?;
+            peers.add(number, swarm, setting, context)?;
         }
-        peers.wait_until_found(swarm.files.count, ground)?;
+        peers.wait_until_found(swarm.files.count, context)?;
         Ok(peers)
     }
 
-    /// Gives a scenario to the users of these peers: user u asks peer u modulo their number.
+    /// Aims a scenario at these peers: user u asks peer u modulo their number.
     pub(crate) fn aim(&self, scenario: &Scenario) -> Scenario {
         let bases = self.nodes.iter().filter_map(|node| node.url().parse().ok()).collect();
-        work::of(scenario, &self.shared).with_bases(bases)
+        values::fill(scenario, &self.shared).with_bases(bases)
     }
 
     /// Adds the peer of this number, with files of its own.
@@ -86,27 +75,29 @@ impl Peers {
         number: u32,
         swarm: Swarm,
         setting: &Setting,
-        ground: Ground<'_>,
+        context: LaunchContext<'_>,
     ) -> Result<(), SystemError> {
         let folder = self.folder.path().join(number.to_string());
         let shared = folder.join("shared");
         let first = u64::from(number) * swarm.files.count;
         data::make_files(&shared, first..first + swarm.files.count, swarm.files.size)
             .map_err(SystemError::Files)?;
-        let flags = [OsString::from("--share"), shared.into()]
-            .into_iter()
-            .chain(swarm.index.flags(self.index.as_ref(), &self.nodes));
-        let ground = Ground { folder: &folder, ..ground };
-        self.nodes.push(System::start(&setting.driven("peer", flags, ground))?);
+        let flags = [OsString::from("--share"), shared.into()].into_iter().chain(index::flags(
+            swarm.index,
+            self.index.as_ref(),
+            &self.nodes,
+        ));
+        let context = LaunchContext { folder: &folder, ..context };
+        self.nodes.push(System::start(&setting.driven("peer", flags, context))?);
         Ok(())
     }
 
-    fn wait_until_found(&mut self, files: u64, ground: Ground<'_>) -> Result<(), SystemError> {
+    fn wait_until_found(&mut self, files: u64, context: LaunchContext<'_>) -> Result<(), SystemError> {
         let mut clients: Vec<Client> =
             self.nodes.iter().map(|node| Client::new(node.address, None)).collect::<Result<_, _>>()?;
         let count = clients.len();
         for number in 0..count {
-            let here = until(ground, || {
+            let here = until(context, || {
                 let listed = clients.get_mut(number).map(Client::list).transpose()?.unwrap_or_default();
                 Ok((listed.len() as u64 >= files).then_some(listed))
             })?;
@@ -114,7 +105,7 @@ impl Peers {
             for file in &here {
                 let other = clients.get_mut((number + 1) % count);
                 let Some((other, holder)) = other.zip(holder) else { continue };
-                if until(ground, || found(other, file, holder))?.is_empty() {
+                if until(context, || found(other, file, holder))?.is_empty() {
                     return Ok(());
                 }
             }
@@ -125,7 +116,7 @@ impl Peers {
 }
 
 impl Drop for Peers {
-    /// All are told before any is waited for.
+    /// Tells all to stop before it waits for any.
     fn drop(&mut self) {
         self.nodes.iter().for_each(System::tell_to_stop);
         self.nodes.clear();
@@ -135,7 +126,7 @@ impl Drop for Peers {
     }
 }
 
-/// Whether a peer finds a file with the one that shares it; then with whom.
+/// Asks a peer for a file. Returns who has it, if `holder` is among them.
 fn found(asked: &mut Client, file: &Listed, holder: SocketAddr) -> Result<Option<Vec<SocketAddr>>, AskError> {
     let name = Path::new(&file.path).file_name().and_then(|name| name.to_str());
     let Some(name) = name.and_then(|name| name.parse().ok()) else { return Ok(None) };
@@ -143,9 +134,9 @@ fn found(asked: &mut Client, file: &Listed, holder: SocketAddr) -> Result<Option
     Ok(found.into_iter().map(|found| found.peers).find(|peers| peers.contains(&holder)))
 }
 
-/// Asks again and again until there is an answer; an empty one when interrupted.
+/// Asks until there is an answer. Returns an empty one when interrupted.
 fn until<T>(
-    ground: Ground<'_>,
+    context: LaunchContext<'_>,
     mut ask: impl FnMut() -> Result<Option<Vec<T>>, AskError>,
 ) -> Result<Vec<T>, SystemError> {
     let deadline = Instant::now() + PATIENCE;
@@ -155,12 +146,12 @@ fn until<T>(
             Ok(None) => "some of its files are not found by other peers".to_owned(),
             Err(error) => error.to_string(),
         };
-        if ground.interrupt.load(Ordering::Relaxed) {
+        if context.interrupt.load(Ordering::Relaxed) {
             return Ok(Vec::new());
         }
         if Instant::now() >= deadline {
             return Err(SystemError::NotListening { name: "peer".into(), said });
         }
-        thread::sleep(LOOK);
+        thread::sleep(RETRY);
     }
 }

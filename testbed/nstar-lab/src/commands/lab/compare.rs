@@ -8,9 +8,9 @@ use std::{
 use analysis::comparison::Comparison;
 use engine::Model;
 use experiment::{
-    experiment::{Axis, Engines},
+    comparison::{Beginning, compare},
+    definition::{Axis, Engines},
     run::{Outcome, Part, RunPlan, run as run_experiment},
-    study::{Session, slug, study},
 };
 
 use nstar::{
@@ -26,12 +26,12 @@ pub(super) fn run(flags: &Lab, plan: &RunPlan) -> Result<Exit, Failure> {
     check(flags, plan)?;
     let files = output::Files::plan(&flags.output)?;
     let folder = runs_folder(&files.run)?;
-    let session = Session::begin(plan.seed);
+    let beginning = Beginning::now(plan.seed);
     let interrupt = Interrupt::listen().map_err(Failure::failed)?;
     let mut progress = Progress::new(flags.show.no_progress);
     let outcome = run_experiment(plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?;
     progress.finish();
-    let study = study(&plan.experiment, &outcome, session, |part| run_file(&folder, part));
+    let study = compare(&plan.experiment, &outcome, beginning, |part| run_file(&folder, part));
     write_runs(&files.run, &folder, &outcome)?;
     output::write_file(&files.run, &report::comparison::json(&study).map_err(Failure::failed)?)?;
     output::write_file(&files.report, &report::comparison::html(&study).map_err(Failure::failed)?)?;
@@ -94,7 +94,7 @@ fn runs_folder(study: &Path) -> Result<String, Failure> {
 }
 
 fn run_file(folder: &str, part: &Part) -> String {
-    format!("{folder}/{}.json", slug(part))
+    format!("{folder}/{}.json", part.slug())
 }
 
 fn write_runs(study: &Path, folder: &str, outcome: &Outcome) -> Result<(), Failure> {

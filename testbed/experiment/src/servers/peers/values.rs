@@ -1,11 +1,11 @@
-//! Who asks for what: the values of a scenario that depend on which files there are.
+//! Values of a scenario that depend on which files the peers share.
 //!
-//! A scenario for peers may have values of these names, which are filled in here:
+//! A scenario for peers may use these values:
 //!
-//! | name | what a user gets, one after the other |
+//! | name | what a user gets, in turn |
 //! |---|---|
 //! | `others` | names of files that other peers share |
-//! | `content` | hashes of what the peer it asks shares |
+//! | `content` | hashes of the files of the peer that it asks |
 //!
 //! User u asks peer u modulo P. So of each list every P-th item, from the u-th on, is for that peer.
 
@@ -15,20 +15,20 @@ use share::client::Listed;
 /// The most items of one list: enough that nothing is asked for again soon.
 const ITEMS_MAX: usize = 10_000;
 
-/// The scenario with its values, for peers that share these files.
-pub(super) fn of(scenario: &Scenario, shared: &[Vec<Listed>]) -> Scenario {
+/// Fills in the values, for peers that share these files.
+pub(super) fn fill(scenario: &Scenario, shared: &[Vec<Listed>]) -> Scenario {
     let step = shared.len().max(1) as u64;
     let each = |item: &dyn Fn(usize, usize) -> Option<String>, most: usize| interleaved(shared, most, item);
     let files = shared.iter().map(Vec::len).min().unwrap_or(0);
     let listed = |peer: usize, place: usize| shared.get(peer)?.get(place);
     let content = each(&|peer, turn| listed(peer, turn).map(|file| file.hash.to_string()), files);
-    // A peer alone has nobody else to search for.
-    let strangers = shared.len().saturating_sub(1).max(1);
+    // A single peer searches for its own files.
+    let others_count = shared.len().saturating_sub(1).max(1);
     let of_others = |peer: usize, turn: usize| {
-        let other = (peer + 1 + turn % strangers) % shared.len().max(1);
-        listed(other, turn / strangers).map(name)
+        let other = (peer + 1 + turn % others_count) % shared.len().max(1);
+        listed(other, turn / others_count).map(name)
     };
-    let others = each(&of_others, files * strangers);
+    let others = each(&of_others, files * others_count);
     scenario.clone().with_items("others", &others, step).with_items("content", &content, step)
 }
 
@@ -61,7 +61,7 @@ mod tests {
             "[values]\n{value} = {{ kind = \"cycle\", items = [\"x\"] }}\n[[request]]\npath = \"/${{{value}}}\"\n"
         );
         let scenario = Scenario::from_toml(Path::new("s.toml"), &text).expect("a scenario");
-        of(&scenario, shared).items(value).expect("a cycle").to_vec()
+        fill(&scenario, shared).items(value).expect("a cycle").to_vec()
     }
 
     fn three() -> Vec<Vec<Listed>> {

@@ -1,20 +1,18 @@
-//! Which work is done by which variant, in which order, and for how long.
+//! Which workload is measured on which variant, in which order, and for how long.
 
 use std::time::Duration;
 
 use crate::{
-    databases::DatabaseKind,
-    experiment::{Axis, Engines, Experiment, Files, Users, Work},
-    peers::{IndexKind, Swarm},
-    tiers::Setting,
+    definition::{Axis, DatabaseKind, Engines, Experiment, Files, IndexKind, Users, Workload},
+    servers::launch::{Setting, Swarm},
 };
 
-/// Starting systems, stopping them, and the first request, per measurement.
+/// Time per trial for starting systems, stopping them, and the first request.
 const AROUND: Duration = Duration::from_millis(1_200);
-/// Nothing is learnt from less.
+/// A shorter trial shows nothing.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// One value of what is varied.
+/// One value of the axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Variant {
     /// `epoll`, `4`; empty where nothing is varied.
@@ -27,11 +25,11 @@ pub(crate) struct Variant {
     pub(crate) peers: Option<(IndexKind, u32)>,
 }
 
-/// One measurement.
+/// One measured load of one variant.
 #[derive(Debug, Clone)]
-pub(crate) struct Cell<'a> {
+pub(crate) struct Trial<'a> {
     pub(crate) round: u32,
-    pub(crate) work: &'a Work,
+    pub(crate) work: &'a Workload,
     pub(crate) variant: &'a Variant,
 }
 
@@ -86,9 +84,9 @@ fn peers_name(indexes: &[IndexKind], peers: &[u32], index: IndexKind, count: u32
     }
 }
 
-/// All measurements in order: round by round, in each every work, on each every variant. Every second round goes
-/// backwards through the variants, so that what drifts during a study favours none.
-pub(crate) fn cells<'a>(experiment: &'a Experiment, variants: &'a [Variant]) -> Vec<Cell<'a>> {
+/// All trials in order: round by round, in each every workload, for each every variant. Every second round goes
+/// backwards through the variants, so that a drift during the comparison favours none.
+pub(crate) fn trials<'a>(experiment: &'a Experiment, variants: &'a [Variant]) -> Vec<Trial<'a>> {
     let in_order = |round: u32| -> Vec<&'a Variant> {
         let forwards = variants.iter();
         if round.is_multiple_of(2) { forwards.collect() } else { forwards.rev().collect() }
@@ -96,18 +94,18 @@ pub(crate) fn cells<'a>(experiment: &'a Experiment, variants: &'a [Variant]) -> 
     (0..experiment.rounds)
         .flat_map(|round| experiment.works.iter().map(move |work| (round, work)))
         .flat_map(|(round, work)| {
-            in_order(round).into_iter().map(move |variant| Cell { round, work, variant })
+            in_order(round).into_iter().map(move |variant| Trial { round, work, variant })
         })
         .collect()
 }
 
-/// The time that one of so many measurements may take.
-pub(crate) fn time_each(total: Duration, cells: usize) -> Duration {
-    let share = total / u32::try_from(cells.max(1)).unwrap_or(u32::MAX);
+/// The time that each trial may take.
+pub(crate) fn time_each(total: Duration, trials: usize) -> Duration {
+    let share = total / u32::try_from(trials.max(1)).unwrap_or(u32::MAX);
     share.saturating_sub(AROUND).max(SHORTEST)
 }
 
-impl Cell<'_> {
+impl Trial<'_> {
     /// How the servers are to run for it. With nothing varied, every tier runs the same model.
     pub(crate) fn setting(&self, varied: bool) -> Setting {
         Setting {
@@ -176,7 +174,7 @@ mod tests {
     fn rounds_go_forth_and_back() {
         let experiment = experiment();
         let variants = variants(&experiment, "epoll", &[]);
-        let names: Vec<String> = cells(&experiment, &variants).iter().map(|cell| cell.name(2)).collect();
+        let names: Vec<String> = trials(&experiment, &variants).iter().map(|trial| trial.name(2)).collect();
         assert_eq!(
             names,
             [

@@ -1,4 +1,4 @@
-//! The systems under test, as child processes of their own, so that they can be watched like anybody else's.
+//! The systems under test as child processes, watched like any other server.
 
 use std::{
     ffi::OsString,
@@ -18,21 +18,21 @@ use database_server::DatabaseError;
 use load::{Plan, Scenario};
 use share::client::AskError;
 
-use crate::link::LinkError;
+use super::link::LinkError;
 
 /// How long a system may take to say where it listens.
 const START_LIMIT: Duration = Duration::from_secs(20);
-/// How long a system may take to end when told to, before it is killed.
+/// How long a system may take to end before it is killed.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 
 /// A running system. Stops when dropped; ends by itself if this process dies.
 #[derive(Debug)]
-pub struct System {
+pub(crate) struct System {
     /// Where it listens.
-    pub address: SocketAddr,
-    /// Over TLS, with a certificate that nobody may know.
+    pub(crate) address: SocketAddr,
+    /// Whether it speaks TLS, with a certificate that nobody vouches for.
     pub(crate) secure: bool,
-    /// The line in which it said so.
+    /// Its first line on stdout, which says where it listens.
     said: String,
     child: Child,
     // Held open: the system ends when it closes.
@@ -50,19 +50,19 @@ pub enum SystemError {
         /// Why.
         source: io::Error,
     },
-    /// What it shares could not be made.
+    /// The files that a peer shares could not be made.
     #[error("cannot make the files that peers share: {0}; set TMPDIR to a folder with room")]
     Files(io::Error),
     /// A peer could not be asked.
     #[error(transparent)]
     Ask(#[from] AskError),
-    /// The database under it is not to be had.
+    /// The database under it could not be started.
     #[error(transparent)]
     Database(#[from] DatabaseError),
     /// The link to it could not be made.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// It ran, but never said where it listens.
+    /// It never said where it listens.
     #[error("{name} did not start: {said}")]
     NotListening {
         /// Which system.
@@ -74,23 +74,23 @@ pub enum SystemError {
 
 /// How to start a system of this repository.
 #[derive(Debug, Clone)]
-pub struct Start<'a> {
+pub(crate) struct Start<'a> {
     /// The program that serves it.
-    pub program: &'a Path,
+    pub(crate) program: &'a Path,
     /// Its name after `PROGRAM serve`.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// Flags beyond `--listen` and `--cpus`.
-    pub flags: Vec<OsString>,
+    pub(crate) flags: Vec<OsString>,
     /// Processors for it, if it is to be confined.
-    pub processors: Option<&'a [usize]>,
+    pub(crate) processors: Option<&'a [usize]>,
     /// Folder for its log.
-    pub folder: &'a Path,
+    pub(crate) folder: &'a Path,
     /// Whether it gets a network namespace of its own, in which nothing is reachable yet. Needs root.
-    pub namespace: bool,
+    pub(crate) namespace: bool,
 }
 
 impl Start<'_> {
-    /// The same in a network namespace of its own.
+    /// Starts it in a network namespace of its own.
     pub(crate) fn in_a_namespace(mut self) -> Self {
         self.namespace = true;
         self
@@ -99,7 +99,7 @@ impl Start<'_> {
 
 impl System {
     /// Starts a system on a free loopback port and waits until it listens.
-    pub fn start(start: &Start<'_>) -> Result<Self, SystemError> {
+    pub(crate) fn start(start: &Start<'_>) -> Result<Self, SystemError> {
         let log = start.folder.join(format!("{}.log", start.name));
         let mut child =
             spawn(start, &log).map_err(|source| SystemError::Spawn { name: start.name.into(), source })?;
@@ -125,24 +125,24 @@ impl System {
         self.child.id()
     }
 
-    /// Says at which address it is reached, where that is not the one it listens on.
+    /// Sets the address at which it is reached, where that is not the one it listens on.
     pub(crate) fn reached_at(&mut self, address: IpAddr) {
         self.address.set_ip(address);
     }
 
     /// Base URL of the system.
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         let scheme = if self.secure { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
     }
 
-    /// The address that follows these words where it said that it listens.
+    /// The address after these words in its first line.
     pub(crate) fn address_after(&self, words: &str) -> Option<SocketAddr> {
         let (_, rest) = self.said.split_once(words)?;
         rest.split([' ', ',', ')', '\n']).next()?.parse().ok()
     }
 
-    /// A load on it.
+    /// A load on this system.
     pub(crate) fn load(&self, scenario: Scenario) -> Plan {
         let scenario = match self.url().parse() {
             Ok(base) => scenario.with_base(base),
@@ -151,7 +151,7 @@ impl System {
         Plan { insecure: self.secure, ..Plan::new(scenario) }
     }
 
-    /// Tells it to end, and does not wait.
+    /// Tells it to end, without waiting.
     pub(crate) fn tell_to_stop(&self) {
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             // Fails only if it has ended already.
@@ -197,7 +197,7 @@ fn spawn(start: &Start<'_>, log: &Path) -> io::Result<Child> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(File::create(log)?).spawn()
 }
 
-/// The first line on stdout, or `None` if the child ends, or says nothing in time.
+/// The first line on stdout. `None` if the child ends, or prints none in time.
 fn first_line(child: &mut Child) -> Option<String> {
     let stdout = child.stdout.take()?;
     let (sender, receiver) = mpsc::channel();
@@ -221,7 +221,7 @@ fn place_in(line: &str) -> Option<(bool, SocketAddr)> {
     })
 }
 
-/// The last that was said; of a wrong command line what is wrong with it, which comes before how to get help.
+/// The last line of a log, or the error in the command line, which comes before the hint at --help.
 fn last_words(log: &PathBuf) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let said = || text.lines().rev().filter(|line| !line.trim().is_empty());

@@ -1,22 +1,17 @@
-//! An experiment as data: which systems to start, on what files, driven by which scenario, and what is varied.
-//!
-//! The ones that come with nstar are compiled in from `experiments/` and `scenarios/`.
+//! Where experiments come from: files, or the published ones, compiled in from `experiments/` and `scenarios/`.
 
 mod document;
 
 use std::{
     fs,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
-use analysis::{comparison::Published, search::UsersRange};
-use load::{Connections, Scenario, ScenarioError};
-use serde::Deserialize;
+use load::{Scenario, ScenarioError};
 
-use crate::{databases::DatabaseKind, peers::IndexKind};
+use crate::definition::Experiment;
 
-/// The experiment that `nstar lab` runs when none is named.
+/// The experiment that `nstar-lab` runs when none is named.
 pub const DEFAULT: &str = "files-same";
 
 struct Shipped {
@@ -64,148 +59,11 @@ const SCENARIOS: [Shipped; 9] = scenarios![
     "share-obtain",
 ];
 
-/// One experiment, checked.
-#[derive(Debug, Clone)]
-pub struct Experiment {
-    /// What it shows, in a line.
-    pub title: String,
-    /// Accounts to make first; user `u` of the load signs in as account `u` modulo this.
-    pub accounts: u32,
-    /// What the page cache holds when a step begins.
-    pub page_cache: PageCache,
-    /// Which server the scenario drives.
-    pub drive: Tier,
-    /// Further flags of that server, as `nstar serve` has them.
-    pub flags: Vec<String>,
-    /// What is varied beside the works; `None` where the command line alone chooses the concurrency model.
-    pub axis: Option<Axis>,
-    /// What is measured, in this order, on every variant.
-    pub works: Vec<Work>,
-    /// About how long the whole of it may take; `None`: each sweep as long as it needs.
-    pub time: Option<Duration>,
-    /// How often each work is done by each variant, in turn.
-    pub rounds: u32,
-    /// Figures of others, to be shown beside.
-    pub published: Vec<Published>,
-}
-
-/// What differs from variant to variant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Axis {
-    /// The concurrency model.
-    Engines(Engines),
-    /// The number of workers of one model.
-    Workers {
-        /// The model.
-        engine: String,
-        /// How many, ascending.
-        workers: Vec<u32>,
-    },
-    /// The database.
-    Databases(Vec<DatabaseKind>),
-    /// How many peers share files, and how they find what others have.
-    Peers {
-        /// Kinds of index.
-        indexes: Vec<IndexKind>,
-        /// Numbers of peers, ascending.
-        peers: Vec<u32>,
-    },
-}
-
-/// Concurrency models by name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Engines {
-    /// Every one there is.
-    All,
-    /// These.
-    Named(Vec<String>),
-}
-
-/// One thing to measure.
-#[derive(Debug, Clone)]
-pub struct Work {
-    /// What tells it from the others: `100 KB, 100 connections`; empty where it is the only one.
-    pub name: String,
-    /// Files to make first; for each peer, where peers are driven.
-    pub files: Option<Files>,
-    /// What the users do.
-    pub scenario: Scenario,
-    /// How many users; of each peer, where peers are driven.
-    pub users: Users,
-    /// Whether a user keeps its connection.
-    pub connections: Connections,
-    /// A request that takes longer has timed out; `None`: the generator's own limit.
-    pub timeout: Option<Duration>,
-    /// Whether more is asked than can be served, so that denied requests are part of the answer.
-    pub overload: bool,
-    /// Rate of the link between generator and server, Mb/s; `None`: loopback.
-    pub link_mbit: Option<u32>,
-}
-
-/// Test files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Files {
-    /// How many.
-    pub count: u64,
-    /// Size of each, bytes.
-    pub size: u64,
-}
-
-/// How many users a work has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Users {
-    /// So many, in one load.
-    Fixed(u32),
-    /// A sweep.
-    Swept(UsersRange),
-}
-
-impl Users {
-    /// The most there may be.
-    pub fn most(&self) -> u32 {
-        match self {
-            Users::Fixed(users) => *users,
-            Users::Swept(UsersRange::Range { hi, .. }) => *hi,
-            Users::Swept(UsersRange::List(users)) => users.iter().copied().max().unwrap_or(0),
-        }
-    }
-}
-
-/// What the page cache holds when a step begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PageCache {
-    /// Whatever earlier steps left there.
-    Warm,
-    /// None of the files.
-    Cold,
-}
-
-/// A server to drive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Tier {
-    /// The authenticated file server, in front of the accounts server.
-    Files,
-    /// The accounts server behind it.
-    Accounts,
-    /// The file server alone, open to all.
-    OpenFiles,
-    /// The upload sink.
-    Sink,
-    /// Room booking.
-    Booking,
-    /// Peers that share files, all of them.
-    Peers,
-}
-
 /// An experiment that cannot be run as written.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
-    /// Neither the name of one that comes with nstar nor a file.
-    #[error(
-        "no experiment '{name}'; the ones that come with nstar: {known}. Or give a file that ends in .toml"
-    )]
+    /// Neither a published experiment nor a file.
+    #[error("there is no experiment '{name}'; choose one of {known}, or give a file that ends in .toml")]
     Unknown {
         /// What was asked for.
         name: String,
@@ -243,7 +101,7 @@ pub enum ExperimentError {
     Scenario(#[from] ScenarioError),
 }
 
-/// Names and titles of the experiments that come with nstar.
+/// Names and titles of the published experiments.
 pub fn list() -> Vec<(&'static str, String)> {
     EXPERIMENTS
         .iter()
@@ -276,7 +134,7 @@ impl Experiment {
     }
 }
 
-/// A scenario that comes with nstar, or a file beside the experiment.
+/// Reads a published scenario, or a file beside the experiment.
 fn scenario(experiment: &Path, name: &str) -> Result<Scenario, ExperimentError> {
     if let Some(shipped) = SCENARIOS.iter().find(|shipped| shipped.name == name) {
         return Ok(Scenario::from_toml(Path::new(&format!("scenarios/{name}.toml")), shipped.text)?);
@@ -294,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_experiment_that_comes_with_nstar_is_whole() {
+    fn every_published_experiment_can_be_read() {
         for (name, title) in list() {
             let experiment = Experiment::load(name).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert!(!title.is_empty() && experiment.title == title);

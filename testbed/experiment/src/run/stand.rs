@@ -1,4 +1,4 @@
-//! The place where measurements are made: a folder with data, and the servers that run just now.
+//! Where trials are made: a folder with data, and the servers that are running.
 
 use std::{sync::atomic::AtomicBool, time::Duration};
 
@@ -17,18 +17,21 @@ use sweep::{
 };
 use tempfile::TempDir;
 
-use super::{RunError, RunPlan, accounts, cells::Cell};
+use super::{RunError, RunPlan, accounts, trials::Trial};
 use crate::{
     data,
-    experiment::{Files, PageCache, Users, Work},
-    tiers::{Ground, Setting, Tiers},
+    definition::{Files, PageCache, Users, Workload},
+    servers::{
+        Tiers,
+        launch::{LaunchContext, Setting},
+    },
 };
 
 /// A sweep of this many of its longest steps spends its time well.
 const STEPS: u32 = 5;
 
 /// The folder and what runs.
-pub(super) struct Bench<'a> {
+pub(super) struct Stand<'a> {
     plan: &'a RunPlan,
     folder: TempDir,
     files: Option<Files>,
@@ -40,27 +43,27 @@ pub(super) struct Bench<'a> {
     pub(super) time: Option<Duration>,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> Stand<'a> {
     pub(super) fn new(plan: &'a RunPlan) -> Result<Self, RunError> {
         let folder = TempDir::new()?;
         std::fs::create_dir(folder.path().join("files"))?;
-        Ok(Bench { plan, folder, files: None, running: None, started: 0, accounts_made: false, time: None })
+        Ok(Stand { plan, folder, files: None, running: None, started: 0, accounts_made: false, time: None })
     }
 
-    /// Makes one measurement: servers of the right kind, data, load.
+    /// Makes one trial: starts the right servers, makes data, drives them.
     pub(super) fn measure(
         &mut self,
-        cell: &Cell<'_>,
+        trial: &Trial<'_>,
         interrupt: &AtomicBool,
         listener: &mut dyn Listener,
     ) -> Result<Driven, RunError> {
-        self.provide_systems(cell, interrupt, listener)?;
-        self.provide_files(cell.files(), listener)?;
-        let load_plan = self.load_plan(cell)?;
-        let circumstances = self.circumstances(cell);
+        self.provide_systems(trial, interrupt, listener)?;
+        self.provide_files(trial.files(), listener)?;
+        let load_plan = self.load_plan(trial)?;
+        let circumstances = self.circumstances(trial);
         let users = match &self.plan.users {
             Some(range) => Users::Swept(range.clone()),
-            None => cell.users(),
+            None => trial.users(),
         };
         limits::ensure(users.most(), load_plan.threads)?;
         let mut driven = match users {
@@ -82,7 +85,7 @@ impl<'a> Bench<'a> {
         Ok(driven)
     }
 
-    /// Whether what the users were told is what the database holds; `None` where nothing is promised.
+    /// Checks that the database holds what the users were told. `None` if the servers promise nothing.
     fn prove(&mut self, driven: &Driven, listener: &mut dyn Listener) -> Result<Option<Proof>, RunError> {
         let Some((_, tiers)) = self.running.take_if(|(_, tiers)| tiers.is_used_up()) else { return Ok(None) };
         let proof = tiers.prove(&driven.totals).transpose()?;
@@ -93,14 +96,14 @@ impl<'a> Bench<'a> {
         Ok(proof)
     }
 
-    /// Keeps the servers that run where they are as asked for; else ends them, then starts others.
+    /// Keeps the running servers if they fit the trial; otherwise stops them and starts others.
     fn provide_systems(
         &mut self,
-        cell: &Cell<'_>,
+        trial: &Trial<'_>,
         interrupt: &AtomicBool,
         listener: &mut dyn Listener,
     ) -> Result<(), RunError> {
-        let setting = cell.setting(self.plan.experiment.axis.is_some());
+        let setting = trial.setting(self.plan.experiment.axis.is_some());
         if self.running.as_ref().is_some_and(|(running, tiers)| *running == setting && !tiers.is_used_up()) {
             return Ok(());
         }
@@ -109,8 +112,8 @@ impl<'a> Bench<'a> {
         let split = self.plan.split.as_ref();
         self.started += 1;
         let (program, folder, number) = (self.plan.program.as_path(), self.folder.path(), self.started);
-        let ground = Ground { program, folder, split, number, interrupt };
-        let tiers = Tiers::start(self.plan.experiment.drive, &setting, ground)?;
+        let context = LaunchContext { program, folder, split, number, interrupt };
+        let tiers = Tiers::start(self.plan.experiment.drive, &setting, context)?;
         if let Some(split) = split {
             // All threads of the generator inherit it; the servers were told theirs.
             cores::confine(&split.generator)?;
@@ -132,16 +135,16 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    fn load_plan(&self, cell: &Cell<'_>) -> Result<Plan, RunError> {
-        let on = |tiers: &Tiers| tiers.load(&cell.work.scenario);
+    fn load_plan(&self, trial: &Trial<'_>) -> Result<Plan, RunError> {
+        let on = |tiers: &Tiers| tiers.load(&trial.work.scenario);
         let Some(mut load) = self.running.as_ref().and_then(|(_, tiers)| on(tiers)) else {
             return Err(RunError::NothingToDrive);
         };
         load.cpus = self.plan.split.as_ref().map(|split| split.generator.clone());
         load.threads = load.cpus.as_ref().map_or_else(|| cores::available().len(), Vec::len);
         load.seed = self.plan.seed;
-        load.connections = cell.work.connections;
-        load.timeout = cell.work.timeout.unwrap_or(load.timeout);
+        load.connections = trial.work.connections;
+        load.timeout = trial.work.timeout.unwrap_or(load.timeout);
         Ok(load)
     }
 
@@ -159,10 +162,10 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn circumstances(&self, cell: &Cell<'_>) -> Circumstances {
+    fn circumstances(&self, trial: &Trial<'_>) -> Circumstances {
         let mut target = self.plan.experiment.title.clone();
-        let Work { name, .. } = cell.work;
-        let variant = cell.variant.name.as_str();
+        let Workload { name, .. } = trial.work;
+        let variant = trial.variant.name.as_str();
         for part in [name.as_str(), variant].into_iter().filter(|part| !part.is_empty()) {
             target = format!("{target}: {part}");
         }

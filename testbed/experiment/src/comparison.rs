@@ -1,34 +1,34 @@
-//! From the parts of an experiment to one study.
+//! Joins the trials of an experiment in one comparison.
 
 use std::time::{Instant, SystemTime};
 
 use analysis::comparison::{self, Comparison, Finished, Published, Workload, entry, order};
 
 use crate::{
-    experiment::{Axis, Experiment},
+    definition::{self, Axis, Experiment},
     run::{Outcome, Part},
 };
 
-/// When and with what a study was made.
+/// When a comparison was begun, and with which seed.
 #[derive(Debug, Clone, Copy)]
-pub struct Session {
+pub struct Beginning {
     wall: SystemTime,
     instant: Instant,
     seed: u64,
 }
 
-impl Session {
-    /// One that begins now.
-    pub fn begin(seed: u64) -> Self {
-        Session { wall: SystemTime::now(), instant: Instant::now(), seed }
+impl Beginning {
+    /// Begins now.
+    pub fn now(seed: u64) -> Self {
+        Beginning { wall: SystemTime::now(), instant: Instant::now(), seed }
     }
 }
 
-/// The study that an experiment with an axis comes to; `file` names the run file of a part.
-pub fn study(
+/// Compares the variants of an experiment; `file` names the run file of a part.
+pub fn compare(
     experiment: &Experiment,
     outcome: &Outcome,
-    session: Session,
+    beginning: Beginning,
     file: impl Fn(&Part) -> String,
 ) -> Comparison {
     let finished = |part: &Part| Finished { run: part.run.clone(), file: file(part) };
@@ -43,10 +43,10 @@ pub fn study(
             Some(Axis::Engines(_)) | None => "engine".to_owned(),
         },
         host: observe::host(),
-        started: humantime::format_rfc3339_seconds(session.wall).to_string(),
-        elapsed_s: session.instant.elapsed().as_secs_f64(),
+        started: humantime::format_rfc3339_seconds(beginning.wall).to_string(),
+        elapsed_s: beginning.instant.elapsed().as_secs_f64(),
         version: env!("CARGO_PKG_VERSION").into(),
-        seed: session.seed,
+        seed: beginning.seed,
         works: experiment.works.iter().filter_map(|work| of_work(work, outcome, &finished)).collect(),
         left_out: outcome.left_out.clone(),
         published: experiment.published.iter().map(under_laws).collect(),
@@ -58,7 +58,7 @@ fn under_laws(published: &Published) -> Published {
 }
 
 fn of_work(
-    work: &crate::experiment::Work,
+    work: &definition::Workload,
     outcome: &Outcome,
     finished: &impl Fn(&Part) -> Finished,
 ) -> Option<Workload> {
@@ -84,28 +84,4 @@ fn of_work(
         Workload { name: work.name.clone(), overload: work.overload, order: Vec::new(), laws, entries };
     order(&mut measured);
     Some(measured)
-}
-
-/// The name of a part's run file without its extension: `100-kb-100-connections-epoll-2`.
-pub fn slug(part: &Part) -> String {
-    words(&format!("{} {} {}", part.work, part.variant, part.round + 1))
-}
-
-/// A name as a part of a file's name: `10-mb` for `10 MB`.
-pub fn words(name: &str) -> String {
-    let name = name.to_lowercase();
-    let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join("-")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_become_parts_of_file_names() {
-        assert_eq!(words("100 Mb/s link, up to 20 users"), "100-mb-s-link-up-to-20-users");
-        assert_eq!(words("10.0 MB"), "10-0-mb");
-        assert_eq!(words("../.."), "");
-    }
 }

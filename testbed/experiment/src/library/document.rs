@@ -1,4 +1,4 @@
-//! The words of an experiment file, and what they come to.
+//! Reads and checks an experiment file.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,22 +12,23 @@ use bytesize::ByteSize;
 use load::{Connections, Scenario, ScenarioError};
 use serde::Deserialize;
 
+use super::{ExperimentError, scenario};
 use crate::{
-    databases::DatabaseKind,
-    peers::{IndexKind, PEERS_MAX},
-    study,
+    definition::{
+        Axis, DatabaseKind, Engines, Experiment, Files, IndexKind, PEERS_MAX, PageCache, Tier, Users,
+        Workload,
+    },
+    names,
 };
-
-use super::{Axis, Engines, Experiment, ExperimentError, Files, PageCache, Tier, Users, Work, scenario};
 
 /// The most files an experiment may ask for.
 const FILES_MAX: u64 = 1_000_000;
 /// The most bytes an experiment may put on the disk.
 const BYTES_MAX: u64 = 64 << 30;
 /// The most variants, works and rounds, multiplied: a typing error must not run for days.
-const CELLS_MAX: usize = 10_000;
-/// How long a study may take unless its file says otherwise.
-const STUDY_TIME: Duration = Duration::from_secs(300);
+const TRIALS_MAX: usize = 10_000;
+/// How long a comparison may take unless its file says otherwise.
+const COMPARISON_TIME: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -124,7 +125,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Experiment, ExperimentErro
     let axis = document.axis.as_ref().map(axis).transpose().map_err(value)?;
     let time = document.time.as_deref().map(|text| duration("time", text)).transpose().map_err(value)?;
     let works = works(path, &document, value)?;
-    check_cells(&document, axis.as_ref(), works.len()).map_err(value)?;
+    check_trials(&document, axis.as_ref(), works.len()).map_err(value)?;
     check_peers(document.drive, axis.as_ref(), &works).map_err(value)?;
     Ok(Experiment {
         title: document.title,
@@ -132,7 +133,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Experiment, ExperimentErro
         page_cache: document.page_cache,
         drive: document.drive,
         flags: document.flags,
-        time: time.or(axis.as_ref().map(|_| STUDY_TIME)),
+        time: time.or(axis.as_ref().map(|_| COMPARISON_TIME)),
         axis,
         works,
         rounds: document.rounds,
@@ -210,7 +211,7 @@ fn works(
     path: &Path,
     document: &Document,
     value: impl Fn(Wrong) -> ExperimentError + Copy,
-) -> Result<Vec<Work>, ExperimentError> {
+) -> Result<Vec<Workload>, ExperimentError> {
     match (&document.scenario, &document.users, document.work.as_slice()) {
         (Some(name), Some(users), []) => one_per_size(path, document, name, users, value),
         (None, None, sections @ [_, ..]) if document.files == 0 && document.file_sizes.is_empty() => {
@@ -231,8 +232,8 @@ fn one_per_size(
     name: &str,
     users: &UsersKey,
     value: impl Fn(Wrong) -> ExperimentError + Copy,
-) -> Result<Vec<Work>, ExperimentError> {
-    let plain = Work {
+) -> Result<Vec<Workload>, ExperimentError> {
+    let plain = Workload {
         name: String::new(),
         files: None,
         scenario: scenario(path, name)?,
@@ -251,7 +252,7 @@ fn one_per_size(
         let size = size("file_sizes", text)?;
         check_files(document.files, Some(size))?;
         let name = if several { text.clone() } else { String::new() };
-        Ok(Work { name, files: Some(Files { count: document.files, size }), ..plain.clone() })
+        Ok(Workload { name, files: Some(Files { count: document.files, size }), ..plain.clone() })
     };
     document.file_sizes.iter().map(|text| of_size(text).map_err(value)).collect()
 }
@@ -260,7 +261,7 @@ fn work(
     path: &Path,
     section: &WorkSection,
     value: impl Fn(Wrong) -> ExperimentError + Copy,
-) -> Result<Work, ExperimentError> {
+) -> Result<Workload, ExperimentError> {
     let checked = || -> Result<_, Wrong> {
         let size = section.file_size.as_deref().map(|text| size("work.file_size", text)).transpose()?;
         check_files(section.files, size)?;
@@ -272,7 +273,7 @@ fn work(
         Ok((files, users(&section.users)?, timeout))
     };
     let (files, users, timeout) = checked().map_err(value)?;
-    Ok(Work {
+    Ok(Workload {
         name: section.name.clone(),
         files,
         scenario: section_scenario(path, section, value)?,
@@ -287,7 +288,7 @@ fn work(
 /// Names are also those of files, so they must differ as such.
 fn check_names(sections: &[WorkSection]) -> Result<(), Wrong> {
     let mut seen = BTreeSet::new();
-    match sections.iter().find(|section| !seen.insert(study::words(&section.name))) {
+    match sections.iter().find(|section| !seen.insert(names::slug(&section.name))) {
         None => Ok(()),
         Some(twice) => {
             Err(("work.name", format!("'{}' is there twice, or too much like another", twice.name)))
@@ -369,7 +370,7 @@ fn check_files(count: u64, size: Option<u64>) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn check_cells(document: &Document, axis: Option<&Axis>, works: usize) -> Result<(), Wrong> {
+fn check_trials(document: &Document, axis: Option<&Axis>, works: usize) -> Result<(), Wrong> {
     let variants = match axis {
         Some(Axis::Workers { workers, .. }) => workers.len(),
         Some(Axis::Engines(Engines::Named(names))) => names.len(),
@@ -377,9 +378,9 @@ fn check_cells(document: &Document, axis: Option<&Axis>, works: usize) -> Result
         Some(Axis::Peers { indexes, peers }) => indexes.len().saturating_mul(peers.len()),
         Some(Axis::Engines(Engines::All)) | None => 1,
     };
-    let cells = variants.saturating_mul(works).saturating_mul(document.rounds as usize);
-    if document.rounds == 0 || cells > CELLS_MAX {
-        return Err(("rounds", format!("{cells} measurements; ask for 1 to {CELLS_MAX} in all")));
+    let trials = variants.saturating_mul(works).saturating_mul(document.rounds as usize);
+    if document.rounds == 0 || trials > TRIALS_MAX {
+        return Err(("rounds", format!("{trials} measurements; ask for 1 to {TRIALS_MAX} in all")));
     }
     if matches!(axis, Some(Axis::Databases(_))) != (document.drive == Tier::Booking) {
         return Err(("axis", "`databases` go with `drive = \"booking\"`, and it with them".into()));
@@ -391,7 +392,7 @@ fn check_cells(document: &Document, axis: Option<&Axis>, works: usize) -> Result
 }
 
 /// Peers are driven where they are varied, in loads on files of their own.
-fn check_peers(drive: Tier, axis: Option<&Axis>, works: &[Work]) -> Result<(), Wrong> {
+fn check_peers(drive: Tier, axis: Option<&Axis>, works: &[Workload]) -> Result<(), Wrong> {
     let peers = match (drive, axis) {
         (Tier::Peers, Some(Axis::Peers { peers, .. })) => peers.iter().copied().max().unwrap_or(0),
         (Tier::Peers, _) | (_, Some(Axis::Peers { .. })) => {
