@@ -1,6 +1,6 @@
 # Every command a contributor needs. `make test` is what CI runs.
 
-.PHONY: test lint setup build bench sanitize
+.PHONY: test lint setup build size bench sanitize
 
 # Formatting, lints, then every test, with what the tests need installed first; at last the sanitizer.
 test: setup lint
@@ -28,6 +28,10 @@ setup:
 
 build:
 	cargo build --release --locked
+
+# Packages, build time and program size of the tool, which stays small.
+size:
+	scripts/size
 
 # nstar side by side with what a user would pick instead, as one table of ratios. Peers are installed when root.
 bench: build

@@ -151,6 +151,70 @@ fn our_crates_use_only_what_lies_downstream() {
 }
 
 #[test]
+fn the_testbed_may_use_the_tool_and_never_the_other_way() {
+    let metadata = metadata();
+    let is_in = |path: &str, house: &str| Path::new(path).starts_with(root().join(house));
+    for package in packages(&metadata).filter(|package| is_in(text(package, "manifest_path"), "tool")) {
+        // Those for tests too: the tool is tested without the testbed.
+        for dependency in package["dependencies"].as_array().expect("dependencies") {
+            let path = text(dependency, "path");
+            assert!(
+                path.is_empty() || is_in(path, "tool"),
+                "{} must not use {}: move what needs it to the testbed",
+                text(package, "name"),
+                text(dependency, "name")
+            );
+        }
+    }
+}
+
+#[test]
+fn the_tool_names_no_system() {
+    for (path, code) in production_code("tool") {
+        let named: Vec<_> =
+            ["accounts::", "booking::", "share::", "share_dht::", "sink::", "store::", "engine::"]
+                .into_iter()
+                .filter(|name| {
+                    code.match_indices(name).any(|(at, _)| {
+                        !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':')
+                    })
+                })
+                .collect();
+        assert!(named.is_empty(), "{} names {named:?}: the tool drives any server", path.display());
+    }
+}
+
+/// The most packages in the tool's tree, itself included: it runs as root on machines that matter.
+const TOOL_PACKAGES_MAX: usize = 110;
+
+#[test]
+fn the_tool_stays_small() {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "tree",
+            "--package",
+            "nstar",
+            "--edges",
+            "normal",
+            "--prefix",
+            "none",
+            "--offline",
+            "--locked",
+        ])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    let listed = String::from_utf8(output.stdout).expect("names");
+    let tree: BTreeSet<_> = listed.lines().map(|line| line.trim_end_matches(" (*)")).collect();
+    assert!(tree.len() > 10, "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        tree.len() <= TOOL_PACKAGES_MAX,
+        "nstar has {} packages in its tree, {TOOL_PACKAGES_MAX} at most: {tree:?}. See `make size`.",
+        tree.len()
+    );
+}
+
+#[test]
 fn a_library_is_linked_in_one_version_or_on_the_list() {
     // Two versions at once cost build time and size. Each entry: why it cannot be helped yet.
     let old_hashes = "mysql_common 0.37 is still on sha2 0.10, postgres-protocol on 0.11";
