@@ -140,3 +140,17 @@ pub enum Stop {
     /// When this many requests have been made in total, failed ones included.
     Total(u64),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_have_one_name_everywhere() {
+        for policy in Connections::ALL {
+            assert_eq!(serde_json::to_value(policy).unwrap(), policy.name());
+            assert_eq!(policy.name().parse(), Ok(policy));
+        }
+        assert!("keep".parse::<Connections>().is_err());
+    }
+}
