@@ -1,11 +1,11 @@
-/* Yardstick: the least a server can do, by model. Descriptors index the connections; nothing is checked.
+/* Yardstick: the least a server can do, by concurrency model. Descriptors index the connections; nothing is checked.
  *
- * usage: bare-server threads|select|poll|epoll ADDRESS:PORT CHUNK [BODY [PATH]]
+ * Usage: bare-server threads|select|poll|epoll ADDRESS:PORT CHUNK [BODY [PATH]]
  *
- * Without BODY it is an upload sink: it finds the length of each body, reads it, CHUNK bytes at a time, throws it away,
- * and answers. With BODY it answers whatever one read brings with a body of so many bytes. With PATH it does what no
- * server of HTTP can do without: it finds the end of the head, looks at the name of every field, answers a GET of PATH
- * that has one Host and no body, with the date, and closes otherwise.
+ * Without BODY it is an upload sink: it finds the length of each body, reads it CHUNK bytes at a time, drops it, and
+ * responds. With BODY it answers whatever one read returns with a body of so many bytes. With PATH it does what every
+ * HTTP server must: it finds the end of the head, looks at the name of every field, and answers a GET of PATH that has one
+ * Host and no body, with the date. It closes the connection otherwise.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -30,13 +30,13 @@ enum { HEAD = 4096, CONNECTIONS = 65536 };
 #define DATE_FORM "Date: %a, %d %b %Y %H:%M:%S GMT\r\n"
 static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 static size_t chunk;
-static char *response; /* to whatever one read brings; none in a sink */
+static char *response; /* to whatever one read returns; none in a sink */
 static size_t response_length;
-static const char *path; /* of what is answered; none if anything is */
+static const char *path; /* the only path answered; none if all are */
 static size_t path_length;
 
 struct connection {
-    long left; /* of the body; -1 while its head is read */
+    long left; /* bytes of the body to come; -1 while the head is read */
     size_t filled;
     char head[HEAD];
 };
@@ -51,12 +51,12 @@ static struct connection *begin(int fd) {
     return new;
 }
 
-/* Whether the field is one of this name, which is given in small letters with its colon. */
+/* Whether a field has this name, given in lower case with its colon. */
 static int is_named(const char *line, const char *name) {
     return !strncasecmp(line, name, strlen(name));
 }
 
-/* Whether so many bytes are one request that is to be answered. */
+/* Whether these bytes are one request that should be answered. */
 static int is_request(char *request, size_t count) {
     static const char version[] = " HTTP/1.1\r\n";
     size_t first = 4 + path_length + sizeof version - 1;
@@ -74,7 +74,7 @@ static int is_request(char *request, size_t count) {
     return hosts == 1;
 }
 
-/* The response with the date of now, which each thread writes once a second. */
+/* The response with the current date, which each thread renders once a second. */
 static const char *dated(void) {
     static __thread char *mine;
     static __thread time_t written;
@@ -90,7 +90,7 @@ static const char *dated(void) {
     return mine;
 }
 
-/* One read. Whether the connection goes on. */
+/* Reads once. Returns whether the connection continues. */
 static int advance(int fd, struct connection *c, char *buffer) {
     ssize_t count = read(fd, buffer, chunk);
     if (count <= 0) return 0;

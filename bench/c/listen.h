@@ -1,11 +1,11 @@
-/* What the yardsticks share. */
+/* Shared by the yardsticks. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
-/* A listening socket at ADDRESS:PORT; negative when there is none to be had. */
+/* Opens a listening socket at ADDRESS:PORT; negative on failure. */
 static int listen_at(const char *where) {
     char host[64] = "";
     int port = 0, yes = 1;

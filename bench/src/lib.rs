@@ -1,6 +1,4 @@
-//! What the yardsticks share: an epoll instance, a plain blocking exchange, and what is booked.
-
-pub mod bookings;
+//! Shared by the yardsticks: an epoll instance, a plain blocking exchange, and the bookings to make.
 
 use std::{
     io::{self, Read, Write},
@@ -17,25 +15,25 @@ use rustix::event::{
 /// The end of a response's head.
 pub const HEAD_END: &[u8] = b"\r\n\r\n";
 
-/// An epoll instance and room for the events of one wait.
+/// An epoll instance, with room for the events of one wait.
 pub struct Poller {
     epoll: std::os::fd::OwnedFd,
     events: Vec<Event>,
 }
 
 impl Poller {
-    /// A poller with room for 512 events at a time.
+    /// Creates a poller that takes up to 512 events at a time.
     pub fn new() -> io::Result<Self> {
         Ok(Poller { epoll: epoll::create(CreateFlags::CLOEXEC)?, events: Vec::with_capacity(512) })
     }
 
-    /// Tells when the descriptor becomes readable, as `token`, edge-triggered.
+    /// Watches a descriptor for input, edge-triggered; [`Self::wait`] returns it as `token`.
     pub fn add(&self, fd: impl AsFd, token: u64) -> io::Result<()> {
         let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
         Ok(epoll::add(&self.epoll, fd, EventData::new_u64(token), flags)?)
     }
 
-    /// The tokens that became readable within a tenth of a second.
+    /// Returns the tokens of the descriptors that became readable, after a tenth of a second at most.
     pub fn wait(&mut self) -> io::Result<impl Iterator<Item = u64> + use<'_>> {
         self.events.clear();
         let tenth = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -48,19 +46,19 @@ impl Poller {
     }
 }
 
-/// A keep-alive GET of the path, with one more header line unless that is empty.
+/// Renders a GET of the path that keeps the connection, with one more header line unless that is empty.
 pub fn request(address: SocketAddr, path: &str, header: &str) -> Vec<u8> {
     let header = if header.is_empty() { String::new() } else { format!("{header}\r\n") };
     format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{header}\r\n").into_bytes()
 }
 
-/// The length of the whole response to the request, learnt from one blocking exchange.
+/// Returns the length of the whole response to a request, by asking once.
 pub fn response_length(address: SocketAddr, request: &[u8]) -> io::Result<u64> {
     ask(address, request).map(|(_, head, body)| head + body)
 }
 
-/// Sends the request on a connection of its own and reads the head of the response. The connection, and the lengths of
-/// the head and of the body to be read.
+/// Sends a request on a connection of its own and reads the head of the response. Returns the connection, the length of
+/// the head, and the length of the body that is still to be read.
 pub fn ask(address: SocketAddr, request: &[u8]) -> io::Result<(TcpStream, u64, u64)> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
@@ -78,7 +76,10 @@ pub fn ask(address: SocketAddr, request: &[u8]) -> io::Result<(TcpStream, u64, u
     Ok((stream, head.len() as u64, length))
 }
 
-/// Waits until something listens.
+/// Waits until something listens at an address.
+///
+/// # Errors
+/// Nothing did within ten seconds.
 pub fn wait_for(address: SocketAddr) -> io::Result<()> {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
@@ -88,4 +89,17 @@ pub fn wait_for(address: SocketAddr) -> io::Result<()> {
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }
     }
+}
+
+/// Rooms that each user books in turn, when there are as many users as a turn may have; fewer users book more each. Times
+/// the days, this is how many bookings a user makes before it would repeat one.
+pub const ROOMS_PER_USER: u32 = 4;
+/// Days that are booked in turn; a prime number.
+pub const DAYS: usize = 1_801;
+
+/// The days from tomorrow on, as a booking names them.
+pub fn days() -> Vec<String> {
+    let today = jiff::Zoned::now().date();
+    let day = |ahead: i32| today.saturating_add(jiff::Span::new().days(ahead)).to_string();
+    (1..).map(day).take(DAYS).collect()
 }

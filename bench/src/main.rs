@@ -1,28 +1,24 @@
-//! nstar side by side with what a user would pick instead, in one run, as ratios.
+//! Measures nstar beside what people would use instead, in one run, as ratios.
 //!
-//! usage: `bench [--rounds N] [--seconds S] [CASE ...]`, `bench --list`. Contenders take turns, A B A B; the work of
-//! each is divided by the CPU time that the operating system accounts to it, and ratios are taken round by round.
+//! Usage: `bench [--rounds N] [--seconds S] [CASE ...]`, `bench --list`. Programs take turns, A B A B. The work of each
+//! is divided by the CPU time that the operating system accounts to it, and a ratio is taken within each round.
 
 mod cases;
-mod contenders;
-mod cpu;
-mod nginx;
-mod perf;
-mod place;
-mod table;
+mod programs;
+mod tools;
 
 use std::{env, error::Error, process::ExitCode};
 
 use cases::Measure;
-use place::Place;
+use tools::{table, workspace::Workspace};
 
-/// What goes wrong here ends a case with a sentence.
-pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
+/// An error ends its case with a sentence.
+pub(crate) type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
-/// How much to measure.
+/// How long to measure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
-    /// Turns of each contender.
+    /// Turns of each program.
     pub rounds: usize,
     /// Length of a turn, seconds.
     pub seconds: u32,
@@ -32,7 +28,7 @@ pub(crate) struct Effort {
 struct Options {
     effort: Effort,
     list: bool,
-    /// Cases by name; all if there is none.
+    /// Names of the cases to run; all if empty.
     wanted: Vec<String>,
 }
 
@@ -46,7 +42,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn options(mut args: impl Iterator<Item = String>) -> Outcome<Options> {
+fn options(mut args: impl Iterator<Item = String>) -> Result<Options> {
     let mut options = Options { effort: Effort { rounds: 5, seconds: 1 }, list: false, wanted: Vec::new() };
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or(format!("{arg} needs a number"));
@@ -64,20 +60,22 @@ fn options(mut args: impl Iterator<Item = String>) -> Outcome<Options> {
     Ok(options)
 }
 
-fn run(options: &Options) -> Outcome<()> {
+fn run(options: &Options) -> Result<()> {
     if options.list {
         cases::ALL.iter().for_each(|case| println!("{:<14} {}", case.name, case.title));
         return Ok(());
     }
-    let place = Place::new()?;
+    let workspace = Workspace::new()?;
     let wanted = |name: &str| options.wanted.is_empty() || options.wanted.iter().any(|wanted| wanted == name);
     let (mut rows, mut grids, mut failures) = (Vec::new(), Vec::new(), Vec::new());
     for case in cases::ALL.iter().filter(|case| wanted(case.name)) {
         eprintln!("{} ...", case.title);
         let measured = match case.measure {
-            Measure::Ratios(measure) => measure(&place, options.effort).map(|measured| rows.extend(measured)),
+            Measure::Ratios(measure) => {
+                measure(&workspace, options.effort).map(|measured| rows.extend(measured))
+            }
             Measure::Figures(measure) => {
-                measure(&place, options.effort).map(|grid| grids.push((case.title, grid)))
+                measure(&workspace, options.effort).map(|grid| grids.push((case.title, grid)))
             }
         };
         if let Err(error) = measured {

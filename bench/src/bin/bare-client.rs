@@ -1,7 +1,7 @@
-//! Yardstick: the least an HTTP load generator can do. One thread, fixed bytes out, bytes in counted, nothing checked.
+//! Yardstick: the least an HTTP load generator can do. One thread sends fixed bytes, counts bytes, and checks nothing.
 //!
-//! usage: `bare-client ADDRESS PATH USERS SECONDS [HEADER]` prints `requests BYTES_IN`; and, to standard error, `all
-//! answered REQUESTS` once every user has been answered: what a server does from then on is not making connections.
+//! Usage: `bare-client ADDRESS PATH USERS SECONDS [HEADER]` prints `requests BYTES_IN`; and, to standard error, `all
+//! answered REQUESTS` once every user has a response: from then on the server opens no more connections.
 
 use std::{
     env,
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let end = Instant::now() + Duration::from_secs_f64(seconds.parse()?);
     let (mut requests, mut bytes, mut unanswered) = (0_u64, 0_u64, crowd.len());
-    // Bodies are discarded in the kernel, as in nstar: the copy is not the client's to pay.
+    // Bodies are discarded in the kernel, as nstar does, without a copy.
     let mut buffer = vec![0; 1 << 20];
     while Instant::now() < end {
         for token in poller.wait()? {

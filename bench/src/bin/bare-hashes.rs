@@ -1,7 +1,7 @@
-//! Yardstick: how long one hash of a password takes, with nothing else to do.
+//! Yardstick: how long one password hash takes with nothing else to do.
 //!
-//! usage: `bare-hashes FILE SECONDS` hashes on one thread with the parameters of the first account in the database that
-//! `nstar serve accounts` made, and prints how many hashes a second that gives.
+//! Usage: `bare-hashes FILE SECONDS` hashes on one thread with the parameters of the first account in the database that
+//! `nstar serve accounts` made, and prints the hashes per second.
 
 use std::{
     env,
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Algorithm, version and parameters of a hash that is stored.
+/// Algorithm, version and parameters of a stored hash.
 fn as_stored(accounts: &Connection) -> Result<Argon2<'static>, Box<dyn Error>> {
     let select = "SELECT password_hash FROM accounts LIMIT 1";
     let stored: String = accounts.query_row(select, [], |row| row.get(0))?;

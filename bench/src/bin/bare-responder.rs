@@ -1,6 +1,6 @@
-//! Yardstick: the least an HTTP server can do. One thread; whatever arrives is answered with the same bytes.
+//! Yardstick: the least an HTTP server can do. One thread answers whatever arrives with the same bytes.
 //!
-//! usage: `bare-responder ADDRESS BODY_BYTES`
+//! Usage: `bare-responder ADDRESS BODY_BYTES`
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: bare-responder ADDRESS BODY_BYTES".into());
     };
     let body: usize = body.parse()?;
-    // ab speaks HTTP/1.0 and keeps a connection only if told that it may.
+    // ab speaks HTTP/1.0 and keeps a connection only if the server says so.
     let mut response =
         format!("HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: {body}\r\n\r\n").into_bytes();
     response.resize(response.len() + body, b'x');

@@ -1,7 +1,7 @@
-//! Yardstick: the least a file server can do. One thread per connection; whatever arrives is answered with the same
-//! head and the same file, by sendfile.
+//! Yardstick: the least a file server can do. One thread per connection answers whatever arrives with the same head and
+//! the same file, by sendfile.
 //!
-//! usage: `bare-sender ADDRESS FILE`
+//! Usage: `bare-sender ADDRESS FILE`
 
 use std::{
     env,

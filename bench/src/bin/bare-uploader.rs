@@ -1,7 +1,7 @@
-//! Yardstick: the least a client of an upload sink can do. A thread per user sends the same body again and again, and
-//! waits for each answer to end.
+//! Yardstick: the least a client of an upload sink can do. One thread per user sends the same body again and again and
+//! reads each response to its end.
 //!
-//! usage: `bare-uploader ADDRESS BODY_BYTES USERS SECONDS`; prints the number of uploads and the bytes of their bodies.
+//! Usage: `bare-uploader ADDRESS BODY_BYTES USERS SECONDS`; prints the number of uploads and the bytes of their bodies.
 
 use std::{
     env,
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (address, body, users): (SocketAddr, usize, u32) = (address.parse()?, body.parse()?, users.parse()?);
     let head = format!("POST /upload HTTP/1.1\r\nHost: {address}\r\nContent-Length: {body}\r\n\r\n");
     let request = [head.into_bytes(), vec![b'x'; body]].concat();
-    // All answers are alike.
+    // All responses are alike.
     let answer = usize::try_from(response_length(address, &request)?)?;
     let end = Instant::now() + Duration::from_secs(seconds.parse()?);
     let uploads = thread::scope(|scope| {
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// One user until the end; how many uploads were answered.
+/// Runs one user to the end. Returns the uploads that were answered.
 fn upload(address: SocketAddr, request: &[u8], answer: usize, end: Instant) -> io::Result<u64> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;

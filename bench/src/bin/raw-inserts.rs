@@ -1,8 +1,8 @@
 //! Yardstick: the least that durable bookings can cost on SQLite. One process, one connection, no server.
 //!
-//! usage: `raw-inserts FILE FIRST_ROOM USERS BATCH SECONDS` inserts into the table that `nstar serve booking` made what so
-//! many users of the bookings' bench would book there from that room on, in the order in which they would, so many rows
-//! to a commit, and prints how many.
+//! Usage: `raw-inserts FILE FIRST_ROOM USERS BATCH SECONDS` inserts into the table that `nstar serve booking` made. The
+//! rows are those that so many users of the case `bookings` would book from that room on, in the same order, BATCH of them
+//! to a commit. Prints the number of rows.
 
 use std::{
     env,
@@ -10,10 +10,10 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use bench::bookings::{DAYS, ROOMS_PER_USER, days};
+use bench::{DAYS, ROOMS_PER_USER, days};
 use rusqlite::{Connection, params};
 
-/// Every column that a booking fills in, `request` among them: it is null without an `Idempotency-Key`.
+/// Every column that a booking fills in, including `request`, which is null without an `Idempotency-Key`.
 const INSERT: &str = "INSERT INTO bookings (room, day, slot, name, aadhaar_hash, aadhaar_last4, request, version, booked_at_us, \
                       booked_from) VALUES (?, ?, '', 'abcdefghijkl', ?, '4315', NULL, 1, ?, '127.0.0.1')";
 
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// As long as a hashed identity number.
+/// As long as the hash of an identity number.
 fn hash(number: u32) -> [u8; 32] {
     let mut hash = [7; 32];
     hash[..4].copy_from_slice(&number.to_le_bytes());

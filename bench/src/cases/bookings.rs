@@ -1,64 +1,72 @@
-//! Room booking, durable, over HTTP, against the same rows inserted by what is made for inserting. All share both
-//! processors.
+//! Durable room bookings over HTTP, against programs that only insert the same rows. All share both processors.
 
 use std::{cell::Cell, fs};
 
-use bench::bookings::{ROOMS_PER_USER, days};
+use bench::{ROOMS_PER_USER, days};
 use database_server::{DatabaseServer, Kind, Settings};
 
-use super::our_load;
 use crate::{
-    Effort, Outcome, cpu,
-    place::{Place, SHARED, Server, installed},
-    table::{Against, Row, median},
+    Effort, Result,
+    programs::nstar_load,
+    tools::{
+        cpu,
+        table::{Against, Row, median},
+        workspace::{SHARED, ServerProcess, Workspace, installed},
+    },
 };
 
-/// Users who book at once.
+/// Users who book at the same time.
 const USERS: u32 = 64;
-/// Numbers of connections that peers are tried with; their best counts.
+/// Numbers of connections to try peers with; the best one counts.
 const CONCURRENCY: [u32; 3] = [16, 32, 64];
-/// Statements that a peer which stops by number is given, per second that a turn is meant to last.
+/// Statements per second of a turn, for a peer that stops by number.
 const STATEMENTS_PER_S: u32 = 4_000;
-/// The database on its server.
+/// Name of the database on its server.
 const NAME: &str = "nstar_booking";
 
-/// A booking server, and turns that never book the same room and day.
-struct Desk<'a> {
-    place: &'a Place,
-    server: Server,
+/// A booking server whose turns never book the same room and day twice.
+struct BookingServer<'a> {
+    workspace: &'a Workspace,
+    server: ServerProcess,
     turns: Cell<u32>,
-    /// Users that a turn may have.
+    /// The most users a turn may have.
     users: u32,
 }
 
-impl<'a> Desk<'a> {
-    fn open(place: &'a Place, database: &str, users: u32, turns: u32) -> Outcome<Self> {
+impl<'a> BookingServer<'a> {
+    fn open(workspace: &'a Workspace, database: &str, users: u32, turns: u32) -> Result<Self> {
         let rooms = (users * ROOMS_PER_USER * turns).to_string();
-        let key = place.path("booking.key").display().to_string();
+        let key = workspace.path("booking.key").display().to_string();
         let flags = ["booking", "--database", database, "--key", &key, "--rooms", &rooms, "--allow-test-ids"];
-        Ok(Desk { place, server: place.serve_ours_shared(&flags)?, turns: Cell::new(0), users })
+        Ok(BookingServer {
+            workspace,
+            server: workspace.serve_ours_shared(&flags)?,
+            turns: Cell::new(0),
+            users,
+        })
     }
 
-    /// Bookings per second by so many users, who share all the rooms of a turn: few write to as many places as many do.
-    fn per_s(&self, users: u32, effort: Effort) -> Outcome<f64> {
+    /// Returns the bookings per second of so many users. They share all rooms of a turn, so that few users write to as
+    /// many places of the index as many do.
+    fn per_s(&self, users: u32, effort: Effort) -> Result<f64> {
         let turn = self.turns.replace(self.turns.get() + 1);
-        let scenario = self.place.path("book.toml");
+        let scenario = self.workspace.path("book.toml");
         fs::write(
             &scenario,
             scenario_text(first_room(turn, self.users), self.users * ROOMS_PER_USER / users),
         )?;
         let base = format!("http://{}", self.server.address);
         let flags = format!("{} --base {base} -c {users} -d {}s", scenario.display(), effort.seconds);
-        our_load::per_s(&our_load::step(self.place, SHARED, &flags)?)
+        nstar_load::per_s(&nstar_load::step(self.workspace, SHARED, &flags)?)
     }
 }
 
-/// The first of the rooms of a turn of so many users.
+/// The first room of a turn of so many users.
 fn first_room(turn: u32, users: u32) -> u32 {
     1 + turn * users * ROOMS_PER_USER
 }
 
-/// Every user books so many rooms of its own, from `first` on, each day once.
+/// A scenario in which each user books `rooms` rooms of its own, from `first` on, once for each day.
 fn scenario_text(first: u32, rooms: u32) -> String {
     let days = days();
     format!(
@@ -73,15 +81,15 @@ fn scenario_text(first: u32, rooms: u32) -> String {
     )
 }
 
-/// Against one commit per insert, and 32 inserts per commit.
-pub(super) fn sqlite(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
-    let ours_at = place.path("booking.db").display().to_string();
-    let desk = Desk::open(place, &ours_at, USERS, effort.rounds as u32)?;
-    let mut raw = [RawInserts::new(place, 1, 5.0, effort)?, RawInserts::new(place, 32, 0.5, effort)?];
+/// Bookings on SQLite against bare inserts: one per commit, and 32 per commit.
+pub(super) fn sqlite(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
+    let ours_at = workspace.path("booking.db").display().to_string();
+    let desk = BookingServer::open(workspace, &ours_at, USERS, effort.rounds as u32)?;
+    let mut raw = [RawInserts::new(workspace, 1, 5.0, effort)?, RawInserts::new(workspace, 32, 0.5, effort)?];
     let mut ours = Vec::new();
     for turn in 0..effort.rounds as u32 {
         ours.push(desk.per_s(USERS, effort)?);
-        raw.iter_mut().try_for_each(|raw| raw.turn(place, turn, effort))?;
+        raw.iter_mut().try_for_each(|raw| raw.turn(workspace, turn, effort))?;
     }
     let row = |raw: RawInserts| {
         row(
@@ -95,7 +103,7 @@ pub(super) fn sqlite(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
     Ok(raw.into_iter().map(row).collect())
 }
 
-/// The same rows inserted without a server, so many to a commit, into a file of its own.
+/// Inserts of the same rows without a server, `batch` to a commit, into a file of their own.
 struct RawInserts {
     file: String,
     batch: u32,
@@ -104,34 +112,35 @@ struct RawInserts {
 }
 
 impl RawInserts {
-    fn new(place: &Place, batch: u32, reach: f64, effort: Effort) -> Outcome<Self> {
-        let file = place.path(&format!("raw-{batch}.db")).display().to_string();
-        // A server makes the tables and the rooms.
-        drop(Desk::open(place, &file, USERS, effort.rounds as u32)?);
+    fn new(workspace: &Workspace, batch: u32, reach: f64, effort: Effort) -> Result<Self> {
+        let file = workspace.path(&format!("raw-{batch}.db")).display().to_string();
+        // A server creates the tables and the rooms.
+        drop(BookingServer::open(workspace, &file, USERS, effort.rounds as u32)?);
         Ok(Self { file, batch, reach, per_s: Vec::new() })
     }
 
-    fn turn(&mut self, place: &Place, turn: u32, effort: Effort) -> Outcome<()> {
+    fn turn(&mut self, workspace: &Workspace, turn: u32, effort: Effort) -> Result<()> {
         let (file, first, batch, seconds) = (&self.file, first_room(turn, USERS), self.batch, effort.seconds);
         let flags = format!("{file} {first} {USERS} {batch} {seconds}");
-        let words = [vec![place.ours("raw-inserts")], flags.split(' ').map(String::from).collect()].concat();
+        let words =
+            [vec![workspace.ours("raw-inserts")], flags.split(' ').map(String::from).collect()].concat();
         let inserted: f64 = cpu::run_on(SHARED, &words, &[0])?.stdout.trim().parse()?;
         self.per_s.push(inserted / f64::from(seconds));
         Ok(())
     }
 }
 
-/// Against the load program that comes with each database.
-pub(super) fn servers(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
+/// Bookings on each database server against the load program that comes with it.
+pub(super) fn servers(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (kind, peer) in [(Kind::Mariadb, "mariadb-slap"), (Kind::Postgres, "pgbench")] {
         let server = start(kind)?;
-        let desk = Desk::open(place, &server.url(NAME, ""), USERS, effort.rounds as u32)?;
+        let desk = BookingServer::open(workspace, &server.url(NAME, ""), USERS, effort.rounds as u32)?;
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..effort.rounds {
             ours.push(desk.per_s(USERS, effort)?);
             if installed(peer) {
-                theirs.push(best_of(place, &server, effort)?);
+                theirs.push(best_of(workspace, &server, effort)?);
             }
         }
         let work = format!("{kind}, 64 users");
@@ -143,25 +152,30 @@ pub(super) fn servers(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
     Ok(rows)
 }
 
-/// 600 users against the best of fewer, on each database.
-pub(super) fn many_users(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
+/// 600 users against the better of 64 and 200, on each database.
+pub(super) fn many_users(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
     let turns = 3 * effort.rounds as u32;
-    let file = place.path("many.db").display().to_string();
-    let mut rows = vec![against_fewer(place, "SQLite", &file, turns, effort)?];
+    let file = workspace.path("many.db").display().to_string();
+    let mut rows = vec![against_fewer(workspace, "SQLite", &file, turns, effort)?];
     for kind in [Kind::Mariadb, Kind::Postgres] {
         let server = start(kind)?;
-        rows.push(against_fewer(place, &kind.to_string(), &server.url(NAME, ""), turns, effort)?);
+        rows.push(against_fewer(workspace, &kind.to_string(), &server.url(NAME, ""), turns, effort)?);
     }
     Ok(rows)
 }
 
-fn against_fewer(place: &Place, name: &str, database: &str, turns: u32, effort: Effort) -> Outcome<Row> {
-    let desk = Desk::open(place, database, 600, turns)?;
+fn against_fewer(
+    workspace: &Workspace,
+    name: &str,
+    database: &str,
+    turns: u32,
+    effort: Effort,
+) -> Result<Row> {
+    let desk = BookingServer::open(workspace, database, 600, turns)?;
     let (mut ours, mut fewer) = (Vec::new(), Vec::new());
     for _ in 0..effort.rounds {
         ours.push(desk.per_s(600, effort)?);
-        fewer
-            .push([64, 200].into_iter().map(|users| desk.per_s(users, effort)).collect::<Outcome<Vec<_>>>()?);
+        fewer.push([64, 200].into_iter().map(|users| desk.per_s(users, effort)).collect::<Result<Vec<_>>>()?);
     }
     let best = if median(&column(&fewer, 0)) >= median(&column(&fewer, 1)) { 0 } else { 1 };
     let users = [64, 200][best];
@@ -172,7 +186,7 @@ fn column(turns: &[Vec<f64>], index: usize) -> Vec<f64> {
     turns.iter().filter_map(|turn| turn.get(index)).copied().collect()
 }
 
-fn start(kind: Kind) -> Outcome<DatabaseServer> {
+fn start(kind: Kind) -> Result<DatabaseServer> {
     let server = DatabaseServer::start(kind, Settings { connections: 128, ..Settings::default() })?;
     server.create(NAME)?;
     if kind == Kind::Postgres {
@@ -181,21 +195,21 @@ fn start(kind: Kind) -> Outcome<DatabaseServer> {
     Ok(server)
 }
 
-/// Rows per second that a database's own load program inserts, with as many connections as suit it best.
-fn best_of(place: &Place, server: &DatabaseServer, effort: Effort) -> Outcome<f64> {
+/// Returns the rows per second that a database's own load program inserts with its best number of connections.
+fn best_of(workspace: &Workspace, server: &DatabaseServer, effort: Effort) -> Result<f64> {
     let rates = CONCURRENCY.map(|connections| match server.kind() {
         Kind::Mariadb => slap(server.port(), connections, effort),
-        Kind::Postgres => pgbench(place, server.port(), connections, effort),
+        Kind::Postgres => pgbench(workspace, server.port(), connections, effort),
     });
     rates.into_iter().try_fold(0.0, |best, rate| Ok(f64::max(best, rate?)))
 }
 
-/// Rooms that peers book at random, each day of any of them once: as many as a turn of ours books.
+/// Rooms that peers book at random: as many as a turn of ours books.
 const ROOMS: u32 = USERS * ROOMS_PER_USER;
 
 const COLUMNS: &str = "INSERT INTO bookings (room, day, slot, name, aadhaar_hash, aadhaar_last4, version, booked_at_us, booked_from) VALUES";
 
-fn slap(port: u16, connections: u32, effort: Effort) -> Outcome<f64> {
+fn slap(port: u16, connections: u32, effort: Effort) -> Result<f64> {
     let statements = STATEMENTS_PER_S * effort.seconds / connections * connections;
     let insert = format!(
         "{COLUMNS} (1 + FLOOR(RAND() * {ROOMS}), LPAD(HEX(UUID_SHORT() & 0xFFFFFFFFFF), 10, '0'), '', 'abcdefghijkl', REPEAT(CHAR(7), 32), '4315', 1, 1, '127.0.0.1')"
@@ -214,8 +228,8 @@ fn slap(port: u16, connections: u32, effort: Effort) -> Outcome<f64> {
     Ok(f64::from(statements) / seconds)
 }
 
-fn pgbench(place: &Place, port: u16, connections: u32, effort: Effort) -> Outcome<f64> {
-    let script = place.path("insert.sql");
+fn pgbench(workspace: &Workspace, port: u16, connections: u32, effort: Effort) -> Result<f64> {
+    let script = workspace.path("insert.sql");
     let values = "(:room, lpad(to_hex(nextval('turns')), 10, '0'), '', 'abcdefghijkl', \
                   decode(repeat('07', 32), 'hex'), '4315', 1, 1, '127.0.0.1')";
     fs::write(&script, format!("\\set room random(1, {ROOMS})\n{COLUMNS} {values};\n"))?;

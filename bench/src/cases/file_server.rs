@@ -1,56 +1,62 @@
-//! `nstar serve files` against nginx and the barest of servers.
+//! Our file server against nginx and the barest servers.
 
-use super::{
-    Contestant, KB, Turn, bare_server::BareServer, files, files_on, in_turn, need_nginx, responder, rows,
-};
 use crate::{
-    Effort, Outcome,
-    nginx::{self, Site},
-    place::{Place, Server, installed},
-    table::Row,
+    Effort, Result,
+    programs::{
+        bare_server::BareServer,
+        nginx::{self, Site},
+        servers::{KB, files, files_on, need_nginx, responder},
+    },
+    tools::{
+        table::Row,
+        turns::{Candidate, Turn, in_turn, rows},
+        workspace::{ServerProcess, Workspace, installed},
+    },
 };
 
-pub(super) fn small_file(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
-    place.file("1k", KB)?;
-    let mut contestants = vec![contestant("nstar serve files", files(place, "none")?, "/files/1k", None)];
+pub(super) fn small_file(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
+    workspace.file("1k", KB)?;
+    let mut candidates = vec![candidate("nstar serve files", files(workspace, "none")?, "/files/1k", None)];
     if installed("nginx") {
-        contestants.push(contestant("nginx", nginx::start(place, &Site::default())?, "/1k", Some(1.5)));
+        candidates.push(candidate("nginx", nginx::start(workspace, &Site::default())?, "/1k", Some(1.5)));
     }
-    contestants.push(contestant("bare epoll responder", responder(place)?, "/", Some(0.85)));
-    let turns = in_turn(place, &contestants, 32, effort)?;
+    candidates.push(candidate("bare epoll responder", responder(workspace)?, "/", Some(0.85)));
+    let turns = in_turn(workspace, &candidates, 32, effort)?;
     let rate = |turn: &Turn| turn.requests / turn.cpu_s;
-    Ok(rows("file server, 1 KB, 32 users", "req/CPU-s", &contestants, &turns, rate))
+    Ok(rows("file server, 1 KB, 32 users", "req/CPU-s", &candidates, &turns, rate))
 }
 
-/// Each against the barest server of the same model, and against the same one that parses.
-pub(super) fn by_model(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
-    place.file("1k", KB)?;
-    let bare_server = BareServer::compile(place)?;
+/// Each model against the barest server of the same model, and against one that parses as well.
+pub(super) fn by_model(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
+    workspace.file("1k", KB)?;
+    let bare_server = BareServer::compile(workspace)?;
     let mut all = Vec::new();
     for (model, name, parser) in [
         ("threads", "bare C, threads", "bare C, threads, parsing"),
         ("select", "bare C, select", "bare C, select, parsing"),
         ("poll", "bare C, poll", "bare C, poll, parsing"),
     ] {
-        let (bare, parsing) =
-            (bare_server.responder(place, model, KB)?, bare_server.parser(place, model, KB, "/files/1k")?);
-        let contestants = [
-            contestant("nstar serve files", files_on(place, model)?, "/files/1k", None),
-            contestant(name, bare, "/files/1k", Some(0.9)),
-            contestant(parser, parsing, "/files/1k", Some(0.9)),
+        let (bare, parsing) = (
+            bare_server.responder(workspace, model, KB)?,
+            bare_server.parser(workspace, model, KB, "/files/1k")?,
+        );
+        let candidates = [
+            candidate("nstar serve files", files_on(workspace, model)?, "/files/1k", None),
+            candidate(name, bare, "/files/1k", Some(0.9)),
+            candidate(parser, parsing, "/files/1k", Some(0.9)),
         ];
-        let turns = in_turn(place, &contestants, 32, effort)?;
+        let turns = in_turn(workspace, &candidates, 32, effort)?;
         let work = format!("file server, {model}, 1 KB, 32 users");
-        all.extend(rows(&work, "req/CPU-s", &contestants, &turns, |turn| turn.requests / turn.cpu_s));
+        all.extend(rows(&work, "req/CPU-s", &candidates, &turns, |turn| turn.requests / turn.cpu_s));
     }
     Ok(all)
 }
 
-pub(super) fn sizes(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
+pub(super) fn sizes(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
     need_nginx()?;
-    let mut contestants = [
-        contestant("nstar serve files", files(place, "none")?, "", None),
-        contestant("nginx", nginx::start(place, &Site::default())?, "", Some(1.0)),
+    let mut candidates = [
+        candidate("nstar serve files", files(workspace, "none")?, "", None),
+        candidate("nginx", nginx::start(workspace, &Site::default())?, "", Some(1.0)),
     ];
     let sizes = [
         ("10 KB", 10),
@@ -63,37 +69,37 @@ pub(super) fn sizes(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
     let mut all = Vec::new();
     for (title, kilobytes) in sizes {
         let name = format!("file-{kilobytes}k");
-        place.file(&name, kilobytes * KB)?;
-        contestants[0].path = format!("/files/{name}");
-        contestants[1].path = format!("/{name}");
-        let turns = in_turn(place, &contestants, 8, effort)?;
+        workspace.file(&name, kilobytes * KB)?;
+        candidates[0].path = format!("/files/{name}");
+        candidates[1].path = format!("/{name}");
+        let turns = in_turn(workspace, &candidates, 8, effort)?;
         let work = format!("file server, {title}, 8 users");
-        all.extend(rows(&work, "B/CPU-s", &contestants, &turns, |turn| turn.bytes / turn.cpu_s));
-        all.extend(rows(&work, "B/s", &contestants, &turns, |turn| turn.bytes / turn.elapsed_s));
+        all.extend(rows(&work, "B/CPU-s", &candidates, &turns, |turn| turn.bytes / turn.cpu_s));
+        all.extend(rows(&work, "B/s", &candidates, &turns, |turn| turn.bytes / turn.elapsed_s));
     }
     Ok(all)
 }
 
-/// Small files are to cost no more than on epoll, large ones little more.
-pub(super) fn uring(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
-    let mut contestants = [
-        contestant("nstar serve files, uring", files_on(place, "uring")?, "", None),
-        contestant("itself on epoll", files_on(place, "epoll")?, "", None),
+/// `uring` against `epoll`: small files are meant to cost no more, large ones little more.
+pub(super) fn uring(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
+    let mut candidates = [
+        candidate("nstar serve files, uring", files_on(workspace, "uring")?, "", None),
+        candidate("itself on epoll", files_on(workspace, "epoll")?, "", None),
     ];
     let sizes = [("1 KB", 1, 1.0), ("100 KB", 100, 0.95), ("1 MB", 1_000, 0.95), ("10 MB", 10_000, 0.95)];
     let mut all = Vec::new();
     for (title, kilobytes, reach) in sizes {
         let name = format!("file-{kilobytes}k");
-        place.file(&name, kilobytes * KB)?;
-        contestants.iter_mut().for_each(|contestant| contestant.path = format!("/files/{name}"));
-        contestants[1].reach = Some(reach);
-        let turns = in_turn(place, &contestants, 8, effort)?;
+        workspace.file(&name, kilobytes * KB)?;
+        candidates.iter_mut().for_each(|candidate| candidate.path = format!("/files/{name}"));
+        candidates[1].reach = Some(reach);
+        let turns = in_turn(workspace, &candidates, 8, effort)?;
         let work = format!("file server, uring, {title}, 8 users");
-        all.extend(rows(&work, "B/CPU-s", &contestants, &turns, |turn| turn.bytes / turn.cpu_s));
+        all.extend(rows(&work, "B/CPU-s", &candidates, &turns, |turn| turn.bytes / turn.cpu_s));
     }
     Ok(all)
 }
 
-fn contestant(name: &'static str, server: Server, path: &str, reach: Option<f64>) -> Contestant {
-    Contestant { name, servers: vec![server], path: path.into(), header: String::new(), reach }
+fn candidate(name: &'static str, server: ServerProcess, path: &str, reach: Option<f64>) -> Candidate {
+    Candidate { name, servers: vec![server], path: path.into(), header: String::new(), reach }
 }

@@ -2,38 +2,42 @@
 
 use std::process::Command;
 
-use super::{KB, need_nginx, responder};
 use crate::{
-    Effort, Outcome,
-    contenders::{AB, BARE, Contender, HEY, K6, NSTAR, OHA, WRK, Work},
-    nginx::{self, Site},
-    place::Place,
-    table::{Against, Row},
+    Effort, Result,
+    programs::{
+        generators::{AB, BARE, Generator, HEY, K6, Load, NSTAR, OHA, WRK},
+        nginx::{self, Site},
+        servers::{KB, need_nginx, responder},
+    },
+    tools::{
+        table::{Against, Row},
+        workspace::Workspace,
+    },
 };
 
-/// A contender, and how many times its rate ours is meant to be.
-type Peer = (Contender, Option<f64>);
+/// A generator, and the ratio that ours is meant to reach against it.
+type Peer = (Generator, Option<f64>);
 
-pub(super) fn small_bodies(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
-    let server = responder(place)?;
-    let work = Work::new(place, format!("http://{}/", server.address), 32, effort)?;
+pub(super) fn small_bodies(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
+    let server = responder(workspace)?;
+    let load = Load::new(workspace, format!("http://{}/", server.address), 32, effort)?;
     let peers = [(BARE, Some(0.9)), (WRK, Some(1.2)), (AB, None), (OHA, None), (HEY, None), (K6, None)];
-    compare(place, ("generator, 1 KB, 32 users", "req/CPU-s"), &work, effort, &peers)
+    compare(workspace, ("generator, 1 KB, 32 users", "req/CPU-s"), &load, effort, &peers)
 }
 
-pub(super) fn large_bodies(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
+pub(super) fn large_bodies(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
     let bytes = 100_000 * KB;
-    let file = place.file("100m", bytes)?.display().to_string();
-    let sender = place.ours("bare-sender");
-    let server = place.serve(|address| Ok(vec![sender, address.to_string(), file]))?;
-    let work =
-        Work { body_bytes: bytes, ..Work::new(place, format!("http://{}/", server.address), 4, effort)? };
+    let file = workspace.file("100m", bytes)?.display().to_string();
+    let sender = workspace.ours("bare-sender");
+    let server = workspace.serve(|address| Ok(vec![sender, address.to_string(), file]))?;
+    let load =
+        Load { body_bytes: bytes, ..Load::new(workspace, format!("http://{}/", server.address), 4, effort)? };
     let peers = [(BARE, None), (WRK, Some(3.0)), (OHA, None)];
-    let rows = compare(place, ("generator, 100 MB, 4 users", "B/CPU-s"), &work, effort, &peers)?;
+    let rows = compare(workspace, ("generator, 100 MB, 4 users", "B/CPU-s"), &load, effort, &peers)?;
     Ok(rows.into_iter().map(|row| scaled(row, bytes as f64)).collect())
 }
 
-/// Bodies to bytes.
+/// Turns rates of bodies into rates of bytes.
 fn scaled(mut row: Row, by: f64) -> Row {
     row.ours.iter_mut().for_each(|rate| *rate *= by);
     if let Against::Program { theirs, .. } = &mut row.against {
@@ -42,30 +46,31 @@ fn scaled(mut row: Row, by: f64) -> Row {
     row
 }
 
-pub(super) fn one_connection_per_request(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
+pub(super) fn one_connection_per_request(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
     need_nginx()?;
-    place.file("1k", KB)?;
-    let server = nginx::start(place, &Site::default())?;
-    let work = Work::new(place, format!("http://{}/1k", server.address), 32, effort)?.reconnecting(place)?;
+    workspace.file("1k", KB)?;
+    let server = nginx::start(workspace, &Site::default())?;
+    let load =
+        Load::new(workspace, format!("http://{}/1k", server.address), 32, effort)?.reconnecting(workspace)?;
     let peers = [(WRK, Some(1.0)), (AB, Some(1.0)), (OHA, Some(1.0)), (HEY, Some(1.0))];
-    compare(place, ("generator, 1 KB, a connection per request", "req/CPU-s"), &work, effort, &peers)
+    compare(workspace, ("generator, 1 KB, a connection per request", "req/CPU-s"), &load, effort, &peers)
 }
 
-pub(super) fn tls(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
+pub(super) fn tls(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
     need_nginx()?;
-    place.file("1k", KB)?;
-    let (key, certificate) = self_signed(place)?;
+    workspace.file("1k", KB)?;
+    let (key, certificate) = self_signed(workspace)?;
     let keys = format!("ssl_certificate {certificate}; ssl_certificate_key {key};");
-    let server = nginx::start(place, &Site { server: keys, listen: "ssl", ..Site::default() })?;
-    let work = Work::new(place, format!("https://{}/1k", server.address), 32, effort)?;
+    let server = nginx::start(workspace, &Site { server: keys, listen: "ssl", ..Site::default() })?;
+    let load = Load::new(workspace, format!("https://{}/1k", server.address), 32, effort)?;
     let peers = [(WRK, Some(1.2)), (OHA, Some(1.2)), (HEY, None)];
-    compare(place, ("generator, TLS, 1 KB, 32 users", "req/CPU-s"), &work, effort, &peers)
+    compare(workspace, ("generator, TLS, 1 KB, 32 users", "req/CPU-s"), &load, effort, &peers)
 }
 
-/// Paths of a key and a certificate of its own making.
-pub(super) fn self_signed(place: &Place) -> Outcome<(String, String)> {
+/// Makes a key and a self-signed certificate. Returns their paths.
+pub(super) fn self_signed(workspace: &Workspace) -> Result<(String, String)> {
     let [key, certificate] =
-        ["key.pem", "certificate.pem"].map(|name| place.path(name).display().to_string());
+        ["key.pem", "certificate.pem"].map(|name| workspace.path(name).display().to_string());
     let made = Command::new("openssl")
         .args(["req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])
         .args(["-subj", "/CN=localhost", "-days", "2", "-keyout", &key, "-out", &certificate])
@@ -73,20 +78,20 @@ pub(super) fn self_signed(place: &Place) -> Outcome<(String, String)> {
     if made.status.success() { Ok((key, certificate)) } else { Err("openssl made no certificate".into()) }
 }
 
-/// The generators in turn against one server: nstar against each peer.
+/// Runs nstar and its peers in turn against one server.
 fn compare(
-    place: &Place,
+    workspace: &Workspace,
     (work_name, unit): (&str, &'static str),
-    work: &Work,
+    load: &Load,
     effort: Effort,
     peers: &[Peer],
-) -> Outcome<Vec<Row>> {
+) -> Result<Vec<Row>> {
     let mut ours = Vec::new();
     let mut theirs: Vec<Vec<f64>> = peers.iter().map(|_| Vec::new()).collect();
     for _ in 0..effort.rounds {
-        ours.push(NSTAR.bodies_per_cpu_s(place, work)?);
+        ours.push(NSTAR.bodies_per_cpu_s(workspace, load)?);
         for ((peer, _), rates) in peers.iter().zip(&mut theirs).filter(|((peer, _), _)| peer.is_installed()) {
-            rates.push(peer.bodies_per_cpu_s(place, work)?);
+            rates.push(peer.bodies_per_cpu_s(workspace, load)?);
         }
     }
     let row = |((peer, reach), theirs): (&Peer, Vec<f64>)| {

@@ -1,5 +1,6 @@
-//! The file server with 10 000 kept connections, all or few of them busy, against itself with 100, on the models made for
-//! many; the barest epoll loop beside them shows what the kernel loses. And the memory of a connection that is idle.
+//! The file server with 10 000 kept connections, all or few of them busy, against itself with 100, on the models for many
+//! connections. The barest epoll loop beside them shows what the kernel alone loses. Also the memory of an idle
+//! connection.
 
 use std::{
     fs,
@@ -9,90 +10,96 @@ use std::{
     time::Instant,
 };
 
-use super::{Contestant, KB, bare_server::BareServer, files_on};
 use crate::{
-    Effort, Outcome,
-    place::{CLIENTS, Place, Server},
-    table::{Against, Row},
+    Effort, Result,
+    programs::{
+        bare_server::BareServer,
+        servers::{KB, files_on},
+    },
+    tools::{
+        table::{Against, Row},
+        turns::Candidate,
+        workspace::{CLIENTS, ServerProcess, Workspace},
+    },
 };
 
 const FEW: u32 = 100;
 const MANY: u32 = 10_000;
-/// Seconds that many connections take to be made, at most; what is done before all are in use is not counted.
+/// Seconds that opening the connections may take. Nothing counts before all are in use.
 const SETTLING_S: u32 = 3;
-/// How much of its rate at few connections a server is to keep.
+/// The share of its rate with few connections that a server is meant to keep.
 const REACH: f64 = 0.9;
 /// User memory of an idle connection, at most.
 const IDLE_BYTES_MAX: f64 = 4_096.0;
-/// Memory that the first so many connections make a server take for good is not the others'.
+/// Connections opened before memory is counted: they make a server take memory that it keeps for all.
 const FIRST: u32 = 500;
 
-pub(super) fn measure(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
+pub(super) fn measure(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
     let effort = Effort { seconds: effort.seconds + SETTLING_S, ..effort };
-    place.file("1k", KB)?;
-    let bare = BareServer::compile(place)?.responder(place, "epoll", KB)?;
-    // Whoever checks nothing is held to nothing.
-    let mut all = vec![Subject::new("bare C, epoll", bare, None)];
+    workspace.file("1k", KB)?;
+    let bare = BareServer::compile(workspace)?.responder(workspace, "epoll", KB)?;
+    // It checks nothing, so there is nothing for it to reach.
+    let mut all = vec![Connections::new("bare C, epoll", bare, None)];
     for (name, model) in [("file server, epoll", "epoll"), ("file server, uring", "uring")] {
-        match files_on(place, model) {
-            Ok(server) => all.push(Subject::new(name, server, Some(REACH))),
+        match files_on(workspace, model) {
+            Ok(server) => all.push(Connections::new(name, server, Some(REACH))),
             // A system may deny io_uring.
             Err(error) => eprintln!("bench: left out: {error}"),
         }
     }
-    // First, while none of them has memory left over from more connections.
-    let idle = all.iter().filter(|subject| subject.at.reach.is_some()).map(Subject::idle);
-    let idle = idle.collect::<Outcome<Vec<_>>>()?;
+    // First, before more connections have left memory behind.
+    let idle = all.iter().filter(|subject| subject.at.reach.is_some()).map(Connections::idle);
+    let idle = idle.collect::<Result<Vec<_>>>()?;
     for _ in 0..effort.rounds {
         for subject in &mut all {
-            subject.look(place, effort)?;
+            subject.look(workspace, effort)?;
         }
     }
-    Ok(all.iter().flat_map(Subject::rows).chain(idle).collect())
+    Ok(all.iter().flat_map(Connections::rows).chain(idle).collect())
 }
 
-/// Requests per CPU-second of a server and per second, one each per round.
+/// Requests per CPU-second of a server and per second, one of each per round.
 #[derive(Default)]
 struct Rates {
     per_cpu_s: Vec<f64>,
     per_s: Vec<f64>,
 }
 
-/// A server, and what was seen of it.
-struct Subject {
-    at: Contestant,
+/// A server, and its rates with few and many connections.
+struct Connections {
+    at: Candidate,
     few: Rates,
-    /// With many connections, few of them busy.
+    /// With many connections of which few are busy.
     mostly_idle: Rates,
     many: Rates,
 }
 
-impl Subject {
-    fn new(name: &'static str, server: Server, reach: Option<f64>) -> Self {
+impl Connections {
+    fn new(name: &'static str, server: ServerProcess, reach: Option<f64>) -> Self {
         let path = "/files/1k".into();
-        let at = Contestant { name, servers: vec![server], path, header: String::new(), reach };
+        let at = Candidate { name, servers: vec![server], path, header: String::new(), reach };
         let (few, mostly_idle, many) = Default::default();
-        Subject { at, few, mostly_idle, many }
+        Connections { at, few, mostly_idle, many }
     }
 
-    fn look(&mut self, place: &Place, effort: Effort) -> Outcome<()> {
-        let few = self.turn(place, FEW, effort)?;
+    fn look(&mut self, workspace: &Workspace, effort: Effort) -> Result<()> {
+        let few = self.turn(workspace, FEW, effort)?;
         self.few.push(few);
-        let many = self.turn(place, MANY, effort)?;
+        let many = self.turn(workspace, MANY, effort)?;
         self.many.push(many);
         let idle = self.open(MANY - FEW)?;
-        let mostly_idle = self.turn(place, FEW, effort)?;
+        let mostly_idle = self.turn(workspace, FEW, effort)?;
         self.mostly_idle.push(mostly_idle);
         drop(idle);
         Ok(())
     }
 
-    /// Requests per CPU-second of the server and per second, from when all connections are made and in use.
-    fn turn(&self, place: &Place, users: u32, effort: Effort) -> Outcome<[f64; 2]> {
+    /// Returns the requests per CPU-second of the server and per second, counted once all connections are in use.
+    fn turn(&self, workspace: &Workspace, users: u32, effort: Effort) -> Result<[f64; 2]> {
         let server = self.at.servers.first().ok_or("no server")?;
         let mut client = Command::new("taskset")
             .args(["-c", &CLIENTS.to_string()])
-            .args(self.at.client(place, users, effort)?)
+            .args(self.at.client(workspace, users, effort)?)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -133,8 +140,8 @@ impl Subject {
         ]
     }
 
-    /// Memory of a connection that was answered once and waits.
-    fn idle(&self) -> Outcome<Row> {
+    /// Measures the memory of a connection that was answered once and waits.
+    fn idle(&self) -> Result<Row> {
         let server = self.at.servers.first().ok_or("no server")?;
         let used = || user_memory_bytes(server.pid()).ok_or("the server's memory cannot be read");
         let first = self.open(FIRST)?;
@@ -150,8 +157,8 @@ impl Subject {
         })
     }
 
-    /// So many connections, each answered once.
-    fn open(&self, count: u32) -> Outcome<Vec<TcpStream>> {
+    /// Opens so many connections and asks once on each.
+    fn open(&self, count: u32) -> Result<Vec<TcpStream>> {
         let server = self.at.servers.first().ok_or("no server")?;
         let request = bench::request(server.address, &self.at.path, "");
         let answered_once = |_| {
@@ -170,7 +177,7 @@ impl Rates {
     }
 }
 
-/// Memory of a process that no file backs: RssAnon of proc_pid_status(5).
+/// Memory of a process that no file backs, in bytes: RssAnon of proc_pid_status(5).
 fn user_memory_bytes(pid: u32) -> Option<f64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;

@@ -7,37 +7,41 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::responder;
 use crate::{
-    Effort, Outcome,
-    contenders::{BARE, NSTAR, Work, nstar_words},
-    place::{CLIENTS, Place},
-    table::{Against, Row},
+    Effort, Result,
+    programs::{
+        generators::{BARE, Load, NSTAR, nstar_words},
+        servers::responder,
+    },
+    tools::{
+        table::{Against, Row},
+        workspace::{CLIENTS, Workspace},
+    },
 };
 
 const FEW: u32 = 100;
 const MANY: u32 = 10_000;
-/// A round begins with thousands of connections; it must be long against that.
+/// Seconds of a round at least: opening thousands of connections must be a small part of it.
 const SECONDS_MIN: u32 = 3;
 
-pub(super) fn measure(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
+pub(super) fn measure(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
     let effort = Effort { seconds: effort.seconds.max(SECONDS_MIN), ..effort };
-    let server = responder(place)?;
+    let server = responder(workspace)?;
     let url = format!("http://{}/", server.address);
-    let few = Work::new(place, url, FEW, effort)?;
-    let many = Work { users: MANY, ..few.clone() };
+    let few = Load::new(workspace, url, FEW, effort)?;
+    let many = Load { users: MANY, ..few.clone() };
     let mut throughput = [Vec::new(), Vec::new()];
     let mut per_cpu_s = [Vec::new(), Vec::new()];
     let mut bare = [Vec::new(), Vec::new()];
     let mut per_user = Vec::new();
     for _ in 0..effort.rounds {
         let mut memory = [0.0; 2];
-        for (index, work) in [&many, &few].into_iter().enumerate() {
-            let seen = run(place, work)?;
+        for (index, load) in [&many, &few].into_iter().enumerate() {
+            let seen = run(workspace, load)?;
             throughput[index].push(seen.per_s);
             memory[index] = seen.memory_bytes;
-            per_cpu_s[index].push(NSTAR.bodies_per_cpu_s(place, work)?);
-            bare[index].push(BARE.bodies_per_cpu_s(place, work)?);
+            per_cpu_s[index].push(NSTAR.bodies_per_cpu_s(workspace, load)?);
+            bare[index].push(BARE.bodies_per_cpu_s(workspace, load)?);
         }
         per_user.push((memory[0] - memory[1]) / f64::from(MANY - FEW));
     }
@@ -60,16 +64,16 @@ pub(super) fn measure(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
     ])
 }
 
-/// What was seen of one run.
-struct Seen {
+/// What one run came to.
+struct Measured {
     per_s: f64,
     memory_bytes: f64,
 }
 
-/// One run by time, its memory watched.
-fn run(place: &Place, work: &Work) -> Outcome<Seen> {
-    let output = place.path("run.json");
-    let words = nstar_words(place, work, &format!("-d {}s -o {}", work.seconds, output.display()));
+/// Runs nstar for a time and watches its memory.
+fn run(workspace: &Workspace, load: &Load) -> Result<Measured> {
+    let output = workspace.path("run.json");
+    let words = nstar_words(workspace, load, &format!("-d {}s -o {}", load.seconds, output.display()));
     let mut child = Command::new("taskset")
         .args(["-c", &CLIENTS.to_string()])
         .args(&words)
@@ -80,11 +84,11 @@ fn run(place: &Place, work: &Work) -> Outcome<Seen> {
     let memory_bytes = most_memory(&mut child)?;
     let run: serde_json::Value = serde_json::from_str(&fs::read_to_string(output)?)?;
     let per_s = run["steps"][0]["throughput_per_s"].as_f64().ok_or("nstar measured nothing")?;
-    Ok(Seen { per_s, memory_bytes })
+    Ok(Measured { per_s, memory_bytes })
 }
 
-/// The most memory that a child ever held, bytes; waits for its end.
-fn most_memory(child: &mut Child) -> Outcome<f64> {
+/// Waits for a child to end. Returns the most memory it ever held, in bytes.
+fn most_memory(child: &mut Child) -> Result<f64> {
     let deadline = Instant::now() + Duration::from_secs(120);
     let mut most = 0.0;
     while child.try_wait()?.is_none() {

@@ -1,31 +1,34 @@
 //! Where the file server's processor time goes on the leading concurrency models.
 
-use super::{Contestant, KB, files_on};
 use crate::{
-    Effort, Outcome,
-    perf::{self, Symbol},
-    place::Place,
-    table::Grid,
+    Effort, Result,
+    programs::servers::{KB, files_on},
+    tools::{
+        perf::{self, Symbol},
+        table::Grid,
+        turns::Candidate,
+        workspace::Workspace,
+    },
 };
 
 const MODELS: [&str; 3] = ["threads", "epoll", "uring"];
 const USERS: u32 = 32;
-/// How the kernel's functions that begin a system call are called on this architecture. One may be part of another.
+/// Prefixes of the kernel's functions that begin a system call on this architecture. One may call another.
 const SYSTEM_CALL: [&str; 2] = ["__x64_sys_", "__do_sys_"];
 /// Below this share, in percent, a system call is not named.
 const NAMED_MIN: f64 = 1.0;
 /// Functions named for each model.
 const HOTTEST: usize = 5;
 
-pub(super) fn measure(place: &Place, effort: Effort) -> Outcome<Grid> {
+pub(super) fn measure(workspace: &Workspace, effort: Effort) -> Result<Grid> {
     if let Some(why) = perf::unavailable() {
         return Err(why.into());
     }
-    place.file("1k", KB)?;
+    workspace.file("1k", KB)?;
     let mut rows = Vec::new();
     for model in MODELS {
-        match files_on(place, model) {
-            Ok(server) => rows.push(profile(place, model, server, effort)?),
+        match files_on(workspace, model) {
+            Ok(server) => rows.push(profile(workspace, model, server, effort)?),
             // A system may deny io_uring.
             Err(error) => eprintln!("bench: left out: {error}"),
         }
@@ -36,25 +39,26 @@ pub(super) fn measure(place: &Place, effort: Effort) -> Outcome<Grid> {
 }
 
 fn profile(
-    place: &Place,
+    workspace: &Workspace,
     name: &'static str,
-    server: crate::place::Server,
+    server: crate::tools::workspace::ServerProcess,
     effort: Effort,
-) -> Outcome<Vec<String>> {
-    let contestant = Contestant {
+) -> Result<Vec<String>> {
+    let candidate = Candidate {
         name,
         servers: vec![server],
         path: "/files/1k".into(),
         header: String::new(),
         reach: None,
     };
-    let server = contestant.servers.first().ok_or("no server")?;
-    let (with_callees, alone) = perf::profile(place, server, &contestant.client(place, USERS, effort)?)?;
+    let server = candidate.servers.first().ok_or("no server")?;
+    let (with_callees, alone) =
+        perf::profile(workspace, server, &candidate.client(workspace, USERS, effort)?)?;
     let outside: f64 = alone.iter().filter(|symbol| !symbol.in_kernel).map(|symbol| symbol.percent).sum();
     Ok(vec![format!("`{name}`"), format!("{outside:.0} %"), system_calls(&with_callees), hottest(&alone)])
 }
 
-/// `sendto 31 %, recvfrom 42 %`, the dearest first.
+/// `recvfrom 42 %, sendto 31 %`, the most expensive first.
 fn system_calls(symbols: &[Symbol]) -> String {
     let mut named: Vec<(&str, f64)> = Vec::new();
     for symbol in symbols.iter().filter(|symbol| symbol.percent >= NAMED_MIN) {

@@ -1,17 +1,21 @@
-//! Making accounts, which is hashing passwords, against the time that a hash alone takes.
+//! Registering accounts, which is mostly hashing passwords, against the time of the hashes alone.
 
 use std::fs;
 
-use super::{our_load, tiers::make_account};
+use super::tiers::make_account;
 use crate::{
-    Effort, Outcome, cpu,
-    place::{Place, SERVERS, SHARED},
-    table::{Against, Row},
+    Effort, Result,
+    programs::nstar_load,
+    tools::{
+        cpu,
+        table::{Against, Row},
+        workspace::{SERVERS, SHARED, Workspace},
+    },
 };
 
-/// Who register at once.
+/// Users who register at the same time.
 const USERS: u32 = 16;
-/// As `scenarios/new-accounts.toml`.
+/// The same as `scenarios/new-accounts.toml`.
 const SCENARIO: &str = r#"
 [values]
 name = { kind = "random-string", length = 16, alphabet = "alphanumeric" }
@@ -22,12 +26,12 @@ body = '{"name":"${name}","password":"a password of ${name}"}'
 expect = 201
 "#;
 
-/// Accounts made per second on both processors, generator and all, against processors / (time of one hash).
-pub(super) fn measure(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
-    let database = place.path("registrations.db").display().to_string();
-    let server = place.serve_ours_shared(&["accounts", "--database", &database])?;
+/// Accounts registered per second on both processors, generator included, against processors / (time of one hash).
+pub(super) fn measure(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
+    let database = workspace.path("registrations.db").display().to_string();
+    let server = workspace.serve_ours_shared(&["accounts", "--database", &database])?;
     make_account(server.address)?;
-    let scenario = place.path("new-accounts.toml");
+    let scenario = workspace.path("new-accounts.toml");
     fs::write(&scenario, SCENARIO)?;
     let processors = SHARED.split(',').count() as f64;
     let (mut ours, mut hashes) = (Vec::new(), Vec::new());
@@ -35,8 +39,8 @@ pub(super) fn measure(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
         let (at, seconds) = (server.address, effort.seconds);
         let flags =
             format!("{} --base http://{at} -c {USERS} -d {seconds}s --seed {seed}", scenario.display());
-        ours.push(our_load::per_s(&our_load::step(place, SHARED, &flags)?)?);
-        let words = [place.ours("bare-hashes"), database.clone(), effort.seconds.to_string()];
+        ours.push(nstar_load::per_s(&nstar_load::step(workspace, SHARED, &flags)?)?);
+        let words = [workspace.ours("bare-hashes"), database.clone(), effort.seconds.to_string()];
         let alone: f64 = cpu::run_on(SERVERS, &words, &[0])?.stdout.trim().parse()?;
         hashes.push(alone * processors);
     }

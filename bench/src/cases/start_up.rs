@@ -1,4 +1,4 @@
-//! From the start of a program to its first useful act.
+//! The time from the start of a program to its first useful act.
 
 use std::{
     io::Read,
@@ -8,26 +8,30 @@ use std::{
 };
 
 use crate::{
-    Effort, Outcome,
-    place::{Place, Server},
-    table::{Against, Row},
+    Effort, Result,
+    tools::{
+        table::{Against, Row},
+        workspace::{ServerProcess, Workspace},
+    },
 };
 
-/// Any of them, milliseconds.
+/// The limit for each of them, milliseconds.
 const REACH_MS: f64 = 50.0;
 
-pub(super) fn measure(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
-    let root = place.path("").display().to_string();
-    let database = place.path("start-up.db").display().to_string();
+pub(super) fn measure(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
+    let root = workspace.path("").display().to_string();
+    let database = workspace.path("start-up.db").display().to_string();
     let mut rows = [
         row("start-up of nstar serve files, to its first connection"),
         row("start-up of nstar serve accounts, to its first connection"),
         row("start-up of nstar sweep, to its first request"),
     ];
     for _ in 0..effort.rounds {
-        rows[0].ours.push(server_ms(|| place.serve_ours(&["files", "--root", &root, "--accounts", "none"]))?);
-        rows[1].ours.push(server_ms(|| place.serve_ours(&["accounts", "--database", &database]))?);
-        rows[2].ours.push(sweep_ms(place)?);
+        rows[0]
+            .ours
+            .push(server_ms(|| workspace.serve_ours(&["files", "--root", &root, "--accounts", "none"]))?);
+        rows[1].ours.push(server_ms(|| workspace.serve_ours(&["accounts", "--database", &database]))?);
+        rows[2].ours.push(sweep_ms(workspace)?);
     }
     Ok(rows.into())
 }
@@ -36,21 +40,21 @@ fn row(work: &str) -> Row {
     Row { work: work.to_owned(), unit: "ms", ours: Vec::new(), against: Against::AtMost(REACH_MS) }
 }
 
-/// Until a server takes its first connection.
-fn server_ms(start: impl FnOnce() -> Outcome<Server>) -> Outcome<f64> {
+/// Milliseconds until a server takes its first connection.
+fn server_ms(start: impl FnOnce() -> Result<ServerProcess>) -> Result<f64> {
     let begun = Instant::now();
     let server = start()?;
     TcpStream::connect(server.address)?;
     Ok(milliseconds_since(begun))
 }
 
-/// Until a listener that stands in for the server receives the first bytes of a request.
-fn sweep_ms(place: &Place) -> Outcome<f64> {
+/// Milliseconds until a listener in place of the server receives the first bytes of a request.
+fn sweep_ms(workspace: &Workspace) -> Result<f64> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let url = format!("http://{}/", listener.local_addr()?);
     let begun = Instant::now();
-    let mut child = Command::new(place.ours("nstar"))
-        .args(["sweep", &url, "-o", &place.path("sweep.json").display().to_string()])
+    let mut child = Command::new(workspace.ours("nstar"))
+        .args(["sweep", &url, "-o", &workspace.path("sweep.json").display().to_string()])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -61,8 +65,8 @@ fn sweep_ms(place: &Place) -> Outcome<f64> {
     received
 }
 
-/// A connection may be made, to see whether the server is there, and closed without a request.
-fn first_request_ms(listener: &TcpListener, begun: Instant) -> Outcome<f64> {
+/// Skips connections without a request: one may be made to see whether the server is there.
+fn first_request_ms(listener: &TcpListener, begun: Instant) -> Result<f64> {
     loop {
         let (mut stream, _) = listener.accept()?;
         if stream.read(&mut [0; 4_096])? > 0 {

@@ -1,16 +1,19 @@
-//! `nstar serve sink` by model, against the barest sink of the same model, in C.
+//! Our upload sink by model, against the barest sink of the same model, in C.
 
-use super::{Contestant, Turn, bare_server::BareServer, rows, take_turns};
 use crate::{
-    Effort, Outcome,
-    place::{Place, Server},
-    table::Row,
+    Effort, Result,
+    programs::bare_server::BareServer,
+    tools::{
+        table::Row,
+        turns::{Candidate, Turn, rows, take_turns},
+        workspace::{ServerProcess, Workspace},
+    },
 };
 
 const USERS: u32 = 8;
 const BODY_BYTES: usize = 1_000_000;
 
-/// One of our models, the yardstick's that it is held against, and that one's name in the table.
+/// Our model, the model of the yardstick that it is compared with, and the yardstick's name in the table.
 const PAIRS: [(&str, &str, &str); 5] = [
     ("threads", "threads", "bare C, threads"),
     ("select", "select", "bare C, select"),
@@ -18,14 +21,14 @@ const PAIRS: [(&str, &str, &str); 5] = [
     ("epoll", "epoll", "bare C, epoll"),
     ("uring", "epoll", "bare C, epoll"),
 ];
-/// How much of the yardstick's rate ours is meant to reach.
+/// The share of the yardstick's rate that ours is meant to reach.
 const REACH: f64 = 0.9;
 
-pub(super) fn measure(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
-    let bare_server = BareServer::compile(place)?;
+pub(super) fn measure(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
+    let bare_server = BareServer::compile(workspace)?;
     let mut all = Vec::new();
     for (model, theirs, name) in PAIRS {
-        let ours = match place.serve_ours_on(model, &["sink"]) {
+        let ours = match workspace.serve_ours_on(model, &["sink"]) {
             Ok(server) => server,
             Err(error) => {
                 // A system may deny io_uring.
@@ -33,21 +36,24 @@ pub(super) fn measure(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
                 continue;
             }
         };
-        let bare = bare_server.sink(place, theirs)?;
-        let contestants = [contestant("nstar serve sink", ours, None), contestant(name, bare, Some(REACH))];
-        let turns = take_turns(&contestants, effort, |contestant| upload(place, contestant, effort))?;
+        let bare = bare_server.sink(workspace, theirs)?;
+        let candidates = [candidate("nstar serve sink", ours, None), candidate(name, bare, Some(REACH))];
+        let turns = take_turns(&candidates, effort, |candidate| upload(workspace, candidate, effort))?;
         let work = format!("sink, {model}, 1 MB, {USERS} users");
-        all.extend(rows(&work, "B/CPU-s", &contestants, &turns, |turn| turn.bytes / turn.cpu_s));
+        all.extend(rows(&work, "B/CPU-s", &candidates, &turns, |turn| turn.bytes / turn.cpu_s));
     }
     Ok(all)
 }
 
-fn upload(place: &Place, to: &Contestant, effort: Effort) -> Outcome<Turn> {
+fn upload(workspace: &Workspace, to: &Candidate, effort: Effort) -> Result<Turn> {
     let address = to.servers.first().ok_or("no server")?.address;
     let words = [BODY_BYTES.to_string(), USERS.to_string(), effort.seconds.to_string()];
-    to.driven_by(&[vec![place.ours("bare-uploader"), address.to_string()], words.to_vec()].concat(), effort)
+    to.driven_by(
+        &[vec![workspace.ours("bare-uploader"), address.to_string()], words.to_vec()].concat(),
+        effort,
+    )
 }
 
-fn contestant(name: &'static str, server: Server, reach: Option<f64>) -> Contestant {
-    Contestant { name, servers: vec![server], path: String::new(), header: String::new(), reach }
+fn candidate(name: &'static str, server: ServerProcess, reach: Option<f64>) -> Candidate {
+    Candidate { name, servers: vec![server], path: String::new(), header: String::new(), reach }
 }

@@ -1,4 +1,4 @@
-//! Obtaining from two sources, each behind a slow link of its own, against one. Needs root.
+//! Obtaining from two sources, each behind a slow link of its own, against one source. Needs root.
 
 use std::{fs, net::TcpListener};
 
@@ -10,18 +10,20 @@ use super::{
     peer, wait_until,
 };
 use crate::{
-    Effort, Outcome,
-    place::{Place, Server},
-    table::{Against, Row},
+    Effort, Result,
+    tools::{
+        table::{Against, Row},
+        workspace::{ServerProcess, Workspace},
+    },
 };
 
 const MBIT: u32 = 100;
-/// Takes one link some seconds.
+/// Enough to take one link some seconds.
 const BYTES: usize = 40_000_000;
-/// The sources' own, in namespaces of their own.
+/// The port of each source, in its own namespace.
 const PORT: u16 = 8085;
 
-/// Waits until the namespace has its address; then this and that of the other end are filled in.
+/// Waits until the namespace has an address, then starts the peer with that and the address of the other end.
 const WAIT: &str = r#"
 until me=$(ip -4 -o addr show scope global | grep -o '198\.18\.[0-9]*\.2'); do sleep 0.02; done
 exec "$@" --listen "$me:8085" --index "${me%2}1:$INDEX""#;
@@ -29,48 +31,53 @@ exec "$@" --listen "$me:8085" --index "${me%2}1:$INDEX""#;
 /// A peer behind a link.
 struct Source {
     folder: &'static str,
-    // Ends before its link does.
-    _server: Server,
+    // Dropped before its link.
+    _server: ServerProcess,
     _link: Link,
 }
 
-/// How many bytes a second come from two, and from one.
-pub(in super::super) fn measure(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
+/// Bytes per second from two sources against one.
+pub(in super::super) fn measure(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
     link::check()?;
-    let secret = place.path("group");
+    let secret = workspace.path("group");
     let member = ["--secret-file".to_owned(), secret.display().to_string()];
-    let index = index_for_all(place, &member)?;
-    let sources = [source(place, "left", &member, &index)?, source(place, "right", &member, &index)?];
+    let index = index_for_all(workspace, &member)?;
+    let sources = [source(workspace, "left", &member, &index)?, source(workspace, "right", &member, &index)?];
     let flags = [&member[..], &["--index".into(), index.address.to_string()]].concat();
-    let receiver = peer(place, "taking", &flags)?;
+    let receiver = peer(workspace, "taking", &flags)?;
     let mut client = Client::new(receiver.address, Some(&secret))?;
     let (mut two, mut one) = (Vec::new(), Vec::new());
     for _ in 0..effort.rounds {
-        two.push(rate(place, &mut client, &sources)?);
-        one.push(rate(place, &mut client, &sources[..1])?);
+        two.push(rate(workspace, &mut client, &sources)?);
+        one.push(rate(workspace, &mut client, &sources[..1])?);
     }
     let against = Against::Program { name: "one source".into(), theirs: one, reach: Some(1.8) };
     let work = format!("obtain, 40 MB, two sources, each behind {MBIT} Mb/s");
     Ok(vec![Row { work, unit: "B/s", ours: two, against }])
 }
 
-/// An index that is reached over every link.
-fn index_for_all(place: &Place, member: &[String]) -> Outcome<Server> {
-    let database = place.path("linked.db").display().to_string();
+/// Starts an index that can be reached over every link.
+fn index_for_all(workspace: &Workspace, member: &[String]) -> Result<ServerProcess> {
+    let database = workspace.path("linked.db").display().to_string();
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-    let words = [place.ours("nstar-lab"), "serve".into(), "index".into(), "--database".into(), database];
+    let words = [workspace.ours("nstar-lab"), "serve".into(), "index".into(), "--database".into(), database];
     let listen = ["--listen".to_owned(), format!("0.0.0.0:{}", address.port())];
-    place.serve_at(&[&words[..], &listen, member].concat(), |_| Ok(address))
+    workspace.serve_at(&[&words[..], &listen, member].concat(), |_| Ok(address))
 }
 
-fn source(place: &Place, folder: &'static str, member: &[String], index: &Server) -> Outcome<Source> {
-    fs::create_dir_all(place.path(folder))?;
+fn source(
+    workspace: &Workspace,
+    folder: &'static str,
+    member: &[String],
+    index: &ServerProcess,
+) -> Result<Source> {
+    fs::create_dir_all(workspace.path(folder))?;
     let wait =
         ["unshare", "--net", "env", &format!("INDEX={}", index.address.port()), "sh", "-c", WAIT, "sh"];
-    let words = [&place.ours("nstar-lab"), "serve", "peer", "--share", folder];
+    let words = [&workspace.ours("nstar-lab"), "serve", "peer", "--share", folder];
     let words = wait.into_iter().chain(words).map(String::from).chain(member.iter().cloned());
     let mut link = None;
-    let server = place.serve_at(&words.collect::<Vec<_>>(), |pid| {
+    let server = workspace.serve_at(&words.collect::<Vec<_>>(), |pid| {
         wait_until(|| has_own_network(pid))?;
         let made = link.insert(Link::to_process(pid, MBIT)?);
         Ok((made.server_address(), PORT).into())
@@ -78,17 +85,17 @@ fn source(place: &Place, folder: &'static str, member: &[String], index: &Server
     Ok(Source { folder, _server: server, _link: link.ok_or("no link")? })
 }
 
-/// Whether a process is in a network namespace that is not ours.
+/// Whether a process is in a network namespace other than ours.
 fn has_own_network(pid: u32) -> bool {
     let namespace = |whose: &str| fs::read_link(format!("/proc/{whose}/ns/net")).ok();
     namespace(&pid.to_string()).is_some_and(|its| Some(its) != namespace("self"))
 }
 
-/// Bytes a second of a new file that these sources have.
-fn rate(place: &Place, client: &mut Client, sources: &[Source]) -> Outcome<f64> {
+/// Obtains a new file that these sources have. Returns the bytes per second.
+fn rate(workspace: &Workspace, client: &mut Client, sources: &[Source]) -> Result<f64> {
     let (bytes, content) = new_file(BYTES);
     for source in sources {
-        fs::write(place.path(&format!("{}/{content}", source.folder)), &bytes)?;
+        fs::write(workspace.path(&format!("{}/{content}", source.folder)), &bytes)?;
     }
     wait_until(|| {
         let found = client.search(&Query::Content(content)).unwrap_or_default();

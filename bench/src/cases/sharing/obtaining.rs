@@ -1,4 +1,4 @@
-//! Obtaining: files checked and kept, against what else would fetch them.
+//! Obtaining files, checked and kept, against curl.
 
 use std::{
     fs,
@@ -12,22 +12,25 @@ use share::{
     peer::{Progress, State},
 };
 
-use super::{Crowd, PATIENCE, Way, until_found};
+use super::{IndexKind, PATIENCE, PeerGroup, until_found};
 use crate::{
-    Effort, Outcome,
-    cases::{KB, need_nginx},
-    cpu::run_on,
-    nginx::{self, Site},
-    place::{Place, SHARED, Server},
-    table::{Against, Row},
+    Effort, Result,
+    programs::{
+        nginx::{self, Site},
+        servers::{KB, need_nginx},
+    },
+    tools::{
+        cpu::run_on,
+        table::{Against, Row},
+        workspace::{SHARED, ServerProcess, Workspace},
+    },
 };
 
-/// Obtaining files one after the other, checked and kept, against curl from nginx. What disks do to either is left out
-/// where the place is on none: `TMPDIR=/dev/shm`.
-pub(in super::super) fn large(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
+/// Obtains files one after the other, against curl from nginx. `TMPDIR=/dev/shm` leaves the disk out of it.
+pub(in super::super) fn large(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
     need_nginx()?;
-    let nginx = nginx::start(place, &Site::default())?;
-    let crowd = Crowd::start(place, Way::Central, &["source", "receiver"].map(String::from))?;
+    let nginx = nginx::start(workspace, &Site::default())?;
+    let crowd = PeerGroup::start(workspace, IndexKind::Central, &["source", "receiver"].map(String::from))?;
     let [_, receiver] = &crowd.peers[..] else { return Err("two peers were started".into()) };
     let mut client = Client::new(receiver.address, None)?;
     let mut all = Vec::new();
@@ -37,14 +40,15 @@ pub(in super::super) fn large(place: &Place, effort: Effort) -> Outcome<Vec<Row>
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for round in 0..effort.rounds {
             let names: Vec<_> = (0..count).map(|number| format!("{bytes}-{round}-{number}.bin")).collect();
-            let contents = names.iter().map(|name| write(place, name, bytes)).collect::<Outcome<Vec<_>>>()?;
+            let contents =
+                names.iter().map(|name| write(workspace, name, bytes)).collect::<Result<Vec<_>>>()?;
             let total = (bytes * count) as f64;
             contents.iter().try_for_each(|content| until_found(&mut client, *content))?;
             ours.push(total / obtain(&mut client, &contents)?);
-            theirs.push(total / curl(place, &nginx, &names)?);
+            theirs.push(total / curl(workspace, &nginx, &names)?);
             for name in &names {
-                fs::remove_file(place.path(&format!("source/{name}")))?;
-                fs::remove_file(place.path(&format!("receiver/{name}")))?;
+                fs::remove_file(workspace.path(&format!("source/{name}")))?;
+                fs::remove_file(workspace.path(&format!("receiver/{name}")))?;
             }
         }
         let against = Against::Program { name: "curl from nginx".into(), theirs, reach: Some(0.8) };
@@ -53,21 +57,21 @@ pub(in super::super) fn large(place: &Place, effort: Effort) -> Outcome<Vec<Row>
     Ok(all)
 }
 
-/// Seconds from the start of a program to its end.
-pub(super) fn timed(words: &[String]) -> Outcome<f64> {
+/// Runs a program and returns how long it took, in seconds.
+pub(super) fn timed(words: &[String]) -> Result<f64> {
     let begun = Instant::now();
     run_on(SHARED, words, &[0])?;
     Ok(begun.elapsed().as_secs_f64())
 }
 
-/// A new file of the source.
-pub(super) fn write(place: &Place, name: &str, bytes: usize) -> Outcome<Content> {
+/// Writes a new file of the source.
+pub(super) fn write(workspace: &Workspace, name: &str, bytes: usize) -> Result<Content> {
     let (bytes, content) = new_file(bytes);
-    fs::write(place.path(&format!("source/{name}")), bytes)?;
+    fs::write(workspace.path(&format!("source/{name}")), bytes)?;
     Ok(content)
 }
 
-/// Bytes that are like no others before.
+/// Makes content unlike any before.
 pub(super) fn new_file(length: usize) -> (Vec<u8>, Content) {
     static FILES: AtomicU64 = AtomicU64::new(0);
     let seed = FILES.fetch_add(1, Relaxed);
@@ -77,8 +81,8 @@ pub(super) fn new_file(length: usize) -> (Vec<u8>, Content) {
     (bytes, content)
 }
 
-/// Seconds that a receiver takes for them, one after the other, where the index knows them all.
-pub(super) fn obtain(client: &mut Client, contents: &[Content]) -> Outcome<f64> {
+/// Has a receiver obtain contents that the index knows, one after the other. Returns the seconds it took.
+pub(super) fn obtain(client: &mut Client, contents: &[Content]) -> Result<f64> {
     let begun = Instant::now();
     for content in contents {
         let mut progress: Progress = client.obtain(*content, None)?;
@@ -92,9 +96,9 @@ pub(super) fn obtain(client: &mut Client, contents: &[Content]) -> Outcome<f64> 
     Ok(begun.elapsed().as_secs_f64())
 }
 
-/// Seconds that curl takes for them over one connection.
-fn curl(place: &Place, nginx: &Server, names: &[String]) -> Outcome<f64> {
-    let to = place.path("curled").display().to_string();
+/// Fetches files by curl over one connection. Returns the seconds it took.
+fn curl(workspace: &Workspace, nginx: &ServerProcess, names: &[String]) -> Result<f64> {
+    let to = workspace.path("curled").display().to_string();
     let urls = names
         .iter()
         .flat_map(|name| ["-o".into(), to.clone(), format!("http://{}/source/{name}", nginx.address)]);

@@ -1,4 +1,4 @@
-//! Searching: among 1 and 8 peers, with a server and without, against a round trip and against each other.
+//! Searching among 1 and 8 peers, with an index server and without, against a round trip and against each other.
 
 use std::{
     fs,
@@ -10,20 +10,23 @@ use std::{
 
 use share::{Content, client::Client};
 
-use super::{Crowd, Way, until_found};
+use super::{IndexKind, PeerGroup, until_found};
 use crate::{
-    Effort, Outcome, cpu,
-    place::{CLIENTS, Place, Server},
-    table::{Against, Row, median},
+    Effort, Result,
+    tools::{
+        cpu,
+        table::{Against, Row, median},
+        workspace::{CLIENTS, ServerProcess, Workspace},
+    },
 };
 
 const PEERS: usize = 8;
 /// Round trips of each kind in one turn.
 const TRIPS: usize = 2_000;
 
-/// A search asked of one of 8 peers that keep the index themselves, against another request on the same connection.
-pub(in super::super) fn response_time(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
-    let crowd = stocked(place, Way::Dht, PEERS)?;
+/// A search at one of 8 peers that keep the index themselves, against another request on the same connection.
+pub(in super::super) fn response_time(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
+    let crowd = stocked(workspace, IndexKind::Dht, PEERS)?;
     let asked = crowd.peers.first().ok_or("no peer")?;
     let paths = [search_by(0, PEERS), "/healthz".to_owned()];
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
@@ -33,20 +36,21 @@ pub(in super::super) fn response_time(place: &Place, effort: Effort) -> Outcome<
         theirs.push(1.0 / trip);
     }
     let work = format!("1 / (median time of a search), {PEERS} peers without a server, 1 user");
-    // At most twice the time.
+    // A search may take twice the time.
     let against = Against::Program { name: "GET /healthz of the same peer".into(), theirs, reach: Some(0.5) };
     Ok(vec![Row { work, unit: "1/s", ours, against }])
 }
 
-/// Searches for each CPU-second of all peers and of the server that they ask; each peer has one user.
-pub(in super::super) fn throughput(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
-    let arms = [(Way::Dht, PEERS), (Way::Dht, 1), (Way::Central, PEERS), (Way::Central, 1)];
+/// Searches per CPU-second of all peers and their index server, with one user per peer.
+pub(in super::super) fn throughput(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
+    let arms =
+        [(IndexKind::Dht, PEERS), (IndexKind::Dht, 1), (IndexKind::Central, PEERS), (IndexKind::Central, 1)];
     let crowds =
-        arms.into_iter().map(|(way, peers)| stocked(place, way, peers)).collect::<Outcome<Vec<_>>>()?;
+        arms.into_iter().map(|(way, peers)| stocked(workspace, way, peers)).collect::<Result<Vec<_>>>()?;
     let mut rates = arms.map(|_| Vec::new());
     for _ in 0..effort.rounds {
         for (crowd, rates) in crowds.iter().zip(&mut rates) {
-            rates.push(searches_per_cpu_s(place, crowd, effort)?);
+            rates.push(searches_per_cpu_s(workspace, crowd, effort)?);
         }
     }
     let [dht, dht_alone, central, central_alone] = rates;
@@ -63,14 +67,14 @@ pub(in super::super) fn throughput(place: &Place, effort: Effort) -> Outcome<Vec
     ])
 }
 
-/// Peers that each share one file, once each of them finds the one that it is to be asked for.
-fn stocked(place: &Place, way: Way, peers: usize) -> Outcome<Crowd> {
+/// Starts peers that share one file each, and waits until each finds the file that it will be asked for.
+fn stocked(workspace: &Workspace, way: IndexKind, peers: usize) -> Result<PeerGroup> {
     let folders: Vec<String> = (0..peers).map(|number| format!("{way:?}-{peers}-{number}")).collect();
     for (number, folder) in folders.iter().enumerate() {
-        fs::create_dir_all(place.path(folder))?;
-        fs::write(place.path(&format!("{folder}/{number}.bin")), content(number))?;
+        fs::create_dir_all(workspace.path(folder))?;
+        fs::write(workspace.path(&format!("{folder}/{number}.bin")), content(number))?;
     }
-    let crowd = Crowd::start(place, way, &folders)?;
+    let crowd = PeerGroup::start(workspace, way, &folders)?;
     for (number, peer) in crowd.peers.iter().enumerate() {
         let wanted = Content::of(content((number + 1) % peers).as_bytes());
         until_found(&mut Client::new(peer.address, None)?, wanted)?;
@@ -82,12 +86,12 @@ fn content(of: usize) -> String {
     format!("what {of} has")
 }
 
-/// Each peer is asked for what the next one has.
+/// The request to a peer: a search for the file of the next one.
 fn search_by(number: usize, peers: usize) -> String {
     format!("/search?name={}.bin", (number + 1) % peers)
 }
 
-fn searches_per_cpu_s(place: &Place, crowd: &Crowd, effort: Effort) -> Outcome<f64> {
+fn searches_per_cpu_s(workspace: &Workspace, crowd: &PeerGroup, effort: Effort) -> Result<f64> {
     let before = crowd.cpu_s();
     let searched: f64 = thread::scope(|scope| {
         let users: Vec<_> = crowd
@@ -96,7 +100,7 @@ fn searches_per_cpu_s(place: &Place, crowd: &Crowd, effort: Effort) -> Outcome<f
             .enumerate()
             .map(|(number, peer)| {
                 let path = search_by(number, crowd.peers.len());
-                scope.spawn(move || user(place, peer, path, effort).map_err(|error| error.to_string()))
+                scope.spawn(move || user(workspace, peer, path, effort).map_err(|error| error.to_string()))
             })
             .collect();
         users.into_iter().map(|user| user.join().map_err(|_| "a user ended")?).sum::<Result<f64, String>>()
@@ -104,17 +108,17 @@ fn searches_per_cpu_s(place: &Place, crowd: &Crowd, effort: Effort) -> Outcome<f
     Ok(searched / (crowd.cpu_s() - before))
 }
 
-/// How many answers one user had.
-fn user(place: &Place, peer: &Server, path: String, effort: Effort) -> Outcome<f64> {
-    let words = [place.ours("bare-client"), peer.address.to_string(), path, "1".into()];
+/// Runs one user. Returns how many responses it got.
+fn user(workspace: &Workspace, peer: &ServerProcess, path: String, effort: Effort) -> Result<f64> {
+    let words = [workspace.ours("bare-client"), peer.address.to_string(), path, "1".into()];
     let words = [&words[..], &[effort.seconds.to_string()]].concat();
     let finished = cpu::run_on(CLIENTS, &words, &[0])?;
     let requests = finished.stdout.split_whitespace().next().ok_or("the bare client gave no counts")?;
     Ok(requests.parse()?)
 }
 
-/// The median time of each of two requests, in turn on one connection, seconds.
-fn medians(peer: &Server, paths: &[String; 2]) -> Outcome<[f64; 2]> {
+/// Makes two requests in turn on one connection. Returns the median time of each, in seconds.
+fn medians(peer: &ServerProcess, paths: &[String; 2]) -> Result<[f64; 2]> {
     let mut stream = TcpStream::connect(peer.address)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;

@@ -1,4 +1,4 @@
-//! Obtaining one large file by the command line, against sendme (iroh), which verifies by the same hashes.
+//! Obtaining one large file from the command line, against sendme (iroh), which verifies with the same hashes.
 
 use std::{
     fs,
@@ -9,38 +9,40 @@ use std::{
 use share::client::Client;
 
 use super::{
-    Crowd, Way,
+    IndexKind, PeerGroup,
     obtaining::{timed, write},
     until_found,
 };
 use crate::{
-    Effort, Outcome,
-    place::{Place, installed},
-    table::{Against, Row},
+    Effort, Result,
+    tools::{
+        table::{Against, Row},
+        workspace::{Workspace, installed},
+    },
 };
 
-/// So many that what the programs take to start weighs little.
+/// Enough that the start of the programs weighs little.
 const BYTES: usize = 400_000_000;
 
-/// From one source.
-pub(in super::super) fn against(place: &Place, effort: Effort) -> Outcome<Vec<Row>> {
+/// Obtains from one source.
+pub(in super::super) fn against(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
     let work = "obtain, 400 MB, one source, the program's start included".to_owned();
-    let crowd = Crowd::start(place, Way::Central, &["source", "receiver"].map(String::from))?;
+    let crowd = PeerGroup::start(workspace, IndexKind::Central, &["source", "receiver"].map(String::from))?;
     let [_, receiver] = &crowd.peers[..] else { return Err("two peers were started".into()) };
     let mut client = Client::new(receiver.address, None)?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for round in 0..effort.rounds {
         let name = format!("sent{round}.bin");
-        let content = write(place, &name, BYTES)?;
+        let content = write(workspace, &name, BYTES)?;
         until_found(&mut client, content)?;
         let (peer, hash) = (receiver.address.to_string(), content.to_string());
-        let get = [&place.ours("nstar-lab"), "share", "get", &hash, "--peer", &peer].map(String::from);
+        let get = [&workspace.ours("nstar-lab"), "share", "get", &hash, "--peer", &peer].map(String::from);
         ours.push(BYTES as f64 / timed(&get)?);
         if installed("sendme") {
-            theirs.push(BYTES as f64 / sendme(place, &format!("source/{name}"))?);
+            theirs.push(BYTES as f64 / sendme(workspace, &format!("source/{name}"))?);
         }
         for folder in ["source", "receiver"] {
-            fs::remove_file(place.path(&format!("{folder}/{name}")))?;
+            fs::remove_file(workspace.path(&format!("{folder}/{name}")))?;
         }
     }
     let against = match theirs.is_empty() {
@@ -50,15 +52,15 @@ pub(in super::super) fn against(place: &Place, effort: Effort) -> Outcome<Vec<Ro
     Ok(vec![Row { work, unit: "B/s", ours, against }])
 }
 
-/// Seconds that sendme takes to receive a file that it sends, without a relay.
-fn sendme(place: &Place, file: &str) -> Outcome<f64> {
+/// Sends a file by sendme without a relay. Returns the seconds it takes to receive it.
+fn sendme(workspace: &Workspace, file: &str) -> Result<f64> {
     let flags = ["--relay", "disabled", "--no-progress"];
     let mut sender = Command::new("sendme")
         .arg("send")
         .args(flags)
         .args(["--magic-ipv4-addr", "127.0.0.1:0"])
-        .arg(place.path(file))
-        .current_dir(place.path(""))
+        .arg(workspace.path(file))
+        .current_dir(workspace.path(""))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -69,7 +71,7 @@ fn sendme(place: &Place, file: &str) -> Outcome<f64> {
         .map_while(Result::ok)
         .find_map(|line| line.strip_prefix("sendme receive ").map(str::to_owned));
     let taken = ticket.ok_or("sendme gave no ticket".into()).and_then(|ticket| {
-        let folder = place.path("received");
+        let folder = workspace.path("received");
         fs::create_dir_all(&folder)?;
         let receive = format!("cd {} && exec sendme receive {} {ticket}", folder.display(), flags.join(" "));
         let taken = timed(&["sh".into(), "-c".into(), receive]);

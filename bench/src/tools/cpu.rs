@@ -1,26 +1,30 @@
-//! CPU time as the operating system accounts it: user plus system, of a whole process tree.
+//! CPU time, user plus system, as the operating system accounts it to a process and its descendants.
 
 use std::{
     fmt, fs,
     process::{Command, Stdio},
 };
 
-use crate::Outcome;
+use crate::Result;
 
-/// A finished program: what it printed, and the CPU time of it and all its children.
+/// A program that ran to its end: what it printed, and the CPU time of it and its children.
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub(crate) struct ProgramRun {
     pub stdout: String,
     /// Seconds.
     pub cpu_s: f64,
 }
 
-/// Runs a program to its end on one processor, or on those of a list.
+/// Runs a program to its end on one processor, or on a list of them.
 ///
 /// # Errors
-/// A program that cannot be run, or fails: its exit status is none of `accepted`.
-pub(crate) fn run_on(processors: impl fmt::Display, words: &[String], accepted: &[i32]) -> Outcome<Finished> {
-    // bash's `time` reports the times that wait4 gave it, in milliseconds.
+/// The program cannot be run, or its exit status is not among `accepted`.
+pub(crate) fn run_on(
+    processors: impl fmt::Display,
+    words: &[String],
+    accepted: &[i32],
+) -> Result<ProgramRun> {
+    // bash's `time` reports what wait4 returned, in milliseconds.
     let script = r#"TIMEFORMAT="%3U %3S"; time taskset -c "$@""#;
     let output = Command::new("bash")
         .args(["-c", script, "time", &processors.to_string()])
@@ -33,22 +37,22 @@ pub(crate) fn run_on(processors: impl fmt::Display, words: &[String], accepted: 
     }
     let times = stderr.lines().last().unwrap_or_default();
     let cpu_s = times.split_whitespace().map(str::parse::<f64>).sum::<Result<f64, _>>()?;
-    Ok(Finished { stdout: String::from_utf8_lossy(&output.stdout).into_owned(), cpu_s })
+    Ok(ProgramRun { stdout: String::from_utf8_lossy(&output.stdout).into_owned(), cpu_s })
 }
 
-/// CPU time so far of a running process and all its descendants, seconds.
+/// Returns the CPU time so far of a running process and its descendants, in seconds.
 pub(crate) fn of_tree(root: u32) -> f64 {
     tree(root).into_iter().filter_map(own).sum()
 }
 
-/// A running process and all its descendants.
+/// Returns a running process and all its descendants.
 pub(crate) fn tree(root: u32) -> Vec<u32> {
     let mut all = children(root).into_iter().flat_map(tree).collect::<Vec<_>>();
     all.push(root);
     all
 }
 
-/// The living children, of whichever thread.
+/// Returns the living children of all threads of a process.
 fn children(pid: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
@@ -57,10 +61,11 @@ fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// A process's own time and that of its children which have ended and been waited for.
+/// Returns the time of a process and of the children it has waited for, in seconds.
 fn own(pid: u32) -> Option<f64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // utime, stime, cutime and cstime are fields 14 to 17; the name in field 2 may hold anything but ends at the last parenthesis.
+    // Fields 14 to 17 are utime, stime, cutime and cstime. The name in field 2 may hold anything and ends at the last
+    // parenthesis.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = fields.get(11..15)?.iter().map(|field| field.parse::<f64>()).sum::<Result<f64, _>>().ok()?;
     Some(ticks / rustix::param::clock_ticks_per_second() as f64)

@@ -1,25 +1,25 @@
-//! The table: one line per comparison, with the ratio of ours to theirs. And tables of plain figures.
+//! The tables that are printed: one line per comparison with the ratio of ours to theirs, and tables of plain figures.
 
-/// One line.
+/// One line of the table.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub work: String,
     pub unit: &'static str,
-    /// Our figure, one per round.
+    /// Our figures, one per round.
     pub ours: Vec<f64>,
     pub against: Against,
 }
 
-/// What our figure is held against.
+/// What our figures are compared with.
 #[derive(Debug)]
 pub(crate) enum Against {
-    /// Another program's, one per round, and how many times that ours is meant to be.
+    /// Another program's figures, one per round, and the ratio that ours is meant to reach.
     Program { name: String, theirs: Vec<f64>, reach: Option<f64> },
-    /// A limit.
+    /// A limit that ours must not exceed.
     AtMost(f64),
-    /// What it is meant to be at least.
+    /// A figure that ours is meant to reach.
     AtLeast(f64),
-    /// A program that is not here.
+    /// A program that is not installed.
     Missing(String),
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn render(rows: &[Row]) -> String {
     rows.iter().fold(header.to_owned(), |table, row| table + &line(row))
 }
 
-/// A table of figures that are compared with each other, not with one that is meant to be reached.
+/// A table of figures to compare with each other, with nothing to reach.
 #[derive(Debug)]
 pub(crate) struct Grid {
     pub columns: Vec<&'static str>,
@@ -38,7 +38,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Renders it as Markdown.
+    /// Renders the table as Markdown.
     pub(crate) fn render(&self) -> String {
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
         let names: Vec<String> = self.columns.iter().map(|&name| name.to_owned()).collect();
@@ -74,14 +74,14 @@ fn word(met: bool) -> &'static str {
     if met { "yes" } else { "no" }
 }
 
-/// The median and, in parentheses, the least and the most: of n rounds, an interval that holds the true median with
-/// probability 1 - 2^(1-n) (94 % for 5).
+/// The median and, in parentheses, the least and the most. With n rounds these hold the true median with probability
+/// 1 - 2^(1-n): 94 % for 5 rounds.
 fn spread(values: &[f64]) -> String {
     let (least, most) = values.iter().fold((f64::MAX, f64::MIN), |(lo, hi), v| (lo.min(*v), hi.max(*v)));
     format!("{} ({}-{})", short(median(values)), short(least), short(most))
 }
 
-/// The middle value; the mean of the two middle ones of an even number; NaN of none.
+/// The middle value, or the mean of the two in the middle; NaN without values.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! Where a bench happens: a folder, the programs, and servers on a processor of their own.
+//! Where a benchmark runs: a temporary folder, the programs of this build, and servers on a processor of their own.
 
 use std::{
     env, fs,
@@ -11,105 +11,108 @@ use std::{
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use tempfile::{NamedTempFile, TempDir};
 
-use crate::{Outcome, cpu};
+use crate::{Result, tools::cpu};
 
-/// Processor of the servers.
+/// The processor of the servers.
 pub(crate) const SERVERS: usize = 0;
-/// Processor of the clients.
+/// The processor of the clients.
 pub(crate) const CLIENTS: usize = 1;
-/// Both, for work that servers and clients share them for.
+/// Both processors, where servers and clients share them.
 pub(crate) const SHARED: &str = "0,1";
 
-/// Workers of the models that have a fixed number: more than any case has users on them.
+/// Workers of the models that have a fixed number: more than the users of any case.
 const WORKERS: &str = "40";
 
 /// A temporary folder and the programs of this build.
-pub(crate) struct Place {
+pub(crate) struct Workspace {
     folder: TempDir,
     programs: PathBuf,
 }
 
 /// A running server, and where it listens.
-pub(crate) struct Server {
+pub(crate) struct ServerProcess {
     pub address: SocketAddr,
     child: Child,
 }
 
-impl Place {
-    pub(crate) fn new() -> Outcome<Self> {
+impl Workspace {
+    pub(crate) fn new() -> Result<Self> {
         allow_many_descriptors()?;
         let programs = env::current_exe()?.parent().ok_or("no folder of programs")?.to_path_buf();
-        Ok(Place { folder: TempDir::new()?, programs })
+        Ok(Workspace { folder: TempDir::new()?, programs })
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// One of our own programs.
+    /// The path of one of our own programs.
     pub(crate) fn ours(&self, name: &str) -> String {
         self.programs.join(name).display().to_string()
     }
 
-    /// A file of so many bytes.
-    pub(crate) fn file(&self, name: &str, bytes: usize) -> Outcome<PathBuf> {
+    /// Writes a file of so many bytes and returns its path.
+    pub(crate) fn file(&self, name: &str, bytes: usize) -> Result<PathBuf> {
         let path = self.path(name);
         fs::write(&path, vec![b'x'; bytes])?;
         Ok(path)
     }
 
-    /// Starts a server on the servers' processor; `words` get the address.
-    pub(crate) fn serve(&self, words: impl FnOnce(SocketAddr) -> Outcome<Vec<String>>) -> Outcome<Server> {
+    /// Starts a server on the servers' processor. `words` makes its command line from the address to listen at.
+    pub(crate) fn serve(
+        &self,
+        words: impl FnOnce(SocketAddr) -> Result<Vec<String>>,
+    ) -> Result<ServerProcess> {
         self.serve_on(&SERVERS.to_string(), words)
     }
 
-    /// Starts a server on these processors.
+    /// Starts a server on a list of processors.
     fn serve_on(
         &self,
         processors: &str,
-        words: impl FnOnce(SocketAddr) -> Outcome<Vec<String>>,
-    ) -> Outcome<Server> {
+        words: impl FnOnce(SocketAddr) -> Result<Vec<String>>,
+    ) -> Result<ServerProcess> {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let pinned = ["taskset", "-c", processors].map(String::from);
         self.serve_at(&[&pinned[..], &words(address)?].concat(), |_| Ok(address))
     }
 
-    /// Starts a server that listens where is known once its process is there.
+    /// Starts a server whose address is known only once its process runs.
     pub(crate) fn serve_at(
         &self,
         words: &[String],
-        address: impl FnOnce(u32) -> Outcome<SocketAddr>,
-    ) -> Outcome<Server> {
+        address: impl FnOnce(u32) -> Result<SocketAddr>,
+    ) -> Result<ServerProcess> {
         let [program, arguments @ ..] = words else { return Err("no program".into()) };
         let mut log = NamedTempFile::new_in(self.folder.path())?;
         let child = Command::new(program)
             .args(arguments)
             .env("PATH", programs_path())
-            // For the files that a server leaves in its working folder.
+            // A server may leave files in its working folder.
             .current_dir(self.folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log.reopen()?)
             .spawn()
             .map_err(|error| format!("cannot start {words:?}: {error}"))?;
-        let mut server = Server { address: ([127, 0, 0, 1], 0).into(), child };
+        let mut server = ServerProcess { address: ([127, 0, 0, 1], 0).into(), child };
         server.address = address(server.pid())?;
         bench::wait_for(server.address).map_err(|error| {
             let mut said = String::new();
-            // What cannot be read is left out.
+            // Its log, as far as it can be read.
             let _ = log.read_to_string(&mut said);
             format!("{words:?} does not listen: {error}: {said}")
         })?;
         Ok(server)
     }
 
-    /// Starts `nstar serve` with one event loop.
-    pub(crate) fn serve_ours(&self, flags: &[&str]) -> Outcome<Server> {
+    /// Starts one of our servers with one event loop.
+    pub(crate) fn serve_ours(&self, flags: &[&str]) -> Result<ServerProcess> {
         self.serve_nstar(&[flags, &["--loops", "1"]].concat())
     }
 
-    /// Starts `nstar serve` on a concurrency model; with one loop, if the model has loops.
-    pub(crate) fn serve_ours_on(&self, model: &str, flags: &[&str]) -> Outcome<Server> {
+    /// Starts one of our servers on a concurrency model, with one loop if the model has loops.
+    pub(crate) fn serve_ours_on(&self, model: &str, flags: &[&str]) -> Result<ServerProcess> {
         let flags = [flags, &["--engine", model]].concat();
         match model {
             "threads" | "processes" => self.serve_nstar(&flags),
@@ -118,12 +121,12 @@ impl Place {
         }
     }
 
-    /// Starts `nstar serve` on all processors, which it shares with its clients.
-    pub(crate) fn serve_ours_shared(&self, flags: &[&str]) -> Outcome<Server> {
+    /// Starts one of our servers on both processors, which it shares with its clients.
+    pub(crate) fn serve_ours_shared(&self, flags: &[&str]) -> Result<ServerProcess> {
         self.serve_on(SHARED, |address| Ok(self.nstar_words(flags, address)))
     }
 
-    fn serve_nstar(&self, flags: &[&str]) -> Outcome<Server> {
+    fn serve_nstar(&self, flags: &[&str]) -> Result<ServerProcess> {
         self.serve(|address| Ok(self.nstar_words(flags, address)))
     }
 
@@ -134,23 +137,23 @@ impl Place {
     }
 }
 
-impl Server {
-    /// CPU time of it and its children so far, seconds.
+impl ServerProcess {
+    /// CPU time of the server and its descendants so far, in seconds.
     pub(crate) fn cpu_s(&self) -> f64 {
         cpu::of_tree(self.child.id())
     }
 
-    /// The process that was started.
+    /// The process id.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid {
-            // Fails only if it has ended already.
+            // Fails only if the process has ended.
             let _ = kill_process(pid, Signal::TERM);
         }
         for _ in 0..200 {
@@ -169,13 +172,13 @@ pub(crate) fn installed(program: &str) -> bool {
     env::split_paths(&programs_path()).any(|folder| folder.join(program).is_file())
 }
 
-/// Where programs are looked for: nginx is an administrator's.
+/// The search path of programs, with the folders of administrators, where nginx is.
 fn programs_path() -> String {
     format!("{}:/usr/sbin:/sbin", env::var("PATH").unwrap_or_default())
 }
 
-/// Raises the soft limit of this process, which those it starts inherit.
-fn allow_many_descriptors() -> Outcome<()> {
+/// Raises this process's limit on descriptors as far as allowed; the programs it starts inherit it.
+fn allow_many_descriptors() -> Result<()> {
     let limit = getrlimit(Resource::Nofile);
     Ok(setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })?)
 }

@@ -1,4 +1,4 @@
-//! What perf(1) sees of a server while a client drives it.
+//! Counts and profiles of a server under load, by perf(1).
 
 use std::{
     fs,
@@ -6,31 +6,34 @@ use std::{
 };
 
 use crate::{
-    Outcome, cpu,
-    place::{CLIENTS, Place, Server, installed},
+    Result,
+    tools::{
+        cpu,
+        workspace::{CLIENTS, ServerProcess, Workspace, installed},
+    },
 };
 
-/// Samples per second of processor time, no divisor of a timer's rate.
+/// Samples per second of processor time; not a divisor of a timer's rate.
 const SAMPLES_PER_S: &str = "2999";
 
-/// What a server did.
+/// What a server did while it was counted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Counts {
     pub system_calls: f64,
-    /// Of its threads, wanted by them or not.
+    /// Voluntary and involuntary, of all its threads.
     pub context_switches: f64,
 }
 
 /// One line of a profile.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Symbol {
-    /// Of all samples.
+    /// Share of all samples, in per cent.
     pub percent: f64,
     pub in_kernel: bool,
     pub name: String,
 }
 
-/// Why perf cannot be used here, if it cannot.
+/// Says why perf cannot be used here; `None` if it can.
 pub(crate) fn unavailable() -> Option<String> {
     if !installed("perf") {
         return Some("perf is not installed".into());
@@ -52,38 +55,42 @@ pub(crate) fn unavailable() -> Option<String> {
 
 const EVENTS: &str = "raw_syscalls:sys_enter,context-switches";
 
-/// Counts what the server and all that it starts do while the client runs; and what the client printed.
-pub(crate) fn count(place: &Place, server: &Server, client: &[String]) -> Outcome<(Counts, String)> {
-    let seen = place.path("perf.stat").display().to_string();
+/// Counts what the server and its descendants do while the client runs. Also returns what the client printed.
+pub(crate) fn count(
+    workspace: &Workspace,
+    server: &ServerProcess,
+    client: &[String],
+) -> Result<(Counts, String)> {
+    let seen = workspace.path("perf.stat").display().to_string();
     let printed = watch(&["stat", "-x,", "-o", &seen, "-e", EVENTS], server, client)?;
     let text = fs::read_to_string(&seen)?;
     let counts = parse_counts(&text).ok_or_else(|| format!("perf stat counted nothing: {text}"))?;
     Ok((counts, printed))
 }
 
-/// Samples where the server's processor time goes while the client runs: with what is called counted to the caller, and
-/// without.
+/// Samples where the server's processor time goes while the client runs. Returns the symbols with their callees counted
+/// to them, and the symbols alone.
 pub(crate) fn profile(
-    place: &Place,
-    server: &Server,
+    workspace: &Workspace,
+    server: &ServerProcess,
     client: &[String],
-) -> Outcome<(Vec<Symbol>, Vec<Symbol>)> {
-    let seen = place.path("perf.data").display().to_string();
+) -> Result<(Vec<Symbol>, Vec<Symbol>)> {
+    let seen = workspace.path("perf.data").display().to_string();
     watch(&["record", "-q", "-e", "cpu-clock", "-F", SAMPLES_PER_S, "-g", "-o", &seen], server, client)?;
     let with_callees = report(&seen, "--children", "overhead_children,sym")?;
     Ok((with_callees, report(&seen, "--no-children", "overhead,sym")?))
 }
 
-/// How often perf is tried: a process may end between its being listed and perf's looking at it.
+/// How often perf is tried: a process may end after it was listed and before perf attaches to it.
 const TRIES: usize = 3;
 
-/// Runs perf on the server's processes for as long as the client runs; what the client printed.
-fn watch(words: &[&str], server: &Server, client: &[String]) -> Outcome<String> {
+/// Runs perf on the server's processes while the client runs. Returns what the client printed.
+fn watch(words: &[&str], server: &ServerProcess, client: &[String]) -> Result<String> {
     let mut tries = (1..TRIES).map(|_| watch_once(words, server, client));
     tries.find(Result::is_ok).unwrap_or_else(|| watch_once(words, server, client))
 }
 
-fn watch_once(words: &[&str], server: &Server, client: &[String]) -> Outcome<String> {
+fn watch_once(words: &[&str], server: &ServerProcess, client: &[String]) -> Result<String> {
     let processes: Vec<String> = cpu::tree(server.pid()).iter().map(u32::to_string).collect();
     let output = Command::new("perf")
         .args(words)
@@ -97,7 +104,7 @@ fn watch_once(words: &[&str], server: &Server, client: &[String]) -> Outcome<Str
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn report(data: &str, callees: &str, fields: &str) -> Outcome<Vec<Symbol>> {
+fn report(data: &str, callees: &str, fields: &str) -> Result<Vec<Symbol>> {
     let output = Command::new("perf")
         .args(["report", "--stdio", "-i", data, callees, "-g", "none", "-F", fields, "-t", "|"])
         .stdin(Stdio::null())

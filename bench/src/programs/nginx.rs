@@ -1,10 +1,10 @@
-//! nginx at its best for the work at hand: sendfile, cached descriptors, one worker for the one processor.
+//! nginx with its best settings: sendfile, cached descriptors, one worker for one processor.
 
 use std::{fs, net::SocketAddr};
 
 use crate::{
-    Outcome,
-    place::{Place, Server},
+    Result,
+    tools::workspace::{ServerProcess, Workspace},
 };
 
 /// What differs between one nginx and another.
@@ -12,23 +12,23 @@ use crate::{
 pub(crate) struct Site {
     /// Directives outside of the server.
     pub http: String,
-    /// Directives of the server.
+    /// Directives inside of the server.
     pub server: String,
-    /// What `listen` gets beside the address.
+    /// Parameters of `listen` after the address.
     pub listen: &'static str,
 }
 
-/// Starts one that serves the place's folder.
-pub(crate) fn start(place: &Place, site: &Site) -> Outcome<Server> {
-    place.serve(|address| {
-        let path = place.path(&format!("nginx-{}.conf", address.port()));
-        fs::write(&path, configuration(place, site, address))?;
+/// Starts nginx on the workspace's folder.
+pub(crate) fn start(workspace: &Workspace, site: &Site) -> Result<ServerProcess> {
+    workspace.serve(|address| {
+        let path = workspace.path(&format!("nginx-{}.conf", address.port()));
+        fs::write(&path, configuration(workspace, site, address))?;
         Ok(["nginx", "-e", "stderr", "-c", &path.display().to_string()].map(String::from).into())
     })
 }
 
-fn configuration(place: &Place, site: &Site, address: SocketAddr) -> String {
-    let folder = place.path("").display().to_string();
+fn configuration(workspace: &Workspace, site: &Site, address: SocketAddr) -> String {
+    let folder = workspace.path("").display().to_string();
     let port = address.port();
     let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
     let Site { http, server, listen } = site;

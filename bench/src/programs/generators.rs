@@ -1,0 +1,267 @@
+//! The load generators that are compared: the best flags of each, and how to read what it completed.
+
+use std::fs;
+
+use crate::{
+    Effort, Result,
+    tools::{
+        cpu,
+        workspace::{CLIENTS, Workspace, installed},
+    },
+};
+
+/// The load that a generator is to make.
+#[derive(Debug, Clone)]
+pub(crate) struct Load {
+    pub url: String,
+    pub users: u32,
+    /// Whether each request has a connection of its own.
+    pub reconnect: bool,
+    /// How long to run, for programs that stop by time.
+    pub seconds: u32,
+    /// How many requests to make, for programs that stop by number.
+    pub total: u64,
+    /// Length of a response's body.
+    pub body_bytes: usize,
+}
+
+/// A load generator.
+pub(crate) struct Generator {
+    pub name: &'static str,
+    /// The program that must be installed; empty for our own.
+    program: &'static str,
+    words: fn(&Workspace, &Load) -> Vec<String>,
+    /// Reads the number of bodies received from what it printed; `None` if anything failed.
+    completed: fn(&str, &Load) -> Option<f64>,
+    /// Exit statuses that count as success.
+    accepted: &'static [i32],
+}
+
+pub(crate) const NSTAR: Generator = Generator {
+    name: "nstar load",
+    program: "",
+    words: nstar,
+    completed: nstar_completed,
+    // 4: the generator was the bottleneck or the run was short, and here it is meant to be.
+    accepted: &[0, 4],
+};
+pub(crate) const BARE: Generator = Generator {
+    name: "bare epoll client",
+    program: "",
+    words: bare,
+    completed: bare_completed,
+    accepted: &[0],
+};
+pub(crate) const WRK: Generator =
+    Generator { name: "wrk", program: "wrk", words: wrk, completed: wrk_completed, accepted: &[0] };
+pub(crate) const AB: Generator =
+    Generator { name: "ab", program: "ab", words: ab, completed: ab_completed, accepted: &[0] };
+pub(crate) const OHA: Generator =
+    Generator { name: "oha", program: "oha", words: oha, completed: oha_completed, accepted: &[0] };
+pub(crate) const HEY: Generator =
+    Generator { name: "hey", program: "hey", words: hey, completed: hey_completed, accepted: &[0] };
+pub(crate) const K6: Generator =
+    Generator { name: "k6", program: "k6", words: k6, completed: k6_completed, accepted: &[0] };
+
+impl Generator {
+    pub(crate) fn is_installed(&self) -> bool {
+        self.program.is_empty() || installed(self.program)
+    }
+
+    /// Runs the generator once. Returns the bodies received per second of its CPU time.
+    pub(crate) fn bodies_per_cpu_s(&self, workspace: &Workspace, load: &Load) -> Result<f64> {
+        let finished = cpu::run_on(CLIENTS, &(self.words)(workspace, load), self.accepted)?;
+        let completed = (self.completed)(&finished.stdout, load)
+            .filter(|bodies| *bodies > 0.0)
+            .ok_or_else(|| format!("{}: no count of requests in: {}", self.name, finished.stdout))?;
+        Ok(completed / finished.cpu_s)
+    }
+}
+
+impl Load {
+    /// A load that lasts as long as the effort says. A first run of nstar finds how many requests that is: a total is
+    /// exact, while a program that stops by time drops what is under way.
+    pub(crate) fn new(workspace: &Workspace, url: String, users: u32, effort: Effort) -> Result<Self> {
+        let load = Load { url, users, reconnect: false, seconds: effort.seconds, total: 0, body_bytes: 0 };
+        load.calibrated(workspace)
+    }
+
+    /// The same load with one connection per request.
+    pub(crate) fn reconnecting(self, workspace: &Workspace) -> Result<Self> {
+        Load { reconnect: true, ..self }.calibrated(workspace)
+    }
+
+    fn calibrated(mut self, workspace: &Workspace) -> Result<Self> {
+        let flags = format!("-d {}s", self.seconds.min(2));
+        let finished = cpu::run_on(CLIENTS, &nstar_words(workspace, &self, &flags), NSTAR.accepted)?;
+        let run: serde_json::Value = serde_json::from_str(&finished.stdout)?;
+        let per_s = run["steps"][0]["throughput_per_s"].as_f64().ok_or("nstar measured nothing")?;
+        let bytes_per_s = run["steps"][0]["received_bytes_per_s"].as_f64().unwrap_or_default();
+        self.total = (per_s * f64::from(self.seconds)).max(f64::from(self.users)) as u64;
+        self.body_bytes = (bytes_per_s / per_s).round() as usize;
+        Ok(self)
+    }
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(String::from).collect()
+}
+
+fn nstar(workspace: &Workspace, load: &Load) -> Vec<String> {
+    nstar_words(workspace, load, &format!("--total {}", load.total))
+}
+
+/// The command line of `nstar load` with the stop condition `stop`.
+pub(crate) fn nstar_words(workspace: &Workspace, load: &Load, stop: &str) -> Vec<String> {
+    let connections = if load.reconnect { "per-request" } else { "kept" };
+    let Load { url, users, .. } = load;
+    let flags = format!("load {url} -k -c {users} {stop} -t 1 --connections {connections} -j --no-progress");
+    [vec![workspace.ours("nstar")], words(&flags)].concat()
+}
+
+/// A run with a total ends when all requests are done; failed ones would be warned of.
+fn nstar_completed(stdout: &str, load: &Load) -> Option<f64> {
+    let run: serde_json::Value = serde_json::from_str(stdout).ok()?;
+    let failed = run["warnings"].as_array()?.iter().any(|warning| warning["kind"] == "errors");
+    (!failed).then_some(load.total as f64)
+}
+
+fn bare(workspace: &Workspace, load: &Load) -> Vec<String> {
+    let rest = load.url.trim_start_matches("http://");
+    let (address, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let flags = format!("{address} /{path} {} {}", load.users, load.seconds);
+    [vec![workspace.ours("bare-client")], words(&flags)].concat()
+}
+
+fn bare_completed(stdout: &str, load: &Load) -> Option<f64> {
+    let (requests, bytes) = stdout.trim().split_once(' ')?;
+    if is_large(load) { parts(bytes.parse().ok()?, load) } else { requests.parse().ok() }
+}
+
+fn wrk(_: &Workspace, load: &Load) -> Vec<String> {
+    let mut flags = words(&format!("wrk -t1 -c{} -d{}s {}", load.users, load.seconds, load.url));
+    if load.reconnect {
+        flags.extend(["-H".into(), "Connection: close".into()]);
+    }
+    flags
+}
+
+/// `  310238 requests in 1.10s, 3.05GB read`, and of errors a line of their own.
+fn wrk_completed(stdout: &str, load: &Load) -> Option<f64> {
+    if stdout.contains("Socket errors") || stdout.contains("Non-2xx") {
+        return None;
+    }
+    let (requests, rest) = stdout.lines().find_map(|line| line.trim().split_once(" requests in "))?;
+    if !is_large(load) {
+        return requests.parse().ok();
+    }
+    let read = rest.split_once(", ")?.1.strip_suffix(" read")?;
+    let units = [("TB", 1_u64 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)];
+    let (number, unit) = units.iter().find_map(|(name, unit)| Some((read.strip_suffix(name)?, unit)))?;
+    parts(number.parse::<f64>().ok()? * *unit as f64, load)
+}
+
+/// Whether bodies are so large that those under way at the end must count in part.
+fn is_large(load: &Load) -> bool {
+    load.body_bytes >= 1_000_000
+}
+
+fn parts(bytes: f64, load: &Load) -> Option<f64> {
+    Some(bytes / load.body_bytes as f64)
+}
+
+fn ab(_: &Workspace, load: &Load) -> Vec<String> {
+    let keep = if load.reconnect { "" } else { "-k" };
+    // A time limit of ab's comes with a limit of 50 000 requests.
+    words(&format!("ab -q {keep} -n {} -c {} {}", load.total, load.users, load.url))
+}
+
+fn ab_completed(stdout: &str, _: &Load) -> Option<f64> {
+    let number = |name: &str| stdout.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    (number("Failed requests:") == Some(0.0)).then(|| number("Complete requests:"))?
+}
+
+fn oha(_: &Workspace, load: &Load) -> Vec<String> {
+    let keep = if load.reconnect { "--disable-keepalive" } else { "" };
+    let stop = if is_large(load) { format!("-n {}", load.total) } else { format!("-z {}s", load.seconds) };
+    let flags = "oha --no-tui --insecure --output-format json";
+    words(&format!("{flags} {keep} {stop} -c {} {}", load.users, load.url))
+}
+
+fn oha_completed(stdout: &str, _: &Load) -> Option<f64> {
+    let result: serde_json::Value = serde_json::from_str(stdout).ok()?;
+    result["statusCodeDistribution"]["200"].as_f64()
+}
+
+fn hey(_: &Workspace, load: &Load) -> Vec<String> {
+    let keep = if load.reconnect { "-disable-keepalive" } else { "" };
+    // hey's default is all processors of the host, and it has one.
+    words(&format!("hey -cpus 1 {keep} -z {}s -c {} {}", load.seconds, load.users, load.url))
+}
+
+/// `  [200]\t31023 responses`
+fn hey_completed(stdout: &str, _: &Load) -> Option<f64> {
+    let counts = stdout.lines().find_map(|line| line.trim().strip_prefix("[200]"))?;
+    counts.split_whitespace().next()?.parse().ok()
+}
+
+fn k6(workspace: &Workspace, load: &Load) -> Vec<String> {
+    let script = workspace.path("k6.js");
+    let text = format!(
+        "import http from 'k6/http';
+         export const options = {{ vus: {}, duration: '{}s', discardResponseBodies: true, noConnectionReuse: {} }};
+         export default function () {{ http.get('{}'); }}
+         export function handleSummary(data) {{
+           const failed = data.metrics.http_req_failed.values.passes;
+           return {{ stdout: `${{data.metrics.http_reqs.values.count}} ${{failed}}\\n` }};
+         }}",
+        load.users, load.seconds, load.reconnect, load.url
+    );
+    // If this fails, k6 reports the missing script.
+    let _ = fs::write(&script, text);
+    words(&format!("k6 run --quiet --no-usage-report --log-output none {}", script.display()))
+}
+
+fn k6_completed(stdout: &str, _: &Load) -> Option<f64> {
+    let (requests, failed) = stdout.trim().split_once(' ')?;
+    (failed == "0").then(|| requests.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(body_bytes: usize) -> Load {
+        let url = "http://127.0.0.1:1/".into();
+        Load { url, users: 1, reconnect: false, seconds: 1, total: 10, body_bytes }
+    }
+
+    #[test]
+    fn wrk_counts_requests_or_where_bodies_are_large_their_bytes() {
+        let said = "Running 1s test\n  40 requests in 1.10s, 4.00GB read\nRequests/sec: 36.4\n";
+        assert_eq!(wrk_completed(said, &load(1_000)), Some(40.0));
+        assert_eq!(wrk_completed(said, &load(1 << 30)), Some(4.0));
+        let errors = "  40 requests in 1.10s, 4.00GB read\n  Socket errors: connect 0, read 1\n";
+        assert_eq!(wrk_completed(errors, &load(1_000)), None);
+    }
+
+    #[test]
+    fn counts_with_failures_among_them_are_none() {
+        let load = load(1_000);
+        let ab = |failed| format!("Complete requests:      123\nFailed requests:        {failed}\n");
+        assert_eq!(ab_completed(&ab(0), &load), Some(123.0));
+        assert_eq!(ab_completed(&ab(1), &load), None);
+        assert_eq!(k6_completed("123 0\n", &load), Some(123.0));
+        assert_eq!(k6_completed("123 4\n", &load), None);
+        assert_eq!(nstar_completed(r#"{"warnings": []}"#, &load), Some(10.0));
+        assert_eq!(nstar_completed(r#"{"warnings": [{"kind": "errors"}]}"#, &load), None);
+    }
+
+    #[test]
+    fn what_the_others_print() {
+        let load = load(1_000);
+        assert_eq!(bare_completed("12 345\n", &load), Some(12.0));
+        assert_eq!(hey_completed("Status code distribution:\n  [200]\t123 responses\n", &load), Some(123.0));
+        assert_eq!(oha_completed(r#"{"statusCodeDistribution": {"200": 123}}"#, &load), Some(123.0));
+    }
+}
