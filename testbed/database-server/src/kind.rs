@@ -1,4 +1,4 @@
-//! What tells the two servers apart: programs, arguments, URLs.
+//! The differences between the two servers: programs, arguments, URLs.
 
 use std::{
     env, fmt, fs,
@@ -7,14 +7,14 @@ use std::{
 
 use crate::{DatabaseError, Settings};
 
-/// Where a server keeps what it holds, in its folder, and where what it needs only for a moment.
+/// The names of a server's data folder and of its folder for temporary files, within its own folder.
 pub(crate) const DATA: &str = "data";
 pub(crate) const TEMPORARY: &str = "temporary";
-/// The files of a server's identity, in its folder.
+/// The names of the files of a server's identity, within its folder.
 pub(crate) const CERTIFICATE: &str = "certificate.pem";
 pub(crate) const KEY: &str = "key.pem";
 
-/// Which server.
+/// A kind of database server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// MariaDB.
@@ -37,10 +37,10 @@ impl Kind {
         }
     }
 
-    /// The server's program.
+    /// The path of the server's program.
     ///
     /// # Errors
-    /// When it is not installed: how to install it.
+    /// When it is not installed. The error says how to install it.
     pub fn program(self) -> Result<PathBuf, DatabaseError> {
         let (program, package) = match self {
             Self::Mariadb => ("mariadbd", "mariadb-server"),
@@ -54,15 +54,15 @@ impl Kind {
             .ok_or(DatabaseError::NotInstalled { kind: self.name(), program, package })
     }
 
-    /// The program that makes a server's files.
-    pub(crate) fn maker(self, program: &Path) -> PathBuf {
+    /// The program that creates a server's files.
+    pub(crate) fn initializer(self, program: &Path) -> PathBuf {
         match self {
             Self::Mariadb => "mariadb-install-db".into(),
             Self::Postgres => program.with_file_name("initdb"),
         }
     }
 
-    pub(crate) fn make_arguments(self, folder: &Path) -> Vec<String> {
+    pub(crate) fn initializer_arguments(self, folder: &Path) -> Vec<String> {
         let data = folder.join(DATA);
         let data = data.display();
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
@@ -83,10 +83,10 @@ impl Kind {
         }
     }
 
-    /// Statements that the server does at its start, one per line.
+    /// The statements that the server executes when it starts, one per line.
     pub(crate) fn first_statements(self) -> &'static str {
         match self {
-            // Not a superuser: those have a connection more than the others.
+            // Not a superuser, because those may open one connection more than others.
             Self::Mariadb => {
                 "CREATE USER IF NOT EXISTS nstar@'127.0.0.1';\n\
                  GRANT ALL ON `nstar%`.* TO nstar@'127.0.0.1';\n\
@@ -143,8 +143,8 @@ impl Kind {
         }
     }
 
-    /// The command-line client, and the arguments for a database. What it is to do is added to them, or comes on its
-    /// stdin.
+    /// The command-line client, and its arguments for a database. The statements are added to the arguments or written to
+    /// its stdin.
     pub(crate) fn client(self, port: u16, database: Option<&str>) -> (&'static str, Vec<String>) {
         let port = port.to_string();
         let (program, words) = match self {
@@ -169,7 +169,7 @@ impl Kind {
         (program, words.into_iter().map(str::to_owned).collect())
     }
 
-    /// What has the client do one statement.
+    /// The client's flag for a statement to execute.
     pub(crate) fn statement_flag(self) -> &'static str {
         match self {
             Self::Mariadb => "-e",
@@ -185,12 +185,13 @@ impl Kind {
     }
 }
 
-/// A MariaDB that starts removes all temporary tables where it keeps its own, those of others too.
+/// The option for a folder of its own for temporary files. When MariaDB starts, it removes all temporary tables in that
+/// folder, even those of other servers.
 fn temporary(folder: &Path) -> String {
     format!("--tmpdir={}", folder.join(TEMPORARY).display())
 }
 
-/// Where Debian keeps the programs of PostgreSQL.
+/// The folders in which Debian keeps PostgreSQL's programs.
 fn debian_folders() -> Vec<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     versions.map(|version| version.path().join("bin")).collect()

@@ -1,15 +1,16 @@
-//! How its programs are started: as nobody where this is root, gone with this thread, on certain processors.
+//! How a server's programs are started: as nobody if this process is root, killed when the starting thread ends, and on
+//! certain processors.
 
 use std::{path::Path, process::Command};
 
-/// Whom servers run as where this process is root, which they refuse to be: nobody.
+/// The user as which servers run if this process is root, because they refuse to run as root.
 pub(crate) const NOBODY: u32 = 65_534;
 
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// A command for a program, not yet run.
+/// Prepares the command for a program.
 pub(crate) fn command(program: &Path, processors: Option<&[usize]>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL"]);

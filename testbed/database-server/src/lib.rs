@@ -1,8 +1,9 @@
-//! Database servers of one's own: MariaDB or PostgreSQL as ordinary processes, in a temporary folder, on a free loopback
-//! port, with what is installed on this host. Nothing of a database that runs here already is touched.
+//! Private database servers for experiments and tests: MariaDB or PostgreSQL as ordinary processes, with the programs
+//! installed on this host, in a temporary folder and on a free loopback port. Databases that already run here are not
+//! touched.
 //!
-//! Both are durable as they come: every commit is on the disk before it is answered (`innodb_flush_log_at_trx_commit=1`,
-//! `synchronous_commit=on`). The folder lies where `TMPDIR` says, and so does what that costs.
+//! Both are durable by default: every commit is on disk before the server replies (`innodb_flush_log_at_trx_commit=1`,
+//! `synchronous_commit=on`). The folder lies where `TMPDIR` says, so that disk determines the cost.
 
 mod error;
 mod kind;

@@ -1,4 +1,4 @@
-//! Ports for servers that are started with one and listen only later.
+//! Ports for servers that are told their port before they listen on it.
 
 use std::{
     io,
@@ -8,16 +8,16 @@ use std::{
     sync::atomic::{AtomicU16, Ordering::Relaxed},
 };
 
-/// Below those that Linux gives to connections (ip(7), `ip_local_port_range`: 32768 to 60999): a server that is slow to start
-/// would find such a port taken, by whoever waits for it by connecting even.
+/// Ports below those that Linux gives to outgoing connections (ip(7), `ip_local_port_range`: 32768 to 60999). A server
+/// that is slow to start could find one of those taken, even by a client that connects to see whether it is up.
 const PORTS: Range<u16> = 10_000..32_000;
-/// How far apart processes begin.
+/// The distance between the first ports that consecutive processes try.
 const APART: u32 = 97;
 
-/// A port on which nobody listens just now, and another each time.
+/// Returns a port on which nothing listens now, a different one each time.
 ///
 /// # Errors
-/// Where there is none.
+/// When there is none.
 pub fn free_port() -> io::Result<u16> {
     static TAKEN: AtomicU16 = AtomicU16::new(0);
     let (count, begin) = (u32::from(PORTS.end - PORTS.start), process::id().wrapping_mul(APART));
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_another_and_free_and_none_that_a_connection_may_get() {
+    fn ports_differ_and_are_free_and_no_outgoing_connection_may_get_them() {
         let taken = TcpListener::bind(("127.0.0.1", free_port().unwrap())).unwrap();
         let ports: BTreeSet<_> = (0..100).map(|_| free_port().unwrap()).collect();
         assert!(ports.len() == 100 && !ports.contains(&taken.local_addr().unwrap().port()));

@@ -19,23 +19,23 @@ use crate::{
     port::free_port,
 };
 
-/// How long it may take to start. A generous bound: reached only by what would never happen.
+/// How long a server may take to start, generously.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long it may take to end when asked to.
+/// How long a server may take to end when told to.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// How a server is to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Connections that it allows.
+    /// The most connections at once.
     pub connections: usize,
-    /// Its cache, MiB.
+    /// The size of its cache, MiB.
     pub memory_mib: u32,
-    /// Processors that it may use; `None`: all.
+    /// The processors that it may use; `None` means all.
     pub processors: Option<Vec<usize>>,
-    /// What it shows to clients that want TLS, in PEM; `None`: it knows no TLS.
+    /// What it presents to clients that want TLS; `None` means no TLS.
     pub identity: Option<Identity>,
-    /// Statements that MariaDB does at its start, one per line, besides making the user `nstar`.
+    /// Statements that MariaDB executes when it starts, one per line, after creating the user `nstar`.
     pub first_statements: String,
 }
 
@@ -56,7 +56,7 @@ pub struct Identity {
     pub key: String,
 }
 
-/// A running server with files of its own. Ended, and its files removed, when dropped.
+/// A running server with files of its own. Dropping it stops the server and removes the files.
 #[derive(Debug)]
 pub struct DatabaseServer {
     kind: Kind,
@@ -68,10 +68,10 @@ pub struct DatabaseServer {
 }
 
 impl DatabaseServer {
-    /// Makes its files, starts it, and waits until it answers.
+    /// Creates the server's files, starts it, and waits until it replies.
     ///
     /// # Errors
-    /// When it is not installed, or does not start: what it said.
+    /// When it is not installed or does not start. The error holds the last line that it printed.
     pub fn start(kind: Kind, settings: Settings) -> Result<Self, DatabaseError> {
         let program = kind.program()?;
         let io = |what| move |source| DatabaseError::Io { kind: kind.name(), what, source };
@@ -79,31 +79,31 @@ impl DatabaseServer {
         let port = free_port().map_err(io("find a free port"))?;
         let server = Self { kind, program, settings, port, child: RefCell::default(), folder };
         server.make_files().map_err(io("prepare a folder"))?;
-        let mut maker = command(&kind.maker(&server.program), None);
-        let made = maker.args(kind.make_arguments(server.folder.path())).output();
-        let made = made.map_err(io("run the program that makes the files"))?;
-        if !made.status.success() {
-            return Err(server.failed("make its files", &String::from_utf8_lossy(&made.stderr)));
+        let mut initializer = command(&kind.initializer(&server.program), None);
+        let output = initializer.args(kind.initializer_arguments(server.folder.path())).output();
+        let output = output.map_err(io("run the program that creates the files"))?;
+        if !output.status.success() {
+            return Err(server.failed("create its files", &String::from_utf8_lossy(&output.stderr)));
         }
         server.restart()?;
         Ok(server)
     }
 
-    /// Which server it is.
+    /// Which kind of server it is.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Starts it, again if need be, and waits until it answers.
+    /// Starts the server, after killing it if it runs, and waits until it replies.
     ///
     /// # Errors
-    /// When it does not start: the end of its log.
+    /// When it does not start. The error holds the last line of its log.
     pub fn restart(&self) -> Result<(), DatabaseError> {
         self.kill();
         let deadline = Instant::now() + PATIENCE;
         loop {
             let mut child = self.child.borrow_mut();
-            // After a kill it may refuse to start until the last of its old processes has ended.
+            // After a kill, the server may refuse to start until the last of its old processes has ended.
             if child.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None))) {
                 let source =
                     |source| DatabaseError::Io { kind: self.kind.name(), what: "run the program", source };
@@ -120,32 +120,32 @@ impl DatabaseServer {
         }
     }
 
-    /// As a power cut would end it.
+    /// Kills the server, as a power cut would.
     pub fn kill(&self) {
         if let Some(mut child) = self.child.borrow_mut().take() {
-            // Both fail only if it has ended already.
+            // Both fail only if the process has already ended.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 
-    /// Makes a new, empty database. Names begin with `nstar`.
+    /// Creates an empty database. Its name must begin with `nstar`.
     ///
     /// # Errors
-    /// What it said.
+    /// When the server refuses. The error holds the last line of its reply.
     pub fn create(&self, name: &str) -> Result<(), DatabaseError> {
         let made = self.run(&format!("CREATE DATABASE {name}"), None)?;
         let said = String::from_utf8_lossy(&made.stderr);
         if made.status.success() { Ok(()) } else { Err(self.failed("make a database", &said)) }
     }
 
-    /// The URL of a database, with this password where one is given.
+    /// The URL of a database, with the password unless that is empty.
     pub fn url(&self, name: &str, password: &str) -> String {
         let password = if password.is_empty() { String::new() } else { format!(":{password}") };
         format!("{}://nstar{password}@127.0.0.1:{}/{name}", self.kind.scheme(), self.port)
     }
 
-    /// What its command-line client answers to a statement.
+    /// Executes a statement with the command-line client and returns the client's output.
     ///
     /// # Errors
     /// When the client cannot be run.
@@ -154,14 +154,14 @@ impl DatabaseServer {
         self.client(sql, database).output().map_err(source)
     }
 
-    /// Its command-line client with a statement, not yet run.
+    /// Prepares the command-line client to execute a statement.
     pub fn client(&self, sql: &str, database: Option<&str>) -> Command {
         let mut command = self.session(database);
         command.args([self.kind.statement_flag(), sql]);
         command
     }
 
-    /// Its command-line client, not yet run, which does the statements that come on its stdin.
+    /// Prepares the command-line client to execute the statements on its stdin.
     pub fn session(&self, database: Option<&str>) -> Command {
         let (program, arguments) = self.kind.client(self.port, database);
         let mut command = Command::new(program);
@@ -169,12 +169,12 @@ impl DatabaseServer {
         command
     }
 
-    /// Where it listens on 127.0.0.1.
+    /// The port on which it listens, on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// What it has said.
+    /// The server's log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
@@ -213,13 +213,13 @@ impl DatabaseServer {
         DatabaseError::Failed { kind: self.kind.name(), what, said: last.unwrap_or("it said nothing").into() }
     }
 
-    /// Lets it end in good order: a PostgreSQL whose first process is killed leaves shared memory behind.
+    /// Lets the server shut down in order, because a PostgreSQL whose first process is killed leaves shared memory behind.
     fn stop(&self) {
         use rustix::process::{Pid, Signal, kill_process};
         let mut child = self.child.borrow_mut();
         let Some(child) = child.as_mut() else { return };
         if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-            // SIGINT is PostgreSQL's word for "without waiting for clients"; fails only if it has ended already.
+            // For PostgreSQL, SIGINT means to stop without waiting for clients. Sending fails only if it has already ended.
             let signal = if self.kind == Kind::Postgres { Signal::INT } else { Signal::TERM };
             let _ = kill_process(pid, signal);
         }
@@ -237,7 +237,7 @@ impl Drop for DatabaseServer {
     }
 }
 
-/// Gives it to whom the server runs as.
+/// Gives a file to the user as which the server runs.
 fn own(path: &Path) -> io::Result<()> {
     if launch::is_root() { chown(path, Some(NOBODY), Some(NOBODY)) } else { Ok(()) }
 }

@@ -13,7 +13,7 @@
 //! - A connection that is closed during a read cancels it, or waits until it is done, before its buffer and its
 //!   descriptor can be used for anything else.
 //!
-//! So a request costs the hand-over to another thread and back on top of what `poll` costs: 12 to 16 system calls where
+//! So a request costs the hand-over to another thread and back on top of what `poll` costs: 8 to 9 system calls where
 //! `poll` makes 2 to 3, for about a third of its requests per processor. A helper that is woken for a read which another
 //! has taken meanwhile exits, so under load every few requests start a thread. A loop that waits for reads spins. Sends,
 //! files and connecting work as in the readiness family, whose loop this is.

@@ -1,4 +1,4 @@
-//! A service of one-line requests, each of which asks for one thing a connection can do.
+//! A service with one-line requests, each of which exercises one capability of a connection.
 
 use std::{
     fs::File,
@@ -15,7 +15,7 @@ use futures_channel::oneshot;
 
 use crate::common::{Program, line, pattern, reply};
 
-/// Answers `COMMAND ARGUMENT` lines until the peer or the server ends.
+/// Answers `COMMAND ARGUMENT` lines until the peer or the server ends the connection.
 pub(crate) struct Commands {
     pool: offload::Pool,
     parked: Mutex<Vec<oneshot::Sender<String>>>,
@@ -77,7 +77,7 @@ impl Commands {
         }
     }
 
-    /// Waits for another connection's `unpark`.
+    /// Waits for an `unpark` on another connection.
     async fn park(&self) -> String {
         let (sender, receiver) = oneshot::channel();
         self.parked.lock().expect("no panic").push(sender);
@@ -91,7 +91,7 @@ impl Commands {
             .to_owned()
     }
 
-    /// `HEAD OFFSET LENGTH`: the head, then the range of the file.
+    /// `HEAD OFFSET LENGTH`: sends the head, then the range of the file.
     async fn file<C: Connection>(&self, connection: &mut C, argument: &str) -> io::Result<()> {
         let mut words = argument.split(' ');
         let head = words.next().unwrap_or_default();
@@ -103,26 +103,26 @@ impl Commands {
     }
 }
 
-/// `HEAD LENGTH`: so many bytes of the pattern after the head, from where they are.
+/// `HEAD LENGTH`: sends the head, then that many bytes of the pattern from where they lie.
 async fn send_borrowed<C: Connection>(connection: &mut C, argument: &str) -> io::Result<()> {
     let (head, length) = argument.split_once(' ').expect("a head and a length");
     connection.output().extend_from_slice(head.as_bytes());
     connection.send_bytes(&pattern(length.parse().expect("a length"))).await
 }
 
-/// So many bytes of the pattern.
+/// Sends `count` bytes of the pattern.
 async fn send<C: Connection>(connection: &mut C, count: &str) -> io::Result<()> {
     connection.output().extend_from_slice(&pattern(count.parse().expect("a number")));
     connection.flush().await
 }
 
-/// More than any socket buffers, quickly made.
+/// Sends more than any socket buffers, quickly made.
 async fn flood<C: Connection>(connection: &mut C) -> io::Result<()> {
     connection.output().resize(64 << 20, b'x');
     connection.flush().await
 }
 
-/// Says that it waits, then how the wait for input ended, within so many milliseconds.
+/// Answers that it waits, then how the wait for input ended, which takes at most `limit` milliseconds.
 async fn until<C: Connection>(connection: &mut C, limit: &str) -> io::Result<()> {
     reply(connection, "waiting").await?;
     connection.set_deadline(Some(milliseconds(limit)));
@@ -137,7 +137,7 @@ async fn until<C: Connection>(connection: &mut C, limit: &str) -> io::Result<()>
     }
 }
 
-/// `ADDRESS LINE`: the answer of another server to the line, asked twice over one connection.
+/// `ADDRESS LINE`: asks another server twice over one connection, and returns both answers.
 async fn ask<C: Connection>(connection: &C, argument: &str) -> io::Result<String> {
     let (address, question) = argument.split_once(' ').expect("an address and a line");
     let address: SocketAddr = address.parse().expect("an address");

@@ -1,4 +1,4 @@
-//! Tiny services to run on every model, and clients to try them with.
+//! Tiny services to run on every model, and clients for them.
 
 use std::{
     future::Future,
@@ -15,7 +15,7 @@ use engine::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Tells a test in a process of its own which model to try.
+/// The environment variable that tells a test in a process of its own which model to try.
 pub(crate) const MODEL: &str = "ENGINE_TEST_MODEL";
 
 /// Longer than any step of a test takes; a test that waits this long has failed.
@@ -36,14 +36,14 @@ pub(crate) fn apart(name: &str, model: Model) -> Command {
 
 /// The models to try in this process.
 ///
-/// Those that fork have one to themselves, where no two tests run at a time: for the moment it takes a new process to
-/// let go of what it inherited, a forked one would hold the sockets of other tests.
+/// Models that fork are tried in a process of their own, where only one test runs at a time: until a new process has
+/// dropped what it inherited, it would hold the sockets of other tests.
 pub(crate) fn models() -> impl Iterator<Item = Model> {
     let forking = std::env::var_os(FORKING).is_some();
     Model::ALL.iter().copied().filter(move |model| model.forks() == forking)
 }
 
-/// Set in the process that tries the models that fork.
+/// The environment variable that is set in the process that tries the models that fork.
 const FORKING: &str = "ENGINE_TEST_FORKING";
 
 #[test]
@@ -57,18 +57,18 @@ fn the_models_that_fork_pass_every_test_too() {
     assert!(command.status().expect("a process").success(), "see above");
 }
 
-/// Which model a test in a process of its own is to try.
+/// The model that a test in a process of its own must try.
 pub(crate) fn model_to_try() -> Model {
     std::env::var(MODEL).expect("set by the test that runs this one").parse().expect("a model")
 }
 
-/// As many descriptors as the system grants.
+/// Raises the limit on descriptors as far as the system allows.
 pub(crate) fn lift_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).expect("the limit is lifted");
 }
 
-/// A service of any connection, sharable between threads.
+/// A service for any connection, which threads may share.
 pub(crate) trait Program: Send + Sync + 'static {
     fn serve<C: Connection>(&self, connection: C) -> impl Future<Output = ()>;
 }
@@ -118,7 +118,7 @@ pub(crate) fn ask(stream: &mut TcpStream, line: &str) -> String {
     read_line(stream)
 }
 
-/// Reads up to a line's end, or the end; byte by byte, so that nothing after it is taken.
+/// Reads to the end of the line or of input, byte by byte so as to take nothing beyond it.
 pub(crate) fn read_line(stream: &mut TcpStream) -> String {
     let mut line = Vec::new();
     let mut byte = [0];
@@ -128,7 +128,7 @@ pub(crate) fn read_line(stream: &mut TcpStream) -> String {
     String::from_utf8(line).expect("text")
 }
 
-/// What is left until the peer closes; a reset counts as closing.
+/// Reads until the peer closes. A reset counts as closing.
 pub(crate) fn rest(stream: &mut TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     match stream.read_to_end(&mut bytes) {
@@ -139,7 +139,7 @@ pub(crate) fn rest(stream: &mut TcpStream) -> Vec<u8> {
     bytes
 }
 
-/// Waits until `condition` holds, looking often.
+/// Waits until `condition` holds, checking often.
 pub(crate) fn eventually(what: &str, condition: impl Fn() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !condition() {
@@ -148,12 +148,12 @@ pub(crate) fn eventually(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// Bytes that differ from place to place.
+/// Bytes that differ by position.
 pub(crate) fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at % 251) as u8 ^ (at >> 12) as u8).collect()
 }
 
-/// The next line of a connection, without its end; none at the end of input or on an error.
+/// Reads the next line, without its end. `None` at the end of input or on an error.
 pub(crate) async fn line<C: Connection>(connection: &mut C) -> Option<String> {
     loop {
         let end = connection.input().iter().position(|&byte| byte == b'\n');

@@ -1,4 +1,4 @@
-//! Out of descriptors, a server keeps those it serves and takes the others once it can.
+//! A server that runs out of descriptors keeps its connections, and accepts further ones once it can.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -18,15 +18,16 @@ const DESCRIPTORS: u64 = 40;
 
 #[test]
 fn a_server_out_of_descriptors_recovers_by_itself() {
-    // A process for each connection has descriptors of its own, and does not run out of them.
+    // A process per connection has descriptors of its own, and does not run out of them.
     for model in models().filter(|model| !model.forks()) {
         let mut server = Served::start(model);
         let mut clients: Vec<TcpStream> = (0..CLIENTS).map(|_| server.connect()).collect();
+        // Requests come only now: a model that closes answered connections while others wait might not run out.
+        server.wait_until_exhausted();
         for (number, client) in clients.iter_mut().enumerate() {
             client.write_all(format!("number {number}\n").as_bytes()).unwrap();
         }
-        server.wait_until_exhausted();
-        // Not all can be open at once, yet each is served once those before it have closed.
+        // Not all can be open at once, but each is served once earlier ones have closed.
         thread::scope(|scope| {
             for (number, mut client) in clients.into_iter().enumerate() {
                 scope
@@ -38,7 +39,7 @@ fn a_server_out_of_descriptors_recovers_by_itself() {
     }
 }
 
-/// The server of this test, in a process of its own: the limit holds for the whole process.
+/// The server of this test, in a process of its own because the limit applies to the whole process.
 #[test]
 #[ignore = "run by the test above"]
 fn server_with_few_descriptors() {
@@ -75,7 +76,7 @@ impl Served {
         stream
     }
 
-    /// Waits until the server could not accept someone.
+    /// Waits until the server has failed to accept a client.
     fn wait_until_exhausted(&mut self) {
         value(&mut self.output, "exhausted");
     }

@@ -1,4 +1,4 @@
-//! A model that takes low descriptors only refuses the others, and goes on.
+//! A model that is limited to low descriptors refuses the others and keeps working.
 
 use std::{fs::File, io::Write, net::TcpStream, os::fd::AsRawFd};
 
@@ -6,7 +6,7 @@ use engine::Model;
 
 use crate::{commands::Commands, common::*};
 
-/// The first descriptor that select(2) has no room for.
+/// The first descriptor beyond the sets of select(2).
 const TOO_HIGH: i32 = 1_024;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Limits, and errors that are not the peer's.
+//! Limits, and errors that the peer did not cause.
 
 use std::{
     io::{self, Write},
@@ -26,7 +26,7 @@ fn connections_beyond_the_limit_wait_until_one_closes() {
         }
         eventually("the limit is met", || counters.limit_pauses() > 0 && counters.accepted() == 3);
         assert_eq!(counters.active(), 3, "{model}");
-        // Each is served as places come free, whoever was accepted first.
+        // Each is served as places become free, in whatever order they were accepted.
         thread::scope(|scope| {
             for (number, mut client) in clients.into_iter().enumerate() {
                 scope
@@ -39,14 +39,14 @@ fn connections_beyond_the_limit_wait_until_one_closes() {
 }
 
 #[test]
-fn a_port_in_use_is_told_with_any_number_of_loops() {
+fn a_port_in_use_is_an_error_with_any_number_of_loops() {
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
     for model in models() {
         for loops in [1, 2] {
             let busy = Options { loops, ..Options::new(holder.local_addr().unwrap()) };
             let error = engine::start(model, &busy, Same(Arc::new(Commands::new()))).unwrap_err();
             assert!(matches!(error, EngineError::AddressInUse { address } if address == busy.listen));
-            // Nor do two servers of one user share a port by accident.
+            // Two servers of one user do not share a port by accident either.
             let first = start(model, Commands::new());
             let again = Options { loops, ..Options::new(first.local_addr()) };
             let error = engine::start(model, &again, Same(Arc::new(Commands::new()))).unwrap_err();
@@ -69,9 +69,9 @@ fn a_port_is_free_again_once_its_server_has_stopped() {
 }
 
 #[test]
-fn an_address_of_another_host_is_told() {
+fn an_address_of_another_host_is_an_error() {
     for model in models() {
-        // 192.0.2.0/24 is nobody's: RFC 5737.
+        // 192.0.2.0/24 belongs to nobody: RFC 5737.
         let foreign = Options { listen: SocketAddr::from(([192, 0, 2, 1], 0)), ..options() };
         let error = engine::start(model, &foreign, Same(Arc::new(Commands::new()))).unwrap_err();
         assert!(matches!(error, EngineError::AddressNotOurs { .. }), "{model}: {error}");
@@ -104,7 +104,7 @@ impl Factory for Broken {
 }
 
 #[test]
-fn a_service_that_cannot_be_made_is_told_by_start() {
+fn start_fails_if_no_service_can_be_made() {
     for model in models() {
         let error = engine::start(model, &options(), Broken).unwrap_err();
         assert_eq!(error.to_string(), "cannot start the service: the database is away", "{model}");

@@ -1,4 +1,4 @@
-//! Every model, through real sockets, against the same expectations.
+//! All models, through real sockets, against the same expectations.
 
 mod commands;
 mod common;

@@ -25,7 +25,7 @@ fn a_thousand_idle_and_fifty_busy_connections() {
 fn idle_and_busy_connections() {
     lift_descriptor_limit();
     let model = model_to_try();
-    // Where a connection holds a worker, there have to be as many of them.
+    // If a connection holds a worker, there must be as many workers.
     let enough = engine::Options { workers: IDLE + BUSY, ..options() };
     let server = start_with(model, &enough, Commands::new());
     let mut idle: Vec<TcpStream> = (0..idle_of(model)).map(|_| connect(&server)).collect();
@@ -44,7 +44,7 @@ fn idle_and_busy_connections() {
     assert_eq!(server.counters().closed(), all as u64);
 }
 
-/// Both ends of each connection are in one process, and select(2) takes descriptors below 1 024 only.
+/// Fewer for select(2), which takes only descriptors below 1 024: both ends of each connection are in one process.
 fn idle_of(model: Model) -> usize {
     if model == Model::Select { 400 } else { IDLE }
 }
@@ -70,7 +70,7 @@ fn threads_that_read() {
     let server = start(model, Commands::new());
     let mut clients: Vec<TcpStream> = (0..300).map(|_| connect(&server)).collect();
     ask_all(model, &mut clients, 0);
-    // The thread of this test and the one that runs it, two loops, two threads for offloaded work, and the helpers.
+    // This test's thread and the one that runs it, two loops, two threads for offloaded work, and the helpers.
     let threads = std::fs::read_dir("/proc/self/task").unwrap().count();
     assert!(threads <= 6 + 20, "{threads} threads");
 }
@@ -94,7 +94,7 @@ fn connections_are_spread_over_threads() {
     for model in models() {
         let server = start_with(model, &engine::Options { workers: 64, ..options() }, Commands::new());
         let mut clients: Vec<TcpStream> = (0..64).map(|_| connect(&server)).collect();
-        // Two loops leave one of them without any of 64 connections once in 2^63 runs.
+        // With two loops, one of them gets none of 64 connections once in 2^63 runs.
         let threads: HashSet<String> = clients.iter_mut().map(|client| ask(client, "thread")).collect();
         assert!(threads.len() >= 2, "{model}: {threads:?}");
     }

@@ -1,4 +1,4 @@
-//! `pool` when there is more to do than workers, by each policy.
+//! `pool` when there are more connections than workers, under each policy.
 
 use std::{
     io::{Read, Write},
@@ -23,7 +23,7 @@ fn small(overload: Overload) -> Options {
 fn full(options: &Options) -> (Server, TcpStream, [TcpStream; 2]) {
     let server = start_with(Model::Pool, options, Commands::new());
     let mut held = connect(&server);
-    // Within a request, so that the connection is not given up for those that wait.
+    // Half a request keeps the connection from being closed for those that wait.
     held.write_all(b"hello you\nhalf a").expect("sent");
     assert_eq!(read_line(&mut held), "hello you");
     let waiting = [connect(&server), connect(&server)];
@@ -61,7 +61,7 @@ fn a_full_queue_leaves_the_others_in_the_listen_queue() {
 fn a_full_queue_answers_the_others_at_once_and_they_can_read_it() {
     let options = small(Overload::Unavailable);
     let (server, held, waiting) = full(&options);
-    // More than are waited for, each of which has sent what nobody reads: no reset may destroy the answer.
+    // More than the server waits for, and each has sent bytes that nobody reads: no reset may destroy the answer.
     for _ in 0..300 {
         let mut refused = connect(&server);
         // The answer may be here already, and the other side closed.
@@ -76,7 +76,7 @@ fn a_full_queue_answers_the_others_at_once_and_they_can_read_it() {
 }
 
 #[test]
-fn refused_clients_that_never_read_nor_close_hold_up_nobody() {
+fn refused_clients_that_never_read_or_close_hold_up_nobody() {
     let options = small(Overload::Unavailable);
     let (server, held, waiting) = full(&options);
     let silent: Vec<TcpStream> = (0..600).map(|_| connect(&server)).collect();
@@ -90,7 +90,7 @@ fn refused_clients_that_never_read_nor_close_hold_up_nobody() {
 fn a_full_queue_resets_the_others() {
     let options = small(Overload::Reset);
     let (server, held, waiting) = full(&options);
-    // So soon that the client may already see it when it connects.
+    // The reset is so early that connecting may already fail.
     let refused = TcpStream::connect(server.local_addr()).and_then(|mut client| client.read(&mut [0]));
     let error = refused.expect_err("a reset");
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
@@ -111,14 +111,14 @@ fn a_connection_that_waited_too_long_is_dropped_when_its_turn_comes() {
     assert_eq!(options.counters.denied(Denied::Late), 2);
     drop(held);
     eventually("the worker is free", || options.counters.active() == 0);
-    // Who finds an idle worker hardly waits, but may on a slow day: a second try then.
+    // A client that finds an idle worker hardly waits, but on a busy machine it may; then it tries again.
     eventually("one is in time", || {
         let mut client = connect(&server);
         client.write_all(b"hello new\n").is_ok() && rest_of_line(&mut client) == b"hello new\n"
     });
 }
 
-/// What comes until a line's end or the connection's.
+/// Reads to the end of the line or of the connection.
 fn rest_of_line(stream: &mut TcpStream) -> Vec<u8> {
     let (mut line, mut byte) = (Vec::new(), [0]);
     while matches!(stream.read(&mut byte), Ok(1)) {
@@ -147,7 +147,7 @@ fn an_idle_kept_connection_gives_its_worker_to_one_that_waits() {
     let server = start_with(Model::Pool, &small(Overload::Backlog), Commands::new());
     let mut kept = connect(&server);
     assert_eq!(ask(&mut kept, "hello you"), "hello you");
-    // The worker waits for the next request of the first, and the second is not made to wait for it.
+    // The worker waits for the next request of the first, but the second need not wait for it.
     assert_eq!(ask(&mut connect(&server), "hello too"), "hello too");
     assert_eq!(rest(&mut kept), b"");
 }

@@ -1,4 +1,4 @@
-//! Servers whose services run in processes of their own: who is a child of whom, and who outlives whom.
+//! Servers whose services run in processes of their own: which process is whose child, and which outlives which.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use crate::{commands::Commands, common::*};
 
 const FORKING: [Model; 2] = [Model::Processes, Model::Prefork];
 
-/// The processes started by one, zombies included.
+/// The children of a process, including zombies.
 fn children_of(parent: Pid) -> Vec<Pid> {
     let tasks = fs::read_dir(format!("/proc/{}/task", parent.as_raw_nonzero()));
     let lists = tasks.into_iter().flatten().flatten();
@@ -25,7 +25,7 @@ fn children_of(parent: Pid) -> Vec<Pid> {
     numbers.into_iter().filter_map(Pid::from_raw).collect()
 }
 
-/// Whether a process is there and has not ended.
+/// Whether a process exists and has not ended.
 fn is_alive(process: Pid) -> bool {
     let status = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
     status.is_ok_and(|status| !status.rsplit(')').next().unwrap_or_default().starts_with(" Z"))
@@ -42,7 +42,7 @@ fn kill(process: Pid) {
     kill_process(process, Signal::KILL).expect("it is there");
 }
 
-/// A connection with the process that serves it.
+/// A connection, and the process that serves it.
 fn served(server: &Server) -> (TcpStream, Pid) {
     let mut client = connect(server);
     let told = ask(&mut client, "thread");
@@ -80,7 +80,7 @@ fn bounded() {
     let options = Options { max_connections: 4, ..options() };
     let server = start_with(model_to_try(), &options, Commands::new());
     let front = front();
-    // The child that tried whether a service can be made has reported, but may not have ended yet.
+    // The child that tried to make a service has reported, but may not have ended yet.
     eventually("the child of the trial is gone", || children_of(front).is_empty());
     let clients: Vec<TcpStream> = (0..40).map(|_| connect(&server)).collect();
     eventually("the limit is met", || server.counters().limit_pauses() > 0);
@@ -110,9 +110,9 @@ fn killed_child() {
     kill(process);
     assert_eq!(rest(&mut killed), b"");
     assert_eq!(ask(&mut other, "still here"), "still here");
-    // Were its end not known yet, the other connection might have to give way to the third.
+    // If its end were not known yet, the other connection might have to give way to the third.
     eventually("its place is given back", || server.counters().active() == 1);
-    // In the killed one's place, which is given back only once.
+    // It takes the killed one's place, which is freed only once.
     let (third, _) = served(&server);
     eventually("two are open", || server.counters().active() == 2);
     drop((third, other));
@@ -195,7 +195,7 @@ fn server_to_be_orphaned() {
     let (mut client, process) = served(&server);
     let front = front();
     let serving = if model_to_try() == Model::Prefork { 3 } else { 1 };
-    // One more has tried whether a service can be made, and may not have ended yet.
+    // One more has tried to make a service, and may not have ended yet.
     eventually("only those that serve are left", || children_of(front).len() == serving);
     let children: Vec<String> =
         children_of(front).iter().map(|child| child.as_raw_nonzero().to_string()).collect();
@@ -252,7 +252,7 @@ fn kept_and_waiting() {
 }
 
 #[test]
-fn idle_kept_connections_give_way_to_those_that_wait() {
+fn idle_kept_connections_give_way_to_waiting_clients() {
     run_apart("processes::idle_and_waiting", Model::Prefork);
 }
 
@@ -269,17 +269,17 @@ fn idle_and_waiting() {
     let mut others: Vec<TcpStream> = (0..2).map(|_| connect(&server)).collect();
     others.iter_mut().for_each(|client| client.write_all(b"hello more\n").expect("sent"));
     others.iter_mut().for_each(|client| assert_eq!(read_line(client), "hello more"));
-    // Three came, and three made room at least. Which of them is not said, nor that it is no more: one that the front tells
-    // and one that has just been answered may do so for the same newcomer.
+    // Three came, and at least three made room. Which ones is not specified, nor that there are no more: one that the
+    // front tells to close and one that has just been answered may both make room for the same newcomer.
     let all = || kept.iter().chain([&waiting]).chain(&others);
     let gone = || all().filter(|client| has_ended(client)).count();
     eventually("three made room", || gone() >= 3);
     eventually("the others are kept", || server.counters().active() + gone() == 6);
-    // What never brought a request gives way to nobody.
+    // A connection that never sent a request is not closed to make room.
     assert_eq!(ask(&mut fresh, "hello at last"), "hello at last");
 }
 
-/// Whether the peer has closed; nothing is taken.
+/// Whether the peer has closed, without taking input.
 fn has_ended(client: &TcpStream) -> bool {
     client.set_nonblocking(true).expect("set");
     let ended = matches!(client.peek(&mut [0]), Ok(0));
@@ -288,7 +288,7 @@ fn has_ended(client: &TcpStream) -> bool {
 }
 
 #[test]
-fn those_who_waited_when_the_server_began_to_drain_are_served() {
+fn clients_waiting_when_the_server_begins_to_drain_are_served() {
     run_apart("processes::waiting_at_the_end", Model::Prefork);
 }
 

@@ -12,10 +12,10 @@ use engine::Server;
 
 use crate::{commands::Commands, common::*};
 
-/// So long that a test which comes to wait for it fails.
+/// So long that a test fails if it has to wait for it.
 const LONG: Duration = Duration::from_secs(600);
 
-/// Waits for the server to stop; fails the test if it does not.
+/// Waits for the server to stop, and fails the test if it does not.
 fn join(server: Server) {
     let (sender, stopped) = mpsc::channel();
     let joiner = thread::spawn(move || {
@@ -59,7 +59,7 @@ fn idle_connections_end_and_no_new_ones_are_taken() {
     }
 }
 
-/// A connection whose server has received `request` and answered one before it.
+/// A connection whose server has received `request` and answered the one before.
 fn requesting(server: &Server, request: &str) -> TcpStream {
     let mut client = connect(server);
     // One small segment is received as a whole.
@@ -92,7 +92,7 @@ fn what_is_not_finished_by_the_deadline_is_closed() {
         let requests = ["until 3600000", "sleep 3600000", "forever", "park", "flood"];
         let mut clients: Vec<TcpStream> =
             requests.iter().map(|request| requesting(&server, request)).collect();
-        // With half a request, it is not idle.
+        // Half a request makes it not idle.
         clients[0].write_all(b"half a reque").unwrap();
         let begin = Instant::now();
         server.drain(Duration::from_millis(100));

@@ -28,7 +28,7 @@ fn another_tier_is_asked_over_a_kept_connection() {
 }
 
 #[test]
-fn a_tier_that_is_away_or_hangs_up_is_an_error_of_the_request_only() {
+fn a_tier_that_is_down_or_hangs_up_fails_only_the_request() {
     for model in models() {
         let front = start(model, Commands::new());
         let mut client = connect(&front);
@@ -42,7 +42,7 @@ fn a_tier_that_is_away_or_hangs_up_is_an_error_of_the_request_only() {
     }
 }
 
-/// Passes each line on to another server, over connections kept for whoever asks next.
+/// Forwards each line to another server, over connections that are kept for later requests.
 struct Gateway {
     to: SocketAddr,
 }

@@ -1,4 +1,4 @@
-//! Bytes go through whole, whatever their number and pace.
+//! Bytes arrive complete, whatever their number and pace.
 
 use std::{
     io::{Read, Write},
@@ -12,7 +12,7 @@ use engine::service::Connection;
 
 use crate::{commands::Commands, common::*};
 
-/// Sends back what it gets, and closes its side after the peer has.
+/// Sends back whatever it receives, and closes its side after the peer has.
 struct Echo;
 
 impl Program for Echo {
@@ -29,7 +29,7 @@ impl Program for Echo {
     }
 }
 
-/// Reads the given number of bytes at most at a time, and says how many came at once at most, and in all.
+/// Reads at most the given number of bytes at a time, and answers how many came at most at once, and how many in all.
 struct Pieces(usize);
 
 impl Program for Pieces {
@@ -37,7 +37,7 @@ impl Program for Pieces {
         connection.read_at_most(self.0);
         let (mut largest, mut all) = (0, 0);
         while let Ok(count @ 1..) = connection.fill().await {
-            assert_eq!(connection.input().len(), count, "what was counted is what came");
+            assert_eq!(connection.input().len(), count, "the count is what came");
             connection.consume(count);
             (largest, all) = (largest.max(count), all + count);
         }
@@ -46,7 +46,7 @@ impl Program for Pieces {
 }
 
 #[test]
-fn no_read_brings_more_than_was_asked_for() {
+fn no_read_brings_more_than_its_limit() {
     for model in models() {
         for (asked, largest) in [(1_000, 1_000), (0, 1)] {
             let server = start(model, Pieces(asked));
@@ -169,14 +169,14 @@ fn borrowed_bytes_follow_their_head_to_a_slow_reader() {
     }
 }
 
-/// Closes at once, and tells the peer by a reset.
+/// Closes with a reset.
 fn reset(stream: TcpStream) {
     rustix::net::sockopt::set_socket_linger(stream.as_fd(), Some(Duration::ZERO)).expect("set");
 }
 
-/// They were in no counter on the model that learns of a connection after the kernel has accepted it.
+/// A model that learns of a connection only after the kernel has accepted it could miss these.
 #[test]
-fn connections_reset_at_once_are_counted_as_all_others_are() {
+fn connections_reset_at_once_are_counted_like_all_others() {
     for model in models() {
         let server = start(model, Commands::new());
         for _ in 0..50 {
@@ -207,7 +207,7 @@ fn ranges_of_a_file_follow_their_head() {
 }
 
 #[test]
-fn a_file_shorter_than_promised_breaks_the_connection_off() {
+fn a_file_shorter_than_promised_ends_the_connection() {
     for model in models() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"short").unwrap();

@@ -1,4 +1,4 @@
-//! Deadlines, sleeps, other threads.
+//! Deadlines, sleeps, and wakes from other threads.
 
 use std::{
     io::{self, Write},
@@ -25,7 +25,7 @@ fn a_deadline_fails_one_wait_and_the_connection_goes_on() {
     }
 }
 
-/// Waits for input under a deadline, and tells how long that took and how it ended.
+/// Waits for input under a deadline, and answers how long that took and how it ended.
 struct Impatient;
 
 impl Program for Impatient {
@@ -52,7 +52,7 @@ fn a_silent_peer_is_given_up_at_the_deadline() {
     }
 }
 
-/// Sends much to a peer that does not read, and notes in shared memory how that ended: 1 if as expected.
+/// Sends a lot to a peer that does not read, and records in shared memory how that ended: 1 if as expected.
 struct Stuck(Arc<Atomics>);
 
 impl Program for Stuck {
@@ -117,7 +117,7 @@ fn offloaded_work_comes_back_to_its_connection() {
 
 #[test]
 fn one_connection_wakes_another_on_its_own_loop_and_on_others() {
-    // Services in processes of their own do not know of each other.
+    // Services in processes of their own do not know each other.
     for model in models().filter(|model| !model.forks()) {
         let server = start(model, Commands::new());
         for round in 0..20 {
