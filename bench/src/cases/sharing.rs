@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use share::{Content, client::Client, seam::Query};
+use share::{Content, client::Client, entry::Query};
 
 use crate::{
     Result,

@@ -3,7 +3,7 @@
 use std::{fs, net::TcpListener};
 
 use experiment::link::{self, Link};
-use share::{client::Client, seam::Query};
+use share::{client::Client, entry::Query};
 
 use super::{
     obtaining::{new_file, obtain},

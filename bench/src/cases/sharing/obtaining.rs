@@ -9,7 +9,7 @@ use std::{
 use share::{
     Content,
     client::Client,
-    peer::{Progress, State},
+    peer::{DownloadState, Progress},
 };
 
 use super::{IndexKind, PATIENCE, PeerGroup, until_found};
@@ -86,10 +86,10 @@ pub(super) fn obtain(client: &mut Client, contents: &[Content]) -> Result<f64> {
     let begun = Instant::now();
     for content in contents {
         let mut progress: Progress = client.obtain(*content, None)?;
-        while progress.state == State::Running {
+        while progress.state == DownloadState::Running {
             progress = client.progress(*content, PATIENCE)?;
         }
-        if progress.state != State::Done {
+        if progress.state != DownloadState::Done {
             return Err(format!("a file was not obtained: {:?}", progress.error).into());
         }
     }

@@ -15,8 +15,8 @@ use std::{
 
 use load::Scenario;
 use share::{
-    client::{AskError, Client, Listed},
-    seam::Query,
+    client::{Client, ListedFile, RequestError},
+    entry::Query,
 };
 use tempfile::TempDir;
 
@@ -36,7 +36,7 @@ const RETRY: Duration = Duration::from_millis(20);
 pub(crate) struct Peers {
     nodes: Vec<System>,
     /// What each of them shares.
-    shared: Vec<Vec<Listed>>,
+    shared: Vec<Vec<ListedFile>>,
     /// The index server, if there is one.
     index: Option<System>,
     folder: TempDir,
@@ -127,7 +127,7 @@ impl Drop for Peers {
 }
 
 /// Asks a peer for a file. Returns who has it, if `holder` is among them.
-fn found(asked: &mut Client, file: &Listed, holder: SocketAddr) -> Result<Option<Vec<SocketAddr>>, AskError> {
+fn found(asked: &mut Client, file: &ListedFile, holder: SocketAddr) -> Result<Option<Vec<SocketAddr>>, RequestError> {
     let name = Path::new(&file.path).file_name().and_then(|name| name.to_str());
     let Some(name) = name.and_then(|name| name.parse().ok()) else { return Ok(None) };
     let found = asked.search(&Query::Name(name))?;
@@ -137,7 +137,7 @@ fn found(asked: &mut Client, file: &Listed, holder: SocketAddr) -> Result<Option
 /// Asks until there is an answer. Returns an empty one when interrupted.
 fn until<T>(
     context: LaunchContext<'_>,
-    mut ask: impl FnMut() -> Result<Option<Vec<T>>, AskError>,
+    mut ask: impl FnMut() -> Result<Option<Vec<T>>, RequestError>,
 ) -> Result<Vec<T>, SystemError> {
     let deadline = Instant::now() + PATIENCE;
     loop {

@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use database_server::DatabaseError;
 use load::{Plan, Scenario};
-use share::client::AskError;
+use share::client::RequestError;
 
 use super::link::LinkError;
 

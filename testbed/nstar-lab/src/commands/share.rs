@@ -8,9 +8,9 @@ use std::{fmt::Write, path::Path};
 use http_io::client::Insecurity;
 use share::{
     Content, IDENTITY, InvalidName, Key, Name,
-    client::{AskError, Client},
+    client::{Client, RequestError},
+    entry::Query,
     peer::PeerError,
-    seam::Query,
 };
 
 use self::shown::{quoted, table};
@@ -94,7 +94,7 @@ fn list(client: &mut Client) -> Result<Exit, Failure> {
 fn remove(client: &mut Client, name: &str, hash: Option<Content>) -> Result<Exit, Failure> {
     let name: Name = name.parse().map_err(|error| not_removed(name, error))?;
     match client.remove(&name, hash) {
-        Err(AskError::Refused { status: 409, reason }) => {
+        Err(RequestError::Refused { status: 409, reason }) => {
             Err(Failure::usage(format!("{reason}; say which with --hash, as `nstar share list` shows it")))
         }
         other => other.map_err(failure).map(|()| Exit::Done),
@@ -113,12 +113,12 @@ fn not_removed(name: &str, error: InvalidName) -> Failure {
     }
 }
 
-fn failure(error: AskError) -> Failure {
+fn failure(error: RequestError) -> Failure {
     match error {
-        AskError::Away { .. } => {
+        RequestError::Unreachable { .. } => {
             Failure::failed(format!("{error}; start one with `nstar serve peer`, or name it with --peer"))
         }
-        AskError::Insecure { ref why, .. } => {
+        RequestError::Insecure { ref why, .. } => {
             let hint = match why {
                 Insecurity::UnknownKey(_) => "; --key-file names the own key of the peer that is asked",
                 Insecurity::NoKey => "; it was not started with --allow: give --ca instead of --key-file",
@@ -127,10 +127,10 @@ fn failure(error: AskError) -> Failure {
             };
             Failure::failed(format!("{error}{hint}"))
         }
-        AskError::WantsTls(peer) => Failure::usage(format!(
+        RequestError::WantsTls(peer) => Failure::usage(format!(
             "{error}: give --peer https://{peer}, and where its group is closed by keys --key-file DIR/.nstar/identity"
         )),
-        AskError::Refused { status: 401, .. } => Failure::usage(
+        RequestError::Refused { status: 401, .. } => Failure::usage(
             "the peer is of a closed group: give its secret with --secret-file, or the peer's own key with --key-file",
         ),
         other => Failure::failed(other),

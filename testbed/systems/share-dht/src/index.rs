@@ -12,7 +12,10 @@ use std::{
 };
 
 use prometheus_client::encoding::DescriptorEncoder;
-use share::seam::{Entry, Found, Index, IndexError, OpenIndex, Query};
+use share::{
+    entry::{Entry, Query, SearchResult},
+    interfaces::{Index, IndexError, OpenIndex},
+};
 use tokio::runtime::{Builder, Handle};
 
 use crate::{
@@ -135,8 +138,8 @@ async fn expire(node: Arc<PeerNode>) {
 }
 
 impl Index for Dht {
-    fn begin(&self, me: SocketAddr) {
-        self.node.set_at(me);
+    fn start(&self, own_address: SocketAddr) {
+        self.node.set_at(own_address);
         self.runtime.spawn(follow(Arc::clone(&self.node)));
         self.runtime.spawn(expire(Arc::clone(&self.node)));
         self.node.routing.table.changed.notify_one();
@@ -163,23 +166,23 @@ impl Index for Dht {
         Ok(())
     }
 
-    fn renew_every(&self) -> Duration {
-        self.node.renew_every()
+    fn renew_interval(&self) -> Duration {
+        self.node.renew_interval()
     }
 
-    fn search(&self, query: &Query) -> Result<Vec<Found>, IndexError> {
+    fn search(&self, query: &Query) -> Result<Vec<SearchResult>, IndexError> {
         Ok(self.wait(self.node.search(query)))
     }
 
-    fn search_now(&self, query: &Query) -> Option<Vec<Found>> {
+    fn search_local(&self, query: &Query) -> Option<Vec<SearchResult>> {
         self.node.search_here(query)
     }
 
-    fn asked_at(&self) -> Option<SocketAddr> {
+    fn address(&self) -> Option<SocketAddr> {
         Some(self.listen)
     }
 
-    fn trouble(&self) -> Option<String> {
+    fn warning(&self) -> Option<String> {
         let table = &self.node.routing.table;
         let alone = table.is_alone().then(|| {
             let tried: Vec<_> = self.bootstrap.iter().map(SocketAddr::to_string).collect();
@@ -197,7 +200,7 @@ impl Index for Dht {
         (!all.is_empty()).then(|| all.join("\n"))
     }
 
-    fn show(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    fn encode_metrics(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         self.node.metrics.show(encoder, (self.node.routing.table.len(), self.node.records()))
     }
 }

@@ -2,7 +2,7 @@
 
 use share::{
     Content,
-    seam::{Entry, Query},
+    entry::{Entry, Query},
 };
 
 /// Most keys of one file: its name, its content, and the words that it is found by.

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
-use share::seam::{Entry, Found, Query};
+use share::entry::{Entry, Query, SearchResult};
 
 use crate::key::KeySet;
 
@@ -61,7 +61,7 @@ pub(crate) enum Response {
     /// So many files of yours are kept here now; under so many keys there was no room.
     Kept { files: usize, refused: usize },
     /// These are known.
-    Found { found: Vec<Found> },
+    Found { found: Vec<SearchResult> },
     /// That is not done.
     Refused { reason: String },
 }

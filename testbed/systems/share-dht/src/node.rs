@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use share::seam::{Found, Query};
+use share::entry::{Query, SearchResult};
 
 use self::{keeping::Told, publishing::Publishing, searching::merged};
 use crate::{
@@ -57,7 +57,7 @@ impl Kept {
     }
 
     /// At most [`FOUND_MAX`] files that the query fits, this peer's own first.
-    fn find(&self, query: &Query, now: Instant) -> Vec<Found> {
+    fn find(&self, query: &Query, now: Instant) -> Vec<SearchResult> {
         let own = self.own.find(query, now, FOUND_MAX);
         let others = self.records.find(query, now, FOUND_MAX);
         if own.is_empty() { others } else { merged(own.into_iter().chain(others)) }
@@ -84,7 +84,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
     }
 
     /// How often others are told that this peer lives: thrice in the time for which they believe it.
-    pub(crate) fn renew_every(&self) -> Duration {
+    pub(crate) fn renew_interval(&self) -> Duration {
         self.life / 3
     }
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use libp2p_identity::PeerId;
-use share::seam::{Entry, Found, Query};
+use share::entry::{Entry, Query, SearchResult};
 
 use self::publisher::Publisher;
 pub(crate) use self::{limits::Limits, publisher::Lease};
@@ -105,7 +105,7 @@ impl Records {
     }
 
     /// At most so many files that the query fits, each with who has it.
-    pub(crate) fn find(&self, query: &Query, now: Instant, limit: usize) -> Vec<Found> {
+    pub(crate) fn find(&self, query: &Query, now: Instant, limit: usize) -> Vec<SearchResult> {
         let places = Key::of_query(query).and_then(|key| self.under.get(&key));
         let mut found: BTreeMap<&Entry, Vec<SocketAddr>> = BTreeMap::new();
         for (number, file) in places.into_iter().flatten() {
@@ -118,7 +118,7 @@ impl Records {
                 found.entry(entry).or_default().push(publisher.at());
             }
         }
-        found.into_iter().map(|(entry, peers)| Found { entry: entry.clone(), peers }).collect()
+        found.into_iter().map(|(entry, peers)| SearchResult { entry: entry.clone(), peers }).collect()
     }
 
     /// How many files of a publisher are kept.

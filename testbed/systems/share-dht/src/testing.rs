@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use libp2p_identity::{Keypair, PeerId};
-use share::{Content, seam::Entry};
+use share::{Content, entry::Entry};
 
 use crate::key::{self, KeySet};
 

@@ -1,4 +1,4 @@
-//! Asking a peer, as the command line does: search, obtain, list, remove. Calls block.
+//! Client of a peer's own API, as the command line uses it: search, obtain, list, remove. Calls block.
 
 use std::{net::SocketAddr, ops::Range, path::Path, time::Duration};
 
@@ -11,21 +11,20 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::{
-    content::Content,
+    entry::{Content, Name, Query, SearchResult},
     group::Group,
-    name::Name,
-    peer::{Progress, central},
-    seam::{Found, Query},
+    peer::Progress,
+    query,
 };
 
-/// Longest answer, bytes.
+/// Longest response, bytes.
 const ANSWER_LEN_MAX: u64 = 32 * 1024 * 1024;
-/// Files asked for in one request.
+/// Files per request for a list.
 const PAGE: usize = 1000;
-/// Longest that a peer is asked to wait: less than its answer is waited for.
+/// Longest time that a peer is asked to wait before it responds: shorter than the client's time-out.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// A peer that is asked.
+/// A client of one peer.
 #[derive(Debug)]
 pub struct Client {
     caller: BlockingClient,
@@ -34,86 +33,81 @@ pub struct Client {
 
 /// A file that a peer shares.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Listed {
-    /// Where it is in the shared folder.
+pub struct ListedFile {
+    /// Path within the shared folder.
     pub path: String,
-    /// What is in it.
+    /// Hash of its bytes.
     pub hash: Content,
-    /// Its length, bytes.
+    /// Length, bytes.
     pub size: u64,
 }
 
-/// Why a peer does not do what it is asked.
+/// Why a request to a peer failed.
 #[derive(Debug, thiserror::Error)]
-pub enum AskError {
-    /// It cannot be reached.
+pub enum RequestError {
+    /// The peer cannot be reached.
     #[error("the peer at {peer} cannot be asked: {reason}")]
-    Away {
-        /// Which.
+    Unreachable {
+        /// The peer's address.
         peer: SocketAddr,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It cannot be spoken with in private, or is not the one it should be.
+    /// There is no secure connection, or the peer is not the expected one.
     #[error("no secure connection to the peer at {peer}: {why}")]
     Insecure {
-        /// Which.
+        /// The peer's address.
         peer: SocketAddr,
-        /// Why.
+        /// The reason.
         why: Insecurity,
     },
-    /// It speaks over TLS only.
+    /// The peer speaks TLS only.
     #[error("the peer at {0} speaks HTTPS only")]
     WantsTls(SocketAddr),
-    /// It refuses.
+    /// The peer refuses the request.
     #[error("{reason}")]
     Refused {
-        /// The status it answered with.
+        /// The status of its response.
         status: u16,
-        /// Why, in its words.
+        /// The reason it gave.
         reason: String,
     },
-    /// The group's secret cannot be had.
+    /// The group's secret cannot be read.
     #[error(transparent)]
     Secret(#[from] store::SecretError),
 }
 
 impl Client {
-    /// Asks the peer `to`, as a member of the group whose secret is in the file.
+    /// A client of the peer at `to`, with the group's secret from a file.
     ///
     /// # Errors
     /// When the secret cannot be read.
-    pub fn new(to: impl Into<Upstream>, secret: Option<&Path>) -> Result<Self, AskError> {
+    pub fn new(to: impl Into<Upstream>, secret: Option<&Path>) -> Result<Self, RequestError> {
         let mut options = ClientOptions::default();
         options.limits.body_bytes = ANSWER_LEN_MAX;
         let authorization = Group::open(secret, None)?.authorization();
         Ok(Self { caller: BlockingClient::new(to, options), authorization })
     }
 
-    /// Finds files in the peer's index.
+    /// Searches the peer's index.
     ///
     /// # Errors
-    /// See [`AskError`].
-    pub fn search(&mut self, query: &Query) -> Result<Vec<Found>, AskError> {
-        let (field, value) = match query {
-            Query::Name(name) => ("name", name.to_string()),
-            Query::Words(words) => ("words", words.join(" ")),
-            Query::Content(content) => ("hash", content.to_string()),
-        };
-        let answer = self.ask(Method::Get, &format!("/search?{field}={}", encode(&value)), &[])?;
-        central::read(answer.body()).ok_or_else(|| self.garbled())
+    /// See [`RequestError`].
+    pub fn search(&mut self, query: &Query) -> Result<Vec<SearchResult>, RequestError> {
+        let answer = self.ask(Method::Get, &query::search_target(query), &[])?;
+        query::parse_results(answer.body()).ok_or_else(|| self.garbled())
     }
 
-    /// What the peer shares.
+    /// Lists the files that the peer shares.
     ///
     /// # Errors
-    /// See [`AskError`].
-    pub fn list(&mut self) -> Result<Vec<Listed>, AskError> {
+    /// See [`RequestError`].
+    pub fn list(&mut self) -> Result<Vec<ListedFile>, RequestError> {
         #[derive(Deserialize)]
         struct Page {
-            files: Vec<Listed>,
+            files: Vec<ListedFile>,
         }
-        let mut all: Vec<Listed> = Vec::new();
+        let mut all: Vec<ListedFile> = Vec::new();
         loop {
             let after = all.last().map_or("", |last| &last.path);
             let target = format!("/files?limit={PAGE}&after={}", encode(after));
@@ -127,60 +121,60 @@ impl Client {
         }
     }
 
-    /// Takes a file out of the peer's sharing; its content need only be told where there are several of the name.
+    /// Stops sharing a file. `content` is needed only if several files have this name.
     ///
     /// # Errors
-    /// See [`AskError`].
-    pub fn remove(&mut self, name: &Name, content: Option<Content>) -> Result<(), AskError> {
+    /// See [`RequestError`].
+    pub fn remove(&mut self, name: &Name, content: Option<Content>) -> Result<(), RequestError> {
         let hash = content.map(|content| format!("?hash={content}")).unwrap_or_default();
         self.ask(Method::Delete, &format!("/files/{}{hash}", encode(name.as_str())), &[]).map(drop)
     }
 
-    /// Has the peer obtain some content, under a name of its own choice where none is given.
+    /// Has the peer obtain content. The file gets this name, or one from the index if `name` is `None`.
     ///
     /// # Errors
-    /// See [`AskError`].
-    pub fn obtain(&mut self, content: Content, name: Option<&Name>) -> Result<Progress, AskError> {
+    /// See [`RequestError`].
+    pub fn obtain(&mut self, content: Content, name: Option<&Name>) -> Result<Progress, RequestError> {
         self.begin(&json!({ "hash": content, "name": name }))
     }
 
-    /// The same of content that came wrong from the peer itself: it hashes again what it has of it first, and has it from
-    /// others where that is not it any more.
+    /// Like [`Self::obtain`], for content that the peer itself sent wrong: it hashes its own copy again, and obtains the
+    /// content from others if the copy has changed.
     ///
     /// # Errors
-    /// See [`AskError`].
-    pub fn obtain_anew(&mut self, content: Content, name: Option<&Name>) -> Result<Progress, AskError> {
+    /// See [`RequestError`].
+    pub fn obtain_anew(&mut self, content: Content, name: Option<&Name>) -> Result<Progress, RequestError> {
         self.begin(&json!({ "hash": content, "name": name, "check": true }))
     }
 
-    fn begin(&mut self, wanted: &Value) -> Result<Progress, AskError> {
+    fn begin(&mut self, wanted: &Value) -> Result<Progress, RequestError> {
         let answer = self.ask(Method::Post, "/obtain", wanted.to_string().as_bytes())?;
         self.understand(&answer)
     }
 
-    /// How far the peer has come with some content, when that is over or so long has passed, at most 5 s.
+    /// Waits until the peer has finished with some content, for at most `patience` or 5 s, and returns how far it is.
     ///
     /// # Errors
-    /// See [`AskError`].
-    pub fn progress(&mut self, content: Content, patience: Duration) -> Result<Progress, AskError> {
+    /// See [`RequestError`].
+    pub fn progress(&mut self, content: Content, patience: Duration) -> Result<Progress, RequestError> {
         let wait_s = patience.min(WAIT_MAX).as_secs_f64();
         let answer = self.ask(Method::Get, &format!("/obtain/{content}?wait={wait_s}"), &[])?;
         self.understand(&answer)
     }
 
-    /// Takes back that the peer is to obtain some content; it gives it up where nobody else wants it, and keeps what came.
+    /// Withdraws a request for some content. If nobody else wants it, the peer stops and keeps what it has received.
     ///
     /// # Errors
-    /// See [`AskError`].
-    pub fn cancel(&mut self, content: Content) -> Result<(), AskError> {
+    /// See [`RequestError`].
+    pub fn cancel(&mut self, content: Content) -> Result<(), RequestError> {
         self.ask(Method::Delete, &format!("/obtain/{content}"), &[]).map(drop)
     }
 
-    /// Bytes of content that the peer has.
+    /// Reads bytes of content that the peer has.
     ///
     /// # Errors
-    /// See [`AskError`].
-    pub fn read(&mut self, content: Content, range: Range<u64>) -> Result<Vec<u8>, AskError> {
+    /// See [`RequestError`].
+    pub fn read(&mut self, content: Content, range: Range<u64>) -> Result<Vec<u8>, RequestError> {
         let Some(last) = range.end.checked_sub(1).filter(|last| *last >= range.start) else {
             return Ok(Vec::new());
         };
@@ -190,7 +184,7 @@ impl Client {
         Ok(answer.into_body())
     }
 
-    fn ask(&mut self, method: Method, target: &str, body: &[u8]) -> Result<Response, AskError> {
+    fn ask(&mut self, method: Method, target: &str, body: &[u8]) -> Result<Response, RequestError> {
         self.send(method, target, &[("Content-Type", b"application/json")], body)
     }
 
@@ -200,34 +194,34 @@ impl Client {
         target: &str,
         headers: &[(&str, &[u8])],
         body: &[u8],
-    ) -> Result<Response, AskError> {
+    ) -> Result<Response, RequestError> {
         let mut headers = headers.to_vec();
         headers.extend(self.authorization.as_deref().map(|value| ("Authorization", value)));
-        // Everything that is asked here may be asked twice.
+        // Every request here may be repeated safely.
         let request = Request::new(method, target).headers(&headers).body(body).repeatable();
         let peer = self.caller.to();
         let answer = self.caller.send(&request).map_err(|error| unanswered(peer, error))?;
         match answer.status() {
             200..=299 => Ok(answer),
-            _ if answer.wants_tls() => Err(AskError::WantsTls(peer)),
-            status => Err(AskError::Refused { status, reason: central::reason(&answer) }),
+            _ if answer.wants_tls() => Err(RequestError::WantsTls(peer)),
+            status => Err(RequestError::Refused { status, reason: query::error_reason(&answer) }),
         }
     }
 
-    fn understand<T: DeserializeOwned>(&self, answer: &Response) -> Result<T, AskError> {
+    fn understand<T: DeserializeOwned>(&self, answer: &Response) -> Result<T, RequestError> {
         serde_json::from_slice(answer.body()).map_err(|_| self.garbled())
     }
 
-    fn garbled(&self) -> AskError {
+    fn garbled(&self) -> RequestError {
         let reason = "its answer cannot be understood; is it a peer of this version?".into();
-        AskError::Away { peer: self.caller.to(), reason }
+        RequestError::Unreachable { peer: self.caller.to(), reason }
     }
 }
 
-fn unanswered(peer: SocketAddr, error: ClientError) -> AskError {
+fn unanswered(peer: SocketAddr, error: ClientError) -> RequestError {
     match error {
-        ClientError::Insecure { source, .. } => AskError::Insecure { peer, why: source },
-        error => AskError::Away { peer, reason: error.to_string() },
+        ClientError::Insecure { source, .. } => RequestError::Insecure { peer, why: source },
+        error => RequestError::Unreachable { peer, reason: error.to_string() },
     }
 }
 

@@ -1,7 +1,6 @@
-//! The central index: one server that all peers tell what they share, and ask who has what.
+//! The central index: one server in which all peers register their files, and which they search.
 
 mod api;
-mod error;
 mod metrics;
 mod options;
 mod requests;
@@ -9,7 +8,6 @@ mod service;
 mod tables;
 
 pub use self::{
-    error::IndexServerError,
-    options::Options,
+    options::{IndexServerError, Options},
     service::{IndexFactory, IndexHandler, factory},
 };

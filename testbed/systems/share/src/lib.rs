@@ -1,30 +1,22 @@
-//! Peer-to-peer file sharing (S4): every node is client and server, and an index says who has what.
+//! Peer-to-peer file sharing (S4): every peer is client and server, and an index says who has what.
 //!
-//! - [`index`] is the central index server: peers register what they share, and ask who has what.
-//! - [`client`] asks a peer to search and to obtain, as `nstar share` does.
-//! - [`peer`] is a node: it shares a folder, and takes from others what it is asked to.
+//! - [`index`] is the central index server: peers register what they share and search it.
+//! - [`client`] is a client of a peer's own API, as `nstar-lab share` uses it.
+//! - [`peer`] is a peer: it shares the files of a folder, and downloads files from other peers.
 //!
-//! Content is named by its BLAKE3 hash ([`Content`]); a [`Name`] is one part of a path and never a way to somewhere
-//! else. [`seam`] is where a peer does not know what kind of index it asks.
+//! Content is identified by its BLAKE3 hash ([`Content`]); a [`Name`] is a single part of a path. A peer uses its index and
+//! other peers through the traits in [`interfaces`].
 
 pub mod client;
-mod confined;
-mod content;
+pub mod entry;
 mod group;
 pub mod index;
-mod insecure;
-mod key;
-mod members;
-mod name;
+pub mod interfaces;
 pub mod peer;
 mod query;
 mod refusal;
-pub mod seam;
 
 pub use self::{
-    content::{Content, InvalidContent},
-    group::{Exposed, check_exposure},
-    key::{IDENTITY, Key, KeyError},
-    members::{ListError, Members},
-    name::{InvalidName, NAME_LEN_MAX, NAME_WORDS_MAX, Name},
+    entry::{Content, InvalidContent, InvalidName, NAME_LEN_MAX, NAME_WORDS_MAX, Name},
+    group::{Exposed, IDENTITY, Key, KeyError, ListError, Members, check_exposure},
 };

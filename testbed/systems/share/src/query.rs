@@ -1,25 +1,21 @@
-//! Queries of URLs, as browsers write them (URL Standard, application/x-www-form-urlencoded).
+//! Searches over HTTP: the query parameters of requests, as browsers write them (URL Standard,
+//! application/x-www-form-urlencoded), and the responses.
 
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, net::SocketAddr, time::Duration};
 
-use http_io::FieldsError;
-use percent_encoding::percent_decode_str;
+use http_io::{FieldsError, client::Response};
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use serde::Deserialize;
+use serde_json::Value;
 
-use crate::{
-    content::Content,
-    name::{self, Name},
-    seam::Query,
-};
+use crate::entry::{Content, Entry, Name, Query, SearchResult};
 
-/// Most words in one search.
-pub(crate) const WORDS_MAX: usize = 4;
-
-/// The parameters of a query, taken one by one.
+/// The parameters of a URL's query. Taking one removes it, so that [`Self::finish`] can reject unknown ones.
 #[derive(Debug)]
 pub(crate) struct Parameters<'q>(Vec<(&'q str, Cow<'q, str>)>);
 
 impl<'q> Parameters<'q> {
-    /// Reads `name=value&name=value`.
+    /// Parses `name=value&name=value`.
     pub(crate) fn read(query: Option<&'q str>) -> Result<Self, FieldsError> {
         let parts = query.unwrap_or_default().split('&').filter(|part| !part.is_empty());
         let pair = |part: &'q str| {
@@ -29,7 +25,7 @@ impl<'q> Parameters<'q> {
         parts.map(pair).collect::<Result<_, _>>().map(Self)
     }
 
-    /// A parameter that may be there; the last of its name holds.
+    /// Removes and returns an optional parameter; the last one if it is repeated.
     pub(crate) fn take(&mut self, name: &str) -> Option<Cow<'q, str>> {
         let mut found = None;
         while let Some(at) = self.0.iter().position(|(known, _)| *known == name) {
@@ -38,7 +34,7 @@ impl<'q> Parameters<'q> {
         found
     }
 
-    /// A whole number from 1 to `max`; `max` where there is none.
+    /// A whole number from 1 to `max`; `max` if it is absent.
     pub(crate) fn limit(&mut self, max: usize) -> Result<usize, FieldsError> {
         let Some(text) = self.take("limit") else { return Ok(max) };
         match text.parse() {
@@ -47,7 +43,7 @@ impl<'q> Parameters<'q> {
         }
     }
 
-    /// How long to `wait`, seconds; not at all where that is not said.
+    /// How long to `wait`, given in seconds; zero if it is absent.
     pub(crate) fn wait(&mut self, max_s: u32) -> Result<Duration, FieldsError> {
         let Some(text) = self.take("wait") else { return Ok(Duration::ZERO) };
         match text.parse() {
@@ -58,7 +54,7 @@ impl<'q> Parameters<'q> {
         }
     }
 
-    /// What is searched for: `name`, `words` or `hash`.
+    /// The search given as `name`, `words` or `hash`.
     pub(crate) fn search(&mut self) -> Result<Query, FieldsError> {
         let asked = (self.take("name"), self.take("words"), self.take("hash"));
         match asked {
@@ -66,7 +62,7 @@ impl<'q> Parameters<'q> {
                 .parse::<Name>()
                 .map(Query::Name)
                 .map_err(|error| FieldsError::field("name", error.to_string())),
-            (None, Some(text), None) => words(&text).map(Query::Words),
+            (None, Some(text), None) => Query::words(&text),
             (None, None, Some(hash)) => hash
                 .parse::<Content>()
                 .map(Query::Content)
@@ -81,24 +77,12 @@ impl<'q> Parameters<'q> {
         }
     }
 
-    /// That nothing else was sent.
+    /// Rejects parameters that were not taken.
     pub(crate) fn finish(self, known: &'static str) -> Result<(), FieldsError> {
         if self.0.is_empty() {
             return Ok(());
         }
         Err(FieldsError::field("the query", format!("holds something not known here; known are {known}")))
-    }
-}
-
-/// The words to search by, the longest first: they are the rarest.
-pub(crate) fn words(text: &str) -> Result<Vec<String>, FieldsError> {
-    let mut words: Vec<_> = name::words(text).take(WORDS_MAX + 1).collect();
-    words.sort_by_key(|word| std::cmp::Reverse(word.len()));
-    words.dedup();
-    match words.len() {
-        1..=WORDS_MAX => Ok(words),
-        0 => Err(FieldsError::field("words", "must hold a letter or a digit")),
-        _ => Err(FieldsError::field("words", format!("must be {WORDS_MAX} at most"))),
     }
 }
 
@@ -111,10 +95,52 @@ fn decode(value: &str) -> Result<Cow<'_, str>, FieldsError> {
     percent_decode_str(value).decode_utf8().map_err(wrong)
 }
 
+/// The path and query of a request for a search.
+pub(crate) fn search_target(query: &Query) -> String {
+    let (field, value) = match query {
+        Query::Name(name) => ("name", name.to_string()),
+        Query::Words(words) => ("words", words.join(" ")),
+        Query::Content(content) => ("hash", content.to_string()),
+    };
+    format!("/search?{field}={}", utf8_percent_encode(&value, NON_ALPHANUMERIC))
+}
+
+/// The response to a search, not validated yet.
+#[derive(Deserialize)]
+struct SearchResponse {
+    found: Vec<UncheckedResult>,
+}
+
+#[derive(Deserialize)]
+struct UncheckedResult {
+    name: String,
+    hash: String,
+    size: u64,
+    peers: Vec<SocketAddr>,
+}
+
+/// Parses the response to a search. Leaves out files with an invalid name or hash, or an impossible size.
+pub(crate) fn parse_results(body: &[u8]) -> Option<Vec<SearchResult>> {
+    let response: SearchResponse = serde_json::from_slice(body).ok()?;
+    let checked = |file: UncheckedResult| {
+        let entry =
+            Entry { name: file.name.parse().ok()?, content: file.hash.parse().ok()?, size: file.size };
+        entry.is_obtainable().then_some(SearchResult { entry, peers: file.peers })
+    };
+    Some(response.found.into_iter().filter_map(checked).collect())
+}
+
+/// The reason in an error response.
+pub(crate) fn error_reason(answer: &Response) -> String {
+    let body: Option<Value> = serde_json::from_slice(answer.body()).ok();
+    let said = body.as_ref().and_then(|body| body["error"].as_str());
+    said.map_or_else(|| format!("it answered with status {}", answer.status()), str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
-    use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
 
@@ -151,7 +177,30 @@ mod tests {
         }
     }
 
+    #[test]
+    fn names_that_lead_elsewhere_are_left_out_of_answers() {
+        let hash = Content::of(b"x");
+        let file = |name: &str| json!({"name": name, "hash": hash, "size": 1, "peers": ["127.0.0.1:1"]});
+        let answer = json!({"found": [file("../../etc/passwd"), file("a"), file(".bashrc"), file("/x")]});
+        let found = parse_results(answer.to_string().as_bytes()).unwrap();
+        assert_eq!(found.iter().map(|found| found.entry.name.as_str()).collect::<Vec<_>>(), ["a"]);
+    }
+
+    #[test]
+    fn files_of_a_size_that_none_can_have_are_left_out_of_answers() {
+        let hash = Content::of(b"x");
+        let file = |size: u64| json!({"name": "a", "hash": hash, "size": size, "peers": ["127.0.0.1:1"]});
+        let sizes = [0, 1, Entry::SIZE_MAX, Entry::SIZE_MAX + 1, i64::MAX as u64, u64::MAX];
+        let found = parse_results(json!({"found": sizes.map(file)}).to_string().as_bytes()).unwrap();
+        assert_eq!(found.iter().map(|found| found.entry.size).collect::<Vec<_>>(), [1, Entry::SIZE_MAX]);
+    }
+
     proptest! {
+        #[test]
+        fn any_answer_is_read_or_refused(body in "\\PC{0,60}|[\\[\\]{}\":,a-z0-9]{0,60}") {
+            let _ = parse_results(body.as_bytes());
+        }
+
         #[test]
         fn any_query_is_read_or_refused(query in "\\PC{0,60}|[a-z=&%+0-9]{0,40}") {
             let _ = search(&query);

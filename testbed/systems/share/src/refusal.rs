@@ -1,9 +1,9 @@
-//! What is wrong with a request, as the answer to it.
+//! Error responses.
 
 use http_io::{FieldsError, Response};
 use serde::Serialize;
 
-/// An answer that tells what is wrong, in which field, and what to do.
+/// The body of an error response.
 #[derive(Debug, Serialize)]
 struct Refusal<'a> {
     error: &'a str,
@@ -13,7 +13,7 @@ struct Refusal<'a> {
     hint: Option<&'a str>,
 }
 
-/// The answer to a request with something wrong in it.
+/// The response to a request with an invalid field or body.
 pub(crate) fn of_fields(error: &FieldsError) -> Response {
     let field = match error {
         FieldsError::Field { field, .. } => Some(field.as_ref()),
@@ -22,7 +22,7 @@ pub(crate) fn of_fields(error: &FieldsError) -> Response {
     Response::json(error.status(), &Refusal { error: &error.to_string(), field, hint: None })
 }
 
-/// The answer when something cannot be done now or at all. That of 503 says when to ask again.
+/// The response to a request that cannot be served now or at all. With status 503 it says when to retry.
 pub(crate) fn new(status: u16, error: &str, hint: &str) -> Response {
     let answer = Response::json(status, &Refusal { error, field: None, hint: Some(hint) });
     if status == 503 { answer.with("Retry-After", "1") } else { answer }

@@ -10,13 +10,13 @@
 //! User u asks peer u modulo P. So of each list every P-th item, from the u-th on, is for that peer.
 
 use load::Scenario;
-use share::client::Listed;
+use share::client::ListedFile;
 
 /// The most items of one list: enough that nothing is asked for again soon.
 const ITEMS_MAX: usize = 10_000;
 
 /// Fills in the values, for peers that share these files.
-pub(super) fn fill(scenario: &Scenario, shared: &[Vec<Listed>]) -> Scenario {
+pub(super) fn fill(scenario: &Scenario, shared: &[Vec<ListedFile>]) -> Scenario {
     let step = shared.len().max(1) as u64;
     let each = |item: &dyn Fn(usize, usize) -> Option<String>, most: usize| interleaved(shared, most, item);
     let files = shared.iter().map(Vec::len).min().unwrap_or(0);
@@ -34,7 +34,7 @@ pub(super) fn fill(scenario: &Scenario, shared: &[Vec<Listed>]) -> Scenario {
 
 /// The items of all peers: the first of each, then the second of each, and so on.
 fn interleaved(
-    shared: &[Vec<Listed>],
+    shared: &[Vec<ListedFile>],
     most: usize,
     item: &dyn Fn(usize, usize) -> Option<String>,
 ) -> Vec<String> {
@@ -42,7 +42,7 @@ fn interleaved(
     (0..turns).flat_map(|turn| (0..shared.len()).filter_map(move |peer| item(peer, turn))).collect()
 }
 
-fn name(file: &Listed) -> String {
+fn name(file: &ListedFile) -> String {
     file.path.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
@@ -52,11 +52,11 @@ mod tests {
 
     use super::*;
 
-    fn listed(path: &str) -> Listed {
-        Listed { path: path.into(), hash: share::Content::of(path.as_bytes()), size: 1 }
+    fn listed(path: &str) -> ListedFile {
+        ListedFile { path: path.into(), hash: share::Content::of(path.as_bytes()), size: 1 }
     }
 
-    fn items(value: &str, shared: &[Vec<Listed>]) -> Vec<String> {
+    fn items(value: &str, shared: &[Vec<ListedFile>]) -> Vec<String> {
         let text = format!(
             "[values]\n{value} = {{ kind = \"cycle\", items = [\"x\"] }}\n[[request]]\npath = \"/${{{value}}}\"\n"
         );
@@ -64,7 +64,7 @@ mod tests {
         fill(&scenario, shared).items(value).expect("a cycle").to_vec()
     }
 
-    fn three() -> Vec<Vec<Listed>> {
+    fn three() -> Vec<Vec<ListedFile>> {
         let peer = |peer: char| (0..2).map(|file| listed(&format!("sub/{peer}{file}"))).collect();
         ['a', 'b', 'c'].map(peer).to_vec()
     }
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn lists_are_bounded_and_still_fair() {
-        let many: Vec<Vec<Listed>> =
+        let many: Vec<Vec<ListedFile>> =
             (0..7).map(|p| (0..1000).map(|f| listed(&format!("{p}-{f}"))).collect()).collect();
         let items = items("others", &many);
         assert!(items.len() <= ITEMS_MAX && items.len().is_multiple_of(7), "{}", items.len());

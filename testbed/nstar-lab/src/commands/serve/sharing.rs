@@ -9,7 +9,7 @@ use std::{
 
 use engine::Model;
 use http_io::client::{Trust, Upstream};
-use share::{IDENTITY, Key, Members, peer::Which};
+use share::{IDENTITY, Key, Members, peer::IndexChoice};
 use share_dht::Placement;
 
 use super::{
@@ -105,18 +105,18 @@ fn index(
     flags: &Peer,
     (trust, members): (Option<&Trust>, Option<&Members>),
     spread_on: &Arc<OnceLock<SocketAddr>>,
-) -> Result<Which, Failure> {
+) -> Result<IndexChoice, Failure> {
     let which = match flags.spread.placement() {
         Some(placement) => {
             let mut part = part_of_index(flags, placement, spread_on)?;
             part.members = members.cloned();
-            Which::Other(Arc::new(part))
+            IndexChoice::Other(Arc::new(part))
         }
-        None => Which::Central(server(flags, trust)?),
+        None => IndexChoice::Central(server(flags, trust)?),
     };
     match &which {
-        Which::Central(server) if server.is_secure() => Ok(which),
-        Which::Central(_) if members.is_some() => Err(Failure::usage(
+        IndexChoice::Central(server) if server.is_secure() => Ok(which),
+        IndexChoice::Central(_) if members.is_some() => Err(Failure::usage(
             "with --allow the index is known by its key: give --index https://HOST:PORT, and --allow to the index",
         )),
         _ if flags.ca.is_none() || trust.is_some() => Ok(which),

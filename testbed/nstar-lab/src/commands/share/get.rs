@@ -14,7 +14,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use share::{
     Content, Name,
     client::Client,
-    peer::{Progress, State},
+    peer::{DownloadState, Progress},
 };
 
 use self::wanted::Wanted;
@@ -128,7 +128,7 @@ impl Getting<'_> {
     /// Waits until the peer has some content, and shows how far it has come.
     fn follow(&mut self, content: Content) -> Result<Progress, Failure> {
         let mut progress = self.client.progress(content, DRAW_EVERY).map_err(failure)?;
-        while progress.state == State::Running {
+        while progress.state == DownloadState::Running {
             self.go_on(INTERRUPTED)?;
             self.bar.set_length(progress.size);
             self.bar.set_position(progress.bytes);
@@ -143,7 +143,7 @@ impl Getting<'_> {
         self.bar.finish_and_clear();
         tell_of_liars(&progress);
         match progress.state {
-            State::Done => Ok(progress),
+            DownloadState::Done => Ok(progress),
             _ => Err(Failure::failed(progress.error.unwrap_or_else(|| "the peer gave it up".into()))),
         }
     }

@@ -5,12 +5,12 @@ use std::{
     fmt::{self, Write},
 };
 
-use share::seam::Found;
+use share::entry::SearchResult;
 
 /// Files as a table: content, size, how many peers have it, name.
-pub(super) fn table(found: &[Found]) -> String {
+pub(super) fn table(found: &[SearchResult]) -> String {
     let mut shown = String::new();
-    for Found { entry, peers } in found {
+    for SearchResult { entry, peers } in found {
         let peers = if peers.len() == 1 { "1 peer ".to_owned() } else { format!("{} peers", peers.len()) };
         let name = quoted(entry.name.as_str());
         // Writing to a string does not fail.

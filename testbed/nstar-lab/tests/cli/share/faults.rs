@@ -12,9 +12,9 @@ use std::{
 
 use share::{
     Content,
-    client::{AskError, Client},
-    peer::State,
-    seam::Query,
+    client::{Client, RequestError},
+    entry::Query,
+    peer::DownloadState,
 };
 
 use super::{Group, Halfway, eventually, serve_index};
@@ -193,7 +193,7 @@ impl Crowd {
         let mut client = self.client(number);
         loop {
             match obtain(&mut client, content) {
-                Ok(State::Done) => return,
+                Ok(DownloadState::Done) => return,
                 outcome => assert!(Instant::now() < patience, "peer {number}: {outcome:?}"),
             }
         }
@@ -212,9 +212,9 @@ impl Crowd {
 }
 
 /// Obtains it unless the peer dies; how it stands then.
-fn obtain(client: &mut Client, content: Content) -> Result<State, AskError> {
+fn obtain(client: &mut Client, content: Content) -> Result<DownloadState, RequestError> {
     let mut progress = client.obtain(content, None)?;
-    while progress.state == State::Running {
+    while progress.state == DownloadState::Running {
         progress = client.progress(content, PATIENCE)?;
     }
     Ok(progress.state)

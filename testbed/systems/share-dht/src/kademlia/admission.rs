@@ -42,7 +42,7 @@ impl Admission {
         };
         if let (ConnectedPoint::Listener { send_back_addr, .. }, Some(key)) = (endpoint, key) {
             self.metrics.turned_away();
-            members.tell_of(key, from(send_back_addr));
+            members.log_rejected(key, from(send_back_addr));
         }
         Err(Denied(Stranger(name(&peer))))
     }

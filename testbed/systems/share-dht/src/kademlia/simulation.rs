@@ -11,7 +11,7 @@ mod world;
 use std::{collections::HashMap, sync::Arc};
 
 use libp2p_kad::K_VALUE;
-use share::seam::{Entry, Query};
+use share::entry::{Entry, Query};
 use tokio::runtime::Builder;
 
 use self::world::World;

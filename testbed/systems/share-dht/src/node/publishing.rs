@@ -9,7 +9,7 @@ use std::{
 
 use futures::{StreamExt, future::join_all, stream};
 use libp2p_identity::PeerId;
-use share::seam::Entry;
+use share::entry::Entry;
 
 use super::{Node, now};
 use crate::{

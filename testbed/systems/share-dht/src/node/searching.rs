@@ -7,7 +7,7 @@ use std::{
 
 use futures::{StreamExt, stream::FuturesUnordered};
 use libp2p_identity::PeerId;
-use share::seam::{Entry, Found, Query};
+use share::entry::{Entry, Query, SearchResult};
 
 use super::{Node, now};
 use crate::{
@@ -23,7 +23,7 @@ const SOON: Duration = Duration::from_millis(500);
 
 impl<R: Routing, T: Transport> Node<R, T> {
     /// Finds files, by asking nobody; none where others must be asked.
-    pub(crate) fn search_here(&self, query: &Query) -> Option<Vec<Found>> {
+    pub(crate) fn search_here(&self, query: &Query) -> Option<Vec<SearchResult>> {
         let found = match self.routing.everyone() {
             Some(everyone) => self.find_as_all(query, &everyone),
             None => self.find_as_first(query),
@@ -33,14 +33,14 @@ impl<R: Routing, T: Transport> Node<R, T> {
     }
 
     /// Where peers are so few that each answers for every key, this one does, as soon as all have told it what they have.
-    fn find_as_all(&self, query: &Query, everyone: &[PeerId]) -> Option<Vec<Found>> {
+    fn find_as_all(&self, query: &Query, everyone: &[PeerId]) -> Option<Vec<SearchResult>> {
         let kept = self.kept();
         kept.told.all(everyone).then(|| kept.find(query, now()))
     }
 
     /// Where those that answer for the key are asked one by one, and this peer is the first of them, it does if it knows
     /// any such file.
-    fn find_as_first(&self, query: &Query) -> Option<Vec<Found>> {
+    fn find_as_first(&self, query: &Query) -> Option<Vec<SearchResult>> {
         let (Asks::OneByOne, Some(key)) = (self.routing.asks(), Key::of_query(query)) else { return None };
         let first = self.routing.known(&key)?.first().copied();
         let found = (first == Some(self.routing.me())).then(|| self.kept().find(query, now()))?;
@@ -48,7 +48,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
     }
 
     /// Finds files, with those that answer for the key, and what is known here.
-    pub(crate) async fn search(&self, query: &Query) -> Vec<Found> {
+    pub(crate) async fn search(&self, query: &Query) -> Vec<SearchResult> {
         if let Some(found) = self.search_here(query) {
             return found;
         }
@@ -64,7 +64,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
     }
 
     /// The answers of those that answer for the key, or of as many of them as need be asked.
-    async fn ask_holders(&self, holders: &[PeerId], query: &Query) -> Vec<Vec<Found>> {
+    async fn ask_holders(&self, holders: &[PeerId], query: &Query) -> Vec<Vec<SearchResult>> {
         let me = self.routing.me();
         let others = holders.iter().copied().filter(|peer| *peer != me);
         match self.routing.asks() {
@@ -79,7 +79,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
 
     /// The first answer in which there is something. Who does not answer soon is not waited for before the next is asked
     /// too (hedged requests: Dean and Barroso, The tail at scale, 2013), nor longer where another knows of nothing.
-    async fn ask_one_by_one(&self, holders: &[PeerId], query: &Query) -> Option<Vec<Found>> {
+    async fn ask_one_by_one(&self, holders: &[PeerId], query: &Query) -> Option<Vec<SearchResult>> {
         let me = self.routing.me();
         // Where this peer is one of them it would have answered if it knew.
         let mut nothing = holders.contains(&me);
@@ -108,10 +108,10 @@ impl<R: Routing, T: Transport> Node<R, T> {
         mut others: impl Iterator<Item = PeerId>,
         count: usize,
         query: &Query,
-    ) -> Vec<Vec<Found>> {
+    ) -> Vec<Vec<SearchResult>> {
         let ask = |peer| self.ask_one(peer, query);
         let mut asked: FuturesUnordered<_> = others.by_ref().take(count).map(ask).collect();
-        let mut answers: Vec<Vec<Found>> = Vec::new();
+        let mut answers: Vec<Vec<SearchResult>> = Vec::new();
         while answers.len() < count && !asked.is_empty() {
             match tokio::time::timeout(SOON, asked.next()).await {
                 Ok(Some(Some(found))) if !found.is_empty() => answers.push(found),
@@ -129,7 +129,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
     }
 
     /// One peer's answer, as far as it fits what was asked.
-    async fn ask_one(&self, peer: PeerId, query: &Query) -> Option<Vec<Found>> {
+    async fn ask_one(&self, peer: PeerId, query: &Query) -> Option<Vec<SearchResult>> {
         let request = Request::Find { query: query.clone() };
         self.metrics.sent(&request);
         match self.transport.ask(peer, request).await {
@@ -144,22 +144,25 @@ impl<R: Routing, T: Transport> Node<R, T> {
 }
 
 /// Of what another says to have found, what fits the question and can be had at all, and somewhere.
-pub(super) fn believable(query: &Query, mut found: Vec<Found>) -> Vec<Found> {
+pub(super) fn believable(query: &Query, mut found: Vec<SearchResult>) -> Vec<SearchResult> {
     found.truncate(FOUND_MAX);
     found.iter_mut().for_each(|found| found.peers.retain(|at| is_somewhere(*at)));
-    let can_be_had = |found: &Found| found.entry.is_obtainable() && !found.peers.is_empty();
+    let can_be_had = |found: &SearchResult| found.entry.is_obtainable() && !found.peers.is_empty();
     found.retain(|found| key::fits(query, &found.entry) && can_be_had(found));
     found
 }
 
 /// Each file once, with all the peers that were named. Those that come first have their place: what others make up cannot
 /// take it from what is known here.
-pub(super) fn merged(all: impl Iterator<Item = Found>) -> Vec<Found> {
+pub(super) fn merged(all: impl Iterator<Item = SearchResult>) -> Vec<SearchResult> {
     let mut files: BTreeMap<Entry, BTreeSet<_>> = BTreeMap::new();
     for found in all {
         if files.len() < FOUND_MAX || files.contains_key(&found.entry) {
             files.entry(found.entry).or_default().extend(found.peers);
         }
     }
-    files.into_iter().map(|(entry, peers)| Found { entry, peers: peers.into_iter().collect() }).collect()
+    files
+        .into_iter()
+        .map(|(entry, peers)| SearchResult { entry, peers: peers.into_iter().collect() })
+        .collect()
 }

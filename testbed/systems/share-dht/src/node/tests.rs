@@ -6,7 +6,7 @@ mod world;
 
 use std::{sync::Arc, time::Duration};
 
-use share::{Content, seam::Query};
+use share::{Content, entry::Query};
 
 use self::world::{LIFE, Peers, files, virtually, words};
 use crate::{key::Key, metrics::Answered, network::Routing, placement::Placement, testing::peer};

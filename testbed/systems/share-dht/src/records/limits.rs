@@ -1,6 +1,6 @@
 //! How much one peer keeps for others.
 
-use share::seam::Entry;
+use share::entry::Entry;
 
 use crate::key::KeySet;
 

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use share::seam::Entry;
+use share::entry::Entry;
 
 use super::limits::cost;
 use crate::key::KeySet;

@@ -17,7 +17,8 @@ use prometheus_client::{
 };
 use share::{
     Content,
-    seam::{Entry, Index, Query},
+    entry::{Entry, Query},
+    interfaces::Index,
 };
 use share_dht::{Dht, DhtError, Options, Placement};
 use tempfile::TempDir;
@@ -47,7 +48,7 @@ struct Counted(Arc<Dht>);
 
 impl Collector for Counted {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        self.0.show(&mut encoder)
+        self.0.encode_metrics(&mut encoder)
     }
 }
 
@@ -65,7 +66,7 @@ impl Peer {
         options.placement = placement;
         let dht = Arc::new(Dht::open(&options, state.path()).unwrap());
         let at = SocketAddr::from(([127, 0, 0, 1], 10_000 + number));
-        dht.begin(at);
+        dht.start(at);
         Self { dht, at, _state: state }
     }
 

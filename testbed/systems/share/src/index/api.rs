@@ -1,4 +1,4 @@
-//! The requests of the index server, apart from how they come and go.
+//! The requests of the index server and their responses, without the connection.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -8,29 +8,28 @@ use store::{Commits, Store, StoreError};
 use tls::PublicKey;
 
 use super::{
-    error::IndexServerError,
     metrics::Metrics,
-    options::Options,
+    options::{IndexServerError, Options},
     requests::{self, Deregistration},
     tables::{ChangeError, Registrant, SCHEMA, Tables},
 };
 use crate::{group::Group, query::Parameters, refusal};
 
-/// Most files, or peers, in one answer.
+/// Most files, or peers, in one response.
 const RESULTS_MAX: usize = 1000;
 
-/// What is asked.
+/// A request.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) method: &'a str,
     pub(crate) path: &'a str,
     pub(crate) query: Option<&'a str>,
     pub(crate) body: &'a [u8],
-    /// The key of the member that asks: what others registered is not for it to change.
+    /// The member that sends it, who may not change what other members registered.
     pub(crate) member: Option<PublicKey>,
 }
 
-/// Why a request is not fulfilled.
+/// Why a request fails.
 #[derive(Debug)]
 enum Failure {
     Fields(FieldsError),
@@ -38,7 +37,7 @@ enum Failure {
     Problem(Problem),
 }
 
-/// The index server's answers to its requests.
+/// Answers the requests of the index server.
 #[derive(Debug)]
 pub(crate) struct Api {
     tables: Tables,
@@ -48,7 +47,7 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// Opens the database and starts the threads.
+    /// Opens the database and starts its threads.
     pub(crate) fn open(options: &Options, metrics: Metrics) -> Result<Self, IndexServerError> {
         let mut store = store::Options::default();
         let counts = metrics.clone();
@@ -148,7 +147,7 @@ impl Api {
             held => Problem::new(403, held.to_string())
                 .hint(format!(
                     "give this peer an address of its own (--listen, --advertise), or the key that it had there before; \
-                     the address is free when who holds it leaves, or {} seconds after that renewed it last",
+                     the address is free when its holder leaves, or {} seconds after the holder last renewed it",
                     self.life.as_secs()
                 ))
                 .into(),

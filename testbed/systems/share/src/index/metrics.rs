@@ -1,4 +1,4 @@
-//! What the index server counts, in the Prometheus text format.
+//! Metrics of the index server, in the Prometheus text format.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,7 +25,7 @@ const SHAPE: Shape = Shape {
 const REGISTERED: Counter = Counter { name: "files_registered", help: "Files registered, renewals left out" };
 const TURNED_AWAY: Counter = Counter { name: "turned_away", help: "Requests of others than members" };
 
-/// The counters; a copy counts into the same ones, in whatever process it is.
+/// The counters. Clones count into the same ones, in any process.
 #[derive(Debug, Clone)]
 pub(crate) struct Metrics {
     counts: Counts,
@@ -33,7 +33,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// All at zero, and what the engine counts. To be made before the process forks.
+    /// Counters at zero, and the engine's. Create it before the process forks.
     pub(crate) fn new(connections: Arc<engine::Counters>) -> Self {
         Self { counts: Counts::new(SHAPE), connections }
     }
@@ -54,7 +54,7 @@ impl Metrics {
         self.counts.committed(changes, took);
     }
 
-    /// The text to show.
+    /// The metrics as text.
     pub(crate) fn show(&self) -> Response {
         metrics::page(metrics::text("index", self.counts.clone(), &self.connections))
     }

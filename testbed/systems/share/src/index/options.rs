@@ -1,33 +1,33 @@
-//! What the index server is started with.
+//! Settings of an index server.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use store::Database;
 
-use crate::members::Members;
+use crate::group::Members;
 
 /// The settings of an index server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// The database. Its tables are made when they are not there.
+    /// The database. Missing tables are created.
     pub database: Database,
-    /// How long what a peer registered stays without being renewed. Default 2 minutes: for so long a peer that died
-    /// is still found.
+    /// How long a registration lasts without being renewed. Default 2 minutes. A peer that died is still found for that
+    /// long.
     pub life: Duration,
-    /// The file of the secret that peers must present; made when it is not there. Default none: whoever reaches the
-    /// server may use it.
+    /// The file with the secret that peers must present; created if it does not exist. Default none: everyone who reaches
+    /// the server may use it.
     pub secret: Option<PathBuf>,
-    /// The members whose keys are enough, beside the secret. Default none.
+    /// The members that may use the server by proving their keys instead of the secret. Default none.
     pub members: Option<Members>,
-    /// How many requests may wait for the database before the next is refused with 503. Default 1024.
+    /// Most requests that may wait for the database; further ones get 503. Default 1024.
     pub queue: usize,
-    /// What the engine counts of the server's connections, to be shown by `GET /metrics`.
+    /// The engine's counters of the server's connections, for `GET /metrics`.
     pub connections: Arc<engine::Counters>,
 }
 
 impl Options {
-    /// The defaults, on this database.
+    /// The defaults, with this database.
     pub fn new(database: impl Into<Database>) -> Self {
         Self {
             database: database.into(),
@@ -38,4 +38,16 @@ impl Options {
             connections: Arc::default(),
         }
     }
+}
+
+/// Why an index server could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexServerError {
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Store(#[from] store::OpenError),
+    /// The group's secret cannot be read.
+    #[error("{0} (--secret-file says which)")]
+    Secret(#[from] store::SecretError),
 }

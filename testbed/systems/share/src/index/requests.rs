@@ -1,17 +1,17 @@
-//! What peers send, read and checked field by field.
+//! Parses and checks what peers send, field by field.
 
 use std::net::{IpAddr, SocketAddr};
 
 use http_io::{Fields, FieldsError};
 
-use crate::{content::Content, name::Name, seam::Entry};
+use crate::entry::{Content, Entry, InvalidContent, InvalidName, Name};
 
 /// Most files in one request.
 pub(crate) const FILES_MAX: usize = 1000;
-/// Longest body, bytes: so many files with the longest names, however they are written.
+/// Longest body, bytes: enough for [`FILES_MAX`] files with the longest names, however they are encoded.
 pub(crate) const BODY_LEN_MAX: u64 = 2 * 1024 * 1024;
 
-/// Reads `{"peer", "files": [{"name", "hash", "size"}]}`.
+/// Parses `{"peer", "files": [{"name", "hash", "size"}]}`.
 pub(crate) fn registration(body: &[u8]) -> Result<(SocketAddr, Vec<Entry>), FieldsError> {
     let mut fields = Fields::read(body)?;
     let peer = peer(&mut fields)?;
@@ -26,16 +26,16 @@ pub(crate) fn registration(body: &[u8]) -> Result<(SocketAddr, Vec<Entry>), Fiel
     Ok((peer, files))
 }
 
-/// What is to be deregistered.
+/// What to deregister.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Deregistration {
-    /// These.
+    /// These files.
     Files(Vec<(Name, Content)>),
-    /// All of the peer's.
+    /// All files of the peer.
     All,
 }
 
-/// Reads `{"peer", "files": [{"name", "hash"}]}` or `{"peer", "all": true}`.
+/// Parses `{"peer", "files": [{"name", "hash"}]}` or `{"peer", "all": true}`.
 pub(crate) fn deregistration(body: &[u8]) -> Result<(SocketAddr, Deregistration), FieldsError> {
     let mut fields = Fields::read(body)?;
     let peer = peer(&mut fields)?;
@@ -44,7 +44,7 @@ pub(crate) fn deregistration(body: &[u8]) -> Result<(SocketAddr, Deregistration)
         _ => Deregistration::Files(files(&mut fields, |file| Ok((name(file)?, content(file)?)))?),
     };
     fields.finish("peer, files and all").map_err(|error| match error {
-        // They are left only where all are meant.
+        // `files` is left over only if `all` was true.
         FieldsError::Field { field, .. } if field == "files" => {
             FieldsError::field("files", "and all exclude each other: give either files or all")
         }
@@ -53,7 +53,7 @@ pub(crate) fn deregistration(body: &[u8]) -> Result<(SocketAddr, Deregistration)
     Ok((peer, what))
 }
 
-/// Reads `{"peer"}`.
+/// Parses `{"peer"}`.
 pub(crate) fn renewal(body: &[u8]) -> Result<SocketAddr, FieldsError> {
     let mut fields = Fields::read(body)?;
     let peer = peer(&mut fields)?;
@@ -61,8 +61,8 @@ pub(crate) fn renewal(body: &[u8]) -> Result<SocketAddr, FieldsError> {
     Ok(peer)
 }
 
-/// The address of a peer: one that can be connected to. What is an address of IPv4 is written as such, so that one that
-/// is held cannot be had by another name.
+/// Parses the address of a peer, which must be one that can be connected to. IPv4-mapped addresses become IPv4, so that no
+/// address has two names.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, FieldsError> {
     let usable = |address: &SocketAddr| !address.ip().is_unspecified() && address.port() != 0;
     let canonical = |address: SocketAddr| match address.ip().to_canonical() {
@@ -95,7 +95,7 @@ fn files<T>(
     items.into_iter().enumerate().map(one).collect()
 }
 
-/// Says in which of the files a field is wrong.
+/// Adds the position of the file to a field's name.
 fn within(number: usize, error: FieldsError) -> FieldsError {
     match error {
         FieldsError::Field { field, reason } => {
@@ -105,7 +105,7 @@ fn within(number: usize, error: FieldsError) -> FieldsError {
     }
 }
 
-/// Why no peer could take such a file.
+/// Why no file can have this size.
 fn impossible(entry: &Entry) -> FieldsError {
     let why = match entry.size {
         0 => "is 0, but this is not the hash of an empty file".to_owned(),
@@ -115,13 +115,11 @@ fn impossible(entry: &Entry) -> FieldsError {
 }
 
 fn name(file: &mut Fields) -> Result<Name, FieldsError> {
-    file.text("name")?
-        .parse()
-        .map_err(|error: crate::name::InvalidName| FieldsError::field("name", error.to_string()))
+    file.text("name")?.parse().map_err(|error: InvalidName| FieldsError::field("name", error.to_string()))
 }
 
 fn content(file: &mut Fields) -> Result<Content, FieldsError> {
-    let invalid = |error: crate::content::InvalidContent| FieldsError::field("hash", error.to_string());
+    let invalid = |error: InvalidContent| FieldsError::field("hash", error.to_string());
     file.text("hash")?.parse().map_err(invalid)
 }
 

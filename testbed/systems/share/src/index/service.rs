@@ -11,19 +11,18 @@ use store::Store;
 
 use super::{
     api::{Api, Call},
-    error::IndexServerError,
     metrics::Metrics,
-    options::Options,
+    options::{IndexServerError, Options},
     requests::BODY_LEN_MAX,
     tables::SCHEMA,
 };
-use crate::group::{Asker, For, Group};
+use crate::group::{Access, Authentication, Group};
 
-/// Makes the index server. Makes the database and the secret ready, so that what is wrong with them shows before the
+/// Prepares an index server. Creates the database and the secret where they are missing, so that errors show before the
 /// server starts.
 ///
 /// # Errors
-/// When the database or the secret cannot be had.
+/// When the database or the secret cannot be opened.
 pub fn factory(options: Options) -> Result<IndexFactory, IndexServerError> {
     Store::prepare(&options.database, &SCHEMA)?;
     Group::open(options.secret.as_deref(), None)?;
@@ -31,12 +30,12 @@ pub fn factory(options: Options) -> Result<IndexFactory, IndexServerError> {
     Ok(IndexFactory { options, metrics, shared: Mutex::new(None) })
 }
 
-/// Makes the index server's services. All of one process share the threads and the connections to the database, which
-/// the first of them starts: a process forked before that has its own.
+/// Makes the index server's services. All services of a process share the threads and database connections that the first
+/// one starts; a process forked before that has its own.
 #[derive(Debug)]
 pub struct IndexFactory {
     options: Options,
-    /// Common to all processes.
+    /// SharedFile by all processes.
     metrics: Metrics,
     shared: Mutex<Option<Arc<Api>>>,
 }
@@ -69,12 +68,12 @@ pub struct IndexHandler {
 
 impl<C: Connection> Handler<C> for IndexHandler {
     async fn handle(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
-        let asker = Asker::of(exchange);
+        let client = Authentication::of(exchange);
         if !matches!(exchange.path(), "/healthz" | "/metrics") {
-            let admitted = self.api.group.admit(&asker, For::Members);
+            let admitted = self.api.group.admit(&client, Access::Member);
             admitted.inspect_err(|_| self.api.metrics.turned_away())?;
         }
-        let member = self.api.group.member(&asker);
+        let member = self.api.group.member(&client);
         let method = exchange.method_text().to_owned();
         let (path, query) = (exchange.path().to_owned(), exchange.query().map(str::to_owned));
         let body = exchange.read_body(BODY_LEN_MAX).await?;

@@ -1,4 +1,4 @@
-//! Tells the index what the catalogue holds, and goes on telling it.
+//! Keeps the index up to date with the catalogue.
 
 use std::{
     collections::HashSet,
@@ -10,96 +10,100 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::sharing::Sharing;
-use crate::seam::{Entry, Index, IndexError};
+use super::shared::SharedFolder;
+use crate::{
+    entry::Entry,
+    interfaces::{Index, IndexError},
+};
 
-/// Changes within so long are told together.
+/// Changes within this time are announced together.
 const GATHER: Duration = Duration::from_millis(30);
-/// First and longest pause while the index is away.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
-/// Files told in one request.
+/// First and longest back-off while the index is unavailable.
+const BACK_OFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
+/// Files per request.
 const BATCH: usize = 1000;
 
-/// Keeps the index as the catalogue is.
+/// Registers the catalogue's files in the index.
 pub(crate) struct Announcer {
     pub(crate) index: Arc<dyn Index>,
-    pub(crate) sharing: Arc<Sharing>,
+    pub(crate) shared: Arc<SharedFolder>,
     pub(crate) stopping: Arc<AtomicBool>,
 }
 
-/// What the index knows of this peer.
+/// What has been announced to the index.
 #[derive(Debug, Default)]
-struct Told {
-    /// Whether it knows this peer at all, and nothing of it from before.
+struct Announced {
+    /// Whether the index knows this peer, and nothing from an earlier run.
     joined: bool,
     entries: HashSet<Entry>,
     renewed: Option<Instant>,
 }
 
 impl Announcer {
-    /// Until the peer stops: then everything is taken back.
+    /// Runs until the peer stops, and then deregisters everything.
     pub(crate) fn run(&self) {
-        let (mut told, mut version, mut pause, mut away) = (Told::default(), 0, PAUSES.0, false);
+        let (mut announced, mut version, mut back_off, mut unavailable) =
+            (Announced::default(), 0, BACK_OFF.0, false);
         while !self.stopping.load(SeqCst) {
-            let wait = match self.announce(&mut told) {
+            let wait = match self.announce(&mut announced) {
                 Ok(()) => {
-                    if std::mem::take(&mut away) {
+                    if std::mem::take(&mut unavailable) {
                         tracing::warn!("the index is back; this peer's files are registered");
                     }
-                    pause = PAUSES.0;
-                    self.index.renew_every()
+                    back_off = BACK_OFF.0;
+                    self.index.renew_interval()
                 }
                 Err(IndexError::Forgotten { .. }) => {
-                    told = Told::default();
+                    announced = Announced::default();
                     Duration::ZERO
                 }
                 Err(error) => {
-                    if !std::mem::replace(&mut away, true) {
+                    if !std::mem::replace(&mut unavailable, true) {
                         tracing::warn!(
-                            "{error}; trying again, and sharing meanwhile with those who know this peer"
+                            "{error}; trying again, and sharing meanwhile with peers that know this one"
                         );
                     }
-                    thread::sleep(pause);
-                    pause = (pause * 2).min(PAUSES.1);
+                    thread::sleep(back_off);
+                    back_off = (back_off * 2).min(BACK_OFF.1);
                     Duration::ZERO
                 }
             };
-            version = self.sharing.catalogue.await_change(version, wait);
+            version = self.shared.catalogue.wait_for_change(version, wait);
             thread::sleep(GATHER);
         }
-        if told.joined
+        if announced.joined
             && let Err(error) = self.index.leave()
         {
             tracing::debug!(%error, "the index was not told that this peer leaves; its files expire there");
         }
     }
 
-    /// Tells what has changed, and renews the rest when it is time.
-    fn announce(&self, told: &mut Told) -> Result<(), IndexError> {
-        let now = self.sharing.catalogue.entries();
-        if !told.joined {
-            // What an earlier life of this peer registered may no longer be there.
+    /// Announces what has changed, and renews the rest when it is due.
+    fn announce(&self, announced: &mut Announced) -> Result<(), IndexError> {
+        let now = self.shared.catalogue.entries();
+        if !announced.joined {
+            // Files from an earlier run of this peer may no longer exist.
             self.index.leave()?;
             self.index.register(&[])?;
-            told.joined = true;
+            announced.joined = true;
         }
-        let gone: Vec<_> = told.entries.difference(&now).cloned().collect();
+        let gone: Vec<_> = announced.entries.difference(&now).cloned().collect();
         for batch in gone.chunks(BATCH) {
             self.index.deregister(batch)?;
             for entry in batch {
-                told.entries.remove(entry);
+                announced.entries.remove(entry);
             }
-            told.renewed = Some(Instant::now());
+            announced.renewed = Some(Instant::now());
         }
-        let new: Vec<_> = now.difference(&told.entries).cloned().collect();
+        let new: Vec<_> = now.difference(&announced.entries).cloned().collect();
         for batch in new.chunks(BATCH) {
             self.index.register(batch)?;
-            told.entries.extend(batch.iter().cloned());
-            told.renewed = Some(Instant::now());
+            announced.entries.extend(batch.iter().cloned());
+            announced.renewed = Some(Instant::now());
         }
-        if told.renewed.is_none_or(|at| at.elapsed() >= self.index.renew_every()) {
+        if announced.renewed.is_none_or(|at| at.elapsed() >= self.index.renew_interval()) {
             self.index.renew()?;
-            told.renewed = Some(Instant::now());
+            announced.renewed = Some(Instant::now());
         }
         Ok(())
     }

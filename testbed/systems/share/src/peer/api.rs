@@ -7,52 +7,51 @@ use http_io::{Fields, FieldsError, Response, decode_path};
 use serde_json::json;
 
 use super::{
-    health::Watched,
-    obtaining::{Asked, Obtaining, Whose},
-    sharing::Sharing,
+    downloads::{CancelScope, DownloadRequest, Downloads},
+    health::PeerMonitor,
+    shared::SharedFolder,
 };
 use crate::{
-    confined::confined,
-    content::Content,
-    name::Name,
+    entry::{Content, Name},
+    group::unreachable_peer,
+    interfaces::{Index, IndexError},
     query::Parameters,
     refusal,
-    seam::{Index, IndexError},
 };
 
-/// Most files in one answer.
+/// Most files in one response.
 const LIST_MAX: usize = 1000;
-/// Most of what is obtained in one answer.
+/// Most downloads in one response.
 const OBTAINING_MAX: usize = 100;
-/// Threads that ask the index, and how many may wait for one.
+/// Threads that wait for the index, and how many requests may wait for one.
 const ASKING: usize = 8;
 const WAITING_MAX: usize = 256;
-/// Threads that wait for something to be obtained, and how long at most.
+/// Threads that wait for downloads, and the longest wait.
 const WAITING: usize = 64;
 const WAIT_S_MAX: u32 = 30;
 
-/// What a peer answers.
+/// Answers a peer's requests.
 pub(crate) struct Api {
-    pub(crate) sharing: Arc<Sharing>,
+    pub(crate) shared: Arc<SharedFolder>,
     index: Arc<dyn Index>,
-    obtaining: Arc<Obtaining>,
-    peers: Arc<Watched>,
+    downloads: Arc<Downloads>,
+    peers: Arc<PeerMonitor>,
     asking: Pool,
     waiting: Pool,
 }
 
 impl Api {
     pub(crate) fn new(
-        sharing: Arc<Sharing>,
+        shared: Arc<SharedFolder>,
         index: Arc<dyn Index>,
-        obtaining: Arc<Obtaining>,
-        peers: Arc<Watched>,
+        downloads: Arc<Downloads>,
+        peers: Arc<PeerMonitor>,
     ) -> Self {
         let asking = Pool::new("share-ask", ASKING, WAITING_MAX);
-        Self { sharing, index, obtaining, peers, asking, waiting: Pool::new("share-wait", WAITING, 0) }
+        Self { shared, index, downloads, peers, asking, waiting: Pool::new("share-wait", WAITING, 0) }
     }
 
-    /// Answers a request, as far as it is one of these.
+    /// Answers a request.
     pub(crate) async fn answer(
         &self,
         method: &str,
@@ -81,19 +80,19 @@ impl Api {
         answered.unwrap_or_else(|error| refusal::of_fields(&error))
     }
 
-    /// That the peer is there, and what it cannot do now.
+    /// Reports that the peer runs, and what it cannot do now.
     async fn health(&self) -> Response {
         let index = Arc::clone(&self.index);
-        // Where too many wait already, what is known is told.
-        let _ = self.asking.run(move || index.look()).await;
-        let wrong = [self.sharing.trouble(), self.index.trouble(), self.confined()];
+        // If too many requests wait already, the last known state is reported.
+        let _ = self.asking.run(move || index.check()).await;
+        let wrong = [self.shared.warning(), self.index.warning(), self.unreachable()];
         let wrong: String = wrong.into_iter().flatten().map(|wrong| wrong + "\n").collect();
         Response::new(200, "text/plain", format!("ok\n{wrong}"))
     }
 
-    /// What is wrong with where this peer is reached.
-    fn confined(&self) -> Option<String> {
-        confined(*self.obtaining.me.get()?, self.index.asked_at()?)
+    /// A warning if others cannot reach this peer.
+    fn unreachable(&self) -> Option<String> {
+        unreachable_peer(self.downloads.own_address()?, self.index.address()?)
     }
 
     fn list(&self, query: Option<&str>) -> Result<Response, FieldsError> {
@@ -101,7 +100,7 @@ impl Api {
         let after = parameters.take("after").unwrap_or_default().into_owned();
         let limit = parameters.limit(LIST_MAX)?;
         parameters.finish("after and limit")?;
-        let files = self.sharing.catalogue.list(&after, limit);
+        let files = self.shared.catalogue.list(&after, limit);
         let shown: Vec<_> = files
             .iter()
             .map(|(path, entry)| {
@@ -115,7 +114,7 @@ impl Api {
         let mut parameters = Parameters::read(query)?;
         let wanted = parameters.search()?;
         parameters.finish("name, words and hash")?;
-        if let Some(found) = self.index.search_now(&wanted) {
+        if let Some(found) = self.index.search_local(&wanted) {
             return Ok(Response::json(200, &json!({ "found": found })));
         }
         let index = Arc::clone(&self.index);
@@ -123,13 +122,13 @@ impl Api {
         Ok(of_index(searched, |found| Response::json(200, &json!({ "found": found }))))
     }
 
-    /// Tells the index of a file, or of all, again, now; it is told of every file by itself, and again when that is due.
+    /// Registers one file, or all, again right now. Every file is also registered, and renewed, without this.
     async fn register(&self, body: &[u8]) -> Result<Response, FieldsError> {
         let mut fields = Fields::read(body)?;
         let name: Option<Name> =
             fields.maybe_text("name")?.map(|name| name.parse().map_err(wrong("name"))).transpose()?;
         fields.finish("name")?;
-        let catalogue = &self.sharing.catalogue;
+        let catalogue = &self.shared.catalogue;
         let entries: Vec<_> = match &name {
             Some(name) => catalogue.named(name).into_iter().map(|(_, shared)| shared.entry).collect(),
             None => catalogue.entries().into_iter().collect(),
@@ -142,19 +141,19 @@ impl Api {
         Ok(of_index(registered, |()| Response::json(200, &json!({ "registered": count }))))
     }
 
-    /// How the peers do that were asked for content.
+    /// How other peers have answered requests for content.
     fn peers(&self, query: Option<&str>) -> Result<Response, FieldsError> {
         Parameters::read(query)?.finish("none")?;
-        let peers = self.peers.health(self.obtaining.liars());
+        let peers = self.peers.health(self.downloads.liars());
         Ok(Response::json(200, &json!({ "peers": peers })))
     }
 
-    /// What is being obtained and was, the latest first.
+    /// Current and past downloads, the latest first.
     fn obtained(&self, query: Option<&str>) -> Result<Response, FieldsError> {
         let mut parameters = Parameters::read(query)?;
         let limit = parameters.limit(OBTAINING_MAX)?;
         parameters.finish("limit")?;
-        Ok(Response::json(200, &json!({ "obtaining": self.obtaining.latest(limit) })))
+        Ok(Response::json(200, &json!({ "obtaining": self.downloads.latest(limit) })))
     }
 
     fn begin(&self, body: &[u8]) -> Result<Response, FieldsError> {
@@ -164,48 +163,48 @@ impl Api {
             fields.maybe_text("name")?.map(|name| name.parse().map_err(wrong("name"))).transpose()?;
         let check = fields.maybe_truth("check")?.unwrap_or(false);
         fields.finish("hash, name and check")?;
-        Ok(match self.obtaining.begin(Asked { content, name, check }) {
+        Ok(match self.downloads.begin(DownloadRequest { content, name, check }) {
             Ok(progress) => Response::json(202, &progress).with("Location", format!("/obtain/{content}")),
             Err(busy) => refusal::new(503, &busy.to_string(), "ask again when one is done"),
         })
     }
 
-    /// How it stands; with `wait`, when it is over or so many seconds have passed.
+    /// The progress of a download; with `wait`, once it has ended or that many seconds have passed.
     async fn progress(&self, path: &str, query: Option<&str>) -> Result<Response, FieldsError> {
         let content: Content = path.trim_start_matches("/obtain/").parse().map_err(wrong("hash"))?;
         let mut parameters = Parameters::read(query)?;
         let patience = parameters.wait(WAIT_S_MAX)?;
         parameters.finish("wait")?;
-        let Some(progress) = self.obtaining.progress(&content) else {
+        let Some(progress) = self.downloads.get(&content) else {
             let hint = "POST /obtain {\"hash\"} asks for it";
             return Ok(refusal::new(404, "this was not asked for", hint));
         };
         if !patience.is_zero() {
             let progress = Arc::clone(&progress);
-            // Where too many wait already, this one asks again.
+            // If too many requests wait already, this one returns at once and the client asks again.
             let _ = self.waiting.run(move || progress.wait(patience)).await;
         }
         let now = progress.lock().clone();
         Ok(Response::json(200, &now))
     }
 
-    /// One of those who asked wants it no longer, or with `for=all` none of them; what came of it is kept.
+    /// Withdraws one request for a download, or all with `for=all`. What was received is kept.
     fn cancel(&self, path: &str, query: Option<&str>) -> Result<Response, FieldsError> {
         let content: Content = path.trim_start_matches("/obtain/").parse().map_err(wrong("hash"))?;
         let mut parameters = Parameters::read(query)?;
         let whose = match parameters.take("for").as_deref() {
-            None | Some("one") => Whose::One,
-            Some("all") => Whose::All,
+            None | Some("one") => CancelScope::One,
+            Some("all") => CancelScope::All,
             Some(_) => return Err(FieldsError::field("for", "must be one or all")),
         };
         parameters.finish("for")?;
-        Ok(match self.obtaining.cancel(&content, whose) {
+        Ok(match self.downloads.cancel(&content, whose) {
             true => Response::done(),
             false => refusal::new(404, "this is not being obtained", "GET /obtain lists what is and was"),
         })
     }
 
-    /// Takes files of a name out of sharing: all of them where they are the same.
+    /// Stops shared files of a name: all of them if they are the same.
     fn remove(&self, path: &str, query: Option<&str>) -> Result<Response, FieldsError> {
         let encoded = path.trim_start_matches("/files/");
         let name = decode_path(encoded)
@@ -215,7 +214,7 @@ impl Api {
         let hash: Option<Content> =
             parameters.take("hash").map(|hash| hash.parse().map_err(wrong("hash"))).transpose()?;
         parameters.finish("hash")?;
-        let mut named = self.sharing.catalogue.named(&name);
+        let mut named = self.shared.catalogue.named(&name);
         named.retain(|(_, shared)| hash.is_none_or(|hash| shared.entry.content == hash));
         let Some((_, first)) = named.first() else {
             return Ok(not_shared());
@@ -227,16 +226,16 @@ impl Api {
                 "say which with ?hash=HASH",
             ));
         }
-        Ok(match named.iter().try_for_each(|(path, _)| self.sharing.remove(path)) {
+        Ok(match named.iter().try_for_each(|(path, _)| self.shared.remove(path)) {
             Ok(()) => Response::done(),
             Err(error) => {
-                refusal::new(507, &format!("it cannot be kept in mind: {error}"), "make room on the disk")
+                refusal::new(507, &format!("it cannot be recorded: {error}"), "make room on the disk")
             }
         })
     }
 }
 
-/// What the index said, or why it was not asked.
+/// The response to a request to the index.
 fn of_index<T, E: Display>(
     said: Result<Result<T, IndexError>, E>,
     good: impl FnOnce(T) -> Response,

@@ -1,19 +1,20 @@
-//! Which requests of browsers are answered: those of this peer's own page.
+//! Decides which requests of browsers a peer answers: those of its own page.
 
 use std::net::{IpAddr, SocketAddr};
 
 use engine::service::Connection;
 use http_io::{Problem, server::Exchange};
 
-/// Refuses what the page of another site has a browser ask for, and content that any page asks for: a file that came from a
-/// peer must not be shown as a page of this one. Browsers say so themselves (Fetch Metadata Request Headers, W3C).
+/// Rejects requests that the page of another site makes a browser send, and requests of any page for content: a file that
+/// came from another peer must not be shown as a page of this one. Browsers mark both (Fetch Metadata Request Headers,
+/// W3C).
 ///
 /// # Errors
-/// 403.
+/// 403 if it is rejected.
 pub(super) fn check<C: Connection>(exchange: &Exchange<'_, C>) -> Result<(), Problem> {
     let from_page = exchange.header("origin").is_some() || exchange.header("sec-fetch-mode").is_some();
     match exchange.path() {
-        // To come here from elsewhere is no harm: the page tells nothing by itself.
+        // A link from elsewhere is harmless: the page shows nothing by itself.
         "/" => Ok(()),
         path if path.starts_with("/content/") && from_page => {
             Err(Problem::new(403, "content is not shown in browsers").hint("use `nstar share get`"))
@@ -22,22 +23,22 @@ pub(super) fn check<C: Connection>(exchange: &Exchange<'_, C>) -> Result<(), Pro
     }
 }
 
-/// Refuses a request for a name that is not of this machine: another site's name may be made to lead here (DNS rebinding),
-/// and its page would then pass for this peer's own.
+/// Rejects requests for a host name that is not this machine's: another site could point its name here (DNS rebinding), and
+/// its page would then pass for this peer's.
 ///
 /// # Errors
-/// 421.
+/// 421 if it is rejected.
 pub(super) fn check_name<C: Connection>(exchange: &Exchange<'_, C>) -> Result<(), Problem> {
     match exchange.header("host") {
         Some(host) if !is_local(host) => {
-            Err(Problem::new(421, "a peer open to all is asked by its address, or as localhost")
-                .hint("with --secret-file it may be asked by any name"))
+            Err(Problem::new(421, "an open peer answers only to its address or localhost")
+                .hint("with --secret-file it answers to any name"))
         }
         _ => Ok(()),
     }
 }
 
-/// Whether nobody's name server says where this leads: an address, or `localhost` (RFC 6761, section 6.3).
+/// Whether no name server decides where this leads: an address, or `localhost` (RFC 6761, section 6.3).
 fn is_local(host: &[u8]) -> bool {
     let Ok(host) = std::str::from_utf8(host) else { return false };
     if host.parse::<SocketAddr>().is_ok() || host.parse::<IpAddr>().is_ok() {

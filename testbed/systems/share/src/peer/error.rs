@@ -11,73 +11,73 @@ use folder::FolderError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerError {
-    /// There is no such folder.
+    /// The folder does not exist.
     #[error("there is no folder {share} to share; make it, or name another with --share")]
     Missing {
-        /// The folder asked for.
+        /// The folder to share.
         share: PathBuf,
     },
-    /// What is to be shared is no folder, or cannot be read.
+    /// The path is not a folder, or it cannot be read.
     #[error(
         "{share} cannot be shared: {reason}; name a folder that this user may read and write with --share"
     )]
     Unusable {
-        /// What was asked for.
+        /// The path to share.
         share: PathBuf,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// There is no place to remember anything.
+    /// The state folder cannot be used.
     #[error(
         "the peer's own folder {path} cannot be used: {source}; check that this user may write there, or name another \
          on the same file system with --state"
     )]
     State {
-        /// Which.
+        /// The state folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// What was obtained could not be put into the shared folder in one step.
+    /// Downloads could not be moved into the shared folder in one step.
     #[error(
         "the peer's own folder {state} must be on the same file system as {share}; name another with --state"
     )]
     Apart {
-        /// The peer's own folder.
+        /// The state folder.
         state: PathBuf,
-        /// The shared one.
+        /// The shared folder.
         share: PathBuf,
     },
-    /// Another peer is at work there.
+    /// Another peer uses the state folder.
     #[error("another peer uses {state} already; stop it, or name another folder with --state")]
     Taken {
-        /// The peer's own folder.
+        /// The state folder.
         state: PathBuf,
     },
-    /// The index cannot be had.
+    /// The index cannot be opened.
     #[error("{0}")]
     Index(Box<dyn std::error::Error + Send + Sync>),
-    /// The group's secret cannot be had.
+    /// The group's secret cannot be read.
     #[error("{0} (--secret-file says which)")]
     Secret(#[from] store::SecretError),
-    /// The peer's own key cannot be had.
+    /// The peer's key cannot be opened.
     #[error(transparent)]
-    Key(#[from] crate::key::KeyError),
-    /// The encryption cannot be set up.
+    Key(#[from] crate::group::KeyError),
+    /// TLS cannot be set up.
     #[error(transparent)]
     Trust(#[from] http_io::client::TrustError),
-    /// Changes cannot be watched for, or a thread not be started.
+    /// The folder cannot be watched, or a thread cannot be started.
     #[error("the peer cannot start {what}: {source}")]
     System {
-        /// What it needs.
+        /// What the peer needs.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl PeerError {
-    /// Why the folder at `share` is not shared.
+    /// Why the folder at `share` cannot be shared.
     pub(crate) fn share(share: &Path, error: FolderError) -> Self {
         let share = share.to_owned();
         match error {

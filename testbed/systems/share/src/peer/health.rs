@@ -1,4 +1,4 @@
-//! What is known of the peers that content was asked of.
+//! Records how other peers answer when they are asked for content.
 
 use std::{
     collections::HashMap,
@@ -11,20 +11,20 @@ use std::{
 use serde::Serialize;
 
 use crate::{
-    content::Content,
-    seam::{Obtain, ObtainError},
+    entry::Content,
+    interfaces::{ContentSource, FetchError},
 };
 
-/// Most peers of which something is known; beyond, the one asked longest ago is forgotten.
+/// Most peers to remember; beyond, the one asked longest ago is forgotten.
 const PEERS_MAX: usize = 1000;
 
-/// Asks peers, and notes how each of them answers.
-pub(crate) struct Watched {
-    peers: Arc<dyn Obtain>,
-    known: Mutex<HashMap<SocketAddr, Known>>,
+/// Asks peers through another source, and records how each of them answers.
+pub(crate) struct PeerMonitor {
+    source: Arc<dyn ContentSource>,
+    records: Mutex<HashMap<SocketAddr, PeerRecord>>,
 }
 
-struct Known {
+struct PeerRecord {
     asked: Instant,
     answered: Option<Instant>,
     bytes: u64,
@@ -32,33 +32,33 @@ struct Known {
     trouble: Option<String>,
 }
 
-/// How a peer does.
+/// How a peer has answered so far.
 #[derive(Debug, Serialize)]
-pub(crate) struct Health {
+pub(crate) struct PeerHealth {
     peer: SocketAddr,
-    /// How long ago it answered last, seconds; none: it never did.
+    /// Seconds since it last answered; `None` if it never did.
     answered_s_ago: Option<u64>,
-    /// What it sent, right or wrong, bytes.
+    /// Bytes that it sent, right or wrong.
     bytes: u64,
-    /// How often it did not give what it was asked for.
+    /// How often it did not send what it was asked for.
     failures: u64,
-    /// What was wrong when it was asked last.
+    /// What was wrong at the last request.
     trouble: Option<String>,
-    /// How it sent what is not the content, if it did.
+    /// How it sent wrong content, if it did.
     lied: Option<String>,
 }
 
-impl Watched {
-    pub(crate) fn new(peers: Arc<dyn Obtain>) -> Self {
-        Self { peers, known: Mutex::default() }
+impl PeerMonitor {
+    pub(crate) fn new(source: Arc<dyn ContentSource>) -> Self {
+        Self { source, records: Mutex::default() }
     }
 
-    /// How each peer does, the one asked last first. Liars were found by those who looked at what came.
-    pub(crate) fn health(&self, mut liars: HashMap<SocketAddr, String>) -> Vec<Health> {
-        let known = self.known();
+    /// How all known peers have answered, the most recently asked first. `liars` are the peers that sent wrong content.
+    pub(crate) fn health(&self, mut liars: HashMap<SocketAddr, String>) -> Vec<PeerHealth> {
+        let known = self.records();
         let mut latest: Vec<_> = known.iter().collect();
         latest.sort_by_key(|(_, known)| std::cmp::Reverse(known.asked));
-        let show = |(&peer, known): (&SocketAddr, &Known)| Health {
+        let show = |(&peer, known): (&SocketAddr, &PeerRecord)| PeerHealth {
             peer,
             answered_s_ago: known.answered.map(|at| at.elapsed().as_secs()),
             bytes: known.bytes,
@@ -69,13 +69,13 @@ impl Watched {
         latest.into_iter().map(show).collect()
     }
 
-    fn note(&self, from: SocketAddr, answer: &Result<Vec<u8>, ObtainError>) {
-        let (now, mut all) = (Instant::now(), self.known());
+    fn record(&self, from: SocketAddr, answer: &Result<Vec<u8>, FetchError>) {
+        let (now, mut all) = (Instant::now(), self.records());
         if all.len() >= PEERS_MAX && !all.contains_key(&from) {
             let oldest = all.iter().min_by_key(|(_, known)| known.asked).map(|(&peer, _)| peer);
             oldest.map(|oldest| all.remove(&oldest));
         }
-        let unknown = Known { asked: now, answered: None, bytes: 0, failures: 0, trouble: None };
+        let unknown = PeerRecord { asked: now, answered: None, bytes: 0, failures: 0, trouble: None };
         let known = all.entry(from).or_insert(unknown);
         known.asked = now;
         match answer {
@@ -91,16 +91,16 @@ impl Watched {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<SocketAddr, Known>> {
-        // Nothing panics while it is held.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn records(&self) -> MutexGuard<'_, HashMap<SocketAddr, PeerRecord>> {
+        // No code panics while holding the lock.
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Obtain for Watched {
-    fn outboard(&self, from: SocketAddr, content: &Content, length: u64) -> Result<Vec<u8>, ObtainError> {
-        let answer = self.peers.outboard(from, content, length);
-        self.note(from, &answer);
+impl ContentSource for PeerMonitor {
+    fn outboard(&self, from: SocketAddr, content: &Content, length: u64) -> Result<Vec<u8>, FetchError> {
+        let answer = self.source.outboard(from, content, length);
+        self.record(from, &answer);
         answer
     }
 
@@ -110,9 +110,9 @@ impl Obtain for Watched {
         content: &Content,
         length: u64,
         range: Range<u64>,
-    ) -> Result<Vec<u8>, ObtainError> {
-        let answer = self.peers.bytes(from, content, length, range);
-        self.note(from, &answer);
+    ) -> Result<Vec<u8>, FetchError> {
+        let answer = self.source.bytes(from, content, length, range);
+        self.record(from, &answer);
         answer
     }
 }
@@ -121,28 +121,22 @@ impl Obtain for Watched {
 mod tests {
     use super::*;
 
-    /// Gives what is asked for from an even port, and nothing from others.
+    /// Answers from even ports, and fails from odd ones.
     struct Half;
 
-    impl Obtain for Half {
-        fn outboard(&self, _: SocketAddr, _: &Content, _: u64) -> Result<Vec<u8>, ObtainError> {
-            Err(ObtainError::Slow)
+    impl ContentSource for Half {
+        fn outboard(&self, _: SocketAddr, _: &Content, _: u64) -> Result<Vec<u8>, FetchError> {
+            Err(FetchError::TooSlow)
         }
 
-        fn bytes(
-            &self,
-            from: SocketAddr,
-            _: &Content,
-            _: u64,
-            _: Range<u64>,
-        ) -> Result<Vec<u8>, ObtainError> {
-            if from.port().is_multiple_of(2) { Ok(vec![0; 10]) } else { Err(ObtainError::Slow) }
+        fn bytes(&self, from: SocketAddr, _: &Content, _: u64, _: Range<u64>) -> Result<Vec<u8>, FetchError> {
+            if from.port().is_multiple_of(2) { Ok(vec![0; 10]) } else { Err(FetchError::TooSlow) }
         }
     }
 
     #[test]
     fn what_came_and_what_did_not_is_counted_by_peer_and_the_longest_silent_is_forgotten() {
-        let (watched, content) = (Watched::new(Arc::new(Half)), Content::of(b"x"));
+        let (watched, content) = (PeerMonitor::new(Arc::new(Half)), Content::of(b"x"));
         let peer = |port| SocketAddr::from(([127, 0, 0, 1], port));
         for port in [1, 2, 2] {
             let _ = watched.bytes(peer(port), &content, 10, 0..10);

@@ -1,4 +1,4 @@
-//! What a peer shows of itself, in the Prometheus text format.
+//! Metrics of a peer, in the Prometheus text format.
 
 use std::{fmt, sync::Arc};
 
@@ -12,32 +12,33 @@ use prometheus_client::{
     metrics::{counter::ConstCounter, gauge::ConstGauge},
 };
 
-use crate::seam::Index;
+use crate::interfaces::Index;
 
-/// What `GET /metrics` answers: how many files are shared and how many requests were turned away, what the index counts, and
-/// what the engine does.
+/// The response to `GET /metrics`: the numbers of shared files and of rejected requests, the metrics of the index, and the
+/// engine's.
 pub(super) fn answer(
     (files, turned_away): (usize, u64),
     index: &Arc<dyn Index>,
     connections: &Arc<engine::Counters>,
 ) -> Response {
-    metrics::page(metrics::text("peer", Shown { files, turned_away, index: Arc::clone(index) }, connections))
+    let own = PeerMetrics { files, turned_away, index: Arc::clone(index) };
+    metrics::page(metrics::text("peer", own, connections))
 }
 
-/// How many files are shared, and the index.
+/// The peer's own metrics and those of its index.
 #[derive(Debug)]
-struct Shown {
+struct PeerMetrics {
     files: usize,
     turned_away: u64,
     index: Arc<dyn Index>,
 }
 
-impl Collector for Shown {
+impl Collector for PeerMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let files = ConstGauge::new(i64::try_from(self.files).unwrap_or(i64::MAX));
         show(&mut encoder, "files", "Files shared now", &files)?;
         let turned_away = ConstCounter::new(self.turned_away);
         show(&mut encoder, "turned_away", "Requests of others than members", &turned_away)?;
-        self.index.show(&mut encoder)
+        self.index.encode_metrics(&mut encoder)
     }
 }

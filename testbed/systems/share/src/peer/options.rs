@@ -1,4 +1,4 @@
-//! What a peer is started with.
+//! Settings of a peer.
 
 use std::{
     net::SocketAddr,
@@ -11,22 +11,21 @@ use http_io::client::{Trust, Upstream};
 
 use super::error::PeerError;
 use crate::{
-    key::{IDENTITY, Key},
-    members::Members,
-    seam::OpenIndex,
+    group::{IDENTITY, Key, Members},
+    interfaces::OpenIndex,
 };
 
 /// The index of a peer.
 #[derive(Debug, Clone)]
-pub enum Which {
-    /// This server.
+pub enum IndexChoice {
+    /// The central index server.
     Central(Upstream),
-    /// Another.
+    /// Another kind of index.
     Other(Arc<dyn OpenIndex>),
 }
 
-/// A server that is spoken with unencrypted.
-impl From<SocketAddr> for Which {
+/// A server without TLS.
+impl From<SocketAddr> for IndexChoice {
     fn from(server: SocketAddr) -> Self {
         Self::Central(server.into())
     }
@@ -36,27 +35,28 @@ impl From<SocketAddr> for Which {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// The folder whose files are shared, and where those go that are obtained.
+    /// The folder whose files are shared, and where downloads go.
     pub share: PathBuf,
-    /// Where the peer keeps what it remembers, on the same file system as the folder. Default `.nstar` in the folder:
-    /// hidden files are not shared.
+    /// The state folder, on the same file system as the shared folder. Default `.nstar` in the shared folder: hidden files
+    /// are not shared.
     pub state: PathBuf,
-    /// Which index is told and asked.
-    pub index: Which,
-    /// The file of the group's secret; made when it is not there. Default none.
+    /// IndexChoice index to use.
+    pub index: IndexChoice,
+    /// The file with the group's secret; created if it does not exist. Default none.
     pub secret: Option<PathBuf>,
-    /// The members whose keys are enough, beside the secret, and the only peers that are asked for files. Default none.
+    /// The members that may use this peer by proving their keys instead of the secret, and the only peers to fetch files
+    /// from. Default none.
     pub members: Option<Members>,
-    /// Without them, and over TLS, who vouches for other peers: each has to show a certificate for its address. Default none: other peers
-    /// are spoken with unencrypted.
+    /// Without `members`: the authorities that sign other peers' certificates, one for the address of each peer. Default
+    /// none: connections to other peers are not encrypted.
     pub trust: Option<Trust>,
-    /// What the engine counts of the server's connections, to be shown by `GET /metrics`.
+    /// The engine's counters of the server's connections, for `GET /metrics`.
     pub connections: Arc<engine::Counters>,
 }
 
 impl Options {
     /// The defaults, for this folder and this index.
-    pub fn new(share: impl AsRef<Path>, index: impl Into<Which>) -> Self {
+    pub fn new(share: impl AsRef<Path>, index: impl Into<IndexChoice>) -> Self {
         let share = share.as_ref().to_owned();
         Self {
             state: share.join(".nstar"),
@@ -70,10 +70,10 @@ impl Options {
     }
 }
 
-/// The own key of the peer that shares a folder; made, with the peer's own folder `state`, when it is not there.
+/// Opens the key of the peer that shares a folder; creates it, and the folder `state`, if they do not exist.
 ///
 /// # Errors
-/// When there is no folder to share, or the key cannot be had.
+/// When there is no folder to share, or the key cannot be opened.
 pub fn own_key(share: &Path, state: &Path) -> Result<Key, PeerError> {
     Folder::open(share).map_err(|error| PeerError::share(share, error))?;
     std::fs::create_dir_all(state).map_err(|source| PeerError::State { path: state.to_owned(), source })?;

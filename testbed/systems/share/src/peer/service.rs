@@ -1,4 +1,4 @@
-//! A peer as a service of an engine, and its work in the background.
+//! A peer as a service of an engine, and its background work.
 
 use std::{
     io,
@@ -25,58 +25,54 @@ use super::{
     announcing::Announcer,
     api::Api,
     browsers,
-    central::Central,
+    central_index::CentralIndex,
+    downloads::{Downloads, HttpSource},
     error::PeerError,
-    hashing,
-    health::Watched,
+    health::PeerMonitor,
     metrics,
-    obtaining::{HttpPeers, Obtaining},
-    options::{Options, Which},
-    outboards::Outboards,
-    sharing::Sharing,
+    options::{IndexChoice, Options},
+    shared::{SharedFolder, hashing, outboards::Outboards},
 };
 use crate::{
-    confined::confined,
-    content::Content,
-    group::{Asker, For, Group},
-    members::Members,
-    seam::Index,
+    entry::Content,
+    group::{Access, Authentication, Group, Members, unreachable_peer},
+    interfaces::Index,
 };
 
-/// The page for people, as it is shown at `/`.
+/// The page at `/`.
 const PAGE: &str = include_str!("page.html");
-/// What stands in it for whose secret is asked for.
+/// Placeholder in the page for whose secret it asks for.
 const SECRET_OF: &str = "SECRET_OF";
-/// Longest body taken in, bytes.
+/// Longest request body, bytes.
 const BODY_LEN_MAX: u64 = 64 * 1024;
 
-/// Makes a peer. Opens its folders, so that what is wrong with them shows before the server starts. Nothing is shared
-/// before [`PeerFactory::begin`].
+/// Makes a peer. Opens its folders, so that errors show before the server starts. Nothing is shared before
+/// [`PeerFactory::begin`].
 ///
 /// # Errors
-/// When the folder cannot be shared, or the peer's own cannot be used.
+/// When the shared folder or the state folder cannot be used.
 pub fn factory(options: &Options) -> Result<PeerFactory, PeerError> {
     let group = Group::open(options.secret.as_deref(), options.members.clone())?;
     let folder = Folder::open(&options.share).map_err(|error| PeerError::share(&options.share, error))?;
     let lock = lock(options)?;
-    let sharing = Arc::new(Sharing::open(folder, &options.share, &options.state)?);
+    let shared = Arc::new(SharedFolder::open(folder, &options.share, &options.state)?);
     let index: Arc<dyn Index> = match &options.index {
-        Which::Central(server) => Arc::new(Central::new(server.clone(), &group)),
-        Which::Other(index) => index.open(&options.state).map_err(PeerError::Index)?,
+        IndexChoice::Central(server) => Arc::new(CentralIndex::new(server.clone(), &group)),
+        IndexChoice::Other(index) => index.open(&options.state).map_err(PeerError::Index)?,
     };
     let by_key = group.members().map(Members::trust).transpose()?;
     let trust = by_key.or_else(|| options.trust.clone());
-    let peers = Arc::new(Watched::new(Arc::new(HttpPeers::new(&group, trust))));
+    let peers = Arc::new(PeerMonitor::new(Arc::new(HttpSource::new(&group, trust))));
     let unusable = |source| PeerError::State { path: options.state.clone(), source };
-    let obtaining = Obtaining::new(Arc::clone(&index), Arc::clone(&peers) as _, Arc::clone(&sharing))
-        .map_err(unusable)?;
-    let obtaining = Arc::new(obtaining);
-    let api = Api::new(Arc::clone(&sharing), Arc::clone(&index), Arc::clone(&obtaining), peers);
+    let downloads =
+        Downloads::new(Arc::clone(&index), Arc::clone(&peers) as _, Arc::clone(&shared)).map_err(unusable)?;
+    let downloads = Arc::new(downloads);
+    let api = Api::new(Arc::clone(&shared), Arc::clone(&index), Arc::clone(&downloads), peers);
     let peer = Peer {
         group,
         api,
         index,
-        obtaining,
+        downloads,
         connections: Arc::clone(&options.connections),
         turned_away: AtomicU64::new(0),
         stopping: Arc::default(),
@@ -86,7 +82,7 @@ pub fn factory(options: &Options) -> Result<PeerFactory, PeerError> {
     Ok(PeerFactory { peer: Arc::new(peer) })
 }
 
-/// Makes a peer's services. All of them share what the peer is; it cannot be spread over processes.
+/// Makes a peer's services. All of them share one peer, so it cannot be spread over processes.
 #[derive(Clone)]
 pub struct PeerFactory {
     peer: Arc<Peer>,
@@ -96,18 +92,18 @@ struct Peer {
     group: Group,
     api: Api,
     index: Arc<dyn Index>,
-    obtaining: Arc<Obtaining>,
+    downloads: Arc<Downloads>,
     connections: Arc<engine::Counters>,
-    /// Requests of others than members.
+    /// Number of requests from clients that are not members.
     turned_away: AtomicU64,
     stopping: Arc<AtomicBool>,
     announcer: Mutex<Option<JoinHandle<()>>>,
-    /// Held while the peer lives.
+    /// The lock of the state folder, held while the peer lives.
     _lock: std::fs::File,
 }
 
 impl Peer {
-    /// The page, which asks for the secret of those who have it in common.
+    /// The page, which asks for the group's or the owner's secret.
     fn page(&self) -> Response {
         let whose = if self.group.members().is_some() { "owner" } else { "group" };
         http_io::page(&PAGE.replace(SECRET_OF, whose))
@@ -115,46 +111,46 @@ impl Peer {
 }
 
 impl PeerFactory {
-    /// Begins to share, and to tell the index, now that others can reach this peer at `me`.
+    /// Starts to share and to announce files, now that others can reach this peer at `own_address`.
     ///
     /// # Errors
-    /// When the system refuses a thread, or to watch for changes.
-    pub fn begin(&self, me: SocketAddr) -> Result<(), PeerError> {
-        let Peer { index, obtaining, api, stopping, .. } = &*self.peer;
-        index.begin(me);
-        obtaining.me.get_or_init(|| me);
-        if let Some(wrong) = index.asked_at().and_then(|index| confined(me, index)) {
+    /// When a thread cannot be started, or the folder cannot be watched.
+    pub fn begin(&self, own_address: SocketAddr) -> Result<(), PeerError> {
+        let Peer { index, downloads, api, stopping, .. } = &*self.peer;
+        index.start(own_address);
+        downloads.set_own_address(own_address);
+        if let Some(wrong) = index.address().and_then(|index| unreachable_peer(own_address, index)) {
             tracing::warn!("{wrong}");
         }
         let refused = |what| move |source| PeerError::System { what, source };
-        api.sharing.start().map_err(refused("to watch its folder"))?;
-        let (index, sharing, stopping) = (Arc::clone(index), Arc::clone(&api.sharing), Arc::clone(stopping));
-        let announcer = Announcer { index, sharing, stopping };
+        api.shared.start().map_err(refused("to watch its folder"))?;
+        let (index, shared, stopping) = (Arc::clone(index), Arc::clone(&api.shared), Arc::clone(stopping));
+        let announcer = Announcer { index, shared, stopping };
         let thread = thread::Builder::new().name("share-tell".into()).spawn(move || announcer.run());
         *self.announcer() = Some(thread.map_err(refused("a thread"))?);
         Ok(())
     }
 
-    /// Shares no more, and takes back what the index knows of this peer.
+    /// Stops shared, and deregisters everything.
     pub fn end(&self) {
-        self.peer.api.sharing.stop();
+        self.peer.api.shared.stop();
         self.peer.stopping.store(true, SeqCst);
-        self.peer.api.sharing.catalogue.tell();
+        self.peer.api.shared.catalogue.notify();
         if let Some(thread) = self.announcer().take() {
-            // It logs what goes wrong.
+            // The thread logs its errors.
             let _ = thread.join();
         }
     }
 
     fn announcer(&self) -> std::sync::MutexGuard<'_, Option<JoinHandle<()>>> {
-        // Nothing panics while it is held.
+        // No code panics while holding the lock.
         self.peer.announcer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl std::fmt::Debug for PeerFactory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PeerFactory").field("share", &self.peer.api.sharing.root).finish_non_exhaustive()
+        f.debug_struct("PeerFactory").field("share", &self.peer.api.shared.root).finish_non_exhaustive()
     }
 }
 
@@ -198,7 +194,7 @@ impl PeerHandler {
             "/" if reads => self.peer.page().send(exchange),
             "/metrics" if reads => {
                 let Peer { api, index, connections, turned_away, .. } = &*self.peer;
-                let counts = (api.sharing.catalogue.len(), turned_away.load(Relaxed));
+                let counts = (api.shared.catalogue.len(), turned_away.load(Relaxed));
                 metrics::answer(counts, index, connections).send(exchange)
             }
             path if path.starts_with("/content/") && reads => self.send(exchange).await,
@@ -207,7 +203,7 @@ impl PeerHandler {
         }
     }
 
-    /// Refuses who may not ask for this. What is for anyone, and the page, which holds nothing, need no secret.
+    /// Checks whether the client may send this request. What is public, and the page, which contains nothing, need no secret.
     fn check<C: Connection>(&self, exchange: &Exchange<'_, C>) -> Result<(), Problem> {
         let group = &self.peer.group;
         if matches!(exchange.path(), "/healthz" | "/metrics") {
@@ -219,10 +215,10 @@ impl PeerHandler {
         browsers::check(exchange)?;
         let what = match exchange.path() {
             "/" => return Ok(()),
-            path if path.starts_with("/content/") => For::Members,
-            _ => For::Owner,
+            path if path.starts_with("/content/") => Access::Member,
+            _ => Access::Owner,
         };
-        let admitted = group.admit(&Asker::of(exchange), what);
+        let admitted = group.admit(&Authentication::of(exchange), what);
         if admitted.is_err() {
             self.peer.turned_away.fetch_add(1, Relaxed);
         }
@@ -236,7 +232,7 @@ impl PeerHandler {
         self.peer.api.answer(&method, &path, query.as_deref(), &body).await.send(exchange)
     }
 
-    /// `/content/HASH`, as the file server sends files, and `/content/HASH/outboard`.
+    /// Answers `/content/HASH`, as the file server sends files, and `/content/HASH/outboard`.
     async fn send<C: Connection>(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
         let rest = exchange.path().trim_start_matches("/content/");
         let (hash, of_hashes) = match rest.strip_suffix("/outboard") {
@@ -246,20 +242,20 @@ impl PeerHandler {
         let content: Content =
             hash.parse().map_err(|_| Problem::new(404, "content is named by its BLAKE3 hash"))?;
         let gone = || Problem::new(404, "this content is not shared here").hint("search for it again");
-        let sharing = &self.peer.api.sharing;
-        let (path, shared) = sharing.catalogue.find(&content).ok_or_else(gone)?;
-        if of_hashes && hashing::outboard_len(shared.entry.size) == 0 {
+        let shared = &self.peer.api.shared;
+        let (path, file) = shared.catalogue.find(&content).ok_or_else(gone)?;
+        if of_hashes && hashing::outboard_len(file.entry.size) == 0 {
             return exchange.respond(200).body("application/octet-stream", b"");
         }
         let sent = match of_hashes {
-            true => sharing.state.send(exchange, &Outboards::path(&content), None).await?,
-            false => sharing.folder.send(exchange, &path, Some(shared.identity)).await?,
+            true => shared.state_folder.send(exchange, &Outboards::path(&content), None).await?,
+            false => shared.folder.send(exchange, &path, Some(file.state)).await?,
         };
         if sent { Ok(()) } else { Err(gone().into()) }
     }
 }
 
-/// Makes the peer's own folder, and sure that no other peer works there and that files can be moved from it into the folder.
+/// Creates and locks the state folder, and makes sure that files can be moved from it into the shared folder.
 fn lock(options: &Options) -> Result<std::fs::File, PeerError> {
     use std::os::unix::fs::MetadataExt;
     let state = &options.state;

@@ -11,9 +11,9 @@ use http_io::{
 use serde_json::{Value, json};
 use share::{
     Content, Key, Members,
-    client::{AskError, Client},
+    client::{Client, RequestError},
     index::{self, Options},
-    peer::{self, Which},
+    peer::{self, IndexChoice},
 };
 use tempfile::TempDir;
 use tls::Identity;
@@ -63,7 +63,7 @@ impl Keys {
     fn peer(&self, own: &str, others: &[&str], index: &Server) -> Peer {
         let folder = tempfile::tempdir().unwrap();
         let members = self.members(own, others);
-        let index = Which::Central(self.to(own, others, index.local_addr()));
+        let index = IndexChoice::Central(self.to(own, others, index.local_addr()));
         let mut options = peer::Options::new(folder.path(), index);
         options.trust = Some(members.trust().unwrap());
         options.members = Some(members);
@@ -229,7 +229,7 @@ fn what_speaks_tls_says_so_to_who_does_not() {
         assert_eq!((status, &said["hint"]), (400, &json!("use https:// instead of http://")), "{said}");
     }
     let asked = Client::new(ann.at, None).unwrap().list();
-    assert!(matches!(asked, Err(AskError::WantsTls(at)) if at == ann.at), "{asked:?}");
+    assert!(matches!(asked, Err(RequestError::WantsTls(at)) if at == ann.at), "{asked:?}");
     let plain = Peer::start(index.local_addr());
     wait_until(|| plain.health().contains("give --index https://"));
 }
@@ -241,10 +241,10 @@ fn what_speaks_no_tls_is_told_so_by_who_does() {
     let plain = Peer::start(index.at);
     let mut asking = Client::new(keys.to("bob", &["ann"], plain.at), None).unwrap();
     let asked = asking.list();
-    assert!(matches!(asked, Err(AskError::Insecure { why: Insecurity::NotTls, .. })), "{asked:?}");
+    assert!(matches!(asked, Err(RequestError::Insecure { why: Insecurity::NotTls, .. })), "{asked:?}");
 
     let folder = tempfile::tempdir().unwrap();
-    let secure = Which::Central(keys.to("bob", &["index"], index.at));
+    let secure = IndexChoice::Central(keys.to("bob", &["index"], index.at));
     let options = peer::Options::new(folder.path(), secure);
     let bob = Peer::with(folder, Model::Epoll, &options);
     wait_until(|| {

@@ -1,6 +1,6 @@
 //! What is meant by a hash or by a name.
 
-use share::{Content, Name, client::Client, seam::Query};
+use share::{Content, Name, client::Client, entry::Query};
 
 use super::super::{failure, shown::table};
 use nstar::exit::Failure;

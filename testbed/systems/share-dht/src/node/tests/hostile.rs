@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use share::seam::Entry;
+use share::entry::Entry;
 
 use super::world::{HERE, Peers, virtually, words};
 use crate::{
@@ -55,7 +55,7 @@ fn a_size_that_no_peer_could_take_is_believed_of_nobody() {
         let found = peers.all[0].search(&words("a")).await;
         assert_eq!(found.iter().map(|found| &found.entry).collect::<Vec<_>>(), [&honest]);
 
-        let told = lies.map(|entry| share::seam::Found { entry, peers: vec![address(1)] });
+        let told = lies.map(|entry| share::entry::SearchResult { entry, peers: vec![address(1)] });
         assert_eq!(searching::believable(&words("a"), told.to_vec()), []);
     });
 }
@@ -91,7 +91,7 @@ fn what_a_holder_makes_up_leads_nowhere_and_hides_nothing() {
     let nowhere = ["0.0.0.0:80", "224.0.0.1:80", "127.0.0.1:0"].map(|at| at.parse().unwrap());
     let made_up = (0..FOUND_MAX).map(|number| entry(&format!("a file {number}"), "x"));
     let lies: Vec<_> = made_up.map(|entry| (entry, nowhere.to_vec(), address(1))).collect();
-    let found = |file: &Entry, peers| share::seam::Found { entry: file.clone(), peers };
+    let found = |file: &Entry, peers| share::entry::SearchResult { entry: file.clone(), peers };
     let known = found(&own, vec![address(0)]);
     let all = lies.iter().map(|(file, _, at)| found(file, vec![*at]));
     let merged = searching::merged([known.clone()].into_iter().chain(all));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use share::seam::Query;
+use share::entry::Query;
 
 use super::world::{LIFE, Peers, files, virtually, words};
 use crate::{key::Key, metrics::Answered, network::Routing, placement::Placement, testing::peer};

@@ -8,7 +8,7 @@ use std::{
 };
 
 use libp2p_identity::PeerId;
-use share::seam::{Entry, Query};
+use share::entry::{Entry, Query};
 
 use crate::{
     kademlia::Table,

@@ -1,21 +1,20 @@
-//! Searches: each is one statement, whose answer is in order, so that files of several peers come together.
+//! Searches. Each is one statement whose rows are sorted so that the peers with the same file are adjacent.
 
 use std::net::SocketAddr;
 
-use store::{Row, Statement, StoreError};
+use store::{Row, Statement, Store, StoreError};
 
-use super::{BY_CONTENT, BY_NAME, BY_WORD, Known, Tables, now_ms};
-use crate::{
-    content::Content,
-    name::Name,
-    query::WORDS_MAX,
-    seam::{Entry, Found, Query},
-};
+use crate::entry::{Content, Entry, Name, Query, SearchResult, WORDS_MAX};
 
-/// Most rows that one search reads: a file has one for each of its peers.
+/// Kinds of terms that files are found by.
+pub(super) const BY_NAME: i64 = 0;
+pub(super) const BY_WORD: i64 = 1;
+pub(super) const BY_CONTENT: i64 = 2;
+
+/// Most rows that one search reads: a file has one row for each of its peers.
 const ROWS_MAX: i64 = 10_000;
 
-/// A search; each word more is a condition more.
+/// The statement of a search, with one more condition for each further word.
 macro_rules! select {
     ($($more:ident)*) => {
         concat!(
@@ -27,44 +26,45 @@ macro_rules! select {
     };
 }
 
-/// A name holds a word or not, whoever has the file.
+/// A name contains a word or not, regardless of the peer.
 macro_rules! also {
     ($more:ident) => {
         "AND EXISTS (SELECT 1 FROM terms w WHERE w.kind = 1 AND w.term = ? AND w.name = t.name) "
     };
 }
 
-impl Tables {
-    /// At most `limit` files that the query fits, each with the peers that have it; and whether there may be more.
-    pub(crate) async fn search(&self, query: &Query, limit: usize) -> Result<(Vec<Found>, bool), StoreError> {
-        let rows = self.store.query(statement(query)).await?;
-        let cut = rows.len() as i64 >= ROWS_MAX;
-        let mut found: Vec<Found> = Vec::new();
-        for row in &rows {
-            let (entry, peer) = (entry(row)?, peer(row)?);
-            if let Some(same) = found.last_mut().filter(|last| last.entry == entry) {
-                same.peers.push(peer);
-                continue;
-            }
-            if found.len() == limit {
-                return Ok((found, true));
-            }
-            found.push(Found { entry, peers: vec![peer] });
+/// Searches for files. Returns up to `limit` files, each with the peers that have it, and whether there may be more.
+pub(super) async fn search(
+    store: &Store,
+    query: &Query,
+    now_ms: i64,
+    limit: usize,
+) -> Result<(Vec<SearchResult>, bool), StoreError> {
+    let rows = store.query(statement(query, now_ms)).await?;
+    let cut = rows.len() as i64 >= ROWS_MAX;
+    let mut found: Vec<SearchResult> = Vec::new();
+    for row in &rows {
+        let (entry, peer) = (entry(row)?, peer(row)?);
+        if let Some(same) = found.last_mut().filter(|last| last.entry == entry) {
+            same.peers.push(peer);
+            continue;
         }
-        Ok((found, cut))
+        if found.len() == limit {
+            return Ok((found, true));
+        }
+        found.push(SearchResult { entry, peers: vec![peer] });
     }
-
-    /// At most `limit` files of one peer, by name.
-    pub(crate) async fn files(&self, peer: SocketAddr, limit: i64) -> Result<Vec<Entry>, StoreError> {
-        let Some(Known { number, .. }) = self.known(peer).await? else { return Ok(Vec::new()) };
-        let select =
-            "SELECT name, hash, size FROM terms WHERE peer = ? AND kind = ? ORDER BY name, hash LIMIT ?";
-        let rows = self.store.query(Statement::new(select).with(number).with(BY_NAME).with(limit)).await?;
-        rows.iter().map(entry).collect()
-    }
+    Ok((found, cut))
 }
 
-fn statement(query: &Query) -> Statement {
+/// Lists up to `limit` files of the peer with this id, by name.
+pub(super) async fn files(store: &Store, peer_id: i64, limit: i64) -> Result<Vec<Entry>, StoreError> {
+    let select = "SELECT name, hash, size FROM terms WHERE peer = ? AND kind = ? ORDER BY name, hash LIMIT ?";
+    let rows = store.query(Statement::new(select).with(peer_id).with(BY_NAME).with(limit)).await?;
+    rows.iter().map(entry).collect()
+}
+
+fn statement(query: &Query, now_ms: i64) -> Statement {
     let (kind, term, others) = match query {
         Query::Name(name) => (BY_NAME, name.to_string(), &[][..]),
         Query::Content(content) => (BY_CONTENT, content.to_string(), &[][..]),
@@ -79,12 +79,12 @@ fn statement(query: &Query) -> Statement {
         2 => select!(second third),
         _ => select!(second third fourth),
     };
-    let select = Statement::new(sql).with(kind).with(term).with(now_ms());
+    let select = Statement::new(sql).with(kind).with(term).with(now_ms);
     let others = others.iter().take(WORDS_MAX - 1);
     others.fold(select, |select, word| select.with(word.as_str())).with(ROWS_MAX)
 }
 
-/// The columns name, hash and size.
+/// Reads the columns `name`, `hash` and `size`.
 fn entry(row: &Row) -> Result<Entry, StoreError> {
     let name: Name = row.text(0)?.parse().map_err(|_| StoreError::Failed)?;
     let content = Content::try_from(row.bytes(1)?).map_err(|_| StoreError::Failed)?;
