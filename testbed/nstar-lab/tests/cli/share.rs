@@ -304,3 +304,36 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         thread::sleep(Duration::from_millis(20));
     }
 }
+
+#[test]
+fn a_file_got_into_the_peers_own_shared_folder_is_said_to_be_there() {
+    let group = Group::new();
+    group.place.write("ann/report.txt", "the report");
+    let (_ann, ann_at) = group.peer("ann", &[]);
+    let (_bob, bob_at) = group.peer("bob", &[]);
+    group.ask_until(&ann_at, &["search", "report.txt"]);
+
+    let get = ["get", "report.txt", "-o", "bob/report.txt"];
+    group.ask(&bob_at, &get).exits(0).says("bob/report.txt is in the peer's shared folder, 10 bytes");
+    group.ask(&bob_at, &get).exits(0).says("bob/report.txt is this file already");
+    let files: Vec<_> = std::fs::read_dir(group.place.path("bob"))
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name())
+        .filter(|name| name != ".nstar")
+        .collect();
+    assert_eq!(files, ["report.txt"], "neither a copy nor a part is left");
+}
+
+#[test]
+fn a_name_that_another_file_has_is_refused_before_the_peer_is_asked_for_the_file() {
+    let group = Group::new();
+    group.place.write("ann/report.txt", "the report");
+    group.place.write("bob/report.txt", "another");
+    let (_ann, ann_at) = group.peer("ann", &[]);
+    let (_bob, bob_at) = group.peer("bob", &[]);
+    let hash = blake3::hash(b"the report").to_hex();
+    group.ask_until(&ann_at, &["search", &hash]);
+    let refused = group.ask(&bob_at, &["get", &hash, "-o", "bob/report.txt"]).exits(2);
+    refused.complains("there is a file already");
+    assert!(!group.place.path("bob/report (2).txt").exists());
+}

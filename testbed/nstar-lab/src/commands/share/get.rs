@@ -49,7 +49,11 @@ struct Getting<'c> {
 }
 
 pub(super) fn run(client: &mut Client, flags: &ShareGet) -> Result<Exit, Failure> {
-    flags.output.as_deref().map_or(Ok(()), destination::check)?;
+    if let Some(to) = &flags.output
+        && let Err(unusable) = destination::check(to)
+    {
+        return have_already(client, &flags.what, to).unwrap_or(Err(unusable));
+    }
     let interrupt = Interrupt::listen_patiently().map_err(Failure::failed)?;
     let mut getting = Getting { client, asked: Vec::new(), bar: bar(flags.no_progress), interrupt };
     let outcome = match (&flags.what[..], &flags.output) {
@@ -69,6 +73,12 @@ impl Getting<'_> {
         let (content, name) = Wanted::read(what)?.find(self.client)??;
         self.ask(content, name.as_ref())?;
         let mut progress = self.have(what, content)?;
+        if destination::holds(to, content) {
+            // The destination is in the peer's own shared folder.
+            let (at, size) = (to.display(), progress.size);
+            output::print(&format!("{at} is in the peer's shared folder, {size} bytes\n"))?;
+            return Ok(Exit::Done);
+        }
         if !self.copy(content, progress.size, to)? {
             nstar::exit::warn(format_args!("{ROTTEN}"));
             self.client.obtain_anew(content, name.as_ref()).map_err(failure)?;
@@ -200,6 +210,18 @@ impl Getting<'_> {
         }
         file.sync_all().map(|()| true).map_err(failed)
     }
+}
+
+/// Reports that the destination is the peer's own copy of the wanted file. `None` if it is not.
+fn have_already(client: &mut Client, what: &[String], to: &Path) -> Option<Result<Exit, Failure>> {
+    let [what] = what else { return None };
+    if !to.is_file() {
+        return None;
+    }
+    let (content, _) = Wanted::read(what).ok()?.find(client).ok()?.ok()?;
+    let own = client.list().ok()?.into_iter().any(|file| file.hash == content && to.ends_with(&file.path));
+    (own && destination::holds(to, content))
+        .then(|| output::print(&format!("{} is this file already\n", to.display())).map(|()| Exit::Done))
 }
 
 fn tell_of_liars(progress: &Progress) {

@@ -1,7 +1,8 @@
 //! Where a file is copied to: nothing that is there is replaced, also where it comes while the file is got.
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -11,6 +12,7 @@ use rustix::{
 };
 
 use nstar::exit::Failure;
+use share::Content;
 
 /// Sees that a file can be written there before it is obtained.
 pub(super) fn check(path: &Path) -> Result<(), Failure> {
@@ -24,6 +26,13 @@ pub(super) fn check(path: &Path) -> Result<(), Failure> {
         }
         () => Ok(()),
     }
+}
+
+/// Whether the file at this path has this content.
+pub(super) fn holds(path: &Path, content: Content) -> bool {
+    let mut hasher = blake3::Hasher::new();
+    let hashed = File::open(path).and_then(|file| hasher.update_reader(file).map(|hasher| hasher.finalize()));
+    hashed.is_ok_and(|hash| Content::from(hash) == content)
 }
 
 /// Where a file is written before it is whole and right: beside the place that is meant.
