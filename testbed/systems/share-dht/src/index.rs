@@ -1,4 +1,4 @@
-//! The index as a peer uses it: calls that block, over tasks that run in a thread of their own.
+//! The index as a peer uses it: blocking calls over tasks in a thread of their own.
 
 use std::{
     error::Error,
@@ -19,35 +19,34 @@ use share::{
 use tokio::runtime::{Builder, Handle};
 
 use crate::{
-    error::DhtError,
     kademlia::{Admission, Driver, Identity, Joining, Network, PeerNode, Table},
     node::Node,
-    options::Options,
+    options::{DhtError, Options},
 };
 
-/// How long to wait for more peers that come or go together.
+/// How long to wait for more peers that come or go at the same time.
 const GATHER: Duration = Duration::from_millis(30);
-/// How often those who did not renew are looked for.
+/// How often expired publishers are removed.
 const EXPIRE_EVERY: Duration = Duration::from_millis(500);
 
-/// One peer's part of the index. It ends when it is dropped.
+/// One peer's part of the index. It stops when it is dropped.
 #[derive(Debug)]
 pub struct Dht {
     node: Arc<PeerNode>,
     runtime: Handle,
     listen: SocketAddr,
     bootstrap: Vec<SocketAddr>,
-    /// Closed when this is dropped: then the thread ends.
+    /// Closed on drop, which ends the thread.
     _stop: tokio::sync::oneshot::Sender<()>,
 }
 
 impl Dht {
-    /// Takes part in the index, and listens. What the peer remembers of itself is in the folder `state`.
+    /// Joins the index and listens. The peer's identity is kept in the folder `state`.
     ///
     /// # Errors
     /// See [`DhtError`].
     pub fn open(options: &Options, state: &Path) -> Result<Self, DhtError> {
-        // Where members are known by their keys the secret is a peer's own, and no other knows it.
+        // With members known by keys, the secret belongs to one peer and no other knows it.
         let common = options.secret.as_deref().filter(|_| options.members.is_none());
         let identity = Identity::open(state, common)?;
         let (network, commands) = Network::new(Table::new(identity.peer(), options.placement));
@@ -72,7 +71,7 @@ impl Dht {
                 };
                 let _ = say.send(Ok((handle, listen)));
                 let driving = tokio::spawn(driver.run());
-                // An error is the end too.
+                // The channel closing ends the wait too.
                 let _ = stopped.await;
                 driving.abort();
             });
@@ -87,7 +86,7 @@ impl Dht {
         Ok(Self { node, runtime, listen, bootstrap: options.bootstrap.clone(), _stop: stop })
     }
 
-    /// Where other peers reach it.
+    /// The address at which other peers reach it.
     pub fn listen(&self) -> SocketAddr {
         self.listen
     }
@@ -97,11 +96,11 @@ impl Dht {
     }
 }
 
-/// Whether a peer that listens there is itself who is met at an address.
+/// Whether a peer that listens at `listen` is the one reached at `address`.
 fn is_met_at(listen: SocketAddr, address: SocketAddr) -> bool {
     let all = listen.ip().is_unspecified()
         && (listen.is_ipv4(), listen.port()) == (address.is_ipv4(), address.port());
-    // Only what is this machine's own can be bound to.
+    // Only this machine's own addresses can be bound.
     address == listen || all && UdpSocket::bind(SocketAddr::new(address.ip(), 0)).is_ok()
 }
 
@@ -120,7 +119,7 @@ async fn start(
     Ok((driver, listen))
 }
 
-/// Tells those who come what this peer has.
+/// Announces this peer's files to peers that join.
 async fn follow(node: Arc<PeerNode>) {
     loop {
         node.routing.table.changed.notified().await;
@@ -129,7 +128,7 @@ async fn follow(node: Arc<PeerNode>) {
     }
 }
 
-/// Forgets those who do not renew.
+/// Removes expired publishers.
 async fn expire(node: Arc<PeerNode>) {
     loop {
         tokio::time::sleep(EXPIRE_EVERY).await;
@@ -188,15 +187,15 @@ impl Index for Dht {
             let tried: Vec<_> = self.bootstrap.iter().map(SocketAddr::to_string).collect();
             format!("no other peer is reached, and only what is here is found; trying {}", tried.join(", "))
         });
-        let strange = table.strange(Instant::now());
-        let strange = strange.map(|why| format!("a peer was turned away lately: {why}"));
+        let incompatible = table.incompatible(Instant::now());
+        let incompatible = incompatible.map(|why| format!("a peer was turned away lately: {why}"));
         let crowded = table.crowded().map(|most| {
             format!(
                 "there are more than {most} peers, and not each of them may know all others: files may not be found; \
                  --dht is for so many"
             )
         });
-        let all: Vec<_> = alone.into_iter().chain(strange).chain(crowded).collect();
+        let all: Vec<_> = alone.into_iter().chain(incompatible).chain(crowded).collect();
         (!all.is_empty()).then(|| all.join("\n"))
     }
 

@@ -1,7 +1,7 @@
-//! Kademlia on libp2p: how peers find each other, who answers for a key, and how they are asked.
+//! Kademlia on libp2p: how peers find each other, which of them hold a key, and how to send them requests.
 //!
-//! libp2p's own records are not used: each would be one value of one publisher, found by one message per key. Its routing
-//! says who is near to a key; what is told them goes by a protocol of our own, in batches.
+//! libp2p's own records are not used: each holds one value of one publisher, and is found with a message per key. Only its
+//! routing is used; records travel in batches, by a protocol of our own.
 
 mod addresses;
 mod admission;
@@ -26,19 +26,19 @@ use crate::{
     message::{Request, Response},
     network::{Routing, Transport, Unanswered},
     node::Node,
-    placement::Asks,
+    placement::QueryStrategy,
 };
 
-/// Commands that may wait for the driver.
+/// Most commands that may wait for the driver.
 const COMMANDS: usize = 256;
 
 /// A node on this network.
 pub(crate) type PeerNode = Node<Network, Network>;
 
-/// What is asked of the driver.
+/// A command for the driver.
 #[derive(Debug)]
 pub(crate) enum Command {
-    /// Begin to join others.
+    /// Start to join other peers.
     Join,
     Ask(PeerId, Request, oneshot::Sender<Result<Response, Unanswered>>),
     LookUp(Key, oneshot::Sender<Vec<PeerId>>),
@@ -52,15 +52,15 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// The network, and what is asked of it.
+    /// Creates the network, and the receiver of its commands.
     pub(crate) fn new(table: Table) -> (Self, mpsc::Receiver<Command>) {
         let (commands, receiver) = mpsc::channel(COMMANDS);
         (Self { table: Arc::new(table), commands }, receiver)
     }
 
-    /// Begins to join others.
+    /// Starts to join other peers.
     pub(crate) async fn join(&self) {
-        // Where the driver has ended there is nothing to join.
+        // A driver that has ended joins nobody.
         let _ = self.commands.send(Command::Join).await;
     }
 }
@@ -78,15 +78,15 @@ impl Routing for Network {
         let (reply, answer) = oneshot::channel();
         let sent = self.commands.send(Command::LookUp(*key, reply)).await;
         let found = if sent.is_ok() { answer.await.unwrap_or_default() } else { Vec::new() };
-        self.table.keepers(key, found)
+        self.table.holders(key, found)
     }
 
     fn outdated(&self, key: &Key, found: &[PeerId]) -> bool {
         self.table.outdated(key, found)
     }
 
-    fn asks(&self) -> Asks {
-        self.table.asks()
+    fn query_strategy(&self) -> QueryStrategy {
+        self.table.query_strategy()
     }
 
     fn everyone(&self) -> Option<Vec<PeerId>> {

@@ -1,29 +1,29 @@
-//! What a file is found under: its name, its content, and each word of its name, as places in one space of keys.
+//! The keys that a file is found under: its name, its content, and each word of its name.
 
 use share::{
     Content,
     entry::{Entry, Query},
 };
 
-/// Most keys of one file: its name, its content, and the words that it is found by.
+/// Most keys of one file: its name, its content and its words.
 pub(crate) const KEYS_MAX: usize = 2 + share::NAME_WORDS_MAX;
 
-/// A place in the space of keys: the BLAKE3 hash of what is searched for, and of which kind that is.
+/// A key of the index: the BLAKE3 hash of a search term and its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key([u8; 32]);
 
 impl Key {
-    /// Where files of this name are found.
+    /// The key of files with this name.
     fn name(name: &str) -> Self {
         Self::of(b'n', name.as_bytes())
     }
 
-    /// Where files with this in them are found.
+    /// The key of files with this content.
     fn content(content: &Content) -> Self {
         Self::of(b'c', content.as_bytes())
     }
 
-    /// Where files with this word in their name are found.
+    /// The key of files with this word in their name.
     fn word(word: &str) -> Self {
         Self::of(b'w', word.as_bytes())
     }
@@ -32,30 +32,30 @@ impl Key {
         Self(blake3::Hasher::new().update(&[kind]).update(what).finalize().into())
     }
 
-    /// Its bytes.
+    /// The bytes of the hash.
     pub(crate) fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// Where the answer to a query is: under one key, for whoever holds it filters by the other words.
+    /// The single key under which a query is answered. Its holders filter by the other words.
     pub(crate) fn of_query(query: &Query) -> Option<Self> {
         match query {
             Query::Name(name) => Some(Self::name(name.as_str())),
             Query::Content(content) => Some(Self::content(content)),
-            // The first is the longest, and so the rarest.
+            // The first word is the longest, and so probably the rarest.
             Query::Words(words) => words.first().map(|word| Self::word(word)),
         }
     }
 }
 
-/// All keys of a file, in an order that everyone derives alike, so that a number in it tells which is meant.
+/// All keys of a file, in the same order at every peer, so that a key can be referred to by its number.
 pub(crate) fn keys(entry: &Entry) -> Vec<Key> {
     let words = entry.name.words();
     let whole = [Key::name(entry.name.as_str()), Key::content(&entry.content)];
     whole.into_iter().chain(words.iter().map(|word| Key::word(word))).collect()
 }
 
-/// Some of the keys of one file, by their numbers.
+/// A set of keys of one file, by their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub(crate) struct KeySet(u32);
@@ -71,7 +71,7 @@ impl KeySet {
         self.0 & 1 << number != 0
     }
 
-    /// Those of these that are not among `others`.
+    /// The keys in this set that are not in `others`.
     pub(crate) fn without(self, others: Self) -> Self {
         Self(self.0 & !others.0)
     }
@@ -89,7 +89,7 @@ impl KeySet {
     }
 }
 
-/// Whether a file is what a query asks for.
+/// Whether a file matches a query.
 pub(crate) fn fits(query: &Query, entry: &Entry) -> bool {
     match query {
         Query::Name(name) => *name == entry.name,

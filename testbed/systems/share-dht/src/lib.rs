@@ -1,11 +1,10 @@
-//! The index of file sharing spread over the peers: no server, every peer keeps a part.
+//! The index of file sharing spread over the peers: no server, every peer stores a part.
 //!
-//! A file is found under several keys: its name, its content, and each word of its name ([`key`]). Under each key it is
-//! kept by a few of the peers ([`placement`] says which, of those that Kademlia on libp2p knows, in [`kademlia`]).
-//! Each publisher tells them itself, in batches, and renews all by one message ([`node`]); nobody is believed about
-//! another's files, and who does not renew is forgotten ([`records`]).
+//! A file is found under several keys: its name, its content, and each word of its name ([`key`]). A few of the peers hold
+//! each key: [`placement`] decides which, among the peers that Kademlia on libp2p knows ([`kademlia`]). Each publisher
+//! announces its files to the holders in batches, and renews them all with one message ([`node`]). Peers only publish
+//! their own files, and what is not renewed expires ([`records`]).
 
-mod error;
 mod index;
 mod kademlia;
 mod key;
@@ -19,4 +18,4 @@ mod records;
 #[cfg(test)]
 mod testing;
 
-pub use self::{error::DhtError, index::Dht, options::Options, placement::Placement};
+pub use self::{index::Dht, options::{DhtError, Options}, placement::Placement};

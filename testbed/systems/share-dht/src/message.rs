@@ -1,5 +1,5 @@
-//! What peers tell and ask each other about who has what. All of it comes from strangers: lengths are bounded before
-//! anything is read, and names and hashes are checked while it is.
+//! The messages between peers. They come from strangers, so lengths are limited before anything is parsed, and names and
+//! hashes are validated while parsing.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,65 +10,65 @@ use crate::key::KeySet;
 
 /// Most files in one request.
 pub(crate) const FILES_MAX: usize = 1000;
-/// Most files in one answer.
+/// Most files in one response.
 pub(crate) const FOUND_MAX: usize = 1000;
-/// Longest request, bytes: so many files with the longest names, however they are written.
+/// Longest request, bytes: [`FILES_MAX`] files with the longest names, however they are encoded.
 pub(crate) const REQUEST_LEN_MAX: u64 = 2 * 1024 * 1024;
-/// Longest answer, bytes: so many files, and as many peers as one key has place for.
+/// Longest response, bytes: [`FOUND_MAX`] files, and as many peers as one key can have.
 pub(crate) const RESPONSE_LEN_MAX: u64 = 4 * 1024 * 1024;
 
-/// What one peer asks of another. What it tells is of itself: who it is, the connection has proved.
+/// A request to another peer. A publisher only speaks for itself, and the connection proves who it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Request {
-    /// Keep these files of mine, which can be had at an address.
+    /// Store these files of mine, which can be fetched at this address.
     Keep {
-        lease: Terms,
+        lease: LeaseTerms,
         files: Vec<Placed>,
-        /// Whether all that was kept of me before is to be forgotten first: I do not know what it is.
+        /// Whether to forget everything stored for me first, because I do not know what that is.
         anew: bool,
-        /// Whether that is all that the other is to keep.
+        /// Whether this completes what you are to store for me.
         all: bool,
     },
-    /// I live.
-    Renew { lease: Terms },
-    /// I no longer have these.
+    /// I am alive.
+    Renew { lease: LeaseTerms },
+    /// I no longer have these files.
     Forget { files: Vec<Entry> },
-    /// I go.
+    /// I am leaving.
     Leave,
-    /// Who has this?
+    /// Which files match this query?
     Find { query: Query },
 }
 
-/// Where a peer's files can be had, and for how long to believe it.
+/// Where a publisher's files can be fetched, and how long to believe that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Terms {
+pub(crate) struct LeaseTerms {
     pub(crate) at: SocketAddr,
     pub(crate) life_s: u32,
 }
 
-/// A file, and under which of its keys to keep it.
+/// A file, and under which of its keys to store it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Placed {
     pub(crate) file: Entry,
     pub(crate) keys: KeySet,
 }
 
-/// What is answered.
+/// A response to another peer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Response {
-    /// So many files of yours are kept here now; under so many keys there was no room.
+    /// How many of your files are stored here now, and under how many keys there was no room.
     Kept { files: usize, refused: usize },
-    /// These are known.
+    /// These files are known.
     Found { found: Vec<SearchResult> },
-    /// That is not done.
+    /// The request is refused.
     Refused { reason: String },
 }
 
-/// Why a peer may not say that its files are at an address.
+/// Why a publisher may not announce an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Misplaced {
+pub(crate) enum AddressRefused {
     #[error("{0} is no address that others can connect to")]
     Nowhere(SocketAddr),
     #[error(
@@ -77,18 +77,18 @@ pub(crate) enum Misplaced {
     Elsewhere { at: SocketAddr, seen: IpAddr },
 }
 
-/// Checks that a peer seen at an address may say that its files are at another: on the same machine, or everybody could
-/// be sent to a stranger's.
-pub(crate) fn check_address(at: SocketAddr, seen: IpAddr) -> Result<(), Misplaced> {
+/// Checks that a publisher may announce an address: it has to be on the machine that it connects from. Otherwise it could
+/// direct everyone to somebody else's.
+pub(crate) fn check_address(at: SocketAddr, seen: IpAddr) -> Result<(), AddressRefused> {
     let (ip, seen) = (at.ip().to_canonical(), seen.to_canonical());
     match () {
-        () if !is_somewhere(at) => Err(Misplaced::Nowhere(at)),
+        () if !is_somewhere(at) => Err(AddressRefused::Nowhere(at)),
         () if ip == seen || ip.is_loopback() && seen.is_loopback() => Ok(()),
-        () => Err(Misplaced::Elsewhere { at, seen }),
+        () => Err(AddressRefused::Elsewhere { at, seen }),
     }
 }
 
-/// Whether anything can be had at an address at all.
+/// Whether anything can be fetched at an address at all.
 pub(crate) fn is_somewhere(at: SocketAddr) -> bool {
     let ip = at.ip().to_canonical();
     !ip.is_unspecified() && !ip.is_multicast() && at.port() != 0
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         let file = entry("a \"b\" \\ ü.txt", "x");
-        let lease = Terms { at: "127.0.0.1:1".parse().unwrap(), life_s: 120 };
+        let lease = LeaseTerms { at: "127.0.0.1:1".parse().unwrap(), life_s: 120 };
         let placed = Placed { keys: all_keys(&file), file: file.clone() };
         for request in [
             Request::Keep { lease, files: vec![placed], anew: true, all: true },
@@ -124,7 +124,7 @@ mod tests {
     fn the_largest_request_has_room() {
         let file = entry(&"\"".repeat(255), "x");
         let placed = Placed { file: Entry { size: u64::MAX, ..file }, keys: KeySet::default().with(31) };
-        let lease = Terms {
+        let lease = LeaseTerms {
             at: "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535".parse().unwrap(),
             life_s: u32::MAX,
         };

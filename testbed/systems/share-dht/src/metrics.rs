@@ -1,4 +1,4 @@
-//! What this peer's part of the index counts.
+//! Metrics of this peer's part of the index.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use prometheus_client::{
 
 use crate::message::Request;
 
-/// The counters; a copy counts into the same ones.
+/// The counters. Clones count into the same ones.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Metrics {
     sent: Family<Message, Counter>,
@@ -34,11 +34,11 @@ struct Search {
 /// How a search was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answered {
-    /// Without asking anyone.
+    /// Without asking any peer.
     Here,
-    /// By asking peers that were known to answer for the key: one hop.
+    /// By asking peers that were known to hold the key: one hop.
     Asked,
-    /// Who answers for the key had to be looked up first.
+    /// By first looking up the peers that hold the key.
     LookedUp,
 }
 
@@ -66,23 +66,23 @@ impl Metrics {
         self.searches.get_or_create(&Search::of(answered)).inc();
     }
 
-    /// A lookup took so many messages.
+    /// Counts a lookup and its messages.
     pub(crate) fn looked_up(&self, messages: u32) {
         self.lookups.inc();
         self.lookup_messages.inc_by(messages.into());
     }
 
-    /// Learning who there is took so many messages.
+    /// Counts messages that refresh the routing table.
     pub(crate) fn refreshed(&self, messages: u32) {
         self.refresh_messages.inc_by(messages.into());
     }
 
-    /// A peer that is no member was refused.
+    /// Counts a peer that was rejected because it is not a member.
     pub(crate) fn turned_away(&self) {
         self.turned_away.inc();
     }
 
-    /// Shows all of it, with how many other peers are known and how many records are kept.
+    /// Encodes all metrics, with the numbers of other known peers and of stored records.
     pub(crate) fn show(
         &self,
         encoder: &mut DescriptorEncoder<'_>,

@@ -1,7 +1,7 @@
-//! The seams towards the other peers: who answers for a key, and how they are asked.
+//! The interfaces to other peers: which of them hold a key, and how to send them requests.
 //!
-//! What is kept and told ([`crate::node`]) knows neither how peers find each other nor how bytes travel. Kademlia over
-//! libp2p is one way; tests have another, in memory and in virtual time.
+//! [`crate::node`] knows neither how peers find each other nor how messages travel. In production that is Kademlia over
+//! libp2p; in tests it is memory and virtual time.
 
 use std::future::Future;
 
@@ -10,35 +10,33 @@ use libp2p_identity::PeerId;
 use crate::{
     key::Key,
     message::{Request, Response},
-    placement::Asks,
+    placement::QueryStrategy,
 };
 
-/// Who answers for a key.
+/// Finds the peers that hold a key.
 pub(crate) trait Routing: Send + Sync {
     /// This peer.
     fn me(&self) -> PeerId;
 
-    /// Those that answer for a key, the nearest first, as far as this peer can tell without asking anyone; none where it
-    /// cannot. It may be one of them.
+    /// The holders of a key, the first to ask first, if this peer can tell without asking others. It may be one of them.
     fn known(&self, key: &Key) -> Option<Vec<PeerId>>;
 
-    /// Those that answer for a key; asks others who they are.
+    /// Looks up the holders of a key by asking other peers.
     fn look_up(&self, key: &Key) -> impl Future<Output = Vec<PeerId>> + Send;
 
-    /// Whether those that were found to answer for a key do no longer, as another is known by now that should be one of
-    /// them.
+    /// Whether a peer is known by now that should be among the holders of a key, and is not in `found`.
     fn outdated(&self, key: &Key, found: &[PeerId]) -> bool;
 
-    /// How those that answer for a key are asked.
-    fn asks(&self) -> Asks;
+    /// How to ask the holders of a key.
+    fn query_strategy(&self) -> QueryStrategy;
 
-    /// All others, where they are so few that each of them answers for every key.
+    /// All other peers, if they are so few that each holds every key.
     fn everyone(&self) -> Option<Vec<PeerId>>;
 }
 
-/// How peers are asked.
+/// Sends requests to peers.
 pub(crate) trait Transport: Send + Sync {
-    /// Asks one peer, and waits for its answer within a bound of time.
+    /// Sends a request, and waits for the response for a limited time.
     fn ask(
         &self,
         peer: PeerId,
@@ -46,7 +44,7 @@ pub(crate) trait Transport: Send + Sync {
     ) -> impl Future<Output = Result<Response, Unanswered>> + Send;
 }
 
-/// Why a peer did not answer.
+/// Why a peer did not respond.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Unanswered(pub(crate) String);

@@ -1,34 +1,35 @@
-//! What a peer's part of the index is started with.
+//! Settings of a peer's part of the index, and why it cannot start.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use share::Members;
 
 use crate::placement::Placement;
 
-/// The settings of a peer's part of the index.
+/// Settings of a peer's part of the index.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// Where other peers reach it. Port 0: any.
+    /// The address to listen on for other peers. Port 0 stands for any.
     pub listen: SocketAddr,
-    /// Which of the peers keep what is found under a key. Default [`Placement::Nearest`].
+    /// Which of the peers hold a key. Default [`Placement::Nearest`].
     pub placement: Placement,
     /// Peers to join. Default none: others join this one, or are found by multicast.
     pub bootstrap: Vec<SocketAddr>,
-    /// The file of the group's secret; made when it is not there. Not used with [`members`](Self::members). Default none.
+    /// The file with the group's secret; created if it does not exist. Ignored if [`members`](Self::members) is set. Default
+    /// none.
     pub secret: Option<PathBuf>,
     /// The members of the group by key: no other peer gets a connection. Default none.
     pub members: Option<Members>,
-    /// How long others believe this peer without hearing from it. Default 2 minutes: for so long the files of a peer that
-    /// died are still found.
+    /// How long other peers believe this one without hearing from it. Default 2 minutes. The files of a peer that died are
+    /// still found for that long.
     pub life: Duration,
-    /// Is told where it listens, once it does.
+    /// Set to the actual address once it listens.
     pub listening: Arc<std::sync::OnceLock<SocketAddr>>,
 }
 
 impl Options {
-    /// The defaults, listening there.
+    /// The defaults, with this address.
     pub fn new(listen: SocketAddr) -> Self {
         Self {
             listen,
@@ -40,4 +41,38 @@ impl Options {
             listening: Arc::default(),
         }
     }
+}
+
+/// Why a peer could not join the index.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DhtError {
+    /// The address cannot be listened on.
+    #[error("the index cannot listen on {listen}: {reason}; choose another with --dht-listen")]
+    Listen {
+        /// The address.
+        listen: SocketAddr,
+        /// The system's error.
+        reason: String,
+    },
+    /// It was told to join itself.
+    #[error("--bootstrap {0} is this peer's own address; name another peer's")]
+    Itself(SocketAddr),
+    /// The group's secret cannot be read.
+    #[error(transparent)]
+    Secret(#[from] store::SecretError),
+    /// The peer's key cannot be opened.
+    #[error(transparent)]
+    Own(#[from] share::KeyError),
+    /// The system refuses something.
+    #[error("the index cannot start {what}: {source}")]
+    System {
+        /// What is needed.
+        what: &'static str,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// TLS cannot use the key.
+    #[error("the peer's key cannot be used: {0}")]
+    Key(String),
 }

@@ -1,9 +1,7 @@
-//! Which of the peers keep what is found under a key: the one thing in which the kinds of this index differ.
+//! Which peers hold a key: the only difference between the kinds of this index.
 //!
-//! Everything else is the same for all of them: what is kept and told, how peers meet, and how they are asked. To have one
-//! more kind is a line in each of these functions.
+//! Another kind takes one line in each of these functions.
 
-mod nearest;
 mod rendezvous;
 
 use std::num::NonZeroUsize;
@@ -14,34 +12,36 @@ use libp2p_swarm::StreamProtocol;
 
 use crate::key::Key;
 
-/// A peer, and where it stands in Kademlia's space.
-pub(crate) type Place = KBucketKey<PeerId>;
+/// A peer's position in Kademlia's space.
+pub(crate) type Position = KBucketKey<PeerId>;
 
-/// Which of the peers keep what is found under a key.
+/// Which of the peers hold a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Placement {
-    /// The eight nearest to it, as Kademlia has it: a distributed hash table. A peer need not know all others; who is near
-    /// to a key is looked up.
+    /// The eight nearest to it, as in Kademlia: a distributed hash table. A peer need not know all others; it looks up the
+    /// ones near a key.
     #[default]
     Nearest,
-    /// The three that weigh most for it, of all peers: rendezvous hashing. Every peer knows all others, so nothing is
-    /// looked up, and a search is one question.
+    /// The three with the highest weight for it among all peers: rendezvous hashing. Every peer knows all others, so that a
+    /// search needs no lookup and a single request.
     Rendezvous,
 }
 
-/// How those that keep what is found under a key are asked.
+/// How to ask the holders of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asks {
-    /// So many at once, and what all of them have found counts: one of them may have come just now and not know all yet.
-    Several(usize),
-    /// One after the other, this peer first where it is one of them, until one has found something.
-    OneByOne,
+pub(crate) enum QueryStrategy {
+    /// Ask this many at once and merge their results: one of them may have joined just now and not know everything yet.
+    Parallel(usize),
+    /// Ask one after the other until one finds something, starting with this peer if it is one of them.
+    Sequential,
 }
 
-/// Most peers of which each knows all others.
+/// Number of peers that hold a key, as in Kademlia (Maymounkov and Mazieres, Kademlia, 2002).
+const NEAREST_REPLICAS: usize = 8;
+/// Most peers in a network in which each has to know all others.
 pub(crate) const MEMBERS_MAX: usize = 1_000;
 
-/// Characters shown of what a peer says that it speaks.
+/// Longest part of another peer's protocol name to show, characters.
 const SPOKEN_SHOWN: usize = 60;
 
 const MEMBERS_BUCKET: NonZeroUsize = match NonZeroUsize::new(MEMBERS_MAX) {
@@ -50,10 +50,10 @@ const MEMBERS_BUCKET: NonZeroUsize = match NonZeroUsize::new(MEMBERS_MAX) {
 };
 
 impl Placement {
-    /// All there are.
+    /// All kinds.
     const ALL: [Self; 2] = [Self::Nearest, Self::Rendezvous];
 
-    /// The name and version of what peers of this kind speak with each other.
+    /// Name and version of the protocol between peers of this kind.
     pub(crate) const fn protocol(self) -> &'static str {
         match self {
             Self::Nearest => "/nstar/share/1",
@@ -61,7 +61,7 @@ impl Placement {
         }
     }
 
-    /// The name and version of Kademlia's own messages between them.
+    /// Name and version of Kademlia's protocol between them.
     pub(crate) const fn routing_protocol(self) -> StreamProtocol {
         StreamProtocol::new(match self {
             Self::Nearest => "/nstar/share/kad/1",
@@ -69,7 +69,7 @@ impl Placement {
         })
     }
 
-    /// What a person starts it by.
+    /// The flag that selects it.
     const fn flag(self) -> &'static str {
         match self {
             Self::Nearest => "--dht",
@@ -77,7 +77,7 @@ impl Placement {
         }
     }
 
-    /// What is wrong with a peer that speaks something else, and what to do.
+    /// Explains why a peer with another protocol is incompatible, and what to do.
     pub(crate) fn explain(self, speaks: &str) -> String {
         match Self::ALL.into_iter().find(|kind| kind.protocol() == speaks) {
             Some(other) => format!(
@@ -93,15 +93,15 @@ impl Placement {
         }
     }
 
-    /// How many peers keep what is found under a key.
+    /// Number of peers that hold a key.
     pub(crate) const fn replicas(self) -> usize {
         match self {
-            Self::Nearest => nearest::REPLICAS,
+            Self::Nearest => NEAREST_REPLICAS,
             Self::Rendezvous => rendezvous::REPLICAS,
         }
     }
 
-    /// How many peers are remembered of those that are as far away as each other, within a power of two.
+    /// Most peers to remember at each distance, within a power of two.
     pub(crate) const fn bucket_size(self) -> NonZeroUsize {
         match self {
             Self::Nearest => K_VALUE,
@@ -109,7 +109,7 @@ impl Placement {
         }
     }
 
-    /// Most peers, this one among them, of which each has to know all others; none where it need not.
+    /// Most peers, including this one, if each of them has to know all others.
     pub(crate) const fn members_max(self) -> Option<usize> {
         match self {
             Self::Nearest => None,
@@ -117,30 +117,44 @@ impl Placement {
         }
     }
 
-    /// How those that keep what is found under a key are asked.
-    pub(crate) const fn asks(self) -> Asks {
+    /// How to ask the holders of a key.
+    pub(crate) const fn query_strategy(self) -> QueryStrategy {
         match self {
-            Self::Nearest => Asks::Several(3),
-            Self::Rendezvous => Asks::OneByOne,
+            Self::Nearest => QueryStrategy::Parallel(3),
+            Self::Rendezvous => QueryStrategy::Sequential,
         }
     }
 
-    /// Those of these peers that keep what is found under a key, the first to ask first.
-    pub(crate) fn keepers(self, key: &Key, me: Place, others: impl Iterator<Item = Place>) -> Vec<PeerId> {
+    /// The holders of a key among this peer and `others`, the first to ask first.
+    pub(crate) fn holders(self, key: &Key, me: Position, others: impl Iterator<Item = Position>) -> Vec<PeerId> {
         let all = others.chain([me]);
         match self {
-            Self::Nearest => nearest::keepers(key, all),
-            Self::Rendezvous => rendezvous::in_turn(key, me, rendezvous::keepers(key, all)),
+            Self::Nearest => nearest(key, all),
+            Self::Rendezvous => rendezvous::in_turn(key, me, rendezvous::holders(key, all)),
         }
     }
 
-    /// Whether a peer that knows so many others can tell who keeps what is found under a key, of which it reckons these.
+    /// Whether a peer that knows this many others can be sure that `reckoned` are a key's holders.
     pub(crate) fn is_known(self, me: &PeerId, others: usize, reckoned: &[PeerId]) -> bool {
         match self {
-            Self::Nearest => nearest::is_known(me, others, reckoned),
+            Self::Nearest => nearest_are_known(me, others, reckoned),
             Self::Rendezvous => true,
         }
     }
+}
+
+/// The peers nearest to a key, the nearest first.
+fn nearest(key: &Key, all: impl Iterator<Item = Position>) -> Vec<PeerId> {
+    let key = KBucketKey::new(key.as_bytes().to_vec());
+    let mut places: Vec<_> = all.collect();
+    places.sort_by_cached_key(|place| key.distance(place));
+    places.iter().take(NEAREST_REPLICAS).map(|place| *place.preimage()).collect()
+}
+
+/// Whether a peer can tell the holders by itself: it knows all others while they are fewer than a bucket holds, and always
+/// those that are as near to it as to each other (section 2.4).
+fn nearest_are_known(me: &PeerId, others: usize, reckoned: &[PeerId]) -> bool {
+    others < K_VALUE.get() || reckoned.contains(me)
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
-//! What this peer keeps for the index: who has which files, under the keys that it answers for.
+//! The records that a peer stores: which publishers have which files, under the keys that this peer holds.
 //!
-//! Everything that a publisher had kept here lives and dies together: it renews all by one word, and is forgotten when
-//! it does not. Nothing here knows what time it is.
+//! Everything of one publisher shares one lease: one message renews it all, and without renewal it all expires. This module
+//! has no clock.
 
-mod limits;
 mod publisher;
 
 use std::{
@@ -15,12 +14,43 @@ use std::{
 use libp2p_identity::PeerId;
 use share::entry::{Entry, Query, SearchResult};
 
-use self::publisher::Publisher;
-pub(crate) use self::{limits::Limits, publisher::Lease};
+use self::publisher::{Publisher, cost};
+pub(crate) use self::publisher::Lease;
 use crate::key::{self, Key, KeySet};
 
-/// Where what is found under a key stands: the number of a publisher, and that of a file of it.
-type Place = (u32, u32);
+/// A record: the number of a publisher, and the number of one of its files.
+type RecordId = (u32, u32);
+
+/// The limits of [`Records`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Records under one key. Of a word in more files, only these are found; the others are found by rarer words, by name
+    /// and by content.
+    pub(crate) places: usize,
+    /// Memory for one publisher, in bytes as `cost` counts them.
+    pub(crate) publisher_bytes: usize,
+    /// Memory for all publishers, bytes.
+    pub(crate) bytes: usize,
+    /// Number of publishers.
+    pub(crate) publishers: usize,
+}
+
+impl Limits {
+    /// No limits, for a peer's own files.
+    pub(crate) const NONE: Self =
+        Self { places: usize::MAX, publisher_bytes: usize::MAX, bytes: usize::MAX, publishers: usize::MAX };
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            places: 10_000,
+            publisher_bytes: 256 * 1024 * 1024,
+            bytes: 1024 * 1024 * 1024,
+            publishers: 10_000,
+        }
+    }
+}
 
 /// The records, bounded by [`Limits`].
 #[derive(Debug)]
@@ -28,18 +58,18 @@ pub(crate) struct Records {
     limits: Limits,
     numbers: HashMap<PeerId, u32>,
     publishers: BTreeMap<u32, Publisher>,
-    under: HashMap<Key, BTreeSet<Place>>,
-    /// The number of the next publisher.
+    under: HashMap<Key, BTreeSet<RecordId>>,
+    /// Number of the next publisher.
     next: u32,
     bytes: usize,
 }
 
-/// What became of files that were to be kept.
+/// The result of storing files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Kept {
-    /// Files of the publisher that are kept now.
+pub(crate) struct StoreOutcome {
+    /// Number of the publisher's files stored now.
     pub(crate) files: usize,
-    /// Keys under which there was no room for one more.
+    /// Number of keys under which there was no room.
     pub(crate) refused: usize,
 }
 
@@ -55,22 +85,22 @@ impl Records {
         }
     }
 
-    /// Keeps files of a publisher under some of their keys, and renews it. Those that no peer could take are passed over.
+    /// Stores files of a publisher under some of their keys, and renews it. Skips files that cannot exist.
     pub(crate) fn keep<'f>(
         &mut self,
         publisher: PeerId,
         lease: Lease,
         files: impl IntoIterator<Item = (&'f Entry, KeySet)>,
-    ) -> Kept {
+    ) -> StoreOutcome {
         let files = files.into_iter().filter(|(entry, _)| entry.is_obtainable());
         let Some(number) = self.number(publisher, lease) else {
-            return Kept { files: 0, refused: files.map(|(_, keys)| keys.len()).sum() };
+            return StoreOutcome { files: 0, refused: files.map(|(_, keys)| keys.len()).sum() };
         };
         let refused = files.map(|(entry, keys)| self.keep_one(number, entry, keys)).sum();
-        Kept { files: self.files(publisher), refused }
+        StoreOutcome { files: self.files(publisher), refused }
     }
 
-    /// Renews a publisher; how many files of it are kept here.
+    /// Renews a publisher, and returns how many of its files are stored here.
     pub(crate) fn renew(&mut self, publisher: PeerId, lease: Lease) -> usize {
         if self.numbers.contains_key(&publisher) {
             self.number(publisher, lease);
@@ -78,7 +108,7 @@ impl Records {
         self.files(publisher)
     }
 
-    /// Forgets some files of a publisher.
+    /// Removes files of a publisher.
     pub(crate) fn forget<'f>(&mut self, publisher: PeerId, files: impl IntoIterator<Item = &'f Entry>) {
         let Some(&number) = self.numbers.get(&publisher) else { return };
         for entry in files {
@@ -86,7 +116,7 @@ impl Records {
         }
     }
 
-    /// Forgets a publisher and all that it had kept.
+    /// Removes a publisher and all its files.
     pub(crate) fn leave(&mut self, publisher: PeerId) {
         let Some(number) = self.numbers.remove(&publisher) else { return };
         let Some(gone) = self.publishers.remove(&number) else { return };
@@ -96,7 +126,7 @@ impl Records {
         }
     }
 
-    /// Forgets all publishers that did not renew in time.
+    /// Removes all publishers that did not renew in time.
     pub(crate) fn expire(&mut self, now: Instant) {
         let dead = |number: &u32| self.publishers.get(number).is_none_or(|publisher| publisher.is_dead(now));
         let gone: Vec<_> =
@@ -104,7 +134,7 @@ impl Records {
         gone.into_iter().for_each(|peer| self.leave(peer));
     }
 
-    /// At most so many files that the query fits, each with who has it.
+    /// Up to `limit` files that match, each with the peers that have it.
     pub(crate) fn find(&self, query: &Query, now: Instant, limit: usize) -> Vec<SearchResult> {
         let places = Key::of_query(query).and_then(|key| self.under.get(&key));
         let mut found: BTreeMap<&Entry, Vec<SocketAddr>> = BTreeMap::new();
@@ -121,23 +151,23 @@ impl Records {
         found.into_iter().map(|(entry, peers)| SearchResult { entry: entry.clone(), peers }).collect()
     }
 
-    /// How many files of a publisher are kept.
+    /// Number of files stored for a publisher.
     pub(crate) fn files(&self, publisher: PeerId) -> usize {
         let number = self.numbers.get(&publisher);
         number.and_then(|number| self.publishers.get(number)).map_or(0, Publisher::len)
     }
 
-    /// Whether anything is kept for a publisher.
+    /// Whether the publisher has a lease here.
     pub(crate) fn knows(&self, publisher: &PeerId) -> bool {
         self.numbers.contains_key(publisher)
     }
 
-    /// How many places under keys there are.
+    /// Number of records.
     pub(crate) fn len(&self) -> usize {
         self.under.values().map(BTreeSet::len).sum()
     }
 
-    /// The number of a publisher, renewed; none where there are too many.
+    /// The number of a publisher, after renewing it. `None` if there are too many publishers.
     fn number(&mut self, peer: PeerId, lease: Lease) -> Option<u32> {
         if let Some(&number) = self.numbers.get(&peer) {
             self.publishers.get_mut(&number)?.renew(lease);
@@ -153,7 +183,7 @@ impl Records {
         Some(number)
     }
 
-    /// Keeps one file under some of its keys; under how many there was no room.
+    /// Stores one file under some of its keys. Returns under how many there was no room.
     fn keep_one(&mut self, number: u32, entry: &Entry, wanted: KeySet) -> usize {
         let Self { limits, publishers, under, bytes, .. } = self;
         let Some(publisher) = publishers.get_mut(&number) else { return wanted.len() };
@@ -164,7 +194,7 @@ impl Records {
         let fit =
             new.iter().filter(|(_, key)| room(key)).fold(KeySet::default(), |fit, (at, _)| fit.with(*at));
         let refused = new.len() - fit.len();
-        let more = limits::cost(entry, had.and(fit)) - limits::cost(entry, had);
+        let more = cost(entry, had.and(fit)) - cost(entry, had);
         if publisher.bytes() + more > limits.publisher_bytes || *bytes + more > limits.bytes {
             return new.len();
         }
@@ -182,11 +212,11 @@ impl Records {
         else {
             return;
         };
-        self.bytes = self.bytes.saturating_sub(limits::cost(entry, keys));
+        self.bytes = self.bytes.saturating_sub(cost(entry, keys));
         self.unlink((number, file), entry, keys);
     }
 
-    fn unlink(&mut self, place: Place, entry: &Entry, keys: KeySet) {
+    fn unlink(&mut self, place: RecordId, entry: &Entry, keys: KeySet) {
         let all = key::keys(entry).into_iter().enumerate();
         for (_, key) in all.filter(|(at, _)| keys.has(*at)) {
             if let Some(places) = self.under.get_mut(&key) {

@@ -1,4 +1,4 @@
-//! What the tests of several modules need.
+//! Helpers of several test modules.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use share::{Content, entry::Entry};
 
 use crate::key::{self, KeySet};
 
-/// A file of this name.
+/// A file with this name and content.
 pub(crate) fn entry(name: &str, bytes: &str) -> Entry {
     let content = Content::of(bytes.as_bytes());
     Entry { name: name.parse().expect("a name"), content, size: bytes.len() as u64 }
@@ -18,13 +18,13 @@ pub(crate) fn all_keys(entry: &Entry) -> KeySet {
     (0..key::keys(entry).len()).fold(KeySet::default(), KeySet::with)
 }
 
-/// Always the same peer for a number.
+/// The same peer for the same number, always.
 pub(crate) fn peer(number: u8) -> PeerId {
     let keys = Keypair::ed25519_from_bytes([number; 32]).expect("32 bytes");
     keys.public().to_peer_id()
 }
 
-/// Always the same peers; more than [`peer`] has.
+/// The same peers, always, for more than 256.
 pub(crate) fn peers(count: u16) -> Vec<PeerId> {
     let seed = |number: u16| {
         let mut seed = [0; 32];
@@ -35,7 +35,7 @@ pub(crate) fn peers(count: u16) -> Vec<PeerId> {
     keys.map(|keys| keys.public().to_peer_id()).collect()
 }
 
-/// Where it can be reached.
+/// The address of a peer from [`peer`].
 pub(crate) fn address(number: u8) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 9000 + u16::from(number)))
 }

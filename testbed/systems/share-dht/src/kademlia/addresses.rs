@@ -1,15 +1,15 @@
-//! Addresses as libp2p writes them.
+//! Converts addresses to and from libp2p's.
 
 use std::net::{IpAddr, SocketAddr};
 
 use libp2p_core::{Multiaddr, multiaddr::Protocol};
 
-/// A TCP address.
+/// A TCP address for libp2p.
 pub(crate) fn to_multi(address: SocketAddr) -> Multiaddr {
     Multiaddr::from(address.ip()).with(Protocol::Tcp(address.port()))
 }
 
-/// The TCP address in one of libp2p's, where it is one.
+/// The TCP address in one of libp2p's, if it is one.
 pub(crate) fn of_multi(address: &Multiaddr) -> Option<SocketAddr> {
     let mut parts = address.iter();
     let ip: IpAddr = match parts.next()? {

@@ -1,4 +1,4 @@
-//! Who gets a connection, where the members of the group are known by their keys.
+//! Decides who gets a connection, if the members of the group are known by their keys.
 
 use std::net::SocketAddr;
 
@@ -10,29 +10,29 @@ use tls::PublicKey;
 use super::addresses::of_multi;
 use crate::metrics::Metrics;
 
-/// What an Ed25519 peer's id is before the 32 bytes of its key: an identity multihash of a key in Protocol Buffers
-/// (libp2p's peer id specification).
+/// The bytes of an Ed25519 peer's id before its 32-byte key: an identity multihash of a key in Protocol Buffers (libp2p's
+/// peer id specification).
 const BEFORE_KEY: [u8; 6] = [0x00, 0x24, 0x08, 0x01, 0x12, 0x20];
 
-/// The members, if not everybody is one.
+/// The members, unless everybody is one.
 #[derive(Debug, Clone)]
 pub(crate) struct Admission {
     pub(crate) members: Option<Members>,
     pub(crate) metrics: Metrics,
 }
 
-/// A peer that is no member. Where it stands among other errors libp2p shows not these but their sources: so it is one.
+/// A peer is not a member. The reason is the source of this error, because libp2p shows only the sources of nested errors.
 #[derive(Debug, thiserror::Error)]
 #[error("no connection")]
-pub(crate) struct Denied(#[source] Stranger);
+pub(crate) struct Denied(#[source] NotListed);
 
-/// Which.
+/// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 #[error("the peer there has the key {0}, which is not on the list here (--allow)")]
-pub(crate) struct Stranger(String);
+pub(crate) struct NotListed(String);
 
 impl Admission {
-    /// Whether a peer that has proved its key may stay. A stranger that came by itself is told of.
+    /// Whether a peer that has proved its key may stay. Logs a rejected peer that connected to this one.
     pub(crate) fn check(&self, peer: PeerId, endpoint: &ConnectedPoint) -> Result<(), Denied> {
         let key = key_of(&peer);
         let Some(members) =
@@ -44,7 +44,7 @@ impl Admission {
             self.metrics.turned_away();
             members.log_rejected(key, from(send_back_addr));
         }
-        Err(Denied(Stranger(name(&peer))))
+        Err(Denied(NotListed(name(&peer))))
     }
 }
 
@@ -52,12 +52,12 @@ fn from(address: &Multiaddr) -> SocketAddr {
     of_multi(address).unwrap_or_else(|| ([0, 0, 0, 0], 0).into())
 }
 
-/// The key of a peer, where it is of the kind that all of ours are.
+/// The key of a peer. `None` if it is not an Ed25519 key.
 fn key_of(peer: &PeerId) -> Option<PublicKey> {
     PublicKey::try_from(peer.to_bytes().strip_prefix(&BEFORE_KEY)?).ok()
 }
 
-/// What people know a peer by: its key, as `nstar share key` prints it.
+/// The name of a peer for people: its key, as `nstar-lab share key` prints it.
 pub(crate) fn name(peer: &PeerId) -> String {
     key_of(peer).map_or_else(|| peer.to_string(), |key| key.to_string())
 }

@@ -1,4 +1,4 @@
-//! What of libp2p is used, and with which bounds.
+//! Configures the parts of libp2p in use, and their limits.
 
 use std::{future::ready, io, path::Path, time::Duration};
 
@@ -23,27 +23,27 @@ use store::{Secret, SecretError};
 
 use super::admission::Admission;
 use crate::{
-    error::DhtError,
+    options::DhtError,
     message::{REQUEST_LEN_MAX, RESPONSE_LEN_MAX, Request, Response},
     placement::Placement,
 };
 
-/// Longest that a connection may take to be made.
+/// Time-out for making a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// Longest that an answer may take: who needs longer is as good as dead.
+/// Time-out for a response. A slower peer is as good as dead.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// How long a connection is kept that nobody uses: renewals use it.
 const IDLE_KEPT: Duration = Duration::from_secs(600);
-/// Requests of one connection at once.
+/// Most concurrent requests on one connection.
 const REQUESTS_MAX: usize = 64;
-/// Connections, in all and with one peer.
+/// Most connections, in all and with one peer.
 const CONNECTIONS_MAX: u32 = 2_000;
 const CONNECTIONS_PER_PEER_MAX: u32 = 8;
 const HANDSHAKES_MAX: u32 = 64;
-/// Bytes of a message of Kademlia.
+/// Longest message of Kademlia, bytes.
 const ROUTING_LEN_MAX: usize = 16 * 1024;
 
-/// Connections with other peers, each of which has proved who it is.
+/// Connections with other peers that have proved their identity.
 pub(super) type Connections = Boxed<(PeerId, StreamMuxerBox)>;
 
 /// The protocols that peers speak.
@@ -57,7 +57,7 @@ pub(crate) struct Behaviour {
     multicast: Toggle<mdns::tokio::Behaviour>,
 }
 
-/// Who this peer is, and of which group.
+/// This peer's key pair, and its group.
 pub(crate) struct Identity {
     pub(super) keys: Keypair,
     prologue: Vec<u8>,
@@ -70,7 +70,7 @@ impl std::fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// The peer whose key is in its own folder, made at its first start, in the group of a secret.
+    /// Opens the key in the state folder, or creates it at the first start. `group` is the file with the group's secret.
     pub(crate) fn open(state: &Path, group: Option<&Path>) -> Result<Self, DhtError> {
         let own = Key::open(&state.join(IDENTITY))?;
         let keys = Keypair::ed25519_from_bytes(*own.seed());
@@ -78,7 +78,7 @@ impl Identity {
         Ok(Self { keys, prologue: prologue(group)? })
     }
 
-    /// The peer of these keys, in no group.
+    /// A peer with this key pair, in no group.
     #[cfg(test)]
     pub(super) fn of(keys: Keypair) -> Self {
         Self { keys, prologue: Vec::new() }
@@ -88,8 +88,7 @@ impl Identity {
         self.keys.public().to_peer_id()
     }
 
-    /// The peer's swarm, not listening yet. Other peers on the network are looked for by multicast where others can
-    /// reach this one.
+    /// Creates the peer's swarm, which does not listen yet. With `multicast` it looks for peers on the local network.
     pub(crate) fn swarm(
         self,
         placement: Placement,
@@ -100,7 +99,7 @@ impl Identity {
         self.swarm_over(connections, placement, multicast)
     }
 
-    /// The same over connections of any kind.
+    /// Creates a swarm over connections of any kind.
     pub(super) fn swarm_over(
         self,
         connections: Connections,
@@ -113,7 +112,7 @@ impl Identity {
         Ok(Swarm::new(connections, behaviour, self.peer(), config))
     }
 
-    /// Connections over TCP, encrypted, with those of the group only.
+    /// Encrypted connections over TCP, with members of the group only.
     fn connections(&self, admission: Admission) -> Result<Connections, DhtError> {
         let key = |error: &dyn std::fmt::Display| DhtError::Key(error.to_string());
         let noise = libp2p_noise::Config::new(&self.keys).map_err(|error| key(&error))?;
@@ -130,12 +129,12 @@ impl Identity {
     }
 }
 
-/// What TCP itself says. Where it stands among other errors libp2p shows not these but their sources: so it is one.
+/// An error of TCP itself. It is the source of this error, because libp2p shows only the sources of nested errors.
 #[derive(Debug, thiserror::Error)]
 #[error("no connection")]
 struct Unconnected(#[source] io::Error);
 
-/// That it took too long, as the system would say it.
+/// Turns a time-out into an error like the system's.
 fn in_time<E: std::error::Error + Send + Sync + 'static>(error: TransportTimeoutError<E>) -> io::Error {
     match error {
         TransportTimeoutError::Timeout => io::Error::new(
@@ -146,8 +145,8 @@ fn in_time<E: std::error::Error + Send + Sync + 'static>(error: TransportTimeout
     }
 }
 
-/// What both ends of a connection must have in common for the handshake to succeed (The Noise Protocol Framework, revision
-/// 34, section 6): who does not know the group's 256 random bits cannot make one message that its members take.
+/// What both ends of a connection must agree on for the handshake to succeed (The Noise Protocol Framework, revision 34,
+/// section 6). Without the group's 256 random bits, no message can be made that its members accept.
 fn prologue(group: Option<&Path>) -> Result<Vec<u8>, SecretError> {
     let secret = group.map(Secret::open).transpose()?;
     let bytes = secret.as_ref().map_or(&b""[..], Secret::as_bytes);
@@ -180,7 +179,7 @@ fn behaviour(keys: &Keypair, placement: Placement, multicast: bool) -> io::Resul
     })
 }
 
-/// Kademlia for who is near to what; what others would have it keep is not kept.
+/// Kademlia for routing only: it stores no records for others.
 fn routing(peer: PeerId, placement: Placement) -> kad::Behaviour<MemoryStore> {
     let mut config = kad::Config::new(placement.routing_protocol());
     config
@@ -192,7 +191,7 @@ fn routing(peer: PeerId, placement: Placement) -> kad::Behaviour<MemoryStore> {
         .set_max_packet_size(ROUTING_LEN_MAX)
         .set_query_timeout(2 * ANSWER_WITHIN)
         .set_substreams_timeout(ANSWER_WITHIN)
-        // The driver does that, as soon as there is anyone to ask.
+        // The driver does this, as soon as there is a peer to ask.
         .set_periodic_bootstrap_interval(None);
     let mut kad = kad::Behaviour::with_config(peer, MemoryStore::new(peer), config);
     kad.set_mode(Some(kad::Mode::Server));

@@ -1,4 +1,4 @@
-//! Drives the swarm: one task that does what it is asked, answers other peers, and keeps the routing table.
+//! Drives the swarm: one task that executes commands, answers other peers, and keeps the routing table.
 
 mod explaining;
 mod peers;
@@ -26,7 +26,7 @@ use tokio::{
 
 use self::{
     explaining::{explain, innermost},
-    peers::Seen,
+    peers::RemoteEnd,
     refreshing::Refreshing,
 };
 use super::{
@@ -35,13 +35,13 @@ use super::{
     behaviour::{Behaviour, BehaviourEvent},
 };
 use crate::{
-    error::DhtError,
+    options::DhtError,
     message::{Request, Response},
     network::Unanswered,
     placement::Placement,
 };
 
-/// How often it is seen whether peers are to be tried again.
+/// How often to check which peers to try again.
 const TICK: Duration = Duration::from_millis(250);
 
 type Event = SwarmEvent<BehaviourEvent>;
@@ -57,16 +57,16 @@ pub(crate) struct Driver {
     joins: bool,
     asked: HashMap<OutboundRequestId, oneshot::Sender<Answer>>,
     lookups: HashMap<QueryId, oneshot::Sender<Vec<PeerId>>>,
-    /// The other end of each connection.
-    seen: HashMap<ConnectionId, Seen>,
-    /// Peers of other versions, told of once; bounded by [`peers::STRANGE_MAX`].
-    strange: HashSet<PeerId>,
+    /// The remote end of each connection.
+    seen: HashMap<ConnectionId, RemoteEnd>,
+    /// Incompatible peers that were logged; bounded by [`peers::INCOMPATIBLE_MAX`].
+    incompatible: HashSet<PeerId>,
     tick: Interval,
     refreshing: Refreshing,
 }
 
-/// What happens next.
-enum Happening {
+/// What the driver waits for.
+enum DriverEvent {
     Asked(Option<Command>),
     Event(Box<Event>),
     Tick,
@@ -91,13 +91,13 @@ impl Driver {
             asked: HashMap::new(),
             lookups: HashMap::new(),
             seen: HashMap::new(),
-            strange: HashSet::new(),
+            incompatible: HashSet::new(),
             tick,
             refreshing,
         }
     }
 
-    /// Begins to listen; tells where.
+    /// Starts to listen, and returns the address.
     pub(crate) async fn listen(&mut self, at: SocketAddr) -> Result<SocketAddr, DhtError> {
         let refused = |reason: String| DhtError::Listen { listen: at, reason };
         check_free(at).map_err(|error| refused(error.to_string()))?;
@@ -117,32 +117,32 @@ impl Driver {
         }
     }
 
-    /// Until nobody is left to ask anything.
+    /// Runs until nobody can send commands any more.
     pub(crate) async fn run(mut self) {
         loop {
             match self.next().await {
-                Happening::Asked(None) => return,
-                Happening::Asked(Some(command)) => self.obey(command),
-                Happening::Event(event) => self.take(*event),
-                Happening::Tick => {
+                DriverEvent::Asked(None) => return,
+                DriverEvent::Asked(Some(command)) => self.execute(command),
+                DriverEvent::Event(event) => self.take(*event),
+                DriverEvent::Tick => {
                     self.try_joining();
                     self.refresh();
-                    self.let_strangers_go(Instant::now());
+                    self.close_incompatible(Instant::now());
                 }
             }
         }
     }
 
-    async fn next(&mut self) -> Happening {
+    async fn next(&mut self) -> DriverEvent {
         poll_fn(|cx| {
             if let Poll::Ready(command) = self.commands.poll_recv(cx) {
-                return Poll::Ready(Happening::Asked(command));
+                return Poll::Ready(DriverEvent::Asked(command));
             }
             if let Poll::Ready(Some(event)) = std::pin::Pin::new(&mut self.swarm).poll_next(cx) {
-                return Poll::Ready(Happening::Event(Box::new(event)));
+                return Poll::Ready(DriverEvent::Event(Box::new(event)));
             }
             if self.joins {
-                return self.tick.poll_tick(cx).map(|_| Happening::Tick);
+                return self.tick.poll_tick(cx).map(|_| DriverEvent::Tick);
             }
             Poll::Pending
         })
@@ -153,7 +153,7 @@ impl Driver {
         futures::StreamExt::select_next_some(&mut self.swarm).await
     }
 
-    fn obey(&mut self, command: Command) {
+    fn execute(&mut self, command: Command) {
         match command {
             Command::Join => {
                 self.joins = true;
@@ -191,7 +191,7 @@ impl Driver {
             SwarmEvent::Behaviour(BehaviourEvent::Multicast(event)) => self.discovered(event),
             SwarmEvent::ConnectionEstablished { connection_id, endpoint, .. } => {
                 if let Some(at) = of_multi(endpoint.get_remote_address()) {
-                    self.seen.insert(connection_id, Seen::at(at.ip()));
+                    self.seen.insert(connection_id, RemoteEnd::at(at.ip()));
                 }
                 self.joining.connected(connection_id);
                 self.node.routing.table.set_alone(self.joining.is_alone());
@@ -220,7 +220,7 @@ impl Driver {
             {
                 self.joining.is_itself(connection);
             }
-            // It has our own key, is being reached already, or is refused by our own bounds: there is nobody to forget.
+            // It has our own key, is being connected to already, or is refused by our own limits: no peer is gone.
             DialError::LocalPeerId { .. }
             | DialError::DialPeerConditionFalse(_)
             | DialError::Denied { .. }
@@ -238,11 +238,11 @@ impl Driver {
     fn exchanged(&mut self, event: Exchange) {
         match event {
             Exchange::Message { peer, connection_id, message: Message::Request { request, channel, .. } } => {
-                let Some(seen) = self.seen.get(&connection_id).filter(|seen| seen.strange.is_none()) else {
+                let Some(seen) = self.seen.get(&connection_id).filter(|seen| seen.incompatible.is_none()) else {
                     return;
                 };
                 let response = self.node.answer(peer, seen.at, &request);
-                // Where it went away meanwhile nobody waits for the answer.
+                // If the peer has left meanwhile, nobody waits for the response.
                 let _ = self.swarm.behaviour_mut().exchange.send_response(channel, response);
             }
             Exchange::Message { message: Message::Response { request_id, response }, .. } => {
@@ -250,8 +250,8 @@ impl Driver {
             }
             Exchange::OutboundFailure { peer, request_id, error, .. } => {
                 match error {
-                    OutboundFailure::UnsupportedProtocols => self.is_strange(peer, "something else"),
-                    OutboundFailure::Timeout => self.doubt(peer),
+                    OutboundFailure::UnsupportedProtocols => self.reject_incompatible(peer, "something else"),
+                    OutboundFailure::Timeout => self.reconnect(peer),
                     _ => {}
                 }
                 self.reply(request_id, Err(Unanswered(error.to_string())));
@@ -262,7 +262,7 @@ impl Driver {
 
     fn reply(&mut self, request: OutboundRequestId, answer: Answer) {
         if let Some(reply) = self.asked.remove(&request) {
-            // Who asked may have given up.
+            // The requester may have given up.
             let _ = reply.send(answer);
         }
     }
@@ -287,14 +287,14 @@ impl Driver {
         match self.lookups.remove(&lookup) {
             Some(reply) => {
                 self.node.metrics.looked_up(messages);
-                // Who asked may have given up.
+                // The requester may have given up.
                 let _ = reply.send(self.found(result));
             }
             None => self.walked(lookup, messages),
         }
     }
 
-    /// Those that a lookup found, who can be reached from now on.
+    /// The peers that a lookup found. From now on they can be dialled.
     fn found(&mut self, result: kad::GetClosestPeersResult) -> Vec<PeerId> {
         let peers = match result {
             Ok(found) => found.peers,
@@ -312,7 +312,7 @@ impl Driver {
         self.node.routing.table.placement()
     }
 
-    /// Lets the others know who is known now.
+    /// Publishes the peers that are known now.
     fn note_table(&mut self) {
         let known = self.swarm.behaviour_mut().kad.kbuckets();
         let known = known.flat_map(|bucket| bucket.iter().map(|entry| *entry.node.key).collect::<Vec<_>>());
@@ -320,8 +320,8 @@ impl Driver {
     }
 }
 
-/// Whether nobody listens there: libp2p would share the port with them (SO_REUSEPORT), and connections would come to
-/// either.
+/// Makes sure that nobody listens there: libp2p would share the port (SO_REUSEPORT), and connections would reach either
+/// program.
 fn check_free(at: SocketAddr) -> io::Result<()> {
     TcpListener::bind(at).map(drop)
 }

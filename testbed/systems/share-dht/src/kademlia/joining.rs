@@ -1,5 +1,5 @@
-//! The peers that this one was told to join, and those that it found: tried until they answer, and again when they are
-//! gone.
+//! Connects to the peers given with `--bootstrap` and to those found by multicast: tries each until it answers, and again
+//! when the connection is lost.
 
 use std::{
     net::SocketAddr,
@@ -9,127 +9,127 @@ use std::{
 use libp2p_swarm::ConnectionId;
 
 /// First and longest pause between two tries.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
+const BACK_OFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
 
-/// Most peers that were found and not told of.
+/// Most peers found by multicast.
 const FOUND_MAX: usize = 100;
 
-/// Of a peer that ends a connection before it says who it is.
+/// What to say about a peer that closes a connection before it identifies itself.
 const HUNG_UP: &str =
     "it hangs up at once; where its group lists keys (--allow), that of this peer must be among them";
 
-/// All of them.
+/// The peers to connect to.
 #[derive(Debug, Default)]
-pub(crate) struct Joining(Vec<Contact>);
+pub(crate) struct Joining(Vec<Candidate>);
 
 #[derive(Debug)]
-struct Contact {
+struct Candidate {
     address: SocketAddr,
     state: State,
     pause: Duration,
-    /// Whether it was told that it cannot be reached.
-    told: bool,
-    /// Whether it was found, and nobody said that it must be there.
+    /// Whether it was logged that it cannot be reached.
+    logged: bool,
+    /// Whether it was found by multicast, so that nobody expects it to be there.
     found: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// To be tried then.
+    /// To be tried at this time.
     Waiting(Instant),
     Trying(ConnectionId),
-    /// Connected: it may still turn out that the other end has no part with this one.
+    /// Connected, but the other end may still turn out to be incompatible.
     Reached(ConnectionId),
     Joined(ConnectionId),
     /// It is this peer itself.
     Itself,
 }
 
-impl Contact {
+impl Candidate {
     const fn new(address: SocketAddr, now: Instant, found: bool) -> Self {
-        Self { address, state: State::Waiting(now), pause: PAUSES.0, told: false, found }
+        Self { address, state: State::Waiting(now), pause: BACK_OFF.0, logged: false, found }
     }
 }
 
 impl Joining {
     pub(crate) fn new(addresses: &[SocketAddr], now: Instant) -> Self {
-        Self(addresses.iter().map(|address| Contact::new(*address, now, false)).collect())
+        Self(addresses.iter().map(|address| Candidate::new(*address, now, false)).collect())
     }
 
-    /// A peer was found there.
+    /// Adds a peer that was found by multicast.
     pub(crate) fn add(&mut self, address: SocketAddr, now: Instant) {
-        let room = self.0.iter().filter(|contact| contact.found).count() < FOUND_MAX;
-        if room && !self.0.iter().any(|contact| contact.address == address) {
-            self.0.push(Contact::new(address, now, true));
+        let room = self.0.iter().filter(|candidate| candidate.found).count() < FOUND_MAX;
+        if room && !self.0.iter().any(|candidate| candidate.address == address) {
+            self.0.push(Candidate::new(address, now, true));
         }
     }
 
-    /// A peer that was found there is not found again.
+    /// Removes a peer that multicast no longer finds.
     pub(crate) fn drop_found(&mut self, address: SocketAddr) {
-        self.0.retain(|contact| !(contact.found && contact.address == address));
+        self.0.retain(|candidate| !(candidate.found && candidate.address == address));
     }
 
-    /// Tries those whose time has come.
+    /// Dials the peers whose time has come.
     pub(crate) fn try_due(&mut self, now: Instant, mut dial: impl FnMut(SocketAddr) -> Option<ConnectionId>) {
-        for contact in &mut self.0 {
-            if !matches!(contact.state, State::Waiting(at) if at <= now) {
+        for candidate in &mut self.0 {
+            if !matches!(candidate.state, State::Waiting(at) if at <= now) {
                 continue;
             }
-            contact.state = match dial(contact.address) {
+            candidate.state = match dial(candidate.address) {
                 Some(connection) => State::Trying(connection),
-                None => State::Waiting(now + PAUSES.1),
+                None => State::Waiting(now + BACK_OFF.1),
             };
         }
     }
 
-    /// A connection is there.
+    /// A connection was made.
     pub(crate) fn connected(&mut self, connection: ConnectionId) {
-        if let Some(contact) = self.find(connection) {
-            contact.state = State::Reached(connection);
+        if let Some(candidate) = self.find(connection) {
+            candidate.state = State::Reached(connection);
         }
     }
 
-    /// The peer at the other end says who it is: it keeps the connection.
+    /// The peer has identified itself, and so keeps the connection.
     pub(crate) fn greeted(&mut self, connection: ConnectionId) {
-        if let Some(contact) = self.find(connection) {
-            if std::mem::take(&mut contact.told) {
-                tracing::warn!("the peer at {} answers now", contact.address);
+        if let Some(candidate) = self.find(connection) {
+            if std::mem::take(&mut candidate.logged) {
+                tracing::warn!("the peer at {} answers now", candidate.address);
             }
-            (contact.state, contact.pause) = (State::Joined(connection), PAUSES.0);
+            (candidate.state, candidate.pause) = (State::Joined(connection), BACK_OFF.0);
         }
     }
 
-    /// A connection is gone, or could not be had.
+    /// A connection was lost, or could not be made.
     pub(crate) fn failed(&mut self, connection: ConnectionId, now: Instant, why: impl FnOnce() -> String) {
-        let Some(contact) = self.find(connection) else { return };
-        let why = match contact.state {
+        let Some(candidate) = self.find(connection) else { return };
+        let why = match candidate.state {
             State::Trying(_) => Some(why()),
             State::Reached(_) => Some(HUNG_UP.to_owned()),
             _ => None,
         };
-        if let Some(why) = why.filter(|_| !std::mem::replace(&mut contact.told, true)) {
-            tracing::warn!("the peer at {} cannot be joined: {why}; it is tried again", contact.address);
+        if let Some(why) = why.filter(|_| !std::mem::replace(&mut candidate.logged, true)) {
+            tracing::warn!("the peer at {} cannot be joined: {why}; it is tried again", candidate.address);
         }
-        contact.state = State::Waiting(now + contact.pause);
-        contact.pause = (contact.pause * 2).min(PAUSES.1);
+        candidate.state = State::Waiting(now + candidate.pause);
+        candidate.pause = (candidate.pause * 2).min(BACK_OFF.1);
     }
 
-    /// It was this peer itself.
+    /// The connection led to this peer itself.
     pub(crate) fn is_itself(&mut self, connection: ConnectionId) {
-        if let Some(contact) = self.find(connection) {
-            tracing::warn!("{} is this peer itself; --bootstrap names another's", contact.address);
-            contact.state = State::Itself;
+        if let Some(candidate) = self.find(connection) {
+            tracing::warn!("{} is this peer itself; --bootstrap names another's", candidate.address);
+            candidate.state = State::Itself;
         }
     }
 
-    /// Whether some were to be joined and none is.
+    /// Whether bootstrap peers were given and none of them is connected.
     pub(crate) fn is_alone(&self) -> bool {
-        self.0.iter().any(|contact| !contact.found)
-            && !self.0.iter().any(|contact| matches!(contact.state, State::Joined(_)))
+        self.0.iter().any(|candidate| !candidate.found)
+            && !self.0.iter().any(|candidate| matches!(candidate.state, State::Joined(_)))
     }
 
-    fn find(&mut self, connection: ConnectionId) -> Option<&mut Contact> {
-        let of = |contact: &&mut Contact| matches!(contact.state, State::Trying(id) | State::Reached(id) | State::Joined(id) if id == connection);
+    fn find(&mut self, connection: ConnectionId) -> Option<&mut Candidate> {
+        let of = |candidate: &&mut Candidate| matches!(candidate.state, State::Trying(id) | State::Reached(id) | State::Joined(id) if id == connection);
         self.0.iter_mut().find(of)
     }
 }
@@ -195,13 +195,13 @@ mod tests {
         assert_eq!(dialled, [at]);
         assert!(!joining.is_alone(), "nobody was to be joined");
         joining.failed(first, start, || "not yet".into());
-        let later = start + PAUSES.1;
+        let later = start + BACK_OFF.1;
         joining.try_due(later, |address| {
             dialled.push(address);
             None
         });
         assert_eq!(dialled, [at, at]);
         joining.drop_found(at);
-        joining.try_due(later + PAUSES.1, |address| panic!("{address} is gone"));
+        joining.try_due(later + BACK_OFF.1, |address| panic!("{address} is gone"));
     }
 }

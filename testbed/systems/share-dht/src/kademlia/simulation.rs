@@ -1,9 +1,9 @@
-//! How the cost of a search grows with the number of peers: networks of 100, 1 000 and 10 000 peers in one process.
+//! Measures how the cost of a search grows with the number of peers: networks of 100, 1 000 and 10 000 peers in one
+//! process.
 //!
-//! What runs is what a peer runs: libp2p's swarm, its Kademlia and its streams, the driver and the node. Only what is
-//! beneath is made up: connections are pipes in memory ([`wire`]), and who is in whose routing table is dealt out
-//! ([`world`]), as the peers would have learnt it. As a peer that is never asked costs nothing, each is started when it is
-//! first connected to.
+//! The peers run the real code: libp2p's swarm, its Kademlia and its streams, the driver and the node. Only what is beneath
+//! is simulated: connections are pipes in memory ([`wire`]), and routing tables are filled with what the peers would have
+//! learnt ([`world`]). A peer starts when it is first connected to, so that one that is never asked costs nothing.
 
 mod wire;
 mod world;
@@ -23,21 +23,21 @@ use crate::{
 };
 
 const PUBLISHERS: usize = 12;
-/// Each searches for a file by its name, by its content or by its word.
+/// Each publisher's file is searched for by name, by content and by word.
 const SEARCHES: usize = 3 * PUBLISHERS;
-/// How much more than the logarithm an average of so few searches may grow by chance.
+/// How much faster than the logarithm an average of so few searches may grow by chance.
 const SLACK: f64 = 1.25;
 
-/// What searches cost in a network of so many peers, on average.
+/// The average cost of a search in a network.
 #[derive(Debug)]
 struct Cost {
     placement: Placement,
     peers: usize,
-    /// How many others a peer that searches knows.
+    /// Number of other peers that a searching peer knows.
     known: f64,
-    /// Peers one behind the other, each of which names the next, from the one that searches to those that answer.
+    /// Length of the chain of peers, each named by the one before, from the searching peer to the holders.
     hops: f64,
-    /// Questions to other peers: who is nearer, and who has it.
+    /// Requests to other peers: who is nearer, and who has the file.
     messages: f64,
 }
 
@@ -48,14 +48,14 @@ impl Cost {
     }
 }
 
-/// What one search is about, and who has it.
+/// What to search for, and who has it.
 struct Wanted {
     query: Query,
     file: Entry,
     owner: usize,
 }
 
-/// The files of some peers, each with a name that is one word, and registered by its peer.
+/// Registers a file at some peers, each with a one-word name.
 async fn register(world: &Arc<World>) -> Vec<Wanted> {
     let step = world.len() / PUBLISHERS;
     let mut wanted = Vec::new();
@@ -73,12 +73,12 @@ async fn register(world: &Arc<World>) -> Vec<Wanted> {
     wanted
 }
 
-/// How many questions a peer has asked for its searches so far.
+/// Number of requests that a peer has sent for its searches.
 fn asked(node: &PeerNode) -> u64 {
     node.metrics.lookup_messages() + node.metrics.sent_of("find")
 }
 
-/// One peer searches: how far it went, and how many questions it asked.
+/// Searches from one peer. Returns the hops and the number of requests.
 async fn search(world: &Arc<World>, searcher: usize, wanted: &Wanted) -> (usize, u64) {
     let node = world.act(searcher);
     let before = asked(&node);
@@ -89,11 +89,11 @@ async fn search(world: &Arc<World>, searcher: usize, wanted: &Wanted) -> (usize,
     (hops(world, searcher, &key, &world.dialled()), asked(&node) - before)
 }
 
-/// The longest way to one of those that answer for a key: a peer is one hop further than the nearest of those that were
-/// reached before it and name it when they are asked who is near to the key.
+/// The longest distance to a holder of a key: a peer is one hop further than the nearest of the peers reached before it that
+/// name it when they are asked about the key.
 fn hops(world: &World, searcher: usize, key: &Key, dialled: &[usize]) -> usize {
     if world.placement == Placement::Rendezvous {
-        // Who answers is known.
+        // The holders are known.
         return dialled.len().min(1);
     }
     let mut ways = HashMap::from([(searcher, 0)]);
@@ -113,13 +113,13 @@ fn hops(world: &World, searcher: usize, key: &Key, dialled: &[usize]) -> usize {
         .unwrap_or(0)
 }
 
-/// Files registered in a network of so many peers, and searched for.
+/// Registers files in a network, and searches for them.
 async fn simulate_searches(placement: Placement, peers: usize) -> Cost {
     let world = World::new(placement, peers);
     let wanted = register(&world).await;
     let (mut known, mut hops, mut messages) = (0, 0, 0);
     for (number, wanted) in wanted.iter().enumerate() {
-        // No publisher is among them.
+        // Publishers do not search.
         let searcher = (number * peers / SEARCHES + 1) % peers;
         let search = search(&world, searcher, wanted).await;
         known += world.contacts(searcher).len();
@@ -131,9 +131,9 @@ async fn simulate_searches(placement: Placement, peers: usize) -> Cost {
     Cost { placement, peers, known, hops, messages }
 }
 
-/// The same in a runtime of its own, so that all of it is gone afterwards.
+/// Simulates in a separate runtime, so that everything is gone afterwards.
 fn simulate(placement: Placement, peers: usize) -> Cost {
-    // Time stands still while anything is done, or a slow machine would have others asked who are not needed.
+    // Time stands still while anything runs. Otherwise a slow machine would ask more holders than necessary.
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let cost = runtime.block_on(simulate_searches(placement, peers));
     let Cost { known, hops, messages, .. } = &cost;
@@ -146,7 +146,7 @@ fn the_cost_of_a_search_grows_as_the_logarithm_of_the_number_of_peers() {
     println!("{:>12} {:>8} {:>8} {:>8} {:>8}", "placement", "peers", "known", "hops", "messages");
     let costs = [100, 1_000, 10_000].map(|peers| simulate(Placement::Nearest, peers));
     for cost in &costs {
-        // A hop leads to one of as many as a bucket holds, and so that much nearer (Maymounkov and Mazieres, 2002).
+        // Each hop leads to one of as many peers as a bucket holds, and so that much nearer (Maymounkov and Mazieres, 2002).
         let bound = 1.0 + cost.log() / (K_VALUE.get() as f64).log2();
         assert!(cost.hops >= 1.0 && cost.hops <= bound, "{} hops among {} peers", cost.hops, cost.peers);
     }

@@ -1,4 +1,4 @@
-//! The peers that are known, as the routing table has them: who of them answers for a key.
+//! The peers in the routing table, and which of them hold a key.
 
 use std::{
     sync::{
@@ -13,53 +13,53 @@ use tokio::sync::Notify;
 
 use crate::{
     key::Key,
-    placement::{Asks, Place, Placement},
+    placement::{QueryStrategy, Position, Placement},
 };
 
-/// For so long it is told that a peer was turned away.
-pub(crate) const STRANGE_TOLD: Duration = Duration::from_secs(600);
+/// How long to report that a peer was rejected.
+pub(crate) const INCOMPATIBLE_REPORTED: Duration = Duration::from_secs(600);
 
 /// This peer and the others that it knows. Read by all threads, written by the driver.
 #[derive(Debug)]
 pub(crate) struct Table {
-    me: Place,
+    me: Position,
     placement: Placement,
-    others: RwLock<Vec<Place>>,
-    /// Whether peers were to be joined and none of them could be.
+    others: RwLock<Vec<Position>>,
+    /// Whether bootstrap peers were given and none is connected.
     alone: AtomicBool,
-    /// Why a peer was turned away, and when one was last.
-    strange: Mutex<Option<(String, Instant)>>,
-    /// Told when others came or went.
+    /// Why a peer was last rejected as incompatible, and when.
+    incompatible: Mutex<Option<(String, Instant)>>,
+    /// Notified when other peers come or go.
     pub(crate) changed: Notify,
 }
 
 impl Table {
     pub(crate) fn new(me: PeerId, placement: Placement) -> Self {
         let (others, alone) = (RwLock::default(), AtomicBool::new(false));
-        Self { me: me.into(), placement, others, alone, strange: Mutex::default(), changed: Notify::new() }
+        Self { me: me.into(), placement, others, alone, incompatible: Mutex::default(), changed: Notify::new() }
     }
 
     pub(crate) fn me(&self) -> PeerId {
         *self.me.preimage()
     }
 
-    /// Which of the peers keep what is found under a key.
+    /// Which of the peers hold a key.
     pub(crate) fn placement(&self) -> Placement {
         self.placement
     }
 
-    /// How those that keep what is found under a key are asked.
-    pub(crate) fn asks(&self) -> Asks {
-        self.placement.asks()
+    /// How to ask the holders of a key.
+    pub(crate) fn query_strategy(&self) -> QueryStrategy {
+        self.placement.query_strategy()
     }
 
-    /// How many others are known.
+    /// Number of other known peers.
     pub(crate) fn len(&self) -> usize {
         self.others().len()
     }
 
-    /// Knows these others from now on.
-    pub(crate) fn set(&self, others: Vec<Place>) {
+    /// Replaces the known peers.
+    pub(crate) fn set(&self, others: Vec<Position>) {
         let mut known = self.others.write().unwrap_or_else(PoisonError::into_inner);
         let same = known.len() == others.len() && others.iter().all(|other| known.contains(other));
         *known = others;
@@ -69,15 +69,15 @@ impl Table {
         }
     }
 
-    /// Remembers that a peer was turned away, and why.
-    pub(crate) fn set_strange(&self, why: String, now: Instant) {
-        *self.strange.lock().unwrap_or_else(PoisonError::into_inner) = Some((why, now));
+    /// Records why a peer was rejected as incompatible.
+    pub(crate) fn set_incompatible(&self, why: String, now: Instant) {
+        *self.incompatible.lock().unwrap_or_else(PoisonError::into_inner) = Some((why, now));
     }
 
-    /// Why a peer was turned away, where one was in the last [`STRANGE_TOLD`].
-    pub(crate) fn strange(&self, now: Instant) -> Option<String> {
-        let met = self.strange.lock().unwrap_or_else(PoisonError::into_inner);
-        let lately = met.as_ref().filter(|(_, at)| now.saturating_duration_since(*at) < STRANGE_TOLD);
+    /// Why a peer was rejected within the last [`INCOMPATIBLE_REPORTED`].
+    pub(crate) fn incompatible(&self, now: Instant) -> Option<String> {
+        let met = self.incompatible.lock().unwrap_or_else(PoisonError::into_inner);
+        let lately = met.as_ref().filter(|(_, at)| now.saturating_duration_since(*at) < INCOMPATIBLE_REPORTED);
         lately.map(|(why, _)| why.clone())
     }
 
@@ -85,47 +85,47 @@ impl Table {
         self.alone.store(alone, Relaxed);
     }
 
-    /// Whether peers were to be joined, none of them could be, and no other is known.
+    /// Whether bootstrap peers were given, none is connected, and no other peer is known.
     pub(crate) fn is_alone(&self) -> bool {
         self.alone.load(Relaxed) && self.len() == 0
     }
 
-    /// Those that answer for a key, where that can be told without asking.
+    /// The holders of a key, if they can be told without asking other peers.
     pub(crate) fn known(&self, key: &Key) -> Option<Vec<PeerId>> {
         let (reckoned, others) = {
             let others = self.others();
-            (self.placement.keepers(key, self.me, others.iter().copied()), others.len())
+            (self.placement.holders(key, self.me, others.iter().copied()), others.len())
         };
         self.placement.is_known(&self.me(), others, &reckoned).then_some(reckoned)
     }
 
-    /// Those of these, and of this peer, that answer for a key.
-    pub(crate) fn keepers(&self, key: &Key, found: Vec<PeerId>) -> Vec<PeerId> {
-        let others = found.into_iter().filter(|peer| *peer != self.me()).map(Place::from);
-        self.placement.keepers(key, self.me, others)
+    /// The holders of a key among this peer and `found`.
+    pub(crate) fn holders(&self, key: &Key, found: Vec<PeerId>) -> Vec<PeerId> {
+        let others = found.into_iter().filter(|peer| *peer != self.me()).map(Position::from);
+        self.placement.holders(key, self.me, others)
     }
 
-    /// Whether a peer is known that answers for a key rather than one of these, which were found to.
+    /// Whether a known peer should hold the key in place of one in `found`.
     pub(crate) fn outdated(&self, key: &Key, found: &[PeerId]) -> bool {
         let known = self.others().clone().into_iter().filter(|place| !found.contains(place.preimage()));
-        let before = found.iter().copied().filter(|peer| *peer != self.me()).map(Place::from);
-        let now = self.placement.keepers(key, self.me, before.chain(known));
+        let before = found.iter().copied().filter(|peer| *peer != self.me()).map(Position::from);
+        let now = self.placement.holders(key, self.me, before.chain(known));
         now.iter().any(|peer| !found.contains(peer))
     }
 
-    /// All others, where all of them answer for every key.
+    /// All other peers, if each of them holds every key.
     pub(crate) fn everyone(&self) -> Option<Vec<PeerId>> {
         let others = self.others();
         let few = others.len() < self.placement.replicas();
         few.then(|| others.iter().map(|place| *place.preimage()).collect())
     }
 
-    /// How many peers there may be at most, where there are more: then not all peers know all others.
+    /// The most peers that there may be, if there are more. Then not every peer knows all others.
     pub(crate) fn crowded(&self) -> Option<usize> {
         self.placement.members_max().filter(|most| self.len() >= *most)
     }
 
-    fn others(&self) -> RwLockReadGuard<'_, Vec<Place>> {
+    fn others(&self) -> RwLockReadGuard<'_, Vec<Position>> {
         // Nothing panics while it is held.
         self.others.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -190,19 +190,19 @@ mod tests {
     fn who_was_found_is_outdated_once_a_nearer_one_is_known() {
         let key = keys(&entry("a", "x"))[0];
         let all = table(0, 1..100);
-        let nearest = all.keepers(&key, (1..100).map(peer).collect());
+        let nearest = all.holders(&key, (1..100).map(peer).collect());
         assert!(!all.outdated(&key, &nearest) && !table(0, 0..0).outdated(&key, &nearest));
-        let before = table(0, 1..30).keepers(&key, (1..30).map(peer).collect());
+        let before = table(0, 1..30).holders(&key, (1..30).map(peer).collect());
         assert!(all.outdated(&key, &before) && !table(0, 1..30).outdated(&key, &before));
     }
 
     #[test]
     fn a_peer_of_another_version_is_told_of_for_a_while() {
         let (table, now) = (table(0, 0..0), Instant::now());
-        assert_eq!(table.strange(now), None);
-        table.set_strange("it is old".into(), now);
-        assert_eq!(table.strange(now).as_deref(), Some("it is old"));
-        assert_eq!(table.strange(now + STRANGE_TOLD), None);
+        assert_eq!(table.incompatible(now), None);
+        table.set_incompatible("it is old".into(), now);
+        assert_eq!(table.incompatible(now).as_deref(), Some("it is old"));
+        assert_eq!(table.incompatible(now + INCOMPATIBLE_REPORTED), None);
     }
 
     proptest! {

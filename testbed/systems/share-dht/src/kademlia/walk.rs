@@ -1,7 +1,7 @@
-//! Meeting all peers there are: a walk over Kademlia's space, again and again.
+//! Meets all peers by walking over Kademlia's space, again and again.
 //!
-//! A lookup asks the twenty peers nearest to a place, so it meets them. The space is cut into equal parts, so many that
-//! few peers are in each, and a round of the walk looks once near a place in each of them; the next round near another.
+//! A lookup asks the twenty peers nearest to a position, and so meets them. The space is divided into equal parts with few
+//! peers in each. A round of the walk makes one lookup in each part; the next round uses other positions.
 
 use std::{
     collections::BTreeMap,
@@ -10,43 +10,44 @@ use std::{
 
 use libp2p_kad::KBucketKey;
 
-use crate::placement::Place;
+use crate::placement::Position;
 
-/// Most peers in one part on average: less than half of those that a lookup meets, so that hardly one is left out.
+/// Most peers in one part on average: less than half of those that a lookup meets, so that hardly one is missed.
 const TOGETHER: usize = 8;
-/// How long a round takes.
+/// Duration of a round.
 const ROUND: Duration = Duration::from_secs(60);
-/// Shortest time between two lookups, and so a longer round where there are very many peers.
+/// Shortest time between two lookups. With very many peers it makes rounds longer.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
-/// A round that meets more than this part of those who were known is followed by another without a pause: this peer has
-/// come just now, or the network is one again that was two.
+/// If a round meets more than this fraction of the known peers for the first time, the next starts without a pause: this
+/// peer has just joined, or two parts of the network have found each other again.
 const MANY_NEW: usize = 16;
 
-/// What a lookup looks near to: the place of these bytes.
+/// The bytes whose position a lookup aims at.
 pub(super) type Near = [u8; 8];
 
-/// How far the walk is.
+/// The progress of the walk.
 #[derive(Debug)]
 pub(super) struct Walk {
-    /// Where lookups of this round go yet.
+    /// The remaining targets of this round.
     left: Vec<Near>,
-    /// How many peers were known when it began.
+    /// Number of known peers when the round began.
     known: usize,
     hurries: bool,
     pause: Duration,
     stepped: Instant,
-    /// The bytes to try next.
+    /// The next bytes to try as a target.
     next: u64,
 }
 
 impl Walk {
-    /// A walk of its own for each peer.
-    pub(super) fn new(me: &Place, now: Instant) -> Self {
+    /// Starts a walk; different peers use different targets.
+    pub(super) fn new(me: &Position, now: Instant) -> Self {
         let next = me.hashed_bytes().iter().take(8).fold(0, |bits, byte| bits << 8 | u64::from(*byte));
         Self { left: Vec::new(), known: 0, hurries: true, pause: Duration::ZERO, stepped: now, next }
     }
 
-    /// What to look near to now, if it is time to; the lookup before it has ended. So many other peers are known.
+    /// The target of the next lookup, if it is due. Call it when the last lookup has ended. `known` is the number of other
+    /// known peers.
     pub(super) fn next(&mut self, now: Instant, known: usize) -> Option<Near> {
         let waits = !self.hurries && now.saturating_duration_since(self.stepped) < self.pause;
         if waits || known == 0 {
@@ -68,12 +69,12 @@ impl Walk {
         self.pause = (ROUND / lookups).max(PAUSE_MIN);
     }
 
-    /// One place in each of the parts of the space that begin with the same so many bits. Places are hashes: what has one
-    /// in a certain part is found by trying.
+    /// One target in each part of the space, where the positions in a part share their first `bits` bits. Positions are hashes,
+    /// so the targets are found by trying.
     fn one_in_each(&mut self, bits: u32) -> Vec<Near> {
         let parts = 1_usize << bits;
         let mut found = BTreeMap::new();
-        // Many times what it takes on average.
+        // Many times the average number of tries.
         for _ in 0..64 * parts {
             let near = self.next.to_be_bytes();
             self.next = self.next.wrapping_add(1);
@@ -86,7 +87,7 @@ impl Walk {
     }
 }
 
-/// The first bits of the place of these bytes.
+/// The first bits of the position of these bytes.
 fn part(near: Near, bits: u32) -> u32 {
     let place = KBucketKey::new(near.to_vec());
     let first = place.hashed_bytes().iter().take(4).fold(0, |bits, byte| bits << 8 | u32::from(*byte));
@@ -103,21 +104,21 @@ mod tests {
     use super::*;
     use crate::testing::peers;
 
-    /// Peers that all know all others, and one that walks among them.
+    /// Peers that all know each other, and one that walks among them.
     struct World {
-        there: Vec<Place>,
+        there: Vec<Position>,
         known: BTreeSet<PeerId>,
         lookups: usize,
     }
 
     impl World {
         fn new(count: u16) -> Self {
-            let there: Vec<Place> = peers(count).into_iter().map(Place::from).collect();
+            let there: Vec<Position> = peers(count).into_iter().map(Position::from).collect();
             let known = there.iter().take(1).map(|place| *place.preimage()).collect();
             Self { there, known, lookups: 0 }
         }
 
-        /// Walks at this time for as long as there is something to do.
+        /// Walks at this time for as long as lookups are due.
         fn walk(&mut self, walk: &mut Walk, now: Instant) {
             while let Some(near) = walk.next(now, self.known.len()) {
                 let near = KBucketKey::new(near.to_vec());

@@ -1,5 +1,5 @@
-//! Tells those that answer for the keys of this peer's files what it has, keeps them believing it, and tells others when
-//! others come to answer for them.
+//! Publishes this peer's files to the holders of their keys, keeps those leases alive, and moves records when other peers
+//! come to hold the keys.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,39 +19,39 @@ use crate::{
     records::Lease,
 };
 
-/// For so long this peer believes itself.
+/// Lease of a peer's own files at itself.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 86_400);
-/// Keys that are looked up at once.
+/// Most lookups at once.
 const LOOKUPS: usize = 16;
 /// Most keys whose holders are remembered.
 const REMEMBERED_MAX: usize = 100_000;
 
-/// What one holder was told to keep.
+/// The files that one holder is to store, with their keys.
 type Offered = HashMap<Arc<Entry>, KeySet>;
 
-/// What this peer has, and who was told.
+/// This peer's files, and what each holder was told.
 #[derive(Debug, Default)]
 pub(super) struct Publishing {
     files: HashSet<Arc<Entry>>,
     holders: HashMap<PeerId, Holder>,
-    /// Who answers for keys that had to be looked up, and since when that is known.
+    /// Holders of keys that had to be looked up, and when.
     looked_up: HashMap<Key, (Instant, Vec<PeerId>)>,
 }
 
-/// A peer that keeps files of this one.
+/// A peer that stores files of this one.
 #[derive(Debug, Default)]
 struct Holder {
     offered: Offered,
-    /// What it need not keep any more, and since when.
+    /// Files that it need not store any more, and since when.
     surplus: HashMap<Arc<Entry>, Instant>,
-    /// How many files it said that it keeps.
+    /// Number of files that it said it stores.
     kept: usize,
-    /// Whether it was told that it knows all. Until then it may keep what this peer told it before it was started anew,
-    /// or before a message was lost.
+    /// Whether it was told everything. Before that it may still store files from an earlier run of this peer, or from before
+    /// a message was lost.
     all: bool,
 }
 
-/// Which part of all that a holder is to keep a message tells.
+/// Position of a message among those that tell a holder everything.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     first: bool,
@@ -59,15 +59,15 @@ struct Part {
 }
 
 impl Holder {
-    /// What it was told of a file is to be told again. It has it all the same, and may have to forget it.
+    /// Marks a file to be announced again. The holder still has it, and may have to forget it.
     fn disclaim(&mut self, entry: &Entry) {
         if let Some(keys) = self.offered.get_mut(entry) {
             *keys = KeySet::default();
         }
     }
 
-    /// Takes out what it has not had to keep for so long. Who is nearest to a key may be found wrongly for once, when peers
-    /// come and go: what is still kept in the right place then is found there.
+    /// Removes and returns the files that it has not had to store for `grace`. While peers come and go a lookup may once find
+    /// the wrong holders; the right ones still have the files then.
     fn take_surplus(&mut self, offer: &Offered, now: Instant, grace: Duration) -> Vec<Entry> {
         let Self { offered, surplus, .. } = self;
         surplus.retain(|entry, _| offered.contains_key(entry) && !offer.contains_key(entry));
@@ -80,7 +80,7 @@ impl Holder {
 }
 
 impl<R: Routing, T: Transport> Node<R, T> {
-    /// This peer has these files too. Returns once those who are to know were told.
+    /// Publishes files. Returns once the holders of their keys have been told.
     pub(crate) async fn register(&self, entries: &[Entry]) {
         let mut publishing = self.publishing.lock().await;
         let new: Vec<_> = entries.iter().map(|entry| Arc::new(entry.clone())).collect();
@@ -90,14 +90,14 @@ impl<R: Routing, T: Transport> Node<R, T> {
             self.kept().own.keep(self.routing.me(), Lease::new(*at, now(), FOREVER), files);
         }
         publishing.files.extend(new.iter().cloned());
-        // Whoever tells something again wants it to be heard again.
+        // A file that is registered again is announced again.
         for holder in publishing.holders.values_mut() {
             entries.iter().for_each(|entry| holder.disclaim(entry));
         }
         self.tell(&mut publishing, new, false).await;
     }
 
-    /// This peer has these files no longer.
+    /// Withdraws files.
     pub(crate) async fn deregister(&self, entries: &[Entry]) {
         let mut publishing = self.publishing.lock().await;
         self.kept().own.forget(self.routing.me(), entries);
@@ -116,7 +116,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
         failed.iter().for_each(|peer| drop(publishing.holders.remove(peer)));
     }
 
-    /// This peer goes, or begins anew.
+    /// Withdraws all files, when the peer leaves or starts again.
     pub(crate) async fn leave(&self) {
         let mut publishing = self.publishing.lock().await;
         self.kept().own.leave(self.routing.me());
@@ -125,7 +125,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
         join_all(leave).await;
     }
 
-    /// Tells all who keep files of this peer that it lives, and those who forgot them everything again.
+    /// Renews this peer's leases, and announces everything again to holders that have forgotten it.
     pub(crate) async fn renew(&self) {
         let Some(terms) = self.terms() else { return };
         let mut publishing = self.publishing.lock().await;
@@ -139,8 +139,8 @@ impl<R: Routing, T: Transport> Node<R, T> {
         self.tell_all(&mut publishing).await;
     }
 
-    /// Tells those who came to answer for keys of this peer's files, and lets those who no longer do forget them after a
-    /// while.
+    /// Announces files to peers that have come to hold their keys, and after a while withdraws them from those that no longer
+    /// do.
     pub(crate) async fn rearrange(&self) {
         let mut publishing = self.publishing.lock().await;
         self.tell_all(&mut publishing).await;
@@ -151,14 +151,14 @@ impl<R: Routing, T: Transport> Node<R, T> {
         self.tell(publishing, files, true).await;
     }
 
-    /// Tells of these files, which are all that there are or only the new ones.
+    /// Announces these files, which are either all or only the new ones.
     async fn tell(&self, publishing: &mut Publishing, files: Vec<Arc<Entry>>, all: bool) {
         if self.at.get().is_none() {
             return;
         }
         let mut wanted = self.arrange(publishing, files).await;
         for peer in self.routing.everyone().into_iter().flatten() {
-            // Those who are to know everything are to know it also when that is nothing.
+            // Peers that are to know everything also have to learn that there is nothing.
             wanted.entry(peer).or_default();
         }
         if all {
@@ -174,7 +174,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
         publishing.holders.extend(join_all(bring).await.into_iter().flatten());
     }
 
-    /// Who is to keep what.
+    /// Decides which holder is to store what.
     async fn arrange(&self, publishing: &mut Publishing, files: Vec<Arc<Entry>>) -> HashMap<PeerId, Offered> {
         let keys: Vec<_> = files.iter().map(|entry| key::keys(entry)).collect();
         self.look_up(publishing, keys.iter().flatten()).await;
@@ -193,7 +193,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
         wanted
     }
 
-    /// Looks up who answers for keys, where that is not known, not lately, or others came since that are known to.
+    /// Looks up the holders of keys where they are unknown, or known for too long, or outdated.
     async fn look_up(&self, publishing: &mut Publishing, keys: impl Iterator<Item = &Key>) {
         let (now, life) = (now(), self.life);
         let holds = |key: &Key, since: Instant, holders: &[PeerId]| {
@@ -212,7 +212,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
         publishing.looked_up.extend(found.into_iter().map(|(key, holders)| (key, (now, holders))));
     }
 
-    /// Brings one holder to know what it is to know; none when it does not answer.
+    /// Brings one holder up to date. `None` if it does not respond.
     async fn bring(
         &self,
         peer: PeerId,
@@ -241,7 +241,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
         if all {
             let gone = holder.take_surplus(&offer, now(), self.life);
             if completes {
-                // It begins anew, also with what it need not keep much longer.
+                // The holder starts from nothing, so repeat what it need not store for much longer too.
                 for (entry, keys) in holder.offered.drain() {
                     offer.entry(entry).or_insert(keys);
                 }
@@ -297,7 +297,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
         Ok(())
     }
 
-    /// Tells a peer something; how many files it keeps then, and under how many keys it had no room.
+    /// Sends a request. Returns how many files the holder stores then, and under how many keys it had no room.
     async fn send(&self, peer: PeerId, request: Request) -> Result<(usize, usize), Unanswered> {
         self.metrics.sent(&request);
         match self.transport.ask(peer, request).await? {
@@ -312,7 +312,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
         }
     }
 
-    /// Whether nobody refused for this reason just before: it is told again and again otherwise, as often as files are.
+    /// Whether this is another reason than the last one. Announcements repeat, and so would the warning.
     fn is_news(&self, reason: &str) -> bool {
         let mut last = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let news = *last != reason;

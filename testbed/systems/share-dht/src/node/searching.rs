@@ -1,4 +1,4 @@
-//! Searches: here where this peer answers for the key itself, or of those that do.
+//! Searches the records stored here, and those of other peers.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,14 +15,14 @@ use crate::{
     message::{FOUND_MAX, Request, Response, is_somewhere},
     metrics::Answered,
     network::{Routing, Transport},
-    placement::Asks,
+    placement::QueryStrategy,
 };
 
-/// How long one that is asked is waited for before another is asked too.
+/// How long to wait for a peer before another one is asked too.
 const SOON: Duration = Duration::from_millis(500);
 
 impl<R: Routing, T: Transport> Node<R, T> {
-    /// Finds files, by asking nobody; none where others must be asked.
+    /// Searches without asking other peers. `None` if others have to be asked.
     pub(crate) fn search_here(&self, query: &Query) -> Option<Vec<SearchResult>> {
         let found = match self.routing.everyone() {
             Some(everyone) => self.find_as_all(query, &everyone),
@@ -32,22 +32,21 @@ impl<R: Routing, T: Transport> Node<R, T> {
         Some(found)
     }
 
-    /// Where peers are so few that each answers for every key, this one does, as soon as all have told it what they have.
+    /// The result here if every peer holds every key, once all have announced their files.
     fn find_as_all(&self, query: &Query, everyone: &[PeerId]) -> Option<Vec<SearchResult>> {
         let kept = self.kept();
-        kept.told.all(everyone).then(|| kept.find(query, now()))
+        kept.complete.contains_all(everyone).then(|| kept.find(query, now()))
     }
 
-    /// Where those that answer for the key are asked one by one, and this peer is the first of them, it does if it knows
-    /// any such file.
+    /// The result here if this peer is the first holder to ask, unless it is empty.
     fn find_as_first(&self, query: &Query) -> Option<Vec<SearchResult>> {
-        let (Asks::OneByOne, Some(key)) = (self.routing.asks(), Key::of_query(query)) else { return None };
+        let (QueryStrategy::Sequential, Some(key)) = (self.routing.query_strategy(), Key::of_query(query)) else { return None };
         let first = self.routing.known(&key)?.first().copied();
         let found = (first == Some(self.routing.me())).then(|| self.kept().find(query, now()))?;
         (!found.is_empty()).then_some(found)
     }
 
-    /// Finds files, with those that answer for the key, and what is known here.
+    /// Searches here and at the holders of the key.
     pub(crate) async fn search(&self, query: &Query) -> Vec<SearchResult> {
         if let Some(found) = self.search_here(query) {
             return found;
@@ -63,25 +62,25 @@ impl<R: Routing, T: Transport> Node<R, T> {
         merged(own.into_iter().chain(others))
     }
 
-    /// The answers of those that answer for the key, or of as many of them as need be asked.
+    /// The results of the key's holders, or of as many as have to be asked.
     async fn ask_holders(&self, holders: &[PeerId], query: &Query) -> Vec<Vec<SearchResult>> {
         let me = self.routing.me();
         let others = holders.iter().copied().filter(|peer| *peer != me);
-        match self.routing.asks() {
-            Asks::Several(count) => self.ask_several(others, count, query).await,
-            // Nobody has told all of the others yet: each knows a part, its own at least.
-            Asks::OneByOne if self.routing.everyone().is_some() => {
-                self.ask_several(others, holders.len(), query).await
+        match self.routing.query_strategy() {
+            QueryStrategy::Parallel(count) => self.ask_in_parallel(others, count, query).await,
+            // Some peers have not announced everything yet: each knows at least its own files.
+            QueryStrategy::Sequential if self.routing.everyone().is_some() => {
+                self.ask_in_parallel(others, holders.len(), query).await
             }
-            Asks::OneByOne => self.ask_one_by_one(holders, query).await.into_iter().collect(),
+            QueryStrategy::Sequential => self.ask_sequentially(holders, query).await.into_iter().collect(),
         }
     }
 
-    /// The first answer in which there is something. Who does not answer soon is not waited for before the next is asked
-    /// too (hedged requests: Dean and Barroso, The tail at scale, 2013), nor longer where another knows of nothing.
-    async fn ask_one_by_one(&self, holders: &[PeerId], query: &Query) -> Option<Vec<SearchResult>> {
+    /// The first result that is not empty. If a holder does not respond soon, the next is asked too (hedged requests: Dean and
+    /// Barroso, The tail at scale, 2013). Once one has found nothing, the search does not wait for slow ones.
+    async fn ask_sequentially(&self, holders: &[PeerId], query: &Query) -> Option<Vec<SearchResult>> {
         let me = self.routing.me();
-        // Where this peer is one of them it would have answered if it knew.
+        // If this peer is a holder, it has found nothing.
         let mut nothing = holders.contains(&me);
         let mut others = holders.iter().copied().filter(|peer| *peer != me);
         let ask = |peer| self.ask_one(peer, query);
@@ -100,10 +99,10 @@ impl<R: Routing, T: Transport> Node<R, T> {
         None
     }
 
-    /// What so many of them have found, or others where some do not answer or know of nothing: who came just now may not
-    /// have been told yet. For those that do not answer soon others are asked too, and where there are none they are not
-    /// waited for once something was found.
-    async fn ask_several(
+    /// The results of `count` holders. QueryStrategy further ones in place of those that fail or find nothing, because a peer that has
+    /// just joined may not have been told everything, and beside those that do not respond soon. Once something was found and
+    /// no further holder is left, it does not wait for slow ones.
+    async fn ask_in_parallel(
         &self,
         mut others: impl Iterator<Item = PeerId>,
         count: usize,
@@ -128,12 +127,12 @@ impl<R: Routing, T: Transport> Node<R, T> {
         answers
     }
 
-    /// One peer's answer, as far as it fits what was asked.
+    /// One peer's result, as far as it matches the query.
     async fn ask_one(&self, peer: PeerId, query: &Query) -> Option<Vec<SearchResult>> {
         let request = Request::Find { query: query.clone() };
         self.metrics.sent(&request);
         match self.transport.ask(peer, request).await {
-            Ok(Response::Found { found }) => Some(believable(query, found)),
+            Ok(Response::Found { found }) => Some(valid_results(query, found)),
             Ok(_) => None,
             Err(error) => {
                 tracing::debug!(%peer, %error, "a peer did not answer a search");
@@ -143,8 +142,8 @@ impl<R: Routing, T: Transport> Node<R, T> {
     }
 }
 
-/// Of what another says to have found, what fits the question and can be had at all, and somewhere.
-pub(super) fn believable(query: &Query, mut found: Vec<SearchResult>) -> Vec<SearchResult> {
+/// The results of another peer that match the query and can be fetched from somewhere.
+pub(super) fn valid_results(query: &Query, mut found: Vec<SearchResult>) -> Vec<SearchResult> {
     found.truncate(FOUND_MAX);
     found.iter_mut().for_each(|found| found.peers.retain(|at| is_somewhere(*at)));
     let can_be_had = |found: &SearchResult| found.entry.is_obtainable() && !found.peers.is_empty();
@@ -152,8 +151,8 @@ pub(super) fn believable(query: &Query, mut found: Vec<SearchResult>) -> Vec<Sea
     found
 }
 
-/// Each file once, with all the peers that were named. Those that come first have their place: what others make up cannot
-/// take it from what is known here.
+/// Merges results, so that each file appears once with all its peers. Earlier results take precedence: what others make up
+/// cannot displace what is known here.
 pub(super) fn merged(all: impl Iterator<Item = SearchResult>) -> Vec<SearchResult> {
     let mut files: BTreeMap<Entry, BTreeSet<_>> = BTreeMap::new();
     for found in all {

@@ -1,4 +1,4 @@
-//! Peers that keep an index among themselves, in virtual time.
+//! Peers that share an index, in virtual time.
 
 mod hostile;
 mod partitioned;
@@ -43,7 +43,7 @@ fn among_many_peers_a_search_asks_three() {
         let messages: u64 = peers.all.iter().map(|node| node.metrics.sent_of("find")).sum();
         assert!(messages <= 3 * 180, "{messages}");
         let placed: usize = peers.all.iter().map(|node| node.records()).sum();
-        // Seven or eight keys of each file (the numbers may be the same word), at eight peers and at its own.
+        // A file has seven or eight keys (its two numbers may be equal), each at eight holders and at the publisher.
         assert!((180 * 6 * 8..=180 * 8 * 9).contains(&placed), "{placed}");
     });
 }
@@ -104,7 +104,7 @@ fn who_forgot_is_told_again_when_it_is_renewed() {
         peers.die(2);
         peers.come(2);
         peers.meet().await;
-        // The others knew it already, and believe that it still keeps what they told.
+        // The others knew it before, and believe that it still has their records.
         peers.renew().await;
         assert_eq!(peers.all[2].search_here(&words("file")).map(|found| found.len()), Some(1000));
         assert_eq!(peers.all[2].kept().records.files(peer(0)), 2_500);

@@ -1,21 +1,21 @@
 //! Rendezvous hashing, or highest random weight (Thaler and Ravishankar, Using name-based mappings to increase hit rates,
-//! IEEE/ACM Transactions on Networking 6(1), 1998): each peer has a weight for each key that all reckon alike, and those
-//! with the highest keep what is found under it. One that comes takes from each of the others an equal part, and what it
-//! took goes back to them when it goes: nothing else moves.
+//! IEEE/ACM Transactions on Networking 6(1), 1998). Each peer has a weight for each key that all peers compute alike, and
+//! the peers with the highest weights hold the key. A peer that joins takes an equal part from each of the others, and when
+//! it leaves, that part returns to them: nothing else moves.
 
 use std::cmp::Reverse;
 
 use libp2p_identity::PeerId;
 
-use super::Place;
+use super::Position;
 use crate::key::Key;
 
-/// How many peers keep what is found under a key.
+/// Number of peers that hold a key.
 pub(super) const REPLICAS: usize = 3;
 
-/// Those of these that weigh most for a key, the heaviest first.
-pub(super) fn keepers(key: &Key, all: impl Iterator<Item = Place>) -> Vec<PeerId> {
-    // Where two weigh the same, who they are decides.
+/// The peers with the highest weights for a key, the highest first.
+pub(super) fn holders(key: &Key, all: impl Iterator<Item = Position>) -> Vec<PeerId> {
+    // Between equal weights the peer's id decides.
     let mut weighed: Vec<_> = all.map(|place| Reverse((weight(key, &place), *place.preimage()))).collect();
     if weighed.len() > REPLICAS {
         weighed.select_nth_unstable(REPLICAS);
@@ -25,20 +25,20 @@ pub(super) fn keepers(key: &Key, all: impl Iterator<Item = Place>) -> Vec<PeerId
     weighed.into_iter().map(|Reverse((_, peer))| peer).collect()
 }
 
-/// The same in the order in which this peer asks them: itself first, and else not all peers the same one first.
-pub(super) fn in_turn(key: &Key, me: Place, mut keepers: Vec<PeerId>) -> Vec<PeerId> {
-    let first = match keepers.iter().position(|keeper| keeper == me.preimage()) {
+/// The holders in the order in which this peer asks them: itself first, and otherwise a different one first for each peer.
+pub(super) fn in_turn(key: &Key, me: Position, mut holders: Vec<PeerId>) -> Vec<PeerId> {
+    let first = match holders.iter().position(|holder| holder == me.preimage()) {
         Some(own) => own,
-        // The remainder is below the number of keepers, which is small.
-        None => (weight(key, &me) % keepers.len().max(1) as u64) as usize,
+        // The remainder is smaller than the number of holders.
+        None => (weight(key, &me) % holders.len().max(1) as u64) as usize,
     };
-    keepers.rotate_left(first);
-    keepers
+    holders.rotate_left(first);
+    holders
 }
 
-/// What a peer weighs for a key. Both are hashes already (the key by BLAKE3, the peer's place by SHA-256), so that 64 bits
-/// of each, well mixed, do: to make up a peer that weighs much for a key takes as many tries as with any hash.
-fn weight(key: &Key, place: &Place) -> u64 {
+/// A peer's weight for a key. Both are hashes already (BLAKE3 for the key, SHA-256 for the position), so 64 well-mixed bits
+/// of each suffice: finding a peer with a high weight takes as many tries as with any hash.
+fn weight(key: &Key, place: &Position) -> u64 {
     mixed(first_bits(key.as_bytes()) ^ first_bits(place.hashed_bytes()))
 }
 
@@ -67,15 +67,15 @@ mod tests {
         (0..count).map(|number| key::keys(&testing::entry(&format!("x{number}"), "x"))[0]).collect()
     }
 
-    fn places(count: u16) -> Vec<Place> {
-        testing::peers(count).into_iter().map(Place::from).collect()
+    fn places(count: u16) -> Vec<Position> {
+        testing::peers(count).into_iter().map(Position::from).collect()
     }
 
-    fn keepers_of(keys: &[Key], places: &[Place]) -> Vec<Vec<PeerId>> {
-        keys.iter().map(|key| keepers(key, places.iter().copied())).collect()
+    fn holders_of(keys: &[Key], places: &[Position]) -> Vec<Vec<PeerId>> {
+        keys.iter().map(|key| holders(key, places.iter().copied())).collect()
     }
 
-    /// What SplitMix64 answers first and second from the seed 0, as its authors published it.
+    /// The first two outputs of SplitMix64 for seed 0, as its authors published them.
     #[test]
     fn the_mixing_is_that_of_splitmix64() {
         let step: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -83,29 +83,29 @@ mod tests {
         assert_eq!(mixed(step.wrapping_mul(2)), 0x6e78_9e6a_a1b9_65f4);
     }
 
-    /// All peers have to reckon this alike, today's and tomorrow's.
+    /// All versions of this program have to agree on this.
     #[test]
     fn a_key_is_kept_by_the_three_that_weigh_most() {
         let (keys, places) = (some_keys(2), places(5));
         let numbers = |key: &Key| {
             let of = |peer: &PeerId| places.iter().position(|place| place.preimage() == peer);
-            keepers(key, places.iter().copied()).iter().filter_map(of).collect::<Vec<_>>()
+            holders(key, places.iter().copied()).iter().filter_map(of).collect::<Vec<_>>()
         };
         let weights = places.iter().map(|place| weight(&keys[0], place) >> 56).collect::<Vec<_>>();
         assert_eq!(weights, [77, 252, 153, 190, 27]);
         assert_eq!([numbers(&keys[0]), numbers(&keys[1])], [[1, 3, 2], [1, 2, 0]]);
-        assert_eq!(keepers(&keys[0], places[..2].iter().copied()).len(), 2);
+        assert_eq!(holders(&keys[0], places[..2].iter().copied()).len(), 2);
     }
 
-    /// Of 2 000 keys and 20 peers each has 300 on average, give or take 16: five times that is a wide berth.
+    /// Of 2 000 keys and 20 peers each peer holds 300 on average, with a standard deviation of 16: the bounds are five of those.
     #[test]
     fn each_peer_keeps_about_as_much_as_any_other_and_is_as_often_the_first() {
         let (keys, places) = (some_keys(2_000), places(20));
         let mut kept: BTreeMap<PeerId, (usize, usize)> = BTreeMap::new();
-        for keepers in keepers_of(&keys, &places) {
-            assert_eq!(keepers.iter().collect::<BTreeSet<_>>().len(), REPLICAS);
-            kept.entry(keepers[0]).or_default().1 += 1;
-            keepers.iter().for_each(|keeper| kept.entry(*keeper).or_default().0 += 1);
+        for holders in holders_of(&keys, &places) {
+            assert_eq!(holders.iter().collect::<BTreeSet<_>>().len(), REPLICAS);
+            kept.entry(holders[0]).or_default().1 += 1;
+            holders.iter().for_each(|holder| kept.entry(*holder).or_default().0 += 1);
         }
         assert_eq!(kept.len(), 20);
         for (all, first) in kept.values() {
@@ -117,7 +117,7 @@ mod tests {
     fn those_who_ask_do_not_all_ask_the_same_first_and_who_keeps_it_asks_itself() {
         let places = places(60);
         let key = some_keys(1)[0];
-        let all = keepers(&key, places.iter().copied());
+        let all = holders(&key, places.iter().copied());
         let mut firsts: BTreeMap<PeerId, usize> = BTreeMap::new();
         for me in &places {
             let asked = in_turn(&key, *me, all.clone());
@@ -137,7 +137,7 @@ mod tests {
             let places = places(peers + 1);
             let (newcomer, before) = places.split_last().unwrap();
             let newcomer = *newcomer.preimage();
-            let moves = keepers_of(&keys, before).into_iter().zip(keepers_of(&keys, &places));
+            let moves = holders_of(&keys, before).into_iter().zip(holders_of(&keys, &places));
             for (before, mut after) in moves {
                 if let Some(at) = after.iter().position(|peer| *peer == newcomer) {
                     after.remove(at);
@@ -150,10 +150,10 @@ mod tests {
         #[test]
         fn about_three_in_so_many_keys_move(peers in 10..40u16) {
             let (keys, places) = (some_keys(1_000), places(peers));
-            let (before, after) = (keepers_of(&keys, &places[1..]), keepers_of(&keys, &places));
+            let (before, after) = (holders_of(&keys, &places[1..]), holders_of(&keys, &places));
             let moved = before.iter().zip(&after).filter(|(before, after)| before != after).count() as f64;
             let expected = 1_000.0 * REPLICAS as f64 / f64::from(peers);
-            // A binomial count; six standard deviations.
+            // A binomial count: within six standard deviations.
             prop_assert!((moved - expected).abs() < 6.0 * expected.sqrt(), "{} for {}", moved, expected);
         }
     }

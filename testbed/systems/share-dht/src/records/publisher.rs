@@ -1,4 +1,4 @@
-//! What one publisher had kept.
+//! The files of one publisher.
 
 use std::{
     collections::HashMap,
@@ -9,10 +9,13 @@ use std::{
 
 use share::entry::Entry;
 
-use super::limits::cost;
 use crate::key::KeySet;
 
-/// Where a publisher's files can be had, and until when it is believed to live.
+/// Approximate memory of a file, besides its name, and of each of its records, bytes.
+const FILE_COST: usize = 256;
+const PLACE_COST: usize = 48;
+
+/// Where a publisher's files can be fetched, and until when it is believed to be alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lease {
     pub(crate) at: SocketAddr,
@@ -20,7 +23,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// From now on, for so long.
+    /// A lease from `now` on.
     pub(crate) fn new(at: SocketAddr, now: Instant, life: Duration) -> Self {
         Self { at, until: now + life }
     }
@@ -65,13 +68,13 @@ impl Publisher {
         self.files.get(&number).map(|(entry, _)| &**entry)
     }
 
-    /// Under which of its keys a file is kept.
+    /// The keys under which a file is stored.
     pub(super) fn keys(&self, entry: &Entry) -> KeySet {
         let file = self.numbers.get(entry).and_then(|number| self.files.get(number));
         file.map_or_else(KeySet::default, |(_, keys)| *keys)
     }
 
-    /// Keeps a file under these keys; its number, or none when there are no keys, or no numbers left.
+    /// Stores a file under these keys. Returns its number, or `None` if there are no keys or no numbers left.
     pub(super) fn put(&mut self, entry: &Entry, keys: KeySet) -> Option<u32> {
         if keys.is_empty() {
             return None;
@@ -90,7 +93,7 @@ impl Publisher {
         Some(number)
     }
 
-    /// Forgets a file; what its number was, and under which keys it was kept.
+    /// Removes a file. Returns its number and keys.
     pub(super) fn remove(&mut self, entry: &Entry) -> Option<(u32, KeySet)> {
         let number = self.numbers.remove(entry)?;
         let (_, keys) = self.files.remove(&number)?;
@@ -101,4 +104,9 @@ impl Publisher {
     pub(super) fn into_files(self) -> impl Iterator<Item = (u32, Arc<Entry>, KeySet)> {
         self.files.into_iter().map(|(number, (entry, keys))| (number, entry, keys))
     }
+}
+
+/// Approximate memory of a file under some of its keys, bytes.
+pub(super) fn cost(entry: &Entry, keys: KeySet) -> usize {
+    if keys.is_empty() { 0 } else { FILE_COST + 2 * entry.name.as_str().len() + keys.len() * PLACE_COST }
 }

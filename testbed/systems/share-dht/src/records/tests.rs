@@ -11,7 +11,7 @@ fn small() -> Limits {
     Limits { places: 3, publisher_bytes: 5_000, bytes: 8_000, publishers: 4 }
 }
 
-fn keep(records: &mut Records, publisher: u8, now: Instant, files: &[Entry]) -> Kept {
+fn keep(records: &mut Records, publisher: u8, now: Instant, files: &[Entry]) -> StoreOutcome {
     let lease = Lease::new(address(publisher), now, LIFE);
     records.keep(peer(publisher), lease, files.iter().map(|entry| (entry, all_keys(entry))))
 }
@@ -66,10 +66,10 @@ fn a_popular_word_takes_no_more_but_the_file_is_found_otherwise() {
     let (mut records, now) = (Records::new(small()), Instant::now());
     for publisher in 1..=3 {
         let kept = keep(&mut records, publisher, now, &[entry(&format!("{publisher}.pdf"), "x")]);
-        assert_eq!(kept, Kept { files: 1, refused: 0 });
+        assert_eq!(kept, StoreOutcome { files: 1, refused: 0 });
     }
     let more = entry("4.pdf", "y");
-    assert_eq!(keep(&mut records, 4, now, std::slice::from_ref(&more)), Kept { files: 1, refused: 1 });
+    assert_eq!(keep(&mut records, 4, now, std::slice::from_ref(&more)), StoreOutcome { files: 1, refused: 1 });
     assert_eq!(search(&records, "pdf", now).len(), 3);
     assert_eq!(records.find(&Query::Name(more.name.clone()), now, 9).len(), 1);
     assert_eq!(search(&records, "4", now).len(), 1);
@@ -85,14 +85,14 @@ fn nobody_fills_a_peer() {
     assert!(records.bytes <= 8_000, "{}", records.bytes);
     keep(&mut records, 3, now, &[]);
     keep(&mut records, 4, now, &[]);
-    assert_eq!(keep(&mut records, 5, now, &files[..1]), Kept { files: 0, refused: 3 }, "there are too many");
+    assert_eq!(keep(&mut records, 5, now, &files[..1]), StoreOutcome { files: 0, refused: 3 }, "there are too many");
     records.leave(peer(1));
     records.leave(peer(2));
     assert_eq!((records.bytes, records.len()), (0, 0));
     assert_eq!(keep(&mut records, 5, now, &files[..1]).files, 1);
 }
 
-/// What the records are tried against: everything by hand.
+/// A step of a test against a simple model.
 #[derive(Debug, Clone)]
 enum Step {
     Keep(u8, u8),

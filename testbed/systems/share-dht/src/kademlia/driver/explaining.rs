@@ -1,23 +1,23 @@
-//! What went wrong, for people.
+//! Explains connection errors to people.
 
 use std::{error::Error, io, iter::successors};
 
 use libp2p_swarm::DialError;
 
-use crate::kademlia::admission::Stranger;
+use crate::kademlia::admission::NotListed;
 
-/// Of a peer that proves to have the key of this one, at an address that this one is not known to listen on.
+/// What to say about a peer that proves this peer's own key at an unknown address.
 const SAME_KEY: &str = "it has the same key as this peer: its folder was copied (stop one of them, and remove \
                         .nstar/identity in its folder), or it is this peer itself by another address";
 
-/// Why a peer could not be reached.
+/// Explains why a peer could not be reached.
 pub(super) fn explain(error: &DialError) -> String {
     if matches!(error, DialError::LocalPeerId { .. }) {
         return SAME_KEY.to_owned();
     }
     let DialError::Transport(tries) = error else { return error.to_string() };
     let Some((_, last)) = tries.last() else { return error.to_string() };
-    if let Some(stranger) = chain(last).find_map(|error| error.downcast_ref::<Stranger>()) {
+    if let Some(stranger) = chain(last).find_map(|error| error.downcast_ref::<NotListed>()) {
         return stranger.to_string();
     }
     match chain(last).find_map(of_the_network) {
@@ -28,12 +28,12 @@ pub(super) fn explain(error: &DialError) -> String {
     }
 }
 
-/// What is at the bottom of an error.
+/// The innermost cause of an error.
 pub(super) fn innermost(error: &(dyn Error + 'static)) -> String {
     chain(error).last().map(ToString::to_string).unwrap_or_default()
 }
 
-/// What the system itself says, and not who was reached: whoever hangs up was.
+/// The system's own error, unless it comes from a peer that closed the connection.
 fn of_the_network<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e io::Error> {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, TimedOut};
     let error = error.downcast_ref::<io::Error>()?;
@@ -42,7 +42,7 @@ fn of_the_network<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e io::Error>
     says.then_some(error)
 }
 
-/// An error and all that are within it: those that libp2p puts into an [`io::Error`] are no sources of it.
+/// An error and its causes. libp2p's causes inside an [`io::Error`] are not its sources.
 fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     successors(Some(error), |error| within(*error))
 }

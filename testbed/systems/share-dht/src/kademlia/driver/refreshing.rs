@@ -1,4 +1,4 @@
-//! Keeps the routing table following those who come and go.
+//! Keeps the routing table up to date while peers come and go.
 
 use std::time::{Duration, Instant};
 
@@ -8,15 +8,15 @@ use libp2p_kad::QueryId;
 use super::Driver;
 use crate::kademlia::walk::Walk;
 
-/// How often the routing table is filled anew, where it need not hold all peers.
+/// How often the routing table is refreshed, if it need not contain all peers.
 const REFRESH_EVERY: Duration = Duration::from_secs(60);
 
-/// How far it is with that.
+/// The progress of refreshing.
 #[derive(Debug)]
 pub(super) struct Refreshing {
     since: Instant,
     walk: Walk,
-    /// The walk's lookup that is under way.
+    /// The walk's current lookup.
     step: Option<QueryId>,
 }
 
@@ -27,7 +27,7 @@ impl Refreshing {
 }
 
 impl Driver {
-    /// Looks for other peers, where it is time to.
+    /// Looks for other peers, if that is due.
     pub(super) fn refresh(&mut self) {
         match self.placement().members_max() {
             None => self.fill_buckets(Instant::now()),
@@ -35,17 +35,17 @@ impl Driver {
         }
     }
 
-    /// Looks for peers near to this one and far from it.
+    /// Looks for peers at all distances.
     fn fill_buckets(&mut self, now: Instant) {
         let nobody = self.node.routing.table.len() == 0;
         if !nobody && now.saturating_duration_since(self.refreshing.since) >= REFRESH_EVERY {
             self.refreshing.since = now;
-            // It fails only where there is nobody to ask.
+            // Fails only if there is no peer to ask.
             let _ = self.swarm.behaviour_mut().kad.bootstrap();
         }
     }
 
-    /// Looks for all peers there are, some at a time.
+    /// Looks for all peers, a few at a time.
     fn walk(&mut self, now: Instant) {
         if self.refreshing.step.is_some() {
             return;
@@ -56,7 +56,7 @@ impl Driver {
         }
     }
 
-    /// A lookup of the walk has ended.
+    /// Handles the end of a lookup of the walk.
     pub(super) fn walked(&mut self, lookup: QueryId, messages: u32) {
         self.node.metrics.refreshed(messages);
         if self.refreshing.step == Some(lookup) {

@@ -16,7 +16,7 @@ fn anyone() -> Admission {
     Admission { members: None, metrics: Metrics::default() }
 }
 
-/// A driver of a peer that nobody joined yet.
+/// A driver of a peer that nobody has joined yet.
 async fn driver(state: &Path) -> (Driver, Arc<PeerNode>, SocketAddr) {
     driver_of(Placement::Nearest, state).await
 }
@@ -54,22 +54,22 @@ fn a_peer_of_another_version_is_told_of_and_turned_away() {
 
         let identity = Identity::open(there.path(), None).unwrap();
         let speaks = identify::Config::new("/nstar/share/0".into(), identity.keys.public());
-        let mut strange = identity.swarm(Placement::Nearest, false, anyone()).unwrap();
-        strange.behaviour_mut().identify = identify::Behaviour::new(speaks);
-        strange.dial(to_multi(at)).unwrap();
+        let mut incompatible = identity.swarm(Placement::Nearest, false, anyone()).unwrap();
+        incompatible.behaviour_mut().identify = identify::Behaviour::new(speaks);
+        incompatible.dial(to_multi(at)).unwrap();
         let turned_away =
-            async { while !matches!(strange.next().await, Some(SwarmEvent::ConnectionClosed { .. })) {} };
+            async { while !matches!(incompatible.next().await, Some(SwarmEvent::ConnectionClosed { .. })) {} };
         tokio::time::timeout(Duration::from_secs(60), turned_away).await.unwrap();
-        let why = node.routing.table.strange(Instant::now()).unwrap();
+        let why = node.routing.table.incompatible(Instant::now()).unwrap();
         assert!(why.contains("/nstar/share/0") && why.contains("another version"), "{why}");
         assert_eq!(node.routing.table.len(), 0);
     });
 }
 
-/// What a peer tells of those that it turned away, once it tells of one.
-async fn told_strange(node: &PeerNode) -> String {
+/// Waits until a peer reports an incompatible one, and returns the reason.
+async fn reported_incompatible(node: &PeerNode) -> String {
     loop {
-        match node.routing.table.strange(Instant::now()) {
+        match node.routing.table.incompatible(Instant::now()) {
             Some(why) => return why,
             None => tokio::time::sleep(Duration::from_millis(5)).await,
         }
@@ -91,7 +91,7 @@ fn peers_of_the_two_kinds_of_index_turn_each_other_away_and_say_why() {
         for (node, here, there) in
             [(node_near, "--dht", "--partitioned"), (node_weighs, "--partitioned", "--dht")]
         {
-            let why = tokio::time::timeout(Duration::from_secs(60), told_strange(&node)).await;
+            let why = tokio::time::timeout(Duration::from_secs(60), reported_incompatible(&node)).await;
             let why = why.unwrap_or_else(|_| panic!("{here} was told nothing"));
             assert!(why.contains(&format!("started with {there}, and this one with {here}")), "{why}");
             assert_eq!(node.routing.table.len(), 0);
@@ -111,7 +111,7 @@ fn a_port_in_use_is_not_shared() {
     });
 }
 
-/// Why a peer of a group, made in this folder, cannot reach an address.
+/// Why a peer of a group, created in this folder, cannot reach an address.
 async fn unreached(state: &Path, at: SocketAddr) -> String {
     let identity = Identity::open(state, Some(&state.join("group"))).unwrap();
     let mut swarm = identity.swarm(Placement::Nearest, false, anyone()).unwrap();
@@ -128,7 +128,7 @@ fn a_dead_peer_is_told_from_one_of_another_group() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let [here, there] = [(); 2].map(|()| tempfile::tempdir().unwrap());
-        // Bound, but nobody listens: no other test is given the port, and it refuses.
+        // Bound without listening: no other test gets the port, and connections are refused.
         let bound = tokio::net::TcpSocket::new_v4().unwrap();
         bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let refused = unreached(there.path(), bound.local_addr().unwrap()).await;
@@ -141,7 +141,7 @@ fn a_dead_peer_is_told_from_one_of_another_group() {
     });
 }
 
-/// A peer that joins another, and stands still once that one knows it: its connections stay, and nobody answers.
+/// A peer that joins another and freezes once it is known there: its connections stay, but nobody responds.
 fn stand_still(state: &Path, join: SocketAddr, met: Arc<PeerNode>) -> PeerId {
     let identity = Identity::open(state, None).unwrap();
     let peer = identity.peer();

@@ -1,4 +1,4 @@
-//! Connections of simulated peers: pipes in memory, with libp2p's own streams over them.
+//! Connections of simulated peers: pipes in memory that carry libp2p's own streams.
 
 use std::{
     io,
@@ -23,9 +23,9 @@ use crate::kademlia::addresses::{of_multi, to_multi};
 
 type Connection = (PeerId, StreamMuxerBox);
 pub(super) type End = Compat<DuplexStream>;
-/// Who connects, and the other end.
+/// Who connects, and the other end of the pipe.
 type Call = (usize, End);
-/// To connect to a peer.
+/// Connects to a peer.
 pub(super) type Caller = mpsc::UnboundedSender<Call>;
 
 /// The connections of one peer.
@@ -34,7 +34,7 @@ pub(super) struct Wire {
     world: Arc<World>,
     calls: mpsc::UnboundedReceiver<Call>,
     listener: Option<ListenerId>,
-    /// Whether it was told where it listens.
+    /// Whether the swarm knows the listening address.
     told: bool,
 }
 

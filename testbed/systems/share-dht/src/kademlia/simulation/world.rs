@@ -1,4 +1,4 @@
-//! The peers of a simulated network: who they are, whom each of them knows, and those that run.
+//! The peers of a simulated network: who they are, whom each knows, and which of them run.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -25,50 +25,50 @@ use crate::{
     placement::Placement,
 };
 
-/// Longer than any simulation runs.
+/// Longer than any simulation.
 const LIFE: Duration = Duration::from_secs(3600);
-/// A peer that never answers.
+/// A peer that never responds.
 const SILENT: usize = 1 << 20;
-/// Bytes on their way in one direction.
+/// Capacity of a pipe in each direction, bytes.
 const PIPE_LEN: usize = 64 * 1024;
 const SEED: &str = "nstar share: simulation 1";
 
-/// One of them, whether it runs or not.
+/// A peer, running or not.
 struct Member {
     keys: Keypair,
     place: KBucketKey<PeerId>,
 }
 
-/// One that runs.
+/// A running peer.
 struct Running {
     node: Arc<PeerNode>,
     door: Caller,
 }
 
-/// All of them. A peer's number is its rank by its place in the space of keys, so that those of one bucket are neighbours.
+/// All peers. A peer's number is its rank by position, so that the peers of one bucket are neighbours.
 pub(super) struct World {
     pub(super) placement: Placement,
     members: Vec<Member>,
     running: Mutex<HashMap<usize, Running>>,
-    /// The one that does something now. All others answer, and connect to nobody until it is their turn: what they would
-    /// do meanwhile to look after their tables would start one after the other.
+    /// The peer that is acting. All others respond, but connect to nobody until it is their turn. Otherwise looking after their
+    /// routing tables would start one peer after the other.
     acting: watch::Sender<Option<usize>>,
     dialled: Mutex<Vec<usize>>,
 }
 
-/// Where a peer can be reached.
+/// The address of a peer.
 pub(super) fn at(peer: usize) -> SocketAddr {
     let number = u32::try_from(peer).unwrap();
     SocketAddr::from((Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 0, 0, 1)) + number), 80))
 }
 
-/// Who can be reached there.
+/// The peer at an address.
 pub(super) fn number(at: SocketAddr) -> Option<usize> {
     let std::net::IpAddr::V4(ip) = at.ip() else { return None };
     u32::from(ip).checked_sub(u32::from(Ipv4Addr::new(10, 0, 0, 1))).map(|number| number as usize)
 }
 
-/// As many of these as a bucket holds.
+/// A random choice of as many as a bucket holds.
 fn some(range: Range<usize>, random: &mut fastrand::Rng) -> Vec<usize> {
     if range.len() <= K_VALUE.get() {
         return range.collect();
@@ -80,10 +80,10 @@ fn some(range: Range<usize>, random: &mut fastrand::Rng) -> Vec<usize> {
     chosen.into_iter().collect()
 }
 
-/// A swarm whose Kademlia does not begin to fill its table by itself.
+/// Keeps a swarm's Kademlia from filling its table by itself.
 ///
-/// It would half a second after the first peers come into it, and that cannot be told otherwise. It waits while it does so
-/// already: with a peer that never answers, until it has given that up.
+/// It would do so half a second after the first peers are added, and has no setting against it. But it does not while it
+/// is doing it already, so it is made to wait for a peer that never responds.
 fn hold_back(swarm: &mut Swarm<Behaviour>) {
     let silent = PeerId::random();
     swarm.behaviour_mut().kad.add_address(&silent, to_multi(at(SILENT)));
@@ -92,7 +92,7 @@ fn hold_back(swarm: &mut Swarm<Behaviour>) {
     swarm.behaviour_mut().kad.remove_peer(&silent);
 }
 
-/// Lets a swarm do what it can do at once.
+/// Lets a swarm do everything that it can do at once.
 fn drain(swarm: &mut Swarm<Behaviour>) {
     while swarm.next().now_or_never().is_some() {}
 }
@@ -120,8 +120,8 @@ impl World {
         *self.members[peer].place.preimage()
     }
 
-    /// Whom a peer knows: of each bucket as many as it holds, taken at random (Maymounkov and Mazieres, Kademlia, 2002,
-    /// section 2.2), or all others. Always the same for one peer.
+    /// The peers that a peer knows: from each bucket as many as it holds, chosen at random (Maymounkov and Mazieres, Kademlia,
+    /// 2002, section 2.2), or all others. Always the same for one peer.
     pub(super) fn contacts(&self, peer: usize) -> Vec<usize> {
         if self.placement == Placement::Rendezvous {
             return (0..self.len()).filter(|other| *other != peer).collect();
@@ -143,12 +143,12 @@ impl World {
         contacts
     }
 
-    /// Whom a peer names that is asked who is near to a key.
+    /// The peers that a peer names when it is asked about a key.
     pub(super) fn names(&self, peer: usize, key: &Key) -> Vec<usize> {
         self.sorted(key, self.contacts(peer), K_VALUE.get())
     }
 
-    /// Those nearest to a key of all.
+    /// The peers nearest to a key among all.
     pub(super) fn nearest(&self, key: &Key, count: usize) -> Vec<usize> {
         self.sorted(key, (0..self.len()).collect(), count)
     }
@@ -160,7 +160,7 @@ impl World {
         peers
     }
 
-    /// From now on this peer acts.
+    /// Makes a peer the acting one.
     pub(super) fn act(self: &Arc<Self>, peer: usize) -> Arc<PeerNode> {
         self.door(peer);
         self.dialled.lock().unwrap().clear();
@@ -180,12 +180,12 @@ impl World {
         near.compat()
     }
 
-    /// To whom the one that acts connected since it does, in order.
+    /// The peers that the acting one has connected to, in order.
     pub(super) fn dialled(&self) -> Vec<usize> {
         self.dialled.lock().unwrap().clone()
     }
 
-    /// How to connect to a peer, which is started if it does not run yet.
+    /// How to connect to a peer, which is started if it is not running.
     fn door(self: &Arc<Self>, peer: usize) -> Caller {
         let mut running = self.running.lock().unwrap();
         running.entry(peer).or_insert_with(|| self.start(peer)).door.clone()

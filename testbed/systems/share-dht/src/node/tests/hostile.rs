@@ -7,7 +7,7 @@ use share::entry::Entry;
 use super::world::{HERE, Peers, virtually, words};
 use crate::{
     key::KeySet,
-    message::{FILES_MAX, FOUND_MAX, Placed, Request, Response, Terms},
+    message::{FILES_MAX, FOUND_MAX, Placed, Request, Response, LeaseTerms},
     node::searching,
     placement::Placement,
     records::Limits,
@@ -21,7 +21,7 @@ fn what_no_honest_peer_says_is_refused() {
         let file = entry("a.txt", "x");
         let placed = Placed { keys: all_keys(&file), file };
         let keep = |at: &str, files| {
-            let lease = Terms { at: at.parse().unwrap(), life_s: u32::MAX };
+            let lease = LeaseTerms { at: at.parse().unwrap(), life_s: u32::MAX };
             peers.all[0].answer(peer(9), HERE, &Request::Keep { lease, files, anew: false, all: true })
         };
         assert!(matches!(keep("192.0.2.1:80", vec![placed.clone()]), Response::Refused { .. }));
@@ -48,7 +48,7 @@ fn a_size_that_no_peer_could_take_is_believed_of_nobody() {
         let lies = [0, absurd, i64::MAX as u64].map(|size| Entry { size, ..honest.clone() });
         let files = lies.iter().chain([&honest]);
         let files = files.map(|file| Placed { keys: all_keys(file), file: file.clone() }).collect();
-        let lease = Terms { at: "127.0.0.1:80".parse().unwrap(), life_s: 120 };
+        let lease = LeaseTerms { at: "127.0.0.1:80".parse().unwrap(), life_s: 120 };
         let keep = Request::Keep { lease, files, anew: false, all: true };
         let kept = peers.all[0].answer(peer(9), HERE, &keep);
         assert_eq!(kept, Response::Kept { files: 1, refused: 0 }, "the others of the message are kept");
@@ -56,7 +56,7 @@ fn a_size_that_no_peer_could_take_is_believed_of_nobody() {
         assert_eq!(found.iter().map(|found| &found.entry).collect::<Vec<_>>(), [&honest]);
 
         let told = lies.map(|entry| share::entry::SearchResult { entry, peers: vec![address(1)] });
-        assert_eq!(searching::believable(&words("a"), told.to_vec()), []);
+        assert_eq!(searching::valid_results(&words("a"), told.to_vec()), []);
     });
 }
 
@@ -65,7 +65,7 @@ fn strangers_who_fill_a_peer_do_not_push_out_what_it_has_itself() {
     virtually(async {
         let peers = Peers::new(Placement::Nearest, 2).await;
         let keep = |number: u8, file: Entry, keys| {
-            let lease = Terms { at: address(number), life_s: 120 };
+            let lease = LeaseTerms { at: address(number), life_s: 120 };
             let files = vec![Placed { file, keys }];
             peers.all[0].answer(peer(number), HERE, &Request::Keep { lease, files, anew: false, all: true })
         };
@@ -98,7 +98,7 @@ fn what_a_holder_makes_up_leads_nowhere_and_hides_nothing() {
     assert!(merged.len() == FOUND_MAX && merged.contains(&known));
 
     let answer = lies.iter().map(|(file, nowhere, _)| found(file, nowhere.clone())).collect();
-    assert_eq!(searching::believable(&words("file"), answer), []);
+    assert_eq!(searching::valid_results(&words("file"), answer), []);
     let mixed = found(&own, [&nowhere[..], &[address(1)]].concat());
-    assert_eq!(searching::believable(&words("file"), vec![mixed]), [found(&own, vec![address(1)])]);
+    assert_eq!(searching::valid_results(&words("file"), vec![mixed]), [found(&own, vec![address(1)])]);
 }

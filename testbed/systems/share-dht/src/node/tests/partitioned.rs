@@ -75,8 +75,8 @@ fn while_one_of_the_three_lives_what_they_keep_is_found() {
         let mut peers = peers(30).await;
         peers.all[7].register(&files(7, 1)).await;
         let query = words("txt");
-        let keepers = peers.all[7].routing.known(&Key::of_query(&query).unwrap()).unwrap();
-        for dead in keepers.iter().filter(|keeper| **keeper != peer(7)).take(2) {
+        let holders = peers.all[7].routing.known(&Key::of_query(&query).unwrap()).unwrap();
+        for dead in holders.iter().filter(|holder| **holder != peer(7)).take(2) {
             let at = peers.all.iter().position(|node| node.routing.me() == *dead).unwrap();
             peers.die(at);
             assert!(peers.find(&query).await.iter().all(|found| *found == 1), "nobody knows yet who died");
@@ -94,9 +94,9 @@ fn those_of_the_three_that_fall_silent_hold_up_a_search_for_a_moment() {
         let peers = peers(30).await;
         peers.all[7].register(&files(7, 1)).await;
         for (query, found) in [(words("txt"), 1), (words("nothing"), 0)] {
-            let keepers = peers.all[7].routing.known(&Key::of_query(&query).unwrap()).unwrap();
-            let silent: Vec<_> = keepers.into_iter().filter(|keeper| *keeper != peer(7)).take(2).collect();
-            silent.iter().for_each(|keeper| peers.fall_silent(*keeper));
+            let holders = peers.all[7].routing.known(&Key::of_query(&query).unwrap()).unwrap();
+            let silent: Vec<_> = holders.into_iter().filter(|holder| *holder != peer(7)).take(2).collect();
+            silent.iter().for_each(|holder| peers.fall_silent(*holder));
             for node in peers.all.iter().filter(|node| !silent.contains(&node.routing.me())) {
                 let since = tokio::time::Instant::now();
                 assert_eq!(node.search(&query).await.len(), found);

@@ -16,7 +16,7 @@ use crate::{
     message::{Request, Response},
     network::{Routing, Transport, Unanswered},
     node::Node,
-    placement::{Asks, Placement},
+    placement::{QueryStrategy, Placement},
     testing::{address, entry, peer},
 };
 
@@ -56,18 +56,18 @@ impl Routing for Memory {
     async fn look_up(&self, key: &Key) -> Vec<PeerId> {
         let mut all: Vec<_> = self.world.living.read().unwrap().keys().copied().collect();
         if self.world.misled.read().unwrap().contains(&self.me()) {
-            let nearest = self.table.keepers(key, all.clone());
+            let nearest = self.table.holders(key, all.clone());
             all.retain(|peer| !nearest.contains(peer));
         }
-        self.table.keepers(key, all)
+        self.table.holders(key, all)
     }
 
     fn outdated(&self, key: &Key, found: &[PeerId]) -> bool {
         self.table.outdated(key, found)
     }
 
-    fn asks(&self) -> Asks {
-        self.table.asks()
+    fn query_strategy(&self) -> QueryStrategy {
+        self.table.query_strategy()
     }
 
     fn everyone(&self) -> Option<Vec<PeerId>> {
