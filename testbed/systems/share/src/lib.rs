@@ -1,7 +1,7 @@
 //! Peer-to-peer file sharing (S4): every peer is client and server, and an index says who has what.
 //!
 //! - [`index`] is the central index server: peers register what they share and search it.
-//! - [`client`] is a client of a peer's own API, as `nstar-lab share` uses it.
+//! - [`client`] is a client of a peer's own API, as `nstar share` uses it.
 //! - [`peer`] is a peer: it shares the files of a folder, and downloads files from other peers.
 //!
 //! Content is identified by its BLAKE3 hash ([`Content`]); a [`Name`] is a single part of a path. A peer uses its index and

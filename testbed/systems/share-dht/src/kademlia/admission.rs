@@ -57,7 +57,7 @@ fn key_of(peer: &PeerId) -> Option<PublicKey> {
     PublicKey::try_from(peer.to_bytes().strip_prefix(&BEFORE_KEY)?).ok()
 }
 
-/// The name of a peer for people: its key, as `nstar-lab share key` prints it.
+/// The name of a peer for people: its key, as `nstar share key` prints it.
 pub(crate) fn name(peer: &PeerId) -> String {
     key_of(peer).map_or_else(|| peer.to_string(), |key| key.to_string())
 }
