@@ -1,4 +1,4 @@
-//! An index that is gone or hangs, and what its peers say of it meanwhile.
+//! An index that is gone or hangs, and what its peers report meanwhile.
 
 use std::{net::TcpListener, time::Duration};
 
@@ -8,7 +8,7 @@ use test_support::browser::Browser;
 
 use crate::support::{Peer, wait_until};
 
-/// An index of which nobody would hear for 20 minutes that its peers renew.
+/// An index whose peers renew only every 20 minutes.
 fn rarely_renewed(folder: &tempfile::TempDir, port: u16) -> Server {
     let mut options = index::Options::new(folder.path().join("index.db"));
     options.life = Duration::from_secs(3600);

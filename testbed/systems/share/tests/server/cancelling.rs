@@ -1,4 +1,4 @@
-//! What is wanted no longer is given up, and what came of it is kept.
+//! Cancelled downloads stop, and what was received is kept.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{
     support::{Index, Peer, get, post, send, wait_until},
 };
 
-/// An answer that does not come while anyone waits for it.
+/// A response that does not come while anyone waits for it.
 fn never(_: Option<(usize, usize)>) -> Vec<u8> {
     std::thread::sleep(Duration::from_secs(3600));
     Vec::new()
@@ -67,7 +67,7 @@ fn what_two_want_goes_on_until_both_have_cancelled_or_one_for_all() {
     assert_eq!(cancel(&ann, &format!("{hash}?for=me")), 422);
 }
 
-/// What is still being received when it is cancelled takes a while to end; asking again does not hear of the past.
+/// A cancelled download takes a while to stop while bytes are being received. A new request must not see the old result.
 #[test]
 fn what_is_asked_for_again_while_it_is_being_given_up_goes_on() {
     let index = Index::start();
@@ -99,7 +99,7 @@ fn what_is_being_obtained_can_be_cancelled_in_a_browser() {
     page.press("Enter");
     page.wait("document.querySelectorAll('#found li').length === 1");
     page.click("#found button");
-    // For a moment it is shown by its hash.
+    // At first it is shown by its hash.
     let button = "#coming [data-state=running] button[aria-label='Cancel getting never.bin']";
     page.wait(&format!("find(\"{button}\") !== null"));
     page.click(button);

@@ -1,4 +1,4 @@
-//! The index server: what peers register is found until they leave or die.
+//! The index server: registrations are found until their peers leave or die.
 
 use std::{
     net::SocketAddr,
@@ -24,16 +24,16 @@ const BOB: &str = "127.0.0.1:1002";
 
 type Test = (&'static str, fn(&Options));
 
-/// Everything that must hold, each on a database of its own.
+/// All tests that each run on a new database.
 const ALL: &[Test] = &[
-    ("what is registered is found by name, by words and by content", found),
-    ("a file that several have is one, files that differ are several", several),
+    ("registered files are found by name, by words and by content", found),
+    ("a file of several peers is one result, different files are several", several),
     ("a peer that leaves or dies is forgotten", forgotten),
-    ("everything is kept over a restart", kept),
-    ("names that only look the same are told apart", alike),
-    ("an address is for the key that registered it first", keys::held),
-    ("several servers on one database agree on whose an address is", keys::several_servers),
-    ("a database of the version before is taken over", migration::version_before),
+    ("everything survives a restart", kept),
+    ("names that look the same are distinguished", alike),
+    ("an address belongs to the key that registered it first", keys::held),
+    ("several servers on one database agree on who holds an address", keys::several_servers),
+    ("a database of the previous version is migrated", migration::version_before),
 ];
 
 fn hold(new: impl Fn(&TempDir) -> Database) {
@@ -69,7 +69,7 @@ fn all_concurrency_models_can_run_it() {
         let at = server.local_addr();
         register(at, ANN, &[file("a.txt", "")]);
         assert_eq!(names(&get(at, "/search?name=a.txt").1), ["a.txt"], "{model}");
-        // Whatever process answers: what the others counted is shown.
+        // Any process may answer, with the counts of all of them.
         let metrics = send(at, &Request::new(Method::Get, "/metrics"));
         let metrics = String::from_utf8_lossy(metrics.body());
         for line in [
@@ -158,7 +158,7 @@ fn forgotten(options: &Options) {
     let renewed_until = Instant::now() + Duration::from_millis(1500);
     while Instant::now() < renewed_until {
         if post(at, "/renew", &json!({ "peer": ANN })).0 != 200 {
-            // A machine that stood still for a second: nothing was renewed in time.
+            // The machine stood still for a second, so the renewal came too late.
             register(at, ANN, &[file("a.txt", "")]);
         }
         thread::sleep(Duration::from_millis(50));

@@ -1,4 +1,4 @@
-//! Groups that are closed by keys: who is let in, and who may change what is registered at an address.
+//! Groups that are closed by keys: who is admitted, and who may change the registrations of an address.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -36,12 +36,12 @@ impl Keys {
         Key::open(&self.folder.path().join(name)).unwrap()
     }
 
-    /// Somebody and whom it lists.
+    /// The members as one of them lists them.
     fn members(&self, own: &str, others: &[&str]) -> Members {
         Members::new(self.of(own), others.iter().map(|name| self.of(name).public()))
     }
 
-    /// A server, as the one who lists these shows itself to others.
+    /// A server, as this member connects to it.
     fn to(&self, own: &str, others: &[&str], at: SocketAddr) -> Upstream {
         Upstream::secure(at, self.members(own, others).trust().unwrap().peer("127.0.0.1").unwrap())
     }
@@ -53,13 +53,13 @@ impl Keys {
         self.secured("index", index::factory(options).unwrap())
     }
 
-    /// A server that shows the key of this name.
+    /// A server with the key of this name.
     fn secured(&self, own: &str, factory: impl Factory) -> Server {
         let identity = Identity::of_key(self.of(own).pair(), None).unwrap();
         serve(Model::Epoll, Secured::new(factory, identity, HttpOptions::default(), Arc::default()))
     }
 
-    /// A peer that lists these, one of which is its index.
+    /// A peer that lists these keys, one of them its index.
     fn peer(&self, own: &str, others: &[&str], index: &Server) -> Peer {
         let folder = tempfile::tempdir().unwrap();
         let members = self.members(own, others);
@@ -70,7 +70,7 @@ impl Keys {
         Peer::served(folder, &options, |factory| self.secured(own, factory))
     }
 
-    /// The status of an answer to who proves the key of this name, and its body.
+    /// The status and body of the response to a client with the key of this name.
     fn post(&self, own: &str, index: &Server, target: &str, body: &Value) -> (u16, Value) {
         let to = self.to(own, &["index"], index.local_addr());
         let body = body.to_string();
@@ -103,14 +103,15 @@ fn ask(to: Upstream, target: &str) -> Result<Response, ClientError> {
     BlockingClient::new(to, ClientOptions::default()).send(&Request::new(Method::Get, target))
 }
 
-/// With entries that outlive the test; [`expire`] has them expire.
+/// Runs with registrations that outlive the test; [`expire`] makes them expire.
 fn lasting(options: &Options) -> Options {
     let mut options = options.clone();
     options.life = Duration::from_secs(3600);
     options
 }
 
-/// Of two members the second changes nothing at the address of the first, over a restart too, until the first is gone.
+/// The second of two members cannot change anything at the address of the first, not even after a restart, until the first
+/// is gone.
 pub(crate) fn held(options: &Options) {
     let keys = Keys::new();
     let index = keys.index(&lasting(options));
@@ -135,7 +136,7 @@ pub(crate) fn held(options: &Options) {
     assert_eq!((keys.register("ann", &index).0, keys.names(&index)), (403, vec!["bob.txt".to_owned()]));
 }
 
-/// Bob may neither add nor take away nor renew at Ann's address, however it is written.
+/// Bob cannot register, deregister or renew at Ann's address, however it is written.
 fn refused(keys: &Keys, index: &Server) {
     let one = json!([{ "name": "ann.txt", "hash": file("ann.txt", "")["hash"] }]);
     for at in [ANNS, "[::ffff:127.0.0.1]:1001"] {
@@ -155,7 +156,7 @@ fn refused(keys: &Keys, index: &Server) {
     assert_eq!(keys.names(index), ["ann.txt"]);
 }
 
-/// Gives Ann a moment more only.
+/// Leaves Ann only a moment.
 fn expire(keys: &Keys, options: &Options) {
     let mut options = options.clone();
     options.life = Duration::from_secs(1);
@@ -163,7 +164,7 @@ fn expire(keys: &Keys, options: &Options) {
     assert_eq!(keys.post("ann", &index, "/renew", &json!({ "peer": ANNS })).0, 200);
 }
 
-/// Each remembers what it saw of an address, and the other changes it.
+/// Each server caches what it read of an address, and the other one changes it.
 pub(crate) fn several_servers(options: &Options) {
     let keys = Keys::new();
     let [one, other] = [0, 1].map(|_| keys.index(&lasting(options)));

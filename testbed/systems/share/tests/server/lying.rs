@@ -1,4 +1,4 @@
-//! Peers that lie, break off or are slow: no wrong byte is ever delivered.
+//! Peers that lie, break off or are slow: wrong bytes are never delivered.
 
 use std::{
     fs,
@@ -13,10 +13,10 @@ use share::Content;
 
 use crate::support::{Index, Peer, bytes, post, wait_until};
 
-/// What a false peer answers to a request for a range, or for the hashes.
+/// What a false peer responds to a request for a range, or for the outboard.
 pub(crate) type Answer = fn(range: Option<(usize, usize)>) -> Vec<u8>;
 
-/// A peer that answers falsely, and says that it has some content.
+/// A peer that registers some content and responds falsely.
 pub(crate) fn false_peer(index: SocketAddr, name: &str, content: &[u8], answer: Answer) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
@@ -52,7 +52,7 @@ fn with_head(body: &[u8]) -> Vec<u8> {
         .concat()
 }
 
-/// Bytes of the right number that are not the content's.
+/// Wrong bytes of the right number.
 pub(crate) fn zeros(range: Option<(usize, usize)>) -> Vec<u8> {
     match range {
         Some((from, to)) => with_head(&vec![0; to - from + 1]),
@@ -60,7 +60,7 @@ pub(crate) fn zeros(range: Option<(usize, usize)>) -> Vec<u8> {
     }
 }
 
-/// Hashes that are not the content's.
+/// Wrong hashes.
 fn false_hashes(range: Option<(usize, usize)>) -> Vec<u8> {
     match range {
         Some(_) => zeros(range),
@@ -68,7 +68,7 @@ fn false_hashes(range: Option<(usize, usize)>) -> Vec<u8> {
     }
 }
 
-/// Half of what was asked for, and the end of the connection.
+/// Half of what was requested, and the end of the connection.
 fn half(range: Option<(usize, usize)>) -> Vec<u8> {
     let mut answer = zeros(range);
     answer.truncate(answer.len() / 2);
@@ -117,7 +117,7 @@ fn where_only_liars_are_nothing_is_delivered_and_each_is_named() {
     assert!(!receiver.path("a.bin").exists());
 }
 
-/// An index that answers every search with these files, and all else as if it had been done.
+/// An index that answers every search with these files, and every other request with success.
 fn false_index(found: Value) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
@@ -165,7 +165,7 @@ fn sizes_that_no_file_has_are_passed_over_and_an_honest_peer_gives_the_file() {
     assert_eq!(fs::read(receiver.path("a.bin")).unwrap(), file);
 }
 
-/// Nothing that is asked for, at once.
+/// An immediate refusal.
 fn nothing(_: Option<(usize, usize)>) -> Vec<u8> {
     b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec()
 }
@@ -181,7 +181,7 @@ fn a_false_size_hides_no_file_and_blames_no_honest_peer_it_is_told_of() {
         let liar = false_peer(index.at, name, &file, nothing);
         let size = file.len() as u64;
         for false_size in [1, size - 1, size + 1, size * 3, 60 << 30] {
-            // By another name: who registered a file first at an address is not overruled.
+            // By another name, because the first registration of a file at an address stays.
             let other = format!("{false_size} of {name}");
             let lie = json!({ "name": other, "hash": Content::of(&file), "size": false_size });
             for peer in [liar, honest.at] {

@@ -1,4 +1,4 @@
-//! A database that the version before made.
+//! A database of the previous version.
 
 use engine::Model;
 use serde_json::json;
@@ -7,7 +7,7 @@ use store::{Migration, Schema, Statement, Store};
 
 use crate::support::{file, get, index, post};
 
-/// The tables as they were before addresses were bound to keys.
+/// The tables before addresses belonged to keys.
 const BEFORE: Schema = Schema { name: "share", application_id: 0x6e73_7473, migrations: &[V1] };
 const V1: Migration = Migration {
     name: "V1__share",
@@ -17,7 +17,7 @@ const V1: Migration = Migration {
 };
 const ANN: &str = "127.0.0.1:1001";
 
-/// Whose its addresses are is not known: the peers are to register again.
+/// The holders of the addresses are unknown, so the peers have to register again.
 pub(crate) fn version_before(options: &Options) {
     let mut before = Store::prepare(&options.database, &BEFORE).unwrap();
     let peer = "INSERT INTO peers (address, expires_at_ms) VALUES (?, ?)";

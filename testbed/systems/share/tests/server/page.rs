@@ -17,7 +17,7 @@ use crate::{
 /// Header fields.
 type Fields<'a> = &'a [(&'a str, &'a str)];
 
-/// A file of this name shows whether text is ever taken for markup.
+/// A file with this name shows whether text is ever taken for markup.
 const HOSTILE: &str = "<img src=x onerror=document.title='taken over'>.pdf";
 
 #[test]
@@ -32,7 +32,7 @@ fn files_are_searched_got_and_taken_out_of_sharing_in_a_browser() {
     wait_until(|| bob.search("words=pdf").len() == 3);
     let Some(mut page) = Browser::open(&format!("http://{}/", bob.at)) else { return };
 
-    // By keyboard: words, Enter, and on to what was found.
+    // By keyboard: words, Enter, and on to the results.
     page.wait("document.activeElement.name === 'text' && !find('#none').hidden");
     page.write("nothing such");
     page.press("Enter");
@@ -49,7 +49,7 @@ fn files_are_searched_got_and_taken_out_of_sharing_in_a_browser() {
     page.value("find('#found li[data-name=\\'annual report.pdf\\'] button').focus()");
     page.press("Enter");
     page.wait("document.querySelectorAll('#coming [data-state=done]').length === 1");
-    // The other by mouse.
+    // The other one by mouse.
     page.click("#found li[data-name^='<img'] button");
     page.wait("document.querySelectorAll('#coming [data-state=done]').length === 2");
     page.wait("document.querySelectorAll('#shared li').length === 2");
@@ -57,12 +57,12 @@ fn files_are_searched_got_and_taken_out_of_sharing_in_a_browser() {
     assert_eq!(fs::read(bob.path(HOSTILE)).unwrap(), b"hostile");
 
     page.wait(&format!("{}.includes('last answered just now')", peer_line(ann.at)));
-    // Whom only a liar could give a file to is told so.
+    // A file that only a liar has says so.
     page.click("#found li[data-name='lies.pdf'] button");
     page.wait("find('#coming [data-state=failed]').innerText.includes('sent bad bytes')");
     page.wait(&format!("{}.includes('Sent bad bytes')", peer_line(liar)));
 
-    // What is taken out of sharing is asked first, and stays where it is.
+    // Removing a file asks first, and leaves the file where it is.
     page.click("#shared button[aria-label='Take annual report.pdf out of sharing']");
     page.wait("find('#ask').open && find('#question').textContent.includes('annual report.pdf')");
     page.press("Enter");
@@ -75,7 +75,7 @@ fn files_are_searched_got_and_taken_out_of_sharing_in_a_browser() {
     page.wait("document.querySelectorAll('#shared li').length === 1");
     assert!(bob.path("annual report.pdf").exists());
 
-    // What failed can be tried again.
+    // A failed download can be tried again.
     page.click("#coming [data-state=failed] button");
     page.wait("find('#coming [data-state=running]').innerText.includes('lies.pdf')");
 
@@ -143,7 +143,7 @@ fn only_the_peers_own_page_is_answered_and_only_by_names_that_lead_here() {
     ];
     for (target, headers, expected) in cases {
         assert_eq!(status(target, headers), expected, "{target} {headers:?}");
-    } // As a page would ask whose name was made to lead here.
+    } // As the page of a site would ask whose name was pointed here.
     let rebound = ask(ann.at, "GET /files", "Sec-Fetch-Site: same-origin\r\n", b"").unwrap();
     assert_eq!(rebound.status, 421, "{}", rebound.body);
     assert_eq!(ask(ann.at, "GET /healthz", "", b"").unwrap().status, 200);

@@ -212,7 +212,7 @@ fn a_file_that_changes_while_it_is_read_is_shared_as_it_is_in_the_end() {
     let (ann, bob) = (Peer::start(index.at), Peer::start(index.at));
     let mut whole = Vec::new();
     for round in 0..10_usize {
-        // Longer, and another from its first byte on; large enough to be changed while it is hashed or sent.
+        // Longer, and different from the first byte on; large enough to change while it is hashed or sent.
         whole = bytes(2_000_000 + 50_000 * round).into_iter().map(|byte| byte ^ round as u8).collect();
         ann.write("changing.bin", &whole);
         for found in bob.search("name=changing.bin") {
@@ -255,7 +255,7 @@ fn a_file_beyond_10_gb_is_obtained() {
 fn many_small_files_are_asked_for_at_once_and_each_is_right() {
     let index = Index::start();
     let (ann, bob) = (Peer::start(index.at), Peer::start(index.at));
-    // Of one name in part, and some longer than a group.
+    // Some with the same name, some longer than a group.
     let files: Vec<_> = (0..300_usize)
         .map(|number| {
             (format!("{}/{}.bin", number / 100, number % 100), format!("{number} ").repeat(number * 20))
@@ -294,7 +294,7 @@ fn hashes_that_were_lost_are_made_again_and_those_of_no_file_taken_away() {
     let hash = ann.find("a.bin");
     let folder = ann.end();
     let outboards = folder.path().join(".nstar/outboards");
-    // As a power cut leaves it: there, and empty.
+    // As a power failure leaves it: there, but empty.
     fs::write(outboards.join(&hash), b"").unwrap();
     let stale = outboards.join(Content::of(b"nothing").to_string());
     fs::write(&stale, b"x").unwrap();

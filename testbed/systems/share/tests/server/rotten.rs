@@ -1,4 +1,4 @@
-//! A peer whose disk changed a file that it shares: it learns of it when it is asked to look, and has it from others.
+//! A peer whose disk changed a shared file: it notices when it is asked to check, and downloads the file from others.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use share::Content;
 
 use crate::support::{Index, Peer, bytes, get, post, wait_until};
 
-/// A peer that takes a file of its own for this content, as if its bytes had been that when they were hashed.
+/// A peer that takes a file for this content, as if its bytes had been different when they were hashed.
 fn rotten(index: &Index, name: &str, content: Content, bytes: &[u8]) -> Peer {
     let peer = Peer::start(index.at);
     peer.write(name, bytes);

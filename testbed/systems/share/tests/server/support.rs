@@ -1,4 +1,4 @@
-//! Servers on ports of their own, and a client that reads JSON.
+//! Servers on ports of their own, and a client that parses JSON.
 
 use std::{
     net::SocketAddr,
@@ -30,7 +30,7 @@ pub(crate) fn index(model: Model, options: index::Options) -> Server {
     serve(model, index::factory(options).unwrap())
 }
 
-/// Asks on a connection of its own.
+/// Sends a request on a connection of its own.
 pub(crate) fn send(to: SocketAddr, request: &Request<'_>) -> Response {
     BlockingClient::new(to, ClientOptions::default()).send(request).unwrap()
 }
@@ -49,13 +49,13 @@ fn read(response: &Response) -> (u16, Value) {
     (response.status(), serde_json::from_slice(response.body()).unwrap_or(Value::Null))
 }
 
-/// A file as it is registered, whose content is its name and `more`.
+/// A file to register, whose content is its name and `more`.
 pub(crate) fn file(name: &str, more: &str) -> Value {
     let content = format!("{name}{more}");
     json!({ "name": name, "hash": Content::of(content.as_bytes()), "size": content.len() })
 }
 
-/// A generous bound: reached only by what would never happen.
+/// Waits for a generously long time.
 pub(crate) fn wait_until(holds: impl Fn() -> bool) {
     let patience = Instant::now() + Duration::from_secs(60);
     while !holds() {
@@ -64,7 +64,7 @@ pub(crate) fn wait_until(holds: impl Fn() -> bool) {
     }
 }
 
-/// An index server, and the folder it keeps its files in.
+/// An index server, and the folder with its files.
 pub(crate) struct Index {
     pub(crate) at: SocketAddr,
     _server: Server,
@@ -79,7 +79,7 @@ impl Index {
     }
 }
 
-/// A peer on a folder of its own.
+/// A peer with a folder of its own.
 pub(crate) struct Peer {
     pub(crate) at: SocketAddr,
     folder: TempDir,
@@ -97,12 +97,12 @@ impl Peer {
         Self::with(folder, model, &options)
     }
 
-    /// The same with other options, for the same folder.
+    /// A peer with other options, on the same folder.
     pub(crate) fn with(folder: TempDir, model: Model, options: &peer::Options) -> Self {
         Self::served(folder, options, |factory| serve(model, factory))
     }
 
-    /// The same, by whatever starts its server.
+    /// A peer on the same folder, with its server started by `start`.
     pub(crate) fn served(
         folder: TempDir,
         options: &peer::Options,
@@ -123,7 +123,7 @@ impl Peer {
         std::fs::write(self.path(name), bytes).unwrap();
     }
 
-    /// Ends it as if it had been told to, and gives back its folder.
+    /// Stops the peer in the ordinary way, and returns its folder.
     pub(crate) fn end(self) -> TempDir {
         self.server.drain(Duration::ZERO);
         self.server.join();
@@ -131,24 +131,24 @@ impl Peer {
         self.folder
     }
 
-    /// What it says of itself, as text.
+    /// The text of `/healthz`.
     pub(crate) fn health(&self) -> String {
         ask(self.at, "GET /healthz", "", b"").unwrap().body
     }
 
-    /// Searches through this peer; the files found.
+    /// Searches through this peer, and returns the files found.
     pub(crate) fn search(&self, query: &str) -> Vec<Value> {
         let (status, answer) = get(self.at, &format!("/search?{query}"));
         if status == 200 { answer["found"].as_array().unwrap().clone() } else { Vec::new() }
     }
 
-    /// Waits until this peer finds something, and tells its hash.
+    /// Waits until this peer finds a file, and returns its hash.
     pub(crate) fn find(&self, name: &str) -> String {
         wait_until(|| !self.search(&format!("name={name}")).is_empty());
         self.search(&format!("name={name}"))[0]["hash"].as_str().unwrap().to_owned()
     }
 
-    /// Obtains content, to the end; tells how it went.
+    /// Downloads content, and returns the final progress.
     pub(crate) fn obtain(&self, hash: &str) -> Value {
         let (status, said) = post(self.at, "/obtain", &json!({ "hash": hash }));
         assert_eq!(status, 202, "{said}");
