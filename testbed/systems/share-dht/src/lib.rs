@@ -18,4 +18,8 @@ mod records;
 #[cfg(test)]
 mod testing;
 
-pub use self::{index::Dht, options::{DhtError, Options}, placement::Placement};
+pub use self::{
+    index::Dht,
+    options::{DhtError, Options},
+    placement::Placement,
+};

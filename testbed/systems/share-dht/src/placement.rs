@@ -126,7 +126,12 @@ impl Placement {
     }
 
     /// The holders of a key among this peer and `others`, the first to ask first.
-    pub(crate) fn holders(self, key: &Key, me: Position, others: impl Iterator<Item = Position>) -> Vec<PeerId> {
+    pub(crate) fn holders(
+        self,
+        key: &Key,
+        me: Position,
+        others: impl Iterator<Item = Position>,
+    ) -> Vec<PeerId> {
         let all = others.chain([me]);
         match self {
             Self::Nearest => nearest(key, all),

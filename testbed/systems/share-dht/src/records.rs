@@ -14,8 +14,8 @@ use std::{
 use libp2p_identity::PeerId;
 use share::entry::{Entry, Query, SearchResult};
 
-use self::publisher::{Publisher, cost};
 pub(crate) use self::publisher::Lease;
+use self::publisher::{Publisher, cost};
 use crate::key::{self, Key, KeySet};
 
 /// A record: the number of a publisher, and the number of one of its files.

@@ -4,34 +4,25 @@
 use std::{borrow::Cow, net::SocketAddr, time::Duration};
 
 use http_io::{FieldsError, client::Response};
-use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::entry::{Content, Entry, Name, Query, SearchResult};
 
-/// The parameters of a URL's query. Taking one removes it, so that [`Self::finish`] can reject unknown ones.
+/// The parameters of a request that have not been taken yet.
 #[derive(Debug)]
-pub(crate) struct Parameters<'q>(Vec<(&'q str, Cow<'q, str>)>);
+pub(crate) struct Parameters<'q>(http_io::Query<'q>);
 
 impl<'q> Parameters<'q> {
     /// Parses `name=value&name=value`.
     pub(crate) fn read(query: Option<&'q str>) -> Result<Self, FieldsError> {
-        let parts = query.unwrap_or_default().split('&').filter(|part| !part.is_empty());
-        let pair = |part: &'q str| {
-            let (name, value) = part.split_once('=').unwrap_or((part, ""));
-            Ok((name, decode(value)?))
-        };
-        parts.map(pair).collect::<Result<_, _>>().map(Self)
+        http_io::Query::read(query).map(Self)
     }
 
     /// Removes and returns an optional parameter; the last one if it is repeated.
     pub(crate) fn take(&mut self, name: &str) -> Option<Cow<'q, str>> {
-        let mut found = None;
-        while let Some(at) = self.0.iter().position(|(known, _)| *known == name) {
-            found = Some(self.0.remove(at).1);
-        }
-        found
+        self.0.take(name)
     }
 
     /// A whole number from 1 to `max`; `max` if it is absent.
@@ -79,20 +70,8 @@ impl<'q> Parameters<'q> {
 
     /// Rejects parameters that were not taken.
     pub(crate) fn finish(self, known: &'static str) -> Result<(), FieldsError> {
-        if self.0.is_empty() {
-            return Ok(());
-        }
-        Err(FieldsError::field("the query", format!("holds something not known here; known are {known}")))
+        self.0.finish(known)
     }
-}
-
-fn decode(value: &str) -> Result<Cow<'_, str>, FieldsError> {
-    let wrong = |_| FieldsError::field("the query", "is not UTF-8 once decoded");
-    if value.contains('+') {
-        let spaced = value.replace('+', " ");
-        return percent_decode_str(&spaced).decode_utf8().map(|text| text.into_owned().into()).map_err(wrong);
-    }
-    percent_decode_str(value).decode_utf8().map_err(wrong)
 }
 
 /// The path and query of a request for a search.

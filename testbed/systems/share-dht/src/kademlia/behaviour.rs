@@ -23,8 +23,8 @@ use store::{Secret, SecretError};
 
 use super::admission::Admission;
 use crate::{
-    options::DhtError,
     message::{REQUEST_LEN_MAX, RESPONSE_LEN_MAX, Request, Response},
+    options::DhtError,
     placement::Placement,
 };
 

@@ -35,9 +35,9 @@ use super::{
     behaviour::{Behaviour, BehaviourEvent},
 };
 use crate::{
-    options::DhtError,
     message::{Request, Response},
     network::Unanswered,
+    options::DhtError,
     placement::Placement,
 };
 
@@ -238,7 +238,8 @@ impl Driver {
     fn exchanged(&mut self, event: Exchange) {
         match event {
             Exchange::Message { peer, connection_id, message: Message::Request { request, channel, .. } } => {
-                let Some(seen) = self.seen.get(&connection_id).filter(|seen| seen.incompatible.is_none()) else {
+                let Some(seen) = self.seen.get(&connection_id).filter(|seen| seen.incompatible.is_none())
+                else {
                     return;
                 };
                 let response = self.node.answer(peer, seen.at, &request);

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use crate::{
     key::Key,
-    placement::{QueryStrategy, Position, Placement},
+    placement::{Placement, Position, QueryStrategy},
 };
 
 /// How long to report that a peer was rejected.
@@ -36,7 +36,14 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(me: PeerId, placement: Placement) -> Self {
         let (others, alone) = (RwLock::default(), AtomicBool::new(false));
-        Self { me: me.into(), placement, others, alone, incompatible: Mutex::default(), changed: Notify::new() }
+        Self {
+            me: me.into(),
+            placement,
+            others,
+            alone,
+            incompatible: Mutex::default(),
+            changed: Notify::new(),
+        }
     }
 
     pub(crate) fn me(&self) -> PeerId {
@@ -77,7 +84,8 @@ impl Table {
     /// Why a peer was rejected within the last [`INCOMPATIBLE_REPORTED`].
     pub(crate) fn incompatible(&self, now: Instant) -> Option<String> {
         let met = self.incompatible.lock().unwrap_or_else(PoisonError::into_inner);
-        let lately = met.as_ref().filter(|(_, at)| now.saturating_duration_since(*at) < INCOMPATIBLE_REPORTED);
+        let lately =
+            met.as_ref().filter(|(_, at)| now.saturating_duration_since(*at) < INCOMPATIBLE_REPORTED);
         lately.map(|(why, _)| why.clone())
     }
 

@@ -40,7 +40,10 @@ impl<R: Routing, T: Transport> Node<R, T> {
 
     /// The result here if this peer is the first holder to ask, unless it is empty.
     fn find_as_first(&self, query: &Query) -> Option<Vec<SearchResult>> {
-        let (QueryStrategy::Sequential, Some(key)) = (self.routing.query_strategy(), Key::of_query(query)) else { return None };
+        let (QueryStrategy::Sequential, Some(key)) = (self.routing.query_strategy(), Key::of_query(query))
+        else {
+            return None;
+        };
         let first = self.routing.known(&key)?.first().copied();
         let found = (first == Some(self.routing.me())).then(|| self.kept().find(query, now()))?;
         (!found.is_empty()).then_some(found)

@@ -69,7 +69,10 @@ fn a_popular_word_takes_no_more_but_the_file_is_found_otherwise() {
         assert_eq!(kept, StoreOutcome { files: 1, refused: 0 });
     }
     let more = entry("4.pdf", "y");
-    assert_eq!(keep(&mut records, 4, now, std::slice::from_ref(&more)), StoreOutcome { files: 1, refused: 1 });
+    assert_eq!(
+        keep(&mut records, 4, now, std::slice::from_ref(&more)),
+        StoreOutcome { files: 1, refused: 1 }
+    );
     assert_eq!(search(&records, "pdf", now).len(), 3);
     assert_eq!(records.find(&Query::Name(more.name.clone()), now, 9).len(), 1);
     assert_eq!(search(&records, "4", now).len(), 1);
@@ -85,7 +88,11 @@ fn nobody_fills_a_peer() {
     assert!(records.bytes <= 8_000, "{}", records.bytes);
     keep(&mut records, 3, now, &[]);
     keep(&mut records, 4, now, &[]);
-    assert_eq!(keep(&mut records, 5, now, &files[..1]), StoreOutcome { files: 0, refused: 3 }, "there are too many");
+    assert_eq!(
+        keep(&mut records, 5, now, &files[..1]),
+        StoreOutcome { files: 0, refused: 3 },
+        "there are too many"
+    );
     records.leave(peer(1));
     records.leave(peer(2));
     assert_eq!((records.bytes, records.len()), (0, 0));

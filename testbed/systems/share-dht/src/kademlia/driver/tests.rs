@@ -57,8 +57,9 @@ fn a_peer_of_another_version_is_told_of_and_turned_away() {
         let mut incompatible = identity.swarm(Placement::Nearest, false, anyone()).unwrap();
         incompatible.behaviour_mut().identify = identify::Behaviour::new(speaks);
         incompatible.dial(to_multi(at)).unwrap();
-        let turned_away =
-            async { while !matches!(incompatible.next().await, Some(SwarmEvent::ConnectionClosed { .. })) {} };
+        let turned_away = async {
+            while !matches!(incompatible.next().await, Some(SwarmEvent::ConnectionClosed { .. })) {}
+        };
         tokio::time::timeout(Duration::from_secs(60), turned_away).await.unwrap();
         let why = node.routing.table.incompatible(Instant::now()).unwrap();
         assert!(why.contains("/nstar/share/0") && why.contains("another version"), "{why}");

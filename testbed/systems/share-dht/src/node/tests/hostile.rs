@@ -7,7 +7,7 @@ use share::entry::Entry;
 use super::world::{HERE, Peers, virtually, words};
 use crate::{
     key::KeySet,
-    message::{FILES_MAX, FOUND_MAX, Placed, Request, Response, LeaseTerms},
+    message::{FILES_MAX, FOUND_MAX, LeaseTerms, Placed, Request, Response},
     node::searching,
     placement::Placement,
     records::Limits,

@@ -16,7 +16,7 @@ use crate::{
     message::{Request, Response},
     network::{Routing, Transport, Unanswered},
     node::Node,
-    placement::{QueryStrategy, Placement},
+    placement::{Placement, QueryStrategy},
     testing::{address, entry, peer},
 };
 
