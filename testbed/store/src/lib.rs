@@ -26,7 +26,7 @@ mod store;
 pub use self::{
     database::{Database, Dialect, InvalidDatabase, ServerDatabase},
     error::{OpenError, StoreError},
-    network::{LockWatch, Sessions, Trouble},
+    network::Trouble,
     schema::{Migration, Schema},
     secret::{Secret, SecretError},
     statement::{Row, Statement, Value},

@@ -5,7 +5,6 @@
 
 mod blocking;
 mod durability;
-mod locks;
 mod mysql;
 mod outage;
 mod pool;
@@ -26,7 +25,6 @@ use tokio::{runtime, sync::mpsc, task::LocalSet};
 
 use self::pool::Pool;
 pub use self::{
-    locks::{LockWatch, Sessions},
     trouble::Trouble,
 };
 pub(crate) use self::{
