@@ -2,10 +2,10 @@
 
 use std::{env, ffi::OsStr, fmt::Display, path::Path, process::ExitCode};
 
-/// What a finished command tells its caller.
+/// How a finished command ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// The work is done and the answer stands.
+    /// The work is done, and the answer can be relied on.
     Done,
     /// The run failed, or no request completed.
     Failed,
@@ -13,7 +13,7 @@ pub enum Exit {
     Usage,
     /// A `--gate` was breached.
     GateBreached,
-    /// No answer to rely on: generator-limited, not steady, never bounded.
+    /// The answer cannot be relied on: generator-limited, not steady, never bounded.
     Inconclusive,
     /// Stopped by this signal; what was measured is reported.
     Interrupted(i32),
@@ -50,16 +50,16 @@ pub fn warn(message: impl Display) {
     eprintln!("{}: {message}", name.unwrap_or("nstar"));
 }
 
-/// A command that could not do its work, in words for the person who ran it.
+/// Why a command could not do its work, for the person who ran it.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The caller's to mend.
+    /// The caller can mend it.
     #[error("{0}")]
     Usage(String),
-    /// The environment's, the peer's, or ours.
+    /// Something went wrong: in the environment, at the server, or here.
     #[error("{0}")]
     Failed(String),
-    /// Stopped by a signal before it was done; with what became of it.
+    /// Stopped by this signal before it was done, and what that means.
     #[error("{1}")]
     Interrupted(i32, &'static str),
 }
@@ -75,7 +75,7 @@ impl Failure {
         Failure::Failed(error.to_string())
     }
 
-    /// The exit code that goes with it.
+    /// How the command ends.
     pub fn exit(&self) -> Exit {
         match self {
             Failure::Usage(_) => Exit::Usage,

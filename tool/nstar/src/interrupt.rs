@@ -17,8 +17,8 @@ use signal_hook::{
     low_level,
 };
 
-/// Signals that come within so long of the first are one wish: `timeout` and shells signal a process and its group too.
-const ONE_WISH: Duration = Duration::from_millis(500);
+/// Signals within this time of the first count as one: `timeout` and shells signal a process and also its group.
+const ONE_REQUEST: Duration = Duration::from_millis(500);
 
 /// Whether a signal has asked this process to end.
 #[derive(Debug, Clone, Default)]
@@ -41,8 +41,8 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// The same where somebody is to be told before the end: it takes a second signal for one only some time after the
-    /// first. A thread listens, so that this is not for processes that fork.
+    /// Listens the same way, but lets a second signal end the process only some time after the first, so that a farewell
+    /// can be sent. Starts a thread, so it is not for processes that fork.
     pub fn listen_patiently() -> io::Result<Self> {
         let interrupt = Self::default();
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
@@ -60,13 +60,13 @@ impl Interrupt {
                     self.signal.store(signal as usize, Ordering::Relaxed);
                     self.asked.store(true, Ordering::Relaxed);
                 }
-                Some(first) if first.elapsed() > ONE_WISH => low_level::exit(128 + signal),
+                Some(first) if first.elapsed() > ONE_REQUEST => low_level::exit(128 + signal),
                 Some(_) => {}
             }
         }
     }
 
-    /// Waits until a signal asks to end, or there is nothing more to wait for; whether a signal did.
+    /// Waits for a signal, or until `is_over`. Returns whether a signal came.
     pub fn wait_unless(&self, is_over: impl Fn() -> bool) -> bool {
         loop {
             if self.asked.load(Ordering::Relaxed) {

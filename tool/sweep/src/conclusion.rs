@@ -1,4 +1,4 @@
-//! From measured steps and looks to a run: gathers what `model` needs to conclude.
+//! Gathers what `analysis` needs to conclude, from measured steps and samples.
 
 use std::time::{Instant, SystemTime};
 

@@ -7,9 +7,9 @@ use analysis::estimate::Estimate;
 /// Something that happened.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// Preparation, in words.
+    /// Preparation.
     Working(String),
-    /// Something the person should know, in words.
+    /// Something the person should know.
     Note(String),
     /// A number of users is being measured.
     StepBegun {
@@ -25,7 +25,7 @@ pub enum Event {
     },
 }
 
-/// Is told what happens.
+/// Receives what happens.
 pub trait Listener {
     /// Called for each event, between measurements and never during one.
     fn on(&mut self, event: &Event);

@@ -35,7 +35,7 @@ pub fn load(
     listener: &mut dyn Listener,
 ) -> Result<Driven, SweepError> {
     let beginning = Beginning::now();
-    let greeting = target::greet(&plan.load, listener)?;
+    let first = target::first_requests(&plan.load, listener)?;
     let mut generator = load::Generator::start(&plan.load)?;
     let watch = Watch::start(generator.addresses())?;
     listener.on(&Event::StepBegun { users: plan.users });
@@ -57,6 +57,6 @@ pub fn load(
         totals: &totals,
     };
     let run = conclusion::run(&plan.load, &plan.circumstances, measured);
-    greeting.count(&mut totals);
+    first.count(&mut totals);
     Ok(Driven { run, totals })
 }

@@ -1,6 +1,6 @@
-//! The main job: raise the number of users as the search asks, watch the servers, conclude.
+//! Raises the number of users as the search asks, watches the servers, and concludes.
 //!
-//! The search for N* lives in [`analysis::search`] and knows no clock or socket; this driver obeys it.
+//! The search for N* lives in [`analysis::search`] and knows no clock or socket; this driver carries it out.
 
 use std::{
     io,
@@ -26,7 +26,7 @@ use crate::{
     target::{self, Watch},
 };
 
-/// Length of the test of what the generator can do. Its figure is to tell 80 % from 100 %, no more.
+/// How long to test what the generator can do: enough to tell 80 % from 100 %.
 const CEILING_TIME: Duration = Duration::from_millis(300);
 
 /// What to sweep, and how.
@@ -38,23 +38,22 @@ pub struct SweepPlan {
     pub search: SearchOptions,
     /// A folder whose files are dropped from the page cache before each step.
     pub cold_folder: Option<PathBuf>,
-    /// A database behind the server, to be asked meanwhile who waits for its locks.
+    /// A database behind the server, to ask meanwhile which sessions wait for locks.
     pub database: Option<DatabaseUrl>,
     /// Where generator and systems run, for the report.
     pub circumstances: Circumstances,
 }
 
-/// A sweep or a load that was made.
+/// The outcome of a sweep or a load.
 #[derive(Debug, Clone)]
 pub struct Driven {
     /// What was found.
     pub run: Run,
-    /// What became of every request of the scenario, the first one before the load and those between two measurements
-    /// included.
+    /// Totals of every request of the scenario, including those before the load and between measurements.
     pub totals: Vec<RequestTotal>,
 }
 
-/// A sweep that could not be made.
+/// Why a sweep could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     /// The load could not be made.
@@ -101,7 +100,7 @@ pub fn sweep(
     listener: &mut dyn Listener,
 ) -> Result<Driven, SweepError> {
     let beginning = Beginning::now();
-    let greeting = target::greet(&plan.load, listener)?;
+    let first = target::first_requests(&plan.load, listener)?;
     // It is a test of this host alone; where it cannot be made, the sweep still can.
     let ceiling = Ceiling::measure(&plan.load, CEILING_TIME, interrupt).ok();
     let ceiling = ceiling.map(|ceiling| ceiling.requests_per_s);
@@ -127,7 +126,7 @@ pub fn sweep(
         totals: &totals,
     };
     let run = conclusion::run(&plan.load, &plan.circumstances, measured);
-    greeting.count(&mut totals);
+    first.count(&mut totals);
     Ok(Driven { run, totals })
 }
 
@@ -140,13 +139,13 @@ fn users_max(range: &UsersRange) -> u32 {
 
 /// What happens around each step.
 struct Stage<'a> {
-    /// Takes a look at the servers, so that one lies at each border of a measurement.
+    /// Samples the servers, so that a sample lies at each border of a measurement.
     look: &'a dyn Fn(),
     before_step: &'a mut dyn FnMut() -> Result<(), SweepError>,
     listener: &'a mut dyn Listener,
 }
 
-/// Does what the search says until it is finished or interrupted; steps ascend by users.
+/// Carries out the search until it is finished or interrupted. Returns the steps by ascending users.
 fn search(
     driver: &mut impl Driver,
     options: SearchOptions,
@@ -255,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_driver_obeys_the_search_until_it_knows() {
+    fn the_driver_carries_out_the_search_to_its_end() {
         let mut driver = FourServers::default();
         let (steps, heard, prepared) = drive(&mut driver, &AtomicBool::new(false));
         assert_eq!(driver.asked[..4], [1, 2, 4, 8]);

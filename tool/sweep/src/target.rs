@@ -8,12 +8,14 @@ use observe::{KernelPaths, ObserveError, Topology, Watcher};
 
 use crate::progress::{Event, Listener};
 
-/// Time between looks. Short against a step, long against the cost of a look.
+/// Time between samples: short against a step, long against the cost of a sample.
 const LOOK_PERIOD: Duration = Duration::from_millis(250);
 
-/// Sends one request to each server and fails, in words, if nothing comes back; an unexpected status is told and counted
-/// later.
-pub(crate) fn greet(plan: &Plan, listener: &mut dyn Listener) -> Result<Greeting, LoadError> {
+/// Sends one request to each server before the load. An unexpected status is reported, and counted later.
+///
+/// # Errors
+/// If a server does not answer.
+pub(crate) fn first_requests(plan: &Plan, listener: &mut dyn Listener) -> Result<FirstRequests, LoadError> {
     let probes = load::probe(plan)?;
     let server = |probe: &ProbeReport| match probes.len() {
         1 => "the server".to_owned(),
@@ -34,22 +36,22 @@ pub(crate) fn greet(plan: &Plan, listener: &mut dyn Listener) -> Result<Greeting
     }
     let request = probes.first().map_or(0, |probe| probe.request);
     let expected = probes.iter().filter(|probe| probe.status_expected).count();
-    Ok(Greeting { request, asked: probes.len() as u64, expected: expected as u64 })
+    Ok(FirstRequests { request, asked: probes.len() as u64, expected: expected as u64 })
 }
 
-/// The first request to each server, before the load.
+/// What became of the first request to each server.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Greeting {
-    /// Which of the scenario's.
+pub(crate) struct FirstRequests {
+    /// Which request of the scenario.
     request: usize,
-    /// Of how many servers it was asked.
+    /// How many servers were asked.
     asked: u64,
-    /// How many of them answered it as expected.
+    /// How many of them answered as expected.
     expected: u64,
 }
 
-impl Greeting {
-    /// Adds it to what became of the others.
+impl FirstRequests {
+    /// Adds them to the totals of the load.
     pub(crate) fn count(self, totals: &mut [RequestTotal]) {
         if let Some(total) = totals.get_mut(self.request) {
             total.begun += self.asked;
@@ -58,7 +60,7 @@ impl Greeting {
     }
 }
 
-/// Watches the processes behind the addresses, or, where they cannot be seen, this host and the generator alone.
+/// Watches the processes behind the addresses; if they cannot be seen, this host and the generator alone.
 #[derive(Debug)]
 pub(crate) struct Watch {
     watcher: Watcher,
@@ -67,7 +69,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Finds the processes that serve the addresses, and begins to look.
+    /// Finds the processes that serve the addresses, and begins to watch them.
     pub(crate) fn start(addresses: &[SocketAddr]) -> Result<Self, ObserveError> {
         let (topology, unseen) = match observe::find_all(addresses) {
             Ok(topology) => (topology, None),

@@ -127,7 +127,11 @@ impl Drop for Peers {
 }
 
 /// Asks a peer for a file. Returns who has it, if `holder` is among them.
-fn found(asked: &mut Client, file: &ListedFile, holder: SocketAddr) -> Result<Option<Vec<SocketAddr>>, RequestError> {
+fn found(
+    asked: &mut Client,
+    file: &ListedFile,
+    holder: SocketAddr,
+) -> Result<Option<Vec<SocketAddr>>, RequestError> {
     let name = Path::new(&file.path).file_name().and_then(|name| name.to_str());
     let Some(name) = name.and_then(|name| name.parse().ok()) else { return Ok(None) };
     let found = asked.search(&Query::Name(name))?;

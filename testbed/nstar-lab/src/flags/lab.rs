@@ -12,19 +12,19 @@ pub(crate) struct Lab {
     /// An experiment: a name from --list, or a file (.toml)
     #[arg(default_value = experiment::library::DEFAULT)]
     pub experiment: String,
-    /// List the experiments that come with nstar
+    /// List the published experiments
     #[arg(long)]
     pub list: bool,
     /// Users, in place of the experiment's own
     #[arg(short = 'c', long, value_name = "LO..HI|LIST", value_parser = values::users_range)]
     pub users: Option<UsersRange>,
-    /// Longest time to spend on one number of users, in place of the experiment's own
+    /// Longest time per number of users, in place of the experiment's own
     #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", value_parser = values::duration)]
     pub duration: Option<Duration>,
-    /// Concurrency model of the systems, where the experiment does not vary it [default: epoll]
+    /// Concurrency model of the systems, unless the experiment varies it [default: epoll]
     #[arg(long, value_name = "MODEL")]
     pub engine: Option<engine::Model>,
-    /// Let generator and systems share all processors
+    /// Let the generator and the systems share all processors
     #[arg(long)]
     pub share_cores: bool,
     /// Seed of every random choice

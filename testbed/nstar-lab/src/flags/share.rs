@@ -1,4 +1,4 @@
-//! Flags of `nstar share`: what a person asks of a peer.
+//! Flags of `nstar-lab share`.
 
 use std::path::PathBuf;
 
@@ -7,38 +7,38 @@ use clap::{Args, Subcommand};
 /// What a person asks of a peer.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Share {
-    /// Find files by name, or by words of it
+    /// Find files by name, or by words in it
     Search(ShareSearch),
-    /// Obtain a file, by name or by hash
+    /// Get files by name or by hash
     Get(ShareGet),
     /// List what the peer shares
     List(ShareList),
-    /// Take a file out of sharing; it stays where it is
+    /// Stop sharing a file, which stays where it is
     Remove(ShareRemove),
-    /// Print the public key of a peer or an index, for the --allow of the others; the key is made if it is not there
+    /// Print the public key of a peer or an index, for others to --allow; creates it if missing
     Key(ShareKey),
 }
 
 /// Which peer is asked.
 #[derive(Debug, Args)]
 pub(crate) struct AskPeer {
-    /// The peer to ask; https:// where it speaks TLS
+    /// The peer to ask; https:// if it speaks TLS
     #[arg(long, value_name = "URL", default_value = "127.0.0.1:8085")]
     pub peer: String,
-    /// Certificates (PEM) that vouch for a peer over TLS [default: those this machine trusts]
+    /// Authorities (PEM) to trust for a peer over TLS [default: those of this machine]
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
-    /// File of the peer's own key, `identity` in its own folder (as a rule DIR/.nstar), where the group is closed by keys
+    /// File with the peer's own key, `identity` in its data folder (usually DIR/.nstar), if the group is closed by keys
     #[arg(long, value_name = "FILE", conflicts_with = "ca")]
     pub key_file: Option<PathBuf>,
-    /// File of the group's secret, where the group is closed
+    /// File with the group's secret, if the group is closed by one
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ShareSearch {
-    /// A name, or up to 4 words of one
+    /// A name, or up to 4 words in one
     #[arg(value_name = "NAME", required = true)]
     pub words: Vec<String>,
     #[command(flatten)]
@@ -47,10 +47,10 @@ pub(crate) struct ShareSearch {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShareGet {
-    /// The names of files, or the BLAKE3 hashes of what is in them
+    /// Names of files, or BLAKE3 hashes of their contents
     #[arg(value_name = "NAME|HASH", required = true)]
     pub what: Vec<String>,
-    /// File to write, which must not be there yet; for one file [default: only into the peer's shared folder]
+    /// File to write, which must not exist; for one file only [default: the peer's shared folder alone]
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// No progress on stderr
@@ -70,7 +70,7 @@ pub(crate) struct ShareList {
 pub(crate) struct ShareRemove {
     /// The name of the file
     pub name: String,
-    /// Which, where several files have the name
+    /// Hash of the file, if several have this name
     #[arg(long, value_name = "HASH")]
     pub hash: Option<share::Content>,
     #[command(flatten)]
@@ -83,10 +83,10 @@ pub(crate) struct ShareKey {
     /// The key of the peer that shares this folder
     #[arg(long, value_name = "DIR")]
     pub share: Option<PathBuf>,
-    /// The key of the peer whose own folder this is
+    /// The key of the peer with this data folder
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// The key in this file, as an index has it: DATABASE.identity
+    /// The key in this file, such as an index's DATABASE.identity
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
 }

@@ -24,9 +24,7 @@ use std::{
 use tokio::{runtime, sync::mpsc, task::LocalSet};
 
 use self::pool::Pool;
-pub use self::{
-    trouble::Trouble,
-};
+pub use self::trouble::Trouble;
 pub(crate) use self::{
     mysql::{has_password as mysql_url_has_password, is_url as is_mysql_url},
     postgres::{has_password as postgres_url_has_password, is_url as is_postgres_url},

@@ -16,14 +16,14 @@ pub struct Sweep {
     /// What to send and where.
     #[command(flatten)]
     pub target: Target,
-    /// Users: a range to search, or a list to run as it is
+    /// Users: a range to search, or a list to run as given
     #[arg(short = 'c', long, value_name = "LO..HI|LIST", default_value = "1..1024", value_parser = values::users_range)]
     pub users: UsersRange,
-    /// Longest time to spend on one number of users
+    /// Longest time per number of users
     #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", default_value = "6s", value_parser = values::duration)]
     pub duration: Duration,
-    /// A database behind the server, to be asked meanwhile who waits for its locks:
-    /// mysql://USER:PASSWORD@HOST/DATABASE, or postgres://..
+    /// A database behind the server, to ask who waits for its locks: mysql://USER:PASSWORD@HOST/DATABASE, or
+    /// postgres://.. Needs its client: psql, mariadb or mysql
     #[arg(long, value_name = "URL", value_parser = values::Unshown::<DatabaseUrl>::default())]
     pub watch_database: Option<DatabaseUrl>,
     /// How to log in to that database.
@@ -43,7 +43,7 @@ pub struct Load {
     /// What to send and where.
     #[command(flatten)]
     pub target: Target,
-    /// Users; in an open loop, connections at most [default there: 256]
+    /// Users; in an open loop, the most connections [default there: 256]
     #[arg(short = 'c', long, value_name = "N", default_value = "1", default_value_if("rate", clap::builder::ArgPredicate::IsPresent, "256"), value_parser = values::users)]
     pub users: u32,
     /// Stop after this time [default: 10s unless -n or --total]
@@ -53,15 +53,15 @@ pub struct Load {
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(conflicts_with_all = ["duration", "total"])]
     pub requests: Option<u64>,
-    /// Stop after this many requests in all
+    /// Stop after this many requests in total
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(conflicts_with = "duration")]
     pub total: Option<u64>,
-    /// Open loop: requests per second in all, whether or not earlier ones have come back
+    /// Open loop: requests per second in total, whether or not earlier ones were answered
     #[arg(short = 'R', long, value_name = "PER_SECOND", value_parser = values::rate)]
     #[arg(conflicts_with_all = ["requests", "think"])]
     pub rate: Option<f64>,
-    /// Drive a built-in null server instead, and say what the generator can do on this host
+    /// Drive a built-in null server instead, and print what the generator can do on this host
     #[arg(long, conflicts_with_all = ["target", "users", "requests", "total", "rate", "output", "json", "gates"])]
     pub ceiling: bool,
     /// Run file to write [default: none]
@@ -81,7 +81,7 @@ pub struct Target {
     /// Base URL for a scenario, in place of its own
     #[arg(long, value_name = "URL")]
     pub base: Option<String>,
-    /// A header to send, `Name: value`; may be given again
+    /// A header to send, `Name: value`; may be repeated
     #[arg(short = 'H', long = "header", value_name = "HEADER")]
     pub headers: Vec<String>,
     /// Request method
@@ -90,16 +90,16 @@ pub struct Target {
     /// Request body, or @FILE to read it from a file
     #[arg(short = 'b', long, value_name = "BODY|@FILE")]
     pub body: Option<String>,
-    /// Request body of so many bytes that do not compress; of several sizes (`100KB,1MB`) each request draws one
+    /// Request body of this many bytes that do not compress; with several sizes (`100KB,1MB`) each request draws one
     #[arg(long, value_name = "SIZE[,SIZE..]", conflicts_with = "body", value_parser = values::sizes)]
     pub body_size: Option<Sizes>,
-    /// Status that counts as success; may be given again [default: 200 to 399]
+    /// Status that counts as success; may be repeated [default: 200 to 399]
     #[arg(long = "expect", value_name = "STATUS", value_parser = clap::value_parser!(u16).range(100..=599))]
     pub expect: Vec<u16>,
-    /// What the body of every response must be, or @FILE to read it from a file; others count as errors
+    /// Expected body of every response, or @FILE to read it from a file; any other counts as an error
     #[arg(long, value_name = "BODY|@FILE")]
     pub verify: Option<String>,
-    /// Another weight for a request of the scenario, such as book=50; may be given again
+    /// A new weight for a request of the scenario, such as book=50; may be repeated
     #[arg(long = "weight", value_name = "REQUEST=WEIGHT", value_parser = values::weight)]
     pub weights: Vec<(String, u32)>,
     /// Do not check the server's certificate
@@ -111,7 +111,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// What was given; nothing only where another flag makes it needless.
+    /// The URL or scenario; empty only where another flag makes it needless.
     pub fn name(&self) -> &str {
         self.target.as_deref().unwrap_or_default()
     }
@@ -138,7 +138,7 @@ pub struct Drive {
     /// Seed of every random choice
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// With too few descriptors for the users asked for, run with as many as there are
+    /// With too few descriptors for the users asked for, run with fewer users
     #[arg(long)]
     pub fewer_users: bool,
 }
@@ -146,13 +146,13 @@ pub struct Drive {
 /// Where the answer goes.
 #[derive(Debug, Args)]
 pub struct Output {
-    /// Print the run file on stdout in place of the text
+    /// Print the run file on stdout instead of text
     #[arg(short = 'j', long)]
     pub json: bool,
     /// No progress on stderr
     #[arg(long)]
     pub no_progress: bool,
-    /// A bound to keep, such as 'throughput>=1000' or 'p99<=20ms' (exit 3 if breached); may be given again
+    /// A bound to keep, such as 'throughput>=1000' or 'p99<=20ms' (exit 3 if breached); may be repeated
     #[arg(long = "gate", value_name = "GATE")]
     pub gates: Vec<Gate>,
 }
