@@ -65,7 +65,7 @@ fn serve_files(flags: &Files) -> Result<Exit, Failure> {
     system.serve(files::factory(options).map_err(tiers::failure)?)
 }
 
-fn uploads(flags: &FilesUploads, accounts: &files::AccountsBackend) -> Result<files::Uploads, Failure> {
+fn uploads(flags: &FilesUploads, accounts: &files::AccountsBackend) -> Result<files::UploadOptions, Failure> {
     if flags.open_uploads && *accounts != files::AccountsBackend::Open {
         return Err(Failure::usage(
             "--open-uploads goes with --accounts none: users of accounts upload anyway",
@@ -76,7 +76,7 @@ fn uploads(flags: &FilesUploads, accounts: &files::AccountsBackend) -> Result<fi
             "--quota is what each user may keep, and --accounts none knows none; name an accounts server, or leave it out",
         ));
     }
-    let mut uploads = files::Uploads::default();
+    let mut uploads = files::UploadOptions::default();
     uploads.of = match flags {
         FilesUploads { read_only: true, .. } => files::Uploaders::Nobody,
         FilesUploads { open_uploads: true, .. } => files::Uploaders::Everybody,

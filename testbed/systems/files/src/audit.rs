@@ -1,4 +1,4 @@
-//! The trail of what was changed and what was refused: a file to which one line of JSON is appended for each.
+//! The audit file: one line of JSON for each change and each refused request.
 
 use std::{
     fs::{File, OpenOptions},
@@ -13,44 +13,44 @@ use engine::service::Connection;
 use http_io::{Method, Problem, server::Exchange};
 use serde::Serialize;
 
-use crate::access::caller::Caller;
+use crate::access::identity::Caller;
 
-/// The trail.
+/// The audit file.
 #[derive(Debug)]
 pub(crate) struct Audit {
     file: File,
-    /// Whether the last line could not be written: told once, not for every line.
+    /// Whether the last line could not be written. Avoids a message for every line.
     failing: AtomicBool,
 }
 
-/// What is to be noted of a request; gathered while it is answered.
+/// What to record of a request, gathered while it is handled.
 #[derive(Debug, Default)]
 pub(crate) struct Note {
-    /// Whose it is, once that is known.
+    /// Who sent it, once known.
     pub(crate) caller: Option<Caller>,
     /// What was changed.
     pub(crate) action: Option<Action>,
-    /// The path that the request is about, decoded, where it is another than the one it names.
+    /// The decoded path that the request is about, if it differs from the request's own path.
     pub(crate) path: Option<String>,
     /// Length of what was uploaded or deleted, bytes.
     pub(crate) bytes: Option<u64>,
-    /// Whether it was refused because of who asked, though the answer may not say so.
+    /// Whether the caller lacked permission, even if the response does not say so.
     pub(crate) denied: bool,
     /// Why it was refused.
     pub(crate) reason: Option<String>,
 }
 
-/// What was changed, or that nothing was.
+/// What the request did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Action {
-    /// A file was put where there was none.
+    /// It created a file.
     Upload,
-    /// A file was put in the place of another.
+    /// It replaced a file.
     Replace,
-    /// A file or folder was removed.
+    /// It removed a file or folder.
     Delete,
-    /// The request was refused.
+    /// It was refused.
     Refuse,
 }
 
@@ -58,7 +58,7 @@ pub(crate) enum Action {
 struct Line<'a> {
     time: String,
     peer: String,
-    /// For whom a proxy asked.
+    /// The client behind a proxy.
     #[serde(skip_serializing_if = "Option::is_none")]
     client: Option<IpAddr>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,7 +80,7 @@ impl Note {
         self.reason = Some(problem.to_string());
     }
 
-    /// What belongs into the trail.
+    /// The action to record, if any.
     fn action<C: Connection>(&self, exchange: &Exchange<'_, C>, status: u16) -> Option<Action> {
         let writes = matches!(exchange.method(), Method::Put | Method::Patch | Method::Delete);
         let refused = (writes && status >= 400) || matches!(status, 401 | 403) || self.denied;
@@ -89,13 +89,13 @@ impl Note {
 }
 
 impl Audit {
-    /// Opens the trail, to append to it. A new one is for its owner only: it names who was refused what.
+    /// Opens the file for appending. A new file is readable by its owner only, as it says who was refused what.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
         Ok(Self { file, failing: AtomicBool::new(false) })
     }
 
-    /// Notes a request that has been answered, if it belongs into the trail.
+    /// Records a finished request, if it changed something or was refused.
     pub(crate) fn write<C: Connection>(&self, exchange: &Exchange<'_, C>, note: &Note) {
         let status = exchange.status().unwrap_or(0);
         let Some(action) = note.action(exchange, status) else { return };
@@ -114,7 +114,7 @@ impl Audit {
         };
         let mut text = serde_json::to_vec(&line).unwrap_or_default();
         text.push(b'\n');
-        // One write: lines of several processes never mix (O_APPEND).
+        // With a single write, lines of several processes never mix (O_APPEND).
         match (&self.file).write_all(&text) {
             Ok(()) => self.failing.store(false, Relaxed),
             Err(error) => {

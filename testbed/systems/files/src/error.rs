@@ -8,64 +8,64 @@ use folder::FolderError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FilesError {
-    /// The folder to serve is not there.
-    #[error("there is no folder {root} to serve; make it, or name another with --root")]
+    /// The folder to serve does not exist.
+    #[error("there is no folder {root} to serve; create it, or name another with --root")]
     RootMissing {
-        /// The folder asked for.
+        /// The folder.
         root: PathBuf,
     },
-    /// What should be served is no folder.
-    #[error("{root} is not a folder; name the folder that holds the files with --root")]
+    /// The path to serve is not a folder.
+    #[error("{root} is not a folder; name the folder that contains the files with --root")]
     RootNotADirectory {
-        /// What was asked for.
+        /// The path.
         root: PathBuf,
     },
     /// The folder cannot be read.
-    #[error("the folder {root} cannot be read: {source}; check who may read it")]
+    #[error("the folder {root} cannot be read: {source}; check its permissions")]
     RootUnreadable {
-        /// The folder asked for.
+        /// The folder.
         root: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The kernel cannot confine paths to the root.
     #[error(transparent)]
     Unconfined(FolderError),
-    /// What was given as the accounts server is none.
+    /// The value of `--accounts` is invalid.
     #[error(
-        "{given:?} is no accounts server: {reason}; give http://HOST:PORT or https://HOST:PORT, sqlite:PATH for accounts in this \
-         process, or none for files open to everyone"
+        "{given:?} is not an accounts server: {reason}; give http://HOST:PORT or https://HOST:PORT, sqlite:PATH for accounts in \
+         this process, or none for files open to everyone"
     )]
     Accounts {
-        /// What was given.
+        /// The value.
         given: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// Nobody could say who the accounts server is.
-    #[error("the accounts server cannot be recognised: {0}")]
+    /// The trusted certificates cannot be loaded.
+    #[error("the accounts server cannot be verified: {0}")]
     Trust(#[from] http_io::client::TrustError),
     /// The token for the accounts server cannot be read.
     #[error(
-        "the accounts server's token {path} cannot be read: {source}; name the file that the accounts server made at \
-         its first start, or a copy of it"
+        "the accounts server's token {path} cannot be read: {source}; name the file that the accounts server created \
+         at its first start, or a copy of it"
     )]
     Token {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The accounts of this process could not be opened.
+    /// The accounts in this process could not be opened.
     #[error(transparent)]
     LocalAccounts(#[from] accounts::AccountsError),
-    /// Files without accounts would be open to other machines.
+    /// Without accounts, other machines could read the files.
     #[error(
-        "without accounts everyone who reaches {listen} may read every file; listen on 127.0.0.1, name an accounts \
-         server, or insist with --open-to-all"
+        "without accounts everyone who reaches {listen} can read every file; listen on 127.0.0.1, name an accounts \
+         server, or allow it with --open-to-all"
     )]
     Exposed {
-        /// Where the server was to listen.
+        /// The address to listen on.
         listen: SocketAddr,
     },
     /// The audit file cannot be written.
@@ -73,14 +73,16 @@ pub enum FilesError {
     Audit {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Without accounts nobody is known to whom a rule could apply.
-    #[error("--permissions says what users may do, and --accounts none knows none; name an accounts server")]
+    /// There are rules for users, but no accounts.
+    #[error(
+        "--permissions says what users may do, but with --accounts none there are no users; name an accounts server"
+    )]
     RulesWithoutUsers,
-    /// No randomness was to be had for the key of the credential cache.
-    #[error("the system gives no random bytes: {0}")]
+    /// The system provided no random bytes.
+    #[error("the system provides no random bytes: {0}")]
     Randomness(String),
 }
 

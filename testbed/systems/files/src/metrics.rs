@@ -1,7 +1,7 @@
-//! What the file server counts, in the Prometheus text format.
+//! The file server's metrics, in the Prometheus text format.
 //!
-//! Each worker counts into a shard of its own, so that no two write to the same cache line; they are added up when
-//! they are asked for. The shards lie in memory that forked processes share, so that any of them can show it all.
+//! Each worker counts in its own shard, so that no two write to the same cache line. The shards are added up when the
+//! metrics are read. They lie in memory that forked processes share, so that any of them can show all counts.
 
 use std::{
     fmt,
@@ -16,46 +16,46 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter},
 };
 
-/// Workers beyond this many share shards.
+/// Number of shards. More workers than this share them.
 const SHARDS: usize = 16;
 
-/// The statuses counted each by itself; any other counts as 0, "other".
+/// The statuses that are counted separately. Any other counts as 0, shown as "other".
 const STATUSES: [u16; 21] =
     [200, 201, 204, 206, 301, 302, 304, 400, 401, 403, 404, 405, 409, 412, 413, 416, 422, 429, 503, 507, 0];
 
 /// What became of a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Check {
-    /// Found right before, and remembered.
+pub(crate) enum CheckOutcome {
+    /// It was in the cache.
     Remembered,
-    /// Found right by the accounts server.
+    /// The accounts server found it valid.
     Right,
-    /// Found wrong.
+    /// The accounts server found it invalid.
     Wrong,
-    /// Not checked: too many tries have failed.
+    /// It was not checked, as too many logins have failed.
     Slowed,
-    /// Not checked: the accounts server is away or busy.
+    /// It could not be checked: the accounts server is down or busy.
     Unavailable,
 }
 
-const CHECKS: [(Check, &str); 5] = [
-    (Check::Remembered, "remembered"),
-    (Check::Right, "right"),
-    (Check::Wrong, "wrong"),
-    (Check::Slowed, "slowed"),
-    (Check::Unavailable, "unavailable"),
+const CHECKS: [(CheckOutcome, &str); 5] = [
+    (CheckOutcome::Remembered, "remembered"),
+    (CheckOutcome::Right, "right"),
+    (CheckOutcome::Wrong, "wrong"),
+    (CheckOutcome::Slowed, "slowed"),
+    (CheckOutcome::Unavailable, "unavailable"),
 ];
 
-/// Where each count lies in a shard.
+/// The places of the counts in a shard.
 const ANSWERS: usize = 0;
 const CHECKED: usize = ANSWERS + STATUSES.len();
 const BODY_BYTES: usize = CHECKED + CHECKS.len();
 const FAILURES: usize = BODY_BYTES + 1;
 const UPLOADS: usize = FAILURES + 1;
 const UPLOADED_BYTES: usize = UPLOADS + 1;
-/// Cells of a shard: what it needs, up to a multiple of two cache lines.
+/// Numbers in a shard, rounded up to a multiple of two cache lines.
 const SHARD: usize = (UPLOADED_BYTES + 1).next_multiple_of(16);
-/// Behind the shards: how many workers have one.
+/// The place behind the shards that counts the workers.
 const WORKERS: usize = SHARDS * SHARD;
 
 /// The counters of the whole server.
@@ -65,27 +65,27 @@ pub(crate) struct Metrics {
     cells: Arc<Atomics>,
 }
 
-/// Where one worker counts.
+/// The counters of one worker.
 #[derive(Debug, Clone)]
 pub(crate) struct Counts {
     cells: Arc<Atomics>,
-    /// The first cell of its shard.
+    /// The place of its shard.
     shard: usize,
 }
 
 impl Metrics {
-    /// All at zero, and what the engine counts.
+    /// Starts at zero. `connections` are the engine's counters.
     pub(crate) fn new(connections: Arc<engine::Counters>) -> Self {
         Self { connections, cells: Arc::new(Atomics::new(WORKERS + 1)) }
     }
 
-    /// For one more worker.
+    /// The counters of one more worker.
     pub(crate) fn worker(&self) -> Counts {
         let before = self.cells.get(WORKERS).map_or(0, |workers| workers.fetch_add(1, Relaxed));
         Counts { cells: Arc::clone(&self.cells), shard: before as usize % SHARDS * SHARD }
     }
 
-    /// The text to show, without the mark at its end.
+    /// The metrics as text, without the mark at the end.
     pub(crate) fn text(&self) -> String {
         metrics::text("files", Sum(Arc::clone(&self.cells)), &self.connections)
     }
@@ -98,7 +98,7 @@ impl Counts {
         self.count(BODY_BYTES, body_bytes);
     }
 
-    pub(crate) fn checked(&self, check: Check) {
+    pub(crate) fn checked(&self, check: CheckOutcome) {
         self.count(CHECKED + check as usize, 1);
     }
 
@@ -106,7 +106,7 @@ impl Counts {
         self.count(FAILURES, 1);
     }
 
-    /// A file of so many bytes was put in its place.
+    /// Counts a finished upload of a file.
     pub(crate) fn uploaded(&self, bytes: u64) {
         self.count(UPLOADS, 1);
         self.count(UPLOADED_BYTES, bytes);
@@ -136,27 +136,22 @@ impl Collector for Sum {
             let shown = if status == 0 { "other".to_owned() } else { status.to_string() };
             (shown, self.of(ANSWERS + at))
         });
-        family(&mut encoder, "requests", "Requests answered, by status", "status", answers)?;
+        family(&mut encoder, "requests", "Responses by status", "status", answers)?;
         let checks =
             CHECKS.iter().map(|&(check, shown)| (shown.to_owned(), self.of(CHECKED + check as usize)));
         family(&mut encoder, "credential_checks", "Credentials presented, by outcome", "outcome", checks)?;
         let body_bytes = self.of(BODY_BYTES);
-        show(&mut encoder, "body_bytes", "Bytes of bodies sent", &ConstCounter::new(body_bytes))?;
+        show(&mut encoder, "body_bytes", "Body bytes sent", &ConstCounter::new(body_bytes))?;
         let uploads = self.of(UPLOADS);
-        show(&mut encoder, "uploads", "Files put in their places", &ConstCounter::new(uploads))?;
+        show(&mut encoder, "uploads", "Files uploaded", &ConstCounter::new(uploads))?;
         let uploaded = self.of(UPLOADED_BYTES);
-        show(
-            &mut encoder,
-            "uploaded_bytes",
-            "Bytes of files put in their places",
-            &ConstCounter::new(uploaded),
-        )?;
-        let help = "Requests cut off: malformed, too slow, or the connection lost";
+        show(&mut encoder, "uploaded_bytes", "Bytes of uploaded files", &ConstCounter::new(uploaded))?;
+        let help = "Requests cut off: malformed, too slow, or connection lost";
         show(&mut encoder, "failures", help, &ConstCounter::new(self.of(FAILURES)))
     }
 }
 
-/// One counter for each value of a label; those still at zero are left out.
+/// Encodes one counter for each value of a label, without those that are zero.
 fn family(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
@@ -177,14 +172,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_workers_counts_are_added_up() {
+    fn counts_of_workers_are_added_up() {
         let metrics = Metrics::new(Arc::default());
         for _ in 0..SHARDS + 3 {
             metrics.worker().answered(200, 10);
         }
         let worker = metrics.worker();
         worker.answered(418, 0);
-        worker.checked(Check::Remembered);
+        worker.checked(CheckOutcome::Remembered);
         worker.failed();
         worker.uploaded(7);
         let text = metrics.text();
@@ -202,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn each_check_counts_where_it_is_shown() {
+    fn outcomes_are_listed_in_order() {
         assert!(CHECKS.iter().enumerate().all(|(at, &(check, _))| check as usize == at));
     }
 }

@@ -1,4 +1,4 @@
-//! What the file server is started with.
+//! Settings of the file server.
 
 use std::{
     net::{SocketAddr, ToSocketAddrs},
@@ -13,7 +13,7 @@ use accounts::Role;
 use http_io::{server::Proxies, without_user};
 
 use crate::{
-    access::{caller::Caller, permissions::Permissions},
+    access::{identity::Caller, permissions::Permissions},
     error::FilesError,
 };
 
@@ -21,74 +21,74 @@ use crate::{
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// The folder whose files are served.
+    /// The folder to serve.
     pub root: PathBuf,
-    /// Who knows the users.
+    /// What checks credentials.
     pub accounts: AccountsBackend,
-    /// How long a credential that was found right is taken for right again without asking. Default 60 s; what is
-    /// revoked meanwhile is forgotten within a second. Zero asks for every request.
+    /// How long a valid credential is cached. Default 60 s; revoked credentials are forgotten within a second. Zero checks
+    /// every request.
     pub auth_cache_ttl: Duration,
-    /// How many right credentials are remembered. Default 100 000, at most some 150 bytes each.
+    /// Maximum number of cached credentials. Default 100 000, each about 150 bytes at most.
     pub auth_cache_entries: u64,
-    /// For how long a file may be sent as it was when last looked at. Default 1 s: for so long a file that was
-    /// replaced or removed is still seen as it was (as it was in whole: never new bytes with an old length). Zero
-    /// looks at every request.
+    /// How long a cached file may be sent without comparing it with the disk. Default 1 s: for that long a file that was
+    /// replaced or removed is still sent as it was, but always whole, never new bytes with an old length. Zero compares
+    /// for every request.
     pub file_check_every: Duration,
-    /// Memory for files of up to 256 KiB, bytes. Default 64 MiB. A larger file counts as 64 KiB, for its descriptor, so that at
-    /// most one file is kept open for every 64 KiB of this: 1 024 by default.
+    /// Memory for files of up to 256 KiB, bytes. Default 64 MiB. A larger file counts as 64 KiB for its descriptor, so that
+    /// at most one file is open for every 64 KiB of this: 1 024 by default.
     pub file_cache_bytes: u64,
-    /// How long the accounts server may take to answer. Default 5 s; then 503.
+    /// How long to wait for a response of the accounts server before responding 503. Default 5 s.
     pub accounts_timeout: Duration,
-    /// The file of the certificates that vouch for an accounts server over HTTPS. Default: those this machine trusts.
+    /// The file with the certificates to trust for an accounts server over HTTPS. Default: those this machine trusts.
     pub accounts_ca: Option<PathBuf>,
-    /// The file of the token by which the accounts server knows a file server. Default none.
+    /// The file with the token that identifies this file server to the accounts server. Default none.
     pub accounts_token: Option<PathBuf>,
-    /// Lets everyone in on an address that other machines reach, where there are no accounts. Default no.
+    /// Allows other machines to reach the server when there are no accounts. Default no.
     pub open_to_all: bool,
-    /// What uploads are taken, and whose.
-    pub uploads: Uploads,
-    /// Who may read and write what, beyond what holds without rules. They need accounts.
+    /// Which uploads are accepted.
+    pub uploads: UploadOptions,
+    /// Rules for who may read and write what. They need accounts.
     pub permissions: Permissions,
-    /// Where uploads, deletions and refusals are noted, one line each. Default nowhere.
+    /// The file that records uploads, deletions and refusals, one line each. Default none.
     pub audit: Option<PathBuf>,
-    /// Whether clients come over TLS: then they send cookies that way only. Default no.
+    /// Whether clients connect over TLS, so that browsers must send cookies only that way. Default no.
     pub encrypted: bool,
-    /// Who may make accounts, where they are in this process. Default everybody.
+    /// Who may create accounts, if they are in this process. Default everybody.
     pub registration: accounts::Registration,
-    /// The proxies that are believed when they say for whom they ask. Default: none.
+    /// Proxies that are trusted to name the client. Default: none.
     pub proxies: Proxies,
-    /// What the engine counts of the server's connections, to be shown by `GET /metrics`: the same as in the engine's
-    /// options. Default: its own, that stays at zero.
+    /// The engine's connection counters, shown by `GET /metrics`: the same as in the engine's options. By default a set of
+    /// its own, which stays at zero.
     pub connections: Arc<engine::Counters>,
 }
 
-/// What uploads are taken, and whose.
+/// Which uploads are accepted.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Uploads {
-    /// Whose are taken.
+pub struct UploadOptions {
+    /// Who may upload.
     pub of: Uploaders,
-    /// Longest upload, bytes. Default 10 GiB; then 413.
+    /// Maximum length of an upload, bytes; longer ones get 413. Default 10 GiB.
     pub max_bytes: u64,
-    /// How long an upload that was broken off can be resumed. Default a day; it takes room on the disk, and of its user's
-    /// quota, for so long.
+    /// How long an interrupted upload can be resumed. Default one day. Until then it takes space on the disk and of the
+    /// user's quota.
     pub life: Duration,
-    /// What a user may keep in their folder whose account does not say, bytes. Default: as much as the disk holds.
+    /// Quota of users whose accounts have none, bytes. Default: unlimited.
     pub quota_bytes: Option<u64>,
 }
 
-/// Whose uploads are taken.
+/// Who may upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Uploaders {
-    /// Nobody's: the files are only read.
+    /// Nobody: the files are read-only.
     Nobody,
-    /// Those of users, as far as their rights go; without accounts nobody's.
+    /// Users, as far as their permissions go. Without accounts, nobody.
     Users,
-    /// Without accounts those of everybody who reaches the server.
+    /// Also everybody who reaches the server, if there are no accounts.
     Everybody,
 }
 
-impl Default for Uploads {
+impl Default for UploadOptions {
     fn default() -> Self {
         Self {
             of: Uploaders::Users,
@@ -99,30 +99,30 @@ impl Default for Uploads {
     }
 }
 
-impl Uploads {
-    /// What somebody may keep in their folder, bytes: as their account says, or else as all may. Administrators are
-    /// bound by their account only.
+impl UploadOptions {
+    /// The quota of a caller's folder, bytes: that of their account, or else the default, which does not apply to
+    /// administrators.
     pub(crate) fn quota_of(&self, caller: &Caller) -> Option<u64> {
         let user = caller.user()?;
         user.quota_bytes.or(self.quota_bytes.filter(|_| user.role != Role::Admin))
     }
 }
 
-/// Who knows the users.
+/// What checks credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccountsBackend {
-    /// An accounts server, over HTTP.
+    /// An accounts server over HTTP.
     Remote(SocketAddr),
-    /// An accounts server, over HTTPS: where, and the name that its certificate has to be for.
+    /// An accounts server over HTTPS: its address, and the name that its certificate must have.
     Secure(SocketAddr, String),
-    /// A database of accounts, in this process.
+    /// Accounts in this process, in an SQLite database.
     Local(PathBuf),
-    /// Nobody: every file is open to everyone who reaches the server.
+    /// Nothing: everyone who reaches the server can read every file.
     Open,
 }
 
 impl Options {
-    /// The defaults, for this folder and these accounts.
+    /// The defaults for this folder and these accounts.
     pub fn new(root: impl Into<PathBuf>, accounts: AccountsBackend) -> Self {
         Self {
             root: root.into(),
@@ -135,7 +135,7 @@ impl Options {
             accounts_ca: None,
             accounts_token: None,
             open_to_all: false,
-            uploads: Uploads::default(),
+            uploads: UploadOptions::default(),
             permissions: Permissions::default(),
             audit: None,
             encrypted: false,
@@ -146,12 +146,11 @@ impl Options {
     }
 }
 
-/// Refuses to serve open files where other machines could reach them, unless that is insisted on; and rules for users
-/// where nobody knows any.
+/// Checks that files without accounts stay on this machine, and that rules for users come with accounts.
 ///
 /// # Errors
-/// When there are no accounts, and `listen` is not a loopback address while [`Options::open_to_all`] is not set, or
-/// there are [`Options::permissions`].
+/// When there are no accounts, and either `listen` is not a loopback address without [`Options::open_to_all`], or there
+/// are [`Options::permissions`].
 pub fn check(listen: SocketAddr, options: &Options) -> Result<(), FilesError> {
     if options.accounts == AccountsBackend::Open && options.permissions != Permissions::default() {
         return Err(FilesError::RulesWithoutUsers);
@@ -163,11 +162,11 @@ pub fn check(listen: SocketAddr, options: &Options) -> Result<(), FilesError> {
     Ok(())
 }
 
-/// What to do with a database server's URL, which is no accounts server.
-const THROUGH_ACCOUNTS: &str = "a database server is asked by an accounts server: start `nstar serve accounts \
+/// What to do with the URL of a database server.
+const THROUGH_ACCOUNTS: &str = "only an accounts server uses a database server: start `nstar serve accounts \
     --database URL` and name its http address here";
 
-/// `http://HOST:PORT`, `https://HOST:PORT`, `sqlite:PATH` or `none`. A host's name is looked up now, once.
+/// Parses `http://HOST:PORT`, `https://HOST:PORT`, `sqlite:PATH` or `none`. Resolves a host name once, now.
 impl FromStr for AccountsBackend {
     type Err = FilesError;
 
@@ -181,7 +180,11 @@ impl FromStr for AccountsBackend {
         }
         if let Some(path) = given.strip_prefix("sqlite:") {
             let missing = path.is_empty();
-            return if missing { Err(wrong("no path after sqlite:")) } else { Ok(Self::Local(path.into())) };
+            return if missing {
+                Err(wrong("there is no path after sqlite:"))
+            } else {
+                Ok(Self::Local(path.into()))
+            };
         }
         let (scheme, rest) = given.split_once("://").ok_or_else(|| wrong("unknown form"))?;
         let (secure, port) = match scheme {
@@ -194,16 +197,16 @@ impl FromStr for AccountsBackend {
         };
         let authority = rest.strip_suffix('/').unwrap_or(rest);
         if authority.contains(['/', '?', '#', '@']) {
-            return Err(wrong("a path or a user cannot be given"));
+            return Err(wrong("it must not contain a path or a user"));
         }
-        let (host, port) = host_and_port(authority, port).ok_or_else(|| wrong("the port is no number"))?;
+        let (host, port) = host_and_port(authority, port).ok_or_else(|| wrong("the port is not a number"))?;
         let found = (host, port).to_socket_addrs().map_err(|error| wrong(&error.to_string()))?.next();
-        let to = found.ok_or_else(|| wrong("the name has no address"))?;
+        let to = found.ok_or_else(|| wrong("the host has no address"))?;
         Ok(if secure { Self::Secure(to, host.to_owned()) } else { Self::Remote(to) })
     }
 }
 
-/// The two parts of `HOST:PORT`, or of `[ADDRESS]:PORT`, and this port where none is given.
+/// Splits `HOST:PORT` or `[ADDRESS]:PORT`, with a default port.
 fn host_and_port(authority: &str, port: u16) -> Option<(&str, u16)> {
     match authority.rsplit_once(':') {
         Some((host, given)) if !host.contains(':') || host.ends_with(']') => {
@@ -218,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_is_read() {
+    fn every_form_is_parsed() {
         let read = |given: &str| given.parse::<AccountsBackend>();
         assert_eq!(read("none").unwrap(), AccountsBackend::Open);
         assert_eq!(read("sqlite:a b.db").unwrap(), AccountsBackend::Local("a b.db".into()));
@@ -233,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_explained() {
+    fn other_text_is_explained() {
         for given in [
             "",
             "sqlite:",
@@ -251,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_is_asked_by_an_accounts_server_and_its_password_is_not_repeated() {
+    fn database_urls_are_explained_without_their_password() {
         for given in ["mysql://u:hush@h/d", "postgres://u:hush@h/d"] {
             let error = given.parse::<AccountsBackend>().unwrap_err().to_string();
             assert!(error.contains("nstar serve accounts") && !error.contains("hush"), "{error}");
@@ -263,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn open_files_stay_on_this_machine_unless_insisted_on() {
+    fn open_files_stay_on_this_machine_unless_allowed() {
         let mut options = Options::new("/srv", AccountsBackend::Open);
         for here in ["127.0.0.1:80", "[::1]:80", "[::ffff:127.0.0.1]:80"] {
             assert!(check(here.parse().unwrap(), &options).is_ok(), "{here}");

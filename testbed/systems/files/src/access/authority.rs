@@ -1,4 +1,4 @@
-//! Who knows whether a credential is right: an accounts server, this process, or nobody.
+//! What checks credentials: an accounts server, accounts in this process, or nothing.
 
 use std::sync::Arc;
 
@@ -11,40 +11,44 @@ use http_io::{
 };
 
 use crate::access::{
-    remote::{Passed, Remote},
+    accounts_server::{AccountsServer, Forwarded},
+    identity::CredentialCheck,
     session,
-    verdict::Verdict,
 };
 
-/// Who knows the users, as one worker asks.
+/// What checks credentials, as one worker sees it.
 pub(crate) enum Authority<C> {
     /// An accounts server.
-    Remote(Box<Remote<C>>),
-    /// The accounts of this process.
+    Remote(Box<AccountsServer<C>>),
+    /// Accounts in this process.
     Local(Arc<AccountsApi>),
-    /// Nobody: everyone is let in.
+    /// Nothing: everyone is admitted.
     Open,
 }
 
 impl<C: Connection> Authority<C> {
-    /// Whether a credential, as it stands in the request of `exchange`, is right.
-    pub(crate) async fn check(&self, exchange: &Exchange<'_, C>, credentials: &Credentials<'_>) -> Verdict {
+    /// Checks the credential of a request.
+    pub(crate) async fn check(
+        &self,
+        exchange: &Exchange<'_, C>,
+        credentials: &Credentials<'_>,
+    ) -> CredentialCheck {
         match self {
             Self::Remote(remote) => remote.check(exchange).await,
             Self::Local(api) => {
                 match api.accounts().identify(credentials, exchange.requester().address).await {
                     Ok(identity) => identity.into(),
-                    Err(Refused::Unknown | Refused::NoSession) => Verdict::Wrong,
-                    Err(Refused::Slowed { retry_after_s }) => Verdict::Slowed { retry_after_s },
-                    Err(_) => Verdict::Unavailable,
+                    Err(Refused::Unknown | Refused::NoSession) => CredentialCheck::Invalid,
+                    Err(Refused::Slowed { retry_after_s }) => CredentialCheck::Throttled { retry_after_s },
+                    Err(_) => CredentialCheck::Unavailable,
                 }
             }
-            // Whoever keeps the gate lets everyone in.
-            Self::Open => Verdict::Unavailable,
+            // Admission lets everyone in before it asks.
+            Self::Open => CredentialCheck::Unavailable,
         }
     }
 
-    /// What was revoked since a revision; none where the accounts do not say.
+    /// What was revoked since a revision, or `None` if the accounts did not say.
     pub(crate) async fn revocations(
         &self,
         exchange: &Exchange<'_, C>,
@@ -57,9 +61,9 @@ impl<C: Connection> Authority<C> {
         }
     }
 
-    /// Asks the accounts for whoever sends this request, with its body and credential, and gives what comes back. `None`
-    /// where there are no accounts.
-    pub(crate) async fn pass_on(
+    /// Forwards a request to the accounts, with its body and credential, and returns their response. `None` if there are no
+    /// accounts.
+    pub(crate) async fn forward(
         &self,
         exchange: &mut Exchange<'_, C>,
         method: Method,
@@ -70,8 +74,8 @@ impl<C: Connection> Authority<C> {
         let authorization = authorization.as_deref();
         match self {
             Self::Remote(remote) => {
-                let passed = Passed { method, target, authorization, body: &body };
-                remote.pass_on(exchange, &passed).await.map(Some)
+                let forwarded = Forwarded { method, target, authorization, body: &body };
+                remote.forward(exchange, &forwarded).await.map(Some)
             }
             Self::Local(api) => {
                 let (path, query) = target.split_once('?').unzip();

@@ -1,4 +1,4 @@
-//! What is remembered of a credential: a keyed hash, from which it cannot be found again.
+//! Keyed hashes of credentials, from which the credentials cannot be recovered.
 
 use accounts::{NAME_LEN_MAX, PASSWORD_LEN_MAX};
 use http_io::Credentials;
@@ -8,12 +8,12 @@ use crate::error::FilesError;
 /// A keyed hash of a credential.
 pub(crate) type Fingerprint = [u8; 32];
 
-/// The longest token that is looked at; ours are 43 bytes.
+/// Maximum length of a token, bytes. Ours have 43.
 const TOKEN_LEN_MAX: usize = 128;
-/// The longest message: a kind, two lengths of two bytes, a name and a password.
+/// Maximum length of a message: a kind, two lengths of two bytes, a name and a password.
 const MESSAGE_LEN: usize = 1 + 2 + NAME_LEN_MAX + 2 + PASSWORD_LEN_MAX;
 
-/// The key of the hash: made at random when the server starts, and kept only in memory.
+/// The key of the hash. Random for each start, and kept in memory only.
 pub(crate) struct Key([u8; 32]);
 
 impl Key {
@@ -23,7 +23,7 @@ impl Key {
         Ok(Self(key))
     }
 
-    /// The hash of a credential. `None` for one too long to be right.
+    /// The hash of a credential. `None` if it is too long to be valid.
     pub(crate) fn fingerprint(&self, credentials: &Credentials<'_>) -> Option<Fingerprint> {
         let mut message = Message { bytes: [0; MESSAGE_LEN], length: 1 };
         match credentials {
@@ -46,7 +46,7 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// Parts, each after its length, so that no two credentials make the same bytes. On the stack.
+/// Parts with their lengths in front, so that no two credentials give the same bytes. On the stack.
 struct Message {
     bytes: [u8; MESSAGE_LEN],
     length: usize,
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_name_ends_counts() {
+    fn the_end_of_the_name_matters() {
         let key = Key([7; 32]);
         assert_ne!(print(&key, "ab", "c"), print(&key, "a", "bc"));
         assert_ne!(print(&key, "a", ""), print(&key, "", "a"));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_has_no_fingerprint() {
+    fn credentials_that_are_too_long_have_no_fingerprint() {
         let key = Key([7; 32]);
         assert!(print(&key, &"n".repeat(64), &"p".repeat(256)).is_some());
         assert_eq!(print(&key, &"n".repeat(65), "p"), None);
@@ -106,7 +106,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn different_pairs_have_different_prints(
+        fn different_pairs_have_different_fingerprints(
             one in ("[ab]{0,4}", "[ab]{0,4}"), other in ("[ab]{0,4}", "[ab]{0,4}")
         ) {
             let key = Key([7; 32]);

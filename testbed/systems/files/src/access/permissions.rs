@@ -1,23 +1,26 @@
 //! Who may read and who may write what.
 //!
-//! Without any rule, everybody who is known reads everything but the folders of other users, `users/NAME`, and writes in
-//! their own; administrators do everything. Rules change that for others: of the rules whose path leads to a file,
-//! those of the longest path count, and what any of them grants is granted.
+//! Without rules, every user may read everything except the folders of other users, `users/NAME`, and may write in their
+//! own. Administrators may do everything. Rules change that for users: of the rules whose path contains a file, those with
+//! the longest path apply, and a user may do what any of them allows.
 
 mod file;
 
 use accounts::{Role, User};
 
 pub use self::file::PermissionsError;
-use crate::{access::caller::Caller, writing::refusal::Refusal};
+use crate::{access::identity::Caller, refusal::Refusal};
 
-/// The folder that holds the users' own.
+/// The folder that contains the users' own folders.
 const USERS: &str = "users";
+
+/// The files of the server, under these rules.
+pub(crate) type OpenFiles = folder::OpenFiles<Permissions>;
 
 /// The rules of a server. By default there are none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Permissions {
-    /// One for each path, the longest first.
+    /// One for each path, longest first.
     groups: Vec<Group>,
 }
 
@@ -30,13 +33,13 @@ struct Group {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Rule {
-    /// Whom it is for; it is for everybody if this and `roles` are empty.
+    /// The users it applies to. It applies to everybody if this and `roles` are empty.
     users: Vec<String>,
     roles: Vec<Role>,
     may: Rights,
 }
 
-/// What somebody may do.
+/// What a caller may do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Rights {
     pub(crate) read: bool,
@@ -45,12 +48,13 @@ pub(crate) struct Rights {
 
 const ALL: Rights = Rights { read: true, write: true };
 
-/// What decides over a path. Found once for a file, so that to ask for a user's rights costs next to nothing.
+/// What determines the rights for a path. It is looked up once for a file, so that checking a user's rights costs next to
+/// nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
-    /// In whose folder it lies.
+    /// The user whose folder contains it.
     owner: Option<Box<str>>,
-    /// Which group of rules holds.
+    /// The index of the group of rules that applies.
     group: Option<usize>,
 }
 
@@ -63,17 +67,17 @@ impl folder::PathRules for Permissions {
 }
 
 impl Permissions {
-    /// What decides over a decoded path.
+    /// What determines the rights for a decoded path.
     pub(crate) fn place(&self, path: &str) -> Place {
         let owner = owner(path);
-        // A rule for a folder above does not open the users' own folders.
-        let holds = |group: &Group| {
-            leads_to(&group.path, path) && (owner.is_none() || self::owner(&group.path).is_some())
+        // A rule for a folder above does not open users' folders.
+        let applies = |group: &Group| {
+            contains(&group.path, path) && (owner.is_none() || self::owner(&group.path).is_some())
         };
-        Place { owner: owner.map(Into::into), group: self.groups.iter().position(holds) }
+        Place { owner: owner.map(Into::into), group: self.groups.iter().position(applies) }
     }
 
-    /// What somebody may do there.
+    /// What a caller may do there.
     pub(crate) fn rights(&self, place: &Place, caller: &Caller) -> Rights {
         let Caller::User(user) = caller else { return ALL };
         if user.role == Role::Admin || place.owner.as_deref() == Some(user.name.as_str()) {
@@ -85,12 +89,12 @@ impl Permissions {
         }
     }
 
-    /// Refuses to be read what somebody may not read.
+    /// Refuses callers that may not read.
     pub(crate) fn check_read(&self, place: &Place, caller: &Caller) -> Result<(), Refusal> {
         if self.rights(place, caller).read { Ok(()) } else { Err(place.refusal()) }
     }
 
-    /// Refuses to be changed what somebody may not change.
+    /// Refuses callers that may not write.
     pub(crate) fn check_write(&self, path: &str, caller: &Caller) -> Result<(), Refusal> {
         let place = self.place(path);
         match self.rights(&place, caller) {
@@ -100,17 +104,17 @@ impl Permissions {
         }
     }
 
-    /// Whether a folder is shown to somebody: they may read it, or something in it.
+    /// Whether to show a folder to a caller, who may read it or something in it.
     pub(crate) fn shows_folder(&self, path: &str, caller: &Caller) -> bool {
         let Caller::User(user) = caller else { return true };
-        let within = |group: &Group| leads_to(path, &group.path) && group.rights(user).read;
+        let within = |group: &Group| contains(path, &group.path) && group.rights(user).read;
         path.is_empty()
             || path == USERS
             || self.rights(&self.place(path), caller).read
             || self.groups.iter().any(within)
     }
 
-    /// Whether a file is shown to somebody.
+    /// Whether to show a file to a caller.
     pub(crate) fn shows_file(&self, path: &str, caller: &Caller) -> bool {
         self.rights(&self.place(path), caller).read
     }
@@ -135,33 +139,33 @@ impl Rule {
 }
 
 impl Place {
-    /// Of what lies in another's folder it is not told whether it is there.
+    /// The response does not reveal whether something exists in another user's folder.
     fn refusal(&self) -> Refusal {
         if self.owner.is_some() { Refusal::NotFound } else { Refusal::Forbidden }
     }
 }
 
-/// The folder of a user, unless no folder can have their name.
+/// The folder of a user. `None` if no folder can have their name.
 pub(crate) fn own_folder(name: &str) -> Option<String> {
     let usable = !matches!(name, "" | "." | "..") && !folder::is_reserved_name(name);
     usable.then(|| format!("{USERS}/{name}"))
 }
 
-/// Whether a path is that of a user's folder, or of the one that holds them all.
+/// Whether a path is a user's folder or the folder that contains them all.
 pub(crate) fn is_users_folder(path: &str) -> bool {
     path == USERS || owner(path).is_some_and(|owner| path.len() == USERS.len() + 1 + owner.len())
 }
 
-/// In whose folder a path lies.
+/// The user whose folder contains a path.
 pub(crate) fn owner(path: &str) -> Option<&str> {
     let within = path.strip_prefix(USERS)?.strip_prefix('/')?;
     within.split('/').next()
 }
 
-/// Whether a path is `above`, or lies in it.
-fn leads_to(above: &str, path: &str) -> bool {
-    let Some(rest) = path.strip_prefix(above) else { return false };
-    above.is_empty() || rest.is_empty() || rest.starts_with('/')
+/// Whether a path is `folder` or lies in it.
+fn contains(folder: &str, path: &str) -> bool {
+    let Some(rest) = path.strip_prefix(folder) else { return false };
+    folder.is_empty() || rest.is_empty() || rest.starts_with('/')
 }
 
 #[cfg(test)]
@@ -182,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn without_rules_everybody_reads_what_is_shared_and_owns_their_folder() {
+    fn without_rules_users_read_shared_files_and_own_their_folder() {
         let none = Permissions::default();
         let (ann, admin) = (user("ann", Role::User), user("root", Role::Admin));
         for (path, expected) in [
@@ -204,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn of_all_rules_those_of_the_longest_path_hold() {
+    fn the_rules_with_the_longest_path_apply() {
         let rules: Permissions = r#"
             [[rule]]
             path = "/"
@@ -241,12 +245,12 @@ mod tests {
             assert_eq!(rights(&rules, path, &ann), anns, "ann, {path}");
             assert_eq!(rights(&rules, path, &bob), bobs, "bob, {path}");
         }
-        assert!(rules.shows_folder("users/bob", &ann), "the way to what she may read");
+        assert!(rules.shows_folder("users/bob", &ann), "it leads to what she may read");
         assert!(!rules.shows_folder("users/carol", &ann) && !rules.shows_folder("reports/secret", &ann));
     }
 
     #[test]
-    fn what_others_own_is_not_there_and_what_is_shut_is_forbidden() {
+    fn files_of_others_are_not_found_and_closed_folders_are_forbidden() {
         let shut: Permissions = "[[rule]]\npath = \"/shut\"\nmay = []\n".parse().unwrap();
         let ann = user("ann", Role::User);
         let read = |path| shut.check_read(&shut.place(path), &ann);
@@ -258,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_no_folder_has_none() {
+    fn names_that_no_folder_can_have_get_none() {
         assert_eq!(own_folder("ann").as_deref(), Some("users/ann"));
         for name in ["..", ".", "", ".nstar-uploads"] {
             assert_eq!(own_folder(name), None, "{name}");
@@ -273,9 +277,9 @@ mod tests {
     }
 
     proptest! {
-        /// The rules once more, as the documentation has them: slow, and plain.
+        /// Compares the rights with a slow and plain version of the documented rules.
         #[test]
-        fn rights_are_as_the_documentation_has_them(
+        fn rights_are_as_documented(
             rules in proptest::collection::vec((a_path(), prop_oneof!["ann", "bob", ""], any::<(bool, bool)>()), 0..6),
             path in a_path()
         ) {

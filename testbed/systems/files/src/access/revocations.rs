@@ -1,13 +1,12 @@
-//! What is no longer to be taken for right, though it was found right before: passwords changed, accounts disabled,
-//! sessions ended, rights altered.
+//! Revoked credentials: changed passwords, disabled accounts, ended sessions, changed roles.
 //!
-//! The accounts keep a revision, and mark with it the bucket of each account of which something was revoked
-//! ([`accounts::Revocations`]). Before a remembered credential is used, the accounts are asked what was marked since,
-//! if that was last asked more than [`EVERY`] ago. One request asks for all others, unless it has been longer than
-//! [`STALE`]: then each asks before it trusts its memory. While the accounts cannot say, a credential is remembered for
-//! [`AWAY`] at the most, counted from when they last could or it was itself checked.
+//! The accounts have a revision, and mark the bucket of an account with it when something of the account is revoked
+//! ([`accounts::Revocations`]). Before a cached credential is used, the accounts are asked for the buckets marked since,
+//! if the last answer is older than [`EVERY`]. One request asks on behalf of all, unless the answer is older than
+//! [`STALE`]: then each request asks before it uses the cache. While the accounts do not answer, a cached credential is
+//! valid for at most [`AWAY`] since the last answer or its own check.
 //!
-//! It all lies in memory that forked processes share: what one of them hears holds in all.
+//! All of this lies in memory that forked processes share, so that an answer to one of them holds for all.
 
 use std::{
     sync::atomic::{
@@ -20,38 +19,39 @@ use std::{
 use accounts::BUCKETS;
 use engine::shared::Atomics;
 
-/// How often the accounts are asked while there are requests.
+/// How often to ask the accounts while requests arrive.
 pub(crate) const EVERY: Duration = Duration::from_millis(250);
-/// After how long nobody trusts their memory before the accounts were asked again.
+/// The age of the last answer from which each request asks again before it uses the cache.
 pub(crate) const STALE: Duration = Duration::from_secs(1);
-/// How often they are asked that did not answer.
+/// How often to ask accounts that did not answer.
 const RETRY: Duration = Duration::from_secs(1);
-/// How long a credential is remembered while the accounts do not say what was revoked.
+/// How long a cached credential stays valid while the accounts do not answer.
 pub(crate) const AWAY: Duration = Duration::from_secs(10);
 
-/// Where each number lies. Moments are milliseconds since the start, and one; 0: never.
+/// The places of the numbers. Times are milliseconds since the start plus one; 0 means never. This one: when the accounts
+/// were last asked successfully.
 const ASKED_AT: usize = 0;
-/// When somebody last began to ask.
+/// When a request last started to ask.
 const TRIED_AT: usize = 1;
-/// 1 if that came to nothing.
+/// 1 if that failed.
 const FAILING: usize = 2;
-/// The accounts' revision, as last heard; 0: not yet.
+/// The last known revision of the accounts; 0 means none.
 const REVISION: usize = 3;
-/// Rises with each answer that marked something.
+/// Increases with each answer that marks buckets.
 const GENERATION: usize = 4;
-/// When something was last changed through this server: nothing heard before counts.
+/// When something was last changed through this server. Answers from before do not count.
 const CHANGED_AT: usize = 5;
-/// Of each bucket the generation that marked it last, on cache lines of their own.
+/// For each bucket the generation that last marked it, on cache lines of their own.
 const MARKS: usize = 16;
 
-/// What was revoked, as far as this server has heard.
+/// What was revoked, as far as this server knows.
 #[derive(Debug)]
 pub(crate) struct Revocations {
     cells: Atomics,
     began: Instant,
 }
 
-/// What to hold something remembered against.
+/// What a cache entry is compared with to see whether it was revoked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
     bucket: u16,
@@ -59,15 +59,15 @@ pub(crate) struct Mark {
     checked_ms: u64,
 }
 
-/// What was known when a check began.
+/// The state at the start of a check.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Known {
+pub(crate) struct Snapshot {
     generation: u64,
     checked_ms: u64,
 }
 
-impl Known {
-    /// The mark of what was found out about an account since.
+impl Snapshot {
+    /// The mark for what a check found out about an account since then.
     pub(crate) fn mark(self, name: &str) -> Mark {
         Mark { bucket: accounts::bucket(name), generation: self.generation, checked_ms: self.checked_ms }
     }
@@ -78,19 +78,19 @@ impl Revocations {
         Self { cells: Atomics::new(MARKS + usize::from(BUCKETS)), began: Instant::now() }
     }
 
-    /// What is known before a check begins.
-    pub(crate) fn known(&self, now: Instant) -> Known {
-        Known { generation: self.get(GENERATION), checked_ms: self.ms(now) }
+    /// The state before a check starts.
+    pub(crate) fn snapshot(&self, now: Instant) -> Snapshot {
+        Snapshot { generation: self.get(GENERATION), checked_ms: self.ms(now) }
     }
 
-    /// Whether something remembered may still be taken for right.
-    pub(crate) fn leaves(&self, mark: &Mark, now: Instant) -> bool {
+    /// Whether a cache entry with this mark is still valid.
+    pub(crate) fn is_valid(&self, mark: &Mark, now: Instant) -> bool {
         let marked = self.get(MARKS + usize::from(mark.bucket));
         let heard_ms = self.get(ASKED_AT).max(mark.checked_ms);
         marked <= mark.generation && self.ms(now).saturating_sub(heard_ms) <= ms_of(AWAY)
     }
 
-    /// Whether whoever asks this is to ask the accounts now, before anything remembered is used.
+    /// Whether the caller must ask the accounts now, before it uses the cache.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         let (now_ms, asked_at) = (self.ms(now), self.get(ASKED_AT));
         let since_ms = now_ms.saturating_sub(asked_at);
@@ -104,7 +104,7 @@ impl Revocations {
         !counts || since_ms > ms_of(STALE) || self.is_first_since(now_ms, EVERY)
     }
 
-    /// Whether nobody has tried for so long; whoever hears so is the one who does.
+    /// Whether no request has asked for this long. Returns true to one caller only.
     fn is_first_since(&self, now_ms: u64, pause: Duration) -> bool {
         let Some(cell) = self.cell(TRIED_AT) else { return false };
         let tried_at = cell.load(Relaxed);
@@ -112,18 +112,18 @@ impl Revocations {
         is_over && cell.compare_exchange(tried_at, now_ms, Relaxed, Relaxed).is_ok()
     }
 
-    /// The revision to ask from; none where none was heard.
+    /// The last known revision, if any.
     pub(crate) fn revision(&self) -> Option<u64> {
         Some(self.get(REVISION)).filter(|&revision| revision > 0)
     }
 
-    /// Takes in what the accounts said to somebody who began to ask at `asked`, from revision `after`.
-    pub(crate) fn take_in(&self, told: &accounts::Revocations, after: Option<u64>, asked: Instant) {
-        match (&told.buckets, after) {
-            (_, None) => self.begin(told.revision),
-            (Some(buckets), _) if buckets.is_empty() => self.set(REVISION, told.revision),
-            (Some(buckets), _) => self.mark(buckets.iter().copied(), told.revision),
-            (None, _) => self.mark(0..BUCKETS, told.revision),
+    /// Applies an answer to a request that started at `asked` for what came after revision `after`.
+    pub(crate) fn apply(&self, update: &accounts::Revocations, after: Option<u64>, asked: Instant) {
+        match (&update.buckets, after) {
+            (_, None) => self.begin(update.revision),
+            (Some(buckets), _) if buckets.is_empty() => self.set(REVISION, update.revision),
+            (Some(buckets), _) => self.mark(buckets.iter().copied(), update.revision),
+            (None, _) => self.mark(0..BUCKETS, update.revision),
         }
         self.set(FAILING, 0);
         if let Some(cell) = self.cell(ASKED_AT) {
@@ -131,8 +131,8 @@ impl Revocations {
         }
     }
 
-    /// The first answer: what was remembered before may be older than its revision. Several may have asked at once; the
-    /// first of them says from where to go on, and each sees to it that what it finds out next is remembered.
+    /// Applies the first answer: entries from before may be older than its revision. If several requests asked at once, the
+    /// first answer sets the revision, and all of them lead to the same generation.
     fn begin(&self, revision: u64) {
         if let (Some(cell), Some(generation)) = (self.cell(REVISION), self.cell(GENERATION)) {
             let _another_was_first = cell.compare_exchange(0, revision, Release, Relaxed);
@@ -141,7 +141,7 @@ impl Revocations {
         }
     }
 
-    /// Whoever remembered something before this generation began may have done so before it was revoked.
+    /// Starts a generation and marks buckets with it. Entries from earlier generations may have been revoked.
     fn mark(&self, buckets: impl Iterator<Item = u16>, revision: u64) {
         let generation = self.cell(GENERATION).map_or(0, |cell| cell.fetch_add(1, Relaxed) + 1);
         self.mark_with(generation, buckets);
@@ -156,13 +156,13 @@ impl Revocations {
         }
     }
 
-    /// The accounts did not say.
+    /// Notes that the accounts did not answer.
     pub(crate) fn failed(&self, now: Instant) {
         self.set(TRIED_AT, self.ms(now));
         self.set(FAILING, 1);
     }
 
-    /// Something was changed through this server: nobody trusts their memory before they asked.
+    /// Notes a change through this server: every request asks before it uses the cache.
     pub(crate) fn distrust(&self, now: Instant) {
         self.set(FAILING, 0);
         self.set(CHANGED_AT, self.ms(now));
@@ -199,79 +199,79 @@ mod tests {
         accounts::Revocations { revision, buckets: buckets.map(<[u16]>::to_vec) }
     }
 
-    /// Has heard of revision 7 at its start.
+    /// Knows revision 7 from the start.
     fn begun() -> (Revocations, Instant) {
         let revocations = Revocations::new();
         let now = revocations.began;
-        assert!(revocations.is_due(now) && revocations.is_due(now), "whoever comes first asks");
+        assert!(revocations.is_due(now) && revocations.is_due(now), "the first request asks");
         assert_eq!(revocations.revision(), None);
-        revocations.take_in(&told(7, Some(&[])), None, now);
+        revocations.apply(&told(7, Some(&[])), None, now);
         (revocations, now)
     }
 
     #[test]
-    fn what_was_marked_is_forgotten_and_nothing_else() {
+    fn only_marked_accounts_are_revoked() {
         let (revocations, now) = begun();
-        let known = revocations.known(now);
-        let (ann, bob) = (known.mark("ann"), known.mark("bob"));
-        assert!(revocations.leaves(&ann, now));
-        revocations.take_in(&told(7, Some(&[])), Some(7), now);
-        assert!(revocations.leaves(&ann, now));
-        revocations.take_in(&told(8, Some(&[accounts::bucket("ann")])), Some(7), now);
-        assert!(!revocations.leaves(&ann, now) && revocations.leaves(&bob, now));
-        assert!(!revocations.leaves(&known.mark("ann"), now), "found out before, remembered after");
-        assert!(revocations.leaves(&revocations.known(now).mark("ann"), now), "found out since");
+        let snapshot = revocations.snapshot(now);
+        let (ann, bob) = (snapshot.mark("ann"), snapshot.mark("bob"));
+        assert!(revocations.is_valid(&ann, now));
+        revocations.apply(&told(7, Some(&[])), Some(7), now);
+        assert!(revocations.is_valid(&ann, now));
+        revocations.apply(&told(8, Some(&[accounts::bucket("ann")])), Some(7), now);
+        assert!(!revocations.is_valid(&ann, now) && revocations.is_valid(&bob, now));
+        assert!(!revocations.is_valid(&snapshot.mark("ann"), now), "checked before the mark");
+        assert!(revocations.is_valid(&revocations.snapshot(now).mark("ann"), now), "checked after the mark");
         assert_eq!(revocations.revision(), Some(8));
     }
 
     #[test]
-    fn another_history_and_the_first_answer_forget_everything() {
+    fn another_history_and_the_first_answer_revoke_everything() {
         let revocations = Revocations::new();
         let now = revocations.began;
-        let mark = revocations.known(now).mark("ann");
-        revocations.take_in(&told(7, Some(&[])), None, now);
-        assert!(!revocations.leaves(&mark, now), "may have been revoked by revision 7");
-        let mark = revocations.known(now).mark("ann");
-        revocations.take_in(&told(9, Some(&[])), None, now);
-        assert!(revocations.leaves(&mark, now), "another who asked at the same time is told nothing new");
+        let mark = revocations.snapshot(now).mark("ann");
+        revocations.apply(&told(7, Some(&[])), None, now);
+        assert!(!revocations.is_valid(&mark, now), "may have been revoked by revision 7");
+        let mark = revocations.snapshot(now).mark("ann");
+        revocations.apply(&told(9, Some(&[])), None, now);
+        assert!(revocations.is_valid(&mark, now), "a concurrent first answer changes nothing");
         assert_eq!(revocations.revision(), Some(7));
-        revocations.take_in(&told(3, None), Some(7), now);
-        assert!(!revocations.leaves(&mark, now), "a database from before");
+        revocations.apply(&told(3, None), Some(7), now);
+        assert!(!revocations.is_valid(&mark, now), "a database restored from a backup");
         assert_eq!(revocations.revision(), Some(3));
     }
 
     #[test]
-    fn one_asks_for_all_until_it_is_long_ago() {
+    fn one_request_asks_for_all_until_the_answer_is_stale() {
         let (revocations, now) = begun();
         assert!(!revocations.is_due(now + EVERY));
         let later = now + EVERY + Duration::from_millis(1);
-        assert!(revocations.is_due(later) && !revocations.is_due(later), "one is on their way");
+        assert!(revocations.is_due(later) && !revocations.is_due(later), "a request is under way");
         let late = now + STALE + Duration::from_millis(1);
-        assert!(revocations.is_due(late) && revocations.is_due(late), "nobody may wait for others");
-        revocations.take_in(&told(7, Some(&[])), Some(7), late);
+        assert!(revocations.is_due(late) && revocations.is_due(late), "none may rely on another");
+        revocations.apply(&told(7, Some(&[])), Some(7), late);
         assert!(!revocations.is_due(late));
         revocations.distrust(late);
         assert!(revocations.is_due(late) && revocations.is_due(late));
-        revocations.take_in(&told(7, Some(&[])), Some(7), late);
-        assert!(revocations.is_due(late), "asked before the change, perhaps");
+        revocations.apply(&told(7, Some(&[])), Some(7), late);
+        assert!(revocations.is_due(late), "may have been asked before the change");
         let after = late + Duration::from_millis(1);
-        revocations.take_in(&told(8, Some(&[])), Some(7), after);
+        revocations.apply(&told(8, Some(&[])), Some(7), after);
         assert!(!revocations.is_due(after));
     }
 
     #[test]
-    fn while_nobody_says_memory_is_short() {
+    fn without_answers_entries_expire_early() {
         let (revocations, now) = begun();
-        let mark = revocations.known(now).mark("ann");
+        let mark = revocations.snapshot(now).mark("ann");
         let late = now + STALE + Duration::from_millis(1);
         revocations.failed(late);
-        assert!(!revocations.is_due(late), "not at once again");
+        assert!(!revocations.is_due(late), "not again at once");
         assert!(revocations.is_due(late + RETRY) && !revocations.is_due(late + RETRY));
-        assert!(revocations.leaves(&mark, now + AWAY));
+        assert!(revocations.is_valid(&mark, now + AWAY));
         let over = now + AWAY + Duration::from_millis(1);
-        assert!(!revocations.leaves(&mark, over));
-        assert!(revocations.leaves(&revocations.known(over).mark("ann"), over), "it was checked itself");
-        revocations.take_in(&told(7, Some(&[])), Some(7), over);
-        assert!(revocations.leaves(&mark, over), "nothing was revoked meanwhile");
+        assert!(!revocations.is_valid(&mark, over));
+        assert!(revocations.is_valid(&revocations.snapshot(over).mark("ann"), over), "just checked");
+        revocations.apply(&told(7, Some(&[])), Some(7), over);
+        assert!(revocations.is_valid(&mark, over), "nothing was revoked meanwhile");
     }
 }

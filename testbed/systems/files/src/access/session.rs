@@ -1,8 +1,8 @@
-//! Logging in on the page: a session's token in a cookie that scripts cannot read, so that plain links download too.
+//! Logins on the page: the session's token is in a cookie that scripts cannot read, so that plain links download too.
 //!
-//! Another site cannot use the cookie: it is sent with this site's own requests only (`SameSite=Strict`), and whatever
-//! changes something is refused when the browser says that another site asked for it ([`Exchange::check_origin`]). Nor
-//! can a file that somebody uploaded: what could hold a script is sent so that the browser runs none (see
+//! Other sites cannot use the cookie: browsers send it with requests of this site only (`SameSite=Strict`), and a request
+//! that changes something is refused if the browser says that another site caused it ([`Exchange::check_origin`]). Nor
+//! can an uploaded file: one that could contain a script is sent so that browsers run none (see
 //! [`crate::reading::media_type::is_active`]).
 
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 const COOKIE: &str = "nstar-session";
 
-/// What somebody presents to be let in: `Authorization`, or else the cookie of their session.
+/// The credential of a request: `Authorization`, or else the session cookie.
 pub(crate) fn presented<'e, C: Connection>(exchange: &'e Exchange<'_, C>) -> Option<Credentials<'e>> {
     match exchange.header("authorization") {
         Some(_) => exchange.credentials(),
@@ -21,7 +21,7 @@ pub(crate) fn presented<'e, C: Connection>(exchange: &'e Exchange<'_, C>) -> Opt
     }
 }
 
-/// The same as a value of `Authorization`.
+/// The same as the value of `Authorization`.
 pub(crate) fn authorization<'e, C: Connection>(exchange: &'e Exchange<'_, C>) -> Cow<'e, [u8]> {
     match (exchange.header("authorization"), token(exchange)) {
         (Some(given), _) => given.into(),
@@ -41,25 +41,25 @@ fn token<'e, C: Connection>(exchange: &'e Exchange<'_, C>) -> Option<&'e [u8]> {
 }
 
 #[derive(Deserialize)]
-struct Session {
+struct NewSession {
     token: String,
     expires_in_s: u64,
 }
 
-/// What to tell a page that logs in, from what the accounts answered: the token goes into the cookie.
-pub(crate) fn begun(answer: Response, encrypted: bool) -> Response {
-    if answer.status != 200 {
-        return without_dialog(answer);
+/// Responds to a login on the page: moves the token from the accounts' response into the cookie.
+pub(crate) fn begun(response: Response, encrypted: bool) -> Response {
+    if response.status != 200 {
+        return without_dialog(response);
     }
-    match serde_json::from_slice(&answer.body) {
-        Ok(Session { token, expires_in_s }) => Response::done()
+    match serde_json::from_slice(&response.body) {
+        Ok(NewSession { token, expires_in_s }) => Response::done()
             .with("Set-Cookie", cookie(&token, expires_in_s, encrypted))
             .with("Cache-Control", "no-store"),
-        Err(_) => accounts::problem(503, "the accounts server answered what cannot be understood").into(),
+        Err(_) => accounts::problem(503, "the response of the accounts server cannot be understood").into(),
     }
 }
 
-/// What to tell a page that logs out.
+/// Responds to a logout on the page.
 pub(crate) fn ended(encrypted: bool) -> Response {
     Response::done().with("Set-Cookie", cookie("", 0, encrypted))
 }
@@ -69,17 +69,16 @@ fn cookie(token: &str, life_s: u64, encrypted: bool) -> String {
     format!("{COOKIE}={token}; Max-Age={life_s}; Path=/; HttpOnly; SameSite=Strict{secure}")
 }
 
-/// The answer as it suits whoever asks: a page's script is not asked for Basic credentials, for then the browser would open
-/// a dialog of its own.
-pub(crate) fn for_page<C: Connection>(exchange: &Exchange<'_, C>, answer: Response) -> Response {
+/// Adapts a response to its client. Scripts get no challenge for Basic, as the browser would open its own dialog.
+pub(crate) fn for_page<C: Connection>(exchange: &Exchange<'_, C>, response: Response) -> Response {
     let script = exchange.header("sec-fetch-dest").is_some_and(|dest| dest == b"empty");
-    if script { without_dialog(answer) } else { answer }
+    if script { without_dialog(response) } else { response }
 }
 
-fn without_dialog(mut answer: Response) -> Response {
-    if answer.status == 401 {
-        answer.fields.retain(|(name, _)| !name.eq_ignore_ascii_case("WWW-Authenticate"));
-        return answer.with("WWW-Authenticate", r#"Bearer realm="nstar""#);
+fn without_dialog(mut response: Response) -> Response {
+    if response.status == 401 {
+        response.fields.retain(|(name, _)| !name.eq_ignore_ascii_case("WWW-Authenticate"));
+        return response.with("WWW-Authenticate", r#"Bearer realm="nstar""#);
     }
-    answer
+    response
 }

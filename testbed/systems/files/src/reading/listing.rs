@@ -1,34 +1,37 @@
 //! The contents of a directory, as JSON for programs and as HTML for people.
 
 use std::{
+    io,
     os::unix::fs::MetadataExt,
+    sync::Arc,
     time::{Duration, UNIX_EPOCH},
 };
 
-use folder::{OpenError, Root};
+use engine::offload::Pool;
+use folder::{FindError, OpenError, Root};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
-use crate::{
-    access::{caller::Caller, permissions::Permissions},
-    reading::OpenFiles,
+use crate::access::{
+    identity::Caller,
+    permissions::{OpenFiles, Permissions},
 };
 
-/// How many entries are shown at most; a listing that was cut says so.
+/// Maximum number of entries in a listing. A listing that is cut says so.
 const ENTRIES_MAX: usize = 10_000;
 
-/// What stands for itself in a segment of a path (RFC 3986 section 2.3).
+/// The characters that are encoded in a segment of a path: all but the unreserved ones (RFC 3986 section 2.3).
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A directory's contents, by name.
+/// The contents of a directory, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Listing {
-    /// Its path below the root; ends in a slash.
+    /// Its path below the root, with a slash at the end.
     path: String,
-    /// Whether the reader may put files here.
+    /// Whether the caller may upload here.
     writable: bool,
     entries: Vec<Entry>,
-    /// Whether there are more entries than are shown.
+    /// Whether there are more entries.
     truncated: bool,
 }
 
@@ -53,9 +56,9 @@ enum Kind {
 }
 
 impl Listing {
-    /// Reads the directory. What could not be fetched (links that lead out, pipes, names that are not UTF-8) is left out,
-    /// as is what is not shown to this reader.
-    pub(crate) fn read(files: &OpenFiles, path: &str, reader: &Caller) -> Result<Self, OpenError> {
+    /// Reads a directory. Leaves out what cannot be downloaded (links that lead out, pipes, names that are not UTF-8) and what
+    /// the caller may not see.
+    pub(crate) fn read(files: &OpenFiles, path: &str, caller: &Caller) -> Result<Self, OpenError> {
         let (root, permissions) = (files.root(), files.rules());
         let mut entries = Vec::new();
         let mut truncated = false;
@@ -69,25 +72,25 @@ impl Listing {
             if truncated {
                 break;
             }
-            entries.extend(entry(root, path, name).filter(|entry| entry.is_shown(path, permissions, reader)));
+            entries.extend(entry(root, path, name).filter(|entry| entry.is_shown(path, permissions, caller)));
         }
         entries.sort_by(|one: &Entry, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
         let slash = if path.is_empty() { "" } else { "/" };
-        let writable = permissions.rights(&permissions.place(path), reader).write;
+        let writable = permissions.rights(&permissions.place(path), caller).write;
         Ok(Self { path: format!("{path}{slash}"), writable, entries, truncated })
     }
 
-    /// For programs.
+    /// Renders it for programs.
     pub(crate) fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// For people.
+    /// Renders it for people.
     pub(crate) fn to_html(&self) -> String {
         let title = format!("/{}", escape(&self.path));
         let up = if self.path.is_empty() { "" } else { "<tr><td><a href=\"../\">../</a><td><td>\n" };
         let rows: String = self.entries.iter().map(Entry::to_html).collect();
-        let more = if self.truncated { "<p>There is more than is shown.\n" } else { "" };
+        let more = if self.truncated { "<p>There are more entries than shown here.\n" } else { "" };
         format!(
             "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n<style>{STYLE}</style>\n\
@@ -100,11 +103,11 @@ const STYLE: &str = "body{font:1rem/1.5 system-ui,sans-serif;margin:2rem;color-s
                      td,th{text-align:left;padding:0 1.5rem 0 0}td:nth-child(2){text-align:right}";
 
 impl Entry {
-    fn is_shown(&self, directory: &str, permissions: &Permissions, reader: &Caller) -> bool {
+    fn is_shown(&self, directory: &str, permissions: &Permissions, caller: &Caller) -> bool {
         let path = join(directory, &self.name);
         match self.kind {
-            Kind::Directory => permissions.shows_folder(&path, reader),
-            Kind::File => permissions.shows_file(&path, reader),
+            Kind::Directory => permissions.shows_folder(&path, caller),
+            Kind::File => permissions.shows_file(&path, caller),
         }
     }
 
@@ -140,7 +143,7 @@ fn join(directory: &str, name: &str) -> String {
     if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
 }
 
-/// Text for HTML, in an element or a quoted attribute.
+/// Escapes text for HTML, in an element or a quoted attribute.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -154,6 +157,37 @@ fn escape(text: &str) -> String {
         }
     }
     escaped
+}
+
+/// Maximum number of directories that wait to be read.
+const WAITING_MAX: usize = 256;
+
+/// The thread that reads directories, as a large one would hold up an event loop.
+#[derive(Debug)]
+pub(crate) struct Lister(Pool);
+
+impl Default for Lister {
+    fn default() -> Self {
+        Self(Pool::new("files-list", 1, WAITING_MAX))
+    }
+}
+
+impl Lister {
+    /// Reads the directory at this decoded path for a caller.
+    pub(crate) async fn list(
+        &self,
+        files: &Arc<OpenFiles>,
+        path: String,
+        caller: &Caller,
+    ) -> Result<Listing, FindError> {
+        let (files, user) = (Arc::clone(files), caller.user().cloned());
+        let listed = self.0.run(move || Listing::read(&files, &path, &user.into())).await;
+        listed.map_err(|error| system(io::Error::other(error)))?.map_err(FindError::Open)
+    }
+}
+
+fn system(error: io::Error) -> FindError {
+    FindError::Open(OpenError::System(error))
 }
 
 #[cfg(test)]
@@ -171,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_fetched_is_shown_folders_first() {
+    fn files_that_can_be_downloaded_are_listed_after_folders() {
         let listing = listing(
             |at| {
                 fs::write(at.join("b.txt"), "12345").unwrap();
@@ -200,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn json_holds_the_same() {
+    fn json_has_the_same_entries() {
         let listing = listing(
             |at| {
                 fs::create_dir(at.join("sub")).unwrap();

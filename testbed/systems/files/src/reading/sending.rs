@@ -1,4 +1,4 @@
-//! Answers with a directory, or why not.
+//! Responses with a directory, or with why a file cannot be sent.
 
 use engine::service::Connection;
 use folder::{BadTarget, FindError, OpenError};
@@ -9,7 +9,7 @@ use http_io::{
 
 use crate::reading::listing::Listing;
 
-/// Answers with a directory's contents: HTML where the client says that it takes it, else JSON.
+/// Responds with the contents of a directory: HTML if the client accepts it, otherwise JSON.
 pub(crate) fn directory<C: Connection>(
     exchange: &mut Exchange<'_, C>,
     listing: &Listing,
@@ -24,12 +24,12 @@ pub(crate) fn directory<C: Connection>(
         .html(&listing.to_html())
 }
 
-/// Whether the client says that it takes HTML.
+/// Whether the client accepts HTML.
 pub(crate) fn wants_html<C: Connection>(exchange: &Exchange<'_, C>) -> bool {
     exchange.header_all("accept").any(takes_html)
 }
 
-/// Why nothing is sent. A file that is not there and one that must not be reached look the same.
+/// Why a file is not sent. Missing files and files outside the root look the same.
 pub(crate) fn problem(error: FindError) -> Problem {
     match error {
         FindError::Path(BadTarget::Malformed(error)) => Problem::new(400, error.to_string()),
@@ -44,7 +44,7 @@ pub(crate) fn problem(error: FindError) -> Problem {
     }
 }
 
-/// Whether a value of `Accept` names HTML, and not to refuse it (`q=0`).
+/// Whether a value of `Accept` names HTML and does not refuse it (`q=0`).
 fn takes_html(accept: &[u8]) -> bool {
     accept.split(|&byte| byte == b',').any(|range| {
         let mut parts = range.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn html_is_for_those_who_ask_for_it() {
+    fn html_must_be_asked_for() {
         for accept in ["text/html", "application/xml, Text/HTML;q=0.9", "text/html ; q=1,*/*"] {
             assert!(takes_html(accept.as_bytes()), "{accept}");
         }

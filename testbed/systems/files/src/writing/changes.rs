@@ -1,8 +1,8 @@
-//! Changes to the files: made one batch at a time, and told only once they are on the disk.
+//! Changes to files, made in batches and acknowledged only once they are on the disk.
 //!
-//! Uploads that are whole at the same time, and deletions, are put in their places together. Each file's bytes are on the
-//! disk before (their writers have seen to that, many at once, so that the file system's journal joins them); each folder
-//! that was changed is synced once for all of a batch. While one batch is being synced the next one gathers.
+//! Complete uploads and deletions that arrive at the same time form a batch. The bytes of each file are synced before that,
+//! by many writers at once, so that the file system's journal merges them. Each changed folder is synced once per batch.
+//! While one batch is being synced, the next one gathers.
 
 use std::{
     collections::BTreeMap,
@@ -18,51 +18,53 @@ use rustix::{
     io::Errno,
 };
 
-use crate::writing::{
-    condition::Condition,
-    ledger::Book,
+use crate::{
     refusal::Refusal,
-    staging::{Part, Staging},
+    writing::{
+        headers::Condition,
+        staging::{Part, Staging},
+        usage::Usage,
+    },
 };
 
-/// Most changes that wait; beyond them clients are told to come again.
+/// Maximum number of changes that wait. Beyond it, clients get 503.
 const WAITING_MAX: usize = 16 * 1024;
 
-/// What is to be changed.
+/// A change to make.
 #[derive(Debug)]
 pub(crate) struct Change {
-    /// Decoded, without a slash at its end.
+    /// The decoded path, without a slash at the end.
     pub(crate) path: String,
-    /// Whose book it is entered in.
+    /// The user whose usage it counts towards.
     pub(crate) owner: Option<String>,
-    /// What must hold.
+    /// The condition for the change.
     pub(crate) condition: Condition,
     pub(crate) kind: Kind,
 }
 
-/// How it is to be changed.
+/// The kind of a change.
 #[derive(Debug)]
 pub(crate) enum Kind {
-    /// A file is put there.
+    /// Move this part there.
     Put(Arc<Part>),
-    /// The file is removed.
+    /// Remove the file.
     Delete,
-    /// The folder is removed, if it is empty.
+    /// Remove the folder if it is empty.
     DeleteFolder,
 }
 
-/// What was changed.
+/// The result of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// Whether there was a file before.
     pub(crate) replaced: bool,
-    /// Of the new file.
+    /// The entity tag of the new file.
     pub(crate) etag: Option<String>,
-    /// Length of the new file, or of the one removed, bytes.
+    /// Length of the new or removed file, bytes.
     pub(crate) bytes: u64,
 }
 
-/// Makes the changes.
+/// Makes changes.
 pub(crate) struct Changes {
     staging: Staging,
     started: u64,
@@ -81,12 +83,12 @@ impl Changes {
         Self { staging, started, waiting: Mutex::default(), thread }
     }
 
-    /// Makes a change, and returns once it is on the disk.
+    /// Makes a change and returns once it is on the disk.
     pub(crate) async fn make(self: &Arc<Self>, change: Change) -> Result<Outcome, Refusal> {
         let ticket = Arc::new(Ticket { change, outcome: Mutex::default() });
         lock(&self.waiting).push(Arc::clone(&ticket));
         let (changes, own) = (Arc::clone(self), Arc::clone(&ticket));
-        // One thread, in order: when this runs, the change was made in an earlier batch or is in this one.
+        // There is one thread, which works in order: the change is in this batch or was in an earlier one.
         let made = self.thread.run(move || {
             changes.make_waiting();
             lock(&own.outcome).take()
@@ -118,16 +120,16 @@ impl Changes {
         self.staging.0.changed();
         let synced = changed.sync();
         for (ticket, outcome) in made {
-            let unsure = |error: &std::io::Error| Refusal::System(std::io::Error::from(error.kind()));
+            let failed = |error: &std::io::Error| Refusal::System(std::io::Error::from(error.kind()));
             let outcome = outcome.and_then(|outcome| match &synced {
                 Ok(()) => Ok(outcome),
-                Err(error) => Err(unsure(error)),
+                Err(error) => Err(failed(error)),
             });
             *lock(&ticket.outcome) = Some(outcome);
         }
     }
 
-    /// Makes the changes entered in one book.
+    /// Makes the changes that count towards one user.
     fn make_of<'t>(
         &self,
         owner: Option<&str>,
@@ -135,35 +137,35 @@ impl Changes {
         changed: &mut Changed,
         made: &mut Vec<(&'t Ticket, Result<Outcome, Refusal>)>,
     ) {
-        let book = Book::open(&self.staging, owner, self.started)
-            .and_then(|mut book| book.begin().map(|()| book).map_err(Refusal::from));
-        let mut book = match book {
-            Ok(book) => book,
+        let usage = Usage::open(&self.staging, owner, self.started)
+            .and_then(|mut usage| usage.begin().map(|()| usage).map_err(Refusal::from));
+        let mut usage = match usage {
+            Ok(usage) => usage,
             Err(refusal) => {
                 let failed = |ticket: &&'t Ticket| (*ticket, Err(Refusal::Busy));
-                tracing::error!(?refusal, "the book of uploads cannot be opened");
+                tracing::error!(?refusal, "a usage file cannot be opened");
                 made.extend(tickets.iter().map(failed));
                 return;
             }
         };
         made.extend(
-            tickets.iter().map(|ticket| (*ticket, self.make_one(&ticket.change, &mut book, changed))),
+            tickets.iter().map(|ticket| (*ticket, self.make_one(&ticket.change, &mut usage, changed))),
         );
-        if let Err(error) = book.finish() {
-            tracing::warn!(%error, "the book of uploads cannot be written; it will be made anew");
+        if let Err(error) = usage.finish() {
+            tracing::warn!(%error, "a usage file cannot be written; it will be rebuilt");
         }
     }
 
     fn make_one(
         &self,
         change: &Change,
-        book: &mut Book<'_>,
+        usage: &mut Usage<'_>,
         changed: &mut Changed,
     ) -> Result<Outcome, Refusal> {
         match &change.kind {
-            Kind::Put(part) => self.put(change, part, book, changed),
-            Kind::Delete => self.delete(change, AtFlags::empty(), book, changed),
-            Kind::DeleteFolder => self.delete(change, AtFlags::REMOVEDIR, book, changed),
+            Kind::Put(part) => self.put(change, part, usage, changed),
+            Kind::Delete => self.delete(change, AtFlags::empty(), usage, changed),
+            Kind::DeleteFolder => self.delete(change, AtFlags::REMOVEDIR, usage, changed),
         }
     }
 
@@ -171,7 +173,7 @@ impl Changes {
         &self,
         change: &Change,
         part: &Part,
-        book: &mut Book<'_>,
+        usage: &mut Usage<'_>,
         changed: &mut Changed,
     ) -> Result<Outcome, Refusal> {
         let (above, name) = split(&change.path);
@@ -190,7 +192,7 @@ impl Changes {
         part.keep();
         changed.note(above, folder);
         let state = FileState::of(&part.file.metadata()?);
-        book.enter(Some(&part.id), there.as_ref().map_or(0, |there| there.bytes), state.size());
+        usage.record(Some(&part.id), there.as_ref().map_or(0, |there| there.bytes), state.size());
         Ok(Outcome { replaced: there.is_some(), etag: Some(state.etag()), bytes: state.size() })
     }
 
@@ -198,33 +200,33 @@ impl Changes {
         &self,
         change: &Change,
         how: AtFlags,
-        book: &mut Book<'_>,
+        usage: &mut Usage<'_>,
         changed: &mut Changed,
     ) -> Result<Outcome, Refusal> {
         let (above, name) = split(&change.path);
         let folder = self.staging.0.root().folder(above)?;
         let there = look(&folder, name)?.ok_or(Refusal::NotFound)?;
         if there.is_folder && how.is_empty() {
-            return Err(Refusal::Conflict("this is a folder: end its name in a slash to remove it"));
+            return Err(Refusal::Conflict("this is a folder: end its name with a slash to remove it"));
         }
         change.condition.check((!there.is_folder).then_some(there.etag.as_str()))?;
         unlinkat(&folder, name, how)?;
         changed.note(above, folder);
-        book.enter(None, there.bytes, 0);
+        usage.record(None, there.bytes, 0);
         Ok(Outcome { replaced: true, etag: None, bytes: there.bytes })
     }
 }
 
-/// What is at a place now.
-struct There {
+/// What exists at a path now.
+struct Existing {
     is_folder: bool,
     etag: String,
-    /// As the book counts it: the length of a file, nothing for anything else.
+    /// What counts towards the quota: the length of a file, 0 for anything else.
     bytes: u64,
 }
 
-fn look(folder: &OwnedFd, name: &str) -> Result<Option<There>, Refusal> {
-    // A link is looked at itself.
+fn look(folder: &OwnedFd, name: &str) -> Result<Option<Existing>, Refusal> {
+    // Looks at a link itself.
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let metadata = match openat(folder, name, flags, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(None),
@@ -232,10 +234,10 @@ fn look(folder: &OwnedFd, name: &str) -> Result<Option<There>, Refusal> {
     };
     let state = FileState::of(&metadata);
     let bytes = if metadata.is_file() { state.size() } else { 0 };
-    Ok(Some(There { is_folder: metadata.is_dir(), etag: state.etag(), bytes }))
+    Ok(Some(Existing { is_folder: metadata.is_dir(), etag: state.etag(), bytes }))
 }
 
-/// What is under the locks is whole at every step, so a thread that panicked has spoilt nothing.
+/// Locks a mutex. Its contents are consistent at every step, so a panic of another thread does no harm.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,33 +1,33 @@
-//! Names that may be given to files, and those kept for the server itself.
+//! Which names new files may have.
 
 use folder::is_reserved;
 
-use crate::writing::refusal::Refusal;
+use crate::refusal::Refusal;
 
-/// Longest name of one file or folder, bytes: what Linux's file systems hold.
+/// Maximum length of one name, bytes: that of Linux's file systems.
 const SEGMENT_LEN_MAX: usize = 255;
-/// Longest path, bytes.
+/// Maximum length of a path, bytes.
 const PATH_LEN_MAX: usize = 2048;
-/// Most folders above a file.
+/// Maximum number of names in a path.
 const DEPTH_MAX: usize = 64;
 
-/// Refuses a decoded path that no file may be given.
+/// Checks that a new file may have this decoded path.
 pub(crate) fn check_new(path: &str) -> Result<(), Refusal> {
     let wrong = |reason| Err(Refusal::Name { reason });
     if path.is_empty() {
         return wrong("is missing");
     }
     if path.len() > PATH_LEN_MAX || path.split('/').any(|name| name.len() > SEGMENT_LEN_MAX) {
-        return wrong("is too long: 255 bytes a name, 2048 in all, are the most");
+        return wrong("is too long: the limits are 255 bytes for a name and 2048 for a path");
     }
     if path.split('/').count() > DEPTH_MAX {
-        return wrong("lies too deep: 64 folders are the most");
+        return wrong("is too deep: the limit is 64 folders");
     }
     if path.chars().any(char::is_control) {
-        return wrong("holds a control character");
+        return wrong("contains a control character");
     }
     if is_reserved(path) {
-        return wrong("begins with .nstar, which the server keeps for itself");
+        return wrong("starts with .nstar, which is reserved for the server");
     }
     Ok(())
 }
@@ -50,8 +50,10 @@ mod tests {
             (&"nn/".repeat(700), "too long"),
             (&"a/".repeat(64), "deep"),
         ] {
-            let Err(Refusal::Name { reason: told }) = check_new(path) else { panic!("{path:?} was taken") };
-            assert!(told.contains(reason), "{path:?}: {told}");
+            let Err(Refusal::Name { reason: given }) = check_new(path) else {
+                panic!("{path:?} was accepted")
+            };
+            assert!(given.contains(reason), "{path:?}: {given}");
         }
         for path in ["a", ".hidden", "ä/ö b", "nstar", ".nsta", &"n".repeat(255), "-rf", "CON", "a."] {
             assert!(check_new(path).is_ok(), "{path:?}");
@@ -60,7 +62,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_taken_is_never_the_servers_own(path in "(\\.[nN][sS][tT][aA][rR]|[a-z./]){0,12}") {
+        fn accepted_names_are_never_reserved(path in "(\\.[nN][sS][tT][aA][rR]|[a-z./]){0,12}") {
             if check_new(&path).is_ok() {
                 prop_assert!(!path.split('/').any(|name| name.to_ascii_lowercase().starts_with(".nstar")));
             }

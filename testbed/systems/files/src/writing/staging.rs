@@ -1,13 +1,14 @@
-//! Where uploads lie until they are whole: a folder below the root that nobody sees, so that a file that is complete can
-//! be moved to its place at one stroke.
+//! Where uploads lie until they are complete: a hidden folder below the root, so that a complete file can be moved to its
+//! place atomically.
 //!
-//! Whoever works at a part holds a lock on it, which the kernel releases when the process dies, however it dies. A part
-//! that nobody holds is left over: swept away at once, or, if it was to be resumable, when its time is over.
+//! A request that works on a part holds a lock on it, which the kernel releases when the process dies, however it dies. A
+//! part without a lock is left over: it is removed at once or, if its upload can be resumed, when its time is over. What is
+//! known of such an upload is kept in a record beside its part, so that it survives the process.
 
 use std::{
     fs::File,
-    io,
-    os::fd::OwnedFd,
+    io::{self, Read, Write},
+    os::fd::{AsFd, OwnedFd},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -16,16 +17,24 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, flock, mkdirat, openat, unlinkat},
+    fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, flock, mkdirat, openat, renameat, unlinkat},
     io::Errno,
 };
+use serde::{Deserialize, Serialize};
 
-use crate::{reading::OpenFiles, writing::record::Record};
+use crate::{access::permissions::OpenFiles, writing::headers::Condition};
 
-/// The folder's name, below the root. It begins as all names do that are the server's own.
+/// The name of the folder below the root. It is one of the reserved names.
 const FOLDER: &str = ".nstar-uploads";
-/// Bytes of randomness in a part's name: nobody guesses another's.
+/// Random bytes in the name of a part, which cannot be guessed.
 const ID_BYTES: usize = 16;
+
+/// Extension of the file of a record.
+const RECORD_ENDING: &str = ".json";
+/// Further extension while a record is being written.
+const UNFINISHED: &str = ".new";
+/// Maximum length of a record that is read, bytes: a path, a user, two lists of tags.
+const RECORD_LEN_MAX: u64 = 64 * 1024;
 
 /// The folder of the parts.
 #[derive(Debug, Clone)]
@@ -35,7 +44,7 @@ pub(crate) struct Staging(pub(crate) Arc<OpenFiles>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PartId(String);
 
-/// The beginning of a file, held by whoever works at it. Dropped, it is gone, unless it was kept or moved.
+/// The first bytes of a file, locked by the request that works on it. Removed when dropped, unless it was kept or moved.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) folder: OwnedFd,
@@ -45,14 +54,14 @@ pub(crate) struct Part {
 }
 
 impl PartId {
-    /// A name nobody has had.
+    /// A new name.
     fn random() -> io::Result<Self> {
         let mut bytes = [0; ID_BYTES];
         getrandom::fill(&mut bytes).map_err(io::Error::other)?;
         Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// The name, if it can be one of a part.
+    /// Parses a name. `None` if no part can have it.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         (text.len() == 2 * ID_BYTES && text.bytes().all(hex)).then(|| Self(text.to_owned()))
@@ -64,7 +73,7 @@ impl PartId {
 }
 
 impl Staging {
-    /// The folder, made if it is missing.
+    /// Opens the folder, and creates it if it is missing.
     pub(crate) fn folder(&self) -> Result<OwnedFd, Errno> {
         match self.existing() {
             Err(Errno::NOENT) => match mkdirat(self.0.root().folder("")?, FOLDER, Mode::RWXU) {
@@ -79,22 +88,22 @@ impl Staging {
         self.0.root().folder(FOLDER)
     }
 
-    /// A new part, empty.
+    /// Creates an empty part.
     pub(crate) fn create(&self) -> io::Result<Part> {
         loop {
             let (folder, id) = (self.folder()?, PartId::random()?);
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
             let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
             let file = openat(&folder, id.as_str(), flags, mode)?;
-            // Before it was held, it looked like one left over and may have been swept away.
-            if let Some(file) = hold(file)? {
+            // Before it was locked, it looked left over and may have been removed.
+            if let Some(file) = lock(file)? {
                 return Ok(Part { folder, id, file, kept: AtomicBool::new(false) });
             }
         }
     }
 
-    /// Takes a part up again. `None` when there is none; `WouldBlock` when somebody else works at it.
-    pub(crate) fn take_up(&self, id: &PartId) -> io::Result<Option<Part>> {
+    /// Reopens a part. `None` if there is none; `WouldBlock` if another request works on it.
+    pub(crate) fn reopen(&self, id: &PartId) -> io::Result<Option<Part>> {
         let folder = match self.existing() {
             Err(Errno::NOENT) => return Ok(None),
             other => other?,
@@ -108,11 +117,11 @@ impl Staging {
             Err(Errno::NOENT) => return Ok(None),
             other => other?,
         };
-        let held = hold(file)?.ok_or(io::ErrorKind::WouldBlock)?;
-        Ok(Some(Part { folder, id: id.clone(), file: held, kept: AtomicBool::new(true) }))
+        let locked = lock(file)?.ok_or(io::ErrorKind::WouldBlock)?;
+        Ok(Some(Part { folder, id: id.clone(), file: locked, kept: AtomicBool::new(true) }))
     }
 
-    /// Removes what was left over: at once what cannot be resumed, after `life` what could.
+    /// Removes what is left over: uploads that cannot be resumed at once, others after `life`.
     pub(crate) fn sweep(&self, life: Duration) -> io::Result<()> {
         let folder = match self.existing() {
             Err(Errno::NOENT) => return Ok(()),
@@ -131,7 +140,7 @@ impl Staging {
     }
 
     fn sweep_part(&self, id: &PartId, life: Duration) -> io::Result<()> {
-        match self.take_up(id) {
+        match self.reopen(id) {
             Ok(Some(part)) => {
                 if !Record::exists(&part.folder, id) || is_older(&part.file, life) {
                     part.discard();
@@ -143,7 +152,7 @@ impl Staging {
         }
     }
 
-    /// A record outlives its part, to tell how the upload ended.
+    /// Removes old records. A record outlives its part, to say how the upload ended.
     fn sweep_record(&self, folder: &OwnedFd, id: &PartId, life: Duration) {
         let alone = rustix::fs::statat(folder, id.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_err();
         if alone && Record::is_older(folder, id, life) {
@@ -153,12 +162,12 @@ impl Staging {
 }
 
 impl Part {
-    /// From now on it stays when it is dropped, to be taken up again.
+    /// Keeps the part when it is dropped, so that the upload can be resumed.
     pub(crate) fn keep(&self) {
         self.kept.store(true, Relaxed);
     }
 
-    /// From now on it goes when it is dropped.
+    /// Removes the part when it is dropped.
     pub(crate) fn discard(&self) {
         self.kept.store(false, Relaxed);
     }
@@ -173,19 +182,89 @@ impl Drop for Part {
     }
 }
 
-/// The file, locked, unless somebody else holds it or has removed it.
-fn hold(file: OwnedFd) -> io::Result<Option<File>> {
+/// Locks a file. `None` if another request holds the lock or has removed the file.
+fn lock(file: OwnedFd) -> io::Result<Option<File>> {
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => return Ok(None),
         Err(error) => return Err(error.into()),
     }
     let file = File::from(file);
-    let there = std::os::unix::fs::MetadataExt::nlink(&file.metadata()?) > 0;
-    Ok(there.then_some(file))
+    let exists = std::os::unix::fs::MetadataExt::nlink(&file.metadata()?) > 0;
+    Ok(exists.then_some(file))
 }
 
 fn is_older(file: &File, life: Duration) -> bool {
     let modified = file.metadata().and_then(|metadata| metadata.modified());
     modified.is_ok_and(|modified| SystemTime::now().duration_since(modified).is_ok_and(|age| age >= life))
+}
+
+/// What is known of an upload that can be resumed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    /// The decoded path of the file.
+    pub(crate) path: String,
+    /// The user who uploads it. `None` without accounts.
+    pub(crate) user: Option<String>,
+    /// Its length if known, bytes.
+    pub(crate) length: Option<u64>,
+    /// The condition for moving the file to its place.
+    pub(crate) condition: Condition,
+    /// The length of the file once it is in its place, bytes. Then only the record is left.
+    pub(crate) done: Option<u64>,
+}
+
+impl Record {
+    /// Reads the record of a part. An invalid one counts as missing.
+    pub(crate) fn read(folder: &OwnedFd, id: &PartId) -> io::Result<Option<Self>> {
+        let file = match open(folder, id) {
+            Err(Errno::NOENT) => return Ok(None),
+            other => File::from(other?),
+        };
+        let mut text = Vec::new();
+        file.take(RECORD_LEN_MAX).read_to_end(&mut text)?;
+        Ok(serde_json::from_slice(&text).ok())
+    }
+
+    /// Writes the record atomically.
+    pub(crate) fn write(&self, folder: impl AsFd, id: &PartId) -> io::Result<()> {
+        let unfinished = format!("{}{UNFINISHED}", name(id));
+        let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = openat(&folder, &unfinished, flags, Mode::RUSR | Mode::WUSR)?;
+        File::from(file).write_all(&serde_json::to_vec(self)?)?;
+        Ok(renameat(&folder, &unfinished, &folder, name(id))?)
+    }
+
+    pub(crate) fn exists(folder: &OwnedFd, id: &PartId) -> bool {
+        open(folder, id).is_ok()
+    }
+
+    /// Whether the record was last written this long ago, or cannot be read.
+    pub(crate) fn is_older(folder: &OwnedFd, id: &PartId, life: Duration) -> bool {
+        let metadata =
+            open(folder, id).map(File::from).map_err(io::Error::from).and_then(|file| file.metadata());
+        let written = metadata.and_then(|metadata| metadata.modified());
+        written.map_or(true, |at| SystemTime::now().duration_since(at).is_ok_and(|age| age >= life))
+    }
+
+    /// Removes the record if it exists.
+    pub(crate) fn remove(folder: &OwnedFd, id: &PartId) {
+        for name in [name(id), format!("{}{UNFINISHED}", name(id))] {
+            let _ = unlinkat(folder, name, AtFlags::empty());
+        }
+    }
+
+    /// The part whose record has this file name.
+    pub(crate) fn of_file(name: &str) -> Option<PartId> {
+        let name = name.strip_suffix(UNFINISHED).unwrap_or(name);
+        PartId::parse(name.strip_suffix(RECORD_ENDING)?)
+    }
+}
+
+fn name(id: &PartId) -> String {
+    format!("{}{RECORD_ENDING}", id.as_str())
+}
+
+fn open(folder: &OwnedFd, id: &PartId) -> Result<OwnedFd, Errno> {
+    openat(folder, name(id), OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty())
 }

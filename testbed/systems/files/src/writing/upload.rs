@@ -1,131 +1,253 @@
-//! Uploads: what a request brings is taken in beside the files, and put in its place when it is whole.
-//!
-//! Resumable as the IETF's draft-ietf-httpbis-resumable-upload has it: a client that names `Upload-Complete` is told where
-//! its upload lies (`Location`), asks there how far it came (`HEAD`), and goes on there (`PATCH`).
-
-mod begun;
-mod fields;
-mod receiving;
+//! One upload in progress: its part, the space reserved for it, and how it ends.
 
 use std::{
     io,
-    sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
-};
-
-use engine::offload::Pool;
-
-pub(crate) use self::{
-    begun::{Begun, Plan},
-    fields::Fields,
-};
-use crate::{
-    access::caller::Caller,
-    options::{Uploaders, Uploads as Settings},
-    reading::OpenFiles,
-    writing::{
-        changes::{Change, Changes, Outcome},
-        ledger::Book,
-        record::Record,
-        refusal::Refusal,
-        staging::{PartId, Staging},
+    os::unix::fs::FileExt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
 
-/// Threads that write to the disk. They wait for it more than they compute.
-const WRITERS: usize = 16;
-/// Most pieces that wait to be written; each belongs to another upload.
-const WAITING_MAX: usize = 16 * 1024;
-/// Left-overs are looked for no more often than this.
-const SWEEP_EVERY: Duration = Duration::from_secs(60);
+use folder::{FindError, OpenError, Opened};
+use rustix::fs::{AtFlags, fstatvfs, statat};
 
-/// What the workers of a process share to take files in.
-pub(crate) struct Uploads {
-    pub(crate) settings: Settings,
-    staging: Staging,
-    changes: Arc<Changes>,
-    writers: Pool,
-    /// Tells this start of the server from others.
-    started: u64,
-    swept: Mutex<Instant>,
+use crate::{
+    access::permissions,
+    refusal::Refusal,
+    writing::{
+        changes::{Change, Kind, Outcome},
+        staging::{Part, PartId, Record, Staging},
+        uploads::Uploads,
+        usage::Usage,
+    },
+};
+
+/// Space reserved at a time for an upload of unknown length, bytes.
+const RESERVE_STEP: u64 = 8 * 1024 * 1024;
+
+/// An upload to start.
+#[derive(Debug)]
+pub(crate) struct NewUpload {
+    /// Its record.
+    pub(crate) record: Record,
+    /// Whether it can be resumed.
+    pub(crate) resumable: bool,
+    /// The quota that applies, bytes.
+    pub(crate) quota: Option<u64>,
 }
 
-impl Uploads {
-    /// Sweeps away what an earlier server left over.
-    pub(crate) fn new(settings: Settings, files: &Arc<OpenFiles>) -> io::Result<Self> {
-        let staging = Staging(Arc::clone(files));
-        let mut started = [0; 8];
-        getrandom::fill(&mut started).map_err(io::Error::other)?;
-        // Zero is that of a book nobody has counted.
-        let started = u64::from_ne_bytes(started) | 1;
-        if let Err(error) = staging.sweep(settings.life) {
-            tracing::warn!(%error, "what is left over of uploads cannot be removed");
+/// An upload in progress. Removed when dropped, unless it can be resumed.
+#[derive(Debug, Clone)]
+pub(crate) struct Upload(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    part: Arc<Part>,
+    record: Record,
+    resumable: bool,
+    budget: Option<Budget>,
+}
+
+/// Space reserved for an upload of a user.
+#[derive(Debug)]
+struct Budget {
+    owner: String,
+    quota: u64,
+    reserved: AtomicU64,
+}
+
+impl Upload {
+    /// Starts an upload. Refuses everything that can be known to fail.
+    pub(super) async fn begin(uploads: &Arc<Uploads>, new: NewUpload) -> Result<Self, Refusal> {
+        let shared = Arc::clone(uploads);
+        uploads.run(move || Self::begin_blocking(&shared, new)).await
+    }
+
+    fn begin_blocking(uploads: &Uploads, new: NewUpload) -> Result<Self, Refusal> {
+        uploads.sweep_if_due();
+        check_condition(uploads, &new.record)?;
+        let part = uploads.staging.create()?;
+        check_space(&part, new.record.length.unwrap_or(0))?;
+        let upload = Self::with(part, new.record, new.resumable, new.quota);
+        upload.reserve(uploads, 0)?;
+        if upload.0.resumable {
+            upload.0.record.write(&upload.0.part.folder, &upload.0.part.id)?;
+            upload.0.part.keep();
         }
-        let changes = Arc::new(Changes::new(staging.clone(), started));
-        let writers = Pool::new("files-write", WRITERS, WAITING_MAX);
-        Ok(Self { settings, staging, changes, writers, started, swept: Mutex::new(Instant::now()) })
+        Ok(upload)
     }
 
-    /// Begins an upload: everything that can be known beforehand is refused here.
-    pub(crate) async fn begin(self: &Arc<Self>, plan: Plan) -> Result<Begun, Refusal> {
-        let uploads = Arc::clone(self);
-        self.run(move || Begun::new(&uploads, plan)).await
-    }
-
-    /// Takes up an upload that was begun before.
-    pub(crate) async fn take_up(
-        self: &Arc<Self>,
+    /// Resumes an upload.
+    pub(super) async fn resume(
+        uploads: &Arc<Uploads>,
         id: PartId,
         record: Record,
         quota: Option<u64>,
-    ) -> Result<Begun, Refusal> {
-        let uploads = Arc::clone(self);
-        self.run(move || Begun::again(&uploads, &id, record, quota)).await
+    ) -> Result<Self, Refusal> {
+        let shared = Arc::clone(uploads);
+        uploads.run(move || Self::resume_blocking(&shared, &id, record, quota)).await
     }
 
-    /// What is known of an upload that can be resumed, and how far it came, bytes.
-    pub(crate) async fn look(self: &Arc<Self>, id: PartId) -> Result<(Record, u64), Refusal> {
-        let uploads = Arc::clone(self);
-        self.run(move || begun::look(&uploads.staging, &id)).await
+    fn resume_blocking(
+        uploads: &Uploads,
+        id: &PartId,
+        record: Record,
+        quota: Option<u64>,
+    ) -> Result<Self, Refusal> {
+        let part = match uploads.staging.reopen(id) {
+            Ok(part) => part.ok_or(Refusal::NotFound)?,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(Refusal::Locked),
+            Err(error) => return Err(error.into()),
+        };
+        let received = part.file.metadata()?.len();
+        check_space(&part, record.length.unwrap_or(received).saturating_sub(received))?;
+        record.write(&part.folder, id)?;
+        let upload = Self::with(part, record, true, quota);
+        upload.reserve(uploads, received)?;
+        Ok(upload)
     }
 
-    /// Puts a change where it belongs, and returns once it is on the disk.
-    pub(crate) async fn change(&self, change: Change) -> Result<Outcome, Refusal> {
-        self.changes.make(change).await
+    fn with(part: Part, record: Record, resumable: bool, quota: Option<u64>) -> Self {
+        let owner = permissions::owner(&record.path).map(str::to_owned);
+        let budget =
+            owner.zip(quota).map(|(owner, quota)| Budget { owner, quota, reserved: AtomicU64::new(0) });
+        Self(Arc::new(Inner { part: Arc::new(part), record, resumable, budget }))
     }
 
-    /// What a user keeps, uploads under way included, bytes.
-    pub(crate) async fn used(self: &Arc<Self>, owner: String) -> Result<u64, Refusal> {
-        let uploads = Arc::clone(self);
-        self.run(move || Ok(Book::open(&uploads.staging, Some(&owner), uploads.started)?.used())).await
+    pub(crate) fn id(&self) -> &PartId {
+        &self.0.part.id
     }
 
-    /// Whether uploads of somebody are taken at all.
-    pub(crate) fn takes_from(&self, caller: &Caller) -> bool {
-        match (self.settings.of, caller) {
-            (Uploaders::Nobody, _) | (Uploaders::Users, Caller::Anyone) => false,
-            (Uploaders::Users | Uploaders::Everybody, _) => true,
-        }
+    /// Whether it can be resumed.
+    pub(crate) fn is_resumable(&self) -> bool {
+        self.0.resumable
     }
 
-    /// Runs what may wait for the disk on a thread that may wait.
-    async fn run<T: Send + 'static>(
+    pub(crate) fn record(&self) -> &Record {
+        &self.0.record
+    }
+
+    /// How much has arrived, bytes.
+    pub(crate) fn received(&self) -> Result<u64, Refusal> {
+        Ok(self.0.part.file.metadata()?.len())
+    }
+
+    /// Removes it even if it could be resumed.
+    pub(crate) fn discard(&self) {
+        self.0.part.discard();
+    }
+
+    /// Writes bytes at an offset on a thread that may block. Returns the buffer.
+    pub(super) fn write(
         &self,
-        job: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
-    ) -> Result<T, Refusal> {
-        self.writers.run(job).await?
+        uploads: &Arc<Uploads>,
+        at: u64,
+        bytes: Vec<u8>,
+    ) -> engine::offload::Run<Result<Vec<u8>, Refusal>> {
+        let (upload, shared) = (self.clone(), Arc::clone(uploads));
+        uploads.writers.run(move || {
+            let written = upload
+                .reserve(&shared, at.saturating_add(bytes.len() as u64))
+                .and_then(|()| Ok(upload.0.part.file.write_all_at(&bytes, at)?));
+            if let Err(Refusal::DiskFull | Refusal::Quota { .. }) = &written {
+                // It cannot be finished, so it should not take space from uploads that can.
+                upload.discard();
+            }
+            written.map(|()| bytes)
+        })
     }
 
-    /// Sweeps left-overs away if that was not done lately.
-    fn sweep_now_and_then(&self) {
-        let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
-        if swept.elapsed() < SWEEP_EVERY.min(self.settings.life) {
-            return;
+    /// Syncs the file. Returns how many bytes are on the disk.
+    pub(super) async fn sync(&self, uploads: &Arc<Uploads>) -> Result<u64, Refusal> {
+        let upload = self.clone();
+        let sync = move || {
+            upload.0.part.file.sync_data()?;
+            upload.received()
+        };
+        uploads.run(sync).await
+    }
+
+    /// Moves the file to its place, once its bytes are on the disk.
+    pub(crate) async fn finish(&self, uploads: &Arc<Uploads>) -> Result<Outcome, Refusal> {
+        let record = &self.0.record;
+        let outcome = uploads
+            .change(Change {
+                path: record.path.clone(),
+                owner: permissions::owner(&record.path).map(str::to_owned),
+                condition: record.condition.clone(),
+                kind: Kind::Put(Arc::clone(&self.0.part)),
+            })
+            .await;
+        match &outcome {
+            Ok(outcome) if self.0.resumable => self.note_done(uploads, outcome.bytes).await,
+            // It would be refused again.
+            Err(Refusal::Precondition | Refusal::Conflict(_)) => self.discard(),
+            _ => {}
         }
-        *swept = Instant::now();
-        drop(swept);
-        if let Err(error) = self.staging.sweep(self.settings.life) {
-            tracing::warn!(%error, "what is left over of uploads cannot be removed");
+        outcome
+    }
+
+    /// Records that it is finished, for a client that lost the response.
+    async fn note_done(&self, uploads: &Arc<Uploads>, bytes: u64) {
+        let upload = self.clone();
+        let record = Record { done: Some(bytes), ..self.0.record.clone() };
+        let noted = uploads.run(move || Ok(record.write(&upload.0.part.folder, &upload.0.part.id)?)).await;
+        if let Err(refusal) = noted {
+            tracing::warn!(?refusal, "the end of an upload cannot be recorded");
         }
     }
+
+    /// Reserves space for a length of `needed` bytes so far.
+    fn reserve(&self, uploads: &Uploads, needed: u64) -> Result<(), Refusal> {
+        let Some(budget) = &self.0.budget else { return Ok(()) };
+        let needed = needed.max(self.0.record.length.unwrap_or(0));
+        if needed <= budget.reserved.load(Relaxed) {
+            return Ok(());
+        }
+        let mut usage = Usage::open(&uploads.staging, Some(&budget.owner), uploads.started)?;
+        let ahead =
+            if self.0.record.length.is_some() { needed } else { needed.next_multiple_of(RESERVE_STEP) };
+        let (id, quota) = (&self.0.part.id, budget.quota);
+        let reserved = match usage.reserve(id, ahead, quota) {
+            Err(Refusal::Quota { .. }) => usage.reserve(id, needed, quota).map(|()| needed),
+            other => other.map(|()| ahead),
+        };
+        budget.reserved.store(reserved?, Relaxed);
+        Ok(())
+    }
+}
+
+/// The record of an upload that can be resumed, and how much has arrived, bytes.
+pub(super) async fn look(uploads: &Arc<Uploads>, id: PartId) -> Result<(Record, u64), Refusal> {
+    let shared = Arc::clone(uploads);
+    uploads.run(move || look_blocking(&shared.staging, &id)).await
+}
+
+fn look_blocking(staging: &Staging, id: &PartId) -> Result<(Record, u64), Refusal> {
+    let folder = staging.folder()?;
+    let record = Record::read(&folder, id)?.ok_or(Refusal::NotFound)?;
+    if let Some(bytes) = record.done {
+        return Ok((record, bytes));
+    }
+    let received = statat(&folder, id.as_str(), AtFlags::SYMLINK_NOFOLLOW)?.st_size;
+    Ok((record, u64::try_from(received).unwrap_or(0)))
+}
+
+/// Refuses early what would be refused once the upload is complete.
+fn check_condition(uploads: &Uploads, record: &Record) -> Result<(), Refusal> {
+    let existing = match uploads.staging.0.root().open_beneath(&record.path).map_err(FindError::Open) {
+        Ok(Opened::File(_, identity)) => Some(identity.etag()),
+        Ok(Opened::Directory) => return Err(Refusal::Conflict("there is a folder of this name")),
+        Err(FindError::Open(OpenError::System(error))) => return Err(error.into()),
+        Err(_) => None,
+    };
+    record.condition.check(existing.as_deref())
+}
+
+/// Refuses an upload that the disk has no space for.
+fn check_space(part: &Part, bytes: u64) -> Result<(), Refusal> {
+    let disk = fstatvfs(&part.file)?;
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if bytes > free { Err(Refusal::DiskFull) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! Requests that change files: PUT, DELETE, and what belongs to an upload that is resumed.
+//! Requests that change files: PUT, DELETE, and those about an upload in progress.
 
 use std::sync::Arc;
 
@@ -12,27 +12,28 @@ use http_io::{
 
 use crate::{
     access::{
-        caller::Caller,
+        identity::Caller,
         permissions::{self, Permissions},
     },
     audit::{Action, Note},
+    refusal::Refusal,
     writing::{
         changes::{Change, Kind, Outcome},
-        condition::Condition,
+        headers::{Condition, UploadHeaders},
         names,
-        record::Record,
-        refusal::Refusal,
-        staging::PartId,
-        upload::{Begun, Fields, Plan, Uploads},
+        receive::receive,
+        staging::{PartId, Record},
+        upload::{self, NewUpload, Upload},
+        uploads::Uploads,
     },
 };
 
-/// Where uploads lie that can be resumed.
-pub(crate) const RESUMED: &str = "/uploads/";
-/// What a part of an upload is sent as.
+/// The path of uploads that can be resumed.
+pub(crate) const UPLOADS_PATH: &str = "/uploads/";
+/// The media type of a part of an upload.
 const PART_TYPE: &[u8] = b"application/partial-upload";
 
-/// One request that changes files.
+/// Handles one request that changes files.
 pub(crate) struct Writer<'r> {
     pub(crate) uploads: &'r Arc<Uploads>,
     pub(crate) permissions: &'r Permissions,
@@ -49,38 +50,39 @@ impl Writer<'_> {
     ) -> Result<(), Error> {
         let path = self.target(encoded)?;
         if path.1 {
-            return Err(
-                Refusal::Name { reason: "is that of a folder: leave out the slash at its end" }.into()
-            );
+            return Err(Refusal::Name { reason: "is that of a folder: remove the slash at its end" }.into());
         }
         let path = self.may_write(path.0)?;
-        let fields = Fields::of(exchange)?;
-        if fields.offset.is_some_and(|offset| offset > 0) {
-            return Err(Refusal::Request("an upload begins at its first byte: Upload-Offset: 0").into());
+        let headers = UploadHeaders::of(exchange)?;
+        if headers.offset.is_some_and(|offset| offset > 0) {
+            return Err(Refusal::Request("an upload starts at its first byte: Upload-Offset: 0").into());
         }
         if exchange.header("content-encoding").is_some() {
-            return Err(
-                Problem::new(415, "a file is kept as it comes: send it without Content-Encoding").into()
-            );
+            return Err(Problem::new(
+                415,
+                "files are stored as they arrive: send them without Content-Encoding",
+            )
+            .into());
         }
-        let length = fields.whole(0, exchange.body_length())?;
+        let length = headers.total_length(0, exchange.body_length())?;
         self.check_length(length)?;
         let record =
             Record { path, user: self.user(), length, condition: Condition::of(exchange), done: None };
         let quota = self.quota(&record.path);
-        let begun = self.uploads.begin(Plan { record, resumable: fields.complete.is_some(), quota }).await?;
-        if fields.complete.is_some() {
-            let (location, limit) = (location(begun.id()), self.limit());
+        let new = NewUpload { record, resumable: headers.complete.is_some(), quota };
+        let upload = Upload::begin(self.uploads, new).await?;
+        if headers.complete.is_some() {
+            let (location, limit) = (location(upload.id()), self.limit());
             exchange.interim(104, &[("Location", &location), ("Upload-Limit", &limit)])?;
         }
-        let came = self.receive(exchange, &begun, 0).await?;
-        match fields.complete {
-            Some(false) => self.interrupted(exchange.respond(201), &begun, came),
-            _ => self.finish(exchange, &begun, came).await,
+        let received = self.receive(exchange, &upload, 0).await?;
+        match headers.complete {
+            Some(false) => self.interrupted(exchange.respond(201), &upload, received),
+            _ => self.finish(exchange, &upload, received).await,
         }
     }
 
-    /// `DELETE /files/NAME`; a name that ends in a slash is that of an empty folder.
+    /// `DELETE /files/NAME`. A name that ends with a slash is that of an empty folder.
     pub(crate) async fn delete<C: Connection>(
         &mut self,
         exchange: &mut Exchange<'_, C>,
@@ -99,16 +101,16 @@ impl Writer<'_> {
         exchange.respond(204).empty()
     }
 
-    /// `HEAD /uploads/ID`: how far it came.
+    /// `HEAD /uploads/ID`: how much has arrived.
     pub(crate) async fn offset<C: Connection>(
         &mut self,
         exchange: &mut Exchange<'_, C>,
         id: &str,
     ) -> Result<(), Error> {
-        let (_, record, came) = self.look(id).await?;
+        let (_, record, received) = self.look(id).await?;
         let mut response = exchange
             .respond(204)
-            .header("Upload-Offset", came.to_string())
+            .header("Upload-Offset", received.to_string())
             .header("Upload-Complete", if record.done.is_some() { "?1" } else { "?0" })
             .header("Upload-Limit", self.limit())
             .header("Cache-Control", "no-store");
@@ -118,47 +120,51 @@ impl Writer<'_> {
         response.empty()
     }
 
-    /// `PATCH /uploads/ID`: more of it.
+    /// `PATCH /uploads/ID`: continues it.
     pub(crate) async fn resume<C: Connection>(
         &mut self,
         exchange: &mut Exchange<'_, C>,
         id: &str,
     ) -> Result<(), Error> {
         if exchange.header("content-type").is_none_or(|given| !given.eq_ignore_ascii_case(PART_TYPE)) {
-            return Err(Problem::new(415, "more of an upload is sent as application/partial-upload").into());
+            return Err(Problem::new(
+                415,
+                "continue an upload with the media type application/partial-upload",
+            )
+            .into());
         }
-        let fields = Fields::of(exchange)?;
-        let (Some(offset), Some(complete)) = (fields.offset, fields.complete) else {
-            return Err(Refusal::Request("Upload-Offset and Upload-Complete are needed").into());
+        let headers = UploadHeaders::of(exchange)?;
+        let (Some(offset), Some(complete)) = (headers.offset, headers.complete) else {
+            return Err(Refusal::Request("Upload-Offset and Upload-Complete are required").into());
         };
         let (id, record, _) = self.look(id).await?;
         self.note.path = Some(record.path.clone());
         self.check_write(&record.path)?;
         if record.done.is_some() {
-            return Err(Refusal::Request("the upload is complete already").into());
+            return Err(Refusal::Request("the upload is already complete").into());
         }
-        let length = match (record.length, fields.whole(offset, exchange.body_length())?) {
+        let length = match (record.length, headers.total_length(offset, exchange.body_length())?) {
             (Some(said), Some(says)) if said != says => {
-                return Err(Refusal::Request("the upload was to have another length").into());
+                return Err(Refusal::Request("the upload was announced with another length").into());
             }
             (said, says) => said.or(says),
         };
         self.check_length(length)?;
         let quota = self.quota(&record.path);
-        let begun = self.uploads.take_up(id, Record { length, ..record }, quota).await?;
-        let came = begun.came()?;
-        if came != offset {
-            return Err(Refusal::Offset { expected: came }.into());
+        let upload = Upload::resume(self.uploads, id, Record { length, ..record }, quota).await?;
+        let received = upload.received()?;
+        if received != offset {
+            return Err(Refusal::Offset { expected: received }.into());
         }
-        let came = self.receive(exchange, &begun, offset).await?;
+        let received = self.receive(exchange, &upload, offset).await?;
         if complete {
-            self.finish(exchange, &begun, came).await
+            self.finish(exchange, &upload, received).await
         } else {
-            self.interrupted(exchange.respond(204), &begun, came)
+            self.interrupted(exchange.respond(204), &upload, received)
         }
     }
 
-    /// `DELETE /uploads/ID`: it is not to go on.
+    /// `DELETE /uploads/ID`: abandons it.
     pub(crate) async fn cancel<C: Connection>(
         &mut self,
         exchange: &mut Exchange<'_, C>,
@@ -166,7 +172,7 @@ impl Writer<'_> {
     ) -> Result<(), Error> {
         let (id, record, _) = self.look(id).await?;
         if record.done.is_none() {
-            self.uploads.take_up(id, record, None).await?.discard();
+            Upload::resume(self.uploads, id, record, None).await?.discard();
         }
         exchange.respond(204).empty()
     }
@@ -174,71 +180,69 @@ impl Writer<'_> {
     async fn receive<C: Connection>(
         &self,
         exchange: &mut Exchange<'_, C>,
-        begun: &Begun,
+        upload: &Upload,
         offset: u64,
     ) -> Result<u64, Error> {
-        match self.uploads.receive(exchange, begun, offset).await {
-            // The limit that was met is that of uploads, not of bodies.
+        match receive(self.uploads, exchange, upload, offset).await {
+            // Names the limit of uploads instead of that of bodies.
             Err(error) if error.problem().is_some_and(|problem| problem.status() == 413) => {
-                begun.discard();
+                upload.discard();
                 Err(Refusal::TooLong { most: self.uploads.settings.max_bytes }.into())
             }
             other => other,
         }
     }
 
-    /// Puts the file in its place and says so.
+    /// Moves the file to its place and responds.
     async fn finish<C: Connection>(
         &mut self,
         exchange: &mut Exchange<'_, C>,
-        begun: &Begun,
-        came: u64,
+        upload: &Upload,
+        received: u64,
     ) -> Result<(), Error> {
-        if begun.record().length.is_some_and(|length| length != came) {
-            return Err(Refusal::Request("less came than Upload-Length says").into());
+        if upload.record().length.is_some_and(|length| length != received) {
+            return Err(Refusal::Request("the upload is shorter than its Upload-Length").into());
         }
-        let Outcome { replaced, etag, bytes } = begun.finish(self.uploads).await?;
+        let Outcome { replaced, etag, bytes } = upload.finish(self.uploads).await?;
         let (status, action) = if replaced { (204, Action::Replace) } else { (201, Action::Upload) };
         (self.note.action, self.note.bytes) = (Some(action), Some(bytes));
         let mut response = exchange.respond(status).header("ETag", etag.unwrap_or_default());
-        if begun.is_resumable() {
-            response = response.header("Upload-Complete", "?1").header("Upload-Offset", came.to_string());
+        if upload.is_resumable() {
+            response = response.header("Upload-Complete", "?1").header("Upload-Offset", received.to_string());
         }
         response.empty()
     }
 
-    /// Says that more is to come.
+    /// Responds that the upload can be continued.
     fn interrupted<C: Connection>(
         &self,
         response: ResponseWriter<'_, '_, C>,
-        begun: &Begun,
-        came: u64,
+        upload: &Upload,
+        received: u64,
     ) -> Result<(), Error> {
         response
-            .header("Location", location(begun.id()))
+            .header("Location", location(upload.id()))
             .header("Upload-Complete", "?0")
-            .header("Upload-Offset", came.to_string())
+            .header("Upload-Offset", received.to_string())
             .header("Upload-Limit", self.limit())
             .empty()
     }
 
-    /// The upload of this name, if it is the caller's.
+    /// The upload with this id, if it is the caller's.
     async fn look(&self, id: &str) -> Result<(PartId, Record, u64), Refusal> {
-        self.check_taken()?;
+        self.check_uploads_accepted()?;
         let id = PartId::parse(id).ok_or(Refusal::NotFound)?;
-        let (record, came) = self.uploads.look(id.clone()).await?;
+        let (record, received) = upload::look(self.uploads, id.clone()).await?;
         let own = record.user == self.user();
-        if own || self.is_admin() { Ok((id, record, came)) } else { Err(Refusal::NotFound) }
+        if own || self.is_admin() { Ok((id, record, received)) } else { Err(Refusal::NotFound) }
     }
 
-    /// The path beneath the root, and whether it names a folder.
+    /// The decoded path, and whether it names a folder.
     fn target(&mut self, encoded: &str) -> Result<(String, bool), Error> {
-        self.check_taken()?;
+        self.check_uploads_accepted()?;
         let target = folder::decode(encoded).map_err(|wrong| match wrong {
             BadTarget::Malformed(error) => Problem::new(400, error.to_string()),
-            BadTarget::Nothing => {
-                Refusal::Name { reason: "holds an empty part, or one that is . or .." }.problem()
-            }
+            BadTarget::Nothing => Refusal::Name { reason: "contains an empty part, . or .." }.problem(),
         })?;
         let path = target.path.into_owned();
         self.note.path = Some(path.clone());
@@ -249,7 +253,7 @@ impl Writer<'_> {
         names::check_new(&path)?;
         self.check_write(&path)?;
         if self.caller.user().is_some() && permissions::is_users_folder(&path) {
-            return Err(Refusal::Conflict("this is the place of a user's folder"));
+            return Err(Refusal::Conflict("this path is reserved for a user's folder"));
         }
         Ok(path)
     }
@@ -261,8 +265,8 @@ impl Writer<'_> {
         self.permissions.check_write(path, self.caller).inspect_err(|_| self.note.denied = true)
     }
 
-    fn check_taken(&self) -> Result<(), Refusal> {
-        if self.uploads.takes_from(self.caller) { Ok(()) } else { Err(Refusal::Off) }
+    fn check_uploads_accepted(&self) -> Result<(), Refusal> {
+        if self.uploads.accepts_from(self.caller) { Ok(()) } else { Err(Refusal::ReadOnly) }
     }
 
     fn check_length(&self, length: Option<u64>) -> Result<(), Refusal> {
@@ -270,8 +274,8 @@ impl Writer<'_> {
         if length.is_some_and(|length| length > most) { Err(Refusal::TooLong { most }) } else { Ok(()) }
     }
 
-    /// What may be kept in the folder in which the path lies, bytes. Another's folder has the measure of all: that of its
-    /// owner is not known here.
+    /// The quota that applies to a path, bytes. In another user's folder it is the default, as that user's own is not known
+    /// here.
     fn quota(&self, path: &str) -> Option<u64> {
         let user = self.caller.user()?;
         let settings = &self.uploads.settings;
@@ -296,5 +300,5 @@ impl Writer<'_> {
 }
 
 fn location(id: &PartId) -> String {
-    format!("{RESUMED}{}", id.as_str())
+    format!("{UPLOADS_PATH}{}", id.as_str())
 }

@@ -1,4 +1,4 @@
-//! Rules as they are written: TOML.
+//! The file of rules, in TOML.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use toml::Spanned;
 
 use super::{Group, Permissions, Rights, Rule};
 
-/// Why rules cannot be used.
+/// Why rules cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PermissionsError {
@@ -22,31 +22,31 @@ pub enum PermissionsError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// They are no rules.
+    /// The file is invalid.
     #[error("{}line {line}: {reason}", .path.as_ref().map(|path| format!("{}, ", path.display())).unwrap_or_default())]
     Wrong {
-        /// The file, if they come from one.
+        /// The file, if the rules come from one.
         path: Option<PathBuf>,
         /// The line, from 1.
         line: usize,
-        /// What is wrong there, and what was expected.
+        /// What is wrong there and what was expected.
         reason: String,
     },
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct RulesFile {
     #[serde(default)]
-    rule: Vec<WrittenRule>,
+    rule: Vec<RuleEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenRule {
+struct RuleEntry {
     path: Spanned<String>,
     users: Option<Spanned<Vec<String>>>,
     roles: Option<Spanned<Vec<Role>>>,
@@ -64,7 +64,7 @@ impl Permissions {
     /// Reads rules from a file.
     ///
     /// # Errors
-    /// When it cannot be read, or holds something else: with the line and the reason.
+    /// When the file cannot be read or is invalid. The error names the line and the reason.
     pub fn load(path: &Path) -> Result<Self, PermissionsError> {
         let text = fs::read_to_string(path)
             .map_err(|source| PermissionsError::Unreadable { path: path.to_owned(), source })?;
@@ -83,18 +83,18 @@ impl FromStr for Permissions {
     fn from_str(text: &str) -> Result<Self, PermissionsError> {
         let wrong = |at: usize, reason: &str| {
             let line = text.get(..at).unwrap_or(text).matches('\n').count() + 1;
-            // What is read by others may have lines of its own.
+            // Messages of the TOML parser may have several lines.
             PermissionsError::Wrong { path: None, line, reason: reason.replace('\n', "; ") }
         };
-        let written: Written = toml::from_str(text).map_err(|error| {
+        let file: RulesFile = toml::from_str(text).map_err(|error| {
             wrong(error.span().map_or(0, |span| span.start), &in_plain_words(error.message()))
         })?;
         let mut groups: BTreeMap<String, Vec<Rule>> = BTreeMap::new();
-        for rule in written.rule {
+        for rule in file.rule {
             let at = rule.path.span().start;
             let path = path(rule.path.get_ref()).map_err(|reason| wrong(at, reason))?;
             if let Some(at) = rule.empty_list() {
-                return Err(wrong(at, "an empty list is for nobody; leave it out to mean everybody"));
+                return Err(wrong(at, "an empty list means nobody; leave it out to mean everybody"));
             }
             groups.entry(path.to_owned()).or_default().push(rule.read());
         }
@@ -104,8 +104,8 @@ impl FromStr for Permissions {
     }
 }
 
-impl WrittenRule {
-    /// Where a list stands that is empty.
+impl RuleEntry {
+    /// The position of an empty list.
     fn empty_list(&self) -> Option<usize> {
         let users = self.users.as_ref().filter(|users| users.get_ref().is_empty()).map(Spanned::span);
         let roles = self.roles.as_ref().filter(|roles| roles.get_ref().is_empty()).map(Spanned::span);
@@ -122,7 +122,7 @@ impl WrittenRule {
     }
 }
 
-/// What the reader of the file found wrong, in the words of whoever wrote the file.
+/// The message of the TOML parser, in the words of the file's author.
 fn in_plain_words(message: &str) -> String {
     let plain = [
         ("unknown variant", "unknown word"),
@@ -132,15 +132,15 @@ fn in_plain_words(message: &str) -> String {
     plain.iter().fold(message.to_owned(), |message, (theirs, ours)| message.replace(theirs, ours))
 }
 
-/// A path as it is compared: no slash at either end.
+/// The path without slashes at either end.
 fn path(written: &str) -> Result<&str, &'static str> {
-    let path = written.strip_prefix('/').ok_or("a path begins with a slash, such as /reports")?;
+    let path = written.strip_prefix('/').ok_or("a path starts with a slash, such as /reports")?;
     let path = path.strip_suffix('/').unwrap_or(path);
     if !path.is_empty() && path.split('/').any(|name| matches!(name, "" | "." | "..")) {
-        return Err("a path holds no empty names, no . and no ..");
+        return Err("a path must not contain empty names, . or ..");
     }
     if path.starts_with("files/") {
-        return Err("a path begins below /files/: /reports, not /files/reports");
+        return Err("a path starts below /files/: /reports, not /files/reports");
     }
     Ok(path)
 }
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mistakes_are_told_with_their_line() {
+    fn mistakes_are_reported_with_their_line() {
         let good = "[[rule]]\npath = \"/a\"\nmay = [\"read\"]\n";
         for (text, line, reason) in [
             ("[[rule]]\nmay = []\n", 1, "path"),

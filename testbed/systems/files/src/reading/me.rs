@@ -1,4 +1,4 @@
-//! `GET /me`: who somebody is here, and how much they keep and may keep.
+//! `GET /me`: the caller's name, role, space used and quota.
 
 use std::sync::Arc;
 
@@ -8,28 +8,28 @@ use http_io::server::{Error, Exchange};
 use serde::Serialize;
 
 use crate::{
-    access::{caller::Caller, permissions},
-    writing::upload::Uploads,
+    access::{identity::Caller, permissions},
+    writing::uploads::Uploads,
 };
 
 #[derive(Serialize)]
 struct Me<'a> {
-    /// None where there are no accounts.
+    /// `None` without accounts.
     name: Option<&'a str>,
     role: Option<Role>,
-    /// The folder of their own, below `/files/`.
+    /// Their own folder, below `/files/`.
     folder: Option<String>,
-    /// What they keep there, uploads under way included, bytes.
+    /// Space used there, including uploads in progress, bytes.
     used: Option<u64>,
-    /// What they may keep there, bytes; none: what the disk holds.
+    /// The quota there, bytes. `None` if unlimited.
     quota: Option<u64>,
     /// Whether they may upload at all.
     uploads: bool,
-    /// Longest upload, bytes.
+    /// Maximum length of an upload, bytes.
     max_upload: u64,
 }
 
-/// Answers with who the caller is.
+/// Responds with who the caller is.
 pub(crate) async fn answer<C: Connection>(
     exchange: &mut Exchange<'_, C>,
     caller: &Caller,
@@ -38,7 +38,7 @@ pub(crate) async fn answer<C: Connection>(
     let user = caller.user();
     let folder = user.and_then(|user| permissions::own_folder(&user.name));
     let used = match user {
-        Some(user) if uploads.takes_from(caller) && folder.is_some() => {
+        Some(user) if uploads.accepts_from(caller) && folder.is_some() => {
             Some(uploads.used(user.name.clone()).await?)
         }
         _ => None,
@@ -49,7 +49,7 @@ pub(crate) async fn answer<C: Connection>(
         folder: folder.map(|folder| format!("{folder}/")),
         used,
         quota: uploads.settings.quota_of(caller),
-        uploads: uploads.takes_from(caller),
+        uploads: uploads.accepts_from(caller),
         max_upload: uploads.settings.max_bytes,
     };
     exchange.respond(200).header("Cache-Control", "no-store").json_of(&me)

@@ -1,86 +1,84 @@
-//! Why a file is not taken, replaced or removed.
+//! Why a request is refused.
 
 use std::io;
 
 use http_io::Problem;
 use rustix::io::Errno;
 
-/// Why a file is not taken, replaced or removed.
+/// Why a request is refused.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// Nobody may change anything here.
-    Off,
-    /// This user may not change this.
+    /// The server accepts no uploads.
+    ReadOnly,
+    /// The user lacks permission.
     Forbidden,
-    /// There is no such file or upload, as far as this user may know.
+    /// There is no such file or upload, as far as the user may know.
     NotFound,
     /// No file may have this name.
     Name {
-        /// What is wrong with it; follows "the name".
+        /// What is wrong with it. Follows "the name".
         reason: &'static str,
     },
-    /// The request contradicts itself, or what was said before.
+    /// The request contradicts itself or an earlier one.
     Request(&'static str),
-    /// The file is in another state than the request asks for.
+    /// The file does not meet the request's condition.
     Precondition,
-    /// Something else stands in the way.
+    /// Something is in the way.
     Conflict(&'static str),
-    /// Not the place at which the upload is to go on.
+    /// The upload does not continue at this offset.
     Offset {
-        /// That place: what has come so far, bytes.
+        /// The right offset: what has arrived so far, bytes.
         expected: u64,
     },
-    /// Longer than anybody may upload.
+    /// The upload is too long.
     TooLong {
-        /// The longest, bytes.
+        /// The limit, bytes.
         most: u64,
     },
-    /// More than the user may keep.
+    /// The upload would exceed the quota.
     Quota {
-        /// What they keep, other uploads under way included, bytes.
+        /// Space in use, including other uploads in progress, bytes.
         used: u64,
-        /// What they may keep, bytes.
+        /// The quota, bytes.
         quota: u64,
     },
     /// The disk is full.
     DiskFull,
-    /// Another request works at the same upload.
+    /// Another request works on the same upload.
     Locked,
-    /// Too much to do.
+    /// Too many uploads are waiting.
     Busy,
     /// The system failed.
     System(io::Error),
 }
 
 impl Refusal {
-    /// What to tell the client.
+    /// The response to the client.
     pub(crate) fn problem(self) -> Problem {
         match self {
-            Self::Off => Problem::new(403, "this server takes no files")
-                .hint("it was started to be read only, or without accounts"),
+            Self::ReadOnly => Problem::new(403, "this server accepts no uploads")
+                .hint("it is read-only, or has no accounts"),
             Self::Forbidden => Problem::new(403, "you may not change this")
                 .hint("your own folder is /files/users/YOUR-NAME/"),
             Self::NotFound => Problem::new(404, "there is no such file"),
             Self::Name { reason } => Problem::new(422, format!("the name {reason}")),
             Self::Request(what) => Problem::new(400, what),
-            Self::Precondition => Problem::new(412, "the file is in another state than the request asks for"),
+            Self::Precondition => Problem::new(412, "the file is not in the state that the request expects"),
             Self::Conflict(what) => Problem::new(409, what),
-            Self::Offset { expected } => Problem::new(409, "the upload does not go on from there")
-                .hint(format!("it goes on at byte {expected}"))
+            Self::Offset { expected } => Problem::new(409, "the upload does not continue there")
+                .hint(format!("it continues at byte {expected}"))
                 .header("Upload-Complete", "?0")
                 .header("Upload-Offset", expected.to_string()),
-            Self::TooLong { most } => {
-                Problem::new(413, format!("{most} bytes are the most that one upload may have"))
-            }
+            Self::TooLong { most } => Problem::new(413, format!("an upload may have {most} bytes at most")),
             Self::Quota { used, quota } => {
-                let error = format!("this would be more than you may keep: {used} of {quota} bytes are used");
-                Problem::new(507, error).hint("delete something first; an upload under way counts, too")
+                let error = format!("this would exceed your quota: {used} of {quota} bytes are used");
+                Problem::new(507, error).hint("delete something first; uploads in progress count too")
             }
             Self::DiskFull => Problem::new(507, "the server's disk is full"),
             Self::Locked => accounts::problem(409, "another request is still sending to this upload")
-                .hint("ask for the offset again soon")
+                .hint("ask for the offset again in a moment")
                 .header("Retry-After", "1"),
-            Self::Busy => accounts::problem(503, "too many uploads wait for the disk"),
+            Self::Busy => accounts::problem(503, "too many uploads are waiting for the disk"),
             Self::System(error) => {
                 tracing::error!(%error, "a file cannot be written");
                 accounts::problem(503, "the file cannot be written now")
@@ -99,15 +97,13 @@ impl From<Errno> for Refusal {
     fn from(error: Errno) -> Self {
         match error {
             Errno::NOSPC | Errno::DQUOT | Errno::FBIG => Self::DiskFull,
-            Errno::ROFS | Errno::ACCESS | Errno::PERM => {
-                Self::Conflict("the server itself may not write there")
-            }
+            Errno::ROFS | Errno::ACCESS | Errno::PERM => Self::Conflict("the server may not write there"),
             Errno::NAMETOOLONG => Self::Name { reason: "is too long for the server's disk" },
             Errno::LOOP | Errno::NOTDIR => {
                 Self::Conflict("a part of the path is a file or a link, not a folder")
             }
             Errno::XDEV => {
-                Self::Conflict("that folder lies on another disk, where no file can be put at one stroke")
+                Self::Conflict("that folder is on another disk, where files cannot be moved atomically")
             }
             Errno::ISDIR => Self::Conflict("there is a folder of this name"),
             Errno::NOTEMPTY => Self::Conflict("the folder is not empty"),
