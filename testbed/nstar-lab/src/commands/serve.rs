@@ -109,8 +109,8 @@ fn serve_booking(flags: &Booking) -> Result<Exit, Failure> {
     options.key = flags.key.clone().unwrap_or(options.key);
     options.rooms = flags.rooms.unwrap_or(options.rooms);
     options.ids = booking::IdPolicy::allow_test(flags.allow_test_ids);
-    options.proxies = flags.behind.proxies.iter().copied().collect();
-    options.connections = system.counters.clone();
+    options.server.proxies = flags.behind.proxies.iter().copied().collect();
+    options.server.connections = system.counters.clone();
     system.serve(booking::factory(options).map_err(Failure::failed)?)
 }
 

@@ -22,7 +22,6 @@
 mod bookings;
 mod census;
 mod http;
-mod metrics;
 mod options;
 mod refusal;
 mod rooms;
@@ -34,8 +33,9 @@ mod values;
 
 pub use self::{
     census::{Census, census},
+    http::api::BookingApi,
     options::Options,
-    service::{BookingFactory, BookingHandler, factory},
+    service::{BookingFactory, factory},
     setup::BookingError,
     values::aadhaar::IdPolicy,
 };

@@ -10,7 +10,7 @@ use crate::values::room::Period;
 
 /// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Refusal {
+pub struct Refusal {
     #[serde(skip)]
     pub(crate) status: u16,
     /// What is wrong.
@@ -79,11 +79,10 @@ impl From<FieldsError> for Refusal {
 
 impl From<Refusal> for Response {
     fn from(refusal: Refusal) -> Self {
-        let answer = Self::json(refusal.status, &refusal);
+        let response = Self::json(refusal.status, &refusal);
         match refusal.status {
-            401 => answer.with("WWW-Authenticate", r#"Bearer realm="nstar booking""#),
-            503 => answer.with("Retry-After", "1"),
-            _ => answer,
+            401 => response.with("WWW-Authenticate", r#"Bearer realm="nstar booking""#),
+            _ => response,
         }
     }
 }

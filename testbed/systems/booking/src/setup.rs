@@ -52,7 +52,7 @@ pub enum BookingError {
 /// process may fork afterwards.
 pub(crate) fn prepare(options: &Options) -> Result<Vec<Room>, BookingError> {
     Secrets::check_access(&options.key)?;
-    let mut setup = Store::prepare(&options.database, &SCHEMA)?;
+    let mut setup = Store::prepare(&options.server.database, &SCHEMA)?;
     refuse_wrong_key(&mut setup, options)?;
     let secrets = Secrets::open(&options.key)?;
     check_key(&mut setup, &secrets, options)?;
@@ -64,7 +64,7 @@ pub(crate) fn prepare(options: &Options) -> Result<Vec<Room>, BookingError> {
 /// file behind.
 fn refuse_wrong_key(setup: &mut Setup, options: &Options) -> Result<(), BookingError> {
     let Some(stored) = stored_check(setup)? else { return Ok(()) };
-    let (path, database) = (options.key.clone(), options.database.to_string());
+    let (path, database) = (options.key.clone(), options.server.database.to_string());
     match Secrets::check_of_file(&path)? {
         None => Err(BookingError::NoKey { path, database }),
         Some(check) if check[..] == stored[..] => Ok(()),
@@ -85,7 +85,7 @@ fn check_key(setup: &mut Setup, secrets: &Secrets, options: &Options) -> Result<
     if stored_check(setup)?.is_some_and(|stored| stored == secrets.check()) {
         return Ok(());
     }
-    Err(BookingError::WrongKey { path: options.key.clone(), database: options.database.to_string() })
+    Err(BookingError::WrongKey { path: options.key.clone(), database: options.server.database.to_string() })
 }
 
 /// Adds rooms to a new database. Their names are unique, so that servers that start at once add each room once.

@@ -1,15 +1,17 @@
-//! The routes of the booking server, apart from connections and headers.
+//! The routes of the booking server.
 
-use http_io::Response;
-use store::{Commits, Store};
+use std::net::IpAddr;
+
+use api_server::{Api, Metrics, Route, RouteMatch};
+use engine::service::Connection;
+use http_io::{Problem, Response, server::Exchange};
 
 use super::{
     calendar,
-    requests::{self, Query},
+    requests::{self, BODY_LEN_MAX, Query},
 };
 use crate::{
     bookings::Bookings,
-    metrics::Metrics,
     options::Options,
     refusal::Refusal,
     rooms::{DAYS_MAX, DAYS_OF_MANY_MAX},
@@ -22,124 +24,65 @@ use crate::{
 /// The page to book and cancel on.
 const PAGE: &str = include_str!("page.html");
 
-/// The parts of a request that matter here.
-#[derive(Clone, Copy)]
-pub(crate) struct Call<'a> {
-    pub(crate) method: &'a str,
-    pub(crate) path: &'a str,
-    pub(crate) query: Option<&'a str>,
-    pub(crate) authorization: Option<&'a [u8]>,
-    pub(crate) idempotency_key: Option<&'a [u8]>,
-    pub(crate) if_match: Option<&'a [u8]>,
-    pub(crate) from: std::net::IpAddr,
-    pub(crate) body: &'a [u8],
-}
+/// A request and the address it came from.
+type Call<'a> = api_server::Call<'a, IpAddr>;
 
-/// What a path leads to. Logs and metrics show only its name, as a booking's id is a secret of its maker.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Route<'a> {
-    Page,
-    Rooms,
-    Room(&'a str),
-    Calendar(&'a str),
-    Bookings,
-    Booking(&'a str),
-    Audit,
-    Health,
-    Metrics,
-    Other,
-}
-
-impl<'a> Route<'a> {
-    fn of(path: &'a str) -> Self {
-        let mut parts = path.trim_start_matches('/').split('/');
-        match (parts.next(), parts.next(), parts.next(), parts.next()) {
-            (Some(""), None, ..) => Self::Page,
-            (Some("rooms"), None, ..) => Self::Rooms,
-            (Some("rooms"), Some(id), None, _) => Self::Room(id),
-            (Some("rooms"), Some(id), Some("calendar.ics"), None) => Self::Calendar(id),
-            (Some("bookings"), None, ..) => Self::Bookings,
-            (Some("bookings"), Some(id), None, _) => Self::Booking(id),
-            (Some("audit"), None, ..) => Self::Audit,
-            (Some("healthz"), None, ..) => Self::Health,
-            (Some("metrics"), None, ..) => Self::Metrics,
-            _ => Self::Other,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Page => "/",
-            Self::Rooms => "/rooms",
-            Self::Room(_) => "/rooms/{id}",
-            Self::Calendar(_) => "/rooms/{id}/calendar.ics",
-            Self::Bookings => "/bookings",
-            Self::Booking(_) => "/bookings/{id}",
-            Self::Audit => "/audit",
-            Self::Health => "/healthz",
-            Self::Metrics => "/metrics",
-            Self::Other => "other",
-        }
-    }
-
-    fn methods(self) -> &'static str {
-        match self {
-            Self::Rooms => "GET, HEAD, POST",
-            Self::Bookings => "POST",
-            Self::Booking(_) => "GET, HEAD, DELETE",
-            _ => "GET, HEAD",
-        }
-    }
-}
-
-/// Responds to the requests of the booking server.
+/// The API of the booking server.
 #[derive(Debug)]
-pub(crate) struct Api {
+pub struct BookingApi {
     bookings: Bookings,
     ids: IdPolicy,
     metrics: Metrics,
 }
 
-impl Api {
+impl Api for BookingApi {
+    const ROUTES: &'static [Route] = &[
+        Route::new("/", "GET, HEAD"),
+        Route::new("/rooms", "GET, HEAD, POST"),
+        Route::new("/rooms/{id}", "GET, HEAD"),
+        Route::new("/rooms/{id}/calendar.ics", "GET, HEAD"),
+        Route::new("/bookings", "POST"),
+        Route::new("/bookings/{id}", "GET, HEAD, DELETE"),
+        Route::new("/audit", "GET, HEAD"),
+    ];
+    const BODY_LEN_MAX: u64 = BODY_LEN_MAX;
+    /// A booking's id is a secret of its maker.
+    const PATHS_ARE_SECRET: bool = true;
+    type Sender = IpAddr;
+    type Error = Refusal;
+
+    fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    fn admit<C: Connection>(&self, exchange: &Exchange<'_, C>) -> Result<IpAddr, Problem> {
+        exchange.check_origin()?;
+        Ok(exchange.requester().address)
+    }
+
+    async fn answer(&self, found: RouteMatch<'_>, call: Call<'_>) -> Result<Response, Refusal> {
+        let id = found.parameter;
+        match (found.path, call.method) {
+            ("/", _) => Ok(http_io::page(PAGE)),
+            ("/rooms", "GET") => self.rooms(call).await,
+            ("/rooms", _) => self.add_room(call).await,
+            ("/rooms/{id}", _) => self.room(id, call).await,
+            ("/rooms/{id}/calendar.ics", _) => self.calendar(id).await,
+            ("/bookings", _) => self.book(call).await,
+            ("/bookings/{id}", "GET") => self.booking(id).await,
+            ("/bookings/{id}", _) => self.cancel(id, call).await,
+            ("/audit", _) => self.audit(call).await,
+            _ => Err(Refusal::new(404, "there is nothing of this name")),
+        }
+    }
+}
+
+impl BookingApi {
     /// Opens the database and starts its threads.
     pub(crate) fn open(options: &Options, rooms: Vec<Room>, metrics: Metrics) -> Result<Self, BookingError> {
-        let mut store = store::Options::default();
-        let counts = metrics.clone();
-        store.commits = Commits::new(move |changes, took| counts.committed(changes, took));
-        store.queue = options.queue;
-        let tables = Tables::new(Store::open(&options.database, &SCHEMA, &store)?);
+        let tables = Tables::new(options.server.open_store(&SCHEMA, &metrics)?);
         let bookings = Bookings::new(tables, Secrets::open(&options.key)?, rooms);
         Ok(Self { bookings, ids: options.ids, metrics })
-    }
-
-    /// Responds to a request. Returns the name of its route, under which it was counted.
-    pub(crate) async fn answer(&self, call: Call<'_>) -> (&'static str, Response) {
-        let route = Route::of(call.path);
-        let answer = self.answer_to(route, call).await.unwrap_or_else(Response::from);
-        self.metrics.answered(route.name(), answer.status);
-        (route.name(), answer)
-    }
-
-    async fn answer_to(&self, route: Route<'_>, call: Call<'_>) -> Result<Response, Refusal> {
-        match (route, call.method) {
-            (Route::Page, "GET" | "HEAD") => Ok(http_io::page(PAGE)),
-            (Route::Rooms, "GET" | "HEAD") => self.rooms(call).await,
-            (Route::Rooms, "POST") => self.add_room(call).await,
-            (Route::Room(id), "GET" | "HEAD") => self.room(id, call).await,
-            (Route::Calendar(id), "GET" | "HEAD") => self.calendar(id).await,
-            (Route::Bookings, "POST") => self.book(call).await,
-            (Route::Booking(id), "GET" | "HEAD") => self.booking(id).await,
-            (Route::Booking(id), "DELETE") => self.cancel(id, call).await,
-            (Route::Audit, "GET" | "HEAD") => self.audit(call).await,
-            (Route::Health, "GET" | "HEAD") => Ok(Response::new(200, "text/plain", "ok\n")),
-            (Route::Metrics, "GET" | "HEAD") => Ok(self.metrics.show()),
-            (Route::Other, _) => Err(Refusal::new(404, "there is nothing at this path")),
-            (route, _) => {
-                let allowed = route.methods();
-                let refusal = Refusal::new(405, format!("only {allowed} may be used here"));
-                Ok(Response::from(refusal).with("Allow", allowed))
-            }
-        }
     }
 
     async fn rooms(&self, call: Call<'_>) -> Result<Response, Refusal> {
@@ -163,7 +106,7 @@ impl Api {
     }
 
     fn check_admin(&self, call: Call<'_>) -> Result<(), Refusal> {
-        let token = requests::bearer(call.authorization);
+        let token = requests::bearer(call.authorization());
         if token.is_some_and(|token| self.bookings.is_admin(token)) {
             return Ok(());
         }
@@ -183,7 +126,8 @@ impl Api {
     }
 
     async fn book(&self, call: Call<'_>) -> Result<Response, Refusal> {
-        let request = requests::booking(call.body, call.idempotency_key, call.from.to_string(), self.ids)?;
+        let key = call.headers.get("idempotency-key");
+        let request = requests::booking(call.body, key, call.sender.to_string(), self.ids)?;
         let booking = self.bookings.book(request).await?;
         let place = format!("/bookings/{}", booking.id);
         Ok(private(Response::json(201, &booking), booking.version).with("Location", place))
@@ -195,15 +139,15 @@ impl Api {
     }
 
     async fn cancel(&self, id: &str, call: Call<'_>) -> Result<Response, Refusal> {
-        let version = requests::version(call.if_match);
-        self.bookings.cancel(id, version, &call.from.to_string()).await?;
+        let version = requests::version(call.headers.get("if-match"));
+        self.bookings.cancel(id, version, &call.sender.to_string()).await?;
         Ok(Response::done())
     }
 }
 
 /// Keeps caches from storing a response about one person.
-fn private(answer: Response, version: i64) -> Response {
-    answer.with("ETag", format!("\"{version}\"")).with("Cache-Control", "no-store")
+fn private(response: Response, version: i64) -> Response {
+    response.with("ETag", format!("\"{version}\"")).with("Cache-Control", "no-store")
 }
 
 fn number(id: &str) -> Result<i64, Refusal> {

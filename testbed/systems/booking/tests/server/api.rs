@@ -207,7 +207,7 @@ pub(crate) fn adding_rooms(fixture: &Fixture) {
 
 pub(crate) fn audit(fixture: &Fixture) {
     let mut options = options(&fixture.database, fixture.folder());
-    options.proxies = ["127.0.0.1".parse::<Network>().unwrap()].into_iter().collect();
+    options.server.proxies = ["127.0.0.1".parse::<Network>().unwrap()].into_iter().collect();
     let server = serve(Model::Epoll, options);
     let to = server.local_addr();
     let ids: Vec<_> =
