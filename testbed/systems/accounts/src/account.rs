@@ -1,22 +1,22 @@
-//! What an account is: its owner's name, what they may do, and for how long.
+//! Accounts: the owner's name and role, and when the account ends.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// What an account's owner may do.
+/// What the owner of an account may do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Use the service.
     #[default]
     User,
-    /// Use it, and administer its accounts.
+    /// Use the service and administer its accounts.
     Admin,
 }
 
 impl Role {
-    /// Its name, as it is stored and sent.
+    /// The name that is stored and sent.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -43,7 +43,7 @@ impl FromStr for Role {
     }
 }
 
-/// Who somebody is and what they may do: what whoever asked the accounts server acts upon.
+/// A user and what they may do, as clients of the accounts server need to know it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     /// The name of the account.
@@ -51,7 +51,7 @@ pub struct User {
     /// What its owner may do.
     #[serde(default)]
     pub role: Role,
-    /// How many bytes they may keep; none: as many as the server allows everybody.
+    /// How many bytes they may store. `None` means the default of the file server.
     #[serde(default, rename = "quota")]
     pub quota_bytes: Option<u64>,
 }
@@ -59,20 +59,20 @@ pub struct User {
 /// An account, without its password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// Whose it is.
+    /// Its owner.
     pub user: User,
-    /// Whether an administrator has shut it.
+    /// Whether an administrator has disabled it.
     pub disabled: bool,
     /// When it ends, Unix seconds.
     pub expires_at_s: Option<i64>,
-    /// When it was made, Unix seconds.
+    /// When it was created, Unix seconds.
     pub created_at_s: i64,
-    /// Rises whenever what was known of it is to be forgotten: sessions of an older version have ended.
+    /// Increases whenever caches must forget the account. Sessions with an older version have ended.
     pub(crate) credential_version: i64,
 }
 
 impl Account {
-    /// Whether its owner is let in at this time (Unix seconds).
+    /// Whether its owner may log in at this time (Unix seconds).
     pub fn is_open(&self, now_s: i64) -> bool {
         !self.disabled && self.expires_at_s.is_none_or(|expires_at_s| now_s < expires_at_s)
     }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_account_is_open_until_it_is_disabled_or_ends() {
+    fn an_account_is_open_until_it_is_disabled_or_expires() {
         let user = User { name: "ann".into(), role: Role::User, quota_bytes: None };
         let account = |disabled, expires_at_s| Account {
             user: user.clone(),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_reads_what_older_servers_say() {
+    fn users_of_older_servers_can_be_read() {
         let user: User = serde_json::from_str(r#"{"name":"ann"}"#).unwrap();
         assert_eq!(user, User { name: "ann".into(), role: Role::User, quota_bytes: None });
         let shown = serde_json::to_string(&User { role: Role::Admin, quota_bytes: Some(7), ..user }).unwrap();

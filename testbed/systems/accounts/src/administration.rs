@@ -1,4 +1,4 @@
-//! What the owner of an account and its administrators may do with it.
+//! Changes to accounts by their owners and by administrators.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -12,20 +12,20 @@ use crate::{
     time,
 };
 
-/// Most accounts or entries in one answer.
+/// Maximum number of accounts or entries in one response.
 pub(crate) const PAGE_MAX: i64 = 1000;
 
 impl Accounts {
-    /// Whether this is the administrator's token, which lies in a file beside the database.
+    /// Whether this is the administrator's token.
     pub fn is_admin_token(&self, token: &[u8]) -> bool {
         self.common.is_admin(token)
     }
 
-    /// An owner changes their password. Sessions end with it, and nobody who remembers the old one takes it for right
-    /// any longer than it takes to ask for [`revocations`](Self::revocations).
+    /// Changes the password of an owner. Ends their sessions. Caches forget the old password with the next request for
+    /// [`revocations`](Self::revocations).
     ///
     /// # Errors
-    /// [`Refused::Unknown`] where the old one is wrong, as in [`check`](Self::check).
+    /// [`Refused::Unknown`] if the old password is wrong, and the errors of [`check`](Self::check).
     pub async fn change_password(
         &self,
         name: &str,
@@ -37,11 +37,11 @@ impl Accounts {
         let by = By { actor: &account.user.name, address: from };
         let entry = entry(by, Action::PasswordChanged, &account.user.name);
         let changed = self.store_password(new, Some(account.credential_version), &entry).await?;
-        // Changed by somebody else meanwhile: the old one is the old one no more.
+        // It was changed meanwhile, so the old password is no longer right.
         changed.then_some(()).ok_or(Refused::Unknown)
     }
 
-    /// An administrator sets a password.
+    /// Sets a password for an administrator.
     ///
     /// # Errors
     /// [`Refused::NoAccount`].
@@ -62,7 +62,7 @@ impl Accounts {
         Ok(self.tables.change_password(&hash, version, entry).await?)
     }
 
-    /// An account.
+    /// The account with this name.
     ///
     /// # Errors
     /// [`Refused::NoAccount`].
@@ -71,12 +71,12 @@ impl Accounts {
         found.map(|(account, _)| account).ok_or(Refused::NoAccount)
     }
 
-    /// At most `limit` accounts whose names come after `after`, in order; 1 000 at the most.
+    /// At most `limit` accounts with names after `after`, in order; 1 000 at most.
     pub async fn list(&self, after: &str, limit: i64) -> Result<Vec<Account>, Refused> {
         Ok(self.tables.list(after, limit.clamp(1, PAGE_MAX)).await?)
     }
 
-    /// Changes an account, and tells what it is then.
+    /// Changes an account and returns it.
     ///
     /// # Errors
     /// [`Refused::NoAccount`].
@@ -88,12 +88,12 @@ impl Accounts {
         }
     }
 
-    /// Whether an account of this name was deleted.
+    /// Whether an account with this name was deleted.
     pub async fn was_deleted(&self, name: &Name) -> Result<bool, Refused> {
         Ok(self.tables.was_deleted(name.as_str()).await?)
     }
 
-    /// An administrator makes an account, also where one of its name was deleted.
+    /// Creates an account for an administrator, even if one with its name was deleted.
     ///
     /// # Errors
     /// [`Refused::Taken`].
@@ -101,7 +101,7 @@ impl Accounts {
         self.make(name, password, by).await
     }
 
-    /// Deletes an account, and its sessions with it. Its name is kept from others.
+    /// Deletes an account and its sessions. Its name stays reserved.
     ///
     /// # Errors
     /// [`Refused::NoAccount`].
@@ -110,12 +110,12 @@ impl Accounts {
         self.tables.delete(&entry).await?.then_some(()).ok_or(Refused::NoAccount)
     }
 
-    /// What was revoked since a revision; since now where none is given.
+    /// What was revoked since a revision, or nothing if none is given.
     pub async fn revocations(&self, after: Option<u64>) -> Result<Revocations, Refused> {
         Ok(self.tables.revocations(after).await?)
     }
 
-    /// At most `limit` entries of the audit after `after`, in order; 1 000 at the most.
+    /// At most `limit` audit entries after `after`, in order; 1 000 at most.
     pub(crate) async fn audit(&self, after: i64, limit: i64) -> Result<Vec<Record>, Refused> {
         Ok(self.tables.audit(after, limit.clamp(1, PAGE_MAX)).await?)
     }
@@ -125,7 +125,7 @@ pub(crate) fn entry<'a>(by: By<'a>, action: Action, account: &'a str) -> Entry<'
     Entry { by, action, account, detail: String::new() }
 }
 
-/// What was changed to what, as in `disabled=true quota=none`.
+/// Describes a change, as in `disabled=true quota=none`.
 fn detail(change: &Change) -> String {
     let none = || "none".to_owned();
     let parts = [

@@ -12,7 +12,7 @@ use crate::{
     audit::By,
     common::Common,
     credentials::Name,
-    door::Door,
+    door::ServiceTokenCheck,
     error::AccountsError,
     options::Options,
     origin,
@@ -32,7 +32,7 @@ pub type Call<'a> = api_server::Call<'a, IpAddr>;
 #[derive(Debug)]
 pub struct AccountsApi {
     accounts: Accounts,
-    door: Arc<Door>,
+    door: Arc<ServiceTokenCheck>,
     registration: Registration,
     metrics: Metrics,
 }
@@ -85,7 +85,7 @@ impl AccountsApi {
     pub(crate) fn open(
         options: &Options,
         common: Arc<Common>,
-        door: Arc<Door>,
+        door: Arc<ServiceTokenCheck>,
     ) -> Result<Self, AccountsError> {
         let metrics = common.metrics.clone();
         let accounts = Accounts::with(options, common)?;

@@ -1,20 +1,20 @@
-//! Who did what to which account, when and from where.
+//! Audit entries: who did what to which account, when and from where.
 
 use std::net::IpAddr;
 
-/// Who acts, as the audit has it.
+/// Who acts.
 #[derive(Debug, Clone, Copy)]
 pub struct By<'a> {
-    /// The name of the account that acts, or what stands for somebody without one.
+    /// The name of the account that acts, or a placeholder for callers without one.
     pub actor: &'a str,
-    /// From where.
+    /// The address of the client.
     pub address: IpAddr,
 }
 
 impl By<'_> {
-    /// Whoever presents the administrator's token. No account can have this name.
+    /// A caller with the administrator's token. No account can have this name.
     pub const TOKEN: &'static str = "(admin token)";
-    /// Nobody who is known.
+    /// An unknown caller.
     pub(crate) const NOBODY: &'static str = "(unknown)";
 }
 
@@ -26,7 +26,7 @@ pub(crate) enum Action {
     Changed,
     Deleted,
     LoggedOut,
-    /// Failed logins with an account, or from an address, are slowed down from now on.
+    /// Failed logins to an account, or from an address, are slowed down from now on.
     Slowed,
 }
 
@@ -43,18 +43,18 @@ impl Action {
     }
 }
 
-/// An entry to be made.
+/// An entry to insert.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry<'a> {
     pub(crate) by: By<'a>,
     pub(crate) action: Action,
-    /// The account; empty where none is meant.
+    /// The account, or empty.
     pub(crate) account: &'a str,
-    /// What was changed to what. Holds no secret.
+    /// What was changed. Contains no secret.
     pub(crate) detail: String,
 }
 
-/// An entry that was made.
+/// An entry of the audit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) id: i64,

@@ -4,10 +4,10 @@ use std::{fs, thread};
 
 use crate::passwords::MEMORY_KIB;
 
-/// The share of the free memory that hashing may take: one part of this many.
+/// The fraction of the free memory that hashing may take: one in this many.
 const MEMORY_SHARE: u64 = 4;
 
-/// As many as there are cores, as long as they fit in a quarter of the free memory; at least one.
+/// One per core, as far as they fit in a quarter of the free memory; at least one.
 pub(crate) fn concurrent_hashes() -> usize {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let memory = [free_in_machine(), free_in_cgroup()].into_iter().flatten().min();
@@ -23,7 +23,7 @@ fn free_in_machine() -> Option<u64> {
     memory_available_kib(&fs::read_to_string("/proc/meminfo").ok()?)
 }
 
-/// Where the server runs in a container, its root of the cgroup file system shows the limit (cgroup v2).
+/// In a container, the root of the cgroup file system shows the limit (cgroup v2).
 fn free_in_cgroup() -> Option<u64> {
     let read = |name| fs::read_to_string(format!("/sys/fs/cgroup/{name}")).ok();
     let limit: u64 = read("memory.max")?.trim().parse().ok()?;

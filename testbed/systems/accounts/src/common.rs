@@ -1,4 +1,4 @@
-//! What all processes of a server have in common.
+//! What all processes of a server share.
 
 use std::{
     sync::Arc,
@@ -19,7 +19,7 @@ use crate::{
     slowdown::{Attempt, Noted, Slowdown},
 };
 
-/// Hashes and counts, and knows who administers. Accounts opened in several processes have it in common.
+/// Password hashing, the count of failed logins, the administrator's token and the metrics. All processes share it.
 #[derive(Debug)]
 pub(crate) struct Common {
     passwords: Passwords,
@@ -28,21 +28,21 @@ pub(crate) struct Common {
     pub(crate) metrics: Metrics,
 }
 
-/// What came of a look at a password.
+/// The result of checking a password.
 #[derive(Debug)]
 pub(crate) enum Checked {
-    /// It is the account's, which is open.
+    /// It is right, and the account is open.
     Right(Account),
-    /// It is not, or there is no such account, or it is shut.
+    /// It is wrong, or there is no such account, or the account is closed.
     Wrong {
-        /// The account of that name, if there is one.
+        /// The account with that name, if any.
         account: Option<Account>,
         noted: Noted,
     },
 }
 
 impl Common {
-    /// Takes the time of one hash. Reads the administrator's token, and makes it at the first start.
+    /// Takes the time of one hash. Reads the administrator's token, and creates it at the first start.
     pub(crate) fn new(options: &Options) -> Result<Self, AccountsError> {
         let passwords = Passwords::new().map_err(|HashError(reason)| AccountsError::Hashing(reason))?;
         let slowdown = Slowdown::new().map_err(|error| AccountsError::Hashing(error.to_string()))?;
@@ -60,12 +60,12 @@ impl Common {
         self.admin.is(token)
     }
 
-    /// What somebody's try is counted by.
+    /// An attempt to log in, as failures are counted.
     pub(crate) fn attempt(&self, name: &[u8], from: std::net::IpAddr) -> Attempt {
         self.slowdown.attempt(name, from)
     }
 
-    /// Refuses whoever is to wait.
+    /// Refuses attempts that must wait.
     pub(crate) fn admit(&self, attempt: &Attempt) -> Result<(), Refused> {
         match self.slowdown.wait(attempt) {
             None => Ok(()),
@@ -73,13 +73,13 @@ impl Common {
         }
     }
 
-    /// Refuses whoever has made too many accounts, and counts one more.
+    /// Counts a registration, or refuses it if there were too many from this address.
     pub(crate) fn admit_registration(&self, from: std::net::IpAddr) -> Result<(), Refused> {
         let wait = self.slowdown.register(from);
         wait.map_or(Ok(()), |wait| Err(Refused::Crowded { retry_after_s: whole_s(wait) }))
     }
 
-    /// Counts a failure that needed no hash to be seen.
+    /// Counts a failure that was found without hashing.
     pub(crate) fn failed_cheaply(&self, attempt: &Attempt) {
         self.slowdown.failed_cheaply(attempt);
     }
@@ -91,8 +91,8 @@ impl Common {
         Ok(hash)
     }
 
-    /// Checks a password, with the same work and the same answer whether there is an account or not, open or shut. Looks
-    /// once more whether whoever tries is to wait: many tries may have been queued at once.
+    /// Checks a password, with the same work and the same result for a wrong password, a missing account and a closed one.
+    /// Checks again whether the attempt must wait, as many may have been queued at once.
     pub(crate) fn check(
         &self,
         attempt: &Attempt,

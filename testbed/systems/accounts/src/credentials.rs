@@ -1,15 +1,15 @@
-//! What may be a name and what may be a password.
+//! Which names and passwords are allowed.
 
 use std::fmt;
 
-/// Longest name, bytes.
+/// Maximum length of a name, bytes.
 pub const NAME_LEN_MAX: usize = 64;
-/// Shortest password, bytes (the least that NIST SP 800-63B allows, section 5.1.1.1).
+/// Minimum length of a password, bytes (that of NIST SP 800-63B section 5.1.1.1).
 pub const PASSWORD_LEN_MIN: usize = 8;
-/// Longest password, bytes.
+/// Maximum length of a password, bytes.
 pub const PASSWORD_LEN_MAX: usize = 256;
 
-/// The name of an account: ASCII letters, digits and `. _ - @ +`, 1 to 64 of them. Case counts.
+/// The name of an account: 1 to 64 ASCII letters, digits and `. _ - @ +`. Case-sensitive.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Name(String);
 
@@ -19,20 +19,20 @@ impl Name {
         let reason = match text.len() {
             0 => Some("must not be empty"),
             1..=NAME_LEN_MAX => None,
-            _ => Some("must be no longer than 64 bytes"),
+            _ => Some("must not be longer than 64 bytes"),
         };
         let reason = reason.or_else(|| {
             let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-@+".contains(&b));
-            (!plain).then_some("may hold only ASCII letters, digits and . _ - @ +")
+            (!plain).then_some("may contain only ASCII letters, digits and . _ - @ +")
         });
         reason.map_or_else(|| Ok(Self(text.to_owned())), |reason| Err(Invalid { field: "name", reason }))
     }
 
-    /// Checks a name for a new account: it must not begin with a dot, as such names (`.`, `..`, hidden files) can be no
-    /// user's folder.
+    /// Checks a name for a new account. It must not start with a dot, as no user's folder can have such a name (`.`, `..`,
+    /// hidden files).
     pub fn for_new_account(text: &str) -> Result<Self, Invalid> {
         if text.starts_with('.') {
-            return Err(Invalid { field: "name", reason: "must not begin with a dot" });
+            return Err(Invalid { field: "name", reason: "must not start with a dot" });
         }
         Self::new(text)
     }
@@ -43,21 +43,21 @@ impl Name {
     }
 }
 
-/// A password. It is never shown: there is no `Display`, and `Debug` hides it.
+/// A password. There is no `Display`, and `Debug` hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(String);
 
 impl Password {
-    /// Checks a new password: 8 to 256 bytes, none of them control characters (they cannot be sent by
-    /// Basic authentication, RFC 7617 section 2).
+    /// Checks a new password: 8 to 256 bytes without control characters, which Basic authentication cannot send (RFC 7617
+    /// section 2).
     pub fn new(text: &str) -> Result<Self, Invalid> {
         let reason = match text.len() {
             0..PASSWORD_LEN_MIN => Some("must be at least 8 bytes long"),
             PASSWORD_LEN_MIN..=PASSWORD_LEN_MAX => None,
-            _ => Some("must be no longer than 256 bytes"),
+            _ => Some("must not be longer than 256 bytes"),
         };
         let reason = reason
-            .or_else(|| text.chars().any(char::is_control).then_some("must not hold control characters"));
+            .or_else(|| text.chars().any(char::is_control).then_some("must not contain control characters"));
         reason.map_or_else(|| Ok(Self(text.to_owned())), |reason| Err(Invalid { field: "password", reason }))
     }
 
@@ -73,7 +73,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// Why a name or a password is not allowed. Never holds the value.
+/// Why a name or a password is not allowed. Never contains the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {reason}")]
 pub struct Invalid {
@@ -90,12 +90,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_at_and_past_the_limits() {
+    fn limits_of_names() {
         assert!(Name::new("a").is_ok());
         assert!(Name::new(&"a".repeat(64)).is_ok());
         assert_eq!(
             Name::new(&"a".repeat(65)).unwrap_err().to_string(),
-            "name must be no longer than 64 bytes"
+            "name must not be longer than 64 bytes"
         );
         assert_eq!(Name::new("").unwrap_err().to_string(), "name must not be empty");
         for bad in ["a:b", "a b", "a/b", "a\0", "é", "a\n"] {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_name_begins_with_no_dot() {
+    fn a_new_name_must_not_start_with_a_dot() {
         for bad in [".", "..", ".ann"] {
             assert_eq!(Name::for_new_account(bad).unwrap_err().field, "name", "{bad:?}");
         }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_at_and_past_the_limits() {
+    fn limits_of_passwords() {
         assert!(Password::new("12345678").is_ok());
         assert!(Password::new("pass: wörd").is_ok());
         assert!(Password::new(&"x".repeat(256)).is_ok());

@@ -1,4 +1,4 @@
-//! Who may ask: file servers, which show that they know this server's token.
+//! Which clients may use the server: file servers that know its service token.
 
 use engine::service::Connection;
 use http_io::{Credentials, Problem, server::Exchange};
@@ -6,25 +6,25 @@ use store::{Secret, SecretError};
 
 use crate::options::Options;
 
-/// The header field in which a file server shows that it knows the token. In an answer it says that it was looked for.
+/// The header field with the service token. In a response it says that the token is required.
 pub const SERVICE_TOKEN: &str = "Service-Token";
 
-/// Lets in those who know the token, and where it is not required those who show none.
+/// Admits clients with the token and, unless it is required, clients without one.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct ServiceTokenCheck {
     token: Option<Secret>,
     required: bool,
 }
 
-impl Door {
-    /// Reads the token, and makes it at the first start. Without a file of one, everybody is let in.
+impl ServiceTokenCheck {
+    /// Reads the token, and creates it at the first start. Without a file for it, all clients are admitted.
     pub(crate) fn open(options: &Options) -> Result<Self, SecretError> {
         let token = options.service_token.as_deref().map(Secret::open).transpose()?;
         Ok(Self { token, required: options.service_token_required })
     }
 
-    /// Lets a request in, or says why not; tells whether whoever sends it is believed when they say for whom they ask.
-    /// `is_admin` knows the administrator's token, which opens this door too.
+    /// Admits a request or refuses it. Returns whether its sender is trusted to name the client. `is_admin` recognises the
+    /// administrator's token, which is accepted too.
     pub(crate) fn admit<C: Connection>(
         &self,
         exchange: &Exchange<'_, C>,
@@ -38,14 +38,14 @@ impl Door {
             None if matches!(exchange.path(), "/healthz" | "/metrics") => Ok(false),
             None => match exchange.credentials() {
                 Some(Credentials::Bearer(token)) if is_admin(token) => Ok(false),
-                _ => Err(refusal("only servers that know this server's service token may ask it")),
+                _ => Err(refusal("only servers that know the service token of this server may use it")),
             },
         }
     }
 }
 
 fn refusal(error: &'static str) -> Problem {
-    Problem::new(403, error).header(SERVICE_TOKEN, "required").hint(
-        "start the file server with --accounts-token-file and the file that this server was started with",
-    )
+    Problem::new(403, error)
+        .header(SERVICE_TOKEN, "required")
+        .hint("start the file server with --accounts-token-file and this server's token file")
 }

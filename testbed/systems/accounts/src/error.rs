@@ -4,16 +4,16 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AccountsError {
-    /// The database cannot be had.
+    /// The database cannot be opened.
     #[error(transparent)]
     Store(#[from] store::OpenError),
-    /// The administrator's token cannot be had.
-    #[error("{0} (--admin-token says which)")]
+    /// The administrator's token cannot be read or created.
+    #[error("{0} (--admin-token names the file)")]
     AdminToken(#[source] store::SecretError),
-    /// The service token cannot be had.
-    #[error("{0} (--service-token-file says which)")]
+    /// The service token cannot be read or created.
+    #[error("{0} (--service-token-file names the file)")]
     ServiceToken(#[source] store::SecretError),
-    /// A password could not be hashed, or no randomness was to be had.
+    /// A password could not be hashed, or the system provided no random bytes.
     #[error("passwords cannot be hashed on this machine: {0}")]
     Hashing(String),
     /// A thread could not be started.

@@ -1,19 +1,19 @@
-//! The accounts server of S1: who a user is, kept durably.
+//! The accounts server of S1: stores accounts and checks credentials.
 //!
-//! | request | answers |
+//! | request | response |
 //! |---|---|
 //! | `POST /accounts {"name","password"}` | 201; 409 taken; 422 with `field` and `reason`; 507 disk full |
 //! | `GET /accounts?after=&limit=`, `GET`, `PATCH`, `DELETE /accounts/NAME` by an administrator | 200, 204; 401; 403; 404; 422 |
 //! | `PUT /accounts/NAME/password {"password","old_password"}` | 204; 401; 422 |
 //! | `POST /sessions {"name","password"}` | 200 with `token` and `expires_in_s`; 401 |
 //! | `DELETE /sessions` with Bearer | 204; 401 |
-//! | `GET /auth` with Basic or Bearer | 200 with `name`, `role` and `quota` (and `expires_in_s` where it ends); 401 |
-//! | `GET /revocations?after=` | 200 with what is to be forgotten, see [`Revocations`] |
+//! | `GET /auth` with Basic or Bearer | 200 with `name`, `role` and `quota`, and `expires_in_s` if the session or account ends; 401 |
+//! | `GET /revocations?after=` | 200 with what caches must forget, see [`Revocations`] |
 //! | `GET /audit?after=&limit=` by an administrator | 200; 401; 403 |
 //! | `GET /healthz`, `GET /metrics` | 200 |
 //!
-//! and 429 with `Retry-After` after too many failed logins, 503 wherever too much is waiting. `GET /auth` is what a file
-//! server asks, and what nginx's `auth_request` can ask as well.
+//! Responses are 429 with `Retry-After` after too many failed logins, and 503 when too much is waiting. `GET /auth` is for
+//! file servers, and for nginx's `auth_request`.
 //!
 //! [`Accounts`] is the library beneath: [`Options`] say where the database is; [`factory`] makes the server.
 

@@ -1,4 +1,4 @@
-//! What the accounts server is started with.
+//! Settings of the accounts server.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -13,34 +13,33 @@ use crate::registration::Registration;
 pub struct Options {
     /// What every API server has: the database, its queue, proxies, connection counters.
     pub server: ServerOptions,
-    /// The file of the administrator's token; made, for its owner only, at the first start.
+    /// The file with the administrator's token. Created at the first start, readable by its owner only.
     pub admin_token: PathBuf,
-    /// The file of the token by which file servers are known; made, for its owner only, at the first start. Without one
-    /// there is no token. Default none.
+    /// The file with the token that identifies file servers. Created at the first start, readable by its owner only. Default
+    /// none: there is no token.
     pub service_token: Option<PathBuf>,
-    /// Whether those who do not show the token are refused. Default no.
+    /// Whether clients without the token are refused. Default no.
     pub service_token_required: bool,
-    /// Who may make accounts, beside administrators. Default everybody.
+    /// Who may create accounts, besides administrators. Default everybody.
     pub registration: Registration,
-    /// How long a session's token is good for. Default one hour. Longer means a stolen token is of use longer.
+    /// How long a session's token is valid. Default one hour. A stolen token is useful for as long.
     pub session_life: Duration,
-    /// How many passwords are hashed at once, each in 19 MiB. `None`: as many as cores, and no more than fit in
-    /// a quarter of the free memory. More than the cores only makes every request slower.
+    /// How many passwords are hashed at once, each in 19 MiB. `None`: one per core, as far as they fit in a quarter of the
+    /// free memory. More than one per core only makes every request slower.
     pub hashers: Option<usize>,
-    /// How many requests may wait for a hasher before the next is refused with 503. `None`: 64 for each hasher, which
-    /// at some 20 ms a hash means that the last in the queue waits about 1.3 s. Longer, and clients that gave up
-    /// keep the hashers busy.
+    /// How many requests may wait for a hasher before the next is refused with 503. `None`: 64 for each hasher; at about
+    /// 20 ms a hash, the last one waits about 1.3 s. With a longer queue, hashers work for clients that gave up.
     pub hash_queue: Option<usize>,
 }
 
 impl Options {
-    /// Where the service token of a server on this database lies, where nobody says: `accounts.db.service`.
+    /// The default path of the service token: `accounts.db.service` beside the database.
     pub fn usual_service_token(&self) -> PathBuf {
         self.server.database.beside("accounts", "service")
     }
 
-    /// The defaults, on this database. The administrator's token lies beside an SQLite file, `accounts.db.admin`, and
-    /// else in the working folder, `accounts.admin`.
+    /// The defaults for this database. The administrator's token lies beside an SQLite file as `accounts.db.admin`, otherwise
+    /// in the working directory as `accounts.admin`.
     pub fn new(database: impl Into<Database>) -> Self {
         let server = ServerOptions::new(database);
         let admin_token = server.database.beside("accounts", "admin");

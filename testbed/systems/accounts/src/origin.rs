@@ -1,15 +1,15 @@
-//! From where somebody asks, as failures are counted.
+//! The address of a client, by which failed logins are counted.
 
 use std::net::IpAddr;
 
 use engine::service::Connection;
 use http_io::server::Exchange;
 
-/// The address that a request came from, or that a proxy which is believed asks for. Where whoever asks is `believed`
-/// without being such a proxy: the last address in `X-Forwarded-For`, as the file server sends it.
-pub(crate) fn address<C: Connection>(exchange: &Exchange<'_, C>, believed: bool) -> IpAddr {
+/// The address that a request comes from, or the one that a trusted proxy names. If the sender is `trusted` without being
+/// such a proxy, it is a file server, which puts the address last in `X-Forwarded-For`.
+pub(crate) fn address<C: Connection>(exchange: &Exchange<'_, C>, trusted: bool) -> IpAddr {
     let (peer, requester) = (exchange.peer().ip().to_canonical(), exchange.requester().address);
-    if requester != peer || !believed {
+    if requester != peer || !trusted {
         return requester;
     }
     exchange.header("x-forwarded-for").and_then(last).unwrap_or(peer)
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_address_counts_and_nonsense_does_not() {
+    fn the_last_address_counts_and_other_text_is_ignored() {
         assert_eq!(last(b"192.0.2.1"), Some("192.0.2.1".parse().unwrap()));
         assert_eq!(last(b"10.0.0.1, 2001:db8::1 "), Some("2001:db8::1".parse().unwrap()));
         for nonsense in [&b""[..], b"unknown", b"192.0.2.1, x", b"\xff"] {

@@ -1,7 +1,7 @@
 //! Argon2id hashes of passwords, as PHC strings.
 //!
-//! The parameters are OWASP's first choice for Argon2id where memory is dear (Password Storage Cheat Sheet):
-//! 19 MiB, two passes, one lane. A stored hash carries its own, so that they can be raised later.
+//! The parameters are those that OWASP recommends for Argon2id with little memory (Password Storage Cheat Sheet): 19 MiB,
+//! two passes, one lane. Each stored hash contains its parameters, so that they can be raised later.
 
 use argon2::{
     Algorithm, Argon2, Params, PasswordHasher, PasswordVerifier, Version,
@@ -19,13 +19,13 @@ const LANES: u32 = 1;
 #[derive(Debug)]
 pub(crate) struct Passwords {
     argon2: Argon2<'static>,
-    /// A hash of a password nobody knows: what an unknown name is checked against, so that the
-    /// answer takes as long as for a known one.
+    /// The hash of a password that nobody knows. Unknown names are checked against it, so that the response takes as long as
+    /// for known ones.
     dummy: String,
 }
 
 impl Passwords {
-    /// Takes one hash's time, for the dummy.
+    /// Takes the time of one hash.
     pub(crate) fn new() -> Result<Self, HashError> {
         let params = Params::new(MEMORY_KIB, PASSES, LANES, None).map_err(|e| HashError(e.to_string()))?;
         let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
@@ -40,8 +40,8 @@ impl Passwords {
         hash_with(&self.argon2, password.as_bytes())
     }
 
-    /// Whether the password is the one of the stored hash. Without a stored hash (an unknown name) the answer is
-    /// no, after as much work.
+    /// Whether the password matches the stored hash. Without a stored hash, for an unknown name, the result is false after
+    /// the same work.
     pub(crate) fn verify(&self, password: &Password, stored: Option<&str>) -> Result<bool, HashError> {
         let parsed =
             PasswordHash::new(stored.unwrap_or(&self.dummy)).map_err(|e| HashError(e.to_string()))?;
@@ -57,7 +57,7 @@ fn hash_with(argon2: &Argon2<'_>, password: &[u8]) -> Result<String, HashError> 
     argon2.hash_password(password).map(|hash| hash.to_string()).map_err(|e| HashError(e.to_string()))
 }
 
-/// A hash could not be made, or a stored one is damaged. Holds no secret.
+/// A password could not be hashed, or a stored hash is damaged. Contains no secret.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct HashError(pub(crate) String);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     /// The test vector of the reference implementation (phc-winner-argon2, src/test.c: "password",
-    /// "somesalt", t=2, m=2^16, p=1, version 19), so that our strings are everybody's.
+    /// "somesalt", t=2, m=2^16, p=1, version 19), so that our hashes are compatible.
     #[test]
     fn a_hash_from_the_reference_implementation_is_accepted() {
         let reference =

@@ -1,16 +1,15 @@
-//! What is told to those who are refused.
+//! Error responses.
 
 use std::borrow::Cow;
 
 use http_io::Problem;
 
-/// What a 401 asks for: one of the two schemes that are known (RFC 7617, RFC 6750).
+/// The challenges of a 401: the two supported schemes (RFC 7617, RFC 6750).
 const CHALLENGES: [&str; 2] = [r#"Basic realm="nstar", charset="UTF-8""#, r#"Bearer realm="nstar""#];
-/// After how many seconds a busy server may be asked again.
+/// When to try a busy server again, seconds.
 const RETRY_AFTER_S: &str = "1";
 
-/// A problem with this status and what is wrong, and the header fields that go with the status:
-/// `WWW-Authenticate` with 401, `Retry-After` with 503.
+/// A problem with the header fields that its status needs: `WWW-Authenticate` for 401, `Retry-After` for 503.
 pub fn problem(status: u16, error: impl Into<Cow<'static, str>>) -> Problem {
     let problem = Problem::new(status, error);
     match status {

@@ -1,11 +1,11 @@
-//! Who may make accounts.
+//! Who may create accounts.
 
 use crate::accounts::Refused;
 
-/// Who may make accounts, beside administrators.
+/// Who may create accounts, besides administrators.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Registration {
-    /// Everybody, each for themselves, but few from one address in a short time.
+    /// Everybody, but only a few from one address in a short time.
     #[default]
     Open,
     /// Nobody.
@@ -13,7 +13,7 @@ pub enum Registration {
 }
 
 impl Registration {
-    /// Lets somebody make an account who was refused as an administrator, or says why not.
+    /// Decides whether a caller who is not an administrator may create an account. `refused` says why they are not one.
     pub(crate) fn admit(self, refused: Refused) -> Result<(), Refused> {
         match (self, refused) {
             (Self::Open, _) => Ok(()),

@@ -1,4 +1,4 @@
-//! What clients send, read and checked field by field.
+//! Request bodies and queries, checked field by field.
 
 use http_io::{Fields, FieldsError};
 
@@ -18,7 +18,7 @@ pub(crate) fn credentials(body: &[u8]) -> Result<(Name, Password), FieldsError> 
     Ok((name, password))
 }
 
-/// Reads what somebody logs in with: any text, as it only has to be right.
+/// Reads the name and password of a login. Any text is allowed, as it only has to match.
 pub(crate) fn login(body: &[u8]) -> Result<(String, String), FieldsError> {
     let mut fields = Fields::read(body)?;
     let both = (fields.text("name")?, fields.text("password")?);
@@ -26,7 +26,7 @@ pub(crate) fn login(body: &[u8]) -> Result<(String, String), FieldsError> {
     Ok(both)
 }
 
-/// Reads a new password, and the old one where it is sent: any text, as it only has to be right.
+/// Reads a new password, and the old one if it is sent. The old one may be any text, as it only has to match.
 pub(crate) fn new_password(body: &[u8]) -> Result<(Password, Option<String>), FieldsError> {
     let mut fields = Fields::read(body)?;
     let password = Password::new(&fields.text("password")?)?;
@@ -35,7 +35,7 @@ pub(crate) fn new_password(body: &[u8]) -> Result<(Password, Option<String>), Fi
     Ok((password, old))
 }
 
-/// Reads what is to be changed of an account.
+/// Reads a change of an account.
 pub(crate) fn change(body: &[u8]) -> Result<Change, FieldsError> {
     let mut fields = Fields::read(body)?;
     let invalid = |field| move |reason: &'static str| FieldsError::field(field, reason);
@@ -65,7 +65,7 @@ pub(crate) fn change(body: &[u8]) -> Result<Change, FieldsError> {
     Ok(change)
 }
 
-/// What a query asks for.
+/// The parameters of a query.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Query<'q> {
     after: Option<&'q str>,
@@ -99,7 +99,7 @@ impl<'q> Query<'q> {
         number.ok_or_else(|| FieldsError::field("after", "must be a whole number"))
     }
 
-    /// How many, at the most.
+    /// The maximum number of entries.
     pub(crate) fn limit(&self) -> Result<i64, FieldsError> {
         match self.limit.map(str::parse::<i64>) {
             None => Ok(PAGE_MAX),
@@ -121,7 +121,7 @@ mod tests {
     use crate::account::Role;
 
     #[test]
-    fn a_change_tells_what_stays_from_what_is_taken_away() {
+    fn a_change_distinguishes_unchanged_from_removed_values() {
         let all =
             change(br#"{"role": "admin", "disabled": true, "expires": "2027-01-31T18:00:00Z", "quota": 7}"#);
         let expected = Change {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_are_read_or_told_by_field() {
+    fn queries_are_read_or_refused_by_field() {
         let query = Query::read(Some("after=a%40b&limit=5000")).unwrap();
         assert_eq!((query.after_name(), query.limit()), (Ok("a@b".into()), Ok(PAGE_MAX)));
         let number = |query| Query::read(Some(query)).and_then(|query| query.after_number());

@@ -1,24 +1,24 @@
-//! What tells whoever remembers credentials that some are to be forgotten.
+//! Tells caches of credentials which ones to forget.
 //!
-//! Whenever something is changed that was told of an account, the database's revision rises, and the account's bucket is
-//! marked with it. A file server asks for the buckets marked since it last asked and forgets what it remembers of
-//! accounts in them. Buckets name nobody, and there are few enough of them to be kept for ever.
+//! Whenever an account changes in a way that caches must know, the revision of the database increases and the account's
+//! bucket is marked with it. A file server asks for the buckets marked since its last request and forgets the accounts in
+//! them. Buckets identify nobody, and there are few enough of them to be kept forever.
 
 use serde::{Deserialize, Serialize};
 
-/// How many buckets there are.
+/// Number of buckets.
 pub const BUCKETS: u16 = 4096;
 
 /// What was revoked since a revision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revocations {
-    /// The revision now: to be asked with the next time.
+    /// The current revision, to pass to the next request.
     pub revision: u64,
-    /// The buckets marked since. None: everything is to be forgotten, as the revision asked with never was.
+    /// The buckets marked since. `None` if this database never had the given revision, so that everything must be forgotten.
     pub buckets: Option<Vec<u16>>,
 }
 
-/// The bucket of an account. The same for every version of this program.
+/// The bucket of an account. It is the same in every version of this program.
 pub fn bucket(name: &str) -> u16 {
     let hash = blake3::hash(name.as_bytes());
     let [low, high, ..] = *hash.as_bytes();
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_stay_as_they_are() {
+    fn buckets_never_change() {
         let hash = blake3::hash(b"ann").to_hex();
         let expected = u16::from_str_radix(&hash[2..4], 16).unwrap() % 16 * 256;
         let expected = expected + u16::from_str_radix(&hash[..2], 16).unwrap();

@@ -6,7 +6,8 @@ use api_server::ApiFactory;
 use store::{Secret, Store};
 
 use crate::{
-    api::AccountsApi, common::Common, door::Door, error::AccountsError, options::Options, tables::SCHEMA,
+    api::AccountsApi, common::Common, door::ServiceTokenCheck, error::AccountsError, options::Options,
+    tables::SCHEMA,
 };
 
 /// Makes the accounts server's services.
@@ -21,7 +22,7 @@ pub fn factory(options: Options) -> Result<AccountsFactory, AccountsError> {
     Secret::check(&options.admin_token).map_err(AccountsError::AdminToken)?;
     options.service_token.as_deref().map_or(Ok(()), Secret::check).map_err(AccountsError::ServiceToken)?;
     drop(Store::prepare(&options.server.database, &SCHEMA)?);
-    let door = Arc::new(Door::open(&options).map_err(AccountsError::ServiceToken)?);
+    let door = Arc::new(ServiceTokenCheck::open(&options).map_err(AccountsError::ServiceToken)?);
     // All processes share these.
     let common = Arc::new(Common::new(&options)?);
     let server = options.server.clone();

@@ -1,4 +1,4 @@
-//! What is shown of accounts and of their audit, as JSON.
+//! Accounts and audit entries as JSON.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,13 +8,13 @@ use crate::{
     time,
 };
 
-/// What `GET /auth` answers.
+/// The response to `GET /auth`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recognised {
-    /// Who was recognised.
+    /// The user.
     #[serde(flatten)]
     pub user: User,
-    /// For how long this holds at most, seconds, where a token was presented or the account ends.
+    /// How long this holds at most, seconds, if the session or the account ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_s: Option<u64>,
 }
@@ -47,11 +47,11 @@ impl From<Account> for ShownAccount {
     }
 }
 
-/// A part of the accounts, in order of their names.
+/// A page of the accounts, in order of their names.
 #[derive(Serialize)]
 pub(crate) struct AccountList {
     accounts: Vec<ShownAccount>,
-    /// To be asked for as `after`, where there may be more.
+    /// What to pass as `after` for the next page, if there may be one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_after: Option<String>,
 }
@@ -75,11 +75,11 @@ struct ShownRecord {
     detail: String,
 }
 
-/// A part of the audit, in order.
+/// A page of the audit, in order.
 #[derive(Serialize)]
 pub(crate) struct AuditList {
     entries: Vec<ShownRecord>,
-    /// To be asked for as `after`, where there may be more.
+    /// What to pass as `after` for the next page, if there may be one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_after: Option<i64>,
 }

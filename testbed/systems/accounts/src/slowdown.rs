@@ -1,17 +1,17 @@
-//! Slowing down whoever fails to log in, without telling whether there is an account of that name.
+//! Slows down failed logins, without revealing which accounts exist.
 //!
-//! Failures are counted by name, by address, and by both together, and forgotten one by one, a minute each. After
-//! [`NAME_FREE`] failures with a name, an address that has failed with it must wait before each further try: 1 s, then
-//! twice as long each time, 30 s at most. One that has not failed with it need not: whoever attacks an account does not
-//! lock its owner out, and an attacker with many addresses gets one try from each. After [`ADDRESS_FREE`] failures an
-//! address waits likewise, whatever the name.
+//! Failures are counted by name, by address, and by both together. They are forgotten one by one, one a minute. After
+//! [`NAME_FREE`] failures with a name, an address that has failed with that name must wait before each further attempt: 1 s,
+//! then twice as long each time, 30 s at most. Other addresses need not wait, so that an attacker cannot lock out the owner
+//! of an account; an attacker with many addresses gets one attempt from each. After [`ADDRESS_FREE`] failures an address
+//! must wait in the same way, whatever the name.
 //!
-//! Accounts that are made are counted in the same way, by address: after [`REGISTERED_FREE`] of them it must wait.
+//! New accounts are counted by address in the same way: after [`REGISTERED_FREE`] of them, the address must wait.
 //!
-//! Only hashes are counted, under a key of this start, whether the name is known or not. They lie in a count-min sketch
-//! (Cormode and Muthukrishnan, 2005) that all processes of a server share: it takes 384 KiB however many names are
-//! tried, and where hashes meet in all of its rows somebody waits too long, never too short. Servers that share a
-//! database count each for itself. (A rate limiter such as `governor` keeps a map in one process, and counts
+//! Names and addresses are counted as hashes with a key that is new at each start, whether the name exists or not. The
+//! counts are in a count-min sketch (Cormode and Muthukrishnan, 2005) that all processes of a server share. It takes 384 KiB
+//! however many names are tried; if hashes collide in all of its rows, someone waits too long, but never too short. Servers
+//! that share a database count separately. (A rate limiter such as `governor` keeps a map in one process and counts
 //! successes too.)
 
 use std::{
@@ -22,33 +22,34 @@ use std::{
 
 use engine::shared::Atomics;
 
-/// Failures with one name that slow nobody down.
+/// Failures with one name before its attempts are slowed down.
 pub(crate) const NAME_FREE: u16 = 5;
-/// Failures from one address that slow it down not yet: people may share one.
+/// Failures from one address before it is slowed down. People may share an address.
 pub(crate) const ADDRESS_FREE: u16 = 20;
-/// Accounts made from one address that slow it down not yet.
+/// New accounts from one address before it is slowed down.
 pub(crate) const REGISTERED_FREE: u16 = 20;
 /// The first wait.
 const WAIT_MS: u64 = 1_000;
 /// The longest wait.
 const WAIT_MS_MAX: u64 = 30_000;
-/// After how long one failure is forgotten. Longer than the longest wait: whoever keeps trying is not forgiven.
+/// The time after which one failure is forgotten. It is longer than the longest wait, so that continued attempts are never
+/// forgotten.
 const FORGET_MS: u64 = 60_000;
-/// Failures beyond those that are free which are counted: enough for the longest wait.
+/// Failures counted beyond the free ones: enough for the longest wait.
 const COUNT_BEYOND_MAX: u16 = 6;
 
 const ROWS: usize = 3;
-/// Cells in a row; a power of two.
+/// Counters in a row; a power of two.
 const COLUMNS: usize = 1 << 14;
 
-/// The failures of a server, in all its processes.
+/// The failures of a server in all its processes.
 pub(crate) struct Slowdown {
     cells: Atomics,
     key: [u8; 32],
     began: Instant,
 }
 
-/// Somebody's try to log in: what it is counted by.
+/// An attempt to log in, as it is counted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Attempt {
     name: Places,
@@ -56,16 +57,16 @@ pub(crate) struct Attempt {
     pair: Places,
 }
 
-/// What a failure has brought about.
+/// The consequences of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Noted {
-    /// From now on those who fail with this name must wait.
+    /// From now on attempts with this name must wait.
     pub(crate) name_slowed: bool,
     /// From now on this address must wait.
     pub(crate) address_slowed: bool,
 }
 
-/// A cell in each row.
+/// The place of a counter in each row.
 type Places = [usize; ROWS];
 
 impl Slowdown {
@@ -84,7 +85,7 @@ impl Slowdown {
         }
     }
 
-    /// How long this is to wait before it is looked at; `None`: it need not.
+    /// How long an attempt must wait. `None` if it need not.
     pub(crate) fn wait(&self, attempt: &Attempt) -> Option<Duration> {
         let wait_ms = self.wait_ms(attempt, self.now_ms());
         (wait_ms > 0).then(|| Duration::from_millis(wait_ms))
@@ -95,13 +96,13 @@ impl Slowdown {
         self.failed_at(attempt, self.now_ms())
     }
 
-    /// Counts a failure of the address only: what costs no hash could be done so often that it fills the sketch.
+    /// Counts a failure by address only. Attempts that cost no hash could be so many that they fill the sketch.
     pub(crate) fn failed_cheaply(&self, attempt: &Attempt) {
         self.add(&attempt.address, self.now_ms(), ADDRESS_FREE);
     }
 
-    /// How long this address is to wait before it makes another account; `None`: it need not, and it is counted. Who is on
-    /// this machine never waits: whoever makes accounts from a list, or a load, does so from there.
+    /// Counts a new account from an address. Returns how long the address must wait instead, if it must. Addresses of this
+    /// machine never wait, so that accounts can be created from a list or by a load.
     pub(crate) fn register(&self, from: IpAddr) -> Option<Duration> {
         if from.to_canonical().is_loopback() {
             return None;
@@ -130,7 +131,7 @@ impl Slowdown {
         }
     }
 
-    /// Adds a failure; tells how many there are.
+    /// Adds a failure and returns how many there are.
     fn add(&self, places: &Places, now_ms: u64, free: u16) -> u16 {
         for &place in places {
             let Some(cell) = self.cells.get(place) else { continue };
@@ -140,7 +141,7 @@ impl Slowdown {
         self.least(places, now_ms).count
     }
 
-    /// What is known of a key: what the row says where the fewest others share its cell.
+    /// The count of a key: that of the row with the fewest collisions.
     fn least(&self, places: &Places, now_ms: u64) -> Failures {
         let rows = places.iter().filter_map(|&place| self.cells.get(place));
         let rows = rows.map(|cell| Failures::from_bits(cell.load(Relaxed)));
@@ -157,7 +158,7 @@ impl Slowdown {
         })
     }
 
-    /// Processes forked later count from the same moment.
+    /// Milliseconds since the server started, the same in processes forked later.
     fn now_ms(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
@@ -169,7 +170,7 @@ impl std::fmt::Debug for Slowdown {
     }
 }
 
-/// What counts as one address: of IPv6 the network (/64), as one client has all of it.
+/// What counts as one address. For IPv6 it is the /64 network, as one client has all of it.
 fn network(address: IpAddr) -> Vec<u8> {
     match address.to_canonical() {
         IpAddr::V4(address) => address.octets().to_vec(),
@@ -177,7 +178,7 @@ fn network(address: IpAddr) -> Vec<u8> {
     }
 }
 
-/// How often something failed, and when last. As bits: 16 for the count, 48 for the time.
+/// The number of failures and the time of the last one. Packed into 16 bits for the count and 48 for the time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Failures {
     count: u16,
@@ -196,7 +197,7 @@ impl Failures {
         u64::from(self.count) << TIME_BITS | self.last_ms & ((1 << TIME_BITS) - 1)
     }
 
-    /// How many are not forgotten.
+    /// Failures that are not forgotten.
     fn count_at(self, now_ms: u64) -> u16 {
         let forgotten = now_ms.saturating_sub(self.last_ms) / FORGET_MS;
         self.count.saturating_sub(u16::try_from(forgotten).unwrap_or(u16::MAX))
@@ -207,7 +208,7 @@ impl Failures {
         Self { count, last_ms: now_ms.max(self.last_ms) }
     }
 
-    /// How long still until the next try.
+    /// Time until the next attempt, ms.
     fn wait_ms(self, now_ms: u64, free: u16) -> u64 {
         let Some(beyond) = self.count_at(now_ms).checked_sub(free) else { return 0 };
         let wait_ms = (WAIT_MS << beyond.min(COUNT_BEYOND_MAX)).min(WAIT_MS_MAX);
@@ -227,7 +228,7 @@ mod tests {
         IpAddr::V4(std::net::Ipv4Addr::new(198, 51, 100, number))
     }
 
-    /// Fails until told to wait; tells how often that was, and how long the wait is.
+    /// Fails until it must wait. Returns the number of attempts and the wait.
     fn fail(slowdown: &Slowdown, attempt: &Attempt, now_ms: u64) -> (u32, u64) {
         let mut tries = 0;
         while slowdown.wait_ms(attempt, now_ms) == 0 {
@@ -251,10 +252,18 @@ mod tests {
         assert_eq!(waits, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
         assert_eq!(slowdown.wait_ms(&attempt, now_ms - 1), 1);
         let beyond = u64::from(COUNT_BEYOND_MAX) + 1;
-        assert_eq!(fail(&slowdown, &attempt, now_ms + beyond * FORGET_MS), (1, 1_000), "one is forgiven");
+        assert_eq!(
+            fail(&slowdown, &attempt, now_ms + beyond * FORGET_MS),
+            (1, 1_000),
+            "one failure is forgotten"
+        );
         let all = u64::from(NAME_FREE + COUNT_BEYOND_MAX) + 1;
         let later_ms = now_ms + (beyond + all) * FORGET_MS;
-        assert_eq!(fail(&slowdown, &attempt, later_ms), (u32::from(NAME_FREE), 1_000), "as if new");
+        assert_eq!(
+            fail(&slowdown, &attempt, later_ms),
+            (u32::from(NAME_FREE), 1_000),
+            "all failures are forgotten"
+        );
     }
 
     #[test]
@@ -268,8 +277,8 @@ mod tests {
         let owner = slowdown.attempt(b"ann", HOME);
         assert_eq!(slowdown.wait_ms(&owner, 0), 0);
         slowdown.failed_at(&owner, 0);
-        assert!(slowdown.wait_ms(&owner, 0) > 0, "who fails is one of them");
-        assert_eq!(slowdown.wait_ms(&owner, FORGET_MS), 0, "and not for ever");
+        assert!(slowdown.wait_ms(&owner, 0) > 0, "an owner who fails must wait too");
+        assert_eq!(slowdown.wait_ms(&owner, FORGET_MS), 0, "but not forever");
     }
 
     #[test]
@@ -295,7 +304,7 @@ mod tests {
     #[test]
     fn many_names_do_not_slow_another() {
         let slowdown = Slowdown::new().unwrap();
-        // As many failures as 100 hashes a second allow within the time that forgets them.
+        // The failures that 100 hashes a second allow before they are forgotten.
         for number in 0..6_000_u32 {
             let from = IpAddr::V4(std::net::Ipv4Addr::from(number));
             slowdown.failed_at(&slowdown.attempt(format!("name-{number}").as_bytes(), from), 0);
@@ -304,7 +313,7 @@ mod tests {
         for _ in 1..NAME_FREE {
             slowdown.failed_at(&ann, 0);
         }
-        assert!(slowdown.least(&ann.name, 0).count <= NAME_FREE, "met by one other at most");
+        assert!(slowdown.least(&ann.name, 0).count <= NAME_FREE, "collides with one other at most");
     }
 
     proptest! {

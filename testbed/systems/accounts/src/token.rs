@@ -1,15 +1,15 @@
-//! Session tokens: 256 random bits. Only their digest is stored, so that a copy of the database opens nothing.
+//! Session tokens: 256 random bits. Only their digest is stored, so that a copy of the database gives no access.
 
 use std::fmt;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
-/// Bits of randomness in a token, in bytes.
+/// Random bytes in a token.
 const TOKEN_LEN: usize = 32;
 /// Length of a token as text.
 const TEXT_LEN: usize = 43;
 
-/// A session's token, as given to its owner. `Debug` hides it.
+/// A session's token. `Debug` hides it.
 pub(crate) struct Token(String);
 
 impl Token {
@@ -20,7 +20,7 @@ impl Token {
         Ok(Self(URL_SAFE_NO_PAD.encode(bytes)))
     }
 
-    /// What its owner sends.
+    /// The text that the client sends.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -32,7 +32,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// What is stored of a token, and looked up. `None` for text that was never a token.
+/// The digest that is stored instead of a token. `None` for text that cannot be a token.
 pub(crate) fn digest(token: &[u8]) -> Option<[u8; 32]> {
     (token.len() == TEXT_LEN).then(|| *blake3::hash(token).as_bytes())
 }
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_no_token() {
+    fn other_text_is_not_a_token() {
         assert_eq!(digest(b""), None);
         assert_eq!(digest(&[b'a'; 44]), None);
     }
