@@ -27,7 +27,7 @@ fn flags_that_make_no_sense_are_told_before_anything_starts() {
         ("--accounts none --max-upload=-1", "--max-upload"),
         ("--accounts sqlite:a.db --permissions rules.toml", "rules.toml, line 3: "),
         ("--accounts sqlite:a.db --permissions missing.toml", "missing.toml"),
-        ("--accounts none --permissions good.toml", "--accounts none knows none"),
+        ("--accounts none --permissions good.toml", "with --accounts none there are no users"),
     ] {
         let words = ["serve", "files", "--root", "shared", "--listen", "127.0.0.1:0"].into_iter();
         let outcome = place.nstar(words.chain(flags.split(' '))).run();

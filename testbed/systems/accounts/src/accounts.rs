@@ -1,4 +1,4 @@
-//! Accounts and sessions: made, and recognised again.
+//! Accounts and sessions.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -21,11 +21,11 @@ use crate::{
     token::{self, Token},
 };
 
-/// Hashes that may wait for each hasher, where the options do not say.
+/// Default number of hashes that may wait for each hasher.
 const QUEUE_PER_HASHER: usize = 64;
 
-/// Accounts and sessions in a database. Never blocks the caller: hashing happens on threads of its own, reading and
-/// writing on the store's.
+/// Accounts and sessions in a database. Never blocks the caller: passwords are hashed on separate threads, and the store has
+/// its own.
 #[derive(Debug)]
 pub struct Accounts {
     pub(crate) hashing: Pool,
@@ -34,47 +34,47 @@ pub struct Accounts {
     session_life: Duration,
 }
 
-/// Why something asked of [`Accounts`] was refused.
+/// Why [`Accounts`] refused something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// There is an account of that name already.
+    /// The name is taken.
     #[error("this name is taken")]
     Taken,
-    /// No account that is open has this name and password. Which of the two is wrong is not told.
+    /// No open account has this name and password. Does not say which of the two is wrong.
     #[error("the name or the password is wrong")]
     Unknown,
-    /// No session that lasts has this token.
+    /// No current session has this token.
     #[error("the token is wrong, or its session has ended; log in again")]
     NoSession,
-    /// Whoever asks does not say who they are.
+    /// The request has no credential.
     #[error("a name and password, or a token, are needed")]
     Nameless,
-    /// Whoever asks is known, but no administrator.
+    /// The caller is not an administrator.
     #[error("only an administrator may do this")]
     Forbidden,
-    /// There is no account of that name. Told to administrators only.
+    /// There is no account with that name. Only administrators learn this.
     #[error("there is no account of this name")]
     NoAccount,
-    /// Too many tries have failed. Whether there is such an account is not told.
+    /// Too many attempts have failed. Does not say whether the account exists.
     #[error("too many logins have failed; try again in {retry_after_s} s")]
     Slowed {
-        /// When trying again is of use, seconds.
+        /// When to try again, seconds.
         retry_after_s: u32,
     },
-    /// Only administrators make accounts.
-    #[error("accounts are made by an administrator only; ask one")]
+    /// Only administrators may create accounts.
+    #[error("only an administrator may create accounts; ask one")]
     Closed,
-    /// Too many accounts were made from one address.
-    #[error("too many accounts were made from this address; try again in {retry_after_s} s")]
+    /// Too many accounts were created from one address.
+    #[error("too many accounts were created from this address; try again in {retry_after_s} s")]
     Crowded {
-        /// When trying again is of use, seconds.
+        /// When to try again, seconds.
         retry_after_s: u32,
     },
-    /// Too much is waiting already; asking again in a second may do.
+    /// Too much is waiting; try again in a second.
     #[error("the accounts server is busy")]
     Busy,
-    /// The disk is full: nothing was changed.
+    /// The disk is full; nothing was changed.
     #[error("the disk of the accounts server is full")]
     DiskFull,
     /// The database, the hashing or the randomness failed; the server's log has the reason.
@@ -82,12 +82,12 @@ pub enum Refused {
     Failed,
 }
 
-/// Who was recognised.
+/// The owner of a valid credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Whose account it is.
+    /// The user.
     pub user: User,
-    /// For how long this holds at most, where a token was presented or the account ends.
+    /// How long this holds at most, if the session or the account ends.
     pub expires_in: Option<Duration>,
 }
 
@@ -95,12 +95,12 @@ pub struct Identity {
 #[derive(Debug)]
 pub struct Session {
     token: Token,
-    /// How long its token is good for.
+    /// How long its token is valid.
     pub life: Duration,
 }
 
 impl Session {
-    /// The token to present. A secret.
+    /// The token, which is secret.
     pub fn token(&self) -> &str {
         self.token.as_str()
     }
@@ -124,11 +124,11 @@ impl Accounts {
         })
     }
 
-    /// Makes an account; it is durable when this answers. The name of a deleted account is as good as taken: what its
-    /// owner left behind elsewhere, such as files, is nobody else's.
+    /// Creates an account, which is durable when this returns. Names of deleted accounts stay taken, as what their owners left
+    /// elsewhere, such as files, must not go to others.
     pub async fn create(&self, name: Name, password: Password, from: IpAddr) -> Result<(), Refused> {
-        // A name known to be taken is refused without the work of hashing. Asked in this order an account that is deleted
-        // meanwhile is found by the one or by the other.
+        // A taken name is refused without hashing. In this order, an account that is deleted meanwhile is found by one of the
+        // two queries.
         if self.tables.account(name.as_str()).await?.is_some() || self.was_deleted(&name).await? {
             return Err(Refused::Taken);
         }
@@ -146,20 +146,20 @@ impl Accounts {
         }
     }
 
-    /// Checks a name and a password. Whoever fails too often is slowed down. An unknown name takes as long as a known
-    /// one, and is slowed down like it.
+    /// Checks a name and a password. Repeated failures are slowed down. Unknown names take as long as known ones, and are slowed
+    /// down alike.
     pub async fn check(&self, name: &str, password: &str, from: IpAddr) -> Result<Identity, Refused> {
         let account = self.account(name, password, from).await?;
         let expires_in = account.expires_at_s.map(left);
         Ok(Identity { user: account.user, expires_in })
     }
 
-    /// The open account of this name and password.
+    /// The open account with this name and password.
     pub(crate) async fn account(&self, name: &str, password: &str, from: IpAddr) -> Result<Account, Refused> {
         let attempt = self.common.attempt(name.as_bytes(), from);
         self.common.admit(&attempt)?;
         let (Ok(name), Ok(password)) = (Name::new(name), Password::new(password)) else {
-            // What could never be a name or a password is wrong like any other.
+            // Text that cannot be a name or password is treated like any wrong one.
             self.common.failed_cheaply(&attempt);
             return Err(Refused::Unknown);
         };
@@ -174,8 +174,8 @@ impl Accounts {
         }
     }
 
-    /// Makes an entry when failures begin to be slowed down: at most one for every so many that took a hash each. It takes
-    /// as long for a name that is no account's, of which nothing is kept: it may be a mistyped password.
+    /// Adds an audit entry when failures start to be slowed down. This takes as long for unknown names, which are not recorded,
+    /// as they may be mistyped passwords.
     async fn note(&self, account: Option<Account>, noted: Noted, from: IpAddr) -> Result<(), Refused> {
         if noted.name_slowed || noted.address_slowed {
             let account = account.filter(|_| noted.name_slowed).map(|account| account.user.name);
@@ -186,7 +186,7 @@ impl Accounts {
         Ok(())
     }
 
-    /// Checks a name and a password and begins a session.
+    /// Checks a name and a password and starts a session.
     pub async fn begin_session(&self, name: &str, password: &str, from: IpAddr) -> Result<Session, Refused> {
         let account = self.account(name, password, from).await?;
         let token = Token::random().map_err(|error| fail("randomness", &error))?;
@@ -197,7 +197,7 @@ impl Accounts {
         Ok(Session { token, life: self.session_life })
     }
 
-    /// Ends a session: its token is good for nothing from now on.
+    /// Ends a session, whose token is invalid from now on.
     pub async fn end_session(&self, token: &[u8], from: IpAddr) -> Result<(), Refused> {
         let Identity { user, .. } = self.session(token).await?;
         let digest = token::digest(token).ok_or(Refused::NoSession)?;
@@ -205,7 +205,7 @@ impl Accounts {
         self.tables.end_session(&digest, &entry).await?.then_some(()).ok_or(Refused::NoSession)
     }
 
-    /// Recognises the owner of a session's token.
+    /// The owner of a session's token.
     pub async fn session(&self, token: &[u8]) -> Result<Identity, Refused> {
         let digest = token::digest(token).ok_or(Refused::NoSession)?;
         let now_s = time::now_s();
@@ -216,7 +216,7 @@ impl Accounts {
         Ok(Identity { user: account.user, expires_in: Some(left(ends_at_s)) })
     }
 
-    /// Recognises whoever presents a password or a token.
+    /// The owner of a password or token.
     pub async fn identify(&self, presented: &Credentials<'_>, from: IpAddr) -> Result<Identity, Refused> {
         let text = |bytes| std::str::from_utf8(bytes).map_err(|_| Refused::Unknown);
         match presented {
@@ -226,7 +226,7 @@ impl Accounts {
     }
 }
 
-/// How long it is until then.
+/// The time until then.
 fn left(at_s: i64) -> Duration {
     Duration::from_secs(u64::try_from(at_s.saturating_sub(time::now_s())).unwrap_or(0))
 }

@@ -1,4 +1,4 @@
-//! The requests of the accounts server, apart from how they come and go.
+//! The routes of the accounts server.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -22,7 +22,7 @@ use crate::{
     shown::{AccountList, AccountMade, AuditList, Recognised, SessionMade, ShownAccount},
 };
 
-/// Longest body, bytes: the longest name and passwords fit with all their characters escaped.
+/// Maximum length of a body, bytes. The longest name and passwords fit with all their characters escaped.
 pub const BODY_LEN_MAX: u64 = 8192;
 
 /// A request, sent from an address that failures are counted by.
@@ -157,7 +157,7 @@ impl AccountsApi {
         Ok(private(&AuditList::new(found, limit)))
     }
 
-    /// Whose account it is may see it, and an administrator.
+    /// Shows an account to its owner and to administrators.
     async fn account(&self, name: &str, call: Call<'_>) -> Result<Response, Refusal> {
         let name = named(name);
         let user = self.caller(call).await?;
@@ -180,7 +180,7 @@ impl AccountsApi {
         Ok(Response::done())
     }
 
-    /// By the old password, or by an administrator.
+    /// Changes a password for its owner, who must send the old one, or for an administrator.
     async fn change_password(&self, name: &str, call: Call<'_>) -> Result<Response, Refusal> {
         let (new, old) = requests::new_password(call.body)?;
         match old {
@@ -204,7 +204,7 @@ impl AccountsApi {
         is_administrator(self.caller(call).await?)
     }
 
-    /// Who asks: an account's owner, or whoever has the administrator's token.
+    /// The caller: the owner of an account, or a client with the administrator's token.
     async fn caller(&self, call: Call<'_>) -> Result<User, Refused> {
         if call.authorization().is_none() {
             return Err(Refused::Nameless);
@@ -218,12 +218,12 @@ impl AccountsApi {
     }
 }
 
-/// Why a request is not fulfilled.
+/// Why a request is refused.
 #[derive(Debug)]
 pub enum Refusal {
     /// The accounts refuse it.
     Refused(Refused),
-    /// It is not understood.
+    /// The request is invalid.
     Problem(Problem),
 }
 
@@ -277,7 +277,7 @@ fn is_administrator(user: User) -> Result<User, Refused> {
     if user.role == Role::Admin { Ok(user) } else { Err(Refused::Forbidden) }
 }
 
-/// What concerns one person is kept by no cache.
+/// Keeps caches from storing a response about one person.
 fn private(shown: &impl serde::Serialize) -> Response {
     Response::json(200, shown).with("Cache-Control", "no-store")
 }
@@ -291,7 +291,7 @@ fn by<'a>(user: &'a User, call: Call<'_>) -> By<'a> {
     By { actor: &user.name, address: call.sender }
 }
 
-/// A name in a path. What is none is nobody's.
+/// A name in a path. Text that cannot be a name belongs to no account.
 fn named(encoded: &str) -> Result<Name, Refused> {
     Name::new(&decoded(encoded)).map_err(|_| Refused::NoAccount)
 }

@@ -1,4 +1,4 @@
-//! Accounts administered: listed, changed, deleted, each change with its revocation and its entry in the audit.
+//! Administration: listing, changing and deleting accounts. Each change has its revocation and its audit entry.
 
 use store::{Row, Statement, StoreError};
 
@@ -9,16 +9,16 @@ use crate::{
     revocations::{self, BUCKETS, Revocations},
 };
 
-/// What is to be changed of an account; what is `None` stays.
+/// A change of an account. What is `None` stays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Change {
-    /// What its owner may do.
+    /// The new role.
     pub role: Option<Role>,
-    /// Whether it is shut. Shutting it ends its sessions.
+    /// Whether it is disabled. Disabling it ends its sessions.
     pub disabled: Option<bool>,
-    /// When it ends, Unix seconds; or that it does not.
+    /// When it expires, Unix seconds, or `Some(None)` for never.
     pub expires_at_s: Option<Option<i64>>,
-    /// How many bytes its owner may keep; or that the server decides.
+    /// Its quota, bytes, or `Some(None)` for the default of the file server.
     pub quota_bytes: Option<Option<u64>>,
 }
 
@@ -46,7 +46,7 @@ impl Change {
 }
 
 impl Tables {
-    /// Gives an account another password: `false` where there is none, or its credential is no longer of `version`.
+    /// Changes a password. Returns `false` if there is no such account, or its credential no longer has this version.
     pub(crate) async fn change_password(
         &self,
         password_hash: &str,
@@ -62,14 +62,14 @@ impl Tables {
         self.revoke(version.into_iter().fold(update, Statement::with), entry).await
     }
 
-    /// Changes an account; `false` where there is none.
+    /// Changes an account. Returns `false` if there is none.
     pub(crate) async fn change(&self, change: &Change, entry: &Entry<'_>) -> Result<bool, StoreError> {
         let mut statements = change.statements(entry.account);
         let Some(first) = statements.next() else { return Ok(false) };
         self.revoke(statements.fold(first, Statement::then), entry).await
     }
 
-    /// Deletes an account and keeps its name; `false` where there is none.
+    /// Deletes an account and reserves its name. Returns `false` if there is none.
     pub(crate) async fn delete(&self, entry: &Entry<'_>) -> Result<bool, StoreError> {
         let of_the_name = |sql| Statement::new(sql).with(entry.account);
         let delete = self
@@ -79,25 +79,25 @@ impl Tables {
         Ok(self.store.execute(delete).await? > 0)
     }
 
-    /// Whether an account of this name was deleted.
+    /// Whether an account with this name was deleted.
     pub(crate) async fn was_deleted(&self, name: &str) -> Result<bool, StoreError> {
         let select = Statement::new("SELECT name FROM deleted_names WHERE name = ?").with(name);
         Ok(!self.store.query(select).await?.is_empty())
     }
 
-    /// Ends a session; `false` where there is none.
+    /// Ends a session. Returns `false` if there is none.
     pub(crate) async fn end_session(&self, digest: &[u8; 32], entry: &Entry<'_>) -> Result<bool, StoreError> {
         let delete = Statement::new("DELETE FROM sessions WHERE token_digest = ?").with(&digest[..]);
         self.revoke(delete, entry).await
     }
 
-    /// Does a change with all that goes with it; `false` where there was nothing to change.
+    /// Makes a change with its revocation and audit entry. Returns `false` if there was nothing to change.
     async fn revoke(&self, change: Statement, entry: &Entry<'_>) -> Result<bool, StoreError> {
         Ok(self.store.execute(self.revoking(change, entry)).await? > 0)
     }
 
-    /// The change that, in the same transaction, marks the account's bucket and makes the entry. Who changes the
-    /// revision holds its row until the end, so that revisions appear in their order.
+    /// The change together with statements that mark the account's bucket and add the audit entry in the same transaction.
+    /// The transaction holds the row of the revision until its end, so that revisions appear in order.
     fn revoking(&self, change: Statement, entry: &Entry<'_>) -> Statement {
         let bucket = i64::from(revocations::bucket(entry.account));
         let mark = "INSERT INTO revocations (bucket, revision) \
@@ -109,16 +109,16 @@ impl Tables {
             .then(self.entry(entry))
     }
 
-    /// At most `limit` accounts whose names come after `after`, in order.
+    /// At most `limit` accounts with names after `after`, in order.
     pub(crate) async fn list(&self, after: &str, limit: i64) -> Result<Vec<Account>, StoreError> {
         let select = select!("", "WHERE accounts.name > ? ORDER BY accounts.name LIMIT ?");
         let rows = self.store.query(Statement::new(select).with(after).with(limit)).await?;
         rows.iter().map(account).collect()
     }
 
-    /// What was revoked since a revision; since now where none is given.
+    /// What was revoked since a revision, or nothing if none is given.
     pub(crate) async fn revocations(&self, after: Option<u64>) -> Result<Revocations, StoreError> {
-        // What is marked between the two queries is told twice.
+        // Buckets that are marked between the two queries are returned twice.
         let rows = self.store.query(Statement::new("SELECT value FROM revision WHERE id = 1")).await?;
         let revision = rows.first().ok_or(StoreError::Failed)?.int(0)?;
         let revision = u64::try_from(revision).map_err(|_| StoreError::Failed)?;
@@ -141,7 +141,7 @@ impl Tables {
         rows.iter().map(bucket).collect()
     }
 
-    /// The statement that makes an entry in the audit.
+    /// The statement that adds an audit entry.
     pub(crate) fn entry(&self, entry: &Entry<'_>) -> Statement {
         let insert =
             "INSERT INTO audit (at_s, actor, address, action, account, detail) VALUES (?, ?, ?, ?, ?, ?)";
@@ -154,13 +154,13 @@ impl Tables {
             .with(entry.detail.as_str())
     }
 
-    /// Makes an entry of failed logins.
+    /// Adds an audit entry about failed logins.
     pub(crate) async fn note_failures(&self, entry: &Entry<'_>) -> Result<(), StoreError> {
         debug_assert_eq!(entry.action, Action::Slowed);
         self.store.execute(self.entry(entry)).await.map(drop)
     }
 
-    /// At most `limit` entries of the audit after `after`, in order.
+    /// At most `limit` audit entries after `after`, in order.
     pub(crate) async fn audit(&self, after: i64, limit: i64) -> Result<Vec<Record>, StoreError> {
         let select = "SELECT id, at_s, actor, address, action, account, detail FROM audit \
                       WHERE id > ? ORDER BY id LIMIT ?";

@@ -1,4 +1,4 @@
-//! The tables of the accounts server, and everything that is asked of them.
+//! The tables of the accounts server, and all statements about them.
 
 use store::{Row, Statement, Store, StoreError};
 
@@ -10,7 +10,7 @@ use crate::{
     time::now_s,
 };
 
-/// What is read of an account, in the order of [`account`], and of what else may follow.
+/// Selects the columns of an account, in the order of [`account`], and further ones after them.
 macro_rules! select {
     ($columns:literal, $rest:literal) => {
         concat!(
@@ -26,10 +26,10 @@ macro_rules! select {
 mod changes;
 mod schema;
 
-/// Columns that [`account`] reads: what else is selected comes after them.
+/// Number of columns that [`account`] reads. Further ones come after them.
 const ACCOUNT_COLUMNS: usize = 7;
 
-/// The tables, in words of the accounts server.
+/// All tables.
 #[derive(Debug)]
 pub(crate) struct Tables {
     store: Store,
@@ -40,8 +40,8 @@ impl Tables {
         Self { store }
     }
 
-    /// A new account; `false` when the name is taken. Its credential's version is above that of any account of its name
-    /// that was deleted, so that no session of that one is its own.
+    /// Adds an account. Returns `false` if the name is taken. Its credential version is above that of any deleted account with
+    /// its name, so that sessions of that account are not valid for it.
     pub(crate) async fn add_account(
         &self,
         password_hash: &str,
@@ -53,7 +53,7 @@ impl Tables {
         self.store.insert(insert.then(self.entry(entry))).await
     }
 
-    /// An account, and the stored hash of its password.
+    /// The account with this name, and the stored hash of its password.
     pub(crate) async fn account(&self, name: &str) -> Result<Option<(Account, String)>, StoreError> {
         let select = Statement::new(select!(", password_hash", "WHERE name = ?")).with(name);
         let rows = self.store.query(select).await?;
@@ -61,7 +61,7 @@ impl Tables {
         rows.first().map(found).transpose()
     }
 
-    /// A new session. Those that have ended make room for it.
+    /// Adds a session, and removes sessions that have ended.
     pub(crate) async fn add_session(
         &self,
         digest: &[u8; 32],
@@ -76,8 +76,8 @@ impl Tables {
         self.store.execute(insert.with(of.credential_version)).await.map(drop)
     }
 
-    /// The account and the expiry (Unix seconds) of a session that is still good. A session ends with its time, with
-    /// its account, and when the account's credential changes.
+    /// The account of a valid session, and when the session expires (Unix seconds). A session ends when it expires, when its
+    /// account is deleted, and when the account's credential changes.
     pub(crate) async fn session(
         &self,
         digest: &[u8; 32],
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_sessions_are_found_until_they_end() {
+    fn accounts_and_sessions_are_found_until_they_end() {
         let (_folder, tables) = tables();
         let far = now_s() + 1000;
         block_on(async {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn ended_sessions_go_when_new_ones_come() {
+    fn expired_sessions_are_removed_when_new_ones_start() {
         let (_folder, tables) = tables();
         block_on(async {
             let ann = ann(&tables).await;

@@ -1,13 +1,12 @@
-//! The tables themselves.
+//! The schema.
 
 use store::{Migration, Schema};
 
-/// Accounts, the sessions of their owners, which of them were revoked, who did what, and the names of deleted accounts.
+/// Accounts, sessions, revocations, the audit, and the names of deleted accounts.
 ///
-/// A session holds the version of its account's credential, and ends when that rises. `revocations` says at which
-/// revision something was last revoked of the accounts in a bucket (see [`crate::revocations`]): it never holds more
-/// rows than there are buckets. On MySQL columns are added by statements that are put together there, as it knows no
-/// `ADD COLUMN IF NOT EXISTS`: done again after it was cut off, each does nothing.
+/// A session has the version of its account's credential and ends when that increases. `revocations` has one row for each
+/// marked bucket of accounts (see [`crate::revocations`]), with the revision of its last mark. MySQL has no `ADD COLUMN IF NOT
+/// EXISTS`, so its columns are added by prepared statements that do nothing when they are repeated after an interruption.
 pub(crate) const SCHEMA: Schema = Schema {
     name: "accounts",
     // "nsta"

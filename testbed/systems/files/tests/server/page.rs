@@ -1,6 +1,9 @@
 //! The page in a real browser, by mouse and by keyboard.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use engine::Model;
 use serde_json::json;
@@ -8,7 +11,7 @@ use test_support::browser::Browser;
 
 use crate::{cutting::Cutting, uploads::Place};
 
-/// A file of this name shows whether text is ever taken for markup.
+/// The name of a file that would take over the page if text were ever treated as markup.
 const HOSTILE: &str = "<img src=x onerror=document.title='taken over'>.txt";
 const PASSWORD: &str = "a long enough one";
 const CHANGED: &str = "another long one";
@@ -18,8 +21,25 @@ fn a_person_logs_in_uploads_downloads_and_deletes_in_a_browser() {
     let place = Place::new(Model::Epoll, |options| options.uploads.quota_bytes = Some(10_000_000));
     let url = format!("http://{}/", place.to());
     let Some(mut page) = Browser::open(&url) else { return };
+    let local = LocalFiles::new();
 
-    // An account, by keyboard: a password that is too short is explained.
+    create_account(&mut page);
+    upload_several(&mut page, &place, &local);
+    replace_only_after_asking(&mut page, &place, &local);
+    exceed_the_quota(&mut page, &local);
+    download(&mut page, &place, local.0.path());
+    create_a_folder_and_delete_by_keyboard(&mut page, &place, &local);
+    page.fits_a_phone();
+    change_the_password(&mut page);
+    log_out_and_in(&mut page);
+
+    assert_eq!(page.value("document.cookie"), json!(""), "no script reads the session");
+    assert_eq!(page.value("document.title"), json!("Files"));
+    assert!(page.errors.is_empty(), "{:#?}", page.errors);
+}
+
+/// Creates an account by keyboard. A password that is too short is explained.
+fn create_account(page: &mut Browser) {
     page.wait("document.activeElement === login.elements.name");
     page.write("eve");
     page.press("Tab");
@@ -31,51 +51,50 @@ fn a_person_logs_in_uploads_downloads_and_deletes_in_a_browser() {
     page.write(PASSWORD);
     page.click("#create");
     page.wait("find('#crumbs strong').textContent === 'eve' && !find('#nothing').hidden");
-    page.wait("find('#kept').textContent === 'You keep 0 bytes of 10.0 MB'");
+    page.wait("find('#kept').textContent === 'You use 0 bytes of 10.0 MB'");
+}
 
-    // Several files at once, by the button; then one by dropping it.
-    let files = tempfile::tempdir().unwrap();
-    let write = |name: &str, bytes: &[u8]| {
-        fs::write(files.path().join(name), bytes).unwrap();
-        files.path().join(name)
-    };
-    choose(
-        &mut page,
-        &[&write("first.txt", b"the first"), &write(HOSTILE, b"hostile"), &write("empty", b"")],
-    );
+/// Uploads several files with the button, then one by dropping it.
+fn upload_several(page: &mut Browser, place: &Place, local: &LocalFiles) {
+    let files =
+        [local.write("first.txt", b"the first"), local.write(HOSTILE, b"hostile"), local.write("empty", b"")];
+    choose(page, &files.each_ref().map(PathBuf::as_path));
     page.wait("document.querySelectorAll('#uploads [data-state=good]').length === 3");
-    page.wait("find('#kept').textContent === 'You keep 16 bytes of 10.0 MB'");
-    drop_on(&mut page, &write("dropped.txt", b"dropped"));
+    page.wait("find('#kept').textContent === 'You use 16 bytes of 10.0 MB'");
+    drop_on(page, &local.write("dropped.txt", b"dropped"));
     page.wait(&listed("dropped.txt"));
     assert_eq!(fs::read(place.path("users/eve/dropped.txt")).unwrap(), b"dropped");
     assert_eq!(fs::read(place.path("users/eve").join(HOSTILE)).unwrap(), b"hostile");
+}
 
-    // To replace a file is asked first.
-    let kept = |name: &str| fs::read_to_string(place.path(&format!("users/eve/{name}"))).unwrap();
-    choose(&mut page, &[&write("first.txt", b"the second")]);
+fn replace_only_after_asking(page: &mut Browser, place: &Place, local: &LocalFiles) {
+    let stored = || fs::read_to_string(place.path("users/eve/first.txt")).unwrap();
+    let second = local.write("first.txt", b"the second");
+    choose(page, &[&second]);
     page.wait("find('#ask').open && find('#question').textContent.includes('Replace it?')");
     page.press("Enter");
-    page.wait("!find('#ask').open && find('#uploads').innerText.includes('Kept the file')");
-    assert_eq!(kept("first.txt"), "the first");
-    choose(&mut page, &[&write("first.txt", b"the second")]);
+    page.wait("!find('#ask').open && find('#uploads').innerText.includes('Kept the existing file')");
+    assert_eq!(stored(), "the first");
+    choose(page, &[&second]);
     page.wait("find('#ask').open");
     page.click("#yes");
     page.wait("document.querySelectorAll('#uploads [data-state=good]').length === 5");
-    assert_eq!(kept("first.txt"), "the second");
+    assert_eq!(stored(), "the second");
+}
 
-    // What is too much is refused before it is sent.
-    choose(&mut page, &[&write("large", &vec![b'x'; 11_000_000])]);
-    page.wait("find('#uploads [data-state=bad]').innerText.includes('more than you may keep')");
+/// A file that exceeds the quota is refused before it is sent.
+fn exceed_the_quota(page: &mut Browser, local: &LocalFiles) {
+    choose(page, &[&local.write("large", &vec![b'x'; 11_000_000])]);
+    page.wait("find('#uploads [data-state=bad]').innerText.includes('exceed your quota')");
+}
 
-    download(&mut page, &place, files.path());
-
-    // A new folder, and back; a file is deleted by keyboard.
+fn create_a_folder_and_delete_by_keyboard(page: &mut Browser, place: &Place, local: &LocalFiles) {
     page.click("#folder");
     page.wait("document.activeElement.id === 'answer'");
     page.write("a & b");
     page.press("Enter");
     page.wait("find('#crumbs strong').textContent === 'a & b'");
-    choose(&mut page, &[&write("inner.txt", b"inner")]);
+    choose(page, &[&local.write("inner.txt", b"inner")]);
     page.wait(&listed("inner.txt"));
     page.value(&format!("{}.focus()", button("inner.txt")));
     page.press("Enter");
@@ -86,10 +105,10 @@ fn a_person_logs_in_uploads_downloads_and_deletes_in_a_browser() {
     assert!(!place.path("users/eve/a & b/inner.txt").exists());
     page.click("#crumbs a[href='#/users/eve/']");
     page.wait(&listed("a & b/"));
+}
 
-    page.fits_a_phone();
-
-    // Another password; the wrong one is refused first.
+/// Changes the password, after a wrong one was refused.
+fn change_the_password(page: &mut Browser) {
     for (old, then) in
         [("wrong password", "find('#refused').textContent"), (PASSWORD, "!find('#changing').open")]
     {
@@ -102,9 +121,11 @@ fn a_person_logs_in_uploads_downloads_and_deletes_in_a_browser() {
         page.press("Enter");
         page.wait(then);
     }
-    page.wait("said.textContent === 'The password is changed.' && !find('#files').hidden");
+    page.wait("said.textContent === 'Your password has been changed.' && !find('#files').hidden");
+}
 
-    // Out, and in again by keyboard, after a wrong password.
+/// Logs out, and in again by keyboard after a wrong password.
+fn log_out_and_in(page: &mut Browser) {
     page.click("#out");
     page.wait("!login.hidden && find('#files').hidden");
     for (password, then) in [(PASSWORD, "said.className === 'bad'"), (CHANGED, "!find('#files').hidden")] {
@@ -116,13 +137,10 @@ fn a_person_logs_in_uploads_downloads_and_deletes_in_a_browser() {
         page.press("Enter");
         page.wait(then);
     }
-    assert_eq!(page.value("document.cookie"), json!(""), "no script reads the session");
-    assert_eq!(page.value("document.title"), json!("Files"));
-    assert!(page.errors.is_empty(), "{:#?}", page.errors);
 }
 
 #[test]
-fn an_upload_goes_on_after_the_connection_was_lost() {
+fn an_upload_resumes_after_a_lost_connection() {
     let place = Place::new(Model::Epoll, |_| ());
     let cutting = Cutting::before(place.to());
     let Some(mut page) = Browser::open(&format!("http://{}/", cutting.address)) else { return };
@@ -172,7 +190,22 @@ fn log_in(page: &mut Browser) {
     page.wait("!find('#files').hidden && listing");
 }
 
-/// Clicks the button that opens the browser's dialog, and chooses these files in its place.
+/// Files on the computer of the browser.
+struct LocalFiles(tempfile::TempDir);
+
+impl LocalFiles {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.0.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+}
+
+/// Clicks the button that opens the browser's file dialog, and chooses these files instead.
 fn choose(page: &mut Browser, files: &[&Path]) {
     page.ask("Page.setInterceptFileChooserDialog", json!({"enabled": true}));
     page.click("#choose");
@@ -198,7 +231,7 @@ fn download(page: &mut Browser, place: &Place, folder: &Path) {
     page.ask("Page.setDownloadBehavior", json!({"behavior": "allow", "downloadPath": into}));
     page.click("a[download='first.txt']");
     let expected = fs::read(place.path("users/eve/first.txt")).unwrap();
-    // Asking the page keeps it going while the file comes.
+    // Asking the page keeps it active during the download.
     while fs::read(into.join("first.txt")).ok().as_ref() != Some(&expected) {
         page.value("new Promise((done) => setTimeout(done, 10))");
     }
