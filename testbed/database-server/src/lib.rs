@@ -7,7 +7,6 @@
 
 mod error;
 mod kind;
-mod launch;
 mod port;
 mod server;
 

@@ -15,16 +15,18 @@ use tempfile::TempDir;
 use crate::{
     DatabaseError, Kind,
     kind::{CERTIFICATE, DATA, KEY, TEMPORARY},
-    launch::{self, NOBODY, command},
     port::free_port,
 };
+
+/// The user as which servers run if this process is root, because they refuse to run as root.
+const NOBODY: u32 = 65_534;
 
 /// How long a server may take to start, generously.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How long a server may take to end when told to.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// How a server is to run.
+/// The settings of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The most connections at once.
@@ -237,7 +239,28 @@ impl Drop for DatabaseServer {
     }
 }
 
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Prepares the command for a server's program: as nobody if this process is root, killed when the starting thread ends,
+/// and on certain processors if there are `processors`.
+fn command(program: &Path, processors: Option<&[usize]>) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL"]);
+    if is_root() {
+        command.args([format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"), "--clear-groups".into()]);
+    }
+    command.arg("--");
+    if let Some(processors) = processors {
+        let list: Vec<String> = processors.iter().map(usize::to_string).collect();
+        command.args(["taskset", "-c", &list.join(",")]);
+    }
+    command.arg(program).current_dir("/");
+    command
+}
+
 /// Gives a file to the user as which the server runs.
 fn own(path: &Path) -> io::Result<()> {
-    if launch::is_root() { chown(path, Some(NOBODY), Some(NOBODY)) } else { Ok(()) }
+    if is_root() { chown(path, Some(NOBODY), Some(NOBODY)) } else { Ok(()) }
 }

@@ -46,7 +46,8 @@
 //! pending on I/O. For everything else a future may wait for, such as [`offload`], the thread sleeps. `threads` has a
 //! thread per connection; `pool` has a fixed number of them and a bounded queue, whose overflow [`Overload`] governs.
 //! `processes` forks a process for each connection; `prefork` has a fixed number of processes that accept for
-//! themselves. Both use the same connection; `process` explains who forks, watches and ends whom, and why that is safe.
+//! themselves. All four use the same connection; `process` explains which process forks, watches and ends which, and why
+//! that is safe.
 //!
 //! **Readiness** (`readiness`): a loop over a `Poller`, chosen at compile time, polls each task straight from the event
 //! that makes it ready. Transfers are tried first, and a socket is handed to the poller only if it would have to wait.

@@ -105,7 +105,7 @@ impl Model {
         self.description().has_queue
     }
 
-    /// What somebody who runs it should know beforehand.
+    /// What its users should know beforehand.
     pub const fn caution(self) -> Option<&'static str> {
         self.description().caution
     }

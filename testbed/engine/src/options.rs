@@ -1,10 +1,10 @@
-//! How a server is to run.
+//! The options of a server.
 
 use std::{fmt, net::SocketAddr, str::FromStr, sync::Arc, time::Duration};
 
 use crate::counters::Counters;
 
-/// How a server is to run. Each concurrency model uses the options that concern it and ignores the others.
+/// The options of a server. Each concurrency model uses the options that concern it and ignores the others.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Where to listen. With port 0 the system chooses one; [`Server::local_addr`](crate::Server::local_addr) tells

@@ -10,7 +10,7 @@
 //! that has one thread too, as `nstar serve` does, the same holds. If it has more, the C library still keeps the
 //! allocator intact, but a lock of the caller's own may be lost; the log warns of that.
 //!
-//! # Who ends whom
+//! # Which process ends which
 //!
 //! - Drain and abort are written into memory that all processes share ([`Control`](crate::control::Control)). The front
 //!   is woken by its notifier and signals its children: SIGTERM to end when idle, SIGKILL at the deadline.
