@@ -1,5 +1,5 @@
-//! How the way to a database server is encrypted, as its URL says: not at all, or by TLS with a certificate that is checked,
-//! whichever of the words for it is written.
+//! How the connection to a database server is encrypted, according to its URL: not at all, or with TLS and a verified
+//! certificate. Any of the drivers' parameters for that is accepted.
 
 use std::{fs, io, path::PathBuf, sync::Arc};
 
@@ -11,18 +11,28 @@ use rustls::{
 };
 use tls::Failure;
 
-use crate::{database::InvalidDatabase, network::Trouble};
+use crate::error::Trouble;
 
-/// TLS, and whose word on the server's name is believed.
+/// TLS, and the authorities trusted to certify the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Encryption {
-    /// A file of certificates in PEM; otherwise the authorities of this host.
+    /// A file of certificates in PEM. `None`: the authorities that this host trusts.
     roots: Option<PathBuf>,
 }
 
-/// Takes what says how to encrypt out of the query of a URL; the rest is for the driver.
-pub(crate) fn read(query: &str) -> Result<(String, Option<Encryption>), InvalidDatabase> {
-    let wrong = |parameter, wanted| InvalidDatabase::Encryption { parameter, wanted };
+/// A parameter about encryption in a URL that is invalid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{parameter} in this URL {wanted}")]
+pub struct InvalidEncryption {
+    /// The parameter.
+    pub parameter: &'static str,
+    /// What it must be.
+    pub wanted: &'static str,
+}
+
+/// Takes the parameters about encryption out of the query of a URL. Returns the rest, which is for the driver, too.
+pub(crate) fn read(query: &str) -> Result<(String, Option<Encryption>), InvalidEncryption> {
+    let wrong = |parameter, wanted| InvalidEncryption { parameter, wanted };
     let (mut rest, mut wanted, mut roots) = (Vec::new(), None, None);
     for part in query.split('&').filter(|part| !part.is_empty()) {
         match part.split_once('=').unwrap_or((part, "")) {
@@ -41,22 +51,21 @@ pub(crate) fn read(query: &str) -> Result<(String, Option<Encryption>), InvalidD
             ("verify_ca" | "verify_identity" | "built_in_roots", _) => {
                 return Err(wrong(
                     "verify_ca, verify_identity or built_in_roots",
-                    "is not known: what is encrypted is \
-                                                                                checked wholly, by sslrootcert=PATH",
+                    "is not supported: certificates are always verified in full, with sslrootcert=PATH",
                 ));
             }
             _ => rest.push(part),
         }
     }
     match (wanted, roots) {
-        (Some(false), Some(_)) => Err(wrong("sslrootcert", "goes with sslmode=verify-full")),
+        (Some(false), Some(_)) => Err(wrong("sslrootcert", "requires sslmode=verify-full")),
         (None | Some(false), None) => Ok((rest.join("&"), None)),
         (_, roots) => Ok((rest.join("&"), Some(Encryption { roots }))),
     }
 }
 
 impl Encryption {
-    /// The certificates of those whose word is believed.
+    /// The certificates of the trusted authorities.
     pub(crate) fn roots(&self) -> Result<Vec<CertificateDer<'static>>, Trouble> {
         let Some(path) = &self.roots else {
             return Ok(rustls_native_certs::load_native_certs().certs);
@@ -67,13 +76,13 @@ impl Encryption {
             CertificateDer::pem_slice_iter(&text).collect::<Result<_, _>>().unwrap_or_default();
         match found[..] {
             [] => Err(unusable(
-                "holds no certificate: it should be PEM, with `-----BEGIN CERTIFICATE-----`".into(),
+                "has no certificate: it should be PEM, with `-----BEGIN CERTIFICATE-----`".into(),
             )),
             _ => Ok(found),
         }
     }
 
-    /// The settings of a connection that is encrypted so.
+    /// The TLS configuration.
     pub(crate) fn config(&self) -> Result<ClientConfig, Trouble> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(self.roots()?);
@@ -84,22 +93,23 @@ impl Encryption {
     }
 }
 
-/// What an error on the way says of the encryption, if it came from there.
-pub(crate) fn refused(error: &io::Error) -> Option<Trouble> {
+/// The trouble behind a connection error, if TLS caused it.
+pub(crate) fn trouble_of(error: &io::Error) -> Option<Trouble> {
     let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
     Some(Trouble::Encryption(match Failure::from(error.clone()) {
         failure @ Failure::UnknownIssuer => format!("{failure} (sslrootcert=PATH in the URL)"),
         Failure::WrongName { detail, .. } => {
-            format!("its certificate is for another name than the URL has: {detail}")
+            format!("its certificate is for another name than the one in the URL: {detail}")
         }
         failure => failure.to_string(),
     }))
 }
 
-/// The server has no TLS.
-pub(crate) fn unknown_there() -> Trouble {
+/// The server does not support TLS.
+pub(crate) fn unsupported() -> Trouble {
     Trouble::Encryption(
-        "the server speaks no TLS; have it do so, or take sslmode (or require_ssl) out of the URL".into(),
+        "the server does not support TLS; enable it there, or remove sslmode (or require_ssl) from the URL"
+            .into(),
     )
 }
 
@@ -108,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_says_how_to_encrypt_is_taken_out_of_a_query() {
+    fn parameters_about_encryption_are_taken_out_of_a_query() {
         let system = || Some(Encryption { roots: None });
         let file = || Some(Encryption { roots: Some("/a b.pem".into()) });
         for (query, rest, encryption) in [
@@ -134,7 +144,7 @@ mod tests {
             "sslmode=disable&sslrootcert=x",
             "require_ssl=true&verify_ca=false",
         ] {
-            assert!(matches!(read(query), Err(InvalidDatabase::Encryption { .. })), "{query}");
+            assert!(read(query).is_err(), "{query}");
         }
     }
 }

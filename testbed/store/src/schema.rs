@@ -1,30 +1,30 @@
-//! The tables a system needs, and how an older database is brought up to date.
+//! The tables of a system, and the migrations of older databases.
 
 use refinery::error::Kind;
 
 use crate::error::OpenError;
 
-/// The tables of one system. Systems may share a database server: each keeps a history of its own.
+/// The tables of one system. Systems may share a database: each keeps its own migration history.
 #[derive(Debug, Clone, Copy)]
 pub struct Schema {
-    /// What the tables hold, in a word: `accounts`. Part of the history's name, and of messages.
+    /// What the tables store, in one word, such as `accounts`. Used in messages and the name of the history.
     pub name: &'static str,
     /// Marks an SQLite file as one of this schema (`PRAGMA application_id`).
     pub application_id: i64,
-    /// The steps from an empty database, in order. Never changed once released; only added to.
+    /// The migrations from an empty database, in order. Once released, they are only added to.
     pub migrations: &'static [Migration],
 }
 
-/// One step, in one transaction where the database can.
+/// A migration. It runs in one transaction if the database can do that.
 #[derive(Debug, Clone, Copy)]
 pub struct Migration {
-    /// As refinery names them: `V1__accounts`.
+    /// Its name in refinery's form, such as `V1__accounts`.
     pub name: &'static str,
-    /// The step on SQLite.
+    /// The SQL for SQLite.
     pub sqlite: &'static str,
-    /// The step on MariaDB and MySQL, where tables are made outside of transactions: it must stand being done again.
+    /// The SQL for MariaDB and MySQL, which create tables outside of transactions: it must be repeatable.
     pub mysql: &'static str,
-    /// The step on PostgreSQL.
+    /// The SQL for PostgreSQL.
     pub postgres: &'static str,
 }
 
@@ -34,7 +34,7 @@ impl Schema {
         i64::try_from(self.migrations.len()).unwrap_or(i64::MAX)
     }
 
-    /// What brings a database up to date; `text` picks the dialect.
+    /// The runner of the migrations. `text` picks the dialect.
     pub(crate) fn runner(
         &self,
         text: impl Fn(&Migration) -> &'static str,
@@ -46,7 +46,7 @@ impl Schema {
         Ok(runner)
     }
 
-    /// What to tell of steps that could not be done.
+    /// The error of a failed migration.
     pub(crate) fn refused(&self, error: &refinery::Error, database: &str) -> OpenError {
         let (what, database, known) = (self.name, database.to_owned(), self.version());
         match error.kind() {

@@ -1,4 +1,4 @@
-//! A secret that a server makes for itself at its first start, in a file that only its owner may read.
+//! Secrets that a server generates at its first start, in files that only their owner may read.
 
 use std::{
     fs::{self, OpenOptions},
@@ -9,21 +9,21 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
-/// Random bytes in a secret.
+/// How many random bytes a secret has.
 const SECRET_LEN: usize = 32;
 
-/// 256 random bits as text. `Debug` hides it.
+/// 256 random bits as text. `Debug` hides them.
 #[derive(Clone)]
 pub struct Secret(String);
 
-/// Why a secret cannot be had. Never holds it.
+/// Why a secret cannot be used. Never contains it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretError {
-    /// Its file cannot be read or made.
+    /// The file cannot be read or created.
     #[error(
-        "the secret in {path} cannot be read or made: {source}; check that the folder may be written by \
-         this user, or name another file"
+        "the secret in {path} cannot be read or created: {source}; check that this user may write the folder, or name \
+         another file"
     )]
     File {
         /// The file.
@@ -31,9 +31,9 @@ pub enum SecretError {
         /// What the system said.
         source: io::Error,
     },
-    /// The folder that it should be in is not there.
+    /// The folder of the file does not exist.
     #[error(
-        "there is no folder {folder} for the secret in {path}; make it with `mkdir -p {folder}`, or name another file"
+        "there is no folder {folder} for the secret in {path}; create it with `mkdir -p {folder}`, or name another file"
     )]
     NoFolder {
         /// The file.
@@ -41,22 +41,24 @@ pub enum SecretError {
         /// The folder.
         folder: PathBuf,
     },
-    /// It is no file.
+    /// It is a folder.
     #[error("{path} is a folder; name a file in it")]
     Folder {
         /// The folder.
         path: PathBuf,
     },
-    /// Others may read it.
-    #[error("others than its owner may read the secret in {path} (mode {mode:o}); run `chmod 600 {path}`")]
+    /// Users other than the owner may read the file.
+    #[error(
+        "users other than its owner may read the secret in {path} (mode {mode:o}); run `chmod 600 {path}`"
+    )]
     Shared {
         /// The file.
         path: PathBuf,
         /// Its permissions.
         mode: u32,
     },
-    /// The file holds something else.
-    #[error("{path} holds no secret of nstar's; restore it from a backup, or name another file")]
+    /// The file contains something else.
+    #[error("{path} does not contain a secret of nstar's; restore it from a backup, or name another file")]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -64,14 +66,15 @@ pub enum SecretError {
 }
 
 impl Secret {
-    /// Reads the secret in a file, and makes both if there is none. Of two servers that make it at once, one's stays.
+    /// Reads the secret in a file, or generates one if there is no file. If two servers generate it at once, both use the
+    /// same one.
     ///
     /// # Errors
-    /// When the file cannot be read or made, holds something else, or may be read by others.
+    /// When the file cannot be read or created, contains something else, or may be read by others.
     pub fn open(path: &Path) -> Result<Self, SecretError> {
         let failed = |source| cannot(path, source);
         if !path.try_exists().map_err(failed)? {
-            make(path).map_err(failed)?;
+            generate(path).map_err(failed)?;
         }
         let file = fs::File::open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
@@ -91,7 +94,7 @@ impl Secret {
         }
     }
 
-    /// Whether [`open`](Self::open) would do, as far as can be told without making anything.
+    /// Checks that [`open`](Self::open) will work, as far as possible without creating anything.
     ///
     /// # Errors
     /// As of [`open`](Self::open).
@@ -103,14 +106,14 @@ impl Secret {
         fs::metadata(folder_of(path)).map(drop).map_err(failed)
     }
 
-    /// What to derive keys from.
+    /// The bytes to derive keys from.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
 
-    /// Whether this is the secret. How long that takes does not tell how much of it is right.
+    /// Whether this is the secret. The time taken does not reveal how much of it is right.
     pub fn is(&self, presented: &[u8]) -> bool {
-        // Hashes compare in constant time.
+        // Hashes are compared in constant time.
         blake3::hash(presented) == blake3::hash(self.as_bytes())
     }
 }
@@ -121,7 +124,7 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// A file that is not there is made, so what is not found is the folder.
+/// The error of a file. A missing file is created, so if something is not found it is the folder.
 fn cannot(path: &Path, source: io::Error) -> SecretError {
     let path = path.to_owned();
     match source.kind() {
@@ -130,8 +133,9 @@ fn cannot(path: &Path, source: io::Error) -> SecretError {
     }
 }
 
-/// Written aside and then linked, so that nobody reads half of it and a file that is there stays.
-fn make(path: &Path) -> io::Result<()> {
+/// Generates a secret. The file is written under another name and then linked, so that nobody reads half of it and an
+/// existing file stays.
+fn generate(path: &Path) -> io::Result<()> {
     let mut bytes = [0; SECRET_LEN];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     let aside = aside(path);
@@ -140,12 +144,12 @@ fn make(path: &Path) -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             linked => linked,
         });
-    // Fails only where it was not made.
+    // Fails only if it was not created.
     let _ = fs::remove_file(&aside);
     written.and_then(|()| sync_folder_of(path))
 }
 
-/// Without it a power cut may take the new name away, after the secret has been used.
+/// Syncs the folder. Otherwise a power failure might lose the new name after the secret was used.
 fn sync_folder_of(path: &Path) -> io::Result<()> {
     fs::File::open(folder_of(path))?.sync_all()
 }
@@ -171,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_made_once_for_its_owner_only_and_read_again() {
+    fn a_secret_is_generated_once_for_its_owner_only_and_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.key");
         let all: Vec<_> = std::thread::scope(|scope| {
@@ -188,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_others_may_read_or_that_is_none_is_refused_with_what_to_do() {
+    fn unusable_files_are_refused_with_what_to_do() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.key");
         Secret::open(&path).unwrap();

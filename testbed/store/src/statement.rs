@@ -1,11 +1,11 @@
-//! What is asked of a database, and the rows it answers with.
+//! Statements, and the rows they return.
 
-use crate::{error::StoreError, seldom::Seldom};
+use crate::{error::StoreError, rate_limited_log::RateLimitedLog};
 
-/// One value, going in or coming out.
+/// A value in a statement or a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// None.
+    /// No value.
     Null,
     /// A whole number.
     Int(i64),
@@ -45,8 +45,8 @@ impl<T: Into<Self>> From<Option<T>> for Value {
     }
 }
 
-/// An SQL statement and the values for its `?`, in order. The SQL is written in what all the databases understand, unless it
-/// says what [MariaDB and MySQL](Self::on_mysql) are to do.
+/// An SQL statement and the values of its `?`, in order. The SQL must be understood by all databases, unless it has a variant
+/// for [MariaDB and MySQL](Self::on_mysql).
 #[derive(Clone)]
 pub struct Statement {
     pub(crate) sql: &'static str,
@@ -57,42 +57,42 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// A statement with no values yet.
+    /// A statement without values.
     pub fn new(sql: &'static str) -> Self {
         Self { sql, values: Vec::new(), repeatable: false, then: Vec::new(), mysql: None }
     }
 
-    /// Gives the next `?` its value.
+    /// Sets the value of the next `?`.
     #[must_use]
     pub fn with(mut self, value: impl Into<Value>) -> Self {
         self.values.push(value.into());
         self
     }
 
-    /// Adds what belongs to it: done after it in the same transaction, if it changed or inserted a row; otherwise nothing
-    /// is done. Of several, all are done or none. A statement added so adds none of its own.
+    /// Adds a statement that belongs to this one. It is executed afterwards in the same transaction, if this one changed or
+    /// inserted a row. Either all of them take effect or none. Statements added to an added one are ignored.
     #[must_use]
     pub fn then(mut self, next: Self) -> Self {
         self.then.push(next);
         self
     }
 
-    /// Has MariaDB and MySQL do the same by this SQL, where they would lock otherwise more than is needed. Its first `?`
-    /// are those of the statement, with their values; these are the values of the others.
+    /// Sets the SQL for MariaDB and MySQL, where the common one would lock more than necessary. Its first `?` take the
+    /// values of the statement, the others take `more`.
     #[must_use]
     pub fn on_mysql(mut self, sql: &'static str, more: impl IntoIterator<Item = Value>) -> Self {
         self.mysql = Some((sql, more.into_iter().collect()));
         self
     }
 
-    /// What MariaDB and MySQL do.
+    /// The SQL and values for MariaDB and MySQL.
     pub(crate) fn mysql(&self) -> (&'static str, impl Iterator<Item = &Value>) {
         let (sql, more) = self.mysql.as_ref().map_or((self.sql, &[][..]), |(sql, more)| (*sql, &more[..]));
         (sql, self.values.iter().chain(more))
     }
 
-    /// Says that doing it twice is as good as doing it once, so that it may be done again where a connection was lost
-    /// and nobody knows whether it was done.
+    /// Declares that executing it twice has the same effect as once, so that it may be retried after a lost connection left
+    /// its outcome unknown.
     #[must_use]
     pub fn repeatable(mut self, repeatable: bool) -> Self {
         self.repeatable = repeatable;
@@ -100,14 +100,14 @@ impl Statement {
     }
 }
 
-/// Without the values: they may be secrets.
+/// Omits the values, which may be secrets.
 impl std::fmt::Debug for Statement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Statement").field("sql", &self.sql).finish_non_exhaustive()
     }
 }
 
-/// A row of an answer. Columns count from 0.
+/// A row of a result. Columns count from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row(pub(crate) Vec<Value>);
 
@@ -115,12 +115,12 @@ impl Row {
     /// The number in a column.
     ///
     /// # Errors
-    /// [`StoreError::Failed`], and a line in the log, when there is something else: the program and its tables disagree.
+    /// [`StoreError::Failed`], and a line in the log, if it is something else: the program and its tables disagree.
     pub fn int(&self, column: usize) -> Result<i64, StoreError> {
-        self.maybe_int(column)?.ok_or_else(|| disagree(column))
+        self.maybe_int(column)?.ok_or_else(|| mismatch(column))
     }
 
-    /// The number in a column, or none.
+    /// The number in a column, or `None` if it is null.
     ///
     /// # Errors
     /// As [`int`](Self::int).
@@ -128,7 +128,7 @@ impl Row {
         match self.0.get(column) {
             Some(Value::Int(number)) => Ok(Some(*number)),
             Some(Value::Null) => Ok(None),
-            _ => Err(disagree(column)),
+            _ => Err(mismatch(column)),
         }
     }
 
@@ -139,8 +139,8 @@ impl Row {
     pub fn text(&self, column: usize) -> Result<&str, StoreError> {
         match self.0.get(column) {
             Some(Value::Text(text)) => Ok(text),
-            Some(Value::Bytes(bytes)) => std::str::from_utf8(bytes).map_err(|_| disagree(column)),
-            _ => Err(disagree(column)),
+            Some(Value::Bytes(bytes)) => std::str::from_utf8(bytes).map_err(|_| mismatch(column)),
+            _ => Err(mismatch(column)),
         }
     }
 
@@ -151,15 +151,15 @@ impl Row {
     pub fn bytes(&self, column: usize) -> Result<&[u8], StoreError> {
         match self.0.get(column) {
             Some(Value::Bytes(bytes)) => Ok(bytes),
-            _ => Err(disagree(column)),
+            _ => Err(mismatch(column)),
         }
     }
 }
 
-fn disagree(column: usize) -> StoreError {
-    static DISAGREED: Seldom = Seldom::new();
-    DISAGREED.tell(|untold| {
-        tracing::error!(column, untold, "the database answered with another type than the program asked for");
+fn mismatch(column: usize) -> StoreError {
+    static MISMATCH: RateLimitedLog = RateLimitedLog::new();
+    MISMATCH.write(|suppressed| {
+        tracing::error!(column, suppressed, "the database returned another type than the program expects");
     });
     StoreError::Failed
 }

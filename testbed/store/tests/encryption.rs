@@ -54,7 +54,7 @@ fn hold(kind: Kind) {
         (with(&format!("sslrootcert={stranger}")), "sslrootcert=PATH"),
         (with(&format!("sslrootcert={known}")).replace("127.0.0.1", "localhost"), "for another name"),
         (with("sslrootcert=/nowhere.pem"), "/nowhere.pem cannot be read"),
-        (with("sslrootcert=/dev/null"), "holds no certificate"),
+        (with("sslrootcert=/dev/null"), "has no certificate"),
     ] {
         let refused = is_encrypted(kind, &url).unwrap_err();
         assert!(refused.contains(told) && refused.contains("cannot be encrypted"), "{url}: {refused}");
@@ -66,7 +66,7 @@ fn refuse_a_server_without_tls(kind: Kind) {
     let Some(server) = DatabaseServer::start(kind) else { return };
     let url = server.database().url();
     let refused = is_encrypted(kind, &format!("{url}?sslmode=verify-full")).unwrap_err();
-    assert!(refused.contains("the server speaks no TLS"), "{refused}");
+    assert!(refused.contains("the server does not support TLS"), "{refused}");
 }
 
 /// A certificate that signs itself, its key, and the file where it lies.

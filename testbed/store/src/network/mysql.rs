@@ -5,32 +5,32 @@ use mysql_async::{
     Row as MysqlRow, SslOpts, Value as MysqlValue, prelude::Queryable,
 };
 
-use super::{session::Failure, trouble::Trouble};
+use super::connection::StatementFailure;
 use crate::{
     database::ServerDatabase,
     encryption::{self, Encryption},
-    error::StoreError,
-    order::{Ask, Reply},
+    error::{StoreError, Trouble},
+    queue::{Reply, Wanted},
+    rate_limited_log::RateLimitedLog,
     schema::Schema,
-    seldom::Seldom,
     statement::{Row, Statement, Value},
 };
 
-/// The oldest versions that keep generated columns in unique indexes as they should: of MariaDB, of MySQL.
+/// The oldest versions of MariaDB and MySQL that support generated columns in unique indexes correctly.
 const WANTED: [(u32, u32); 2] = [(10, 3), (8, 0)];
 const WANTED_TEXT: &str = "MariaDB 10.3 or MySQL 8.0";
-/// Nothing is cut short or made to fit, and rows are locked no wider than they are written.
+/// Values are never truncated or adjusted, and locks cover no more rows than are written.
 const SETTINGS: [&str; 2] = [
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO', \
      innodb_lock_wait_timeout = 10",
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 ];
 
-static FAILED: Seldom = Seldom::new();
+static FAILED: RateLimitedLog = RateLimitedLog::new();
 
-pub(super) struct Session(Conn);
+pub(super) struct MysqlConnection(Conn);
 
-impl Session {
+impl MysqlConnection {
     pub(super) async fn open(server: &ServerDatabase) -> Result<Self, Trouble> {
         let mut connection = Conn::new(options(server)?).await.map_err(unopened)?;
         for setting in SETTINGS {
@@ -47,22 +47,26 @@ impl Session {
         self.0.query_drop(sql).await.map_err(unopened)
     }
 
-    pub(super) async fn run(&mut self, ask: Ask, statement: &Statement) -> Result<Reply, Failure> {
+    pub(super) async fn run(
+        &mut self,
+        wanted: Wanted,
+        statement: &Statement,
+    ) -> Result<Reply, StatementFailure> {
         let (sql, values) = statement.mysql();
         let values: Vec<MysqlValue> = values.map(MysqlValue::from).collect();
         let values = if values.is_empty() { Params::Empty } else { Params::Positional(values) };
-        let done = match ask {
-            Ask::Rows => self.0.exec::<MysqlRow, _, _>(sql, values).await.map(Some),
+        let done = match wanted {
+            Wanted::Rows => self.0.exec::<MysqlRow, _, _>(sql, values).await.map(Some),
             _ => self.0.exec_drop(sql, values).await.map(|()| None),
         };
-        let inserts = matches!(ask, Ask::Inserted | Ask::InsertedId);
+        let inserts = matches!(wanted, Wanted::Inserted | Wanted::InsertedId);
         match done {
             Ok(Some(rows)) => rows
                 .into_iter()
                 .map(row)
                 .collect::<Result<_, _>>()
                 .map(Reply::Rows)
-                .map_err(Failure::Statement),
+                .map_err(StatementFailure::Statement),
             Ok(None) if inserts => {
                 let id = i64::try_from(self.0.last_insert_id().unwrap_or(0)).unwrap_or(0);
                 Ok(Reply::Inserted((self.0.affected_rows() > 0).then_some(id)))
@@ -74,11 +78,11 @@ impl Session {
     }
 }
 
-/// Brings the tables up to date. `SELECT GET_LOCK` keeps other programs out meanwhile, as tables are made outside of
-/// transactions here; the lock goes with the connection.
+/// Brings the tables up to date. Tables are not created in transactions here, so `GET_LOCK` keeps other programs out
+/// meanwhile. The lock ends with the connection.
 pub(super) async fn migrate(
     server: &ServerDatabase,
-    session: &mut Session,
+    session: &mut MysqlConnection,
     schema: &Schema,
 ) -> Result<Result<(), refinery::Error>, Trouble> {
     check_version(&mut session.0).await?;
@@ -88,7 +92,7 @@ pub(super) async fn migrate(
         .await
         .map_err(unopened)?;
     if locked != Some(1) {
-        return Err(Trouble::Other("another program is making its tables and does not finish".into()));
+        return Err(Trouble::Other("another program is creating its tables and does not finish".into()));
     }
     let one = PoolConstraints::new(1, 1).map(|constraints| PoolOpts::default().with_constraints(constraints));
     let mut pool = Pool::new(OptsBuilder::from_opts(options(server)?).pool_opts(one));
@@ -96,7 +100,7 @@ pub(super) async fn migrate(
         Ok(runner) => runner.run_async(&mut pool).await.map(drop),
         Err(error) => Err(error),
     };
-    // What was committed is committed, however the connection ends.
+    // Commits stay, however the connection ends.
     let _ = pool.disconnect().await;
     Ok(migrated)
 }
@@ -114,32 +118,22 @@ fn is_new_enough(version: &str) -> bool {
     found >= if version.contains("MariaDB") { mariadb } else { mysql }
 }
 
-/// By TCP where a host is named: whoever watches the server finds its database by that.
+/// The driver's options. It uses TCP even on this host, so that sweeps find the database by its socket.
 fn options(server: &ServerDatabase) -> Result<Opts, Trouble> {
     let options =
-        Opts::from_url(&server.driver_url).map_err(|_| Trouble::Other("its URL cannot be read".into()))?;
+        Opts::from_url(&server.driver_url).map_err(|_| Trouble::Other("its URL is malformed".into()))?;
     let password = server.password.clone().or_else(|| options.pass().map(str::to_owned));
     let encryption = server.encryption.as_ref().map(encrypted).transpose()?;
-    // Rows found are counted, as the other databases do, be they changed or as they should be already.
+    // Count the rows that were found rather than changed, like the other databases.
     let options = OptsBuilder::from_opts(options).pass(password).prefer_socket(false).client_found_rows(true);
     Ok(options.ssl_opts(encryption).into())
 }
 
 fn encrypted(encryption: &Encryption) -> Result<SslOpts, Trouble> {
     let roots = encryption.roots()?.into_iter().map(|root| root.to_vec().into()).collect();
-    // The driver asks the process for it.
+    // The driver uses the default of the process.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Ok(SslOpts::default().with_disable_built_in_roots(true).with_root_certs(roots))
-}
-
-/// Whether the URL holds a password.
-pub(crate) fn has_password(url: &str) -> bool {
-    Opts::from_url(url).is_ok_and(|options| options.pass().is_some())
-}
-
-/// Whether the driver can read the URL, and it names a database.
-pub(crate) fn is_url(url: &str) -> bool {
-    Opts::from_url(url).is_ok_and(|options| options.db_name().is_some_and(|name| !name.is_empty()))
 }
 
 // Numbers of errors, from MariaDB's and MySQL's manuals.
@@ -151,10 +145,10 @@ const TOO_MANY: [u16; 3] = [1040, 1203, 1226];
 const LOGIN: [u16; 2] = [1045, 1698];
 const RIGHTS: [u16; 4] = [1044, 1142, 1143, 1227];
 const NO_DATABASE: u16 = 1049;
-/// The server says good-bye: shut down, or the connection killed or idle for too long.
-const GOING: [u16; 5] = [1053, 1927, 4031, 1077, 1079];
+/// The server closes the connection: it shuts down, or the connection was killed or idle for too long.
+const CLOSING: [u16; 5] = [1053, 1927, 4031, 1077, 1079];
 
-/// Why a connection could not be had.
+/// Why a connection could not be opened.
 fn unopened(error: Error) -> Trouble {
     match error {
         Error::Server(error) => {
@@ -168,16 +162,16 @@ fn unopened(error: Error) -> Trouble {
                 _ => Trouble::Other(said),
             }
         }
-        Error::Driver(DriverError::NoClientSslFlagFromServer) => encryption::unknown_there(),
+        Error::Driver(DriverError::NoClientSslFlagFromServer) => encryption::unsupported(),
         Error::Io(IoError::Tls(error)) => Trouble::Encryption(error.to_string()),
         Error::Io(IoError::Io(error)) => {
-            encryption::refused(&error).unwrap_or_else(|| Trouble::Unreachable(error.to_string()))
+            encryption::trouble_of(&error).unwrap_or_else(|| Trouble::Unreachable(error.to_string()))
         }
         error => Trouble::Unreachable(error.to_string()),
     }
 }
 
-/// What went wrong on the way to the server, said once: the driver says "Input/output error" of each of its layers.
+/// The message of a connection error, without the "Input/output error" that each layer of the driver adds.
 fn said(error: &Error) -> String {
     match error {
         Error::Io(IoError::Io(error)) => error.to_string(),
@@ -185,7 +179,7 @@ fn said(error: &Error) -> String {
     }
 }
 
-/// What a failed migration came from, where it was the server.
+/// The trouble behind a failed migration, if the server caused it.
 pub(super) fn trouble_of(error: &(dyn std::error::Error + 'static)) -> Option<Trouble> {
     match error.downcast_ref::<Error>()? {
         Error::Server(error) => Some(unopened(Error::Server(error.clone()))),
@@ -193,30 +187,30 @@ pub(super) fn trouble_of(error: &(dyn std::error::Error + 'static)) -> Option<Tr
     }
 }
 
-fn failure(error: Error, statement: &Statement) -> Failure {
+fn failure(error: Error, statement: &Statement) -> StatementFailure {
     match error {
-        Error::Server(error) if GOING.contains(&error.code) => {
-            Failure::Connection(Trouble::Lost(error.to_string()))
+        Error::Server(error) if CLOSING.contains(&error.code) => {
+            StatementFailure::Connection(Trouble::Lost(error.to_string()))
         }
-        Error::Server(error) if error.code == DEADLOCK => Failure::Undone(error.to_string()),
+        Error::Server(error) if error.code == DEADLOCK => StatementFailure::RolledBack(error.to_string()),
         Error::Server(error) => {
             let reason = match error.code {
                 LOCK_WAIT_TIMEOUT => StoreError::Busy,
                 code if DISK_FULL.contains(&code) => StoreError::DiskFull,
                 _ => StoreError::Failed,
             };
-            FAILED.tell(|untold| {
+            FAILED.write(|suppressed| {
                 tracing::error!(
                     code = error.code,
                     state = error.state,
                     ?statement,
-                    untold,
+                    suppressed,
                     "a statement failed"
                 );
             });
-            Failure::Statement(reason)
+            StatementFailure::Statement(reason)
         }
-        error => Failure::Connection(Trouble::Lost(said(&error))),
+        error => StatementFailure::Connection(Trouble::Lost(said(&error))),
     }
 }
 
@@ -231,7 +225,7 @@ impl From<&Value> for MysqlValue {
     }
 }
 
-/// Text comes as bytes here; whoever asks for text gets text.
+/// Converts a row. Text arrives as bytes; [`Row::text`] converts it.
 fn row(row: MysqlRow) -> Result<Row, StoreError> {
     let value = |value| match value {
         MysqlValue::NULL => Ok(Value::Null),
@@ -260,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_says_is_sorted_by_what_can_be_done() {
+    fn server_errors_are_sorted_by_what_can_be_done() {
         let said = |code| {
             unopened(Error::Server(mysql_async::ServerError { code, message: "m".into(), state: "s".into() }))
         };

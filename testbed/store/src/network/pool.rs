@@ -1,4 +1,4 @@
-//! Connections that take orders from one queue.
+//! Connections that take statements from one queue.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,37 +17,36 @@ use tokio::{
 };
 
 use super::{
+    connection::{ServerConnection, StatementFailure},
     outage::Outage,
-    session::{Failure, Session},
-    trouble::Trouble,
 };
 use crate::{
     database::ServerDatabase,
-    error::StoreError,
-    order::{Ask, Order},
-    seldom::Seldom,
-    store::{Commits, Options},
+    error::{StoreError, Trouble},
+    options::{Commits, Options},
+    queue::{QueuedStatement, Wanted},
+    rate_limited_log::RateLimitedLog,
 };
 
-/// An order that has waited for longer is refused: whoever asked has little patience left.
+/// A statement that has waited for longer is refused: its client is about to give up.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// After a failure to connect, how long no more connections are tried.
-const REST: Duration = Duration::from_millis(100);
-/// How often a statement is tried whose connections break.
+/// How long to wait after a failure to connect before trying again.
+const BACK_OFF: Duration = Duration::from_millis(100);
+/// How often a statement is tried when its connections break.
 const TRIES: u8 = 4;
 
-static BROKE: Seldom = Seldom::new();
+static CONNECTION_LOST: RateLimitedLog = RateLimitedLog::new();
 
-/// What the connections share. They all run on one thread.
-pub(super) struct Pool {
+/// The state that the connections share. They all run on one thread.
+pub(super) struct ConnectionPool {
     server: ServerDatabase,
     connections_max: usize,
     commits: Commits,
-    orders: RefCell<VecDeque<Order>>,
-    /// Length of the queue, as whoever fills it counts.
+    queue: RefCell<VecDeque<QueuedStatement>>,
+    /// The length of the queue, including statements on their way to it.
     waiting: Arc<AtomicUsize>,
     arrived: Notify,
-    /// Connections open, and those being opened.
+    /// How many connections are open or being opened.
     connections: Cell<usize>,
     connected: Cell<usize>,
     idle: Cell<usize>,
@@ -56,19 +55,19 @@ pub(super) struct Pool {
     closing: Cell<bool>,
 }
 
-/// What becomes of a connection after an order.
+/// What to do with a connection after a statement.
 enum Next {
     Again,
     Lost,
 }
 
-impl Pool {
+impl ConnectionPool {
     pub(super) fn new(server: ServerDatabase, waiting: Arc<AtomicUsize>, options: &Options) -> Rc<Self> {
         Rc::new(Self {
             server,
             connections_max: options.connections.max(1),
             commits: options.commits.clone(),
-            orders: RefCell::default(),
+            queue: RefCell::default(),
             waiting,
             arrived: Notify::new(),
             connections: Cell::new(0),
@@ -80,12 +79,12 @@ impl Pool {
         })
     }
 
-    /// Takes in orders until no more can come, and ends when the last is answered.
-    pub(super) async fn serve(self: Rc<Self>, mut incoming: mpsc::UnboundedReceiver<Order>) {
+    /// Queues statements until the sender is dropped. Returns after the last reply.
+    pub(super) async fn serve(self: Rc<Self>, mut incoming: mpsc::UnboundedReceiver<QueuedStatement>) {
         let mut workers = JoinSet::new();
-        while let Some(order) = incoming.recv().await {
+        while let Some(queued) = incoming.recv().await {
             while workers.try_join_next().is_some() {}
-            self.orders.borrow_mut().push_back(order);
+            self.queue.borrow_mut().push_back(queued);
             self.arrived.notify_one();
             if self.needs_another_connection() {
                 self.connections.set(self.connections.get() + 1);
@@ -97,14 +96,14 @@ impl Pool {
         while workers.join_next().await.is_some() {}
     }
 
-    /// Whether more wait than connections are free, and one more may be tried.
+    /// Whether more statements wait than connections are idle, and another connection may be opened.
     fn needs_another_connection(&self) -> bool {
-        let needed = self.orders.borrow().len() > self.idle.get();
+        let needed = self.queue.borrow().len() > self.idle.get();
         if !needed || self.connections.get() >= self.connections_max {
             return false;
         }
         let failed = self.failed.borrow().clone();
-        match failed.filter(|(at, _)| at.elapsed() < REST) {
+        match failed.filter(|(at, _)| at.elapsed() < BACK_OFF) {
             Some((_, trouble)) if self.connections.get() == 0 => {
                 self.refuse_all(&trouble);
                 false
@@ -114,28 +113,28 @@ impl Pool {
         }
     }
 
-    fn next(&self) -> Option<Order> {
+    fn next(&self) -> Option<QueuedStatement> {
         loop {
-            let order = self.orders.borrow_mut().pop_front()?;
+            let queued = self.queue.borrow_mut().pop_front()?;
             self.waiting.fetch_sub(1, Relaxed);
-            if order.asked_at.elapsed() < WAIT_MAX {
-                return Some(order);
+            if queued.queued_at.elapsed() < WAIT_MAX {
+                return Some(queued);
             }
-            give_up(order, StoreError::Busy);
+            give_up(queued, StoreError::Busy);
         }
     }
 
-    /// The life of one connection, and of those that follow it when it is lost and there is work.
+    /// Runs a connection, and replaces it when it is lost as long as statements wait.
     async fn work(self: Rc<Self>) {
         loop {
-            match Session::open(&self.server).await {
-                Ok(session) => {
+            match ServerConnection::open(&self.server).await {
+                Ok(connection) => {
                     self.connected.set(self.connected.get() + 1);
                     if self.outage.borrow_mut().ends() {
-                        // As loud as the trouble: who reads of that must read of its end.
+                        // As loud as the trouble, so that its end is not missed.
                         tracing::warn!("connections to the database can be opened again");
                     }
-                    self.take_orders(session).await;
+                    self.take_statements(connection).await;
                     self.connected.set(self.connected.get() - 1);
                 }
                 Err(trouble) => {
@@ -143,18 +142,18 @@ impl Pool {
                     break;
                 }
             }
-            if self.orders.borrow().is_empty() {
+            if self.queue.borrow().is_empty() {
                 break;
             }
         }
         self.connections.set(self.connections.get() - 1);
     }
 
-    async fn take_orders(&self, mut session: Session) {
+    async fn take_statements(&self, mut connection: ServerConnection) {
         loop {
             match self.next() {
-                Some(order) => {
-                    if matches!(self.fulfil(&mut session, order).await, Next::Lost) {
+                Some(queued) => {
+                    if matches!(self.execute(&mut connection, queued).await, Next::Lost) {
                         return;
                     }
                 }
@@ -168,57 +167,58 @@ impl Pool {
         }
     }
 
-    async fn fulfil(&self, session: &mut Session, order: Order) -> Next {
-        if !session.is_there().await {
-            // Not sent yet, so that any other connection may do it.
-            self.put_back(order);
+    async fn execute(&self, connection: &mut ServerConnection, queued: QueuedStatement) -> Next {
+        if !connection.is_alive().await {
+            // It has not been sent, so any other connection may execute it.
+            self.put_back(queued);
             return Next::Lost;
         }
         let started = Instant::now();
-        match session.run(order.ask, &order.statement).await {
+        match connection.run(queued.wanted, &queued.statement).await {
             Ok(reply) => {
-                if order.ask != Ask::Rows {
-                    self.commits.tell(1, started.elapsed());
+                if queued.wanted != Wanted::Rows {
+                    self.commits.record(1, started.elapsed());
                 }
-                order.answer(Ok(reply));
+                queued.reply(Ok(reply));
                 Next::Again
             }
-            Err(Failure::Statement(error)) => {
-                order.answer(Err(error));
+            Err(StatementFailure::Statement(error)) => {
+                queued.reply(Err(error));
                 Next::Again
             }
-            Err(Failure::Undone(said)) => {
-                // Of those that stood in each other's way the database let one go on, so that all come through in time.
-                tracing::debug!(said, "a statement is done again");
-                self.put_back(order);
+            Err(StatementFailure::RolledBack(said)) => {
+                // The database lets one of the conflicting transactions proceed, so all succeed eventually.
+                tracing::debug!(said, "a statement is retried");
+                self.put_back(queued);
                 Next::Again
             }
-            Err(Failure::Connection(trouble)) => {
-                self.lost(order, &trouble);
+            Err(StatementFailure::Connection(trouble)) => {
+                self.lost(queued, &trouble);
                 Next::Lost
             }
         }
     }
 
-    /// What can be done again without harm is; of the rest is told that nobody knows.
-    fn lost(&self, mut order: Order, trouble: &Trouble) {
-        BROKE.tell(|untold| tracing::warn!(%trouble, untold, "a connection to the database broke"));
-        order.sent = true;
-        order.tries += 1;
-        if (order.ask == Ask::Rows || order.statement.repeatable) && order.tries < TRIES {
-            self.put_back(order);
+    /// Retries a statement if that is harmless. Otherwise replies that its outcome is unknown.
+    fn lost(&self, mut queued: QueuedStatement, trouble: &Trouble) {
+        CONNECTION_LOST
+            .write(|suppressed| tracing::warn!(%trouble, suppressed, "a connection to the database broke"));
+        queued.sent = true;
+        queued.tries += 1;
+        if (queued.wanted == Wanted::Rows || queued.statement.repeatable) && queued.tries < TRIES {
+            self.put_back(queued);
         } else {
-            order.answer(Err(StoreError::Uncertain));
+            queued.reply(Err(StoreError::Uncertain));
         }
     }
 
-    fn put_back(&self, order: Order) {
+    fn put_back(&self, queued: QueuedStatement) {
         self.waiting.fetch_add(1, Relaxed);
-        self.orders.borrow_mut().push_front(order);
+        self.queue.borrow_mut().push_front(queued);
         self.arrived.notify_one();
     }
 
-    /// With other connections the queue goes on, more slowly; without any, those who wait are told.
+    /// Leaves the queue to the other connections. If there are none, refuses all that wait.
     fn cannot_connect(&self, trouble: Trouble) {
         if self.outage.borrow_mut().meets(&trouble, Instant::now()) {
             let connected = self.connected.get();
@@ -231,14 +231,14 @@ impl Pool {
     }
 
     fn refuse_all(&self, trouble: &Trouble) {
-        while let Some(order) = self.next() {
-            give_up(order, trouble.as_refusal());
+        while let Some(queued) = self.next() {
+            give_up(queued, trouble.for_clients());
         }
     }
 }
 
-/// Answers with the reason; where a connection was lost with the order before, that nobody knows.
-fn give_up(order: Order, reason: StoreError) {
-    let unknown = order.sent && order.ask != Ask::Rows;
-    order.answer(Err(if unknown { StoreError::Uncertain } else { reason }));
+/// Replies with the reason, or that the outcome is unknown if a connection was lost while executing the statement.
+fn give_up(queued: QueuedStatement, reason: StoreError) {
+    let unknown = queued.sent && queued.wanted != Wanted::Rows;
+    queued.reply(Err(if unknown { StoreError::Uncertain } else { reason }));
 }

@@ -13,34 +13,34 @@ use tokio_postgres::{
 
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::{session::Failure, trouble::Trouble};
+use super::connection::StatementFailure;
 use crate::{
     database::ServerDatabase,
     encryption,
-    error::StoreError,
-    order::{Ask, Reply},
+    error::{StoreError, Trouble},
+    queue::{Reply, Wanted},
+    rate_limited_log::RateLimitedLog,
     schema::Schema,
-    seldom::Seldom,
     statement::{Row, Statement, Value},
 };
 
-/// The oldest version that is looked after still, near enough.
+/// Roughly the oldest version that is still maintained.
 const WANTED: i32 = 120_000;
 const WANTED_TEXT: &str = "PostgreSQL 12";
-/// An answer means that the commit is on the disk, whatever the server's default.
+/// A reply means that the commit is on disk, whatever the server's default.
 const SETTINGS: &str = "SET synchronous_commit = on; SET lock_timeout = '10s'";
 
-static FAILED: Seldom = Seldom::new();
+static FAILED: RateLimitedLog = RateLimitedLog::new();
 
-pub(super) struct Session {
+pub(super) struct PostgresConnection {
     client: Client,
-    prepared: HashMap<(&'static str, Ask), Prepared>,
+    prepared: HashMap<(&'static str, Wanted), Prepared>,
 }
 
-impl Session {
+impl PostgresConnection {
     pub(super) async fn open(server: &ServerDatabase) -> Result<Self, Trouble> {
         let mut config: Config =
-            server.driver_url.parse().map_err(|_| Trouble::Other("its URL cannot be read".into()))?;
+            server.driver_url.parse().map_err(|_| Trouble::Other("its URL is malformed".into()))?;
         if let Some(password) = &server.password {
             config.password(password);
         }
@@ -65,37 +65,45 @@ impl Session {
         self.client.batch_execute(sql).await.map_err(|error| unopened(&error))
     }
 
-    pub(super) async fn run(&mut self, ask: Ask, statement: &Statement) -> Result<Reply, Failure> {
-        self.execute(ask, statement).await.unwrap_or_else(|error| Err(failure(&error, statement)))
+    pub(super) async fn run(
+        &mut self,
+        wanted: Wanted,
+        statement: &Statement,
+    ) -> Result<Reply, StatementFailure> {
+        self.execute(wanted, statement).await.unwrap_or_else(|error| Err(failure(&error, statement)))
     }
 
-    async fn execute(&mut self, ask: Ask, statement: &Statement) -> Result<Result<Reply, Failure>, Error> {
-        let prepared = self.prepare(statement.sql, ask).await?;
+    async fn execute(
+        &mut self,
+        wanted: Wanted,
+        statement: &Statement,
+    ) -> Result<Result<Reply, StatementFailure>, Error> {
+        let prepared = self.prepare(statement.sql, wanted).await?;
         let values: Vec<&(dyn ToSql + Sync)> =
             statement.values.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
-        Ok(Ok(match ask {
-            Ask::Rows => {
+        Ok(Ok(match wanted {
+            Wanted::Rows => {
                 let rows = self.client.query(&prepared, &values).await?;
                 let rows: Result<Vec<Row>, Error> = rows.iter().map(row).collect();
                 Reply::Rows(rows?)
             }
-            Ask::InsertedId => {
+            Wanted::InsertedId => {
                 let inserted = self.client.query_opt(&prepared, &values).await?;
                 Reply::Inserted(inserted.map(|row| row.try_get(0)).transpose()?)
             }
-            Ask::Inserted => {
+            Wanted::Inserted => {
                 Reply::Inserted((self.client.execute(&prepared, &values).await? > 0).then_some(0))
             }
-            Ask::Changed => Reply::Changed(self.client.execute(&prepared, &values).await?),
+            Wanted::Changed => Reply::Changed(self.client.execute(&prepared, &values).await?),
         }))
     }
 
-    async fn prepare(&mut self, sql: &'static str, ask: Ask) -> Result<Prepared, Error> {
-        if let Some(prepared) = self.prepared.get(&(sql, ask)) {
+    async fn prepare(&mut self, sql: &'static str, wanted: Wanted) -> Result<Prepared, Error> {
+        if let Some(prepared) = self.prepared.get(&(sql, wanted)) {
             return Ok(prepared.clone());
         }
-        let prepared = self.client.prepare(&dialect(sql, ask)).await?;
-        self.prepared.insert((sql, ask), prepared.clone());
+        let prepared = self.client.prepare(&translated(sql, wanted)).await?;
+        self.prepared.insert((sql, wanted), prepared.clone());
         Ok(prepared)
     }
 }
@@ -106,7 +114,7 @@ where
 {
     let (client, connection) = config.connect(tls).await?;
     spawn_local(async move {
-        // Whoever uses the client is told as well; this is what the server said last.
+        // Users of the client get an error too; this is the server's last message.
         if let Err(error) = connection.await {
             tracing::debug!(%error, "a connection to the database ended");
         }
@@ -114,26 +122,26 @@ where
     Ok(client)
 }
 
-/// `?` becomes `$1`, `$2` and so on. A row that a unique index refuses is no error here: errors are logged by the server,
-/// and a refusal is nothing to tell an administrator of.
-fn dialect(sql: &str, ask: Ask) -> String {
+/// Converts a statement to PostgreSQL's dialect: `?` becomes `$1`, `$2` and so on. Rows that a unique index refuses are not
+/// errors, because the server would log each of them.
+fn translated(sql: &str, wanted: Wanted) -> String {
     let mut numbered = String::with_capacity(sql.len() + 64);
     let mut parts = sql.split('?');
     numbered.push_str(parts.next().unwrap_or_default());
     for (number, part) in (1..).zip(parts) {
         numbered.push_str(&format!("${number}{part}"));
     }
-    numbered.push_str(match ask {
-        Ask::Rows | Ask::Changed => "",
-        Ask::Inserted => " ON CONFLICT DO NOTHING",
-        Ask::InsertedId => " ON CONFLICT DO NOTHING RETURNING id",
+    numbered.push_str(match wanted {
+        Wanted::Rows | Wanted::Changed => "",
+        Wanted::Inserted => " ON CONFLICT DO NOTHING",
+        Wanted::InsertedId => " ON CONFLICT DO NOTHING RETURNING id",
     });
     numbered
 }
 
-/// Brings the tables up to date. An advisory lock keeps other programs out meanwhile; it goes with the connection.
+/// Brings the tables up to date. An advisory lock keeps other programs out meanwhile. It ends with the connection.
 pub(super) async fn migrate(
-    session: &mut Session,
+    session: &mut PostgresConnection,
     schema: &Schema,
 ) -> Result<Result<(), refinery::Error>, Trouble> {
     check_version(&session.client).await?;
@@ -154,92 +162,86 @@ async fn check_version(client: &Client) -> Result<(), Trouble> {
     Err(Trouble::Version { found: (number / 10_000).to_string(), wanted: WANTED_TEXT })
 }
 
-/// Whether the URL holds a password.
-pub(crate) fn has_password(url: &str) -> bool {
-    url.parse::<Config>().is_ok_and(|config| config.get_password().is_some())
-}
-
-/// Whether the driver can read the URL, and it names a host, a user and a database.
-pub(crate) fn is_url(url: &str) -> bool {
-    url.parse::<Config>().is_ok_and(|config| {
-        !config.get_hosts().is_empty() && config.get_user().is_some() && config.get_dbname().is_some()
-    })
-}
-
-/// What it most likely is.
+/// What probably answers instead of PostgreSQL.
 const FOREIGN: &str = "no PostgreSQL; if it is MariaDB or MySQL, write mysql:// for postgres://";
 
-/// Why a connection could not be had.
+/// Why a connection could not be opened.
 fn unopened(error: &Error) -> Trouble {
     let Some(database) = error.as_db_error() else {
-        return if is_babble(error) { Trouble::Foreign(FOREIGN) } else { Trouble::Unreachable(chain(error)) };
+        return if is_foreign_protocol(error) {
+            Trouble::Foreign(FOREIGN)
+        } else {
+            Trouble::Unreachable(chain(error))
+        };
     };
     let said = database.message().to_owned();
     match database.code() {
         &SqlState::TOO_MANY_CONNECTIONS => Trouble::TooMany,
         &SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => Trouble::Login(said),
-        // The second where not even USAGE is granted: the schema is then not found at all.
+        // The second one without USAGE: the schema is then not found at all.
         &SqlState::INSUFFICIENT_PRIVILEGE | &SqlState::INVALID_SCHEMA_NAME => Trouble::NoSchemaRights(said),
         &SqlState::INVALID_CATALOG_NAME => Trouble::NoDatabase(said),
         &SqlState::CANNOT_CONNECT_NOW => Trouble::NotReady(said),
-        code if is_going(code) => Trouble::Unreachable(said),
+        code if is_closing(code) => Trouble::Unreachable(said),
         _ => Trouble::Other(said),
     }
 }
 
-/// Whether what came is none of PostgreSQL's messages. MariaDB and MySQL speak first.
-fn is_babble(error: &Error) -> bool {
+/// Whether the server does not speak PostgreSQL's protocol. MariaDB and MySQL speak first.
+fn is_foreign_protocol(error: &Error) -> bool {
     let Some(source) = std::error::Error::source(error) else {
-        // The driver tells this kind of error by its words only.
+        // The driver distinguishes this kind of error by its message only.
         return error.to_string() == "unexpected message from server";
     };
     let source = source.downcast_ref::<std::io::Error>();
     source.is_some_and(|source| matches!(source.kind(), ErrorKind::InvalidInput | ErrorKind::InvalidData))
 }
 
-/// Why a connection could not be had that was to be encrypted. What comes neither from the server nor from the way to it is
-/// the driver's word that the server refused TLS.
+/// Why an encrypted connection could not be opened. An error from neither the server nor the socket is the driver's way to
+/// say that the server refused TLS.
 fn unencrypted(error: &Error) -> Trouble {
     if error.as_db_error().is_some() {
         return unopened(error);
     }
     match std::error::Error::source(error).map(|source| source.downcast_ref::<std::io::Error>()) {
-        Some(Some(way)) => encryption::refused(way).unwrap_or_else(|| unopened(error)),
-        Some(None) => encryption::unknown_there(),
+        Some(Some(way)) => encryption::trouble_of(way).unwrap_or_else(|| unopened(error)),
+        Some(None) => encryption::unsupported(),
         None => unopened(error),
     }
 }
 
-/// What a failed migration came from, where it was the server.
+/// The trouble behind a failed migration, if the server caused it.
 pub(super) fn trouble_of(error: &(dyn std::error::Error + 'static)) -> Option<Trouble> {
     error.downcast_ref::<Error>().map(unopened)
 }
 
-/// Shutting down, crashed, or the connection ended by an administrator.
-fn is_going(code: &SqlState) -> bool {
+/// Whether the server closes the connection: it shuts down or crashed, or an administrator ended the connection.
+fn is_closing(code: &SqlState) -> bool {
     [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::IDLE_SESSION_TIMEOUT].contains(code)
 }
 
-fn failure(error: &Error, statement: &Statement) -> Failure {
+fn failure(error: &Error, statement: &Statement) -> StatementFailure {
     let Some(code) = error.code() else {
-        return Failure::Connection(Trouble::Lost(chain(error)));
+        return StatementFailure::Connection(Trouble::Lost(chain(error)));
     };
-    if is_going(code) {
-        return Failure::Connection(Trouble::Lost(chain(error)));
+    if is_closing(code) {
+        return StatementFailure::Connection(Trouble::Lost(chain(error)));
     }
     if [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE].contains(code) {
-        return Failure::Undone(chain(error));
+        return StatementFailure::RolledBack(chain(error));
     }
-    // The message may repeat values; the code does not.
-    FAILED.tell(|untold| tracing::error!(code = code.code(), ?statement, untold, "a statement failed"));
-    Failure::Statement(match *code {
+    // The message may contain values; the code does not.
+    FAILED.write(|suppressed| {
+        tracing::error!(code = code.code(), ?statement, suppressed, "a statement failed")
+    });
+    StatementFailure::Statement(match *code {
         SqlState::LOCK_NOT_AVAILABLE => StoreError::Busy,
         SqlState::DISK_FULL => StoreError::DiskFull,
         _ => StoreError::Failed,
     })
 }
 
-/// An error with what it came from: the first says only that connecting failed.
+/// An error with its cause. The error itself says only that connecting failed.
 fn chain(error: &Error) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),
@@ -247,7 +249,7 @@ fn chain(error: &Error) -> String {
     }
 }
 
-/// A value takes the type that the database has for it.
+/// Converts to the type of the column.
 impl ToSql for Value {
     fn to_sql(
         &self,
@@ -288,15 +290,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_are_numbered_and_refusals_are_quiet() {
+    fn placeholders_are_numbered_and_refusals_are_no_errors() {
         let insert = "INSERT INTO t (a, b) VALUES (?, ?)";
-        assert_eq!(dialect("SELECT 1", Ask::Rows), "SELECT 1");
+        assert_eq!(translated("SELECT 1", Wanted::Rows), "SELECT 1");
         assert_eq!(
-            dialect("UPDATE t SET a = ? WHERE b = ?", Ask::Changed),
+            translated("UPDATE t SET a = ? WHERE b = ?", Wanted::Changed),
             "UPDATE t SET a = $1 WHERE b = $2"
         );
         assert_eq!(
-            dialect(insert, Ask::InsertedId),
+            translated(insert, Wanted::InsertedId),
             "INSERT INTO t (a, b) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING id"
         );
     }

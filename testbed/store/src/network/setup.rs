@@ -1,69 +1,69 @@
-//! What is done on a database server before ours starts.
+//! Work on a database server before our server starts.
 
 use std::{
-    thread,
+    io, thread,
     time::{Duration, Instant},
 };
 
+use refinery::error::Kind;
+use tokio::{runtime::Runtime, task::LocalSet};
+
 use super::{
-    blocking::Blocking,
+    connection::{Driver, ServerConnection, StatementFailure, new_runtime},
     durability, mysql, postgres,
-    session::{Driver, Failure},
-    trouble::Trouble,
 };
 use crate::{
     database::{Dialect, ServerDatabase},
-    error::OpenError,
-    order::{Ask, Reply},
+    error::{OpenError, Trouble},
+    queue::{Reply, Wanted},
     schema::Schema,
     statement::{Row, Statement},
 };
-use refinery::error::Kind as Refused;
 
-/// How long a server that is starting up is waited for. To replay its log after a crash it may take far longer.
-const STARTING_UP: Duration = Duration::from_secs(15);
+/// How long to wait for a server that is starting up. Replaying its log after a crash may take far longer.
+const START_WAIT_MAX: Duration = Duration::from_secs(15);
 const BETWEEN_TRIES: Duration = Duration::from_millis(200);
 
-/// One connection to a database that is up to date. While it is open, other programs that start wait for it.
-pub(crate) struct Setup {
+/// A connection to a database whose tables are up to date. While it is open, other programs that start wait for it.
+pub(crate) struct NetworkSetup {
     connection: Blocking,
     what: &'static str,
     server: String,
 }
 
-impl std::fmt::Debug for Setup {
+impl std::fmt::Debug for NetworkSetup {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Setup").field("server", &self.server).finish_non_exhaustive()
+        f.debug_struct("NetworkSetup").field("server", &self.server).finish_non_exhaustive()
     }
 }
 
-impl Setup {
+impl NetworkSetup {
     pub(crate) fn open(server: &ServerDatabase, schema: &Schema) -> Result<Self, OpenError> {
         let failed = |trouble| server_error(schema.name, server, trouble);
-        let mut connection = connect(server, schema.name, STARTING_UP)?;
-        let migrated = connection.wait(async |session| match &mut session.driver {
-            Driver::Mysql(session) => mysql::migrate(server, session, schema).await,
-            Driver::Postgres(session) => postgres::migrate(session, schema).await,
+        let mut connection = connect(server, schema.name, START_WAIT_MAX)?;
+        let migrated = connection.wait(async |connection| match &mut connection.driver {
+            Driver::Mysql(driver) => mysql::migrate(server, driver, schema).await,
+            Driver::Postgres(driver) => postgres::migrate(driver, schema).await,
         });
         migrated.map_err(failed)?.map_err(|error| refused(&error, server, schema))?;
         Ok(Self { connection, what: schema.name, server: server.to_string() })
     }
 
-    /// Tells in the log of settings by which changes that were acknowledged may be lost.
-    pub(crate) fn tell_of_settings(&mut self, dialect: Dialect) {
-        // Whoever may not ask is told nothing.
-        let answer = self.query(&durability::question(dialect)).unwrap_or_default();
-        if let Some((setting, wanted)) = answer.first().and_then(|row| durability::doubt(dialect, row)) {
+    /// Logs a warning if the server's settings may lose acknowledged changes.
+    pub(crate) fn warn_of_settings(&mut self, dialect: Dialect) {
+        // Without the privilege to ask there is no warning.
+        let reply = self.query(&durability::question(dialect)).unwrap_or_default();
+        if let Some((setting, wanted)) = reply.first().and_then(|row| durability::doubt(dialect, row)) {
             let (what, server) = (self.what, &self.server);
             tracing::warn!(
-                "what the {what} database {server} has acknowledged may be lost when the power fails: \
+                "changes that the {what} database {server} has acknowledged may be lost in a power failure: \
                  its {setting} should be {wanted}"
             );
         }
     }
 
     pub(crate) fn query(&mut self, statement: &Statement) -> Result<Vec<Row>, OpenError> {
-        match self.run(Ask::Rows, statement)? {
+        match self.run(Wanted::Rows, statement)? {
             Reply::Rows(rows) => Ok(rows),
             _ => Ok(Vec::new()),
         }
@@ -72,25 +72,25 @@ impl Setup {
     pub(crate) fn insert_all(&mut self, statements: &[Statement]) -> Result<(), OpenError> {
         self.command("BEGIN")?;
         for statement in statements {
-            self.run(Ask::Inserted, statement)?;
+            self.run(Wanted::Inserted, statement)?;
         }
         self.command("COMMIT")
     }
 
-    fn run(&mut self, ask: Ask, statement: &Statement) -> Result<Reply, OpenError> {
-        let outcome = self.connection.wait(async |session| session.run(ask, statement).await);
+    fn run(&mut self, wanted: Wanted, statement: &Statement) -> Result<Reply, OpenError> {
+        let outcome = self.connection.wait(async |connection| connection.run(wanted, statement).await);
         outcome.map_err(|failure| {
             let trouble = match failure {
-                Failure::Connection(trouble) => trouble,
-                Failure::Undone(said) => Trouble::Other(said),
-                Failure::Statement(error) => Trouble::Other(error.to_string()),
+                StatementFailure::Connection(trouble) => trouble,
+                StatementFailure::RolledBack(said) => Trouble::Other(said),
+                StatementFailure::Statement(error) => Trouble::Other(error.to_string()),
             };
             self.failed(trouble)
         })
     }
 
     fn command(&mut self, sql: &'static str) -> Result<(), OpenError> {
-        let outcome = self.connection.wait(async |session| session.command(sql).await);
+        let outcome = self.connection.wait(async |connection| connection.command(sql).await);
         outcome.map_err(|trouble| self.failed(trouble))
     }
 
@@ -99,7 +99,29 @@ impl Setup {
     }
 }
 
-/// Connects; to a server that starts up meanwhile, once it is ready.
+/// A connection on the calling thread: whoever sends a statement blocks until the reply.
+struct Blocking {
+    connection: ServerConnection,
+    // Dropped after the connection, whose tasks run here.
+    tasks: LocalSet,
+    runtime: Runtime,
+}
+
+impl Blocking {
+    /// Connects. The outer error is this machine's, the inner one the server's.
+    fn open(server: &ServerDatabase) -> io::Result<Result<Self, Trouble>> {
+        let (runtime, tasks) = (new_runtime()?, LocalSet::new());
+        let connection = tasks.block_on(&runtime, ServerConnection::open(server));
+        Ok(connection.map(|connection| Self { connection, tasks, runtime }))
+    }
+
+    /// Runs `what` with the connection to its end.
+    fn wait<T>(&mut self, what: impl AsyncFnOnce(&mut ServerConnection) -> T) -> T {
+        self.tasks.block_on(&self.runtime, what(&mut self.connection))
+    }
+}
+
+/// Connects. Waits up to `patience` for a server that is starting up.
 fn connect(server: &ServerDatabase, what: &'static str, patience: Duration) -> Result<Blocking, OpenError> {
     let end = Instant::now() + patience;
     let mut waiting = false;
@@ -107,7 +129,9 @@ fn connect(server: &ServerDatabase, what: &'static str, patience: Duration) -> R
         match Blocking::open(server).map_err(OpenError::Thread)? {
             Err(Trouble::NotReady(said)) if Instant::now() < end => {
                 if !std::mem::replace(&mut waiting, true) {
-                    tracing::warn!("the {what} database {server} takes no connections yet ({said}): waiting");
+                    tracing::warn!(
+                        "the {what} database {server} accepts no connections yet ({said}); waiting"
+                    );
                 }
                 thread::sleep(BETWEEN_TRIES);
             }
@@ -121,7 +145,7 @@ fn server_error(what: &'static str, server: &ServerDatabase, trouble: Trouble) -
 }
 
 fn refused(error: &refinery::Error, server: &ServerDatabase, schema: &Schema) -> OpenError {
-    if let Refused::Connection(_, source) = error.kind() {
+    if let Kind::Connection(_, source) = error.kind() {
         let trouble = mysql::trouble_of(&**source).or_else(|| postgres::trouble_of(&**source));
         if let Some(trouble) = trouble {
             return server_error(schema.name, server, trouble);
@@ -141,15 +165,15 @@ mod tests {
 
     const STARTING: (&str, &str) = ("57P03", "the database system is starting up");
 
-    /// What PostgreSQL says in place of taking a connection, by its code and its message.
+    /// The message with which PostgreSQL refuses a connection.
     fn refusal((code, message): (&str, &str)) -> Vec<u8> {
         let fields = format!("SFATAL\0VFATAL\0C{code}\0M{message}\0\0");
         let length = u32::try_from(4 + fields.len()).unwrap().to_be_bytes();
         [b"E", &length[..], fields.as_bytes()].concat()
     }
 
-    /// Connects to a server that answers so, each connection with the next; tells what came of it.
-    fn told(answers: &'static [(&str, &str)], patience: Duration) -> String {
+    /// Connects to a server that refuses one connection after the other with these messages. Returns the error.
+    fn refused_by(answers: &'static [(&str, &str)], patience: Duration) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("postgres://nstar@{}/nstar", listener.local_addr().unwrap());
         let Ok(Database::Server(server)) = url.parse() else { panic!("{url} is a server's") };
@@ -164,11 +188,11 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_starts_up_is_waited_for_and_then_told_to_be_starting() {
+    fn a_server_that_is_starting_is_waited_for_and_then_reported_as_starting() {
         let forever = Duration::from_secs(3600);
-        let ready = told(&[STARTING, STARTING, ("3D000", "no database \"nstar\"")], forever);
-        assert!(ready.contains("CREATE DATABASE"), "asked until it was ready: {ready}");
-        let late = told(&[STARTING], Duration::ZERO);
+        let ready = refused_by(&[STARTING, STARTING, ("3D000", "no database \"nstar\"")], forever);
+        assert!(ready.contains("CREATE DATABASE"), "tried until it was ready: {ready}");
+        let late = refused_by(&[STARTING], Duration::ZERO);
         assert!(late.contains("starting up; try again") && !late.contains("check that it runs"), "{late}");
     }
 }

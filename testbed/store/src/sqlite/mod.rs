@@ -1,28 +1,31 @@
-//! SQLite: one writer that commits together what waits, and readers beside it.
+//! SQLite: one writer that commits together whatever waits, and readers beside it.
 
 mod open;
 mod reader;
-mod setup;
 mod values;
 mod writer;
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use engine::offload::{self, Pool};
+use rusqlite::Connection;
 
-pub(crate) use self::setup::Setup;
 use self::{reader::Reader, writer::Writer};
 use crate::{
     error::{OpenError, StoreError},
-    order::{Ask, Reply},
+    options::Options,
+    queue::{Reply, Wanted},
     schema::Schema,
-    statement::Statement,
-    store::Options,
+    statement::{Row, Statement},
 };
 
-/// Threads that read. Reads are short.
+/// How many threads read. Reads are short.
 const READERS: usize = 2;
 
+/// An open database.
 #[derive(Debug)]
 pub(crate) struct Sqlite {
     readers: Pool,
@@ -41,9 +44,9 @@ impl Sqlite {
         })
     }
 
-    pub(crate) async fn run(&self, ask: Ask, statement: Statement) -> Result<Reply, StoreError> {
-        if ask != Ask::Rows {
-            return self.writer.write(ask, statement).await;
+    pub(crate) async fn run(&self, wanted: Wanted, statement: Statement) -> Result<Reply, StoreError> {
+        if wanted != Wanted::Rows {
+            return self.writer.write(wanted, statement).await;
         }
         let reader = Arc::clone(&self.reader);
         match self.readers.run(move || reader.read(&statement)).await {
@@ -51,5 +54,41 @@ impl Sqlite {
             Err(offload::Error::Full | offload::Error::NoThread) => Err(StoreError::Busy),
             Err(offload::Error::Panicked) => Err(StoreError::Failed),
         }
+    }
+}
+
+/// A connection to a database whose tables are up to date, for work before a server starts.
+#[derive(Debug)]
+pub(crate) struct SqliteSetup {
+    connection: Connection,
+    path: PathBuf,
+    what: &'static str,
+}
+
+impl SqliteSetup {
+    pub(crate) fn open(path: &Path, schema: &Schema) -> Result<Self, OpenError> {
+        let connection = open::writer(path, schema)?;
+        Ok(Self { connection, path: path.to_owned(), what: schema.name })
+    }
+
+    pub(crate) fn query(&mut self, statement: &Statement) -> Result<Vec<Row>, OpenError> {
+        reader::rows(&self.connection, statement).map_err(|error| self.failed(error))
+    }
+
+    pub(crate) fn insert_all(&mut self, statements: &[Statement]) -> Result<(), OpenError> {
+        let batch = statements.iter().map(|statement| (Wanted::Inserted, statement));
+        let replies = writer::commit(&mut self.connection, batch).map_err(|error| self.failed(error))?;
+        match replies.into_iter().find_map(Result::err) {
+            Some(error) => Err(OpenError::Migration {
+                what: self.what,
+                database: self.path.display().to_string(),
+                reason: error.to_string(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn failed(&self, source: rusqlite::Error) -> OpenError {
+        OpenError::Sqlite { what: self.what, database: self.path.clone(), source }
     }
 }

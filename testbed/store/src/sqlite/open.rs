@@ -1,4 +1,4 @@
-//! Opening a file, with the settings that make a commit durable and the tables up to date.
+//! Opening a file with durable commits and up-to-date tables.
 
 use std::{
     fs::OpenOptions,
@@ -16,15 +16,15 @@ use crate::{error::OpenError, schema::Schema};
 
 /// How long a connection waits for another process's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// And how long it rests where it was refused at once.
-const BETWEEN_TRIES: Duration = Duration::from_millis(5);
-/// Pages in the log before the writer carries them into the file: 16 MiB, four times SQLite's own choice. A page that was
-/// written many times meanwhile is carried over once; reading the log again after a crash stays a matter of milliseconds.
+/// How long it pauses after it was refused at once.
+const RETRY_PAUSE: Duration = Duration::from_millis(5);
+/// How many pages the log collects before a checkpoint: 16 MiB, four times SQLite's default. A page that is written many
+/// times in between is copied once, and recovery after a crash still takes milliseconds only.
 const CHECKPOINT_PAGES: u32 = 4000;
-/// How often tables are tried to be made, where another program makes them at the same time.
+/// How often to try to create tables while another program does the same.
 const MIGRATION_TRIES: usize = 3;
 
-/// Opens the database for writing, makes it if it is not there, and brings it up to date.
+/// Opens the database for writing, creates it if necessary, and brings its tables up to date.
 pub(super) fn writer(path: &Path, schema: &Schema) -> Result<Connection, OpenError> {
     let what = schema.name;
     check_folder(path, what)?;
@@ -34,15 +34,15 @@ pub(super) fn writer(path: &Path, schema: &Schema) -> Result<Connection, OpenErr
         _ => OpenError::Sqlite { what, database: path.to_owned(), source },
     };
     let mut connection = connection(path).map_err(failed)?;
-    patiently(|| make_durable(&connection)).map_err(failed)?;
-    if !patiently(|| claim(&mut connection, schema)).map_err(failed)? {
+    retrying(|| make_durable(&connection)).map_err(failed)?;
+    if !retrying(|| claim(&mut connection, schema)).map_err(failed)? {
         return Err(OpenError::Foreign { what, database: path.to_owned() });
     }
     migrate(&mut connection, schema).map_err(|error| schema.refused(&error, &path.display().to_string()))?;
     Ok(connection)
 }
 
-/// Opens one more connection that only reads, to a database that is there and up to date.
+/// Opens a read-only connection to a database that exists and is up to date.
 pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     let connection = connection(path)?;
     connection.pragma_update(None, "query_only", true)?;
@@ -56,31 +56,31 @@ fn connection(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// WAL lets readers go on during a commit; `synchronous=FULL` syncs the log at every commit, so that what
-/// was committed outlives a kill and a power cut (sqlite.org/pragma.html#pragma_synchronous).
+/// WAL lets readers continue during a commit. `synchronous=FULL` syncs the log at every commit, so that commits survive a
+/// kill and a power failure (sqlite.org/pragma.html#pragma_synchronous).
 fn make_durable(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)
 }
 
-/// Tries again while another program is in the way. SQLite waits by itself, but not where two of them would wait for each
-/// other, as when both turn the log of a new file on: there it refuses one at once.
-fn patiently<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+/// Retries while another program holds a lock. SQLite waits by itself, except where two programs would wait for each other,
+/// as when both turn on the log of a new file. Then it refuses one of them at once.
+fn retrying<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
     let end = Instant::now() + BUSY_TIMEOUT;
     loop {
         match attempt() {
-            Err(error) if is_in_the_way(&error) && Instant::now() < end => thread::sleep(BETWEEN_TRIES),
+            Err(error) if is_locked(&error) && Instant::now() < end => thread::sleep(RETRY_PAUSE),
             outcome => return outcome,
         }
     }
 }
 
-fn is_in_the_way(error: &rusqlite::Error) -> bool {
+fn is_locked(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
-/// Marks an empty database as ours; `false` when it is somebody else's.
+/// Marks an empty database as ours. Returns `false` if it belongs to another program.
 fn claim(connection: &mut Connection, schema: &Schema) -> rusqlite::Result<bool> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let application: i64 = transaction.pragma_query_value(None, "application_id", |row| row.get(0))?;
@@ -96,8 +96,8 @@ fn claim(connection: &mut Connection, schema: &Schema) -> rusqlite::Result<bool>
     Ok(true)
 }
 
-/// In one transaction: a crash leaves the old version. Of two programs that start at once, one finds the other's tables
-/// in its way, tries again, and finds that there is nothing left to do.
+/// Migrates in one transaction, so that a crash leaves the old version. If two programs start at once, one conflicts with
+/// the other's tables, retries, and finds nothing left to do.
 fn migrate(connection: &mut Connection, schema: &Schema) -> Result<(), refinery::Error> {
     connection.set_transaction_behavior(TransactionBehavior::Immediate);
     let runner = schema.runner(|step| step.sqlite)?;
@@ -112,8 +112,8 @@ fn migrate(connection: &mut Connection, schema: &Schema) -> Result<(), refinery:
     }
 }
 
-/// Makes the file, if it is not there, readable by its owner only. SQLite gives its log the same permissions. A file
-/// that is there is not opened here: closing it would take away the locks that this process has on it (fcntl(2)).
+/// Creates the file, if it does not exist, readable by its owner only. SQLite gives its log the same permissions. A file
+/// that exists is not opened: closing it would release the locks of this process on it (fcntl(2)).
 fn make_private(path: &Path) -> std::io::Result<()> {
     if path.is_dir() {
         return Err(ErrorKind::IsADirectory.into());
@@ -169,7 +169,7 @@ mod tests {
             let error = writer(&path, &SCHEMA).unwrap_err();
             assert!(matches!(error, OpenError::NoDatabase { .. }), "{error}");
             assert!(error.to_string().contains("notes.txt"), "{error}");
-            assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "it is left as it was");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "it stays as it was");
         }
     }
 
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_refused_at_once_by_another_start_tries_again() {
+    fn a_start_that_another_one_refuses_at_once_is_retried() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("names.db");
         let first = Connection::open(&path).unwrap();
@@ -234,7 +234,7 @@ mod tests {
         let second = connection(&path).unwrap();
         second.busy_timeout(Duration::ZERO).unwrap();
         let mut tries = 0;
-        let made = patiently(|| {
+        let made = retrying(|| {
             tries += 1;
             let outcome = make_durable(&second);
             if tries == 2 {
@@ -243,12 +243,12 @@ mod tests {
             outcome
         });
         assert_eq!((made.is_ok(), tries), (true, 3), "{made:?}");
-        let wrong = patiently(|| second.execute_batch("nonsense").inspect_err(|_| tries += 1));
-        assert!(wrong.is_err() && tries == 4, "what is wrong for another reason is told at once");
+        let wrong = retrying(|| second.execute_batch("nonsense").inspect_err(|_| tries += 1));
+        assert!(wrong.is_err() && tries == 4, "other errors are returned at once");
     }
 
     #[test]
-    fn programs_that_start_at_once_make_the_tables_once() {
+    fn programs_that_start_at_once_create_the_tables_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("names.db");
         std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Reading: connections that go round, as many as read at once.
+//! Reading, over as many connections as there are reads at once.
 
 use std::{
     path::PathBuf,
@@ -10,13 +10,13 @@ use rusqlite::{Connection, params_from_iter};
 use super::{open, values};
 use crate::{
     error::StoreError,
-    seldom::Seldom,
+    rate_limited_log::RateLimitedLog,
     statement::{Row, Statement},
 };
 
-static FAILED: Seldom = Seldom::new();
+static FAILED: RateLimitedLog = RateLimitedLog::new();
 
-/// Reads the database. Blocks: for use away from the loops.
+/// Reads the database. Its calls block.
 #[derive(Debug)]
 pub(crate) struct Reader {
     path: PathBuf,
@@ -24,19 +24,19 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Opens connections as they are needed.
+    /// A reader that opens connections as needed.
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, idle: Mutex::new(Vec::new()) }
     }
 
     pub(crate) fn read(&self, statement: &Statement) -> Result<Vec<Row>, StoreError> {
         self.with(|connection| rows(connection, statement)).map_err(|error| {
-            FAILED.tell(|untold| tracing::error!(%error, ?statement, untold, "reading failed"));
+            FAILED.write(|suppressed| tracing::error!(%error, ?statement, suppressed, "reading failed"));
             values::reason(&error)
         })
     }
 
-    /// A connection that failed is not used again.
+    /// Runs `read` with an idle connection or a new one. A connection that fails is not used again.
     fn with<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = idle.map_or_else(|| open::reader(&self.path), Ok)?;

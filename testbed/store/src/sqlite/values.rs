@@ -1,4 +1,4 @@
-//! Values and errors as rusqlite has them.
+//! Conversions of values and errors from and to rusqlite's.
 
 use rusqlite::{
     ErrorCode, Row as SqliteRow, ToSql,
@@ -22,7 +22,7 @@ impl ToSql for Value {
     }
 }
 
-/// A row of `columns` columns.
+/// Converts a row of `columns` columns.
 pub(super) fn row(row: &SqliteRow<'_>, columns: usize) -> rusqlite::Result<Row> {
     (0..columns).map(|column| row.get_ref(column)?.try_into()).collect::<Result<_, _>>().map(Row)
 }
@@ -41,13 +41,13 @@ impl TryFrom<ValueRef<'_>> for Value {
     }
 }
 
-/// Whether a unique index refused a row: only that statement is undone.
+/// Whether a unique index refused a row. Only that statement is rolled back.
 pub(super) fn is_refused_by_uniqueness(error: &rusqlite::Error) -> bool {
     let extended = error.sqlite_error().map(|error| error.extended_code);
     matches!(extended, Some(SQLITE_CONSTRAINT_UNIQUE | SQLITE_CONSTRAINT_PRIMARYKEY))
 }
 
-/// What to tell of an error.
+/// The error to reply with.
 pub(super) fn reason(error: &rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::DiskFull,

@@ -1,0 +1,154 @@
+//! A connection to a database server of any dialect.
+
+use std::time::{Duration, Instant};
+
+use tokio::{runtime, time::timeout};
+
+use super::{mysql, postgres};
+use crate::{
+    database::{Dialect, ServerDatabase},
+    error::{StoreError, Trouble},
+    queue::{Reply, Wanted},
+    statement::Statement,
+};
+
+/// How long connecting may take.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// How long a statement may take, including the wait for row locks.
+const STATEMENT_LIMIT: Duration = Duration::from_secs(30);
+/// A connection that was idle for longer is pinged before use: servers close idle ones.
+const TRUSTED_IDLE: Duration = Duration::from_secs(1);
+
+/// A connection to a database server.
+pub(super) struct ServerConnection {
+    pub(super) driver: Driver,
+    used_at: Instant,
+}
+
+pub(super) enum Driver {
+    Mysql(Box<mysql::MysqlConnection>),
+    Postgres(Box<postgres::PostgresConnection>),
+}
+
+/// Why a statement failed.
+#[derive(Debug)]
+pub(super) enum StatementFailure {
+    /// The statement failed; the connection is usable.
+    Statement(StoreError),
+    /// The database rolled it back to resolve a deadlock. It may be retried.
+    RolledBack(String),
+    /// The connection was lost. Whether the statement took effect is unknown.
+    Connection(Trouble),
+}
+
+impl ServerConnection {
+    pub(super) async fn open(server: &ServerDatabase) -> Result<Self, Trouble> {
+        let opening = async {
+            Ok(match server.dialect {
+                Dialect::Mysql => Driver::Mysql(Box::new(mysql::MysqlConnection::open(server).await?)),
+                Dialect::Postgres => {
+                    Driver::Postgres(Box::new(postgres::PostgresConnection::open(server).await?))
+                }
+            })
+        };
+        let hint = match server.dialect {
+            // PostgreSQL waits for the client to speak first, MariaDB's client for the server.
+            Dialect::Mysql => " (if it is PostgreSQL, write postgres:// for mysql://)",
+            Dialect::Postgres => "",
+        };
+        let late = || Trouble::Unreachable(format!("no answer within {} s{hint}", CONNECT_LIMIT.as_secs()));
+        let driver = timeout(CONNECT_LIMIT, opening).await.unwrap_or_else(|_| Err(late()))?;
+        Ok(Self { driver, used_at: Instant::now() })
+    }
+
+    /// Whether the connection is alive, so that it can be trusted with a statement that must not be executed twice.
+    pub(super) async fn is_alive(&mut self) -> bool {
+        if self.used_at.elapsed() < TRUSTED_IDLE {
+            return true;
+        }
+        let pinging = async {
+            match &mut self.driver {
+                Driver::Mysql(connection) => connection.ping().await,
+                Driver::Postgres(connection) => connection.ping().await,
+            }
+        };
+        timeout(CONNECT_LIMIT, pinging).await.unwrap_or(false)
+    }
+
+    /// Executes a statement, in one transaction with those that belong to it.
+    pub(super) async fn run(
+        &mut self,
+        wanted: Wanted,
+        statement: &Statement,
+    ) -> Result<Reply, StatementFailure> {
+        let running = async {
+            match &statement.then[..] {
+                [] => self.driver.run(wanted, statement).await,
+                then => self.driver.run_whole(wanted, statement, then).await,
+            }
+        };
+        let late = || StatementFailure::Connection(Trouble::Lost("it did not reply in time".into()));
+        let outcome = timeout(STATEMENT_LIMIT, running).await.unwrap_or_else(|_| Err(late()));
+        self.used_at = Instant::now();
+        outcome
+    }
+
+    /// Executes a command such as `BEGIN` or `COMMIT`.
+    pub(super) async fn command(&mut self, sql: &'static str) -> Result<(), Trouble> {
+        self.driver.command(sql).await
+    }
+}
+
+impl Driver {
+    async fn run(&mut self, wanted: Wanted, statement: &Statement) -> Result<Reply, StatementFailure> {
+        match self {
+            Self::Mysql(connection) => connection.run(wanted, statement).await,
+            Self::Postgres(connection) => connection.run(wanted, statement).await,
+        }
+    }
+
+    async fn command(&mut self, sql: &'static str) -> Result<(), Trouble> {
+        match self {
+            Self::Mysql(connection) => connection.command(sql).await,
+            Self::Postgres(connection) => connection.command(sql).await,
+        }
+    }
+
+    /// Executes a statement and those that belong to it: all or nothing.
+    async fn run_whole(
+        &mut self,
+        wanted: Wanted,
+        first: &Statement,
+        then: &[Statement],
+    ) -> Result<Reply, StatementFailure> {
+        self.command("BEGIN").await.map_err(StatementFailure::Connection)?;
+        let done = self.run_parts(wanted, first, then).await;
+        let end = match &done {
+            Err(StatementFailure::Connection(_)) => return done,
+            Ok(reply) if reply.has_changed() => "COMMIT",
+            _ => "ROLLBACK",
+        };
+        self.command(end).await.map_err(StatementFailure::Connection)?;
+        done
+    }
+
+    async fn run_parts(
+        &mut self,
+        wanted: Wanted,
+        first: &Statement,
+        then: &[Statement],
+    ) -> Result<Reply, StatementFailure> {
+        let reply = self.run(wanted, first).await?;
+        if reply.has_changed() {
+            for next in then {
+                self.run(Wanted::Changed, next).await?;
+            }
+        }
+        Ok(reply)
+    }
+}
+
+/// A runtime on the calling thread.
+pub(super) fn new_runtime() -> std::io::Result<runtime::Runtime> {
+    runtime::Builder::new_current_thread().enable_io().enable_time().build()
+}
