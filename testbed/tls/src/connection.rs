@@ -1,48 +1,52 @@
-//! A connection whose bytes go encrypted, or, where TLS is not asked for, as they are.
+//! A connection whose bytes are encrypted, or, without TLS, as they are.
 
 use std::{fs::File, io, net::SocketAddr, os::unix::fs::FileExt, sync::Arc, time::Duration};
 
 use engine::service::{self, Waiting};
 
-use crate::{keys::PublicKey, session::Session};
+use crate::{keys::PublicKey, tls_session::TlsSession};
 
-/// Plain bytes encrypted before they are sent: some records of 16 KiB.
+/// How many plain bytes are encrypted before they are sent: a few records of 16 KiB.
 const SENT_MAX: usize = 64 << 10;
 
-/// A connection over `C`. One that [`connect`](service::Connection::connect) opens is not encrypted:
-/// [`connect`](crate::connect) is for those.
+/// A connection over `C`. [`connect`](service::Connection::connect) opens one without encryption; for one with it use
+/// [`connect`](crate::connect).
 pub struct Connection<C> {
     pub(crate) inner: C,
-    /// None: bytes go as they are.
-    pub(crate) session: Option<Box<Session>>,
-    /// What the peer has proved to have.
+    /// `None` without encryption.
+    pub(crate) session: Option<Box<TlsSession>>,
+    /// The key that the peer has proved.
     key: Option<PublicKey>,
 }
 
 impl<C: service::Connection> Connection<C> {
-    /// A connection whose bytes go as they are.
+    /// A connection without encryption.
     pub fn plain(inner: C) -> Self {
         Self { inner, session: None, key: None }
     }
 
-    /// After the handshake.
-    pub(crate) fn encrypted(inner: C, session: Session) -> Self {
+    /// A connection after its handshake.
+    pub(crate) fn encrypted(inner: C, session: TlsSession) -> Self {
         Self { inner, key: session.proven_key(), session: Some(Box::new(session)) }
     }
 
-    /// The connection beneath.
+    /// The underlying connection.
     pub fn beneath(&self) -> &C {
         &self.inner
     }
 
-    /// Whether an earlier handshake with the peer has spared most of this one.
+    /// Whether the handshake was shortened by resuming an earlier session.
     pub fn was_resumed(&self) -> bool {
         self.session.as_ref().is_some_and(|session| session.was_resumed())
     }
 }
 
-/// Sends plain bytes, in bounded pieces.
-async fn send<C: service::Connection>(inner: &mut C, session: &mut Session, plain: &[u8]) -> io::Result<()> {
+/// Encrypts and sends plain bytes, in bounded pieces.
+async fn send<C: service::Connection>(
+    inner: &mut C,
+    session: &mut TlsSession,
+    plain: &[u8],
+) -> io::Result<()> {
     for piece in plain.chunks(SENT_MAX) {
         session.encrypt(piece, inner.output())?;
         inner.flush().await?;
@@ -50,8 +54,8 @@ async fn send<C: service::Connection>(inner: &mut C, session: &mut Session, plai
     Ok(())
 }
 
-/// Sends what is in the output.
-async fn send_output<C: service::Connection>(inner: &mut C, session: &mut Session) -> io::Result<()> {
+/// Encrypts and sends the output.
+async fn send_output<C: service::Connection>(inner: &mut C, session: &mut TlsSession) -> io::Result<()> {
     let mut output = std::mem::take(&mut session.output);
     let sent = send(inner, session, &output).await;
     if sent.is_ok() {
@@ -61,18 +65,18 @@ async fn send_output<C: service::Connection>(inner: &mut C, session: &mut Sessio
     sent
 }
 
-/// Takes in records that have come. What cannot be one ends the session, and the peer is told why.
-pub(crate) async fn take_in<C: service::Connection>(
+/// Decrypts the records that have arrived. A malformed one ends the session, and the peer is told why.
+pub(crate) async fn decrypt<C: service::Connection>(
     inner: &mut C,
-    session: &mut Session,
+    session: &mut TlsSession,
 ) -> Result<(), rustls::Error> {
-    match session.take_in(inner.input()) {
+    match session.decrypt(inner.input()) {
         Ok(taken) => {
             inner.consume(taken);
             Ok(())
         }
         Err(error) => {
-            // Whether the peer hears of it does not matter.
+            // Whether the peer receives that does not matter.
             if session.write_records(inner.output()).is_ok() {
                 let _ = inner.flush().await;
             }
@@ -81,7 +85,7 @@ pub(crate) async fn take_in<C: service::Connection>(
     }
 }
 
-async fn fill<C: service::Connection>(inner: &mut C, session: &mut Session) -> io::Result<usize> {
+async fn fill<C: service::Connection>(inner: &mut C, session: &mut TlsSession) -> io::Result<usize> {
     loop {
         match session.deliver() {
             0 if session.has_ended() => return Ok(0),
@@ -89,25 +93,25 @@ async fn fill<C: service::Connection>(inner: &mut C, session: &mut Session) -> i
             delivered => return Ok(delivered),
         }
         if !inner.input().is_empty() {
-            let taken = take_in(inner, session).await;
+            let taken = decrypt(inner, session).await;
             taken.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
             continue;
         }
-        let waiting = session.rest();
+        let waiting = session.prepare_to_wait();
         if session.is_accepted() {
             inner.awaits(waiting);
         }
         if inner.fill().await? == 0 {
-            // Nobody promised more between requests; anywhere else it may have been cut off.
+            // Between requests nothing more was due. Elsewhere the stream may have been cut short.
             return if waiting == Waiting::Within { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(0) };
         }
     }
 }
 
-/// Sends the output and then a part of a file, read beside it so that both go out together.
+/// Sends the output and then a part of a file, which is read into the output so that both go out together.
 async fn send_file<C: service::Connection>(
     inner: &mut C,
-    session: &mut Session,
+    session: &mut TlsSession,
     (file, mut offset, length): (&File, u64, u64),
 ) -> io::Result<()> {
     let end = offset.saturating_add(length);
@@ -188,12 +192,12 @@ impl<C: service::Connection> service::Connection for Connection<C> {
 
     async fn finish(&mut self) -> io::Result<()> {
         let Some(session) = &mut self.session else { return self.inner.finish().await };
-        // What is short goes out together with the goodbye.
+        // A short output goes out together with close_notify.
         if session.output.len() > SENT_MAX {
             send_output(&mut self.inner, session).await?;
         }
         session.encrypt_output(self.inner.output())?;
-        session.say_goodbye();
+        session.close_notify();
         session.write_records(self.inner.output())?;
         self.inner.finish().await
     }

@@ -1,4 +1,4 @@
-//! Shaking hands, on either side.
+//! Handshakes, on either side.
 
 use std::{io, time::Duration};
 
@@ -6,82 +6,82 @@ use engine::service::{self, Waiting};
 use rustls::{AlertDescription, CertificateError};
 
 use crate::{
-    connection::{Connection, take_in},
+    connection::{Connection, decrypt},
     identity::Identity,
     keyed::Unlisted,
     keys::PublicKey,
-    session::Session,
+    tls_session::TlsSession,
     trust::Peer,
 };
 
 /// The first byte of a handshake's first record (RFC 8446 section 5.1).
 const HANDSHAKE_RECORD: u8 = 22;
 
-/// Why there was no handshake.
+/// Why a handshake failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The peer closed before it said anything.
-    #[error("it closed the connection without a word")]
+    /// The peer closed the connection before it sent anything.
+    #[error("it closed the connection without sending anything")]
     Silent,
-    /// The peer speaks, but not TLS.
+    /// The peer sent something other than TLS.
     #[error("it does not speak TLS")]
     NotTls,
-    /// The peer does not say what is due in time.
+    /// The peer was too slow.
     #[error("the TLS handshake took too long")]
     TimedOut,
     /// The connection failed.
     #[error("the connection failed during the TLS handshake: {0}")]
     Connection(io::Error),
-    /// The peer's certificate is signed by no authority that is trusted here.
+    /// The issuer of the peer's certificate is not trusted.
     #[error(
-        "its certificate is signed by no authority trusted here: name the file of the one that signed it, or of \
-             the certificate itself where it has signed itself"
+        "the issuer of its certificate is not trusted here: name the file of the authority that signed it, or of the \
+         certificate itself if it is self-signed"
     )]
     UnknownIssuer,
     /// The peer's certificate is for other names.
     #[error("its certificate is not for {asked}: {detail}")]
     WrongName {
-        /// The name asked for.
+        /// The expected name.
         asked: String,
-        /// Which names it is for, where that is known.
+        /// The names it is for, if known.
         detail: String,
     },
-    /// The peer's certificate is good no more, or not yet.
-    #[error("its certificate has expired, or one clock is wrong: {0}")]
+    /// The peer's certificate has expired, or is not valid yet.
+    #[error("its certificate has expired or is not valid yet, or a clock is wrong: {0}")]
     Expired(CertificateError),
-    /// The peer's certificate is one that signs others.
+    /// The peer's certificate is that of an authority.
     #[error(
-        "its certificate is an authority's (CA:TRUE), which a server may not show; make one for a server \
-         (CA:FALSE), signed by itself or by that authority"
+        "its certificate is an authority's (CA:TRUE), which a server must not use; create one for a server (CA:FALSE), \
+         self-signed or signed by that authority"
     )]
     AuthorityShown,
-    /// The peer shows a key, but none that is known here.
-    #[error("it shows the key {0}, which is not on the list here")]
+    /// The peer proved a key that is not on the list.
+    #[error("it has the key {0}, which is not on the list here")]
     UnknownKey(PublicKey),
-    /// The peer shows a certificate, where a key is wanted.
-    #[error("it shows no key of a member, but a certificate")]
+    /// The peer presented a certificate instead of a key.
+    #[error("it has no member's key, but a certificate")]
     NoKey,
-    /// The peer does not accept this side.
-    #[error("it broke the TLS handshake off: {0:?}")]
+    /// The peer refused this side.
+    #[error("it aborted the TLS handshake: {0:?}")]
     Refused(AlertDescription),
-    /// Something else is wrong.
+    /// Anything else.
     #[error("the TLS handshake failed: {0}")]
     Protocol(rustls::Error),
 }
 
-/// A connection that could not be secured, and why. It can still be told something, if it is of [`Failure::NotTls`].
+/// A connection whose handshake failed. After [`Failure::NotTls`] it can still be used unencrypted.
 pub struct Unsecured<C> {
-    /// The connection; what came is still in its input, where it was not TLS.
+    /// The connection. If the peer does not speak TLS, what it sent is still in the input.
     pub connection: C,
-    /// Why.
+    /// Why it failed.
     pub failure: Failure,
 }
 
-/// Shakes hands with a client, for as long as `patience`.
+/// Carries out the handshake with a client, for `patience` at most.
 ///
 /// # Errors
-/// When the client does not, or not in time.
+/// When the handshake fails or takes too long.
 pub async fn accept<C: service::Connection>(
     mut connection: C,
     identity: &Identity,
@@ -97,37 +97,40 @@ pub async fn accept<C: service::Connection>(
     }
 }
 
-/// Shakes hands with a server, within the connection's deadline.
+/// Carries out the handshake with a server, within the connection's deadline.
 ///
 /// # Errors
-/// When the server does not, or cannot show that it is `peer`.
+/// When the handshake fails, or the server cannot prove that it is `peer`.
 pub async fn connect<C: service::Connection>(
     mut connection: C,
     peer: &Peer,
 ) -> Result<Connection<C>, Failure> {
-    let mut session = Session::new(peer.session().map_err(Failure::Protocol)?.into());
-    shake(&mut connection, &mut session).await.map_err(|failure| failure.about(peer))?;
+    let mut session = TlsSession::new(peer.session().map_err(Failure::Protocol)?.into());
+    shake(&mut connection, &mut session).await.map_err(|failure| failure.with_name(peer))?;
     Ok(Connection::encrypted(connection, session))
 }
 
-async fn greet<C: service::Connection>(connection: &mut C, identity: &Identity) -> Result<Session, Failure> {
+async fn greet<C: service::Connection>(
+    connection: &mut C,
+    identity: &Identity,
+) -> Result<TlsSession, Failure> {
     if connection.input().is_empty() && connection.fill().await.map_err(broken)? == 0 {
         return Err(Failure::Silent);
     }
     if connection.input().first() != Some(&HANDSHAKE_RECORD) {
         return Err(Failure::NotTls);
     }
-    let mut session = Session::new(identity.session().map_err(Failure::Protocol)?.into());
+    let mut session = TlsSession::new(identity.session().map_err(Failure::Protocol)?.into());
     shake(connection, &mut session).await?;
     session.awaits(Waiting::First);
     Ok(session)
 }
 
-/// The handshake from its beginning to its end.
-async fn shake<C: service::Connection>(connection: &mut C, session: &mut Session) -> Result<(), Failure> {
+/// Exchanges records until the handshake is complete.
+async fn shake<C: service::Connection>(connection: &mut C, session: &mut TlsSession) -> Result<(), Failure> {
     while session.is_handshaking() {
         if !connection.input().is_empty() {
-            take_in(connection, session).await.map_err(Failure::from)?;
+            decrypt(connection, session).await.map_err(Failure::from)?;
             continue;
         }
         send_records(connection, session).await?;
@@ -138,15 +141,15 @@ async fn shake<C: service::Connection>(connection: &mut C, session: &mut Session
             return Err(Failure::Connection(io::ErrorKind::UnexpectedEof.into()));
         }
     }
-    // Tickets for later sessions go out with the first answer, if it is due already. They are not kept for one that is
-    // still to come: a client's request may be waiting in its kernel for a sign that its last record has arrived.
+    // Session tickets go out with the first response if its request has arrived. Otherwise they are sent now: the client's
+    // kernel may hold back its request until its last record is acknowledged.
     let requested = !connection.input().is_empty() || session.has_decrypted();
-    if requested && !session.owes_the_end() { Ok(()) } else { send_records(connection, session).await }
+    if requested && !session.owes_finished() { Ok(()) } else { send_records(connection, session).await }
 }
 
 async fn send_records<C: service::Connection>(
     connection: &mut C,
-    session: &mut Session,
+    session: &mut TlsSession,
 ) -> Result<(), Failure> {
     session.write_records(connection.output()).map_err(broken)?;
     if connection.output().is_empty() { Ok(()) } else { connection.flush().await.map_err(broken) }
@@ -166,7 +169,7 @@ impl From<rustls::Error> for Failure {
             rustls::Error::InvalidMessage(_) => Self::NotTls,
             rustls::Error::AlertReceived(alert) => Self::Refused(alert),
             rustls::Error::InvalidCertificate(wrong) => match wrong {
-                // The last two: by another authority of the same name, as after a certificate was made anew.
+                // The last two: signed by another authority of the same name, such as a previous one.
                 Wrong::UnknownIssuer
                 | Wrong::BadSignature
                 | Wrong::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => Self::UnknownIssuer,
@@ -193,7 +196,7 @@ impl From<rustls::Error> for Failure {
 }
 
 impl Failure {
-    fn about(self, peer: &Peer) -> Self {
+    fn with_name(self, peer: &Peer) -> Self {
         match self {
             Self::WrongName { detail, .. } => Self::WrongName { asked: peer.name().to_owned(), detail },
             other => other,

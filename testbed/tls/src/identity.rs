@@ -1,4 +1,4 @@
-//! What a server shows: a certificate, and the key that goes with it.
+//! The identity that a server presents: a certificate and its key.
 
 use std::{
     fs, io,
@@ -18,40 +18,40 @@ use rustls::{
 };
 
 use crate::{
-    keyed::{AnyKey, BY_KEY, Shown},
+    keyed::{AnyKey, BY_KEY, KeyOrCertificate},
     keys::{Key, UnusableKey},
     pem,
-    renewal::Renewable,
+    renewable::Renewable,
 };
 
-/// The only protocol spoken inside, by its name in ALPN (RFC 7301).
+/// The only application protocol, by its ALPN name (RFC 7301).
 pub(crate) const PROTOCOL: &[u8] = b"http/1.1";
 
-/// Longer than what a ticket holds: versions, keys, names, and the certificate that carries a client's key.
+/// Longer than any ticket, bytes. A ticket holds versions, keys, names, and the certificate with a client's key.
 const TICKET_MAX: usize = 2048;
 
-/// A server's certificate and key, ready for handshakes. Sessions may be resumed by tickets. Every process
-/// forked from this one has their first key; after six hours each makes its own, and takes no other's any more.
+/// A server's certificate and key, ready for handshakes. Sessions may be resumed with tickets. Processes forked from this
+/// one share the first ticket key. After six hours each generates its own, and accepts no other's tickets.
 #[derive(Clone)]
 pub struct Identity {
     config: Arc<ServerConfig>,
     cautions: Vec<Caution>,
 }
 
-/// What a server works with all the same, but its owner should know.
+/// A warning for the owner of a server, which works nevertheless.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Caution {
-    /// The certificate is good no more, or not yet.
+    /// The certificate has expired, or is not valid yet.
     #[error("clients will refuse the certificate in {path}: {why}")]
     NotValidNow {
         /// The file of the certificate.
         path: PathBuf,
-        /// Since when, or until when.
+        /// Since when or until when.
         why: String,
     },
-    /// Others than the owner may read the key.
-    #[error("the key {path} may be read by others (mode {mode:03o}): `chmod 600 {path}`")]
+    /// Users other than the owner may read the key.
+    #[error("the key {path} may be read by others (mode {mode:03o}); run `chmod 600 {path}`")]
     KeyShared {
         /// The file of the key.
         path: PathBuf,
@@ -67,7 +67,7 @@ pub enum IdentityError {
     /// A file cannot be read.
     #[error("the {what} {path} cannot be read: {source}")]
     Unreadable {
-        /// Certificate or key.
+        /// Whether it is the certificate or the key.
         what: &'static str,
         /// Its file.
         path: PathBuf,
@@ -86,15 +86,17 @@ pub enum IdentityError {
         /// The file.
         path: PathBuf,
     },
-    /// The key is under a password.
-    #[error("the key {path} is under a password; take it off with `openssl pkey -in {path} -out PLAIN.pem`")]
+    /// The key is protected by a password.
+    #[error(
+        "the key {path} is protected by a password; remove it with `openssl pkey -in {path} -out PLAIN.pem`"
+    )]
     KeyEncrypted {
         /// The file.
         path: PathBuf,
     },
-    /// Key and certificate are not of one pair.
+    /// The key is not the certificate's.
     #[error(
-        "the key {key} does not belong to the certificate {certificate}; name the two that were made together"
+        "the key {key} does not belong to the certificate {certificate}; name the two that were created together"
     )]
     Mismatch {
         /// The file of the certificate.
@@ -102,7 +104,7 @@ pub enum IdentityError {
         /// The file of the key.
         key: PathBuf,
     },
-    /// The certificate or the key is of a kind that cannot be used.
+    /// The certificate or the key is of an unsupported kind.
     #[error("the certificate {certificate} and the key {key} cannot be used: {reason}")]
     Unusable {
         /// The file of the certificate.
@@ -115,8 +117,8 @@ pub enum IdentityError {
 }
 
 impl Identity {
-    /// Reads a certificate, with those that lead to its authority behind it, and its key, both in PEM. They are read again
-    /// when their files have changed.
+    /// Reads a certificate, followed by the intermediate ones, and its key, both in PEM. They are reloaded when their files
+    /// change.
     ///
     /// # Errors
     /// When a file cannot be read, or the two cannot be used together.
@@ -132,15 +134,15 @@ impl Identity {
         Ok(Self { config: Arc::new(config), cautions })
     }
 
-    /// Shows `key` to clients that know this server by it (TLS 1.3), and to others a certificate, where there is one.
-    /// Whoever has a key may prove it: [`proven_key`](engine::service::Connection::proven_key) tells.
+    /// Presents `key` to clients that identify this server by it (TLS 1.3), and to others a certificate, if there is one.
+    /// Clients may prove a key, which [`proven_key`](engine::service::Connection::proven_key) returns.
     ///
     /// # Errors
-    /// When TLS itself cannot be had.
+    /// When TLS cannot be set up.
     pub fn of_key(key: &Key, certified: Option<Self>) -> Result<Self, UnusableKey> {
         let unusable = |error: rustls::Error| UnusableKey(error.to_string());
         let certificate = certified.as_ref().map(|certified| Arc::clone(&certified.config.cert_resolver));
-        let shown = Shown { key: Arc::clone(&key.certified), certificate };
+        let shown = KeyOrCertificate { key: Arc::clone(&key.certified), certificate };
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&[&TLS13])
             .map_err(unusable)?
@@ -152,7 +154,7 @@ impl Identity {
         Ok(Self { config: Arc::new(config), cautions })
     }
 
-    /// What its owner should know.
+    /// The warnings for its owner.
     pub fn cautions(&self) -> &[Caution] {
         &self.cautions
     }
@@ -164,12 +166,12 @@ impl Identity {
 
 fn resume_by_tickets(config: &mut ServerConfig) -> Result<(), rustls::Error> {
     config.ticketer = ring::Ticketer::new()?;
-    // It refuses tickets longer than any it has made, and processes forked from this one do not see those of others.
+    // It refuses tickets longer than any it has issued itself, but forked processes receive each other's.
     config.ticketer.encrypt(&[0; TICKET_MAX]);
     Ok(())
 }
 
-/// A certificate and its key, and what their owner should know.
+/// Reads a certificate and its key. Returns warnings for their owner too.
 pub(crate) fn read_pair(
     certificate: &Path,
     key: &Path,
@@ -217,12 +219,12 @@ fn read_key(path: &Path) -> Result<rustls::pki_types::PrivateKeyDer<'static>, Id
     })
 }
 
-/// Whether the first certificate is good now. Who has signed it is for its clients to judge.
+/// Checks whether the first certificate is valid now. Its issuer is for the clients to judge.
 fn validity(path: &Path, chain: &[CertificateDer<'static>]) -> Option<Caution> {
     let parsed = ParsedCertificate::try_from(chain.first()?).ok()?;
     let algorithms = ring::default_provider().signature_verification_algorithms.all;
     let roots = RootCertStore::empty();
-    // The time is looked at first, whoever has signed.
+    // The time is checked first, whoever the issuer is.
     match verify_server_cert_signed_by_trust_anchor(&parsed, &roots, &[], UnixTime::now(), algorithms) {
         Err(rustls::Error::InvalidCertificate(
             why @ (CertificateError::Expired

@@ -1,5 +1,5 @@
-//! Handshakes in which both ends prove keys: a server shows its own and asks for the client's, a client speaks with those
-//! on its list only.
+//! Handshakes in which both ends prove keys: a server presents its own and asks for the client's, a client accepts only
+//! servers on its list.
 
 use std::{fmt, sync::Arc};
 
@@ -18,18 +18,18 @@ use rustls::{
 
 use crate::keys::{Keys, PublicKey, SUBJECT};
 
-/// What clients say in ALPN who want to know the server by its key.
+/// The ALPN protocol of clients that identify the server by its key.
 pub(crate) const BY_KEY: &[u8] = b"nstar-key/1";
 
 type Verified<T> = Result<T, Error>;
 
-/// What a server shows: its key to those who know it by that, and to others a certificate, if it has one.
-pub(crate) struct Shown {
+/// What a server presents: its key to clients that ask for it, and to others a certificate, if it has one.
+pub(crate) struct KeyOrCertificate {
     pub(crate) key: Arc<CertifiedKey>,
     pub(crate) certificate: Option<Arc<dyn ResolvesServerCert>>,
 }
 
-impl ResolvesServerCert for Shown {
+impl ResolvesServerCert for KeyOrCertificate {
     fn resolve(&self, client: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let by_key = client.alpn().is_some_and(|mut protocols| protocols.any(|protocol| protocol == BY_KEY));
         match &self.certificate {
@@ -39,25 +39,25 @@ impl ResolvesServerCert for Shown {
     }
 }
 
-impl fmt::Debug for Shown {
+impl fmt::Debug for KeyOrCertificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Shown")
+        f.write_str("KeyOrCertificate")
     }
 }
 
-/// Takes any key that a client proves to have, and no key: what each of them may do is for the service to say.
+/// Accepts any key that a client proves, or none. The service decides what each of them may do.
 #[derive(Debug)]
 pub(crate) struct AnyKey(WebPkiSupportedAlgorithms, [DistinguishedName; 1]);
 
 impl AnyKey {
     pub(crate) fn new() -> Self {
-        // Browsers do not ask their users which of their certificates to show when none of them is of this issuer.
+        // Browsers that have no certificate of this issuer do not ask their users to choose one.
         let issuer = DistinguishedName::in_sequence(&common_name(SUBJECT));
         Self(ring::default_provider().signature_verification_algorithms, [issuer])
     }
 }
 
-/// A name of one part, in DER (X.520, commonName).
+/// A distinguished name that consists of a common name only (X.520), in DER.
 fn common_name(name: &str) -> Vec<u8> {
     let within =
         |tag: u8, content: &[u8]| [&[tag, u8::try_from(content.len()).unwrap_or(u8::MAX)], content].concat();
@@ -109,7 +109,7 @@ impl ClientCertVerifier for AnyKey {
     }
 }
 
-/// Takes the servers that prove to have one of these keys.
+/// Accepts the servers that prove one of these keys.
 #[derive(Debug)]
 pub(crate) struct Listed {
     keys: Keys,
@@ -155,20 +155,20 @@ impl ServerCertVerifier for Listed {
         verify_tls13_signature(message, certificate, signed, &self.algorithms)
     }
 
-    /// All that there are: a server without a key is to be told from one that fails.
+    /// All schemes, so that a server that presents a certificate can be told from one that fails.
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.algorithms.supported_schemes()
     }
 }
 
-/// TLS 1.2 is not spoken by key.
+/// The error of a TLS 1.2 signature, which was not offered.
 fn unasked() -> Error {
     PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme.into()
 }
 
-/// An end shows a key that is on no list, or none.
+/// The peer presented a key that is not on the list, or none.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("no key that is known")]
+#[error("no known key")]
 pub(crate) struct Unlisted(pub(crate) Option<PublicKey>);
 
 impl From<Unlisted> for Error {

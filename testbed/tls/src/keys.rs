@@ -1,4 +1,4 @@
-//! Ed25519 keys (RFC 8032) by which two ends know each other where no authority vouches for either.
+//! Ed25519 keys (RFC 8032) by which two ends identify each other without an authority.
 
 use std::{collections::BTreeSet, fmt, str::FromStr, sync::Arc};
 
@@ -11,42 +11,42 @@ use rustls::{
     sign::CertifiedKey,
 };
 
-/// What the text of a key begins with.
+/// The beginning of the text of a key.
 const PREFIX: &str = "ed25519:";
 /// A private key in PKCS #8 up to its 32 bytes (RFC 8410, section 7).
 const PRIVATE: [u8; 16] = *b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
 /// A public key in a certificate up to its 32 bytes (RFC 8410, section 4).
 const PUBLIC: [u8; 12] = *b"\x30\x2a\x30\x05\x06\x03\x2b\x65\x70\x03\x21\x00";
-/// Whom certificates of keys are made out to: it says that they are such, and nothing else.
+/// The subject of the certificates that carry keys. It says nothing but that.
 pub(crate) const SUBJECT: &str = "nstar key";
 
 /// The public half of a key, written `ed25519:` and 43 characters of base64 (RFC 4648, section 5).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PublicKey([u8; 32]);
 
-/// Text that is no public key.
+/// Text that is not a public key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a public key: `ed25519:` and 43 letters, digits, - or _")]
 pub struct InvalidKey;
 
-/// Public keys, for whoever is to know them. Copies are cheap.
+/// A set of public keys. Clones are cheap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Keys(Arc<BTreeSet<PublicKey>>);
 
-/// A key of one's own, and the certificate that carries its public half. `Debug` hides the private one.
+/// A private key, and the certificate that carries its public half. `Debug` hides the private half.
 #[derive(Clone)]
 pub struct Key {
     public: PublicKey,
     pub(crate) certified: Arc<CertifiedKey>,
 }
 
-/// A key that the library of certificates or that of TLS refuses.
+/// A key that the library for certificates or for TLS refuses.
 #[derive(Debug, thiserror::Error)]
 #[error("the key cannot be used: {0}")]
 pub struct UnusableKey(pub(crate) String);
 
 impl Key {
-    /// The key made of 32 random bytes; the same of the same.
+    /// Derives a key from 32 random bytes, always the same from the same.
     ///
     /// # Errors
     /// When a library refuses it.
@@ -65,19 +65,19 @@ impl Key {
         Ok(Self { public, certified: Arc::new(certified.map_err(|error| unusable(&error))?) })
     }
 
-    /// Its public half.
+    /// The public half.
     pub fn public(&self) -> PublicKey {
         self.public
     }
 }
 
 impl PublicKey {
-    /// Its bytes.
+    /// The bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// The key that a certificate carries, where it is such a key.
+    /// The key that a certificate carries, if it is an Ed25519 key.
     pub(crate) fn in_certificate(certificate: &CertificateDer<'_>) -> Option<Self> {
         let parsed = ParsedCertificate::try_from(certificate).ok()?;
         Self::try_from(parsed.subject_public_key_info().strip_prefix(&PUBLIC)?).ok()
@@ -115,7 +115,7 @@ impl fmt::Debug for PublicKey {
 }
 
 impl Keys {
-    /// Whether a key is among them.
+    /// Whether the set contains a key.
     pub fn contains(&self, key: &PublicKey) -> bool {
         self.0.contains(key)
     }
@@ -143,7 +143,7 @@ mod tests {
     const PUBLISHED: [u8; 4] = [0xd7, 0x5a, 0x98, 0x01];
 
     #[test]
-    fn a_key_is_that_of_its_seed_and_is_found_in_its_certificate() {
+    fn a_key_is_derived_from_its_seed_and_found_in_its_certificate() {
         let key = Key::from_seed(&SEED).unwrap();
         assert_eq!(key.public().as_bytes()[..4], PUBLISHED);
         assert_eq!(PublicKey::in_certificate(&key.certified.cert[0]), Some(key.public()));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again_and_nothing_else() {
+    fn the_text_of_a_key_is_parsed_and_nothing_else() {
         let key = Key::from_seed(&SEED).unwrap().public();
         let text = key.to_string();
         assert_eq!((text.len(), text.parse()), (PREFIX.len() + 43, Ok(key)));

@@ -1,11 +1,11 @@
-//! TLS over an engine's connection: a connection like any other, whose bytes go encrypted.
+//! TLS over an engine's connection: a connection like any other, whose bytes are encrypted.
 //!
-//! The protocol is rustls, which does no I/O; the engine's connection carries its records. So TLS runs on every
-//! concurrency model, and neither engine nor service knows of it. [`Identity`] is what a server shows, read from
-//! files with every mistake named; [`Trust`] is whom a client believes. Where no authority vouches for either end, both may
-//! prove a [`Key`] instead, and are known by its [`PublicKey`]. [`accept`] and [`connect`] shake hands.
+//! The protocol is rustls, which does no I/O; the engine's connection carries its records. So TLS works with every
+//! concurrency model, and neither engines nor services know of it. An [`Identity`] is the certificate that a server presents,
+//! [`Trust`] the authorities that a client accepts. Without an authority, both ends may prove a [`Key`] instead, and are
+//! identified by its [`PublicKey`]. [`accept`] and [`connect`] carry out handshakes.
 //!
-//! A connection that ends without the peer's word (close_notify) has been cut short: where more was due,
+//! A connection that ends without the peer's close_notify was interrupted: if more was due,
 //! [`fill`](engine::service::Connection::fill) fails with [`UnexpectedEof`](std::io::ErrorKind::UnexpectedEof).
 
 mod connection;
@@ -14,8 +14,8 @@ mod identity;
 mod keyed;
 mod keys;
 mod pem;
-mod renewal;
-mod session;
+mod renewable;
+mod tls_session;
 mod trust;
 
 pub use connection::Connection;

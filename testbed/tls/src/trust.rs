@@ -1,4 +1,4 @@
-//! Whom a client believes: the authorities of this host, or those in a file.
+//! Which servers a client trusts: those certified by authorities of this host or in a file, or those with known keys.
 
 use std::{
     io,
@@ -18,13 +18,13 @@ use crate::{
     pem,
 };
 
-/// The authorities whose word on a server's name is believed.
+/// The authorities that a client trusts to certify servers, or the keys of servers that it knows.
 #[derive(Clone)]
 pub struct Trust {
     config: Arc<ClientConfig>,
 }
 
-/// A server that a client wants to speak to, and nobody else.
+/// The identity that a server must prove to a client.
 #[derive(Clone)]
 pub struct Peer {
     config: Arc<ClientConfig>,
@@ -32,11 +32,11 @@ pub struct Peer {
     text: String,
 }
 
-/// Why there is nobody to believe.
+/// Why trust could not be established.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrustError {
-    /// This host has no authorities.
+    /// This host trusts no authorities.
     #[error(
         "this host has no root certificates: install them (Debian: ca-certificates), or name a file of your own"
     )]
@@ -49,19 +49,19 @@ pub enum TrustError {
         /// Why.
         source: io::Error,
     },
-    /// There is no certificate in the file that could be believed.
+    /// There is no certificate in the file.
     #[error("there is no certificate in {path}: it should be PEM, with `-----BEGIN CERTIFICATE-----`")]
     NoCertificate {
         /// The file.
         path: PathBuf,
     },
-    /// Text that can be no server's name.
-    #[error("{name:?} is no name of a server")]
+    /// Text that cannot be a server's name.
+    #[error("{name:?} is not a valid server name")]
     Name {
         /// The text.
         name: String,
     },
-    /// TLS itself cannot be had.
+    /// TLS cannot be set up.
     #[error("TLS cannot be used: {0}")]
     Protocol(rustls::Error),
 }
@@ -78,7 +78,7 @@ impl Trust {
         if roots.is_empty() { Err(TrustError::NoRoots) } else { Self::in_roots(roots) }
     }
 
-    /// The authorities in a file, in PEM, and no others. A server's own certificate may be one, if it has signed itself.
+    /// The authorities in a PEM file, and no others. A self-signed certificate of a server may be one.
     ///
     /// # Errors
     /// When the file cannot be read, or has none.
@@ -92,10 +92,10 @@ impl Trust {
         Self::in_roots(roots)
     }
 
-    /// Nobody's word: the servers that prove to have one of these keys, whatever they are called. They may ask for `own`.
+    /// No authorities, but the servers that prove one of the `known` keys, whatever their names. They may ask for `own`.
     ///
     /// # Errors
-    /// When TLS itself cannot be had.
+    /// When TLS cannot be set up.
     pub fn of_keys(own: &Key, known: Keys) -> Result<Self, TrustError> {
         let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&[&TLS13])
@@ -103,15 +103,15 @@ impl Trust {
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(Listed::new(known)))
             .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(&own.certified))));
-        // The second so that a server without a key is told from one that speaks something else.
+        // The second one so that a server without a key can be told from one that speaks something else.
         config.alpn_protocols = vec![BY_KEY.to_vec(), PROTOCOL.to_vec()];
         Ok(Self { config: Arc::new(config) })
     }
 
-    /// The server of this name, or address, as its certificate must have it.
+    /// A server whose certificate must be for this name or address.
     ///
     /// # Errors
-    /// When it is no name.
+    /// When it cannot be a server's name.
     pub fn peer(&self, name: &str) -> Result<Peer, TrustError> {
         let parsed = ServerName::try_from(name.to_owned());
         let parsed = parsed.map_err(|_| TrustError::Name { name: name.to_owned() })?;
@@ -130,7 +130,7 @@ impl Trust {
 }
 
 impl Peer {
-    /// Its name.
+    /// The name.
     pub fn name(&self) -> &str {
         &self.text
     }

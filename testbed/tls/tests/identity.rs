@@ -86,8 +86,8 @@ fn every_mistake_is_named_and_no_key_is_repeated() {
         (&certificate, &text, "no private key in"),
         (&certificate, &empty, "no private key in"),
         (&certificate, &other, "does not belong to"),
-        (&certificate, &locked, "under a password"),
-        (&certificate, &old, "under a password"),
+        (&certificate, &locked, "protected by a password"),
+        (&certificate, &old, "protected by a password"),
     ] {
         let refusal = refusal(certificate, key);
         assert!(refusal.contains(said) && !refusal.contains('\n'), "'{refusal}' lacks '{said}'");

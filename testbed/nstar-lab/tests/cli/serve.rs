@@ -220,7 +220,7 @@ fn a_renewed_certificate_is_shown_without_a_restart() {
             assert!(Instant::now() < patience, "{engine}: it is shown no more");
             std::thread::sleep(Duration::from_millis(100));
         }
-        running.wait_for_stderr("read anew");
+        running.wait_for_stderr("was reloaded");
     }
 }
 

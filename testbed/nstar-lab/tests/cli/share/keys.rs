@@ -124,7 +124,7 @@ fn a_peer_that_is_not_on_anothers_list_is_told_so_and_the_other_told_whom_it_met
     of_ann.wait_for_stderr(&format!("--allow {bob}"));
     group.own_until("ann", &ann_at, &["search", "his.txt"]);
     let refused = group.own("ann", &ann_at, &["get", "his.txt"]).exits(1).stderr;
-    assert!(refused.contains(&format!("it shows the key {bob}")), "{refused}");
+    assert!(refused.contains(&format!("it has the key {bob}")), "{refused}");
     let metrics = group.get("ann", &ann_at, "/metrics");
     assert!(!metrics.contains("nstar_peer_turned_away_total 0"), "{metrics}");
 }

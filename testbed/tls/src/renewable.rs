@@ -1,5 +1,5 @@
-//! A certificate and its key that are read again when their files have changed, so that a server whose certificate was
-//! renewed need not be started again.
+//! A certificate and its key that are reloaded when their files change, so that a server need not be restarted when its
+//! certificate is renewed.
 
 use std::{
     fs,
@@ -17,78 +17,78 @@ use rustls::{
 
 use crate::identity::{self, Caution, IdentityError};
 
-/// How often the files are looked at, while there are handshakes.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// How often the files are checked, as long as there are handshakes.
+const CHECK_EVERY: Duration = Duration::from_secs(5);
 
-/// What tells that a file is another, or has another content: device, inode, length, and when it was written. None: it
-/// cannot be looked at.
-type Stamp = Option<(u64, u64, u64, i64, i64)>;
+/// What identifies a version of a file: device, inode, length, and time of modification. `None` if it cannot be read.
+type Version = Option<(u64, u64, u64, i64, i64)>;
 
-/// A certificate and its key, as their files have them.
+/// A certificate and its key that are reloaded when their files change.
 pub(crate) struct Renewable {
     certificate: PathBuf,
     key: PathBuf,
-    look_every: Duration,
-    held: Mutex<Held>,
-    /// One cell: when the files were written that were told of last. Of several processes one tells.
-    told: Atomics,
+    check_every: Duration,
+    loaded: Mutex<Loaded>,
+    /// One number, shared with forked processes: which version of the files was logged last. One process logs each.
+    logged: Atomics,
 }
 
-struct Held {
+/// What was read from the files.
+struct Loaded {
     pair: Arc<CertifiedKey>,
-    stamps: [Stamp; 2],
-    looked: Instant,
+    versions: [Version; 2],
+    checked_at: Instant,
 }
 
 impl Renewable {
-    /// Reads both; also tells what their owner should know.
+    /// Reads both files. Returns warnings for their owner too.
     pub(crate) fn open(certificate: &Path, key: &Path) -> Result<(Self, Vec<Caution>), IdentityError> {
-        let stamps = [certificate, key].map(stamp);
+        let versions = [certificate, key].map(version);
         let (pair, cautions) = identity::read_pair(certificate, key)?;
-        let held = Mutex::new(Held { pair, stamps, looked: Instant::now() });
+        let loaded = Mutex::new(Loaded { pair, versions, checked_at: Instant::now() });
         let (certificate, key) = (certificate.to_owned(), key.to_owned());
-        Ok((Self { certificate, key, look_every: LOOK_EVERY, held, told: Atomics::new(1) }, cautions))
+        Ok((Self { certificate, key, check_every: CHECK_EVERY, loaded, logged: Atomics::new(1) }, cautions))
     }
 
-    /// What to show now. While changed files cannot be used together, what they had before.
+    /// The certificate to present now: the previous one as long as changed files do not fit together.
     fn current(&self) -> Arc<CertifiedKey> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.looked.elapsed() >= self.look_every {
-            held.looked = Instant::now();
-            let stamps = [&self.certificate, &self.key].map(|path| stamp(path));
-            if stamps != held.stamps {
-                held.stamps = stamps;
-                self.renew(&mut held);
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if loaded.checked_at.elapsed() >= self.check_every {
+            loaded.checked_at = Instant::now();
+            let versions = [&self.certificate, &self.key].map(|path| version(path));
+            if versions != loaded.versions {
+                loaded.versions = versions;
+                self.renew(&mut loaded);
             }
         }
-        Arc::clone(&held.pair)
+        Arc::clone(&loaded.pair)
     }
 
-    fn renew(&self, held: &mut Held) {
+    fn renew(&self, loaded: &mut Loaded) {
         let read = identity::read_pair(&self.certificate, &self.key);
-        let tells = self.tells(&held.stamps);
+        let logs = self.logs(&loaded.versions);
         match read {
             Ok((pair, cautions)) => {
-                held.pair = pair;
-                if tells {
-                    tracing::warn!("the certificate in {} was read anew", self.certificate.display());
+                loaded.pair = pair;
+                if logs {
+                    tracing::warn!("the certificate in {} was reloaded", self.certificate.display());
                     cautions.iter().for_each(|caution| tracing::warn!("{caution}"));
                 }
             }
-            Err(error) if tells => {
-                tracing::warn!("{error}; the certificate from before is shown until that changes")
+            Err(error) if logs => {
+                tracing::warn!("{error}; the previous certificate stays in use until that is fixed")
             }
             Err(_) => {}
         }
     }
 
-    /// Whether this process is the one to tell of files that were written then.
-    fn tells(&self, stamps: &[Stamp; 2]) -> bool {
-        let written = stamps.iter().flatten().map(|(.., seconds, nanoseconds)| {
+    /// Whether this process is the one to log this version of the files.
+    fn logs(&self, versions: &[Version; 2]) -> bool {
+        let written = versions.iter().flatten().map(|(.., seconds, nanoseconds)| {
             seconds.wrapping_mul(1_000_000_000).wrapping_add(*nanoseconds).cast_unsigned()
         });
         let written = written.fold(1, u64::wrapping_add);
-        self.told[0].swap(written, Relaxed) != written
+        self.logged[0].swap(written, Relaxed) != written
     }
 }
 
@@ -104,7 +104,7 @@ impl std::fmt::Debug for Renewable {
     }
 }
 
-fn stamp(path: &Path) -> Stamp {
+fn version(path: &Path) -> Version {
     let found = fs::metadata(path).ok()?;
     Some((found.dev(), found.ino(), found.len(), found.mtime(), found.mtime_nsec()))
 }
@@ -113,10 +113,10 @@ fn stamp(path: &Path) -> Stamp {
 mod tests {
     use super::*;
 
-    /// Writes a new certificate, and its key unless it is left out; tells the certificate.
+    /// Writes a new certificate, and its key if `with_key`. Returns the certificate.
     fn write(folder: &Path, with_key: bool) -> Vec<u8> {
         let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        // As renewals do it: written aside, then put in place.
+        // Like renewal tools: written under another name, then renamed.
         for (name, text) in [("cert", pair.cert.pem()), ("key", pair.signing_key.serialize_pem())] {
             if name == "cert" || with_key {
                 fs::write(folder.join("aside"), text).unwrap();
@@ -127,12 +127,12 @@ mod tests {
     }
 
     #[test]
-    fn a_renewed_certificate_is_shown_and_one_that_does_not_fit_its_key_is_not() {
+    fn a_renewed_certificate_is_used_once_it_fits_its_key() {
         let folder = tempfile::tempdir().unwrap();
         let [certificate, key] = ["cert", "key"].map(|name| folder.path().join(name));
         let first = write(folder.path(), true);
         let (mut renewable, _) = Renewable::open(&certificate, &key).unwrap();
-        renewable.look_every = Duration::ZERO;
+        renewable.check_every = Duration::ZERO;
         let shown = || renewable.current().cert[0].to_vec();
         assert_eq!(shown(), first);
         let second = write(folder.path(), true);
@@ -146,23 +146,25 @@ mod tests {
     }
 
     #[test]
-    fn files_are_not_looked_at_for_every_handshake() {
+    fn files_are_not_checked_for_every_handshake() {
         let folder = tempfile::tempdir().unwrap();
         let first = write(folder.path(), true);
         let (mut renewable, _) =
             Renewable::open(&folder.path().join("cert"), &folder.path().join("key")).unwrap();
-        renewable.look_every = Duration::MAX;
+        renewable.check_every = Duration::MAX;
         write(folder.path(), true);
         assert_eq!(renewable.current().cert[0].to_vec(), first);
     }
 
     #[test]
-    fn a_change_is_told_by_one_process_once() {
+    fn a_change_is_logged_by_one_process_once() {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), true);
         let (renewable, _) =
             Renewable::open(&folder.path().join("cert"), &folder.path().join("key")).unwrap();
-        let stamps = |second| [Some((1, 1, 1, second, 0)), None];
-        assert!(renewable.tells(&stamps(5)) && !renewable.tells(&stamps(5)) && renewable.tells(&stamps(6)));
+        let versions = |second| [Some((1, 1, 1, second, 0)), None];
+        assert!(
+            renewable.logs(&versions(5)) && !renewable.logs(&versions(5)) && renewable.logs(&versions(6))
+        );
     }
 }

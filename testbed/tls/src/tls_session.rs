@@ -1,4 +1,4 @@
-//! One TLS session between plain bytes and records, without I/O.
+//! A TLS session: plain bytes on one side, records on the other, no I/O.
 
 use std::io::{self, BufRead, Write};
 
@@ -7,32 +7,32 @@ use rustls::{HandshakeKind, ProtocolVersion};
 
 use crate::keys::PublicKey;
 
-/// Plain bytes offered to a service at once, where it has not said how many.
+/// How many plain bytes a service is given at once, unless it sets another limit.
 const DELIVERED_MAX: usize = 64 << 10;
-/// Room for plain bytes that is kept while a connection is idle.
+/// How much buffer an idle connection keeps, bytes.
 const KEPT_MAX: usize = 4 << 10;
 
-/// One session: what came and is not consumed, what is to be sent, and the state of the protocol.
-pub(crate) struct Session {
+/// A TLS session: input that was not consumed yet, output, and the state of the protocol.
+pub(crate) struct TlsSession {
     tls: rustls::Connection,
     input: Vec<u8>,
     /// How many of `input` have been consumed.
     consumed: usize,
-    /// Most plain bytes to be delivered at once.
+    /// How many plain bytes are delivered at once at most.
     at_most: usize,
-    /// Plain bytes to be sent.
+    /// Plain bytes to send.
     pub(crate) output: Vec<u8>,
-    /// What the next input is for, should all plain input be used up by then. Never anything but within a request on
-    /// a connection that this side opened.
+    /// What the next input is for if all plain input is consumed. Always [`Waiting::Within`] on connections that this side
+    /// opened.
     next: Waiting,
     accepted: bool,
-    /// The peer has said that it will send no more.
+    /// Whether the peer has sent close_notify.
     ended: bool,
 }
 
-impl Session {
+impl TlsSession {
     pub(crate) fn new(mut tls: rustls::Connection) -> Self {
-        // What is handed in is handed on at once, in pieces that are bounded there.
+        // Output is passed on at once, in pieces whose size the connection bounds.
         tls.set_buffer_limit(None);
         let accepted = matches!(tls, rustls::Connection::Server(_));
         Self {
@@ -63,22 +63,23 @@ impl Session {
         self.at_most = bytes.max(1);
     }
 
-    /// Takes in some of the records in `received`, the first of them perhaps begun before; tells how many bytes.
-    pub(crate) fn take_in(&mut self, mut received: &[u8]) -> Result<usize, rustls::Error> {
+    /// Decrypts some of the records in `received`, whose first one may continue an earlier call. Returns how many bytes it
+    /// used.
+    pub(crate) fn decrypt(&mut self, mut received: &[u8]) -> Result<usize, rustls::Error> {
         self.next = Waiting::Within;
-        // Fails only when what was decrypted before has not been fetched, and it has been.
-        let taken =
+        // Fails only if plain bytes were left over from before, which `deliver` prevents.
+        let used =
             self.tls.read_tls(&mut received).map_err(|error| rustls::Error::General(error.to_string()))?;
         let state = self.tls.process_new_packets()?;
         self.ended |= state.peer_has_closed();
-        Ok(taken)
+        Ok(used)
     }
 
-    /// Moves plain bytes that have been decrypted to the input; tells how many.
+    /// Moves decrypted bytes to the input. Returns how many.
     pub(crate) fn deliver(&mut self) -> usize {
         let mut delivered = 0;
         let mut reader = self.tls.reader();
-        // An error means that there is nothing yet.
+        // An error means that there are none yet.
         while let Ok(ready) = reader.fill_buf() {
             let piece = ready.get(..self.at_most - delivered).unwrap_or(ready);
             if piece.is_empty() {
@@ -94,17 +95,17 @@ impl Session {
         delivered
     }
 
-    /// Whether there are plain bytes to be delivered.
+    /// Whether there are decrypted bytes to deliver.
     pub(crate) fn has_decrypted(&mut self) -> bool {
         self.tls.reader().fill_buf().is_ok_and(|ready| !ready.is_empty())
     }
 
-    /// Whether the peer has said that no more will come.
+    /// Whether the peer has sent close_notify.
     pub(crate) const fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Appends `plain` to `records`, encrypted, after whatever the protocol itself has to say.
+    /// Encrypts `plain` and appends it to `records`, after pending records of the protocol itself.
     pub(crate) fn encrypt(&mut self, plain: &[u8], records: &mut Vec<u8>) -> io::Result<()> {
         self.tls.writer().write_all(plain)?;
         if self.accepted && !plain.is_empty() {
@@ -113,7 +114,7 @@ impl Session {
         self.write_records(records)
     }
 
-    /// Appends the output to `records`, encrypted; it is empty then.
+    /// Encrypts the output, appends it to `records` and clears it.
     pub(crate) fn encrypt_output(&mut self, records: &mut Vec<u8>) -> io::Result<()> {
         let mut output = std::mem::take(&mut self.output);
         let encrypted = self.encrypt(&output, records);
@@ -122,7 +123,7 @@ impl Session {
         encrypted
     }
 
-    /// Appends what the protocol has to say, such as its part of a handshake.
+    /// Appends pending records of the protocol itself, such as its part of a handshake.
     pub(crate) fn write_records(&mut self, records: &mut Vec<u8>) -> io::Result<()> {
         while self.tls.wants_write() {
             self.tls.write_tls(records)?;
@@ -130,8 +131,8 @@ impl Session {
         Ok(())
     }
 
-    /// The last that is said.
-    pub(crate) fn say_goodbye(&mut self) {
+    /// Ends the output with close_notify.
+    pub(crate) fn close_notify(&mut self) {
         self.tls.send_close_notify();
     }
 
@@ -143,12 +144,12 @@ impl Session {
         self.tls.is_handshaking()
     }
 
-    /// Whether the peer waits for the end of the handshake: TLS 1.3 has nothing left that it would wait for.
-    pub(crate) fn owes_the_end(&self) -> bool {
+    /// Whether the peer waits for the last record of the handshake. Not so with TLS 1.3.
+    pub(crate) fn owes_finished(&self) -> bool {
         self.tls.protocol_version() != Some(ProtocolVersion::TLSv1_3)
     }
 
-    /// The key that the peer has proved to have.
+    /// The key that the peer has proved.
     pub(crate) fn proven_key(&self) -> Option<PublicKey> {
         PublicKey::in_certificate(self.tls.peer_certificates()?.first()?)
     }
@@ -157,8 +158,8 @@ impl Session {
         self.tls.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
-    /// What the next input is awaited for. Gives memory back that is not in use meanwhile.
-    pub(crate) fn rest(&mut self) -> Waiting {
+    /// Returns what the next input is for, and frees memory that an idle connection does not need.
+    pub(crate) fn prepare_to_wait(&mut self) -> Waiting {
         if !self.input().is_empty() {
             return Waiting::Within;
         }
