@@ -1,11 +1,11 @@
-//! Accounts changed, shut, ended, deleted, listed; what is revoked with that, and what the audit has of it.
+//! Changing, disabling, deleting and listing accounts, with their revocations and audit entries.
 
 use std::thread;
 
 use http_io::server::Network;
 
 use crate::{
-    suite::Bed,
+    suite::Fixture,
     support::{Client, PASSWORD, basic, bearer},
 };
 
@@ -16,8 +16,8 @@ fn change_password(client: &Client, name: &str, old: &str, new: &str) -> u16 {
     client.ask(&format!("PUT /accounts/{name}/password"), "", &body).status
 }
 
-pub(crate) fn made_and_recognised(bed: &Bed) {
-    let (_server, client) = bed.serve();
+pub(crate) fn made_and_recognised(fixture: &Fixture) {
+    let (_server, client) = fixture.serve();
     client.make("ann");
     assert_eq!(client.post("/accounts", "ann", NEW).status, 409);
     assert_eq!(client.login("ann", NEW).status, 401);
@@ -30,9 +30,9 @@ pub(crate) fn made_and_recognised(bed: &Bed) {
     assert_eq!(client.ask("DELETE /sessions", &bearer(&token), "").status, 401);
 }
 
-pub(crate) fn changed_passwords(bed: &Bed) {
-    let (_server, client) = bed.serve();
-    let (_other_server, other) = bed.serve();
+pub(crate) fn changed_passwords(fixture: &Fixture) {
+    let (_server, client) = fixture.serve();
+    let (_other_server, other) = fixture.serve();
     client.make("ann");
     client.make("bob");
     let (anns, bobs) = (client.begin("ann"), client.begin("bob"));
@@ -45,8 +45,8 @@ pub(crate) fn changed_passwords(bed: &Bed) {
     }
 }
 
-pub(crate) fn who_may_change(bed: &Bed) {
-    let (_server, client) = bed.serve();
+pub(crate) fn who_may_change(fixture: &Fixture) {
+    let (_server, client) = fixture.serve();
     client.make("ann");
     client.make("bob");
     assert_eq!(change_password(&client, "ann", NEW, NEW), 401);
@@ -69,8 +69,8 @@ pub(crate) fn who_may_change(bed: &Bed) {
     assert_eq!(client.admin("PUT /accounts/nobody/password", &set).status, 404);
 }
 
-pub(crate) fn disabled_and_expired(bed: &Bed) {
-    let (_server, client) = bed.serve();
+pub(crate) fn disabled_and_expired(fixture: &Fixture) {
+    let (_server, client) = fixture.serve();
     client.make("ann");
     let token = client.begin("ann");
     let wrong = client.login("ann", "wrong horse");
@@ -92,8 +92,8 @@ pub(crate) fn disabled_and_expired(bed: &Bed) {
     assert!(until.is_some_and(|left_s| left_s > 3600), "who remembers is told when it ends: {until:?}");
 }
 
-pub(crate) fn deleted_accounts(bed: &Bed) {
-    let (_server, client) = bed.serve();
+pub(crate) fn deleted_accounts(fixture: &Fixture) {
+    let (_server, client) = fixture.serve();
     client.make("ann");
     let token = client.begin("ann");
     assert_eq!(client.admin("DELETE /accounts/ann", "").status, 204);
@@ -117,8 +117,8 @@ pub(crate) fn deleted_accounts(bed: &Bed) {
     assert_eq!(client.post("/accounts", "ann", PASSWORD).status, 409, "still");
 }
 
-pub(crate) fn only_administrators(bed: &Bed) {
-    let (_server, client) = bed.serve();
+pub(crate) fn only_administrators(fixture: &Fixture) {
+    let (_server, client) = fixture.serve();
     client.make("ann");
     client.make("bob");
     let anns = format!("Authorization: {}\r\n", basic("ann", PASSWORD));
@@ -148,8 +148,8 @@ pub(crate) fn only_administrators(bed: &Bed) {
     }
 }
 
-pub(crate) fn listing(bed: &Bed) {
-    let (_server, client) = bed.serve();
+pub(crate) fn listing(fixture: &Fixture) {
+    let (_server, client) = fixture.serve();
     for name in ["eve", "Bob", "ann", "a@b"] {
         client.make(name);
     }
@@ -173,8 +173,8 @@ pub(crate) fn listing(bed: &Bed) {
     assert_eq!(client.login("a@b", PASSWORD).json()["quota"], 5_000_000_000_u64);
 }
 
-pub(crate) fn bad_input(bed: &Bed) {
-    let (_server, client) = bed.serve();
+pub(crate) fn bad_input(fixture: &Fixture) {
+    let (_server, client) = fixture.serve();
     client.make("ann");
     let before = client.admin("GET /accounts/ann", "").body;
     for (body, field) in [
@@ -217,9 +217,9 @@ fn asked(client: &Client, after: &str) -> (u64, Option<Vec<u64>>) {
     (told["revision"].as_u64().unwrap(), buckets)
 }
 
-pub(crate) fn revocations(bed: &Bed) {
-    let (_server, client) = bed.serve();
-    let (_other_server, other) = bed.serve();
+pub(crate) fn revocations(fixture: &Fixture) {
+    let (_server, client) = fixture.serve();
+    let (_other_server, other) = fixture.serve();
     client.make("ann");
     client.make("bob");
     let bucket = |name| u64::from(accounts::bucket(name));
@@ -251,9 +251,10 @@ pub(crate) fn revocations(bed: &Bed) {
     assert_eq!(client.ask("GET /revocations?after=x", "", "").json()["field"], "after");
 }
 
-pub(crate) fn audit(bed: &Bed) {
+pub(crate) fn audit(fixture: &Fixture) {
     let behind = ["127.0.0.1", "10.0.0.0/8"].map(|proxy| proxy.parse::<Network>().unwrap());
-    let (_server, client) = bed.serve_with(|options| options.server.proxies = behind.into_iter().collect());
+    let (_server, client) =
+        fixture.serve_with(|options| options.server.proxies = behind.into_iter().collect());
     client.make("ann");
     client.make("bob");
     assert_eq!(client.patch("ann", r#"{"role": "admin", "quota": null}"#).status, 200);
@@ -296,8 +297,8 @@ pub(crate) fn audit(bed: &Bed) {
     assert!([PASSWORD, NEW, client.admin_token(), "$argon2"].iter().all(|secret| !all.contains(secret)));
 }
 
-pub(crate) fn racing_changes(bed: &Bed) {
-    let (_server, client) = bed.serve();
+pub(crate) fn racing_changes(fixture: &Fixture) {
+    let (_server, client) = fixture.serve();
     client.make("ann");
     let new = |n: usize| format!("new password {n}");
     let statuses: Vec<_> = thread::scope(|scope| {
@@ -313,8 +314,9 @@ pub(crate) fn racing_changes(bed: &Bed) {
     assert_eq!(entries, 1, "and the audit has that one");
 }
 
-pub(crate) fn closed_registration(bed: &Bed) {
-    let (_server, client) = bed.serve_with(|options| options.registration = accounts::Registration::Closed);
+pub(crate) fn closed_registration(fixture: &Fixture) {
+    let (_server, client) =
+        fixture.serve_with(|options| options.registration = accounts::Registration::Closed);
     let make = |fields: &str, name: &str| {
         let body = serde_json::json!({ "name": name, "password": PASSWORD }).to_string();
         let made = client.ask("POST /accounts", fields, &body);
@@ -331,8 +333,8 @@ pub(crate) fn closed_registration(bed: &Bed) {
     assert_eq!((make(&anns, "bob").0, make(&anns, "bob").0), (201, 409));
 }
 
-pub(crate) fn wrong_tokens(bed: &Bed) {
-    let (_server, client) = bed.serve();
+pub(crate) fn wrong_tokens(fixture: &Fixture) {
+    let (_server, client) = fixture.serve();
     client.make("ann");
     let wrong = client.auth("Bearer nonsense");
     assert_eq!((wrong.status, wrong.body.contains("the token is wrong")), (401, true), "{}", wrong.body);

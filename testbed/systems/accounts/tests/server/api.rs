@@ -58,7 +58,7 @@ fn whoever_is_refused_learns_nothing_about_names() {
     }
 }
 
-/// Time itself cannot be asserted; that the same work is done can.
+/// Time cannot be asserted, but equal work can.
 #[test]
 fn an_unknown_name_costs_a_hash_as_a_known_one_does() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What was acknowledged is there after a kill, and a full disk spoils nothing.
+//! Acknowledged accounts survive a kill, and a full disk damages nothing.
 
 use std::{
     io::{BufRead, BufReader},
@@ -15,7 +15,7 @@ use engine::Model;
 const FOLDER: &str = "NSTAR_TEST_ACCOUNTS_FOLDER";
 const PASSWORD: &str = "correct horse";
 
-/// Not a test by itself: the server that the other test runs as a process of its own, and kills.
+/// Not a test: the server process that the other test starts and kills.
 #[test]
 fn server_process() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
@@ -39,7 +39,7 @@ fn spawn(folder: &Path) -> (Child, SocketAddr) {
     (child, address.parse().unwrap())
 }
 
-/// Makes accounts from several connections until the server is killed; returns the acknowledged names.
+/// Creates accounts from several connections until the server is killed. Returns the acknowledged names.
 fn make_until_killed(folder: &Path, round: usize) -> Vec<String> {
     let (mut child, to) = spawn(folder);
     let acknowledged = AtomicUsize::new(0);
@@ -49,7 +49,7 @@ fn make_until_killed(folder: &Path, round: usize) -> Vec<String> {
             .map(|maker| {
                 scope.spawn(move || {
                     let names = (0..).map(|n| format!("r{round}-m{maker}-{n}"));
-                    // Until the first that was not answered with 201: the server is dead.
+                    // Stops at the first response other than 201, when the server is dead.
                     let made = names.take_while(|name| {
                         let made =
                             post(to, "/accounts", name, PASSWORD).is_ok_and(|answer| answer.status == 201);
@@ -86,7 +86,7 @@ fn every_acknowledged_account_outlives_kill_9() {
     assert_eq!(post(to, "/sessions", &acknowledged[0], PASSWORD).unwrap().status, 200);
 }
 
-/// On a file system of 512 KiB, which only root can make.
+/// Uses a file system of 512 KiB, which only root can create.
 #[test]
 fn a_full_disk_is_told_and_passes() {
     let folder = tempfile::tempdir().unwrap();
@@ -138,7 +138,7 @@ fn fill_and_free(folder: &Path) {
     );
 }
 
-/// Takes all the room there is.
+/// Fills the disk.
 fn fill(path: &Path) {
     use std::io::Write;
     let mut file = std::fs::File::create(path).unwrap();

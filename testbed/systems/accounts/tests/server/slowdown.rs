@@ -1,9 +1,9 @@
-//! Whoever fails is slowed down.
+//! Failed logins are slowed down.
 
 use std::time::{Duration, Instant};
 
 use crate::{
-    suite::Bed,
+    suite::Fixture,
     support::{Client, PASSWORD, Response, basic, bearer},
 };
 
@@ -13,8 +13,8 @@ fn login_from(client: &Client, address: &str, name: &str, password: &str) -> Res
     client.ask("GET /auth", &fields, "")
 }
 
-/// Tries until it is slowed down: the answers before, and the one that says so. On a slow day a wait may be over before
-/// the next try, so that there are more of them; the last waits are longer than any day is slow.
+/// Tries until it is slowed down. Returns the responses before, and the one that says so. On a slow machine a wait may be
+/// over before the next attempt, so that there are more attempts; the last waits are longer than that.
 pub(crate) fn until_slowed(mut attempt: impl FnMut() -> Response) -> (Vec<Response>, Response) {
     let mut before = Vec::new();
     loop {
@@ -27,8 +27,8 @@ pub(crate) fn until_slowed(mut attempt: impl FnMut() -> Response) -> (Vec<Respon
     }
 }
 
-pub(crate) fn known_or_not(bed: &Bed) {
-    let (_server, client) = bed.serve();
+pub(crate) fn known_or_not(fixture: &Fixture) {
+    let (_server, client) = fixture.serve();
     client.make("ann");
     let told = |name: &str| {
         let (before, slowed) = until_slowed(|| client.post("/sessions", name, "wrong horse"));
@@ -44,8 +44,8 @@ pub(crate) fn known_or_not(bed: &Bed) {
     }
 }
 
-pub(crate) fn owner_comes_in(bed: &Bed) {
-    let (_server, client) = bed.serve();
+pub(crate) fn owner_comes_in(fixture: &Fixture) {
+    let (_server, client) = fixture.serve();
     client.make("ann");
     for number in 0..14 {
         let stranger = format!("198.51.100.{number}");
@@ -61,9 +61,9 @@ pub(crate) fn owner_comes_in(bed: &Bed) {
     assert_eq!((change("192.0.2.2"), change("192.0.2.2")), (401, 429), "changing a password is a try, too");
 }
 
-/// As many as are free, then fewer; an administrator, another address and this machine go on.
-pub(crate) fn registrations(bed: &Bed) {
-    let (_server, client) = bed.serve();
+/// After the free ones, registrations are slowed down, but not for administrators, other addresses or this machine.
+pub(crate) fn registrations(fixture: &Fixture) {
+    let (_server, client) = fixture.serve();
     let mut made = 0;
     let mut make = |fields: &str| {
         made += 1;

@@ -1,4 +1,4 @@
-//! A server on a port of its own, and a client that shows everything it was answered.
+//! A server on its own port, and a client that shows complete responses.
 
 use std::{io, net::SocketAddr, path::Path};
 
@@ -28,7 +28,7 @@ pub(crate) fn post(to: SocketAddr, target: &str, name: &str, password: &str) -> 
 
 pub(crate) const PASSWORD: &str = "correct horse";
 
-/// Asks one server, by itself and as its administrator.
+/// A client of one server, with or without the administrator's token.
 pub(crate) struct Client {
     pub(crate) to: SocketAddr,
     token: String,
@@ -43,7 +43,7 @@ impl Client {
         ask(self.to, line, fields, body.as_bytes()).unwrap()
     }
 
-    /// As the administrator.
+    /// Sends a request as the administrator.
     pub(crate) fn admin(&self, line: &str, body: &str) -> Response {
         self.ask(line, &bearer(&self.token), body)
     }
@@ -52,7 +52,7 @@ impl Client {
         post(self.to, target, name, password).unwrap()
     }
 
-    /// Whose credential this is.
+    /// The response to a check of this credential.
     pub(crate) fn auth(&self, authorization: &str) -> Response {
         self.ask("GET /auth", &format!("Authorization: {authorization}\r\n"), "")
     }
@@ -61,13 +61,13 @@ impl Client {
         self.auth(&basic(name, password))
     }
 
-    /// Makes an account with the usual password.
+    /// Creates an account with the usual password.
     pub(crate) fn make(&self, name: &str) {
         let made = self.post("/accounts", name, PASSWORD);
         assert_eq!(made.status, 201, "{}", made.body);
     }
 
-    /// Begins a session; returns its token.
+    /// Starts a session and returns its token.
     pub(crate) fn begin(&self, name: &str) -> String {
         let session = self.post("/sessions", name, PASSWORD);
         assert_eq!(session.status, 200, "{}", session.body);
@@ -87,7 +87,7 @@ pub(crate) fn basic(name: &str, password: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{name}:{password}")))
 }
 
-/// The header line that presents a token.
+/// The header field with a token.
 pub(crate) fn bearer(token: &str) -> String {
     format!("Authorization: Bearer {token}\r\n")
 }

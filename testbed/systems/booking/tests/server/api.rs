@@ -262,7 +262,7 @@ pub(crate) fn another_key(fixture: &Fixture) {
     drop(serve(Model::Epoll, options(&fixture.database, fixture.folder())));
     let mut other = options(&fixture.database, fixture.folder());
     other.key = fixture.folder().join("other.key");
-    let error = booking::factory(other.clone()).unwrap_err().to_string();
+    let error = booking::factory(other.clone()).map(drop).unwrap_err().to_string();
     assert!(error.contains("other.key") && error.contains("--key"), "{error}");
     assert!(error.contains("no such file"), "{error}");
     let there = || ["other.key", "other.admin"].map(|name| fixture.folder().join(name).exists());
@@ -270,7 +270,7 @@ pub(crate) fn another_key(fixture: &Fixture) {
 
     let file = File::options().write(true).create_new(true).mode(0o600).open(&other.key);
     file.unwrap().write_all("A".repeat(43).as_bytes()).unwrap();
-    let error = booking::factory(other).unwrap_err().to_string();
+    let error = booking::factory(other).map(drop).unwrap_err().to_string();
     assert!(error.contains("is not the one"), "{error}");
     assert_eq!(there(), [true, false], "nor after a start with a wrong key");
     drop(serve(Model::Epoll, options(&fixture.database, fixture.folder())));

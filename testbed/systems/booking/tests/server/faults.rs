@@ -100,7 +100,8 @@ pub(crate) fn too_many_connections(server: &DatabaseServer, fixture: &Fixture) {
     let to = booking.local_addr();
     assert_eq!(post(to, &booking_body(Some(1), &day(1), 1), "").unwrap().status, 201);
     let _sleepers = server.take_all_connections();
-    let error = booking::factory(options(&fixture.database, fixture.folder())).unwrap_err().to_string();
+    let error =
+        booking::factory(options(&fixture.database, fixture.folder())).map(drop).unwrap_err().to_string();
     assert!(error.contains("too many connections") && error.contains("max_connections"), "{error}");
     thread::scope(|scope| {
         for client in 0..10 {
@@ -116,7 +117,7 @@ pub(crate) fn too_many_connections(server: &DatabaseServer, fixture: &Fixture) {
 pub(crate) fn what_cannot_be_opened(server: &DatabaseServer, fixture: &Fixture) {
     let opened = |url: &str| {
         let database: Database = url.parse().unwrap();
-        booking::factory(options(&database, fixture.folder())).unwrap_err().to_string()
+        booking::factory(options(&database, fixture.folder())).map(drop).unwrap_err().to_string()
     };
     let missing = opened(&server.url("nstar_missing", ""));
     assert!(missing.contains("CREATE DATABASE") && missing.contains("nstar_missing"), "{missing}");

@@ -1,4 +1,4 @@
-//! The accounts server goes away, answers nonsense, and comes back.
+//! The accounts server goes down, sends nonsense, and comes back.
 
 use std::{fs, net::TcpListener, time::Duration};
 
@@ -45,7 +45,7 @@ fn files_come_back_with_the_accounts_server() {
 }
 
 #[test]
-fn nobody_is_let_in_by_an_answer_that_is_none() {
+fn nobody_is_admitted_by_an_invalid_response() {
     let folder = root();
     let answers: [(&str, Vec<u8>); 8] = [
         ("closed", Vec::new()),
@@ -68,7 +68,7 @@ fn nobody_is_let_in_by_an_answer_that_is_none() {
 }
 
 #[test]
-fn a_silent_accounts_server_is_given_up() {
+fn a_silent_accounts_server_times_out() {
     let folder = root();
     let silent = TcpListener::bind(any_port()).unwrap();
     for model in MODELS {

@@ -1,4 +1,4 @@
-//! What is remembered of credentials, and what is not.
+//! Which credentials are cached, and which are not.
 
 use std::{
     fs,
@@ -28,7 +28,7 @@ fn behind(fake: &FakeAccounts, root: &Path) -> Options {
 }
 
 #[test]
-fn a_right_credential_is_asked_about_once() {
+fn a_valid_credential_is_checked_once() {
     let root = root();
     for model in MODELS {
         let fake = FakeAccounts::start(FakeAccounts::right);
@@ -41,7 +41,7 @@ fn a_right_credential_is_asked_about_once() {
 }
 
 #[test]
-fn a_wrong_credential_is_asked_about_every_time() {
+fn an_invalid_credential_is_checked_every_time() {
     let root = root();
     let fake = FakeAccounts::start(FakeAccounts::wrong);
     let server = serve_files(Model::Epoll, behind(&fake, root.path()));
@@ -56,7 +56,7 @@ fn a_wrong_credential_is_asked_about_every_time() {
 }
 
 #[test]
-fn switched_off_every_request_is_asked_about() {
+fn without_the_cache_every_request_is_checked() {
     let root = root();
     let fake = FakeAccounts::start(FakeAccounts::right);
     let mut options = behind(&fake, root.path());
@@ -69,7 +69,7 @@ fn switched_off_every_request_is_asked_about() {
 }
 
 #[test]
-fn a_changed_password_is_refused_after_its_time() {
+fn a_changed_password_is_refused_after_the_cache_expires() {
     let root = root();
     for model in MODELS {
         let fake = FakeAccounts::start(FakeAccounts::right);
@@ -88,7 +88,7 @@ fn a_changed_password_is_refused_after_its_time() {
 }
 
 #[test]
-fn a_session_is_not_remembered_beyond_its_end() {
+fn a_session_is_not_cached_beyond_its_end() {
     let root = root();
     let fake = FakeAccounts::start(|| answer(200, r#"{"name":"ann","expires_in_s":0}"#));
     let server = serve_files(Model::Epoll, behind(&fake, root.path()));
@@ -99,7 +99,7 @@ fn a_session_is_not_remembered_beyond_its_end() {
 }
 
 #[test]
-fn credentials_that_only_look_alike_are_not_mixed_up() {
+fn similar_credentials_are_not_confused() {
     let root = root();
     let fake = FakeAccounts::start(FakeAccounts::right);
     let server = serve_files(Model::Epoll, behind(&fake, root.path()));
@@ -111,7 +111,7 @@ fn credentials_that_only_look_alike_are_not_mixed_up() {
 }
 
 #[test]
-fn fifty_first_requests_make_one_check() {
+fn fifty_first_requests_share_one_check() {
     let root = root();
     for model in MODELS {
         let (release, released) = mpsc::channel::<()>();
@@ -141,9 +141,9 @@ fn fifty_first_requests_make_one_check() {
     }
 }
 
-/// Those who waited share the failure; whoever comes next is checked again.
+/// Waiting requests share the failure; the next one is checked again.
 #[test]
-fn a_failed_check_is_not_remembered() {
+fn a_failed_check_is_not_cached() {
     let root = root();
     for model in MODELS {
         let fake = FakeAccounts::start(Vec::new);

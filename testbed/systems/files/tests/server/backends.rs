@@ -14,7 +14,7 @@ fn root() -> tempfile::TempDir {
     folder
 }
 
-/// Makes an account through the file server, and gets a file by password and by token.
+/// Creates an account through the file server, and gets a file by password and by token.
 fn new_then_get(model: Model, options: Options) {
     let server = serve_files(model, options);
     let to = server.local_addr();
@@ -85,7 +85,7 @@ fn open_files_need_no_credential() {
 }
 
 #[test]
-fn what_cannot_be_served_shows_before_the_start() {
+fn problems_show_before_the_server_starts() {
     let folder = root();
     let fails = |options| match files::factory(options) {
         Ok(_) => panic!("it started"),

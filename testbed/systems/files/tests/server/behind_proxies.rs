@@ -1,4 +1,4 @@
-//! Behind a proxy: its clients are told apart where it is believed, and nowhere else.
+//! Behind a proxy: its clients are distinguished if it is trusted, and not otherwise.
 
 use engine::Model;
 use files::Options;
@@ -13,14 +13,14 @@ fn behind(options: &mut Options) {
     options.proxies = ["127.0.0.0/8".parse::<Network>().unwrap()].into_iter().collect();
 }
 
-/// What the tries of so many clients with one name, one each, are answered.
+/// The statuses of attempts by this many clients with one name, one attempt each.
 fn one_try_each(place: &Place, says: impl Fn(u32) -> String) -> Vec<u16> {
     let guess = |client| get(place.to(), "/files/a", &(says(client) + &basic("ann", "wrong horse"))).status;
     (1..=14).map(guess).collect()
 }
 
 #[test]
-fn each_client_of_a_proxy_is_slowed_down_by_itself() {
+fn each_client_of_a_proxy_is_slowed_down_separately() {
     let place = Place::new(Model::Epoll, behind);
     let says = |client| format!("X-Forwarded-For: 203.0.113.9, 192.0.2.{client}\r\n");
     assert_eq!(one_try_each(&place, says), [401; 14]);
@@ -29,7 +29,7 @@ fn each_client_of_a_proxy_is_slowed_down_by_itself() {
 }
 
 #[test]
-fn who_is_no_proxy_or_says_two_things_is_counted_by_its_own_address() {
+fn untrusted_and_contradictory_addresses_are_ignored() {
     let says = |client| format!("Forwarded: for=192.0.2.{client}\r\n");
     let plain = Place::new(Model::Epoll, |_| ());
     assert!(one_try_each(&plain, says).contains(&429));
@@ -39,7 +39,7 @@ fn who_is_no_proxy_or_says_two_things_is_counted_by_its_own_address() {
 }
 
 #[test]
-fn a_client_that_came_to_the_proxy_over_tls_gets_its_cookie_for_tls_only() {
+fn a_client_that_reached_the_proxy_over_tls_gets_a_secure_cookie() {
     let place = Place::new(Model::Epoll, behind);
     let cookie = |fields: &str| {
         let body = serde_json::json!({"name": "ann", "password": PASSWORD}).to_string();

@@ -1,4 +1,4 @@
-//! A wire between client and server that breaks once.
+//! A relay between client and server whose first connection breaks.
 
 use std::{
     io::{self, Read, Write},
@@ -10,16 +10,16 @@ use std::{
     thread,
 };
 
-/// A connection that has sent so much is cut, the first of them only.
+/// The first connection is cut after this many bytes.
 const CUT_AFTER: usize = 1_500_000;
 
-/// Passes connections on to a server.
+/// Relays connections to a server.
 pub(crate) struct Cutting {
     pub(crate) address: SocketAddr,
 }
 
 impl Cutting {
-    /// A wire to this server.
+    /// A relay to this server.
     pub(crate) fn before(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

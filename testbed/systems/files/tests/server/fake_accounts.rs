@@ -1,4 +1,4 @@
-//! An accounts server that says what the test wants, and counts how often it was asked who somebody is. It revokes nothing.
+//! A scripted accounts server that counts credential checks. It revokes nothing.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -12,7 +12,7 @@ use std::{
 
 type Script = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
 
-/// An accounts server that says what the test wants.
+/// A scripted accounts server.
 pub(crate) struct FakeAccounts {
     pub(crate) address: SocketAddr,
     asked: Arc<AtomicUsize>,
@@ -20,7 +20,7 @@ pub(crate) struct FakeAccounts {
 }
 
 impl FakeAccounts {
-    /// Answers every request with what `script` returns, byte for byte; with nothing, it closes.
+    /// Sends what `script` returns for each request, byte for byte. Closes the connection if that is empty.
     pub(crate) fn start(script: impl Fn() -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -36,12 +36,12 @@ impl FakeAccounts {
         Self { address, asked, script }
     }
 
-    /// Says that everyone is right.
+    /// Accepts every credential.
     pub(crate) fn right() -> Vec<u8> {
         answer(200, r#"{"name":"ann"}"#)
     }
 
-    /// Says that everyone is wrong.
+    /// Refuses every credential.
     pub(crate) fn wrong() -> Vec<u8> {
         answer(401, "{}")
     }
@@ -50,7 +50,7 @@ impl FakeAccounts {
         *self.script.lock().unwrap() = Arc::new(Box::new(script));
     }
 
-    /// How many requests came.
+    /// The number of requests so far.
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(SeqCst)
     }

@@ -1,4 +1,4 @@
-//! Files, parts of them, conditions and listings.
+//! Files, ranges, conditions and listings.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use files::{AccountsBackend, Options};
 
 use crate::support::{MODELS, ask, get, send, serve_files, serve_open};
 
-/// One that is kept in memory, one that is sent by the kernel.
+/// The lengths of a file sent from memory and of one sent by the kernel.
 const SIZES: [(&str, usize); 3] = [("empty.txt", 0), ("small.txt", 1_000), ("large.bin", 300_000)];
 
 fn bytes(length: usize) -> Vec<u8> {
@@ -30,7 +30,7 @@ fn tree() -> tempfile::TempDir {
     folder
 }
 
-/// Each request twice: the second may come from what was kept of the first.
+/// Runs a check twice, as the second response may come from the cache.
 fn twice(mut check: impl FnMut()) {
     check();
     check();
@@ -132,7 +132,7 @@ fn listings_for_people_and_programs() {
 }
 
 #[test]
-fn what_is_not_there_is_said_in_json() {
+fn errors_are_json() {
     let folder = tree();
     let server = serve_open(Model::Threads, folder.path());
     let to = server.local_addr();
@@ -193,7 +193,7 @@ fn a_changed_file_is_sent_as_it_is_now() {
     }
 }
 
-/// A kept large file is looked at again before each time it is sent, for its bytes are not kept.
+/// A large cached file is compared with the disk before each response, as its bytes are not cached.
 #[test]
 fn a_large_file_changed_in_place_keeps_its_framing() {
     let folder = tree();
@@ -213,7 +213,7 @@ fn a_large_file_changed_in_place_keeps_its_framing() {
     }
 }
 
-/// Waits until the last change is so long ago that the file is kept: more than one tick of the file system's clock.
+/// Waits until the file can be cached: for more than one tick of the file system's clock since its last change.
 fn settle(file: &fs::File) {
     let changed = file.metadata().unwrap();
     let changed = Duration::new(changed.ctime().unsigned_abs(), changed.ctime_nsec().unsigned_abs() as u32);

@@ -1,4 +1,4 @@
-//! The log tells of every request, and of no secret.
+//! The log contains every request and no secrets.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use files::Options;
 
 use crate::support::{any_port, basic, get, post, serve_accounts, serve_files};
 
-/// Where the log goes. All tests of this program write to it.
+/// The log, to which all tests of this program write.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -27,7 +27,7 @@ impl Write for Log {
 }
 
 #[test]
-fn the_log_tells_of_requests_and_of_no_secret() {
+fn the_log_contains_requests_and_no_secrets() {
     const SECRET: &str = "xyzzy-plugh-2718";
     let log = Log::default();
     let kept = log.clone();

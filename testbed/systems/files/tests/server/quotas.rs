@@ -1,4 +1,4 @@
-//! What users may keep, whoever uploads at once; who may read and write what; and the trail of it.
+//! Quotas under concurrent uploads, permissions, and the audit file.
 
 use std::{fs, thread};
 
@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[test]
-fn a_quota_is_never_passed_however_many_upload_at_once() {
+fn concurrent_uploads_never_exceed_the_quota() {
     for model in MODELS {
         let place = Place::new(model, |options| options.uploads.quota_bytes = Some(1_000_000));
         let body = "x".repeat(300_000);
@@ -32,7 +32,7 @@ fn a_quota_is_never_passed_however_many_upload_at_once() {
         assert_eq!((&me["used"], &me["quota"]), (&json!(900_000), &json!(1_000_000)), "{model}");
         assert_eq!(staged(&place.path("")), [""; 0], "{model}");
 
-        // What is deleted makes room, also behind the server's back.
+        // Deleting makes space, even without the server.
         let kept = (0..10).find(|n| place.path(&format!("users/ann/{n}")).exists()).unwrap();
         fs::remove_file(place.path(&format!("users/ann/{kept}"))).unwrap();
         assert_eq!(place.put("users/ann/more", "", &body).status, 201, "{model}");
@@ -55,7 +55,7 @@ fn an_upload_of_unknown_length_stops_at_the_quota() {
         );
         let answer = crate::support::raw(place.to(), &format!("{head}{}0\r\n\r\n", chunk.repeat(chunks)));
         assert_eq!(answer.status, status, "{}", answer.body);
-        // What is refused is not counted as used.
+        // Refused uploads do not count as used space.
         assert!(status == 201 || answer.body.contains(": 0 of 200000"), "{}", answer.body);
         fs::remove_file(place.path("users/ann/2")).ok();
     }
@@ -63,7 +63,7 @@ fn an_upload_of_unknown_length_stops_at_the_quota() {
 }
 
 #[test]
-fn others_folders_are_not_there_and_lists_show_only_what_one_may_see() {
+fn folders_of_others_are_hidden_and_listings_show_only_what_is_permitted() {
     let rules = "[[rule]]\npath = \"/shut\"\nusers = [\"bob\"]\nmay = [\"read\", \"write\"]\n";
     let place = Place::new(Model::Epoll, |options| options.permissions = rules.parse().unwrap());
     place.user("bob");
@@ -86,7 +86,7 @@ fn others_folders_are_not_there_and_lists_show_only_what_one_may_see() {
         ("users/bob", 404, 301),
         ("users/ann/a.txt", 200, 404),
     ] {
-        // Twice: what was found for one is kept for the other.
+        // Twice, as the second response may come from the cache.
         for _ in 0..2 {
             assert_eq!((status(path, &ann), status(path, &bob)), (anns, bobs), "{path}");
         }
@@ -113,7 +113,7 @@ fn others_folders_are_not_there_and_lists_show_only_what_one_may_see() {
 }
 
 #[test]
-fn changes_and_refusals_are_noted_and_no_secret_is() {
+fn changes_and_refusals_are_recorded_without_secrets() {
     let place = Place::new(Model::Epoll, |options| {
         options.audit = Some(options.root.with_file_name("audit"));
     });

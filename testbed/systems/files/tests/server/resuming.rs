@@ -1,4 +1,4 @@
-//! Uploads that are broken off and go on, as draft-ietf-httpbis-resumable-upload has it.
+//! Uploads that are interrupted and resumed, as in draft-ietf-httpbis-resumable-upload.
 
 use std::{
     fs::{self, File, FileTimes},
@@ -26,7 +26,7 @@ fn patch(place: &Place, location: &str, offset: u64, complete: &str, body: &str)
     send(place.to(), "PATCH", location, &fields, body).unwrap()
 }
 
-/// Begins an upload whose connection is then lost, and gives where it lies.
+/// Starts an upload whose connection is then lost. Returns its location.
 fn break_off(place: &Place, fields: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(place.to()).unwrap();
     let head = format!(
@@ -44,7 +44,7 @@ fn break_off(place: &Place, fields: &str, body: &str) -> String {
 }
 
 #[test]
-fn an_upload_goes_on_where_it_broke_off() {
+fn an_upload_resumes_where_it_was_interrupted() {
     for model in MODELS {
         let place = Place::new(model, |_| ());
         let text: String = (0..100_000).map(|n| format!("{n:06}")).collect();
@@ -67,7 +67,7 @@ fn an_upload_goes_on_where_it_broke_off() {
         let read = place.get("users/ann/x");
         assert!(read.body == text && read.field("etag") == last.field("etag"), "{model}");
 
-        // Who lost the last answer asks again.
+        // A client that lost the last response asks again.
         let asked = head(&place, &location);
         assert_eq!(
             (asked.field("upload-complete"), asked.field("upload-offset")),
@@ -96,7 +96,7 @@ fn an_upload_of_unknown_length_is_sent_in_parts() {
 }
 
 #[test]
-fn only_whose_it_is_goes_on_and_it_can_be_given_up() {
+fn only_its_owner_resumes_an_upload_and_can_abandon_it() {
     let place = Place::new(Model::Epoll, |_| ());
     place.user("bob");
     let location = break_off(&place, "Content-Length: 10\r\n", "half");
@@ -117,7 +117,7 @@ fn only_whose_it_is_goes_on_and_it_can_be_given_up() {
 }
 
 #[test]
-fn what_does_not_fit_what_was_said_is_refused() {
+fn contradictory_requests_are_refused() {
     let place = Place::new(Model::Epoll, |_| ());
     let location = break_off(&place, "Content-Length: 10\r\n", "half");
     let ann = basic("ann", PASSWORD);
@@ -138,7 +138,7 @@ fn what_does_not_fit_what_was_said_is_refused() {
 }
 
 #[test]
-fn conditions_hold_when_it_is_put_in_its_place() {
+fn conditions_are_checked_when_the_upload_completes() {
     let place = Place::new(Model::Epoll, |_| ());
     let location = break_off(&place, "If-None-Match: *\r\nContent-Length: 8\r\n", "half");
     assert_eq!(place.put("users/ann/x", "", "first").status, 201);
@@ -148,7 +148,7 @@ fn conditions_hold_when_it_is_put_in_its_place() {
 }
 
 #[test]
-fn it_survives_a_restart_but_not_its_time() {
+fn an_upload_survives_a_restart_but_not_its_life() {
     let Place { folder, server } = Place::new(Model::Epoll, |_| ());
     let place = Place { folder, server };
     let location = break_off(&place, "Content-Length: 8\r\n", "half");

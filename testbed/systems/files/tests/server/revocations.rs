@@ -1,5 +1,5 @@
-//! What is changed of an account through one file server is known at once to another. On the models that fork, the tests
-//! of the whole program have it: `tool/nstar/tests/conformance/accounts.rs`.
+//! A change of an account through one file server takes effect at once in another. For the models that fork, see the tests
+//! of the whole program: `tool/nstar/tests/conformance/accounts.rs`.
 
 use std::{
     fs,
@@ -14,10 +14,10 @@ use files::{AccountsBackend, Options};
 use crate::support::{MODELS, PASSWORD, any_port, basic, get, post, send, serve_accounts, serve_files};
 
 const NEW: &str = "another horse";
-/// Far less than credentials are remembered for, and reached only by what would never happen.
+/// Far less than the life of a cached credential, and only reached on failure.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Two file servers that know the same users and remember them for an hour.
+/// Two file servers with the same users, which cache credentials for an hour.
 struct Two {
     one: Server,
     other: Server,
@@ -34,7 +34,7 @@ impl Two {
         Self::new(model, folder, &backend, Some(accounts))
     }
 
-    /// Each with the accounts in its own process, from one database.
+    /// Each has the accounts in its own process, from one database.
     fn local(model: Model) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let backend = AccountsBackend::Local(folder.path().join("accounts.db"));
@@ -67,7 +67,7 @@ fn bearer(token: &str) -> String {
     format!("Authorization: Bearer {token}\r\n")
 }
 
-/// A connection that is kept, as browsers do.
+/// A persistent connection, as browsers use.
 struct Kept(BufReader<TcpStream>);
 
 impl Kept {
@@ -77,7 +77,7 @@ impl Kept {
         Self(BufReader::new(stream))
     }
 
-    /// The status of an answer to a request for the file.
+    /// The status of the response to a request for the file.
     fn get(&mut self, fields: &str) -> u16 {
         write!(self.0.get_mut(), "GET /files/a HTTP/1.1\r\nHost: test\r\n{fields}\r\n").unwrap();
         let lines: Vec<_> =
@@ -138,7 +138,7 @@ fn a_changed_password_is_refused_everywhere_with_accounts_in_each_process() {
 }
 
 #[test]
-fn disabling_and_logging_out_and_rights_are_known_everywhere() {
+fn disabled_accounts_logouts_and_roles_take_effect_everywhere() {
     let two = Two::remote(Model::Epoll);
     let (one, other) = (two.one.local_addr(), two.other.local_addr());
     for name in ["ann", "bob"] {
@@ -170,9 +170,9 @@ fn disabling_and_logging_out_and_rights_are_known_everywhere() {
     assert_eq!(send(other, "HEAD", "/audit", &bobs, "").unwrap().bytes, b"");
 }
 
-/// A client cannot make itself another by saying so.
+/// A client cannot claim to be another one.
 #[test]
-fn whoever_guesses_through_a_file_server_is_slowed_down() {
+fn guessing_through_a_file_server_is_slowed_down() {
     for two in [Two::remote(Model::Epoll), Two::local(Model::Epoll)] {
         let one = two.one.local_addr();
         assert_eq!(post(one, "/accounts", "ann", PASSWORD).status, 201);

@@ -1,4 +1,4 @@
-//! Logging in by a cookie: as good as a token, and of no use to other sites.
+//! Logins with a cookie, which works like a token and is useless to other sites.
 
 use engine::Model;
 
@@ -19,7 +19,7 @@ fn cookie(place: &Place) -> String {
 }
 
 #[test]
-fn the_cookie_lets_in_until_it_is_given_back() {
+fn the_cookie_admits_until_logout() {
     let place = Place::new(Model::Epoll, |_| ());
     let begun = log_in(&place, PASSWORD, "");
     assert_eq!((begun.status, &*begun.body), (204, ""), "the token is in the cookie only");
@@ -52,13 +52,13 @@ fn the_cookie_lets_in_until_it_is_given_back() {
 }
 
 #[test]
-fn over_tls_the_cookie_goes_that_way_only() {
+fn over_tls_the_cookie_is_secure() {
     let place = Place::new(Model::Epoll, |options| options.encrypted = true);
     assert!(log_in(&place, PASSWORD, "").field("set-cookie").unwrap().ends_with("; Secure"));
 }
 
 #[test]
-fn another_site_changes_nothing() {
+fn other_sites_cannot_change_anything() {
     let place = Place::new(Model::Epoll, |_| ());
     let cookie = cookie(&place);
     let put = |fields: &str| {
@@ -77,7 +77,7 @@ fn another_site_changes_nothing() {
         assert_eq!(log_in(&place, PASSWORD, other).status, 403, "{other}");
     }
     assert!(!place.path("users/ann/a").exists());
-    // The client of these tests says that it asks "test".
+    // The client of these tests sends `Host: test`.
     for own in ["Sec-Fetch-Site: same-origin\r\n", "Origin: http://test\r\n", "Origin: https://test\r\n", ""]
     {
         assert!(matches!(put(own), 201 | 204), "{own}");
@@ -85,7 +85,7 @@ fn another_site_changes_nothing() {
 }
 
 #[test]
-fn a_script_is_not_asked_by_a_dialog_and_a_program_is() {
+fn scripts_get_no_basic_challenge_and_programs_do() {
     let place = Place::new(Model::Epoll, |_| ());
     let challenges =
         |fields: &str| -> String { get(place.to(), "/me", fields).fields("www-authenticate").collect() };

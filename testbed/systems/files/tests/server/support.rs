@@ -1,4 +1,4 @@
-//! Servers on ports of their own, and a client that shows everything it was answered.
+//! Servers on their own ports, and a client that shows complete responses.
 
 use std::{io, net::SocketAddr, path::Path, sync::Arc};
 
@@ -29,12 +29,12 @@ pub(crate) fn serve_files(model: Model, options: Options) -> Server {
     engine::start(model, &run, files::factory(options).unwrap()).unwrap()
 }
 
-/// A server of the files of a folder, open to everyone.
+/// A server of the files in a folder, open to everyone.
 pub(crate) fn serve_open(model: Model, root: &Path) -> Server {
     serve_files(model, Options::new(root, AccountsBackend::Open))
 }
 
-/// Asks on a connection of its own.
+/// Sends a request on a new connection.
 pub(crate) fn ask(to: SocketAddr, method: &str, target: &str, fields: &str) -> Response {
     send(to, method, target, fields, "").unwrap()
 }
@@ -48,7 +48,7 @@ pub(crate) fn post(to: SocketAddr, target: &str, name: &str, password: &str) -> 
     send(to, "POST", target, "", &body).unwrap()
 }
 
-/// The header line that presents a name and a password.
+/// The header field with a name and a password.
 pub(crate) fn basic(name: &str, password: &str) -> String {
     format!("Authorization: Basic {}\r\n", STANDARD.encode(format!("{name}:{password}")))
 }
@@ -63,7 +63,7 @@ pub(crate) fn send(
     http::ask(to, &format!("{method} {target}"), fields, body.as_bytes())
 }
 
-/// Sends exactly this, which is to end the connection, and gives the last answer.
+/// Sends exactly these bytes, which must close the connection, and returns the last response.
 pub(crate) fn raw(to: SocketAddr, request: &str) -> Response {
     exchange(to, request.as_bytes()).unwrap()
 }

@@ -24,7 +24,7 @@ fn tree() -> tempfile::TempDir {
 }
 
 #[test]
-fn no_known_trick_leads_out() {
+fn no_known_trick_escapes_the_root() {
     let folder = tree();
     let outside = folder.path().join("secret").to_str().unwrap().to_owned();
     for model in MODELS {
@@ -89,7 +89,7 @@ fn links_that_lead_out_are_not_listed() {
 }
 
 #[test]
-fn no_mixture_of_tricks_leads_out() {
+fn no_combination_of_tricks_escapes_the_root() {
     let folder = tree();
     let server = serve_open(engine::Model::Epoll, &folder.path().join("root"));
     let to = server.local_addr();

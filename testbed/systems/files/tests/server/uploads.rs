@@ -1,4 +1,4 @@
-//! Uploads: whole or not at all, within the name's rules, under conditions, and seen at once by readers.
+//! Uploads: atomic, with valid names only, under conditions, and visible to readers at once.
 
 use std::{fs, net::SocketAddr, path::Path};
 
@@ -7,7 +7,7 @@ use files::{AccountsBackend, Options, Uploaders};
 
 use crate::support::{MODELS, PASSWORD, Response, ask, basic, get, post, send, serve_files};
 
-/// A server of a folder, with accounts of its own and a user ann.
+/// A server of a folder with accounts in its process and a user ann.
 pub(crate) struct Place {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) server: Server,
@@ -62,7 +62,7 @@ pub(crate) fn put(to: SocketAddr, path: &str, fields: &str, body: &str) -> Respo
     send(to, "PUT", &format!("/files/{path}"), fields, body).unwrap()
 }
 
-/// What lies in the folder of the uploads, other than the books of what users keep.
+/// The contents of the folder of uploads, without the usage files.
 pub(crate) fn staged(root: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(root.join(".nstar-uploads")) else { return Vec::new() };
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -70,7 +70,7 @@ pub(crate) fn staged(root: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_file_is_put_replaced_read_and_deleted() {
+fn a_file_is_uploaded_replaced_read_and_deleted() {
     for model in MODELS {
         let place = Place::new(model, |_| ());
         let made = place.put("users/ann/new/folder/a.txt", "", "hello");
@@ -98,14 +98,14 @@ fn a_file_is_put_replaced_read_and_deleted() {
 }
 
 #[test]
-fn a_body_in_chunks_is_taken_whole() {
+fn a_chunked_body_is_stored_completely() {
     for model in MODELS {
         let place = Place::new(model, |_| ());
         let text: String = (0..40_000).map(|n| format!("{n:06}")).collect();
         let (one, other) = text.split_at(100_000);
         let body = format!("{:x}\r\n{one}\r\n{:x}\r\n{other}\r\n0\r\n\r\n", one.len(), other.len());
         let fields = basic("ann", PASSWORD) + "Transfer-Encoding: chunked\r\n";
-        // Written by hand, for `send` announces a length.
+        // Written by hand, as `send` announces a length.
         let answer = crate::support::raw(
             place.to(),
             &format!("PUT /files/users/ann/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{fields}\r\n{body}"),
@@ -116,7 +116,7 @@ fn a_body_in_chunks_is_taken_whole() {
 }
 
 #[test]
-fn conditions_are_kept() {
+fn conditions_are_checked() {
     let place = Place::new(Model::Epoll, |_| ());
     let path = "users/ann/a";
     assert_eq!(place.put(path, "If-Match: *\r\n", "no").status, 412, "it is not there");
@@ -133,7 +133,7 @@ fn conditions_are_kept() {
 }
 
 #[test]
-fn what_cannot_be_put_is_refused_with_the_reason() {
+fn impossible_uploads_are_refused_with_the_reason() {
     let place = Place::new(Model::Epoll, |options| options.uploads.max_bytes = 100);
     fs::write(place.path("outside"), "kept").unwrap();
     place.put("users/ann/file", "", "x");
@@ -168,7 +168,7 @@ fn what_cannot_be_put_is_refused_with_the_reason() {
     }
     let long = place.put("users/ann/x", "", &"x".repeat(101));
     assert_eq!((long.status, long.body.contains("100 bytes")), (413, true), "{}", long.body);
-    // A link is replaced itself; what it led to stays.
+    // A link itself is replaced; its target stays.
     assert_eq!(place.put("users/ann/link", "", "new").status, 204);
     assert_eq!(fs::read_to_string(place.path("outside")).unwrap(), "kept");
     assert_eq!(staged(&place.path("")), [""; 0]);
@@ -176,7 +176,7 @@ fn what_cannot_be_put_is_refused_with_the_reason() {
 }
 
 #[test]
-fn nobody_uploads_where_it_is_off_and_everybody_only_where_it_is_asked_for() {
+fn uploads_follow_the_options() {
     let off = Place::new(Model::Epoll, |options| options.uploads.of = Uploaders::Nobody);
     assert_eq!(off.put("users/ann/x", "", "x").status, 403);
     assert_eq!(off.me("ann")["uploads"], false);
@@ -195,7 +195,7 @@ fn nobody_uploads_where_it_is_off_and_everybody_only_where_it_is_asked_for() {
 }
 
 #[test]
-fn the_servers_own_folder_is_never_seen() {
+fn the_reserved_folder_is_hidden() {
     let place = Place::new(Model::Epoll, |_| ());
     place.put("users/ann/x", "", "x");
     assert!(place.path(".nstar-uploads").is_dir());
@@ -206,7 +206,7 @@ fn the_servers_own_folder_is_never_seen() {
 }
 
 #[test]
-fn an_upload_that_breaks_off_leaves_nothing() {
+fn an_interrupted_upload_leaves_nothing() {
     use std::io::{Read, Write};
     for model in MODELS {
         let place = Place::new(model, |_| ());
@@ -228,14 +228,14 @@ fn an_upload_that_breaks_off_leaves_nothing() {
 }
 
 #[test]
-fn two_uploads_to_one_name_end_in_one_of_them_whole() {
+fn of_two_uploads_to_one_name_one_survives_complete() {
     for model in MODELS {
         let place = Place::new(model, |_| ());
         let bodies: Vec<String> = (0..8).map(|n| n.to_string().repeat(200_000 + n)).collect();
         std::thread::scope(|scope| {
             let putting: Vec<_> =
                 bodies.iter().map(|body| scope.spawn(|| place.put("users/ann/x", "", body).status)).collect();
-            // Whoever reads meanwhile gets one of them, never a mixture.
+            // Readers get one of them, never a mixture.
             for _ in 0..50 {
                 let read = place.get("users/ann/x");
                 assert!(read.status == 404 || bodies.contains(&read.body), "{model}: a mixture");
@@ -247,7 +247,7 @@ fn two_uploads_to_one_name_end_in_one_of_them_whole() {
         let last = place.get("users/ann/x").body;
         assert!(bodies.contains(&last), "{model}");
         assert_eq!(place.me("ann")["used"], last.len(), "{model}");
-        // Of many who would be the first, one is.
+        // Only one of many concurrent uploads is the first.
         std::thread::scope(|scope| {
             let first: Vec<_> = bodies
                 .iter()
