@@ -55,7 +55,7 @@ pub enum SystemError {
     Files(io::Error),
     /// A peer could not be asked.
     #[error(transparent)]
-    Ask(#[from] AskError),
+    Ask(#[from] RequestError),
     /// The database under it could not be started.
     #[error(transparent)]
     Database(#[from] DatabaseError),
