@@ -39,7 +39,7 @@ pub(super) fn serve_index(flags: &Index) -> Result<Exit, Failure> {
     options.life = flags.life;
     options.secret = flags.secret_file.clone();
     options.members = members;
-    options.connections = system.counters.clone();
+    options.server.connections = system.counters.clone();
     system.serve(share::index::factory(options).map_err(Failure::failed)?)
 }
 

@@ -2,102 +2,117 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use http_io::{FieldsError, Problem, Response};
+use api_server::{Api, Call, Metrics, Route, RouteMatch};
+use engine::service::Connection;
+use http_io::{FieldsError, Problem, Response, metrics::Counter, server::Exchange};
 use serde_json::json;
-use store::{Commits, Store, StoreError};
+use store::StoreError;
 use tls::PublicKey;
 
 use super::{
-    metrics::Metrics,
     options::{IndexServerError, Options},
     requests::{self, Deregistration},
     tables::{ChangeError, Registrant, SCHEMA, Tables},
 };
-use crate::{group::Group, query::Parameters, refusal};
+use crate::{
+    group::{Access, Authentication, Group},
+    query::Parameters,
+    refusal,
+};
 
 /// Most files, or peers, in one response.
 const RESULTS_MAX: usize = 1000;
-
-/// A request.
-#[derive(Clone, Copy)]
-pub(crate) struct Call<'a> {
-    pub(crate) method: &'a str,
-    pub(crate) path: &'a str,
-    pub(crate) query: Option<&'a str>,
-    pub(crate) body: &'a [u8],
-    /// The member that sends it, who may not change what other members registered.
-    pub(crate) member: Option<PublicKey>,
-}
+const REGISTERED: Counter = Counter { name: "files_registered", help: "Files registered, renewals left out" };
+const TURNED_AWAY: Counter = Counter { name: "turned_away", help: "Requests of others than members" };
 
 /// Why a request fails.
 #[derive(Debug)]
-enum Failure {
+pub enum Failure {
+    /// A field or parameter is invalid.
     Fields(FieldsError),
+    /// The database did not carry it out.
     Store(StoreError),
+    /// Another reason.
     Problem(Problem),
 }
 
+/// A request, with the member that sent it, who may not change what other members registered.
+type MemberCall<'a> = Call<'a, Option<PublicKey>>;
+
 /// Answers the requests of the index server.
 #[derive(Debug)]
-pub(crate) struct Api {
+pub struct IndexApi {
     tables: Tables,
-    pub(crate) group: Group,
+    group: Group,
     life: Duration,
-    pub(crate) metrics: Metrics,
+    metrics: Metrics,
 }
 
-impl Api {
+impl Api for IndexApi {
+    const ROUTES: &'static [Route] = &[
+        Route::new("/register", "POST"),
+        Route::new("/deregister", "POST"),
+        Route::new("/renew", "POST"),
+        Route::new("/search", "GET, HEAD"),
+        Route::new("/peers", "GET, HEAD"),
+        Route::new("/files", "GET, HEAD"),
+    ];
+    const BODY_LEN_MAX: u64 = requests::BODY_LEN_MAX;
+    type Sender = Option<PublicKey>;
+    type Error = Failure;
+
+    fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    fn admit<C: Connection>(&self, exchange: &Exchange<'_, C>) -> Result<Option<PublicKey>, Problem> {
+        let client = Authentication::of(exchange);
+        if !matches!(exchange.path(), "/healthz" | "/metrics") {
+            let admitted = self.group.admit(&client, Access::Member);
+            admitted.inspect_err(|_| self.metrics.count(TURNED_AWAY.name, 1))?;
+        }
+        Ok(self.group.member(&client))
+    }
+
+    async fn answer(&self, found: RouteMatch<'_>, call: MemberCall<'_>) -> Result<Response, Failure> {
+        match found.path {
+            "/register" => self.register(call).await,
+            "/deregister" => self.deregister(call).await,
+            "/renew" => self.renew(call).await,
+            "/search" => self.search(call.query).await,
+            "/peers" => self.peers(call.query).await,
+            "/files" => self.files(call.query).await,
+            _ => Err(api_server::not_found().into()),
+        }
+    }
+}
+
+impl IndexApi {
+    /// Counters at zero. Create them before the process forks.
+    pub(crate) fn new_metrics(options: &Options) -> Metrics {
+        let (counters, connections) = (&[REGISTERED, TURNED_AWAY], options.server.connections.clone());
+        Metrics::new("index", Self::ROUTES, counters, &[], connections)
+    }
+
     /// Opens the database and starts its threads.
     pub(crate) fn open(options: &Options, metrics: Metrics) -> Result<Self, IndexServerError> {
-        let mut store = store::Options::default();
-        let counts = metrics.clone();
-        store.commits = Commits::new(move |changes, took| counts.committed(changes, took));
-        store.queue = options.queue;
-        let store = Store::open(&options.database, &SCHEMA, &store)?;
-        let tables = Tables::new(store, options.database.dialect(), options.life);
+        let store = options.server.open_store(&SCHEMA, &metrics)?;
+        let tables = Tables::new(store, options.server.database.dialect(), options.life);
         let group = Group::open(options.secret.as_deref(), options.members.clone())?;
         Ok(Self { tables, group, life: options.life, metrics })
     }
 
-    /// Answers a request, and counts it.
-    pub(crate) async fn answer(&self, call: Call<'_>) -> Response {
-        let (route, answered) = self.answer_to(call).await;
-        let answer = answered.unwrap_or_else(Response::from);
-        self.metrics.answered(route, answer.status);
-        answer
-    }
-
-    async fn answer_to(&self, call: Call<'_>) -> (&'static str, Result<Response, Failure>) {
-        match (call.path, call.method) {
-            ("/register", "POST") => ("/register", self.register(call).await),
-            ("/deregister", "POST") => ("/deregister", self.deregister(call).await),
-            ("/renew", "POST") => ("/renew", self.renew(call).await),
-            ("/search", "GET" | "HEAD") => ("/search", self.search(call.query).await),
-            ("/peers", "GET" | "HEAD") => ("/peers", self.peers(call.query).await),
-            ("/files", "GET" | "HEAD") => ("/files", self.files(call.query).await),
-            ("/healthz", "GET" | "HEAD") => ("/healthz", Ok(Response::new(200, "text/plain", "ok\n"))),
-            ("/metrics", "GET" | "HEAD") => ("/metrics", Ok(self.metrics.show())),
-            ("/register" | "/deregister" | "/renew", _) => {
-                ("other", Ok(Response::method_not_allowed("POST")))
-            }
-            ("/search" | "/peers" | "/files" | "/healthz" | "/metrics", _) => {
-                ("other", Ok(Response::method_not_allowed("GET, HEAD")))
-            }
-            _ => ("other", Err(Problem::new(404, "there is nothing of this name").into())),
-        }
-    }
-
-    async fn register(&self, call: Call<'_>) -> Result<Response, Failure> {
+    async fn register(&self, call: MemberCall<'_>) -> Result<Response, Failure> {
         let (peer, files) = requests::registration(call.body)?;
-        self.tables.register(&call.registrant(peer), &files).await.map_err(|error| self.unchanged(error))?;
-        self.metrics.registered(files.len());
+        self.tables.register(&registrant(call, peer), &files).await.map_err(|error| self.unchanged(error))?;
+        self.metrics.count(REGISTERED.name, files.len() as u64);
         self.tables.sweep().await?;
         Ok(Response::json(200, &json!({ "registered": files.len(), "expires_in_s": self.life.as_secs() })))
     }
 
-    async fn deregister(&self, call: Call<'_>) -> Result<Response, Failure> {
+    async fn deregister(&self, call: MemberCall<'_>) -> Result<Response, Failure> {
         let (peer, what) = requests::deregistration(call.body)?;
-        let who = call.registrant(peer);
+        let who = registrant(call, peer);
         let done = match what {
             Deregistration::All => self.tables.leave(&who).await,
             Deregistration::Files(files) => self.tables.deregister(&who, &files).await,
@@ -105,8 +120,8 @@ impl Api {
         done.map(|()| Response::done()).map_err(|error| self.unchanged(error))
     }
 
-    async fn renew(&self, call: Call<'_>) -> Result<Response, Failure> {
-        let who = call.registrant(requests::renewal(call.body)?);
+    async fn renew(&self, call: MemberCall<'_>) -> Result<Response, Failure> {
+        let who = registrant(call, requests::renewal(call.body)?);
         let known = self.tables.renew(&who).await.map_err(|error| self.unchanged(error))?;
         self.tables.sweep().await?;
         if known {
@@ -155,10 +170,9 @@ impl Api {
     }
 }
 
-impl Call<'_> {
-    fn registrant(&self, peer: SocketAddr) -> Registrant {
-        Registrant { peer, key: self.member }
-    }
+/// The peer at an address, as the sender of a request names it.
+fn registrant(call: MemberCall<'_>, peer: SocketAddr) -> Registrant {
+    Registrant { peer, key: call.sender }
 }
 
 impl From<Failure> for Response {

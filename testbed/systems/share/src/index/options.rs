@@ -1,7 +1,8 @@
 //! Settings of an index server.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
+use api_server::ServerOptions;
 use store::Database;
 
 use crate::group::Members;
@@ -10,8 +11,8 @@ use crate::group::Members;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// The database. Missing tables are created.
-    pub database: Database,
+    /// The options that every API server has.
+    pub server: ServerOptions,
     /// How long a registration lasts without being renewed. Default 2 minutes. A peer that died is still found for that
     /// long.
     pub life: Duration,
@@ -20,22 +21,16 @@ pub struct Options {
     pub secret: Option<PathBuf>,
     /// The members that may use the server by proving their keys instead of the secret. Default none.
     pub members: Option<Members>,
-    /// Most requests that may wait for the database; further ones get 503. Default 1024.
-    pub queue: usize,
-    /// The engine's counters of the server's connections, for `GET /metrics`.
-    pub connections: Arc<engine::Counters>,
 }
 
 impl Options {
     /// The defaults, with this database.
     pub fn new(database: impl Into<Database>) -> Self {
         Self {
-            database: database.into(),
+            server: ServerOptions::new(database),
             life: Duration::from_secs(120),
             secret: None,
             members: None,
-            queue: 1024,
-            connections: Arc::default(),
         }
     }
 }

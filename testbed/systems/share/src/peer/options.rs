@@ -40,7 +40,7 @@ pub struct Options {
     /// The state folder, on the same file system as the shared folder. Default `.nstar` in the shared folder: hidden files
     /// are not shared.
     pub state: PathBuf,
-    /// IndexChoice index to use.
+    /// The index to use.
     pub index: IndexChoice,
     /// The file with the group's secret; created if it does not exist. Default none.
     pub secret: Option<PathBuf>,

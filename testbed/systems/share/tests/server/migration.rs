@@ -19,7 +19,7 @@ const ANN: &str = "127.0.0.1:1001";
 
 /// The holders of the addresses are unknown, so the peers have to register again.
 pub(crate) fn version_before(options: &Options) {
-    let mut before = Store::prepare(&options.database, &BEFORE).unwrap();
+    let mut before = Store::prepare(&options.server.database, &BEFORE).unwrap();
     let peer = "INSERT INTO peers (address, expires_at_ms) VALUES (?, ?)";
     before.insert_all(&[Statement::new(peer).with(ANN).with(i64::MAX / 2)]).unwrap();
     drop(before);

@@ -1,4 +1,4 @@
-//! IndexChoice groups of some content are still missing, and which peer is being asked for which.
+//! Which groups of some content are still missing, and which peer is being asked for which.
 
 use std::{collections::HashMap, net::SocketAddr, ops::Range};
 

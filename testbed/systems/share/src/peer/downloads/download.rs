@@ -94,7 +94,7 @@ pub(crate) struct Download {
     cancelled: AtomicBool,
 }
 
-/// IndexChoice requests to withdraw.
+/// Which requests to withdraw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CancelScope {
     /// One request.

@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// GroupHashes per request: initial, smallest and largest number. It adapts to the speed of the peer.
+/// Groups per request: initial, smallest and largest number. It adapts to the speed of the peer.
 const FIRST: u64 = 16;
 const LEAST: u64 = 1;
 const MOST: u64 = 256;

@@ -254,7 +254,7 @@ impl Transfer<'_> {
     }
 }
 
-/// GroupHashes search results by the size that they claim, the size with most peers first, because some peers may lie about it.
+/// Groups search results by the size that they claim, the size with most peers first, because some peers may lie about it.
 /// Leaves out impossible sizes.
 fn claims(found: &[SearchResult]) -> Vec<SearchResult> {
     let mut claims: Vec<SearchResult> = Vec::new();
