@@ -22,7 +22,7 @@ use engine::shared::Atomics;
 use moka::sync::Cache;
 
 use crate::{
-    representation::{Content, Representation},
+    representation::{Check, Content, Representation},
     root::{OpenError, Opened, Root},
     target::{self, BadTarget},
 };
@@ -83,15 +83,6 @@ pub struct OpenFiles<P: PathRules> {
     cache: Cache<Encoded, Arc<Representation<P::Rule>>>,
     check_every_ms: u64,
     started: Instant,
-}
-
-/// When a file was compared with the disk.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Check {
-    /// Milliseconds since the server started.
-    pub(crate) at_ms: u64,
-    /// How many changes had been made.
-    pub(crate) changes: u64,
 }
 
 impl<P: PathRules> OpenFiles<P> {

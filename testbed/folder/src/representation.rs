@@ -13,7 +13,7 @@ use std::{
 
 use http_io::server::{Prepared, ResponseWriter};
 
-use crate::{file_state::FileState, media_type, open_files::Check, selection::Validators};
+use crate::{file_state::FileState, media_type, selection::Validators};
 
 /// A file of up to this length is read when it is opened, cached in memory, and sent with its header in one write.
 const SMALL_LEN_MAX: u64 = 32 * 1024;
@@ -28,6 +28,15 @@ const DESCRIPTOR_WEIGHT: u32 = 64 * 1024;
 pub(crate) const INERT: &str = "sandbox";
 /// How often a file that changes while it is read is read again.
 const READS_MAX: usize = 3;
+
+/// When a file was compared with the disk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Check {
+    /// Milliseconds since the server started.
+    pub(crate) at_ms: u64,
+    /// How many changes had been made.
+    pub(crate) changes: u64,
+}
 
 /// A file ready to be sent.
 #[derive(Debug)]
