@@ -102,7 +102,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
         None
     }
 
-    /// The results of `count` holders. QueryStrategy further ones in place of those that fail or find nothing, because a peer that has
+    /// The results of `count` holders. Asks further ones in place of those that fail or find nothing, because a peer that has
     /// just joined may not have been told everything, and beside those that do not respond soon. Once something was found and
     /// no further holder is left, it does not wait for slow ones.
     async fn ask_in_parallel(

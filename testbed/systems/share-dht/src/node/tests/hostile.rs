@@ -1,4 +1,4 @@
-//! What peers make up, and what strangers fill one with.
+//! Peers that make things up, and strangers that fill up a peer.
 
 use std::time::Duration;
 

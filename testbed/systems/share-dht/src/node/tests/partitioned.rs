@@ -1,4 +1,4 @@
-//! Peers of which each knows all others, and three keep what is found under a key.
+//! Peers that each know all others, with three holders for each key.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ async fn peers(count: u8) -> Peers {
     Peers::new(Placement::Rendezvous, count).await
 }
 
-/// So many questions were asked.
+/// How many searches were sent to other peers.
 fn asked(peers: &Peers) -> u64 {
     peers.all.iter().map(|node| node.metrics.sent_of("find")).sum()
 }
@@ -37,7 +37,7 @@ fn who_comes_among_few_and_was_not_told_yet_asks_all() {
     virtually(async {
         let mut peers = peers(2).await;
         for number in 0..2 {
-            // Neither knows the other's.
+            // Neither side knows the other side's files.
             peers.all[number].routing.table.set(Vec::new());
             peers.all[number].register(&files(number, 5)).await;
         }
@@ -59,11 +59,11 @@ fn a_search_asks_one_and_nothing_is_looked_up() {
         assert_eq!(peers.find(&words("59")).await, [3; 60]);
         assert_eq!(peers.find(&words("file")).await, [180; 60]);
         assert_eq!(peers.find(&Query::Content(files(7, 1)[0].content)).await, [1; 60]);
-        // The three that answer for a key ask nobody.
+        // The three holders of a key ask nobody.
         assert_eq!(asked(&peers), 4 * (60 - 3));
         let looked_up: u64 = peers.all.iter().map(|node| node.metrics.searches(Answered::LookedUp)).sum();
         assert_eq!(looked_up, 0);
-        // Seven or eight keys of each file, at three peers and at its own.
+        // A file has seven or eight keys, each at three holders and at the publisher.
         assert!((180 * 6 * 3..=180 * 8 * 4).contains(&records(&peers)), "{}", records(&peers));
         assert_eq!(peers.find(&words("nothing")).await, [0; 60]);
     });
@@ -120,7 +120,7 @@ fn who_comes_is_handed_its_keys_and_nothing_else_moves() {
         let query = words("file 22 of 3");
         assert_eq!(newcomer.records(), 0);
         peers.meet().await;
-        // All that there is is kept by the three of its key, and by the peer that has it.
+        // Every record is at the three holders of its key and at the publisher.
         let expected = all as f64 * 3.0 / (4.0 * 21.0);
         let taken = newcomer.records() as f64;
         assert!(taken > expected / 2.0 && taken < expected * 2.0, "{taken} for {expected}");
@@ -146,7 +146,7 @@ fn who_came_and_was_not_told_yet_hides_nothing() {
             node.register(&files(number, 10)).await;
         }
         peers.come(10);
-        // All know it already, and those who have files did not tell it yet.
+        // All know it already, but the publishers have not told it anything yet.
         for node in &peers.all {
             let others = (0..=10).map(peer).filter(|other| *other != node.routing.me());
             node.routing.table.set(others.map(Into::into).collect());

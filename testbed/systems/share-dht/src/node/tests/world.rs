@@ -1,4 +1,4 @@
-//! Peers in one process and in virtual time: every message arrives at once, or never.
+//! Peers in one process and in virtual time. A message arrives at once, or never.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,20 +20,20 @@ use crate::{
     testing::{address, entry, peer},
 };
 
-/// How long a peer waits for an answer.
+/// How long a peer waits for a response.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 pub(super) const LIFE: Duration = Duration::from_secs(120);
 pub(super) const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
 pub(super) type Peer = Node<Memory, Memory>;
 
-/// The peers that live, and how they reach each other.
+/// The live peers, and how they reach each other.
 #[derive(Debug, Default)]
 pub(super) struct World {
     pub(super) living: RwLock<HashMap<PeerId, Weak<Peer>>>,
-    /// They seem to be there and do not answer.
+    /// Peers that seem to be there, but do not respond.
     silent: RwLock<HashSet<PeerId>>,
-    /// Their lookups miss those that are nearest.
+    /// Peers whose lookups miss the nearest ones.
     misled: RwLock<HashSet<PeerId>>,
 }
 
@@ -105,7 +105,7 @@ impl Peers {
         peers
     }
 
-    /// One more, which nobody knows yet.
+    /// Adds a peer that nobody knows yet.
     pub(super) fn come(&mut self, number: u8) {
         let table = Arc::new(Table::new(peer(number), self.placement));
         let network = Memory { table, world: Arc::clone(&self.world) };
@@ -115,19 +115,19 @@ impl Peers {
         self.all.push(node);
     }
 
-    /// One dies, as if its machine had lost its power.
+    /// Removes a peer, as if its machine had lost power.
     pub(super) fn die(&mut self, number: usize) -> PeerId {
         let dead = self.all.remove(number).routing.me();
         self.world.living.write().unwrap().remove(&dead);
         dead
     }
 
-    /// One is not heard of any more, though it seems to be there.
+    /// Makes a peer stop responding, though it seems to be there.
     pub(super) fn fall_silent(&self, who: PeerId) {
         self.world.silent.write().unwrap().insert(who);
     }
 
-    /// Lookups of one miss those that are nearest, or do so no longer.
+    /// Makes a peer's lookups miss the nearest peers, or stops that.
     pub(super) fn mislead(&self, who: PeerId, misled: bool) {
         let mut all = self.world.misled.write().unwrap();
         if misled {
@@ -137,7 +137,7 @@ impl Peers {
         };
     }
 
-    /// All come to know who there is, and tell them what they have.
+    /// Makes all peers know each other, and announce their files.
     pub(super) async fn meet(&self) {
         let there: Vec<_> = self.all.iter().map(|node| node.routing.me()).collect();
         for node in &self.all {
@@ -156,7 +156,7 @@ impl Peers {
         }
     }
 
-    /// Who has it, as each of the peers says.
+    /// How many peers have the files that match, as each peer sees it.
     pub(super) async fn find(&self, query: &Query) -> Vec<usize> {
         let mut found = Vec::new();
         for node in &self.all {
