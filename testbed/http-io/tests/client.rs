@@ -1,4 +1,4 @@
-//! The client against tiers that behave, and tiers that do not.
+//! The client against well-behaved and misbehaving servers.
 
 mod support;
 
@@ -13,7 +13,7 @@ use wire::Limits;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Tier: b\r\n\r\nok";
 
-/// A client, the connection it asks through, and what each tier it connects to received.
+/// A client, the connection it is driven by, and what each server that it connects to received.
 struct Setting {
     client: Client<Fake>,
     via: Fake,

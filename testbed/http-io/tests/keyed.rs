@@ -1,4 +1,4 @@
-//! Both ends prove keys: who is spoken with, and what a service learns of who asks.
+//! Both ends prove keys: which servers are accepted, and what a service learns about its clients.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::{io, net::SocketAddr, path::Path, sync::Arc};
@@ -14,7 +14,7 @@ use http_io::{
 };
 use tls::{Identity, Key, Keys, PublicKey};
 
-/// Tells who asks.
+/// Responds with the client's key.
 struct Who;
 
 impl<C: Connection> Handler<C> for Who {
@@ -49,7 +49,7 @@ fn keys(numbers: &[u8]) -> Keys {
     numbers.iter().map(|number| key(*number).public()).collect()
 }
 
-/// Who the server says that asks it, several times over: connections are kept, and sessions resumed.
+/// The client's key as the server sees it, several times: connections are kept, and sessions resumed.
 fn ask(to: SocketAddr, trust: &Trust) -> Result<String, ClientError> {
     let server = Upstream::secure(to, trust.peer("127.0.0.1").unwrap());
     let mut said = String::new();

@@ -17,7 +17,7 @@ use http_io::{
     server::{Error, Exchange, Handler, Http, HttpOptions},
 };
 
-/// Says where it is asked to; passes `/front` on to another tier.
+/// Responds with the path, and forwards `/front` to an upstream server.
 struct Tier<C> {
     behind: Option<Client<C>>,
     file: Arc<std::fs::File>,
@@ -85,7 +85,7 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// Sends `request`, and reads until the server closes.
+/// Sends `request` and reads until the server closes.
 fn ask(mut stream: TcpStream, request: &[u8]) -> String {
     stream.write_all(request).expect("sent");
     let mut answer = Vec::new();

@@ -1,4 +1,4 @@
-//! Over TLS: who is spoken to, who is not, and for how long.
+//! Requests over TLS: which servers are accepted, and time-outs.
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, SanType, date_ti
 use tempfile::TempDir;
 use tls::Identity;
 
-/// Passes on to another tier, as the peer it names; without one it is the last.
+/// Forwards to an upstream server as the given peer, if there is one, or responds itself.
 #[derive(Clone)]
 struct Tier {
     behind: Option<(SocketAddr, String, PathBuf)>,
@@ -77,7 +77,7 @@ fn secured(model: Model, pair: &(PathBuf, PathBuf), patience: Duration) -> (Serv
     (engine::start(model, &options(), factory).expect("a server"), counters)
 }
 
-/// What a front says that asks `behind` under this name, believing `ca`.
+/// The response of a server that forwards to `behind` under this name, trusting `ca`.
 fn asked(model: Model, behind: SocketAddr, name: &str, ca: &Path) -> String {
     let tier = Tier { behind: Some((behind, name.to_owned(), ca.to_path_buf())) };
     let front = engine::start(model, &options(), tier).expect("a server");
@@ -139,13 +139,13 @@ fn a_handshake_that_never_ends_is_given_up() {
     let good = pair(&folder, "good", |_| ());
     for &model in Model::ALL {
         let (server, counters) = secured(model, &good, Duration::from_millis(50));
-        // Nothing at all, and the beginning of a first record.
+        // Nothing, and the beginning of a record.
         for said in [&b""[..], &[22, 3, 1, 2, 0, 1]] {
             let mut stream = TcpStream::connect(server.local_addr()).expect("connected");
             stream.set_read_timeout(Some(LONG)).expect("a timeout");
             stream.write_all(said).expect("sent");
             let mut answer = Vec::new();
-            // A reset, where something was left unread, is an end too.
+            // A reset, because of unread input, is an end too.
             let _ = stream
                 .read_to_end(&mut answer)
                 .map_err(|error| assert_eq!(error.kind(), io::ErrorKind::ConnectionReset));

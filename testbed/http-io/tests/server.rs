@@ -1,4 +1,4 @@
-//! The server loop against peers that behave, and peers that do not.
+//! The server loop against well-behaved and misbehaving clients.
 
 mod support;
 
@@ -112,7 +112,7 @@ struct Served {
     failures: Vec<String>,
 }
 
-/// One response as the peer saw it.
+/// A response as the peer received it.
 #[derive(Debug, PartialEq)]
 struct Got {
     status: u16,
@@ -138,7 +138,7 @@ fn serve_steps(steps: impl IntoIterator<Item = Step>) -> Served {
 }
 
 impl Served {
-    /// Takes apart everything the peer received, as answers to these methods.
+    /// Splits everything that the peer received into the responses to these methods.
     fn answers(&self, asked: &[Method]) -> Vec<Got> {
         let received = self.peer.borrow().received.clone();
         let mut rest = &received[..];
@@ -219,7 +219,7 @@ fn pipelined_requests_are_answered_in_turn_and_sent_together() {
     let answers = served.answers(&[Method::Get; 5]);
     let bodies: Vec<_> = answers.iter().map(|got| got.body.as_str()).collect();
     assert_eq!(bodies, ["hello", "abc", "", "23456", "hello"]);
-    // The file goes out together with all that was held back before it.
+    // The file goes out together with everything held back before it.
     assert_eq!(served.peer.borrow().flushes, 2);
 }
 

@@ -40,7 +40,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("folder", &["engine", "http-io"]),
     ("store", &["engine", "tls"]),
     ("test-support", &["database-server", "store"]),
-    ("api-server", &["engine", "http-io", "store", "wire"]),
+    ("api-server", &["engine", "http-io", "store"]),
     ("accounts", &["api-server", "engine", "http-io", "store"]),
     ("booking", &["api-server", "engine", "http-io", "store"]),
     ("files", &["accounts", "api-server", "engine", "folder", "http-io"]),

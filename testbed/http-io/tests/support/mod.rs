@@ -1,4 +1,4 @@
-//! A connection that follows a script, so that every test is exact and none waits.
+//! A connection that follows a script, so that tests are exact and never wait.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::{
@@ -29,7 +29,7 @@ pub(crate) enum Step {
     Eof,
     /// The peer has reset the connection.
     Reset,
-    /// By now the peer has received this; then the next step follows.
+    /// The peer must have received this by now.
     Received(&'static str),
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Peer {
     pub(crate) gone: bool,
 }
 
-/// What happens when a connection to another tier is opened.
+/// What happens when a connection to an upstream server is opened.
 pub(crate) enum Opening {
     Accepted(Fake),
     Refused,
@@ -57,7 +57,7 @@ pub(crate) struct Fake {
     deadline: Option<Duration>,
     pub(crate) peer: Rc<RefCell<Peer>>,
     pub(crate) draining: bool,
-    /// Something was sent since input last came, or nothing came yet: between requests.
+    /// Between requests: something was sent since the last input, or there was no input yet.
     answered: bool,
     pub(crate) stale: bool,
     pub(crate) openings: Rc<RefCell<VecDeque<Opening>>>,
@@ -157,7 +157,7 @@ impl Connection for Fake {
         Ok(())
     }
 
-    /// The script says what comes at a time.
+    /// The script decides how much arrives at once.
     fn read_at_most(&mut self, _bytes: usize) {}
 
     fn set_deadline(&mut self, after: Option<Duration>) {
@@ -190,7 +190,7 @@ impl Connection for Fake {
     }
 }
 
-/// Runs a future that never really has to wait.
+/// Runs a future that is never pending.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
