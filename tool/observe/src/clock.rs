@@ -4,7 +4,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
-use crate::Pid;
+use crate::kernel_files::Pid;
 
 /// The time now, in microseconds of `CLOCK_MONOTONIC`, the clock of all samples.
 #[must_use]

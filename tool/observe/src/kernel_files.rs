@@ -5,7 +5,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::Pid;
+/// A process number.
+pub type Pid = u32;
 
 /// The directories that everything is read from. Tests lay out their own.
 #[derive(Debug, Clone, PartialEq, Eq)]

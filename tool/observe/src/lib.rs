@@ -50,10 +50,7 @@ mod watcher;
 pub use clock::monotonic_us;
 pub use error::ObserveError;
 pub use host::host;
-pub use kernel_files::KernelPaths;
+pub use kernel_files::{KernelPaths, Pid};
 pub use topology::Topology;
 pub use topology::find::{find, find_all, find_in};
 pub use watcher::Watcher;
-
-/// A process number.
-pub type Pid = u32;

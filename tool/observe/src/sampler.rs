@@ -13,9 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::counters::{Counters, Process, Role};
 
-use crate::Pid;
 use crate::clock::monotonic_us;
-use crate::kernel_files::KernelPaths;
+use crate::kernel_files::{KernelPaths, Pid};
 use crate::topology::Topology;
 use host::HostSampler;
 use network::NetworkSampler;

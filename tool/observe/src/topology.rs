@@ -9,7 +9,7 @@ pub(crate) mod tracker;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use crate::Pid;
+use crate::kernel_files::Pid;
 use namespaces::Namespace;
 
 /// The processes behind an address.

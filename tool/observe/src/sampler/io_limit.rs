@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use analysis::counters::{IoLimit, IoRate};
 
-use crate::Pid;
-use crate::kernel_files::{KernelPaths, read_or_empty};
+use crate::kernel_files::{KernelPaths, Pid, read_or_empty};
 use crate::proc::process::{self, Cgroups};
 
 /// Version 1: the file that sets each limit, the file that counts against it, and the name of the count.

@@ -6,8 +6,7 @@ use std::net::SocketAddr;
 use analysis::counters::{Interface, Listener, Tcp};
 
 use super::interfaces::InterfaceSampler;
-use crate::Pid;
-use crate::kernel_files::{KernelPaths, read_or_empty};
+use crate::kernel_files::{KernelPaths, Pid, read_or_empty};
 use crate::netlink::NetlinkSockets;
 use crate::netlink::diag::{self, States};
 use crate::proc::network::{self, TcpSocket, TcpState};

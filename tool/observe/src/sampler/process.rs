@@ -7,9 +7,8 @@ use analysis::counters::{Process, Role};
 use super::io_limit::IoLimitSampler;
 use super::quota::QuotaSampler;
 use super::threads::ThreadSampler;
-use crate::Pid;
 use crate::clock::{page_bytes, process_cpu_ns, ticks_per_second};
-use crate::kernel_files::{KernelPaths, SampledFile, numbered_entries, read_or_empty};
+use crate::kernel_files::{KernelPaths, Pid, SampledFile, numbered_entries, read_or_empty};
 use crate::proc::named;
 use crate::proc::process::{self, Stat};
 

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use analysis::counters::CpuQuota;
 
-use crate::Pid;
-use crate::kernel_files::{KernelPaths, read, read_or_empty};
+use crate::kernel_files::{KernelPaths, Pid, read, read_or_empty};
 use crate::proc::named;
 use crate::proc::process::{self, Cgroups};
 

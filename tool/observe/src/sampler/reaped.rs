@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::process::ProcessSample;
-use crate::Pid;
+use crate::kernel_files::Pid;
 
 /// Corrects the CPU time of reaped children. The kernel charges all of a child's time to its parent, so what was already
 /// reported for the child while it lived is subtracted. This way sums over processes stay right.

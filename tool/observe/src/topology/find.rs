@@ -7,9 +7,8 @@ use super::Topology;
 use super::namespaces::{Namespace, Namespaces};
 use super::process_tree::{ProcessTree, SocketHolders, socket_holders};
 use super::tiers::TierSearch;
-use crate::Pid;
 use crate::error::ObserveError;
-use crate::kernel_files::KernelPaths;
+use crate::kernel_files::{KernelPaths, Pid};
 
 /// Finds the processes behind `target` on this host.
 ///

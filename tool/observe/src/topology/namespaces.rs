@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use crate::Pid;
-use crate::kernel_files::{KernelPaths, read_or_empty};
+use crate::kernel_files::{KernelPaths, Pid, read_or_empty};
 use crate::netlink::NetlinkSockets;
 use crate::netlink::diag::{self, States, UnixSocket};
 use crate::proc::network::{self, TcpSocket, TcpState};

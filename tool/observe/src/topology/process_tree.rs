@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 
-use crate::Pid;
 use crate::error::ObserveError;
-use crate::kernel_files::{KernelPaths, read_or_empty};
+use crate::kernel_files::{KernelPaths, Pid, read_or_empty};
 use crate::proc::process;
 
 /// The first process of a system or container. It holds sockets for others (socket activation) and adopts orphans, so its

@@ -6,8 +6,7 @@ use std::net::SocketAddr;
 use super::Topology;
 use super::namespaces::{Namespace, Namespaces, accepting};
 use super::process_tree::{ProcessTree, socket_holders};
-use crate::Pid;
-use crate::kernel_files::KernelPaths;
+use crate::kernel_files::{KernelPaths, Pid};
 use crate::netlink::diag::UnixSocket;
 use crate::proc::network::{TcpSocket, TcpState};
 

@@ -7,8 +7,7 @@ use super::find::find_in;
 use super::namespaces::Namespaces;
 use super::process_tree::{INIT, ProcessTree};
 use super::tiers::TierSearch;
-use crate::Pid;
-use crate::kernel_files::{KernelPaths, read_or_empty};
+use crate::kernel_files::{KernelPaths, Pid, read_or_empty};
 
 /// Keeps a topology up to date.
 #[derive(Debug)]
