@@ -29,7 +29,7 @@ impl Metrics {
         connections: Arc<engine::Counters>,
     ) -> Self {
         let histograms = [histograms, &[Histogram::COMMIT, Histogram::COMMIT_CHANGES]].concat();
-        Self { system, counts: Counts::with(route::labels(routes), counters, histograms), connections }
+        Self { system, counts: Counts::new(route::labels(routes), counters, histograms), connections }
     }
 
     /// Counts a request by its route and the status of its response.

@@ -13,7 +13,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-pub use self::counts::{Counter, Counts, Histogram, Quantity, Shape};
+pub use self::counts::{Counter, Counts, Histogram, Quantity};
 use crate::Response;
 
 /// The media type of the OpenMetrics text format.
@@ -125,7 +125,7 @@ mod tests {
     const TAKEN: Counter = Counter { name: "taken", help: "Things taken" };
 
     fn counts() -> Counts {
-        Counts::new(Shape { routes: &["other"], counters: &[TAKEN], histograms: &[SIZE] })
+        Counts::new(["other"], &[TAKEN], [SIZE])
     }
 
     #[test]

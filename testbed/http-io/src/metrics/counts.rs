@@ -24,17 +24,6 @@ const OTHER: &str = "other";
 /// Durations are counted in nanoseconds and shown in seconds.
 const NANOS: f64 = 1e-9;
 
-/// What a server counts, for [`Counts::new`].
-#[derive(Debug, Clone, Copy)]
-pub struct Shape {
-    /// The routes of requests; the last stands for any other.
-    pub routes: &'static [&'static str],
-    /// Counters of other events.
-    pub counters: &'static [Counter],
-    /// Histograms.
-    pub histograms: &'static [Histogram],
-}
-
 /// Describes a counter.
 #[derive(Debug, Clone, Copy)]
 pub struct Counter {
@@ -79,14 +68,9 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Counters at zero. Create them before the process forks, so that all processes share them.
-    pub fn new(shape: Shape) -> Self {
-        Self::with(shape.routes, shape.counters, shape.histograms)
-    }
-
     /// Counters at zero, for requests of `routes`, the last of which stands for any other, and for other events. Create
     /// them before the process forks, so that all processes share them.
-    pub fn with(
+    pub fn new(
         routes: impl Into<Arc<[&'static str]>>,
         counters: &'static [Counter],
         histograms: impl Into<Arc<[Histogram]>>,
