@@ -1,7 +1,13 @@
 //! Experiments that vary something, on the real systems.
 
-use crate::common::support::Place;
+use std::ffi::OsStr;
+
 use serde_json::Value;
+
+use crate::common::{
+    program::{lab_program, tool_program},
+    support::Place,
+};
 
 /// Two models on one file, a second or two each.
 const TWO_MODELS: &str = r#"
@@ -218,4 +224,22 @@ fn the_tier_that_is_the_bottleneck_is_named() {
         let of_cpu = demands.iter().filter(named).filter(|demand| demand["kind"] == "cpu").count();
         assert_eq!(of_cpu, 1, "on {variant} the demand on {server}..) is not told once: {demands:?}");
     }
+}
+
+#[test]
+fn the_tool_and_the_testbed_run_the_same_commands() {
+    let place = Place::new();
+    let listed = place.nstar(["lab", "--list"]).run().exits(0).says("files-same").stdout;
+    let (tool, testbed) = (tool_program(), lab_program());
+    for words in [[tool.as_os_str(), OsStr::new("lab")], [testbed.as_os_str(), OsStr::new("run")]] {
+        let outcome = place.call(words.into_iter().chain([OsStr::new("--list")])).run().exits(0);
+        assert_eq!(outcome.stdout, listed, "{outcome}");
+    }
+    let words = ["serve", "sink", "--engine", "magic"].map(OsStr::new);
+    place.call([tool.as_os_str()].into_iter().chain(words)).run().exits(2).complains("epoll");
+    place
+        .call([tool.as_os_str(), OsStr::new("share"), OsStr::new("key")])
+        .run()
+        .exits(2)
+        .complains("--share");
 }

@@ -14,7 +14,8 @@ use share_dht::Placement;
 
 use super::{
     super::{database, reach},
-    System, beneath,
+    beneath,
+    skeleton::Skeleton,
 };
 use nstar::exit::{Exit, Failure};
 
@@ -27,7 +28,7 @@ use crate::{
 const INDEX: &str = "127.0.0.1:8084";
 
 pub(super) fn serve_index(flags: &Index) -> Result<Exit, Failure> {
-    let mut system = System::http("index", flags.listen, &flags.server);
+    let mut system = Skeleton::http("index", flags.listen, &flags.server);
     let own = || {
         let path = flags.key_file.clone().unwrap_or_else(|| flags.database.beside("index", IDENTITY));
         Key::open(&path).map_err(|error| Failure::usage(format!("--key-file: {error}")))
@@ -44,7 +45,7 @@ pub(super) fn serve_index(flags: &Index) -> Result<Exit, Failure> {
 }
 
 pub(super) fn serve_peer(flags: &Peer) -> Result<Exit, Failure> {
-    let mut system = System::http("peer", flags.listen, &flags.server);
+    let mut system = Skeleton::http("peer", flags.listen, &flags.server);
     check_models(&flags.server.concurrency.engine)?;
     let state = flags.state.clone().unwrap_or_else(|| flags.share.join(".nstar"));
     beneath::check_shared(flags, &state)?;
@@ -90,7 +91,7 @@ fn members(flags: &Allowed, own: impl FnOnce() -> Result<Key, Failure>) -> Resul
 }
 
 /// Who is believed of other peers, where they are spoken with over TLS.
-fn trust(flags: &Peer, system: &System<'_>, members: Option<&Members>) -> Result<Option<Trust>, Failure> {
+fn trust(flags: &Peer, system: &Skeleton<'_>, members: Option<&Members>) -> Result<Option<Trust>, Failure> {
     match members {
         Some(_) if flags.ca.is_some() => {
             Err(Failure::usage("--ca goes with certificates; with --allow, others are known by their keys"))
@@ -161,7 +162,7 @@ fn check_models(models: &[Model]) -> Result<(), Failure> {
 
 /// As every server is prepared, and closed where others could reach it.
 fn prepare(
-    system: &mut System<'_>,
+    system: &mut Skeleton<'_>,
     process: &CStr,
     has_secret: bool,
     members: Option<&Members>,

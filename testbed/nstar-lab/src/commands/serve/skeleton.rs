@@ -1,0 +1,202 @@
+//! The skeleton of every server: preparation, start, drain.
+
+use std::{
+    ffi::CStr,
+    io::{self, IsTerminal, Read},
+    net::SocketAddr,
+    sync::{Arc, atomic::Ordering},
+    thread,
+};
+
+use engine::{Counters, Model, Overload, service::Factory};
+use http_io::server::{HttpOptions, Secured};
+use nstar::{
+    exit::{Exit, Failure},
+    flags::Processors,
+    interrupt::Interrupt,
+    output,
+};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tls::{Identity, Key};
+use tracing_subscriber::{EnvFilter, filter::LevelFilter};
+
+use super::concurrency;
+use crate::flags::{Encryption, Server};
+
+/// When a client that was refused may come again, seconds.
+const RETRY_AFTER_S: u32 = 1;
+
+/// What every server needs to run.
+pub(super) struct Skeleton<'a> {
+    pub(super) name: &'static str,
+    /// The scheme of its URL.
+    pub(super) scheme: &'static str,
+    pub(super) listen: SocketAddr,
+    pub(super) flags: &'a Server,
+    /// Added to the line that says where it listens.
+    pub(super) note: String,
+    /// What must not cross a network unencrypted.
+    pub(super) secrets: Option<&'static str>,
+    /// The key by which other servers know it, if they do.
+    pub(super) key: Option<Key>,
+    /// Its certificate for TLS; with one, unencrypted clients are refused.
+    pub(super) identity: Option<Identity>,
+    /// Shared by the engine, which counts, and the service, whose `/metrics` shows them.
+    pub(super) counters: Arc<Counters>,
+}
+
+impl<'a> Skeleton<'a> {
+    pub(super) fn http(name: &'static str, listen: SocketAddr, flags: &'a Server) -> Self {
+        let (note, counters) = (String::new(), Arc::default());
+        Self { name, scheme: "http", listen, flags, note, secrets: None, key: None, identity: None, counters }
+    }
+
+    /// Sets up, before any thread starts, what threads inherit.
+    pub(super) fn prepare(&mut self, process: &CStr) -> Result<(), Failure> {
+        concurrency::check(&self.flags.concurrency)?;
+        self.encrypt()?;
+        engine::check_address(self.listen).map_err(Failure::failed)?;
+        if self.scheme != "http" && self.flags.concurrency.overload == Some(Overload::Unavailable) {
+            return Err(Failure::usage("--overload 503 is an answer of plain HTTP; choose backlog or reset"));
+        }
+        // A short name of its own tells the tiers apart wherever processes are listed.
+        rustix::thread::set_name(process)
+            .map_err(|error| Failure::failed(format!("cannot name the process: {error}")))?;
+        Processors::confine(self.flags.cpus.as_ref())?;
+        let allowed = raise_descriptor_limit(self.flags.max_connections);
+        concurrency::check_descriptors(&self.flags.concurrency, allowed)?;
+        let level = if self.flags.access_log { LevelFilter::INFO } else { LevelFilter::WARN };
+        tracing_subscriber::fmt()
+            // libp2p warns whenever the only other peer goes: the peer itself tells of that.
+            .with_env_filter(EnvFilter::new(format!("{level},libp2p_kad=error")))
+            .with_writer(io::stderr)
+            .with_ansi(io::stderr().is_terminal())
+            .init();
+        Ok(())
+    }
+
+    /// Encrypts connections if asked to; otherwise warns if it should have been.
+    fn encrypt(&mut self) -> Result<(), Failure> {
+        self.identity = identity(&self.flags.encryption, self.key.as_ref())?;
+        match (&self.identity, self.secrets) {
+            (Some(_), _) => self.scheme = if self.scheme == "tcp" { "tls" } else { "https" },
+            (None, Some(secrets)) => warn_of_exposure(self.listen, secrets),
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
+    /// Runs until a signal, or the closing of stdin where that was asked for; then finishes what is in flight.
+    pub(super) fn serve<F: Factory>(self, factory: F) -> Result<Exit, Failure> {
+        self.serve_and(factory, |_| Ok(()))
+    }
+
+    /// Serves, and calls `listening` with the address once it does.
+    pub(super) fn serve_and<F: Factory>(
+        mut self,
+        factory: F,
+        listening: impl FnOnce(SocketAddr) -> Result<(), Failure>,
+    ) -> Result<Exit, Failure> {
+        let interrupt = Interrupt::listen().map_err(Failure::failed)?;
+        let (options, concurrency) = (self.options(), &self.flags.concurrency);
+        let (model, server) = match self.identity.take() {
+            Some(identity) => {
+                let secured = Secured::new(factory, identity, HttpOptions::default(), self.counters.clone());
+                concurrency::start(concurrency, &options, secured)?
+            }
+            None => concurrency::start(concurrency, &options, factory)?,
+        };
+        listening(server.local_addr())?;
+        output::print(&self.greeting(server.local_addr(), model, &options))?;
+        if self.flags.until_stdin_closes {
+            stop_when_stdin_closes(&interrupt);
+        }
+        if !interrupt.wait_unless(|| server.is_finished()) {
+            return Err(Failure::failed("the server has ended by itself; what it said above tells why"));
+        }
+        server.drain(self.flags.drain);
+        server.join();
+        Ok(Exit::Done)
+    }
+
+    fn options(&self) -> engine::Options {
+        let base = engine::Options {
+            max_connections: self.flags.max_connections as usize,
+            unavailable: http_io::server::unavailable(RETRY_AFTER_S),
+            name: self.name.into(),
+            counters: self.counters.clone(),
+            ..engine::Options::new(self.listen)
+        };
+        concurrency::options(&self.flags.concurrency, base)
+    }
+
+    /// The first line on stdout: where it listens, and on which concurrency model.
+    fn greeting(&self, address: SocketAddr, model: Model, options: &engine::Options) -> String {
+        let (name, scheme, how) = (self.name, self.scheme, concurrency::describe(model, options));
+        format!("listening on {scheme}://{address} ({name}, engine {model}, {how}{})\n", self.note)
+    }
+}
+
+/// Raises the limit on descriptors to the hard one, and warns if that is less than the connections asked for. Returns
+/// the limit.
+fn raise_descriptor_limit(connections: u32) -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    // If it cannot be raised, the limit in force is reported below.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    if allowed < u64::from(connections) {
+        nstar::exit::warn(format_args!(
+            "this process may have {allowed} open files, fewer than {connections} connections need; \
+             raise the limit as root with `ulimit -n {}`, or lower --max-connections",
+            u64::from(connections) + 1_000
+        ));
+    }
+    allowed
+}
+
+fn stop_when_stdin_closes(interrupt: &Interrupt) {
+    let asked = interrupt.asked.clone();
+    thread::spawn(move || {
+        let mut ignored = [0; 64];
+        while matches!(io::stdin().read(&mut ignored), Ok(count) if count > 0) {}
+        asked.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Loads the certificate and its key, if asked for, beside a key by which other servers know this one. Prints what their
+/// owner should know.
+fn identity(flags: &Encryption, known_by: Option<&Key>) -> Result<Option<Identity>, Failure> {
+    let certified = certified(flags)?;
+    match known_by {
+        Some(key) => Identity::of_key(key, certified).map(Some).map_err(Failure::failed),
+        None => Ok(certified),
+    }
+}
+
+fn certified(flags: &Encryption) -> Result<Option<Identity>, Failure> {
+    let (certificate, key) = match (&flags.tls_cert, &flags.tls_key) {
+        (Some(certificate), Some(key)) => (certificate, key),
+        (None, None) => return Ok(None),
+        (Some(_), None) => {
+            return Err(Failure::usage("--tls-cert needs the certificate's key too: --tls-key FILE"));
+        }
+        (None, Some(_)) => {
+            return Err(Failure::usage("--tls-key needs its certificate too: --tls-cert FILE"));
+        }
+    };
+    let identity = Identity::load(certificate, key).map_err(Failure::usage)?;
+    for caution in identity.cautions() {
+        nstar::exit::warn(format_args!("{caution}"));
+    }
+    Ok(Some(identity))
+}
+
+/// Warns if `secrets` would cross a network unencrypted.
+fn warn_of_exposure(listen: SocketAddr, secrets: &str) {
+    if !listen.ip().to_canonical().is_loopback() {
+        nstar::exit::warn(format_args!(
+            "{secrets} cross the network unencrypted, as others can reach {listen}; give --tls-cert and \
+             --tls-key, or listen on 127.0.0.1 behind a proxy that encrypts"
+        ));
+    }
+}
