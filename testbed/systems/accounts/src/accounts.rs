@@ -2,25 +2,27 @@
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use engine::offload::{self, Pool};
+use engine::offload::Pool;
 use http_io::Credentials;
-use store::StoreError;
 
 use crate::{
     account::{Account, User},
-    administration::entry,
-    audit::{Action, By},
+    audit::{Action, By, Entry, Record},
     capacity,
     common::{Checked, Common},
     credentials::{Name, Password},
     error::AccountsError,
     options::Options,
+    refused::{Refused, fail},
+    revocations::Revocations,
     slowdown::Noted,
-    tables::{SCHEMA, Tables},
+    tables::{Change, SCHEMA, Tables},
     time,
     token::{self, Token},
 };
 
+/// Maximum number of accounts or entries in one response.
+pub(crate) const PAGE_MAX: i64 = 1000;
 /// Default number of hashes that may wait for each hasher.
 const QUEUE_PER_HASHER: usize = 64;
 
@@ -32,54 +34,6 @@ pub struct Accounts {
     pub(crate) common: Arc<Common>,
     pub(crate) tables: Tables,
     session_life: Duration,
-}
-
-/// Why [`Accounts`] refused something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Refused {
-    /// The name is taken.
-    #[error("this name is taken")]
-    Taken,
-    /// No open account has this name and password. Does not say which of the two is wrong.
-    #[error("the name or the password is wrong")]
-    Unknown,
-    /// No current session has this token.
-    #[error("the token is wrong, or its session has ended; log in again")]
-    NoSession,
-    /// The request has no credential.
-    #[error("a name and password, or a token, are needed")]
-    Nameless,
-    /// The caller is not an administrator.
-    #[error("only an administrator may do this")]
-    Forbidden,
-    /// There is no account with that name. Only administrators learn this.
-    #[error("there is no account of this name")]
-    NoAccount,
-    /// Too many attempts have failed. Does not say whether the account exists.
-    #[error("too many logins have failed; try again in {retry_after_s} s")]
-    Slowed {
-        /// When to try again, seconds.
-        retry_after_s: u32,
-    },
-    /// Only administrators may create accounts.
-    #[error("only an administrator may create accounts; ask one")]
-    Closed,
-    /// Too many accounts were created from one address.
-    #[error("too many accounts were created from this address; try again in {retry_after_s} s")]
-    Crowded {
-        /// When to try again, seconds.
-        retry_after_s: u32,
-    },
-    /// Too much is waiting; try again in a second.
-    #[error("the accounts server is busy")]
-    Busy,
-    /// The disk is full; nothing was changed.
-    #[error("the disk of the accounts server is full")]
-    DiskFull,
-    /// The database, the hashing or the randomness failed; the server's log has the reason.
-    #[error("the accounts server has failed; its log has the reason")]
-    Failed,
 }
 
 /// The owner of a valid credential.
@@ -224,6 +178,110 @@ impl Accounts {
             Credentials::Basic(basic) => self.check(text(basic.name())?, text(basic.password())?, from).await,
         }
     }
+
+    /// Whether this is the administrator's token.
+    pub fn is_admin_token(&self, token: &[u8]) -> bool {
+        self.common.is_admin(token)
+    }
+
+    /// Changes the password of an owner. Ends their sessions. Caches forget the old password with the next request for
+    /// [`revocations`](Self::revocations).
+    ///
+    /// # Errors
+    /// [`Refused::Unknown`] if the old password is wrong, and the errors of [`check`](Self::check).
+    pub async fn change_password(
+        &self,
+        name: &str,
+        old: &str,
+        new: Password,
+        from: IpAddr,
+    ) -> Result<(), Refused> {
+        let account = self.account(name, old, from).await?;
+        let by = By { actor: &account.user.name, address: from };
+        let entry = entry(by, Action::PasswordChanged, &account.user.name);
+        let changed = self.store_password(new, Some(account.credential_version), &entry).await?;
+        // It was changed meanwhile, so the old password is no longer right.
+        changed.then_some(()).ok_or(Refused::Unknown)
+    }
+
+    /// Sets a password for an administrator.
+    ///
+    /// # Errors
+    /// [`Refused::NoAccount`].
+    pub async fn set_password(&self, name: &Name, new: Password, by: By<'_>) -> Result<(), Refused> {
+        let entry = entry(by, Action::PasswordChanged, name.as_str());
+        let changed = self.store_password(new, None, &entry).await?;
+        changed.then_some(()).ok_or(Refused::NoAccount)
+    }
+
+    async fn store_password(
+        &self,
+        new: Password,
+        version: Option<i64>,
+        entry: &Entry<'_>,
+    ) -> Result<bool, Refused> {
+        let common = Arc::clone(&self.common);
+        let hash = self.hashing.run(move || common.hash(&new)).await??;
+        Ok(self.tables.change_password(&hash, version, entry).await?)
+    }
+
+    /// The account with this name.
+    ///
+    /// # Errors
+    /// [`Refused::NoAccount`].
+    pub async fn get(&self, name: &Name) -> Result<Account, Refused> {
+        let found = self.tables.account(name.as_str()).await?;
+        found.map(|(account, _)| account).ok_or(Refused::NoAccount)
+    }
+
+    /// At most `limit` accounts with names after `after`, in order; 1 000 at most.
+    pub async fn list(&self, after: &str, limit: i64) -> Result<Vec<Account>, Refused> {
+        Ok(self.tables.list(after, limit.clamp(1, PAGE_MAX)).await?)
+    }
+
+    /// Changes an account and returns it.
+    ///
+    /// # Errors
+    /// [`Refused::NoAccount`].
+    pub async fn change(&self, name: &Name, change: &Change, by: By<'_>) -> Result<Account, Refused> {
+        let entry = Entry { detail: detail(change), ..entry(by, Action::Changed, name.as_str()) };
+        match self.tables.change(change, &entry).await? {
+            true => self.get(name).await,
+            false => Err(Refused::NoAccount),
+        }
+    }
+
+    /// Whether an account with this name was deleted.
+    pub async fn was_deleted(&self, name: &Name) -> Result<bool, Refused> {
+        Ok(self.tables.was_deleted(name.as_str()).await?)
+    }
+
+    /// Creates an account for an administrator, even if one with its name was deleted.
+    ///
+    /// # Errors
+    /// [`Refused::Taken`].
+    pub async fn create_anew(&self, name: &Name, password: Password, by: By<'_>) -> Result<(), Refused> {
+        self.make(name, password, by).await
+    }
+
+    /// Deletes an account and its sessions. Its name stays reserved.
+    ///
+    /// # Errors
+    /// [`Refused::NoAccount`].
+    pub async fn delete(&self, name: &Name, by: By<'_>) -> Result<(), Refused> {
+        let entry = entry(by, Action::Deleted, name.as_str());
+        self.tables.delete(&entry).await?.then_some(()).ok_or(Refused::NoAccount)
+    }
+
+    /// What was revoked since a revision, or nothing if none is given.
+    pub async fn revocations(&self, after: Option<u64>) -> Result<Revocations, Refused> {
+        Ok(self.tables.revocations(after).await?)
+    }
+
+    /// At most `limit` audit entries after `after`, in order; 1 000 at most.
+    pub(crate) async fn audit(&self, after: i64, limit: i64) -> Result<Vec<Record>, Refused> {
+        Ok(self.tables.audit(after, limit.clamp(1, PAGE_MAX)).await?)
+    }
 }
 
 /// The time until then.
@@ -231,26 +289,20 @@ fn left(at_s: i64) -> Duration {
     Duration::from_secs(u64::try_from(at_s.saturating_sub(time::now_s())).unwrap_or(0))
 }
 
-impl From<StoreError> for Refused {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Busy => Self::Busy,
-            StoreError::DiskFull => Self::DiskFull,
-            _ => Self::Failed,
-        }
-    }
+pub(crate) fn entry<'a>(by: By<'a>, action: Action, account: &'a str) -> Entry<'a> {
+    Entry { by, action, account, detail: String::new() }
 }
 
-impl From<offload::Error> for Refused {
-    fn from(error: offload::Error) -> Self {
-        match error {
-            offload::Error::Full | offload::Error::NoThread => Self::Busy,
-            offload::Error::Panicked => Self::Failed,
-        }
-    }
-}
-
-pub(crate) fn fail(doing: &str, error: &dyn std::fmt::Display) -> Refused {
-    tracing::error!(%error, "{doing} failed");
-    Refused::Failed
+/// Describes a change, as in `disabled=true quota=none`.
+fn detail(change: &Change) -> String {
+    let none = || "none".to_owned();
+    let parts = [
+        change.role.map(|role| format!("role={role}")),
+        change.disabled.map(|disabled| format!("disabled={disabled}")),
+        change.expires_at_s.map(|at_s| format!("expires={}", at_s.map_or_else(none, time::show))),
+        change
+            .quota_bytes
+            .map(|bytes| format!("quota={}", bytes.map_or_else(none, |bytes| bytes.to_string()))),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }

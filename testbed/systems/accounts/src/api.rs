@@ -8,7 +8,7 @@ use http_io::{Credentials, FieldsError, Problem, Response, decode_path, server::
 
 use crate::{
     account::{Role, User},
-    accounts::{Accounts, Identity, Refused, Session},
+    accounts::{Accounts, Identity, Session},
     audit::By,
     common::Common,
     credentials::Name,
@@ -17,6 +17,7 @@ use crate::{
     options::Options,
     origin,
     problem::problem,
+    refused::Refused,
     registration::Registration,
     requests::{self, Query},
     shown::{AccountList, AccountMade, AuditList, Recognised, SessionMade, ShownAccount},

@@ -10,12 +10,12 @@ use store::Secret;
 
 use crate::{
     account::Account,
-    accounts::{Refused, fail},
     credentials::Password,
     error::AccountsError,
     metrics::{self, HASH},
     options::Options,
     passwords::{HashError, Passwords},
+    refused::{Refused, fail},
     slowdown::{Attempt, Noted, Slowdown},
 };
 

@@ -19,7 +19,7 @@
 
 mod account;
 mod accounts;
-mod administration;
+
 mod api;
 mod audit;
 mod capacity;
@@ -32,6 +32,7 @@ mod options;
 mod origin;
 mod passwords;
 mod problem;
+mod refused;
 mod registration;
 mod requests;
 mod revocations;
@@ -44,7 +45,7 @@ mod token;
 
 pub use self::{
     account::{Account, Role, User},
-    accounts::{Accounts, Identity, Refused, Session},
+    accounts::{Accounts, Identity, Session},
     api::{AccountsApi, BODY_LEN_MAX, Call, Refusal},
     audit::By,
     credentials::{Invalid, NAME_LEN_MAX, Name, PASSWORD_LEN_MAX, PASSWORD_LEN_MIN, Password},
@@ -52,6 +53,7 @@ pub use self::{
     error::AccountsError,
     options::Options,
     problem::problem,
+    refused::Refused,
     registration::Registration,
     revocations::{BUCKETS, Revocations, bucket},
     service::{AccountsFactory, factory},

@@ -1,6 +1,6 @@
 //! Who may create accounts.
 
-use crate::accounts::Refused;
+use crate::refused::Refused;
 
 /// Who may create accounts, besides administrators.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use http_io::{Fields, FieldsError};
 
 use crate::{
-    administration::PAGE_MAX,
+    accounts::PAGE_MAX,
     credentials::{Invalid, Name, Password},
     tables::Change,
     time,
