@@ -14,6 +14,7 @@ use crate::{
     credentials::Name,
     door::ServiceTokenCheck,
     error::AccountsError,
+    metrics::ROUTES,
     options::Options,
     origin,
     problem::problem,
@@ -39,15 +40,7 @@ pub struct AccountsApi {
 }
 
 impl Api for AccountsApi {
-    const ROUTES: &'static [Route] = &[
-        Route::new("/accounts", "GET, HEAD, POST"),
-        Route::new("/accounts/{name}", "GET, HEAD, PATCH, DELETE"),
-        Route::new("/accounts/{name}/password", "PUT"),
-        Route::new("/sessions", "POST, DELETE"),
-        Route::new("/auth", "GET, HEAD"),
-        Route::new("/revocations", "GET, HEAD"),
-        Route::new("/audit", "GET, HEAD"),
-    ];
+    const ROUTES: &'static [Route] = &ROUTES;
     const BODY_LEN_MAX: u64 = BODY_LEN_MAX;
     type Sender = IpAddr;
     type Error = Refusal;
