@@ -14,7 +14,7 @@ pub use order::order;
 pub use users::{AtUsers, Point, all_users, little, published_little};
 
 use crate::proof::Proof;
-use crate::run::{Host, Resource, ResourceKind, ResponseTime};
+use crate::run::{Doubt, Host, Identity, Resource, ResourceKind, ResponseTime, Words};
 use crate::sample::ErrorCounts;
 
 /// The value of [`Comparison::schema`].
@@ -104,7 +104,10 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proofs: Vec<Proof>,
     /// Why the figure is not to be relied on, one sentence each.
-    pub doubts: Vec<String>,
+    pub doubts: Vec<Words>,
+    /// The same as data.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<Doubt>,
     /// The run files it was made from.
     pub runs: Vec<String>,
 }
@@ -114,8 +117,11 @@ pub struct Entry {
 pub struct Limit {
     /// What kind of resource.
     pub kind: ResourceKind,
-    /// The process or device.
-    pub holder: String,
+    /// What people call the process or device.
+    pub holder: Words,
+    /// The process or device itself; absent in files from before identities were typed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
 }
 
 /// A ratio of two throughputs.

@@ -1,105 +1,28 @@
-//! The whole run's conclusion: N*, the verdict, laws, models and warnings from the observed steps.
+//! The conclusion of a whole run: N*, the verdict, laws, models and warnings from the observed steps.
 
+mod doubts;
 pub mod mix;
 mod models;
+mod observed;
 mod operational;
 mod warnings;
 
-use crate::conclude::mix::{RequestCount, mix, not_as_asked};
-use crate::conclude::warnings::{IDLE, checked_by_little, warnings};
-use crate::counters::{Counters, DatabaseLook};
+pub use observed::{Context, Experiment, Observation, Observed};
+
+use self::mix::{RequestCount, mix, not_as_asked};
 use crate::estimate::Estimate;
-use crate::laws::{little, little_gap};
+use crate::laws::little_gap;
 use crate::resources::{StepResources, lock_use, resources};
 use crate::run::{
     Generator, Host, Laws, LoadShape, Locks, Models, Resource, ResponseTime, Run, SCHEMA, Step, Verdict,
     Warning,
 };
-use crate::search::consistency::jump;
 use crate::search::growth::{Growth, growth};
 use crate::search::saturation::{Saturation, saturation};
 use crate::verdict::{
-    Finding, Point, Shape, Sweep, WatchedDatabase, generator_waited, judge, judge_load, locks_resource, next,
+    Finding, Point, Shape, Sweep, bottleneck, bottleneck_of_load, generator_waited, locks_resource, next,
+    uses,
 };
-use crate::words::{percent, users};
-
-/// One step: how many users, what the generator measured, what the operating system counted meanwhile.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Observed {
-    /// Users of the closed loop, or the step's rank in an open loop.
-    pub users: u32,
-    /// What the ticks showed.
-    pub estimate: Estimate,
-    /// Looks within the step and around it, in order of time; may be empty.
-    pub counters: Vec<Counters>,
-    /// What the database told of itself meanwhile, where one was watched, in order of time.
-    pub database: Vec<DatabaseLook>,
-}
-
-impl Observed {
-    /// Share of the users that neither waited for a response nor thought: not yet connected, or backing off after an
-    /// error. Thinking users less those that the think time accounts for, X Z (Little's law), 0 to 1.
-    pub(crate) fn idle_share(&self, think_us: f64) -> f64 {
-        let told = self.estimate.throughput_per_s * think_us / 1e6;
-        let idle = (self.estimate.mean_thinking_users - told) / f64::from(self.users.max(1));
-        if idle.is_finite() { idle.clamp(0.0, 1.0) } else { 0.0 }
-    }
-}
-
-/// What a conclusion needs to know beside the measurements.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Context {
-    /// How the load was made.
-    pub load: LoadShape,
-    /// What was asked for.
-    pub experiment: Experiment,
-    /// Whether the server's processes could be watched.
-    pub observation: Observation,
-    /// The database that was asked during the run who waits for its locks.
-    pub database: Option<WatchedDatabase>,
-    /// Whether the run was cut short by a signal.
-    pub interrupted: bool,
-    /// Whether this nstar was built without optimisation.
-    pub debug_build: bool,
-    /// Limits of this host that were in the way, one sentence each.
-    pub host_limits: Vec<String>,
-    /// Requests per second that the generator's threads could make of the cheapest kind, if that was tested.
-    pub generator_ceiling_per_s: Option<f64>,
-}
-
-impl Context {
-    /// Whether a fixed number of users waits for responses.
-    pub fn closed(&self) -> bool {
-        self.load.rate_per_s.is_none()
-    }
-}
-
-/// What was asked for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Experiment {
-    /// One load: whether throughput still grows with more users is not asked.
-    #[default]
-    Load,
-    /// A sweep over users.
-    Sweep {
-        /// The most users it was allowed to try.
-        users_max: u32,
-    },
-}
-
-/// Whether the server's processes could be watched.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Observation {
-    /// They are on this host, and what could be read of them is in the counters.
-    #[default]
-    Watched,
-    /// They could not be: N* stands, but its cause stays unknown (unless it is the generator, or a link
-    /// of this host).
-    NotPossible {
-        /// Such as `the target is on another host`.
-        why: String,
-    },
-}
 
 /// What the steps show together.
 #[derive(Debug, Clone, PartialEq)]
@@ -173,13 +96,13 @@ pub fn conclude(steps: &[Observed], context: &Context) -> Conclusion {
     let points = steps.iter().copied().map(point).collect();
     let sweep = Sweep::new(points, shape).beside(context.database.clone());
     let finding = match context.experiment {
-        Experiment::Load => judge_load(&sweep),
-        Experiment::Sweep { .. } => judge(&sweep),
+        Experiment::Load => bottleneck_of_load(&sweep),
+        Experiment::Sweep { .. } => bottleneck(&sweep),
     };
     let laws = operational::laws(&steps, &sweep, context);
     Conclusion {
         models: models::models(&estimates, &sweep, &laws, &saturation, context),
-        warnings: warnings(&steps, &sweep, &finding, context),
+        warnings: warnings::warnings(&steps, &sweep, &finding, context),
         verdict: verdict(&steps, &sweep, &finding, saturation, context),
         steps: steps
             .iter()
@@ -252,7 +175,7 @@ fn run_step(step: &Observed, point: &Point, sweep: &Sweep, context: &Context) ->
 
 /// The resources of a step, locks of a database among them in their place.
 fn with_locks(sweep: &Sweep, point: &Point) -> Vec<Resource> {
-    let mut all = sweep.resources(point);
+    let mut all: Vec<Resource> = uses(sweep, point).iter().map(Resource::from).collect();
     if let Some(locks) = locks_resource(sweep, point) {
         let place = all.partition_point(|other| other.utilization >= locks.utilization);
         all.insert(place, locks);
@@ -291,68 +214,11 @@ fn verdict(
         response_time_at_saturation_us: at_star
             .map_or_else(ResponseTime::default, |step| step.estimate.response_time_us),
         bottleneck: finding.bottleneck(),
-        inconclusive: inconclusive(steps, at_star.copied(), finding, context),
-        next: next(sweep, finding),
+        inconclusive: Vec::new(),
+        doubts: doubts::doubts(steps, at_star.copied(), finding, context),
+        next: None,
+        next_limit: next(sweep, finding),
     }
-}
-
-/// Why the answer is not to be relied on. That the server could not be watched is no reason: N* and
-/// the throughput stand without its cause, and the bottleneck says `unknown` itself.
-fn inconclusive(
-    steps: &[&Observed],
-    at_star: Option<&Observed>,
-    finding: &Finding,
-    context: &Context,
-) -> Vec<String> {
-    let mut reasons = finding.inconclusive.clone();
-    if context.experiment == Experiment::Load {
-        // One load draws no verdict: warnings say what is to be said of the measurement.
-        return reasons;
-    }
-    reasons.extend(at_star.filter(|step| step.estimate.stall.is_some()).map(|step| {
-        format!("At {}, where the verdict is drawn, the server stopped answering.", users(step.users))
-    }));
-    reasons.extend(at_star.filter(|step| !step.estimate.steady && step.estimate.completed > 0).map(|step| {
-        format!(
-            "No steady state was reached at {}, where the verdict is drawn: allow longer steps.",
-            users(step.users)
-        )
-    }));
-    let estimates: Vec<(u32, &Estimate)> = steps.iter().map(|step| (step.users, &step.estimate)).collect();
-    reasons.extend(jump(&estimates).filter(|_| context.closed()).map(|found| {
-        format!(
-            "Each of {} users got {:.1} times the throughput that each of {} users got, which more users cannot cause: the \
-             machine or the server changed between these steps. Sweep again when nothing else uses the machine, or with \
-             longer steps.",
-            found.to_users, found.factor, found.from_users
-        )
-    }));
-    reasons.extend(at_star.and_then(|step| broken_law(step, context)));
-    let idle = |step: &&Observed| context.closed() && step.idle_share(context.load.think_time_us) > IDLE;
-    reasons.extend(at_star.filter(idle).map(|step| {
-        format!(
-            "At {}, where the verdict is drawn, {} of them were idle: not yet connected, or backing off after errors.",
-            users(step.users),
-            percent(step.idle_share(context.load.think_time_us))
-        )
-    }));
-    reasons
-}
-
-/// A gap of Little's law that no rounding explains: some of the users got no answer, or the figures are wrong.
-const BROKEN: f64 = 0.10;
-
-fn broken_law(step: &Observed, context: &Context) -> Option<String> {
-    let little = little(step.users, &step.estimate, context.load.think_time_us);
-    let broken = checked_by_little(step, context) && !little.holds() && little.gap.abs() > BROKEN;
-    broken.then(|| {
-        format!(
-            "At {}, where the verdict is drawn, Little's law is off by {}: throughput times response time accounts for \
-             fewer or more users than there were.",
-            users(step.users),
-            percent(little.gap.abs())
-        )
-    })
 }
 
 fn finite(value: f64) -> f64 {

@@ -3,6 +3,9 @@
 //! Times are microseconds unless the name says otherwise. Counters only grow, except across a
 //! restart of what they count; gauges say so.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// One look at a host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Counters {
@@ -58,7 +61,10 @@ pub struct Cpu {
 }
 
 /// What a process is to the measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// The load generator itself.
     Generator,
@@ -182,7 +188,10 @@ pub struct IoLimit {
 }
 
 /// What is limited of a block device's use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum IoRate {
     /// Read requests.
     Reads,

@@ -135,7 +135,7 @@ pub fn judge(run: &Run, show: &flags::Output, interrupt: &Interrupt) -> Exit {
     }
     if !breaches.is_empty() {
         Exit::GateBreached
-    } else if run.verdict.inconclusive.is_empty() {
+    } else if run.verdict.is_conclusive() {
         Exit::Done
     } else {
         Exit::Inconclusive
@@ -143,11 +143,11 @@ pub fn judge(run: &Run, show: &flags::Output, interrupt: &Interrupt) -> Exit {
 }
 
 /// Why the run is no result at all. A sweep may have found its answer before the server died; one load has not.
-fn failure(run: &Run) -> Option<&str> {
+fn failure(run: &Run) -> Option<String> {
     let stopped = |warning: &&Warning| warning.kind == WarningKind::StoppedAnswering;
     match run.warnings.iter().find(stopped) {
-        Some(warning) if run.steps.len() == 1 => Some(&warning.text),
-        _ if !run.completed_any() => Some("no request completed"),
+        Some(warning) if run.steps.len() == 1 => Some(report::warning_text(warning)),
+        _ if !run.completed_any() => Some("no request completed".to_owned()),
         _ => None,
     }
 }

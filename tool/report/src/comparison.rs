@@ -4,15 +4,18 @@ use analysis::comparison::{Comparison, Entry, Published, SCHEMA, Workload, all_u
 
 use crate::html::RenderError;
 use crate::json::ReadError;
+use crate::sentences::{self, holders};
 use crate::terminal::TerminalOptions;
-use crate::words;
+use crate::{beside, words};
 
 /// The comparison as the JSON of its file, ending in a newline.
 ///
 /// # Errors
 /// Only where serde refuses a value, which no field of [`Comparison`] gives cause for.
 pub fn json(comparison: &Comparison) -> Result<String, serde_json::Error> {
-    serde_json::to_string_pretty(comparison).map(|text| text + "\n")
+    let mut comparison = comparison.clone();
+    beside::put_in_comparison(&mut comparison);
+    serde_json::to_string_pretty(&comparison).map(|text| text + "\n")
 }
 
 /// Reads a comparison file.
@@ -76,13 +79,26 @@ pub(crate) fn stopped_by(entry: &Entry) -> String {
     let mut kinds: Vec<String> = Vec::new();
     for limit in &entry.bottleneck {
         let kind = words::kind(limit.kind);
-        let text =
-            if limit.holder.is_empty() { kind.to_owned() } else { format!("{kind}, {}", limit.holder) };
+        let text = match &limit.identity {
+            None => kind.to_owned(),
+            Some(identity) => format!("{kind}, {}", holders::name(identity)),
+        };
         if !kinds.contains(&text) {
             kinds.push(text);
         }
     }
     kinds.join("; ")
+}
+
+/// Why an entry's figure is not to be relied on, each reason once.
+pub(crate) fn doubts(entry: &Entry) -> Vec<String> {
+    let mut doubts: Vec<String> = Vec::new();
+    for doubt in entry.reasons.iter().map(sentences::doubt) {
+        if !doubts.contains(&doubt) {
+            doubts.push(doubt);
+        }
+    }
+    doubts
 }
 
 /// Failed requests by kind, most frequent first: `812 reset, 3 timed out`.

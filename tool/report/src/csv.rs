@@ -5,12 +5,13 @@
 use std::fmt::Write as _;
 
 use analysis::comparison::{Comparison, Entry, Workload};
-use analysis::run::{Resource, ResourceKind, Run, Step};
+use analysis::run::{Identity, ResourceKind, Run, Step};
 use analysis::sample::ErrorCounts;
 use serde::Serialize;
 
 use crate::comparison::stopped_by;
 use crate::metrics::{Measurement, Output, shown_in};
+use crate::sentences::holders;
 use crate::words::ERROR_KINDS;
 
 /// One line per step, after a line of column names.
@@ -22,7 +23,9 @@ pub fn csv(run: &Run) -> String {
     let resources = resources(run);
     let mut header = metric_names(Output::StepsCsv);
     header.extend(error_names());
-    header.extend(resources.iter().map(|(kind, holder)| format!("utilization {} {holder}", name(kind))));
+    header.extend(resources.iter().map(|(kind, identity)| {
+        format!("utilization {} {}", name(kind), holders::name_or_nothing(identity.as_ref()))
+    }));
     run.steps.iter().fold(line(header), |text, step| text + &line(step_cells(step, &resources)))
 }
 
@@ -45,11 +48,11 @@ fn metric_cells(output: Output, of: &Measurement<'_>) -> Vec<String> {
     shown_in(output).flat_map(|metric| metric.csv_cells(of)).collect()
 }
 
-fn step_cells(step: &Step, resources: &[(ResourceKind, &str)]) -> Vec<String> {
+fn step_cells(step: &Step, resources: &[(ResourceKind, Option<Identity>)]) -> Vec<String> {
     let mut cells = metric_cells(Output::StepsCsv, &step.into());
     cells.extend(error_cells(&step.errors));
-    cells.extend(resources.iter().map(|(kind, holder)| {
-        let found = step.resources.iter().find(|r| r.kind == *kind && r.holder == *holder);
+    cells.extend(resources.iter().map(|(kind, identity)| {
+        let found = step.resources.iter().find(|r| r.kind == *kind && r.identity == *identity);
         found.map_or_else(String::new, |resource| resource.utilization.to_string())
     }));
     cells
@@ -65,11 +68,12 @@ fn entry_cells(work: &Workload, entry: &Entry) -> Vec<String> {
 }
 
 /// Every resource of the run, in the order of first appearance.
-fn resources(run: &Run) -> Vec<(ResourceKind, &str)> {
+fn resources(run: &Run) -> Vec<(ResourceKind, Option<Identity>)> {
     let mut seen = Vec::new();
-    for Resource { kind, holder, .. } in run.steps.iter().flat_map(|step| &step.resources) {
-        if !seen.contains(&(*kind, holder.as_str())) {
-            seen.push((*kind, holder.as_str()));
+    for resource in run.steps.iter().flat_map(|step| &step.resources) {
+        let key = (resource.kind, resource.identity.clone());
+        if !seen.contains(&key) {
+            seen.push(key);
         }
     }
     seen

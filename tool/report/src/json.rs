@@ -6,12 +6,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use thiserror::Error;
 
+use crate::beside;
+
 /// The run as the JSON of `run.json`, in the order of [`Run`]'s fields, ending in a newline.
 ///
 /// # Errors
 /// Only where serde refuses a value, which no field of [`Run`] gives cause for.
 pub fn json(run: &Run) -> Result<String, serde_json::Error> {
-    serde_json::to_string_pretty(run).map(|text| text + "\n")
+    let mut run = run.clone();
+    beside::put(&mut run);
+    serde_json::to_string_pretty(&run).map(|text| text + "\n")
 }
 
 /// Why a run file could not be read.
@@ -70,7 +74,9 @@ struct Envelope {
 /// # Errors
 /// [`ReadError`], which says what is wrong, where, and what to do.
 pub fn parse(text: &str) -> Result<Run, ReadError> {
-    parse_as(text, SCHEMA)
+    let mut run = parse_as(text, SCHEMA)?;
+    beside::take(&mut run);
+    Ok(run)
 }
 
 /// Reads a comparison file.
@@ -78,12 +84,15 @@ pub fn parse(text: &str) -> Result<Run, ReadError> {
 /// # Errors
 /// As for [`parse`].
 pub(crate) fn parse_comparison(text: &str) -> Result<Comparison, ReadError> {
-    match parse_as(text, comparison::SCHEMA) {
+    let read = match parse_as(text, comparison::SCHEMA) {
         Err(ReadError::Version { found, .. }) if found == comparison::FIRST_SCHEMA => {
             parse_as(text, comparison::FIRST_SCHEMA)
         }
         read => read,
-    }
+    };
+    let mut comparison = read?;
+    beside::take_from_comparison(&mut comparison);
+    Ok(comparison)
 }
 
 /// A file that nstar wrote.

@@ -7,17 +7,21 @@
 //! at the design with every kind of outcome: `cargo run -p report --example samples -- DIR`.
 
 mod axis;
+mod beside;
 pub mod comparison;
 mod csv;
 mod html;
 mod json;
 pub mod metrics;
 mod number;
+mod sentences;
 mod summary;
 mod terminal;
 mod words;
 
+pub use beside::put as put_words;
 pub use csv::csv;
 pub use html::{RenderError, html};
 pub use json::{Document, ReadError, json, parse, read, schema};
+pub use sentences::warning_text;
 pub use terminal::{TerminalOptions, terminal};

@@ -18,6 +18,33 @@ pub(crate) fn count(value: u64) -> String {
     group(&value.to_string())
 }
 
+/// A count or a rate in a sentence: whole and grouped, or with at most two decimals below one hundred.
+pub(crate) fn quantity(value: f64) -> String {
+    if !value.is_finite() {
+        return "unknown".into();
+    }
+    if value.abs() < 99.5 { trim_zeros(&at_place(value, -2)).to_owned() } else { at_place(value, 0) }
+}
+
+/// A mean of small counts, with at most one decimal: `3.2`, `16`.
+pub(crate) fn tenths(value: f64) -> String {
+    trim_zeros(&at_place(value, -1)).to_owned()
+}
+
+/// A prediction, to two significant digits: no more are meant.
+pub(crate) fn about(value: f64) -> String {
+    if !value.is_finite() || value <= 0.0 {
+        return quantity(value);
+    }
+    quantity(round_to(value, place_for_digits(value, 2)))
+}
+
+/// Cores in use or allowed: `1.20`, whole ones without decimals.
+pub(crate) fn cores(value: f64) -> String {
+    let whole = (value - value.round()).abs() < 0.005;
+    at_place(value, if whole { 0 } else { -2 })
+}
+
 /// A number whose precision nothing states, to three significant digits.
 pub(crate) fn plain(value: f64) -> String {
     if value > 0.0 && value < SMALLEST {
@@ -255,6 +282,17 @@ mod tests {
         assert_eq!(spaced(estimate(0.123456, Some([0.1, 0.2]))), "0.123");
         assert_eq!(spaced(estimate(5.0, Some([-100.0, 110.0]))), "5.0");
         assert_eq!(spaced(estimate(1e9, Some([0.9e9, 1.1e9]))), "1 000 000 000");
+    }
+
+    #[test]
+    fn numbers_in_sentences_are_as_people_write_them() {
+        assert_eq!(spaced(quantity(34_120.4)), "34 120");
+        assert_eq!(spaced(quantity(1_234_567.0)), "1 234 567");
+        assert_eq!([quantity(7.25), quantity(4.0), quantity(0.0)], ["7.25", "4", "0"]);
+        assert_eq!(spaced(about(52_345.0)), "52 000");
+        assert_eq!(about(0.1234), "0.12");
+        assert_eq!([cores(2.0), cores(1.204)], ["2", "1.20"]);
+        assert_eq!(spaced(prefixed(94_200_000.0, "b/s")), "94.2 Mb/s");
     }
 
     #[test]

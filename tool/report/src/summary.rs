@@ -1,11 +1,12 @@
 //! What a run comes to, in phrases and sentences: shared by the terminal and the page.
 
 use analysis::laws::{is_tested, lost_in_failures};
-use analysis::run::{Bottleneck, RequestShare, Resource, ResourceKind, Run, Step, Verdict};
+use analysis::run::{Bottleneck, Identity, RequestShare, Resource, ResourceKind, Run, Step, Unit, Verdict};
 use analysis::sample::ErrorKind;
 
 use crate::number;
-use crate::words::{ERROR_KINDS, error_kind, kind, unbroken, users};
+use crate::sentences::{self, holders};
+use crate::words::{ERROR_KINDS, error_kind, holder_or_kind, users};
 
 /// What a run can say about saturation; chooses the words everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +55,7 @@ pub(crate) fn headline(run: &Run) -> String {
         Outcome::OneStep => one_step_headline(run),
         Outcome::Saturated(n) => {
             let limit = limited_by(run);
-            let sure =
-                if verdict.inconclusive.is_empty() { "Saturates" } else { "Inconclusive: seems to saturate" };
+            let sure = if verdict.is_conclusive() { "Saturates" } else { "Inconclusive: seems to saturate" };
             format!("{sure} at {}, {rate} requests a second, {limit}.", users(n))
         }
         Outcome::GeneratorFull(n) => {
@@ -86,7 +86,8 @@ fn one_step_headline(run: &Run) -> String {
 /// What limits the server, as the end of a sentence.
 fn limited_by(run: &Run) -> String {
     let bottleneck = &run.verdict.bottleneck;
-    let of = |what: &str| match bottleneck.holder.as_str() {
+    let holder = holders::name_or_nothing(bottleneck.identity.as_ref());
+    let of = |what: &str| match holder.as_ref() {
         "" => what.to_owned(),
         holder => format!("{what} of {holder}"),
     };
@@ -95,17 +96,17 @@ fn limited_by(run: &Run) -> String {
         ResourceKind::SingleThread => format!("limited by {}", of("a single thread")),
         ResourceKind::CpuQuota => format!("limited by {}", of("the CPU quota")),
         ResourceKind::Disk if is_io_limit(run) => {
-            format!("limited by what its cgroup lets {} ask of a disk", bottleneck.holder)
+            format!("limited by what its cgroup lets {holder} ask of a disk")
         }
-        ResourceKind::Disk => format!("limited by the disk {}", bottleneck.holder),
-        ResourceKind::Network => format!("limited by the network {}", bottleneck.holder),
-        ResourceKind::Lock if bottleneck.holder.is_empty() => "limited by a lock".into(),
-        ResourceKind::Lock => format!("limited by a lock inside {}", bottleneck.holder),
+        ResourceKind::Disk => format!("limited by the disk {holder}"),
+        ResourceKind::Network => format!("limited by the network {holder}"),
+        ResourceKind::Lock if holder.is_empty() => "limited by a lock".into(),
+        ResourceKind::Lock => format!("limited by a lock inside {holder}"),
         ResourceKind::WorkerPool => format!("limited by {}", of("the worker pool")),
         ResourceKind::AcceptQueue => format!("limited by {}", of("the listen queue")),
         ResourceKind::FileDescriptors => format!("limited by {}", of("the open-file limit")),
         ResourceKind::Memory => format!("limited by {}", of("the memory")),
-        ResourceKind::Upstream => format!("limited by the tier behind it, {}", bottleneck.holder),
+        ResourceKind::Upstream => format!("limited by the tier behind it, {holder}"),
         ResourceKind::Generator => "limited by the load generator".into(),
         ResourceKind::None | ResourceKind::Unknown => "and what limits it was not found".into(),
     }
@@ -113,13 +114,16 @@ fn limited_by(run: &Run) -> String {
     .into()
 }
 
-/// Whether a disk is the bottleneck by a limit on what the holder may ask of it, not by what it can do.
+/// Whether the bottleneck is a limit on what the holder may ask of a disk, not the disk itself. An identity that is only
+/// a name does not say, but the unit of the resource does.
 fn is_io_limit(run: &Run) -> bool {
-    let bottleneck = &run.verdict.bottleneck;
-    let same =
-        |resource: &&Resource| resource.kind == ResourceKind::Disk && resource.holder == bottleneck.holder;
+    let identity = &run.verdict.bottleneck.identity;
+    if let Some(Identity::IoLimit(_)) = identity {
+        return true;
+    }
+    let same = |resource: &&Resource| resource.kind == ResourceKind::Disk && resource.identity == *identity;
     let found = run.steps.iter().flat_map(|step| &step.resources).find(same);
-    found.is_some_and(|resource| resource.unit != "devices")
+    found.is_some_and(|resource| resource.unit != Unit::Devices)
 }
 
 /// What the run says of saturation, as a phrase.
@@ -196,10 +200,10 @@ fn errors_of_kind(run: &Run, kind: ErrorKind) -> u64 {
 
 /// The evidence, or what can be said without any.
 pub(crate) fn evidence(bottleneck: &Bottleneck) -> Vec<String> {
-    if !bottleneck.evidence.is_empty() {
-        return bottleneck.evidence.iter().map(|sentence| unbroken(sentence)).collect();
+    if !bottleneck.findings.is_empty() {
+        return bottleneck.findings.iter().map(sentences::evidence).collect();
     }
-    let holder = if bottleneck.holder.is_empty() { kind(bottleneck.kind) } else { &bottleneck.holder };
+    let holder = holder_or_kind(bottleneck.kind, bottleneck.identity.as_ref());
     let busy = bottleneck.utilization.map(|share| format!("{holder} is busy {}.", number::percent(share)));
     let cost = bottleneck.demand_us.map(|us| format!("Each request costs it {}.", number::time(us)));
     busy.into_iter().chain(cost).collect()

@@ -10,6 +10,7 @@ use analysis::run::{ResourceKind, Run};
 
 use self::style::Style;
 use crate::number;
+use crate::sentences;
 use crate::summary::{self, Outcome};
 use crate::words;
 
@@ -72,12 +73,8 @@ fn joined(blocks: &[Vec<String>]) -> String {
 
 fn verdict(run: &Run, style: Style, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
-    for reason in &run.verdict.inconclusive {
-        lines.extend(style::wrap(
-            &style.text(&format!("Inconclusive: {}", words::unbroken(reason))),
-            width,
-            |s| style.warn(s),
-        ));
+    for reason in sentences::doubts(&run.verdict) {
+        lines.extend(style::wrap(&style.text(&format!("Inconclusive: {reason}")), width, |s| style.warn(s)));
     }
     lines.extend(side_by_side(facts(run, style), width, |line| style.strong(line)));
     lines.extend(bottleneck(run, style, width));
@@ -104,7 +101,7 @@ fn facts(run: &Run, style: Style) -> Vec<String> {
 
 fn bottleneck(run: &Run, style: Style, width: usize) -> Vec<String> {
     let bottleneck = &run.verdict.bottleneck;
-    if bottleneck.kind == ResourceKind::None && bottleneck.evidence.is_empty() {
+    if bottleneck.kind == ResourceKind::None && bottleneck.findings.is_empty() {
         return Vec::new();
     }
     let kind = words::kind(bottleneck.kind);
@@ -123,7 +120,7 @@ fn runner_up(run: &Run) -> Option<String> {
 }
 
 fn next(run: &Run) -> Option<String> {
-    run.verdict.next.as_ref().map(|next| format!("Next: {}", words::unbroken(next)))
+    run.verdict.next_limit.as_ref().map(|next| format!("Next: {}", sentences::next(next)))
 }
 
 /// Puts short texts on one line if they fit, otherwise one below the other.
@@ -142,7 +139,7 @@ fn warnings(run: &Run, style: Style, width: usize) -> Vec<String> {
     let texts = run
         .warnings
         .iter()
-        .map(|warning| format!("{}: {}", words::warning(warning.kind), words::unbroken(&warning.text)));
+        .map(|warning| format!("{}: {}", words::warning(warning.kind), sentences::warning(&warning.cause)));
     texts.flat_map(|text| style::wrap(&style.text(&text), width, |line| style.warn(line))).collect()
 }
 

@@ -1,9 +1,12 @@
 //! The words for kinds of things, and how words and numbers go together.
 
-use analysis::run::{Confidence, Resource, ResourceKind, Run, Step, WarningKind};
+use std::borrow::Cow;
+
+use analysis::run::{Confidence, Identity, Resource, ResourceKind, Run, Step, WarningKind};
 use analysis::sample::{ErrorCounts, ErrorKind};
 
 use crate::number;
+use crate::sentences::holders;
 
 /// Every kind of error, in the order columns show them.
 pub(crate) const ERROR_KINDS: [ErrorKind; 12] = [
@@ -105,8 +108,13 @@ pub(crate) fn users(count: u32) -> String {
 }
 
 /// A resource by its holder, or by its kind where it has none.
-pub(crate) fn resource_name(resource: &Resource) -> &str {
-    if resource.holder.is_empty() { kind(resource.kind) } else { &resource.holder }
+pub(crate) fn resource_name(resource: &Resource) -> Cow<'_, str> {
+    holder_or_kind(resource.kind, resource.identity.as_ref())
+}
+
+/// Whoever holds a resource, or its kind where nobody does.
+pub(crate) fn holder_or_kind(of: ResourceKind, identity: Option<&Identity>) -> Cow<'_, str> {
+    identity.map_or(Cow::Borrowed(kind(of)), holders::name)
 }
 
 /// Requests that failed, of all kinds.
@@ -126,8 +134,8 @@ pub(crate) fn capitalised(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// A sentence in which no line breaks inside a number or between a number and its unit, and
-/// microseconds are written as everywhere else.
+/// A sentence that came as text, spaced as sentences from findings are: no line breaks inside a number or between a
+/// number and its unit, and microseconds are `µs`.
 pub(crate) fn unbroken(sentence: &str) -> String {
     let mut text = String::new();
     for word in sentence.split(' ') {
@@ -143,7 +151,7 @@ pub(crate) fn unbroken(sentence: &str) -> String {
     text
 }
 
-/// Whether a word goes on a number: three digits, or a unit.
+/// Whether a word continues a number: three digits, or a unit.
 fn belongs_to_number(word: &str) -> bool {
     const UNITS: [&str; 10] = ["%", "µs", "us", "ms", "s", "req/s", "kb/s", "Mb/s", "Gb/s", "MB/s"];
     let word = word.trim_end_matches(['.', ',', ';', ':', ')']);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use analysis::comparison::{
     Comparison, Entry, LeftOut, Limit, Published, PublishedFigure, SCHEMA, Workload, order,
 };
-use analysis::run::{Host, ResourceKind, ResponseTime};
+use analysis::run::{Doubt, Host, Identity, ResourceKind, ResponseTime, Words};
 use analysis::sample::{ErrorCounts, ErrorKind};
 use report::comparison::{csv, html, json, parse, schema, terminal};
 use report::{Document, TerminalOptions};
@@ -31,11 +31,16 @@ fn entry(variant: &str, throughput_per_s: f64, mean: f64) -> Entry {
         received_bytes_per_s: 0.0,
         completed: 12_345,
         errors: ErrorCounts::new(),
-        bottleneck: vec![Limit { kind: ResourceKind::Cpu, holder: "nstar-sink (pid 8)".into() }],
+        bottleneck: vec![Limit {
+            kind: ResourceKind::Cpu,
+            holder: Words::default(),
+            identity: Identity::named("nstar-sink (pid 8)"),
+        }],
         busiest: None,
         steps: Vec::new(),
         proofs: Vec::new(),
         doubts: Vec::new(),
+        reasons: Vec::new(),
         runs: vec![format!("run.runs/100-kb-{variant}-1.json")],
     }
 }
@@ -43,7 +48,7 @@ fn entry(variant: &str, throughput_per_s: f64, mean: f64) -> Entry {
 fn sample() -> Comparison {
     let mut refusing = entry("select", 900.0, 9_100.0);
     refusing.errors.insert(ErrorKind::Reset, 8_120);
-    refusing.doubts.push("40 % of the requests failed.".into());
+    refusing.reasons.push(Doubt::ManyFailed { share: 0.4 });
     let entries = vec![
         entry("threads", 5_170.0, 900.0),
         refusing,

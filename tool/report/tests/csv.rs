@@ -1,6 +1,7 @@
 //! The steps as comma-separated values.
 #![allow(clippy::unwrap_used)]
 
+use analysis::run::Identity;
 use report::csv;
 
 mod samples;
@@ -27,7 +28,7 @@ fn every_line_has_as_many_cells_as_the_header() {
 fn names_come_back_whole_and_start_no_formula() {
     let run = samples::hostile();
     let records = records(&csv(&run));
-    let holder = &run.steps[0].resources[0].holder;
+    let Some(Identity::Named { name: holder }) = &run.steps[0].resources[0].identity else { unreachable!() };
     assert!(records[0].contains(&format!("utilization cpu {holder}")));
     let formula = |cell: &&String| {
         cell.starts_with(['=', '+', '@']) || (cell.starts_with('-') && cell.parse::<f64>().is_err())

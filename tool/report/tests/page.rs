@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use analysis::run::ResourceKind;
+use analysis::run::{ResourceKind, Unit};
 use report::html;
 
 mod markup;
@@ -79,7 +79,8 @@ fn a_limit_on_a_disk_is_not_called_the_disk() {
         ("devices", "limited by the disk nginx worker (pid 812)."),
     ] {
         for step in &mut run.steps {
-            (step.resources[0].kind, step.resources[0].unit) = (ResourceKind::Disk, unit.to_owned());
+            (step.resources[0].kind, step.resources[0].unit) =
+                (ResourceKind::Disk, Unit::from(unit.to_owned()));
         }
         let page = html(&run).unwrap();
         assert!(page.contains(expected), "{unit}");

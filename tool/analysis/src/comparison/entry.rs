@@ -4,14 +4,11 @@ use std::cmp::Ordering;
 
 use super::users::by_users;
 use super::{Entry, Limit, MANY_FAILED, failed_share};
-use crate::run::{Resource, ResourceKind, Run, Step, Warning, WarningKind};
+use crate::run::{Doubt, Identity, Resource, ResourceKind, Run, Step, Unit, Warning, WarningKind, Words};
 use crate::sample::ErrorCounts;
 use crate::statistics::pooling::{Measured, Pooled, pooled};
 use crate::statistics::student::{NORMAL_95, t_95};
-use crate::words::{cores, percent};
-
-/// The holder of all processors together.
-const HOST: &str = "host";
+use crate::verdict::DISTURBING;
 
 /// A run, and the name of the file it is in.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,10 +42,11 @@ pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> 
         received_bytes_per_s: at.map_or(0.0, |step| step.received_bytes_per_s),
         completed,
         bottleneck: runs.iter().filter_map(|finished| limit(&finished.run)).collect(),
-        busiest: at.and_then(|step| step.resources.iter().find(|resource| resource.holder != HOST)).cloned(),
+        busiest: at.and_then(|step| step.resources.iter().find(|resource| !is_host(resource))).cloned(),
         steps: if middle.steps.len() > 1 { by_users(middle) } else { Vec::new() },
         proofs: runs.iter().filter_map(|finished| finished.run.proof.clone()).collect(),
-        doubts: doubts(runs, completed, &errors, overload),
+        doubts: Vec::new(),
+        reasons: reasons(runs, completed, &errors, overload),
         errors,
         runs: runs.iter().map(|finished| finished.file.clone()).collect(),
     })
@@ -97,39 +95,38 @@ fn is_lower_bound(run: &Run) -> bool {
 fn limit(run: &Run) -> Option<Limit> {
     let bottleneck = &run.verdict.bottleneck;
     let told = is_sweep(run) || bottleneck.kind != ResourceKind::None;
-    told.then(|| Limit { kind: bottleneck.kind, holder: bottleneck.holder.clone() })
-}
-
-/// Strangers that take this share of the processors lower a throughput by as much.
-const DISTURBING: f64 = 0.10;
-
-/// That processes which are not part of the test used the processors at the step that counts. A variant of many threads gets
-/// more of shared processors than one of few, so throughputs measured beside others say nothing about their order.
-fn disturbed(run: &Run) -> Option<String> {
-    let step = verdict_step(run)?;
-    let host = step.resources.iter().find(|resource| resource.holder == HOST)?;
-    let ours = |resource: &&Resource| resource.kind == ResourceKind::Generator || is_tier(resource);
-    let watched: f64 = step.resources.iter().filter(ours).map(|resource| resource.used).sum();
-    let others = host.used - watched;
-    (others >= DISTURBING * host.capacity).then(|| {
-        format!(
-            "Processes that are not part of the test used {} of {} cores: stop them and measure again.",
-            cores(others),
-            cores(host.capacity)
-        )
+    told.then(|| Limit {
+        kind: bottleneck.kind,
+        holder: Words::default(),
+        identity: bottleneck.identity.clone(),
     })
 }
 
-/// Of a load, which draws no verdict, what its warnings say against the number of users having been there throughout.
-fn not_as_asked(run: &Run) -> impl Iterator<Item = String> {
-    let against = |warning: &&Warning| matches!(warning.kind, WarningKind::NotSteady | WarningKind::Little);
-    let warnings = run.warnings.iter().filter(|_| !is_sweep(run)).filter(against);
-    warnings.map(|warning| warning.text.clone())
+/// The doubt that processes which are not part of the test used the processors at the step that counts. A variant of many
+/// threads gets more of shared processors than one of few, so throughputs measured beside others do not show their order.
+fn disturbed(run: &Run) -> Option<Doubt> {
+    let step = verdict_step(run)?;
+    let host = step.resources.iter().find(|resource| is_host(resource))?;
+    let ours = |resource: &&Resource| resource.kind == ResourceKind::Generator || is_tier(resource);
+    let watched: f64 = step.resources.iter().filter(ours).map(|resource| resource.used).sum();
+    let (cores, available) = (host.used - watched, host.capacity);
+    (cores >= DISTURBING * available).then_some(Doubt::OthersUsedProcessors { cores, available })
 }
 
-/// Whether it is the processor time of the server or a tier behind it.
+/// The warnings of a load, which draws no verdict, that fewer users may have been there than asked for.
+fn not_as_asked(run: &Run) -> impl Iterator<Item = Doubt> {
+    let against = |warning: &&Warning| matches!(warning.kind, WarningKind::NotSteady | WarningKind::Little);
+    let warnings = run.warnings.iter().filter(|_| !is_sweep(run)).filter(against);
+    warnings.map(|warning| Doubt::Warned { warning: warning.cause.clone() })
+}
+
+fn is_host(resource: &Resource) -> bool {
+    resource.identity.as_ref().is_some_and(Identity::is_host)
+}
+
+/// Whether it is the processor time of the server or of a tier behind it.
 fn is_tier(resource: &Resource) -> bool {
-    resource.kind == ResourceKind::Cpu && resource.unit == "cores" && resource.holder != HOST
+    resource.kind == ResourceKind::Cpu && resource.unit == Unit::Cores && !is_host(resource)
 }
 
 /// CPU time of all watched tiers per completed request, by the utilisation law: U = X D.
@@ -149,19 +146,19 @@ fn errors(runs: &[Finished]) -> ErrorCounts {
     all
 }
 
-fn doubts(runs: &[Finished], completed: u64, errors: &ErrorCounts, overload: bool) -> Vec<String> {
+fn reasons(runs: &[Finished], completed: u64, errors: &ErrorCounts, overload: bool) -> Vec<Doubt> {
     if completed == 0 {
-        return vec!["No request completed.".to_owned()];
+        return vec![Doubt::NothingCompleted];
     }
     let share = failed_share(completed, errors);
     if share > MANY_FAILED && !overload {
-        return vec![format!("{} of the requests failed.", percent(share))];
+        return vec![Doubt::ManyFailed { share }];
     }
-    let mut all: Vec<String> = Vec::new();
+    let mut all: Vec<Doubt> = Vec::new();
     for run in runs.iter().map(|finished| &finished.run) {
-        // That many fail under overload is what was asked.
-        let told = run.verdict.inconclusive.iter().filter(|_| !overload).cloned();
-        for doubt in disturbed(run).into_iter().chain(told).chain(not_as_asked(run)) {
+        // Many failures under overload are what was asked for.
+        let of_run = run.verdict.doubts.iter().filter(|_| !overload).cloned();
+        for doubt in disturbed(run).into_iter().chain(of_run).chain(not_as_asked(run)) {
             if !all.contains(&doubt) {
                 all.push(doubt);
             }
@@ -175,6 +172,7 @@ mod tests {
     use super::*;
     use crate::conclude::{Context, Observed, Provenance, conclude};
     use crate::estimate::Estimate;
+    use crate::run::{Cause, Processes};
 
     /// A load of 100 users at 500 requests per second, beside others that use so many cores of two.
     fn beside(others: f64) -> Finished {
@@ -189,18 +187,20 @@ mod tests {
         let step = Observed { users: 100, estimate, ..Observed::default() };
         let mut run = conclude(&[step], &Context::default()).into_run(Provenance::default());
         run.warnings.clear();
-        let resource = |kind, holder: &str, used, capacity| Resource {
-            kind,
-            holder: holder.to_owned(),
+        let resource = |identity: Identity, used, capacity| Resource {
+            kind: identity.kind(),
+            holder: Words::default(),
+            identity: Some(identity),
             utilization: used / capacity,
             used,
             capacity,
-            unit: "cores".to_owned(),
+            unit: Unit::Cores,
         };
+        let sink = Processes { name: "nstar-sink".to_owned(), pid: Some(8), ..Processes::default() };
         run.steps[0].resources = vec![
-            resource(ResourceKind::Cpu, HOST, 0.9 + others, 2.0),
-            resource(ResourceKind::Cpu, "nstar-sink (pid 8)", 0.5, 1.0),
-            resource(ResourceKind::Generator, "generator", 0.4, 1.0),
+            resource(Identity::Host, 0.9 + others, 2.0),
+            resource(Identity::Processes(sink), 0.5, 1.0),
+            resource(Identity::Generator, 0.4, 1.0),
         ];
         Finished { run, file: "run.json".to_owned() }
     }
@@ -210,26 +210,27 @@ mod tests {
         let found = entry("epoll", &[beside(0.0), beside(0.05)], false).expect("an entry");
         assert_eq!((found.throughput_per_s, found.users, found.completed), (500.0, Some(100), 2_000));
         assert!((found.cpu_us_per_request.expect("watched") - 1_000.0).abs() < 1e-9);
-        assert!(!found.lower_bound && found.doubts.is_empty(), "{:?}", found.doubts);
+        assert!(!found.lower_bound && found.reasons.is_empty(), "{:?}", found.reasons);
         let width = found.throughput_ci_per_s[1] - found.throughput_ci_per_s[0];
         assert!(width < 20.0, "two runs know more than one: {width}");
     }
 
     /// Ten thousand users of whom most never got a connection are not ten thousand.
     #[test]
-    fn users_that_were_not_there_are_told() {
+    fn a_warning_of_idle_users_is_a_reason_to_doubt() {
         let mut finished = beside(0.0);
-        let text = "At 10 000 users, 97 % of them were idle on average.".to_owned();
-        finished.run.warnings = vec![Warning { kind: WarningKind::NotSteady, text: text.clone() }];
+        let idle = Cause::IdleUsers { users: 10_000, share: 0.97 };
+        finished.run.warnings = vec![idle.clone().into()];
         let found = entry("epoll", &[finished], false).expect("an entry");
-        assert_eq!(found.doubts, [text]);
+        assert_eq!(found.reasons, [Doubt::Warned { warning: idle }]);
     }
 
     /// Threads get more of a shared processor than a loop does: seen as an order of models that was none.
     #[test]
-    fn a_run_beside_strangers_is_no_measure_of_order() {
+    fn a_run_beside_other_work_is_no_measure_of_order() {
         let found = entry("epoll", &[beside(0.0), beside(0.8)], false).expect("an entry");
         assert!(found.lower_bound);
-        assert!(found.doubts[0].contains("used 0.80 of 2 cores"), "{:?}", found.doubts);
+        let Doubt::OthersUsedProcessors { cores, available } = found.reasons[0] else { panic!("{found:?}") };
+        assert!((cores - 0.8).abs() < 1e-9 && available == 2.0, "{cores} of {available}");
     }
 }

@@ -154,6 +154,7 @@ mod tests {
             steps: Vec::new(),
             proofs: Vec::new(),
             doubts: Vec::new(),
+            reasons: Vec::new(),
             runs: Vec::new(),
         }
     }

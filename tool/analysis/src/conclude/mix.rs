@@ -1,9 +1,8 @@
 //! A load of several kinds of request: what was asked of each, and what ran.
 
-use crate::run::{RequestShare, Warning, WarningKind};
-use crate::words::{count, percent};
+use crate::run::{Cause, Replaced, RequestShare, Warning};
 
-/// A share further from the one asked for than this is another load than was asked for.
+/// A share that is further than this from the one asked for makes it another load.
 const FAR: f64 = 0.02;
 
 /// One kind of request, as the generator counted it over the whole run.
@@ -15,7 +14,7 @@ pub struct RequestCount {
     pub asked_share: f64,
     /// How many completed.
     pub completed: u64,
-    /// How often another was made in its turn, for the user had kept nothing that it could take.
+    /// How often another kind took its turn, because the user had kept nothing for this one.
     pub replaced: u64,
 }
 
@@ -32,28 +31,24 @@ pub fn mix(counts: &[RequestCount]) -> Vec<RequestShare> {
     if counts.len() < 2 { Vec::new() } else { counts.iter().map(share).collect() }
 }
 
-/// Says so where the mix that ran is not the one asked for.
+/// A warning where the mix that ran is not the one asked for.
 pub(crate) fn not_as_asked(shares: &[RequestShare]) -> Option<Warning> {
-    let far = |share: &&RequestShare| (share.share - share.asked_share).abs() > FAR;
+    let gap = |share: &RequestShare| (share.share - share.asked_share).abs();
     if shares.iter().all(|share| share.completed == 0) {
         return None;
     }
-    let worst = shares.iter().filter(far).max_by(|a, b| {
-        let gap = |share: &RequestShare| (share.share - share.asked_share).abs();
-        gap(a).total_cmp(&gap(b))
-    })?;
-    let replaced = shares.iter().filter(|share| share.replaced > 0).map(|share| {
-        let times = count(share.replaced as f64);
-        format!(" {times} times a user had nothing to take for {}, and made another request.", share.name)
-    });
-    let text = format!(
-        "{} was to be {} of the requests, and was {} of those that completed.{}",
-        worst.name,
-        percent(worst.asked_share),
-        percent(worst.share),
-        replaced.collect::<String>()
-    );
-    Some(Warning { kind: WarningKind::Mix, text })
+    let far = shares.iter().filter(|share| gap(share) > FAR);
+    let worst = far.max_by(|a, b| gap(a).total_cmp(&gap(b)))?;
+    let replaced = shares.iter().filter(|share| share.replaced > 0);
+    let cause = Cause::Mix {
+        request: worst.name.clone(),
+        share: worst.share,
+        asked: worst.asked_share,
+        replaced: replaced
+            .map(|share| Replaced { request: share.name.clone(), times: share.replaced })
+            .collect(),
+    };
+    Some(cause.into())
 }
 
 #[cfg(test)]
@@ -65,18 +60,19 @@ mod tests {
     }
 
     #[test]
-    fn a_mix_as_asked_needs_no_word() {
+    fn a_mix_as_asked_needs_no_warning() {
         let shares = mix(&[counted("book", 0.7, 710, 0), counted("cancel", 0.3, 290, 10)]);
         assert_eq!((shares[0].share, shares[1].share), (0.71, 0.29));
         assert_eq!(not_as_asked(&shares), None);
     }
 
     #[test]
-    fn a_mix_that_could_not_be_is_told() {
+    fn a_mix_that_could_not_be_made_is_warned_of() {
         let shares = mix(&[counted("book", 0.3, 500, 0), counted("cancel", 0.7, 500, 400)]);
-        let text = not_as_asked(&shares).expect("a warning").text;
-        assert!(text.contains("50 % of those that completed"), "{text}");
-        assert!(text.contains("400 times a user had nothing to take for cancel"), "{text}");
+        let warning = not_as_asked(&shares).expect("a warning");
+        let Cause::Mix { share, replaced, .. } = warning.cause else { panic!("{warning:?}") };
+        assert_eq!(share, 0.5);
+        assert_eq!(replaced, [Replaced { request: "cancel".to_owned(), times: 400 }]);
     }
 
     #[test]

@@ -5,11 +5,11 @@ use crate::estimate::Estimate;
 use crate::laws::bounds::bounds;
 use crate::laws::mva::{Station, mva};
 use crate::laws::usl::usl;
-use crate::run::{Laws, Models, Predicted};
+use crate::run::{Identity, Laws, Models, Predicted};
 use crate::search::saturation::Saturation;
-use crate::verdict::{Id, Sweep};
+use crate::verdict::{Sweep, uses};
 
-/// Mean value analysis walks through every number of users; beyond this many it shows nothing new.
+/// Mean value analysis walks through every number of users; beyond this many they show nothing new.
 const USERS_MAX: u32 = 100_000;
 
 pub(super) fn models(
@@ -31,8 +31,8 @@ pub(super) fn models(
     }
 }
 
-/// What the measured demands predict at the numbers of users that were measured. Response time of one
-/// user that no demand accounts for is a delay. `None` where no demand of the server is known.
+/// What the measured demands predict at the numbers of users that were measured. The part of one user's response time
+/// that no demand accounts for is a delay. `None` where no demand of the server is known.
 fn predicted(sweep: &Sweep, laws: &Laws, think_us: f64, alone_us: f64) -> Option<Vec<Predicted>> {
     if !sweep.observed() {
         return None;
@@ -54,19 +54,19 @@ fn predicted(sweep: &Sweep, laws: &Laws, think_us: f64, alone_us: f64) -> Option
 /// One queue per tier, device and generator. A tier that is bound to one thread has one server,
 /// whatever else it may use.
 fn stations(sweep: &Sweep, laws: &Laws) -> Vec<Station> {
-    let demand = |kind, holder: &str| {
-        laws.demands.iter().find(|demand| demand.kind == kind && demand.holder == holder).map(|d| d.demand_us)
+    let demand = |resource: &Identity| {
+        let same = laws.demands.iter().find(|demand| demand.identity.as_ref() == Some(resource));
+        same.map(|demand| demand.demand_us)
     };
     let mut stations = Vec::new();
-    for seen in sweep.star().map(|point| sweep.uses(point)).unwrap_or_default() {
-        let holder = sweep.holder(&seen.id);
-        let servers = match &seen.id {
-            Id::Cpu(role, name) => sweep.servers_of(*role, name),
-            Id::Disk(_) | Id::Link(_) | Id::IoLimit(..) => 1,
-            Id::Generator => seen.capacity.round().max(1.0) as u32,
-            Id::Thread(..) | Id::Quota(..) | Id::Host => continue,
+    for seen in sweep.star().map(|point| uses(sweep, point)).unwrap_or_default() {
+        let servers = match &seen.resource {
+            Identity::Processes(of) => sweep.servers_of(of),
+            Identity::Disk { .. } | Identity::Link { .. } | Identity::IoLimit(_) => 1,
+            Identity::Generator => seen.capacity.round().max(1.0) as u32,
+            _ => continue,
         };
-        let Some(demand_us) = demand(seen.id.kind(), &holder) else { continue };
+        let Some(demand_us) = demand(&seen.resource) else { continue };
         stations.push(Station::Queue { demand_us, servers });
     }
     stations

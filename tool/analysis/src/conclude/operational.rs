@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use super::warnings::checked_by_little;
 use super::{Context, Observed};
-use crate::conclude::warnings::checked_by_little;
 use crate::laws::demands::{self, demand};
 use crate::laws::{little, lost_in_failures};
-use crate::run::{Demand, Laws, ResourceKind};
-use crate::verdict::{Id, Sweep};
+use crate::run::{Demand, Identity, Laws, ResourceKind, Words};
+use crate::verdict::{Sweep, uses};
 
-/// A demand below this many microseconds is not told from the operating system's own work.
+/// A demand below this many microseconds cannot be told from the operating system's own work.
 const NEGLIGIBLE_US: f64 = 0.01;
 
 pub(super) fn laws(steps: &[&Observed], sweep: &Sweep, context: &Context) -> Laws {
@@ -31,31 +31,34 @@ pub(super) fn laws(steps: &[&Observed], sweep: &Sweep, context: &Context) -> Law
 
 /// The demand on every measured resource, largest share of its capacity first.
 fn demands(sweep: &Sweep) -> Vec<Demand> {
-    let mut uses: BTreeMap<Id, (Vec<demands::Use>, f64)> = BTreeMap::new();
+    let mut seen_at: BTreeMap<Identity, (Vec<demands::Use>, f64)> = BTreeMap::new();
     for point in sweep.points() {
-        for seen in sweep.uses(point) {
+        for seen in uses(sweep, point) {
             // Devices and links have no servers to count: their demand is on the whole of them.
-            let (used, capacity) = match seen.id.kind() {
+            let (used, capacity) = match seen.resource.kind() {
                 ResourceKind::Network | ResourceKind::Disk => (seen.utilisation(), 1.0),
                 _ => (seen.used, seen.capacity),
             };
-            let entry = uses.entry(seen.id).or_default();
+            let entry = seen_at.entry(seen.resource).or_default();
             entry.0.push(demands::Use { throughput_per_s: point.throughput_per_s, used });
             entry.1 = capacity;
         }
     }
-    let mut found: Vec<Demand> =
-        uses.iter().filter_map(|(id, (uses, capacity))| of_resource(sweep, id, uses, *capacity)).collect();
+    let mut found: Vec<Demand> = seen_at
+        .iter()
+        .filter_map(|(resource, (uses, capacity))| of_resource(resource, uses, *capacity))
+        .collect();
     found.sort_by(|a, b| a.throughput_limit_per_s.total_cmp(&b.throughput_limit_per_s));
     found
 }
 
-fn of_resource(sweep: &Sweep, id: &Id, uses: &[demands::Use], capacity: f64) -> Option<Demand> {
+fn of_resource(resource: &Identity, uses: &[demands::Use], capacity: f64) -> Option<Demand> {
     let fit = demand(uses)?;
     let limit = fit.throughput_limit_per_s(capacity);
     (fit.demand_us >= NEGLIGIBLE_US && fit.demand_us.is_finite() && limit.is_finite()).then(|| Demand {
-        kind: id.kind(),
-        holder: sweep.holder(id),
+        kind: resource.kind(),
+        holder: Words::default(),
+        identity: Some(resource.clone()),
         demand_us: fit.demand_us,
         demand_ci_us: fit.demand_ci_us.filter(|ci| ci.iter().all(|end| end.is_finite())),
         throughput_limit_per_s: limit,

@@ -1,41 +1,42 @@
 //! What a rule found.
 
-use super::utilisation::Id;
-use crate::run::{Bottleneck, Confidence, Resource, ResourceKind, ThreadTime};
+use crate::run::{
+    Bottleneck, Confidence, Doubt, Evidence, Identity, Processes, Resource, ResourceKind, ThreadTime, Words,
+};
 
 /// What a rule found, before it is put in the run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
     /// What kind of resource.
     pub kind: ResourceKind,
-    /// The process or device; empty where there is none.
-    pub holder: String,
-    /// Every measured resource this finding is about, which therefore cannot be its rival.
-    pub about: Vec<Id>,
+    /// The process or device; `None` where there is none.
+    pub holder: Option<Identity>,
+    /// Every measured resource that the finding is about, and that therefore cannot be its rival.
+    pub about: Vec<Identity>,
     /// Busy share on the plateau.
     pub utilization: Option<f64>,
     /// Service demand, microseconds per completed request.
     pub demand_us: Option<f64>,
     /// What was seen, most telling first.
-    pub evidence: Vec<String>,
-    /// Which threads the holder's CPU time was spent in, where that is what it lacks and their names tell.
+    pub evidence: Vec<Evidence>,
+    /// Which threads spent the holder's CPU time, where that is what it lacks and their names tell.
     pub threads: Option<ThreadTime>,
     /// The next most utilised resource.
     pub runner_up: Option<Resource>,
-    /// How sure.
+    /// How sure the finding is.
     pub confidence: Confidence,
     /// Why the answer is not to be relied on.
-    pub inconclusive: Vec<String>,
+    pub doubts: Vec<Doubt>,
     /// How it ranks among findings about full resources: the busy share, less for weaker evidence.
     pub(super) strength: f64,
 }
 
 impl Finding {
-    /// A finding of this kind with nothing said yet.
+    /// A finding of this kind with no evidence yet.
     pub(super) fn new(kind: ResourceKind, confidence: Confidence) -> Self {
         Self {
             kind,
-            holder: String::new(),
+            holder: None,
             about: Vec::new(),
             utilization: None,
             demand_us: None,
@@ -43,18 +44,18 @@ impl Finding {
             threads: None,
             runner_up: None,
             confidence,
-            inconclusive: Vec::new(),
+            doubts: Vec::new(),
             strength: 0.0,
         }
     }
 
-    pub(super) fn held_by(mut self, holder: impl Into<String>) -> Self {
-        self.holder = holder.into();
+    pub(super) fn held_by(mut self, holder: Identity) -> Self {
+        self.holder = Some(holder);
         self
     }
 
-    pub(super) fn about(mut self, ids: impl IntoIterator<Item = Id>) -> Self {
-        self.about.extend(ids);
+    pub(super) fn about(mut self, resources: impl IntoIterator<Item = Identity>) -> Self {
+        self.about.extend(resources);
         self
     }
 
@@ -75,28 +76,41 @@ impl Finding {
         self
     }
 
-    pub(super) fn saying(mut self, sentence: String) -> Self {
-        self.evidence.push(sentence);
+    pub(super) fn seeing(mut self, evidence: impl Into<Evidence>) -> Self {
+        self.evidence.push(evidence.into());
         self
     }
 
-    pub(super) fn doubting(mut self, sentence: String) -> Self {
-        self.inconclusive.push(sentence);
+    pub(super) fn doubting(mut self, doubt: Doubt) -> Self {
+        self.doubts.push(doubt);
         self
     }
 
-    pub(super) fn includes(&self, id: &Id) -> bool {
-        self.about.contains(id)
+    /// Lowers the confidence to this one where it is higher.
+    pub(super) fn at_most(mut self, confidence: Confidence) -> Self {
+        self.confidence = self.confidence.max(confidence);
+        self
+    }
+
+    pub(super) fn includes(&self, resource: &Identity) -> bool {
+        self.about.contains(resource)
+    }
+
+    /// Whether these processes hold it.
+    pub(super) fn is_held_by(&self, of: &Processes) -> bool {
+        self.holder.as_ref().and_then(Identity::processes) == Some(of)
     }
 
     /// The part that goes into the run.
     pub fn bottleneck(&self) -> Bottleneck {
         Bottleneck {
             kind: self.kind,
-            holder: self.holder.clone(),
+            holder: Words::default(),
+            identity: self.holder.clone(),
             utilization: self.utilization,
             demand_us: self.demand_us,
-            evidence: self.evidence.clone(),
+            evidence: Vec::new(),
+            findings: self.evidence.clone(),
             threads: self.threads.clone(),
             runner_up: self.runner_up.clone(),
             confidence: self.confidence,

@@ -1,21 +1,17 @@
 //! Work of others on the processors that server or generator need: it stops throughput early.
 //!
 //! What others use in proportion to the throughput (interrupts, children too short-lived to be seen) belongs to the
-//! load. The rest is strangers': what they used beyond the least per request of any step, or what would be left of it
+//! load. The rest interferes: what they used beyond the least per request of any step, or what would be left of it
 //! at no throughput at all.
 
 use super::finding::Finding;
-use super::generator::{MORE_PROCESSORS, starved};
+use super::generator::starved;
 use super::shared::{busiest_tier, shares_beside};
-use super::sweep::{GroupId, Point, Sweep, group, set_busy};
-use super::utilisation::Id;
+use super::sweep::{Point, Sweep, group, set_busy};
+use super::thresholds::DISTURBING;
 use super::waiting::hardly_starved;
 use crate::resources::Group;
-use crate::run::ResourceKind;
-use crate::words::{core_noun, cores};
-
-/// Strangers that take this share of the processors lower the maximum throughput by as much.
-const DISTURBING: f64 = 0.10;
+use crate::run::{Doubt, Identity, ResourceKind, Victim};
 
 /// Processors less busy than this had room for everybody.
 const CROWDED: f64 = 0.93;
@@ -29,43 +25,41 @@ struct Seen {
     crowded: bool,
 }
 
-/// Doubts whatever was found where strangers took part of the processors at N* and beyond.
-pub(super) fn qualify(sweep: &Sweep, mut finding: Finding) -> Finding {
-    if finding.holder == OTHERS || sweep.completed() == 0 || waits_for_no_processor(sweep, &finding) {
+/// Doubts a finding where others took part of the processors at N* and beyond.
+pub(super) fn doubt(sweep: &Sweep, mut finding: Finding) -> Finding {
+    let named = finding.holder == Some(Identity::OtherProcesses);
+    if named || sweep.completed() == 0 || waits_for_no_processor(sweep, &finding) {
         return finding;
     }
     let tier = busiest_tier(sweep);
-    let of_tier = taken(sweep, "server", |point| tier.as_ref().and_then(|id: &GroupId| group(point, id)));
+    let of_tier = taken(sweep, Victim::Server, |point| group(point, tier.as_ref()?));
     let waits = sweep.mean(|point| Some(starved(sweep, point))).is_some_and(|share| share >= DISTURBING);
     let of_generator =
-        waits.then(|| taken(sweep, "load generator", |point| point.resources.generator())).flatten();
+        waits.then(|| taken(sweep, Victim::Generator, |point| point.resources.generator())).flatten();
     if finding.kind == ResourceKind::Generator && of_generator.as_ref().is_some_and(Taken::disturbs) {
         // It has processors enough: others are on them.
-        finding.inconclusive.retain(|doubt| doubt != MORE_PROCESSORS);
+        finding.doubts.retain(|doubt| *doubt != Doubt::GeneratorLimit);
     }
     let worst = [of_tier, of_generator].into_iter().flatten().max_by(|a, b| a.share().total_cmp(&b.share()));
     let Some(taken) = worst.filter(Taken::disturbs) else { return finding };
-    // First: it explains the other doubts, a generator kept waiting among them.
-    finding.inconclusive.insert(0, taken.doubt());
+    // It comes first because it explains the other doubts, such as a generator kept waiting.
+    finding.doubts.insert(0, taken.doubt());
     finding
 }
 
-/// Whether what was found is a wait for something else than a processor, for which strangers cannot be the cause. A
-/// limit that is used whole lets no more through, whoever has the processors.
+/// Whether the finding is a wait for something else than a processor, which others cannot cause. A limit that is used
+/// whole lets no more through, whoever has the processors.
 fn waits_for_no_processor(sweep: &Sweep, finding: &Finding) -> bool {
     use ResourceKind::{AcceptQueue, Lock, WorkerPool};
-    if finding.about.iter().any(|id| matches!(id, Id::IoLimit(..))) {
+    if finding.about.iter().any(|resource| matches!(resource, Identity::IoLimit(_))) {
         return true;
     }
     matches!(finding.kind, AcceptQueue | Lock | WorkerPool) && hardly_starved(sweep)
 }
 
-/// Who holds processors that are full of strangers' work.
-pub(super) const OTHERS: &str = "other processes";
-
-/// Cores that strangers took, of those there were, on average over N* and the steps beyond.
+/// Cores that others took, of those there were, on average over N* and the steps beyond.
 struct Taken {
-    of: &'static str,
+    victim: Victim,
     cores: f64,
     available: f64,
 }
@@ -79,22 +73,12 @@ impl Taken {
         self.share() >= DISTURBING
     }
 
-    fn doubt(&self) -> String {
-        format!(
-            "Processes that are not part of the test took {} of the {} {} that the {} may use: stop them and measure again.",
-            cores(self.cores),
-            cores(self.available),
-            core_noun(self.available),
-            self.of
-        )
+    fn doubt(&self) -> Doubt {
+        Doubt::Interference { victim: self.victim, cores: self.cores, available: self.available }
     }
 }
 
-fn taken<'a>(
-    sweep: &'a Sweep,
-    who: &'static str,
-    of: impl Fn(&'a Point) -> Option<&'a Group>,
-) -> Option<Taken> {
+fn taken<'a>(sweep: &'a Sweep, victim: Victim, of: impl Fn(&'a Point) -> Option<&'a Group>) -> Option<Taken> {
     let steps: Vec<Seen> = sweep.points().iter().filter_map(|point| seen(point, of(point)?)).collect();
     let beyond: Vec<&Seen> = steps.iter().filter(|step| step.users >= sweep.star_users()).collect();
     if beyond.is_empty() {
@@ -103,8 +87,8 @@ fn taken<'a>(
     let crowded = beyond.iter().filter(|step| step.crowded);
     let mean = |sum: f64| sum / beyond.len() as f64;
     Some(Taken {
-        of: who,
-        cores: mean(crowded.map(|step| strangers(step, &steps)).sum()),
+        victim,
+        cores: mean(crowded.map(|step| others_share(step, &steps)).sum()),
         available: mean(beyond.iter().map(|step| step.available).sum()),
     })
 }
@@ -121,8 +105,8 @@ fn seen(point: &Point, group: &Group) -> Option<Seen> {
     })
 }
 
-/// Cores that strangers used at one step.
-fn strangers(step: &Seen, steps: &[Seen]) -> f64 {
+/// Cores that others used at one step, beyond what is in proportion to the throughput.
+fn others_share(step: &Seen, steps: &[Seen]) -> f64 {
     let came = |other: &Seen| step.others - other.others / other.throughput_per_s * step.throughput_per_s;
     let stayed = |other: &Seen| {
         let slower = other.throughput_per_s <= SLOWER * step.throughput_per_s;

@@ -1,101 +1,90 @@
 //! A cgroup's limit on what it may ask of a block device.
 //!
-//! What is held back by such a limit never reaches the device, which looks idle, and whoever waits for it waits as for a
-//! disk. As with a quota, the limit itself is the capacity.
+//! What such a limit holds back never reaches the device, which looks idle, while whoever waits for the limit seems to
+//! wait for the disk. As with a quota, the limit itself is the capacity.
 
-use super::disk::{PRESSURE, SHARED_WRITES, WAITING_THREAD, waits_in_turn};
+use super::disk::{PRESSURE, WAITING_THREAD, waits_in_turn};
 use super::finding::Finding;
-use super::sweep::{GroupId, Sweep, group};
-use super::utilisation::{Id, label};
-use super::{FULL, NOT_BUSY};
+use super::sweep::{Point, Sweep, group};
+use super::thresholds::{FULL, NOT_BUSY};
+use super::utilisation;
 use crate::resources::{Group, IoLimitUse};
-use crate::run::{Confidence, ResourceKind};
-use crate::words::{count, percent};
+use crate::run::{Confidence, DeviceEvidence as Seen, Identity, IoLimit, Processes, ResourceKind};
 
 /// Of several tiers under one limit, the one that waits most holds it.
 const LESS_WAITING: f64 = 0.01;
 
-/// Groups held back by a limit on a block device.
+/// Processes held back by a limit on a block device.
 pub(super) fn full(sweep: &Sweep) -> Vec<Finding> {
-    sweep.tiers().iter().filter_map(|id| of_group(sweep, id)).collect()
+    sweep.tiers().iter().filter_map(|of| of_processes(sweep, of)).collect()
 }
 
-fn of_group(sweep: &Sweep, id: &GroupId) -> Option<Finding> {
-    let limit = sweep.group(id)?.io_limits.first()?;
-    let of_limit = |group: &Group, read: fn(&IoLimitUse) -> f64| {
-        group.io_limits.iter().find(|other| label(other) == label(limit)).map(read)
-    };
-    let used = sweep.mean(|point| of_limit(group(point, id)?, |limit| limit.used_per_s))?;
-    let busy = sweep.mean(|point| of_limit(group(point, id)?, IoLimitUse::share))?;
-    let waiting = sweep.group_mean(id, |group| group.found_disk_waiting);
+fn of_processes(sweep: &Sweep, of: &Processes) -> Option<Finding> {
+    let seen = sweep.group(of)?.io_limits.first()?;
+    let limit = utilisation::io_limit(of.clone(), seen);
+    let busy = mean(sweep, &limit, IoLimitUse::share)?;
+    let waiting = sweep.group_mean(of, |group| group.found_disk_waiting);
     let pressure = sweep.mean(|point| Some(point.resources.host.io_pressure)).unwrap_or(0.0);
-    let follows = follows(sweep, id, &label(limit));
+    let follows = follows_load(sweep, &limit);
     let waits = waiting >= WAITING_THREAD || pressure >= PRESSURE;
     if busy < FULL || !waits || !(follows || waits_in_turn(sweep)) {
         return None;
     }
     let sure = follows && waiting >= WAITING_THREAD;
-    let share = |group: &Group| of_limit(group, IoLimitUse::share);
+    let identity = Identity::IoLimit(limit.clone());
     let finding = Finding::new(ResourceKind::Disk, if sure { Confidence::High } else { Confidence::Medium })
-        .held_by(sweep.group_name(id))
-        .about([Id::IoLimit(id.0, id.1.clone(), label(limit))])
+        .held_by(identity.clone())
+        .about([identity])
         .busy(busy.min(1.0))
         .weaker_by(LESS_WAITING * (1.0 - waiting))
-        .demanding(sweep.demand_us(|point| share(group(point, id)?)))
-        .saying(format!(
-            "{} did {} {}, {} of the {} that its cgroup {} allows, at N* = {} and beyond; each request costs it {}.",
-            sweep.group_name(id),
-            count(used),
-            label(limit),
-            percent(busy),
-            count(limit.limit_per_s),
-            limit.cgroup,
-            sweep.star_users(),
-            each(sweep, used, limit)
-        ));
-    Some(with_details(sweep, limit, finding, follows, (waiting, pressure)))
+        .demanding(sweep.demand_us(|point| used(point, &limit, IoLimitUse::share)))
+        .seeing(limit_used(sweep, &limit, seen, busy));
+    Some(with_details(sweep, &limit, finding, follows, (waiting, pressure)))
 }
 
-/// How much of what is limited a request takes.
-fn each(sweep: &Sweep, used: f64, limit: &IoLimitUse) -> String {
-    let throughput = sweep.mean(|point| Some(point.throughput_per_s)).unwrap_or(0.0);
-    let what = label(limit);
-    let what = what.split(" a second").next().unwrap_or_default();
-    format!("{} {what}", count((used / throughput * 100.0).round() / 100.0))
+fn limit_used(sweep: &Sweep, limit: &IoLimit, seen: &IoLimitUse, share: f64) -> Seen {
+    let used_per_s = mean(sweep, limit, |limit| limit.used_per_s).unwrap_or(0.0);
+    let throughput_per_s = sweep.mean(|point| Some(point.throughput_per_s)).unwrap_or(0.0);
+    let per_request = used_per_s / throughput_per_s;
+    Seen::IoLimitUsed {
+        limit: limit.clone(),
+        cgroup: seen.cgroup.clone(),
+        used_per_s,
+        limit_per_s: seen.limit_per_s,
+        share,
+        users: sweep.star_users(),
+        per_request: if per_request.is_finite() { per_request } else { 0.0 },
+    }
+}
+
+fn mean(sweep: &Sweep, limit: &IoLimit, read: fn(&IoLimitUse) -> f64) -> Option<f64> {
+    sweep.mean(|point| used(point, limit, read))
+}
+
+fn used(point: &Point, limit: &IoLimit, read: fn(&IoLimitUse) -> f64) -> Option<f64> {
+    let same = |other: &&IoLimitUse| other.of == limit.rate && other.device == limit.device;
+    let of_group = |group: &Group| group.io_limits.iter().find(same).map(read);
+    group(point, &limit.of).and_then(of_group)
 }
 
 /// Whether less of the limit was used under less load.
-pub(super) fn follows(sweep: &Sweep, id: &GroupId, what: &str) -> bool {
-    sweep.follows_load(|point| {
-        let limits = &group(point, id)?.io_limits;
-        limits.iter().find(|limit| label(limit) == what).map(|limit| limit.used_per_s)
-    })
+pub(super) fn follows_load(sweep: &Sweep, limit: &IoLimit) -> bool {
+    sweep.follows_load(|point| used(point, limit, |limit| limit.used_per_s))
 }
 
 fn with_details(
     sweep: &Sweep,
-    limit: &IoLimitUse,
+    limit: &IoLimit,
     mut finding: Finding,
     follows: bool,
-    (waiting, pressure): (f64, f64),
+    (threads, pressure): (f64, f64),
 ) -> Finding {
-    let device = |point: &super::Point| {
+    let device = |point: &Point| {
         point.resources.disks.iter().find(|disk| disk.name == limit.device).map(|disk| disk.busy)
     };
     if let Some(busy) = sweep.mean(device).filter(|busy| *busy < NOT_BUSY) {
-        finding = finding.saying(format!(
-            "The disk {} itself is busy only {}: what the limit holds back does not reach it.",
-            limit.device,
-            percent(busy)
-        ));
+        finding = finding.seeing(Seen::DiskNotBusy { disk: limit.device.clone(), busy });
     }
-    let holder = finding.holder.clone();
-    finding = finding.saying(format!(
-        "Threads of {} were found waiting for a disk at {} of the looks; some task on the host waited for one {} of the \
-         time.",
-        holder,
-        percent(waiting),
-        percent(pressure)
-    ));
-    if follows { finding } else { finding.saying(SHARED_WRITES.to_owned()) }
+    finding = finding.seeing(Seen::IoLimitAwaited { of: limit.of.clone(), threads, pressure });
+    if follows { finding } else { finding.seeing(Seen::SharedWrites) }
 }

@@ -1,12 +1,10 @@
 //! Links and shapers. Loopback has neither.
 
-use super::FULL;
 use super::finding::Finding;
 use super::sweep::{Point, Sweep};
-use super::utilisation::Id;
+use super::thresholds::FULL;
 use crate::resources::LinkUse;
-use crate::run::{Confidence, ResourceKind};
-use crate::words::{bits, count, percent, time};
+use crate::run::{Confidence, DeviceEvidence as Seen, Identity, ResourceKind};
 
 /// A shaper that delays packets and holds a queue is full at a lower share: its rate may count
 /// headers that the interface's counter does not.
@@ -26,37 +24,33 @@ fn of_link(sweep: &Sweep, name: &str) -> Option<Finding> {
     let mean = |read: fn(&LinkUse) -> f64| sweep.mean(|point| find(point, name).map(read)).unwrap_or(0.0);
     let used = sweep.mean(|point| Some(find(point, name)?.use_of_limit()?.0))?;
     let limit = sweep.mean(|point| Some(find(point, name)?.use_of_limit()?.1))?;
-    let (delayed, dropped, waiting) =
+    let (delayed, dropped, backlogged) =
         (mean(|link| link.overlimits_per_s), mean(|link| link.dropped_per_s), mean(|link| link.backlogged));
     let busy = used / limit;
-    let shaping = busy >= SHAPED_FULL && delayed > 0.0 && waiting >= BACKLOGGED;
+    let shaping = busy >= SHAPED_FULL && delayed > 0.0 && backlogged >= BACKLOGGED;
     let follows = sweep.follows_load(|point| Some(find(point, name)?.use_of_limit()?.0));
     if !follows || !(busy >= FULL || shaping) {
         return None;
     }
-    let queued = delayed > 0.0 || dropped > 0.0 || waiting > 0.0;
+    let queued = delayed > 0.0 || dropped > 0.0 || backlogged > 0.0;
     let confidence = if queued { Confidence::High } else { Confidence::Medium };
     let demand = sweep.demand_us(|_| Some(busy));
+    let link = Identity::Link { name: name.to_owned() };
     Some(
         Finding::new(ResourceKind::Network, confidence)
-            .held_by(name)
-            .about([Id::Link(name.to_owned())])
+            .held_by(link.clone())
+            .about([link])
             .busy(busy)
             .demanding(demand)
-            .saying(format!(
-                "The link {name} carries {} of at most {} ({}), at N* = {} and beyond; each request costs it {}.",
-                bits(used),
-                bits(limit),
-                percent(busy.min(1.0)),
-                sweep.star_users(),
-                time(demand.unwrap_or(0.0))
-            ))
-            .saying(format!(
-                "Its queue delayed {} packets and dropped {} per second, and held bytes at {} of the looks.",
-                count(delayed),
-                count(dropped),
-                percent(waiting)
-            )),
+            .seeing(Seen::LinkBusy {
+                link: name.to_owned(),
+                used_bits_per_s: used,
+                limit_bits_per_s: limit,
+                busy: busy.min(1.0),
+                users: sweep.star_users(),
+                demand_us: demand.unwrap_or(0.0),
+            })
+            .seeing(Seen::LinkQueue { delayed_per_s: delayed, dropped_per_s: dropped, backlogged }),
     )
 }
 

@@ -1,13 +1,14 @@
-//! Processors: a group that uses all it may, one full thread, one lock around all threads.
+//! Processors: processes that use all they may, one full thread, one lock around all threads.
 
 use super::finding::Finding;
 use super::io_limit;
-use super::sweep::{GroupId, Sweep, group, set_busy};
-use super::utilisation::Id;
-use super::{FULL, NOT_BUSY};
+use super::sweep::{Sweep, group, set_busy};
+use super::thresholds::{FULL, NOT_BUSY};
 use crate::resources::{Group, ThreadUse};
-use crate::run::{Confidence, ResourceKind};
-use crate::words::{core_noun, cores, percent, time, users};
+use crate::run::{
+    Busy, Confidence, CpuTimeEvidence, Identity, Processes, ProcessorEvidence as Seen, ResourceKind,
+    TierDemand,
+};
 
 /// A process whose threads together use this many cores, none of them full, while it may use more,
 /// runs one thread at a time: an interpreter's global lock, or a runtime told to use one processor.
@@ -23,178 +24,182 @@ const LOOKS: usize = 20;
 /// With this share of threads found waiting on a futex, a global lock is likely.
 const LOCK_WAITERS: f64 = 0.3;
 
-/// Groups whose own use of processors is full.
+/// Threads that wait for a processor are worth telling from here on.
+const QUEUED: f64 = 0.2;
+
+/// CPU time of short-lived children is worth telling from this share on.
+const REAPED: f64 = 0.1;
+
+/// Processes whose own use of processors is full.
 pub(super) fn full(sweep: &Sweep) -> Vec<Finding> {
-    sweep.tiers().iter().filter_map(|id| of_group(sweep, id)).collect()
+    sweep.tiers().iter().filter_map(|of| of_processes(sweep, of)).collect()
 }
 
-fn of_group(sweep: &Sweep, id: &GroupId) -> Option<Finding> {
-    let peak = sweep.group(id)?;
-    let thread_busy = sweep.group_mean(id, thread_share);
-    let all_busy = sweep.group_mean(id, Group::busy);
+fn of_processes(sweep: &Sweep, of: &Processes) -> Option<Finding> {
+    let peak = sweep.group(of)?;
+    let thread_busy = sweep.group_mean(of, thread_share);
+    let all_busy = sweep.group_mean(of, Group::busy);
     let finding = if all_busy >= FULL {
-        all_cores(sweep, id, peak, all_busy)
+        all_cores(sweep, of, peak, all_busy)
     } else if thread_busy >= FULL && !peak.one_core() {
-        one_thread(sweep, id, peak, thread_busy)
+        one_thread(sweep, of, peak, thread_busy)
     } else {
-        never_asleep(sweep, id, peak).or_else(|| one_at_a_time(sweep, id, peak))?
+        never_asleep(sweep, of, peak).or_else(|| one_at_a_time(sweep, of, peak))?
     };
-    let follows = sweep.follows_load(|point| group(point, id).map(|group| group.cores));
-    if !follows {
+    if !follows_load(sweep, of) {
         return None;
     }
-    let own = [Id::Cpu(id.0, id.1.clone()), Id::Thread(id.0, id.1.clone()), Id::Quota(id.0, id.1.clone())];
-    let demand = sweep.demand_us(|point| group(point, id).map(|group| group.cores));
-    let finding = finding.held_by(sweep.group_name(id)).about(own).demanding(demand);
-    Some(with_details(sweep, id, with_growth(sweep, id, finding), peak))
+    let finding = finding.about(own_resources(of)).demanding(cpu_demand_us(sweep, of));
+    Some(with_details(sweep, of, with_growth(sweep, of, finding), peak))
 }
 
-fn all_cores(sweep: &Sweep, id: &GroupId, peak: &Group, busy: f64) -> Finding {
-    let which = match peak.allowed_count() {
-        0 | 1 => "of the one core it may use".to_owned(),
-        count => format!("of the {count} cores it may use"),
-    };
-    // A group that fills the whole host fills the host too; they are not rivals.
-    let fills_host =
-        sweep.mean(|point| Some(point.resources.host.cpus.len() as f64)) == Some(peak.allowed_count() as f64);
+/// The resources that processes hold themselves.
+pub(super) fn own_resources(of: &Processes) -> [Identity; 3] {
+    [Identity::Processes(of.clone()), Identity::Thread(of.clone()), Identity::Quota(of.clone())]
+}
+
+/// CPU time of a request, microseconds.
+pub(super) fn cpu_demand_us(sweep: &Sweep, of: &Processes) -> Option<f64> {
+    sweep.demand_us(|point| group(point, of).map(|group| group.cores))
+}
+
+pub(super) fn follows_load(sweep: &Sweep, of: &Processes) -> bool {
+    sweep.follows_load(|point| group(point, of).map(|group| group.cores))
+}
+
+fn all_cores(sweep: &Sweep, of: &Processes, peak: &Group, share: f64) -> Finding {
+    let cores = peak.allowed_count() as u64;
+    // Processes that fill the whole host fill the host too; the two are not rivals.
+    let fills_host = sweep.mean(|point| Some(point.resources.host.cpus.len() as f64)) == Some(cores as f64);
     Finding::new(ResourceKind::Cpu, Confidence::High)
-        .busy(busy)
-        .about(fills_host.then_some(Id::Host))
-        .saying(first_sentence(sweep, id, &percent(busy), &which))
+        .held_by(Identity::Processes(of.clone()))
+        .busy(share)
+        .about(fills_host.then_some(Identity::Host))
+        .seeing(cpu_busy(sweep, of, Busy::Cores { share, cores }))
 }
 
-fn one_thread(sweep: &Sweep, id: &GroupId, peak: &Group, busy: f64) -> Finding {
-    let thread = peak.busiest_thread.clone().unwrap_or_default();
-    let finding = Finding::new(ResourceKind::SingleThread, Confidence::High).busy(busy);
-    let may = peak.allowed_count();
-    if peak.full_threads > 1 {
-        let which = format!("of one core in each of {} threads", peak.full_threads);
-        return finding.saying(first_sentence(sweep, id, &percent(busy), &which)).saying(format!(
-            "It may use {may} cores, but has only {} threads to use them with: more workers could use the rest.",
-            peak.full_threads
-        ));
+fn one_thread(sweep: &Sweep, of: &Processes, peak: &Group, share: f64) -> Finding {
+    let finding = Finding::new(ResourceKind::SingleThread, Confidence::High)
+        .held_by(Identity::Thread(of.clone()))
+        .busy(share);
+    let (cores, threads) = (peak.allowed_count() as u64, peak.full_threads as u64);
+    if threads > 1 {
+        return finding
+            .seeing(cpu_busy(sweep, of, Busy::EachThread { share, threads }))
+            .seeing(Seen::TooFewThreads { cores, threads });
     }
-    let others = sweep.group_mean(id, |group| group.cores) - busy;
-    let idle = "its other threads did next to nothing".to_owned();
-    let others =
-        if others < 0.05 { idle } else { format!("its other threads together used {}", cores(others)) };
-    finding.saying(first_sentence(sweep, id, &percent(busy), "of one core, all in one thread")).saying(
-        format!("It may use {may} cores, but its thread {} can use only one; {others}.", named(&thread)),
-    )
+    let thread = peak.busiest_thread.clone().unwrap_or_default();
+    finding.seeing(cpu_busy(sweep, of, Busy::OneThread { share })).seeing(Seen::ThreadFull {
+        cores,
+        thread: thread.name,
+        tid: thread.tid,
+        others_cores: sweep.group_mean(of, |group| group.cores) - share,
+    })
 }
 
-/// A thread that was found runnable at every look, though the kernel counts less than a whole core for
-/// it: where interrupts are accounted apart, the work they do for a thread is not in its own time.
-fn never_asleep(sweep: &Sweep, id: &GroupId, peak: &Group) -> Option<Finding> {
+/// A thread that was runnable at every look, though the kernel counts less than a whole core for it: where interrupts
+/// are accounted apart, the work they do for a thread is not in its own time.
+fn never_asleep(sweep: &Sweep, of: &Processes, peak: &Group) -> Option<Finding> {
     let thread = |read: fn(&ThreadUse) -> f64| {
-        sweep.mean(|point| group(point, id)?.busiest_thread.as_ref().map(read)).unwrap_or(0.0)
+        sweep.mean(|point| group(point, of)?.busiest_thread.as_ref().map(read)).unwrap_or(0.0)
     };
-    let (busy, found) = (thread(|t| t.busy), thread(|t| t.found_runnable));
+    let (share, runnable) = (thread(|t| t.busy), thread(|t| t.found_runnable));
     let looks: usize = sweep.plateau().map(|point| point.resources.looks).sum();
-    let free = sweep.mean(|point| set_busy(point, group(point, id)?)).is_none_or(|busy| busy < FULL);
-    if busy < MOSTLY_BUSY || found < NEVER_ASLEEP || looks < LOOKS || !free || peak.one_core() {
+    let free = processors_are_free(sweep, of);
+    if share < MOSTLY_BUSY || runnable < NEVER_ASLEEP || looks < LOOKS || !free || peak.one_core() {
         return None;
     }
     Some(
         Finding::new(ResourceKind::SingleThread, Confidence::Medium)
-            .busy(found)
+            .held_by(Identity::Thread(of.clone()))
+            .busy(runnable)
             .weaker_by(1.0 - NOT_BUSY)
-            .saying(first_sentence(sweep, id, &percent(busy), "of one core in one thread"))
-            .saying(format!(
-                "That thread was running or waiting to run at {} of {looks} looks, so it hardly ever waited for \
-                 work; what its own time lacks of a whole core is spent in interrupts or waiting for a processor.",
-                percent(found)
-            )),
+            .seeing(cpu_busy(sweep, of, Busy::OneThreadAndInterrupts { share }))
+            .seeing(Seen::NeverAsleep { runnable, looks: looks as u64 }),
     )
+}
+
+fn processors_are_free(sweep: &Sweep, of: &Processes) -> bool {
+    sweep.mean(|point| set_busy(point, group(point, of)?)).is_none_or(|busy| busy < FULL)
 }
 
 /// Threads that together never use more than one core, though they may.
-fn one_at_a_time(sweep: &Sweep, id: &GroupId, peak: &Group) -> Option<Finding> {
-    let process = sweep.group_mean(id, |group| group.busiest_process_cores);
-    let free = sweep.mean(|point| set_busy(point, group(point, id)?)).is_none_or(|busy| busy < FULL);
+fn one_at_a_time(sweep: &Sweep, of: &Processes, peak: &Group) -> Option<Finding> {
+    let cores = sweep.group_mean(of, |group| group.busiest_process_cores);
     let steady = sweep
         .plateau()
-        .filter_map(|point| group(point, id))
+        .filter_map(|point| group(point, of))
         .all(|group| ONE_AT_A_TIME.contains(&group.busiest_process_cores));
-    let alone = sweep.group_mean(id, |group| group.cores) <= *ONE_AT_A_TIME.end();
+    let alone = sweep.group_mean(of, |group| group.cores) <= *ONE_AT_A_TIME.end();
+    let free = processors_are_free(sweep, of);
     if peak.working_threads < 3 || peak.one_core() || !steady || !free || !alone {
         return None;
     }
-    let futex = sweep.group_mean(id, |group| group.states.futex);
-    let confidence = if futex >= LOCK_WAITERS { Confidence::Medium } else { Confidence::Low };
+    let waiting_for_lock = sweep.group_mean(of, |group| group.states.futex);
+    let confidence = if waiting_for_lock >= LOCK_WAITERS { Confidence::Medium } else { Confidence::Low };
     Some(
         Finding::new(ResourceKind::SingleThread, confidence)
-            .busy(process.min(1.0))
+            .held_by(Identity::Thread(of.clone()))
+            .busy(cores.min(1.0))
             .weaker_by(1.0 - NOT_BUSY)
-            .saying(first_sentence(sweep, id, &cores(process), "times one core, all its threads together"))
-            .saying(format!(
-                "{} of its threads worked and it may use {} cores, yet together they never used more than about \
-                 one: they run one at a time, as behind a global lock (an interpreter's, or a runtime told to use \
-                 one processor). {} of the looks at its threads found them waiting for a lock.",
-                peak.working_threads,
-                peak.allowed_count(),
-                percent(futex)
-            )),
+            .seeing(cpu_busy(sweep, of, Busy::OneAtATime { cores }))
+            .seeing(Seen::OneThreadAtATime {
+                threads: peak.working_threads as u64,
+                cores: peak.allowed_count() as u64,
+                waiting_for_lock,
+            }),
     )
 }
 
-fn first_sentence(sweep: &Sweep, id: &GroupId, busy: &str, which: &str) -> String {
-    let demand = sweep.demand_us(|point| group(point, id).map(|group| group.cores)).unwrap_or(0.0);
-    format!(
-        "{} is busy {busy} {which}, at N* = {} and beyond; each request costs it {} of CPU.",
-        sweep.group_name(id),
-        sweep.star_users(),
-        time(demand)
-    )
-}
-
-/// That it was less busy under less load.
-fn with_growth(sweep: &Sweep, id: &GroupId, finding: Finding) -> Finding {
-    let Some((low, then)) = sweep.low().and_then(|low| Some((low, group(low, id)?))) else { return finding };
-    finding.saying(format!(
-        "At {} it used {} {}; its use grew with the load until throughput stopped growing.",
-        users(low.users),
-        cores(then.cores),
-        core_noun(then.cores)
-    ))
-}
-
-/// Where the time went, and whether it waited for a processor.
-fn with_details(sweep: &Sweep, id: &GroupId, finding: Finding, peak: &Group) -> Finding {
-    let mut finding = finding.saying(format!(
-        "{} of that CPU time was spent in the kernel.",
-        percent(sweep.group_mean(id, |g| g.kernel))
-    ));
-    let queue = sweep.group_mean(id, |group| group.run_queue);
-    if queue >= 0.2 {
-        finding = finding.saying(format!(
-            "On average {} of its runnable threads waited for a processor.",
-            crate::words::count(queue)
-        ));
+fn cpu_busy(sweep: &Sweep, of: &Processes, busy: Busy) -> Seen {
+    Seen::CpuBusy {
+        of: of.clone(),
+        busy,
+        users: sweep.star_users(),
+        demand_us: cpu_demand_us(sweep, of).unwrap_or(0.0),
     }
-    if peak.reaped_cores > 0.1 * peak.cores {
-        finding = finding.saying(format!(
-            "{} of that CPU time was used by child processes that came and went.",
-            percent(peak.reaped_cores / peak.cores)
-        ));
+}
+
+/// Adds how much less was used under less load.
+fn with_growth(sweep: &Sweep, of: &Processes, finding: Finding) -> Finding {
+    let Some((low, then)) = sweep.low().and_then(|low| Some((low, group(low, of)?))) else { return finding };
+    finding.seeing(CpuTimeEvidence::GrewWithLoad { users: low.users, cores: then.cores })
+}
+
+/// Adds where the time went, and how many threads waited for a processor.
+fn with_details(sweep: &Sweep, of: &Processes, finding: Finding, peak: &Group) -> Finding {
+    let mut finding =
+        finding.seeing(CpuTimeEvidence::KernelTime { share: sweep.group_mean(of, |group| group.kernel) });
+    let threads = sweep.group_mean(of, |group| group.run_queue);
+    if threads >= QUEUED {
+        finding = finding.seeing(CpuTimeEvidence::RunQueue { threads });
+    }
+    if peak.reaped_cores > REAPED * peak.cores {
+        finding =
+            finding.seeing(CpuTimeEvidence::ShortLivedChildren { share: peak.reaped_cores / peak.cores });
     }
     finding
 }
 
-/// Whether a tier's use of its processors, or of a limit on a disk, did not follow the load.
-pub(super) fn busy_whatever_the_load(sweep: &Sweep, id: &Id) -> bool {
-    match id {
-        Id::Cpu(role, name) | Id::Thread(role, name) => {
-            let id = (*role, name.clone());
-            !sweep.follows_load(|point| group(point, &id).map(|group| group.cores))
-        }
-        Id::IoLimit(role, name, what) => !io_limit::follows(sweep, &(*role, name.clone()), what),
-        _ => false,
+/// Adds the CPU time of a request in each tier, the dearest first, where there are several tiers.
+pub(super) fn with_tiers(sweep: &Sweep, finding: Finding) -> Finding {
+    let demand = |of: Processes| Some(TierDemand { demand_us: cpu_demand_us(sweep, &of)?, of });
+    let mut tiers: Vec<TierDemand> = sweep.tiers().into_iter().filter_map(demand).collect();
+    tiers.retain(|tier| tier.demand_us.is_finite());
+    if tiers.len() < 2 || finding.kind == ResourceKind::Generator {
+        return finding;
     }
+    tiers.sort_by(|a, b| b.demand_us.total_cmp(&a.demand_us).then_with(|| a.of.cmp(&b.of)));
+    finding.seeing(CpuTimeEvidence::CpuByTier { tiers })
 }
 
-fn named(thread: &ThreadUse) -> String {
-    if thread.name.is_empty() { thread.tid.to_string() } else { format!("{} ({})", thread.name, thread.tid) }
+/// Whether a tier's use of its processors, or of a limit on a disk, was the same under less load.
+pub(super) fn busy_whatever_the_load(sweep: &Sweep, resource: &Identity) -> bool {
+    match resource {
+        Identity::Processes(of) | Identity::Thread(of) => !follows_load(sweep, of),
+        Identity::IoLimit(limit) => !io_limit::follows_load(sweep, limit),
+        _ => false,
+    }
 }
 
 fn thread_share(group: &Group) -> f64 {

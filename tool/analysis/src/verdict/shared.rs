@@ -1,19 +1,18 @@
-//! Processors that are full because several share them: the tiers, the generator, and strangers.
+//! Processors that are full because several share them: the tiers, the generator, and others.
 
 use super::finding::Finding;
-use super::interference::OTHERS;
-use super::sweep::{GroupId, Point, Sweep, group, set, set_busy};
-use super::utilisation::Id;
+use super::sweep::{Point, Sweep, group, set, set_busy};
 use crate::resources::Group;
-use crate::run::{Confidence, ResourceKind};
-use crate::words::{about, core_noun, cores, time};
+use crate::run::{
+    Confidence, CpuTimeEvidence, Doubt, Identity, Processes, ResourceKind, ShareEvidence as Seen, Shares,
+};
 
 /// Shared processors this busy are full. Higher than for one group's own use: part of what keeps them
 /// busy may be work that would have waited.
 const SET_FULL: f64 = 0.93;
 
-/// A tier that was starved always had some thread running or waiting to run; one that waits for
-/// something else has none most of the time, however full the processors are with other work.
+/// A starved tier always had some thread running or waiting to run. A tier that waits for something else has none most
+/// of the time, however full the processors are with other work.
 const WANTING: f64 = 0.9;
 
 /// Work per request within this share of that on the plateau is in proportion to the throughput.
@@ -22,149 +21,84 @@ const PROPORTIONAL: f64 = 0.35;
 /// Shared processors say less about the server than its own use of them would.
 const WEAKER: f64 = 0.04;
 
-/// Who used the processors that the busiest tier may use, in cores.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Shares {
-    /// All tiers together.
-    pub tiers: f64,
-    /// The generator, as far as it may use the same processors.
-    pub generator: f64,
-    /// Anything else, the kernel's own work included.
-    pub others: f64,
-    /// How many processors there are to share, steal deducted.
-    pub available: f64,
-}
-
 /// The finding, if the processors that the busiest tier may use are full.
 pub(super) fn full(sweep: &Sweep) -> Option<Finding> {
-    let id = busiest_tier(sweep)?;
-    let busy = sweep.mean(|point| set_busy(point, group(point, &id)?))?;
-    let shares = mean_shares(sweep, &id)?;
+    let of = busiest_tier(sweep)?;
+    let busy = sweep.mean(|point| set_busy(point, group(point, &of)?))?;
+    let shares = mean_shares(sweep, &of)?;
     let more = shares.others > shares.tiers;
-    let foreign = more && strangers(sweep, &id);
+    let foreign = more && !in_proportion(sweep, &of);
     let unseen = more && !foreign;
     if busy < SET_FULL || wanting(sweep) < WANTING {
         return None;
     }
-    let follows = sweep.follows_load(|point| Some(self::shares(point, &id)?.tiers));
+    let follows = sweep.follows_load(|point| Some(shares_of(point, &of)?.tiers));
     if !follows && !foreign {
         return None;
     }
     let finding = if foreign && shares.others > shares.generator {
-        taken_by_others(&shares)
+        taken_by_others(shares)
     } else if shares.generator >= shares.tiers {
-        taken_by_generator(&shares)
+        taken_by_generator(shares)
     } else {
-        let finding = taken_by_tiers(sweep, &id, &shares);
-        if unseen { doing_unseen_work(finding) } else { finding }
+        let finding = taken_by_tiers(sweep, &of, shares);
+        if unseen { finding.at_most(Confidence::Low).seeing(Seen::UnseenWork) } else { finding }
     };
-    let own = [Id::Cpu(id.0, id.1.clone()), Id::Thread(id.0, id.1.clone()), Id::Host];
+    let own = [Identity::Processes(of.clone()), Identity::Thread(of), Identity::Host];
     Some(finding.about(own).busy(busy).weaker_by(WEAKER))
 }
 
-fn taken_by_tiers(sweep: &Sweep, id: &GroupId, shares: &Shares) -> Finding {
-    let used = |point: &Point| Some(self::shares(point, id)?.tiers);
-    let demand = sweep.demand_us(used).unwrap_or(0.0);
-    let name = sweep.group_name(id);
-    let alone = sweep.tiers().len() == 1;
-    let who = if alone { format!("{name} uses") } else { format!("{name} and the other tiers use") };
+fn taken_by_tiers(sweep: &Sweep, of: &Processes, shares: Shares) -> Finding {
+    let used = |point: &Point| Some(shares_of(point, of)?.tiers);
+    let demand_us = sweep.demand_us(used).unwrap_or(0.0);
+    let other_tiers = sweep.tiers().len() > 1;
     let mut finding = Finding::new(ResourceKind::Cpu, Confidence::Medium)
-        .held_by(name.clone())
-        .demanding(Some(demand))
-        .saying(format!(
-            "{}: {who} {}, the load generator {}, everything else {}; each request costs the tiers {} of CPU.",
-            all_full(shares),
-            cores(shares.tiers),
-            cores(shares.generator),
-            cores(shares.others),
-            time(demand)
-        ));
-    let queue = sweep.group_mean(id, |group| group.run_queue);
-    if queue > 0.0 {
-        finding = finding.saying(format!(
-            "On average {} of its runnable threads waited for a processor.",
-            crate::words::count(queue)
-        ));
+        .held_by(Identity::Processes(of.clone()))
+        .demanding(Some(demand_us))
+        .seeing(Seen::FullWithTiers { of: of.clone(), other_tiers, shares, demand_us });
+    let threads = sweep.group_mean(of, |group| group.run_queue);
+    if threads > 0.0 {
+        finding = finding.seeing(CpuTimeEvidence::RunQueue { threads });
     }
-    if shares.generator > 0.0 {
-        finding = finding.about([Id::Generator]).saying(format!(
-            "The generator takes part of what the server could use: with these processors to itself it would reach \
-             about {} req/s.",
-            about(shares.available / demand * 1e6)
-        ));
+    if shares.generator <= 0.0 {
+        return finding;
+    }
+    finding = finding.about([Identity::Generator]);
+    let throughput_per_s = shares.available / demand_us * 1e6;
+    if throughput_per_s.is_finite() {
+        finding = finding.seeing(Seen::WithoutGenerator { throughput_per_s });
     }
     finding
 }
 
-/// Most of the work was done by nobody that was watched, and came and went with the load.
-fn doing_unseen_work(mut finding: Finding) -> Finding {
-    finding.confidence = Confidence::Low;
-    finding.saying(
-        "What everything else used came and went with the load: children too short-lived to be seen, interrupts, or \
-         processes not recognised as the server's."
-            .to_owned(),
-    )
-}
-
-fn taken_by_generator(shares: &Shares) -> Finding {
+fn taken_by_generator(shares: Shares) -> Finding {
     Finding::new(ResourceKind::Generator, Confidence::Medium)
-        .held_by("generator")
-        .about([Id::Generator])
-        .saying(format!(
-            "{}: the load generator uses {}, the server and its tiers only {}.",
-            all_full(shares),
-            cores(shares.generator),
-            cores(shares.tiers)
-        ))
-        .doubting(
-            "The load generator takes more of the shared processors than the server: give each its own (taskset, \
-             for the server, --cpus for the generator), or run the generator on another host."
-                .to_owned(),
-        )
+        .held_by(Identity::Generator)
+        .about([Identity::Generator])
+        .seeing(Seen::FullWithGenerator { shares })
+        .doubting(Doubt::GeneratorTookMore)
 }
 
-fn taken_by_others(shares: &Shares) -> Finding {
+fn taken_by_others(shares: Shares) -> Finding {
     Finding::new(ResourceKind::Cpu, Confidence::Medium)
-        .held_by(OTHERS)
-        .saying(format!(
-            "{}: processes that are not part of the test use {}, whatever the load; the server and its tiers use {}, \
-             the load generator {}.",
-            all_full(shares),
-            cores(shares.others),
-            cores(shares.tiers),
-            cores(shares.generator)
-        ))
-        .doubting(format!(
-            "Other processes on this host used {} of {} {}: stop them and measure again.",
-            cores(shares.others),
-            cores(shares.available),
-            core_noun(shares.available)
-        ))
+        .held_by(Identity::OtherProcesses)
+        .seeing(Seen::FullWithOthers { shares })
+        .doubting(Doubt::OthersTookMost { cores: shares.others, available: shares.available })
 }
 
-/// `All 2 cores are full`, as the beginning of a sentence.
-fn all_full(shares: &Shares) -> String {
-    if shares.available <= 1.0 {
-        "The one core that the server may use is full".to_owned()
-    } else {
-        format!("All {} cores are full", cores(shares.available))
-    }
-}
-
-/// Whether the others' use is not in proportion to the throughput at every lighter step. What is
-/// (softirqs, children too short-lived to be seen) belongs to the load; what only happened to come at
-/// the same time does not.
-fn strangers(sweep: &Sweep, id: &GroupId) -> bool {
-    let per_request = |point: &Point| Some(shares(point, id)?.others / point.throughput_per_s);
-    let Some(full) = sweep.mean(per_request) else { return true };
+/// Whether what others used was in proportion to the throughput at every lighter step. Work that is (softirqs, children
+/// too short-lived to be seen) belongs to the load; work that only came at the same time does not.
+fn in_proportion(sweep: &Sweep, of: &Processes) -> bool {
+    let per_request = |point: &Point| Some(shares_of(point, of)?.others / point.throughput_per_s);
+    let Some(full) = sweep.mean(per_request) else { return false };
     let lighter: Vec<f64> = sweep.lighter().filter_map(per_request).collect();
     let proportional = |one: &f64| (one / full - 1.0).abs() <= PROPORTIONAL;
-    lighter.len() < 2 || !lighter.iter().all(proportional)
+    lighter.len() >= 2 && lighter.iter().all(proportional)
 }
 
 /// The tier that uses most processor time on the plateau.
-pub(super) fn busiest_tier(sweep: &Sweep) -> Option<GroupId> {
-    let used = |id: &GroupId| sweep.group_mean(id, |group| group.cores);
+pub(super) fn busiest_tier(sweep: &Sweep) -> Option<Processes> {
+    let used = |of: &Processes| sweep.group_mean(of, |group| group.cores);
     sweep.tiers().into_iter().max_by(|a, b| used(a).total_cmp(&used(b)))
 }
 
@@ -175,13 +109,13 @@ pub(super) fn tier_cores(sweep: &Sweep) -> f64 {
 
 /// How steadily the tier that wanted a processor most wanted one.
 fn wanting(sweep: &Sweep) -> f64 {
-    let wanting = |id: &GroupId| sweep.group_mean(id, Group::wanting);
+    let wanting = |of: &Processes| sweep.group_mean(of, Group::wanting);
     sweep.tiers().iter().map(wanting).fold(0.0, f64::max)
 }
 
-/// Who used the processors that `id` may use, on the plateau.
-pub(super) fn mean_shares(sweep: &Sweep, id: &GroupId) -> Option<Shares> {
-    let part = |read: fn(&Shares) -> f64| sweep.mean(|point| shares(point, id).map(|s| read(&s)));
+/// Who used the processors that a tier may use, on the plateau.
+fn mean_shares(sweep: &Sweep, of: &Processes) -> Option<Shares> {
+    let part = |read: fn(&Shares) -> f64| sweep.mean(|point| shares_of(point, of).map(|s| read(&s)));
     Some(Shares {
         tiers: part(|s| s.tiers)?,
         generator: part(|s| s.generator)?,
@@ -190,8 +124,8 @@ pub(super) fn mean_shares(sweep: &Sweep, id: &GroupId) -> Option<Shares> {
     })
 }
 
-fn shares(point: &Point, id: &GroupId) -> Option<Shares> {
-    shares_beside(point, group(point, id)?)
+fn shares_of(point: &Point, of: &Processes) -> Option<Shares> {
+    shares_beside(point, group(point, of)?)
 }
 
 /// Who used the processors that a group may use, at one step.
@@ -219,11 +153,11 @@ fn overlap(group: &Group, numbers: &[u32]) -> f64 {
     shared as f64 / group.allowed.len() as f64
 }
 
-/// Whether the generator may run where the tiers may; what it shares with them, if anything.
-pub fn sharing(sweep: &Sweep) -> Option<(String, Shares)> {
-    let id = busiest_tier(sweep)?;
+/// The busiest tier and what it shares with the generator, if they may use the same processors.
+pub fn sharing(sweep: &Sweep) -> Option<(Processes, Shares)> {
+    let of = busiest_tier(sweep)?;
     let shared = sweep.plateau().any(|point| {
-        let (Some(tier), Some(generator)) = (group(point, &id), point.resources.generator()) else {
+        let (Some(tier), Some(generator)) = (group(point, &of), point.resources.generator()) else {
             return false;
         };
         match (set(point, tier), set(point, generator)) {
@@ -231,8 +165,6 @@ pub fn sharing(sweep: &Sweep) -> Option<(String, Shares)> {
             _ => false,
         }
     });
-    if !shared {
-        return None;
-    }
-    Some((sweep.group_name(&id), mean_shares(sweep, &id)?))
+    let shares = mean_shares(sweep, &of).filter(|_| shared)?;
+    Some((of, shares))
 }

@@ -1,13 +1,11 @@
 //! The sweep as the rules see it.
 
-use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::database_locks::WatchedDatabase;
-use super::utilisation::{Id, Use, uses};
+use super::thresholds::FULL;
 use crate::counters::Role;
-use crate::resources::{Group, LinkUse, StepResources};
-use crate::run::Resource;
+use crate::resources::{CpuUse, Group, LinkUse, StepResources};
+use crate::run::Processes;
 use crate::sample::ErrorCounts;
 use crate::search::growth::Growth;
 
@@ -19,16 +17,27 @@ const PLATEAU_SHARE: f64 = 0.90;
 /// clearly less busy.
 const LOW_SHARE: f64 = 0.70;
 
-/// A resource that did this share of its plateau work already when throughput was low does not follow
-/// the load: a polling loop, or someone else's work.
+/// A resource that did this share of its plateau work when throughput was low does not follow the load: it is a
+/// polling loop, or somebody else's work.
 const FOLLOWS_SHARE: f64 = 0.90;
 
 /// A link whose traffic ever exceeded its stated speed by this factor has no such limit: virtual
 /// devices state made-up speeds.
 const IMPOSSIBLE_RATE: f64 = 1.1;
 
-/// A thread that does this share of its group's work does nearly all of it.
+/// A thread that does this share of its processes' work does nearly all of it.
 const ONE_THREAD_SHARE: f64 = 0.8;
+
+/// A database behind the server that was asked, during the run, who waits for its locks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WatchedDatabase {
+    /// What people call it, without credentials.
+    pub name: String,
+    /// What its server's processes are called.
+    pub processes: &'static [&'static str],
+    /// Why its answers are incomplete, if they are.
+    pub trouble: Option<String>,
+}
 
 /// One step.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -81,7 +90,7 @@ pub struct Sweep {
     shape: Shape,
     star: usize,
     plateau: Vec<usize>,
-    names: BTreeMap<(Role, String), String>,
+    processes: BTreeMap<(Role, String), Processes>,
     database: Option<WatchedDatabase>,
 }
 
@@ -97,11 +106,11 @@ impl Sweep {
         let top = points.iter().map(|point| point.throughput_per_s).fold(0.0, f64::max);
         let holds = |index: &usize| *index == star || points[*index].throughput_per_s >= PLATEAU_SHARE * top;
         let plateau = (star..points.len()).filter(holds).collect();
-        let names = names(&points);
-        Self { points, shape, star, plateau, names, database: None }
+        let processes = processes(&points);
+        Self { points, shape, star, plateau, processes, database: None }
     }
 
-    /// The same with this database watched.
+    /// The same sweep with this database watched.
     pub(crate) fn beside(self, database: Option<WatchedDatabase>) -> Self {
         Self { database, ..self }
     }
@@ -172,39 +181,44 @@ impl Sweep {
     }
 
     /// Mean over the plateau of something about one group of processes.
-    pub(super) fn group_mean(&self, id: &GroupId, read: impl Fn(&Group) -> f64) -> f64 {
-        self.mean(|point| group(point, id).map(&read)).unwrap_or(0.0)
+    pub(super) fn group_mean(&self, of: &Processes, read: impl Fn(&Group) -> f64) -> f64 {
+        self.mean(|point| group(point, of).map(&read)).unwrap_or(0.0)
     }
 
-    /// The server's groups and those behind it, as seen on the plateau.
-    pub(super) fn tiers(&self) -> Vec<GroupId> {
-        let mut ids: Vec<GroupId> = self
+    /// The server's processes and those behind it, as seen on the plateau.
+    pub(super) fn tiers(&self) -> Vec<Processes> {
+        let mut tiers: Vec<Processes> = self
             .plateau()
             .flat_map(|point| point.resources.tiers())
-            .map(|group| (group.role, group.name.clone()))
+            .map(|group| self.processes(group))
             .collect();
-        ids.sort();
-        ids.dedup();
-        ids
+        tiers.sort();
+        tiers.dedup();
+        tiers
     }
 
     /// The group at the plateau step where it used most processor time.
-    pub(super) fn group(&self, id: &GroupId) -> Option<&Group> {
-        self.plateau().filter_map(|point| group(point, id)).max_by(|a, b| a.cores.total_cmp(&b.cores))
+    pub(super) fn group(&self, of: &Processes) -> Option<&Group> {
+        self.plateau().filter_map(|point| group(point, of)).max_by(|a, b| a.cores.total_cmp(&b.cores))
     }
 
-    /// What to call a group of processes: `nginx (pid 812)` or `nginx (2 processes)`.
-    pub(super) fn group_name(&self, id: &GroupId) -> String {
-        self.names.get(id).cloned().unwrap_or_else(|| id.1.clone())
+    /// The identity of a group: the same at every step.
+    pub(super) fn processes(&self, group: &Group) -> Processes {
+        let known = self.processes.get(&(group.role, group.name.clone()));
+        known.cloned().unwrap_or_else(|| Processes {
+            role: group.role,
+            name: group.name.clone(),
+            ..Processes::default()
+        })
     }
 
-    /// Cores used on the plateau by whatever was not watched, beyond what it used when throughput was low.
+    /// Cores that unwatched processes used on the plateau, beyond what they used when throughput was low.
     pub(super) fn unwatched_cores(&self) -> f64 {
         let before = self.low().and_then(unwatched).unwrap_or(0.0);
         self.mean(unwatched).map_or(0.0, |now| (now - before).max(0.0))
     }
 
-    /// The most cores that work for the load which nobody watched can have used at the maximum throughput: such work is in
+    /// The most cores that unwatched work for the load can have used at the maximum throughput. Such work is in
     /// proportion to the throughput (U = X D), so no step can have had less of it than its share.
     pub(super) fn unwatched_at_most(&self) -> f64 {
         let busy = self.points.iter().filter(|point| point.throughput_per_s > 0.0);
@@ -252,83 +266,18 @@ impl Sweep {
         let useful = if point.useful_work.is_finite() { point.useful_work.clamp(0.0, 1.0) } else { 0.0 };
         let Some(group) = point.resources.generator() else { return useful };
         let own = (group.cores / self.generator_threads(Some(group))).clamp(0.0, 1.0);
-        let crowded = set_busy(point, group).is_some_and(|busy| busy >= super::FULL);
+        let crowded = set_busy(point, group).is_some_and(|busy| busy >= FULL);
         if crowded { own } else { useful.max(own) }
-    }
-
-    /// Every measured resource at one step, by falling utilisation.
-    pub(crate) fn uses(&self, point: &Point) -> Vec<Use> {
-        uses(self, point)
-    }
-
-    /// Every measured resource on the plateau, by falling utilisation.
-    pub(super) fn mean_uses(&self) -> Vec<Use> {
-        let mut sums: BTreeMap<Id, (Use, f64)> = BTreeMap::new();
-        for seen in self.plateau().flat_map(|point| self.uses(point)) {
-            let entry =
-                sums.entry(seen.id.clone()).or_insert_with(|| (Use { used: 0.0, ..seen.clone() }, 0.0));
-            entry.0.used += seen.used;
-            entry.0.capacity = seen.capacity;
-            entry.1 += 1.0;
-        }
-        let mut means: Vec<Use> =
-            sums.into_values().map(|(sum, count)| Use { used: sum.used / count, ..sum }).collect();
-        means.sort_by(by_falling_utilisation);
-        means
-    }
-
-    /// The resource as the run file shows it.
-    pub(crate) fn resource(&self, seen: &Use) -> Resource {
-        Resource {
-            kind: seen.id.kind(),
-            holder: self.holder(&seen.id),
-            utilization: seen.utilisation(),
-            used: seen.used,
-            capacity: seen.capacity,
-            unit: seen.unit.to_owned(),
-        }
-    }
-
-    /// The resources of one step as the run file shows them, by falling utilisation.
-    pub fn resources(&self, point: &Point) -> Vec<Resource> {
-        self.uses(point).iter().map(|seen| self.resource(seen)).collect()
     }
 
     /// How many processors a tier can keep busy at once: one, where a single thread does most of its
     /// work, and else as many as it may use and has threads for.
-    pub(crate) fn servers_of(&self, role: Role, name: &str) -> u32 {
-        let Some(group) = self.group(&(role, name.to_owned())) else { return 1 };
+    pub(crate) fn servers_of(&self, of: &Processes) -> u32 {
+        let Some(group) = self.group(of) else { return 1 };
         let one_thread =
             group.busiest_thread.as_ref().is_some_and(|t| t.busy >= ONE_THREAD_SHARE * group.cores);
         let most = if one_thread { 1 } else { group.allowed_count().min(group.working_threads) };
         most.clamp(1, u32::MAX as usize) as u32
-    }
-
-    /// Who holds a resource.
-    pub(crate) fn holder(&self, id: &Id) -> String {
-        match id {
-            Id::Cpu(role, name)
-            | Id::Thread(role, name)
-            | Id::Quota(role, name)
-            | Id::IoLimit(role, name, _) => self.group_name(&(*role, name.clone())),
-            Id::Disk(name) | Id::Link(name) => name.clone(),
-            Id::Host => "host".to_owned(),
-            Id::Generator => "generator".to_owned(),
-        }
-    }
-
-    /// A resource as the subject of a sentence.
-    pub(super) fn name(&self, id: &Id) -> String {
-        match id {
-            Id::Thread(..) => format!("The busiest thread of {}", self.holder(id)),
-            Id::Cpu(..) => format!("{} on all the processors it may use", self.holder(id)),
-            Id::Quota(..) => format!("The CPU quota of {}", self.holder(id)),
-            Id::IoLimit(_, _, what) => format!("The limit of {} on {what}", self.holder(id)),
-            Id::Disk(name) => format!("The disk {name}"),
-            Id::Link(name) => format!("The link {name}"),
-            Id::Host => "The host, all its processors together,".to_owned(),
-            Id::Generator => "The load generator".to_owned(),
-        }
     }
 }
 
@@ -339,15 +288,8 @@ fn unwatched(point: &Point) -> Option<f64> {
     (!host.cpus.is_empty()).then(|| (host.busy_cores() - watched).max(0.0))
 }
 
-/// A group of processes: its role and name.
-pub(super) type GroupId = (Role, String);
-
-pub(super) fn group<'a>(point: &'a Point, id: &GroupId) -> Option<&'a Group> {
-    point.resources.groups.iter().find(|group| group.role == id.0 && group.name == id.1)
-}
-
-pub(super) fn by_falling_utilisation(a: &Use, b: &Use) -> Ordering {
-    b.utilisation().total_cmp(&a.utilisation()).then_with(|| a.id.cmp(&b.id))
+pub(super) fn group<'a>(point: &'a Point, of: &Processes) -> Option<&'a Group> {
+    point.resources.groups.iter().find(|group| group.role == of.role && group.name == of.name)
 }
 
 /// Busy share of the processors a group may use, whoever keeps them busy; `None` where it is not
@@ -360,7 +302,7 @@ pub(super) fn set_busy(point: &Point, group: &Group) -> Option<f64> {
 }
 
 /// The processors a group may use: those it named, or all of them if it may use as many as there are.
-pub(super) fn set<'a>(point: &'a Point, group: &Group) -> Option<Vec<&'a crate::resources::CpuUse>> {
+pub(super) fn set<'a>(point: &'a Point, group: &Group) -> Option<Vec<&'a CpuUse>> {
     let cpus = &point.resources.host.cpus;
     let named: Vec<_> = cpus.iter().filter(|cpu| group.allowed.contains(&cpu.number)).collect();
     if !named.is_empty() {
@@ -369,22 +311,19 @@ pub(super) fn set<'a>(point: &'a Point, group: &Group) -> Option<Vec<&'a crate::
     (!cpus.is_empty() && group.allowed_count() >= cpus.len()).then(|| cpus.iter().collect())
 }
 
-/// One name per group for the whole sweep, so that a step's resources carry the same name as the next's.
-fn names(points: &[Point]) -> BTreeMap<GroupId, String> {
-    let mut pids: BTreeMap<GroupId, (Vec<u32>, usize)> = BTreeMap::new();
+/// One identity per group for the whole sweep, so that a step's resources are told to be the next step's.
+fn processes(points: &[Point]) -> BTreeMap<(Role, String), Processes> {
+    let mut seen: BTreeMap<(Role, String), (BTreeSet<u32>, usize)> = BTreeMap::new();
     for group in points.iter().flat_map(|point| &point.resources.groups) {
-        let entry = pids.entry((group.role, group.name.clone())).or_default();
-        entry.0.extend(&group.pids);
-        entry.1 = entry.1.max(group.pids.len());
+        let (pids, most) = seen.entry((group.role, group.name.clone())).or_default();
+        pids.extend(&group.pids);
+        *most = group.pids.len().max(*most);
     }
-    pids.into_iter().map(|(id, (pids, most))| (id.clone(), name(&id.1, pids, most))).collect()
+    seen.into_iter().map(|(key, (pids, most))| (key.clone(), identity(key, &pids, most))).collect()
 }
 
-fn name(name: &str, mut pids: Vec<u32>, most: usize) -> String {
-    pids.sort_unstable();
-    pids.dedup();
-    match pids.as_slice() {
-        [pid] => format!("{name} (pid {pid})"),
-        _ => format!("{name} ({} processes)", most.max(2)),
-    }
+fn identity((role, name): (Role, String), pids: &BTreeSet<u32>, most: usize) -> Processes {
+    let pid = pids.first().copied().filter(|_| pids.len() == 1);
+    let processes = if pid.is_some() { 1 } else { most.max(2).min(u32::MAX as usize) as u32 };
+    Processes { role, name, pid, processes }
 }

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::finding::Finding;
-use super::sweep::{GroupId, Sweep, group};
+use super::sweep::{Sweep, group};
 use crate::resources::Group;
-use crate::run::{NamedThreads, ResourceKind, ThreadTime};
-use crate::words::{count, percent, time};
+use crate::run::{CpuTimeEvidence as Seen, NamedThreads, Processes, ResourceKind, ThreadTime};
 
 /// With this share of the CPU time, what threads of one name do is what the process does.
 const BETTER_PART: f64 = 0.5;
@@ -14,7 +13,7 @@ const BETTER_PART: f64 = 0.5;
 /// Threads with less of the CPU time are not listed.
 const LISTED: f64 = 0.01;
 
-/// With more of its threads left out of a look, what is missing may be theirs.
+/// With more of its threads left out of a look, missing CPU time may be theirs.
 const LEFT_OUT: f64 = 0.02;
 
 /// Adds which threads the holder's CPU time was spent in, where CPU time is what it lacks.
@@ -23,25 +22,27 @@ pub(super) fn with_names(sweep: &Sweep, mut finding: Finding) -> Finding {
     if !matches!(finding.kind, Cpu | CpuQuota | SingleThread) {
         return finding;
     }
-    let holder = sweep.tiers().into_iter().find(|id| sweep.group_name(id) == finding.holder);
-    let Some((id, peak)) = holder.as_ref().and_then(|id| Some((id, sweep.group(id)?))) else {
+    let holder = sweep.tiers().into_iter().find(|of| finding.is_held_by(of));
+    let Some((of, peak)) = holder.as_ref().and_then(|of| Some((of, sweep.group(of)?))) else {
         return finding;
     };
-    let found = of_group(sweep, id);
-    if let Some(sentence) = named(peak, &found, &finding).or_else(|| came_and_went(sweep, id, peak)) {
-        // The first sentence says how busy it is; those of a quota or a thread go on in the second.
+    let found = thread_time(sweep, of);
+    if let Some(seen) =
+        most_in_one_name(of, peak, &found, finding.kind).or_else(|| came_and_went(sweep, of, peak))
+    {
+        // The first entry says how busy the process is; that of a quota or a thread goes on in the second.
         let place = if finding.kind == Cpu { 1 } else { 2 };
-        finding.evidence.insert(place.min(finding.evidence.len()), sentence);
+        finding.evidence.insert(place.min(finding.evidence.len()), seen.into());
     }
     let tells = found.names.iter().any(|threads| !peak.is_own_name(&threads.name));
     finding.threads = tells.then_some(found);
     finding
 }
 
-/// The holder's CPU time by the names of its threads, on the plateau.
-fn of_group(sweep: &Sweep, id: &GroupId) -> ThreadTime {
-    let all = sweep.group_mean(id, |group| group.cores);
-    let groups = || sweep.plateau().filter_map(|point| group(point, id));
+/// CPU time by the names of threads, on the plateau.
+fn thread_time(sweep: &Sweep, of: &Processes) -> ThreadTime {
+    let all = sweep.group_mean(of, |group| group.cores);
+    let groups = || sweep.plateau().filter_map(|point| group(point, of));
     let names: BTreeSet<&str> =
         groups().flat_map(|group| &group.threads_by_name).map(|threads| threads.name.as_str()).collect();
     let mut names: Vec<NamedThreads> = names
@@ -49,9 +50,9 @@ fn of_group(sweep: &Sweep, id: &GroupId) -> ThreadTime {
         .map(|name| NamedThreads {
             name: name.to_owned(),
             threads: groups().map(|group| at_once(group, name)).max().unwrap_or(0),
-            share: (sweep.group_mean(id, |group| cores_of(group, name)) / all).clamp(0.0, 1.0),
+            share: (sweep.group_mean(of, |group| cores_of(group, name)) / all).clamp(0.0, 1.0),
             demand_us: sweep
-                .demand_us(|point| group(point, id).map(|group| cores_of(group, name)))
+                .demand_us(|point| group(point, of).map(|group| cores_of(group, name)))
                 .filter(|us| us.is_finite()),
         })
         .filter(|threads| threads.share >= LISTED)
@@ -69,42 +70,33 @@ fn at_once(group: &Group, name: &str) -> u64 {
     group.threads_by_name.iter().find(|threads| threads.name == name).map_or(0, |found| found.threads as u64)
 }
 
-/// The threads that have the better part of it, where their name says more than that of the process. One full thread
-/// is named already.
-fn named(peak: &Group, found: &ThreadTime, finding: &Finding) -> Option<String> {
+/// The threads that spent most of it, where their name says more than that of the process. A single full thread is
+/// named already.
+fn most_in_one_name(of: &Processes, peak: &Group, found: &ThreadTime, kind: ResourceKind) -> Option<Seen> {
     let most = found.names.first().filter(|most| most.share >= BETTER_PART)?;
-    let known = finding.kind == ResourceKind::SingleThread && most.threads <= 1;
+    let known = kind == ResourceKind::SingleThread && most.threads <= 1;
     if known || peak.is_own_name(&most.name) || most.name.is_empty() {
         return None;
     }
-    let threads = match most.threads {
-        _ if peak.threads_left_out > LEFT_OUT => "threads".to_owned(),
-        0 | 1 => "one thread".to_owned(),
-        many => format!("{} threads", count(many as f64)),
-    };
-    Some(format!(
-        "Of the CPU time of {}, {} was spent in {threads} named `{}`: {} of each request.",
-        finding.holder,
-        percent(most.share),
-        most.name,
-        time(most.demand_us.unwrap_or(0.0))
-    ))
+    Some(Seen::ThreadsOfOneName {
+        of: of.clone(),
+        name: most.name.clone(),
+        threads: (peak.threads_left_out <= LEFT_OUT).then_some(most.threads.max(1)),
+        share: most.share,
+        demand_us: most.demand_us.unwrap_or(0.0),
+    })
 }
 
-/// That its threads cannot be told apart, for most of the time was spent by those that no look found twice.
-fn came_and_went(sweep: &Sweep, id: &GroupId, peak: &Group) -> Option<String> {
+/// Evidence that the threads cannot be told apart, because no look found most of them twice.
+fn came_and_went(sweep: &Sweep, of: &Processes, peak: &Group) -> Option<Seen> {
     let seen = |group: &Group| group.threads_by_name.iter().map(|threads| threads.cores).sum::<f64>();
-    let unseen = sweep.group_mean(id, |group| group.cores - group.reaped_cores - seen(group));
-    let share = unseen / sweep.group_mean(id, |group| group.cores);
+    let unseen = sweep.group_mean(of, |group| group.cores - group.reaped_cores - seen(group));
+    let share = unseen / sweep.group_mean(of, |group| group.cores);
     (share >= BETTER_PART).then(|| {
         if peak.threads_left_out > LEFT_OUT {
-            format!(
-                "{} of that CPU time was spent in threads that were not looked at, for it has {} of them.",
-                percent(share),
-                count(f64::from(peak.threads))
-            )
+            Seen::ThreadsLeftOut { share, threads: u64::from(peak.threads) }
         } else {
-            format!("{} of that CPU time was spent in threads that came and went.", percent(share))
+            Seen::ShortLivedThreads { share }
         }
     })
 }

@@ -1,56 +1,24 @@
-//! How busy every measured resource was: the figures verdicts, demands and the report start from.
+//! How busy every measured resource was: the figures that verdicts, demands and the report start from.
 
-use super::sweep::{Point, Sweep, by_falling_utilisation};
-use crate::counters::{IoRate, Role};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use super::sweep::{Point, Sweep};
+use crate::counters::IoRate;
 use crate::resources::{Group, IoLimitUse};
-use crate::run::ResourceKind;
-
-/// One measured resource, the same from step to step.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Id {
-    /// The processors a group of processes may use.
-    Cpu(Role, String),
-    /// A group's busiest thread, where the group may use more than one processor.
-    Thread(Role, String),
-    /// The CPU quota a group is under.
-    Quota(Role, String),
-    /// What a group's cgroup may ask of a block device: `writes a second on vda`.
-    IoLimit(Role, String, String),
-    /// A block device.
-    Disk(String),
-    /// A network interface with a limit.
-    Link(String),
-    /// All processors of the host.
-    Host,
-    /// The load generator.
-    Generator,
-}
-
-impl Id {
-    /// What kind of resource it is.
-    pub fn kind(&self) -> ResourceKind {
-        match self {
-            Self::Cpu(..) | Self::Host => ResourceKind::Cpu,
-            Self::Thread(..) => ResourceKind::SingleThread,
-            Self::Quota(..) => ResourceKind::CpuQuota,
-            Self::Disk(_) | Self::IoLimit(..) => ResourceKind::Disk,
-            Self::Link(_) => ResourceKind::Network,
-            Self::Generator => ResourceKind::Generator,
-        }
-    }
-}
+use crate::run::{Identity, IoLimit, Processes, Resource, Unit, Words};
 
 /// How much of a resource was in use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Use {
-    /// Which.
-    pub id: Id,
-    /// In use, in `unit`.
+    /// Which resource.
+    pub resource: Identity,
+    /// How much was in use, in `unit`.
     pub used: f64,
-    /// At most.
+    /// How much there is.
     pub capacity: f64,
-    /// `cores`, `devices`, `bits/s`, `threads`, or what a limit counts: `writes/s`, `bytes/s`.
-    pub unit: &'static str,
+    /// What both are counted in.
+    pub unit: Unit,
 }
 
 impl Use {
@@ -61,45 +29,84 @@ impl Use {
     }
 }
 
+impl From<&Use> for Resource {
+    fn from(seen: &Use) -> Self {
+        Self {
+            kind: seen.resource.kind(),
+            holder: Words::default(),
+            identity: Some(seen.resource.clone()),
+            utilization: seen.utilisation(),
+            used: seen.used,
+            capacity: seen.capacity,
+            unit: seen.unit.clone(),
+        }
+    }
+}
+
 /// Every measured resource at one step, by falling utilisation.
-pub(super) fn uses(sweep: &Sweep, point: &Point) -> Vec<Use> {
+pub fn uses(sweep: &Sweep, point: &Point) -> Vec<Use> {
     let mut all = vec![generator(sweep, point)];
-    all.extend(point.resources.tiers().flat_map(group));
+    all.extend(point.resources.tiers().flat_map(|group| of_group(sweep, group)));
     all.extend(host(point));
     all.extend(point.resources.disks.iter().filter(|disk| disk.in_flight > 0.0).map(|disk| Use {
-        id: Id::Disk(disk.name.clone()),
+        resource: Identity::Disk { name: disk.name.clone() },
         used: disk.busy,
         capacity: 1.0,
-        unit: "devices",
+        unit: Unit::Devices,
     }));
     all.extend(links(sweep, point));
     all.sort_by(by_falling_utilisation);
     all
 }
 
+/// Every measured resource on the plateau, by falling mean utilisation.
+pub fn mean_uses(sweep: &Sweep) -> Vec<Use> {
+    let mut sums: BTreeMap<Identity, (Use, f64)> = BTreeMap::new();
+    for seen in sweep.plateau().flat_map(|point| uses(sweep, point)) {
+        let (sum, count) =
+            sums.entry(seen.resource.clone()).or_insert_with(|| (Use { used: 0.0, ..seen.clone() }, 0.0));
+        sum.used += seen.used;
+        sum.capacity = seen.capacity;
+        *count += 1.0;
+    }
+    let mut means: Vec<Use> =
+        sums.into_values().map(|(sum, count)| Use { used: sum.used / count, ..sum }).collect();
+    means.sort_by(by_falling_utilisation);
+    means
+}
+
+fn by_falling_utilisation(a: &Use, b: &Use) -> Ordering {
+    b.utilisation().total_cmp(&a.utilisation()).then_with(|| a.resource.cmp(&b.resource))
+}
+
 fn generator(sweep: &Sweep, point: &Point) -> Use {
     let threads = sweep.generator_threads(point.resources.generator());
     let used = sweep.generator_busy(point) * threads;
-    Use { id: Id::Generator, used, capacity: threads, unit: "threads" }
+    Use { resource: Identity::Generator, used, capacity: threads, unit: Unit::Threads }
 }
 
-fn group(group: &Group) -> impl Iterator<Item = Use> {
-    let id = |make: fn(Role, String) -> Id| make(group.role, group.name.clone());
-    let cpu = Use { id: id(Id::Cpu), used: group.cores, capacity: group.allowed_cores, unit: "cores" };
+fn of_group(sweep: &Sweep, group: &Group) -> impl Iterator<Item = Use> {
+    let of = sweep.processes(group);
+    let cpu = Use {
+        resource: Identity::Processes(of.clone()),
+        used: group.cores,
+        capacity: group.allowed_cores,
+        unit: Unit::Cores,
+    };
     let thread = group.busiest_thread.as_ref().filter(|_| !group.one_core()).map(|thread| Use {
-        id: id(Id::Thread),
+        resource: Identity::Thread(of.clone()),
         used: thread.busy,
         capacity: 1.0,
-        unit: "cores",
+        unit: Unit::Cores,
     });
     let quota = group.quota.as_ref().map(|quota| Use {
-        id: id(Id::Quota),
+        resource: Identity::Quota(of.clone()),
         used: quota.used_cores,
         capacity: quota.cores,
-        unit: "cores",
+        unit: Unit::Cores,
     });
     let io = group.io_limits.first().map(|limit| Use {
-        id: Id::IoLimit(group.role, group.name.clone(), label(limit)),
+        resource: Identity::IoLimit(io_limit(of, limit)),
         used: limit.used_per_s,
         capacity: limit.limit_per_s,
         unit: unit(limit.of),
@@ -107,29 +114,28 @@ fn group(group: &Group) -> impl Iterator<Item = Use> {
     [Some(cpu), thread, quota, io].into_iter().flatten()
 }
 
-/// What tells one limit of a group from another.
-pub(super) fn label(limit: &IoLimitUse) -> String {
-    let what = match limit.of {
-        IoRate::Reads => "reads",
-        IoRate::Writes => "writes",
-        IoRate::ReadBytes => "bytes read",
-        IoRate::WrittenBytes => "bytes written",
-    };
-    format!("{what} a second on {}", limit.device)
+/// The identity of a limit that processes are under.
+pub(super) fn io_limit(of: Processes, limit: &IoLimitUse) -> IoLimit {
+    IoLimit { of, rate: limit.of, device: limit.device.clone() }
 }
 
-fn unit(of: IoRate) -> &'static str {
+fn unit(of: IoRate) -> Unit {
     match of {
-        IoRate::Reads => "reads/s",
-        IoRate::Writes => "writes/s",
-        IoRate::ReadBytes | IoRate::WrittenBytes => "bytes/s",
+        IoRate::Reads => Unit::ReadsPerSecond,
+        IoRate::Writes => Unit::WritesPerSecond,
+        IoRate::ReadBytes | IoRate::WrittenBytes => Unit::BytesPerSecond,
     }
 }
 
 fn host(point: &Point) -> Option<Use> {
     let host = &point.resources.host;
     let capacity = host.available_cores();
-    (capacity > 0.0).then(|| Use { id: Id::Host, used: host.busy_cores(), capacity, unit: "cores" })
+    (capacity > 0.0).then(|| Use {
+        resource: Identity::Host,
+        used: host.busy_cores(),
+        capacity,
+        unit: Unit::Cores,
+    })
 }
 
 fn links(sweep: &Sweep, point: &Point) -> Vec<Use> {
@@ -137,7 +143,8 @@ fn links(sweep: &Sweep, point: &Point) -> Vec<Use> {
     carrying
         .filter_map(|link| {
             let (used, capacity) = link.use_of_limit()?;
-            Some(Use { id: Id::Link(link.name.clone()), used, capacity, unit: "bits/s" })
+            let resource = Identity::Link { name: link.name.clone() };
+            Some(Use { resource, used, capacity, unit: Unit::BitsPerSecond })
         })
         .collect()
 }

@@ -1,6 +1,7 @@
 //! Counters that no sane kernel gives: nothing panics, nothing is NaN, nothing is invented.
 
-use analysis::conclude::{Conclusion, Context, Experiment, Observed, conclude};
+use super::lab::conclude;
+use analysis::conclude::{Conclusion, Context, Experiment, Observed};
 use analysis::counters::{
     Counters, Cpu, CpuQuota, DatabaseLook, Disk, Interface, Listener, Process, Role, Thread, ThreadState,
 };

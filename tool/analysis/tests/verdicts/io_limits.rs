@@ -60,7 +60,7 @@ fn a_thread_that_writes_whatever_the_load_is_not_what_users_wait_for() {
     let checkpointer = database().threads(1).write_limit_used_whole(400).state(ThreadState::Disk);
     let found = before(checkpointer).pool(8, 5_000.0).conclude();
     assert_eq!(kind(&found), ResourceKind::Unknown, "{found:#?}");
-    assert!(says(&found, "but it was so whatever the load"), "{:?}", found.verdict.bottleneck.evidence);
+    assert!(says(&found, "but it was as busy whatever the load"), "{:?}", found.verdict.bottleneck.evidence);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Synthetic sweeps: a server described in a few words becomes the estimates and counters that a real
 //! run of it would give. Throughput comes from mean value analysis of its stations.
 
-use analysis::conclude::{Conclusion, Context, Experiment, Observed, conclude};
+use analysis::conclude::{Conclusion, Context, Experiment, Observed, Provenance};
 use analysis::counters::{
     Counters, Cpu, CpuQuota, DatabaseLook, Disk, Interface, IoLimit, IoRate, Listener, Process, Role, Thread,
     ThreadState,
@@ -11,6 +11,19 @@ use analysis::laws::mva::{Station, mva};
 use analysis::run::{LoadShape, ResponseTime};
 use analysis::sample::ErrorKind;
 use analysis::verdict::WatchedDatabase;
+
+/// The conclusion with its words put in, as a run file holds it.
+pub(super) fn conclude(steps: &[Observed], context: &Context) -> Conclusion {
+    let mut run = analysis::conclude::conclude(steps, context).into_run(Provenance::default());
+    report::put_words(&mut run);
+    Conclusion {
+        verdict: run.verdict,
+        steps: run.steps,
+        laws: run.laws,
+        models: run.models,
+        warnings: run.warnings,
+    }
+}
 
 /// Length of a step and time between looks, microseconds.
 const STEP_US: u64 = 4_000_000;

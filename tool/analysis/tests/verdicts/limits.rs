@@ -4,7 +4,7 @@ use analysis::counters::ThreadState;
 use analysis::run::{Confidence, ResourceKind, WarningKind};
 use analysis::sample::ErrorKind;
 
-use super::lab::{Lab, Link, Platter, server, sweep};
+use super::lab::{Lab, Link, Platter, conclude, server, sweep};
 
 fn kind(lab: &Lab) -> ResourceKind {
     lab.conclude().verdict.bottleneck.kind
@@ -24,7 +24,7 @@ fn a_full_link_is_the_network() {
     let bottleneck = &found.verdict.bottleneck;
     assert_eq!((bottleneck.kind, bottleneck.holder.as_str()), (ResourceKind::Network, "eth0"));
     assert_eq!(bottleneck.confidence, Confidence::Medium, "no queue was seen before it");
-    assert!(bottleneck.evidence[0].contains("of at most 100.0 Mb/s"), "{bottleneck:?}");
+    assert!(bottleneck.evidence[0].contains("of at most 100 Mb/s"), "{bottleneck:?}");
     assert!((bottleneck.demand_us.unwrap() - 1_000.0).abs() < 20.0);
 }
 
@@ -213,7 +213,7 @@ fn a_first_step_that_was_disturbed_does_not_enlarge_the_pool() {
     let mut steps = lab.observed();
     steps[0].estimate.response_time_us.mean *= 1.2;
     steps[0].estimate.throughput_per_s /= 1.2;
-    let bottleneck = analysis::conclude::conclude(&steps, &lab.context).verdict.bottleneck;
+    let bottleneck = conclude(&steps, &lab.context).verdict.bottleneck;
     assert_eq!(bottleneck.kind, ResourceKind::WorkerPool, "{bottleneck:#?}");
     assert!(bottleneck.evidence[0].contains("a pool of 4 workers"), "{bottleneck:#?}");
 }
@@ -228,7 +228,7 @@ fn a_pool_is_told_beside_strangers_that_keep_nobody_waiting() {
         [6]
     .counters
     .clone();
-    let found = analysis::conclude::conclude(&steps, &lab.context);
+    let found = conclude(&steps, &lab.context);
     assert_eq!(found.verdict.bottleneck.kind, ResourceKind::WorkerPool, "{found:#?}");
     assert!(found.verdict.is_conclusive(), "{:?}", found.verdict.inconclusive);
     assert!(

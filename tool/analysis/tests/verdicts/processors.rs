@@ -4,7 +4,7 @@ use analysis::conclude::Conclusion;
 use analysis::counters::{Role, ThreadState};
 use analysis::run::{Confidence, ResourceKind, WarningKind};
 
-use super::lab::{server, sweep};
+use super::lab::{conclude, server, sweep};
 
 fn kind(found: &Conclusion) -> ResourceKind {
     found.verdict.bottleneck.kind
@@ -28,7 +28,7 @@ fn a_worker_pinned_to_one_core_is_cpu() {
     assert!((bottleneck.demand_us.unwrap() - 30.0).abs() < 0.5);
     assert!(bottleneck.evidence[0].starts_with("nginx (pid 812) is busy "), "{:?}", bottleneck.evidence);
     assert!(bottleneck.evidence[0].contains("of the one core it may use"), "{:?}", bottleneck.evidence);
-    assert!(bottleneck.evidence[0].contains("each request costs it 30.0 us"), "{:?}", bottleneck.evidence);
+    assert!(bottleneck.evidence[0].contains("each request costs it 30.0 µs"), "{:?}", bottleneck.evidence);
     assert!(found.verdict.is_conclusive());
     assert_eq!(found.verdict.next.as_deref(), Some("the processors of the host, at about 110 000 req/s."));
     assert!(found.laws.little_holds, "{:?}", found.laws);
@@ -226,7 +226,7 @@ fn a_quota_whose_use_is_not_counted_is_told_by_what_the_server_used() {
     let looks = steps.iter_mut().flat_map(|step| &mut step.counters);
     let quotas = looks.flat_map(|look| &mut look.processes).filter_map(|process| process.cpu_quota.as_mut());
     quotas.for_each(|quota| quota.usage_us = 0);
-    let found = analysis::conclude::conclude(&steps, &lab.context);
+    let found = conclude(&steps, &lab.context);
     assert_eq!((kind(&found), holder(&found)), (ResourceKind::CpuQuota, "nginx (pid 812)"), "{found:#?}");
 }
 
@@ -239,7 +239,7 @@ fn a_quota_that_one_user_spends_already_is_told_by_its_stops() {
     steps[0].counters = plateau.counters;
     steps[0].estimate.window = plateau.estimate.window;
     steps[0].estimate.throughput_per_s = 0.4 * plateau.estimate.throughput_per_s;
-    let found = analysis::conclude::conclude(&steps, &lab.context);
+    let found = conclude(&steps, &lab.context);
     assert_eq!(kind(&found), ResourceKind::CpuQuota, "{found:#?}");
 }
 
@@ -265,11 +265,11 @@ fn strangers_that_take_part_of_the_processors_leave_no_conclusion() {
         .crowded_useful_work(0.5);
     assert!(lab.conclude().verdict.is_conclusive(), "{:#?}", lab.conclude().verdict);
     let (quiet, crowded) = (lab.observed(), lab.clone().strangers(0.5).observed());
-    let all_along = analysis::conclude::conclude(&crowded, &lab.context).verdict;
+    let all_along = conclude(&crowded, &lab.context).verdict;
     assert!(all_along.inconclusive.iter().any(|why| why.contains("not part of the test")), "{all_along:#?}");
     let half = quiet.len() / 2;
     let steps: Vec<_> = quiet[..half].iter().chain(&crowded[half..]).cloned().collect();
-    let from_half_way = analysis::conclude::conclude(&steps, &lab.context).verdict;
+    let from_half_way = conclude(&steps, &lab.context).verdict;
     assert!(!from_half_way.is_conclusive(), "{from_half_way:#?}");
 }
 
@@ -286,7 +286,7 @@ fn sleepers_beside_strangers_that_come_during_the_run_are_not_blamed_on_the_cpu(
     let (quiet, crowded) = (lab.observed(), lab.clone().strangers(3.6).observed());
     for first_crowded in 0..quiet.len() {
         let steps: Vec<_> = quiet[..first_crowded].iter().chain(&crowded[first_crowded..]).cloned().collect();
-        let found = analysis::conclude::conclude(&steps, &lab.context);
+        let found = conclude(&steps, &lab.context);
         assert!(!matches!(kind(&found), ResourceKind::Cpu | ResourceKind::SingleThread), "{found:#?}");
     }
 }
@@ -348,7 +348,7 @@ fn a_generator_held_up_by_strangers_is_not_told_to_take_more_processors() {
             generator.for_each(|process| process.run_queue_wait_us = 5_000_000 + 125_000 * index as u64);
         }
     }
-    let found = analysis::conclude::conclude(&steps, &lab.context);
+    let found = conclude(&steps, &lab.context);
     assert_eq!(kind(&found), ResourceKind::Generator, "{found:#?}");
     let doubts = &found.verdict.inconclusive;
     assert!(doubts[0].contains("not part of the test"), "{doubts:?}");

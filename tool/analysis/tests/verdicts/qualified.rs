@@ -1,11 +1,11 @@
 //! Answers that hold only in part, and those that are none.
 
 use analysis::comparison::little;
-use analysis::conclude::{Context, Experiment, Observation, Observed, Provenance, conclude};
+use analysis::conclude::{Context, Experiment, Observation, Observed, Provenance};
 use analysis::run::{Confidence, ResourceKind, WarningKind};
 use analysis::sample::ErrorKind;
 
-use super::lab::{server, sweep};
+use super::lab::{conclude, server, sweep};
 
 #[test]
 fn throughput_that_still_grows_has_no_bottleneck() {
@@ -209,6 +209,6 @@ fn users_that_got_no_answer_at_n_star_leave_no_conclusion() {
         time.mean *= 0.5;
         time.mean_ci = time.mean_ci.map(|ends| ends.map(|end| 0.5 * end));
     }
-    let found = analysis::conclude::conclude(&steps, &lab.context).verdict;
+    let found = conclude(&steps, &lab.context).verdict;
     assert!(found.inconclusive.iter().any(|why| why.contains("Little's law is off by 50 %")), "{found:#?}");
 }

@@ -1,7 +1,7 @@
 //! Which threads the CPU time of a full process went to.
 
 use analysis::conclude::Conclusion;
-use analysis::run::ResourceKind;
+use analysis::run::{ResourceKind, Words};
 
 use super::lab::{Tier, server, sweep};
 
@@ -11,7 +11,7 @@ fn accounts() -> Tier {
     server("accounts").demand_us(400.0).threads(4).cpus(&[0, 1]).thread_names(names)
 }
 
-fn said(found: &Conclusion) -> &[String] {
+fn said(found: &Conclusion) -> &[Words] {
     &found.verdict.bottleneck.evidence
 }
 
@@ -21,7 +21,7 @@ fn threads_with_the_better_part_of_the_time_are_named() {
     assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Cpu);
     assert_eq!(
         said(&found)[1],
-        "Of the CPU time of accounts (pid 812), 75 % was spent in 3 threads named `password-hash`: 300.0 us of each request."
+        "Of the CPU time of accounts (pid 812), 75 % was spent in 3 threads named `password-hash`: 300 µs of each request."
     );
     let threads = found.verdict.bottleneck.threads.expect("their names tell");
     let names: Vec<_> = threads.names.iter().map(|found| (found.name.as_str(), found.threads)).collect();
@@ -98,7 +98,7 @@ fn threads_that_were_not_looked_at_are_said_to_be() {
     let found = sweep().tier(accounts().short_lived_threads(0.9).too_many_threads(10_000)).conclude();
     assert_eq!(
         said(&found)[1],
-        "90 % of that CPU time was spent in threads that were not looked at, for it has 10 000 of them."
+        "90 % of that CPU time was spent in threads that were not looked at, because there are 10 000 of them."
     );
     let some = sweep().tier(accounts().short_lived_threads(0.1).too_many_threads(10_000)).conclude();
     assert!(said(&some)[1].contains("68 % was spent in threads named `password-hash`"), "{:?}", said(&some));

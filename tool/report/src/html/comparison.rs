@@ -81,7 +81,7 @@ fn section(comparison: &Comparison, work: &Workload, index: usize) -> Section {
     let order: Vec<String> = work.order.iter().map(|sentence| words::unbroken(sentence)).collect();
     let others = comparison::beside(comparison, work).filter(|(_, published)| !published.figures.is_empty());
     let doubts = entries.iter().flat_map(|entry| {
-        entry.doubts.iter().map(|doubt| format!("{}: {}", entry.variant, words::unbroken(doubt)))
+        comparison::doubts(entry).into_iter().map(|doubt| format!("{}: {doubt}", entry.variant))
     });
     Section {
         id: format!("work-{index}"),

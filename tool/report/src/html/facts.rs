@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::metrics::percentile_name;
 use crate::number;
+use crate::sentences::holders;
 use crate::summary::{self, Outcome};
 use crate::words;
 
@@ -106,11 +107,11 @@ fn response_time(run: &Run) -> Option<Fact> {
 }
 
 fn bottleneck(bottleneck: &Bottleneck) -> Vec<Fact> {
-    if bottleneck.kind == ResourceKind::None && bottleneck.evidence.is_empty() {
+    if bottleneck.kind == ResourceKind::None && bottleneck.findings.is_empty() {
         return Vec::new();
     }
     let confidence = format!("confidence {}", words::confidence(bottleneck.confidence));
-    let name = match bottleneck.holder.as_str() {
+    let name = match holders::name_or_nothing(bottleneck.identity.as_ref()).as_ref() {
         "" => words::capitalised(words::kind(bottleneck.kind)),
         holder => format!("{}: {holder}", words::capitalised(words::kind(bottleneck.kind))),
     };

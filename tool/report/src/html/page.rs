@@ -11,8 +11,8 @@ use super::table::{Cell, Column, Table};
 use super::threads;
 use crate::metrics::{Output, shown_in};
 use crate::number;
-use crate::summary;
 use crate::words::{self, ERROR_KINDS};
+use crate::{sentences, summary};
 
 /// The page, as the template takes it.
 #[derive(Debug, Serialize)]
@@ -50,13 +50,13 @@ impl Page {
             title: format!("{} – nstar", run.target),
             target: run.target.clone(),
             headline: summary::headline(run),
-            inconclusive: run.verdict.inconclusive.iter().map(|reason| words::unbroken(reason)).collect(),
+            inconclusive: sentences::doubts(&run.verdict),
             warnings: warnings
-                .map(|w| Notice { kind: words::warning(w.kind), text: words::unbroken(&w.text) })
+                .map(|w| Notice { kind: words::warning(w.kind), text: sentences::warning(&w.cause) })
                 .collect(),
             verdict: facts::verdict(run),
             evidence: summary::evidence(&run.verdict.bottleneck),
-            next: run.verdict.next.as_deref().map(words::unbroken),
+            next: run.verdict.next_limit.as_ref().map(sentences::next),
             threads: threads::table(run),
             figures: figures::figures(run),
             steps: steps(run),
@@ -106,9 +106,10 @@ fn errors(run: &Run) -> Option<Table> {
 
 fn demands(run: &Run) -> Option<Table> {
     let rows = run.laws.demands.iter().map(|demand| super::table::Row {
-        marked: demand.kind == run.verdict.bottleneck.kind && demand.holder == run.verdict.bottleneck.holder,
+        marked: demand.kind == run.verdict.bottleneck.kind
+            && demand.identity == run.verdict.bottleneck.identity,
         cells: vec![
-            Cell::words(if demand.holder.is_empty() { words::kind(demand.kind) } else { &demand.holder }),
+            Cell::words(words::holder_or_kind(demand.kind, demand.identity.as_ref())),
             Cell::words(words::kind(demand.kind)),
             Cell::figure(
                 "demand_us",

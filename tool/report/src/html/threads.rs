@@ -4,6 +4,7 @@ use analysis::run::{NamedThreads, Run};
 
 use super::table::{Cell, Column, Row, Table};
 use crate::number;
+use crate::sentences::holders;
 
 /// Less than this is in no row of its own.
 const SHOWN: f64 = 0.01;
@@ -18,7 +19,10 @@ pub(super) fn table(run: &Run) -> Option<Table> {
     }
     Some(Table {
         id: "threads-table".into(),
-        caption: format!("CPU time of {} by the names of its threads, at N* and beyond", bottleneck.holder),
+        caption: format!(
+            "CPU time of {} by the names of its threads, at N* and beyond",
+            holders::name_or_nothing(bottleneck.identity.as_ref())
+        ),
         columns: vec![
             Column::words("Threads"),
             Column::numeric("At once"),

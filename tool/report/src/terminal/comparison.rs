@@ -11,7 +11,7 @@ use crate::comparison::{
 };
 use crate::metrics::{Measurement, Output, Unit, shown_in};
 use crate::number::{self, TimeUnit};
-use crate::words;
+use crate::{sentences, words};
 
 /// The width of what is written, without the margin: text keeps to a readable length, tables take all there is.
 #[derive(Debug, Clone, Copy)]
@@ -133,10 +133,10 @@ fn stopped_by_or_busiest(entry: &Entry) -> String {
 
 /// The first doubt in words, and the names of the other variants in doubt: the page has every doubt.
 fn doubts(entries: &[&Entry]) -> Vec<String> {
-    let mut doubtful = entries.iter().filter_map(|entry| Some((&entry.variant, entry.doubts.first()?)));
+    let mut doubtful = entries.iter().filter_map(|entry| Some((&entry.variant, entry.reasons.first()?)));
     let Some((variant, doubt)) = doubtful.next() else { return Vec::new() };
     let others: Vec<&str> = doubtful.map(|(variant, _)| variant.as_str()).collect();
-    let first = format!("In doubt: {variant}: {}", words::unbroken(doubt));
+    let first = format!("In doubt: {variant}: {}", sentences::doubt(doubt));
     if others.is_empty() {
         return vec![first];
     }

@@ -77,16 +77,15 @@ pub fn generator() -> Run {
         step.generator.useful_work = step.resources[0].utilization;
     }
     run.verdict.bottleneck.kind = ResourceKind::Generator;
-    run.verdict.bottleneck.holder = "nstar".into();
-    run.verdict.bottleneck.evidence = vec![
-        "nstar's own threads were busy 99 % at 4 users, and its cgroup kept them stopped 41 % of the time."
-            .into(),
-        "The server was busy 38 %.".into(),
-    ];
+    run.verdict.bottleneck.identity = named("nstar");
+    run.verdict.bottleneck.findings = told(&[
+        "nstar's own threads were busy 99 % at 4 users, and its cgroup kept them stopped 41 % of the time.",
+        "The server was busy 38 %.",
+    ]);
     run.verdict.bottleneck.runner_up = run.steps[3].resources.get(3).cloned();
-    run.verdict.inconclusive =
-        vec!["The load generator was full before the server was: the server can do more.".into()];
-    run.verdict.next = None;
+    run.verdict.doubts =
+        doubts(&["The load generator was full before the server was: the server can do more."]);
+    run.verdict.next_limit = None;
     run.warnings = vec![
         warn(
             WarningKind::GeneratorBusy,
@@ -110,19 +109,20 @@ pub fn unbounded() -> Run {
     run.verdict.throughput_max_per_s = 28101.5;
     run.verdict.throughput_max_ci_per_s = [27900.1, 28302.9];
     run.verdict.response_time_at_saturation_us = run.steps[2].response_time_us;
-    run.verdict.inconclusive =
-        vec!["Throughput was still growing at 3 users, the most that were tried.".into()];
+    run.verdict.doubts = doubts(&["Throughput was still growing at 3 users, the most that were tried."]);
     run.verdict.bottleneck = Bottleneck {
         kind: ResourceKind::None,
-        holder: String::new(),
+        holder: Words::default(),
+        identity: None,
         utilization: None,
         demand_us: None,
-        evidence: vec!["The busiest resource, the CPU of nginx, was busy 82 %.".into()],
+        evidence: Vec::new(),
+        findings: told(&["The busiest resource, the CPU of nginx, was busy 82 %."]),
         threads: None,
         runner_up: None,
         confidence: Confidence::Low,
     };
-    run.verdict.next = None;
+    run.verdict.next_limit = None;
     run.models = Models::default();
     run.warnings =
         vec![warn(WarningKind::NotBounded, "Throughput still grew at 3 users: try --users 1..64.")];
@@ -161,7 +161,7 @@ pub fn all_failed() -> Run {
     step.throughput_ci_per_s = None;
     step.response_time_us = ResponseTime::default();
     let mut run = base(vec![step]);
-    run.verdict = nothing_found(vec!["No request completed: connections were refused.".into()]);
+    run.verdict = nothing_found(&["No request completed: connections were refused."]);
     run.laws = Laws::default();
     run
 }
@@ -182,7 +182,7 @@ pub fn load() -> Run {
         throughput_max_per_s: 4990.0,
         throughput_max_ci_per_s: [4940.1, 5039.9],
         response_time_at_saturation_us: run.steps[0].response_time_us,
-        ..nothing_found(Vec::new())
+        ..nothing_found(&[])
     };
     run
 }
@@ -194,9 +194,9 @@ pub fn unobserved() -> Run {
         step.resources.clear();
     }
     run.laws.demands.clear();
-    run.verdict.bottleneck = nothing_found(Vec::new()).bottleneck;
+    run.verdict.bottleneck = nothing_found(&[]).bottleneck;
     run.verdict.bottleneck.kind = ResourceKind::Unknown;
-    run.verdict.next = None;
+    run.verdict.next_limit = None;
     run.warnings = vec![warn(
         WarningKind::NotObserved,
         "The server's processes could not be seen from here: run `nstar observe` on its host.",
@@ -229,7 +229,7 @@ pub fn extreme() -> Run {
 /// Interrupted before the first step ended.
 pub fn empty() -> Run {
     let mut run = base(Vec::new());
-    run.verdict = nothing_found(vec!["Interrupted before a step was measured.".into()]);
+    run.verdict = nothing_found(&["Interrupted before a step was measured."]);
     run.laws = Laws::default();
     run.warnings = vec![warn(WarningKind::Interrupted, "Interrupted after 0 of 8 steps.")];
     run
@@ -247,17 +247,17 @@ pub fn hostile() -> Run {
     run.version = SCRIPT.into();
     run.started = QUOTES.into();
     run.load.loop_kind = SCRIPT.into();
-    run.verdict.bottleneck.holder = format!("{SCRIPT}{QUOTES}{TERMINAL}");
-    run.verdict.bottleneck.evidence = vec![SCRIPT.into(), QUOTES.into(), TERMINAL.into()];
+    run.verdict.bottleneck.identity = named(format!("{SCRIPT}{QUOTES}{TERMINAL}"));
+    run.verdict.bottleneck.findings = told(&[SCRIPT, QUOTES, TERMINAL]);
     run.verdict.bottleneck.threads = Some(threads(&[(&format!("{QUOTES}{SCRIPT}{TERMINAL}"), 2, 0.9)]));
-    run.verdict.next = Some(format!("{QUOTES}{SCRIPT}"));
-    run.verdict.inconclusive = vec![SCRIPT.into()];
+    run.verdict.next_limit = Some(Next::Told { text: format!("{QUOTES}{SCRIPT}") });
+    run.verdict.doubts = doubts(&[SCRIPT]);
     run.warnings = vec![warn(WarningKind::HostLimit, &format!("{SCRIPT}{QUOTES}{TERMINAL}"))];
     for step in &mut run.steps {
-        step.resources[0].holder = format!("{SCRIPT}{QUOTES}{TERMINAL}");
-        step.resources[1].unit = format!("{SCRIPT}{QUOTES}");
+        step.resources[0].identity = named(format!("{SCRIPT}{QUOTES}{TERMINAL}"));
+        step.resources[1].unit = Unit::from(format!("{SCRIPT}{QUOTES}"));
     }
-    run.laws.demands[0].holder = format!("{QUOTES}{SCRIPT}");
+    run.laws.demands[0].identity = named(format!("{QUOTES}{SCRIPT}"));
     run
 }
 
@@ -269,17 +269,17 @@ pub fn tame(run: &mut Run) {
     run.version = "x".into();
     run.started = "x".into();
     run.load.loop_kind = "x".into();
-    run.verdict.bottleneck.holder = "x".into();
-    run.verdict.bottleneck.evidence = vec!["x".into(); 3];
+    run.verdict.bottleneck.identity = named("x");
+    run.verdict.bottleneck.findings = told(&["x"; 3]);
     run.verdict.bottleneck.threads = Some(threads(&[("x", 2, 0.9)]));
-    run.verdict.next = Some("x".into());
-    run.verdict.inconclusive = vec!["x".into()];
-    run.warnings[0].text = "x".into();
+    run.verdict.next_limit = Some(Next::Told { text: "x".into() });
+    run.verdict.doubts = doubts(&["x"]);
+    run.warnings[0].cause = Cause::Told { text: "x".into() };
     for step in &mut run.steps {
-        step.resources[0].holder = "x".into();
-        step.resources[1].unit = "x".into();
+        step.resources[0].identity = named("x");
+        step.resources[1].unit = Unit::from("x".to_owned());
     }
-    run.laws.demands[0].holder = "x".into();
+    run.laws.demands[0].identity = named("x");
 }
 
 /// A long ladder over a wide range, two tiers, many resources.
@@ -310,15 +310,16 @@ pub fn long() -> Run {
     run.verdict.throughput_max_ci_per_s = [8301.0, 8467.0];
     run.verdict.response_time_at_saturation_us = run.steps[7].response_time_us;
     run.verdict.bottleneck.kind = ResourceKind::SingleThread;
-    run.verdict.bottleneck.holder = "accounts/writer (pid 4021)".into();
-    run.verdict.bottleneck.evidence = vec![
-        "Thread writer of accounts (pid 4021) is busy 97 % of one core at 40 users while its other threads are busy 9 %.".into(),
-        "Each request costs it 115 µs, so it alone allows 8 660 req/s; 8 384 were seen.".into(),
-    ];
+    run.verdict.bottleneck.identity = named("accounts/writer (pid 4021)");
+    run.verdict.bottleneck.findings = told(&[
+        "Thread writer of accounts (pid 4021) is busy 97 % of one core at 40 users while its other threads are busy 9 %.",
+        "Each request costs it 115 µs, so it alone allows 8 660 req/s; 8 384 were seen.",
+    ]);
     run.verdict.bottleneck.threads =
         Some(threads(&[("writer", 1, 0.91), ("tokio-rt-worker", 4, 0.06), ("reader-*", 16, 0.015)]));
     run.verdict.bottleneck.runner_up = run.steps[7].resources.get(1).cloned();
-    run.verdict.next = Some("the CPU of files (pid 4022), at about 11 800 req/s.".into());
+    run.verdict.next_limit =
+        Some(Next::Told { text: "the CPU of files (pid 4022), at about 11 800 req/s.".into() });
     run.models.bounds =
         Some(Bounds { response_time_alone_us: 4761.9, throughput_max_per_s: 8660.0, knee_users: 41.2 });
     run.laws.demands = vec![
@@ -364,7 +365,9 @@ fn base(steps: Vec<Step>) -> Run {
             response_time_at_saturation_us: at,
             bottleneck: cpu_bottleneck(),
             inconclusive: Vec::new(),
-            next: Some("the generator, at about 52 000 req/s.".into()),
+            doubts: Vec::new(),
+            next: None,
+            next_limit: Some(Next::Limit { resource: Identity::Generator, throughput_per_s: 52_000.0 }),
         },
         steps,
         laws: Laws {
@@ -381,13 +384,15 @@ fn base(steps: Vec<Step>) -> Run {
 fn cpu_bottleneck() -> Bottleneck {
     Bottleneck {
         kind: ResourceKind::Cpu,
-        holder: NGINX.into(),
+        holder: Words::default(),
+        identity: named(NGINX),
         utilization: Some(0.991),
         demand_us: Some(29.1),
-        evidence: vec![
-            "nginx worker (pid 812) is busy 99 % of one core; each request costs it 29.1 µs.".into(),
-            "At twice the users throughput is the same (34 094 req/s) and response time doubles.".into(),
-        ],
+        evidence: Vec::new(),
+        findings: told(&[
+            "nginx worker (pid 812) is busy 99 % of one core; each request costs it 29.1 µs.",
+            "At twice the users throughput is the same (34 094 req/s) and response time doubles.",
+        ]),
         threads: None,
         runner_up: Some(resource(ResourceKind::Generator, "nstar", 0.38, 1.0, "cores")),
         confidence: Confidence::High,
@@ -405,7 +410,7 @@ fn threads(names: &[(&str, u64, f64)]) -> ThreadTime {
     ThreadTime { names: names.iter().map(named).collect(), rest: 1.0 - listed }
 }
 
-fn nothing_found(inconclusive: Vec<String>) -> Verdict {
+fn nothing_found(reasons: &[&str]) -> Verdict {
     Verdict {
         users_at_saturation: None,
         users_at_saturation_ci: None,
@@ -416,16 +421,20 @@ fn nothing_found(inconclusive: Vec<String>) -> Verdict {
         response_time_at_saturation_us: ResponseTime::default(),
         bottleneck: Bottleneck {
             kind: ResourceKind::None,
-            holder: String::new(),
+            holder: Words::default(),
+            identity: None,
             utilization: None,
             demand_us: None,
             evidence: Vec::new(),
+            findings: Vec::new(),
             threads: None,
             runner_up: None,
             confidence: Confidence::Low,
         },
-        inconclusive,
+        inconclusive: Vec::new(),
+        doubts: doubts(reasons),
         next: None,
+        next_limit: None,
     }
 }
 
@@ -461,18 +470,20 @@ fn step(users: u32, rate: f64, mean: f64, p99: f64) -> Step {
 fn resource(kind: ResourceKind, holder: &str, utilization: f64, capacity: f64, unit: &str) -> Resource {
     Resource {
         kind,
-        holder: holder.into(),
+        holder: Words::default(),
+        identity: named(holder),
         utilization,
         used: utilization * capacity,
         capacity,
-        unit: unit.into(),
+        unit: Unit::from(unit.to_owned()),
     }
 }
 
 fn demand(kind: ResourceKind, holder: &str, demand_us: f64) -> Demand {
     Demand {
         kind,
-        holder: holder.into(),
+        holder: Words::default(),
+        identity: named(holder),
         demand_us,
         demand_ci_us: Some([demand_us * 0.985, demand_us * 1.015]),
         throughput_limit_per_s: 1e6 / demand_us,
@@ -480,5 +491,20 @@ fn demand(kind: ResourceKind, holder: &str, demand_us: f64) -> Demand {
 }
 
 fn warn(kind: WarningKind, text: &str) -> Warning {
-    Warning { kind, text: text.into() }
+    Warning::told(kind, text)
+}
+
+/// An identity of which only the name is known.
+fn named(name: impl Into<String>) -> Option<Identity> {
+    Identity::named(name)
+}
+
+/// Evidence of which only the sentences are known.
+fn told(sentences: &[&str]) -> Vec<Evidence> {
+    let told = |text: &&str| OutcomeEvidence::Told { text: (*text).to_owned() }.into();
+    sentences.iter().map(told).collect()
+}
+
+fn doubts(sentences: &[&str]) -> Vec<Doubt> {
+    sentences.iter().map(|text| Doubt::Told { text: (*text).to_owned() }).collect()
 }

@@ -1,6 +1,8 @@
 //! Utilisation of resources against users.
 
-use analysis::run::{Resource, ResourceKind, Run, Step};
+use std::borrow::Cow;
+
+use analysis::run::{Identity, Resource, ResourceKind, Run, Step, Unit};
 
 use super::{Figure, notes, saturation, step_rows, users_axis, users_cell};
 use crate::axis::Axis;
@@ -73,10 +75,11 @@ fn resources_table(run: &Run, all: &[Key]) -> Table {
 
 fn used(resource: &Resource) -> String {
     let Resource { used, capacity, unit, .. } = resource;
-    if unit == "bits/s" {
+    if *unit == Unit::BitsPerSecond {
         return format!("{} of {}", number::prefixed(*used, "bit/s"), number::prefixed(*capacity, "bit/s"));
     }
-    let unit = if *capacity == 1.0 { unit.trim_end_matches('s') } else { unit };
+    let name = unit.as_str();
+    let unit = if *capacity == 1.0 { name.trim_end_matches('s') } else { name };
     format!("{} of {} {unit}", number::plain(*used), number::tick(*capacity)).trim_end().to_owned()
 }
 
@@ -109,34 +112,34 @@ pub(in crate::html) fn utilization_table(run: &Run) -> Option<Table> {
 #[derive(Debug, PartialEq)]
 struct Key {
     kind: ResourceKind,
-    holder: String,
+    identity: Option<Identity>,
 }
 
 impl Key {
     fn of<'a>(&self, step: &'a Step) -> Option<&'a Resource> {
-        step.resources.iter().find(|r| r.kind == self.kind && r.holder == self.holder)
+        step.resources.iter().find(|r| r.kind == self.kind && r.identity == self.identity)
     }
 
     fn is_bottleneck(&self, run: &Run) -> bool {
         let bottleneck = &run.verdict.bottleneck;
-        self.kind == bottleneck.kind && self.holder == bottleneck.holder
+        self.kind == bottleneck.kind && self.identity == bottleneck.identity
     }
 
     fn cell(&self) -> Cell {
         let kind = words::kind(self.kind);
-        Cell::words(self.name()).with_note(if self.holder.is_empty() { "" } else { kind })
+        Cell::words(self.name()).with_note(if self.identity.is_none() { "" } else { kind })
     }
 
     /// The name, with the kind where another resource has the same holder.
     fn name_among(&self, all: &[Self]) -> String {
-        match all.iter().filter(|key| key.holder == self.holder).count() {
-            0 | 1 => self.name(),
+        match all.iter().filter(|key| key.name() == self.name()).count() {
+            0 | 1 => self.name().into_owned(),
             _ => format!("{}, {}", self.name(), words::kind(self.kind)),
         }
     }
 
-    fn name(&self) -> String {
-        if self.holder.is_empty() { words::kind(self.kind).into() } else { self.holder.clone() }
+    fn name(&self) -> Cow<'_, str> {
+        words::holder_or_kind(self.kind, self.identity.as_ref())
     }
 }
 
@@ -145,7 +148,7 @@ fn distinct_resources(run: &Run) -> Vec<Key> {
     let mut keys: Vec<Key> = Vec::new();
     for resource in summary::verdict_step(run).into_iter().chain(&run.steps).flat_map(|step| &step.resources)
     {
-        let key = Key { kind: resource.kind, holder: resource.holder.clone() };
+        let key = Key { kind: resource.kind, identity: resource.identity.clone() };
         if !keys.contains(&key) {
             keys.push(key);
         }

@@ -1,0 +1,157 @@
+//! Why an answer is not to be relied on.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Cause, Database};
+use crate::sample::ErrorCounts;
+
+/// One reason not to rely on an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Doubt {
+    /// No request completed.
+    NothingCompleted,
+    /// Throughput never stopped growing.
+    NeverBounded {
+        /// Most users that were tried.
+        users: u32,
+    },
+    /// Throughput varied too much from step to step.
+    TooUneven {
+        /// Most users that were tried.
+        users: u32,
+    },
+    /// The load generator was the limit.
+    GeneratorLimit,
+    /// The load generator took more of shared processors than the server.
+    GeneratorTookMore,
+    /// Other processes filled the processors of the server.
+    OthersTookMost {
+        /// Cores that they used.
+        cores: f64,
+        /// Cores that there were.
+        available: f64,
+    },
+    /// Other processes took part of the processors.
+    Interference {
+        /// Whose processors.
+        victim: Victim,
+        /// Cores that they took.
+        cores: f64,
+        /// Cores that there were.
+        available: f64,
+    },
+    /// Transactions queue for locks, and something else may be why.
+    LocksHeldForLonger {
+        /// The database.
+        database: Database,
+        /// What is in the way of a verdict.
+        because: LockDoubt,
+    },
+    /// Transactions queued for locks beside a full resource.
+    LocksAsWell {
+        /// The database.
+        database: Database,
+    },
+    /// Locks may be part of the cause.
+    LocksMayBePart {
+        /// The database.
+        database: Database,
+        /// Sessions that waited, on average.
+        waiting: f64,
+        /// Sessions at work, on average.
+        at_work: f64,
+    },
+    /// Many requests failed where the verdict is drawn.
+    RequestsFailed {
+        /// Share of the requests, 0 to 1.
+        share: f64,
+        /// Users of the step.
+        users: u32,
+        /// How they failed.
+        errors: ErrorCounts,
+    },
+    /// Many requests of all runs failed.
+    ManyFailed {
+        /// Share of the requests, 0 to 1.
+        share: f64,
+    },
+    /// Other processes used the processors of the host.
+    OthersUsedProcessors {
+        /// Cores that they used.
+        cores: f64,
+        /// Cores that there were.
+        available: f64,
+    },
+    /// A warning of the run says that it was not as asked for.
+    Warned {
+        /// What the warning was about.
+        warning: Cause,
+    },
+    /// Nothing completed beyond N*.
+    StoppedAnsweringBeyond {
+        /// Users of the step.
+        users: u32,
+        /// How requests failed.
+        errors: ErrorCounts,
+    },
+    /// The server stopped answering where the verdict is drawn.
+    Stalled {
+        /// Users of the step.
+        users: u32,
+    },
+    /// No steady state was reached where the verdict is drawn.
+    NotSteady {
+        /// Users of the step.
+        users: u32,
+    },
+    /// Throughput per user jumped from one step to the next.
+    Jump {
+        /// Users of the step with the lower throughput per user.
+        from_users: u32,
+        /// Users of the next larger step.
+        to_users: u32,
+        /// How many times the throughput per user grew.
+        factor: f64,
+    },
+    /// Little's law is off where the verdict is drawn.
+    Little {
+        /// Users of the step.
+        users: u32,
+        /// The gap as a share of the users, without its sign.
+        gap: f64,
+    },
+    /// Users were idle where the verdict is drawn.
+    IdleUsers {
+        /// Users of the step.
+        users: u32,
+        /// Share of them, 0 to 1.
+        share: f64,
+    },
+    /// A sentence of a run file from before doubts were typed.
+    Told {
+        /// The sentence.
+        text: String,
+    },
+}
+
+/// Whose processors others took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Victim {
+    /// Those of the busiest tier.
+    Server,
+    /// Those of the load generator.
+    Generator,
+}
+
+/// Why a queue for locks does not prove that locks are the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LockDoubt {
+    /// The database's own processes could not be watched.
+    NotWatched,
+    /// A processor, a disk or a link is busy as well.
+    SomethingBusy,
+}

@@ -1,0 +1,90 @@
+//! Evidence about the sweep as a whole.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::run::Identity;
+use crate::sample::ErrorCounts;
+
+/// Evidence about the sweep as a whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum OutcomeEvidence {
+    /// No request completed.
+    NothingCompleted,
+    /// Only one step was measured.
+    OnlyStep {
+        /// Its users.
+        users: u32,
+    },
+    /// Throughput grew up to the last step.
+    StillGrew {
+        /// Most users that were tried.
+        users: u32,
+    },
+    /// The steps are too uneven to tell.
+    TooUneven {
+        /// Most users that were tried.
+        users: u32,
+    },
+    /// The server could not be watched.
+    NotWatched {
+        /// N*.
+        users: u32,
+    },
+    /// Nothing that was watched explains the limit.
+    NothingExplains {
+        /// N*.
+        users: u32,
+        /// The highest throughput, requests per second.
+        throughput_per_s: f64,
+    },
+    /// Work that no watched process did.
+    UnwatchedWork {
+        /// Cores more than under a light load.
+        cores: f64,
+    },
+    /// The busiest resource of all.
+    Busiest {
+        /// Which.
+        resource: Identity,
+        /// Busy share, 0 to 1.
+        busy: f64,
+        /// Why that proves nothing, where it is full.
+        aside: Option<Aside>,
+    },
+    /// A rival was nearly as busy.
+    CloseRival {
+        /// Which.
+        resource: Identity,
+        /// Busy share, 0 to 1.
+        busy: f64,
+    },
+    /// Many requests failed.
+    RequestsFailed {
+        /// Share of the requests, 0 to 1.
+        share: f64,
+        /// Users of the step.
+        users: u32,
+        /// How they failed.
+        errors: ErrorCounts,
+    },
+    /// A sentence of a run file from before evidence was typed.
+    Told {
+        /// The sentence.
+        text: String,
+    },
+}
+
+/// Why a full resource proves nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "why", rename_all = "kebab-case")]
+pub enum Aside {
+    /// The server used little of it.
+    OthersUsedIt {
+        /// Cores that the server and its tiers used.
+        tier_cores: f64,
+    },
+    /// It was full under a light load as well.
+    WhateverTheLoad,
+}

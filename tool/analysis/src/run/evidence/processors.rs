@@ -1,0 +1,92 @@
+//! Evidence about processors and threads that are full.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::run::Processes;
+
+/// Evidence about processors and threads that are full.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum ProcessorEvidence {
+    /// How busy processes are, and what a request costs them.
+    CpuBusy {
+        /// Which processes.
+        of: Processes,
+        /// How busy, and of what.
+        busy: Busy,
+        /// N*.
+        users: u32,
+        /// CPU time, microseconds per completed request.
+        demand_us: f64,
+    },
+    /// Every thread that has work is full, and there are fewer of them than cores.
+    TooFewThreads {
+        /// Cores that the processes may use.
+        cores: u64,
+        /// Threads that are full.
+        threads: u64,
+    },
+    /// One thread is full while other cores are free.
+    ThreadFull {
+        /// Cores that the processes may use.
+        cores: u64,
+        /// The kernel's short name of the thread; may be empty.
+        thread: String,
+        /// Its number.
+        tid: u32,
+        /// Cores that the other threads used together.
+        others_cores: f64,
+    },
+    /// A thread was runnable at nearly every look.
+    NeverAsleep {
+        /// Share of the looks that found it running or waiting to run.
+        runnable: f64,
+        /// How many looks there were.
+        looks: u64,
+    },
+    /// Threads that never use more than one core together, as behind a global lock.
+    OneThreadAtATime {
+        /// Threads that worked.
+        threads: u64,
+        /// Cores that they may use.
+        cores: u64,
+        /// Share of the looks at the threads that found them waiting for a lock.
+        waiting_for_lock: f64,
+    },
+}
+
+/// How busy processes are.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "of", rename_all = "kebab-case")]
+pub enum Busy {
+    /// Of all the cores that they may use.
+    Cores {
+        /// Busy share, 0 to 1.
+        share: f64,
+        /// How many cores.
+        cores: u64,
+    },
+    /// Of one core, in each of several threads.
+    EachThread {
+        /// Busy share, 0 to 1.
+        share: f64,
+        /// How many threads.
+        threads: u64,
+    },
+    /// Of one core, all of it in one thread.
+    OneThread {
+        /// Busy share, 0 to 1.
+        share: f64,
+    },
+    /// Of one core, in a thread that interrupts hold up.
+    OneThreadAndInterrupts {
+        /// Busy share, 0 to 1.
+        share: f64,
+    },
+    /// All threads together, one at a time.
+    OneAtATime {
+        /// Cores in use.
+        cores: f64,
+    },
+}

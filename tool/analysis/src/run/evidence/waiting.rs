@@ -1,0 +1,120 @@
+//! Evidence about users that wait while nothing is busy.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::run::{Identity, Processes};
+
+/// Evidence about users that wait while nothing is busy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum WaitingEvidence {
+    /// A table of descriptors is full.
+    DescriptorsFull {
+        /// Which processes.
+        of: Processes,
+        /// Descriptors open.
+        open: u64,
+        /// The limit.
+        limit: u64,
+        /// N*.
+        users: u32,
+    },
+    /// What became of connections while the table was full.
+    TurnedAway {
+        /// Requests that were refused, turned away, reset, closed early or timed out.
+        requests: u64,
+        /// Whether connections waited to be accepted.
+        queued: bool,
+    },
+    /// What to do about a full table.
+    RaiseDescriptorLimit,
+    /// The host swaps.
+    MemoryShort {
+        /// Share of the time that some task waited for memory.
+        pressure: f64,
+        /// Pages per second that came back from swap.
+        swapped_in_per_s: f64,
+        /// N*.
+        users: u32,
+    },
+    /// The listen queue overflows.
+    ListenQueueFull {
+        /// Connections per second that found it full.
+        overflows_per_s: f64,
+        /// Connections per second that were dropped.
+        drops_per_s: f64,
+        /// N*.
+        users: u32,
+    },
+    /// How full the queue was.
+    ListenQueueSeen {
+        /// Its port.
+        port: u16,
+        /// Most connections that waited.
+        waiting: u64,
+        /// How many the queue holds.
+        backlog: u64,
+        /// Share of the looks that found it full.
+        full: f64,
+    },
+    /// The server may accept slowly because its workers are taken.
+    AcceptsSlowly {
+        /// Requests served at a time.
+        at_a_time: f64,
+    },
+    /// One request is served at a time.
+    OneServed,
+    /// A fixed number of requests is served at a time.
+    SeveralServed {
+        /// How many.
+        at_a_time: f64,
+    },
+    /// How that number was found: by Little's law.
+    ServedByLittle {
+        /// The highest throughput, requests per second.
+        throughput_per_s: f64,
+        /// Response time of a request that waits for no other, microseconds.
+        alone_us: f64,
+        /// Requests served at a time.
+        at_a_time: f64,
+    },
+    /// The number served at a time, as a hint.
+    NumberServed {
+        /// How many.
+        at_a_time: f64,
+    },
+    /// One user alone waited for a disk most of the time, though no watched disk is full.
+    AloneAtTheDisk {
+        /// Which processes waited.
+        of: Processes,
+        /// Share of the looks that found them waiting.
+        waiting: f64,
+    },
+    /// The busiest resource had room.
+    BusiestHadRoom {
+        /// Which.
+        resource: Identity,
+        /// Busy share, 0 to 1.
+        busy: f64,
+    },
+    /// Others kept the processors busy, and nobody here waited for one.
+    HostBusyForOthers,
+    /// Connections waited to be accepted.
+    WaitingToBeAccepted {
+        /// The port.
+        port: u16,
+        /// Most connections that waited.
+        connections: u64,
+    },
+    /// The server told clients that it is too busy.
+    ToldToComeBack {
+        /// How many requests.
+        requests: u64,
+    },
+    /// Threads of the server waited for a lock or a condition.
+    ThreadsWaiting {
+        /// Share of the looks at them.
+        share: f64,
+    },
+}

@@ -1,0 +1,85 @@
+//! Operational laws and fitted models, as the run file holds them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Identity, ResourceKind, Words};
+
+/// Operational laws over the run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Laws {
+    /// Little's law held, within the intervals, at every steady step where it can be tested.
+    pub little_holds: bool,
+    /// The largest gap of a steady step, as a share of N.
+    pub little_gap_max: f64,
+    /// Users of the steps of a closed loop where Little's law cannot be tested: too many requests failed, and the time
+    /// spent in those is not counted. Absent where there are none, and in run files from before it was told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub little_untested: Vec<u32>,
+    /// Service demand per resource by the utilisation law, U = X D, regressed over the steps.
+    pub demands: Vec<Demand>,
+}
+
+/// Service demand of one resource.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Demand {
+    /// What kind.
+    pub kind: ResourceKind,
+    /// What people call whoever holds it.
+    pub holder: Words,
+    /// The resource itself; absent in run files from before identities were typed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
+    /// Microseconds of the resource per completed request.
+    pub demand_us: f64,
+    /// 95 % interval, [lo, hi]; absent with fewer than three steps.
+    pub demand_ci_us: Option<[f64; 2]>,
+    /// Throughput at which this resource alone would be full, requests per second.
+    pub throughput_limit_per_s: f64,
+}
+
+/// Fitted models.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Models {
+    /// Asymptotic bounds.
+    pub bounds: Option<Bounds>,
+    /// Mean value analysis of the measured demands.
+    pub mva: Option<Vec<Predicted>>,
+    /// Universal scalability law.
+    pub usl: Option<Usl>,
+}
+
+/// Asymptotic bounds (Denning and Buzen 1978).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bounds {
+    /// Response time of one user alone, microseconds.
+    pub response_time_alone_us: f64,
+    /// Upper bound on throughput, requests per second.
+    pub throughput_max_per_s: f64,
+    /// Where the asymptotes cross, users.
+    pub knee_users: f64,
+}
+
+/// A model's prediction for one number of users.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Predicted {
+    /// Users.
+    pub users: u32,
+    /// Predicted throughput, requests per second.
+    pub throughput_per_s: f64,
+    /// Predicted mean response time, microseconds.
+    pub response_time_us: f64,
+}
+
+/// Universal scalability law, X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)) (Gunther 1993).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Usl {
+    /// Throughput of one user, requests per second.
+    pub lambda_per_s: f64,
+    /// Contention.
+    pub sigma: f64,
+    /// Coherency.
+    pub kappa: f64,
+    /// Share of the variance of throughput it explains.
+    pub r_squared: f64,
+}

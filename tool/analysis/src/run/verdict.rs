@@ -1,0 +1,126 @@
+//! What was concluded: N*, what stops the server there, and how sure that is.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Doubt, Evidence, Identity, Resource, ResourceKind, ResponseTime, Words};
+
+/// What was concluded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Verdict {
+    /// N*: the smallest number of users that reaches 95 % of the maximum throughput.
+    pub users_at_saturation: Option<u32>,
+    /// 95 % interval of N*, [lo, hi].
+    pub users_at_saturation_ci: Option<[u32; 2]>,
+    /// Crossing of the asymptotes, (R(1) + Z) * X_max.
+    pub knee_users: Option<f64>,
+    /// Whether throughput was seen to stop growing. If not, the maximum is a lower bound.
+    pub bounded: bool,
+    /// Maximum throughput, completed requests per second.
+    pub throughput_max_per_s: f64,
+    /// 95 % interval of it, [lo, hi].
+    pub throughput_max_ci_per_s: [f64; 2],
+    /// Response time at N* (at the last step if not bounded).
+    pub response_time_at_saturation_us: ResponseTime,
+    /// What stops the server there.
+    pub bottleneck: Bottleneck,
+    /// Why the answer is not to be relied on, one sentence each; empty when it is.
+    pub inconclusive: Vec<Words>,
+    /// The same as data, one entry for each sentence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<Doubt>,
+    /// What would come next if the bottleneck were removed, one sentence.
+    pub next: Option<Words>,
+    /// The same as data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_limit: Option<Next>,
+}
+
+impl Verdict {
+    /// Whether the answer can be relied on. A bottleneck that is `unknown` does not make it inconclusive:
+    /// N* and the throughput stand without their cause.
+    pub fn is_conclusive(&self) -> bool {
+        self.doubts.is_empty()
+    }
+}
+
+/// What would come next if the bottleneck were removed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Next {
+    /// The next resource to be full.
+    Limit {
+        /// Which.
+        resource: Identity,
+        /// Where it would be full, requests per second.
+        throughput_per_s: f64,
+    },
+    /// A sentence of a run file from before this was typed.
+    Told {
+        /// The sentence.
+        text: String,
+    },
+}
+
+/// The resource that stops the server, with evidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bottleneck {
+    /// What kind of resource.
+    pub kind: ResourceKind,
+    /// What people call the process or device, such as `nginx (pid 812)` or `vda`; empty where there is none.
+    pub holder: Words,
+    /// The process or device itself; absent where there is none, and in run files from before identities were typed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
+    /// Busy share at N*, 0 to 1 of what the holder could use.
+    pub utilization: Option<f64>,
+    /// Service demand on it, microseconds per completed request.
+    pub demand_us: Option<f64>,
+    /// What was seen, in sentences with numbers, most telling first.
+    pub evidence: Vec<Words>,
+    /// The same as data, one entry for each sentence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Evidence>,
+    /// Which threads the holder's CPU time was spent in, where that is what it lacks and their names tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<ThreadTime>,
+    /// The next most utilised resource.
+    pub runner_up: Option<Resource>,
+    /// How sure.
+    pub confidence: Confidence,
+}
+
+/// A process's CPU time by the names of its threads, at N* and the steps beyond it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ThreadTime {
+    /// Threads of one name with at least 1 % of it, most first.
+    pub names: Vec<NamedThreads>,
+    /// Share that is in no entry, 0 to 1: threads that came and went between two looks or were too many to be looked
+    /// at, children that ended, names with less than 1 %.
+    pub rest: f64,
+}
+
+/// Threads of one name, of all processes that hold the bottleneck.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NamedThreads {
+    /// The kernel's short name of them; `worker-*` stands for `worker-1`, `worker-2` and so on.
+    pub name: String,
+    /// Most of them at any one look.
+    pub threads: u64,
+    /// Share of the CPU time, 0 to 1.
+    pub share: f64,
+    /// Microseconds of CPU time per completed request.
+    pub demand_us: Option<f64>,
+}
+
+/// How sure a verdict is, the surest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// Direct evidence, nothing against it.
+    High,
+    /// Direct evidence, with a rival close by.
+    Medium,
+    /// By elimination, or with evidence missing.
+    Low,
+}

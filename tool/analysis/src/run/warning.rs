@@ -1,0 +1,272 @@
+//! What to distrust, as typed values made with the result.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Processes, Shares, Words};
+use crate::sample::ErrorCounts;
+
+/// Something that makes the run less trustworthy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Warning {
+    /// What kind.
+    pub kind: WarningKind,
+    /// A sentence: what, by how much, what to do.
+    pub text: Words,
+    /// The same as data; absent in run files from before warnings were typed.
+    #[serde(default, skip_serializing_if = "Cause::is_empty")]
+    pub cause: Cause,
+}
+
+/// Kinds of [`Warning`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WarningKind {
+    /// Generator and server shared processors.
+    SharedCores,
+    /// The generator was close to its own limit.
+    GeneratorBusy,
+    /// A step never became steady.
+    NotSteady,
+    /// Too few completions for an interval of the width asked for.
+    TooShort,
+    /// Little's law did not hold at a step.
+    Little,
+    /// Requests failed.
+    Errors,
+    /// The server stopped answering before a step ended.
+    StoppedAnswering,
+    /// The kinds of request did not come in the shares asked for.
+    Mix,
+    /// The ladder ended before throughput stopped growing.
+    NotBounded,
+    /// The server's processes could not be seen, so no resource can be named.
+    NotObserved,
+    /// The hypervisor took processor time.
+    Steal,
+    /// Built without optimisation.
+    DebugBuild,
+    /// Interrupted: the run is partial.
+    Interrupted,
+    /// A limit of this host was in the way.
+    HostLimit,
+}
+
+/// Why to warn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Cause {
+    /// A signal ended the run early.
+    Interrupted,
+    /// This program was built without optimisation.
+    DebugBuild,
+    /// The server stopped answering.
+    Stalled {
+        /// Users of the first step where it did.
+        users: u32,
+        /// Requests completed before.
+        completed: u64,
+        /// How long nothing was answered, seconds.
+        stalled_s: f64,
+    },
+    /// Requests failed.
+    RequestsFailed {
+        /// Users of the first step where they did; absent where they failed only outside the measured parts.
+        first_users: Option<u32>,
+        /// How many, by kind.
+        errors: ErrorCounts,
+        /// The most frequent unexpected statuses with their counts, most frequent first.
+        statuses: Vec<(u16, u64)>,
+    },
+    /// Steps up to the last do not show where throughput stops growing.
+    TooUneven {
+        /// Most users that were tried.
+        users: u32,
+    },
+    /// Throughput grew up to the most users that were allowed.
+    StillGrew {
+        /// Most users that were tried.
+        users: u32,
+    },
+    /// The server's processes could not be watched.
+    NotWatched {
+        /// Such as `the target is on another host`; absent where no process was found to serve the target.
+        why: Option<String>,
+    },
+    /// A database did not tell all about its locks.
+    DatabaseTrouble {
+        /// What people call it, without credentials.
+        database: String,
+        /// What went wrong.
+        trouble: String,
+    },
+    /// No session was ever at work in the database.
+    DatabaseIdle {
+        /// What people call it, without credentials.
+        database: String,
+    },
+    /// The generator was busy.
+    GeneratorBusy {
+        /// Users of the step where it was busiest.
+        users: u32,
+        /// Busy share, 0 to 1.
+        busy: f64,
+    },
+    /// The generator made nearly all that it can make.
+    NearCeiling {
+        /// Users of the step with the highest throughput.
+        users: u32,
+        /// That throughput as a share of the ceiling.
+        share: f64,
+        /// Requests of the cheapest kind that the generator can make per second.
+        ceiling_per_s: f64,
+    },
+    /// Generator and server shared processors.
+    SharedCores {
+        /// N*; absent for one load.
+        users: Option<u32>,
+        /// The busiest tier.
+        server: Processes,
+        /// Who used how much.
+        shares: Shares,
+        /// Requests per second that the server would reach alone, where its CPU is the limit.
+        alone_per_s: Option<f64>,
+    },
+    /// Steps reached no steady state.
+    NotSteady {
+        /// Their users.
+        users: Vec<u32>,
+    },
+    /// Users were idle.
+    IdleUsers {
+        /// Users of the worst step.
+        users: u32,
+        /// Share of them, 0 to 1.
+        share: f64,
+    },
+    /// Steps were too short for an interval.
+    NoInterval {
+        /// Their users.
+        users: Vec<u32>,
+    },
+    /// The interval at N* is wide.
+    WideInterval {
+        /// N*.
+        users: u32,
+        /// Half its width as a share of the throughput.
+        half_width: f64,
+    },
+    /// Little's law is off at a step.
+    Little {
+        /// Users of the worst step.
+        users: u32,
+        /// The gap as a share of the users, without its sign.
+        gap: f64,
+    },
+    /// The hypervisor took processor time.
+    Steal {
+        /// Users of the worst step.
+        users: u32,
+        /// Share of the processor time, 0 to 1.
+        share: f64,
+    },
+    /// A listen queue of this host overflowed.
+    ListenQueue {
+        /// Users of the worst step.
+        users: u32,
+        /// Connections per second that found it full.
+        overflows_per_s: f64,
+        /// The fullest queue of the server, where that was never full.
+        not_full: Option<ListenQueue>,
+    },
+    /// The kinds of request did not come in the shares asked for.
+    Mix {
+        /// The kind that is furthest from its share.
+        request: String,
+        /// The share that it had, 0 to 1.
+        share: f64,
+        /// The share asked for, 0 to 1.
+        asked: f64,
+        /// Requests that were replaced by another kind.
+        replaced: Vec<Replaced>,
+    },
+    /// A sentence of whoever met the trouble, or of a run file from before warnings were typed.
+    Told {
+        /// The sentence.
+        text: String,
+    },
+}
+
+/// How full a listen queue was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ListenQueue {
+    /// Its port.
+    pub port: u16,
+    /// Most connections that waited.
+    pub waiting: u64,
+    /// How many it holds.
+    pub backlog: u64,
+}
+
+/// Requests of one kind that were replaced by another kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Replaced {
+    /// The kind.
+    pub request: String,
+    /// How often.
+    pub times: u64,
+}
+
+impl Warning {
+    /// A warning of this kind.
+    pub fn new(kind: WarningKind, cause: Cause) -> Self {
+        Self { kind, text: Words::default(), cause }
+    }
+
+    /// A warning in somebody else's words.
+    pub fn told(kind: WarningKind, text: impl Into<String>) -> Self {
+        Self::new(kind, Cause::Told { text: text.into() })
+    }
+}
+
+impl Default for Cause {
+    /// Nothing but words is known.
+    fn default() -> Self {
+        Self::Told { text: String::new() }
+    }
+}
+
+impl From<Cause> for Warning {
+    fn from(cause: Cause) -> Self {
+        Self::new(cause.kind(), cause)
+    }
+}
+
+impl Cause {
+    /// Whether nothing is known of the cause but words that stand elsewhere.
+    fn is_empty(&self) -> bool {
+        matches!(self, Self::Told { text } if text.is_empty())
+    }
+
+    /// The kind of warning that it makes.
+    fn kind(&self) -> WarningKind {
+        match self {
+            Self::Interrupted => WarningKind::Interrupted,
+            Self::DebugBuild => WarningKind::DebugBuild,
+            Self::Stalled { .. } => WarningKind::StoppedAnswering,
+            Self::RequestsFailed { .. } => WarningKind::Errors,
+            Self::TooUneven { .. } | Self::StillGrew { .. } => WarningKind::NotBounded,
+            Self::NotWatched { .. } | Self::DatabaseTrouble { .. } | Self::DatabaseIdle { .. } => {
+                WarningKind::NotObserved
+            }
+            Self::GeneratorBusy { .. } | Self::NearCeiling { .. } => WarningKind::GeneratorBusy,
+            Self::SharedCores { .. } => WarningKind::SharedCores,
+            Self::NotSteady { .. } | Self::IdleUsers { .. } => WarningKind::NotSteady,
+            Self::NoInterval { .. } | Self::WideInterval { .. } => WarningKind::TooShort,
+            Self::Little { .. } => WarningKind::Little,
+            Self::Steal { .. } => WarningKind::Steal,
+            Self::ListenQueue { .. } | Self::Told { .. } => WarningKind::HostLimit,
+            Self::Mix { .. } => WarningKind::Mix,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Findings as sentences: one file for each subject.
+//!
+//! Everything that a person reads about a finding is worded here, and only here.
+
+pub(crate) mod holders;
+
+mod cpu_time;
+mod devices;
+mod doubts;
+mod generator;
+mod locks;
+mod outcome;
+mod processors;
+mod shares;
+mod waiting;
+mod warnings;
+
+use analysis::run::{Evidence, Next, Verdict, Warning};
+use analysis::sample::{ErrorCounts, ErrorKind};
+
+pub(crate) use doubts::doubt;
+pub(crate) use warnings::warning;
+
+use crate::number;
+use crate::words::unbroken as told;
+
+/// A warning as a sentence: what, by how much, what to do.
+#[must_use]
+pub fn warning_text(warning: &Warning) -> String {
+    warnings::warning(&warning.cause)
+}
+
+/// One thing that was seen.
+pub(crate) fn evidence(seen: &Evidence) -> String {
+    match seen {
+        Evidence::Processors(seen) => processors::sentence(seen),
+        Evidence::CpuTime(seen) => cpu_time::sentence(seen),
+        Evidence::Shares(seen) => shares::sentence(seen),
+        Evidence::Devices(seen) => devices::sentence(seen),
+        Evidence::Waiting(seen) => waiting::sentence(seen),
+        Evidence::Locks(seen) => locks::sentence(seen),
+        Evidence::Generator(seen) => generator::sentence(seen),
+        Evidence::Outcome(seen) => outcome::sentence(seen),
+    }
+}
+
+/// Every reason not to rely on a verdict.
+pub(crate) fn doubts(verdict: &Verdict) -> Vec<String> {
+    verdict.doubts.iter().map(doubt).collect()
+}
+
+/// What would come next if the bottleneck were removed, as the end of a sentence.
+pub(crate) fn next(next: &Next) -> String {
+    match next {
+        Next::Limit { resource, throughput_per_s } => {
+            format!("{}, at about {} req/s.", holders::resource(resource), number::about(*throughput_per_s))
+        }
+        Next::Told { text } => told(text),
+    }
+}
+
+/// `at N* = 4 users and beyond`.
+fn at_saturation(users: u32) -> String {
+    format!("at N* = {} and beyond", number::count(users.into()))
+}
+
+/// `core` or `cores`.
+fn core_noun(cores: f64) -> &'static str {
+    if cores <= 1.0 { "core" } else { "cores" }
+}
+
+/// Errors by kind, most frequent first: `120 timed out, 4 reset`.
+fn errors(errors: &ErrorCounts) -> String {
+    let mut kinds: Vec<(&ErrorKind, &u64)> = errors.iter().filter(|(_, count)| **count > 0).collect();
+    kinds.sort_by(|a, b| b.1.cmp(a.1));
+    let part = |(kind, count): (&ErrorKind, &u64)| format!("{} {}", number::count(*count), failed_how(*kind));
+    kinds.into_iter().map(part).collect::<Vec<_>>().join(", ")
+}
+
+fn failed_how(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Refused => "refused",
+        ErrorKind::Reset => "reset",
+        ErrorKind::TimedOut => "timed out",
+        ErrorKind::Status => "with an unexpected status",
+        ErrorKind::Unavailable => "turned away by a busy server",
+        ErrorKind::Malformed => "malformed",
+        ErrorKind::ClosedEarly => "closed early",
+        ErrorKind::WrongBody => "with a wrong body",
+        ErrorKind::NothingToKeep => "without the value to keep",
+        ErrorKind::Tls => "failed in TLS",
+        ErrorKind::Unreachable => "unreachable",
+        ErrorKind::LocalLimit => "stopped by a limit of this host",
+    }
+}

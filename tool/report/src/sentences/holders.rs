@@ -1,0 +1,95 @@
+//! Names of resources and of whoever holds them.
+
+use std::borrow::Cow;
+
+use analysis::counters::IoRate;
+use analysis::run::{Database, Identity, IoLimit, Processes};
+
+use crate::number;
+
+/// `nginx (pid 812)`, `nginx (2 processes)`.
+pub(crate) fn processes(of: &Processes) -> String {
+    match of.pid {
+        Some(pid) => format!("{} (pid {pid})", of.name),
+        None => format!("{} ({} processes)", of.name, number::count(of.processes.into())),
+    }
+}
+
+/// Whoever holds a resource: `nginx (pid 812)`, `vda`.
+pub(crate) fn name(identity: &Identity) -> Cow<'_, str> {
+    match identity {
+        Identity::Processes(of) | Identity::Thread(of) | Identity::Quota(of) => processes(of).into(),
+        Identity::IoLimit(limit) => processes(&limit.of).into(),
+        Identity::Disk { name } | Identity::Link { name } | Identity::Named { name } => name.into(),
+        Identity::Host => "host".into(),
+        Identity::Generator => "generator".into(),
+        Identity::DatabaseLocks(of) => database(of).into(),
+        Identity::ListenQueue { port } => format!("port {port}").into(),
+        Identity::OtherProcesses => "other processes".into(),
+    }
+}
+
+/// The holder's name, or nothing where there is no holder.
+pub(crate) fn name_or_nothing(identity: Option<&Identity>) -> Cow<'_, str> {
+    identity.map_or(Cow::Borrowed(""), name)
+}
+
+/// A database: its processes, or its address.
+pub(super) fn database(of: &Database) -> String {
+    match of {
+        Database::Processes(of) => processes(of),
+        Database::Address { name } => name.clone(),
+    }
+}
+
+/// A resource within a sentence: `the CPU of nginx (pid 812)`.
+pub(super) fn resource(identity: &Identity) -> String {
+    let holder = name(identity);
+    match identity {
+        Identity::Processes(_) => format!("the CPU of {holder}"),
+        Identity::Thread(_) => format!("a single thread of {holder}"),
+        Identity::Quota(_) => format!("the CPU quota of {holder}"),
+        Identity::IoLimit(limit) => format!("the limit of {holder} on {}", limited(limit)),
+        Identity::Disk { .. } => format!("the disk {holder}"),
+        Identity::Link { .. } => format!("the link {holder}"),
+        Identity::Host => "the processors of the host".to_owned(),
+        Identity::Generator => "the generator".to_owned(),
+        Identity::DatabaseLocks(_) => format!("the locks of {holder}"),
+        Identity::ListenQueue { .. } => format!("the listen queue of {holder}"),
+        Identity::OtherProcesses | Identity::Named { .. } => holder.into_owned(),
+    }
+}
+
+/// A resource as the subject of a sentence: `The busiest thread of nginx (pid 812)`.
+pub(super) fn subject(identity: &Identity) -> String {
+    let holder = name(identity);
+    match identity {
+        Identity::Processes(_) => format!("{holder} on all the processors it may use"),
+        Identity::Thread(_) => format!("The busiest thread of {holder}"),
+        Identity::Quota(_) => format!("The CPU quota of {holder}"),
+        Identity::IoLimit(limit) => format!("The limit of {holder} on {}", limited(limit)),
+        Identity::Disk { .. } => format!("The disk {holder}"),
+        Identity::Link { .. } => format!("The link {holder}"),
+        Identity::Host => "The host, all its processors together,".to_owned(),
+        Identity::Generator => "The load generator".to_owned(),
+        Identity::DatabaseLocks(_) => format!("The locks of {holder}"),
+        Identity::ListenQueue { .. } => format!("The listen queue of {holder}"),
+        Identity::OtherProcesses => "Other processes".to_owned(),
+        Identity::Named { .. } => holder.into_owned(),
+    }
+}
+
+/// What a limit on a disk limits: `writes a second on vda`.
+pub(super) fn limited(limit: &IoLimit) -> String {
+    format!("{} a second on {}", rate(limit.rate), limit.device)
+}
+
+/// What is counted: `writes`, `bytes read`.
+pub(super) fn rate(of: IoRate) -> &'static str {
+    match of {
+        IoRate::Reads => "reads",
+        IoRate::Writes => "writes",
+        IoRate::ReadBytes => "bytes read",
+        IoRate::WrittenBytes => "bytes written",
+    }
+}

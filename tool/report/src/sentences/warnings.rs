@@ -1,0 +1,166 @@
+//! Sentences that warn.
+
+use analysis::run::{Cause, ListenQueue, Processes, Replaced, Shares};
+use analysis::sample::ErrorCounts;
+
+use super::holders::processes;
+use super::{errors, told};
+use crate::number::{about, cores, count, percent, quantity};
+use crate::words::users;
+
+/// What to distrust, by how much, and what to do about it.
+pub(crate) fn warning(cause: &Cause) -> String {
+    match cause {
+        Cause::Interrupted => {
+            "The run was interrupted: it covers only what was measured until then.".to_owned()
+        }
+        Cause::DebugBuild => {
+            "This nstar was built without optimisation, so its generator is slow: build with --release."
+                .to_owned()
+        }
+        Cause::Stalled { users: number, completed, stalled_s } => format!(
+            "At {}, after {} completed requests, the server answered nothing for the last {stalled_s:.1} s of the step: \
+             it died, was stopped, or hangs.",
+            users(*number),
+            count(*completed)
+        ),
+        Cause::RequestsFailed { first_users, errors, statuses } => failed(*first_users, errors, statuses),
+        Cause::TooUneven { users: number } => format!(
+            "The steps up to {} do not show beyond doubt where throughput stops growing, so the maximum given is a lower \
+             bound. Allow longer steps (--duration), and look for what else uses the machine.",
+            users(*number)
+        ),
+        Cause::StillGrew { users: number } => format!(
+            "Throughput still grew at {}, so the maximum given is a lower bound. Sweep to more users.",
+            users(*number)
+        ),
+        Cause::NotWatched { why } => format!(
+            "The server's processes could not be watched ({}), so N* stands but nothing of the server can be named as its \
+             cause.",
+            why.as_deref().unwrap_or("no process was found to serve the target")
+        ),
+        Cause::DatabaseTrouble { database, trouble } => {
+            format!("The locks of the database {database} were not watched throughout: {trouble}.")
+        }
+        Cause::DatabaseIdle { database } => format!(
+            "No session was ever seen at work in the database {database}: is it the one that the server uses?"
+        ),
+        Cause::GeneratorBusy { users: number, busy } => format!(
+            "The load generator was busy {} at {}: part of the response times is its own. {MORE_PROCESSORS}",
+            percent(*busy),
+            users(*number)
+        ),
+        Cause::NearCeiling { users: number, share, ceiling_per_s } => format!(
+            "The throughput at {} is {} of what this host's generator can do at most ({} requests/s of the cheapest \
+             kind): part of the response times is its own. {MORE_PROCESSORS}",
+            users(*number),
+            percent(*share),
+            quantity(*ceiling_per_s)
+        ),
+        Cause::SharedCores { users, server, shares, alone_per_s } => {
+            shared_cores(*users, server, shares, *alone_per_s)
+        }
+        Cause::NotSteady { users } => format!(
+            "No steady state at {}: allow longer steps, or look for what changes meanwhile.",
+            listed(users)
+        ),
+        Cause::IdleUsers { users: number, share } => format!(
+            "At {}, {} of them were idle on average: not yet connected, because the server accepts slowly, or backing off \
+             after errors. That step measures fewer users than it says.",
+            users(*number),
+            percent(*share)
+        ),
+        Cause::NoInterval { users } => {
+            format!("Too short for a 95 % interval at {}: allow longer steps.", listed(users))
+        }
+        Cause::WideInterval { users: number, half_width } => format!(
+            "The throughput at {} is known only to {} either way: allow longer steps.",
+            users(*number),
+            percent(*half_width)
+        ),
+        Cause::Little { users: number, gap } => format!(
+            "Little's law, N = X (R + Z), is off by {} at {}, more than the intervals explain: do not rely on that step.",
+            percent(*gap),
+            users(*number)
+        ),
+        Cause::Steal { users: number, share } => format!(
+            "The hypervisor took {} of the processor time at {}; busy shares count against what was left.",
+            percent(*share),
+            users(*number)
+        ),
+        Cause::ListenQueue { users: number, overflows_per_s, not_full } => format!(
+            "{} connections per second found a listen queue of this host full at {}, {}.",
+            quantity(*overflows_per_s),
+            users(*number),
+            whose_queue(not_full.as_ref())
+        ),
+        Cause::Mix { request, share, asked, replaced } => mix(request, *share, *asked, replaced),
+        Cause::Told { text } => told(text),
+    }
+}
+
+const MORE_PROCESSORS: &str = "Give it more processors, or another host.";
+
+fn failed(first_users: Option<u32>, failures: &ErrorCounts, statuses: &[(u16, u64)]) -> String {
+    let first = first_users.map_or_else(
+        || "only outside the measured part of the steps".to_owned(),
+        |number| format!("first at {}", users(number)),
+    );
+    let parts: Vec<String> =
+        statuses.iter().map(|(status, number)| format!("{status} {} times", count(*number))).collect();
+    let statuses = if parts.is_empty() { String::new() } else { format!(" (status {})", parts.join(", ")) };
+    format!("Requests failed, {first}: {}{statuses}. Only completed requests count.", errors(failures))
+}
+
+fn shared_cores(
+    number: Option<u32>,
+    server: &Processes,
+    shares: &Shares,
+    alone_per_s: Option<f64>,
+) -> String {
+    let at = number.map_or_else(String::new, |number| format!("at {} ", users(number)));
+    let alone = alone_per_s.map_or_else(String::new, |per_s| {
+        format!(" Alone on them it would reach about {} req/s.", about(per_s))
+    });
+    format!(
+        "Generator and server shared processors: {at}the generator used {} and {} with its tiers {} of {} cores.{alone}",
+        cores(shares.generator),
+        processes(server),
+        cores(shares.tiers),
+        cores(shares.available)
+    )
+}
+
+fn whose_queue(not_full: Option<&ListenQueue>) -> String {
+    match not_full {
+        Some(ListenQueue { port, waiting, backlog }) => format!(
+            "though never more than {} of {} places in the queue of port {port} were seen taken: it is another server's, \
+             or was full only for moments",
+            count(*waiting),
+            count(*backlog)
+        ),
+        None => "of which the smaller of net.core.somaxconn and the server's backlog is the limit".to_owned(),
+    }
+}
+
+fn mix(request: &str, share: f64, asked: f64, replaced: &[Replaced]) -> String {
+    let replaced = replaced.iter().map(|kind| {
+        format!(
+            " {} times a user had nothing to take for {}, and made another request.",
+            count(kind.times),
+            kind.request
+        )
+    });
+    format!(
+        "{request} was to be {} of the requests, and was {} of those that completed.{}",
+        percent(asked),
+        percent(share),
+        replaced.collect::<String>()
+    )
+}
+
+/// `8, 16 users`; `1 user`.
+pub(crate) fn listed(numbers: &[u32]) -> String {
+    let all: Vec<String> = numbers.iter().map(|number| count((*number).into())).collect();
+    format!("{} {}", all.join(", "), if numbers == [1] { "user" } else { "users" })
+}
