@@ -169,14 +169,6 @@ pub struct Published {
     pub law: Option<String>,
 }
 
-/// More failed requests than this share, and the throughput of the others is not that of the work asked for.
-const MANY_FAILED: f64 = 0.05;
-
-fn failed_share(completed: u64, errors: &ErrorCounts) -> f64 {
-    let failed = errors.values().fold(0u64, |sum, count| sum.saturating_add(*count)) as f64;
-    failed / (failed + completed as f64).max(1.0)
-}
-
 /// One published figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

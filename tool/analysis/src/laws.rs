@@ -8,7 +8,7 @@ pub mod usl;
 
 use crate::estimate::Estimate;
 use crate::run::{Run, Step};
-use crate::sample::ErrorCounts;
+use crate::sample::{ErrorCounts, failed_share};
 
 /// How far a step is from Little's law, N = X (R + Z).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -61,8 +61,7 @@ pub fn little_gap(users: u32, estimate: &Estimate, think_us: f64) -> f64 {
 
 /// Whether so many requests failed that Little's law says nothing: the time users spend in those is not counted.
 pub fn lost_in_failures(completed: u64, errors: &ErrorCounts) -> bool {
-    let failed = errors.values().fold(0u64, |sum, number| sum.saturating_add(*number)) as f64;
-    completed == 0 || failed / (failed + completed as f64) > FAILURES_MAX
+    completed == 0 || failed_share(completed, errors) > FAILURES_MAX
 }
 
 /// Whether Little's law is tested at this step of a run: in a closed loop, in a steady state, and where few requests

@@ -19,14 +19,15 @@ pub use evidence::{
     Aside, Busy, CpuTimeEvidence, DeviceEvidence, Evidence, GeneratorEvidence, LockEvidence, OutcomeEvidence,
     ProcessorEvidence, ShareEvidence, Shares, TierDemand, WaitingEvidence,
 };
-pub use identity::{Database, Identity, IoLimit, Processes, ResourceKind, Unit, Words};
+pub use identity::{Database, DiskLimit, Identity, Processes, ResourceKind, Unit, Words};
 pub use laws::{Bounds, Demand, Laws, Models, Predicted, Usl};
 pub use response_time::{PERCENTILES, Percentile, ResponseTime};
 pub use step::{Generator, Locks, Resource, Step};
-pub use verdict::{Bottleneck, Confidence, NamedThreads, Next, ThreadTime, Verdict};
+pub use verdict::{Bottleneck, Confidence, NamedThreads, NextLimit, ThreadTime, Verdict};
 pub use warning::{Cause, ListenQueue, Replaced, Warning, WarningKind};
 
 use crate::proof::Proof;
+use crate::sample::failures;
 
 /// The value of [`Run::schema`].
 pub const SCHEMA: &str = "nstar.run/1";
@@ -123,8 +124,8 @@ impl Run {
 
     /// Failed requests as a share of all requests, 0 to 1; 0 where there were none.
     pub fn error_share(&self) -> f64 {
-        let completed: u64 = self.steps.iter().map(|step| step.completed).sum();
-        let failed: u64 = self.steps.iter().flat_map(|step| step.errors.values()).sum();
-        failed as f64 / (completed + failed).max(1) as f64
+        let completed = self.steps.iter().map(|step| step.completed).fold(0, u64::saturating_add);
+        let failed = self.steps.iter().map(|step| failures(&step.errors)).fold(0, u64::saturating_add);
+        failed as f64 / (completed as f64 + failed as f64).max(1.0)
     }
 }

@@ -38,6 +38,20 @@ pub enum ErrorKind {
 /// Errors counted by kind; a kind that never happened is absent.
 pub type ErrorCounts = BTreeMap<ErrorKind, u64>;
 
+/// With more failed requests than this share, the throughput of the others is not that of the service asked for.
+pub const MANY_FAILED: f64 = 0.05;
+
+/// Requests that failed in any way.
+pub fn failures(errors: &ErrorCounts) -> u64 {
+    errors.values().fold(0, |sum, count| sum.saturating_add(*count))
+}
+
+/// Failed requests as a share of all that ended, 0 to 1; 0 where none ended.
+pub fn failed_share(completed: u64, errors: &ErrorCounts) -> f64 {
+    let failed = failures(errors) as f64;
+    failed / (failed + completed as f64).max(1.0)
+}
+
 /// Errors per second by kind; a kind that never happened is absent.
 pub type ErrorRates = BTreeMap<ErrorKind, f64>;
 

@@ -5,8 +5,8 @@
 
 use analysis::comparison::{Comparison, Entry};
 use analysis::run::{
-    Cause, Demand, Doubt, Evidence, Identity, Next, OutcomeEvidence, Resource, Run, Step, Verdict, Warning,
-    Words,
+    Cause, Demand, Doubt, Evidence, Identity, NextLimit, OutcomeEvidence, Resource, Run, Step, Verdict,
+    Warning, Words,
 };
 
 use crate::number;
@@ -64,7 +64,7 @@ fn put_in_verdict(verdict: &mut Verdict) {
     bottleneck.runner_up.iter_mut().for_each(put_in_resource);
     put_list(&mut verdict.inconclusive, &mut verdict.doubts, sentences::doubt, is_told_doubt);
     verdict.next = verdict.next_limit.as_ref().map(|next| plain(sentences::next(next)));
-    verdict.next_limit = verdict.next_limit.take().filter(|next| !matches!(next, Next::Told { .. }));
+    verdict.next_limit = verdict.next_limit.take().filter(|next| !matches!(next, NextLimit::Told { .. }));
 }
 
 fn take_from_verdict(verdict: &mut Verdict) {
@@ -75,7 +75,7 @@ fn take_from_verdict(verdict: &mut Verdict) {
     });
     bottleneck.runner_up.iter_mut().for_each(take_from_resource);
     take_list(&mut verdict.inconclusive, &mut verdict.doubts, |text| Doubt::Told { text });
-    let next = verdict.next.take().map(|mut next| Next::Told { text: next.take() });
+    let next = verdict.next.take().map(|mut next| NextLimit::Told { text: next.take() });
     verdict.next_limit = verdict.next_limit.take().or(next);
 }
 

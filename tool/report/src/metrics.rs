@@ -11,7 +11,7 @@ use analysis::comparison::Entry;
 use analysis::run::{PERCENTILES, Percentile, ResponseTime, Run, Step};
 
 pub use self::unit::{Quantity, Unit, Value};
-use crate::words::errors_total;
+use analysis::sample::failures;
 
 /// Where a metric is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub(crate) static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
         Metric::new("completed", "Completed", Unit::Count, |of| Some(of.entry()?.completed.into()))
             .label("served")
             .shown(&[EntriesCsv, EntriesText, EntriesPage]),
-        Metric::new("errors", "Errors", Unit::Count, |of| Some(errors_total(&of.step()?.errors).into()))
+        Metric::new("errors", "Errors", Unit::Count, |of| Some(failures(&of.step()?.errors).into()))
             .label("errors")
             .shown(&[StepsText, StepsPage]),
         Metric::new("error_share", "Errors", Unit::Share, |of| Some(of.run()?.error_share().into()))

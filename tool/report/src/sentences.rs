@@ -15,7 +15,7 @@ mod shares;
 mod waiting;
 mod warnings;
 
-use analysis::run::{Evidence, Next, Verdict, Warning};
+use analysis::run::{Evidence, NextLimit, Verdict, Warning};
 use analysis::sample::{ErrorCounts, ErrorKind};
 
 pub(crate) use doubts::doubt;
@@ -50,12 +50,12 @@ pub(crate) fn doubts(verdict: &Verdict) -> Vec<String> {
 }
 
 /// What would come next if the bottleneck were removed, as the end of a sentence.
-pub(crate) fn next(next: &Next) -> String {
+pub(crate) fn next(next: &NextLimit) -> String {
     match next {
-        Next::Limit { resource, throughput_per_s } => {
+        NextLimit::Limit { resource, throughput_per_s } => {
             format!("{}, at about {} req/s.", holders::resource(resource), number::about(*throughput_per_s))
         }
-        Next::Told { text } => told(text),
+        NextLimit::Told { text } => told(text),
     }
 }
 

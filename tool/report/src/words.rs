@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use analysis::run::{Confidence, Identity, Resource, ResourceKind, Run, Step, WarningKind};
-use analysis::sample::{ErrorCounts, ErrorKind};
+use analysis::sample::ErrorKind;
 
 use crate::number;
 use crate::sentences::holders;
@@ -115,11 +115,6 @@ pub(crate) fn resource_name(resource: &Resource) -> Cow<'_, str> {
 /// Whoever holds a resource, or its kind where nobody does.
 pub(crate) fn holder_or_kind(of: ResourceKind, identity: Option<&Identity>) -> Cow<'_, str> {
     identity.map_or(Cow::Borrowed(kind(of)), holders::name)
-}
-
-/// Requests that failed, of all kinds.
-pub(crate) fn errors_total(errors: &ErrorCounts) -> u64 {
-    errors.values().fold(0, |total, count| total.saturating_add(*count))
 }
 
 /// Whether a character is not seen, or hides or reorders those that are. A process may name itself so.

@@ -1,9 +1,13 @@
 //! After a load: whether the database holds what the users were told.
 
-use analysis::proof::{Held, Proof, Told, bookings};
+mod bookings;
+
+use analysis::proof::Proof;
 use booking::{BookingError, census};
 use load::RequestTotal;
 use store::Database;
+
+use self::bookings::{Held, Told, bookings};
 
 /// Asks the database, and compares. Its server should have stopped: what was on its way is done by then, or never.
 pub(crate) fn prove(database: &Database, totals: &[RequestTotal]) -> Result<Proof, BookingError> {

@@ -1,7 +1,8 @@
 //! Who is first: the order that the intervals bear out, and no more.
 
-use super::{Entry, MANY_FAILED, Share, Workload, failed_share};
+use super::{Entry, Share, Workload};
 use crate::compare::{Ratio, ratio};
+use crate::sample::{MANY_FAILED, failed_share};
 use crate::statistics::student::normal_two_sided;
 use crate::words::{count, percent};
 

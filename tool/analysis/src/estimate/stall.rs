@@ -1,6 +1,6 @@
 //! A server that stopped answering before the load ended.
 
-use crate::sample::{ErrorKind, Tick};
+use crate::sample::{ErrorKind, Tick, failures};
 
 /// Stall shorter than this may be a pause, microseconds.
 const PAUSE_US: u64 = 1_000_000;
@@ -8,26 +8,27 @@ const PAUSE_US: u64 = 1_000_000;
 /// Stall is told from slow answers by how many times the longest response time seen it lasts.
 const LONGER_THAN_ANY: u64 = 3;
 
-/// A failure or two may be of connections that broke while the server was busy with others.
+/// Fewer failures may be connections that broke while the server was busy with others.
 const FAILURES: u64 = 3;
 
-/// Nothing was answered any more from some time on until the end, though users went on trying.
+/// An end of a step during which nothing was answered, though users went on trying.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stall {
-    /// Requests completed before it.
+    /// Requests completed before the stall.
     pub completed: u64,
     /// How long it lasted, microseconds.
     pub length_us: u64,
 }
 
-/// The ticks before the stall at their end and those of it: none, unless something was answered before.
+/// The ticks before the stall at their end, and the ticks of the stall: none unless something was answered before.
 pub fn split(ticks: &[Tick]) -> (&[Tick], &[Tick]) {
     let end = ticks.iter().rposition(answered).map_or(ticks.len(), |last| last + 1);
     let (before, after) = ticks.split_at(end);
     let longest_us = before.iter().filter_map(longest_us).max().unwrap_or(0);
     let pause_us = PAUSE_US.max(longest_us.saturating_mul(LONGER_THAN_ANY));
-    let silent = sum(after, |tick| tick.length_us) >= pause_us && sum(after, failures) >= FAILURES;
-    if silent { (before, after) } else { (ticks, &[]) }
+    let stalled = sum(after, |tick| tick.length_us) >= pause_us
+        && sum(after, |tick| failures(&tick.errors)) >= FAILURES;
+    if stalled { (before, after) } else { (ticks, &[]) }
 }
 
 /// The silence at the end of consecutive ticks, if there is one after something was answered.
@@ -39,7 +40,7 @@ pub fn stall(ticks: &[Tick]) -> Option<Stall> {
     })
 }
 
-/// Whether the server said anything at all that was complete: a refusal is an answer too.
+/// Whether the server gave any complete answer: a refusal is an answer too.
 pub fn answered(tick: &Tick) -> bool {
     tick.completed > 0 || tick.errors.iter().any(|(kind, count)| *count > 0 && is_an_answer(*kind))
 }
@@ -50,10 +51,6 @@ fn sum(ticks: &[Tick], field: fn(&Tick) -> u64) -> u64 {
 
 fn is_an_answer(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Status | ErrorKind::Unavailable | ErrorKind::WrongBody)
-}
-
-fn failures(tick: &Tick) -> u64 {
-    tick.errors.values().fold(0, |sum, count| sum.saturating_add(*count))
 }
 
 fn longest_us(tick: &Tick) -> Option<u64> {
@@ -79,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_died_is_silent_from_then_on() {
+    fn a_server_that_died_stalls() {
         let ticks = both(answering(100), 10, &failing(ErrorKind::Refused), 100);
         assert_eq!(stall(&ticks), Some(Stall { completed: 50, length_us: 2_000_000 }));
     }

@@ -112,7 +112,7 @@ pub enum Identity {
     /// The CPU quota that they are under.
     Quota(Processes),
     /// What their cgroup may ask of a block device.
-    IoLimit(IoLimit),
+    IoLimit(DiskLimit),
     /// A block device.
     Disk {
         /// Kernel name, such as `vda`.
@@ -145,7 +145,7 @@ pub enum Identity {
 
 /// A limit of a cgroup on a block device.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-pub struct IoLimit {
+pub struct DiskLimit {
     /// The processes under it.
     pub of: Processes,
     /// What is limited.

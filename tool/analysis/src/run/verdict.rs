@@ -33,7 +33,7 @@ pub struct Verdict {
     pub next: Option<Words>,
     /// The same as data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_limit: Option<Next>,
+    pub next_limit: Option<NextLimit>,
 }
 
 impl Verdict {
@@ -47,7 +47,7 @@ impl Verdict {
 /// What would come next if the bottleneck were removed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Next {
+pub enum NextLimit {
     /// The next resource to be full.
     Limit {
         /// Which.

@@ -3,18 +3,15 @@
 use super::finding::Finding;
 use super::sweep::{Point, Sweep};
 use crate::run::{Confidence, Doubt, GeneratorEvidence, Identity, OutcomeEvidence as Seen, ResourceKind};
-use crate::sample::ErrorKind;
-
-/// When more than this share of requests fails at N*, what was measured is not the service asked for.
-pub(super) const MANY: f64 = 0.05;
+use crate::sample::{ErrorKind, MANY_FAILED, failed_share, failures};
 
 /// Doubts a finding where many requests failed at N*. Errors only beyond N* are how an overloaded server behaves; they do
 /// not touch the verdict, unless nothing else shows that throughput stopped growing.
 pub(super) fn doubt(sweep: &Sweep, finding: Finding) -> Finding {
     let Some(star) = sweep.star() else { return finding };
     let finding = stopped_answering(sweep, finding);
-    let share = star.error_share();
-    if share < MANY || sweep.completed() == 0 {
+    let share = failed_share(star.completed, &star.errors);
+    if share < MANY_FAILED || sweep.completed() == 0 {
         return finding;
     }
     let finding = if of_our_own(star) { out_of_local_resources(star) } else { finding };
@@ -39,8 +36,7 @@ fn stopped_answering(sweep: &Sweep, finding: Finding) -> Finding {
 /// Whether most failures came from this host's own lack of descriptors or ports.
 fn of_our_own(point: &Point) -> bool {
     let local = point.errors.get(&ErrorKind::LocalLimit).copied().unwrap_or(0);
-    let all = point.errors.values().fold(0u64, |sum, count| sum.saturating_add(*count));
-    local > all / 2
+    local > failures(&point.errors) / 2
 }
 
 fn out_of_local_resources(point: &Point) -> Finding {

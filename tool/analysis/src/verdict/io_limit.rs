@@ -9,7 +9,7 @@ use super::sweep::{Point, Sweep, group};
 use super::thresholds::{FULL, NOT_BUSY};
 use super::utilisation;
 use crate::resources::{Group, IoLimitUse};
-use crate::run::{Confidence, DeviceEvidence as Seen, Identity, IoLimit, Processes, ResourceKind};
+use crate::run::{Confidence, DeviceEvidence as Seen, DiskLimit, Identity, Processes, ResourceKind};
 
 /// Of several tiers under one limit, the one that waits most holds it.
 const LESS_WAITING: f64 = 0.01;
@@ -42,7 +42,7 @@ fn of_processes(sweep: &Sweep, of: &Processes) -> Option<Finding> {
     Some(with_details(sweep, &limit, finding, follows, (waiting, pressure)))
 }
 
-fn limit_used(sweep: &Sweep, limit: &IoLimit, seen: &IoLimitUse, share: f64) -> Seen {
+fn limit_used(sweep: &Sweep, limit: &DiskLimit, seen: &IoLimitUse, share: f64) -> Seen {
     let used_per_s = mean(sweep, limit, |limit| limit.used_per_s).unwrap_or(0.0);
     let throughput_per_s = sweep.mean(|point| Some(point.throughput_per_s)).unwrap_or(0.0);
     let per_request = used_per_s / throughput_per_s;
@@ -57,24 +57,24 @@ fn limit_used(sweep: &Sweep, limit: &IoLimit, seen: &IoLimitUse, share: f64) -> 
     }
 }
 
-fn mean(sweep: &Sweep, limit: &IoLimit, read: fn(&IoLimitUse) -> f64) -> Option<f64> {
+fn mean(sweep: &Sweep, limit: &DiskLimit, read: fn(&IoLimitUse) -> f64) -> Option<f64> {
     sweep.mean(|point| used(point, limit, read))
 }
 
-fn used(point: &Point, limit: &IoLimit, read: fn(&IoLimitUse) -> f64) -> Option<f64> {
+fn used(point: &Point, limit: &DiskLimit, read: fn(&IoLimitUse) -> f64) -> Option<f64> {
     let same = |other: &&IoLimitUse| other.of == limit.rate && other.device == limit.device;
     let of_group = |group: &Group| group.io_limits.iter().find(same).map(read);
     group(point, &limit.of).and_then(of_group)
 }
 
 /// Whether less of the limit was used under less load.
-pub(super) fn follows_load(sweep: &Sweep, limit: &IoLimit) -> bool {
+pub(super) fn follows_load(sweep: &Sweep, limit: &DiskLimit) -> bool {
     sweep.follows_load(|point| used(point, limit, |limit| limit.used_per_s))
 }
 
 fn with_details(
     sweep: &Sweep,
-    limit: &IoLimit,
+    limit: &DiskLimit,
     mut finding: Finding,
     follows: bool,
     (threads, pressure): (f64, f64),

@@ -3,7 +3,7 @@
 use super::finding::Finding;
 use super::sweep::Sweep;
 use super::utilisation::{Use, mean_uses, uses};
-use crate::run::{Identity, Next, ResourceKind};
+use crate::run::{Identity, NextLimit, ResourceKind};
 
 /// A resource used less than this is too idle for its demand to be told from noise.
 const MEASURABLE: f64 = 0.02;
@@ -14,7 +14,7 @@ const DISPROPORTIONATE: f64 = 2.0;
 
 /// The resource with the next highest demand, and the throughput at which it would be full: X / U, by
 /// the utilisation law. `None` where the bottleneck itself is not known.
-pub fn next(sweep: &Sweep, finding: &Finding) -> Option<Next> {
+pub fn next(sweep: &Sweep, finding: &Finding) -> Option<NextLimit> {
     let unknown =
         matches!(finding.kind, ResourceKind::None | ResourceKind::Unknown | ResourceKind::Generator);
     if unknown || !finding.doubts.is_empty() {
@@ -25,7 +25,7 @@ pub fn next(sweep: &Sweep, finding: &Finding) -> Option<Next> {
         .into_iter()
         .find(|seen| comes_after(finding, seen) && in_proportion(sweep, seen, throughput))?;
     let throughput_per_s = throughput / next.utilisation();
-    Some(Next::Limit { resource: next.resource, throughput_per_s })
+    Some(NextLimit::Limit { resource: next.resource, throughput_per_s })
 }
 
 /// Whether the use at the lightest step was in proportion to its throughput, as the prediction assumes. What is used

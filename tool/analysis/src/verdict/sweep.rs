@@ -60,14 +60,6 @@ pub struct Point {
     pub resources: StepResources,
 }
 
-impl Point {
-    /// Requests that failed, as a share of those that ended.
-    pub fn error_share(&self) -> f64 {
-        let failed = self.errors.values().fold(0u64, |sum, count| sum.saturating_add(*count)) as f64;
-        failed / (failed + self.completed as f64).max(1.0)
-    }
-}
-
 /// What is known about the sweep as a whole.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Shape {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::sweep::{Point, Sweep};
 use crate::counters::IoRate;
 use crate::resources::{Group, IoLimitUse};
-use crate::run::{Identity, IoLimit, Processes, Resource, Unit, Words};
+use crate::run::{DiskLimit, Identity, Processes, Resource, Unit, Words};
 
 /// How much of a resource was in use.
 #[derive(Debug, Clone, PartialEq)]
@@ -115,8 +115,8 @@ fn of_group(sweep: &Sweep, group: &Group) -> impl Iterator<Item = Use> {
 }
 
 /// The identity of a limit that processes are under.
-pub(super) fn io_limit(of: Processes, limit: &IoLimitUse) -> IoLimit {
-    IoLimit { of, rate: limit.of, device: limit.device.clone() }
+pub(super) fn io_limit(of: Processes, limit: &IoLimitUse) -> DiskLimit {
+    DiskLimit { of, rate: limit.of, device: limit.device.clone() }
 }
 
 fn unit(of: IoRate) -> Unit {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use analysis::counters::IoRate;
-use analysis::run::{Database, Identity, IoLimit, Processes};
+use analysis::run::{Database, DiskLimit, Identity, Processes};
 
 use crate::number;
 
@@ -80,7 +80,7 @@ pub(super) fn subject(identity: &Identity) -> String {
 }
 
 /// What a limit on a disk limits: `writes a second on vda`.
-pub(super) fn limited(limit: &IoLimit) -> String {
+pub(super) fn limited(limit: &DiskLimit) -> String {
     format!("{} a second on {}", rate(limit.rate), limit.device)
 }
 

@@ -250,7 +250,7 @@ pub fn hostile() -> Run {
     run.verdict.bottleneck.identity = named(format!("{SCRIPT}{QUOTES}{TERMINAL}"));
     run.verdict.bottleneck.findings = told(&[SCRIPT, QUOTES, TERMINAL]);
     run.verdict.bottleneck.threads = Some(threads(&[(&format!("{QUOTES}{SCRIPT}{TERMINAL}"), 2, 0.9)]));
-    run.verdict.next_limit = Some(Next::Told { text: format!("{QUOTES}{SCRIPT}") });
+    run.verdict.next_limit = Some(NextLimit::Told { text: format!("{QUOTES}{SCRIPT}") });
     run.verdict.doubts = doubts(&[SCRIPT]);
     run.warnings = vec![warn(WarningKind::HostLimit, &format!("{SCRIPT}{QUOTES}{TERMINAL}"))];
     for step in &mut run.steps {
@@ -272,7 +272,7 @@ pub fn tame(run: &mut Run) {
     run.verdict.bottleneck.identity = named("x");
     run.verdict.bottleneck.findings = told(&["x"; 3]);
     run.verdict.bottleneck.threads = Some(threads(&[("x", 2, 0.9)]));
-    run.verdict.next_limit = Some(Next::Told { text: "x".into() });
+    run.verdict.next_limit = Some(NextLimit::Told { text: "x".into() });
     run.verdict.doubts = doubts(&["x"]);
     run.warnings[0].cause = Cause::Told { text: "x".into() };
     for step in &mut run.steps {
@@ -319,7 +319,7 @@ pub fn long() -> Run {
         Some(threads(&[("writer", 1, 0.91), ("tokio-rt-worker", 4, 0.06), ("reader-*", 16, 0.015)]));
     run.verdict.bottleneck.runner_up = run.steps[7].resources.get(1).cloned();
     run.verdict.next_limit =
-        Some(Next::Told { text: "the CPU of files (pid 4022), at about 11 800 req/s.".into() });
+        Some(NextLimit::Told { text: "the CPU of files (pid 4022), at about 11 800 req/s.".into() });
     run.models.bounds =
         Some(Bounds { response_time_alone_us: 4761.9, throughput_max_per_s: 8660.0, knee_users: 41.2 });
     run.laws.demands = vec![
@@ -367,7 +367,7 @@ fn base(steps: Vec<Step>) -> Run {
             inconclusive: Vec::new(),
             doubts: Vec::new(),
             next: None,
-            next_limit: Some(Next::Limit { resource: Identity::Generator, throughput_per_s: 52_000.0 }),
+            next_limit: Some(NextLimit::Limit { resource: Identity::Generator, throughput_per_s: 52_000.0 }),
         },
         steps,
         laws: Laws {

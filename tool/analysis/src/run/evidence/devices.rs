@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::run::{IoLimit, Processes};
+use crate::run::{DiskLimit, Processes};
 
 /// Evidence about disks, limits on them, and links.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -55,7 +55,7 @@ pub enum DeviceEvidence {
     /// How much of a limit on a disk was used.
     IoLimitUsed {
         /// The limit.
-        limit: IoLimit,
+        limit: DiskLimit,
         /// The cgroup's path.
         cgroup: String,
         /// What was used, per second.

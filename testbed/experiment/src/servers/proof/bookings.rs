@@ -1,0 +1,184 @@
+//! Compares what clients were told about bookings with what the database holds.
+
+use analysis::proof::{Count, Proof};
+
+/// What clients were told about one kind of request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    /// Requests that the server said it had done.
+    pub(super) acknowledged: u64,
+    /// Requests with no answer, or with one that leaves it open.
+    pub(super) uncertain: u64,
+    /// Requests that the server said it had not done.
+    pub(super) refused: u64,
+}
+
+/// What a database of bookings holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    /// Bookings that were made, cancelled ones included.
+    pub(super) booked: u64,
+    /// Bookings that were cancelled.
+    pub(super) cancelled: u64,
+    /// Rooms and times for which more than one booking stands.
+    pub(super) twice: u64,
+    /// Days on which every room was booked, so that one more had to be refused.
+    pub(super) full_days: u64,
+}
+
+/// Compares what clients were told about bookings and cancellations with what the database holds.
+///
+/// A request without an answer may have been done or not. So the database holds at least what was acknowledged, and at
+/// most that and what is uncertain.
+pub(super) fn bookings(booked: Told, cancelled: Told, held: Held) -> Proof {
+    let findings =
+        [rows(booked, held), cancellations(cancelled, held), twice(held), refusals(booked, cancelled, held)];
+    let (holds, texts): (Vec<bool>, Vec<String>) =
+        findings.into_iter().filter(|(_, text)| !text.is_empty()).unzip();
+    Proof {
+        holds: holds.into_iter().all(|holds| holds),
+        text: texts.join(" "),
+        counts: counts(booked, cancelled, held),
+    }
+}
+
+fn counts(booked: Told, cancelled: Told, held: Held) -> Vec<Count> {
+    let counts = [
+        ("bookings acknowledged", booked.acknowledged),
+        ("bookings uncertain", booked.uncertain),
+        ("bookings refused", booked.refused),
+        ("bookings held", held.booked),
+        ("cancellations acknowledged", cancelled.acknowledged),
+        ("cancellations uncertain", cancelled.uncertain),
+        ("cancellations refused", cancelled.refused),
+        ("cancellations held", held.cancelled),
+        ("booked twice", held.twice),
+        ("full days", held.full_days),
+    ];
+    counts.map(|(name, value)| Count { name: name.to_owned(), value }).into()
+}
+
+type Finding = (bool, String);
+
+fn rows(told: Told, held: Held) -> Finding {
+    compare(told, held.booked, "bookings acknowledged", "rows")
+}
+
+fn cancellations(told: Told, held: Held) -> Finding {
+    if told == Told::default() && held.cancelled == 0 {
+        return (true, String::new());
+    }
+    compare(told, held.cancelled, "cancellations acknowledged", "rows cancelled")
+}
+
+fn compare(told: Told, held: u64, promised: &str, kept: &str) -> Finding {
+    let most = told.acknowledged.saturating_add(told.uncertain);
+    let facts = match told.uncertain {
+        0 => format!("{} {promised}, {} {kept}", grouped(told.acknowledged), grouped(held)),
+        open => format!(
+            "{} {promised} and {} without an answer, {} {kept}",
+            grouped(told.acknowledged),
+            grouped(open),
+            grouped(held)
+        ),
+    };
+    match held {
+        held if held < told.acknowledged => {
+            (false, format!("{facts}: {} WERE LOST.", grouped(told.acknowledged - held)))
+        }
+        held if held > most => (false, format!("{facts}: {} THAT NOBODY ASKED FOR.", grouped(held - most))),
+        _ => (true, format!("{facts}.")),
+    }
+}
+
+fn twice(held: Held) -> Finding {
+    match held.twice {
+        0 => (true, "No room is booked twice.".to_owned()),
+        twice => (false, format!("{} TIMES A ROOM IS BOOKED TWICE.", grouped(twice))),
+    }
+}
+
+/// A booking is refused when no room is free. A cancellation never is: users cancel only what they booked, once.
+fn refusals(booked: Told, cancelled: Told, held: Held) -> Finding {
+    if cancelled.refused > 0 {
+        let number = grouped(cancelled.refused);
+        return (false, format!("{number} CANCELLATIONS OF ACKNOWLEDGED BOOKINGS WERE REFUSED."));
+    }
+    match (booked.refused, held.full_days) {
+        (0, _) => (true, String::new()),
+        (refused, 0) => {
+            (false, format!("{} BOOKINGS WERE REFUSED THOUGH NO DAY WAS FULL.", grouped(refused)))
+        }
+        (refused, days) => {
+            let (refused, days) = (grouped(refused), grouped(days));
+            (true, format!("{refused} bookings were refused: on {days} days every room was taken."))
+        }
+    }
+}
+
+/// Digits in groups of three: `12 345`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NONE: Told = Told { acknowledged: 0, uncertain: 0, refused: 0 };
+
+    fn told(acknowledged: u64, uncertain: u64) -> Told {
+        Told { acknowledged, uncertain, refused: 0 }
+    }
+
+    #[test]
+    fn what_was_promised_is_held() {
+        let held = Held { booked: 12_345, ..Held::default() };
+        let proof = bookings(told(12_345, 0), NONE, held);
+        assert!(proof.holds);
+        let expected = "12 345 bookings acknowledged, 12 345 rows. No room is booked twice.";
+        assert_eq!(proof.text, expected);
+    }
+
+    #[test]
+    fn every_broken_promise_is_told() {
+        let held = Held { booked: 10, cancelled: 3, ..Held::default() };
+        let full = Told { refused: 2, ..told(10, 0) };
+        for (booked, cancelled, held, word) in [
+            (told(11, 0), told(3, 0), held, "1 WERE LOST"),
+            (told(7, 2), told(3, 0), held, "1 THAT NOBODY"),
+            (told(10, 0), told(4, 0), held, "1 WERE LOST"),
+            (told(10, 0), NONE, held, "3 THAT NOBODY"),
+            (told(10, 0), told(3, 0), Held { twice: 1, ..held }, "BOOKED TWICE"),
+            (full, told(3, 0), held, "THOUGH NO DAY WAS FULL"),
+            (told(10, 0), Told { refused: 1, ..told(3, 0) }, held, "CANCELLATIONS OF ACKNOWLEDGED"),
+        ] {
+            let proof = bookings(booked, cancelled, held);
+            assert!(!proof.holds && proof.text.contains(word), "{word}: {}", proof.text);
+        }
+        let explained = bookings(full, told(3, 0), Held { full_days: 1, ..held });
+        assert!(explained.holds && explained.text.contains("2 bookings were refused"), "{}", explained.text);
+    }
+
+    proptest! {
+        /// However many of the uncertain were done, the proof holds; one more or one less, and it does not.
+        #[test]
+        fn the_uncertain_are_allowed_for_exactly(done in 1u64..1_000_000, open in 0u64..1_000, part in 0.0f64..=1.0) {
+            let held = Held { booked: done + (open as f64 * part) as u64, ..Held::default() };
+            prop_assert!(bookings(told(done, open), NONE, held).holds);
+            let less = bookings(told(done, open), NONE, Held { booked: done - 1, ..held });
+            let more = bookings(told(done, open), NONE, Held { booked: done + open + 1, ..held });
+            prop_assert!(!less.holds && !more.holds);
+        }
+    }
+}
