@@ -112,7 +112,7 @@ pub struct RequestShare {
     pub share: f64,
     /// How many completed.
     pub completed: u64,
-    /// How often another was made in its turn, for the user had kept nothing that it could take.
+    /// How often another kind took its turn, because the user had kept nothing for this kind.
     pub replaced: u64,
 }
 

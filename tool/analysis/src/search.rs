@@ -1,4 +1,4 @@
-//! What to measure next: a state machine without I/O that a driver obeys.
+//! What to measure next: a state machine without I/O. A driver does what it says.
 //!
 //! ```text
 //! loop {

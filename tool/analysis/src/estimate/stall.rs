@@ -2,10 +2,10 @@
 
 use crate::sample::{ErrorKind, Tick, failures};
 
-/// Stall shorter than this may be a pause, microseconds.
+/// A shorter stall may be a pause, microseconds.
 const PAUSE_US: u64 = 1_000_000;
 
-/// Stall is told from slow answers by how many times the longest response time seen it lasts.
+/// A stall lasts this many times the longest response time seen; anything shorter may be a slow response.
 const LONGER_THAN_ANY: u64 = 3;
 
 /// Fewer failures may be connections that broke while the server was busy with others.

@@ -33,13 +33,13 @@ pub struct Group {
     pub role: Role,
     /// The kernel's short name of them.
     pub name: String,
-    /// Those that did the work, ascending.
+    /// Numbers of the processes that did the work, ascending.
     pub pids: Vec<u32>,
     /// Most of them at any one look.
     pub processes: usize,
     /// Processor time used, in cores.
     pub cores: f64,
-    /// Share of that in kernel mode, of what is told apart.
+    /// Share of that in kernel mode, as far as the two modes are counted apart.
     pub kernel: f64,
     /// Cores used by children that ended before anyone looked at them, part of `cores`.
     pub reaped_cores: f64,
@@ -59,7 +59,7 @@ pub struct Group {
     pub working_threads: usize,
     /// What threads of one name used, most first; threads that ended between two looks are in none.
     pub threads_by_name: Vec<NamedThreads>,
-    /// Share of their threads that looks left out, for there were too many.
+    /// Share of their threads that looks left out because there were too many.
     pub threads_left_out: f64,
     /// Runnable threads waiting for a processor, on average.
     pub run_queue: f64,

@@ -303,7 +303,7 @@ pub(super) fn set<'a>(point: &'a Point, group: &Group) -> Option<Vec<&'a CpuUse>
     (!cpus.is_empty() && group.allowed_count() >= cpus.len()).then(|| cpus.iter().collect())
 }
 
-/// One identity per group for the whole sweep, so that a step's resources are told to be the next step's.
+/// One identity per group for the whole sweep, so that a step's resources are recognised at the next step.
 fn processes(points: &[Point]) -> BTreeMap<(Role, String), Processes> {
     let mut seen: BTreeMap<(Role, String), (BTreeSet<u32>, usize)> = BTreeMap::new();
     for group in points.iter().flat_map(|point| &point.resources.groups) {

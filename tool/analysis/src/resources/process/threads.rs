@@ -107,7 +107,7 @@ impl Threads {
         all
     }
 
-    /// Share of the threads that a look left out, for there were too many of them.
+    /// Share of the threads that a look left out, because there were too many.
     pub(super) fn left_out(&self) -> f64 {
         1.0 - self.looked_at as f64 / self.there.max(1) as f64
     }
@@ -140,7 +140,7 @@ impl Tally {
         }
     }
 
-    /// Takes its counters now. Of one that was never looked at before it is not known what they were.
+    /// Takes its counters now. They are unknown for a thread that was never looked at before.
     fn add(&mut self, thread: &Thread) {
         if let Some((cpu_us, waited_us)) = self.last {
             self.cpu_us = self.cpu_us.saturating_add(growth(cpu_us, thread.cpu_us));
