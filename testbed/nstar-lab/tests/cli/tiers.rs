@@ -131,7 +131,7 @@ fn a_file_server_that_cannot_trust_the_accounts_server_says_why() {
     let (mut files, address) = start(&place, &format!("files --root shared --accounts https://{backend}"));
     assert!(get(&address, "/files/hello.txt", BASIC).starts_with("HTTP/1.1 503"));
     let said = files.wait_for_stderr("--accounts-ca");
-    assert!(said.contains("no authority trusted here"), "{said}");
+    assert!(said.contains("is not trusted here"), "{said}");
     stop(files);
     stop(accounts);
 }
@@ -159,7 +159,7 @@ fn mistakes_between_the_tiers_are_told_at_the_start() {
         ("--accounts https://127.0.0.1:1 --accounts-ca none.pem", "none.pem cannot be read"),
         ("--accounts https://127.0.0.1:1 --accounts-ca key.pem", "no certificate in key.pem"),
         ("--accounts http://127.0.0.1:1 --accounts-token-file none", "none cannot be read"),
-        ("--accounts http://127.0.0.1:1 --accounts-token-file empty", "it holds no token"),
+        ("--accounts http://127.0.0.1:1 --accounts-token-file empty", "it contains no token"),
         ("--accounts https://127.0.0.1:1/x", "a path"),
     ] {
         let words = format!("serve files --root shared --listen 127.0.0.1:0 {flags}");
