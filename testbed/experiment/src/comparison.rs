@@ -36,11 +36,11 @@ pub fn compare(
         schema: comparison::SCHEMA.to_owned(),
         title: experiment.title.clone(),
         axis: match experiment.axis {
-            Some(Axis::Workers { .. }) => "workers".to_owned(),
-            Some(Axis::Databases(_)) => "database".to_owned(),
-            Some(Axis::Peers { ref indexes, .. }) if indexes.len() == 1 => "peers".to_owned(),
-            Some(Axis::Peers { .. }) => "index".to_owned(),
-            Some(Axis::Engines(_)) | None => "engine".to_owned(),
+            Some(Axis::Workers { .. }) => comparison::Axis::Workers,
+            Some(Axis::Databases(_)) => comparison::Axis::Database,
+            Some(Axis::Peers { ref indexes, .. }) if indexes.len() == 1 => comparison::Axis::Peers,
+            Some(Axis::Peers { .. }) => comparison::Axis::Index,
+            Some(Axis::Engines(_)) | None => comparison::Axis::Engine,
         },
         host: observe::host(),
         started: humantime::format_rfc3339_seconds(beginning.wall).to_string(),
@@ -54,7 +54,7 @@ pub fn compare(
 }
 
 fn under_laws(published: &Published) -> Published {
-    Published { law: comparison::published_little(published), ..published.clone() }
+    Published { little: comparison::published_little(published), ..published.clone() }
 }
 
 fn of_work(
@@ -79,9 +79,9 @@ fn of_work(
     }
     let runs: Vec<_> = parts.iter().map(|part| &part.run).collect();
     // Users that are turned away are neither served nor waiting.
-    let laws = comparison::little(&runs).filter(|_| !work.overload).into_iter().collect();
-    let mut measured =
-        Workload { name: work.name.clone(), overload: work.overload, order: Vec::new(), laws, entries };
+    let little = comparison::little(&runs).filter(|_| !work.overload).into_iter().collect();
+    let (name, overload) = (work.name.clone(), work.overload);
+    let mut measured = Workload { name, overload, little, entries, ..Workload::default() };
     order(&mut measured);
     Some(measured)
 }

@@ -11,5 +11,6 @@ pub mod names;
 pub mod room;
 pub mod run;
 mod servers;
+pub mod size;
 
 pub use servers::link;

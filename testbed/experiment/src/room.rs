@@ -2,11 +2,13 @@
 
 use std::{env, path::PathBuf};
 
-use bytesize::ByteSize;
 use load::limits;
 use rustix::fs::statvfs;
 
-use crate::definition::{Axis, Experiment, Workload};
+use crate::{
+    definition::{Axis, Experiment, Workload},
+    size::Size,
+};
 
 /// Descriptors that this process holds for each peer beside those of its users: pipes to its standard streams.
 const PER_PEER: u32 = 2;
@@ -23,11 +25,11 @@ pub enum NoRoom {
         /// How many peers.
         peers: u32,
         /// What all of them share.
-        wanted: ByteSize,
+        wanted: Size,
         /// Where.
         folder: PathBuf,
         /// What is free there.
-        free: ByteSize,
+        free: Size,
     },
     /// Too few descriptors.
     #[error(
@@ -60,10 +62,10 @@ pub fn check(experiment: &Experiment) -> Result<(), NoRoom> {
     }
     let bytes = |work: &Workload| work.files.map_or(0, |files| files.count.saturating_mul(files.size));
     let most = experiment.works.iter().map(bytes).max().unwrap_or(0);
-    let wanted = ByteSize(most.saturating_mul(peers.into()));
+    let wanted = Size(most.saturating_mul(peers.into()));
     let folder = env::temp_dir();
     // Where it cannot be known, making the files will show it.
     let Ok(room) = statvfs(&folder) else { return Ok(()) };
-    let free = ByteSize(room.f_bavail.saturating_mul(room.f_frsize));
+    let free = Size(room.f_bavail.saturating_mul(room.f_frsize));
     if wanted > free { Err(NoRoom::Disk { peers, wanted, folder, free }) } else { Ok(()) }
 }

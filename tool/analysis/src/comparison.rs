@@ -3,6 +3,7 @@
 //! Field names are a contract, as those of the run file are.
 
 mod entry;
+mod findings;
 mod order;
 mod users;
 
@@ -10,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use entry::{Finished, entry};
+pub use findings::{LittleFinding, OrderFinding, PublishedLittle, Tested};
 pub use order::order;
 pub use users::{AtUsers, Point, all_users, little, published_little};
 
@@ -30,8 +32,8 @@ pub struct Comparison {
     pub schema: String,
     /// What is compared, in a line.
     pub title: String,
-    /// What differs from variant to variant: `engine`, `workers`, `database`, `peers` or `index`.
-    pub axis: String,
+    /// What differs between variants: `engine`, `workers`, `database`, `peers` or `index`.
+    pub axis: Axis,
     /// Where it ran.
     pub host: Host,
     /// When it began, RFC 3339, UTC.
@@ -42,48 +44,82 @@ pub struct Comparison {
     pub version: String,
     /// The seed of every random choice.
     pub seed: u64,
-    /// One entry per work, in the order of the experiment.
+    /// One per workload, in the order of the experiment.
     pub works: Vec<Workload>,
-    /// What was asked for and not measured, and why.
+    /// What was not measured although it was asked for, and why.
     pub left_out: Vec<LeftOut>,
-    /// Figures of others, for comparison of shape and order. Their hardware was not this.
+    /// Figures that others published, on other hardware, to compare shape and order with.
     pub published: Vec<Published>,
 }
 
-/// One work, done by every variant.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// What differs between the variants of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Axis {
+    /// The concurrency model.
+    Engine,
+    /// The number of workers.
+    Workers,
+    /// The database.
+    Database,
+    /// The number of peers.
+    Peers,
+    /// Where peers keep their index.
+    Index,
+}
+
+impl Axis {
+    /// Whether the variants are numbers of something.
+    pub fn is_count(self) -> bool {
+        matches!(self, Self::Workers | Self::Peers)
+    }
+
+    /// Whether the variants have an order of their own.
+    pub fn is_ordered(self) -> bool {
+        self.is_count() || self == Self::Index
+    }
+}
+
+/// One workload, measured on every variant.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Workload {
     /// Such as `100 KB, 100 connections`.
     pub name: String,
-    /// Whether more is asked of the system than it can take, so that denied requests are part of the answer.
+    /// Whether the load asks for more than the system can take, so that denied requests are part of the answer.
     pub overload: bool,
-    /// The order in words, one sentence each; claims only what the intervals bear out.
-    pub order: Vec<String>,
-    /// What holds of all of it, one sentence each: operational laws.
+    /// The order in words, one sentence each; claims only what the intervals support.
+    pub order: Vec<Words>,
+    /// The same as data; empty in files from before it was written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub laws: Vec<String>,
+    pub ranking: Vec<OrderFinding>,
+    /// What operational laws say of all of it, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub laws: Vec<Words>,
+    /// The same as data; empty in files from before it was written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub little: Vec<LittleFinding>,
     /// One entry per variant, in the order of the experiment.
     pub entries: Vec<Entry>,
 }
 
-/// One variant on one work, over all its runs.
+/// One variant on one workload, over all its runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
     /// Such as `epoll`, or `4` workers.
     pub variant: String,
-    /// The places it may have in the order, [best, worst], from 1; absent where its figure is not to be compared.
+    /// The places it may have in the order, [best, worst], from 1; absent if its figure cannot be compared.
     pub place: Option<[u32; 2]>,
     /// Completed requests per second: at N* of a sweep, in all of a load.
     pub throughput_per_s: f64,
-    /// 95 % interval of it, runs that disagree allowed for.
+    /// 95 % interval of it, which allows for runs that disagree.
     pub throughput_ci_per_s: [f64; 2],
-    /// Its throughput over that of the fastest; absent where one of them is not to be compared.
-    pub of_fastest: Option<Share>,
-    /// Whether the throughput is only a lower bound: the generator was the limit, or it never stopped growing.
+    /// Its throughput over that of the fastest; absent if one of them cannot be compared.
+    pub of_fastest: Option<OfFastest>,
+    /// Whether the throughput is only a lower bound: the generator was the limit, or throughput never stopped growing.
     pub lower_bound: bool,
     /// Users: N* of a sweep (median over runs), or those of the load.
     pub users: Option<u32>,
-    /// Response time there, of the run in the middle.
+    /// Response time there, in the run with the median throughput.
     pub response_time_us: ResponseTime,
     /// CPU time of the system per completed request, microseconds; absent where it could not be watched.
     pub cpu_us_per_request: Option<f64>,
@@ -93,14 +129,15 @@ pub struct Entry {
     pub completed: u64,
     /// Requests that failed, by kind, over all runs and steps.
     pub errors: ErrorCounts,
-    /// What stopped it, of each run that asked.
+    /// What stopped it, in each run that looked for that.
     pub bottleneck: Vec<Limit>,
-    /// The busiest resource but the host as a whole.
+    /// The busiest resource, apart from the host as a whole.
     pub busiest: Option<Resource>,
-    /// Throughput and response time by users, of the run in the middle; empty where the work has one number of users.
+    /// Throughput and response time by users, in the run with the median throughput; empty if the workload has only one
+    /// number of users.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<AtUsers>,
-    /// Whether what was promised is what the database holds, of each run that was asked.
+    /// Whether the database holds what clients were told, for each run that checked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proofs: Vec<Proof>,
     /// Why the figure is not to be relied on, one sentence each.
@@ -126,29 +163,29 @@ pub struct Limit {
 
 /// A ratio of two throughputs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Share {
+pub struct OfFastest {
     /// The ratio.
     pub ratio: f64,
-    /// Interval of it; all intervals of one work hold together 95 times in 100.
+    /// Interval of it; all intervals of one workload hold together 95 times in 100.
     pub ci: [f64; 2],
 }
 
-/// Something that was asked for and not measured.
+/// Something that was not measured although it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOut {
-    /// A variant, a work, or one on the other.
+    /// A variant, a workload, or a variant on a workload.
     pub what: String,
     /// Why, and what to do about it.
     pub why: String,
 }
 
-/// A table somebody else measured.
+/// Figures that somebody else measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
     /// What was measured.
     pub title: String,
-    /// On what, in words.
+    /// The hardware, in words.
     pub hardware: String,
     /// What the figures are, with their unit.
     pub unit: String,
@@ -164,16 +201,19 @@ pub struct Published {
     /// Throughput and response time by users.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<Point>,
-    /// What operational laws say of them, in a sentence.
+    /// What operational laws say of the points, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub law: Option<String>,
+    pub law: Option<Words>,
+    /// The same as data; absent in files from before it was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub little: Option<PublishedLittle>,
 }
 
 /// One published figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedFigure {
-    /// The variant, by its name here where there is one.
+    /// The variant, by its name in this comparison if it has one.
     pub variant: String,
     /// The figure.
     pub value: f64,

@@ -16,4 +16,3 @@ pub mod sample;
 pub mod search;
 pub mod statistics;
 pub mod verdict;
-mod words;

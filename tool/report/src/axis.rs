@@ -1,6 +1,6 @@
-//! Where values go on paper: linear and logarithmic axes and their ticks.
+//! Linear and logarithmic axes: where a value goes on a chart, and the ticks.
 
-/// How far apart the ends of positive values must be for a logarithmic axis.
+/// The ratio of the largest to the smallest positive value from which an axis is logarithmic.
 const LOG_RATIO: f64 = 16.0;
 
 /// An axis from `lo` to `hi`.
@@ -18,7 +18,7 @@ enum Scale {
 }
 
 impl Axis {
-    /// From zero to a round number at or above the largest value.
+    /// An axis from zero to a round number at or above the largest value.
     pub(crate) fn from_zero(values: impl IntoIterator<Item = f64>) -> Self {
         let largest = finite(values).fold(0.0, f64::max);
         let hi = if largest > 0.0 { largest } else { 1.0 };
@@ -26,7 +26,7 @@ impl Axis {
         Self { scale: Scale::Linear, lo: 0.0, hi: (hi / step).ceil() * step }
     }
 
-    /// Fits the values: logarithmic where they span more than [`LOG_RATIO`], else from zero.
+    /// An axis that fits the values: logarithmic if they span more than [`LOG_RATIO`], otherwise from zero.
     pub(crate) fn fitting(values: impl IntoIterator<Item = f64>) -> Self {
         let positive: Vec<f64> = finite(values).filter(|value| *value > 0.0).collect();
         let lo = positive.iter().copied().fold(f64::INFINITY, f64::min);
@@ -38,7 +38,7 @@ impl Axis {
         }
     }
 
-    /// Fits numbers of users: no tick beyond the last step, a little room at both ends.
+    /// An axis for numbers of users, with a little room at both ends and no tick beyond the last step.
     pub(crate) fn users(users: impl IntoIterator<Item = u32> + Clone) -> Self {
         let lo = users.clone().into_iter().filter(|users| *users > 0).min().unwrap_or(1);
         let hi = users.into_iter().max().unwrap_or(1).max(lo);
@@ -50,7 +50,7 @@ impl Axis {
         }
     }
 
-    /// The share of the axis' length at which `value` lies, 0 to 1; values outside go to the ends.
+    /// Where `value` lies, as a share of the axis's length. Values outside go to the ends.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear => (value - self.lo) / (self.hi - self.lo),
@@ -60,7 +60,7 @@ impl Axis {
         if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// The value at a share of the axis' length.
+    /// The value at a share of the axis's length.
     pub(crate) fn value_at(&self, share: f64) -> f64 {
         match self.scale {
             Scale::Linear => self.lo + share * (self.hi - self.lo),
@@ -73,12 +73,12 @@ impl Axis {
         self.hi
     }
 
-    /// Whether equal distances are equal ratios.
+    /// Whether the axis is logarithmic.
     pub(crate) fn is_log(&self) -> bool {
         self.scale == Scale::Log
     }
 
-    /// Round values on the axis, about `wanted` of them, ascending.
+    /// About `wanted` round values on the axis, ascending.
     pub(crate) fn ticks(&self, wanted: usize) -> Vec<f64> {
         match self.scale {
             Scale::Linear => self.linear_ticks(wanted),
@@ -86,7 +86,7 @@ impl Axis {
         }
     }
 
-    /// Ticks for numbers of users: whole, doubling where the axis is logarithmic.
+    /// Ticks for numbers of users: whole numbers, powers of two on a logarithmic axis.
     pub(crate) fn user_ticks(&self, wanted: usize) -> Vec<f64> {
         let ticks: Vec<f64> = match self.scale {
             Scale::Linear => self.ticks(wanted).into_iter().filter(|tick| tick.fract() == 0.0).collect(),
@@ -134,7 +134,7 @@ fn finite(values: impl IntoIterator<Item = f64>) -> impl Iterator<Item = f64> {
     values.into_iter().filter(|value| value.is_finite())
 }
 
-/// The smallest of 1, 2, 5 times a power of ten that is not below `step`.
+/// The smallest of 1, 2 and 5 times a power of ten that is at least `step`.
 fn nice_step(step: f64) -> f64 {
     ceil_125(step)
 }

@@ -3,14 +3,14 @@
 //! Typed data is what counts. Words alone are in files from before findings and identities were typed: in memory they are
 //! an identity that is only named, or a finding that is only told, and in a file they stand alone again.
 
-use analysis::comparison::{Comparison, Entry};
+use analysis::comparison::{Comparison, Entry, LittleFinding, OrderFinding, PublishedLittle};
 use analysis::run::{
     Cause, Demand, Doubt, Evidence, Identity, NextLimit, OutcomeEvidence, Resource, Run, Step, Verdict,
     Warning, Words,
 };
 
 use crate::number;
-use crate::sentences::{self, holders};
+use crate::sentences::{self, comparisons, holders};
 
 /// Puts the words of a run in.
 pub fn put(run: &mut Run) {
@@ -35,6 +35,14 @@ pub(crate) fn take(run: &mut Run) {
 
 /// Puts the words of a comparison in.
 pub(crate) fn put_in_comparison(comparison: &mut Comparison) {
+    for work in &mut comparison.works {
+        work.order = work.ranking.iter().map(|finding| plain(comparisons::order(finding))).collect();
+        work.laws = work.little.iter().map(|finding| plain(comparisons::little(finding))).collect();
+    }
+    for published in &mut comparison.published {
+        let little = published.little.as_ref();
+        published.law = little.map(|finding| plain(comparisons::published_little(finding)));
+    }
     for entry in comparison.works.iter_mut().flat_map(|work| &mut work.entries) {
         let Entry { bottleneck, busiest, doubts, reasons, .. } = entry;
         for limit in bottleneck {
@@ -47,6 +55,14 @@ pub(crate) fn put_in_comparison(comparison: &mut Comparison) {
 
 /// Takes the words of a comparison out, and keeps those that nothing typed stands for.
 pub(crate) fn take_from_comparison(comparison: &mut Comparison) {
+    for work in &mut comparison.works {
+        take_list(&mut work.order, &mut work.ranking, |text| OrderFinding::Told { text });
+        take_list(&mut work.laws, &mut work.little, |text| LittleFinding::Told { text });
+    }
+    for published in &mut comparison.published {
+        let told = published.law.take().map(|mut law| PublishedLittle::Told { text: law.take() });
+        published.little = published.little.take().or(told);
+    }
     for entry in comparison.works.iter_mut().flat_map(|work| &mut work.entries) {
         let Entry { bottleneck, busiest, doubts, reasons, .. } = entry;
         for limit in bottleneck {

@@ -1,10 +1,10 @@
 //! Shows a comparison: one table per workload, one page, one file.
 
-use analysis::comparison::{Comparison, Entry, Published, SCHEMA, Workload, all_users};
+use analysis::comparison::{Axis, Comparison, Entry, Published, SCHEMA, Workload, all_users};
 
 use crate::html::RenderError;
 use crate::json::ReadError;
-use crate::sentences::{self, holders};
+use crate::sentences::{self, comparisons, holders};
 use crate::terminal::TerminalOptions;
 use crate::{beside, words};
 
@@ -56,7 +56,7 @@ pub fn csv(comparison: &Comparison) -> String {
 /// own, such as numbers of workers.
 pub(crate) fn listed<'a>(comparison: &Comparison, work: &'a Workload) -> Vec<&'a Entry> {
     let mut entries: Vec<&Entry> = work.entries.iter().collect();
-    if !is_count(comparison) && comparison.axis != "index" {
+    if !comparison.axis.is_ordered() {
         entries.sort_by(|a, b| {
             let unplaced = |entry: &Entry| entry.place.is_none();
             unplaced(a).cmp(&unplaced(b)).then(b.throughput_per_s.total_cmp(&a.throughput_per_s))
@@ -112,19 +112,14 @@ pub(crate) fn failed(entry: &Entry) -> String {
 }
 
 /// What differs from variant to variant, as the heading of their column.
-pub(crate) fn axis(comparison: &Comparison) -> &str {
-    match comparison.axis.as_str() {
-        "workers" => "workers",
-        "database" => "database",
-        "peers" => "peers",
-        "index" => "index",
-        _ => "model",
+pub(crate) fn axis(axis: Axis) -> &'static str {
+    match axis {
+        Axis::Engine => "model",
+        Axis::Workers => "workers",
+        Axis::Database => "database",
+        Axis::Peers => "peers",
+        Axis::Index => "index",
     }
-}
-
-/// Whether the variants are numbers of something.
-pub(crate) fn is_count(comparison: &Comparison) -> bool {
-    matches!(comparison.axis.as_str(), "workers" | "peers")
 }
 
 /// The proofs of every variant, each with whether it holds: `sqlite: 12 345 bookings acknowledged, 12 345 rows.`
@@ -140,10 +135,16 @@ pub(crate) fn proofs(work: &Workload) -> Vec<(bool, String)> {
     work.entries.iter().flat_map(of_entry).collect()
 }
 
-/// What operational laws say of the measured and of the published figures.
+/// The order of a workload's variants, in sentences.
+pub(crate) fn order(work: &Workload) -> Vec<String> {
+    work.ranking.iter().map(comparisons::order).collect()
+}
+
+/// What Little's law says of the measured and of the published figures, in sentences.
 pub(crate) fn laws(comparison: &Comparison, work: &Workload) -> Vec<String> {
-    let published = beside(comparison, work).filter_map(|(_, published)| published.law.clone());
-    work.laws.iter().cloned().chain(published).collect()
+    let published = beside(comparison, work).filter_map(|(_, published)| published.little.as_ref());
+    let published = published.map(comparisons::published_little);
+    work.little.iter().map(comparisons::little).chain(published).collect()
 }
 
 /// The published figures that are shown beside a workload, each with its place in the file.

@@ -1,7 +1,7 @@
-//! A run as one HTML page: everything in one file, nothing fetched, readable without script.
+//! A run as one HTML page: a single file that fetches nothing and is readable without script.
 //!
-//! Rust decides what is shown and where ([`page`], [`figures`], [`chart`]); the templates hold the
-//! markup and escape every value.
+//! Rust decides what is shown and where ([`page`], [`figures`], [`chart`]); the templates hold the markup and escape every
+//! value.
 
 mod bars;
 mod chart;
@@ -21,7 +21,7 @@ use thiserror::Error;
 
 use crate::words::is_hidden;
 
-/// The page's templates: a mistake in one of them, which no run can cause.
+/// A mistake in one of the page's templates, which no run can cause.
 #[derive(Debug, Error)]
 #[error("the report's own template is broken, please report this: {0}")]
 pub struct RenderError(#[from] minijinja::Error);
@@ -37,7 +37,7 @@ const TEMPLATES: [(&str, &str); 8] = [
     ("script.js", include_str!("../templates/script.js")),
 ];
 
-/// The run as a page that opens offline.
+/// Renders a run as a page that opens offline.
 ///
 /// # Errors
 /// [`RenderError`] only where a template of this crate is broken.

@@ -1,4 +1,4 @@
-//! Shows a run: terminal, HTML, JSON, CSV. Formats, never computes.
+//! Shows runs and comparisons: terminal, HTML, JSON, CSV. Formats, never computes.
 //!
 //! Every figure shown is in the [`Run`](analysis::run::Run) already; this crate scales units, rounds
 //! to what the interval supports, and places points on paper.

@@ -2,6 +2,7 @@
 //!
 //! Everything that a person reads about a finding is worded here, and only here.
 
+pub(crate) mod comparisons;
 pub(crate) mod holders;
 
 mod cpu_time;

@@ -1,4 +1,4 @@
-// Arrow keys walk along a chart, which then takes one stop of the Tab key. The page needs none of this.
+// Arrow keys move along a chart, which is then a single stop of the Tab key. The page works without this.
 for (const strips of document.querySelectorAll(".strips")) {
   const items = [...strips.children];
   const rest = (chosen) => items.forEach((item) => { item.tabIndex = item === chosen ? 0 : -1; });

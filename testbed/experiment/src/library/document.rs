@@ -19,6 +19,7 @@ use crate::{
         Workload,
     },
     names,
+    size::Size,
 };
 
 /// The most files an experiment may ask for.
@@ -355,8 +356,8 @@ fn duration(key: &'static str, text: &str) -> Result<Duration, Wrong> {
 fn check_files(count: u64, size: Option<u64>) -> Result<(), Wrong> {
     let bytes = count.saturating_mul(size.unwrap_or(0));
     if count > FILES_MAX || bytes > BYTES_MAX {
-        let size = ByteSize(size.unwrap_or(0));
-        let most = ByteSize(BYTES_MAX);
+        let size = Size(size.unwrap_or(0));
+        let most = Size(BYTES_MAX);
         return Err((
             "files",
             format!(

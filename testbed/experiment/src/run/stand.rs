@@ -6,7 +6,6 @@ use analysis::{
     proof::Proof,
     search::{SearchOptions, UsersRange},
 };
-use bytesize::ByteSize;
 use load::{Plan, Stop, limits};
 use sweep::{
     conclusion::{Circumstances, numbers},
@@ -25,6 +24,7 @@ use crate::{
         Tiers,
         launch::{LaunchContext, Setting},
     },
+    size::Size,
 };
 
 /// A sweep of this many of its longest steps spends its time well.
@@ -128,7 +128,7 @@ impl<'a> Stand<'a> {
 
     fn provide_files(&mut self, files: Option<Files>, listener: &mut dyn Listener) -> Result<(), RunError> {
         if let Some(Files { count, size }) = files.filter(|files| self.files != Some(*files)) {
-            listener.on(&Event::Working(format!("making {count} files of {}", ByteSize(size))));
+            listener.on(&Event::Working(format!("making {count} files of {}", Size(size))));
             data::make_files(&self.folder.path().join("files"), 0..count, size)?;
             self.files = files;
         }

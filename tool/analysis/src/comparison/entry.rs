@@ -1,4 +1,4 @@
-//! The runs of one variant on one work, as one entry.
+//! The runs of one variant on one workload, as one entry.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use crate::statistics::pooling::{Measured, Pooled, pooled};
 use crate::statistics::student::{NORMAL_95, t_95};
 use crate::verdict::DISTURBING;
 
-/// A run, and the name of the file it is in.
+/// A finished run, and the name of its file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
     /// The run.
@@ -19,7 +19,7 @@ pub struct Finished {
     pub file: String,
 }
 
-/// One entry from the runs of a variant; its place is not yet known. `overload`: failures are part of the answer.
+/// Pools the runs of a variant into one entry, which has no place yet. With `overload`, failures are part of the answer.
 /// `None` without runs.
 pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> {
     let found = pooled(&runs.iter().map(|finished| measured(&finished.run)).collect::<Vec<_>>())?;
@@ -57,7 +57,7 @@ fn measured(run: &Run) -> Measured {
     Measured {
         value,
         error: (high - value).max(0.0) / NORMAL_95,
-        // The interval is that of Student's t already.
+        // The interval is one of Student's t already.
         degrees_of_freedom: f64::from(u16::MAX),
         weight: 1.0,
     }
@@ -68,7 +68,7 @@ fn interval(found: &Pooled) -> [f64; 2] {
     [(found.value - half_width).max(0.0), found.value + half_width]
 }
 
-/// The run whose throughput is in the middle; of two, the slower.
+/// The run with the median throughput; of two, the slower.
 fn middle(runs: &[Finished]) -> Option<&Finished> {
     let mut sorted: Vec<&Finished> = runs.iter().collect();
     sorted.sort_by(|a, b| by_throughput(&a.run, &b.run));

@@ -1,16 +1,15 @@
-//! Who is first: the order that the intervals bear out, and no more.
+//! The order of variants, as far as the intervals support it.
 
-use super::{Entry, Share, Workload};
+use super::{Entry, OfFastest, OrderFinding, Workload};
 use crate::compare::{Ratio, ratio};
 use crate::sample::{MANY_FAILED, failed_share};
 use crate::statistics::student::normal_two_sided;
-use crate::words::{count, percent};
 
-/// Gives every entry of a work its places and its share of the fastest, and says the order in words.
+/// Gives every entry of a workload its places and its share of the fastest, and sets the workload's findings.
 ///
-/// Two entries are in order where the interval of their ratio excludes 1. With many pairs some would do so by
-/// chance, so each interval is widened until all of them hold together 95 times in 100 (Bonferroni). An entry whose
-/// figure is a lower bound is never called slower than another; one that failed has no place.
+/// Two entries are in order if the interval of their ratio excludes 1. With many pairs some would do so by chance, so each
+/// interval is widened until all of them hold together 95 times in 100 (Bonferroni). An entry whose figure is a lower bound
+/// is never placed behind another; one whose requests mostly failed has no place.
 pub fn order(work: &mut Workload) {
     let overload = work.overload;
     let entries = &mut work.entries;
@@ -25,14 +24,14 @@ pub fn order(work: &mut Workload) {
     let over = |a: usize, b: usize| ratio_of(&entries[a], &entries[b], z);
     let slower =
         |a: usize, b: usize| !entries[a].lower_bound && over(a, b).is_some_and(|ratio| ratio.ci[1] < 1.0);
-    let found: Vec<(usize, [u32; 2], Option<Share>)> = compared
+    let found: Vec<(usize, [u32; 2], Option<OfFastest>)> = compared
         .iter()
         .map(|&index| {
             let before = compared.iter().filter(|&&other| slower(index, other)).count();
             let behind = compared.iter().filter(|&&other| slower(other, index)).count();
             let place = [before + 1, compared.len() - behind].map(|place| place as u32);
             let share = fastest.and_then(|fastest| over(index, fastest)).filter(is_known);
-            let share = share.map(|r| Share { ratio: r.ratio, ci: r.ci });
+            let share = share.map(|r| OfFastest { ratio: r.ratio, ci: r.ci });
             (index, place, share)
         })
         .collect();
@@ -40,10 +39,10 @@ pub fn order(work: &mut Workload) {
         entries[index].place = Some(place);
         entries[index].of_fastest = share;
     }
-    work.order = said(work);
+    work.ranking = findings(work);
 }
 
-/// A throughput made of failures is no capacity, unless failing is what was asked for.
+/// Whether a figure can be compared. The throughput beside many failures is no capacity, unless overload was asked for.
 fn comparable(entry: &Entry, overload: bool) -> bool {
     let measured = entry.throughput_per_s > 0.0 && entry.throughput_per_s.is_finite();
     measured && (overload || failed_share(entry.completed, &entry.errors) <= MANY_FAILED)
@@ -54,60 +53,48 @@ fn ratio_of(above: &Entry, below: &Entry, z: f64) -> Option<Ratio> {
     ratio(figure(above), figure(below), z)
 }
 
-/// Whether a ratio says anything: one that may be ten times as much does not.
+/// Whether a ratio is known well enough to show: within a factor of ten.
 fn is_known(ratio: &Ratio) -> bool {
     ratio.ci[1] <= 10.0 * ratio.ratio
 }
 
-/// The order in words.
-fn said(work: &Workload) -> Vec<String> {
+/// What the places come to: who is first, then who is last.
+fn findings(work: &Workload) -> Vec<OrderFinding> {
     let mut placed: Vec<&Entry> = work.entries.iter().filter(|entry| entry.place.is_some()).collect();
     placed.sort_by(|a, b| b.throughput_per_s.total_cmp(&a.throughput_per_s));
     let first: Vec<&Entry> = placed.iter().copied().filter(|entry| best(entry) == Some(1)).collect();
-    let last: Vec<&Entry> =
-        placed.iter().copied().filter(|entry| worst(entry) == Some(placed.len() as u32)).collect();
-    let mut sentences = Vec::new();
+    let mut findings = Vec::new();
     match (first.as_slice(), placed.as_slice()) {
-        (_, []) => return vec!["Nothing was measured that can be compared.".to_owned()],
-        (_, [only]) => return vec![format!("Only {} was measured, so there is no order.", only.variant)],
-        ([_], [fastest, next, ..]) => sentences.push(format!(
-            "{} is first with {} req/s, {} times the next, {}.",
-            fastest.variant,
-            count(fastest.throughput_per_s),
-            count((fastest.throughput_per_s / next.throughput_per_s * 100.0).round() / 100.0),
-            next.variant
-        )),
-        (several, _) if several.len() == placed.len() => {
-            return vec![undecided(&placed)];
+        (_, []) => return vec![OrderFinding::NothingComparable],
+        (_, [only]) => return vec![OrderFinding::OnlyOne { variant: only.variant.clone() }],
+        ([_], [fastest, next, ..]) => findings.push(OrderFinding::First {
+            variant: fastest.variant.clone(),
+            throughput_per_s: fastest.throughput_per_s,
+            next: next.variant.clone(),
+            times_next: fastest.throughput_per_s / next.throughput_per_s,
+        }),
+        (several, _) if several.len() == placed.len() => return vec![undecided(&placed)],
+        (several, _) => {
+            let variants = several.iter().map(|entry| entry.variant.clone()).collect();
+            findings.push(OrderFinding::SeveralMayBeFirst { variants });
         }
-        (several, _) => sentences.push(format!(
-            "{} may each be first: their differences are within the intervals.",
-            listed(several)
-        )),
     }
-    if let [only] = last.as_slice() {
-        let share = only.of_fastest.map_or_else(String::new, |of| {
-            format!(
-                ", at {} of the fastest ({} to {})",
-                percent(of.ratio),
-                percent(of.ci[0]),
-                percent(of.ci[1])
-            )
-        });
-        let among = if placed.len() < work.entries.len() { " of those compared" } else { "" };
-        sentences.push(format!("{} is last{among}{share}.", only.variant));
-    }
-    sentences
+    findings.extend(last(&placed, placed.len() < work.entries.len()));
+    findings
 }
 
-/// Why nobody is first.
-fn undecided(placed: &[&Entry]) -> String {
+/// The one variant that is last, if there is one.
+fn last(placed: &[&Entry], of_compared: bool) -> Option<OrderFinding> {
+    let mut last = placed.iter().filter(|entry| worst(entry) == Some(placed.len() as u32));
+    let (only, None) = (last.next()?, last.next()) else { return None };
+    Some(OrderFinding::Last { variant: only.variant.clone(), of_fastest: only.of_fastest, of_compared })
+}
+
+/// Why no variant is ahead of another.
+fn undecided(placed: &[&Entry]) -> OrderFinding {
     match placed.iter().filter(|entry| entry.lower_bound).count() {
-        0 => "The differences are within the intervals: no order is claimed.".to_owned(),
-        unsure => format!(
-            "{unsure} of the {} figures are lower bounds: no order is claimed. The doubts say why.",
-            placed.len()
-        ),
+        0 => OrderFinding::WithinIntervals,
+        bounds => OrderFinding::LowerBounds { bounds: bounds as u32, figures: placed.len() as u32 },
     }
 }
 
@@ -117,16 +104,6 @@ fn best(entry: &Entry) -> Option<u32> {
 
 fn worst(entry: &Entry) -> Option<u32> {
     entry.place.map(|[_, worst]| worst)
-}
-
-/// `epoll, uring and poll`.
-fn listed(entries: &[&Entry]) -> String {
-    let names: Vec<&str> = entries.iter().map(|entry| entry.variant.as_str()).collect();
-    match names.as_slice() {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [before @ .., last] => format!("{} and {last}", before.join(", ")),
-    }
 }
 
 #[cfg(test)]
@@ -161,13 +138,7 @@ mod tests {
     }
 
     fn ordered(entries: Vec<Entry>) -> Workload {
-        let mut work = Workload {
-            name: "100 KB".to_owned(),
-            overload: false,
-            order: Vec::new(),
-            laws: Vec::new(),
-            entries,
-        };
+        let mut work = Workload { name: "100 KB".to_owned(), entries, ..Workload::default() };
         order(&mut work);
         work
     }
@@ -184,15 +155,26 @@ mod tests {
             entry("uring", 1_000.0, 0.01),
         ]);
         assert_eq!(places(&work), [Some([3, 3]), Some([1, 1]), Some([2, 2])]);
-        assert_eq!(work.order[0], "epoll is first with 1 200 req/s, 1.2 times the next, uring.");
-        assert!(work.order[1].starts_with("poll is last, at 42 % of the fastest (4"), "{:?}", work.order);
+        let first = OrderFinding::First {
+            variant: "epoll".to_owned(),
+            throughput_per_s: 1_200.0,
+            next: "uring".to_owned(),
+            times_next: 1.2,
+        };
+        assert_eq!(work.ranking[0], first);
+        let OrderFinding::Last { variant, of_fastest: Some(share), of_compared: false } = &work.ranking[1]
+        else {
+            panic!("{:?}", work.ranking)
+        };
+        assert!(variant == "poll" && (share.ratio - 500.0 / 1_200.0).abs() < 1e-9, "{:?}", work.ranking);
+        assert!(share.ci[0] > 0.4 && share.ci[1] < 0.44, "{share:?}");
     }
 
     #[test]
     fn no_order_is_claimed_within_the_intervals() {
         let work = ordered(vec![entry("epoll", 1_000.0, 0.03), entry("uring", 1_020.0, 0.03)]);
         assert_eq!(places(&work), [Some([1, 2]), Some([1, 2])]);
-        assert_eq!(work.order, ["The differences are within the intervals: no order is claimed."]);
+        assert_eq!(work.ranking, [OrderFinding::WithinIntervals]);
     }
 
     #[test]
@@ -203,7 +185,8 @@ mod tests {
             entry("polling", 300.0, 0.03),
         ]);
         assert_eq!(places(&work), [Some([1, 2]), Some([1, 2]), Some([3, 3])]);
-        assert!(work.order[0].starts_with("uring and epoll may each be first"), "{:?}", work.order);
+        let variants = ["uring", "epoll"].map(str::to_owned).to_vec();
+        assert_eq!(work.ranking[0], OrderFinding::SeveralMayBeFirst { variants });
     }
 
     /// What the generator could not drive further may be faster than anything.
@@ -219,7 +202,7 @@ mod tests {
         let bound = |variant, throughput| Entry { lower_bound: true, ..entry(variant, throughput, 0.01) };
         let work = ordered(vec![bound("1", 500.0), bound("2", 1_000.0)]);
         assert_eq!(places(&work), [Some([1, 2]), Some([1, 2])]);
-        assert!(work.order[0].starts_with("2 of the 2 figures are lower bounds"), "{:?}", work.order);
+        assert_eq!(work.ranking, [OrderFinding::LowerBounds { bounds: 2, figures: 2 }]);
     }
 
     #[test]

@@ -1,14 +1,13 @@
-//! Throughput and response time by number of users: ours beside those that others published, under Little's law.
+//! Throughput and response time by users, ours and those that others published, and Little's law on both.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Published, Workload};
+use super::{LittleFinding, Published, PublishedLittle, Tested, Workload};
 use crate::laws::is_tested;
 use crate::run::{Run, Step};
-use crate::words::{count, percent};
 
-/// A published point further than this share from N = X R breaks the law, whatever was rounded.
+/// A point further than this share from N = X R breaks the law; rounding explains less.
 const BREAKS: f64 = 0.1;
 
 /// One number of users of one variant.
@@ -41,6 +40,11 @@ impl Point {
     pub fn us(&self) -> f64 {
         self.ms * 1e3
     }
+
+    /// Users who are present on average by Little's law: throughput times response time.
+    pub fn present(&self) -> f64 {
+        self.per_s * self.ms / 1e3
+    }
 }
 
 /// The steps of a run by users.
@@ -54,8 +58,8 @@ pub(super) fn by_users(run: &Run) -> Vec<AtUsers> {
     run.steps.iter().map(at).collect()
 }
 
-/// Whether Little's law holds in all that was measured of a work, in a sentence; nothing where nothing was.
-pub fn little(runs: &[&Run]) -> Option<String> {
+/// Tests Little's law on everything that was measured on a workload. `None` if nothing completed.
+pub fn little(runs: &[&Run]) -> Option<LittleFinding> {
     let all: Vec<(&Run, &Step)> =
         runs.iter().flat_map(|run| run.steps.iter().map(move |step| (*run, step))).collect();
     if all.iter().all(|(_, step)| step.completed == 0) {
@@ -63,41 +67,36 @@ pub fn little(runs: &[&Run]) -> Option<String> {
     }
     let tested: Vec<_> = all.iter().filter(|(run, step)| is_tested(run, step)).collect();
     if tested.is_empty() {
-        return Some(
-            "Little's law is not tested: no load was both steady and without many failures.".to_owned(),
-        );
+        return Some(LittleFinding::Untested);
     }
     let swept = runs.iter().any(|run| run.steps.len() > 1);
-    let gap = tested.iter().map(|(_, step)| step.little_gap.abs()).fold(0.0, f64::max);
-    let holds = runs.iter().all(|run| run.laws.little_holds) && (swept || gap <= BREAKS);
-    let at = match tested.len() == all.len() {
-        true if swept => "at every step",
-        true => "in every load",
-        false => "wherever it can be tested",
+    let gap_max = tested.iter().map(|(_, step)| step.little_gap.abs()).fold(0.0, f64::max);
+    let holds = runs.iter().all(|run| run.laws.little_holds) && (swept || gap_max <= BREAKS);
+    let tested = match tested.len() == all.len() {
+        true if swept => Tested::EveryStep,
+        true => Tested::EveryLoad,
+        false => Tested::WherePossible,
     };
-    Some(match holds {
-        true => format!("Little's law, N = X R, holds {at} (largest gap {}).", percent(gap)),
-        false => format!("Little's law, N = X R, is off by up to {}.", percent(gap)),
+    Some(if holds { LittleFinding::Holds { tested, gap_max } } else { LittleFinding::Off { gap_max } })
+}
+
+/// Tests Little's law on published points. `None` if there are none.
+pub fn published_little(published: &Published) -> Option<PublishedLittle> {
+    let gap = |point: &Point| 1.0 - point.present() / f64::from(point.users.max(1));
+    let broken = published.points.iter().filter(|point| gap(point).abs() > BREAKS).count();
+    let peak = published.points.iter().max_by(|a, b| a.per_s.total_cmp(&b.per_s))?;
+    Some(match broken {
+        0 => PublishedLittle::Holds,
+        broken => PublishedLittle::Broken {
+            broken: broken as u32,
+            points: published.points.len() as u32,
+            users: peak.users,
+            present: peak.present(),
+        },
     })
 }
 
-/// Whether published points obey Little's law, in a sentence; nothing where there are none.
-pub fn published_little(published: &Published) -> Option<String> {
-    let gap = |point: &Point| 1.0 - point.per_s * point.ms / 1e3 / f64::from(point.users.max(1));
-    let broken = published.points.iter().filter(|point| gap(point).abs() > BREAKS).count();
-    let peak = published.points.iter().max_by(|a, b| a.per_s.total_cmp(&b.per_s))?;
-    if broken == 0 {
-        return Some("The published points obey Little's law, N = X R.".to_owned());
-    }
-    Some(format!(
-        "Little's law, N = X R, breaks at {broken} of the {} published points: at {} users X R is {}.",
-        published.points.len(),
-        count(f64::from(peak.users)),
-        count((peak.per_s * peak.ms / 1e3).round()),
-    ))
-}
-
-/// Every number of users of a work, measured or published, ascending.
+/// Every number of users of a workload, measured or published, ascending.
 pub fn all_users(work: &Workload, published: &[&Published]) -> Vec<u32> {
     let measured = work.entries.iter().flat_map(|entry| &entry.steps).map(|step| step.users);
     let others = published.iter().flat_map(|published| &published.points).map(|point| point.users);
@@ -119,14 +118,18 @@ mod tests {
     #[test]
     fn the_published_points_of_s3_break_the_law() {
         let points = published(&[(1, 15.079, 63.022), (10, 24.2, 66.24), (300, 425.412, 166.254)]);
-        let said = published_little(&points).expect("a sentence");
-        assert!(said.contains("at 2 of the 3") && said.contains("at 300 users X R is 71."), "{said}");
+        let Some(PublishedLittle::Broken { broken: 2, points: 3, users: 300, present }) =
+            published_little(&points)
+        else {
+            panic!("{:?}", published_little(&points))
+        };
+        assert_eq!(present.round(), 71.0);
     }
 
     #[test]
-    fn points_that_obey_are_told_so() {
-        let said = published_little(&published(&[(4, 400.0, 10.0), (8, 400.0, 20.5)])).expect("a sentence");
-        assert!(said.contains("obey"), "{said}");
+    fn points_that_obey_the_law_are_found_to() {
+        let points = published(&[(4, 400.0, 10.0), (8, 400.0, 20.5)]);
+        assert_eq!(published_little(&points), Some(PublishedLittle::Holds));
         assert_eq!(published_little(&published(&[])), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Geometry of a bar chart over names: one bar each, with its interval.
+//! Geometry of a bar chart: one bar per name, with its interval.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use crate::axis::Axis;
 use crate::number;
 
 const WIDTH: f64 = 460.0;
-/// Room for names at the left, and for figures at the right.
+/// Room for names on the left and for figures on the right.
 const LEFT: f64 = 96.0;
 const RIGHT: f64 = 96.0;
 const TOP: f64 = 22.0;
@@ -14,7 +14,7 @@ const ROW: f64 = 26.0;
 const BAR: f64 = 14.0;
 const BOTTOM: f64 = 26.0;
 const TICKS: usize = 4;
-/// Characters a name may have.
+/// The most characters of a name.
 const NAME_CHARS: usize = 14;
 
 /// What a chart shows.
@@ -25,7 +25,7 @@ pub(super) struct Bars {
     /// The chart in a sentence, for those who do not see it.
     pub(super) description: String,
     pub(super) unit: String,
-    /// `main` for what was measured here, `model` for what others did: classes of the style sheet.
+    /// Class of the style sheet: `main` for what was measured here, `other` for what others published.
     pub(super) class: &'static str,
     pub(super) rows: Vec<Row>,
 }

@@ -1,4 +1,4 @@
-//! Geometry of a line chart over users: values in, places on paper out.
+//! Geometry of a line chart over users.
 
 use serde::Serialize;
 
@@ -14,11 +14,11 @@ pub(super) struct Paper {
     left: f64,
     right: f64,
     x_ticks: usize,
-    /// Characters a label beside a curve may have.
+    /// The most characters of a label beside a curve.
     label_chars: usize,
 }
 
-/// For screens wider than a phone, and for print.
+/// For print, and for screens wider than a phone's.
 pub(super) const WIDE: Paper = Paper {
     name: "wide",
     width: 720.0,
@@ -51,7 +51,7 @@ const LABEL_STEP: f64 = 15.0;
 pub(super) struct Plot {
     pub(super) id: &'static str,
     pub(super) title: String,
-    /// The chart in a sentence or two, for those who do not see it.
+    /// The chart in a sentence or two, for people who cannot see it.
     pub(super) description: String,
     pub(super) y_name: String,
     pub(super) x: Axis,
@@ -60,18 +60,18 @@ pub(super) struct Plot {
     pub(super) y_tick: fn(f64) -> String,
     pub(super) series: Vec<Series>,
     pub(super) saturation: Option<Saturation>,
-    /// What is said at each number of users.
+    /// The note shown at each number of users.
     pub(super) notes: Vec<(f64, String)>,
 }
 
 /// A curve.
 #[derive(Debug)]
 pub(super) struct Series {
-    /// How it is drawn: a class of the style sheet.
+    /// Class of the style sheet, which decides how it is drawn.
     pub(super) class: &'static str,
     pub(super) name: String,
     pub(super) values: Vec<(f64, f64)>,
-    /// Intervals round some of the values: users, low, high.
+    /// Intervals of some of the values: users, low, high.
     pub(super) intervals: Vec<(f64, f64, f64)>,
 }
 
@@ -132,7 +132,7 @@ struct Mark {
     label_x: String,
 }
 
-/// The part of the chart that belongs to one step, in per cent of the paper's width.
+/// The part of the chart that belongs to one step; lengths in per cent of the paper's width.
 #[derive(Debug, Serialize)]
 struct Strip {
     left: String,
@@ -257,7 +257,7 @@ impl Canvas<'_> {
     }
 }
 
-/// Moves labels apart, keeping their order and staying between the limits where there is room.
+/// Moves labels apart in their order, and keeps them between the limits if there is room.
 fn apart(wanted: Vec<f64>, top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|a, b| f64::total_cmp(&wanted[*a], &wanted[*b]));
@@ -275,7 +275,7 @@ fn apart(wanted: Vec<f64>, top: f64, bottom: f64) -> Vec<f64> {
     placed
 }
 
-/// The beginning of a text, with an ellipsis where it is cut.
+/// Shortens a text to so many characters: drops an aside first, then cuts it with an ellipsis.
 pub(super) fn shortened(text: &str, chars: usize) -> String {
     if text.chars().count() <= chars {
         return text.to_owned();
@@ -287,7 +287,7 @@ pub(super) fn shortened(text: &str, chars: usize) -> String {
     kept.trim_end().to_owned() + "…"
 }
 
-/// A name without its process number, which says least.
+/// A name without the aside in parentheses, such as a process id, which says least.
 fn without_aside(text: &str) -> Option<String> {
     let (before, after) = text.split_once(" (")?;
     let (_, after) = after.split_once(')')?;

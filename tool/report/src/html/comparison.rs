@@ -8,9 +8,7 @@ use super::RenderError;
 use super::bars::{self, Bars, Drawn};
 use super::facts::Fact;
 use super::table::{Cell, Column, Row, Table};
-use crate::comparison::{
-    self, ByUsers, axis, by_users, failed, is_count, laws, listed, place, proofs, stopped_by,
-};
+use crate::comparison::{self, ByUsers, axis, by_users, failed, laws, listed, place, proofs, stopped_by};
 use crate::metrics::{Output, shown_in};
 use crate::number;
 use crate::words;
@@ -31,7 +29,7 @@ struct Page {
     run: Vec<Fact>,
 }
 
-/// One work.
+/// One workload.
 #[derive(Debug, Serialize)]
 struct Section {
     id: String,
@@ -46,7 +44,7 @@ struct Section {
     doubts: Vec<String>,
 }
 
-/// Figures of others.
+/// Figures that others published.
 #[derive(Debug, Serialize)]
 struct Beside {
     title: String,
@@ -78,7 +76,7 @@ impl Page {
 
 fn section(comparison: &Comparison, work: &Workload, index: usize) -> Section {
     let entries = listed(comparison, work);
-    let order: Vec<String> = work.order.iter().map(|sentence| words::unbroken(sentence)).collect();
+    let order = comparison::order(work);
     let others = comparison::beside(comparison, work).filter(|(_, published)| !published.figures.is_empty());
     let doubts = entries.iter().flat_map(|entry| {
         comparison::doubts(entry).into_iter().map(|doubt| format!("{}: {doubt}", entry.variant))
@@ -91,7 +89,7 @@ fn section(comparison: &Comparison, work: &Workload, index: usize) -> Section {
         beside: others.map(|(index, published)| beside(published, index)).collect(),
         table: table(comparison, work, &entries, index),
         by_users: by_users(comparison, work).map(|table| users_table(&table, index)),
-        laws: laws(comparison, work).iter().map(|law| words::unbroken(law)).collect(),
+        laws: laws(comparison, work),
         proofs: proofs(work).iter().map(|(_, text)| words::unbroken(text)).collect(),
         doubts: doubts.collect(),
     }
@@ -137,8 +135,8 @@ fn beside(published: &Published, index: usize) -> Beside {
 }
 
 fn table(comparison: &Comparison, work: &Workload, entries: &[&Entry], index: usize) -> Table {
-    let name = words::capitalised(axis(comparison));
-    let names = if is_count(comparison) { Column::numeric(name) } else { Column::words(name) };
+    let name = words::capitalised(axis(comparison.axis));
+    let names = if comparison.axis.is_count() { Column::numeric(name) } else { Column::words(name) };
     let failed = if work.overload { "Denied, by kind" } else { "Errors" };
     let metrics = shown_in(Output::EntriesPage).map(Column::metric);
     let columns = [names, Column::words("Place")].into_iter().chain(metrics);
@@ -195,7 +193,7 @@ fn hardware(host: &Host) -> String {
 fn run(comparison: &Comparison) -> Vec<Fact> {
     vec![
         Fact::new("Host", hardware(&comparison.host), ""),
-        Fact::new("Began", comparison.started.clone(), ""),
+        Fact::new("Started", comparison.started.clone(), ""),
         Fact::new("Took", number::elapsed(comparison.elapsed_s), ""),
         Fact::new("Seed", comparison.seed.to_string(), ""),
         Fact::new("nstar", comparison.version.clone(), ""),

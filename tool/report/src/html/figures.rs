@@ -1,4 +1,4 @@
-//! The charts of the page, each with the table of what it shows.
+//! The charts of the page, each with a table of the figures in it.
 
 mod failures;
 mod resources;
@@ -15,7 +15,7 @@ use crate::axis::Axis;
 use crate::number;
 use crate::{summary, words};
 
-/// A chart on both papers and its table.
+/// A chart for wide and narrow screens, and its table.
 #[derive(Debug, Serialize)]
 pub(super) struct Figure {
     id: &'static str,
@@ -31,7 +31,7 @@ impl Figure {
     }
 }
 
-/// The figures of a sweep; none for a single step, which the tables show as well.
+/// The figures of a sweep. A single step has none: tables show it as well.
 pub(super) fn figures(run: &Run) -> Vec<Figure> {
     if run.steps.len() < 2 {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What the page shows, in its order.
+//! The page of a run, in the order of its sections.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::number;
 use crate::words::{self, ERROR_KINDS};
 use crate::{sentences, summary};
 
-/// The page, as the template takes it.
+/// The page, as the template reads it.
 #[derive(Debug, Serialize)]
 pub(super) struct Page {
     title: String,

@@ -1,4 +1,4 @@
-//! Which threads the CPU time of the bottleneck's holder was spent in.
+//! The threads that used the CPU time of the bottleneck's holder.
 
 use analysis::run::{NamedThreads, Run};
 
@@ -6,10 +6,10 @@ use super::table::{Cell, Column, Row, Table};
 use crate::number;
 use crate::sentences::holders;
 
-/// Less than this is in no row of its own.
+/// A smaller share has no row of its own.
 const SHOWN: f64 = 0.01;
 
-/// The threads by name, where their names tell more than that of their process.
+/// The threads by name. `None` if their names say no more than that of their process.
 pub(super) fn table(run: &Run) -> Option<Table> {
     let bottleneck = &run.verdict.bottleneck;
     let threads = bottleneck.threads.as_ref()?;
@@ -50,7 +50,7 @@ fn named(threads: &NamedThreads) -> Row {
 
 fn rest(share_of_rest: f64) -> Row {
     let name =
-        Cell::words("others").with_note("came and went, were too many to look at, or have less than 1 %");
+        Cell::words("others").with_note("started or ended between samples, too many to sample, or below 1 %");
     Row { marked: false, cells: vec![name, Cell::missing(), share(share_of_rest), Cell::missing()] }
 }
 

@@ -6,9 +6,7 @@ use analysis::run::Resource;
 use super::style::{self, Style};
 use super::table::{Align, Column, GAP, fit, width_of};
 use super::{MARGIN, TEXT_WIDTH_MAX, TerminalOptions, WIDTH_MIN, joined};
-use crate::comparison::{
-    self, axis, beside, by_users, failed, is_count, laws, listed, place, proofs, stopped_by,
-};
+use crate::comparison::{self, axis, beside, by_users, failed, laws, listed, place, proofs, stopped_by};
 use crate::metrics::{Measurement, Output, Unit, shown_in};
 use crate::number::{self, TimeUnit};
 use crate::{sentences, words};
@@ -49,7 +47,7 @@ fn wrapped(sentences: &[String], style: Style, width: usize) -> Vec<String> {
 
 fn order(work: &Workload, style: Style, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = style::wrap(&style.text(&work.name), width, |line| style.strong(line));
-    lines.extend(wrapped(&[work.order.join(" ")], style, width));
+    lines.extend(wrapped(&[comparison::order(work).join(" ")], style, width));
     lines
 }
 
@@ -74,10 +72,10 @@ fn columns(comparison: &Comparison, work: &Workload, entries: &[&Entry], style: 
     let words = |heading: &str, align, cell: &dyn Fn(&Entry) -> String| {
         Column::new(style, heading, align, entries, |entry| cell(entry))
     };
-    let names = if is_count(comparison) { Align::Right } else { Align::Left };
+    let names = if comparison.axis.is_count() { Align::Right } else { Align::Left };
     let mut columns = vec![
         words("place", Align::Left, &place),
-        words(axis(comparison), names, &|entry| entry.variant.clone()),
+        words(axis(comparison.axis), names, &|entry| entry.variant.clone()),
         users(entries, style),
     ];
     for metric in shown_in(Output::EntriesText).filter(|metric| is_wanted(metric.name(), work, entries)) {

@@ -7,14 +7,14 @@ use crate::axis::Axis;
 use crate::number::{self, TimeUnit};
 use crate::summary;
 
-/// Rows of a plot, without its axis.
+/// Rows of a plot above its axis.
 const ROWS: usize = 9;
-/// A panel narrower than this shows nothing.
+/// A narrower panel shows too little.
 const PANEL_MIN: usize = 44;
 const PANEL_MAX: usize = 72;
 const GAP: usize = 4;
 
-/// The lines of both plots, side by side where there is room; none for fewer than two steps.
+/// The lines of both plots, side by side if there is room; none for fewer than two steps.
 pub(super) fn lines(run: &Run, style: Style, width: usize) -> Vec<String> {
     if run.steps.len() < 2 {
         return Vec::new();
@@ -45,7 +45,7 @@ struct Plot {
     x: Axis,
     y: Axis,
     points: Vec<(f64, f64)>,
-    /// Users at N*, or where the generator was full, and the word for it.
+    /// Users at N*, or when the generator was full, and the word for that.
     mark: Option<(f64, &'static str)>,
 }
 
@@ -91,13 +91,13 @@ impl Plot {
         lines
     }
 
-    /// Labels of the vertical axis with the row they stand in.
+    /// Labels of the vertical axis, each with its row.
     fn y_labels(&self) -> Vec<(usize, String)> {
         let ticks = self.y.ticks(4);
         ticks.into_iter().map(|tick| (row_of(self.y.place(tick)), number::axis_label(tick))).collect()
     }
 
-    /// Labels of the horizontal axis, centred below their place, none overlapping; then "users".
+    /// Labels of the horizontal axis, each centred below its place without overlap; then "users".
     fn x_labels(&self, columns: usize) -> String {
         let mut line = String::new();
         let name = " users";
@@ -137,7 +137,7 @@ impl Plot {
         canvas
     }
 
-    /// The row at the end of the mark of N* that the curve leaves free.
+    /// The row at that end of the mark of N* which the curve leaves free.
     fn free_row(&self, users: f64) -> usize {
         let at = self.points.iter().find(|point| point.0 == users);
         if at.is_some_and(|(_, value)| self.y.place(*value) < 0.5) { 0 } else { ROWS - 1 }
@@ -156,7 +156,7 @@ fn column_of(share: f64, columns: usize) -> usize {
     (share * (columns - 1) as f64).round() as usize
 }
 
-/// A grid of characters, each two by four dots where the terminal has Braille, one dot elsewhere.
+/// A grid of characters: each has two by four dots in Braille, or one dot in ASCII.
 struct Canvas {
     columns: usize,
     cells: Vec<char>,
@@ -190,7 +190,7 @@ impl Canvas {
         self.set(column_of(x, self.columns), row_of(y), mark);
     }
 
-    /// A word to the right of a column, or to its left at the right edge.
+    /// Writes a word to the right of a column, or to its left at the right edge.
     fn label(&mut self, share: f64, row: usize, text: &str) {
         let at = column_of(share, self.columns);
         let start = if at + 1 + text.len() <= self.columns { at + 1 } else { at.saturating_sub(text.len()) };
@@ -212,7 +212,7 @@ impl Canvas {
         if self.dots == (1, 1) {
             return self.mark((x, y), self.line);
         }
-        // Dots lie on the grid of cell centres, so that curve and marks agree.
+        // Dots are placed relative to cell centres, so that curve and marks meet.
         let across = x * (self.columns - 1) as f64 + 0.5;
         let down = (1.0 - y) * (ROWS - 1) as f64 + 0.5;
         let (column, row) = (across as usize, down as usize);
@@ -224,7 +224,7 @@ impl Canvas {
     }
 }
 
-/// The empty Braille pattern; the 255 after it have one bit per dot (Unicode, block 2800).
+/// The empty Braille pattern. Each of the 255 after it has one bit per dot (Unicode block 2800).
 const BRAILLE: u32 = 0x2800;
 
 fn braille_bit(across: usize, down: usize) -> u32 {
@@ -232,7 +232,7 @@ fn braille_bit(across: usize, down: usize) -> u32 {
     BITS.get(across).and_then(|column| column.get(down)).copied().unwrap_or(0)
 }
 
-/// One line of a panel, padded so that panels stand side by side.
+/// One line of a panel, padded so that panels fit side by side.
 struct Line {
     style: Style,
     text: String,
@@ -243,7 +243,7 @@ impl Line {
         Self { style, text: format!("{:<width$}", style.text(&text)) }
     }
 
-    /// The line with the N* marks in the accent colour.
+    /// The line with the marks of N* in the accent colour.
     fn painted(&self) -> String {
         let marks = ['┊', '◆'];
         self.text.split_inclusive(marks).fold(String::new(), |line, part| {

@@ -1,9 +1,9 @@
-//! What the terminal can show: characters, colours, line breaks.
+//! Characters, colours and line breaks that the terminal can show.
 
 use crate::number::GROUP;
 use crate::words::is_hidden;
 
-/// Stands for a space at which no line breaks, until the text is whole.
+/// Stands for a space that does not break a line, until the text is complete.
 pub(super) const NO_BREAK: char = '\u{a0}';
 
 /// The characters and colours that may be used.
@@ -18,7 +18,7 @@ impl Style {
         Self { colour, unicode }
     }
 
-    /// Text fit for the terminal: no control characters (a name may hold some), ASCII if need be.
+    /// Makes text safe for the terminal: replaces control characters, which names may contain, and non-ASCII ones if needed.
     pub(crate) fn text(self, text: &str) -> String {
         text.chars().fold(String::new(), |mut out, c| {
             match c {
@@ -31,7 +31,7 @@ impl Style {
         })
     }
 
-    /// The first of two characters where the terminal can show it, else the second.
+    /// The first of two characters if the terminal can show it, otherwise the second.
     pub(crate) fn pick(self, unicode: char, ascii: char) -> char {
         if self.unicode { unicode } else { ascii }
     }
@@ -74,7 +74,7 @@ fn ascii(c: char) -> &'static str {
     }
 }
 
-/// Breaks text into lines of at most `width` characters, continued lines indented, each painted.
+/// Breaks text into lines of at most `width` characters, indents continued lines, and paints each.
 pub(crate) fn wrap(text: &str, width: usize, paint: impl Fn(&str) -> String) -> Vec<String> {
     const INDENT: &str = "  ";
     let mut lines = vec![String::new()];

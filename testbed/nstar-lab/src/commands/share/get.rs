@@ -236,7 +236,9 @@ fn bar(silent: bool) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta} {msg}");
+    let style = ProgressStyle::with_template(
+        "{bar:30} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta} {msg}",
+    );
     if let Ok(style) = style {
         bar.set_style(style);
     }

@@ -1,4 +1,4 @@
-//! What was served and what failed, by kind, against users.
+//! Requests served, and failed by kind, against users.
 
 use analysis::run::{Run, Step};
 use analysis::sample::ErrorKind;
@@ -10,10 +10,10 @@ use crate::html::table::{Cell, Column, Table};
 use crate::number;
 use crate::words::{capitalised, error_kind, failing_kinds, failures_per_s};
 
-/// Kinds drawn; the table has them all.
+/// The most kinds that are drawn; the table has them all.
 const KINDS_MAX: usize = 5;
 
-/// None where nothing failed.
+/// Draws the figure; `None` if nothing failed.
 pub(super) fn failures(run: &Run) -> Option<Figure> {
     const CLASSES: [&str; KINDS_MAX] = ["line-2", "line-3", "line-4", "line-5", "line-6"];
     let kinds = failing_kinds(run);

@@ -11,7 +11,7 @@ use crate::html::table::{Cell, Column, Row, Table};
 use crate::number;
 use crate::{summary, words};
 
-/// Resources drawn; the table has them all.
+/// The most resources that are drawn; the table has them all.
 const RESOURCES_MAX: usize = 6;
 
 pub(super) fn resources(run: &Run) -> Option<Figure> {
@@ -30,7 +30,7 @@ pub(super) fn resources(run: &Run) -> Option<Figure> {
     let plot = Plot {
         id: "resources",
         title: "Utilisation of resources against users".into(),
-        description: "Busy share of each resource. Every value is in the table beside the chart.".into(),
+        description: "Busy share of each resource. The table beside the chart has every value.".into(),
         y_name: "utilisation".into(),
         x: users_axis(run),
         y: Axis::from_zero([1.0]),
@@ -44,7 +44,7 @@ pub(super) fn resources(run: &Run) -> Option<Figure> {
         1 => " One more is in the table.",
         _ => " The others are in the table.",
     };
-    let reading = format!("Busy share of what each could use.{rest}");
+    let reading = format!("How busy each resource is, of what its holder could use.{rest}");
     (!all.is_empty()).then(|| Figure::new(&plot, "Resources", reading, resources_table(run, &all)))
 }
 
@@ -83,7 +83,7 @@ fn used(resource: &Resource) -> String {
     format!("{} of {} {unit}", number::plain(*used), number::tick(*capacity)).trim_end().to_owned()
 }
 
-/// Utilisation of every resource at every step; of a single step, with what is in use.
+/// Utilisation of every resource at every step. For a single step, how much of each is in use as well.
 pub(in crate::html) fn utilization_table(run: &Run) -> Option<Table> {
     let all = distinct_resources(run);
     if run.steps.len() == 1 && !all.is_empty() {
@@ -143,7 +143,7 @@ impl Key {
     }
 }
 
-/// The run's resources: the bottleneck, then as the verdict's step orders them, then those of other steps.
+/// The run's resources: the bottleneck first, then those of the verdict's step in their order, then those of other steps.
 fn distinct_resources(run: &Run) -> Vec<Key> {
     let mut keys: Vec<Key> = Vec::new();
     for resource in summary::verdict_step(run).into_iter().chain(&run.steps).flat_map(|step| &step.resources)

@@ -31,7 +31,7 @@ pub(super) fn response_time(run: &Run) -> Figure {
         id: "response-time",
         title: "Response time against users".into(),
         description:
-            "Mean and 99th percentile of the response time. Every value is in the table beside the chart."
+            "Mean and 99th percentile of the response time. The table beside the chart has every value."
                 .into(),
         y_name: format!("{}{scale}", unit.name()),
         x: users_axis(run),
@@ -54,7 +54,7 @@ pub(super) fn response_time(run: &Run) -> Figure {
 fn response_reading(run: &Run) -> String {
     match run.load.loop_kind.as_str() {
         "open" => "Mean with its 95 % interval, and the 99th percentile. Counted from each request’s intended start.",
-        _ => "Mean with its 95 % interval, and the 99th percentile. Closed loop: a user waits for its answer before asking again.",
+        _ => "Mean with its 95 % interval, and the 99th percentile. Closed loop: a user waits for each response before the next request.",
     }
     .into()
 }

@@ -9,7 +9,7 @@ use crate::html::table::{Cell, Column, Table};
 use crate::number;
 use crate::summary;
 
-/// Points of a curve drawn through a formula.
+/// Points of a curve that is drawn from a formula.
 const CURVE_POINTS: u32 = 64;
 
 pub(super) fn throughput(run: &Run) -> Figure {
@@ -30,7 +30,7 @@ pub(super) fn throughput(run: &Run) -> Figure {
     let plot = Plot {
         id: "throughput",
         title: "Throughput against users".into(),
-        description: format!("{} Every value is in the table beside the chart.", summary::headline(run)),
+        description: format!("{} The table beside the chart has every value.", summary::headline(run)),
         y_name: "requests a second".into(),
         x,
         y,
@@ -65,7 +65,7 @@ fn throughput_table(run: &Run) -> Table {
     }
 }
 
-/// The asymptotes (Denning and Buzen 1978): through the origin and the knee, and level from there.
+/// The asymptotes (Denning and Buzen 1978): a line through the origin and the knee, and a level line from there.
 fn bounds(run: &Run, x: Axis, y: Axis) -> Vec<Series> {
     let Some(bounds) = run.models.bounds.filter(|bounds| bounds.knee_users > 0.0) else { return Vec::new() };
     let slope = bounds.throughput_max_per_s / bounds.knee_users;

@@ -1,0 +1,82 @@
+//! What a comparison comes to: the order of variants, and what Little's law says.
+
+use analysis::comparison::{LittleFinding, OrderFinding, PublishedLittle, Tested};
+
+use super::told;
+use crate::number;
+
+/// The order of a workload's variants, or a part of it.
+pub(crate) fn order(finding: &OrderFinding) -> String {
+    match finding {
+        OrderFinding::NothingComparable => "Nothing was measured that can be compared.".to_owned(),
+        OrderFinding::OnlyOne { variant } => format!("Only {variant} was measured, so there is no order."),
+        OrderFinding::First { variant, throughput_per_s, next, times_next } => format!(
+            "{variant} is first with {} req/s, {} times the next, {next}.",
+            number::quantity(*throughput_per_s),
+            number::quantity(*times_next)
+        ),
+        OrderFinding::SeveralMayBeFirst { variants } => {
+            format!("{} may each be first: their differences are within the intervals.", listed(variants))
+        }
+        OrderFinding::WithinIntervals => {
+            "The differences are within the intervals: no order is claimed.".to_owned()
+        }
+        OrderFinding::LowerBounds { bounds, figures } => {
+            format!(
+                "{bounds} of the {figures} figures are lower bounds: no order is claimed. The doubts say why."
+            )
+        }
+        OrderFinding::Last { variant, of_fastest, of_compared } => {
+            let among = if *of_compared { " of those compared" } else { "" };
+            let share = of_fastest.map_or_else(String::new, |of| {
+                let [lo, hi] = of.ci.map(number::percent);
+                format!(", at {} of the fastest ({lo} to {hi})", number::percent(of.ratio))
+            });
+            format!("{variant} is last{among}{share}.")
+        }
+        OrderFinding::Told { text } => told(text),
+    }
+}
+
+/// What Little's law says of everything measured on a workload.
+pub(crate) fn little(finding: &LittleFinding) -> String {
+    match finding {
+        LittleFinding::Untested => {
+            "Little’s law is not tested: no load was both steady and without many failures.".to_owned()
+        }
+        LittleFinding::Holds { tested, gap_max } => {
+            let at = match tested {
+                Tested::EveryStep => "at every step",
+                Tested::EveryLoad => "in every load",
+                Tested::WherePossible => "wherever it can be tested",
+            };
+            format!("Little’s law, N = X R, holds {at} (largest gap {}).", number::percent(*gap_max))
+        }
+        LittleFinding::Off { gap_max } => {
+            format!("Little’s law, N = X R, is off by up to {}.", number::percent(*gap_max))
+        }
+        LittleFinding::Told { text } => told(text),
+    }
+}
+
+/// What Little's law says of published points.
+pub(crate) fn published_little(finding: &PublishedLittle) -> String {
+    match finding {
+        PublishedLittle::Holds => "The published points obey Little’s law, N = X R.".to_owned(),
+        PublishedLittle::Broken { broken, points, users, present } => format!(
+            "Little’s law, N = X R, breaks at {broken} of the {points} published points: at {} users X R is {}.",
+            number::count((*users).into()),
+            number::quantity(*present)
+        ),
+        PublishedLittle::Told { text } => told(text),
+    }
+}
+
+/// `epoll, uring and poll`.
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [before @ .., last] => format!("{} and {last}", before.join(", ")),
+    }
+}
