@@ -29,6 +29,7 @@ pub(crate) struct Flags {
 }
 
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one, made once")]
 pub(crate) enum Command {
     /// Run an experiment: start its systems, measure every variant, report
     Run(Lab),

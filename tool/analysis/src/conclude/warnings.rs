@@ -54,7 +54,7 @@ pub(super) fn warnings(
 }
 
 /// The step at which this is largest.
-fn worst<'a>(sweep: &'a Sweep, read: impl Fn(&Point) -> f64) -> Option<(&'a Point, f64)> {
+fn worst(sweep: &Sweep, read: impl Fn(&Point) -> f64) -> Option<(&Point, f64)> {
     let all = sweep.points().iter().map(|point| (point, read(point)));
     all.max_by(|a, b| a.1.total_cmp(&b.1))
 }

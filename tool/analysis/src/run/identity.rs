@@ -264,7 +264,7 @@ impl Unit {
 impl From<String> for Unit {
     fn from(name: String) -> Self {
         let known = Self::KNOWN.into_iter().find(|unit| unit.as_str() == name);
-        known.unwrap_or_else(|| Self::Other(name))
+        known.unwrap_or(Self::Other(name))
     }
 }
 

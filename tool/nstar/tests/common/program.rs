@@ -82,7 +82,10 @@ pub(crate) fn tool_program() -> PathBuf {
 
 /// The testbed's program, which only its own tests run.
 pub(crate) fn lab_program() -> PathBuf {
-    option_env!("CARGO_BIN_EXE_nstar-lab").expect("tests of the tool do without the testbed").into()
+    match option_env!("CARGO_BIN_EXE_nstar-lab") {
+        Some(program) => program.into(),
+        None => panic!("tests of the tool do without the testbed"),
+    }
 }
 
 /// Whether a program is newer than every source that Cargo lists beside it.
