@@ -39,7 +39,12 @@ fn a_peer_that_only_its_own_machine_reaches_is_told_where_its_index_is_for_other
             String::from_utf8_lossy(&asked.stdout).into_owned()
         };
         eventually("it answers", || health().contains("200 OK"));
-        assert_eq!(health().contains("only its own machine reaches"), told, "{index:?}: {}", health());
+        assert_eq!(
+            health().contains("which only its own machine can reach"),
+            told,
+            "{index:?}: {}",
+            health()
+        );
         peer.signal("TERM");
         let said = peer.finish().exits(0).stderr;
         assert_eq!(said.contains("--advertise ADDR:PORT"), told, "{index:?}: {said}");

@@ -81,7 +81,7 @@ fn an_index_over_tls_that_is_asked_without_or_is_not_trusted_is_told_of() {
     let other = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
     group.place.write("other.pem", other.cert.pem());
     let (mut bob, bob_at) = group.peer("bob", &[&TLS[..], &["--ca", "other.pem"]].concat());
-    bob.wait_for_stderr("no authority trusted here");
+    bob.wait_for_stderr("is not trusted here");
     eventually("it serves meanwhile", || {
         ask(&bob_at, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").contains("HTTPS only")
     });
