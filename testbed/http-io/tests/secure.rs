@@ -117,7 +117,7 @@ fn whoever_is_not_the_one_meant_is_not_asked_and_the_reason_is_told() {
     let authority = pair(&folder, "ca", |params| params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained));
     for model in [Model::Threads, Model::Epoll, Model::Uring] {
         for (shown, name, believed, said) in [
-            (&good, "localhost", &other, "no authority trusted here"),
+            (&good, "localhost", &other, "is not trusted here"),
             (&good, "example.org", &good, "not for example.org"),
             (&late, "localhost", &late, "has expired"),
             (&authority, "localhost", &authority, "CA:TRUE"),
