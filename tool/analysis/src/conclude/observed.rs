@@ -37,7 +37,7 @@ pub struct Context {
     pub experiment: Experiment,
     /// Whether the server's processes could be watched.
     pub observation: Observation,
-    /// The database that was asked during the run who waits for its locks.
+    /// The database that was asked which sessions wait for locks.
     pub database: Option<WatchedDatabase>,
     /// Whether the run was cut short by a signal.
     pub interrupted: bool,

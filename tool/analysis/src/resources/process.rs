@@ -149,7 +149,7 @@ impl Group {
         (self.cores + self.run_queue).max(self.found_runnable).min(1.0)
     }
 
-    /// Whether threads of this name are named no otherwise than the process itself.
+    /// Whether threads of this name have the process's own name.
     pub fn is_own_name(&self, name: &str) -> bool {
         threads::family(&self.name) == name
     }

@@ -81,7 +81,7 @@ pub struct Bottleneck {
     /// The same as data, one entry for each sentence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Evidence>,
-    /// Which threads the holder's CPU time was spent in, where that is what it lacks and their names tell.
+    /// Which threads the holder's CPU time was spent in, if CPU time is what it lacks and the names are informative.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<ThreadTime>,
     /// The next most utilised resource.

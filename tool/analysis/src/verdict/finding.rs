@@ -19,7 +19,7 @@ pub struct Finding {
     pub demand_us: Option<f64>,
     /// What was seen, most telling first.
     pub evidence: Vec<Evidence>,
-    /// Which threads spent the holder's CPU time, where that is what it lacks and their names tell.
+    /// Which threads spent the holder's CPU time, if CPU time is what it lacks and the names are informative.
     pub threads: Option<ThreadTime>,
     /// The next most utilised resource.
     pub runner_up: Option<Resource>,

@@ -37,7 +37,7 @@ pub(super) fn doubt(sweep: &Sweep, mut finding: Finding) -> Finding {
     let of_generator =
         waits.then(|| taken(sweep, Victim::Generator, |point| point.resources.generator())).flatten();
     if finding.kind == ResourceKind::Generator && of_generator.as_ref().is_some_and(Taken::disturbs) {
-        // It has processors enough: others are on them.
+        // The generator has enough processors, but others use them.
         finding.doubts.retain(|doubt| *doubt != Doubt::GeneratorLimit);
     }
     let worst = [of_tier, of_generator].into_iter().flatten().max_by(|a, b| a.share().total_cmp(&b.share()));

@@ -28,7 +28,7 @@ const IMPOSSIBLE_RATE: f64 = 1.1;
 /// A thread that does this share of its processes' work does nearly all of it.
 const ONE_THREAD_SHARE: f64 = 0.8;
 
-/// A database behind the server that was asked, during the run, who waits for its locks.
+/// The database that was asked which sessions wait for locks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WatchedDatabase {
     /// What people call it, without credentials.

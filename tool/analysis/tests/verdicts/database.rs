@@ -125,7 +125,7 @@ fn neither_few_nor_most_waiting_is_told_honestly() {
 /// Others wait for each other in the same database whatever the load.
 #[test]
 fn waits_that_do_not_come_from_the_load_are_not_its_bottleneck() {
-    let sessions = Sessions { strangers: 30, ..getting_on(16) };
+    let sessions = Sessions { others: 30, ..getting_on(16) };
     let found = tiers().pool(16, 10_000.0).sessions(sessions).conclude();
     assert_ne!(found.verdict.bottleneck.kind, ResourceKind::Lock, "{found:#?}");
     assert!(!found.verdict.is_conclusive(), "{found:#?}");

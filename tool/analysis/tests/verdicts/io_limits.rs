@@ -74,8 +74,8 @@ fn a_limit_with_room_is_not_blamed() {
 
 /// However busy the processors are with others: the limit lets no more through.
 #[test]
-fn strangers_on_the_processors_do_not_cast_doubt_on_a_limit_of_writes() {
-    let lab = before(database().write_limit(400, 2.0).turns_at_the_disk()).strangers(3.5);
+fn interference_on_the_processors_casts_no_doubt_on_a_limit_of_writes() {
+    let lab = before(database().write_limit(400, 2.0).turns_at_the_disk()).interference(3.5);
     let found = lab.conclude();
     assert_eq!(kind(&found), ResourceKind::Disk, "{found:#?}");
     assert!(found.verdict.is_conclusive(), "{:?}", found.verdict.inconclusive);

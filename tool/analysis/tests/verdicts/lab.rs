@@ -196,7 +196,7 @@ pub(super) struct Lab {
     disk: Option<Platter>,
     link: Option<Link>,
     /// Cores used by processes that are not part of the test.
-    strangers: f64,
+    interference: f64,
     steal: f64,
     swapping: bool,
     overflows_per_s: f64,
@@ -227,7 +227,7 @@ pub(super) struct Sessions {
     /// How many of those at work get on at a time; the others wait for a lock.
     pub(super) get_on: u32,
     /// Waiting whatever the load, for somebody else's locks.
-    pub(super) strangers: u32,
+    pub(super) others: u32,
     /// Whether the database adds up the time of waits.
     pub(super) counts: bool,
 }
@@ -235,7 +235,7 @@ pub(super) struct Sessions {
 impl Default for Sessions {
     /// Sixteen, none of which waits.
     fn default() -> Self {
-        Self { most: 16, get_on: 16, strangers: 0, counts: true }
+        Self { most: 16, get_on: 16, others: 0, counts: true }
     }
 }
 
@@ -250,7 +250,7 @@ pub(super) fn sweep() -> Lab {
         pool: None,
         disk: None,
         link: None,
-        strangers: 0.0,
+        interference: 0.0,
         steal: 0.0,
         swapping: false,
         overflows_per_s: 0.0,
@@ -301,8 +301,8 @@ impl Lab {
     pub(super) fn link(self, link: Link) -> Self {
         Self { link: Some(link), ..self }
     }
-    pub(super) fn strangers(self, strangers: f64) -> Self {
-        Self { strangers, ..self }
+    pub(super) fn interference(self, interference: f64) -> Self {
+        Self { interference, ..self }
     }
     pub(super) fn steal(self, steal: f64) -> Self {
         Self { steal, ..self }
@@ -418,7 +418,7 @@ impl Lab {
             self.tiers.iter().any(|tier| tier.cpus.iter().any(|cpu| self.generator.cpus.contains(cpu)));
         let demand: f64 =
             self.tiers.iter().map(|tier| tier.demand_us).sum::<f64>() + self.generator.demand_us;
-        let free = (f64::from(self.cores) - self.strangers) / f64::from(self.cores);
+        let free = (f64::from(self.cores) - self.interference) / f64::from(self.cores);
         overlap.then(|| Station::Queue { demand_us: demand / free, servers: self.cores })
     }
 
@@ -500,7 +500,7 @@ impl Lab {
     }
 
     fn cpus(&self, t: f64, throughput: f64) -> Vec<Cpu> {
-        let mut busy = vec![self.strangers / f64::from(self.cores); self.cores as usize];
+        let mut busy = vec![self.interference / f64::from(self.cores); self.cores as usize];
         for tier in self.tiers.iter().chain([&self.generator]) {
             for cpu in &tier.cpus {
                 busy[*cpu as usize] += used(tier, throughput) / tier.cpus.len() as f64;
@@ -524,11 +524,11 @@ impl Lab {
 /// What a database says five times a second while so many users ask for it.
 fn asked(sessions: Sessions, start: u64, users: u32) -> Vec<DatabaseLook> {
     let at_work = users.min(sessions.most);
-    let waiting = u64::from(at_work.saturating_sub(sessions.get_on) + sessions.strangers);
+    let waiting = u64::from(at_work.saturating_sub(sessions.get_on) + sessions.others);
     let look = |number: u64| DatabaseLook {
         at_us: start + number * 200_000,
         waiting,
-        at_work: u64::from(at_work + sessions.strangers),
+        at_work: u64::from(at_work + sessions.others),
         waited_us: sessions.counts.then_some(7_000_000 + number * 200_000 * waiting),
     };
     (0..=STEP_US / 200_000).map(look).collect()

@@ -220,8 +220,8 @@ fn a_first_step_that_was_disturbed_does_not_enlarge_the_pool() {
 
 /// On a machine that others use, the processors are busy but the server's threads get one when they want it.
 #[test]
-fn a_pool_is_told_beside_strangers_that_keep_nobody_waiting() {
-    let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0).strangers(3.7);
+fn a_pool_is_told_beside_interference_that_keeps_nobody_waiting() {
+    let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0).interference(3.7);
     let mut steps = lab.observed();
     // One step without them shows that none of their work is the load's.
     steps[6].counters = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0).observed()

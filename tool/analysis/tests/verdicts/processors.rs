@@ -244,12 +244,12 @@ fn a_quota_that_one_user_spends_already_is_told_by_its_stops() {
 }
 
 #[test]
-fn a_host_full_of_strangers_is_said_to_be() {
+fn a_host_full_of_interference_is_said_to_be() {
     let lab = sweep()
         .cores(2)
         .tier(server("app").demand_us(100.0).threads(2).cpus(&[0, 1]))
         .generator(|tier| tier.demand_us(20.0).threads(2).cpus(&[0, 1]))
-        .strangers(1.4)
+        .interference(1.4)
         .crowded_useful_work(0.5);
     let found = lab.conclude();
     assert_eq!((kind(&found), holder(&found)), (ResourceKind::Cpu, "other processes"), "{found:#?}");
@@ -257,14 +257,14 @@ fn a_host_full_of_strangers_is_said_to_be() {
 }
 
 #[test]
-fn strangers_that_take_part_of_the_processors_leave_no_conclusion() {
+fn interference_on_part_of_the_processors_leaves_no_conclusion() {
     let lab = sweep()
         .cores(2)
         .tier(server("app").demand_us(100.0).threads(2).cpus(&[0, 1]))
         .generator(|tier| tier.demand_us(20.0).threads(2).cpus(&[0, 1]))
         .crowded_useful_work(0.5);
     assert!(lab.conclude().verdict.is_conclusive(), "{:#?}", lab.conclude().verdict);
-    let (quiet, crowded) = (lab.observed(), lab.clone().strangers(0.5).observed());
+    let (quiet, crowded) = (lab.observed(), lab.clone().interference(0.5).observed());
     let all_along = conclude(&crowded, &lab.context).verdict;
     assert!(all_along.inconclusive.iter().any(|why| why.contains("not part of the test")), "{all_along:#?}");
     let half = quiet.len() / 2;
@@ -274,16 +274,16 @@ fn strangers_that_take_part_of_the_processors_leave_no_conclusion() {
 }
 
 #[test]
-fn sleepers_on_a_host_full_of_strangers_are_not_short_of_a_processor() {
-    let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0).strangers(3.6);
+fn sleepers_on_a_host_full_of_interference_are_not_short_of_a_processor() {
+    let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0).interference(3.6);
     let found = lab.conclude();
     assert_eq!(kind(&found), ResourceKind::Unknown, "{found:#?}");
 }
 
 #[test]
-fn sleepers_beside_strangers_that_come_during_the_run_are_not_blamed_on_the_cpu() {
+fn sleepers_beside_interference_that_comes_during_the_run_are_not_blamed_on_the_cpu() {
     let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0);
-    let (quiet, crowded) = (lab.observed(), lab.clone().strangers(3.6).observed());
+    let (quiet, crowded) = (lab.observed(), lab.clone().interference(3.6).observed());
     for first_crowded in 0..quiet.len() {
         let steps: Vec<_> = quiet[..first_crowded].iter().chain(&crowded[first_crowded..]).cloned().collect();
         let found = conclude(&steps, &lab.context);
@@ -339,8 +339,8 @@ fn noise_changes_no_verdict() {
 
 /// More processors for the generator do not help where others are on all of them.
 #[test]
-fn a_generator_held_up_by_strangers_is_not_told_to_take_more_processors() {
-    let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0).strangers(3.8);
+fn a_generator_held_up_by_interference_is_not_told_to_take_more_processors() {
+    let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0).interference(3.8);
     let mut steps = lab.observed();
     for step in &mut steps {
         for (index, look) in step.counters.iter_mut().enumerate() {
