@@ -121,7 +121,7 @@ fn locale_is_utf8() -> bool {
 }
 
 /// The exit code that a run earns.
-pub fn judge(run: &Run, show: &flags::Output, interrupt: &Interrupt) -> Exit {
+pub fn exit_of(run: &Run, show: &flags::Output, interrupt: &Interrupt) -> Exit {
     if let Some(signal) = interrupt.signal() {
         return Exit::Interrupted(signal);
     }

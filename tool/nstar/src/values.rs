@@ -57,7 +57,7 @@ pub fn weight(text: &str) -> Result<(String, u32), String> {
 /// Parses one number of users.
 pub fn users(text: &str) -> Result<u32, String> {
     match text.trim().parse::<u32>() {
-        Ok(0) => Err("there is no load without a user; the least is 1".into()),
+        Ok(0) => Err("at least 1 user is needed".into()),
         Ok(n) if n <= USERS_MAX => Ok(n),
         Ok(_) => Err(format!("at most {USERS_MAX} users: one host has no more local ports to one address")),
         Err(_) => Err(format!("'{text}' is not a whole number of users")),
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn nonsense_users_are_refused_in_words() {
         for (text, word) in [
-            ("0", "least is 1"),
+            ("0", "at least 1 user"),
             ("9..3", "empty"),
             ("x", "not a whole number"),
             ("1..99999999", "not a whole"),

@@ -73,7 +73,7 @@ fn files(flags: &Lab, experiment: &Experiment) -> Result<Vec<output::Files>, Fai
 fn show(part: &Part, files: &output::Files, flags: &Lab, interrupt: &Interrupt) -> Result<Exit, Failure> {
     files.write(&part.run)?;
     output::show(&part.run, &flags.show, &files.names())?;
-    Ok(output::judge(&part.run, &flags.show, interrupt))
+    Ok(output::exit_of(&part.run, &flags.show, interrupt))
 }
 
 /// Of several sweeps the one that went worst decides: failure, then a breached gate, then no answer.

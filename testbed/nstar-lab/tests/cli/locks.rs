@@ -158,6 +158,6 @@ fn a_database_that_cannot_be_asked_is_told_and_the_sweep_goes_on() {
     outcome.complains("cannot be seen in full: psql says: ").complains("refused").says("refused");
     assert!(!place.run_file().to_string().contains("hush"));
     sweep(&["--watch-database", "rooms.db"]).exits(2).complains("SQLite");
-    sweep(&["--watch-database", "oracle://x/y"]).exits(2).complains("no kind of database");
+    sweep(&["--watch-database", "oracle://x/y"]).exits(2).complains("not a known kind of database");
     sweep(&["--database-password-file", "x"]).exits(2).complains("--watch-database");
 }

@@ -41,7 +41,7 @@ pub(super) fn run(flags: &Load) -> Result<Exit, Failure> {
         files.write(&run)?;
     }
     output::show(&run, &flags.show, &files.map_or_else(Vec::new, |files| files.names()))?;
-    Ok(output::judge(&run, &flags.show, &interrupt))
+    Ok(output::exit_of(&run, &flags.show, &interrupt))
 }
 
 /// `--ceiling`: what the generator can do on this host.

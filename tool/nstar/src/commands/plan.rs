@@ -16,7 +16,7 @@ pub(super) fn scenario(target: &Target) -> Result<Scenario, Failure> {
         return scenario_file(target);
     }
     if target.base.is_some() {
-        return Err(Failure::usage("--base goes with a scenario file; a URL says itself where it goes"));
+        return Err(Failure::usage("--base goes with a scenario file; a URL already names its server"));
     }
     if !target.weights.is_empty() {
         return Err(Failure::usage("--weight goes with a scenario file; a URL is one request"));

@@ -18,7 +18,7 @@ pub(super) fn run(flags: &Report) -> Result<Exit, Failure> {
     let document = report::read(&text).map_err(|error| Failure::usage(format!("{path}: {error}")))?;
     let shown = match &document {
         Document::Run(run) => show_run(run, flags.format)?,
-        Document::Comparison(study) => show_study(study, flags.format)?,
+        Document::Comparison(comparison) => show_comparison(comparison, flags.format)?,
     };
     match &flags.output {
         Some(path) => output::write_file(path, &shown)?,
@@ -36,11 +36,11 @@ fn show_run(run: &Run, format: Format) -> Result<String, Failure> {
     })
 }
 
-fn show_study(study: &Comparison, format: Format) -> Result<String, Failure> {
+fn show_comparison(comparison: &Comparison, format: Format) -> Result<String, Failure> {
     Ok(match format {
-        Format::Text => report::comparison::terminal(study, &output::terminal_options(&[])),
-        Format::Html => report::comparison::html(study).map_err(Failure::failed)?,
-        Format::Csv => report::comparison::csv(study),
-        Format::Json => report::comparison::json(study).map_err(Failure::failed)?,
+        Format::Text => report::comparison::terminal(comparison, &output::terminal_options(&[])),
+        Format::Html => report::comparison::html(comparison).map_err(Failure::failed)?,
+        Format::Csv => report::comparison::csv(comparison),
+        Format::Json => report::comparison::json(comparison).map_err(Failure::failed)?,
     })
 }

@@ -25,7 +25,7 @@ pub(super) fn run(flags: &Sweep) -> Result<Exit, Failure> {
     progress.finish();
     files.write(&run)?;
     output::show(&run, &flags.show, &files.names())?;
-    Ok(output::judge(&run, &flags.show, &interrupt))
+    Ok(output::exit_of(&run, &flags.show, &interrupt))
 }
 
 fn sweep_plan(flags: &Sweep) -> Result<SweepPlan, Failure> {

@@ -30,8 +30,8 @@ pub(super) fn sentence(seen: &Seen) -> String {
             )
         }
         Seen::NeverAsleep { runnable, looks } => format!(
-            "That thread was running or waiting to run at {} of {} looks, so it hardly ever waited for work; what its \
-             own time lacks of a whole core went to interrupts or to waiting for a processor.",
+            "That thread was running or waiting to run at {} of {} looks, so it hardly ever waited for work; the rest \
+             of the core went to interrupts or to waiting for a processor.",
             percent(*runnable),
             count(*looks)
         ),

@@ -17,7 +17,7 @@ use super::url::{Address, DatabaseUrl, Encryption};
 const CONNECT_S: u8 = 5;
 /// The most of what a client says on stderr that is repeated, characters.
 const SAID_MAX: usize = 400;
-/// How long an ended client's last words are waited for.
+/// How long to wait for the output of a client that has ended.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 /// Where systems keep the authorities they trust, as one file in PEM: Debian, Fedora, Alpine and FreeBSD.
 const AUTHORITIES: [&str; 3] =
@@ -197,7 +197,7 @@ fn command(url: &DatabaseUrl) -> Result<(&'static str, Command), ClientError> {
             let program =
                 installed(&["psql"], "postgresql-client (Debian, Ubuntu) or postgresql (Fedora, Arch)")?;
             let mut command = Command::new(program);
-            // Neither a settings file, nor a question for a password on the terminal.
+            // Ignores settings files, and never asks for a password.
             command.args(["-X", "-w", "-q", "-A", "-t", "-F", "\t", "-v", "ON_ERROR_STOP=1", "-d", address]);
             command.env("PGCONNECT_TIMEOUT", CONNECT_S.to_string());
             if let Some(password) = &url.password {
@@ -219,7 +219,7 @@ fn command(url: &DatabaseUrl) -> Result<(&'static str, Command), ClientError> {
             let program = installed(&["mariadb", "mysql"], packages)?;
             let mut command = Command::new(program);
             match &url.password {
-                // A password from a settings file would go before this one.
+                // A password from a settings file would take precedence.
                 Some(password) => command.arg("--no-defaults").env("MYSQL_PWD", password),
                 None => &mut command,
             };

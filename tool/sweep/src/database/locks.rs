@@ -9,7 +9,7 @@ use super::{
 
 /// How long the first answer may take, which comes after the client has connected.
 const FIRST_LIMIT: Duration = Duration::from_secs(7);
-/// How long every other answer may take. Later it would no longer be of the moment.
+/// How long every other answer may take. Later it would describe another moment.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// The last line of every answer.
@@ -23,7 +23,7 @@ const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN \
 const OPEN_MEANWHILE: &str = "SELECT 'open_meanwhile', COUNT(*) FROM information_schema.INNODB_TRX \
                               WHERE trx_query IS NULL AND trx_state <> 'LOCK WAIT' AND trx_mysql_thread_id <> 0;";
 
-/// The sessions in this database, but for the one that asks. To extend a file is no transaction's lock.
+/// Sessions of this database except our own. Waiting to extend a file is not a transaction's lock.
 const ACTIVITY: &str = "SELECT count(*) FILTER (WHERE wait_event_type = 'Lock' AND wait_event <> 'extend'), \
                                count(*) FILTER (WHERE state NOT IN ('idle', 'disabled')), \
                                count(*) FILTER (WHERE state IS NULL OR state = 'disabled') \

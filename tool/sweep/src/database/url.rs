@@ -8,7 +8,7 @@ use url::Url;
 /// What may be written.
 const FORMS: &str = "write mysql://USER:PASSWORD@HOST/DATABASE or postgres://USER:PASSWORD@HOST/DATABASE";
 
-/// Letters wrong, at most, in a scheme that is a slip of a known one.
+/// How many letters may differ from a known scheme.
 const SLIPS: usize = 2;
 
 /// What to do with a password that URLs cannot hold as it is.
@@ -77,7 +77,7 @@ pub enum InvalidDatabaseUrl {
     )]
     NoServer,
     /// A URL of an unknown kind.
-    #[error("{scheme}: is no kind of database known here; {}", meant(scheme))]
+    #[error("{scheme}: is not a known kind of database; {}", meant(scheme))]
     Scheme {
         /// What stands before `://`.
         scheme: String,
@@ -340,7 +340,7 @@ mod tests {
             ("sqlite:rooms.db", "SQLite"),
             ("mysql:/ann:hush@127.0.0.1/db", "not the URL"),
             ("host=127.0.0.1 user=ann password=hush dbname=x", "not the URL"),
-            ("oracle://ann:hush@x/y", "no kind of database known here; write"),
+            ("oracle://ann:hush@x/y", "not a known kind of database; write"),
             ("mysqll://ann:hush@x/y", "did you mean mysql://USER"),
             ("mysql://ann:hush@db", "lacks user, host or database"),
             ("mysql://db/x", "lacks user, host or database"),

@@ -31,12 +31,12 @@ pub(super) fn run(flags: &Lab, plan: &RunPlan) -> Result<Exit, Failure> {
     let mut progress = Progress::new(flags.show.no_progress);
     let outcome = run_experiment(plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?;
     progress.finish();
-    let study = compare(&plan.experiment, &outcome, beginning, |part| run_file(&folder, part));
+    let comparison = compare(&plan.experiment, &outcome, beginning, |part| run_file(&folder, part));
     write_runs(&files.run, &folder, &outcome)?;
-    output::write_file(&files.run, &report::comparison::json(&study).map_err(Failure::failed)?)?;
-    output::write_file(&files.report, &report::comparison::html(&study).map_err(Failure::failed)?)?;
-    show(&study, &files, flags)?;
-    Ok(judge(&study, &interrupt))
+    output::write_file(&files.run, &report::comparison::json(&comparison).map_err(Failure::failed)?)?;
+    output::write_file(&files.report, &report::comparison::html(&comparison).map_err(Failure::failed)?)?;
+    show(&comparison, &files, flags)?;
+    Ok(exit_of(&comparison, &interrupt))
 }
 
 /// What does not go with an experiment that chooses the models itself.
@@ -85,9 +85,9 @@ fn one_of(axis: Option<&Axis>) -> &'static str {
     }
 }
 
-/// The folder of the single runs, beside the study: `run.runs` for `run.json`.
-fn runs_folder(study: &Path) -> Result<String, Failure> {
-    let folder = study.with_extension("runs");
+/// The folder of the single runs, beside the comparison: `run.runs` for `run.json`.
+fn runs_folder(comparison: &Path) -> Result<String, Failure> {
+    let folder = comparison.with_extension("runs");
     let made = fs::create_dir_all(&folder);
     made.map_err(|error| Failure::usage(format!("cannot make the folder {}: {error}", folder.display())))?;
     Ok(folder.file_name().unwrap_or_default().to_string_lossy().into_owned())
@@ -97,40 +97,40 @@ fn run_file(folder: &str, part: &Part) -> String {
     format!("{folder}/{}.json", part.slug())
 }
 
-fn write_runs(study: &Path, folder: &str, outcome: &Outcome) -> Result<(), Failure> {
+fn write_runs(comparison: &Path, folder: &str, outcome: &Outcome) -> Result<(), Failure> {
     outcome.parts.iter().try_for_each(|part| {
-        let path: PathBuf = study.with_file_name(run_file(folder, part));
+        let path: PathBuf = comparison.with_file_name(run_file(folder, part));
         output::write_file(&path, &report::json(&part.run).map_err(Failure::failed)?)
     })
 }
 
-fn show(study: &Comparison, files: &output::Files, flags: &Lab) -> Result<(), Failure> {
+fn show(comparison: &Comparison, files: &output::Files, flags: &Lab) -> Result<(), Failure> {
     if flags.show.json {
-        return output::print(&report::comparison::json(study).map_err(Failure::failed)?);
+        return output::print(&report::comparison::json(comparison).map_err(Failure::failed)?);
     }
-    output::print(&report::comparison::terminal(study, &output::terminal_options(&files.names())))
+    output::print(&report::comparison::terminal(comparison, &output::terminal_options(&files.names())))
 }
 
 /// Conclusive where every work put at least one variant in its place.
-fn judge(study: &Comparison, interrupt: &Interrupt) -> Exit {
+fn exit_of(comparison: &Comparison, interrupt: &Interrupt) -> Exit {
     if let Some(signal) = interrupt.signal() {
         return Exit::Interrupted(signal);
     }
-    let entries = || study.works.iter().flat_map(|work| &work.entries);
+    let entries = || comparison.works.iter().flat_map(|work| &work.entries);
     if entries().all(|entry| entry.completed == 0) {
         exit::warn("no request completed");
         return Exit::Failed;
     }
-    if broken(study) {
+    if broken(comparison) {
         exit::warn("THE PROOF FAILED: the database does not hold what was promised, as told above");
         return Exit::Failed;
     }
-    let placed = study.works.iter().all(|work| work.entries.iter().any(|entry| entry.place.is_some()));
+    let placed = comparison.works.iter().all(|work| work.entries.iter().any(|entry| entry.place.is_some()));
     if placed { Exit::Done } else { Exit::Inconclusive }
 }
 
 /// Whether a database does not hold what was promised.
-fn broken(study: &Comparison) -> bool {
-    let entries = study.works.iter().flat_map(|work| &work.entries);
+fn broken(comparison: &Comparison) -> bool {
+    let entries = comparison.works.iter().flat_map(|work| &work.entries);
     entries.flat_map(|entry| &entry.proofs).any(|proof| !proof.holds)
 }
