@@ -48,7 +48,7 @@ impl Fields {
     pub fn read(body: &[u8]) -> Result<Self, FieldsError> {
         match serde_json::from_slice(body) {
             Ok(Sent { fields, repeated: None }) => Ok(Self(fields)),
-            Ok(Sent { repeated: Some(name), .. }) => Err(FieldsError::field(shown(&name), "is there twice")),
+            Ok(Sent { repeated: Some(name), .. }) => Err(FieldsError::field(shown(&name), "appears twice")),
             Err(error) if error.is_data() => Err(FieldsError::Body("a JSON object".into())),
             Err(error) => {
                 Err(FieldsError::Body(format!("JSON (line {}, column {})", error.line(), error.column())))
@@ -219,7 +219,7 @@ mod tests {
         for (body, field) in [(&br#"{"room": 1, "room": 2}"#[..], "room"), (br#"{"a": 1, "\u0061": 1}"#, "a")]
         {
             let error = Fields::read(body).unwrap_err();
-            assert_eq!((error.status(), error.to_string()), (422, format!("{field} is there twice")));
+            assert_eq!((error.status(), error.to_string()), (422, format!("{field} appears twice")));
         }
         assert!(Fields::read(br#"{"a": [{"b": 1}, {"b": 1}], "b": 1}"#).is_ok());
         for body in ["", "{", "[]", "null", "\"x\"", "{\"a\":1,}", "{} {}", "{\"a\":1,\"a\":"] {
