@@ -1,4 +1,4 @@
-//! Joins the trials of an experiment in one comparison.
+//! Joins the trials of an experiment into one comparison.
 
 use std::time::{Instant, SystemTime};
 
@@ -9,7 +9,7 @@ use crate::{
     run::{Outcome, Part},
 };
 
-/// When a comparison was begun, and with which seed.
+/// When a comparison began, and with which seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Beginning {
     wall: SystemTime,

@@ -7,9 +7,9 @@ use std::{
     path::Path,
 };
 
-/// Makes files of these numbers, named `0.bin`, `1.bin`, .. of `size` bytes each, and nothing else, in a folder.
+/// Fills a folder with a file of `size` bytes for each number, named `0.bin`, `1.bin`, .., and removes all other files.
 ///
-/// The bytes are neither compressible nor alike from number to number, so that no layer below can cheat.
+/// The bytes do not compress and differ from file to file, so that no layer below can cheat.
 pub(crate) fn make_files(folder: &Path, mut numbers: Range<u64>, size: u64) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     for entry in fs::read_dir(folder)? {

@@ -1,4 +1,4 @@
-//! What an experiment is: which systems to start, on what files, what to drive them with, and what varies.
+//! What an experiment is: which systems to start, with which files and which load, and what varies.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -12,7 +12,7 @@ pub const PEERS_MAX: u32 = 64;
 /// One experiment, checked.
 #[derive(Debug, Clone)]
 pub struct Experiment {
-    /// What it shows, in a line.
+    /// What it shows, in one line.
     pub title: String,
     /// Accounts to make first; user `u` of the load signs in as account `u` modulo this.
     pub accounts: u32,
@@ -22,15 +22,15 @@ pub struct Experiment {
     pub drive: Tier,
     /// Further flags of that server, as `nstar serve` has them.
     pub flags: Vec<String>,
-    /// What is varied beside the works; `None` where the command line alone chooses the concurrency model.
+    /// What is varied besides the works; `None` if the command line alone chooses the concurrency model.
     pub axis: Option<Axis>,
     /// What is measured, in this order, on every variant.
     pub works: Vec<Workload>,
-    /// About how long the whole of it may take; `None`: each sweep as long as it needs.
+    /// About how long all of it may take; `None`: each sweep takes as long as it needs.
     pub time: Option<Duration>,
-    /// How often each work is done by each variant, in turn.
+    /// How often each variant does each work, in turn.
     pub rounds: u32,
-    /// Figures of others, to be shown beside.
+    /// Figures published by others, shown beside the results.
     pub published: Vec<Published>,
 }
 
@@ -60,7 +60,7 @@ pub enum Axis {
 /// Concurrency models by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Engines {
-    /// Every one there is.
+    /// All of them.
     All,
     /// These.
     Named(Vec<String>),
@@ -69,19 +69,19 @@ pub enum Engines {
 /// One thing to measure.
 #[derive(Debug, Clone)]
 pub struct Workload {
-    /// What tells it from the others: `100 KB, 100 connections`; empty where it is the only one.
+    /// What tells it from the others: `100 KB, 100 connections`; empty if it is the only one.
     pub name: String,
-    /// Files to make first; for each peer, where peers are driven.
+    /// Files to make first; for each peer, if peers are driven.
     pub files: Option<Files>,
     /// What the users do.
     pub scenario: Scenario,
-    /// How many users; of each peer, where peers are driven.
+    /// How many users; for each peer, if peers are driven.
     pub users: Users,
     /// Whether a user keeps its connection.
     pub connections: Connections,
     /// A request that takes longer has timed out; `None`: the generator's own limit.
     pub timeout: Option<Duration>,
-    /// Whether more is asked than can be served, so that denied requests are part of the answer.
+    /// Whether users ask for more than can be served, so that denied requests are part of the result.
     pub overload: bool,
     /// Rate of the link between generator and server, Mb/s; `None`: loopback.
     pub link_mbit: Option<u32>,
@@ -99,14 +99,14 @@ pub struct Files {
 /// How many users a work has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Users {
-    /// So many, in one load.
+    /// This many, in one load.
     Fixed(u32),
     /// A sweep.
     Swept(UsersRange),
 }
 
 impl Users {
-    /// The most there may be.
+    /// The largest number of users.
     pub fn most(&self) -> u32 {
         match self {
             Users::Fixed(users) => *users,
@@ -140,7 +140,7 @@ pub enum Tier {
     Sink,
     /// Room booking.
     Booking,
-    /// Peers that share files, all of them.
+    /// All the peers that share files.
     Peers,
 }
 
@@ -175,9 +175,7 @@ impl FromStr for DatabaseKind {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|kind| kind.to_string() == text);
-        found.ok_or_else(|| {
-            format!("'{text}' is no database known here; there are sqlite, mariadb and postgres")
-        })
+        found.ok_or_else(|| format!("'{text}' is not a known database; choose sqlite, mariadb or postgres"))
     }
 }
 
@@ -188,7 +186,7 @@ pub enum IndexKind {
     Central,
     /// A distributed hash table, of which every peer keeps a part.
     Dht,
-    /// Every peer knows all others, and so which of them keep what: one hop.
+    /// Every peer knows all others, and so which of them keeps what: one hop.
     Partitioned,
 }
 
@@ -213,7 +211,7 @@ impl FromStr for IndexKind {
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|kind| kind.to_string() == text).ok_or_else(|| {
             let known = Self::ALL.map(|kind| kind.to_string()).join(", ");
-            format!("'{text}' is no index known here; there are: {known}")
+            format!("'{text}' is not a known index; choose one of {known}")
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Where experiments come from: files, or the published ones, compiled in from `experiments/` and `scenarios/`.
+//! Where experiments come from: files, or published ones that are compiled in from `experiments/` and `scenarios/`.
 
 mod document;
 
@@ -67,7 +67,7 @@ pub enum ExperimentError {
     Unknown {
         /// What was asked for.
         name: String,
-        /// The names there are.
+        /// The known names.
         known: String,
     },
     /// The file could not be read.
@@ -110,7 +110,7 @@ pub fn list() -> Vec<(&'static str, String)> {
 }
 
 impl Experiment {
-    /// Finds an experiment by name, or reads it from a file. `experiments/NAME.toml` is found wherever one is.
+    /// Finds an experiment by name, or reads it from a file. `experiments/NAME.toml` is found from any folder.
     pub fn load(name: &str) -> Result<Self, ExperimentError> {
         let path = Path::new(name);
         let is_file = path.extension().is_some_and(|extension| extension == "toml");
@@ -206,7 +206,7 @@ mod tests {
         };
         for (axis, word) in [
             ("axis = {}", "one of `engines`"),
-            ("axis = { databases = [\"oracle\"] }", "no database known"),
+            ("axis = { databases = [\"oracle\"] }", "not a known database"),
             ("axis = { databases = [\"sqlite\"] }", "go with `drive = \"booking\"`"),
             ("axis = { engines = [] }", "names no model"),
             ("axis = { engine = \"pool\" }", "one of `engines`"),
@@ -217,7 +217,7 @@ mod tests {
             ("axis = { peers = [0, 1] }", "1 to 64 peers"),
             ("axis = { peers = [8, 1] }", "ascending"),
             ("axis = { peers = [1, 65] }", "1 to 64 peers"),
-            ("axis = { peers = [1], indexes = [\"gossip\"] }", "no index known"),
+            ("axis = { peers = [1], indexes = [\"gossip\"] }", "not a known index"),
             ("axis = { peers = [1], indexes = [] }", "names no index"),
             ("axis = { indexes = \"all\" }", "one of `engines`"),
             ("rounds = 3", "go with an [axis]"),

@@ -10,7 +10,7 @@ use crate::{
     size::Size,
 };
 
-/// Descriptors that this process holds for each peer beside those of its users: pipes to its standard streams.
+/// Descriptors that this process holds for each peer besides those of its users: pipes to its standard streams.
 const PER_PEER: u32 = 2;
 
 /// Why there is no room for an experiment here.
@@ -18,7 +18,7 @@ const PER_PEER: u32 = 2;
 pub enum NoRoom {
     /// Too little room for the files.
     #[error(
-        "{peers} peers share {wanted} of files, and {folder} has room for {free}: set TMPDIR to a folder with room, or \
+        "{peers} peers share {wanted} of files, but {folder} has room for {free}: set TMPDIR to a folder with room, or \
          ask for fewer or smaller files"
     )]
     Disk {
@@ -33,8 +33,8 @@ pub enum NoRoom {
     },
     /// Too few descriptors.
     #[error(
-        "{peers} peers and their users need {needed} open files, and this process may have {allowed} more: run `ulimit -n` \
-         with a larger number first, or ask for fewer peers"
+        "{peers} peers and their users need {needed} open files, but this process may have {allowed} more: run \
+         `ulimit -n` with a larger number first, or ask for fewer peers"
     )]
     Descriptors {
         /// How many peers.
@@ -49,7 +49,7 @@ pub enum NoRoom {
 /// Checks the room for the largest number of peers.
 ///
 /// # Errors
-/// What there is too little of.
+/// What is lacking.
 pub fn check(experiment: &Experiment) -> Result<(), NoRoom> {
     let Some(Axis::Peers { peers, .. }) = &experiment.axis else { return Ok(()) };
     let peers = peers.iter().copied().max().unwrap_or(0);
@@ -64,7 +64,7 @@ pub fn check(experiment: &Experiment) -> Result<(), NoRoom> {
     let most = experiment.works.iter().map(bytes).max().unwrap_or(0);
     let wanted = Size(most.saturating_mul(peers.into()));
     let folder = env::temp_dir();
-    // Where it cannot be known, making the files will show it.
+    // If this is unknown, making the files will show whether there is room.
     let Ok(room) = statvfs(&folder) else { return Ok(()) };
     let free = Size(room.f_bavail.saturating_mul(room.f_frsize));
     if wanted > free { Err(NoRoom::Disk { peers, wanted, folder, free }) } else { Ok(()) }

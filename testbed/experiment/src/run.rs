@@ -40,9 +40,9 @@ pub struct RunPlan {
     pub users: Option<UsersRange>,
     /// Longest time for one number of users.
     pub step_max: Option<Duration>,
-    /// Concurrency model of the systems, by name, where the experiment does not vary it.
+    /// Concurrency model of the systems, by name, if the experiment does not vary it.
     pub engine: String,
-    /// Every concurrency model there is, by name.
+    /// All concurrency models, by name.
     pub engines: Vec<String>,
     /// Who gets which processors; `None` shares them.
     pub split: Option<Split>,
@@ -59,8 +59,8 @@ pub enum RunError {
     /// A system did not start.
     #[error(transparent)]
     System(#[from] SystemError),
-    /// The systems of the experiment hold none that could be driven.
-    #[error("no system runs that could be driven")]
+    /// None of the experiment's systems can be driven.
+    #[error("no system is running to drive")]
     NothingToDrive,
     /// Its accounts could not be made.
     #[error("cannot make the accounts: {made} of {wanted} were made")]
@@ -82,7 +82,7 @@ pub enum RunError {
     /// Too many users for this process.
     #[error(transparent)]
     Limit(#[from] LimitError),
-    /// Nothing of a study could be measured.
+    /// No part of a study could be measured.
     #[error("nothing could be measured. {0}")]
     Nothing(String),
 }
@@ -90,9 +90,9 @@ pub enum RunError {
 /// One sweep or load of an experiment.
 #[derive(Debug)]
 pub struct Part {
-    /// Which work, by name; empty where there is one.
+    /// Which work, by name; empty if there is only one.
     pub work: String,
-    /// Which variant, by name; empty where nothing is varied.
+    /// Which variant, by name; empty if nothing is varied.
     pub variant: String,
     /// Which round, from 0.
     pub round: u32,
@@ -107,7 +107,7 @@ impl Part {
     }
 }
 
-/// What an experiment came to.
+/// The results of an experiment.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// What was measured, in order.
@@ -116,10 +116,10 @@ pub struct Outcome {
     pub left_out: Vec<LeftOut>,
 }
 
-/// Runs an experiment; its systems are stopped and its data removed when it returns, however it does.
+/// Runs an experiment. However it ends, its systems are stopped and its data removed.
 ///
 /// # Errors
-/// When nothing varies, the first failure. Else only where nothing at all could be measured: what fails is left out.
+/// If nothing varies, the first failure. Otherwise only if nothing at all could be measured: what fails is left out.
 pub fn run(plan: &RunPlan, interrupt: &AtomicBool, listener: &mut dyn Listener) -> Result<Outcome, RunError> {
     listener.on(&Event::Note(placement(plan.split.as_ref())));
     let experiment = &plan.experiment;
@@ -182,10 +182,10 @@ impl Runner<'_> {
                 self.outcome.parts.push(Part { work, variant, round: trial.round, run: driven.run });
             }
             Err(error) if self.plan.experiment.axis.is_none() => return Err(error),
-            // What was not started because of that is not missing.
+            // What was interrupted is not reported as left out.
             Err(_) if interrupt.load(Ordering::Relaxed) => {}
             Err(error) => {
-                // A server that does not start does not start for the next work either.
+                // A server that does not start now will not start for the next work either.
                 let everywhere = matches!(
                     error,
                     RunError::System(SystemError::NotListening { .. } | SystemError::Database(_))

@@ -24,7 +24,7 @@ use self::{
 };
 use crate::definition::{DatabaseKind, Tier};
 
-/// The running servers. What is dropped first stops first: the front before what it asks, the link last.
+/// The running servers. They stop in the order of the fields: the front before the servers it asks, the link last.
 #[derive(Debug)]
 pub(crate) struct Tiers {
     front: Option<System>,
@@ -88,7 +88,7 @@ impl Tiers {
         self.accounts.as_ref()
     }
 
-    /// The database under the driven server, where it is a server's.
+    /// The database under the driven server, if a database server holds it.
     pub(crate) fn database_server(&self) -> Option<DatabaseUrl> {
         self.promises.as_ref()?.database.url().parse().ok()
     }
@@ -119,12 +119,12 @@ impl Tiers {
         self.promises.as_ref().map(|fresh| prove(&fresh.database, totals))
     }
 
-    /// Whether its data must be gone before the next trial.
+    /// Whether the next trial needs new data.
     pub(crate) fn is_used_up(&self) -> bool {
         self.promises.is_some()
     }
 
-    /// Starts the front, behind a link where the setting asks for one.
+    /// Starts the front, behind a link if the setting asks for one.
     fn start_front(&mut self, start: Start<'_>, setting: &Setting) -> Result<(), SystemError> {
         let Some(mbit) = setting.link_mbit else {
             self.front = Some(System::start(&start)?);

@@ -26,7 +26,7 @@ use crate::{
 const FILES_MAX: u64 = 1_000_000;
 /// The most bytes an experiment may put on the disk.
 const BYTES_MAX: u64 = 64 << 30;
-/// The most variants, works and rounds, multiplied: a typing error must not run for days.
+/// The most variants, works and rounds, multiplied: a typo must not run for days.
 const TRIALS_MAX: usize = 10_000;
 /// How long a comparison may take unless its file says otherwise.
 const COMPARISON_TIME: Duration = Duration::from_secs(300);
@@ -113,7 +113,7 @@ fn once() -> u32 {
 /// A wrong value: its key, and what is wrong with it.
 type Wrong = (&'static str, String);
 
-/// The title, if it is an experiment at all.
+/// The title, if the text is an experiment at all.
 pub(super) fn title(text: &str) -> Option<String> {
     toml::from_str::<Document>(text).ok().map(|document| document.title)
 }
@@ -286,18 +286,18 @@ fn work(
     })
 }
 
-/// Names are also those of files, so they must differ as such.
+/// Checks that names differ as file names too, which are made of them.
 fn check_names(sections: &[WorkSection]) -> Result<(), Wrong> {
     let mut seen = BTreeSet::new();
     match sections.iter().find(|section| !seen.insert(names::slug(&section.name))) {
         None => Ok(()),
         Some(twice) => {
-            Err(("work.name", format!("'{}' is there twice, or too much like another", twice.name)))
+            Err(("work.name", format!("'{}' appears twice, or is too similar to another", twice.name)))
         }
     }
 }
 
-/// A scenario by name, or uploads of generated bodies of one size or several.
+/// A scenario by name, or uploads of generated bodies of one or several sizes.
 fn section_scenario(
     path: &Path,
     section: &WorkSection,
@@ -315,7 +315,7 @@ fn section_scenario(
     }
 }
 
-/// Every user sends bodies of these sizes, each time one of them drawn at random.
+/// Every user sends bodies of these sizes, one drawn at random each time.
 fn upload(path: &Path, sizes: &[u64]) -> Result<Scenario, ScenarioError> {
     let text = format!(
         "name = \"upload\"\n[[request]]\nmethod = \"POST\"\npath = \"/upload\"\nbody = {{ sizes = {sizes:?} }}\nexpect = 200\n"
@@ -384,7 +384,7 @@ fn check_trials(document: &Document, axis: Option<&Axis>, works: usize) -> Resul
         return Err(("rounds", format!("{trials} measurements; ask for 1 to {TRIALS_MAX} in all")));
     }
     if matches!(axis, Some(Axis::Databases(_))) != (document.drive == Tier::Booking) {
-        return Err(("axis", "`databases` go with `drive = \"booking\"`, and it with them".into()));
+        return Err(("axis", "`databases` go with `drive = \"booking\"`, and the other way round".into()));
     }
     if axis.is_none() && (document.rounds > 1 || document.work.iter().any(|work| work.link_mbit.is_some())) {
         return Err(("axis", "`rounds` and `link_mbit` go with an [axis]".into()));
@@ -392,19 +392,19 @@ fn check_trials(document: &Document, axis: Option<&Axis>, works: usize) -> Resul
     Ok(())
 }
 
-/// Peers are driven where they are varied, in loads on files of their own.
+/// Checks that peers are driven if they are varied, and only then, with a fixed number of users and files of their own.
 fn check_peers(drive: Tier, axis: Option<&Axis>, works: &[Workload]) -> Result<(), Wrong> {
     let peers = match (drive, axis) {
         (Tier::Peers, Some(Axis::Peers { peers, .. })) => peers.iter().copied().max().unwrap_or(0),
         (Tier::Peers, _) | (_, Some(Axis::Peers { .. })) => {
-            return Err(("axis", "`peers` go with `drive = \"peers\"`, and it with them".into()));
+            return Err(("axis", "`peers` go with `drive = \"peers\"`, and the other way round".into()));
         }
         _ => return Ok(()),
     };
     for work in works {
         let files = work.files.filter(|files| files.count > 0);
         let Some(files) = files else {
-            return Err(("files", "peers share files: say how many each, and of which size".into()));
+            return Err(("files", "peers share files: say how many each shares, and of which size".into()));
         };
         check_files(files.count.saturating_mul(peers.into()), Some(files.size))?;
         if !matches!(work.users, Users::Fixed(_)) || work.link_mbit.is_some() {

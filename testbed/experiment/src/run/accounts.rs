@@ -8,7 +8,7 @@ use sweep::progress::{Event, Listener};
 use super::RunError;
 use crate::servers::process::System;
 
-/// Makes them through the accounts server, as many at a time as there are.
+/// Makes the accounts through the accounts server, all at the same time.
 pub(super) fn make(wanted: u32, server: &System, listener: &mut dyn Listener) -> Result<(), RunError> {
     if wanted == 0 {
         return Ok(());
@@ -23,7 +23,7 @@ pub(super) fn make(wanted: u32, server: &System, listener: &mut dyn Listener) ->
     if made == u64::from(wanted) { Ok(()) } else { Err(RunError::Accounts { made, wanted }) }
 }
 
-/// Accounts `user1`, `user2`, .. as the scenarios name them; for systems that live a minute on loopback.
+/// Makes accounts `user1`, `user2`, .. as the scenarios name them: for systems that run briefly, on loopback only.
 fn scenario() -> Scenario {
     const TEXT: &str = include_str!("../accounts.toml");
     Scenario::from_toml(Path::new("accounts.toml"), TEXT).unwrap_or_else(|error| unreachable!("{error}"))

@@ -27,10 +27,10 @@ use crate::{
     size::Size,
 };
 
-/// A sweep of this many of its longest steps spends its time well.
+/// A sweep uses its time well when that is enough for this many of its longest steps.
 const STEPS: u32 = 5;
 
-/// The folder and what runs.
+/// The folder, and the servers that are running.
 pub(super) struct Stand<'a> {
     plan: &'a RunPlan,
     folder: TempDir,
@@ -115,7 +115,7 @@ impl<'a> Stand<'a> {
         let context = LaunchContext { program, folder, split, number, interrupt };
         let tiers = Tiers::start(self.plan.experiment.drive, &setting, context)?;
         if let Some(split) = split {
-            // All threads of the generator inherit it; the servers were told theirs.
+            // All threads of the generator inherit this; the servers were given theirs.
             cores::confine(&split.generator)?;
         }
         if let Some(server) = tiers.accounts().filter(|_| !self.accounts_made) {
@@ -177,8 +177,8 @@ impl<'a> Stand<'a> {
     }
 }
 
-/// A load of a fixed number of users, where nothing says how long it may take.
+/// How long a load of a fixed number of users takes, if nothing else says so.
 const FIXED_LOAD: Duration = Duration::from_secs(10);
 
-/// A step shorter than this has no interval.
+/// A step shorter than this yields no interval.
 const SHORTEST_STEP: Duration = Duration::from_millis(500);

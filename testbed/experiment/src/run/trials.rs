@@ -15,11 +15,11 @@ const SHORTEST: Duration = Duration::from_secs(1);
 /// One value of the axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Variant {
-    /// `epoll`, `4`; empty where nothing is varied.
+    /// `epoll`, `4`; empty if nothing is varied.
     pub(crate) name: String,
     pub(crate) engine: String,
     pub(crate) flags: Vec<String>,
-    /// The database under the driven server, where it is varied.
+    /// The database under the driven server, if it is varied.
     pub(crate) database: Option<DatabaseKind>,
     /// How peers find what others have, and how many there are.
     pub(crate) peers: Option<(IndexKind, u32)>,
@@ -33,8 +33,8 @@ pub(crate) struct Trial<'a> {
     pub(crate) variant: &'a Variant,
 }
 
-/// The variants of an experiment. `engine` is the one asked for where the experiment does not vary it, `known` are
-/// all there are.
+/// The variants of an experiment. `engine` is the model to use if the experiment does not vary it; `known` are all
+/// models.
 pub(crate) fn variants(experiment: &Experiment, engine: &str, known: &[String]) -> Vec<Variant> {
     let of_engine = |engine: &String| Variant {
         name: engine.clone(),
@@ -75,7 +75,7 @@ pub(crate) fn variants(experiment: &Experiment, engine: &str, known: &[String]) 
     }
 }
 
-/// `central`, `8`, or both, as far as they differ between variants.
+/// `central`, `8`, or both: whatever differs between variants.
 fn peers_name(indexes: &[IndexKind], peers: &[u32], index: IndexKind, count: u32) -> String {
     match (indexes.len(), peers.len()) {
         (1, _) => count.to_string(),
@@ -84,8 +84,8 @@ fn peers_name(indexes: &[IndexKind], peers: &[u32], index: IndexKind, count: u32
     }
 }
 
-/// All trials in order: round by round, in each every workload, for each every variant. Every second round goes
-/// backwards through the variants, so that a drift during the comparison favours none.
+/// All trials in order: round by round, in each round every workload, and for each workload every variant. Every second
+/// round goes backwards through the variants, so that a drift during the comparison favours none.
 pub(crate) fn trials<'a>(experiment: &'a Experiment, variants: &'a [Variant]) -> Vec<Trial<'a>> {
     let in_order = |round: u32| -> Vec<&'a Variant> {
         let forwards = variants.iter();
@@ -106,7 +106,7 @@ pub(crate) fn time_each(total: Duration, trials: usize) -> Duration {
 }
 
 impl Trial<'_> {
-    /// How the servers are to run for it. With nothing varied, every tier runs the same model.
+    /// How the servers are to run for it. If nothing is varied, every tier runs the same model.
     pub(crate) fn setting(&self, varied: bool) -> Setting {
         Setting {
             engine: self.variant.engine.clone(),
@@ -122,12 +122,12 @@ impl Trial<'_> {
         }
     }
 
-    /// Files of the driven server; peers have theirs from their start.
+    /// Files of the driven server; peers get theirs when they start.
     pub(crate) fn files(&self) -> Option<Files> {
         self.work.files.filter(|_| self.variant.peers.is_none())
     }
 
-    /// How many users it has; of peers each has as many as the work says.
+    /// How many users it has; with peers, as many for each as the work says.
     pub(crate) fn users(&self) -> Users {
         match (&self.work.users, self.variant.peers) {
             (Users::Fixed(each), Some((_, peers))) => Users::Fixed(each.saturating_mul(peers)),

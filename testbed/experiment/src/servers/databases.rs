@@ -21,7 +21,7 @@ fn program(kind: DatabaseKind) -> Option<Kind> {
 pub(crate) struct Fresh {
     /// How it is reached.
     pub(crate) database: Database,
-    /// Its server, if it has one: ends with this.
+    /// Its server, if it has one; stops when this is dropped.
     _server: Option<DatabaseServer>,
 }
 
@@ -46,5 +46,5 @@ impl Fresh {
     }
 }
 
-/// What the database is called on its server.
+/// The name of the database on its server.
 const NAME: &str = "nstar_booking";

@@ -18,7 +18,7 @@ pub(crate) struct Setting {
     pub(crate) flags: Vec<String>,
     /// Rate of the link to it, Mb/s; `None`: loopback.
     pub(crate) link_mbit: Option<u32>,
-    /// The database under it, where that varies.
+    /// The database under it, if that varies.
     pub(crate) database: Option<DatabaseKind>,
     /// The peers to drive, if any.
     pub(crate) swarm: Option<Swarm>,
@@ -35,7 +35,7 @@ pub(crate) struct LaunchContext<'a> {
     pub(crate) split: Option<&'a Split>,
     /// How often servers were started in this folder before.
     pub(crate) number: u32,
-    /// Set once the person asks to stop.
+    /// Set once the user asks to stop.
     pub(crate) interrupt: &'a AtomicBool,
 }
 

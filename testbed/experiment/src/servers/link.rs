@@ -1,8 +1,8 @@
 //! A slow link to a server: its network namespace, joined to ours by a pair of virtual interfaces, shaped by a token
 //! bucket (tc-tbf(8)) at both ends.
 //!
-//! The namespace has no name: it belongs to the server's process and goes when that ends, and the interfaces with
-//! it. So nothing stays behind, even if this process is killed.
+//! The namespace has no name: it belongs to the server's process and disappears when that ends, and the interfaces with
+//! it. So nothing is left behind, even if this process is killed.
 
 use std::{
     io,
@@ -10,7 +10,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// A token bucket this deep holds two of the largest segments that the kernel hands down in one piece... at 100 Mb/s,
+/// A token bucket this deep holds two of the largest segments that the kernel hands down in one piece: at 100 Mb/s,
 /// about 10 ms.
 const BURST_BYTES: u32 = 128 << 10;
 /// How long a packet may wait in the bucket's queue before it is dropped.
@@ -37,12 +37,12 @@ pub enum LinkError {
         /// Why.
         source: io::Error,
     },
-    /// A tool said no.
+    /// A tool failed.
     #[error("`{command}` failed: {said}")]
     Refused {
         /// What was run.
         command: String,
-        /// The last it said.
+        /// The last line it printed.
         said: String,
     },
 }
@@ -84,7 +84,7 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // Gone already where the server ended first; the kernel takes a moment to clear it away.
+        // If the server ended first, the kernel removes the interface itself, perhaps a moment later.
         let _ = run(&format!("ip link del {}", self.ours));
     }
 }
@@ -95,7 +95,7 @@ fn run(command: &str) -> Result<(), LinkError> {
     let tool = words.next().unwrap_or_default();
     let output = Command::new(tool)
         .args(words)
-        // Administrators' tools are not always on the path of who runs this.
+        // Administrators' tools may not be on the user's PATH.
         .env("PATH", format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default()))
         .stdin(Stdio::null())
         .output()

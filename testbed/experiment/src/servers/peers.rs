@@ -43,7 +43,7 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    /// Starts them on files that nobody else has, and waits until each file is found by another peer.
+    /// Starts peers, each with files of its own, and waits until another peer finds each file.
     pub(crate) fn start(
         swarm: Swarm,
         setting: &Setting,
@@ -116,12 +116,12 @@ impl Peers {
 }
 
 impl Drop for Peers {
-    /// Tells all to stop before it waits for any.
+    /// Tells all peers to stop before waiting for any of them.
     fn drop(&mut self) {
         self.nodes.iter().for_each(System::tell_to_stop);
         self.nodes.clear();
         self.index = None;
-        // What cannot be removed now goes with the folder that this one is in.
+        // What cannot be removed now is removed with the folder that contains this one.
         let _ = fs::remove_dir_all(self.folder.path());
     }
 }

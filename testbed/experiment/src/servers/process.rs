@@ -30,7 +30,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(5);
 pub(crate) struct System {
     /// Where it listens.
     pub(crate) address: SocketAddr,
-    /// Whether it speaks TLS, with a certificate that nobody vouches for.
+    /// Whether it speaks TLS; its certificate is not verified.
     pub(crate) secure: bool,
     /// Its first line on stdout, which says where it listens.
     said: String,
@@ -67,7 +67,7 @@ pub enum SystemError {
     NotListening {
         /// Which system.
         name: String,
-        /// The last it said on stderr.
+        /// Its last message on stderr.
         said: String,
     },
 }
@@ -221,7 +221,7 @@ fn place_in(line: &str) -> Option<(bool, SocketAddr)> {
     })
 }
 
-/// The last line of a log, or the error in the command line, which comes before the hint at --help.
+/// The last line of a log, or the error about the command line, which comes before the hint to use --help.
 fn last_words(log: &PathBuf) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let said = || text.lines().rev().filter(|line| !line.trim().is_empty());

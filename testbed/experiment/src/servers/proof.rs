@@ -1,4 +1,4 @@
-//! After a load: whether the database holds what the users were told.
+//! Checks, after a load, whether the database holds what the users were told.
 
 mod bookings;
 
@@ -9,7 +9,7 @@ use store::Database;
 
 use self::bookings::{Held, Told, bookings};
 
-/// Asks the database, and compares. Its server should have stopped: what was on its way is done by then, or never.
+/// Reads the database, and compares. Its server must have stopped: requests in flight are then done, or never will be.
 pub(crate) fn prove(database: &Database, totals: &[RequestTotal]) -> Result<Proof, BookingError> {
     let census = census(database)?;
     let held = Held {
@@ -21,7 +21,7 @@ pub(crate) fn prove(database: &Database, totals: &[RequestTotal]) -> Result<Proo
     Ok(bookings(told(totals, "POST"), told(totals, "DELETE"), held))
 }
 
-/// What was told of the requests of one method.
+/// What clients were told about the requests of one method.
 fn told(totals: &[RequestTotal], method: &str) -> Told {
     let those = totals.iter().filter(|total| total.method == method);
     those.fold(Told::default(), |told, total| Told {

@@ -165,7 +165,7 @@ fn bookings_are_proven_on_every_database() {
 fn databases_and_weights_that_there_are_not_are_refused() {
     let place = Place::new();
     for (from, to, word) in [
-        ("\"sqlite\"", "\"oracle\"", "sqlite, mariadb and postgres"),
+        ("\"sqlite\"", "\"oracle\"", "sqlite, mariadb or postgres"),
         ("book = 60", "bok = 60", "did you mean `book`?"),
         ("drive = \"booking\"", "drive = \"sink\"", "go with `drive"),
         ("users = 8", "users = [8, 4, 2]", "an ascending list"),

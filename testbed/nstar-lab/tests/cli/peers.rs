@@ -121,7 +121,7 @@ fn an_experiment_on_peers_that_cannot_be_is_refused_before_anything_starts() {
     };
     refused("[1, 2, 4, 8]", "[0]", "1 to 64 peers");
     refused("[1, 2, 4, 8]", "[1000]", "1 to 64 peers");
-    refused("peers = [1, 2, 4, 8]", "peers = [8]\nindexes = [\"gossip\"]", "'gossip' is no index known here");
+    refused("peers = [1, 2, 4, 8]", "peers = [8]\nindexes = [\"gossip\"]", "'gossip' is not a known index");
     refused("users = 1\n", "users = [1, 8]\n", "users of each peer");
     refused("\"1 KB\"", "\"1 TB\"", "more than the");
     refused("files = 50", "files = 0", "peers share files");

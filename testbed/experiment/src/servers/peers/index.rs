@@ -1,4 +1,4 @@
-//! How peers are told of the index. One more kind is a line in each of these functions.
+//! How peers are told of the index. A new kind of index takes a line in each of these functions.
 
 use std::ffi::OsString;
 
@@ -8,7 +8,7 @@ use super::super::{
 };
 use crate::definition::IndexKind;
 
-/// Starts the index server, where the peers ask one.
+/// Starts the index server, if the peers ask one.
 pub(super) fn serve(
     kind: IndexKind,
     setting: &Setting,

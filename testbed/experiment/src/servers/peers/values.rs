@@ -7,12 +7,12 @@
 //! | `others` | names of files that other peers share |
 //! | `content` | hashes of the files of the peer that it asks |
 //!
-//! User u asks peer u modulo P. So of each list every P-th item, from the u-th on, is for that peer.
+//! User u asks peer u modulo P, the number of peers. Every P-th item of a list, starting with item u, is for peer u.
 
 use load::Scenario;
 use share::client::ListedFile;
 
-/// The most items of one list: enough that nothing is asked for again soon.
+/// The most items in a list: enough that nothing is asked for again soon.
 const ITEMS_MAX: usize = 10_000;
 
 /// Fills in the values, for peers that share these files.

@@ -20,7 +20,7 @@ pub(super) struct Held {
     pub(super) booked: u64,
     /// Bookings that were cancelled.
     pub(super) cancelled: u64,
-    /// Rooms and times for which more than one booking stands.
+    /// Rooms and times with more than one valid booking.
     pub(super) twice: u64,
     /// Days on which every room was booked, so that one more had to be refused.
     pub(super) full_days: u64,
@@ -28,8 +28,8 @@ pub(super) struct Held {
 
 /// Compares what clients were told about bookings and cancellations with what the database holds.
 ///
-/// A request without an answer may have been done or not. So the database holds at least what was acknowledged, and at
-/// most that and what is uncertain.
+/// A request without an answer may have been done or not. So the database must hold at least what was acknowledged, and
+/// at most that plus what is uncertain.
 pub(super) fn bookings(booked: Told, cancelled: Told, held: Held) -> Proof {
     let findings =
         [rows(booked, held), cancellations(cancelled, held), twice(held), refusals(booked, cancelled, held)];
