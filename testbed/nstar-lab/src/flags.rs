@@ -16,8 +16,8 @@ pub(crate) use self::{
 
 /// The testbed of nstar: experiments on five systems, and the systems themselves.
 ///
-/// With no command it runs an experiment, as `run` does; with no name either it starts the authenticated file server and
-/// sweeps it: about a minute.
+/// With no command it runs an experiment, as `run` does; with no name either, it starts the authenticated file server
+/// and sweeps it, which takes about a minute.
 #[derive(Debug, Parser)]
 #[command(name = "nstar-lab", version, max_term_width = 100, after_help = nstar::flags::EXIT_CODES)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -29,7 +29,7 @@ pub(crate) struct Flags {
 }
 
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one, made once")]
+#[expect(clippy::large_enum_variant, reason = "only one is ever made")]
 pub(crate) enum Command {
     /// Run an experiment: start its systems, measure every variant, report
     Run(Lab),

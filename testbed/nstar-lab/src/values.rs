@@ -8,7 +8,7 @@ use std::{
 
 use nstar::values::duration;
 
-/// The largest chunk a server reads at a time, bytes: a socket holds no more at once as Linux is set up.
+/// The most bytes a server reads at a time: with Linux's defaults a socket holds no more at once.
 const CHUNK_MAX: u64 = 4 << 20;
 
 /// Parses a number of bytes, with or without a unit: `1024`, `64KiB`, `1.5 MB`.
@@ -31,26 +31,26 @@ pub(crate) fn chunk(text: &str) -> Result<NonZeroUsize, String> {
     chunk.ok_or_else(|| "a read of 0 bytes gets nothing; the least is 1".into())
 }
 
-/// A server of ours, as a person names it.
+/// One of our servers, as named on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Server {
-    /// Whether over TLS, where that is said.
+    /// The scheme, if given.
     pub scheme: Option<Scheme>,
-    /// Its name, or its address without brackets: what a certificate has to be for.
+    /// Its name, or its address without brackets, which its certificate must match.
     pub host: String,
-    /// Where that is, looked up once.
+    /// Its address, looked up once.
     pub at: SocketAddr,
 }
 
-/// How a server of ours is spoken with.
+/// The scheme of a server's URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scheme {
     Http,
     Https,
 }
 
-/// Parses the URL of a server of ours: `http://HOST:PORT`, `https://HOST:PORT` or `HOST:PORT`. A host's name is looked up
-/// now, once.
+/// Parses the URL of one of our servers: `http://HOST:PORT`, `https://HOST:PORT` or `HOST:PORT`. A host's name is
+/// looked up now, once.
 pub(crate) fn server(text: &str) -> Result<Server, String> {
     let shown = http_io::without_user(text);
     let (scheme, place) = match text.split_once("://") {
@@ -74,7 +74,7 @@ pub(crate) fn server(text: &str) -> Result<Server, String> {
 pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
     address(text).map_err(|why| {
         format!(
-            "'{text}' is no address to listen on: {why}; write ADDR:PORT, such as 127.0.0.1:8080 or [::1]:8080"
+            "'{text}' is not an address to listen on: {why}; write ADDR:PORT, such as 127.0.0.1:8080 or [::1]:8080"
         )
     })
 }
@@ -83,13 +83,13 @@ pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
 pub(crate) fn contact(text: &str) -> Result<SocketAddr, String> {
     address(text).and_then(reachable).map_err(|why| {
         format!(
-            "'{text}' is no address of a peer: {why}; write ADDR:PORT as the peer says it ('index among the peers on ..'), \
-             such as 192.0.2.7:8086 or [2001:db8::7]:8086"
+            "'{text}' is not an address of a peer: {why}; write ADDR:PORT as the peer prints it \
+             ('index among the peers on ..'), such as 192.0.2.7:8086 or [2001:db8::7]:8086"
         )
     })
 }
 
-/// Port 0 is for listening: it stands for one that is free.
+/// Refuses port 0, which is only for listening: it stands for any free port.
 fn reachable(at: SocketAddr) -> Result<SocketAddr, String> {
     if at.port() == 0 { Err("nobody listens on port 0".into()) } else { Ok(at) }
 }
@@ -102,15 +102,15 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     if host.is_empty() {
         return Err("it names no host".into());
     }
-    port.parse::<u16>().map_err(|_| "its port is no number from 0 to 65535")?;
+    port.parse::<u16>().map_err(|_| "the port must be a number from 0 to 65535")?;
     if host.contains(':') && !host.starts_with('[') {
-        return Err("an IPv6 address goes into brackets".into());
+        return Err("put an IPv6 address in brackets".into());
     }
     let mut addresses = text.to_socket_addrs().map_err(|error| error.to_string())?;
     addresses.next().ok_or_else(|| "the name has no address".into())
 }
 
-/// Parses how long something lives that is to be renewed: a second at least.
+/// Parses how long something lasts unless it is renewed: a second at least.
 pub(crate) fn life(text: &str) -> Result<Duration, String> {
     let life = duration(text)?;
     if life < Duration::from_secs(1) { Err("must be a second at least".into()) } else { Ok(life) }

@@ -50,12 +50,12 @@ fn serve_files(flags: &Files) -> Result<Exit, Failure> {
 fn uploads(flags: &FilesUploads, accounts: &files::AccountsBackend) -> Result<files::UploadOptions, Failure> {
     if flags.open_uploads && *accounts != files::AccountsBackend::Open {
         return Err(Failure::usage(
-            "--open-uploads goes with --accounts none: users of accounts upload anyway",
+            "--open-uploads goes with --accounts none: users with accounts can upload anyway",
         ));
     }
     if flags.quota.is_some() && *accounts == files::AccountsBackend::Open {
         return Err(Failure::usage(
-            "--quota is what each user may keep, and --accounts none knows none; name an accounts server, or leave it out",
+            "--quota limits each user, but --accounts none has no users; name an accounts server, or leave it out",
         ));
     }
     let mut uploads = files::UploadOptions::default();

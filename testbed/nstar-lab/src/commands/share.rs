@@ -1,4 +1,4 @@
-//! `nstar share`: what a person asks of a peer.
+//! `nstar share`: requests to a peer from the command line.
 
 mod get;
 mod shown;
@@ -101,12 +101,12 @@ fn remove(client: &mut Client, name: &str, hash: Option<Content>) -> Result<Exit
     }
 }
 
-/// `nstar share list` shows paths, and files go by the last part of theirs.
+/// Explains which name to give: `nstar share list` shows paths, but a file's name is only the last part of its path.
 fn not_removed(name: &str, error: InvalidName) -> Failure {
     let last = Path::new(name).file_name().and_then(|last| last.to_str());
     match last.filter(|last| error == InvalidName::Slash && last.parse::<Name>().is_ok()) {
         Some(last) => Failure::usage(format!(
-            "a name {error}; give {}, and --hash where different files are named so",
+            "a name {error}; give {}, and --hash if several files have that name",
             quoted(last)
         )),
         None => Failure::usage(format!("a name {error}")),
@@ -120,18 +120,18 @@ fn failure(error: RequestError) -> Failure {
         }
         RequestError::Insecure { ref why, .. } => {
             let hint = match why {
-                Insecurity::UnknownKey(_) => "; --key-file names the own key of the peer that is asked",
+                Insecurity::UnknownKey(_) => "; --key-file must be the key of the peer that you ask",
                 Insecurity::NoKey => "; it was not started with --allow: give --ca instead of --key-file",
                 Insecurity::NotTls => "; give --peer http://..",
-                _ => "; --ca FILE says who is trusted, or --key-file DIR/.nstar/identity whose key it has",
+                _ => "; give --ca FILE with its authority, or --key-file DIR/.nstar/identity with its key",
             };
             Failure::failed(format!("{error}{hint}"))
         }
         RequestError::WantsTls(peer) => Failure::usage(format!(
-            "{error}: give --peer https://{peer}, and where its group is closed by keys --key-file DIR/.nstar/identity"
+            "{error}: give --peer https://{peer}, and --key-file DIR/.nstar/identity if its group is closed by keys"
         )),
         RequestError::Refused { status: 401, .. } => Failure::usage(
-            "the peer is of a closed group: give its secret with --secret-file, or the peer's own key with --key-file",
+            "the peer is in a closed group: give its secret with --secret-file, or the peer's own key with --key-file",
         ),
         other => Failure::failed(other),
     }

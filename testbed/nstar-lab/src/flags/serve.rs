@@ -286,7 +286,7 @@ pub(crate) struct Sink {
     /// Largest body accepted [default: no limit]
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     pub max_body: Option<u64>,
-    /// Wait this long before each response, as if for something else
+    /// Wait this long before each response, as if for another service
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = duration_or_zero)]
     pub delay: Duration,
     /// Address to listen on

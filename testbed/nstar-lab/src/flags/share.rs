@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// What a person asks of a peer.
+/// Requests to a peer.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Share {
     /// Find files by name, or by words in it
@@ -19,7 +19,7 @@ pub(crate) enum Share {
     Key(ShareKey),
 }
 
-/// Which peer is asked.
+/// Which peer to ask.
 #[derive(Debug, Args)]
 pub(crate) struct AskPeer {
     /// The peer to ask; https:// if it speaks TLS

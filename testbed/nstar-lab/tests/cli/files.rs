@@ -22,7 +22,7 @@ fn flags_that_make_no_sense_are_told_before_anything_starts() {
         ("--accounts sqlite:a.db --open-uploads", "--accounts none"),
         ("--accounts none --open-uploads --read-only", "--read-only"),
         ("--accounts none --quota many", "many"),
-        ("--accounts none --quota 1MB", "--quota is what each user may keep"),
+        ("--accounts none --quota 1MB", "--quota limits each user"),
         ("--accounts none --upload-life never", "never"),
         ("--accounts none --max-upload=-1", "--max-upload"),
         ("--accounts sqlite:a.db --permissions rules.toml", "rules.toml, line 3: "),

@@ -166,7 +166,7 @@ fn a_file_is_searched_got_listed_and_removed() {
         .ask(&bob_at, &["get", "Annual Report.pdf", "-o", "copy.pdf"])
         .exits(2)
         .complains("there is a file already");
-    for (output, why) in [("bob", "this is a folder"), ("none/copy.pdf", "no folder of this name")] {
+    for (output, why) in [("bob", "this is a folder"), ("none/copy.pdf", "no such folder")] {
         group.ask(&bob_at, &["get", "Annual Report.pdf", "-o", output]).exits(2).complains(why);
     }
 
@@ -245,7 +245,7 @@ fn a_name_that_looks_like_a_hash_and_one_with_its_folder_are_told_what_to_give()
     group.place.write("ann/sub/in.txt", "deep");
     group.ask_until(&bob_at, &["search", &name]);
     group.ask_until(&bob_at, &["search", "in.txt"]);
-    group.ask(&bob_at, &["get", &name]).exits(1).complains("it was taken as a hash").complains(&hash);
+    group.ask(&bob_at, &["get", &name]).exits(1).complains("it was read as a hash").complains(&hash);
     group.ask(&bob_at, &["get", &hash, "-o", "got"]).exits(0);
     group.ask(&ann_at, &["remove", "sub/in.txt"]).exits(2).complains("give in.txt");
     group.ask(&ann_at, &["remove", "in.txt"]).exits(0);

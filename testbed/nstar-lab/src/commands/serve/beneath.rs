@@ -1,4 +1,4 @@
-//! What must not lie among the files that are served: whoever may read those would read it, or write it.
+//! Keeps secrets and logs out of the served folder, where users could read or replace them.
 
 use std::{
     fs,
@@ -11,8 +11,8 @@ use nstar::exit::Failure;
 
 use crate::flags::{Files, Peer};
 
-/// Refuses state of the server's own that lies beneath its root. The database stands for what is kept beside it: the
-/// administrator's token, the service token, the journal.
+/// Refuses files of the server itself in the folder that it serves. The database stands for all that is kept beside it:
+/// the administrator's token, the service token, the journal.
 pub(super) fn check(flags: &Files, accounts: &AccountsBackend) -> Result<(), Failure> {
     let database = match accounts {
         AccountsBackend::Local(path) => Some(path),
@@ -35,7 +35,7 @@ pub(super) fn check(flags: &Files, accounts: &AccountsBackend) -> Result<(), Fai
     }
 }
 
-/// Refuses secrets of a peer that lie where it would share them. Its own folder, `state`, holds its key.
+/// Refuses secrets of a peer in places that it would share. Its own folder, `state`, holds its key.
 pub(super) fn check_shared(flags: &Peer, state: &PathBuf) -> Result<(), Failure> {
     let own = [
         ("the peer's own folder with its key (--state)", Some(state)),
@@ -53,25 +53,26 @@ pub(super) fn check_shared(flags: &Peer, state: &PathBuf) -> Result<(), Failure>
     }
 }
 
-/// The first of these that lies beneath `root`, where what is there by this path within it is `served`.
+/// The first of these paths inside `root` that would be served.
 fn among<'a>(
     root: &Path,
     own: &[(&'a str, Option<&'a PathBuf>)],
     served: impl Fn(&Path) -> bool,
 ) -> Option<(&'a str, &'a Path)> {
-    // A root that is not there is told when it is opened.
+    // A missing root is reported when it is opened.
     let root = fs::canonicalize(root).ok()?;
     let is_served = |place: &PathBuf| place.strip_prefix(&root).is_ok_and(&served);
     let mut given = own.iter().filter_map(|(what, path)| path.map(|path| (*what, path.as_path())));
     given.find(|(_, path)| places(path).iter().any(is_served))
 }
 
-/// Where a file is or will be: as it is named, for what is made beside it, and where a link of this name leads.
+/// Where a file is or will be: its path as given, as other files are created beside it, and where that leads if it is a
+/// link.
 fn places(path: &Path) -> Vec<PathBuf> {
     [named(path), fs::canonicalize(path).ok()].into_iter().flatten().collect()
 }
 
-/// As it is named, within the folder that there is, or will be where folders are yet to be made.
+/// The path as given, with links resolved in as much of its folder as exists.
 fn named(path: &Path) -> Option<PathBuf> {
     let folder =
         Some(path.parent()?).filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -79,7 +80,7 @@ fn named(path: &Path) -> Option<PathBuf> {
         fs::canonicalize(folder).ok().or_else(|| if folder == path { None } else { named(folder) })?;
     match path.components().next_back()? {
         Component::Normal(name) => Some(folder.join(name)),
-        // Of what is yet to be made nothing is a link.
+        // A folder that does not exist yet cannot be a link.
         Component::ParentDir => folder.parent().map(Path::to_owned),
         _ => Some(folder),
     }

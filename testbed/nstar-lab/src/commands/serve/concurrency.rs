@@ -1,4 +1,4 @@
-//! Which concurrency model runs, and with what: flags to the engine's options.
+//! Chooses the concurrency model, and turns flags into the engine's options.
 
 use std::{sync::Arc, thread};
 
@@ -8,7 +8,7 @@ use nstar::exit::Failure;
 
 use crate::flags::Concurrency;
 
-/// Refuses flags that none of the models asked for has a use for.
+/// Refuses flags that none of the chosen models uses.
 pub(super) fn check(flags: &Concurrency) -> Result<(), Failure> {
     let given = [
         ("--loops", flags.loops.is_some(), Model::has_loops as fn(Model) -> bool),
@@ -39,7 +39,7 @@ pub(super) fn check_descriptors(flags: &Concurrency, allowed: u64) -> Result<(),
     Ok(())
 }
 
-/// The engine's options as far as the model goes.
+/// The engine's options that depend on the concurrency model.
 pub(super) fn options(flags: &Concurrency, base: Options) -> Options {
     let usable = || thread::available_parallelism().map_or(1, usize::from);
     Options {
@@ -52,7 +52,7 @@ pub(super) fn options(flags: &Concurrency, base: Options) -> Options {
     }
 }
 
-/// Starts the first of the models that can run here, and tells which; of those that cannot, it says why on stderr.
+/// Starts the first of the models that can run here, and returns which one. Warns why those before it cannot.
 pub(super) fn start<F: Factory>(
     flags: &Concurrency,
     options: &Options,
@@ -69,10 +69,13 @@ pub(super) fn start<F: Factory>(
             Err(error) => return Err(Failure::failed(error)),
         }
     }
-    Err(Failure::usage(format!("--engine needs a model; choose of: {}", names(Model::ALL.iter().copied()))))
+    Err(Failure::usage(format!(
+        "--engine needs a model; choose one of: {}",
+        names(Model::ALL.iter().copied())
+    )))
 }
 
-/// What the model runs as, for people.
+/// Says in words what the model runs.
 pub(super) fn describe(model: Model, options: &Options) -> String {
     match model {
         Model::Threads => "a thread per connection".to_owned(),

@@ -24,7 +24,7 @@ use crate::{
     values::Scheme,
 };
 
-/// The index on this machine.
+/// Where an index on this machine listens by default.
 const INDEX: &str = "127.0.0.1:8084";
 
 pub(super) fn serve_index(flags: &Index) -> Result<Exit, Failure> {
@@ -54,7 +54,7 @@ pub(super) fn serve_peer(flags: &Peer) -> Result<Exit, Failure> {
     prepare(&mut system, c"nstar-peer", flags.secret_file.is_some(), members.as_ref())?;
     if flags.listen.ip().is_unspecified() && flags.advertise.is_none() {
         return Err(Failure::usage(format!(
-            "{} is no address that others can reach; say where they can with --advertise ADDR:PORT",
+            "others cannot reach {}; say where they can reach this peer with --advertise ADDR:PORT",
             flags.listen
         )));
     }
@@ -79,7 +79,7 @@ pub(super) fn serve_peer(flags: &Peer) -> Result<Exit, Failure> {
     exit
 }
 
-/// The members by key, where there are to be any: then the server's own key is needed too.
+/// The members by key, if any are given; the server then needs its own key too.
 fn members(flags: &Allowed, own: impl FnOnce() -> Result<Key, Failure>) -> Result<Option<Members>, Failure> {
     if !flags.is_given() {
         return Ok(None);
@@ -90,7 +90,7 @@ fn members(flags: &Allowed, own: impl FnOnce() -> Result<Key, Failure>) -> Resul
     Ok(Some(Members::new(own()?, keys)))
 }
 
-/// Who is believed of other peers, where they are spoken with over TLS.
+/// Whom to trust among peers over TLS.
 fn trust(flags: &Peer, system: &Skeleton<'_>, members: Option<&Members>) -> Result<Option<Trust>, Failure> {
     match members {
         Some(_) if flags.ca.is_some() => {
@@ -101,7 +101,7 @@ fn trust(flags: &Peer, system: &Skeleton<'_>, members: Option<&Members>) -> Resu
     }
 }
 
-/// The index server, or the peer's own part of the index, which then tells where it listens.
+/// The index server, or the peer's own part of the index, which sets `spread_on` to where it listens.
 fn index(
     flags: &Peer,
     (trust, members): (Option<&Trust>, Option<&Members>),
@@ -118,7 +118,7 @@ fn index(
     match &which {
         IndexChoice::Central(server) if server.is_secure() => Ok(which),
         IndexChoice::Central(_) if members.is_some() => Err(Failure::usage(
-            "with --allow the index is known by its key: give --index https://HOST:PORT, and --allow to the index",
+            "with --allow, the index is known by its key: give --index https://HOST:PORT, and the index --allow too",
         )),
         _ if flags.ca.is_none() || trust.is_some() => Ok(which),
         _ => Err(Failure::usage("--ca goes with --tls-cert, or with --index https://HOST:PORT")),
@@ -149,18 +149,18 @@ fn part_of_index(
     Ok(options)
 }
 
-/// A peer is one: what it shares and obtains is known to one process.
+/// Refuses models that fork: a peer must be one process, which knows all that it shares and obtains.
 fn check_models(models: &[Model]) -> Result<(), Failure> {
     match models.iter().find(|model| model.forks()) {
         None => Ok(()),
         Some(model) => Err(Failure::usage(format!(
-            "a peer cannot run as {model}: its connections would each be answered by a process that knows nothing of \
-             what the others share and obtain; choose another --engine, such as epoll or threads"
+            "a peer cannot run as {model}: none of its processes would know what the others share and obtain; choose \
+             another --engine, such as epoll or threads"
         ))),
     }
 }
 
-/// As every server is prepared, and closed where others could reach it.
+/// Prepares a server. Refuses an open group if others could reach it.
 fn prepare(
     system: &mut Skeleton<'_>,
     process: &CStr,

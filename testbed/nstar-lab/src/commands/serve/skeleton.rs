@@ -23,7 +23,7 @@ use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 use super::concurrency;
 use crate::flags::{Encryption, Server};
 
-/// When a client that was refused may come again, seconds.
+/// Seconds until a client that was refused may try again.
 const RETRY_AFTER_S: u32 = 1;
 
 /// What every server needs to run.
@@ -59,7 +59,7 @@ impl<'a> Skeleton<'a> {
         if self.scheme != "http" && self.flags.concurrency.overload == Some(Overload::Unavailable) {
             return Err(Failure::usage("--overload 503 is an answer of plain HTTP; choose backlog or reset"));
         }
-        // A short name of its own tells the tiers apart wherever processes are listed.
+        // A short name of its own tells the tiers apart in lists of processes.
         rustix::thread::set_name(process)
             .map_err(|error| Failure::failed(format!("cannot name the process: {error}")))?;
         Processors::confine(self.flags.cpus.as_ref())?;
@@ -67,7 +67,7 @@ impl<'a> Skeleton<'a> {
         concurrency::check_descriptors(&self.flags.concurrency, allowed)?;
         let level = if self.flags.access_log { LevelFilter::INFO } else { LevelFilter::WARN };
         tracing_subscriber::fmt()
-            // libp2p warns whenever the only other peer goes: the peer itself tells of that.
+            // libp2p warns whenever the only other peer leaves, which the peer itself reports.
             .with_env_filter(EnvFilter::new(format!("{level},libp2p_kad=error")))
             .with_writer(io::stderr)
             .with_ansi(io::stderr().is_terminal())
@@ -86,12 +86,12 @@ impl<'a> Skeleton<'a> {
         Ok(())
     }
 
-    /// Runs until a signal, or the closing of stdin where that was asked for; then finishes what is in flight.
+    /// Runs until a signal arrives, or stdin closes if that was asked for; then finishes the requests in flight.
     pub(super) fn serve<F: Factory>(self, factory: F) -> Result<Exit, Failure> {
         self.serve_and(factory, |_| Ok(()))
     }
 
-    /// Serves, and calls `listening` with the address once it does.
+    /// Serves, and calls `listening` with the address once the server listens.
     pub(super) fn serve_and<F: Factory>(
         mut self,
         factory: F,
@@ -112,7 +112,7 @@ impl<'a> Skeleton<'a> {
             stop_when_stdin_closes(&interrupt);
         }
         if !interrupt.wait_unless(|| server.is_finished()) {
-            return Err(Failure::failed("the server has ended by itself; what it said above tells why"));
+            return Err(Failure::failed("the server stopped unexpectedly; the messages above say why"));
         }
         server.drain(self.flags.drain);
         server.join();
@@ -130,7 +130,7 @@ impl<'a> Skeleton<'a> {
         concurrency::options(&self.flags.concurrency, base)
     }
 
-    /// The first line on stdout: where it listens, and on which concurrency model.
+    /// The first line on stdout: where it listens, and with which concurrency model.
     fn greeting(&self, address: SocketAddr, model: Model, options: &engine::Options) -> String {
         let (name, scheme, how) = (self.name, self.scheme, concurrency::describe(model, options));
         format!("listening on {scheme}://{address} ({name}, engine {model}, {how}{})\n", self.note)
@@ -163,8 +163,8 @@ fn stop_when_stdin_closes(interrupt: &Interrupt) {
     });
 }
 
-/// Loads the certificate and its key, if asked for, beside a key by which other servers know this one. Prints what their
-/// owner should know.
+/// Loads the certificate and its key, if given, and adds the key by which other servers know this one. Warns of what
+/// their owner should know.
 fn identity(flags: &Encryption, known_by: Option<&Key>) -> Result<Option<Identity>, Failure> {
     let certified = certified(flags)?;
     match known_by {

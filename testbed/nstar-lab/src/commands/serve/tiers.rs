@@ -1,4 +1,4 @@
-//! The two tiers of the file server: how each knows the other.
+//! The two tiers of the file server: how each recognises the other.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use nstar::exit::Failure;
 
 use crate::flags::{Accounts, Files};
 
-/// How the accounts server is recognised, and what it recognises this server by.
+/// Sets how this server recognises the accounts server, and how it proves itself there.
 pub(super) fn link(flags: &Files, options: &mut files::Options) -> Result<(), Failure> {
     let remote = matches!(options.accounts, AccountsBackend::Remote(_) | AccountsBackend::Secure(..));
     if let AccountsBackend::Remote(to) = options.accounts
@@ -27,7 +27,7 @@ pub(super) fn link(flags: &Files, options: &mut files::Options) -> Result<(), Fa
     if let Some(registration) = flags.registration {
         if !matches!(options.accounts, AccountsBackend::Local(_)) {
             return Err(Failure::usage(
-                "--registration goes with --accounts sqlite:PATH; else give it to `nstar serve accounts`",
+                "--registration goes with --accounts sqlite:PATH; otherwise give it to `nstar serve accounts`",
             ));
         }
         options.registration = registration.into();
@@ -37,7 +37,7 @@ pub(super) fn link(flags: &Files, options: &mut files::Options) -> Result<(), Fa
     Ok(())
 }
 
-/// Which mistakes are those of the command line.
+/// Tells mistakes on the command line from other failures.
 pub(super) fn failure(error: FilesError) -> Failure {
     match error {
         FilesError::Trust(_) | FilesError::Token { .. } => Failure::usage(error),
@@ -45,14 +45,14 @@ pub(super) fn failure(error: FilesError) -> Failure {
     }
 }
 
-/// Whom an accounts server answers. Where others can reach it, only file servers.
+/// Whom an accounts server answers: only file servers, if other machines can reach it.
 pub(super) fn door(flags: &Accounts, options: &mut accounts::Options) {
     let token = flags.service_token_file.clone().unwrap_or_else(|| options.usual_service_token());
     let exposed = !is_loopback(flags.listen);
     if exposed && flags.service_token_file.is_none() {
         nstar::exit::warn(format_args!(
-            "others can reach {}, so only file servers that know the token in {} are answered: give each a copy, \
-             and --accounts-token-file",
+            "others can reach {}, so only file servers that know the token in {} are answered: give each a copy \
+             with --accounts-token-file",
             flags.listen,
             token.display()
         ));

@@ -1,4 +1,4 @@
-//! `nstar share get`: has a peer obtain a file, shows how far it has come, and copies it where it is wanted.
+//! `nstar share get`: has a peer download a file, shows the progress, and copies the file to its destination.
 
 mod destination;
 mod wanted;
@@ -27,20 +27,20 @@ use nstar::{
 
 use crate::flags::ShareGet;
 
-/// How often the bar is drawn anew.
+/// How often the progress bar is redrawn.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
 /// Bytes copied from the peer at a time.
 const PIECE: u64 = 4 * 1024 * 1024;
 
-/// What is said of a signal while the peer obtains.
-const INTERRUPTED: &str =
-    "interrupted: the peer gives it up unless others want it, and keeps what came; getting it again goes on";
+/// The message when a signal arrives during the peer's download.
+const INTERRUPTED: &str = "interrupted: the peer stops unless somebody else wants the file, and keeps what it has; \
+                           repeat the command to continue";
 
-/// What is said of a peer that has the file, and whose bytes are not it.
-const ROTTEN: &str = "the peer's own copy is not the file any more, as if its disk had changed it; \
-                      the peer hashes it again, and takes the file from others";
+/// The message when the peer's own copy of the file is wrong.
+const ROTTEN: &str = "the peer's own copy has changed, perhaps because its disk is failing; \
+                      the peer hashes it again, and gets the file from others";
 
-/// What a peer is asked to obtain, and how it is waited for.
+/// What a peer is asked to download, and what is needed to wait for it.
 struct Getting<'c> {
     client: &'c mut Client,
     asked: Vec<Content>,
@@ -68,7 +68,7 @@ pub(super) fn run(client: &mut Client, flags: &ShareGet) -> Result<Exit, Failure
 }
 
 impl Getting<'_> {
-    /// Has the peer obtain a file, and copies it.
+    /// Has the peer download a file, and copies it.
     fn get_to(&mut self, what: &str, to: &Path) -> Result<Exit, Failure> {
         let (content, name) = Wanted::read(what)?.find(self.client)??;
         self.ask(content, name.as_ref())?;
@@ -86,7 +86,7 @@ impl Getting<'_> {
             progress = self.have(what, content)?;
             if !self.copy(content, progress.size, to)? {
                 return Err(Failure::failed(
-                    "the peer sent bytes that are not those of the file once more; nothing was written; check its disk",
+                    "the peer sent wrong bytes again; nothing was written; check its disk",
                 ));
             }
         }
@@ -94,8 +94,7 @@ impl Getting<'_> {
         Ok(Exit::Done)
     }
 
-    /// Has the peer obtain files into its folder, all of them asked for before the first is waited for. Those that cannot be
-    /// had keep no other from being had.
+    /// Has the peer download several files, all requested at once. One that fails does not stop the others.
     fn get_all(&mut self, what: &[String]) -> Result<Exit, Failure> {
         let wanted = what.iter().map(|what| Wanted::read(what)).collect::<Result<Vec<_>, _>>()?;
         let found = wanted.iter().map(|wanted| wanted.find(self.client)).collect::<Result<Vec<_>, _>>()?;
@@ -119,7 +118,7 @@ impl Getting<'_> {
             ([(_, _)], 1) => Err(failed.remove(0).1),
             (_, all) => {
                 failed.iter().for_each(|(what, why)| nstar::exit::warn(format_args!("{what}: {why}")));
-                Err(Failure::failed(format!("{} of {all} files could not be had", failed.len())))
+                Err(Failure::failed(format!("{} of {all} files could not be downloaded", failed.len())))
             }
         }
     }
@@ -130,12 +129,12 @@ impl Getting<'_> {
         Ok(())
     }
 
-    /// Waits until the peer has what was asked for; says what to do where it cannot be had.
+    /// Waits until the peer has the content. If it cannot be obtained, the error says what to do.
     fn have(&mut self, what: &str, content: Content) -> Result<Progress, Failure> {
         self.follow(content).map_err(|why| wanted::explain(self.client, what, why))
     }
 
-    /// Waits until the peer has some content, and shows how far it has come.
+    /// Waits until the peer has the content, and shows the progress.
     fn follow(&mut self, content: Content) -> Result<Progress, Failure> {
         let mut progress = self.client.progress(content, DRAW_EVERY).map_err(failure)?;
         while progress.state == DownloadState::Running {
@@ -146,7 +145,7 @@ impl Getting<'_> {
             self.bar.set_message(format!("from {peers} peers"));
             progress = self.client.progress(content, DRAW_EVERY).map_err(failure)?;
         }
-        // Whoever asks for it from now on is somebody else.
+        // The download is over: whoever asks for this content from now on is somebody else.
         if let Some(over) = self.asked.iter().position(|asked| *asked == content) {
             self.asked.remove(over);
         }
@@ -154,25 +153,25 @@ impl Getting<'_> {
         tell_of_liars(&progress);
         match progress.state {
             DownloadState::Done => Ok(progress),
-            _ => Err(Failure::failed(progress.error.unwrap_or_else(|| "the peer gave it up".into()))),
+            _ => Err(Failure::failed(progress.error.unwrap_or_else(|| "the peer gave up".into()))),
         }
     }
 
-    /// Unless a signal came.
+    /// Fails if a signal has arrived.
     fn go_on(&self, otherwise: &'static str) -> Result<(), Failure> {
         self.interrupt.signal().map_or(Ok(()), |signal| Err(Failure::Interrupted(signal, otherwise)))
     }
 
-    /// Has the peer give up what is not here yet.
+    /// Tells the peer to give up what it has not finished.
     fn cancel(&mut self) {
         for content in std::mem::take(&mut self.asked) {
-            // What is over cannot be given up, and a peer that is gone has.
+            // This fails if the download is over or the peer is gone, and then there is nothing to cancel.
             let _ = self.client.cancel(content);
         }
     }
 
-    /// Copies content from the peer, and checks it once more on the way: under its name
-    /// the file is there whole and right, or not at all. `false` when the peer's bytes are not right.
+    /// Copies content from the peer, and checks it again on the way: the destination gets the complete, correct file or
+    /// nothing. `false` if the peer's bytes are wrong.
     fn copy(&mut self, content: Content, size: u64, to: &Path) -> Result<bool, Failure> {
         let failed =
             |error: io::Error| Failure::failed(format!("{} cannot be written: {error}", to.display()));
@@ -180,7 +179,7 @@ impl Getting<'_> {
         let mut file = File::create_new(&aside).map_err(failed)?;
         let copied = self.copy_into((content, size), &mut file, failed);
         if !matches!(copied, Ok(true)) {
-            // What cannot be removed is no worse than what is there already.
+            // If it cannot be removed, the partial file stays, which does no harm.
             let _ = fs::remove_file(&aside);
             return copied;
         }
@@ -196,10 +195,10 @@ impl Getting<'_> {
         let mut hasher = blake3::Hasher::new();
         let mut at = 0;
         while at < size {
-            self.go_on("interrupted: the peer has it, and nothing was written here")?;
+            self.go_on("interrupted: the peer has the file, but nothing was written here")?;
             let bytes = self.client.read(content, at..size.min(at + PIECE)).map_err(failure)?;
             if bytes.is_empty() {
-                return Err(Failure::failed("the peer broke off; ask again"));
+                return Err(Failure::failed("the peer stopped sending; repeat the command"));
             }
             hasher.update(&bytes);
             file.write_all(&bytes).map_err(&failed)?;
@@ -226,8 +225,8 @@ fn have_already(client: &mut Client, what: &[String], to: &Path) -> Option<Resul
 
 fn tell_of_liars(progress: &Progress) {
     for (peer, source) in progress.sources.iter().filter(|(_, source)| source.lied) {
-        let how = source.trouble.as_deref().unwrap_or("it lied");
-        nstar::exit::warn(format_args!("{peer}: {how}; nothing of that was taken"));
+        let how = source.trouble.as_deref().unwrap_or("it sent wrong data");
+        nstar::exit::warn(format_args!("{peer}: {how}; its bytes were discarded"));
     }
 }
 

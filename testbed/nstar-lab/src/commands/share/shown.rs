@@ -1,4 +1,4 @@
-//! How files are shown: their names so that a shell takes them as they are.
+//! How files are shown: a shell reads their names back unchanged.
 
 use std::{
     borrow::Cow,
@@ -19,12 +19,12 @@ pub(super) fn table(found: &[SearchResult]) -> String {
     shown
 }
 
-/// A name or a path as a shell takes it: as it is where that is safe, in quotes where it holds a space or what a shell
-/// takes for something else, and with what cannot be seen written out, as in `$'a\u202eb'`: others have chosen it, and it
-/// must not look like another.
+/// A name or a path as a shell reads it: unchanged if that is safe, in quotes if it has a space or a character that is
+/// special to the shell, and with invisible characters escaped, as in `$'a\U0000202eb'`. Others have chosen the name,
+/// and it must not look like another.
 pub(super) fn quoted(name: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_alphanumeric() || "._-/+,:=@%".contains(c);
-    // What debug text escapes besides quotes is what cannot be seen.
+    // Besides quotes and backslashes, `escape_debug` escapes what cannot be seen.
     let is_hidden = |c: char| !matches!(c, '\'' | '"' | '\\') && c.escape_debug().len() > 1;
     if name.contains(is_hidden) {
         return escaped(name, is_hidden).map_or(Cow::Borrowed(name), Cow::Owned);

@@ -115,7 +115,7 @@ fn getting_a_file_that_is_interrupted_is_given_up_and_gone_on_with_when_asked_ag
     let halfway = Halfway::new();
     let (_bob, bob_at, get) = halfway.begin("bob");
     get.signal("INT");
-    get.finish().exits(130).complains("what came");
+    get.finish().exits(130).complains("keeps what it has");
     let state =
         format!("GET /obtain/{} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", halfway.hash);
     eventually("it is given up", || ask(&bob_at, &state).contains("cancelled"));
@@ -134,7 +134,7 @@ fn a_file_that_comes_while_another_is_got_under_its_name_is_left_as_it_is() {
     halfway.group.place.write("mine.bin", "mine");
     halfway.dam.open.store(true, SeqCst);
     let part = format!("mine.bin.{}.part", get.pid());
-    get.finish().exits(1).complains("mine.bin has come into being meanwhile").complains(&part);
+    get.finish().exits(1).complains("mine.bin was created during the download").complains(&part);
     assert_eq!(std::fs::read(halfway.group.place.path("mine.bin")).expect("a file"), b"mine");
     assert!(halfway.is_at(&part));
 }
@@ -146,7 +146,7 @@ fn getting_a_file_that_is_interrupted_twice_at_once_is_given_up_before_it_ends()
     let (_bob, bob_at, get) = halfway.begin("bob");
     let twice = format!("kill -INT {0}; kill -TERM {0}", get.pid());
     assert!(std::process::Command::new("sh").args(["-c", &twice]).status().expect("a shell").success());
-    let outcome = get.finish().complains("what came");
+    let outcome = get.finish().complains("keeps what it has");
     assert!(matches!(outcome.status.code(), Some(130 | 143)), "{:?}", outcome.status);
     let state =
         format!("GET /obtain/{} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", halfway.hash);

@@ -98,7 +98,7 @@ fn members_share_by_key_and_a_stranger_gets_nothing_from_index_or_peers() {
         // A member's key gets content and no more, another's nothing at all.
         let own = |folder: &str, args: &[&str]| group.own(folder, &ann_at, args);
         own("ann", &["list"]).exits(0).says(&hash);
-        own("bob", &["list"]).exits(1).complains("the own key of the peer that is asked");
+        own("bob", &["list"]).exits(1).complains("must be the key of the peer that you ask");
         group.ask(&ann_at, &["list"]).exits(2).complains("--key-file DIR/.nstar/identity");
         group
             .ask(&format!("https://{ann_at}"), &["list"])

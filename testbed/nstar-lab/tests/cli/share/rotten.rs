@@ -25,7 +25,7 @@ fn a_copy_that_rotted_at_the_peer_is_told_and_the_file_got_from_others() {
     group.place.write("ann/right.bin", &right);
     group.ask_until(&bob_at, &["search", "right.bin"]);
     let got = group.ask(&bob_at, &["get", &hash(&right), "-o", "copy.bin"]).exits(0);
-    got.complains("own copy is not the file any more").says("5000 bytes");
+    got.complains("own copy has changed").says("5000 bytes");
     assert_eq!(fs::read(group.place.path("copy.bin")).expect("a copy"), right);
     let listed = group.ask(&bob_at, &["list"]).exits(0);
     listed.says(&hash(&wrong)).says(&hash(&right));

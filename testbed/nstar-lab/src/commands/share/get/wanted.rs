@@ -1,21 +1,21 @@
-//! What is meant by a hash or by a name.
+//! Finds the content that a hash or a name stands for.
 
 use share::{Content, Name, client::Client, entry::Query};
 
 use super::super::{failure, shown::table};
 use nstar::exit::Failure;
 
-/// A hash, or a name, as a person wrote it.
+/// A hash or a name, as given on the command line.
 pub(super) enum Wanted {
     Content(Content),
     Name(Name),
 }
 
-/// Content, and what it is to be called where that is known.
+/// Content, and its name if that is known.
 pub(super) type Known = (Content, Option<Name>);
 
 impl Wanted {
-    /// Reads it; what is written as a hash is one.
+    /// Reads it. Text that looks like a hash is taken as one.
     pub(super) fn read(what: &str) -> Result<Self, Failure> {
         if let Ok(content) = what.parse() {
             return Ok(Self::Content(content));
@@ -25,8 +25,8 @@ impl Wanted {
             .map_err(|error| Failure::usage(format!("{what:?} is neither a hash nor a name: a name {error}")))
     }
 
-    /// The content: of a name, what all who share it mean by it. The inner failure is about this one only, and others may
-    /// still be had; the outer one is about the peer, or its index.
+    /// Finds the content. All who share the name must mean the same content. The inner failure concerns this content
+    /// only, and others may still be downloaded; the outer one concerns the peer or its index.
     pub(super) fn find(&self, client: &mut Client) -> Result<Result<Known, Failure>, Failure> {
         let name = match self {
             Self::Content(content) => return Ok(Ok((*content, None))),
@@ -41,7 +41,7 @@ impl Wanted {
             several => {
                 let several = table(several);
                 Err(Failure::usage(format!(
-                    "different files are named so; get one by its hash:\n{}",
+                    "several files have this name; get one by its hash:\n{}",
                     several.trim_end()
                 )))
             }
@@ -49,7 +49,7 @@ impl Wanted {
     }
 }
 
-/// The failure to have what was asked for, with what to do where nobody has a content of that hash but a file is named so.
+/// Explains why the content cannot be obtained, and what to do if a file has this hash as its name.
 pub(super) fn explain(client: &mut Client, what: &str, why: Failure) -> Failure {
     let (Failure::Failed(reason), Ok(content), Ok(name)) = (&why, what.parse(), what.parse()) else {
         return why;
@@ -61,7 +61,7 @@ pub(super) fn explain(client: &mut Client, what: &str, why: Failure) -> Failure 
     match &search(Query::Name(name))[..] {
         [] => why,
         named => Failure::failed(format!(
-            "{reason}\nit was taken as a hash; a file that is named so is got by its own:\n{}",
+            "{reason}\nit was read as a hash; to get the file of that name, use its hash:\n{}",
             table(named).trim_end()
         )),
     }
