@@ -42,7 +42,7 @@ pub(crate) fn order(finding: &OrderFinding) -> String {
 pub(crate) fn little(finding: &LittleFinding) -> String {
     match finding {
         LittleFinding::Untested => {
-            "Little’s law is not tested: no load was both steady and without many failures.".to_owned()
+            "Little's law is not tested: no load was both steady and without many failures.".to_owned()
         }
         LittleFinding::Holds { tested, gap_max } => {
             let at = match tested {
@@ -50,10 +50,10 @@ pub(crate) fn little(finding: &LittleFinding) -> String {
                 Tested::EveryLoad => "in every load",
                 Tested::WherePossible => "wherever it can be tested",
             };
-            format!("Little’s law, N = X R, holds {at} (largest gap {}).", number::percent(*gap_max))
+            format!("Little's law, N = X R, holds {at} (largest gap {}).", number::percent(*gap_max))
         }
         LittleFinding::Off { gap_max } => {
-            format!("Little’s law, N = X R, is off by up to {}.", number::percent(*gap_max))
+            format!("Little's law, N = X R, is off by up to {}.", number::percent(*gap_max))
         }
         LittleFinding::Told { text } => told(text),
     }
@@ -62,9 +62,9 @@ pub(crate) fn little(finding: &LittleFinding) -> String {
 /// What Little's law says of published points.
 pub(crate) fn published_little(finding: &PublishedLittle) -> String {
     match finding {
-        PublishedLittle::Holds => "The published points obey Little’s law, N = X R.".to_owned(),
+        PublishedLittle::Holds => "The published points obey Little's law, N = X R.".to_owned(),
         PublishedLittle::Broken { broken, points, users, present } => format!(
-            "Little’s law, N = X R, breaks at {broken} of the {points} published points: at {} users X R is {}.",
+            "Little's law, N = X R, breaks at {broken} of the {points} published points: at {} users X R is {}.",
             number::count((*users).into()),
             number::quantity(*present)
         ),
