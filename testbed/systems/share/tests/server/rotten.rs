@@ -12,11 +12,12 @@ use crate::support::{Index, Peer, bytes, get, post, wait_until};
 fn rotten(index: &Index, name: &str, content: Content, bytes: &[u8]) -> Peer {
     let peer = Peer::start(index.at);
     peer.write(name, bytes);
-    peer.find(name);
+    // A search may find the copy of another peer before this one has hashed its own.
+    let (journal, hash) = (peer.path(".nstar/memory"), Content::of(bytes).to_string());
+    wait_until(|| fs::read_to_string(&journal).is_ok_and(|kept| kept.contains(&hash)));
     let folder = peer.end();
-    let memory = folder.path().join(".nstar/memory");
-    let kept = fs::read_to_string(&memory).unwrap();
-    fs::write(&memory, kept.replace(&Content::of(bytes).to_string(), &content.to_string())).unwrap();
+    let kept = fs::read_to_string(&journal).unwrap();
+    fs::write(&journal, kept.replace(&hash, &content.to_string())).unwrap();
     Peer::on(folder, Model::Epoll, index.at)
 }
 
