@@ -17,7 +17,7 @@ pub use users::{AtUsers, Point, all_users, little, published_little};
 
 use crate::proof::Proof;
 use crate::run::{Doubt, Host, Identity, Resource, ResourceKind, ResponseTime, Words};
-use crate::sample::ErrorCounts;
+use crate::ticks::ErrorCounts;
 
 /// The value of [`Comparison::schema`].
 pub const SCHEMA: &str = "nstar.comparison/1";

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// One look at a host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Counters {
-    /// When, microseconds of the monotonic clock shared with [`crate::sample::Tick`].
+    /// When, microseconds of the monotonic clock shared with [`crate::ticks::Tick`].
     pub at_us: u64,
     /// One entry per online processor, by number.
     pub cpus: Vec<Cpu>,
@@ -32,7 +32,7 @@ pub struct Counters {
 /// One look at a database server, as it tells of itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DatabaseLook {
-    /// When, microseconds of the monotonic clock shared with [`crate::sample::Tick`].
+    /// When, microseconds of the monotonic clock shared with [`crate::ticks::Tick`].
     pub at_us: u64,
     /// Transactions that wait for a lock which another transaction holds (gauge).
     pub waiting: u64,

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use crate::estimate::percentiles::Distribution;
 use crate::estimate::stall::Stall;
 use crate::run::{PERCENTILES, ResponseTime};
-use crate::sample::{ErrorCounts, ErrorRates, Tick};
 use crate::statistics::batch_means::{BatchMeans, Observation, batch_means};
 use crate::statistics::mser;
+use crate::ticks::{ErrorCounts, ErrorRates, Tick};
 
 /// How good an estimate has to be.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,7 +8,7 @@ pub mod usl;
 
 use crate::estimate::Estimate;
 use crate::run::{Run, Step};
-use crate::sample::{ErrorCounts, failed_share};
+use crate::ticks::{ErrorCounts, failed_share};
 
 /// How far a step is from Little's law, N = X (R + Z).
 #[derive(Debug, Clone, Copy, PartialEq)]

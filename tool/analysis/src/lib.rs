@@ -1,6 +1,6 @@
 //! What the numbers mean: steady state, intervals, N*, operational laws, demands, verdict.
 //!
-//! Pure: no clock, no socket, no file, no randomness. Raw measurements come in ([`sample`],
+//! Pure: no clock, no socket, no file, no randomness. Raw measurements come in ([`ticks`],
 //! [`counters`]), a [`run::Run`] goes out, and every figure a report shows was computed here.
 
 pub mod compare;
@@ -12,7 +12,7 @@ pub mod laws;
 pub mod proof;
 pub mod resources;
 pub mod run;
-pub mod sample;
 pub mod search;
 pub mod statistics;
+pub mod ticks;
 pub mod verdict;

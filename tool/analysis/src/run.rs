@@ -27,7 +27,7 @@ pub use verdict::{Bottleneck, Confidence, NamedThreads, NextLimit, ThreadTime, V
 pub use warning::{Cause, ListenQueue, Replaced, Warning, WarningKind};
 
 use crate::proof::Proof;
-use crate::sample::failures;
+use crate::ticks::failures;
 
 /// The value of [`Run::schema`].
 pub const SCHEMA: &str = "nstar.run/1";

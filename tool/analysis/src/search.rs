@@ -20,9 +20,9 @@ pub(crate) mod plateau;
 pub mod saturation;
 
 use crate::estimate::{Estimate, Precision, estimate, precise_enough};
-use crate::sample::Tick;
 use crate::search::growth::certain_growth;
 use crate::search::ladder::{next_rung, refinement, rung_below, rungs_left};
+use crate::ticks::Tick;
 
 /// Which numbers of users to try.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ pub(crate) fn now_ns() -> u64 {
     at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64
 }
 
-/// Returns the microseconds of CLOCK_MONOTONIC, the clock of [`analysis::sample::Tick`] and of the observer's counters.
+/// Returns the microseconds of CLOCK_MONOTONIC, the clock of [`analysis::ticks::Tick`] and of the observer's counters.
 #[must_use]
 pub fn now_us() -> u64 {
     now_ns() / 1_000

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use analysis::comparison::{Comparison, Entry, Workload};
 use analysis::run::{Identity, ResourceKind, Run, Step};
-use analysis::sample::ErrorCounts;
+use analysis::ticks::ErrorCounts;
 use serde::Serialize;
 
 use crate::comparison::stopped_by;

@@ -11,7 +11,7 @@ use analysis::comparison::Entry;
 use analysis::run::{PERCENTILES, Percentile, ResponseTime, Run, Step};
 
 pub use self::unit::{Quantity, Unit, Value};
-use analysis::sample::failures;
+use analysis::ticks::failures;
 
 /// Where a metric is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,7 +17,7 @@ mod waiting;
 mod warnings;
 
 use analysis::run::{Evidence, NextLimit, Verdict, Warning};
-use analysis::sample::{ErrorCounts, ErrorKind};
+use analysis::ticks::{ErrorCounts, ErrorKind};
 
 pub(crate) use doubts::doubt;
 pub(crate) use warnings::warning;

@@ -2,7 +2,7 @@
 
 use analysis::laws::{is_tested, lost_in_failures};
 use analysis::run::{Bottleneck, Identity, RequestShare, Resource, ResourceKind, Run, Step, Unit, Verdict};
-use analysis::sample::ErrorKind;
+use analysis::ticks::ErrorKind;
 
 use crate::number;
 use crate::sentences::{self, holders};

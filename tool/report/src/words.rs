@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use analysis::run::{Confidence, Identity, Resource, ResourceKind, Run, Step, WarningKind};
-use analysis::sample::ErrorKind;
+use analysis::ticks::ErrorKind;
 
 use crate::number;
 use crate::sentences::holders;

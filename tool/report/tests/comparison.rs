@@ -6,7 +6,7 @@ use analysis::comparison::{
     Axis, Comparison, Entry, LeftOut, Limit, Published, PublishedFigure, SCHEMA, Workload, order,
 };
 use analysis::run::{Doubt, Host, Identity, ResourceKind, ResponseTime, Words};
-use analysis::sample::{ErrorCounts, ErrorKind};
+use analysis::ticks::{ErrorCounts, ErrorKind};
 use report::comparison::{csv, html, json, parse, schema, terminal};
 use report::{Document, TerminalOptions};
 use serde_json::Value;

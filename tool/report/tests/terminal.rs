@@ -2,7 +2,7 @@
 
 use analysis::{
     run::{Run, Step},
-    sample::{ErrorCounts, ErrorKind},
+    ticks::{ErrorCounts, ErrorKind},
 };
 use report::{TerminalOptions, terminal};
 

@@ -12,8 +12,8 @@ use std::{
 use analysis::{
     conclude::Experiment,
     run::Run,
-    sample::Tick,
     search::{MeasuredStep, Next, Search, SearchOptions, UsersRange},
+    ticks::Tick,
 };
 use load::{Ceiling, LoadError, Plan, RequestTotal};
 use observe::ObserveError;

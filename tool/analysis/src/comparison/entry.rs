@@ -5,9 +5,9 @@ use std::cmp::Ordering;
 use super::users::by_users;
 use super::{Entry, Limit};
 use crate::run::{Doubt, Identity, Resource, ResourceKind, Run, Step, Unit, Warning, WarningKind, Words};
-use crate::sample::{ErrorCounts, MANY_FAILED, failed_share};
 use crate::statistics::pooling::{Measured, Pooled, pooled};
 use crate::statistics::student::{NORMAL_95, t_95};
+use crate::ticks::{ErrorCounts, MANY_FAILED, failed_share};
 use crate::verdict::DISTURBING;
 
 /// A finished run, and the name of its file.

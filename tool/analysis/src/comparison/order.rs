@@ -2,8 +2,8 @@
 
 use super::{Entry, OfFastest, OrderFinding, Workload};
 use crate::compare::{Ratio, ratio};
-use crate::sample::{MANY_FAILED, failed_share};
 use crate::statistics::student::normal_two_sided;
+use crate::ticks::{MANY_FAILED, failed_share};
 
 /// Gives every entry of a workload its places and its share of the fastest, and sets the workload's findings.
 ///
@@ -110,7 +110,7 @@ fn worst(entry: &Entry) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::run::ResponseTime;
-    use crate::sample::{ErrorCounts, ErrorKind};
+    use crate::ticks::{ErrorCounts, ErrorKind};
 
     /// A variant whose throughput is known to this share either way.
     fn entry(variant: &str, throughput_per_s: f64, known_to: f64) -> Entry {

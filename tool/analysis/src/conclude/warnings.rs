@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::{Context, Experiment, Observation, Observed};
 use crate::laws::{little, lost_in_failures};
 use crate::run::{Cause, ListenQueue, ResourceKind, Warning, WarningKind};
-use crate::sample::ErrorCounts;
+use crate::ticks::ErrorCounts;
 use crate::verdict::{Finding, Point, Sweep, sharing};
 
 /// A generator this busy somewhere, or this near to its ceiling, adds waiting of its own to the response times.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::sample::{Counts, Tick};
+use crate::ticks::{Counts, Tick};
 
 /// Response times of many ticks, merged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

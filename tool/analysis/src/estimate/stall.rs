@@ -1,6 +1,6 @@
 //! A server that stopped answering before the load ended.
 
-use crate::sample::{ErrorKind, Tick, failures};
+use crate::ticks::{ErrorKind, Tick, failures};
 
 /// A shorter stall may be a pause, microseconds.
 const PAUSE_US: u64 = 1_000_000;
@@ -60,7 +60,7 @@ fn longest_us(tick: &Tick) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{Counts, ErrorCounts};
+    use crate::ticks::{Counts, ErrorCounts};
 
     fn answering(response_us: u64) -> Tick {
         let response_times = Counts { values_us: vec![(response_us, 5)], beyond: 0 };

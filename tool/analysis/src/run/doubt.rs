@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Cause, Database};
-use crate::sample::ErrorCounts;
+use crate::ticks::ErrorCounts;
 
 /// One reason not to rely on an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Identity, ResourceKind, ResponseTime, Unit, Words};
-use crate::sample::{ErrorCounts, ErrorRates};
+use crate::ticks::{ErrorCounts, ErrorRates};
 
 /// One number of users (or, in an open loop, one rate).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

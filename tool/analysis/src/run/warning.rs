@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Processes, Shares, Words};
-use crate::sample::ErrorCounts;
+use crate::ticks::ErrorCounts;
 
 /// Something that makes the run less trustworthy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,7 +3,7 @@
 use super::finding::Finding;
 use super::sweep::{Point, Sweep};
 use crate::run::{Confidence, Doubt, GeneratorEvidence, Identity, OutcomeEvidence as Seen, ResourceKind};
-use crate::sample::{ErrorKind, MANY_FAILED, failed_share, failures};
+use crate::ticks::{ErrorKind, MANY_FAILED, failed_share, failures};
 
 /// Doubts a finding where many requests failed at N*. Errors only beyond N* are how an overloaded server behaves; they do
 /// not touch the verdict, unless nothing else shows that throughput stopped growing.

@@ -6,8 +6,8 @@ use super::thresholds::FULL;
 use crate::counters::Role;
 use crate::resources::{CpuUse, Group, LinkUse, StepResources};
 use crate::run::Processes;
-use crate::sample::ErrorCounts;
 use crate::search::growth::Growth;
+use crate::ticks::ErrorCounts;
 
 /// Steps beyond N* that hold this share of the maximum throughput are the plateau: N* itself is where
 /// 95 % of it is reached, and five points are left for noise and for throughput that falls slightly.

@@ -8,7 +8,7 @@ use super::utilisation::{Use, mean_uses};
 use crate::counters::Role;
 use crate::resources::Group;
 use crate::run::{Confidence, Identity, ListenQueue, Processes, ResourceKind, WaitingEvidence as Seen};
-use crate::sample::ErrorKind;
+use crate::ticks::ErrorKind;
 
 /// A descriptor table this full has no room: some descriptors are kept in reserve or held for a moment
 /// after their connection ended.

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use analysis::sample::{Counts, GeneratorTick, Tick};
+use analysis::ticks::{Counts, GeneratorTick, Tick};
 
 pub(crate) const TICK_US: u64 = 20_000;
 

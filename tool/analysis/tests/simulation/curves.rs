@@ -3,9 +3,9 @@
 use analysis::estimate::{Estimate, Precision};
 use analysis::laws::usl::throughput;
 use analysis::run::Usl;
-use analysis::sample::{Counts, ErrorKind, Tick};
 use analysis::search::saturation::{Saturation, saturation};
 use analysis::search::{MeasuredStep, Next, Search, SearchOptions, UsersRange};
+use analysis::ticks::{Counts, ErrorKind, Tick};
 
 use crate::coverage::holds;
 

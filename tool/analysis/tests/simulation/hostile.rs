@@ -2,10 +2,10 @@
 
 use analysis::estimate::{Estimate, Precision, estimate};
 use analysis::laws::usl::usl;
-use analysis::sample::{Counts, ErrorKind, GeneratorTick, Tick};
 use analysis::search::growth::growth;
 use analysis::search::saturation::saturation;
 use analysis::search::{Next, Search, SearchOptions, UsersRange};
+use analysis::ticks::{Counts, ErrorKind, GeneratorTick, Tick};
 use proptest::prelude::*;
 
 fn number() -> impl Strategy<Value = u64> {

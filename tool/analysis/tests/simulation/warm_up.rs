@@ -1,7 +1,7 @@
 //! Steps that do not begin as they go on.
 
 use analysis::estimate::{Precision, estimate};
-use analysis::sample::{ErrorKind, Tick};
+use analysis::ticks::{ErrorKind, Tick};
 
 use crate::closed_network::{Simulation, Start, System};
 use crate::coverage::Covered;

@@ -7,7 +7,7 @@ use analysis::counters::{
 };
 use analysis::estimate::Estimate;
 use analysis::run::{LoadShape, ResourceKind};
-use analysis::sample::ErrorKind;
+use analysis::ticks::ErrorKind;
 use analysis::verdict::WatchedDatabase;
 use proptest::prelude::*;
 

@@ -9,7 +9,7 @@ use analysis::counters::{
 use analysis::estimate::Estimate;
 use analysis::laws::mva::{Station, mva};
 use analysis::run::{LoadShape, ResponseTime};
-use analysis::sample::ErrorKind;
+use analysis::ticks::ErrorKind;
 use analysis::verdict::WatchedDatabase;
 
 /// The conclusion with its words put in, as a run file holds it.

@@ -2,7 +2,7 @@
 
 use analysis::counters::ThreadState;
 use analysis::run::{Confidence, ResourceKind, WarningKind};
-use analysis::sample::ErrorKind;
+use analysis::ticks::ErrorKind;
 
 use super::lab::{Lab, Link, Platter, conclude, server, sweep};
 

@@ -3,7 +3,7 @@
 use analysis::comparison::{LittleFinding, Tested, little};
 use analysis::conclude::{Context, Experiment, Observation, Observed, Provenance};
 use analysis::run::{Confidence, ResourceKind, WarningKind};
-use analysis::sample::ErrorKind;
+use analysis::ticks::ErrorKind;
 
 use super::lab::{conclude, server, sweep};
 

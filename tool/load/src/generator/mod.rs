@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use analysis::estimate::stall::answered;
-use analysis::sample::Tick;
+use analysis::ticks::Tick;
 
 use crate::error::LoadError;
 use crate::limits;

@@ -1,6 +1,6 @@
 //! One response, byte by byte, without I/O. Bodies that nobody checks may be discarded unseen.
 
-use analysis::sample::ErrorKind;
+use analysis::ticks::ErrorKind;
 use wire::body::{Decoder, Event};
 use wire::{Limits, response};
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use analysis::sample::{Counts, GeneratorTick, Tick};
+use analysis::ticks::{Counts, GeneratorTick, Tick};
 
 use super::recorder::{SLICE_US, Slice};
 

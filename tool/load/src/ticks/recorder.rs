@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use analysis::sample::{ErrorCounts, ErrorKind};
+use analysis::ticks::{ErrorCounts, ErrorKind};
 use hdrhistogram::Histogram;
 
 /// Length of a slice, microseconds: the resolution at which warm-up and steady state can be told apart.

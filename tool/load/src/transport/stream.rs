@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use analysis::sample::ErrorKind;
+use analysis::ticks::ErrorKind;
 use rustix::io::Errno;
 use rustls::ClientConnection;
 

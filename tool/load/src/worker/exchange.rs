@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use analysis::sample::ErrorKind;
+use analysis::ticks::ErrorKind;
 use wire::Limits;
 
 use super::target::Targets;

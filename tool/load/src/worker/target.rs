@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use analysis::sample::ErrorKind;
+use analysis::ticks::ErrorKind;
 
 use crate::error::LoadError;
 use crate::plan::{Connections, Plan};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use analysis::sample::ErrorKind;
+use analysis::ticks::ErrorKind;
 use load::{Connections, Plan, RequestTemplate, Scenario, Stop};
 
 use crate::common::{OK, Server, run};

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use analysis::sample::ErrorKind;
+use analysis::ticks::ErrorKind;
 use load::{Generator, Plan, RequestTotal, Scenario, Stop};
 
 use crate::common::{Counted, NEVER, Server};

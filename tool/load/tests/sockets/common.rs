@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use analysis::sample::{ErrorKind, Tick};
+use analysis::ticks::{ErrorKind, Tick};
 use load::{Generator, Plan, RequestTemplate, Scenario, Stop, Url};
 
 pub(crate) const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";

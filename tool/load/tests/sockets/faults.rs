@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use analysis::sample::ErrorKind;
+use analysis::ticks::ErrorKind;
 use load::{Generator, Pacing, Stop, Think};
 
 use crate::common::{Counted, NEVER, OK, Server, one_error, plan, run};

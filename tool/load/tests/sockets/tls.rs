@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use analysis::sample::ErrorKind;
+use analysis::ticks::ErrorKind;
 use load::{Connections, LoadError, Plan, ProbeError, Stop, probe};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};

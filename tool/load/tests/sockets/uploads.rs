@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use analysis::sample::ErrorKind;
+use analysis::ticks::ErrorKind;
 use load::{Connections, Plan, RequestTemplate, Scenario, Stop, Url};
 
 use crate::common::{OK, Server, run};

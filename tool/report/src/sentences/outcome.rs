@@ -1,7 +1,7 @@
 //! Sentences about the sweep as a whole.
 
 use analysis::run::{Aside, OutcomeEvidence as Seen};
-use analysis::sample::ErrorCounts;
+use analysis::ticks::ErrorCounts;
 
 use super::holders::subject;
 use super::{errors, told};

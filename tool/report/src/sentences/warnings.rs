@@ -1,7 +1,7 @@
 //! Sentences that warn.
 
 use analysis::run::{Cause, ListenQueue, Processes, Replaced, Shares};
-use analysis::sample::ErrorCounts;
+use analysis::ticks::ErrorCounts;
 
 use super::holders::processes;
 use super::{errors, told};

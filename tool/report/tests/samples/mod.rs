@@ -2,7 +2,7 @@
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
 use analysis::run::*;
-use analysis::sample::{ErrorCounts, ErrorKind, ErrorRates};
+use analysis::ticks::{ErrorCounts, ErrorKind, ErrorRates};
 
 const NGINX: &str = "nginx worker (pid 812)";
 

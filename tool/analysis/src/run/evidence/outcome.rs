@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::run::Identity;
-use crate::sample::ErrorCounts;
+use crate::ticks::ErrorCounts;
 
 /// Evidence about the sweep as a whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,7 +1,7 @@
 //! Requests served, and failed by kind, against users.
 
 use analysis::run::{Run, Step};
-use analysis::sample::ErrorKind;
+use analysis::ticks::ErrorKind;
 
 use super::{Figure, notes, over_users, saturation, step_rows, users_axis, users_cell};
 use crate::axis::Axis;
