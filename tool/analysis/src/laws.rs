@@ -1,13 +1,12 @@
 //! Little's law and the utilisation law (Denning and Buzen, "The operational analysis of queueing network
 //! models", Computing Surveys 10(3), 1978).
 
-pub mod bounds;
 pub mod demands;
 pub mod mva;
 pub mod usl;
 
 use crate::estimate::Estimate;
-use crate::run::{Run, Step};
+use crate::run::{Bounds, Run, Step};
 use crate::ticks::{ErrorCounts, failed_share};
 
 /// How far a step is from Little's law, N = X (R + Z).
@@ -80,9 +79,14 @@ fn share(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { (part / whole).min(1.0) } else { 0.0 }
 }
 
-/// Utilisation law: busy share of a resource of `capacity` servers, U = X D / capacity.
-pub fn utilization(throughput_per_s: f64, demand_us: f64, capacity: f64) -> f64 {
-    if capacity > 0.0 { throughput_per_s * demand_us / 1e6 / capacity } else { 0.0 }
+/// The asymptotes of a closed system (Denning and Buzen 1978): with few users throughput is at most N / (R(1) + Z), with
+/// many at most X_max.
+pub fn bounds(response_time_alone_us: f64, think_us: f64, throughput_max_per_s: f64) -> Bounds {
+    Bounds {
+        response_time_alone_us,
+        throughput_max_per_s,
+        knee_users: (response_time_alone_us + think_us) / 1e6 * throughput_max_per_s,
+    }
 }
 
 #[cfg(test)]
@@ -131,10 +135,9 @@ mod tests {
         assert_eq!(little_gap(4, &Estimate::default(), 0.0), 1.0);
     }
 
+    /// By hand: demands 2, 0.5 and 3 s, think time 15 s, so X <= min(N / 20.5, 1 / 3) and the knee is at 6.83.
     #[test]
-    fn utilisation_law() {
-        assert!((utilization(20_000.0, 30.0, 1.0) - 0.6).abs() < 1e-12);
-        assert!((utilization(20_000.0, 30.0, 2.0) - 0.3).abs() < 1e-12);
-        assert_eq!(utilization(1.0, 1.0, 0.0), 0.0);
+    fn asymptotes_cross_at_the_knee() {
+        assert!((bounds(5.5e6, 15e6, 1.0 / 3.0).knee_users - 6.833).abs() < 1e-3);
     }
 }

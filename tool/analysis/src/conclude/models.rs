@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::estimate::Estimate;
-use crate::laws::bounds::bounds;
+use crate::laws::bounds;
 use crate::laws::mva::{Station, mva};
 use crate::laws::usl::usl;
 use crate::run::{Identity, Laws, Models, Predicted};

@@ -28,12 +28,6 @@ pub fn throughput(law: &Usl, users: u32) -> f64 {
     law.lambda_per_s * users / (1.0 + law.sigma * (users - 1.0) + law.kappa * users * (users - 1.0))
 }
 
-/// The number of users with the highest predicted throughput, sqrt((1 - sigma) / kappa); `None` if it never
-/// falls.
-pub fn peak_users(law: &Usl) -> Option<f64> {
-    (law.kappa > 0.0).then(|| ((1.0 - law.sigma).max(0.0) / law.kappa).sqrt().max(1.0))
-}
-
 /// The law that fits the steps best; `None` with fewer than four steps with completions, or where no law
 /// fits.
 pub fn usl(points: &[(u32, &Estimate)]) -> Option<UslFit> {
@@ -180,12 +174,6 @@ mod tests {
     fn never_negative() {
         let found = fitted(|n| 1_000.0 * f64::from(n).powf(1.05)).unwrap().law;
         assert!(found.sigma >= 0.0 && found.kappa >= 0.0);
-    }
-
-    #[test]
-    fn peak() {
-        assert!((peak_users(&law(0.05, 0.001)).unwrap() - 950f64.sqrt()).abs() < 1e-9);
-        assert_eq!(peak_users(&law(0.05, 0.0)), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! N*: the smallest number of users that reaches 95 % of the maximum throughput, with its interval.
 
 use crate::estimate::Estimate;
+use crate::laws::bounds;
 use crate::search::growth::{ended, throughput_error};
 use crate::search::plateau::{Plateau, plateau};
 use crate::statistics::isotonic::non_decreasing;
@@ -66,7 +67,7 @@ pub(crate) fn bounded(points: &[(u32, &Estimate)]) -> bool {
 
 fn knee(points: &[(u32, &Estimate)], think_us: f64, throughput_max_per_s: f64) -> Option<f64> {
     let alone = points.iter().find(|(users, estimate)| *users == 1 && estimate.completed > 0)?;
-    Some((alone.1.response_time_us.mean + think_us) / 1e6 * throughput_max_per_s)
+    Some(bounds(alone.1.response_time_us.mean, think_us, throughput_max_per_s).knee_users)
 }
 
 /// Where throughput crosses 95 % of its maximum.
