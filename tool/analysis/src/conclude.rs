@@ -1,28 +1,22 @@
-//! The conclusion of a whole run: N*, the verdict, laws, models and warnings from the observed steps.
+//! The conclusion of a whole run: N*, the verdict, laws, models and warnings from its steps.
 
-mod doubts;
+mod context;
+mod laws;
 pub mod mix;
-mod models;
-mod observed;
-mod operational;
+mod verdict;
 mod warnings;
 
-pub use observed::{Context, Experiment, Observation, Observed};
+pub use context::{Context, RunKind};
 
 use self::mix::{RequestCount, mix, not_as_asked};
-use crate::estimate::Estimate;
-use crate::laws::little_gap;
-use crate::resources::{StepResources, lock_use, resources};
+use crate::laws::little;
+use crate::resources::LockUse;
 use crate::run::{
-    Generator, Host, Laws, LoadShape, Locks, Models, Resource, ResponseTime, Run, SCHEMA, Step, Verdict,
-    Warning,
+    Generator, Host, Laws, LoadShape, Locks, Models, Resource, Run, SCHEMA, Step, Verdict, Warning,
 };
 use crate::search::growth::{Growth, growth};
 use crate::search::saturation::{Saturation, saturation};
-use crate::verdict::{
-    Finding, Point, Shape, Sweep, bottleneck, bottleneck_of_load, generator_waited, locks_resource, next,
-    uses,
-};
+use crate::verdict::{Shape, Sweep, bottleneck, bottleneck_of_load, generator_waited, locks_resource, uses};
 
 /// What the steps show together.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,30 +79,23 @@ impl Conclusion {
     }
 }
 
-/// Concludes from steps in any order, one per number of users.
-pub fn conclude(steps: &[Observed], context: &Context) -> Conclusion {
-    let mut steps: Vec<&Observed> = steps.iter().collect();
+/// Concludes from steps in any order, one per number of users, whose resource usage is known where anything was watched.
+/// Fills in what of a step follows from all of them together: Little's law, its resources, and the generator's share.
+pub fn conclude(mut steps: Vec<Step>, context: &Context) -> Conclusion {
     steps.sort_by_key(|step| step.users);
-    let estimates: Vec<(u32, &Estimate)> = steps.iter().map(|step| (step.users, &step.estimate)).collect();
-    let saturation = saturation(&estimates, context.load.think_time_us);
-    let last = estimates.get(estimates.len().saturating_sub(LAST)..).unwrap_or_default();
-    let shape = shape(&saturation, growth(last), context);
-    let points = steps.iter().copied().map(point).collect();
-    let sweep = Sweep::new(points, shape).beside(context.database.clone());
-    let finding = match context.experiment {
-        Experiment::Load => bottleneck_of_load(&sweep),
-        Experiment::Sweep { .. } => bottleneck(&sweep),
+    steps.iter_mut().for_each(remove_non_finite);
+    let (saturation, growth) = curve(&steps, context);
+    let sweep = Sweep::new(steps, shape(&saturation, growth, context), context.database.clone());
+    let finding = match context.kind {
+        RunKind::Load => bottleneck_of_load(&sweep),
+        RunKind::Sweep { .. } => bottleneck(&sweep),
     };
-    let laws = operational::laws(&steps, &sweep, context);
+    let laws = laws::laws(&sweep, context);
     Conclusion {
-        models: models::models(&estimates, &sweep, &laws, &saturation, context),
-        warnings: warnings::warnings(&steps, &sweep, &finding, context),
-        verdict: verdict(&steps, &sweep, &finding, saturation, context),
-        steps: steps
-            .iter()
-            .zip(sweep.points())
-            .map(|(step, point)| run_step(step, point, &sweep, context))
-            .collect(),
+        models: laws::models(&sweep, &laws, &saturation, context),
+        warnings: warnings::warnings(&sweep, &finding, context),
+        verdict: verdict::verdict(&sweep, &finding, saturation, context),
+        steps: filled_in(sweep, context),
         laws,
     }
 }
@@ -116,111 +103,78 @@ pub fn conclude(steps: &[Observed], context: &Context) -> Conclusion {
 /// Steps at the end that show whether throughput still grows.
 const LAST: usize = 3;
 
+/// What throughput over users shows.
+fn curve(steps: &[Step], context: &Context) -> (Saturation, Growth) {
+    let steps: Vec<&Step> = steps.iter().collect();
+    let last = steps.get(steps.len().saturating_sub(LAST)..).unwrap_or_default();
+    (saturation(&steps, context.load.think_time_us), growth(last))
+}
+
 fn shape(saturation: &Saturation, growth: Growth, context: &Context) -> Shape {
     Shape {
         users_at_saturation: saturation.users,
         bounded: saturation.bounded,
         growth,
-        closed: context.closed(),
+        closed: context.load.is_closed(),
         generator_threads: context.load.threads,
     }
 }
 
-fn point(step: &Observed) -> Point {
-    Point {
-        users: step.users,
-        throughput_per_s: finite(step.estimate.throughput_per_s),
-        response_mean_us: finite(step.estimate.response_time_us.mean),
-        completed: step.estimate.completed,
-        errors: step.estimate.errors.clone(),
-        useful_work: finite(step.estimate.useful_work),
-        lag_us_p99: finite(step.estimate.lag_us_p99),
-        resources: StepResources {
-            locks: lock_use(&step.database, step.estimate.window),
-            ..resources(&step.counters, step.estimate.window)
-        },
+/// The steps with what follows from all of them together.
+fn filled_in(sweep: Sweep, context: &Context) -> Vec<Step> {
+    let found = |step: &Step| (with_locks(&sweep, step), generator(&sweep, step));
+    let found: Vec<(Vec<Resource>, Generator)> = sweep.steps().iter().map(found).collect();
+    let mut steps = sweep.into_steps();
+    for (step, (resources, generator)) in steps.iter_mut().zip(found) {
+        if context.load.is_closed() {
+            step.little_gap = little(step, context.load.think_time_us).gap;
+        }
+        step.locks = step.usage.locks.as_ref().map(locks);
+        (step.resources, step.generator) = (resources, generator);
     }
-}
-
-fn run_step(step: &Observed, point: &Point, sweep: &Sweep, context: &Context) -> Step {
-    let estimate = &step.estimate;
-    Step {
-        users: step.users,
-        elapsed_s: estimate.measured_us as f64 / 1e6,
-        warmup_s: estimate.warmup_us as f64 / 1e6,
-        completed: estimate.completed,
-        throughput_per_s: estimate.throughput_per_s,
-        throughput_ci_per_s: estimate.throughput_ci_per_s,
-        response_time_us: estimate.response_time_us,
-        errors: estimate.errors.clone(),
-        errors_per_s: estimate.errors_per_s.clone(),
-        steady: estimate.steady,
-        little_gap: if context.closed() {
-            little_gap(step.users, estimate, context.load.think_time_us)
-        } else {
-            0.0
-        },
-        received_bytes_per_s: estimate.received_bytes_per_s,
-        sent_bytes_per_s: estimate.sent_bytes_per_s,
-        resources: with_locks(sweep, point),
-        locks: point.resources.locks.map(|seen| Locks {
-            waiting: seen.waiting,
-            at_work: seen.at_work,
-            contended: seen.contended,
-            looks: seen.looks as u64,
-        }),
-        generator: generator(point, sweep),
-    }
+    steps
 }
 
 /// The resources of a step, locks of a database among them in their place.
-fn with_locks(sweep: &Sweep, point: &Point) -> Vec<Resource> {
-    let mut all: Vec<Resource> = uses(sweep, point).iter().map(Resource::from).collect();
-    if let Some(locks) = locks_resource(sweep, point) {
+fn with_locks(sweep: &Sweep, step: &Step) -> Vec<Resource> {
+    let mut all: Vec<Resource> = uses(sweep, step).iter().map(Resource::from).collect();
+    if let Some(locks) = locks_resource(sweep, step) {
         let place = all.partition_point(|other| other.utilization >= locks.utilization);
         all.insert(place, locks);
     }
     all
 }
 
-fn generator(point: &Point, sweep: &Sweep) -> Generator {
-    let group = point.resources.generator();
+fn locks(seen: &LockUse) -> Locks {
+    Locks {
+        waiting: seen.waiting,
+        at_work: seen.at_work,
+        contended: seen.contended,
+        looks: seen.looks as u64,
+    }
+}
+
+fn generator(sweep: &Sweep, step: &Step) -> Generator {
+    let group = step.usage.generator();
     let threads = sweep.generator_threads(group);
     let stopped = group.and_then(|group| group.quota.as_ref()).map_or(0.0, |quota| quota.stopped_cores);
     Generator {
-        useful_work: point.useful_work.clamp(0.0, 1.0),
-        lag_us_p99: point.lag_us_p99,
-        run_queue_wait: generator_waited(sweep, point),
+        useful_work: step.generator.useful_work.clamp(0.0, 1.0),
+        run_queue_wait: generator_waited(sweep, step),
         throttled: (stopped / threads).clamp(0.0, 1.0),
+        ..step.generator
     }
 }
 
-fn verdict(
-    steps: &[&Observed],
-    sweep: &Sweep,
-    finding: &Finding,
-    saturation: Saturation,
-    context: &Context,
-) -> Verdict {
-    let star = sweep.star().map_or(0, |point| point.users);
-    let at_star = steps.iter().find(|step| step.users == star);
-    Verdict {
-        users_at_saturation: saturation.users,
-        users_at_saturation_ci: saturation.users_ci,
-        knee_users: saturation.knee_users,
-        bounded: saturation.bounded,
-        throughput_max_per_s: saturation.throughput_max_per_s,
-        throughput_max_ci_per_s: saturation.throughput_max_ci_per_s,
-        response_time_at_saturation_us: at_star
-            .map_or_else(ResponseTime::default, |step| step.estimate.response_time_us),
-        bottleneck: finding.bottleneck(),
-        inconclusive: Vec::new(),
-        doubts: doubts::doubts(steps, at_star.copied(), finding, context),
-        next: None,
-        next_limit: next(sweep, finding),
+/// Makes figures that are no number, or below zero, zero.
+fn remove_non_finite(step: &mut Step) {
+    let figures = [
+        &mut step.throughput_per_s,
+        &mut step.response_time_us.mean,
+        &mut step.generator.useful_work,
+        &mut step.generator.lag_us_p99,
+    ];
+    for figure in figures {
+        *figure = if figure.is_finite() { figure.max(0.0) } else { 0.0 };
     }
-}
-
-fn finite(value: f64) -> f64 {
-    if value.is_finite() { value.max(0.0) } else { 0.0 }
 }

@@ -1,4 +1,4 @@
-//! One step's ticks to an estimate: warm-up removed, 95 % intervals, and whether the step was steady.
+//! One step from its ticks: warm-up removed, 95 % intervals, and whether it was steady.
 
 pub mod percentiles;
 pub mod stall;
@@ -6,13 +6,12 @@ pub mod stall;
 use std::collections::BTreeMap;
 
 use crate::estimate::percentiles::Distribution;
-use crate::estimate::stall::Stall;
-use crate::run::{PERCENTILES, ResponseTime};
+use crate::run::{Generator, Measurement, PERCENTILES, ResponseTime, Step};
 use crate::statistics::batch_means::{BatchMeans, Observation, batch_means};
 use crate::statistics::mser;
-use crate::ticks::{ErrorCounts, ErrorRates, Tick};
+use crate::ticks::{ErrorCounts, Tick, add_errors};
 
-/// How good an estimate has to be.
+/// How well a step has to be measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Precision {
     /// Half the width of the throughput's 95 % interval, as a share of the throughput.
@@ -40,97 +39,41 @@ impl Default for Precision {
     }
 }
 
-/// What one step showed.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Estimate {
-    /// Length of the dropped start.
-    pub warmup_us: u64,
-    /// Length of the measured part.
-    pub measured_us: u64,
-    /// Start and end of the measured part, microseconds of the monotonic clock.
-    pub window: (u64, u64),
-    /// Requests completed in the measured part.
-    pub completed: u64,
-    /// Completed requests per second.
-    pub throughput_per_s: f64,
-    /// 95 % interval of it; `None` where the step was too short for one.
-    pub throughput_ci_per_s: Option<[f64; 2]>,
-    /// Batches the throughput's interval was made from; 0 without one.
-    pub batches: usize,
-    /// Response times of the requests completed in the measured part.
-    pub response_time_us: ResponseTime,
-    /// Errors in the measured part.
-    pub errors: ErrorCounts,
-    /// The same per second.
-    pub errors_per_s: ErrorRates,
-    /// Errors in the dropped start and in the stall of a server that died: not part of any rate, but not hidden
-    /// either.
-    pub unmeasured_errors: ErrorCounts,
-    /// Statuses that were not expected, over the whole step.
-    pub unexpected_statuses: BTreeMap<u16, u64>,
-    /// The server stopped answering before the step ended; the measured part ends before that.
-    pub stall: Option<Stall>,
-    /// Whether the measured part is in a steady state, as far as its length can tell.
-    pub steady: bool,
-    /// Whether batches long enough to be uncorrelated were found. If not, the intervals were widened.
-    pub uncorrelated: bool,
-    /// Mean number of users that were thinking.
-    pub mean_thinking_users: f64,
-    /// Body bytes received per second.
-    pub received_bytes_per_s: f64,
-    /// Body bytes sent per second.
-    pub sent_bytes_per_s: f64,
-    /// Share of their time the generator's threads spent outside the wait for events, 0 to 1.
-    pub useful_work: f64,
-    /// 99th percentile of the generator's lag: the mean of the slices' percentiles, weighted by completions.
-    pub lag_us_p99: f64,
-    /// Open loop: requests whose intended start passed with no connection free.
-    pub late_starts: u64,
-}
-
-impl Estimate {
-    /// Half the width of the throughput's interval as a share of the throughput; `None` without an interval
-    /// or without completions.
-    pub fn throughput_relative_half_width(&self) -> Option<f64> {
-        relative_half_width(self.throughput_ci_per_s?, self.throughput_per_s)
-    }
-
-    /// The same for the mean response time.
-    pub fn response_relative_half_width(&self) -> Option<f64> {
-        relative_half_width(self.response_time_us.mean_ci?, self.response_time_us.mean)
-    }
-}
-
-/// The estimate of one step from its consecutive ticks. Steps of any length are accepted; one too short to
-/// judge has no intervals and is not steady.
-pub fn estimate(ticks: &[Tick], precision: &Precision) -> Estimate {
+/// The step that consecutive ticks of one number of users make. Steps of any length are accepted; one too short to judge
+/// has no intervals and is not steady.
+pub fn estimate(users: u32, ticks: &[Tick], precision: &Precision) -> Step {
     let (live, stalled) = stall::split(ticks);
     let warm_up = warm_up(live, precision);
     let (dropped, kept) = live.split_at(warm_up.ticks.min(live.len()));
     let throughput = batch_means(&completions_over_time(kept), precision.min_batches);
     let response = batch_means(&response_time_over_completions(kept), precision.min_batches);
-    let mut estimate = totals(kept);
-    estimate.warmup_us = length_us(dropped);
-    estimate.unmeasured_errors = errors(dropped.iter().chain(stalled));
-    estimate.unexpected_statuses = unexpected_statuses(ticks);
-    estimate.stall = stall::stall(ticks);
-    estimate.throughput_ci_per_s = throughput.map(|found| throughput_interval(&found, estimate.measured_us));
-    estimate.batches = throughput.map_or(0, |found| found.batches);
-    estimate.response_time_us.mean_ci =
-        response.filter(|_| estimate.completed > 1).map(|found| around(found.ratio, found.half_width));
-    estimate.uncorrelated = [throughput, response].iter().all(|found| found.is_some_and(|f| f.uncorrelated));
-    estimate.steady = warm_up.settled
-        && [throughput, response].iter().all(|found| found.is_some_and(|f| keeps_level(&f, precision)));
-    estimate
+    let both = [throughput, response];
+    let mut step = totals(users, kept);
+    step.warmup_s = length_us(dropped) as f64 / 1e6;
+    step.throughput_ci_per_s = throughput.map(|found| throughput_interval(&found, length_us(kept)));
+    step.response_time_us.mean_ci =
+        response.filter(|_| step.completed > 1).map(|found| around(found.ratio, found.half_width));
+    step.steady =
+        warm_up.settled && both.iter().all(|found| found.is_some_and(|f| keeps_level(&f, precision)));
+    step.measurement = Measurement {
+        window: window(kept),
+        batches: throughput.map_or(0, |found| found.batches),
+        uncorrelated: both.iter().all(|found| found.is_some_and(|f| f.uncorrelated)),
+        unmeasured_errors: errors(dropped.iter().chain(stalled)),
+        unexpected_statuses: unexpected_statuses(ticks),
+        stall: stall::stall(ticks),
+        mean_thinking_users: mean_thinking_users(kept),
+    };
+    step
 }
 
 /// Whether the step may end: steady, with intervals as narrow as asked for.
-pub fn precise_enough(estimate: &Estimate, precision: &Precision) -> bool {
+pub fn precise_enough(step: &Step, precision: &Precision) -> bool {
     let narrow = |width: Option<f64>, target: f64| width.is_some_and(|width| width <= target);
-    estimate.steady
-        && estimate.uncorrelated
-        && narrow(estimate.throughput_relative_half_width(), precision.relative_half_width)
-        && narrow(estimate.response_relative_half_width(), precision.response_relative_half_width)
+    step.steady
+        && step.measurement.uncorrelated
+        && narrow(step.throughput_relative_half_width(), precision.relative_half_width)
+        && narrow(step.response_relative_half_width(), precision.response_relative_half_width)
 }
 
 /// The start to drop.
@@ -210,35 +153,42 @@ fn around(centre: f64, half_width: f64) -> [f64; 2] {
     [(centre - half_width).max(0.0), centre + half_width]
 }
 
-fn relative_half_width([low, high]: [f64; 2], centre: f64) -> Option<f64> {
-    (centre > 0.0).then(|| (high - centre).max(centre - low) / centre)
-}
-
 /// Everything that needs no statistics.
-fn totals(kept: &[Tick]) -> Estimate {
-    let measured_us = length_us(kept);
-    let seconds = measured_us as f64 / 1e6;
+fn totals(users: u32, kept: &[Tick]) -> Step {
+    let seconds = length_us(kept) as f64 / 1e6;
     let per_second = |sum: u64| if seconds > 0.0 { sum as f64 / seconds } else { 0.0 };
-    let sum = |field: fn(&Tick) -> u64| kept.iter().map(field).fold(0u64, u64::saturating_add);
-    let completed = sum(|tick| tick.completed);
-    let thread_us: f64 = kept.iter().map(|t| t.length_us as f64 * f64::from(t.generator.threads)).sum();
-    let busy_us = sum(|tick| tick.generator.busy_us);
-    Estimate {
-        measured_us,
-        window: window(kept),
+    let completed = sum(kept, |tick| tick.completed);
+    Step {
+        users,
+        elapsed_s: seconds,
         completed,
         throughput_per_s: per_second(completed),
         response_time_us: response_time(kept),
         errors_per_s: errors(kept).into_iter().map(|(kind, count)| (kind, per_second(count))).collect(),
         errors: errors(kept),
-        mean_thinking_users: sum(|tick| tick.generator.thinking_user_us) as f64 / measured_us.max(1) as f64,
-        received_bytes_per_s: per_second(sum(|tick| tick.bytes_received)),
-        sent_bytes_per_s: per_second(sum(|tick| tick.bytes_sent)),
-        useful_work: if thread_us > 0.0 { (busy_us as f64 / thread_us).min(1.0) } else { 0.0 },
-        lag_us_p99: lag_us_p99(kept),
-        late_starts: sum(|tick| tick.generator.late_starts),
-        ..Estimate::default()
+        received_bytes_per_s: per_second(sum(kept, |tick| tick.bytes_received)),
+        sent_bytes_per_s: per_second(sum(kept, |tick| tick.bytes_sent)),
+        generator: Generator {
+            useful_work: useful_work(kept),
+            lag_us_p99: lag_us_p99(kept),
+            ..Generator::default()
+        },
+        ..Step::default()
     }
+}
+
+fn sum(ticks: &[Tick], field: fn(&Tick) -> u64) -> u64 {
+    ticks.iter().map(field).fold(0, u64::saturating_add)
+}
+
+fn useful_work(kept: &[Tick]) -> f64 {
+    let thread_us: f64 = kept.iter().map(|t| t.length_us as f64 * f64::from(t.generator.threads)).sum();
+    let busy_us = sum(kept, |tick| tick.generator.busy_us);
+    if thread_us > 0.0 { (busy_us as f64 / thread_us).min(1.0) } else { 0.0 }
+}
+
+fn mean_thinking_users(kept: &[Tick]) -> f64 {
+    sum(kept, |tick| tick.generator.thinking_user_us) as f64 / length_us(kept).max(1) as f64
 }
 
 fn window(kept: &[Tick]) -> (u64, u64) {
@@ -247,7 +197,7 @@ fn window(kept: &[Tick]) -> (u64, u64) {
 }
 
 fn length_us(ticks: &[Tick]) -> u64 {
-    ticks.iter().map(|tick| tick.length_us).fold(0, u64::saturating_add)
+    sum(ticks, |tick| tick.length_us)
 }
 
 fn response_time(kept: &[Tick]) -> ResponseTime {
@@ -265,10 +215,7 @@ fn response_time(kept: &[Tick]) -> ResponseTime {
 
 fn errors<'a>(ticks: impl IntoIterator<Item = &'a Tick>) -> ErrorCounts {
     let mut merged = ErrorCounts::new();
-    for (&kind, &count) in ticks.into_iter().flat_map(|tick| &tick.errors) {
-        let sum: &mut u64 = merged.entry(kind).or_default();
-        *sum = sum.saturating_add(count);
-    }
+    ticks.into_iter().for_each(|tick| add_errors(&mut merged, &tick.errors));
     merged
 }
 

@@ -14,5 +14,6 @@ pub mod resources;
 pub mod run;
 pub mod search;
 pub mod statistics;
+mod thresholds;
 pub mod ticks;
 pub mod verdict;

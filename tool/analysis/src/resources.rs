@@ -12,14 +12,14 @@ mod process;
 pub use device::{DiskUse, LinkUse};
 pub use host::{CpuUse, HostUse};
 pub use listen::Listening;
-pub use locks::{LockUse, lock_use};
+pub use locks::LockUse;
 pub use process::{FULL_THREAD, Group, IoLimitUse, NamedThreads, QuotaUse, States, ThreadUse};
 
-use crate::counters::{Counters, Role};
+use crate::counters::{Counters, DatabaseLook, Role};
 
 /// What each resource did during one step. The default is "nothing was seen".
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct StepResources {
+pub struct Usage {
     /// Time between the first and the last look used, microseconds; 0 where nothing was seen.
     pub elapsed_us: f64,
     /// How many looks were used.
@@ -38,7 +38,7 @@ pub struct StepResources {
     pub locks: Option<LockUse>,
 }
 
-impl StepResources {
+impl Usage {
     /// Whether the processes under test were seen at work.
     pub fn observed(&self) -> bool {
         self.elapsed_us > 0.0 && self.tiers().next().is_some()
@@ -55,20 +55,24 @@ impl StepResources {
     }
 }
 
-/// What each resource did in `window` (start and end, microseconds), from time-ordered looks within
-/// and around it. Uses the looks inside the window where they span at least half of it, and
-/// otherwise the nearest ones around it; fewer than two looks give the default.
-pub fn resources(counters: &[Counters], window: (u64, u64)) -> StepResources {
+/// What each resource did in `window` (start and end, microseconds), from looks within and around it. Uses the looks
+/// inside the window where they span at least half of it, and otherwise the nearest ones around it; fewer than two say
+/// nothing. Of the looks at a database, those inside the window count.
+pub fn usage(counters: &[Counters], database: &[DatabaseLook], window: (u64, u64)) -> Usage {
+    Usage { locks: locks::lock_use(database, window), ..of_counters(counters, window) }
+}
+
+fn of_counters(counters: &[Counters], window: (u64, u64)) -> Usage {
     let looks = choose(counters, window);
     let (Some(first), Some(last)) = (looks.first(), looks.last()) else {
-        return StepResources::default();
+        return Usage::default();
     };
     let elapsed_us = last.at_us.saturating_sub(first.at_us) as f64;
     if elapsed_us <= 0.0 {
-        return StepResources::default();
+        return Usage::default();
     }
     let host = host::host(&looks, elapsed_us);
-    StepResources {
+    Usage {
         elapsed_us,
         looks: looks.len(),
         groups: process::groups(&looks, elapsed_us, &host),

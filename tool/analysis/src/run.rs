@@ -22,12 +22,12 @@ pub use evidence::{
 pub use identity::{Database, DiskLimit, Identity, Processes, ResourceKind, Unit, Words};
 pub use laws::{Bounds, Demand, Laws, Models, Predicted, Usl};
 pub use response_time::{PERCENTILES, Percentile, ResponseTime};
-pub use step::{Generator, Locks, Resource, Step};
+pub use step::{Generator, Locks, Measurement, Resource, Stall, Step};
 pub use verdict::{Bottleneck, Confidence, NamedThreads, NextLimit, ThreadTime, Verdict};
 pub use warning::{Cause, ListenQueue, Replaced, Warning, WarningKind};
 
 use crate::proof::Proof;
-use crate::ticks::failures;
+use crate::ticks::{failed_share, failures};
 
 /// The value of [`Run::schema`].
 pub const SCHEMA: &str = "nstar.run/1";
@@ -116,16 +116,23 @@ pub struct RequestShare {
     pub replaced: u64,
 }
 
+impl LoadShape {
+    /// Whether a fixed number of users waits for responses.
+    pub fn is_closed(&self) -> bool {
+        self.rate_per_s.is_none()
+    }
+}
+
 impl Run {
     /// Whether any request completed.
     pub fn completed_any(&self) -> bool {
         self.steps.iter().any(|step| step.completed > 0)
     }
 
-    /// Failed requests as a share of all requests, 0 to 1; 0 where there were none.
-    pub fn error_share(&self) -> f64 {
+    /// Failed requests as a share of all that ended, 0 to 1; 0 where none ended.
+    pub fn failed_share(&self) -> f64 {
         let completed = self.steps.iter().map(|step| step.completed).fold(0, u64::saturating_add);
         let failed = self.steps.iter().map(|step| failures(&step.errors)).fold(0, u64::saturating_add);
-        failed as f64 / (completed as f64 + failed as f64).max(1.0)
+        failed_share(completed, failed)
     }
 }

@@ -19,7 +19,8 @@ pub(crate) mod peak;
 pub(crate) mod plateau;
 pub mod saturation;
 
-use crate::estimate::{Estimate, Precision, estimate, precise_enough};
+use crate::estimate::{Precision, estimate, precise_enough};
+use crate::run::Step;
 use crate::search::growth::certain_growth;
 use crate::search::ladder::{next_rung, refinement, rung_below, rungs_left};
 use crate::ticks::Tick;
@@ -48,7 +49,7 @@ pub struct SearchOptions {
     pub step_us_min: u64,
     /// Longest step, microseconds.
     pub step_us_max: u64,
-    /// How good a step's estimate has to be for the step to end before its longest time.
+    /// How well a step has to be measured to end before its longest time.
     pub precision: Precision,
     /// About how long the whole search may take. Steps are shortened, but not below the shortest step; when
     /// it is spent the search ends. `None`: as long as it takes.
@@ -94,15 +95,13 @@ pub enum Next {
     Finished,
 }
 
-/// One measured number of users.
+/// A step with the ticks that it was estimated from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredStep {
-    /// Users in the closed loop.
-    pub users: u32,
     /// Everything counted, warm-up included.
     pub ticks: Vec<Tick>,
     /// What it says.
-    pub estimate: Estimate,
+    pub step: Step,
 }
 
 /// The search.
@@ -203,8 +202,12 @@ impl Search {
         self.spent_us
     }
 
-    fn points(&self) -> Vec<(u32, &Estimate)> {
-        self.steps.iter().map(|step| (step.users, &step.estimate)).collect()
+    fn estimated(&self) -> Vec<&Step> {
+        self.steps.iter().map(|measured| &measured.step).collect()
+    }
+
+    fn find(&self, users: u32) -> Option<&MeasuredStep> {
+        self.steps.iter().find(|measured| measured.step.users == users)
     }
 
     /// Accounts for the time of the step with `users`.
@@ -221,42 +224,42 @@ impl Search {
     }
 
     fn record(&mut self, users: u32, ticks: &[Tick]) {
-        let index = self.steps.partition_point(|step| step.users < users);
-        if self.steps.get(index).is_none_or(|step| step.users != users) {
-            self.steps
-                .insert(index, MeasuredStep { users, ticks: Vec::new(), estimate: Estimate::default() });
+        let index = self.steps.partition_point(|measured| measured.step.users < users);
+        if self.steps.get(index).is_none_or(|measured| measured.step.users != users) {
+            let step = Step { users, ..Step::default() };
+            self.steps.insert(index, MeasuredStep { ticks: Vec::new(), step });
         }
-        if let Some(step) = self.steps.get_mut(index) {
-            step.ticks.extend_from_slice(ticks);
-            step.estimate = estimate(&step.ticks, &self.options.precision);
+        if let Some(measured) = self.steps.get_mut(index) {
+            measured.ticks.extend_from_slice(ticks);
+            measured.step = estimate(users, &measured.ticks, &self.options.precision);
         }
     }
 
     /// How much longer the current step should go on, if at all.
     fn extension(&self, users: u32) -> Option<u64> {
         let current = self.current?;
-        let step = self.steps.iter().find(|step| step.users == users)?;
-        let needed_us = needed_us(&step.estimate, &self.options.precision);
+        let measured = self.find(users)?;
+        let needed_us = needed_us(&measured.step, &self.options.precision);
         let wanted_us = if current.spent_us < self.options.step_us_min {
             if self.far_from_the_knee(users) {
                 self.options.step_us_min
             } else {
                 needed_us.max(self.options.step_us_min)
             }
-        } else if clear_miss(&step.estimate, &self.options.precision) && !self.far_from_the_knee(users) {
+        } else if clear_miss(&measured.step, &self.options.precision) && !self.far_from_the_knee(users) {
             needed_us.max((current.spent_us as f64 * (1.0 + EXTENSION)) as u64)
         } else {
             0
         };
-        let wanted_us = wanted_us.min(current.allowed_us).max(self.patience_us(step));
+        let wanted_us = wanted_us.min(current.allowed_us).max(self.patience_us(measured));
         let for_us = wanted_us.saturating_sub(current.spent_us);
         (for_us * WORTHWHILE >= current.spent_us && for_us > 0).then_some(for_us)
     }
 
     /// A step in which nothing completed and nothing failed goes on: responses may simply take that long.
     /// This is how long it may become.
-    fn patience_us(&self, step: &MeasuredStep) -> u64 {
-        if step.ticks.iter().any(|tick| tick.completed > 0 || !tick.errors.is_empty()) {
+    fn patience_us(&self, measured: &MeasuredStep) -> u64 {
+        if measured.ticks.iter().any(|tick| tick.completed > 0 || !tick.errors.is_empty()) {
             return 0;
         }
         let spent_us = self.current.map_or(0, |current| current.spent_us);
@@ -269,8 +272,8 @@ impl Search {
     fn far_from_the_knee(&self, users: u32) -> bool {
         let UsersRange::Range { lo, hi } = self.options.users else { return false };
         let Some(below) = rung_below(lo, hi, users) else { return false };
-        let pair: Vec<(u32, &Estimate)> =
-            self.points().into_iter().filter(|point| point.0 == below || point.0 == users).collect();
+        let both = |step: &&Step| step.users == below || step.users == users;
+        let pair: Vec<&Step> = self.estimated().into_iter().filter(both).collect();
         certain_growth(&pair) > STEEP
     }
 
@@ -284,12 +287,11 @@ impl Search {
 
     fn next_users(&self) -> Option<u32> {
         match &self.options.users {
-            UsersRange::List(users) => users
-                .iter()
-                .copied()
-                .find(|&users| users > 0 && self.steps.iter().all(|step| step.users != users)),
+            UsersRange::List(users) => {
+                users.iter().copied().find(|&users| users > 0 && self.find(users).is_none())
+            }
             &UsersRange::Range { lo, hi } => {
-                next_rung(lo, hi, &self.points()).or_else(|| self.next_refinement())
+                next_rung(lo, hi, &self.estimated()).or_else(|| self.next_refinement())
             }
         }
     }
@@ -298,13 +300,12 @@ impl Search {
         if self.refinements >= MAX_REFINEMENTS {
             return None;
         }
-        let measured = |users: &u32| self.steps.iter().any(|step| step.users == *users);
-        refinement(&self.points()).filter(|users| !measured(users))
+        refinement(&self.estimated()).filter(|&users| self.find(users).is_none())
     }
 
     fn refining(&self, users: u32) -> bool {
         match self.options.users {
-            UsersRange::Range { lo, hi } => next_rung(lo, hi, &self.points()) != Some(users),
+            UsersRange::Range { lo, hi } => next_rung(lo, hi, &self.estimated()) != Some(users),
             UsersRange::List(_) => false,
         }
     }
@@ -321,30 +322,30 @@ impl Search {
     fn expected_steps(&self) -> usize {
         match &self.options.users {
             UsersRange::List(users) => users.len().saturating_sub(self.steps.len()),
-            &UsersRange::Range { lo, hi } => match next_rung(lo, hi, &self.points()) {
-                Some(_) => rungs_left(lo, hi, &self.points()) + EXPECTED_REFINEMENTS,
+            &UsersRange::Range { lo, hi } => match next_rung(lo, hi, &self.estimated()) {
+                Some(_) => rungs_left(lo, hi, &self.estimated()) + EXPECTED_REFINEMENTS,
                 None => EXPECTED_REFINEMENTS.saturating_sub(self.refinements).max(1),
             },
         }
     }
 }
 
-fn clear_miss(estimate: &Estimate, precision: &Precision) -> bool {
+fn clear_miss(step: &Step, precision: &Precision) -> bool {
     let wider = Precision {
         relative_half_width: precision.relative_half_width * CLEAR_MISS,
         response_relative_half_width: precision.response_relative_half_width * CLEAR_MISS,
         ..precision.clone()
     };
-    !precise_enough(estimate, &wider)
+    !precise_enough(step, &wider)
 }
 
 /// The length at which the intervals would be as narrow as asked for, a tenth on top; the width falls with
 /// the root of the length.
-fn needed_us(estimate: &Estimate, precision: &Precision) -> u64 {
+fn needed_us(step: &Step, precision: &Precision) -> u64 {
     let excess =
         |width: Option<f64>, target: f64| width.map_or(1.0, |width| width / target.max(f64::MIN_POSITIVE));
-    let throughput = excess(estimate.throughput_relative_half_width(), precision.relative_half_width);
-    let response = excess(estimate.response_relative_half_width(), precision.response_relative_half_width);
-    let whole_us = estimate.measured_us as f64 * throughput.max(response).powi(2) * 1.1;
-    (whole_us + estimate.warmup_us as f64) as u64
+    let throughput = excess(step.throughput_relative_half_width(), precision.relative_half_width);
+    let response = excess(step.response_relative_half_width(), precision.response_relative_half_width);
+    let whole_us = step.measured_us() as f64 * throughput.max(response).powi(2) * 1.1;
+    (whole_us + step.warmup_us() as f64) as u64
 }

@@ -39,7 +39,7 @@ pub enum ErrorKind {
 pub type ErrorCounts = BTreeMap<ErrorKind, u64>;
 
 /// With more failed requests than this share, the throughput of the others is not that of the service asked for.
-pub const MANY_FAILED: f64 = 0.05;
+const MANY_FAILED: f64 = 0.05;
 
 /// Requests that failed in any way.
 pub fn failures(errors: &ErrorCounts) -> u64 {
@@ -47,9 +47,21 @@ pub fn failures(errors: &ErrorCounts) -> u64 {
 }
 
 /// Failed requests as a share of all that ended, 0 to 1; 0 where none ended.
-pub fn failed_share(completed: u64, errors: &ErrorCounts) -> f64 {
-    let failed = failures(errors) as f64;
-    failed / (failed + completed as f64).max(1.0)
+pub fn failed_share(completed: u64, failed: u64) -> f64 {
+    failed as f64 / (completed as f64 + failed as f64).max(1.0)
+}
+
+/// Whether so large a share of the requests failed that the throughput of the others says nothing about the service.
+pub fn many_failed(share: f64) -> bool {
+    share > MANY_FAILED
+}
+
+/// Adds counts of errors to others, kind by kind.
+pub(crate) fn add_errors(sum: &mut ErrorCounts, errors: &ErrorCounts) {
+    for (&kind, &count) in errors {
+        let of_kind = sum.entry(kind).or_default();
+        *of_kind = of_kind.saturating_add(count);
+    }
 }
 
 /// Errors per second by kind; a kind that never happened is absent.

@@ -20,7 +20,6 @@ mod quota;
 mod shared;
 mod sweep;
 mod threads;
-mod thresholds;
 mod utilisation;
 mod waiting;
 
@@ -29,14 +28,14 @@ pub use finding::Finding;
 pub use generator::starved as generator_waited;
 pub use next::next;
 pub use shared::sharing;
-pub use sweep::{Point, Shape, Sweep, WatchedDatabase};
-pub use thresholds::{DISTURBING, FULL, NEAR, NOT_BUSY, UNWATCHED};
+pub use sweep::{Shape, Sweep, WatchedDatabase};
 pub use utilisation::{Use, mean_uses, uses};
 
 use crate::run::{
     Aside, Confidence, Doubt, Evidence, Identity, OutcomeEvidence as Seen, Resource, ResourceKind,
 };
 use crate::search::growth::Growth;
+use crate::thresholds::{FULL, NEAR, NOT_BUSY, UNWATCHED};
 
 /// Names what stops the server.
 pub fn bottleneck(sweep: &Sweep) -> Finding {
@@ -123,7 +122,7 @@ fn nothing_completed() -> Finding {
 fn never_bounded(sweep: &Sweep) -> Finding {
     let users = sweep.last_users();
     let finding = Finding::new(ResourceKind::None, Confidence::High);
-    if sweep.points().len() < 2 {
+    if sweep.steps().len() < 2 {
         return finding.seeing(Seen::OnlyStep { users });
     }
     if sweep.growth() != Growth::Grows {

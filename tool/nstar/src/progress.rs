@@ -42,7 +42,7 @@ impl Listener for Progress {
     fn on(&mut self, event: &Event) {
         match self {
             Progress::Bar(bar) => match event {
-                Event::StepDone { .. } | Event::Note(_) => bar.println(event.to_string()),
+                Event::StepDone(_) | Event::Note(_) => bar.println(event.to_string()),
                 Event::StepBegun { .. } | Event::Working(_) => bar.set_message(event.to_string()),
             },
             Progress::Lines => match event {

@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use analysis::counters::{Counters, Process, Role};
-use analysis::resources::{Group, resources};
+use analysis::resources::{Group, usage};
 use observe::{KernelPaths, ObserveError, Topology, Watcher, find, find_all};
 use support::Server;
 
@@ -167,7 +167,7 @@ fn used_by(server: &Server) -> Group {
         |sample: &Counters| process(sample, server.pid()).user_us + process(sample, server.pid()).system_us;
     let (first, last) = sample_until(&watcher, |first, last| used(last) > used(first) + 500_000);
     let window = (first.at_us, last.at_us);
-    resources(&[first, last], window).tiers().next().unwrap().clone()
+    usage(&[first, last], &[], window).tiers().next().unwrap().clone()
 }
 
 #[test]

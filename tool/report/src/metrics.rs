@@ -85,7 +85,7 @@ pub(crate) static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
         Metric::new("errors", "Errors", Unit::Count, |of| Some(failures(&of.step()?.errors).into()))
             .label("errors")
             .shown(&[StepsText, StepsPage]),
-        Metric::new("error_share", "Errors", Unit::Share, |of| Some(of.run()?.error_share().into()))
+        Metric::new("error_share", "Errors", Unit::Share, |of| Some(of.run()?.failed_share().into()))
             .gate("errors"),
         Metric::new("received_bytes_per_s", "Received", Unit::BytesPerSecond, |of| of.received())
             .label("received")

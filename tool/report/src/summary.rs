@@ -227,7 +227,7 @@ fn little_tested(run: &Run) -> Option<String> {
     if !laws.little_holds {
         return Some(format!("Little’s law is off by up to {}.", number::percent(laws.little_gap_max)));
     }
-    let tested = run.steps.iter().filter(|step| is_tested(run, step)).count();
+    let tested = run.steps.iter().filter(|step| is_tested(&run.load, step)).count();
     let (lost, steps) = (lost(run).count(), run.steps.len());
     let sentence = match tested {
         0 if lost == steps => return None,
@@ -255,7 +255,7 @@ fn little_untested(run: &Run) -> Option<String> {
 
 /// The steps at which too many requests failed for Little's law to be tested.
 fn lost(run: &Run) -> impl Iterator<Item = &Step> {
-    run.steps.iter().filter(|step| lost_in_failures(step.completed, &step.errors))
+    run.steps.iter().filter(|step| lost_in_failures(step))
 }
 
 /// The kinds of request as they ran, where there are several; empty otherwise.

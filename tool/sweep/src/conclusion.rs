@@ -4,9 +4,9 @@ use std::time::{Instant, SystemTime};
 
 use analysis::{
     conclude::mix::RequestCount,
-    conclude::{Context, Experiment, Observation, Observed, Provenance, conclude},
-    estimate::Estimate,
-    run::{LoadShape, Run},
+    conclude::{Context, Provenance, RunKind, conclude},
+    resources::usage,
+    run::{LoadShape, Run, Step},
 };
 use load::{Pacing, Plan, RequestTotal, Think};
 
@@ -39,11 +39,11 @@ impl Beginning {
 
 /// What was measured, and how the measuring ended.
 pub(crate) struct Measured<'a> {
-    /// Users and estimate of each step.
-    pub(crate) steps: Vec<(u32, Estimate)>,
+    /// The steps.
+    pub(crate) steps: Vec<Step>,
     /// One load, or a sweep.
-    pub(crate) experiment: Experiment,
-    /// The looks taken meanwhile.
+    pub(crate) kind: RunKind,
+    /// The samples taken meanwhile.
     pub(crate) watch: &'a Watch,
     /// What the database told meanwhile, where it was asked.
     pub(crate) database: Option<&'a DatabaseWatch>,
@@ -60,31 +60,24 @@ pub(crate) struct Measured<'a> {
 /// The run that the measurements make.
 pub(crate) fn run(plan: &Plan, circumstances: &Circumstances, measured: Measured<'_>) -> Run {
     let watch = measured.watch;
-    let observed: Vec<Observed> = measured
-        .steps
-        .into_iter()
-        .map(|(users, estimate)| Observed {
-            users,
-            counters: watch.covering(estimate.window),
-            database: measured.database.map_or_else(Vec::new, |database| database.within(estimate.window)),
-            estimate,
-        })
-        .collect();
+    let mut steps = measured.steps;
+    for step in &mut steps {
+        let window = step.measurement.window;
+        let database = measured.database.map_or_else(Vec::new, |database| database.within(window));
+        step.usage = usage(&watch.covering(window), &database, window);
+    }
     let load = shape(plan, circumstances);
     let context = Context {
         load: load.clone(),
-        experiment: measured.experiment,
-        observation: match &watch.unseen {
-            None => Observation::Watched,
-            Some(why) => Observation::NotPossible { why: why.clone() },
-        },
+        kind: measured.kind,
+        unwatched: watch.unseen.clone(),
         database: measured.database.map(DatabaseWatch::watched),
         interrupted: measured.interrupted,
         debug_build: cfg!(debug_assertions),
         host_limits: circumstances.host_limits.clone(),
         generator_ceiling_per_s: measured.generator_ceiling_per_s,
     };
-    conclude(&observed, &context).into_run(Provenance {
+    conclude(steps, &context).into_run(Provenance {
         target: circumstances.target.clone(),
         host: observe::host(),
         started: humantime::format_rfc3339_seconds(measured.beginning.wall).to_string(),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use analysis::estimate::Estimate;
+use analysis::run::Step;
 
 /// Something that happened.
 #[derive(Debug, Clone)]
@@ -17,12 +17,7 @@ pub enum Event {
         users: u32,
     },
     /// A number of users has been measured.
-    StepDone {
-        /// How many.
-        users: u32,
-        /// What was found.
-        estimate: Box<Estimate>,
-    },
+    StepDone(Box<Step>),
 }
 
 /// Receives what happens.
@@ -36,10 +31,10 @@ impl fmt::Display for Event {
         match self {
             Event::Working(text) | Event::Note(text) => f.write_str(text),
             Event::StepBegun { users } => write!(f, "measuring {users} users"),
-            Event::StepDone { users, estimate } => write!(
+            Event::StepDone(step) => write!(
                 f,
-                "{users:>6} users  {:>10.0} req/s  {:>9.0} us",
-                estimate.throughput_per_s, estimate.response_time_us.mean
+                "{:>6} users  {:>10.0} req/s  {:>9.0} us",
+                step.users, step.throughput_per_s, step.response_time_us.mean
             ),
         }
     }

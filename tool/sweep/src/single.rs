@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use analysis::{
-    conclude::Experiment,
+    conclude::RunKind,
     estimate::{Precision, estimate},
 };
 use load::{Plan, Stop};
@@ -43,12 +43,12 @@ pub fn load(
     generator.set_users(plan.users)?;
     let ticks = generator.run(plan.stop, interrupt)?;
     watch.look();
-    let estimate = estimate(&ticks, &Precision::default());
-    listener.on(&Event::StepDone { users: plan.users, estimate: Box::new(estimate.clone()) });
+    let step = estimate(plan.users, &ticks, &Precision::default());
+    listener.on(&Event::StepDone(Box::new(step.clone())));
     let mut totals = generator.finish();
     let measured = Measured {
-        steps: vec![(plan.users, estimate)],
-        experiment: Experiment::Load,
+        steps: vec![step],
+        kind: RunKind::Load,
         watch: &watch,
         database: None,
         beginning,

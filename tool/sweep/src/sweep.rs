@@ -10,7 +10,7 @@ use std::{
 };
 
 use analysis::{
-    conclude::Experiment,
+    conclude::RunKind,
     run::Run,
     search::{MeasuredStep, Next, Search, SearchOptions, UsersRange},
     ticks::Tick,
@@ -116,8 +116,8 @@ pub fn sweep(
     let steps = search(&mut generator, plan.search.clone(), interrupt, &mut stage)?;
     let mut totals = generator.finish();
     let measured = Measured {
-        steps: steps.into_iter().map(|step| (step.users, step.estimate)).collect(),
-        experiment: Experiment::Sweep { users_max: users_max(&plan.search.users) },
+        steps: steps.into_iter().map(|measured| measured.step).collect(),
+        kind: RunKind::Sweep { users_max: users_max(&plan.search.users) },
         watch: &watch,
         database: database.as_ref(),
         beginning,
@@ -178,8 +178,9 @@ fn search(
 }
 
 fn tell(search: &Search, users: Option<u32>, listener: &mut dyn Listener) {
-    if let Some(step) = search.steps().iter().find(|step| Some(step.users) == users) {
-        listener.on(&Event::StepDone { users: step.users, estimate: Box::new(step.estimate.clone()) });
+    let mut steps = search.steps().iter().map(|measured| &measured.step);
+    if let Some(step) = steps.find(|step| Some(step.users) == users) {
+        listener.on(&Event::StepDone(Box::new(step.clone())));
     }
 }
 
@@ -258,8 +259,8 @@ mod tests {
         let mut driver = FourServers::default();
         let (steps, heard, prepared) = drive(&mut driver, &AtomicBool::new(false));
         assert_eq!(driver.asked[..4], [1, 2, 4, 8]);
-        let points: Vec<_> = steps.iter().map(|step| (step.users, &step.estimate)).collect();
-        let found = saturation(&points, 0.0);
+        let steps: Vec<_> = steps.iter().map(|measured| &measured.step).collect();
+        let found = saturation(&steps, 0.0);
         assert_eq!((found.users, found.bounded), (Some(4), true));
         assert!((found.throughput_max_per_s - 400.0).abs() < 1.0, "{found:?}");
         assert_eq!(

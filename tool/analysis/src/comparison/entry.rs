@@ -5,10 +5,10 @@ use std::cmp::Ordering;
 use super::users::by_users;
 use super::{Entry, Limit};
 use crate::run::{Doubt, Identity, Resource, ResourceKind, Run, Step, Unit, Warning, WarningKind, Words};
-use crate::statistics::pooling::{Measured, Pooled, pooled};
+use crate::statistics::pooling::{Estimate, Pooled, pooled};
 use crate::statistics::student::{NORMAL_95, t_95};
-use crate::ticks::{ErrorCounts, MANY_FAILED, failed_share};
-use crate::verdict::DISTURBING;
+use crate::thresholds::DISTURBING;
+use crate::ticks::{ErrorCounts, add_errors, failed_share, failures, many_failed};
 
 /// A finished run, and the name of its file.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,7 +22,7 @@ pub struct Finished {
 /// Pools the runs of a variant into one entry, which has no place yet. With `overload`, failures are part of the answer.
 /// `None` without runs.
 pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> {
-    let found = pooled(&runs.iter().map(|finished| measured(&finished.run)).collect::<Vec<_>>())?;
+    let found = pooled(&runs.iter().map(|finished| throughput_max(&finished.run)).collect::<Vec<_>>())?;
     let middle = &middle(runs)?.run;
     let at = verdict_step(middle);
     let errors = errors(runs);
@@ -52,9 +52,9 @@ pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> 
     })
 }
 
-fn measured(run: &Run) -> Measured {
+fn throughput_max(run: &Run) -> Estimate {
     let (value, [_, high]) = (run.verdict.throughput_max_per_s, run.verdict.throughput_max_ci_per_s);
-    Measured {
+    Estimate {
         value,
         error: (high - value).max(0.0) / NORMAL_95,
         // The interval is one of Student's t already.
@@ -139,10 +139,8 @@ fn cpu_us_per_request(step: &Step) -> Option<f64> {
 
 fn errors(runs: &[Finished]) -> ErrorCounts {
     let mut all = ErrorCounts::new();
-    for (kind, count) in runs.iter().flat_map(|finished| &finished.run.steps).flat_map(|step| &step.errors) {
-        let sum: &mut u64 = all.entry(*kind).or_default();
-        *sum = sum.saturating_add(*count);
-    }
+    let steps = runs.iter().flat_map(|finished| &finished.run.steps);
+    steps.for_each(|step| add_errors(&mut all, &step.errors));
     all
 }
 
@@ -150,8 +148,8 @@ fn reasons(runs: &[Finished], completed: u64, errors: &ErrorCounts, overload: bo
     if completed == 0 {
         return vec![Doubt::NothingCompleted];
     }
-    let share = failed_share(completed, errors);
-    if share > MANY_FAILED && !overload {
+    let share = failed_share(completed, failures(errors));
+    if many_failed(share) && !overload {
         return vec![Doubt::ManyFailed { share }];
     }
     let mut all: Vec<Doubt> = Vec::new();
@@ -170,22 +168,21 @@ fn reasons(runs: &[Finished], completed: u64, errors: &ErrorCounts, overload: bo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conclude::{Context, Observed, Provenance, conclude};
-    use crate::estimate::Estimate;
+    use crate::conclude::{Context, Provenance, conclude};
     use crate::run::{Cause, Processes};
 
     /// A load of 100 users at 500 requests per second, beside others that use so many cores of two.
     fn beside(others: f64) -> Finished {
-        let estimate = Estimate {
+        let step = Step {
+            users: 100,
+            elapsed_s: 2.0,
             completed: 1_000,
-            measured_us: 2_000_000,
             throughput_per_s: 500.0,
             throughput_ci_per_s: Some([490.0, 510.0]),
             steady: true,
-            ..Estimate::default()
+            ..Step::default()
         };
-        let step = Observed { users: 100, estimate, ..Observed::default() };
-        let mut run = conclude(&[step], &Context::default()).into_run(Provenance::default());
+        let mut run = conclude(vec![step], &Context::default()).into_run(Provenance::default());
         run.warnings.clear();
         let resource = |identity: Identity, used, capacity| Resource {
             kind: identity.kind(),

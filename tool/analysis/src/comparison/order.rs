@@ -3,7 +3,7 @@
 use super::{Entry, OfFastest, OrderFinding, Workload};
 use crate::compare::{Ratio, ratio};
 use crate::statistics::student::normal_two_sided;
-use crate::ticks::{MANY_FAILED, failed_share};
+use crate::ticks::{failed_share, failures, many_failed};
 
 /// Gives every entry of a workload its places and its share of the fastest, and sets the workload's findings.
 ///
@@ -45,7 +45,7 @@ pub fn order(work: &mut Workload) {
 /// Whether a figure can be compared. The throughput beside many failures is no capacity, unless overload was asked for.
 fn comparable(entry: &Entry, overload: bool) -> bool {
     let measured = entry.throughput_per_s > 0.0 && entry.throughput_per_s.is_finite();
-    measured && (overload || failed_share(entry.completed, &entry.errors) <= MANY_FAILED)
+    measured && (overload || !many_failed(failed_share(entry.completed, failures(&entry.errors))))
 }
 
 fn ratio_of(above: &Entry, below: &Entry, z: f64) -> Option<Ratio> {

@@ -4,13 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{LittleFinding, Published, PublishedLittle, Tested, Workload};
-use crate::laws::is_tested;
+use crate::laws::{is_broken, is_tested};
 use crate::run::{Run, Step};
 
-/// A point further than this share from N = X R breaks the law; rounding explains less.
-const BREAKS: f64 = 0.1;
-
-/// One number of users of one variant.
+/// One number of users of one variant. It is not a step: the comparison file keeps only what it shows of one, and points
+/// to the run files for the rest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AtUsers {
     /// Users.
@@ -65,13 +63,13 @@ pub fn little(runs: &[&Run]) -> Option<LittleFinding> {
     if all.iter().all(|(_, step)| step.completed == 0) {
         return None;
     }
-    let tested: Vec<_> = all.iter().filter(|(run, step)| is_tested(run, step)).collect();
+    let tested: Vec<_> = all.iter().filter(|(run, step)| is_tested(&run.load, step)).collect();
     if tested.is_empty() {
         return Some(LittleFinding::Untested);
     }
     let swept = runs.iter().any(|run| run.steps.len() > 1);
     let gap_max = tested.iter().map(|(_, step)| step.little_gap.abs()).fold(0.0, f64::max);
-    let holds = runs.iter().all(|run| run.laws.little_holds) && (swept || gap_max <= BREAKS);
+    let holds = runs.iter().all(|run| run.laws.little_holds) && (swept || !is_broken(gap_max));
     let tested = match tested.len() == all.len() {
         true if swept => Tested::EveryStep,
         true => Tested::EveryLoad,
@@ -83,7 +81,7 @@ pub fn little(runs: &[&Run]) -> Option<LittleFinding> {
 /// Tests Little's law on published points. `None` if there are none.
 pub fn published_little(published: &Published) -> Option<PublishedLittle> {
     let gap = |point: &Point| 1.0 - point.present() / f64::from(point.users.max(1));
-    let broken = published.points.iter().filter(|point| gap(point).abs() > BREAKS).count();
+    let broken = published.points.iter().filter(|point| is_broken(gap(point))).count();
     let peak = published.points.iter().max_by(|a, b| a.per_s.total_cmp(&b.per_s))?;
     Some(match broken {
         0 => PublishedLittle::Holds,

@@ -3,11 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::{Context, Experiment, Observation, Observed};
-use crate::laws::{little, lost_in_failures};
-use crate::run::{Cause, ListenQueue, ResourceKind, Warning, WarningKind};
-use crate::ticks::ErrorCounts;
-use crate::verdict::{Finding, Point, Sweep, sharing};
+use super::{Context, RunKind};
+use crate::laws::{idle_share, is_tested, little};
+use crate::run::{Cause, ListenQueue, ResourceKind, Step, Warning, WarningKind};
+use crate::thresholds::IDLE_USERS;
+use crate::ticks::{ErrorCounts, add_errors, failures};
+use crate::verdict::{Finding, Sweep, sharing};
 
 /// A generator this busy somewhere, or this near to its ceiling, adds waiting of its own to the response times.
 const GENERATOR_BUSY: f64 = 0.80;
@@ -18,19 +19,12 @@ const STEAL: f64 = 0.02;
 /// An interval of N*'s throughput with a half-width above this share says little.
 const WIDE: f64 = 0.05;
 
-/// With more users idle than this, a step measures fewer users than it says.
-pub(super) const IDLE: f64 = 0.05;
-
 /// No more unexpected statuses than this are named.
 const STATUSES: usize = 3;
 
 /// Everything there is to warn of, the gravest first.
-pub(super) fn warnings(
-    steps: &[&Observed],
-    sweep: &Sweep,
-    finding: &Finding,
-    context: &Context,
-) -> Vec<Warning> {
+pub(super) fn warnings(sweep: &Sweep, finding: &Finding, context: &Context) -> Vec<Warning> {
+    let steps = sweep.steps();
     let causes = [
         context.interrupted.then_some(Cause::Interrupted),
         stalled(steps),
@@ -42,7 +36,7 @@ pub(super) fn warnings(
         shared_cores(sweep, finding),
         not_steady(steps),
         idle_users(steps, context),
-        too_short(steps, sweep),
+        too_short(sweep),
         little_broken(steps, context),
         steal(sweep),
         listen_queue(sweep),
@@ -54,14 +48,14 @@ pub(super) fn warnings(
 }
 
 /// The step at which this is largest.
-fn worst(sweep: &Sweep, read: impl Fn(&Point) -> f64) -> Option<(&Point, f64)> {
-    let all = sweep.points().iter().map(|point| (point, read(point)));
+fn worst(sweep: &Sweep, read: impl Fn(&Step) -> f64) -> Option<(&Step, f64)> {
+    let all = sweep.steps().iter().map(|step| (step, read(step)));
     all.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// The first step at which the server stopped answering. One that answers again later is not the same server.
-fn stalled(steps: &[&Observed]) -> Option<Cause> {
-    let (step, stall) = steps.iter().find_map(|step| Some((step, step.estimate.stall?)))?;
+fn stalled(steps: &[Step]) -> Option<Cause> {
+    let (step, stall) = steps.iter().find_map(|step| Some((step, step.measurement.stall?)))?;
     Some(Cause::Stalled {
         users: step.users,
         completed: stall.completed,
@@ -69,26 +63,21 @@ fn stalled(steps: &[&Observed]) -> Option<Cause> {
     })
 }
 
-fn requests_failed(steps: &[&Observed]) -> Option<Cause> {
+fn requests_failed(steps: &[Step]) -> Option<Cause> {
     let mut errors = ErrorCounts::new();
     for step in steps {
-        for counts in [&step.estimate.errors, &step.estimate.unmeasured_errors] {
-            for (kind, number) in counts {
-                let sum = errors.entry(*kind).or_default();
-                *sum = sum.saturating_add(*number);
-            }
-        }
+        add_errors(&mut errors, &step.errors);
+        add_errors(&mut errors, &step.measurement.unmeasured_errors);
     }
-    let failed = |step: &&&Observed| step.estimate.errors.values().any(|number| *number > 0);
-    let first_users = steps.iter().find(failed).map(|step| step.users);
-    let any = errors.values().any(|number| *number > 0);
+    let first_users = steps.iter().find(|step| failures(&step.errors) > 0).map(|step| step.users);
+    let any = failures(&errors) > 0;
     any.then(|| Cause::RequestsFailed { first_users, errors, statuses: statuses(steps) })
 }
 
 /// The unexpected statuses, most frequent first.
-fn statuses(steps: &[&Observed]) -> Vec<(u16, u64)> {
+fn statuses(steps: &[Step]) -> Vec<(u16, u64)> {
     let mut counts = BTreeMap::<u16, u64>::new();
-    for (status, number) in steps.iter().flat_map(|step| &step.estimate.unexpected_statuses) {
+    for (status, number) in steps.iter().flat_map(|step| &step.measurement.unexpected_statuses) {
         let sum = counts.entry(*status).or_default();
         *sum = sum.saturating_add(*number);
     }
@@ -99,17 +88,15 @@ fn statuses(steps: &[&Observed]) -> Vec<(u16, u64)> {
 }
 
 fn not_bounded(sweep: &Sweep, context: &Context) -> Option<Cause> {
-    let Experiment::Sweep { users_max } = context.experiment else { return None };
-    let users = sweep.points().last()?.users;
+    let RunKind::Sweep { users_max } = context.kind else { return None };
+    let users = sweep.steps().last()?.users;
     let cause = if users < users_max { Cause::TooUneven { users } } else { Cause::StillGrew { users } };
     (!sweep.bounded()).then_some(cause)
 }
 
 fn not_watched(sweep: &Sweep, context: &Context) -> Option<Cause> {
-    match &context.observation {
-        Observation::NotPossible { why } => Some(Cause::NotWatched { why: Some(why.clone()) }),
-        Observation::Watched => (!sweep.observed()).then_some(Cause::NotWatched { why: None }),
-    }
+    let unwatched = context.unwatched.is_some() || !sweep.observed();
+    unwatched.then(|| Cause::NotWatched { why: context.unwatched.clone() })
 }
 
 /// A database that could not be watched as asked, or that seems not to be the server's.
@@ -119,7 +106,7 @@ fn database(sweep: &Sweep) -> Option<Cause> {
     if let Some(trouble) = watched.trouble.clone() {
         return Some(Cause::DatabaseTrouble { database, trouble });
     }
-    let mut looks = sweep.points().iter().filter_map(|point| point.resources.locks).peekable();
+    let mut looks = sweep.steps().iter().filter_map(|step| step.usage.locks).peekable();
     let idle = looks.peek().is_some() && looks.all(|seen| seen.at_work <= 0.0);
     idle.then_some(Cause::DatabaseIdle { database })
 }
@@ -127,18 +114,18 @@ fn database(sweep: &Sweep) -> Option<Cause> {
 /// A generator that was not busy by its own account, and yet made nearly all that it can make.
 fn near_ceiling(sweep: &Sweep, context: &Context) -> Option<Cause> {
     let ceiling_per_s = context.generator_ceiling_per_s.filter(|ceiling| *ceiling > 0.0)?;
-    let (at, share) = worst(sweep, |point| point.throughput_per_s / ceiling_per_s)?;
+    let (at, share) = worst(sweep, |step| step.throughput_per_s / ceiling_per_s)?;
     (share > GENERATOR_BUSY).then_some(Cause::NearCeiling { users: at.users, share, ceiling_per_s })
 }
 
 fn generator_busy(sweep: &Sweep) -> Option<Cause> {
-    let (at, busy) = worst(sweep, |point| sweep.generator_busy(point))?;
+    let (at, busy) = worst(sweep, |step| sweep.generator_busy(step))?;
     (busy > GENERATOR_BUSY).then_some(Cause::GeneratorBusy { users: at.users, busy })
 }
 
 fn shared_cores(sweep: &Sweep, finding: &Finding) -> Option<Cause> {
     let (server, shares) = sharing(sweep)?;
-    let users = match sweep.points() {
+    let users = match sweep.steps() {
         [_] => None,
         _ => Some(sweep.star()?.users),
     };
@@ -147,57 +134,47 @@ fn shared_cores(sweep: &Sweep, finding: &Finding) -> Option<Cause> {
     Some(Cause::SharedCores { users, server, shares, alone_per_s })
 }
 
-fn not_steady(steps: &[&Observed]) -> Option<Cause> {
-    let unsteady = steps.iter().filter(|step| !step.estimate.steady);
+fn not_steady(steps: &[Step]) -> Option<Cause> {
+    let unsteady = steps.iter().filter(|step| !step.steady);
     let users: Vec<u32> = unsteady.map(|step| step.users).collect();
     (!users.is_empty()).then_some(Cause::NotSteady { users })
 }
 
-fn idle_users(steps: &[&Observed], context: &Context) -> Option<Cause> {
-    let shares = steps.iter().map(|step| (step.users, step.idle_share(context.load.think_time_us)));
+fn idle_users(steps: &[Step], context: &Context) -> Option<Cause> {
+    let shares = steps.iter().map(|step| (step.users, idle_share(step, context.load.think_time_us)));
     let (users, share) = shares.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    (context.closed() && share > IDLE).then_some(Cause::IdleUsers { users, share })
+    (context.load.is_closed() && share > IDLE_USERS).then_some(Cause::IdleUsers { users, share })
 }
 
 /// Steps without an interval, or a wide one at N*.
-fn too_short(steps: &[&Observed], sweep: &Sweep) -> Option<Cause> {
-    let without = steps.iter().filter(|step| step.estimate.throughput_ci_per_s.is_none());
+fn too_short(sweep: &Sweep) -> Option<Cause> {
+    let without = sweep.steps().iter().filter(|step| step.throughput_ci_per_s.is_none());
     let users: Vec<u32> = without.map(|step| step.users).collect();
     if !users.is_empty() {
         return Some(Cause::NoInterval { users });
     }
-    let users = sweep.star()?.users;
-    let star = steps.iter().find(|step| step.users == users)?;
-    let half_width = star.estimate.throughput_relative_half_width()?;
-    (half_width > WIDE).then_some(Cause::WideInterval { users, half_width })
+    let star = sweep.star()?;
+    let half_width = star.throughput_relative_half_width()?;
+    (half_width > WIDE).then_some(Cause::WideInterval { users: star.users, half_width })
 }
 
-fn little_broken(steps: &[&Observed], context: &Context) -> Option<Cause> {
-    let (users, little) = steps
-        .iter()
-        .filter(|step| checked_by_little(step, context))
-        .map(|step| (step.users, little(step.users, &step.estimate, context.load.think_time_us)))
+fn little_broken(steps: &[Step], context: &Context) -> Option<Cause> {
+    let tested = steps.iter().filter(|step| is_tested(&context.load, step));
+    let (users, little) = tested
+        .map(|step| (step.users, little(step, context.load.think_time_us)))
         .filter(|(_, little)| !little.holds())
         .max_by(|a, b| a.1.gap.abs().total_cmp(&b.1.gap.abs()))?;
     Some(Cause::Little { users, gap: little.gap.abs() })
 }
 
-/// Whether Little's law can be checked at this step: a closed loop in a steady state, and users that
-/// spend their time in requests that complete.
-pub(super) fn checked_by_little(step: &Observed, context: &Context) -> bool {
-    context.closed()
-        && step.estimate.steady
-        && !lost_in_failures(step.estimate.completed, &step.estimate.errors)
-}
-
 fn steal(sweep: &Sweep) -> Option<Cause> {
-    let (at, share) = worst(sweep, |point| point.resources.host.steal())?;
+    let (at, share) = worst(sweep, |step| step.usage.host.steal())?;
     (share > STEAL).then_some(Cause::Steal { users: at.users, share })
 }
 
 fn listen_queue(sweep: &Sweep) -> Option<Cause> {
-    let (at, overflows_per_s) = worst(sweep, |point| point.resources.listening.overflows_per_s)?;
-    let own = &at.resources.listening;
+    let (at, overflows_per_s) = worst(sweep, |step| step.usage.listening.overflows_per_s)?;
+    let own = &at.usage.listening;
     // The kernel counts overflows for all servers of the host together.
     let fullest = own.fullest.filter(|_| own.full <= 0.0);
     let not_full = fullest.map(|(port, waiting, backlog)| ListenQueue { port, waiting, backlog });

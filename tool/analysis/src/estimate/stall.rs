@@ -1,5 +1,6 @@
 //! A server that stopped answering before the load ended.
 
+use crate::run::Stall;
 use crate::ticks::{ErrorKind, Tick, failures};
 
 /// A shorter stall may be a pause, microseconds.
@@ -10,15 +11,6 @@ const LONGER_THAN_ANY: u64 = 3;
 
 /// Fewer failures may be connections that broke while the server was busy with others.
 const FAILURES: u64 = 3;
-
-/// An end of a step during which nothing was answered, though users went on trying.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stall {
-    /// Requests completed before the stall.
-    pub completed: u64,
-    /// How long it lasted, microseconds.
-    pub length_us: u64,
-}
 
 /// The ticks before the stall at their end, and the ticks of the stall: none unless something was answered before.
 pub fn split(ticks: &[Tick]) -> (&[Tick], &[Tick]) {
@@ -31,7 +23,7 @@ pub fn split(ticks: &[Tick]) -> (&[Tick], &[Tick]) {
     if stalled { (before, after) } else { (ticks, &[]) }
 }
 
-/// The silence at the end of consecutive ticks, if there is one after something was answered.
+/// The stall at the end of consecutive ticks, if there is one after something was answered.
 pub fn stall(ticks: &[Tick]) -> Option<Stall> {
     let (before, after) = split(ticks);
     (!after.is_empty()).then(|| Stall {

@@ -4,8 +4,7 @@
 //! Capacity Planning", 2007. N / X(N) is linear in 1, N - 1 and N (N - 1), so the fit is a weighted linear
 //! least squares with coefficients kept from going below zero.
 
-use crate::estimate::Estimate;
-use crate::run::Usl;
+use crate::run::{Step, Usl};
 use crate::statistics::matrix::{IDENTITY, dot, inverted};
 use crate::statistics::student::t_95;
 
@@ -30,8 +29,8 @@ pub fn throughput(law: &Usl, users: u32) -> f64 {
 
 /// The law that fits the steps best; `None` with fewer than four steps with completions, or where no law
 /// fits.
-pub fn usl(points: &[(u32, &Estimate)]) -> Option<UslFit> {
-    let rows: Vec<Row> = points.iter().filter_map(Row::of).collect();
+pub fn usl(steps: &[&Step]) -> Option<UslFit> {
+    let rows: Vec<Row> = steps.iter().filter_map(|step| Row::of(step)).collect();
     if rows.len() < 4 {
         return None;
     }
@@ -39,7 +38,7 @@ pub fn usl(points: &[(u32, &Estimate)]) -> Option<UslFit> {
         .iter()
         .filter_map(|subset| Fit::of(&rows, subset))
         .min_by(|a, b| a.squares.total_cmp(&b.squares))?;
-    fit.law(points, rows.len())
+    fit.law(steps, rows.len())
 }
 
 /// One step as a row of the linear model `y = a0 + a1 (N - 1) + a2 N (N - 1)` with `y = N / X`, divided by
@@ -49,12 +48,12 @@ struct Row {
 }
 
 impl Row {
-    fn of(&(users, estimate): &(u32, &Estimate)) -> Option<Self> {
-        if users == 0 || estimate.throughput_per_s <= 0.0 {
+    fn of(step: &Step) -> Option<Self> {
+        if step.users == 0 || step.throughput_per_s <= 0.0 {
             return None;
         }
-        let users = f64::from(users);
-        let scale = estimate.throughput_per_s / users;
+        let users = f64::from(step.users);
+        let scale = step.throughput_per_s / users;
         Some(Self { terms: [1.0, users - 1.0, users * (users - 1.0)].map(|term| term * scale) })
     }
 }
@@ -101,7 +100,8 @@ impl Fit {
         Some(Self { coefficients, inverse, squares })
     }
 
-    fn law(&self, points: &[(u32, &Estimate)], steps: usize) -> Option<UslFit> {
+    /// The fitted law with its intervals, `rows` being how many of the steps were fitted.
+    fn law(&self, steps: &[&Step], rows: usize) -> Option<UslFit> {
         let [base, contention, coherency] = self.coefficients;
         let law = Usl {
             lambda_per_s: 1.0 / base,
@@ -109,7 +109,7 @@ impl Fit {
             kappa: coherency / base,
             r_squared: 0.0,
         };
-        let df = steps as f64 - 3.0;
+        let df = rows as f64 - 3.0;
         let variance = self.squares / df;
         let half_width = |gradient: [f64; 3]| {
             let spread: f64 = (0..3).map(|a| gradient[a] * dot(self.inverse[a], gradient)).sum();
@@ -118,7 +118,7 @@ impl Fit {
         let around = |centre: f64, half_width: f64| [(centre - half_width).max(0.0), centre + half_width];
         let finite = law.lambda_per_s.is_finite() && law.sigma.is_finite() && law.kappa.is_finite();
         finite.then(|| UslFit {
-            law: Usl { r_squared: r_squared(&law, points), ..law },
+            law: Usl { r_squared: r_squared(&law, steps), ..law },
             lambda_ci_per_s: around(law.lambda_per_s, half_width([law.lambda_per_s.powi(2), 0.0, 0.0])),
             sigma_ci: around(law.sigma, half_width([-law.sigma / base, 1.0 / base, 0.0])),
             kappa_ci: around(law.kappa, half_width([-law.kappa / base, 0.0, 1.0 / base])),
@@ -135,10 +135,11 @@ fn scales(rows: &[Row]) -> [f64; 3] {
 }
 
 /// Share of the variance of throughput that the law explains.
-fn r_squared(law: &Usl, points: &[(u32, &Estimate)]) -> f64 {
-    let mean = points.iter().map(|point| point.1.throughput_per_s).sum::<f64>() / points.len().max(1) as f64;
-    let left: f64 = points.iter().map(|(n, e)| (e.throughput_per_s - throughput(law, *n)).powi(2)).sum();
-    let whole: f64 = points.iter().map(|(_, e)| (e.throughput_per_s - mean).powi(2)).sum();
+fn r_squared(law: &Usl, steps: &[&Step]) -> f64 {
+    let mean = steps.iter().map(|step| step.throughput_per_s).sum::<f64>() / steps.len().max(1) as f64;
+    let residual = |step: &&Step| step.throughput_per_s - throughput(law, step.users);
+    let left: f64 = steps.iter().map(|step| residual(step).powi(2)).sum();
+    let whole: f64 = steps.iter().map(|step| (step.throughput_per_s - mean).powi(2)).sum();
     if whole > 0.0 { 1.0 - left / whole } else { 0.0 }
 }
 
@@ -147,13 +148,9 @@ mod tests {
     use super::*;
 
     fn fitted(throughput_of: impl Fn(u32) -> f64) -> Option<UslFit> {
-        let users = [1u32, 2, 4, 8, 16, 32, 64];
-        let estimates: Vec<Estimate> = users
-            .iter()
-            .map(|&n| Estimate { throughput_per_s: throughput_of(n), ..Estimate::default() })
-            .collect();
-        let points: Vec<(u32, &Estimate)> = users.iter().copied().zip(&estimates).collect();
-        usl(&points)
+        let step = |users| Step { users, throughput_per_s: throughput_of(users), ..Step::default() };
+        let steps = [1, 2, 4, 8, 16, 32, 64].map(step);
+        usl(&steps.iter().collect::<Vec<_>>())
     }
 
     fn law(sigma: f64, kappa: f64) -> Usl {
@@ -178,8 +175,8 @@ mod tests {
 
     #[test]
     fn too_few_steps() {
-        let estimate = Estimate { throughput_per_s: 1.0, ..Estimate::default() };
-        assert_eq!(usl(&[(1, &estimate), (2, &estimate), (4, &estimate)]), None);
+        let steps = [1, 2, 4].map(|users| Step { users, throughput_per_s: 1.0, ..Step::default() });
+        assert_eq!(usl(&steps.iter().collect::<Vec<_>>()), None);
     }
 
     /// With 2 % noise the intervals hold the truth about as often as they say.

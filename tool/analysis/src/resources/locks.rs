@@ -26,7 +26,7 @@ impl LockUse {
 }
 
 /// What the looks inside `window` (start and end, microseconds) show; `None` where there are none.
-pub fn lock_use(looks: &[DatabaseLook], (start, end): (u64, u64)) -> Option<LockUse> {
+pub(super) fn lock_use(looks: &[DatabaseLook], (start, end): (u64, u64)) -> Option<LockUse> {
     let inside: Vec<&DatabaseLook> =
         looks.iter().filter(|look| (start..=end).contains(&look.at_us)).collect();
     let (first, last) = (inside.first()?, inside.last()?);

@@ -32,7 +32,7 @@ fn shares_come_from_the_looks_inside_the_window() {
         look(2_000_000, vec![worker(1, 5, 1_400_000)]),
         look(3_000_000, vec![worker(1, 5, 2_400_000)]),
     ];
-    let found = resources(&looks, (900_000, 2_100_000));
+    let found = of_counters(&looks, (900_000, 2_100_000));
     assert_eq!((found.looks, found.elapsed_us), (2, 1_000_000.0));
     close(found.groups[0].cores, 0.5);
     close(found.groups[0].kernel, 0.75);
@@ -42,13 +42,13 @@ fn shares_come_from_the_looks_inside_the_window() {
 #[test]
 fn a_window_shorter_than_the_looks_takes_those_around_it() {
     let looks = [look(0, vec![worker(1, 5, 0)]), look(1_000_000, vec![worker(1, 5, 600_000)])];
-    close(resources(&looks, (400_000, 500_000)).groups[0].cores, 0.6);
+    close(of_counters(&looks, (400_000, 500_000)).groups[0].cores, 0.6);
 }
 
 #[test]
 fn fewer_than_two_looks_show_nothing() {
-    assert_eq!(resources(&[], (0, 1)), StepResources::default());
-    assert_eq!(resources(&[look(7, vec![worker(1, 5, 0)])], (0, 10)), StepResources::default());
+    assert_eq!(of_counters(&[], (0, 1)), Usage::default());
+    assert_eq!(of_counters(&[look(7, vec![worker(1, 5, 0)])], (0, 10)), Usage::default());
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_master_that_does_nothing_is_not_among_those_that_work() {
         look(0, vec![worker(10, 5, 1_000), worker(11, 6, 0), worker(12, 6, 0)]),
         look(1_000_000, vec![worker(10, 5, 1_100), worker(11, 6, 800_000), worker(12, 6, 700_000)]),
     ];
-    let group = &resources(&looks, (0, 1_000_000)).groups[0];
+    let group = &of_counters(&looks, (0, 1_000_000)).groups[0];
     assert_eq!((group.pids.as_slice(), group.processes), ([11, 12].as_slice(), 3));
     close(group.busiest_thread.as_ref().unwrap().busy, 0.8);
     assert_eq!(group.full_threads, 0);
@@ -69,20 +69,20 @@ fn a_child_forked_since_counts_and_a_process_found_late_does_not() {
         look(0, vec![worker(10, 50, 0)]),
         look(1_000_000, vec![worker(10, 50, 100_000), worker(11, 60, 300_000), worker(9, 40, 7_000_000)]),
     ];
-    close(resources(&looks, (0, 1_000_000)).groups[0].cores, 0.4);
+    close(of_counters(&looks, (0, 1_000_000)).groups[0].cores, 0.4);
 }
 
 #[test]
 fn a_reused_process_number_is_another_process() {
     let looks = [look(0, vec![worker(10, 50, 900_000)]), look(1_000_000, vec![worker(10, 60, 200_000)])];
-    close(resources(&looks, (0, 1_000_000)).groups[0].cores, 0.2);
+    close(of_counters(&looks, (0, 1_000_000)).groups[0].cores, 0.2);
 }
 
 #[test]
 fn reaped_children_are_charged_to_their_parents_group() {
     let parent = |reaped| Process { reaped_children_us: reaped, ..worker(10, 50, 0) };
     let looks = [look(0, vec![parent(1_000)]), look(1_000_000, vec![parent(401_000)])];
-    let group = &resources(&looks, (0, 1_000_000)).groups[0];
+    let group = &of_counters(&looks, (0, 1_000_000)).groups[0];
     close(group.cores, 0.4);
     close(group.reaped_cores, 0.4);
 }
@@ -98,7 +98,7 @@ fn stolen_time_leaves_less_to_use() {
         vec![cpu(0, 750_000, 250_000, 0), cpu(1, 750_000, 250_000, 0)],
         worker(1, 5, 1_500_000),
     );
-    let found = resources(&[before, after], (0, 1_000_000));
+    let found = of_counters(&[before, after], (0, 1_000_000));
     close(found.host.steal(), 0.25);
     close(found.groups[0].allowed_cores, 1.5);
     close(found.groups[0].busy(), 1.0);
@@ -108,7 +108,7 @@ fn stolen_time_leaves_less_to_use() {
 fn a_counter_that_was_restarted_loses_only_its_interval() {
     let disk = |busy_us| crate::counters::Disk { name: "vda".to_owned(), busy_us, ..Default::default() };
     let at = |at_us, busy_us| Counters { at_us, disks: vec![disk(busy_us)], ..Counters::default() };
-    let found = resources(&[at(0, 900_000), at(500_000, 0), at(1_000_000, 400_000)], (0, 1_000_000));
+    let found = of_counters(&[at(0, 900_000), at(500_000, 0), at(1_000_000, 400_000)], (0, 1_000_000));
     close(found.disks[0].busy, 0.4);
 }
 

@@ -1,13 +1,19 @@
 //! One step of a run: what was measured with one number of users.
+//!
+//! [`estimate`](crate::estimate::estimate) makes it from ticks, whoever watched the server adds what the resources did,
+//! and [`conclude`](crate::conclude::conclude) adds what follows from that.
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Identity, ResourceKind, ResponseTime, Unit, Words};
-use crate::ticks::{ErrorCounts, ErrorRates};
+use crate::resources::Usage;
+use crate::ticks::{ErrorCounts, ErrorRates, failed_share, failures};
 
 /// One number of users (or, in an open loop, one rate).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
     /// Users in the closed loop.
     pub users: u32,
@@ -44,6 +50,74 @@ pub struct Step {
     pub locks: Option<Locks>,
     /// The generator's account of itself.
     pub generator: Generator,
+    // The run file leaves out the rest, which is at its default in a step that was read from one.
+    /// How the figures were measured.
+    #[serde(skip)]
+    pub measurement: Measurement,
+    /// What each resource did meanwhile.
+    #[serde(skip)]
+    pub usage: Usage,
+}
+
+/// How the figures of a step were measured.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Measurement {
+    /// Start and end of the measured part, microseconds of the monotonic clock.
+    pub window: (u64, u64),
+    /// Batches the throughput's interval was made from; 0 without one.
+    pub batches: usize,
+    /// Whether batches long enough to be uncorrelated were found. If not, the intervals were widened.
+    pub uncorrelated: bool,
+    /// Errors in the dropped start and in the stall of a server that died: not part of any rate, but not hidden
+    /// either.
+    pub unmeasured_errors: ErrorCounts,
+    /// Statuses that were not expected, over the whole step.
+    pub unexpected_statuses: BTreeMap<u16, u64>,
+    /// The server stopped answering before the step ended; the measured part ends before that.
+    pub stall: Option<Stall>,
+    /// Mean number of users that were thinking.
+    pub mean_thinking_users: f64,
+}
+
+/// An end of a step during which nothing was answered, though users went on trying.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stall {
+    /// Requests completed before the stall.
+    pub completed: u64,
+    /// How long it lasted, microseconds.
+    pub length_us: u64,
+}
+
+impl Step {
+    /// Length of the measured part, microseconds.
+    pub fn measured_us(&self) -> u64 {
+        (self.elapsed_s * 1e6).round() as u64
+    }
+
+    /// Length of the dropped start, microseconds.
+    pub fn warmup_us(&self) -> u64 {
+        (self.warmup_s * 1e6).round() as u64
+    }
+
+    /// Half the width of the throughput's interval as a share of the throughput; `None` without an interval
+    /// or without completions.
+    pub fn throughput_relative_half_width(&self) -> Option<f64> {
+        relative_half_width(self.throughput_ci_per_s?, self.throughput_per_s)
+    }
+
+    /// The same for the mean response time.
+    pub fn response_relative_half_width(&self) -> Option<f64> {
+        relative_half_width(self.response_time_us.mean_ci?, self.response_time_us.mean)
+    }
+
+    /// Failed requests as a share of all that ended, 0 to 1; 0 where none ended.
+    pub fn failed_share(&self) -> f64 {
+        failed_share(self.completed, failures(&self.errors))
+    }
+}
+
+fn relative_half_width([low, high]: [f64; 2], centre: f64) -> Option<f64> {
+    (centre > 0.0).then(|| (high - centre).max(centre - low) / centre)
 }
 
 /// What a database told of its locks during a step.

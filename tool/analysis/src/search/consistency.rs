@@ -5,7 +5,7 @@
 //! "Quantitative System Performance", 1984, chapter 5). Batching (one commit for many) and wake-ups saved under load
 //! bend that a little in practice. A jump says that steps were not measured under the same conditions.
 
-use crate::estimate::Estimate;
+use crate::run::Step;
 
 /// Throughput per user that rises by less than this factor may be batching, or processors that sleep less.
 const JUMP: f64 = 1.4;
@@ -25,59 +25,60 @@ pub struct Jump {
     pub factor: f64,
 }
 
-/// The largest jump of throughput per user between neighbouring steps (`points` ascend by users) that the intervals do
+/// The largest jump of throughput per user between neighbouring steps (`steps` ascend by users) that the intervals do
 /// not explain.
-pub fn jump(points: &[(u32, &Estimate)]) -> Option<Jump> {
-    let pairs = points.iter().zip(points.iter().skip(1));
-    pairs.filter_map(|(from, to)| between(*from, *to)).max_by(|a, b| a.factor.total_cmp(&b.factor))
+pub fn jump(steps: &[&Step]) -> Option<Jump> {
+    let pairs = steps.iter().zip(steps.iter().skip(1));
+    pairs.filter_map(|(from, to)| between(from, to)).max_by(|a, b| a.factor.total_cmp(&b.factor))
 }
 
-fn between(from: (u32, &Estimate), to: (u32, &Estimate)) -> Option<Jump> {
-    let per_user = |throughput: f64, users: u32| throughput / f64::from(users.max(1));
-    let [_, high] = from.1.throughput_ci_per_s?;
-    let [low, _] = to.1.throughput_ci_per_s?;
-    let factor = per_user(to.1.throughput_per_s, to.0) / per_user(from.1.throughput_per_s, from.0);
+fn between(from: &Step, to: &Step) -> Option<Jump> {
+    let per_user = |throughput: f64, step: &Step| throughput / f64::from(step.users.max(1));
+    let [_, high] = from.throughput_ci_per_s?;
+    let [low, _] = to.throughput_ci_per_s?;
+    let factor = per_user(to.throughput_per_s, to) / per_user(from.throughput_per_s, from);
     let certain =
-        from.0 >= FEW && from.1.throughput_per_s > 0.0 && per_user(low, to.0) > JUMP * per_user(high, from.0);
-    (certain && factor.is_finite()).then_some(Jump { from_users: from.0, to_users: to.0, factor })
+        from.users >= FEW && from.throughput_per_s > 0.0 && per_user(low, to) > JUMP * per_user(high, from);
+    (certain && factor.is_finite()).then_some(Jump { from_users: from.users, to_users: to.users, factor })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn step(throughput: f64, half_width: f64) -> Estimate {
-        Estimate {
+    fn step(users: u32, throughput: f64, half_width: f64) -> Step {
+        Step {
+            users,
             throughput_per_s: throughput,
             throughput_ci_per_s: Some([throughput - half_width, throughput + half_width]),
-            ..Estimate::default()
+            ..Step::default()
         }
     }
 
     #[test]
     fn a_sweep_disturbed_half_way_shows() {
-        let (slow, fast) = (step(23_700.0, 2_000.0), step(55_000.0, 2_900.0));
-        let found = jump(&[(60, &slow), (64, &fast)]).expect("a jump");
+        let (slow, fast) = (step(60, 23_700.0, 2_000.0), step(64, 55_000.0, 2_900.0));
+        let found = jump(&[&slow, &fast]).expect("a jump");
         assert_eq!((found.from_users, found.to_users), (60, 64));
         assert!((found.factor - 2.18).abs() < 0.01, "{}", found.factor);
     }
 
     #[test]
     fn growth_in_proportion_and_a_little_more_is_none() {
-        let (one, two, four) = (step(1_000.0, 10.0), step(2_300.0, 10.0), step(4_600.0, 10.0));
-        assert_eq!(jump(&[(1, &one), (2, &two), (4, &four)]), None);
+        let (one, two, four) = (step(1, 1_000.0, 10.0), step(2, 2_300.0, 10.0), step(4, 4_600.0, 10.0));
+        assert_eq!(jump(&[&one, &two, &four]), None);
     }
 
     #[test]
     fn wake_ups_saved_among_few_users_are_none() {
-        let (two, three) = (step(38_700.0, 1_200.0), step(108_700.0, 4_200.0));
-        assert_eq!(jump(&[(2, &two), (3, &three)]), None);
+        let (two, three) = (step(2, 38_700.0, 1_200.0), step(3, 108_700.0, 4_200.0));
+        assert_eq!(jump(&[&two, &three]), None);
     }
 
     #[test]
     fn wide_intervals_explain_what_looks_like_a_jump() {
-        let (slow, fast) = (step(23_700.0, 12_000.0), step(55_000.0, 9_000.0));
-        assert_eq!(jump(&[(60, &slow), (64, &fast)]), None);
-        assert_eq!(jump(&[(60, &Estimate::default()), (64, &fast)]), None);
+        let (slow, fast) = (step(60, 23_700.0, 12_000.0), step(64, 55_000.0, 9_000.0));
+        assert_eq!(jump(&[&slow, &fast]), None);
+        assert_eq!(jump(&[&Step { users: 60, ..Step::default() }, &fast]), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Whether throughput still grows with the number of users.
 
-use crate::estimate::Estimate;
+use crate::run::Step;
 use crate::statistics::student::{NORMAL_95, t_95};
 
 /// What steps of ascending numbers of users say about growth.
@@ -24,44 +24,46 @@ pub(crate) const NEGLIGIBLE: f64 = 0.02;
 /// stopped.
 const MATTERS: f64 = 0.10;
 
-/// Growth over `points`, which ascend by users.
-pub fn growth(points: &[(u32, &Estimate)]) -> Growth {
-    let completing = |point: &&(u32, &Estimate)| point.1.throughput_per_s > 0.0;
-    match (points.iter().any(|point| completing(&point)), points.last().is_some_and(|last| completing(&last)))
-    {
+/// Growth over `steps`, which ascend by users.
+pub fn growth(steps: &[&Step]) -> Growth {
+    let completes = |step: &&Step| step.throughput_per_s > 0.0;
+    match (steps.iter().any(completes), steps.last().is_some_and(completes)) {
         (true, false) => Growth::Stopped,
         (false, _) => Growth::Unclear,
-        (true, true) => slope(points).map_or(Growth::Unclear, |[low, high]| judge(low, high)),
+        (true, true) => slope(steps).map_or(Growth::Unclear, |[low, high]| Growth::from_slope(low, high)),
     }
 }
 
-/// Whether growth ended within `points` (ascending): at least `rungs` of them at the end show none together,
+impl Growth {
+    /// What the ends of the slope's interval, growth per doubling of users, say.
+    fn from_slope(low: f64, high: f64) -> Self {
+        match () {
+            () if low > NEGLIGIBLE => Self::Grows,
+            () if high <= MATTERS => Self::Stopped,
+            () => Self::Unclear,
+        }
+    }
+}
+
+/// Whether growth ended within `steps` (ascending): at least `rungs` of them at the end show none together,
 /// and no neighbours among those show any.
-pub(crate) fn ended(points: &[(u32, &Estimate)], rungs: usize) -> bool {
+pub(crate) fn ended(steps: &[&Step], rungs: usize) -> bool {
     let level = |from: usize| {
-        let tail = points.get(from..).unwrap_or_default();
+        let tail = steps.get(from..).unwrap_or_default();
         growth(tail) == Growth::Stopped && tail.windows(2).all(|pair| growth(pair) != Growth::Grows)
     };
-    points.len() >= rungs && (0..=points.len() - rungs).any(level)
+    steps.len() >= rungs && (0..=steps.len() - rungs).any(level)
 }
 
 /// The share of growth per doubling that is certain, 0 where none is.
-pub(crate) fn certain_growth(points: &[(u32, &Estimate)]) -> f64 {
-    slope(points).map_or(0.0, |[low, _]| low.max(0.0))
-}
-
-fn judge(low: f64, high: f64) -> Growth {
-    match () {
-        () if low > NEGLIGIBLE => Growth::Grows,
-        () if high <= MATTERS => Growth::Stopped,
-        () => Growth::Unclear,
-    }
+pub(crate) fn certain_growth(steps: &[&Step]) -> f64 {
+    slope(steps).map_or(0.0, |[low, _]| low.max(0.0))
 }
 
 /// 95 % interval of growth per doubling of users: weighted least squares of the logarithm of throughput on
 /// the binary logarithm of users, with the errors that the steps' intervals stand for.
-fn slope(points: &[(u32, &Estimate)]) -> Option<[f64; 2]> {
-    let rows: Vec<[f64; 3]> = points.iter().filter_map(row).collect();
+fn slope(steps: &[&Step]) -> Option<[f64; 2]> {
+    let rows: Vec<[f64; 3]> = steps.iter().filter_map(|step| row(step)).collect();
     let sum = |term: &dyn Fn(&[f64; 3]) -> f64| rows.iter().map(|row| row[2] * term(row)).sum::<f64>();
     let weight = sum(&|_| 1.0);
     let centre = sum(&|row| row[0]) / weight;
@@ -73,42 +75,43 @@ fn slope(points: &[(u32, &Estimate)]) -> Option<[f64; 2]> {
 }
 
 /// Binary logarithm of users, logarithm of throughput, weight.
-fn row(&(users, estimate): &(u32, &Estimate)) -> Option<[f64; 3]> {
-    let throughput = estimate.throughput_per_s;
-    let error = (throughput_error(estimate) / throughput).max(1e-9);
-    (users > 0 && throughput > 0.0).then(|| [f64::from(users).log2(), throughput.ln(), error.powi(-2)])
+fn row(step: &Step) -> Option<[f64; 3]> {
+    let (users, throughput) = (f64::from(step.users), step.throughput_per_s);
+    let error = (throughput_error(step) / throughput).max(1e-9);
+    (users > 0.0 && throughput > 0.0).then(|| [users.log2(), throughput.ln(), error.powi(-2)])
 }
 
 /// Standard error of a step's throughput; half the throughput where it has no interval.
-pub(crate) fn throughput_error(estimate: &Estimate) -> f64 {
-    match estimate.throughput_ci_per_s {
-        Some([_, high]) => (high - estimate.throughput_per_s) / t_95(degrees_of_freedom(estimate)),
-        None => estimate.throughput_per_s / 2.0,
+pub(crate) fn throughput_error(step: &Step) -> f64 {
+    match step.throughput_ci_per_s {
+        Some([_, high]) => (high - step.throughput_per_s) / t_95(degrees_of_freedom(step)),
+        None => step.throughput_per_s / 2.0,
     }
 }
 
-/// Degrees of freedom of that standard error. Many where the estimate does not say.
-pub(crate) fn degrees_of_freedom(estimate: &Estimate) -> f64 {
-    if estimate.batches > 1 { estimate.batches as f64 - 1.0 } else { f64::from(u16::MAX) }
+/// Degrees of freedom of that standard error. Many where the step does not say.
+pub(crate) fn degrees_of_freedom(step: &Step) -> f64 {
+    let batches = step.measurement.batches;
+    if batches > 1 { batches as f64 - 1.0 } else { f64::from(u16::MAX) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn step(throughput: f64, half_width: f64) -> Estimate {
-        Estimate {
+    fn step(users: u32, throughput: f64, half_width: f64) -> Step {
+        Step {
+            users,
             throughput_per_s: throughput,
             throughput_ci_per_s: Some([throughput - half_width, throughput + half_width]),
-            ..Estimate::default()
+            ..Step::default()
         }
     }
 
-    fn over(points: &[(u32, f64)], half_width: f64) -> Growth {
-        let steps: Vec<Estimate> =
-            points.iter().map(|&(_, throughput)| step(throughput, half_width)).collect();
-        let points: Vec<(u32, &Estimate)> = points.iter().map(|point| point.0).zip(&steps).collect();
-        growth(&points)
+    fn over(throughput_at: &[(u32, f64)], half_width: f64) -> Growth {
+        let steps: Vec<Step> =
+            throughput_at.iter().map(|&(users, throughput)| step(users, throughput, half_width)).collect();
+        growth(&steps.iter().collect::<Vec<_>>())
     }
 
     fn doubling(before: f64, after: f64, half_width: f64) -> Growth {

@@ -2,9 +2,10 @@
 //!
 //! Pure functions of what was measured so far.
 
-use crate::estimate::Estimate;
+use crate::run::Step;
 use crate::search::growth::ended;
-use crate::search::saturation::{Crossing, SATURATED, ascending, bounded};
+use crate::search::saturation::{Crossing, ascending, bounded};
+use crate::thresholds::SATURATED;
 
 /// This many rungs without growth end the ladder: the second of two may be a fluke, the third lies well
 /// beyond the knee.
@@ -18,9 +19,9 @@ const CLOSE_ENDS: f64 = 1.25;
 
 /// The next rung of the ladder `lo, 2 lo, 4 lo, .. hi`, or `None` once throughput stopped growing or `hi` was
 /// measured.
-pub(crate) fn next_rung(lo: u32, hi: u32, points: &[(u32, &Estimate)]) -> Option<u32> {
-    let measured = |users: &u32| points.iter().find(|point| point.0 == *users).copied();
-    let climbed: Vec<(u32, &Estimate)> = rungs(lo, hi).map_while(|users| measured(&users)).collect();
+pub(crate) fn next_rung(lo: u32, hi: u32, steps: &[&Step]) -> Option<u32> {
+    let measured = |users: &u32| steps.iter().find(|step| step.users == *users).copied();
+    let climbed: Vec<&Step> = rungs(lo, hi).map_while(|users| measured(&users)).collect();
     if ended(&climbed, LEVEL_RUNGS) || nothing_completes(&climbed) {
         return None;
     }
@@ -28,8 +29,8 @@ pub(crate) fn next_rung(lo: u32, hi: u32, points: &[(u32, &Estimate)]) -> Option
 }
 
 /// How many rungs are likely to follow, to share out the time.
-pub(crate) fn rungs_left(lo: u32, hi: u32, points: &[(u32, &Estimate)]) -> usize {
-    let highest = points.iter().map(|point| point.0).max().unwrap_or(0);
+pub(crate) fn rungs_left(lo: u32, hi: u32, steps: &[&Step]) -> usize {
+    let highest = steps.iter().map(|step| step.users).max().unwrap_or(0);
     rungs(lo, hi).filter(|&users| users > highest).count().min(LEVEL_RUNGS)
 }
 
@@ -45,29 +46,29 @@ fn rungs(lo: u32, hi: u32) -> impl Iterator<Item = u32> {
 }
 
 /// Two rungs without a single completion: more users will not help.
-fn nothing_completes(climbed: &[(u32, &Estimate)]) -> bool {
-    climbed.len() >= 2 && climbed.iter().all(|point| point.1.completed == 0)
+fn nothing_completes(climbed: &[&Step]) -> bool {
+    climbed.len() >= 2 && climbed.iter().all(|step| step.completed == 0)
 }
 
 /// The number of users, between measured ones, that would narrow N* most; `None` when that is as good as it
 /// gets.
-pub(crate) fn refinement(points: &[(u32, &Estimate)]) -> Option<u32> {
-    let points = ascending(points);
-    let crossing = Crossing::find(&points);
-    if !bounded(&points) {
+pub(crate) fn refinement(steps: &[&Step]) -> Option<u32> {
+    let steps = ascending(steps);
+    let crossing = Crossing::find(&steps);
+    if !bounded(&steps) {
         return None;
     }
-    beyond_the_peak(&points, &crossing)
+    beyond_the_peak(&steps, &crossing)
         .or_else(|| at_the_knee(&crossing))
-        .or_else(|| at_the_ends(&points, &crossing))
+        .or_else(|| at_the_ends(&steps, &crossing))
 }
 
 /// Where throughput falls right after its highest step, the maximum may lie between the two.
-fn beyond_the_peak(points: &[(u32, &Estimate)], crossing: &Crossing) -> Option<u32> {
-    let top = *points.get(crossing.plateau.top)?;
-    let next = *points.get(crossing.plateau.top + 1)?;
-    let falls = crossing.plateau.deviation(crossing.plateau.top + 1, points, SATURATED) < 0.0;
-    falls.then(|| between(top.0, next.0, CLOSE_ENDS)).flatten()
+fn beyond_the_peak(steps: &[&Step], crossing: &Crossing) -> Option<u32> {
+    let top = steps.get(crossing.plateau.top)?;
+    let next = steps.get(crossing.plateau.top + 1)?;
+    let falls = crossing.plateau.deviation(crossing.plateau.top + 1, steps, SATURATED) < 0.0;
+    falls.then(|| between(top.users, next.users, CLOSE_ENDS)).flatten()
 }
 
 fn at_the_knee(crossing: &Crossing) -> Option<u32> {
@@ -76,11 +77,11 @@ fn at_the_knee(crossing: &Crossing) -> Option<u32> {
 }
 
 /// Splits the wider of the gaps between N* and the ends of its interval.
-fn at_the_ends(points: &[(u32, &Estimate)], crossing: &Crossing) -> Option<u32> {
+fn at_the_ends(steps: &[&Step], crossing: &Crossing) -> Option<u32> {
     let (below, above) = crossing.bracket?;
     let [low, high] = crossing.interval?;
     let users = |wanted: &dyn Fn(u32) -> bool| {
-        points.iter().map(|point| point.0).filter(|&u| wanted(u)).collect::<Vec<_>>()
+        steps.iter().map(|step| step.users).filter(|&u| wanted(u)).collect::<Vec<_>>()
     };
     let left = users(&|u| u < low).last().copied().zip(users(&|u| u >= low && u <= below).first().copied());
     let right = users(&|u| u >= above && u < high).last().copied().map(|last| (last, high));

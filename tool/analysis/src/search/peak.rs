@@ -4,7 +4,7 @@
 //! weighted sum of the measured throughputs, and the place of the vertex does not add to its error in first
 //! order.
 
-use crate::estimate::Estimate;
+use crate::run::Step;
 use crate::search::growth::throughput_error;
 use crate::statistics::matrix::{Matrix, dot, inverted, times};
 
@@ -27,10 +27,10 @@ const NEAR: f64 = 0.9;
 /// A parabola through three points fits always; the fourth can object.
 const FEWEST: usize = 4;
 
-/// The peak near the step `highest` of `points` (ascending by users); `None` where the steps do not show one
+/// The peak near the step `highest` of `steps` (ascending by users); `None` where the steps do not show one
 /// with steps on either side.
-pub(crate) fn peak(points: &[(u32, &Estimate)], highest: usize) -> Option<Peak> {
-    let rows = rows(points, highest)?;
+pub(crate) fn peak(steps: &[&Step], highest: usize) -> Option<Peak> {
+    let rows = rows(steps, highest)?;
     let inverse = inverted(normal(&rows))?;
     let right =
         [0, 1, 2].map(|term: usize| rows.iter().map(|row| row.weight * row.terms()[term] * row.value).sum());
@@ -40,7 +40,7 @@ pub(crate) fn peak(points: &[(u32, &Estimate)], highest: usize) -> Option<Peak> 
         rows.first().is_some_and(|row| row.at < vertex) && rows.last().is_some_and(|row| vertex < row.at);
     let certain = quadratic < -2.0 * inverse[2][2].max(0.0).sqrt();
     (inside && certain)
-        .then(|| at(&rows, &inverse, [1.0, vertex, vertex * vertex], points, highest))
+        .then(|| at(&rows, &inverse, [1.0, vertex, vertex * vertex], steps.get(highest)?.throughput_per_s))
         .flatten()
 }
 
@@ -58,21 +58,20 @@ impl Row {
     }
 }
 
-fn rows(points: &[(u32, &Estimate)], highest: usize) -> Option<Vec<Row>> {
-    let &(top_users, top) = points.get(highest)?;
+fn rows(steps: &[&Step], highest: usize) -> Option<Vec<Row>> {
+    let top = steps.get(highest)?;
     let near = |index: &usize| {
-        points.get(*index).is_some_and(|p| p.1.throughput_per_s >= NEAR * top.throughput_per_s)
+        steps.get(*index).is_some_and(|step| step.throughput_per_s >= NEAR * top.throughput_per_s)
     };
     let first = (0..highest).rev().take_while(near).last()?;
-    let last = (highest + 1..points.len()).take_while(near).last()?;
+    let last = (highest + 1..steps.len()).take_while(near).last()?;
     let row = |index: usize| {
-        let &(users, estimate) = points.get(index)?;
-        let error = (throughput_error(estimate) / top.throughput_per_s).max(1e-6);
-        let at = (f64::from(users) / f64::from(top_users)).ln();
+        let step = steps.get(index)?;
+        let error = (throughput_error(step) / top.throughput_per_s).max(1e-6);
         Some(Row {
             index,
-            at,
-            value: estimate.throughput_per_s / top.throughput_per_s,
+            at: (f64::from(step.users) / f64::from(top.users)).ln(),
+            value: step.throughput_per_s / top.throughput_per_s,
             weight: error.powi(-2),
         })
     };
@@ -86,15 +85,8 @@ fn normal(rows: &[Row]) -> Matrix {
     })
 }
 
-/// The fitted value where the terms are `vertex`.
-fn at(
-    rows: &[Row],
-    inverse: &Matrix,
-    vertex: [f64; 3],
-    points: &[(u32, &Estimate)],
-    highest: usize,
-) -> Option<Peak> {
-    let scale = points.get(highest)?.1.throughput_per_s;
+/// The fitted value where the terms are `vertex`; `scale` is the throughput that the rows are relative to.
+fn at(rows: &[Row], inverse: &Matrix, vertex: [f64; 3], scale: f64) -> Option<Peak> {
     let direction = times(inverse, vertex);
     let weights: Vec<(usize, f64)> =
         rows.iter().map(|row| (row.index, row.weight * dot(direction, row.terms()))).collect();

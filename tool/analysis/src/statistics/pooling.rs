@@ -1,10 +1,10 @@
-//! Several measurements of the same thing made into one.
+//! Several estimates of the same thing made into one.
 
 use crate::statistics::student::chi_squared_exceeds;
 
-/// One measurement with its standard error.
+/// An estimate with its standard error.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Measured {
+pub(crate) struct Estimate {
     pub(crate) value: f64,
     pub(crate) error: f64,
     pub(crate) degrees_of_freedom: f64,
@@ -22,17 +22,17 @@ pub(crate) struct Pooled {
     pub(crate) scale: f64,
 }
 
-/// Two measurements that disagree are taken to say as much about the disagreement as three.
+/// Two estimates that disagree are taken to say as much about the disagreement as three.
 const FEWEST_TO_DISAGREE: f64 = 2.0;
 
-/// The weighted mean. Measurements that disagree more than their errors allow widen its error (Birge 1932).
-/// Nothing for no measurements.
-pub(crate) fn pooled(all: &[Measured]) -> Option<Pooled> {
+/// The weighted mean. Estimates that disagree more than their errors allow widen its error (Birge 1932).
+/// `None` without estimates.
+pub(crate) fn pooled(all: &[Estimate]) -> Option<Pooled> {
     let total: f64 = all.iter().map(|one| one.weight).sum();
     if all.is_empty() || total <= 0.0 {
         return None;
     }
-    let share = |one: &Measured| one.weight / total;
+    let share = |one: &Estimate| one.weight / total;
     let value: f64 = all.iter().map(|one| share(one) * one.value).sum();
     let variance: f64 = all.iter().map(|one| (share(one) * one.error).powi(2)).sum();
     let disagreement: f64 =
@@ -53,20 +53,20 @@ pub(crate) fn pooled(all: &[Measured]) -> Option<Pooled> {
 mod tests {
     use super::*;
 
-    fn measured(value: f64, error: f64) -> Measured {
-        Measured { value, error, degrees_of_freedom: 9.0, weight: 1.0 }
+    fn estimate(value: f64, error: f64) -> Estimate {
+        Estimate { value, error, degrees_of_freedom: 9.0, weight: 1.0 }
     }
 
     #[test]
-    fn measurements_that_agree_narrow_the_error() {
-        let found = pooled(&[measured(100.0, 2.0), measured(102.0, 2.0)]).expect("two");
+    fn estimates_that_agree_narrow_the_error() {
+        let found = pooled(&[estimate(100.0, 2.0), estimate(102.0, 2.0)]).expect("two");
         assert_eq!((found.value, found.scale, found.degrees_of_freedom), (101.0, 1.0, 18.0));
         assert!((found.error - 2.0f64.sqrt()).abs() < 1e-12);
     }
 
     #[test]
-    fn measurements_that_disagree_widen_it() {
-        let found = pooled(&[measured(100.0, 1.0), measured(110.0, 1.0)]).expect("two");
+    fn estimates_that_disagree_widen_it() {
+        let found = pooled(&[estimate(100.0, 1.0), estimate(110.0, 1.0)]).expect("two");
         assert_eq!((found.value, found.degrees_of_freedom), (105.0, 2.0));
         // Standard error of the mean of 100 and 110: 5.
         assert!((found.error - 5.0).abs() < 1e-9, "{found:?}");

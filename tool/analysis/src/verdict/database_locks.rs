@@ -6,16 +6,16 @@
 //! server; the shares hold all the same.
 
 use super::finding::Finding;
-use super::sweep::{Point, Sweep};
-use super::thresholds::FULL;
+use super::sweep::Sweep;
 use super::utilisation::mean_uses;
 use super::waiting::nothing_busy;
 use crate::counters::Role;
 use crate::resources::LockUse;
 use crate::run::{
     Confidence, Database, Doubt, Identity, LockDoubt, LockEvidence as Seen, Processes, Resource,
-    ResourceKind, Unit, Words,
+    ResourceKind, Step, Unit, Words,
 };
+use crate::thresholds::FULL;
 
 /// Where a lock stops them, at least this share of the sessions at work wait. With only two sessions one waits for the
 /// other: half, less the work they do without the lock.
@@ -108,8 +108,8 @@ pub(super) fn compare(sweep: &Sweep, finding: Finding) -> Finding {
 }
 
 /// The sessions of one step as a resource for the report.
-pub(crate) fn resource(sweep: &Sweep, point: &Point) -> Option<Resource> {
-    let seen = point.resources.locks?;
+pub(crate) fn resource(sweep: &Sweep, step: &Step) -> Option<Resource> {
+    let seen = step.usage.locks?;
     Some(Resource {
         kind: ResourceKind::Lock,
         holder: Words::default(),
@@ -123,15 +123,15 @@ pub(crate) fn resource(sweep: &Sweep, point: &Point) -> Option<Resource> {
 
 /// The steps with more users than N*, or the step at N* where there are none. They include steps whose throughput fell,
 /// because long queues for locks cause that too.
-fn crowded(sweep: &Sweep) -> impl Iterator<Item = &Point> {
-    let star = sweep.star().map_or(0, |point| point.users);
-    let from = if sweep.points().iter().any(|point| point.users > star) { star + 1 } else { star };
-    sweep.points().iter().filter(move |point| point.users >= from)
+fn crowded(sweep: &Sweep) -> impl Iterator<Item = &Step> {
+    let star = sweep.star().map_or(0, |step| step.users);
+    let from = if sweep.steps().iter().any(|step| step.users > star) { star + 1 } else { star };
+    sweep.steps().iter().filter(move |step| step.users >= from)
 }
 
 /// What the sessions did there, on average; `None` where the database was not looked at.
 fn queue(sweep: &Sweep) -> Option<LockUse> {
-    let seen: Vec<LockUse> = crowded(sweep).filter_map(|point| point.resources.locks).collect();
+    let seen: Vec<LockUse> = crowded(sweep).filter_map(|step| step.usage.locks).collect();
     let of = |read: fn(&LockUse) -> f64| seen.iter().map(read).sum::<f64>() / seen.len() as f64;
     let by_time: Vec<f64> = seen.iter().filter_map(|seen| seen.waiting_by_time).collect();
     (!seen.is_empty()).then(|| LockUse {
@@ -146,18 +146,18 @@ fn queue(sweep: &Sweep) -> Option<LockUse> {
 
 /// Whether clearly fewer waited at the lightest step.
 fn grew(sweep: &Sweep, seen: &LockUse) -> bool {
-    let Some(lightest) = sweep.points().first() else { return false };
-    let heavier = crowded(sweep).next().is_some_and(|point| point.users > lightest.users);
-    let light = lightest.resources.locks.map(|locks| locks.waiting);
+    let Some(lightest) = sweep.steps().first() else { return false };
+    let heavier = crowded(sweep).next().is_some_and(|step| step.users > lightest.users);
+    let light = lightest.usage.locks.map(|locks| locks.waiting);
     heavier && light.is_some_and(|waiting| waiting <= LIGHT * seen.waiting)
 }
 
 /// Time waited for locks, by Little's law, at the step with most users.
 fn share_of_response(sweep: &Sweep) -> Option<Seen> {
-    let most = crowded(sweep).filter(|point| point.throughput_per_s > 0.0).last()?;
-    let locks = most.resources.locks?;
+    let most = crowded(sweep).filter(|step| step.throughput_per_s > 0.0).last()?;
+    let locks = most.usage.locks?;
     let waited_us = locks.waiting / most.throughput_per_s * 1e6;
-    let share = waited_us / most.response_mean_us;
+    let share = waited_us / most.response_time_us.mean;
     let before = locks.at_work < INSIDE * f64::from(most.users);
     (share.is_finite() && share <= 1.1).then(|| Seen::ShareOfResponse {
         waited_us,
@@ -169,8 +169,8 @@ fn share_of_response(sweep: &Sweep) -> Option<Seen> {
 
 /// How the queue grew with the users.
 fn growth(sweep: &Sweep) -> Option<Seen> {
-    let (first, last) = (sweep.points().first()?, crowded(sweep).last()?);
-    let waiting = |point: &Point| Some(point.resources.locks?.waiting);
+    let (first, last) = (sweep.steps().first()?, crowded(sweep).last()?);
+    let waiting = |step: &Step| Some(step.usage.locks?.waiting);
     Some(Seen::QueueGrew {
         from_users: first.users,
         from_waiting: waiting(first)?,

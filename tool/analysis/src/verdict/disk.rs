@@ -4,10 +4,10 @@
 //! requests must queue, the server must be what they come from, and something must wait for them.
 
 use super::finding::Finding;
-use super::sweep::{Point, Sweep};
-use super::thresholds::{FULL, NOT_BUSY};
+use super::sweep::Sweep;
 use crate::resources::{DiskUse, Group};
-use crate::run::{Confidence, DeviceEvidence as Seen, Identity, ResourceKind};
+use crate::run::{Confidence, DeviceEvidence as Seen, Identity, ResourceKind, Step};
+use crate::thresholds::{FULL, NOT_BUSY};
 
 /// The device is the tiers' own if they cause this share of its bytes.
 const OURS: f64 = 0.3;
@@ -32,17 +32,17 @@ const WEAKER: f64 = 0.05;
 /// Devices that were full.
 pub(super) fn full(sweep: &Sweep) -> Vec<Finding> {
     let Some(star) = sweep.star() else { return Vec::new() };
-    star.resources.disks.iter().filter_map(|disk| of_device(sweep, &disk.name)).collect()
+    star.usage.disks.iter().filter_map(|disk| of_device(sweep, &disk.name)).collect()
 }
 
 fn of_device(sweep: &Sweep, name: &str) -> Option<Finding> {
-    let mean = |read: fn(&DiskUse) -> f64| sweep.mean(|point| device(point, name).map(read));
+    let mean = |read: fn(&DiskUse) -> f64| sweep.mean(|step| device(step, name).map(read));
     let (busy, in_flight) = (mean(|disk| disk.busy)?, mean(|disk| disk.in_flight)?);
     let work = |disk: &DiskUse| disk.reads_per_s + disk.writes_per_s + disk.flushes_per_s;
     let in_turn = waits_in_turn(sweep);
-    let follows = sweep.follows_load(|point| device(point, name).map(work));
+    let follows = sweep.follows_load(|step| device(step, name).map(work));
     let waiting = waiting_thread(sweep);
-    let pressed = sweep.mean(|point| Some(point.resources.host.io_pressure)).unwrap_or(0.0) >= PRESSURE;
+    let pressed = sweep.mean(|step| Some(step.usage.host.io_pressure)).unwrap_or(0.0) >= PRESSURE;
     let ours = our_share(sweep, name);
     let waits = waiting >= WAITING_THREAD || pressed || in_turn;
     let queueing = busy >= FULL && in_flight >= FULL && waits;
@@ -55,7 +55,7 @@ fn of_device(sweep: &Sweep, name: &str) -> Option<Finding> {
     }
     let sure = follows && queueing && !foreign && ours.is_some() && in_flight >= 1.5;
     let confidence = if sure { Confidence::High } else { Confidence::Medium };
-    let demand = sweep.demand_us(|point| device(point, name).map(|disk| disk.busy));
+    let demand = sweep.demand_us(|step| device(step, name).map(|disk| disk.busy));
     let disk = Identity::Disk { name: name.to_owned() };
     let finding = Finding::new(ResourceKind::Disk, confidence)
         .held_by(disk.clone())
@@ -75,8 +75,8 @@ fn of_device(sweep: &Sweep, name: &str) -> Option<Finding> {
 }
 
 fn with_details(sweep: &Sweep, name: &str, finding: Finding, ours: Option<f64>) -> Finding {
-    let mean = |read: fn(&DiskUse) -> f64| sweep.mean(|point| device(point, name).map(read)).unwrap_or(0.0);
-    let of_host = |read: fn(&Point) -> f64| sweep.mean(|point| Some(read(point))).unwrap_or(0.0);
+    let mean = |read: fn(&DiskUse) -> f64| sweep.mean(|step| device(step, name).map(read)).unwrap_or(0.0);
+    let of_host = |read: fn(&Step) -> f64| sweep.mean(|step| Some(read(step))).unwrap_or(0.0);
     let finding = finding
         .seeing(Seen::DiskWork {
             reads_per_s: mean(|disk| disk.reads_per_s),
@@ -86,29 +86,28 @@ fn with_details(sweep: &Sweep, name: &str, finding: Finding, ours: Option<f64>) 
         })
         .seeing(Seen::DiskShare { share: ours.map(|share| share.min(1.0)) })
         .seeing(Seen::DiskAwaited {
-            pressure: of_host(|point| point.resources.host.io_pressure),
+            pressure: of_host(|step| step.usage.host.io_pressure),
             thread: waiting_thread(sweep),
         });
-    let refaults_per_s = of_host(|point| point.resources.host.refaults_per_s);
+    let refaults_per_s = of_host(|step| step.usage.host.refaults_per_s);
     if refaults_per_s >= 1.0 { finding.seeing(Seen::CacheTooSmall { refaults_per_s }) } else { finding }
 }
 
 /// Share of the device's bytes that the tiers caused; `None` where their bytes may not be read, and for a device that
 /// only flushed.
 fn our_share(sweep: &Sweep, name: &str) -> Option<f64> {
-    let ours = sweep.mean(|point| {
-        let known: Vec<f64> = point.resources.tiers().filter_map(|group| group.disk_bytes_per_s).collect();
+    let ours = sweep.mean(|step| {
+        let known: Vec<f64> = step.usage.tiers().filter_map(|group| group.disk_bytes_per_s).collect();
         (!known.is_empty()).then(|| known.iter().sum())
     })?;
-    let all = sweep
-        .mean(|point| device(point, name).map(|disk| disk.read_bytes_per_s + disk.written_bytes_per_s))?;
+    let all =
+        sweep.mean(|step| device(step, name).map(|disk| disk.read_bytes_per_s + disk.written_bytes_per_s))?;
     (all > 0.0).then(|| ours / all)
 }
 
 fn waiting_thread(sweep: &Sweep) -> f64 {
-    let most =
-        |point: &Point| point.resources.tiers().map(|group| group.disk_waiting_thread).fold(0.0, f64::max);
-    sweep.mean(|point| Some(most(point))).unwrap_or(0.0)
+    let most = |step: &Step| step.usage.tiers().map(|group| group.disk_waiting_thread).fold(0.0, f64::max);
+    sweep.mean(|step| Some(most(step))).unwrap_or(0.0)
 }
 
 /// Whether threads of the tiers took turns at waiting for a disk, and one of them nearly always waited. One write that
@@ -122,6 +121,6 @@ pub(super) fn waits_in_turn(sweep: &Sweep) -> bool {
     sweep.tiers().iter().any(|id| sweep.group(id).is_some_and(turns))
 }
 
-fn device<'a>(point: &'a Point, name: &str) -> Option<&'a DiskUse> {
-    point.resources.disks.iter().find(|disk| disk.name == name)
+fn device<'a>(step: &'a Step, name: &str) -> Option<&'a DiskUse> {
+    step.usage.disks.iter().find(|disk| disk.name == name)
 }

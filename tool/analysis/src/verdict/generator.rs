@@ -1,20 +1,18 @@
 //! The load generator at its own limit. It must never pass for the server.
 
 use super::finding::Finding;
-use super::sweep::{Point, Sweep};
-use super::thresholds::{FULL, NOT_BUSY};
+use super::sweep::Sweep;
 use super::utilisation::mean_uses;
 use crate::resources::{Group, QuotaUse};
-use crate::run::{Confidence, Doubt, GeneratorEvidence as Seen, Identity, ResourceKind};
+use crate::run::{Confidence, Doubt, GeneratorEvidence as Seen, Identity, ResourceKind, Step};
+use crate::thresholds::{FULL, NOT_BUSY, THROTTLED};
 
 /// While the generator is full as well, a resource of the server is believed to be the limit only if it is at least this
 /// busy, and this much busier than the generator.
 const SERVER_FULL: f64 = 0.95;
 const CLEARLY_BUSIER: f64 = 0.03;
 
-/// Stopped in this share of its quota's periods, having used this share of the quota, the generator is
-/// limited by it.
-const THROTTLED: f64 = 0.10;
+/// Stopped in enough of its quota's periods, and having used this share of the quota, the generator is limited by it.
 const QUOTA_SPENT: f64 = 0.80;
 
 /// Stopped in this share of the periods, it is limited whatever it used: the kernel hands the quota out in slices per
@@ -33,15 +31,15 @@ pub(super) fn limited(sweep: &Sweep, server_busy: f64) -> Option<Finding> {
     if let Some(finding) = throttled(sweep) {
         return Some(finding);
     }
-    let busy = sweep.mean(|point| Some(sweep.generator_busy(point)))?;
+    let busy = sweep.mean(|step| Some(sweep.generator_busy(step)))?;
     if busy < FULL || (server_busy >= SERVER_FULL && server_busy >= busy + CLEARLY_BUSIER) {
         return None;
     }
-    let threads = sweep.generator_threads(sweep.star()?.resources.generator());
+    let threads = sweep.generator_threads(sweep.star()?.usage.generator());
     Some(
         found(Confidence::High)
             .busy(busy)
-            .demanding(sweep.demand_us(|point| Some(sweep.generator_busy(point) * threads)))
+            .demanding(sweep.demand_us(|step| Some(sweep.generator_busy(step) * threads)))
             .seeing(Seen::GeneratorBusy { busy, threads })
             .seeing(beside(sweep, server_busy)),
     )
@@ -49,9 +47,9 @@ pub(super) fn limited(sweep: &Sweep, server_busy: f64) -> Option<Finding> {
 
 /// Whether the generator was held up while nothing of the server was busy.
 pub(super) fn held_up(sweep: &Sweep) -> Option<Finding> {
-    let waited = sweep.mean(|point| Some(starved(sweep, point)))?;
-    let lag_us = sweep.mean(|point| Some(point.lag_us_p99))?;
-    let response_us = sweep.mean(|point| Some(point.response_mean_us))?;
+    let waited = sweep.mean(|step| Some(starved(sweep, step)))?;
+    let lag_us = sweep.mean(|step| Some(step.generator.lag_us_p99))?;
+    let response_us = sweep.mean(|step| Some(step.response_time_us.mean))?;
     if waited >= STARVED {
         let seen = Seen::GeneratorStarved { share: waited };
         return Some(found(Confidence::Medium).busy(waited).seeing(seen));
@@ -61,15 +59,14 @@ pub(super) fn held_up(sweep: &Sweep) -> Option<Finding> {
 }
 
 /// Share of its threads' time the generator was runnable but waited for a processor.
-pub fn starved(sweep: &Sweep, point: &Point) -> f64 {
+pub fn starved(sweep: &Sweep, step: &Step) -> f64 {
     let of_group = |group: &Group| (group.run_queue / sweep.generator_threads(Some(group))).clamp(0.0, 1.0);
-    point.resources.generator().map_or(0.0, of_group)
+    step.usage.generator().map_or(0.0, of_group)
 }
 
 fn throttled(sweep: &Sweep) -> Option<Finding> {
-    let mean = |read: fn(&QuotaUse) -> f64| {
-        sweep.mean(|point| point.resources.generator()?.quota.as_ref().map(read))
-    };
+    let mean =
+        |read: fn(&QuotaUse) -> f64| sweep.mean(|step| step.usage.generator()?.quota.as_ref().map(read));
     let (stopped, spent) = (mean(|q| q.throttled_periods)?, mean(|q| q.used_cores / q.cores)?);
     let limited = stopped >= MOSTLY_THROTTLED || (stopped >= THROTTLED && spent >= QUOTA_SPENT);
     if !limited || server_spends_more(sweep) {
@@ -81,16 +78,16 @@ fn throttled(sweep: &Sweep) -> Option<Finding> {
 
 /// Whether a tier is in the generator's cgroup and uses more of the quota.
 fn server_spends_more(sweep: &Sweep) -> bool {
-    sweep.plateau().any(|point| {
-        let Some(generator) = point.resources.generator() else { return false };
-        point.resources.tiers().any(|tier| same_cgroup(tier, generator) && tier.cores >= generator.cores)
+    sweep.plateau().any(|step| {
+        let Some(generator) = step.usage.generator() else { return false };
+        step.usage.tiers().any(|tier| same_cgroup(tier, generator) && tier.cores >= generator.cores)
     })
 }
 
 fn quota_sharers(sweep: &Sweep) -> Vec<Identity> {
-    let Some(point) = sweep.star() else { return Vec::new() };
-    let Some(generator) = point.resources.generator() else { return Vec::new() };
-    let sharers = point.resources.tiers().filter(|tier| same_cgroup(tier, generator));
+    let Some(step) = sweep.star() else { return Vec::new() };
+    let Some(generator) = step.usage.generator() else { return Vec::new() };
+    let sharers = step.usage.tiers().filter(|tier| same_cgroup(tier, generator));
     sharers.map(|tier| Identity::Quota(sweep.processes(tier))).collect()
 }
 

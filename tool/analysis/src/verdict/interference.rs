@@ -7,20 +7,17 @@
 use super::finding::Finding;
 use super::generator::starved;
 use super::shared::{busiest_tier, shares_beside};
-use super::sweep::{Point, Sweep, group, set_busy};
-use super::thresholds::DISTURBING;
+use super::sweep::{Sweep, group, set_busy};
 use super::waiting::hardly_starved;
 use crate::resources::Group;
-use crate::run::{Doubt, Identity, ResourceKind, Victim};
-
-/// Processors less busy than this had room for everybody.
-const CROWDED: f64 = 0.93;
+use crate::run::{Doubt, Identity, ResourceKind, Step, Victim};
+use crate::thresholds::{DISTURBING, LOW, PROCESSORS_FULL};
 
 /// What one step says about the others on a set of processors.
-struct Seen {
+struct Others {
     users: u32,
     throughput_per_s: f64,
-    others: f64,
+    cores: f64,
     available: f64,
     crowded: bool,
 }
@@ -32,10 +29,10 @@ pub(super) fn doubt(sweep: &Sweep, mut finding: Finding) -> Finding {
         return finding;
     }
     let tier = busiest_tier(sweep);
-    let of_tier = taken(sweep, Victim::Server, |point| group(point, tier.as_ref()?));
-    let waits = sweep.mean(|point| Some(starved(sweep, point))).is_some_and(|share| share >= DISTURBING);
+    let of_tier = taken(sweep, Victim::Server, |step| group(step, tier.as_ref()?));
+    let waits = sweep.mean(|step| Some(starved(sweep, step))).is_some_and(|share| share >= DISTURBING);
     let of_generator =
-        waits.then(|| taken(sweep, Victim::Generator, |point| point.resources.generator())).flatten();
+        waits.then(|| taken(sweep, Victim::Generator, |step| step.usage.generator())).flatten();
     if finding.kind == ResourceKind::Generator && of_generator.as_ref().is_some_and(Taken::disturbs) {
         // The generator has enough processors, but others use them.
         finding.doubts.retain(|doubt| *doubt != Doubt::GeneratorLimit);
@@ -78,45 +75,42 @@ impl Taken {
     }
 }
 
-fn taken<'a>(sweep: &'a Sweep, victim: Victim, of: impl Fn(&'a Point) -> Option<&'a Group>) -> Option<Taken> {
-    let steps: Vec<Seen> = sweep.points().iter().filter_map(|point| seen(point, of(point)?)).collect();
-    let beyond: Vec<&Seen> = steps.iter().filter(|step| step.users >= sweep.star_users()).collect();
+fn taken<'a>(sweep: &'a Sweep, victim: Victim, of: impl Fn(&'a Step) -> Option<&'a Group>) -> Option<Taken> {
+    let all: Vec<Others> = sweep.steps().iter().filter_map(|step| others(step, of(step)?)).collect();
+    let beyond: Vec<&Others> = all.iter().filter(|others| others.users >= sweep.star_users()).collect();
     if beyond.is_empty() {
         return None;
     }
-    let crowded = beyond.iter().filter(|step| step.crowded);
+    let crowded = beyond.iter().filter(|others| others.crowded);
     let mean = |sum: f64| sum / beyond.len() as f64;
     Some(Taken {
         victim,
-        cores: mean(crowded.map(|step| others_share(step, &steps)).sum()),
-        available: mean(beyond.iter().map(|step| step.available).sum()),
+        cores: mean(crowded.map(|others| out_of_proportion(others, &all)).sum()),
+        available: mean(beyond.iter().map(|others| others.available).sum()),
     })
 }
 
-fn seen(point: &Point, group: &Group) -> Option<Seen> {
-    let shares = shares_beside(point, group)?;
-    let usable = point.throughput_per_s > 0.0 && shares.available > 0.0 && shares.others.is_finite();
-    usable.then(|| Seen {
-        users: point.users,
-        throughput_per_s: point.throughput_per_s,
-        others: shares.others,
+fn others(step: &Step, group: &Group) -> Option<Others> {
+    let shares = shares_beside(step, group)?;
+    let usable = step.throughput_per_s > 0.0 && shares.available > 0.0 && shares.others.is_finite();
+    usable.then(|| Others {
+        users: step.users,
+        throughput_per_s: step.throughput_per_s,
+        cores: shares.others,
         available: shares.available,
-        crowded: set_busy(point, group).is_some_and(|busy| busy >= CROWDED),
+        crowded: set_busy(step, group).is_some_and(|busy| busy >= PROCESSORS_FULL),
     })
 }
 
 /// Cores that others used at one step, beyond what is in proportion to the throughput.
-fn others_share(step: &Seen, steps: &[Seen]) -> f64 {
-    let came = |other: &Seen| step.others - other.others / other.throughput_per_s * step.throughput_per_s;
-    let stayed = |other: &Seen| {
-        let slower = other.throughput_per_s <= SLOWER * step.throughput_per_s;
-        let rise = step.throughput_per_s - other.throughput_per_s;
-        slower.then(|| (other.others * step.throughput_per_s - step.others * other.throughput_per_s) / rise)
+fn out_of_proportion(now: &Others, all: &[Others]) -> f64 {
+    let came = |then: &Others| now.cores - then.cores / then.throughput_per_s * now.throughput_per_s;
+    let stayed = |then: &Others| {
+        let slower = then.throughput_per_s <= LOW * now.throughput_per_s;
+        let rise = now.throughput_per_s - then.throughput_per_s;
+        slower.then(|| (then.cores * now.throughput_per_s - now.cores * then.throughput_per_s) / rise)
     };
-    let came = steps.iter().map(came).fold(0.0, f64::max);
-    let stayed = steps.iter().filter_map(stayed).fold(f64::INFINITY, f64::min);
-    came.max(if stayed.is_finite() { stayed } else { 0.0 }).clamp(0.0, step.others)
+    let came = all.iter().map(came).fold(0.0, f64::max);
+    let stayed = all.iter().filter_map(stayed).fold(f64::INFINITY, f64::min);
+    came.max(if stayed.is_finite() { stayed } else { 0.0 }).clamp(0.0, now.cores)
 }
-
-/// Only steps of clearly less throughput tell what others would use at none.
-const SLOWER: f64 = 0.70;

@@ -5,11 +5,11 @@
 
 use super::disk::{PRESSURE, WAITING_THREAD, waits_in_turn};
 use super::finding::Finding;
-use super::sweep::{Point, Sweep, group};
-use super::thresholds::{FULL, NOT_BUSY};
+use super::sweep::{Sweep, group};
 use super::utilisation;
 use crate::resources::{Group, IoLimitUse};
-use crate::run::{Confidence, DeviceEvidence as Seen, DiskLimit, Identity, Processes, ResourceKind};
+use crate::run::{Confidence, DeviceEvidence as Seen, DiskLimit, Identity, Processes, ResourceKind, Step};
+use crate::thresholds::{FULL, NOT_BUSY};
 
 /// Of several tiers under one limit, the one that waits most holds it.
 const LESS_WAITING: f64 = 0.01;
@@ -24,7 +24,7 @@ fn of_processes(sweep: &Sweep, of: &Processes) -> Option<Finding> {
     let limit = utilisation::io_limit(of.clone(), seen);
     let busy = mean(sweep, &limit, IoLimitUse::share)?;
     let waiting = sweep.group_mean(of, |group| group.found_disk_waiting);
-    let pressure = sweep.mean(|point| Some(point.resources.host.io_pressure)).unwrap_or(0.0);
+    let pressure = sweep.mean(|step| Some(step.usage.host.io_pressure)).unwrap_or(0.0);
     let follows = follows_load(sweep, &limit);
     let waits = waiting >= WAITING_THREAD || pressure >= PRESSURE;
     if busy < FULL || !waits || !(follows || waits_in_turn(sweep)) {
@@ -37,14 +37,14 @@ fn of_processes(sweep: &Sweep, of: &Processes) -> Option<Finding> {
         .about([identity])
         .busy(busy.min(1.0))
         .weaker_by(LESS_WAITING * (1.0 - waiting))
-        .demanding(sweep.demand_us(|point| used(point, &limit, IoLimitUse::share)))
+        .demanding(sweep.demand_us(|step| used(step, &limit, IoLimitUse::share)))
         .seeing(limit_used(sweep, &limit, seen, busy));
     Some(with_details(sweep, &limit, finding, follows, (waiting, pressure)))
 }
 
 fn limit_used(sweep: &Sweep, limit: &DiskLimit, seen: &IoLimitUse, share: f64) -> Seen {
     let used_per_s = mean(sweep, limit, |limit| limit.used_per_s).unwrap_or(0.0);
-    let throughput_per_s = sweep.mean(|point| Some(point.throughput_per_s)).unwrap_or(0.0);
+    let throughput_per_s = sweep.mean(|step| Some(step.throughput_per_s)).unwrap_or(0.0);
     let per_request = used_per_s / throughput_per_s;
     Seen::IoLimitUsed {
         limit: limit.clone(),
@@ -58,18 +58,18 @@ fn limit_used(sweep: &Sweep, limit: &DiskLimit, seen: &IoLimitUse, share: f64) -
 }
 
 fn mean(sweep: &Sweep, limit: &DiskLimit, read: fn(&IoLimitUse) -> f64) -> Option<f64> {
-    sweep.mean(|point| used(point, limit, read))
+    sweep.mean(|step| used(step, limit, read))
 }
 
-fn used(point: &Point, limit: &DiskLimit, read: fn(&IoLimitUse) -> f64) -> Option<f64> {
+fn used(step: &Step, limit: &DiskLimit, read: fn(&IoLimitUse) -> f64) -> Option<f64> {
     let same = |other: &&IoLimitUse| other.of == limit.rate && other.device == limit.device;
     let of_group = |group: &Group| group.io_limits.iter().find(same).map(read);
-    group(point, &limit.of).and_then(of_group)
+    group(step, &limit.of).and_then(of_group)
 }
 
 /// Whether less of the limit was used under less load.
 pub(super) fn follows_load(sweep: &Sweep, limit: &DiskLimit) -> bool {
-    sweep.follows_load(|point| used(point, limit, |limit| limit.used_per_s))
+    sweep.follows_load(|step| used(step, limit, |limit| limit.used_per_s))
 }
 
 fn with_details(
@@ -79,9 +79,8 @@ fn with_details(
     follows: bool,
     (threads, pressure): (f64, f64),
 ) -> Finding {
-    let device = |point: &Point| {
-        point.resources.disks.iter().find(|disk| disk.name == limit.device).map(|disk| disk.busy)
-    };
+    let device =
+        |step: &Step| step.usage.disks.iter().find(|disk| disk.name == limit.device).map(|disk| disk.busy);
     if let Some(busy) = sweep.mean(device).filter(|busy| *busy < NOT_BUSY) {
         finding = finding.seeing(Seen::DiskNotBusy { disk: limit.device.clone(), busy });
     }

@@ -1,10 +1,10 @@
 //! Links and shapers. Loopback has neither.
 
 use super::finding::Finding;
-use super::sweep::{Point, Sweep};
-use super::thresholds::FULL;
+use super::sweep::Sweep;
 use crate::resources::LinkUse;
-use crate::run::{Confidence, DeviceEvidence as Seen, Identity, ResourceKind};
+use crate::run::{Confidence, DeviceEvidence as Seen, Identity, ResourceKind, Step};
+use crate::thresholds::FULL;
 
 /// A shaper that delays packets and holds a queue is full at a lower share: its rate may count
 /// headers that the interface's counter does not.
@@ -16,19 +16,19 @@ const BACKLOGGED: f64 = 0.3;
 /// Interfaces that carry the load and were full.
 pub(super) fn full(sweep: &Sweep) -> Vec<Finding> {
     let Some(star) = sweep.star() else { return Vec::new() };
-    let carrying = star.resources.links.iter().filter(|link| link.carries_load && sweep.limit_is_real(link));
+    let carrying = star.usage.links.iter().filter(|link| link.carries_load && sweep.limit_is_real(link));
     carrying.filter_map(|link| of_link(sweep, &link.name)).collect()
 }
 
 fn of_link(sweep: &Sweep, name: &str) -> Option<Finding> {
-    let mean = |read: fn(&LinkUse) -> f64| sweep.mean(|point| find(point, name).map(read)).unwrap_or(0.0);
-    let used = sweep.mean(|point| Some(find(point, name)?.use_of_limit()?.0))?;
-    let limit = sweep.mean(|point| Some(find(point, name)?.use_of_limit()?.1))?;
+    let mean = |read: fn(&LinkUse) -> f64| sweep.mean(|step| find(step, name).map(read)).unwrap_or(0.0);
+    let used = sweep.mean(|step| Some(find(step, name)?.use_of_limit()?.0))?;
+    let limit = sweep.mean(|step| Some(find(step, name)?.use_of_limit()?.1))?;
     let (delayed, dropped, backlogged) =
         (mean(|link| link.overlimits_per_s), mean(|link| link.dropped_per_s), mean(|link| link.backlogged));
     let busy = used / limit;
     let shaping = busy >= SHAPED_FULL && delayed > 0.0 && backlogged >= BACKLOGGED;
-    let follows = sweep.follows_load(|point| Some(find(point, name)?.use_of_limit()?.0));
+    let follows = sweep.follows_load(|step| Some(find(step, name)?.use_of_limit()?.0));
     if !follows || !(busy >= FULL || shaping) {
         return None;
     }
@@ -54,6 +54,6 @@ fn of_link(sweep: &Sweep, name: &str) -> Option<Finding> {
     )
 }
 
-fn find<'a>(point: &'a Point, name: &str) -> Option<&'a LinkUse> {
-    point.resources.links.iter().find(|link| link.name == name)
+fn find<'a>(step: &'a Step, name: &str) -> Option<&'a LinkUse> {
+    step.usage.links.iter().find(|link| link.name == name)
 }

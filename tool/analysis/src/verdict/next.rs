@@ -20,7 +20,7 @@ pub fn next(sweep: &Sweep, finding: &Finding) -> Option<NextLimit> {
     if unknown || !finding.doubts.is_empty() {
         return None;
     }
-    let throughput = sweep.mean(|point| Some(point.throughput_per_s))?;
+    let throughput = sweep.mean(|step| Some(step.throughput_per_s))?;
     let next = mean_uses(sweep)
         .into_iter()
         .find(|seen| comes_after(finding, seen) && in_proportion(sweep, seen, throughput))?;

@@ -3,12 +3,12 @@
 use super::finding::Finding;
 use super::io_limit;
 use super::sweep::{Sweep, group, set_busy};
-use super::thresholds::{FULL, NOT_BUSY};
 use crate::resources::{Group, ThreadUse};
 use crate::run::{
     Busy, Confidence, CpuTimeEvidence, Identity, Processes, ProcessorEvidence as Seen, ResourceKind,
     TierDemand,
 };
+use crate::thresholds::{FULL, NOT_BUSY};
 
 /// A process whose threads together use this many cores, none of them full, while it may use more,
 /// runs one thread at a time: an interpreter's global lock, or a runtime told to use one processor.
@@ -60,17 +60,17 @@ pub(super) fn own_resources(of: &Processes) -> [Identity; 3] {
 
 /// CPU time of a request, microseconds.
 pub(super) fn cpu_demand_us(sweep: &Sweep, of: &Processes) -> Option<f64> {
-    sweep.demand_us(|point| group(point, of).map(|group| group.cores))
+    sweep.demand_us(|step| group(step, of).map(|group| group.cores))
 }
 
 pub(super) fn follows_load(sweep: &Sweep, of: &Processes) -> bool {
-    sweep.follows_load(|point| group(point, of).map(|group| group.cores))
+    sweep.follows_load(|step| group(step, of).map(|group| group.cores))
 }
 
 fn all_cores(sweep: &Sweep, of: &Processes, peak: &Group, share: f64) -> Finding {
     let cores = peak.allowed_count() as u64;
     // Processes that fill the whole host fill the host too; the two are not rivals.
-    let fills_host = sweep.mean(|point| Some(point.resources.host.cpus.len() as f64)) == Some(cores as f64);
+    let fills_host = sweep.mean(|step| Some(step.usage.host.cpus.len() as f64)) == Some(cores as f64);
     Finding::new(ResourceKind::Cpu, Confidence::High)
         .held_by(Identity::Processes(of.clone()))
         .busy(share)
@@ -101,10 +101,10 @@ fn one_thread(sweep: &Sweep, of: &Processes, peak: &Group, share: f64) -> Findin
 /// are accounted apart, the work they do for a thread is not in its own time.
 fn never_asleep(sweep: &Sweep, of: &Processes, peak: &Group) -> Option<Finding> {
     let thread = |read: fn(&ThreadUse) -> f64| {
-        sweep.mean(|point| group(point, of)?.busiest_thread.as_ref().map(read)).unwrap_or(0.0)
+        sweep.mean(|step| group(step, of)?.busiest_thread.as_ref().map(read)).unwrap_or(0.0)
     };
     let (share, runnable) = (thread(|t| t.busy), thread(|t| t.found_runnable));
-    let looks: usize = sweep.plateau().map(|point| point.resources.looks).sum();
+    let looks: usize = sweep.plateau().map(|step| step.usage.looks).sum();
     let free = processors_are_free(sweep, of);
     if share < MOSTLY_BUSY || runnable < NEVER_ASLEEP || looks < LOOKS || !free || peak.one_core() {
         return None;
@@ -120,7 +120,7 @@ fn never_asleep(sweep: &Sweep, of: &Processes, peak: &Group) -> Option<Finding> 
 }
 
 fn processors_are_free(sweep: &Sweep, of: &Processes) -> bool {
-    sweep.mean(|point| set_busy(point, group(point, of)?)).is_none_or(|busy| busy < FULL)
+    sweep.mean(|step| set_busy(step, group(step, of)?)).is_none_or(|busy| busy < FULL)
 }
 
 /// Threads that together never use more than one core, though they may.
@@ -128,7 +128,7 @@ fn one_at_a_time(sweep: &Sweep, of: &Processes, peak: &Group) -> Option<Finding>
     let cores = sweep.group_mean(of, |group| group.busiest_process_cores);
     let steady = sweep
         .plateau()
-        .filter_map(|point| group(point, of))
+        .filter_map(|step| group(step, of))
         .all(|group| ONE_AT_A_TIME.contains(&group.busiest_process_cores));
     let alone = sweep.group_mean(of, |group| group.cores) <= *ONE_AT_A_TIME.end();
     let free = processors_are_free(sweep, of);

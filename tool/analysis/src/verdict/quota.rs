@@ -5,13 +5,11 @@ use super::processor::{cpu_demand_us, follows_load, own_resources};
 use super::sweep::{Sweep, group};
 use crate::resources::{Group, QuotaUse};
 use crate::run::{Confidence, Identity, Processes, ResourceKind, ShareEvidence as Seen};
+use crate::thresholds::THROTTLED;
 
 /// A quota used this far is spent: the kernel hands it out in slices per processor, and what is left in
 /// them at the end of a period is lost.
 const SPENT: f64 = 0.85;
-
-/// Processes stopped in fewer periods than this were stopped by bursts, not by lack of CPU time.
-const THROTTLED: f64 = 0.10;
 
 /// Processes stopped in this share of the periods wanted more, whatever their work followed.
 const MOSTLY_THROTTLED: f64 = 0.50;
@@ -54,8 +52,8 @@ fn of_processes(sweep: &Sweep, of: &Processes) -> Option<Finding> {
 
 /// Whether the generator is in the same cgroup and uses more of the quota than the processes do.
 fn generator_spends_more(sweep: &Sweep, of: &Processes) -> bool {
-    sweep.plateau().any(|point| {
-        let (Some(ours), Some(generator)) = (group(point, of), point.resources.generator()) else {
+    sweep.plateau().any(|step| {
+        let (Some(ours), Some(generator)) = (group(step, of), step.usage.generator()) else {
             return false;
         };
         let cgroup = |group: &Group| group.quota.as_ref().map(|quota| quota.cgroup.clone());
@@ -64,5 +62,5 @@ fn generator_spends_more(sweep: &Sweep, of: &Processes) -> bool {
 }
 
 fn mean(sweep: &Sweep, of: &Processes, read: impl Fn(&QuotaUse) -> f64) -> Option<f64> {
-    sweep.mean(|point| group(point, of)?.quota.as_ref().map(&read))
+    sweep.mean(|step| group(step, of)?.quota.as_ref().map(&read))
 }

@@ -1,15 +1,13 @@
 //! Processors that are full because several share them: the tiers, the generator, and others.
 
 use super::finding::Finding;
-use super::sweep::{Point, Sweep, group, set, set_busy};
+use super::sweep::{Sweep, group, set, set_busy};
 use crate::resources::Group;
 use crate::run::{
     Confidence, CpuTimeEvidence, Doubt, Identity, Processes, ResourceKind, ShareEvidence as Seen, Shares,
+    Step,
 };
-
-/// Shared processors this busy are full. Higher than for one group's own use: part of what keeps them
-/// busy may be work that would have waited.
-const SET_FULL: f64 = 0.93;
+use crate::thresholds::PROCESSORS_FULL;
 
 /// A starved tier always had some thread running or waiting to run. A tier that waits for something else has none most
 /// of the time, however full the processors are with other work.
@@ -24,15 +22,15 @@ const WEAKER: f64 = 0.04;
 /// The finding, if the processors that the busiest tier may use are full.
 pub(super) fn full(sweep: &Sweep) -> Option<Finding> {
     let of = busiest_tier(sweep)?;
-    let busy = sweep.mean(|point| set_busy(point, group(point, &of)?))?;
+    let busy = sweep.mean(|step| set_busy(step, group(step, &of)?))?;
     let shares = mean_shares(sweep, &of)?;
     let more = shares.others > shares.tiers;
     let foreign = more && !in_proportion(sweep, &of);
     let unseen = more && !foreign;
-    if busy < SET_FULL || wanting(sweep) < WANTING {
+    if busy < PROCESSORS_FULL || wanting(sweep) < WANTING {
         return None;
     }
-    let follows = sweep.follows_load(|point| Some(shares_of(point, &of)?.tiers));
+    let follows = sweep.follows_load(|step| Some(shares_of(step, &of)?.tiers));
     if !follows && !foreign {
         return None;
     }
@@ -49,7 +47,7 @@ pub(super) fn full(sweep: &Sweep) -> Option<Finding> {
 }
 
 fn taken_by_tiers(sweep: &Sweep, of: &Processes, shares: Shares) -> Finding {
-    let used = |point: &Point| Some(shares_of(point, of)?.tiers);
+    let used = |step: &Step| Some(shares_of(step, of)?.tiers);
     let demand_us = sweep.demand_us(used).unwrap_or(0.0);
     let other_tiers = sweep.tiers().len() > 1;
     let mut finding = Finding::new(ResourceKind::Cpu, Confidence::Medium)
@@ -89,7 +87,7 @@ fn taken_by_others(shares: Shares) -> Finding {
 /// Whether what others used was in proportion to the throughput at every lighter step. Work that is (softirqs, children
 /// too short-lived to be seen) belongs to the load; work that only came at the same time does not.
 fn in_proportion(sweep: &Sweep, of: &Processes) -> bool {
-    let per_request = |point: &Point| Some(shares_of(point, of)?.others / point.throughput_per_s);
+    let per_request = |step: &Step| Some(shares_of(step, of)?.others / step.throughput_per_s);
     let Some(full) = sweep.mean(per_request) else { return false };
     let lighter: Vec<f64> = sweep.lighter().filter_map(per_request).collect();
     let proportional = |one: &f64| (one / full - 1.0).abs() <= PROPORTIONAL;
@@ -104,7 +102,7 @@ pub(super) fn busiest_tier(sweep: &Sweep) -> Option<Processes> {
 
 /// Cores that the server and its tiers used on the plateau.
 pub(super) fn tier_cores(sweep: &Sweep) -> f64 {
-    sweep.mean(|point| Some(point.resources.tiers().map(|group| group.cores).sum())).unwrap_or(0.0)
+    sweep.mean(|step| Some(step.usage.tiers().map(|group| group.cores).sum())).unwrap_or(0.0)
 }
 
 /// How steadily the tier that wanted a processor most wanted one.
@@ -115,7 +113,7 @@ fn wanting(sweep: &Sweep) -> f64 {
 
 /// Who used the processors that a tier may use, on the plateau.
 fn mean_shares(sweep: &Sweep, of: &Processes) -> Option<Shares> {
-    let part = |read: fn(&Shares) -> f64| sweep.mean(|point| shares_of(point, of).map(|s| read(&s)));
+    let part = |read: fn(&Shares) -> f64| sweep.mean(|step| shares_of(step, of).map(|s| read(&s)));
     Some(Shares {
         tiers: part(|s| s.tiers)?,
         generator: part(|s| s.generator)?,
@@ -124,17 +122,17 @@ fn mean_shares(sweep: &Sweep, of: &Processes) -> Option<Shares> {
     })
 }
 
-fn shares_of(point: &Point, of: &Processes) -> Option<Shares> {
-    shares_beside(point, group(point, of)?)
+fn shares_of(step: &Step, of: &Processes) -> Option<Shares> {
+    shares_beside(step, group(step, of)?)
 }
 
 /// Who used the processors that a group may use, at one step.
-pub(super) fn shares_beside(point: &Point, group: &Group) -> Option<Shares> {
-    let cpus = set(point, group)?;
+pub(super) fn shares_beside(step: &Step, group: &Group) -> Option<Shares> {
+    let cpus = set(step, group)?;
     let numbers: Vec<u32> = cpus.iter().map(|cpu| cpu.number).collect();
     let inside = |group: &Group| group.cores * overlap(group, &numbers);
-    let tiers: f64 = point.resources.tiers().map(inside).sum();
-    let generator = point.resources.generator().map_or(0.0, inside);
+    let tiers: f64 = step.usage.tiers().map(inside).sum();
+    let generator = step.usage.generator().map_or(0.0, inside);
     let busy: f64 = cpus.iter().map(|cpu| cpu.busy).sum();
     Some(Shares {
         tiers,
@@ -156,11 +154,11 @@ fn overlap(group: &Group, numbers: &[u32]) -> f64 {
 /// The busiest tier and what it shares with the generator, if they may use the same processors.
 pub fn sharing(sweep: &Sweep) -> Option<(Processes, Shares)> {
     let of = busiest_tier(sweep)?;
-    let shared = sweep.plateau().any(|point| {
-        let (Some(tier), Some(generator)) = (group(point, &of), point.resources.generator()) else {
+    let shared = sweep.plateau().any(|step| {
+        let (Some(tier), Some(generator)) = (group(step, &of), step.usage.generator()) else {
             return false;
         };
-        match (set(point, tier), set(point, generator)) {
+        match (set(step, tier), set(step, generator)) {
             (Some(a), Some(b)) => a.iter().any(|cpu| b.iter().any(|other| other.number == cpu.number)),
             _ => false,
         }

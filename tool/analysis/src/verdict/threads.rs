@@ -6,12 +6,10 @@ use super::finding::Finding;
 use super::sweep::{Sweep, group};
 use crate::resources::Group;
 use crate::run::{CpuTimeEvidence as Seen, NamedThreads, Processes, ResourceKind, ThreadTime};
+use crate::thresholds::LISTED;
 
 /// With this share of the CPU time, what threads of one name do is what the process does.
 const BETTER_PART: f64 = 0.5;
-
-/// Threads with less of the CPU time are not listed.
-const LISTED: f64 = 0.01;
 
 /// With more of its threads left out of a look, missing CPU time may be theirs.
 const LEFT_OUT: f64 = 0.02;
@@ -42,7 +40,7 @@ pub(super) fn with_names(sweep: &Sweep, mut finding: Finding) -> Finding {
 /// CPU time by the names of threads, on the plateau.
 fn thread_time(sweep: &Sweep, of: &Processes) -> ThreadTime {
     let all = sweep.group_mean(of, |group| group.cores);
-    let groups = || sweep.plateau().filter_map(|point| group(point, of));
+    let groups = || sweep.plateau().filter_map(|step| group(step, of));
     let names: BTreeSet<&str> =
         groups().flat_map(|group| &group.threads_by_name).map(|threads| threads.name.as_str()).collect();
     let mut names: Vec<NamedThreads> = names
@@ -52,7 +50,7 @@ fn thread_time(sweep: &Sweep, of: &Processes) -> ThreadTime {
             threads: groups().map(|group| at_once(group, name)).max().unwrap_or(0),
             share: (sweep.group_mean(of, |group| cores_of(group, name)) / all).clamp(0.0, 1.0),
             demand_us: sweep
-                .demand_us(|point| group(point, of).map(|group| cores_of(group, name)))
+                .demand_us(|step| group(step, of).map(|group| cores_of(group, name)))
                 .filter(|us| us.is_finite()),
         })
         .filter(|threads| threads.share >= LISTED)

@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::sweep::{Point, Sweep};
+use super::sweep::Sweep;
 use crate::counters::IoRate;
 use crate::resources::{Group, IoLimitUse};
-use crate::run::{DiskLimit, Identity, Processes, Resource, Unit, Words};
+use crate::run::{DiskLimit, Identity, Processes, Resource, Step, Unit, Words};
 
 /// How much of a resource was in use.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,17 +44,17 @@ impl From<&Use> for Resource {
 }
 
 /// Every measured resource at one step, by falling utilisation.
-pub fn uses(sweep: &Sweep, point: &Point) -> Vec<Use> {
-    let mut all = vec![generator(sweep, point)];
-    all.extend(point.resources.tiers().flat_map(|group| of_group(sweep, group)));
-    all.extend(host(point));
-    all.extend(point.resources.disks.iter().filter(|disk| disk.in_flight > 0.0).map(|disk| Use {
+pub fn uses(sweep: &Sweep, step: &Step) -> Vec<Use> {
+    let mut all = vec![generator(sweep, step)];
+    all.extend(step.usage.tiers().flat_map(|group| of_group(sweep, group)));
+    all.extend(host(step));
+    all.extend(step.usage.disks.iter().filter(|disk| disk.in_flight > 0.0).map(|disk| Use {
         resource: Identity::Disk { name: disk.name.clone() },
         used: disk.busy,
         capacity: 1.0,
         unit: Unit::Devices,
     }));
-    all.extend(links(sweep, point));
+    all.extend(links(sweep, step));
     all.sort_by(by_falling_utilisation);
     all
 }
@@ -62,7 +62,7 @@ pub fn uses(sweep: &Sweep, point: &Point) -> Vec<Use> {
 /// Every measured resource on the plateau, by falling mean utilisation.
 pub fn mean_uses(sweep: &Sweep) -> Vec<Use> {
     let mut sums: BTreeMap<Identity, (Use, f64)> = BTreeMap::new();
-    for seen in sweep.plateau().flat_map(|point| uses(sweep, point)) {
+    for seen in sweep.plateau().flat_map(|step| uses(sweep, step)) {
         let (sum, count) =
             sums.entry(seen.resource.clone()).or_insert_with(|| (Use { used: 0.0, ..seen.clone() }, 0.0));
         sum.used += seen.used;
@@ -79,9 +79,9 @@ fn by_falling_utilisation(a: &Use, b: &Use) -> Ordering {
     b.utilisation().total_cmp(&a.utilisation()).then_with(|| a.resource.cmp(&b.resource))
 }
 
-fn generator(sweep: &Sweep, point: &Point) -> Use {
-    let threads = sweep.generator_threads(point.resources.generator());
-    let used = sweep.generator_busy(point) * threads;
+fn generator(sweep: &Sweep, step: &Step) -> Use {
+    let threads = sweep.generator_threads(step.usage.generator());
+    let used = sweep.generator_busy(step) * threads;
     Use { resource: Identity::Generator, used, capacity: threads, unit: Unit::Threads }
 }
 
@@ -127,8 +127,8 @@ fn unit(of: IoRate) -> Unit {
     }
 }
 
-fn host(point: &Point) -> Option<Use> {
-    let host = &point.resources.host;
+fn host(step: &Step) -> Option<Use> {
+    let host = &step.usage.host;
     let capacity = host.available_cores();
     (capacity > 0.0).then(|| Use {
         resource: Identity::Host,
@@ -138,8 +138,8 @@ fn host(point: &Point) -> Option<Use> {
     })
 }
 
-fn links(sweep: &Sweep, point: &Point) -> Vec<Use> {
-    let carrying = point.resources.links.iter().filter(|link| link.carries_load && sweep.limit_is_real(link));
+fn links(sweep: &Sweep, step: &Step) -> Vec<Use> {
+    let carrying = step.usage.links.iter().filter(|link| link.carries_load && sweep.limit_is_real(link));
     carrying
         .filter_map(|link| {
             let (used, capacity) = link.use_of_limit()?;

@@ -2,12 +2,12 @@
 
 use super::disk::WAITING_THREAD;
 use super::finding::Finding;
-use super::sweep::{Point, Sweep, group};
-use super::thresholds::{FULL, UNWATCHED};
+use super::sweep::{Sweep, group};
 use super::utilisation::{Use, mean_uses};
 use crate::counters::Role;
 use crate::resources::Group;
-use crate::run::{Confidence, Identity, ListenQueue, Processes, ResourceKind, WaitingEvidence as Seen};
+use crate::run::{Confidence, Identity, ListenQueue, Processes, ResourceKind, Step, WaitingEvidence as Seen};
+use crate::thresholds::{FULL, PLATEAU, UNWATCHED};
 use crate::ticks::ErrorKind;
 
 /// A descriptor table this full has no room: some descriptors are kept in reserve or held for a moment
@@ -32,16 +32,13 @@ const A_POOL: f64 = 1.75;
 /// conclusion by elimination, so everything else must be clearly idle.
 const IDLE: f64 = 0.65;
 
-/// Throughput within this share of the maximum on the whole plateau is flat, as a pool's is.
-const FLAT: f64 = 0.90;
-
 /// The limit on open descriptors.
 pub(super) fn descriptors(sweep: &Sweep) -> Option<Finding> {
     let of = sweep.tiers().into_iter().find(|of| sweep.group_mean(of, table_fill) >= TABLE_FULL)?;
     let (open, limit) = sweep.group(&of)?.open_files?;
     let requests = turned_away(sweep);
-    let queued = sweep.plateau().any(|point| {
-        let listening = &point.resources.listening;
+    let queued = sweep.plateau().any(|step| {
+        let listening = &step.usage.listening;
         listening.overflows_per_s > 0.0 || listening.fullest.is_some_and(|(_, waiting, _)| waiting > 0)
     });
     // A server out of descriptors may spin on accept, so only one that was busy before it ran out is limited otherwise.
@@ -65,9 +62,9 @@ pub(super) fn descriptors(sweep: &Sweep) -> Option<Finding> {
 
 /// Memory: the host swaps.
 pub(super) fn memory(sweep: &Sweep) -> Option<Finding> {
-    let mean = |read: fn(&Point) -> f64| sweep.mean(|point| Some(read(point))).unwrap_or(0.0);
-    let pressure = mean(|point| point.resources.host.memory_pressure);
-    let swapped_in_per_s = mean(|point| point.resources.host.swapped_in_per_s);
+    let mean = |read: fn(&Step) -> f64| sweep.mean(|step| Some(read(step))).unwrap_or(0.0);
+    let pressure = mean(|step| step.usage.host.memory_pressure);
+    let swapped_in_per_s = mean(|step| step.usage.host.swapped_in_per_s);
     if pressure < MEMORY_PRESSURE || swapped_in_per_s < SWAPPED_IN_PER_S || !sweep.observed() {
         return None;
     }
@@ -77,10 +74,10 @@ pub(super) fn memory(sweep: &Sweep) -> Option<Finding> {
 
 /// The listen queue, while nothing is busy.
 pub(super) fn accept_queue(sweep: &Sweep) -> Option<Finding> {
-    let mean = |read: fn(&Point) -> f64| sweep.mean(|point| Some(read(point))).unwrap_or(0.0);
-    let overflows_per_s = mean(|point| point.resources.listening.overflows_per_s);
-    let drops_per_s = mean(|point| point.resources.listening.drops_per_s);
-    let full = mean(|point| point.resources.listening.full);
+    let mean = |read: fn(&Step) -> f64| sweep.mean(|step| Some(read(step))).unwrap_or(0.0);
+    let overflows_per_s = mean(|step| step.usage.listening.overflows_per_s);
+    let drops_per_s = mean(|step| step.usage.listening.drops_per_s);
+    let full = mean(|step| step.usage.listening.full);
     let fullest = fullest_queue(sweep);
     if !sweep.observed()
         || overflows_per_s.max(drops_per_s) < OVERFLOWS_PER_S
@@ -111,11 +108,11 @@ pub(super) fn accept_queue(sweep: &Sweep) -> Option<Finding> {
 /// something else was the limit, and the queue filled later because of it.
 fn limited_before_it_was_full(sweep: &Sweep) -> bool {
     let enough = MORE_USERS * f64::from(sweep.star_users());
-    let found_room = |point: &Point| {
-        let listening = &point.resources.listening;
-        point.resources.observed() && listening.overflows_per_s.max(listening.drops_per_s) <= 0.0
+    let found_room = |step: &Step| {
+        let listening = &step.usage.listening;
+        step.usage.observed() && listening.overflows_per_s.max(listening.drops_per_s) <= 0.0
     };
-    sweep.plateau().any(|point| f64::from(point.users) >= enough && found_room(point))
+    sweep.plateau().any(|step| f64::from(step.users) >= enough && found_room(step))
 }
 
 /// This many times N* are clearly more users.
@@ -151,16 +148,16 @@ pub(super) fn served_at_a_time(sweep: &Sweep) -> Option<Finding> {
 /// Share of the looks that found threads of the server waiting for a lock or a condition, where most users were:
 /// with fewer there is little to pile up.
 fn piled_up(sweep: &Sweep, of: &Processes) -> f64 {
-    let most = sweep.plateau().max_by_key(|point| point.users);
-    most.and_then(|point| group(point, of)).map_or(0.0, |group| group.states.futex)
+    let most = sweep.plateau().max_by_key(|step| step.users);
+    most.and_then(|step| group(step, of)).map_or(0.0, |group| group.states.futex)
 }
 
 /// Evidence that one user alone waited for a disk most of the time, though none is busy.
 pub(super) fn alone_at_the_disk(sweep: &Sweep) -> Option<Seen> {
-    let alone = sweep.points().first().filter(|point| point.users == 1)?;
+    let alone = sweep.steps().first().filter(|step| step.users == 1)?;
     let most = |group: &&Group| group.found_disk_waiting >= WAITING_THREAD;
     let found = alone
-        .resources
+        .usage
         .tiers()
         .filter(most)
         .max_by(|a, b| a.found_disk_waiting.total_cmp(&b.found_disk_waiting))?;
@@ -194,9 +191,9 @@ pub(super) fn number_served(sweep: &Sweep) -> Option<Seen> {
 /// theirs is shorter. Queueing only lengthens it, so something else lengthened that of one user. Needs a step of one
 /// user.
 fn unqueued_us(sweep: &Sweep) -> Option<f64> {
-    sweep.points().first().filter(|point| point.users == 1 && point.completed > 0)?;
-    let answered = sweep.points().iter().filter(|point| point.completed > 0);
-    answered.map(|point| point.response_mean_us).min_by(f64::total_cmp)
+    sweep.steps().first().filter(|step| step.users == 1 && step.completed > 0)?;
+    let answered = sweep.steps().iter().filter(|step| step.completed > 0);
+    answered.map(|step| step.response_time_us.mean).min_by(f64::total_cmp)
 }
 
 /// X_max R(1): how many requests are served at a time.
@@ -221,16 +218,16 @@ const STARVED: f64 = 0.10;
 /// Whether server and generator nearly always got a processor when they wanted one. On a busy host there is always some
 /// waiting; none at all means that the kernel does not count it.
 pub(super) fn hardly_starved(sweep: &Sweep) -> bool {
-    let waiting =
-        |point: &Point| Some(point.resources.groups.iter().map(|group| group.run_queue).sum::<f64>());
+    let waiting = |step: &Step| Some(step.usage.groups.iter().map(|group| group.run_queue).sum::<f64>());
     let share = sweep.mean(waiting).zip(at_a_time(sweep)).map(|(waiting, served)| waiting / served);
     share.is_some_and(|share| share > 0.0 && share < STARVED)
 }
 
+/// Whether no step beyond N* falls off the plateau, as with a pool.
 fn flat(sweep: &Sweep) -> bool {
     let top = sweep.throughput_max();
-    let beyond = sweep.points().iter().filter(|point| point.users >= sweep.star_users());
-    beyond.map(|point| point.throughput_per_s).all(|throughput| throughput >= FLAT * top)
+    let beyond = sweep.steps().iter().filter(|step| step.users >= sweep.star_users());
+    beyond.map(|step| step.throughput_per_s).all(|throughput| throughput >= PLATEAU * top)
 }
 
 /// The busiest group of the server's processes.
@@ -256,8 +253,8 @@ fn turned_away(sweep: &Sweep) -> u64 {
 
 /// Requests that failed in these ways, on the plateau.
 fn failed(sweep: &Sweep, kinds: &[ErrorKind]) -> u64 {
-    let at = |point: &Point| {
-        kinds.iter().filter_map(|kind| point.errors.get(kind)).copied().fold(0, u64::saturating_add)
+    let at = |step: &Step| {
+        kinds.iter().filter_map(|kind| step.errors.get(kind)).copied().fold(0, u64::saturating_add)
     };
     sweep.plateau().map(at).fold(0, u64::saturating_add)
 }
@@ -266,7 +263,7 @@ fn fullest_queue(sweep: &Sweep) -> Option<ListenQueue> {
     let fill = |queue: &ListenQueue| queue.waiting as f64 / queue.backlog.max(1) as f64;
     sweep
         .plateau()
-        .filter_map(|point| point.resources.listening.fullest)
+        .filter_map(|step| step.usage.listening.fullest)
         .map(|(port, waiting, backlog)| ListenQueue { port, waiting, backlog })
         .max_by(|a, b| fill(a).total_cmp(&fill(b)))
 }

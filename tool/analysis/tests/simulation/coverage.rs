@@ -1,7 +1,8 @@
 //! Do a step's intervals hold the truth as often as they say?
 
-use analysis::estimate::{Estimate, Precision};
+use analysis::estimate::Precision;
 use analysis::laws::little;
+use analysis::run::Step;
 use analysis::search::{Next, Search, SearchOptions, UsersRange};
 
 use crate::closed_network::{Simulation, Start, System};
@@ -23,13 +24,13 @@ pub(crate) fn options(users: u32) -> SearchOptions {
 }
 
 /// One step, driven as a driver would.
-pub(crate) fn step(system: System, users: u32, start: Start, seed: u64) -> Estimate {
+pub(crate) fn step(system: System, users: u32, start: Start, seed: u64) -> Step {
     let mut search = Search::new(options(users));
     let mut simulation = Simulation::new(system, users, start, seed);
     loop {
         match search.next() {
             Next::Begin { for_us, .. } | Next::Extend { for_us } => search.add(&simulation.run(for_us)),
-            Next::Finished => return search.steps()[0].estimate.clone(),
+            Next::Finished => return search.steps()[0].step.clone(),
         }
     }
 }
@@ -53,7 +54,7 @@ impl Covered {
             covered.throughput += u32::from(holds(found.throughput_ci_per_s, throughput));
             covered.response += u32::from(holds(found.response_time_us.mean_ci, response_us));
             covered.steady += u32::from(found.steady);
-            covered.little += u32::from(little(users, &found, system.think.mean_us()).holds());
+            covered.little += u32::from(little(&found, system.think.mean_us()).holds());
         }
         println!("{system:?} {users} users: {covered:?}");
         covered

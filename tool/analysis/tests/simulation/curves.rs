@@ -1,6 +1,6 @@
 //! Sweeps of servers that are only a throughput curve with noise: shapes that simple queues do not have.
 
-use analysis::estimate::{Estimate, Precision};
+use analysis::estimate::Precision;
 use analysis::laws::usl::throughput;
 use analysis::run::Usl;
 use analysis::search::saturation::{Saturation, saturation};
@@ -66,12 +66,11 @@ impl<F: Fn(u32) -> f64> Curve<F> {
 }
 
 fn conclude(steps: &[MeasuredStep]) -> Saturation {
-    let points: Vec<(u32, &Estimate)> = steps.iter().map(|step| (step.users, &step.estimate)).collect();
-    saturation(&points, 0.0)
+    saturation(&steps.iter().map(|measured| &measured.step).collect::<Vec<_>>(), 0.0)
 }
 
 fn users(steps: &[MeasuredStep]) -> Vec<u32> {
-    steps.iter().map(|step| step.users).collect()
+    steps.iter().map(|measured| measured.step.users).collect()
 }
 
 fn up_to(hi: u32) -> SearchOptions {
@@ -86,7 +85,11 @@ fn a_sharp_knee() {
         let [low, high] = end.users_ci.unwrap();
         assert!(low <= truth && truth <= high, "knee {knee}: {end:?} {:?}", users(&steps));
         assert!(f64::from(high) <= f64::from(truth) * 1.3 + 1.0, "knee {knee}: {end:?} {:?}", users(&steps));
-        assert!(steps.last().unwrap().users >= (knee * 2).min(1_024), "one step beyond: {:?}", users(&steps));
+        assert!(
+            steps.last().unwrap().step.users >= (knee * 2).min(1_024),
+            "one step beyond: {:?}",
+            users(&steps)
+        );
     }
 }
 

@@ -1,7 +1,8 @@
 //! Whatever is passed in: no panic, no figure that is not a number.
 
-use analysis::estimate::{Estimate, Precision, estimate};
+use analysis::estimate::{Precision, estimate};
 use analysis::laws::usl::usl;
+use analysis::run::Step;
 use analysis::search::growth::growth;
 use analysis::search::saturation::saturation;
 use analysis::search::{Next, Search, SearchOptions, UsersRange};
@@ -28,7 +29,7 @@ prop_compose! {
     }
 }
 
-fn figures(found: &Estimate) -> Vec<f64> {
+fn figures(found: &Step) -> Vec<f64> {
     let response = &found.response_time_us;
     [found.throughput_ci_per_s, response.mean_ci]
         .into_iter()
@@ -36,9 +37,9 @@ fn figures(found: &Estimate) -> Vec<f64> {
         .flatten()
         .chain([found.throughput_per_s, response.mean, response.p50, response.p99, response.max])
         .chain([
-            found.useful_work,
-            found.lag_us_p99,
-            found.mean_thinking_users,
+            found.generator.useful_work,
+            found.generator.lag_us_p99,
+            found.measurement.mean_thinking_users,
             found.received_bytes_per_s,
             found.sent_bytes_per_s,
         ])
@@ -50,7 +51,7 @@ proptest! {
 
     #[test]
     fn estimates(ticks in proptest::collection::vec(tick(), 0..120)) {
-        let found = estimate(&ticks, &Precision::default());
+        let found = estimate(1, &ticks, &Precision::default());
         prop_assert!(figures(&found).iter().all(|figure| figure.is_finite() && *figure >= 0.0), "{:?}", found);
     }
 
@@ -64,10 +65,10 @@ proptest! {
             }
             search.add(ticks);
         }
-        let points: Vec<(u32, &Estimate)> = search.steps().iter().map(|step| (step.users, &step.estimate)).collect();
-        let end = saturation(&points, 0.0);
+        let steps: Vec<&Step> = search.steps().iter().map(|measured| &measured.step).collect();
+        let end = saturation(&steps, 0.0);
         prop_assert!(end.throughput_max_per_s.is_finite(), "{:?}", end);
         prop_assert!(end.users_ci.is_none_or(|[low, high]| low <= high && end.users.is_some_and(|n| low <= n && n <= high)));
-        let _ = (growth(&points), usl(&points));
+        let _ = (growth(&steps), usl(&steps));
     }
 }

@@ -1,6 +1,6 @@
 //! Whole sweeps of simulated servers: N*, the maximum throughput and their intervals against exact answers.
 
-use analysis::estimate::{Estimate, Precision};
+use analysis::estimate::Precision;
 use analysis::laws::little;
 use analysis::search::saturation::{Saturation, saturation};
 use analysis::search::{MeasuredStep, Next, Search, SearchOptions};
@@ -37,8 +37,7 @@ fn sweep(system: System, options: SearchOptions, seed: u64) -> Vec<MeasuredStep>
 }
 
 fn conclude(steps: &[MeasuredStep], think_us: f64) -> Saturation {
-    let points: Vec<(u32, &Estimate)> = steps.iter().map(|step| (step.users, &step.estimate)).collect();
-    saturation(&points, think_us)
+    saturation(&steps.iter().map(|measured| &measured.step).collect::<Vec<_>>(), think_us)
 }
 
 #[derive(Debug, Default)]
@@ -66,10 +65,9 @@ impl Found {
             found.near +=
                 u32::from(end.users.is_some_and(|users| f64::from(users.abs_diff(truth)) <= close(truth)));
             found.bounded += u32::from(end.bounded);
-            let steady = steps.iter().filter(|step| step.estimate.steady);
+            let steady = steps.iter().map(|measured| &measured.step).filter(|step| step.steady);
             found.steady_steps += steady.clone().count() as u32;
-            found.little +=
-                steady.filter(|step| little(step.users, &step.estimate, think_us).holds()).count() as u32;
+            found.little += steady.filter(|step| little(step, think_us).holds()).count() as u32;
         }
         println!("{system:?} N* {truth}: {found:?}");
         found

@@ -26,12 +26,12 @@ fn an_overloaded_start_is_dropped() {
     let (throughput, _) = repairman(system, 14);
     let ticks = Simulation::new(system, 14, Start::Backlog(1_000), 9).run(5_000_000);
     let raw = ticks.iter().map(|tick| tick.completed).sum::<u64>() as f64 / 5.0;
-    let found = estimate(&ticks, &Precision::default());
+    let found = estimate(14, &ticks, &Precision::default());
     assert!(raw < 0.85 * throughput, "{raw}");
     assert!((found.throughput_per_s / throughput - 1.0).abs() < 0.05, "{found:?}");
-    assert!((800_000..=2_000_000).contains(&found.warmup_us), "{found:?}");
-    assert_eq!(found.warmup_us + found.measured_us, 5_000_000);
-    assert_eq!(found.window, (found.warmup_us, 5_000_000));
+    assert!((800_000..=2_000_000).contains(&found.warmup_us()), "{found:?}");
+    assert_eq!(found.warmup_us() + found.measured_us(), 5_000_000);
+    assert_eq!(found.measurement.window, (found.warmup_us(), 5_000_000));
 }
 
 /// A server that slows down all the time, or never gets past its backlog, is not steady.
@@ -43,15 +43,15 @@ fn a_trend_is_not_steady() {
             Simulation::new(System::exponential(1, service_us, 0.0), 4, Start::AllSend, step).run(20_000)
         })
         .collect();
-    assert!(!estimate(&slowing, &Precision::default()).steady);
+    assert!(!estimate(4, &slowing, &Precision::default()).steady);
 }
 
 #[test]
 fn too_short_to_judge() {
     let ticks = Simulation::new(System::exponential(1, 1_000.0, 0.0), 4, Start::AllSend, 1).run(100_000);
-    let found = estimate(&ticks, &Precision::default());
+    let found = estimate(4, &ticks, &Precision::default());
     assert!(!found.steady && found.throughput_ci_per_s.is_none() && found.completed > 0);
-    assert_eq!(estimate(&[], &Precision::default()).throughput_per_s, 0.0);
+    assert_eq!(estimate(4, &[], &Precision::default()).throughput_per_s, 0.0);
 }
 
 /// What a server did before it went over to refusing is no warm-up, however sudden the change.
@@ -73,8 +73,8 @@ fn a_server_that_goes_over_to_refusing_is_not_denied_what_it_did() {
         }
     };
     let ticks: Vec<Tick> = (0..150).map(tick).collect();
-    let found = estimate(&ticks, &Precision::default());
-    assert_eq!((found.completed, found.warmup_us), (750, 0));
+    let found = estimate(4, &ticks, &Precision::default());
+    assert_eq!((found.completed, found.warmup_us()), (750, 0));
     assert!(!found.steady);
     assert_eq!(found.errors.get(&ErrorKind::Unavailable), Some(&3_000));
 }

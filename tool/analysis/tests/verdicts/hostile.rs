@@ -1,12 +1,11 @@
 //! Counters that no sane kernel gives: nothing panics, nothing is NaN, nothing is invented.
 
-use super::lab::conclude;
-use analysis::conclude::{Conclusion, Context, Experiment, Observed};
+use super::lab::{Observed, conclude};
+use analysis::conclude::{Conclusion, Context, RunKind};
 use analysis::counters::{
     Counters, Cpu, CpuQuota, DatabaseLook, Disk, Interface, Listener, Process, Role, Thread, ThreadState,
 };
-use analysis::estimate::Estimate;
-use analysis::run::{LoadShape, ResourceKind};
+use analysis::run::{Generator, LoadShape, Measurement, ResourceKind, ResponseTime, Step};
 use analysis::ticks::ErrorKind;
 use analysis::verdict::WatchedDatabase;
 use proptest::prelude::*;
@@ -125,26 +124,25 @@ fn look() -> impl Strategy<Value = Counters> {
     )
 }
 
-fn step() -> impl Strategy<Value = Observed> {
+fn observed() -> impl Strategy<Value = Observed> {
     let looks = (proptest::collection::vec(look(), 0..5), proptest::collection::vec(database_look(), 0..12));
     let measured = (float(), float(), number(), any::<bool>(), number());
     (0..70u32, (0..3_000_000u64, 0..3_000_000u64), measured, looks).prop_map(
-        |(users, window, (throughput, response, completed, steady, failed), (counters, database))| Observed {
-            users,
-            estimate: Estimate {
-                window,
-                measured_us: window.1,
+        |(users, window, (throughput, response, completed, steady, failed), (counters, database))| {
+            let step = Step {
+                users,
+                elapsed_s: window.1 as f64 / 1e6,
                 completed,
                 throughput_per_s: throughput,
                 throughput_ci_per_s: steady.then_some([throughput * 0.9, throughput]),
-                response_time_us: analysis::run::ResponseTime { mean: response, ..Default::default() },
+                response_time_us: ResponseTime { mean: response, ..ResponseTime::default() },
                 errors: [(ErrorKind::Reset, failed), (ErrorKind::LocalLimit, failed)].into(),
                 steady,
-                useful_work: response,
-                ..Estimate::default()
-            },
-            counters,
-            database,
+                generator: Generator { useful_work: response, ..Generator::default() },
+                measurement: Measurement { window, ..Measurement::default() },
+                ..Step::default()
+            };
+            Observed { step, counters, database }
         },
     )
 }
@@ -183,28 +181,28 @@ proptest! {
 
     #[test]
     fn any_counters_give_a_sane_conclusion(
-        steps in proptest::collection::vec(step(), 0..6),
+        observed in proptest::collection::vec(observed(), 0..6),
         threads in 0..4u32,
         swept in any::<bool>(),
     ) {
-        let experiment = if swept { Experiment::Sweep { users_max: 70 } } else { Experiment::Load };
+        let kind = if swept { RunKind::Sweep { users_max: 70 } } else { RunKind::Load };
         let load = LoadShape { threads, ..LoadShape::default() };
         let database = swept.then(|| WatchedDatabase { processes: &["mysqld"], ..WatchedDatabase::default() });
-        sane(&conclude(&steps, &Context { load, experiment, database, ..Context::default() }));
+        sane(&conclude(&observed, &Context { load, kind, database, ..Context::default() }));
     }
 
     /// Take the processes' own CPU time away, and no processor is ever blamed.
     #[test]
-    fn no_busy_processor_no_cpu_verdict(steps in proptest::collection::vec(step(), 2..6)) {
-        let mut steps = steps;
-        for look in steps.iter_mut().flat_map(|step| &mut step.counters) {
+    fn no_busy_processor_no_cpu_verdict(observed in proptest::collection::vec(observed(), 2..6)) {
+        let mut observed = observed;
+        for look in observed.iter_mut().flat_map(|observed| &mut observed.counters) {
             look.cpus.clear();
             for process in &mut look.processes {
                 (process.user_us, process.system_us, process.reaped_children_us) = (0, 0, 0);
                 process.threads.clear();
             }
         }
-        let kind = conclude(&steps, &Context::default()).verdict.bottleneck.kind;
+        let kind = conclude(&observed, &Context::default()).verdict.bottleneck.kind;
         prop_assert!(!matches!(kind, ResourceKind::Cpu | ResourceKind::SingleThread));
     }
 }

@@ -1,19 +1,20 @@
-//! Synthetic sweeps: a server described in a few words becomes the estimates and counters that a real
+//! Synthetic sweeps: a server described in a few words becomes the steps and counters that a real
 //! run of it would give. Throughput comes from mean value analysis of its stations.
 
-use analysis::conclude::{Conclusion, Context, Experiment, Observed, Provenance};
+use analysis::conclude::{Conclusion, Context, Provenance, RunKind};
 use analysis::counters::{
     Counters, Cpu, CpuQuota, DatabaseLook, Disk, Interface, IoLimit, IoRate, Listener, Process, Role, Thread,
     ThreadState,
 };
-use analysis::estimate::Estimate;
 use analysis::laws::mva::{Station, mva};
-use analysis::run::{LoadShape, ResponseTime};
+use analysis::resources::usage;
+use analysis::run::{Generator, LoadShape, Measurement, ResponseTime, Step};
 use analysis::ticks::ErrorKind;
 use analysis::verdict::WatchedDatabase;
 
 /// The conclusion with its words put in, as a run file holds it.
-pub(super) fn conclude(steps: &[Observed], context: &Context) -> Conclusion {
+pub(super) fn conclude(observed: &[Observed], context: &Context) -> Conclusion {
+    let steps = observed.iter().map(Observed::step_with_usage).collect();
     let mut run = analysis::conclude::conclude(steps, context).into_run(Provenance::default());
     report::put_words(&mut run);
     Conclusion {
@@ -22,6 +23,21 @@ pub(super) fn conclude(steps: &[Observed], context: &Context) -> Conclusion {
         laws: run.laws,
         models: run.models,
         warnings: run.warnings,
+    }
+}
+
+/// A step, and what was seen meanwhile.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Observed {
+    pub(super) step: Step,
+    pub(super) counters: Vec<Counters>,
+    pub(super) database: Vec<DatabaseLook>,
+}
+
+impl Observed {
+    fn step_with_usage(&self) -> Step {
+        let usage = usage(&self.counters, &self.database, self.step.measurement.window);
+        Step { usage, ..self.step.clone() }
     }
 }
 
@@ -266,7 +282,7 @@ pub(super) fn sweep() -> Lab {
         sessions: None,
         context: Context {
             load: LoadShape { loop_kind: "closed".into(), threads: 1, ..LoadShape::default() },
-            experiment: Experiment::Sweep { users_max: 64 },
+            kind: RunKind::Sweep { users_max: 64 },
             ..Context::default()
         },
     }
@@ -430,9 +446,15 @@ impl Lab {
         let mean = f64::from(users) / throughput * 1e6 - self.context.load.think_time_us;
         let around = |value: f64, half: f64| [value * (1.0 - half), value * (1.0 + half)];
         let own = throughput * self.generator.demand_us / 1e6 / f64::from(self.generator.threads);
-        let estimate = Estimate {
-            measured_us: STEP_US,
-            window: (start, start + STEP_US),
+        let window = (start, start + STEP_US);
+        let looks = (0..=STEP_US / LOOK_US + 2).map(|look| {
+            let at_us = start + look * LOOK_US - LOOK_US;
+            self.look(at_us, (look * LOOK_US) as f64 * wobble, users, throughput)
+        });
+        let database = self.sessions.map_or_else(Vec::new, |sessions| asked(sessions, start, users));
+        let step = Step {
+            users,
+            elapsed_s: STEP_US as f64 / 1e6,
             completed,
             throughput_per_s: rate,
             throughput_ci_per_s: Some(around(rate, 0.01)),
@@ -449,17 +471,15 @@ impl Lab {
                 .into_iter()
                 .collect(),
             steady: true,
-            uncorrelated: true,
-            useful_work: self.crowded_useful_work.unwrap_or(own).min(1.0),
-            lag_us_p99: self.lag_us,
-            ..Estimate::default()
+            generator: Generator {
+                useful_work: self.crowded_useful_work.unwrap_or(own).min(1.0),
+                lag_us_p99: self.lag_us,
+                ..Generator::default()
+            },
+            measurement: Measurement { window, uncorrelated: true, ..Measurement::default() },
+            ..Step::default()
         };
-        let looks = (0..=STEP_US / LOOK_US + 2).map(|look| {
-            let at_us = start + look * LOOK_US - LOOK_US;
-            self.look(at_us, (look * LOOK_US) as f64 * wobble, users, throughput)
-        });
-        let database = self.sessions.map_or_else(Vec::new, |sessions| asked(sessions, start, users));
-        Observed { users, estimate, counters: looks.collect(), database }
+        Observed { step, counters: looks.collect(), database }
     }
 
     fn look(&self, at_us: u64, t: f64, users: u32, throughput: f64) -> Counters {

@@ -211,8 +211,8 @@ fn a_host_that_swaps_is_short_of_memory() {
 fn a_first_step_that_was_disturbed_does_not_enlarge_the_pool() {
     let lab = sweep().tier(server("app").demand_us(20.0).threads(4)).pool(4, 5_000.0);
     let mut steps = lab.observed();
-    steps[0].estimate.response_time_us.mean *= 1.2;
-    steps[0].estimate.throughput_per_s /= 1.2;
+    steps[0].step.response_time_us.mean *= 1.2;
+    steps[0].step.throughput_per_s /= 1.2;
     let bottleneck = conclude(&steps, &lab.context).verdict.bottleneck;
     assert_eq!(bottleneck.kind, ResourceKind::WorkerPool, "{bottleneck:#?}");
     assert!(bottleneck.evidence[0].contains("a pool of 4 workers"), "{bottleneck:#?}");

@@ -237,8 +237,8 @@ fn a_quota_that_one_user_spends_already_is_told_by_its_stops() {
     // The first step's counters show the plateau's work, its throughput does not: later requests cost less.
     let plateau = steps.last().unwrap().clone();
     steps[0].counters = plateau.counters;
-    steps[0].estimate.window = plateau.estimate.window;
-    steps[0].estimate.throughput_per_s = 0.4 * plateau.estimate.throughput_per_s;
+    steps[0].step.measurement.window = plateau.step.measurement.window;
+    steps[0].step.throughput_per_s = 0.4 * plateau.step.throughput_per_s;
     let found = conclude(&steps, &lab.context);
     assert_eq!(kind(&found), ResourceKind::CpuQuota, "{found:#?}");
 }

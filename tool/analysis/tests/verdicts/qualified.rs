@@ -1,11 +1,11 @@
 //! Answers that hold only in part, and those that are none.
 
 use analysis::comparison::{LittleFinding, Tested, little};
-use analysis::conclude::{Context, Experiment, Observation, Observed, Provenance};
-use analysis::run::{Confidence, ResourceKind, WarningKind};
+use analysis::conclude::{Context, Provenance, RunKind};
+use analysis::run::{Confidence, ResourceKind, Step, WarningKind};
 use analysis::ticks::ErrorKind;
 
-use super::lab::{conclude, server, sweep};
+use super::lab::{Observed, conclude, server, sweep};
 
 #[test]
 fn throughput_that_still_grows_has_no_bottleneck() {
@@ -19,7 +19,7 @@ fn throughput_that_still_grows_has_no_bottleneck() {
 #[test]
 fn one_load_is_not_asked_where_growth_ends() {
     let mut lab = sweep().users(&[8]).tier(server("nginx").cpus(&[0]));
-    lab.context.experiment = Experiment::Load;
+    lab.context.kind = RunKind::Load;
     let found = lab.conclude();
     assert!(found.verdict.is_conclusive(), "{:?}", found.verdict.inconclusive);
     assert!(!found.warnings.iter().any(|warning| warning.kind == WarningKind::NotBounded));
@@ -58,8 +58,8 @@ fn a_server_that_dies_before_saturation_is_not_said_to_saturate() {
 #[test]
 fn users_that_never_connected_are_not_taken_for_thinking() {
     let mut steps = sweep().tier(server("nginx").cpus(&[0])).observed();
-    for step in &mut steps {
-        step.estimate.mean_thinking_users = 0.5 * f64::from(step.users);
+    for Observed { step, .. } in &mut steps {
+        step.measurement.mean_thinking_users = 0.5 * f64::from(step.users);
     }
     let found = conclude(&steps, &sweep().context);
     assert!(found.verdict.inconclusive.iter().any(|why| why.contains("idle")), "{found:#?}");
@@ -76,7 +76,7 @@ fn our_own_want_of_ports_is_the_generator() {
 #[test]
 fn a_server_out_of_sight_is_unknown_but_its_saturation_stands() {
     let mut lab = sweep().tier(server("nginx").cpus(&[0])).hidden();
-    lab.context.observation = Observation::NotPossible { why: "the target is on another host".into() };
+    lab.context.unwatched = Some("the target is on another host".into());
     let found = lab.conclude();
     assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Unknown, "{found:#?}");
     assert_eq!(found.verdict.bottleneck.confidence, Confidence::Low);
@@ -110,7 +110,7 @@ fn late_handling_while_all_is_idle_is_the_generator() {
 fn a_step_that_is_not_steady_at_saturation_is_inconclusive() {
     let lab = sweep().tier(server("nginx").cpus(&[0]));
     let mut steps = lab.observed();
-    steps.iter_mut().for_each(|step| step.estimate.steady = false);
+    steps.iter_mut().for_each(|observed| observed.step.steady = false);
     let found = conclude(&steps, &lab.context);
     assert!(!found.verdict.is_conclusive());
     assert!(found.warnings.iter().any(|warning| warning.kind == WarningKind::NotSteady));
@@ -126,14 +126,14 @@ fn littles_law_is_not_tested_where_most_requests_fail() {
     };
     assert!(matches!(found(&steps).0, LittleFinding::Holds { tested: Tested::EveryStep, .. }));
 
-    let failed = steps[3].estimate.completed * 10;
-    steps[3].estimate.errors.insert(ErrorKind::Reset, failed);
+    let failed = steps[3].step.completed * 10;
+    steps[3].step.errors.insert(ErrorKind::Reset, failed);
     let (finding, laws) = found(&steps);
-    assert_eq!(laws.little_untested, [steps[3].users]);
+    assert_eq!(laws.little_untested, [steps[3].step.users]);
     assert!(laws.little_holds, "{laws:?}");
     assert!(matches!(finding, LittleFinding::Holds { tested: Tested::WherePossible, .. }), "{finding:?}");
 
-    steps.iter_mut().for_each(|step| step.estimate.steady = false);
+    steps.iter_mut().for_each(|observed| observed.step.steady = false);
     assert_eq!(found(&steps).0, LittleFinding::Untested);
 }
 
@@ -142,7 +142,7 @@ fn an_open_loop_has_no_users_for_littles_law() {
     let mut lab = sweep().tier(server("nginx").cpus(&[0]));
     lab.context.load.rate_per_s = Some(100.0);
     let mut steps = lab.observed();
-    steps[3].estimate.errors.insert(ErrorKind::Reset, u64::MAX);
+    steps[3].step.errors.insert(ErrorKind::Reset, u64::MAX);
     assert_eq!(conclude(&steps, &lab.context).laws.little_untested, [0u32; 0]);
 }
 
@@ -150,7 +150,7 @@ fn an_open_loop_has_no_users_for_littles_law() {
 fn broken_littles_law_is_warned_of() {
     let lab = sweep().tier(server("nginx").cpus(&[0]));
     let mut steps = lab.observed();
-    steps[3].estimate.response_time_us.mean *= 1.5;
+    steps[3].step.response_time_us.mean *= 1.5;
     let found = conclude(&steps, &lab.context);
     assert!(!found.laws.little_holds);
     assert!((found.laws.little_gap_max - 0.5).abs() < 0.02, "{:?}", found.laws);
@@ -160,7 +160,7 @@ fn broken_littles_law_is_warned_of() {
 
 #[test]
 fn nothing_completed() {
-    let steps = [Observed { users: 1, ..Observed::default() }];
+    let steps = [Observed { step: Step { users: 1, ..Step::default() }, ..Observed::default() }];
     let found = conclude(&steps, &Context::default());
     assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Unknown);
     assert!(!found.verdict.is_conclusive());
@@ -204,9 +204,9 @@ fn a_throughput_near_the_generators_ceiling_is_distrusted_even_where_it_seemed_i
 fn users_that_got_no_answer_at_n_star_leave_no_conclusion() {
     let lab = sweep().tier(server("nginx").cpus(&[0]));
     let mut steps = lab.observed();
-    for step in &mut steps {
+    for Observed { step, .. } in &mut steps {
         // Half of the users are stuck: the others' response times account for half of N.
-        let time = &mut step.estimate.response_time_us;
+        let time = &mut step.response_time_us;
         time.mean *= 0.5;
         time.mean_ci = time.mean_ci.map(|ends| ends.map(|end| 0.5 * end));
     }

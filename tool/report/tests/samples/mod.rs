@@ -464,6 +464,7 @@ fn step(users: u32, rate: f64, mean: f64, p99: f64) -> Step {
         resources: Vec::new(),
         locks: None,
         generator: Generator { useful_work: 0.38, lag_us_p99: 12.0, run_queue_wait: 0.01, throttled: 0.0 },
+        ..Step::default()
     }
 }
 

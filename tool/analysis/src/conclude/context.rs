@@ -1,0 +1,39 @@
+//! What a conclusion needs to know beside the measurements.
+
+use crate::run::LoadShape;
+use crate::verdict::WatchedDatabase;
+
+/// What a conclusion needs to know beside the measurements.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Context {
+    /// How the load was made.
+    pub load: LoadShape,
+    /// One load, or a sweep.
+    pub kind: RunKind,
+    /// Why the server's processes could not be watched, if they could not, such as `the target is on another host`. N*
+    /// stands then, but its cause stays unknown (unless it is the generator, or a link of this host).
+    pub unwatched: Option<String>,
+    /// The database that was asked which sessions wait for locks.
+    pub database: Option<WatchedDatabase>,
+    /// Whether the run was cut short by a signal.
+    pub interrupted: bool,
+    /// Whether this nstar was built without optimisation.
+    pub debug_build: bool,
+    /// Limits of this host that were in the way, one sentence each.
+    pub host_limits: Vec<String>,
+    /// Requests per second that the generator's threads could make of the cheapest kind, if that was tested.
+    pub generator_ceiling_per_s: Option<f64>,
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RunKind {
+    /// One load: whether throughput still grows with more users is not asked.
+    #[default]
+    Load,
+    /// A sweep over users.
+    Sweep {
+        /// The most users it was allowed to try.
+        users_max: u32,
+    },
+}

@@ -1,0 +1,121 @@
+//! Operational laws over the run, and the models fitted to it: bounds, mean value analysis, the universal scalability law.
+
+use std::collections::BTreeMap;
+
+use super::Context;
+use crate::laws::demands::{self, demand};
+use crate::laws::mva::{Station, mva};
+use crate::laws::usl::usl;
+use crate::laws::{Little, bounds, is_tested, little, lost_in_failures};
+use crate::run::{Demand, Identity, Laws, Models, Predicted, ResourceKind, Step, Words};
+use crate::search::saturation::Saturation;
+use crate::verdict::{Sweep, uses};
+
+/// A demand below this many microseconds cannot be told from the operating system's own work.
+const NEGLIGIBLE_US: f64 = 0.01;
+
+/// Mean value analysis walks through every number of users; beyond this many they show nothing new.
+const USERS_MAX: u32 = 100_000;
+
+pub(super) fn laws(sweep: &Sweep, context: &Context) -> Laws {
+    let tested = sweep.steps().iter().filter(|step| is_tested(&context.load, step));
+    let checks: Vec<Little> = tested.map(|step| little(step, context.load.think_time_us)).collect();
+    let lost = |step: &&Step| context.load.is_closed() && lost_in_failures(step);
+    Laws {
+        little_holds: checks.iter().all(Little::holds),
+        little_gap_max: checks.iter().map(|check| check.gap.abs()).fold(0.0, f64::max),
+        little_untested: sweep.steps().iter().filter(lost).map(|step| step.users).collect(),
+        demands: demands(sweep),
+    }
+}
+
+/// The demand on every measured resource, largest share of its capacity first.
+fn demands(sweep: &Sweep) -> Vec<Demand> {
+    let mut seen_at: BTreeMap<Identity, (Vec<demands::Use>, f64)> = BTreeMap::new();
+    for step in sweep.steps() {
+        for seen in uses(sweep, step) {
+            // Devices and links have no servers to count: their demand is on the whole of them.
+            let (used, capacity) = match seen.resource.kind() {
+                ResourceKind::Network | ResourceKind::Disk => (seen.utilisation(), 1.0),
+                _ => (seen.used, seen.capacity),
+            };
+            let entry = seen_at.entry(seen.resource).or_default();
+            entry.0.push(demands::Use { throughput_per_s: step.throughput_per_s, used });
+            entry.1 = capacity;
+        }
+    }
+    let mut found: Vec<Demand> = seen_at
+        .iter()
+        .filter_map(|(resource, (uses, capacity))| of_resource(resource, uses, *capacity))
+        .collect();
+    found.sort_by(|a, b| a.throughput_limit_per_s.total_cmp(&b.throughput_limit_per_s));
+    found
+}
+
+fn of_resource(resource: &Identity, uses: &[demands::Use], capacity: f64) -> Option<Demand> {
+    let fit = demand(uses)?;
+    let limit = fit.throughput_limit_per_s(capacity);
+    (fit.demand_us >= NEGLIGIBLE_US && fit.demand_us.is_finite() && limit.is_finite()).then(|| Demand {
+        kind: resource.kind(),
+        holder: Words::default(),
+        identity: Some(resource.clone()),
+        demand_us: fit.demand_us,
+        demand_ci_us: fit.demand_ci_us.filter(|ci| ci.iter().all(|end| end.is_finite())),
+        throughput_limit_per_s: limit,
+    })
+}
+
+pub(super) fn models(sweep: &Sweep, laws: &Laws, saturation: &Saturation, context: &Context) -> Models {
+    if !context.load.is_closed() {
+        return Models::default();
+    }
+    let think_us = context.load.think_time_us;
+    let alone = sweep.steps().first().filter(|step| step.users == 1 && step.completed > 0);
+    let alone_us = alone.map(|step| step.response_time_us.mean);
+    let steps: Vec<&Step> = sweep.steps().iter().collect();
+    Models {
+        bounds: alone_us.map(|us| bounds(us, think_us, saturation.throughput_max_per_s)),
+        mva: alone_us.and_then(|us| predicted(sweep, laws, think_us, us)),
+        usl: usl(&steps).map(|fit| fit.law),
+    }
+}
+
+/// What the measured demands predict at the numbers of users that were measured. The part of one user's response time
+/// that no demand accounts for is a delay. `None` where no demand of the server is known.
+fn predicted(sweep: &Sweep, laws: &Laws, think_us: f64, alone_us: f64) -> Option<Vec<Predicted>> {
+    if !sweep.observed() {
+        return None;
+    }
+    let mut stations = stations(sweep, laws);
+    let accounted: f64 = stations
+        .iter()
+        .map(|station| match station {
+            Station::Queue { demand_us, .. } | Station::Delay { demand_us } => demand_us,
+        })
+        .sum();
+    stations.push(Station::Delay { demand_us: (alone_us - accounted).max(0.0) });
+    let users: Vec<u32> = sweep.steps().iter().map(|step| step.users).filter(|n| *n <= USERS_MAX).collect();
+    let all = mva(&stations, think_us, users.iter().copied().max()?);
+    Some(all.into_iter().filter(|step| users.contains(&step.users)).collect())
+}
+
+/// One queue per tier, device and generator. A tier that is bound to one thread has one server,
+/// whatever else it may use.
+fn stations(sweep: &Sweep, laws: &Laws) -> Vec<Station> {
+    let demand = |resource: &Identity| {
+        let same = laws.demands.iter().find(|demand| demand.identity.as_ref() == Some(resource));
+        same.map(|demand| demand.demand_us)
+    };
+    let mut stations = Vec::new();
+    for seen in sweep.star().map(|step| uses(sweep, step)).unwrap_or_default() {
+        let servers = match &seen.resource {
+            Identity::Processes(of) => sweep.servers_of(of),
+            Identity::Disk { .. } | Identity::Link { .. } | Identity::IoLimit(_) => 1,
+            Identity::Generator => seen.capacity.round().max(1.0) as u32,
+            _ => continue,
+        };
+        let Some(demand_us) = demand(&seen.resource) else { continue };
+        stations.push(Station::Queue { demand_us, servers });
+    }
+    stations
+}

@@ -1,0 +1,73 @@
+//! The verdict of a run: N* and the bottleneck, and why the answer is not to be relied on.
+
+use super::{Context, RunKind};
+use crate::laws::{idle_share, is_tested, little};
+use crate::run::{Doubt, Step, Verdict};
+use crate::search::consistency::jump;
+use crate::search::saturation::Saturation;
+use crate::thresholds::IDLE_USERS;
+use crate::verdict::{Finding, Sweep, next};
+
+pub(super) fn verdict(
+    sweep: &Sweep,
+    finding: &Finding,
+    saturation: Saturation,
+    context: &Context,
+) -> Verdict {
+    Verdict {
+        users_at_saturation: saturation.users,
+        users_at_saturation_ci: saturation.users_ci,
+        knee_users: saturation.knee_users,
+        bounded: saturation.bounded,
+        throughput_max_per_s: saturation.throughput_max_per_s,
+        throughput_max_ci_per_s: saturation.throughput_max_ci_per_s,
+        response_time_at_saturation_us: sweep.star().map(|step| step.response_time_us).unwrap_or_default(),
+        bottleneck: finding.bottleneck(),
+        inconclusive: Vec::new(),
+        doubts: doubts(sweep, finding, context),
+        next: None,
+        next_limit: next(sweep, finding),
+    }
+}
+
+/// The doubts of the finding, and those about the steps that it rests on. A server that could not be watched is no
+/// reason for doubt: N* and the throughput stand without their cause, and the bottleneck is `unknown`.
+fn doubts(sweep: &Sweep, finding: &Finding, context: &Context) -> Vec<Doubt> {
+    let mut doubts = finding.doubts.clone();
+    if context.kind == RunKind::Load {
+        // One load draws no verdict: warnings say what there is to say about the measurement.
+        return doubts;
+    }
+    let star = sweep.star();
+    doubts.extend(star.and_then(stalled));
+    doubts.extend(star.and_then(not_steady));
+    doubts.extend(jumped(sweep).filter(|_| context.load.is_closed()));
+    doubts.extend(star.and_then(|step| broken_law(step, context)));
+    doubts.extend(star.and_then(|step| idle_users(step, context)));
+    doubts
+}
+
+fn stalled(step: &Step) -> Option<Doubt> {
+    step.measurement.stall.map(|_| Doubt::Stalled { users: step.users })
+}
+
+fn not_steady(step: &Step) -> Option<Doubt> {
+    (!step.steady && step.completed > 0).then_some(Doubt::NotSteady { users: step.users })
+}
+
+fn jumped(sweep: &Sweep) -> Option<Doubt> {
+    let found = jump(&sweep.steps().iter().collect::<Vec<_>>())?;
+    Some(Doubt::Jump { from_users: found.from_users, to_users: found.to_users, factor: found.factor })
+}
+
+fn broken_law(step: &Step, context: &Context) -> Option<Doubt> {
+    let little = little(step, context.load.think_time_us);
+    let broken = is_tested(&context.load, step) && little.is_broken();
+    broken.then_some(Doubt::Little { users: step.users, gap: little.gap.abs() })
+}
+
+fn idle_users(step: &Step, context: &Context) -> Option<Doubt> {
+    let share = idle_share(step, context.load.think_time_us);
+    let idle = context.load.is_closed() && share > IDLE_USERS;
+    idle.then_some(Doubt::IdleUsers { users: step.users, share })
+}
