@@ -28,7 +28,7 @@ pub use finding::Finding;
 pub use generator::starved as generator_waited;
 pub use next::next;
 pub use shared::sharing;
-pub use sweep::{Shape, Sweep, WatchedDatabase};
+pub use sweep::{DatabaseServer, Shape, Sweep, WatchedDatabase};
 pub use utilisation::{Use, mean_uses, uses};
 
 use crate::run::{

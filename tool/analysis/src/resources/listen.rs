@@ -20,7 +20,7 @@ pub struct Listening {
 }
 
 /// A queue this full at a look is counted as full: it empties and fills between looks.
-const FULL: f64 = 0.9;
+const QUEUE_FULL: f64 = 0.9;
 
 pub(super) fn listening(looks: &[&Counters], elapsed_us: f64) -> Listening {
     let per_s = |read: fn(&Counters) -> u64| grown(looks, read) as f64 / elapsed_us * 1e6;
@@ -31,7 +31,9 @@ pub(super) fn listening(looks: &[&Counters], elapsed_us: f64) -> Listening {
         .map(|queue| (queue.port, queue.waiting, queue.backlog))
         .max_by(|a, b| fill(a.1, a.2).total_cmp(&fill(b.1, b.2)));
     let full = looks.iter().filter(|look| {
-        look.listeners.iter().any(|queue| queue.backlog > 0 && fill(queue.waiting, queue.backlog) >= FULL)
+        look.listeners
+            .iter()
+            .any(|queue| queue.backlog > 0 && fill(queue.waiting, queue.backlog) >= QUEUE_FULL)
     });
     Listening {
         overflows_per_s: per_s(|look| look.tcp.listen_overflows),

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Doubt, Evidence, Identity, Resource, ResourceKind, ResponseTime, Words};
+use crate::thresholds::LISTED;
 
 /// What was concluded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -98,6 +99,13 @@ pub struct ThreadTime {
     /// Share that is in no entry, 0 to 1: threads that came and went between two looks or were too many to be looked
     /// at, children that ended, names with less than 1 %.
     pub rest: f64,
+}
+
+impl ThreadTime {
+    /// The share that is in no entry, if it is large enough to be listed.
+    pub fn listed_rest(&self) -> Option<f64> {
+        Some(self.rest).filter(|rest| *rest >= LISTED)
+    }
 }
 
 /// Threads of one name, of all processes that hold the bottleneck.

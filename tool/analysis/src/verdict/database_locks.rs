@@ -6,10 +6,9 @@
 //! server; the shares hold all the same.
 
 use super::finding::Finding;
-use super::sweep::Sweep;
+use super::sweep::{DatabaseServer, Sweep};
 use super::utilisation::mean_uses;
 use super::waiting::nothing_busy;
-use crate::counters::Role;
 use crate::resources::LockUse;
 use crate::run::{
     Confidence, Database, Doubt, Identity, LockDoubt, LockEvidence as Seen, Processes, Resource,
@@ -192,15 +191,11 @@ pub(super) fn holder(sweep: &Sweep) -> Option<Database> {
 }
 
 fn seen_behind(sweep: &Sweep) -> Option<Processes> {
-    let names = sweep.database()?.processes;
-    sweep.tiers().into_iter().find(|of| is_behind(of, names))
+    let server = sweep.database()?.server;
+    sweep.tiers().into_iter().find(|of| server.runs_as(of))
 }
 
 /// Processes of a database server that could have been asked.
 fn known_database(sweep: &Sweep) -> Option<Processes> {
-    sweep.tiers().into_iter().find(|of| is_behind(of, &["mariadbd", "mysqld", "postgres"]))
-}
-
-fn is_behind(of: &Processes, names: &[&str]) -> bool {
-    of.role == Role::Downstream && names.contains(&of.name.as_str())
+    sweep.tiers().into_iter().find(DatabaseServer::any_runs_as)
 }

@@ -24,10 +24,38 @@ const ONE_THREAD_SHARE: f64 = 0.8;
 pub struct WatchedDatabase {
     /// What people call it, without credentials.
     pub name: String,
-    /// What its server's processes are called.
-    pub processes: &'static [&'static str],
+    /// The kind of database server.
+    pub server: DatabaseServer,
     /// Why its answers are incomplete, if they are.
     pub trouble: Option<String>,
+}
+
+/// A kind of database server that can be asked which sessions wait for locks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DatabaseServer {
+    /// MariaDB or MySQL.
+    #[default]
+    Mysql,
+    /// PostgreSQL.
+    Postgres,
+}
+
+impl DatabaseServer {
+    const ALL: [Self; 2] = [Self::Mysql, Self::Postgres];
+
+    /// Whether these are its processes.
+    pub(super) fn runs_as(self, of: &Processes) -> bool {
+        let names: &[&str] = match self {
+            Self::Mysql => &["mariadbd", "mysqld"],
+            Self::Postgres => &["postgres"],
+        };
+        of.role == Role::Downstream && names.contains(&of.name.as_str())
+    }
+
+    /// Whether these are the processes of any database server that can be asked.
+    pub(super) fn any_runs_as(of: &Processes) -> bool {
+        Self::ALL.iter().any(|server| server.runs_as(of))
+    }
 }
 
 /// What is known about the sweep as a whole.

@@ -187,7 +187,7 @@ proptest! {
     ) {
         let kind = if swept { RunKind::Sweep { users_max: 70 } } else { RunKind::Load };
         let load = LoadShape { threads, ..LoadShape::default() };
-        let database = swept.then(|| WatchedDatabase { processes: &["mysqld"], ..WatchedDatabase::default() });
+        let database = swept.then(WatchedDatabase::default);
         sane(&conclude(&observed, &Context { load, kind, database, ..Context::default() }));
     }
 

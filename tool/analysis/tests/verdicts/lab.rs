@@ -10,7 +10,7 @@ use analysis::laws::mva::{Station, mva};
 use analysis::resources::usage;
 use analysis::run::{Generator, LoadShape, Measurement, ResponseTime, Step};
 use analysis::ticks::ErrorKind;
-use analysis::verdict::WatchedDatabase;
+use analysis::verdict::{DatabaseServer, WatchedDatabase};
 
 /// The conclusion with its words put in, as a run file holds it.
 pub(super) fn conclude(observed: &[Observed], context: &Context) -> Conclusion {
@@ -356,7 +356,7 @@ impl Lab {
         let mut lab = Self { sessions: Some(sessions), ..self };
         lab.context.database = Some(WatchedDatabase {
             name: "mysql://ann@db/rooms".into(),
-            processes: &["mariadbd"],
+            server: DatabaseServer::Mysql,
             trouble: None,
         });
         lab

@@ -6,17 +6,12 @@ use super::table::{Cell, Column, Row, Table};
 use crate::number;
 use crate::sentences::holders;
 
-/// A smaller share has no row of its own.
-const SHOWN: f64 = 0.01;
-
 /// The threads by name. `None` if their names say no more than that of their process.
 pub(super) fn table(run: &Run) -> Option<Table> {
     let bottleneck = &run.verdict.bottleneck;
     let threads = bottleneck.threads.as_ref()?;
     let mut rows: Vec<Row> = threads.names.iter().map(named).collect();
-    if threads.rest >= SHOWN {
-        rows.push(rest(threads.rest));
-    }
+    rows.extend(threads.listed_rest().map(rest));
     Some(Table {
         id: "threads-table".into(),
         caption: format!(

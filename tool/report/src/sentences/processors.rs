@@ -6,9 +6,6 @@ use super::at_saturation;
 use super::holders::processes;
 use crate::number::{cores, count, percent, time};
 
-/// Less than this of a core is next to nothing.
-const NEXT_TO_NOTHING: f64 = 0.05;
-
 pub(super) fn sentence(seen: &Seen) -> String {
     match seen {
         Seen::CpuBusy { of, busy, users, demand_us } => cpu_busy(of, *busy, *users, *demand_us),
@@ -19,7 +16,7 @@ pub(super) fn sentence(seen: &Seen) -> String {
         ),
         Seen::ThreadFull { cores: may_use, thread, tid, others_cores } => {
             let thread = if thread.is_empty() { tid.to_string() } else { format!("{thread} ({tid})") };
-            let others = if *others_cores < NEXT_TO_NOTHING {
+            let others = if seen.is_of_one_thread() {
                 "its other threads did next to nothing".to_owned()
             } else {
                 format!("its other threads together used {}", cores(*others_cores))

@@ -6,9 +6,6 @@ use super::at_saturation;
 use super::holders::{processes, subject};
 use crate::number::{count, percent, quantity, tenths, time};
 
-/// With fewer than this many served at a time it is one.
-const ONE: f64 = 1.5;
-
 pub(super) fn sentence(seen: &Seen) -> String {
     match seen {
         Seen::DescriptorsFull { of, open, limit, users } => format!(
@@ -67,7 +64,7 @@ pub(super) fn sentence(seen: &Seen) -> String {
             time(*alone_us),
             quantity(*at_a_time)
         ),
-        Seen::NumberServed { at_a_time } if *at_a_time < ONE => {
+        Seen::NumberServed { .. } if seen.is_one_at_a_time() => {
             format!("About one request was served at a time ({BY_LITTLE}).")
         }
         Seen::NumberServed { at_a_time } => {

@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
+use analysis::verdict::DatabaseServer;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
@@ -110,11 +111,11 @@ impl DatabaseUrl {
         Self { password: Some(password), ..self }
     }
 
-    /// Names of the server's processes.
-    pub(super) fn processes(&self) -> &'static [&'static str] {
+    /// The kind of database server.
+    pub(super) fn server(&self) -> DatabaseServer {
         match self.address {
-            Address::Mysql { .. } => &["mariadbd", "mysqld"],
-            Address::Postgres { .. } => &["postgres"],
+            Address::Mysql { .. } => DatabaseServer::Mysql,
+            Address::Postgres { .. } => DatabaseServer::Postgres,
         }
     }
 }

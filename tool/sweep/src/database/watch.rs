@@ -74,7 +74,7 @@ impl DatabaseWatch {
     pub(crate) fn watched(&self) -> WatchedDatabase {
         WatchedDatabase {
             name: self.url.to_string(),
-            processes: self.url.processes(),
+            server: self.url.server(),
             trouble: lock(&self.seen).trouble.clone(),
         }
     }

@@ -56,6 +56,16 @@ pub enum ProcessorEvidence {
     },
 }
 
+/// Fewer cores than this are next to nothing.
+const NEXT_TO_NOTHING: f64 = 0.05;
+
+impl ProcessorEvidence {
+    /// Whether a single thread did nearly all the work of its processes.
+    pub fn is_of_one_thread(&self) -> bool {
+        matches!(self, Self::ThreadFull { others_cores, .. } if *others_cores < NEXT_TO_NOTHING)
+    }
+}
+
 /// How busy processes are.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "of", rename_all = "kebab-case")]

@@ -118,3 +118,13 @@ pub enum WaitingEvidence {
         share: f64,
     },
 }
+
+/// With fewer than this many requests served at a time it is one.
+const ONE: f64 = 1.5;
+
+impl WaitingEvidence {
+    /// Whether requests were served one at a time, as far as it was seen how many were.
+    pub fn is_one_at_a_time(&self) -> bool {
+        matches!(self, Self::NumberServed { at_a_time } if *at_a_time < ONE)
+    }
+}
