@@ -9,6 +9,7 @@ mod doubt;
 mod evidence;
 mod identity;
 mod laws;
+mod load_shape;
 mod response_time;
 mod step;
 mod verdict;
@@ -21,6 +22,7 @@ pub use evidence::{
 };
 pub use identity::{Database, DiskLimit, Identity, Processes, ResourceKind, Unit, Words};
 pub use laws::{Bounds, Demand, Laws, Models, Predicted, Usl};
+pub use load_shape::{Connections, LoadShape, LoopKind};
 pub use response_time::{PERCENTILES, Percentile, ResponseTime};
 pub use step::{Generator, Locks, Measurement, Resource, Stall, Step};
 pub use verdict::{Bottleneck, Confidence, NamedThreads, NextLimit, ThreadTime, Verdict};
@@ -82,25 +84,6 @@ pub struct Host {
     pub processor: String,
 }
 
-/// How the load was made.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LoadShape {
-    /// `closed` or `open`.
-    pub loop_kind: String,
-    /// Open loop: intended requests per second.
-    pub rate_per_s: Option<f64>,
-    /// Mean think time between a response and the next request, microseconds.
-    pub think_time_us: f64,
-    /// `kept` or `per-request`.
-    pub connections: String,
-    /// Generator threads.
-    pub threads: u32,
-    /// Processors the generator was confined to, if it was.
-    pub generator_cpus: Option<Vec<u32>>,
-    /// Processors the systems under test were confined to, if nstar confined them.
-    pub system_cpus: Option<Vec<u32>>,
-}
-
 /// One of several kinds of request, as asked and as it ran.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestShare {
@@ -114,13 +97,6 @@ pub struct RequestShare {
     pub completed: u64,
     /// How often another kind took its turn, because the user had kept nothing for this kind.
     pub replaced: u64,
-}
-
-impl LoadShape {
-    /// Whether a fixed number of users waits for responses.
-    pub fn is_closed(&self) -> bool {
-        self.rate_per_s.is_none()
-    }
 }
 
 impl Run {

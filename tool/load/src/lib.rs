@@ -37,7 +37,7 @@ pub use ceiling::{CEILING_BODY_BYTES, CEILING_USERS, Ceiling};
 pub use clock::now_us;
 pub use error::{LoadError, ProbeError};
 pub use generator::Generator;
-pub use plan::{Arrivals, Connections, Pacing, Plan, Stop, Think, UnknownConnections};
+pub use plan::{Arrivals, Connections, Pacing, Plan, Stop, Think};
 pub use probe::{ProbeReport, probe};
 pub use scenario::definition::Scenario;
 pub use scenario::error::{FlagError, Problem, ScenarioError};

@@ -1,10 +1,8 @@
 //! What to run, as values that combine freely: pacing, connection policy, stop condition.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+pub use analysis::run::Connections;
 
 use crate::scenario::definition::Scenario;
 
@@ -86,50 +84,6 @@ pub enum Arrivals {
     Uniform,
 }
 
-/// Whether a connection carries more than one request. In files and on the command line: `kept` or `per-request`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Connections {
-    /// One per user, kept open for as long as the server does.
-    #[default]
-    Kept,
-    /// A new one for each request, which says `Connection: close`.
-    PerRequest,
-}
-
-impl Connections {
-    /// Both policies.
-    pub const ALL: [Self; 2] = [Self::Kept, Self::PerRequest];
-
-    /// The name in files and on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Kept => "kept",
-            Self::PerRequest => "per-request",
-        }
-    }
-}
-
-impl fmt::Display for Connections {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// A text that names no connection policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("connections are `kept` or `per-request`")]
-pub struct UnknownConnections;
-
-impl FromStr for Connections {
-    type Err = UnknownConnections;
-
-    fn from_str(text: &str) -> Result<Self, UnknownConnections> {
-        Self::ALL.into_iter().find(|policy| policy.name() == text).ok_or(UnknownConnections)
-    }
-}
-
 /// When a load ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
@@ -149,8 +103,8 @@ mod tests {
     fn connections_have_one_name_everywhere() {
         for policy in Connections::ALL {
             assert_eq!(serde_json::to_value(policy).unwrap(), policy.name());
-            assert_eq!(policy.name().parse(), Ok(policy));
+            assert_eq!(Connections::named(policy.name()), Some(policy));
         }
-        assert!("keep".parse::<Connections>().is_err());
+        assert_eq!(Connections::named("keep"), None);
     }
 }

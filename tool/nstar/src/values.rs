@@ -21,7 +21,7 @@ pub fn sizes(text: &str) -> Result<Sizes, String> {
 /// Parses a connection policy: `kept` or `per-request`.
 pub fn connections() -> impl TypedValueParser<Value = Connections> {
     PossibleValuesParser::new(Connections::ALL.map(Connections::name))
-        .try_map(|name| name.parse::<Connections>())
+        .map(|name| Connections::named(&name).unwrap_or_default())
 }
 
 /// Parses a duration with its unit: `500us`, `20ms`, `5s`, `2m`, `1h`, `1m 30s`.

@@ -1,7 +1,9 @@
 //! What a run comes to, in phrases and sentences: shared by the terminal and the page.
 
 use analysis::laws::{is_tested, lost_in_failures};
-use analysis::run::{Bottleneck, Identity, RequestShare, Resource, ResourceKind, Run, Step, Unit, Verdict};
+use analysis::run::{
+    Bottleneck, Connections, Identity, RequestShare, Resource, ResourceKind, Run, Step, Unit, Verdict,
+};
 use analysis::ticks::ErrorKind;
 
 use crate::number;
@@ -272,16 +274,15 @@ pub(crate) fn load_shape(run: &Run) -> String {
     let load = &run.load;
     let pace = match load.rate_per_s {
         Some(rate) => format!("open loop at {} requests a second", number::plain(rate)),
-        None => format!("{} loop", load.loop_kind),
+        None => "closed loop".to_owned(),
     };
     let think = match load.think_time_us {
         time if time > 0.0 => format!(", think time {}", number::time(time)),
         _ => String::new(),
     };
-    let connections = match load.connections.as_str() {
-        "per-request" => ", one connection per request",
-        "kept" => ", connections kept",
-        _ => "",
+    let connections = match load.connections {
+        Connections::PerRequest => ", one connection per request",
+        Connections::Kept => ", connections kept",
     };
     format!("{pace}{think}{connections}")
 }

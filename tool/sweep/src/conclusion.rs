@@ -6,7 +6,7 @@ use analysis::{
     conclude::mix::RequestCount,
     conclude::{Context, Provenance, RunKind, conclude},
     resources::usage,
-    run::{LoadShape, Run, Step},
+    run::{LoadShape, LoopKind, Run, Step},
 };
 use load::{Pacing, Plan, RequestTotal, Think};
 
@@ -100,14 +100,14 @@ fn request_count(total: &RequestTotal) -> RequestCount {
 
 fn shape(plan: &Plan, circumstances: &Circumstances) -> LoadShape {
     let (loop_kind, rate_per_s, think_time_us) = match plan.pacing {
-        Pacing::Closed { think } => ("closed", None, think_time_us(think)),
-        Pacing::Open { rate_per_s, .. } => ("open", Some(rate_per_s), 0.0),
+        Pacing::Closed { think } => (LoopKind::Closed, None, think_time_us(think)),
+        Pacing::Open { rate_per_s, .. } => (LoopKind::Open, Some(rate_per_s), 0.0),
     };
     LoadShape {
-        loop_kind: loop_kind.into(),
+        loop_kind,
         rate_per_s,
         think_time_us,
-        connections: plan.connections.name().into(),
+        connections: plan.connections,
         threads: u32::try_from(plan.threads).unwrap_or(u32::MAX),
         generator_cpus: plan.cpus.as_deref().map(numbers),
         system_cpus: circumstances.system_cpus.clone(),

@@ -281,7 +281,7 @@ pub(super) fn sweep() -> Lab {
         lag_us: 20.0,
         sessions: None,
         context: Context {
-            load: LoadShape { loop_kind: "closed".into(), threads: 1, ..LoadShape::default() },
+            load: LoadShape { threads: 1, ..LoadShape::default() },
             kind: RunKind::Sweep { users_max: 64 },
             ..Context::default()
         },

@@ -2,7 +2,7 @@
 
 use analysis::comparison::{LittleFinding, Tested, little};
 use analysis::conclude::{Context, Provenance, RunKind};
-use analysis::run::{Confidence, ResourceKind, Step, WarningKind};
+use analysis::run::{Confidence, LoopKind, ResourceKind, Step, WarningKind};
 use analysis::ticks::ErrorKind;
 
 use super::lab::{Observed, conclude, server, sweep};
@@ -140,7 +140,7 @@ fn littles_law_is_not_tested_where_most_requests_fail() {
 #[test]
 fn an_open_loop_has_no_users_for_littles_law() {
     let mut lab = sweep().tier(server("nginx").cpus(&[0]));
-    lab.context.load.rate_per_s = Some(100.0);
+    lab.context.load.loop_kind = LoopKind::Open;
     let mut steps = lab.observed();
     steps[3].step.errors.insert(ErrorKind::Reset, u64::MAX);
     assert_eq!(conclude(&steps, &lab.context).laws.little_untested, [0u32; 0]);

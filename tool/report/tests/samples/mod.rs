@@ -172,9 +172,9 @@ pub fn load() -> Run {
     step.resources = vec![resource(ResourceKind::Cpu, NGINX, 0.41, 2.0, "cores")];
     let mut run = base(vec![step]);
     run.load = LoadShape {
-        loop_kind: "open".into(),
+        loop_kind: LoopKind::Open,
         rate_per_s: Some(5000.0),
-        connections: "per-request".into(),
+        connections: Connections::PerRequest,
         threads: 1,
         ..LoadShape::default()
     };
@@ -246,7 +246,6 @@ pub fn hostile() -> Run {
     run.host.kernel = QUOTES.into();
     run.version = SCRIPT.into();
     run.started = QUOTES.into();
-    run.load.loop_kind = SCRIPT.into();
     run.verdict.bottleneck.identity = named(format!("{SCRIPT}{QUOTES}{TERMINAL}"));
     run.verdict.bottleneck.findings = told(&[SCRIPT, QUOTES, TERMINAL]);
     run.verdict.bottleneck.threads = Some(threads(&[(&format!("{QUOTES}{SCRIPT}{TERMINAL}"), 2, 0.9)]));
@@ -268,7 +267,6 @@ pub fn tame(run: &mut Run) {
     run.host.kernel = "x".into();
     run.version = "x".into();
     run.started = "x".into();
-    run.load.loop_kind = "x".into();
     run.verdict.bottleneck.identity = named("x");
     run.verdict.bottleneck.findings = told(&["x"; 3]);
     run.verdict.bottleneck.threads = Some(threads(&[("x", 2, 0.9)]));
@@ -346,8 +344,6 @@ fn base(steps: Vec<Step>) -> Run {
         version: "0.1.0".into(),
         seed: 42,
         load: LoadShape {
-            loop_kind: "closed".into(),
-            connections: "kept".into(),
             threads: 1,
             generator_cpus: Some(vec![1]),
             system_cpus: Some(vec![0]),

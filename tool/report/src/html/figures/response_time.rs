@@ -1,6 +1,6 @@
 //! Response time against users.
 
-use analysis::run::{Run, Step};
+use analysis::run::{LoopKind, Run, Step};
 
 use super::{Figure, intervals, notes, over_users, saturation, step_rows, users_axis};
 use crate::axis::Axis;
@@ -52,9 +52,9 @@ pub(super) fn response_time(run: &Run) -> Figure {
 }
 
 fn response_reading(run: &Run) -> String {
-    match run.load.loop_kind.as_str() {
-        "open" => "Mean with its 95 % interval, and the 99th percentile. Counted from each request’s intended start.",
-        _ => "Mean with its 95 % interval, and the 99th percentile. Closed loop: a user waits for each response before the next request.",
+    match run.load.loop_kind {
+        LoopKind::Open => "Mean with its 95 % interval, and the 99th percentile. Counted from each request’s intended start.",
+        LoopKind::Closed => "Mean with its 95 % interval, and the 99th percentile. Closed loop: a user waits for each response before the next request.",
     }
     .into()
 }
