@@ -35,12 +35,12 @@ pub fn compare(
     Comparison {
         schema: comparison::SCHEMA.to_owned(),
         title: experiment.title.clone(),
-        axis: match experiment.axis {
-            Some(Axis::Workers { .. }) => comparison::Axis::Workers,
-            Some(Axis::Databases(_)) => comparison::Axis::Database,
-            Some(Axis::Peers { ref indexes, .. }) if indexes.len() == 1 => comparison::Axis::Peers,
-            Some(Axis::Peers { .. }) => comparison::Axis::Index,
-            Some(Axis::Engines(_)) | None => comparison::Axis::Engine,
+        factor: match experiment.axis {
+            Some(Axis::Workers { .. }) => comparison::Factor::Workers,
+            Some(Axis::Databases(_)) => comparison::Factor::Database,
+            Some(Axis::Peers { ref indexes, .. }) if indexes.len() == 1 => comparison::Factor::Peers,
+            Some(Axis::Peers { .. }) => comparison::Factor::Index,
+            Some(Axis::Engines(_)) | None => comparison::Factor::Engine,
         },
         host: observe::host(),
         started: humantime::format_rfc3339_seconds(beginning.wall).to_string(),

@@ -33,7 +33,8 @@ pub struct Comparison {
     /// What is compared, in a line.
     pub title: String,
     /// What differs between variants: `engine`, `workers`, `database`, `peers` or `index`.
-    pub axis: Axis,
+    #[serde(rename = "axis")]
+    pub factor: Factor,
     /// Where it ran.
     pub host: Host,
     /// When it began, RFC 3339, UTC.
@@ -52,10 +53,10 @@ pub struct Comparison {
     pub published: Vec<Published>,
 }
 
-/// What differs between the variants of a comparison.
+/// What differs between the variants of a comparison: the factor of the experiment, whose levels the variants are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Axis {
+pub enum Factor {
     /// The concurrency model.
     Engine,
     /// The number of workers.
@@ -68,7 +69,7 @@ pub enum Axis {
     Index,
 }
 
-impl Axis {
+impl Factor {
     /// Whether the variants are numbers of something.
     pub fn is_count(self) -> bool {
         matches!(self, Self::Workers | Self::Peers)

@@ -1,6 +1,6 @@
 //! Shows a comparison: one table per workload, one page, one file.
 
-use analysis::comparison::{Axis, Comparison, Entry, Published, SCHEMA, Workload, all_users};
+use analysis::comparison::{Comparison, Entry, Factor, Published, SCHEMA, Workload, all_users};
 
 use crate::html::RenderError;
 use crate::json::ReadError;
@@ -56,7 +56,7 @@ pub fn csv(comparison: &Comparison) -> String {
 /// own, such as numbers of workers.
 pub(crate) fn listed<'a>(comparison: &Comparison, work: &'a Workload) -> Vec<&'a Entry> {
     let mut entries: Vec<&Entry> = work.entries.iter().collect();
-    if !comparison.axis.is_ordered() {
+    if !comparison.factor.is_ordered() {
         entries.sort_by(|a, b| {
             let unplaced = |entry: &Entry| entry.place.is_none();
             unplaced(a).cmp(&unplaced(b)).then(b.throughput_per_s.total_cmp(&a.throughput_per_s))
@@ -112,13 +112,13 @@ pub(crate) fn failed(entry: &Entry) -> String {
 }
 
 /// What differs from variant to variant, as the heading of their column.
-pub(crate) fn axis(axis: Axis) -> &'static str {
-    match axis {
-        Axis::Engine => "model",
-        Axis::Workers => "workers",
-        Axis::Database => "database",
-        Axis::Peers => "peers",
-        Axis::Index => "index",
+pub(crate) fn factor(factor: Factor) -> &'static str {
+    match factor {
+        Factor::Engine => "model",
+        Factor::Workers => "workers",
+        Factor::Database => "database",
+        Factor::Peers => "peers",
+        Factor::Index => "index",
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use analysis::comparison::{
-    Axis, Comparison, Entry, LeftOut, Limit, Published, PublishedFigure, SCHEMA, Workload, order,
+    Comparison, Entry, Factor, LeftOut, Limit, Published, PublishedFigure, SCHEMA, Workload, order,
 };
 use analysis::run::{Doubt, Host, Identity, ResourceKind, ResponseTime, Words};
 use analysis::ticks::{ErrorCounts, ErrorKind};
@@ -61,7 +61,7 @@ fn sample() -> Comparison {
     Comparison {
         schema: SCHEMA.into(),
         title: "Upload sink, by concurrency model".into(),
-        axis: Axis::Engine,
+        factor: Factor::Engine,
         host: Host { cores: 2, memory_bytes: 8 << 30, kernel: "6.1".into(), processor: "made up".into() },
         started: "2026-01-02T03:04:05Z".into(),
         elapsed_s: 83.0,
@@ -160,7 +160,7 @@ fn tables_fit_every_width_and_cut_nothing() {
 #[test]
 fn workers_keep_their_order() {
     let mut comparison = sample();
-    comparison.axis = Axis::Workers;
+    comparison.factor = Factor::Workers;
     let text = terminal(&comparison, &TerminalOptions::default());
     assert!(text.find("threads").unwrap() < text.find("select").unwrap(), "{text}");
 }

@@ -8,7 +8,7 @@ use super::RenderError;
 use super::bars::{self, Bars, Drawn};
 use super::facts::Fact;
 use super::table::{Cell, Column, Row, Table};
-use crate::comparison::{self, ByUsers, axis, by_users, failed, laws, listed, place, proofs, stopped_by};
+use crate::comparison::{self, ByUsers, by_users, factor, failed, laws, listed, place, proofs, stopped_by};
 use crate::metrics::{Output, shown_in};
 use crate::number;
 use crate::words;
@@ -135,8 +135,8 @@ fn beside(published: &Published, index: usize) -> Beside {
 }
 
 fn table(comparison: &Comparison, work: &Workload, entries: &[&Entry], index: usize) -> Table {
-    let name = words::capitalised(axis(comparison.axis));
-    let names = if comparison.axis.is_count() { Column::numeric(name) } else { Column::words(name) };
+    let name = words::capitalised(factor(comparison.factor));
+    let names = if comparison.factor.is_count() { Column::numeric(name) } else { Column::words(name) };
     let failed = if work.overload { "Denied, by kind" } else { "Errors" };
     let metrics = shown_in(Output::EntriesPage).map(Column::metric);
     let columns = [names, Column::words("Place")].into_iter().chain(metrics);

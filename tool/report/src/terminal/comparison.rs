@@ -6,7 +6,7 @@ use analysis::run::Resource;
 use super::style::{self, Style};
 use super::table::{Align, Column, GAP, fit, width_of};
 use super::{MARGIN, TEXT_WIDTH_MAX, TerminalOptions, WIDTH_MIN, joined};
-use crate::comparison::{self, axis, beside, by_users, failed, laws, listed, place, proofs, stopped_by};
+use crate::comparison::{self, beside, by_users, factor, failed, laws, listed, place, proofs, stopped_by};
 use crate::metrics::{Measurement, Output, Unit, shown_in};
 use crate::number::{self, TimeUnit};
 use crate::{sentences, words};
@@ -72,10 +72,10 @@ fn columns(comparison: &Comparison, work: &Workload, entries: &[&Entry], style: 
     let words = |heading: &str, align, cell: &dyn Fn(&Entry) -> String| {
         Column::new(style, heading, align, entries, |entry| cell(entry))
     };
-    let names = if comparison.axis.is_count() { Align::Right } else { Align::Left };
+    let names = if comparison.factor.is_count() { Align::Right } else { Align::Left };
     let mut columns = vec![
         words("place", Align::Left, &place),
-        words(axis(comparison.axis), names, &|entry| entry.variant.clone()),
+        words(factor(comparison.factor), names, &|entry| entry.variant.clone()),
         users(entries, style),
     ];
     for metric in shown_in(Output::EntriesText).filter(|metric| is_wanted(metric.name(), work, entries)) {
