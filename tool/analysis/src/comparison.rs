@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use entry::{Finished, entry};
 pub use findings::{LittleFinding, OrderFinding, PublishedLittle, Tested};
 pub use order::order;
-pub use users::{AtUsers, Point, all_users, little, published_little};
+pub use users::{AtUsers, PublishedPoint, all_users, little, published_little};
 
 use crate::proof::Proof;
 use crate::run::{Doubt, Host, Identity, Resource, ResourceKind, ResponseTime, Words};
@@ -142,10 +142,11 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proofs: Vec<Proof>,
     /// Why the figure is not to be relied on, one sentence each.
-    pub doubts: Vec<Words>,
+    #[serde(rename = "doubts")]
+    pub inconclusive: Vec<Words>,
     /// The same as data.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reasons: Vec<Doubt>,
+    #[serde(rename = "reasons", default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<Doubt>,
     /// The run files it was made from.
     pub runs: Vec<String>,
 }
@@ -201,7 +202,7 @@ pub struct Published {
     pub figures: Vec<PublishedFigure>,
     /// Throughput and response time by users.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub points: Vec<Point>,
+    pub points: Vec<PublishedPoint>,
     /// What operational laws say of the points, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub law: Option<Words>,

@@ -44,12 +44,12 @@ pub(crate) fn put_in_comparison(comparison: &mut Comparison) {
         published.law = little.map(|finding| plain(comparisons::published_little(finding)));
     }
     for entry in comparison.works.iter_mut().flat_map(|work| &mut work.entries) {
-        let Entry { bottleneck, busiest, doubts, reasons, .. } = entry;
+        let Entry { bottleneck, busiest, inconclusive, doubts, .. } = entry;
         for limit in bottleneck {
             put_name(&mut limit.holder, &mut limit.identity);
         }
         busiest.iter_mut().for_each(put_in_resource);
-        put_list(doubts, reasons, sentences::doubt, is_told_doubt);
+        put_list(inconclusive, doubts, sentences::doubt, is_told_doubt);
     }
 }
 
@@ -64,12 +64,12 @@ pub(crate) fn take_from_comparison(comparison: &mut Comparison) {
         published.little = published.little.take().or(told);
     }
     for entry in comparison.works.iter_mut().flat_map(|work| &mut work.entries) {
-        let Entry { bottleneck, busiest, doubts, reasons, .. } = entry;
+        let Entry { bottleneck, busiest, inconclusive, doubts, .. } = entry;
         for limit in bottleneck {
             take_name(&mut limit.holder, &mut limit.identity);
         }
         busiest.iter_mut().for_each(take_from_resource);
-        take_list(doubts, reasons, |text| Doubt::Told { text });
+        take_list(inconclusive, doubts, |text| Doubt::Told { text });
     }
 }
 

@@ -93,7 +93,7 @@ pub(crate) fn stopped_by(entry: &Entry) -> String {
 /// Why an entry's figure is not to be relied on, each reason once.
 pub(crate) fn doubts(entry: &Entry) -> Vec<String> {
     let mut doubts: Vec<String> = Vec::new();
-    for doubt in entry.reasons.iter().map(sentences::doubt) {
+    for doubt in entry.doubts.iter().map(sentences::doubt) {
         if !doubts.contains(&doubt) {
             doubts.push(doubt);
         }

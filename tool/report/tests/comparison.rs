@@ -39,8 +39,8 @@ fn entry(variant: &str, throughput_per_s: f64, mean: f64) -> Entry {
         busiest: None,
         steps: Vec::new(),
         proofs: Vec::new(),
+        inconclusive: Vec::new(),
         doubts: Vec::new(),
-        reasons: Vec::new(),
         runs: vec![format!("run.runs/100-kb-{variant}-1.json")],
     }
 }
@@ -48,7 +48,7 @@ fn entry(variant: &str, throughput_per_s: f64, mean: f64) -> Entry {
 fn sample() -> Comparison {
     let mut refusing = entry("select", 900.0, 9_100.0);
     refusing.errors.insert(ErrorKind::Reset, 8_120);
-    refusing.reasons.push(Doubt::ManyFailed { share: 0.4 });
+    refusing.doubts.push(Doubt::ManyFailed { share: 0.4 });
     let entries = vec![
         entry("threads", 5_170.0, 900.0),
         refusing,

@@ -45,8 +45,8 @@ pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> 
         busiest: at.and_then(|step| step.resources.iter().find(|resource| !is_host(resource))).cloned(),
         steps: if middle.steps.len() > 1 { by_users(middle) } else { Vec::new() },
         proofs: runs.iter().filter_map(|finished| finished.run.proof.clone()).collect(),
-        doubts: Vec::new(),
-        reasons: reasons(runs, completed, &errors, overload),
+        inconclusive: Vec::new(),
+        doubts: doubts(runs, completed, &errors, overload),
         errors,
         runs: runs.iter().map(|finished| finished.file.clone()).collect(),
     })
@@ -144,7 +144,7 @@ fn errors(runs: &[Finished]) -> ErrorCounts {
     all
 }
 
-fn reasons(runs: &[Finished], completed: u64, errors: &ErrorCounts, overload: bool) -> Vec<Doubt> {
+fn doubts(runs: &[Finished], completed: u64, errors: &ErrorCounts, overload: bool) -> Vec<Doubt> {
     if completed == 0 {
         return vec![Doubt::NothingCompleted];
     }
@@ -207,7 +207,7 @@ mod tests {
         let found = entry("epoll", &[beside(0.0), beside(0.05)], false).expect("an entry");
         assert_eq!((found.throughput_per_s, found.users, found.completed), (500.0, Some(100), 2_000));
         assert!((found.cpu_us_per_request.expect("watched") - 1_000.0).abs() < 1e-9);
-        assert!(!found.lower_bound && found.reasons.is_empty(), "{:?}", found.reasons);
+        assert!(!found.lower_bound && found.doubts.is_empty(), "{:?}", found.doubts);
         let width = found.throughput_ci_per_s[1] - found.throughput_ci_per_s[0];
         assert!(width < 20.0, "two runs know more than one: {width}");
     }
@@ -219,7 +219,7 @@ mod tests {
         let idle = Cause::IdleUsers { users: 10_000, share: 0.97 };
         finished.run.warnings = vec![idle.clone().into()];
         let found = entry("epoll", &[finished], false).expect("an entry");
-        assert_eq!(found.reasons, [Doubt::Warned { warning: idle }]);
+        assert_eq!(found.doubts, [Doubt::Warned { warning: idle }]);
     }
 
     /// Threads get more of a shared processor than a loop does: seen as an order of models that was none.
@@ -227,7 +227,7 @@ mod tests {
     fn a_run_beside_other_work_is_no_measure_of_order() {
         let found = entry("epoll", &[beside(0.0), beside(0.8)], false).expect("an entry");
         assert!(found.lower_bound);
-        let Doubt::OthersUsedProcessors { cores, available } = found.reasons[0] else { panic!("{found:?}") };
+        let Doubt::OthersUsedProcessors { cores, available } = found.doubts[0] else { panic!("{found:?}") };
         assert!((cores - 0.8).abs() < 1e-9 && available == 2.0, "{cores} of {available}");
     }
 }

@@ -131,8 +131,8 @@ mod tests {
             busiest: None,
             steps: Vec::new(),
             proofs: Vec::new(),
+            inconclusive: Vec::new(),
             doubts: Vec::new(),
-            reasons: Vec::new(),
             runs: Vec::new(),
         }
     }

@@ -24,7 +24,7 @@ pub struct AtUsers {
 /// One number of users, as somebody else published it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Point {
+pub struct PublishedPoint {
     /// Users.
     pub users: u32,
     /// Completed requests per second.
@@ -33,7 +33,7 @@ pub struct Point {
     pub ms: f64,
 }
 
-impl Point {
+impl PublishedPoint {
     /// Mean response time, microseconds.
     pub fn us(&self) -> f64 {
         self.ms * 1e3
@@ -80,7 +80,7 @@ pub fn little(runs: &[&Run]) -> Option<LittleFinding> {
 
 /// Tests Little's law on published points. `None` if there are none.
 pub fn published_little(published: &Published) -> Option<PublishedLittle> {
-    let gap = |point: &Point| 1.0 - point.present() / f64::from(point.users.max(1));
+    let gap = |point: &PublishedPoint| 1.0 - point.present() / f64::from(point.users.max(1));
     let broken = published.points.iter().filter(|point| is_broken(gap(point))).count();
     let peak = published.points.iter().max_by(|a, b| a.per_s.total_cmp(&b.per_s))?;
     Some(match broken {
@@ -109,7 +109,8 @@ mod tests {
     use super::*;
 
     fn published(points: &[(u32, f64, f64)]) -> Published {
-        let point = |(users, per_s, ms): &(u32, f64, f64)| Point { users: *users, per_s: *per_s, ms: *ms };
+        let point =
+            |(users, per_s, ms): &(u32, f64, f64)| PublishedPoint { users: *users, per_s: *per_s, ms: *ms };
         Published { points: points.iter().map(point).collect(), ..Published::default() }
     }
 

@@ -131,7 +131,7 @@ fn stopped_by_or_busiest(entry: &Entry) -> String {
 
 /// The first doubt in words, and the names of the other variants in doubt: the page has every doubt.
 fn doubts(entries: &[&Entry]) -> Vec<String> {
-    let mut doubtful = entries.iter().filter_map(|entry| Some((&entry.variant, entry.reasons.first()?)));
+    let mut doubtful = entries.iter().filter_map(|entry| Some((&entry.variant, entry.doubts.first()?)));
     let Some((variant, doubt)) = doubtful.next() else { return Vec::new() };
     let others: Vec<&str> = doubtful.map(|(variant, _)| variant.as_str()).collect();
     let first = format!("In doubt: {variant}: {}", sentences::doubt(doubt));
