@@ -150,7 +150,7 @@ fn locks(seen: &LockUse) -> Locks {
         waiting: seen.waiting,
         at_work: seen.at_work,
         contended: seen.contended,
-        looks: seen.looks as u64,
+        samples: seen.samples as u64,
     }
 }
 

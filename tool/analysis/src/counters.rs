@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One look at a host.
+/// A sample of a host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Counters {
     /// When, microseconds of the monotonic clock shared with [`crate::ticks::Tick`].
@@ -29,15 +29,15 @@ pub struct Counters {
     pub memory: Memory,
 }
 
-/// One look at a database server, as it tells of itself.
+/// A sample of a database server, as it tells of itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DatabaseLook {
+pub struct DatabaseSample {
     /// When, microseconds of the monotonic clock shared with [`crate::ticks::Tick`].
     pub at_us: u64,
     /// Transactions that wait for a lock which another transaction holds (gauge).
     pub waiting: u64,
     /// Sessions that run a statement, those that wait among them, or hold a transaction open where the server tells
-    /// that too (gauge). The looker's own is not counted.
+    /// that too (gauge). That of who asks is not counted.
     pub at_work: u64,
     /// Time that waits for row locks took, summed over those that have ended; `None` where the server does not count it.
     pub waited_us: Option<u64>,
@@ -91,7 +91,7 @@ pub struct Process {
     /// CPU time in kernel mode.
     pub system_us: u64,
     /// CPU time, user and kernel, of children that have ended and were waited for. Children that were
-    /// looked at while they lived count here only with the time nobody saw.
+    /// sampled while they lived count here only with the time nobody saw.
     pub reaped_children_us: u64,
     /// Time its threads were runnable but waited for a processor.
     pub run_queue_wait_us: u64,
@@ -139,7 +139,7 @@ pub struct Thread {
     pub state: ThreadState,
 }
 
-/// What a thread was doing when looked at.
+/// What a thread was doing when sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ThreadState {
     /// On a processor or waiting for one.

@@ -1,6 +1,6 @@
 //! From raw counters to busy shares: what each resource did during one step.
 //!
-//! Everything here is a rate over the looks of one step, or the extreme of a gauge over them. No
+//! Everything here is a rate over the samples of one step, or the extreme of a gauge over them. No
 //! judgement is made: that is [`crate::verdict`].
 
 mod device;
@@ -15,15 +15,15 @@ pub use listen::Listening;
 pub use locks::LockUse;
 pub use process::{FULL_THREAD, Group, IoLimitUse, NamedThreads, QuotaUse, States, ThreadUse};
 
-use crate::counters::{Counters, DatabaseLook, Role};
+use crate::counters::{Counters, DatabaseSample, Role};
 
 /// What each resource did during one step. The default is "nothing was seen".
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Usage {
-    /// Time between the first and the last look used, microseconds; 0 where nothing was seen.
+    /// Time between the first and the last sample used, microseconds; 0 where nothing was seen.
     pub elapsed_us: f64,
-    /// How many looks were used.
-    pub looks: usize,
+    /// How many samples were used.
+    pub samples: usize,
     /// Processes by role and name: all workers of one server are one group.
     pub groups: Vec<Group>,
     /// Processors, pressure and memory.
@@ -55,41 +55,41 @@ impl Usage {
     }
 }
 
-/// What each resource did in `window` (start and end, microseconds), from looks within and around it. Uses the looks
+/// What each resource did in `window` (start and end, microseconds), from samples within and around it. Uses the samples
 /// inside the window where they span at least half of it, and otherwise the nearest ones around it; fewer than two say
-/// nothing. Of the looks at a database, those inside the window count.
-pub fn usage(counters: &[Counters], database: &[DatabaseLook], window: (u64, u64)) -> Usage {
+/// nothing. Of the samples of a database, those inside the window count.
+pub fn usage(counters: &[Counters], database: &[DatabaseSample], window: (u64, u64)) -> Usage {
     Usage { locks: locks::lock_use(database, window), ..of_counters(counters, window) }
 }
 
 fn of_counters(counters: &[Counters], window: (u64, u64)) -> Usage {
-    let looks = choose(counters, window);
-    let (Some(first), Some(last)) = (looks.first(), looks.last()) else {
+    let samples = choose(counters, window);
+    let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
         return Usage::default();
     };
     let elapsed_us = last.at_us.saturating_sub(first.at_us) as f64;
     if elapsed_us <= 0.0 {
         return Usage::default();
     }
-    let host = host::host(&looks, elapsed_us);
+    let host = host::host(&samples, elapsed_us);
     Usage {
         elapsed_us,
-        looks: looks.len(),
-        groups: process::groups(&looks, elapsed_us, &host),
-        disks: device::disks(&looks, elapsed_us),
-        links: device::links(&looks, elapsed_us),
-        listening: listen::listening(&looks, elapsed_us),
+        samples: samples.len(),
+        groups: process::groups(&samples, elapsed_us, &host),
+        disks: device::disks(&samples, elapsed_us),
+        links: device::links(&samples, elapsed_us),
+        listening: listen::listening(&samples, elapsed_us),
         locks: None,
         host,
     }
 }
 
-/// The looks that best cover the window.
+/// The samples that best cover the window.
 fn choose(counters: &[Counters], (start, end): (u64, u64)) -> Vec<&Counters> {
     let mut all: Vec<&Counters> = counters.iter().collect();
-    all.sort_by_key(|look| look.at_us);
-    let first = all.partition_point(|look| look.at_us < start);
-    let past = all.partition_point(|look| look.at_us <= end).max(first);
+    all.sort_by_key(|sample| sample.at_us);
+    let first = all.partition_point(|sample| sample.at_us < start);
+    let past = all.partition_point(|sample| sample.at_us <= end).max(first);
     let inside = &all[first..past];
     if let (Some(a), Some(b)) = (inside.first(), inside.last())
         && (b.at_us - a.at_us) as f64 * 2.0 >= end.saturating_sub(start) as f64
@@ -105,9 +105,9 @@ fn growth(before: u64, after: u64) -> u64 {
     after.saturating_sub(before)
 }
 
-/// Growth of a counter over consecutive looks, a restart in between losing only its own interval.
-fn grown(looks: &[&Counters], read: impl Fn(&Counters) -> u64) -> u64 {
-    looks.windows(2).fold(0u64, |sum, pair| sum.saturating_add(growth(read(pair[0]), read(pair[1]))))
+/// Growth of a counter over consecutive samples, a restart in between losing only its own interval.
+fn grown(samples: &[&Counters], read: impl Fn(&Counters) -> u64) -> u64 {
+    samples.windows(2).fold(0u64, |sum, pair| sum.saturating_add(growth(read(pair[0]), read(pair[1]))))
 }
 
 #[cfg(test)]

@@ -106,8 +106,8 @@ fn database(sweep: &Sweep) -> Option<Cause> {
     if let Some(trouble) = watched.trouble.clone() {
         return Some(Cause::DatabaseTrouble { database, trouble });
     }
-    let mut looks = sweep.steps().iter().filter_map(|step| step.usage.locks).peekable();
-    let idle = looks.peek().is_some() && looks.all(|seen| seen.at_work <= 0.0);
+    let mut samples = sweep.steps().iter().filter_map(|step| step.usage.locks).peekable();
+    let idle = samples.peek().is_some() && samples.all(|seen| seen.at_work <= 0.0);
     idle.then_some(Cause::DatabaseIdle { database })
 }
 

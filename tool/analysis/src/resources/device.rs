@@ -46,7 +46,7 @@ pub struct LinkUse {
     pub overlimits_per_s: f64,
     /// Packets dropped by the interface or its qdisc, per second.
     pub dropped_per_s: f64,
-    /// Share of looks that found bytes waiting in the qdisc.
+    /// Share of samples that found bytes waiting in the qdisc.
     pub backlogged: f64,
 }
 
@@ -63,14 +63,14 @@ impl LinkUse {
     }
 }
 
-pub(super) fn disks(looks: &[&Counters], elapsed_us: f64) -> Vec<DiskUse> {
-    let Some(last) = looks.last() else { return Vec::new() };
-    last.disks.iter().map(|disk| disk_use(&disk.name, looks, elapsed_us)).collect()
+pub(super) fn disks(samples: &[&Counters], elapsed_us: f64) -> Vec<DiskUse> {
+    let Some(last) = samples.last() else { return Vec::new() };
+    last.disks.iter().map(|disk| disk_use(&disk.name, samples, elapsed_us)).collect()
 }
 
-fn disk_use(name: &str, looks: &[&Counters], elapsed_us: f64) -> DiskUse {
-    let find = |look: &Counters| look.disks.iter().find(|disk| disk.name == name).cloned();
-    let sum = |read: fn(&Disk) -> u64| over_pairs(looks, find, read) as f64;
+fn disk_use(name: &str, samples: &[&Counters], elapsed_us: f64) -> DiskUse {
+    let find = |sample: &Counters| sample.disks.iter().find(|disk| disk.name == name).cloned();
+    let sum = |read: fn(&Disk) -> u64| over_pairs(samples, find, read) as f64;
     let flush = (sum(|d| d.flush_us) / elapsed_us).min(1.0);
     let per_s = 1e6 / elapsed_us;
     DiskUse {
@@ -87,15 +87,16 @@ fn disk_use(name: &str, looks: &[&Counters], elapsed_us: f64) -> DiskUse {
     }
 }
 
-pub(super) fn links(looks: &[&Counters], elapsed_us: f64) -> Vec<LinkUse> {
-    let Some(last) = looks.last() else { return Vec::new() };
-    last.interfaces.iter().map(|now| link_use(now, looks, elapsed_us)).collect()
+pub(super) fn links(samples: &[&Counters], elapsed_us: f64) -> Vec<LinkUse> {
+    let Some(last) = samples.last() else { return Vec::new() };
+    last.interfaces.iter().map(|now| link_use(now, samples, elapsed_us)).collect()
 }
 
-fn link_use(now: &Interface, looks: &[&Counters], elapsed_us: f64) -> LinkUse {
-    let find = |look: &Counters| look.interfaces.iter().find(|link| link.name == now.name).cloned();
-    let per_s = |read: fn(&Interface) -> u64| over_pairs(looks, find, read) as f64 / elapsed_us * 1e6;
-    let backlogged = looks.iter().filter_map(|look| find(look)).filter(|l| l.qdisc_backlog_bytes > 0).count();
+fn link_use(now: &Interface, samples: &[&Counters], elapsed_us: f64) -> LinkUse {
+    let find = |sample: &Counters| sample.interfaces.iter().find(|link| link.name == now.name).cloned();
+    let per_s = |read: fn(&Interface) -> u64| over_pairs(samples, find, read) as f64 / elapsed_us * 1e6;
+    let backlogged =
+        samples.iter().filter_map(|sample| find(sample)).filter(|l| l.qdisc_backlog_bytes > 0).count();
     LinkUse {
         name: now.name.clone(),
         carries_load: now.carries_load,
@@ -105,12 +106,12 @@ fn link_use(now: &Interface, looks: &[&Counters], elapsed_us: f64) -> LinkUse {
         shaped_bits_per_s: now.shaped_bits_per_s.map(|rate| rate as f64),
         overlimits_per_s: per_s(|l| l.shaper_overlimits),
         dropped_per_s: per_s(|l| l.dropped) + per_s(|l| l.qdisc_dropped),
-        backlogged: backlogged as f64 / looks.len().max(1) as f64,
+        backlogged: backlogged as f64 / samples.len().max(1) as f64,
     }
 }
 
-/// Growth of one device's counter over consecutive looks that both hold it.
-fn over_pairs<T>(looks: &[&Counters], find: impl Fn(&Counters) -> Option<T>, read: fn(&T) -> u64) -> u64 {
+/// Growth of one device's counter over consecutive samples that both hold it.
+fn over_pairs<T>(samples: &[&Counters], find: impl Fn(&Counters) -> Option<T>, read: fn(&T) -> u64) -> u64 {
     let pair_growth = |pair: &[&Counters]| Some(growth(read(&find(pair[0])?), read(&find(pair[1])?)));
-    looks.windows(2).filter_map(pair_growth).fold(0, u64::saturating_add)
+    samples.windows(2).filter_map(pair_growth).fold(0, u64::saturating_add)
 }

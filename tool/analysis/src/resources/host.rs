@@ -56,24 +56,24 @@ impl HostUse {
     }
 }
 
-pub(super) fn host(looks: &[&Counters], elapsed_us: f64) -> HostUse {
-    let share = |read: fn(&Counters) -> u64| (grown(looks, read) as f64 / elapsed_us).min(1.0);
-    let per_s = |read: fn(&Counters) -> u64| grown(looks, read) as f64 / elapsed_us * 1e6;
+pub(super) fn host(samples: &[&Counters], elapsed_us: f64) -> HostUse {
+    let share = |read: fn(&Counters) -> u64| (grown(samples, read) as f64 / elapsed_us).min(1.0);
+    let per_s = |read: fn(&Counters) -> u64| grown(samples, read) as f64 / elapsed_us * 1e6;
     HostUse {
-        cpus: cpus(looks),
-        cpu_pressure: share(|look| look.pressure.cpu_some_us),
-        io_pressure: share(|look| look.pressure.io_some_us),
-        memory_pressure: share(|look| look.pressure.memory_some_us),
-        swapped_in_per_s: per_s(|look| look.memory.swapped_in_pages),
-        refaults_per_s: per_s(|look| look.memory.cache_refaults),
-        paged_in_bytes_per_s: per_s(|look| look.memory.paged_in_bytes),
-        memory_available: memory_available(looks),
+        cpus: cpus(samples),
+        cpu_pressure: share(|sample| sample.pressure.cpu_some_us),
+        io_pressure: share(|sample| sample.pressure.io_some_us),
+        memory_pressure: share(|sample| sample.pressure.memory_some_us),
+        swapped_in_per_s: per_s(|sample| sample.memory.swapped_in_pages),
+        refaults_per_s: per_s(|sample| sample.memory.cache_refaults),
+        paged_in_bytes_per_s: per_s(|sample| sample.memory.paged_in_bytes),
+        memory_available: memory_available(samples),
     }
 }
 
-fn cpus(looks: &[&Counters]) -> Vec<CpuUse> {
+fn cpus(samples: &[&Counters]) -> Vec<CpuUse> {
     let mut grown: BTreeMap<u32, Cpu> = BTreeMap::new();
-    for pair in looks.windows(2) {
+    for pair in samples.windows(2) {
         for after in &pair[1].cpus {
             let Some(before) = pair[0].cpus.iter().find(|cpu| cpu.number == after.number) else { continue };
             add_growth(grown.entry(after.number).or_default(), before, after);
@@ -100,10 +100,10 @@ fn shares(number: u32, cpu: &Cpu) -> CpuUse {
     CpuUse { number, busy: (parts[0] + parts[1]) / total, steal: parts[4] / total, iowait: parts[3] / total }
 }
 
-fn memory_available(looks: &[&Counters]) -> Option<f64> {
-    looks
+fn memory_available(samples: &[&Counters]) -> Option<f64> {
+    samples
         .iter()
-        .filter(|look| look.memory.total_bytes > 0)
-        .map(|look| (look.memory.available_bytes as f64 / look.memory.total_bytes as f64).min(1.0))
+        .filter(|sample| sample.memory.total_bytes > 0)
+        .map(|sample| (sample.memory.available_bytes as f64 / sample.memory.total_bytes as f64).min(1.0))
         .min_by(f64::total_cmp)
 }

@@ -35,13 +35,13 @@ pub struct Group {
     pub name: String,
     /// Numbers of the processes that did the work, ascending.
     pub pids: Vec<u32>,
-    /// Most of them at any one look.
+    /// Most of them in any one sample.
     pub processes: usize,
     /// Processor time used, in cores.
     pub cores: f64,
     /// Share of that in kernel mode, as far as the two modes are counted apart.
     pub kernel: f64,
-    /// Cores used by children that ended before anyone looked at them, part of `cores`.
+    /// Cores used by children that ended before a sample saw them, part of `cores`.
     pub reaped_cores: f64,
     /// Processors they may use, by number; empty where only the count is known.
     pub allowed: Vec<u32>,
@@ -57,17 +57,17 @@ pub struct Group {
     pub threads: u32,
     /// Threads that did any work at all.
     pub working_threads: usize,
-    /// What threads of one name used, most first; threads that ended between two looks are in none.
+    /// What threads of one name used, most first; threads that ended between two samples are in none.
     pub threads_by_name: Vec<NamedThreads>,
-    /// Share of their threads that looks left out because there were too many.
+    /// Share of their threads that samples left out because there were too many.
     pub threads_left_out: f64,
     /// Runnable threads waiting for a processor, on average.
     pub run_queue: f64,
-    /// Share of the looks that found some thread of theirs running or waiting to run.
+    /// Share of the samples that found some thread of theirs running or waiting to run.
     pub found_runnable: f64,
     /// What the threads were found doing.
     pub states: States,
-    /// The thread most often found waiting for a disk: share of the looks at it.
+    /// The thread most often found waiting for a disk: share of the samples of it.
     pub disk_waiting_thread: f64,
     /// The fullest descriptor table: (open, limit).
     pub open_files: Option<(u64, u64)>,
@@ -75,7 +75,7 @@ pub struct Group {
     pub disk_bytes_per_s: Option<f64>,
     /// Page faults that read from a disk, per second.
     pub major_faults_per_s: f64,
-    /// Share of the looks that found some thread of theirs waiting for a disk.
+    /// Share of the samples that found some thread of theirs waiting for a disk.
     pub found_disk_waiting: f64,
     /// What their cgroups may ask of block devices, the fullest limit first.
     pub io_limits: Vec<IoLimitUse>,
@@ -96,7 +96,7 @@ pub struct ThreadUse {
     pub busy: f64,
     /// Share of the time it was runnable but waited for a processor.
     pub waited: f64,
-    /// Share of the looks that found it running or waiting to run.
+    /// Share of the samples that found it running or waiting to run.
     pub found_runnable: f64,
 }
 
@@ -105,13 +105,13 @@ pub struct ThreadUse {
 pub struct NamedThreads {
     /// The kernel's short name of them; `worker-*` stands for `worker-1`, `worker-2` and so on.
     pub name: String,
-    /// Most of them at any one look.
+    /// Most of them in any one sample.
     pub threads: usize,
     /// Processor time used, in cores.
     pub cores: f64,
 }
 
-/// Shares of the (thread, look) pairs found in each state.
+/// Shares of the (thread, sample) pairs found in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct States {
     /// On a processor or waiting for one.
@@ -144,7 +144,7 @@ impl Group {
     }
 
     /// How many of their threads wanted a processor, on average, up to one: near one, some thread of
-    /// theirs always ran or waited to run. Where the kernel does not count waiting, by what looks found.
+    /// theirs always ran or waited to run. Where the kernel does not count waiting, by what samples found.
     pub fn wanting(&self) -> f64 {
         (self.cores + self.run_queue).max(self.found_runnable).min(1.0)
     }
@@ -165,37 +165,37 @@ impl Group {
     }
 }
 
-pub(super) fn groups(looks: &[&Counters], elapsed_us: f64, host: &HostUse) -> Vec<Group> {
+pub(super) fn groups(samples: &[&Counters], elapsed_us: f64, host: &HostUse) -> Vec<Group> {
     let mut tallies: BTreeMap<(Role, String), Tally> = BTreeMap::new();
-    for look in looks {
-        for (key, processes) in processes_at(look) {
+    for sample in samples {
+        for (key, processes) in processes_at(sample) {
             let tally = tallies.entry(key).or_default();
             tally.most_at_once = tally.most_at_once.max(processes.len());
             let any = |state| processes.iter().flat_map(|process| &process.threads).any(|t| t.state == state);
-            tally.looks_runnable += usize::from(any(ThreadState::Running));
-            tally.looks_disk += usize::from(any(ThreadState::Disk));
+            tally.samples_runnable += usize::from(any(ThreadState::Running));
+            tally.samples_disk += usize::from(any(ThreadState::Disk));
             tally.threads.count(&processes);
         }
-        for process in &look.processes {
-            tallies.entry((process.role, process.name.clone())).or_default().look_at(process);
+        for process in &sample.processes {
+            tallies.entry((process.role, process.name.clone())).or_default().add_sample(process);
         }
     }
-    for pair in looks.windows(2) {
+    for pair in samples.windows(2) {
         tally::add_interval(&mut tallies, pair[0], pair[1]);
     }
-    let share = |found: usize| found as f64 / looks.len().max(1) as f64;
+    let share = |found: usize| found as f64 / samples.len().max(1) as f64;
     let group = |(key, tally): ((Role, String), Tally)| Group {
-        found_runnable: share(tally.looks_runnable),
-        found_disk_waiting: share(tally.looks_disk),
+        found_runnable: share(tally.samples_runnable),
+        found_disk_waiting: share(tally.samples_disk),
         ..group(key, &tally, elapsed_us, host)
     };
     tallies.into_iter().map(group).collect()
 }
 
-/// The processes of each group that a look found.
-fn processes_at(look: &Counters) -> BTreeMap<(Role, String), Vec<&Process>> {
+/// The processes of each group that a sample found.
+fn processes_at(sample: &Counters) -> BTreeMap<(Role, String), Vec<&Process>> {
     let mut groups: BTreeMap<(Role, String), Vec<&Process>> = BTreeMap::new();
-    for process in &look.processes {
+    for process in &sample.processes {
         groups.entry((process.role, process.name.clone())).or_default().push(process);
     }
     groups

@@ -16,7 +16,7 @@ fn worker(pid: u32, started_ticks: u64, cpu_us: u64) -> Process {
     }
 }
 
-fn look(at_us: u64, processes: Vec<Process>) -> Counters {
+fn sample(at_us: u64, processes: Vec<Process>) -> Counters {
     Counters { at_us, processes, ..Counters::default() }
 }
 
@@ -25,39 +25,39 @@ fn close(found: f64, expected: f64) {
 }
 
 #[test]
-fn shares_come_from_the_looks_inside_the_window() {
-    let looks = [
-        look(0, vec![worker(1, 5, 0)]),
-        look(1_000_000, vec![worker(1, 5, 900_000)]),
-        look(2_000_000, vec![worker(1, 5, 1_400_000)]),
-        look(3_000_000, vec![worker(1, 5, 2_400_000)]),
+fn shares_come_from_the_samples_inside_the_window() {
+    let samples = [
+        sample(0, vec![worker(1, 5, 0)]),
+        sample(1_000_000, vec![worker(1, 5, 900_000)]),
+        sample(2_000_000, vec![worker(1, 5, 1_400_000)]),
+        sample(3_000_000, vec![worker(1, 5, 2_400_000)]),
     ];
-    let found = of_counters(&looks, (900_000, 2_100_000));
-    assert_eq!((found.looks, found.elapsed_us), (2, 1_000_000.0));
+    let found = of_counters(&samples, (900_000, 2_100_000));
+    assert_eq!((found.samples, found.elapsed_us), (2, 1_000_000.0));
     close(found.groups[0].cores, 0.5);
     close(found.groups[0].kernel, 0.75);
     close(found.groups[0].busy(), 0.25);
 }
 
 #[test]
-fn a_window_shorter_than_the_looks_takes_those_around_it() {
-    let looks = [look(0, vec![worker(1, 5, 0)]), look(1_000_000, vec![worker(1, 5, 600_000)])];
-    close(of_counters(&looks, (400_000, 500_000)).groups[0].cores, 0.6);
+fn a_window_shorter_than_the_samples_takes_those_around_it() {
+    let samples = [sample(0, vec![worker(1, 5, 0)]), sample(1_000_000, vec![worker(1, 5, 600_000)])];
+    close(of_counters(&samples, (400_000, 500_000)).groups[0].cores, 0.6);
 }
 
 #[test]
-fn fewer_than_two_looks_show_nothing() {
+fn fewer_than_two_samples_show_nothing() {
     assert_eq!(of_counters(&[], (0, 1)), Usage::default());
-    assert_eq!(of_counters(&[look(7, vec![worker(1, 5, 0)])], (0, 10)), Usage::default());
+    assert_eq!(of_counters(&[sample(7, vec![worker(1, 5, 0)])], (0, 10)), Usage::default());
 }
 
 #[test]
 fn a_master_that_does_nothing_is_not_among_those_that_work() {
-    let looks = [
-        look(0, vec![worker(10, 5, 1_000), worker(11, 6, 0), worker(12, 6, 0)]),
-        look(1_000_000, vec![worker(10, 5, 1_100), worker(11, 6, 800_000), worker(12, 6, 700_000)]),
+    let samples = [
+        sample(0, vec![worker(10, 5, 1_000), worker(11, 6, 0), worker(12, 6, 0)]),
+        sample(1_000_000, vec![worker(10, 5, 1_100), worker(11, 6, 800_000), worker(12, 6, 700_000)]),
     ];
-    let group = &of_counters(&looks, (0, 1_000_000)).groups[0];
+    let group = &of_counters(&samples, (0, 1_000_000)).groups[0];
     assert_eq!((group.pids.as_slice(), group.processes), ([11, 12].as_slice(), 3));
     close(group.busiest_thread.as_ref().unwrap().busy, 0.8);
     assert_eq!(group.full_threads, 0);
@@ -65,24 +65,25 @@ fn a_master_that_does_nothing_is_not_among_those_that_work() {
 
 #[test]
 fn a_child_forked_since_counts_and_a_process_found_late_does_not() {
-    let looks = [
-        look(0, vec![worker(10, 50, 0)]),
-        look(1_000_000, vec![worker(10, 50, 100_000), worker(11, 60, 300_000), worker(9, 40, 7_000_000)]),
+    let samples = [
+        sample(0, vec![worker(10, 50, 0)]),
+        sample(1_000_000, vec![worker(10, 50, 100_000), worker(11, 60, 300_000), worker(9, 40, 7_000_000)]),
     ];
-    close(of_counters(&looks, (0, 1_000_000)).groups[0].cores, 0.4);
+    close(of_counters(&samples, (0, 1_000_000)).groups[0].cores, 0.4);
 }
 
 #[test]
 fn a_reused_process_number_is_another_process() {
-    let looks = [look(0, vec![worker(10, 50, 900_000)]), look(1_000_000, vec![worker(10, 60, 200_000)])];
-    close(of_counters(&looks, (0, 1_000_000)).groups[0].cores, 0.2);
+    let samples =
+        [sample(0, vec![worker(10, 50, 900_000)]), sample(1_000_000, vec![worker(10, 60, 200_000)])];
+    close(of_counters(&samples, (0, 1_000_000)).groups[0].cores, 0.2);
 }
 
 #[test]
 fn reaped_children_are_charged_to_their_parents_group() {
     let parent = |reaped| Process { reaped_children_us: reaped, ..worker(10, 50, 0) };
-    let looks = [look(0, vec![parent(1_000)]), look(1_000_000, vec![parent(401_000)])];
-    let group = &of_counters(&looks, (0, 1_000_000)).groups[0];
+    let samples = [sample(0, vec![parent(1_000)]), sample(1_000_000, vec![parent(401_000)])];
+    let group = &of_counters(&samples, (0, 1_000_000)).groups[0];
     close(group.cores, 0.4);
     close(group.reaped_cores, 0.4);
 }
@@ -91,7 +92,7 @@ fn reaped_children_are_charged_to_their_parents_group() {
 fn stolen_time_leaves_less_to_use() {
     let cpu =
         |number, user_us, steal_us, idle_us| Cpu { number, user_us, steal_us, idle_us, ..Cpu::default() };
-    let at = |at_us, cpus, process| Counters { cpus, ..look(at_us, vec![process]) };
+    let at = |at_us, cpus, process| Counters { cpus, ..sample(at_us, vec![process]) };
     let before = at(0, vec![cpu(0, 0, 0, 0), cpu(1, 0, 0, 0)], worker(1, 5, 0));
     let after = at(
         1_000_000,

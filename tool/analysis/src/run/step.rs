@@ -127,10 +127,11 @@ pub struct Locks {
     pub waiting: f64,
     /// Sessions at work, those that waited among them, on average.
     pub at_work: f64,
-    /// Share of the looks that found somebody waiting, 0 to 1.
+    /// Share of the samples that found somebody waiting, 0 to 1.
     pub contended: f64,
     /// How often it was asked.
-    pub looks: u64,
+    #[serde(rename = "looks")]
+    pub samples: u64,
 }
 
 /// The generator's account of itself during a step.

@@ -96,8 +96,8 @@ pub struct Bottleneck {
 pub struct ThreadTime {
     /// Threads of one name with at least 1 % of it, most first.
     pub names: Vec<NamedThreads>,
-    /// Share that is in no entry, 0 to 1: threads that came and went between two looks or were too many to be looked
-    /// at, children that ended, names with less than 1 %.
+    /// Share that is in no entry, 0 to 1: threads that came and went between two samples or were too many to be
+    /// sampled, children that ended, names with less than 1 %.
     pub rest: f64,
 }
 
@@ -113,7 +113,7 @@ impl ThreadTime {
 pub struct NamedThreads {
     /// The kernel's short name of them; `worker-*` stands for `worker-1`, `worker-2` and so on.
     pub name: String,
-    /// Most of them at any one look.
+    /// Most of them in any one sample.
     pub threads: u64,
     /// Share of the CPU time, 0 to 1.
     pub share: f64,

@@ -23,15 +23,15 @@ const MOST: f64 = 0.4;
 /// With less than this share waiting, locks are not in the way.
 const FEW: f64 = 0.2;
 
-/// Fewer looks than this prove nothing: ten looks all find a lock taken that is free a quarter of the time once in
+/// Fewer samples than this prove nothing: ten samples all find a lock taken that is free a quarter of the time once in
 /// eighteen times.
-const LOOKS: usize = 10;
+const SAMPLES: usize = 10;
 
 /// At the lightest step at most this share of the sessions that waited at saturation may have waited: a queue that the
 /// load makes grows with it.
 const LIGHT: f64 = 0.5;
 
-/// Where the database adds up the time of waits, that must account for this share of what the looks saw.
+/// Where the database adds up the time of waits, that must account for this share of what the samples saw.
 const CONFIRMED: f64 = 0.5;
 
 /// With less than this share of the users in the database, it lets no more in.
@@ -41,7 +41,7 @@ const INSIDE: f64 = 0.8;
 pub(super) fn full(sweep: &Sweep) -> Option<Finding> {
     let seen = queue(sweep)?;
     let database = holder(sweep)?;
-    let enough = seen.looks >= LOOKS && seen.contended >= FULL && seen.share() >= MOST;
+    let enough = seen.samples >= SAMPLES && seen.contended >= FULL && seen.share() >= MOST;
     let confirmed = seen.waiting_by_time.is_none_or(|waiting| waiting >= CONFIRMED * seen.waiting);
     if !enough || !confirmed || !grew(sweep, &seen) {
         return None;
@@ -56,7 +56,7 @@ pub(super) fn full(sweep: &Sweep) -> Option<Finding> {
             at_work: seen.at_work,
             users: sweep.star_users(),
             contended: seen.contended,
-            looks: seen.looks as u64,
+            samples: seen.samples as u64,
         });
     let counted = seen.waiting_by_time.map(|waiting| Seen::CountedByDatabase { waiting });
     let details = [share_of_response(sweep), growth(sweep), counted];
@@ -128,13 +128,13 @@ fn crowded(sweep: &Sweep) -> impl Iterator<Item = &Step> {
     sweep.steps().iter().filter(move |step| step.users >= from)
 }
 
-/// What the sessions did there, on average; `None` where the database was not looked at.
+/// What the sessions did there, on average; `None` where the database was not sampled.
 fn queue(sweep: &Sweep) -> Option<LockUse> {
     let seen: Vec<LockUse> = crowded(sweep).filter_map(|step| step.usage.locks).collect();
     let of = |read: fn(&LockUse) -> f64| seen.iter().map(read).sum::<f64>() / seen.len() as f64;
     let by_time: Vec<f64> = seen.iter().filter_map(|seen| seen.waiting_by_time).collect();
     (!seen.is_empty()).then(|| LockUse {
-        looks: seen.iter().map(|seen| seen.looks).sum(),
+        samples: seen.iter().map(|seen| seen.samples).sum(),
         waiting: of(|seen| seen.waiting),
         waiting_by_time: (by_time.len() == seen.len())
             .then(|| by_time.iter().sum::<f64>() / by_time.len() as f64),

@@ -15,7 +15,7 @@ const OURS: f64 = 0.3;
 /// Share of the time some task on the host waited for a disk that shows waiting.
 pub(super) const PRESSURE: f64 = 0.2;
 
-/// A thread found waiting for a disk at this share of the looks waits for it most of the time.
+/// A thread found waiting for a disk in this share of the samples waits for it most of the time.
 pub(super) const WAITING_THREAD: f64 = 0.5;
 
 /// A thread with at most this share of all waits takes turns with others.

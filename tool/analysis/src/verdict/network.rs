@@ -10,7 +10,7 @@ use crate::thresholds::FULL;
 /// headers that the interface's counter does not.
 const SHAPED_FULL: f64 = 0.80;
 
-/// Share of the looks at which bytes waited in the shaper.
+/// Share of the samples in which bytes waited in the shaper.
 const BACKLOGGED: f64 = 0.3;
 
 /// Interfaces that carry the load and were full.

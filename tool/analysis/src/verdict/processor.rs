@@ -15,11 +15,11 @@ use crate::thresholds::{FULL, NOT_BUSY};
 /// System calls outside the lock put it a little above one core.
 const ONE_AT_A_TIME: std::ops::RangeInclusive<f64> = 0.92..=1.15;
 
-/// A thread busy this much, and found runnable at nearly every one of at least so many looks, had no
-/// time to spare. At 75 % busy, twenty looks would all find it runnable three times in a thousand.
+/// A thread busy this much, and found runnable in nearly every one of at least so many samples, had no
+/// time to spare. At 75 % busy, twenty samples would all find it runnable three times in a thousand.
 const MOSTLY_BUSY: f64 = 0.65;
 const NEVER_ASLEEP: f64 = 0.97;
-const LOOKS: usize = 20;
+const SAMPLES: usize = 20;
 
 /// With this share of threads found waiting on a futex, a global lock is likely.
 const LOCK_WAITERS: f64 = 0.3;
@@ -97,16 +97,16 @@ fn one_thread(sweep: &Sweep, of: &Processes, peak: &Group, share: f64) -> Findin
     })
 }
 
-/// A thread that was runnable at every look, though the kernel counts less than a whole core for it: where interrupts
+/// A thread that was runnable in every sample, though the kernel counts less than a whole core for it: where interrupts
 /// are accounted apart, the work they do for a thread is not in its own time.
 fn never_asleep(sweep: &Sweep, of: &Processes, peak: &Group) -> Option<Finding> {
     let thread = |read: fn(&ThreadUse) -> f64| {
         sweep.mean(|step| group(step, of)?.busiest_thread.as_ref().map(read)).unwrap_or(0.0)
     };
     let (share, runnable) = (thread(|t| t.busy), thread(|t| t.found_runnable));
-    let looks: usize = sweep.plateau().map(|step| step.usage.looks).sum();
+    let samples: usize = sweep.plateau().map(|step| step.usage.samples).sum();
     let free = processors_are_free(sweep, of);
-    if share < MOSTLY_BUSY || runnable < NEVER_ASLEEP || looks < LOOKS || !free || peak.one_core() {
+    if share < MOSTLY_BUSY || runnable < NEVER_ASLEEP || samples < SAMPLES || !free || peak.one_core() {
         return None;
     }
     Some(
@@ -115,7 +115,7 @@ fn never_asleep(sweep: &Sweep, of: &Processes, peak: &Group) -> Option<Finding> 
             .busy(runnable)
             .weaker_by(1.0 - NOT_BUSY)
             .seeing(cpu_busy(sweep, of, Busy::OneThreadAndInterrupts { share }))
-            .seeing(Seen::NeverAsleep { runnable, looks: looks as u64 }),
+            .seeing(Seen::NeverAsleep { runnable, samples: samples as u64 }),
     )
 }
 

@@ -11,7 +11,7 @@ use crate::thresholds::LISTED;
 /// With this share of the CPU time, what threads of one name do is what the process does.
 const BETTER_PART: f64 = 0.5;
 
-/// With more of its threads left out of a look, missing CPU time may be theirs.
+/// With more of its threads left out of a sample, missing CPU time may be theirs.
 const LEFT_OUT: f64 = 0.02;
 
 /// Adds which threads the holder's CPU time was spent in, where CPU time is what it lacks.
@@ -85,7 +85,7 @@ fn most_in_one_name(of: &Processes, peak: &Group, found: &ThreadTime, kind: Reso
     })
 }
 
-/// Evidence that the threads cannot be told apart, because no look found most of them twice.
+/// Evidence that the threads cannot be told apart, because no sample found most of them twice.
 fn came_and_went(sweep: &Sweep, of: &Processes, peak: &Group) -> Option<Seen> {
     let seen = |group: &Group| group.threads_by_name.iter().map(|threads| threads.cores).sum::<f64>();
     let unseen = sweep.group_mean(of, |group| group.cores - group.reaped_cores - seen(group));

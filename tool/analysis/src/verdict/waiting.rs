@@ -145,7 +145,7 @@ pub(super) fn served_at_a_time(sweep: &Sweep) -> Option<Finding> {
     Some(with_signs(sweep, finding, futex))
 }
 
-/// Share of the looks that found threads of the server waiting for a lock or a condition, where most users were:
+/// Share of the samples that found threads of the server waiting for a lock or a condition, where most users were:
 /// with fewer there is little to pile up.
 fn piled_up(sweep: &Sweep, of: &Processes) -> f64 {
     let most = sweep.plateau().max_by_key(|step| step.users);

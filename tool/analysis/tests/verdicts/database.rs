@@ -135,7 +135,7 @@ fn waits_that_do_not_come_from_the_load_are_not_its_bottleneck() {
 fn waits_that_the_database_does_not_account_for_are_not_believed() {
     let lab = tiers().pool(1, 10_000.0).sessions(getting_on(1));
     let mut steps = lab.observed();
-    steps.iter_mut().flat_map(|step| &mut step.database).for_each(|look| look.waited_us = Some(0));
+    steps.iter_mut().flat_map(|step| &mut step.database).for_each(|sample| sample.waited_us = Some(0));
     let found = conclude(&steps, &lab.context);
     assert_ne!(found.verdict.bottleneck.holder, "mariadbd (pid 912)", "{found:#?}");
     assert!(!found.verdict.is_conclusive(), "{found:#?}");

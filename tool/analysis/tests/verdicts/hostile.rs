@@ -3,7 +3,7 @@
 use super::lab::{Observed, conclude};
 use analysis::conclude::{Conclusion, Context, RunKind};
 use analysis::counters::{
-    Counters, Cpu, CpuQuota, DatabaseLook, Disk, Interface, Listener, Process, Role, Thread, ThreadState,
+    Counters, Cpu, CpuQuota, DatabaseSample, Disk, Interface, Listener, Process, Role, Thread, ThreadState,
 };
 use analysis::run::{Generator, LoadShape, Measurement, ResourceKind, ResponseTime, Step};
 use analysis::ticks::ErrorKind;
@@ -68,7 +68,7 @@ fn process() -> impl Strategy<Value = Process> {
     )
 }
 
-fn look() -> impl Strategy<Value = Counters> {
+fn sample() -> impl Strategy<Value = Counters> {
     let cpu = (0..3u32, number(), number(), number(), number()).prop_map(
         |(number, user_us, system_us, idle_us, steal_us)| Cpu {
             number,
@@ -125,9 +125,10 @@ fn look() -> impl Strategy<Value = Counters> {
 }
 
 fn observed() -> impl Strategy<Value = Observed> {
-    let looks = (proptest::collection::vec(look(), 0..5), proptest::collection::vec(database_look(), 0..12));
+    let samples =
+        (proptest::collection::vec(sample(), 0..5), proptest::collection::vec(database_sample(), 0..12));
     let measured = (float(), float(), number(), any::<bool>(), number());
-    (0..70u32, (0..3_000_000u64, 0..3_000_000u64), measured, looks).prop_map(
+    (0..70u32, (0..3_000_000u64, 0..3_000_000u64), measured, samples).prop_map(
         |(users, window, (throughput, response, completed, steady, failed), (counters, database))| {
             let step = Step {
                 users,
@@ -147,9 +148,10 @@ fn observed() -> impl Strategy<Value = Observed> {
     )
 }
 
-fn database_look() -> impl Strategy<Value = DatabaseLook> {
-    (0..3_000_000u64, number(), number(), proptest::option::of(number()))
-        .prop_map(|(at_us, waiting, at_work, waited_us)| DatabaseLook { at_us, waiting, at_work, waited_us })
+fn database_sample() -> impl Strategy<Value = DatabaseSample> {
+    (0..3_000_000u64, number(), number(), proptest::option::of(number())).prop_map(
+        |(at_us, waiting, at_work, waited_us)| DatabaseSample { at_us, waiting, at_work, waited_us },
+    )
 }
 
 fn sane(found: &Conclusion) {
@@ -195,9 +197,9 @@ proptest! {
     #[test]
     fn no_busy_processor_no_cpu_verdict(observed in proptest::collection::vec(observed(), 2..6)) {
         let mut observed = observed;
-        for look in observed.iter_mut().flat_map(|observed| &mut observed.counters) {
-            look.cpus.clear();
-            for process in &mut look.processes {
+        for sample in observed.iter_mut().flat_map(|observed| &mut observed.counters) {
+            sample.cpus.clear();
+            for process in &mut sample.processes {
                 (process.user_us, process.system_us, process.reaped_children_us) = (0, 0, 0);
                 process.threads.clear();
             }

@@ -3,8 +3,8 @@
 
 use analysis::conclude::{Conclusion, Context, Provenance, RunKind};
 use analysis::counters::{
-    Counters, Cpu, CpuQuota, DatabaseLook, Disk, Interface, IoLimit, IoRate, Listener, Process, Role, Thread,
-    ThreadState,
+    Counters, Cpu, CpuQuota, DatabaseSample, Disk, Interface, IoLimit, IoRate, Listener, Process, Role,
+    Thread, ThreadState,
 };
 use analysis::laws::mva::{Station, mva};
 use analysis::resources::usage;
@@ -31,7 +31,7 @@ pub(super) fn conclude(observed: &[Observed], context: &Context) -> Conclusion {
 pub(super) struct Observed {
     pub(super) step: Step,
     pub(super) counters: Vec<Counters>,
-    pub(super) database: Vec<DatabaseLook>,
+    pub(super) database: Vec<DatabaseSample>,
 }
 
 impl Observed {
@@ -41,9 +41,9 @@ impl Observed {
     }
 }
 
-/// Length of a step and time between looks, microseconds.
+/// Length of a step and time between samples, microseconds.
 const STEP_US: u64 = 4_000_000;
-const LOOK_US: u64 = 250_000;
+const SAMPLE_US: u64 = 250_000;
 /// Counters do not start at nought.
 const BASE: f64 = 5_000_000.0;
 
@@ -76,7 +76,7 @@ pub(super) struct Tier {
     thread_names: &'static [&'static str],
     /// Share of its CPU time that is in no thread's account.
     lost: f64,
-    /// How many threads it has, where looks leave some out.
+    /// How many threads it has, where samples leave some out.
     thread_count: Option<u32>,
     /// Writes a second that its cgroup may, and writes of a request; `None`: it uses the limit whole, whatever the load.
     io_limit: Option<(u64, Option<f64>)>,
@@ -153,11 +153,11 @@ impl Tier {
     pub(super) fn thread_names(self, names: &'static [&'static str]) -> Self {
         Self { thread_names: names, ..self }
     }
-    /// This share of its CPU time is spent by threads that come and go between two looks.
+    /// This share of its CPU time is spent by threads that come and go between two samples.
     pub(super) fn short_lived_threads(self, lost: f64) -> Self {
         Self { lost, ..self }
     }
-    /// It has this many threads, more than are looked at.
+    /// It has this many threads, more than are sampled.
     pub(super) fn too_many_threads(self, count: u32) -> Self {
         Self { thread_count: Some(count), ..self }
     }
@@ -169,7 +169,7 @@ impl Tier {
     pub(super) fn write_limit_used_whole(self, per_s: u64) -> Self {
         Self { io_limit: Some((per_s, None)), ..self }
     }
-    /// At any look one of its threads waits for a disk, each in turn.
+    /// In any sample one of its threads waits for a disk, each in turn.
     pub(super) fn turns_at_the_disk(self) -> Self {
         Self { turns: true, ..self }
     }
@@ -447,9 +447,9 @@ impl Lab {
         let around = |value: f64, half: f64| [value * (1.0 - half), value * (1.0 + half)];
         let own = throughput * self.generator.demand_us / 1e6 / f64::from(self.generator.threads);
         let window = (start, start + STEP_US);
-        let looks = (0..=STEP_US / LOOK_US + 2).map(|look| {
-            let at_us = start + look * LOOK_US - LOOK_US;
-            self.look(at_us, (look * LOOK_US) as f64 * wobble, users, throughput)
+        let samples = (0..=STEP_US / SAMPLE_US + 2).map(|sample| {
+            let at_us = start + sample * SAMPLE_US - SAMPLE_US;
+            self.sample(at_us, (sample * SAMPLE_US) as f64 * wobble, users, throughput)
         });
         let database = self.sessions.map_or_else(Vec::new, |sessions| asked(sessions, start, users));
         let step = Step {
@@ -479,10 +479,10 @@ impl Lab {
             measurement: Measurement { window, uncorrelated: true, ..Measurement::default() },
             ..Step::default()
         };
-        Observed { step, counters: looks.collect(), database }
+        Observed { step, counters: samples.collect(), database }
     }
 
-    fn look(&self, at_us: u64, t: f64, users: u32, throughput: f64) -> Counters {
+    fn sample(&self, at_us: u64, t: f64, users: u32, throughput: f64) -> Counters {
         let mut counters = Counters { at_us, cpus: self.cpus(t, throughput), ..Counters::default() };
         let count = |rate_per_s: f64| (BASE + rate_per_s * t / 1e6) as u64;
         for (index, tier) in self.tiers.iter().chain([&self.generator]).enumerate() {
@@ -542,16 +542,16 @@ impl Lab {
 }
 
 /// What a database says five times a second while so many users ask for it.
-fn asked(sessions: Sessions, start: u64, users: u32) -> Vec<DatabaseLook> {
+fn asked(sessions: Sessions, start: u64, users: u32) -> Vec<DatabaseSample> {
     let at_work = users.min(sessions.most);
     let waiting = u64::from(at_work.saturating_sub(sessions.get_on) + sessions.others);
-    let look = |number: u64| DatabaseLook {
+    let sample = |number: u64| DatabaseSample {
         at_us: start + number * 200_000,
         waiting,
         at_work: u64::from(at_work + sessions.others),
         waited_us: sessions.counts.then_some(7_000_000 + number * 200_000 * waiting),
     };
-    (0..=STEP_US / 200_000).map(look).collect()
+    (0..=STEP_US / 200_000).map(sample).collect()
 }
 
 /// Cores a tier uses.
@@ -581,7 +581,7 @@ fn processes(tier: &Tier, index: u32, t: f64, users: u32, throughput: f64) -> Ve
         run_queue_wait_us: (BASE + t * seen * 0.05) as u64,
         threads: (0..threads_each)
             .map(|thread| {
-                let turn = tier.turns && (t / LOOK_US as f64).round() as u32 % threads_each == thread;
+                let turn = tier.turns && (t / SAMPLE_US as f64).round() as u32 % threads_each == thread;
                 let seen = one_thread(tier, pid + worker, thread, t * per_thread);
                 if turn { Thread { state: ThreadState::Disk, ..seen } } else { seen }
             })

@@ -223,8 +223,9 @@ fn a_quota_whose_use_is_not_counted_is_told_by_what_the_server_used() {
     // Version 1 cgroups with the accounting mounted apart count the use elsewhere.
     let lab = sweep().tier(server("nginx").quota(0.3, "/web"));
     let mut steps = lab.observed();
-    let looks = steps.iter_mut().flat_map(|step| &mut step.counters);
-    let quotas = looks.flat_map(|look| &mut look.processes).filter_map(|process| process.cpu_quota.as_mut());
+    let samples = steps.iter_mut().flat_map(|step| &mut step.counters);
+    let quotas =
+        samples.flat_map(|sample| &mut sample.processes).filter_map(|process| process.cpu_quota.as_mut());
     quotas.for_each(|quota| quota.usage_us = 0);
     let found = conclude(&steps, &lab.context);
     assert_eq!((kind(&found), holder(&found)), (ResourceKind::CpuQuota, "nginx (pid 812)"), "{found:#?}");
@@ -343,8 +344,8 @@ fn a_generator_held_up_by_interference_is_not_told_to_take_more_processors() {
     let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0).interference(3.8);
     let mut steps = lab.observed();
     for step in &mut steps {
-        for (index, look) in step.counters.iter_mut().enumerate() {
-            let generator = look.processes.iter_mut().filter(|process| process.role == Role::Generator);
+        for (index, sample) in step.counters.iter_mut().enumerate() {
+            let generator = sample.processes.iter_mut().filter(|process| process.role == Role::Generator);
             generator.for_each(|process| process.run_queue_wait_us = 5_000_000 + 125_000 * index as u64);
         }
     }

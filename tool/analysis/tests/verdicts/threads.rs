@@ -94,7 +94,7 @@ fn threads_that_came_and_went_are_not_guessed() {
 }
 
 #[test]
-fn threads_that_were_not_looked_at_are_said_to_be() {
+fn threads_that_were_not_sampled_are_said_to_be() {
     let found = sweep().tier(accounts().short_lived_threads(0.9).too_many_threads(10_000)).conclude();
     assert_eq!(
         said(&found)[1],

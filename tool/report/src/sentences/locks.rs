@@ -8,7 +8,7 @@ use crate::words::users;
 
 pub(super) fn sentence(seen: &Seen) -> String {
     match seen {
-        Seen::SessionsWaited { database: of, waiting, at_work, users, contended, looks } => format!(
+        Seen::SessionsWaited { database: of, waiting, at_work, users, contended, samples } => format!(
             "On average {} of the {} sessions at work in {} waited for a lock that another transaction held, with more \
              users than N* = {}; at {} of {} looks at least one did.",
             tenths(*waiting),
@@ -16,7 +16,7 @@ pub(super) fn sentence(seen: &Seen) -> String {
             database(of),
             count((*users).into()),
             percent(*contended),
-            count(*looks)
+            count(*samples)
         ),
         Seen::ShareOfResponse { waited_us, users: number, share, inside } => {
             let rest = inside.map_or_else(String::new, |inside| {

@@ -26,11 +26,11 @@ pub(super) fn sentence(seen: &Seen) -> String {
                 count(*may_use)
             )
         }
-        Seen::NeverAsleep { runnable, looks } => format!(
+        Seen::NeverAsleep { runnable, samples } => format!(
             "That thread was running or waiting to run at {} of {} looks, so it hardly ever waited for work; the rest \
              of the core went to interrupts or to waiting for a processor.",
             percent(*runnable),
-            count(*looks)
+            count(*samples)
         ),
         Seen::OneThreadAtATime { threads, cores, waiting_for_lock } => format!(
             "{} of its threads worked and it may use {} cores, yet together they never used more than about one: they \

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use analysis::{counters::DatabaseLook, verdict::WatchedDatabase};
+use analysis::{counters::DatabaseSample, verdict::WatchedDatabase};
 use observe::monotonic_us;
 
 use super::{ClientError, DatabaseUrl, LockCounts, LockProbe};
@@ -35,7 +35,7 @@ pub(crate) struct DatabaseWatch {
 
 #[derive(Debug, Default)]
 struct Seen {
-    looks: Vec<DatabaseLook>,
+    looks: Vec<DatabaseSample>,
     trouble: Option<String>,
 }
 
@@ -65,8 +65,8 @@ impl DatabaseWatch {
     }
 
     /// What was told in a window of the monotonic clock, microseconds.
-    pub(crate) fn within(&self, (start_us, end_us): (u64, u64)) -> Vec<DatabaseLook> {
-        let inside = |look: &&DatabaseLook| (start_us..=end_us).contains(&look.at_us);
+    pub(crate) fn within(&self, (start_us, end_us): (u64, u64)) -> Vec<DatabaseSample> {
+        let inside = |look: &&DatabaseSample| (start_us..=end_us).contains(&look.at_us);
         lock(&self.seen).looks.iter().filter(inside).copied().collect()
     }
 
@@ -125,7 +125,7 @@ impl Seen {
     fn add(&mut self, at_us: u64, counts: LockCounts) {
         let LockCounts { waiting, at_work, waited, unseen } = counts;
         let waited_us = waited.map(|waited| u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
-        self.looks.push(DatabaseLook { at_us, waiting, at_work, waited_us });
+        self.looks.push(DatabaseSample { at_us, waiting, at_work, waited_us });
         if let Some(unseen) = unseen {
             self.trouble = Some(unseen.to_owned());
         }

@@ -39,8 +39,8 @@ struct Seen {
 }
 
 impl IoLimits {
-    /// Takes the limits of one process at one look. Those of its cgroup's other processes count the same.
-    pub(super) fn look_at(&mut self, process: &Process) {
+    /// Adds the limits of one process in one sample. Those of its cgroup's other processes count the same.
+    pub(super) fn add_sample(&mut self, process: &Process) {
         for limit in &process.io_limits {
             let key = (limit.cgroup.clone(), limit.device.clone(), limit.of);
             let seen = self.0.entry(key).or_default();
@@ -80,8 +80,8 @@ mod tests {
     fn processes_of_one_cgroup_count_once_and_the_fullest_limit_comes_first() {
         let mut limits = IoLimits::default();
         for done in [700, 700, 720, 719, 750] {
-            // A look at one process may be a little earlier than that at another.
-            limits.look_at(&process(100, done));
+            // One process may be sampled a little earlier than another.
+            limits.add_sample(&process(100, done));
         }
         let uses = limits.uses(500_000.0);
         assert_eq!(uses.iter().map(|used| used.device.as_str()).collect::<Vec<_>>(), ["vda", "vdb"]);
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn a_limit_of_nothing_is_none() {
         let mut limits = IoLimits::default();
-        limits.look_at(&process(0, 5));
+        limits.add_sample(&process(0, 5));
         assert_eq!(limits.uses(1e6).len(), 1);
         assert_eq!(IoLimits::default().uses(1e6), []);
     }

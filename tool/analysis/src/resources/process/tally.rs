@@ -1,4 +1,4 @@
-//! Sums over the looks of one step, process by process.
+//! Sums over the samples of one step, process by process.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ type Identity = (u32, u64);
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) most_at_once: usize,
-    pub(super) looks_runnable: usize,
-    pub(super) looks_disk: usize,
+    pub(super) samples_runnable: usize,
+    pub(super) samples_disk: usize,
     pub(super) most_threads: u32,
     pub(super) user_us: u64,
     pub(super) system_us: u64,
@@ -40,19 +40,19 @@ pub(super) struct ProcessTally {
 }
 
 impl Tally {
-    /// Takes the gauges of one process at one look.
-    pub(super) fn look_at(&mut self, process: &Process) {
+    /// Adds the gauges of one process in one sample.
+    pub(super) fn add_sample(&mut self, process: &Process) {
         self.most_threads = self.most_threads.max(process.thread_count);
         let entry = self.by_process.entry((process.pid, process.started_ticks)).or_default();
         entry.allowed_count = process.allowed_cpus;
         entry.allowed_numbers.clone_from(&process.allowed_cpu_numbers);
-        self.look_at_descriptors(process);
-        self.look_at_quota(process.cpu_quota.as_ref());
-        self.io_limits.look_at(process);
-        self.threads.look_at(process);
+        self.add_descriptors(process);
+        self.add_quota(process.cpu_quota.as_ref());
+        self.io_limits.add_sample(process);
+        self.threads.add_sample(process);
     }
 
-    fn look_at_descriptors(&mut self, process: &Process) {
+    fn add_descriptors(&mut self, process: &Process) {
         let (Some(open), Some(limit)) = (process.open_files, process.open_files_limit) else { return };
         let fill = |(open, limit): (u64, u64)| open as f64 / limit.max(1) as f64;
         if limit > 0 && self.open_files.is_none_or(|fullest| fill((open, limit)) > fill(fullest)) {
@@ -60,8 +60,8 @@ impl Tally {
         }
     }
 
-    /// Keeps the first and the last look at the cgroup; one that was changed begins anew.
-    fn look_at_quota(&mut self, quota: Option<&CpuQuota>) {
+    /// Keeps the first and the last sample of the cgroup; one that was changed begins anew.
+    fn add_quota(&mut self, quota: Option<&CpuQuota>) {
         let Some(quota) = quota else { return };
         match &mut self.quota {
             Some((first, last)) if first.cgroup == quota.cgroup && first.usage_us <= quota.usage_us => {
@@ -71,7 +71,7 @@ impl Tally {
         }
     }
 
-    /// Takes what one process counted between two looks.
+    /// Adds what one process counted between two samples.
     fn add(&mut self, before: &Process, after: &Process) {
         let user = growth(before.user_us, after.user_us);
         let system = growth(before.system_us, after.system_us);
@@ -131,7 +131,7 @@ impl Tally {
     }
 }
 
-/// Adds what happened between two consecutive looks.
+/// Adds what happened between two consecutive samples.
 pub(super) fn add_interval(
     tallies: &mut BTreeMap<(Role, String), Tally>,
     earlier: &Counters,
@@ -152,8 +152,8 @@ pub(super) fn add_interval(
     }
 }
 
-fn by_identity(look: &Counters) -> BTreeMap<Identity, &Process> {
-    look.processes.iter().map(|process| ((process.pid, process.started_ticks), process)).collect()
+fn by_identity(sample: &Counters) -> BTreeMap<Identity, &Process> {
+    sample.processes.iter().map(|process| ((process.pid, process.started_ticks), process)).collect()
 }
 
 /// The process as it was before it did anything.
@@ -165,7 +165,7 @@ fn newborn(process: &Process) -> Process {
     }
 }
 
-/// The process with no more processor time than the gap between the looks had for it.
+/// The process with no more processor time than the gap between the samples had for it.
 fn capped(process: &Process, gap_us: u64) -> Process {
     let most = gap_us.saturating_mul(u64::from(process.allowed_cpus.max(1)));
     Process { user_us: process.user_us.min(most), system_us: process.system_us.min(most), ..process.clone() }

@@ -1,4 +1,4 @@
-//! Sums over the looks of one step, thread by thread, and by the threads' names.
+//! Sums over the samples of one step, thread by thread, and by the threads' names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +10,11 @@ use crate::resources::growth;
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     all: BTreeMap<(u32, u32), Tally>,
-    /// Most threads of one name that any look found.
+    /// Most threads of one name that any sample found.
     most_at_once: BTreeMap<String, usize>,
-    /// Threads there were, and those of them that were looked at, summed over looks.
+    /// Threads there were, and those of them that were sampled, summed over samples.
     there: u64,
-    looked_at: u64,
+    sampled: u64,
 }
 
 #[derive(Debug, Default)]
@@ -22,9 +22,9 @@ struct Tally {
     name: String,
     cpu_us: u64,
     waited_us: u64,
-    /// Its counters when it was last looked at.
+    /// Its counters when it was last sampled.
     last: Option<(u64, u64)>,
-    looks: u32,
+    samples: u32,
     running: u32,
     futex: u32,
     disk: u32,
@@ -32,15 +32,15 @@ struct Tally {
 
 impl Threads {
     /// Takes what the threads of one process were found doing.
-    pub(super) fn look_at(&mut self, process: &Process) {
+    pub(super) fn add_sample(&mut self, process: &Process) {
         self.there += u64::from(process.thread_count).max(process.threads.len() as u64);
-        self.looked_at += process.threads.len() as u64;
+        self.sampled += process.threads.len() as u64;
         for thread in &process.threads {
-            self.all.entry((process.pid, thread.tid)).or_default().look_at(thread);
+            self.all.entry((process.pid, thread.tid)).or_default().add_sample(thread);
         }
     }
 
-    /// Takes one look at all processes of the group: how many threads of each name there are at once.
+    /// Counts the threads of all processes of the group in one sample: how many of each name there are at once.
     pub(super) fn count(&mut self, processes: &[&Process]) {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for thread in processes.iter().flat_map(|process| &process.threads) {
@@ -52,8 +52,8 @@ impl Threads {
         }
     }
 
-    /// Takes what they counted between two looks at one process. A thread missing at the earlier look began since; if
-    /// the list was cut short then, it has counted since it was last looked at.
+    /// Adds what they counted between two samples of one process. A thread missing in the earlier one began since; if
+    /// the list was cut short then, it has counted since it was last sampled.
     pub(super) fn add(&mut self, before: &Process, after: &Process) {
         let complete = before.threads.len() >= before.thread_count as usize;
         let earlier: BTreeSet<u32> = before.threads.iter().map(|thread| thread.tid).collect();
@@ -78,7 +78,7 @@ impl Threads {
             name: thread.name.clone(),
             busy: (thread.cpu_us as f64 / elapsed_us).min(1.0),
             waited: (thread.waited_us as f64 / elapsed_us).min(1.0),
-            found_runnable: f64::from(thread.running) / f64::from(thread.looks.max(1)),
+            found_runnable: f64::from(thread.running) / f64::from(thread.samples.max(1)),
         })
     }
 
@@ -107,31 +107,31 @@ impl Threads {
         all
     }
 
-    /// Share of the threads that a look left out, because there were too many.
+    /// Share of the threads that a sample left out, because there were too many.
     pub(super) fn left_out(&self) -> f64 {
-        1.0 - self.looked_at as f64 / self.there.max(1) as f64
+        1.0 - self.sampled as f64 / self.there.max(1) as f64
     }
 
     pub(super) fn states(&self) -> States {
         let sum = |read: fn(&Tally) -> u32| self.all.values().map(read).map(f64::from).sum::<f64>();
-        let looks = sum(|t| t.looks).max(1.0);
+        let samples = sum(|t| t.samples).max(1.0);
         States {
-            running: sum(|t| t.running) / looks,
-            futex: sum(|t| t.futex) / looks,
-            disk: sum(|t| t.disk) / looks,
+            running: sum(|t| t.running) / samples,
+            futex: sum(|t| t.futex) / samples,
+            disk: sum(|t| t.disk) / samples,
         }
     }
 
     pub(super) fn disk_waiting(&self) -> f64 {
-        let share = |thread: &Tally| f64::from(thread.disk) / f64::from(thread.looks.max(1));
+        let share = |thread: &Tally| f64::from(thread.disk) / f64::from(thread.samples.max(1));
         self.all.values().map(share).fold(0.0, f64::max)
     }
 }
 
 impl Tally {
-    fn look_at(&mut self, thread: &Thread) {
+    fn add_sample(&mut self, thread: &Thread) {
         self.name.clone_from(&thread.name);
-        self.looks += 1;
+        self.samples += 1;
         match thread.state {
             ThreadState::Running => self.running += 1,
             ThreadState::Futex => self.futex += 1,
@@ -140,7 +140,7 @@ impl Tally {
         }
     }
 
-    /// Takes its counters now. They are unknown for a thread that was never looked at before.
+    /// Takes its counters now. They are unknown for a thread that was never sampled before.
     fn add(&mut self, thread: &Thread) {
         if let Some((cpu_us, waited_us)) = self.last {
             self.cpu_us = self.cpu_us.saturating_add(growth(cpu_us, thread.cpu_us));
@@ -169,13 +169,13 @@ mod tests {
     }
 
     /// What threads of each name used in one second, in thousandths of a core, and how many there were.
-    fn named(looks: &[Process]) -> Vec<(String, u64, usize)> {
+    fn named(samples: &[Process]) -> Vec<(String, u64, usize)> {
         let mut threads = Threads::default();
-        for look in looks {
-            threads.look_at(look);
-            threads.count(&[look]);
+        for sample in samples {
+            threads.add_sample(sample);
+            threads.count(&[sample]);
         }
-        looks.windows(2).for_each(|pair| threads.add(&pair[0], &pair[1]));
+        samples.windows(2).for_each(|pair| threads.add(&pair[0], &pair[1]));
         let milli = |cores: f64| (cores * 1e3).round() as u64;
         threads
             .by_name(1e6)
@@ -208,38 +208,38 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_began_since_counts_whole_and_one_that_ended_until_its_last_look() {
-        let looks = [
+    fn a_thread_that_began_since_counts_whole_and_one_that_ended_until_its_last_sample() {
+        let samples = [
             process(2, vec![thread(9, "server", 0), thread(10, "old", 900_000)]),
             process(2, vec![thread(9, "server", 0), thread(10, "old", 950_000)]),
             process(2, vec![thread(9, "server", 0), thread(11, "new", 30_000)]),
         ];
-        let found = named(&looks);
+        let found = named(&samples);
         assert_eq!(found[..2], [("old".to_owned(), 50, 1), ("new".to_owned(), 30, 1)]);
     }
 
-    /// Of more threads than a look takes in, each is looked at now and then.
+    /// Of more threads than a sample takes in, each is sampled now and then.
     #[test]
-    fn a_thread_left_out_at_some_looks_loses_no_time() {
-        let looks = [
+    fn a_thread_left_out_at_some_samples_loses_no_time() {
+        let samples = [
             process(9, vec![thread(10, "worker", 100_000)]),
             process(9, vec![thread(11, "worker", 700_000)]),
             process(9, vec![thread(10, "worker", 250_000)]),
             process(9, vec![thread(11, "worker", 750_000)]),
         ];
-        assert_eq!(named(&looks), [("worker".to_owned(), 200, 1)]);
+        assert_eq!(named(&samples), [("worker".to_owned(), 200, 1)]);
         let mut threads = Threads::default();
-        looks.iter().for_each(|look| threads.look_at(look));
+        samples.iter().for_each(|sample| threads.add_sample(sample));
         assert!((threads.left_out() - 8.0 / 9.0).abs() < 1e-9);
     }
 
     #[test]
     fn a_number_used_again_is_another_thread() {
-        let looks = [
+        let samples = [
             process(2, vec![thread(9, "server", 0), thread(10, "first", 50_000)]),
             process(1, vec![thread(9, "server", 0)]),
             process(2, vec![thread(9, "server", 0), thread(10, "second", 20_000)]),
         ];
-        assert_eq!(named(&looks)[0], ("second".to_owned(), 20, 1));
+        assert_eq!(named(&samples)[0], ("second".to_owned(), 20, 1));
     }
 }

@@ -37,14 +37,14 @@ pub enum CpuTimeEvidence {
         of: Processes,
         /// The name of the threads.
         name: String,
-        /// How many of them; absent where looks left too many threads out to tell.
+        /// How many of them; absent where samples left too many threads out to tell.
         threads: Option<u64>,
         /// Share of the CPU time, 0 to 1.
         share: f64,
         /// CPU time, microseconds per completed request.
         demand_us: f64,
     },
-    /// Most CPU time was spent in threads that looks left out.
+    /// Most CPU time was spent in threads that samples left out.
     ThreadsLeftOut {
         /// Share of the CPU time, 0 to 1.
         share: f64,

@@ -42,7 +42,7 @@ pub enum DeviceEvidence {
     DiskAwaited {
         /// Share of the time that some task on the host waited for a disk.
         pressure: f64,
-        /// Share of the looks that found one thread of the tiers waiting.
+        /// Share of the samples that found one thread of the tiers waiting.
         thread: f64,
     },
     /// The page cache is too small for the files asked for.
@@ -80,7 +80,7 @@ pub enum DeviceEvidence {
     IoLimitAwaited {
         /// Which processes.
         of: Processes,
-        /// Share of the looks that found threads of theirs waiting for a disk.
+        /// Share of the samples that found threads of theirs waiting for a disk.
         threads: f64,
         /// Share of the time that some task on the host waited for a disk.
         pressure: f64,
@@ -106,7 +106,7 @@ pub enum DeviceEvidence {
         delayed_per_s: f64,
         /// Packets dropped per second.
         dropped_per_s: f64,
-        /// Share of the looks that found bytes in it.
+        /// Share of the samples that found bytes in it.
         backlogged: f64,
     },
 }

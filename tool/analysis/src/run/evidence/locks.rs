@@ -19,10 +19,11 @@ pub enum LockEvidence {
         at_work: f64,
         /// N*; there were more users than that.
         users: u32,
-        /// Share of the looks that found somebody waiting.
+        /// Share of the samples that found somebody waiting.
         contended: f64,
-        /// How many looks there were.
-        looks: u64,
+        /// How many samples there were.
+        #[serde(rename = "looks")]
+        samples: u64,
     },
     /// How long a request waited for locks.
     ShareOfResponse {

@@ -38,12 +38,13 @@ pub enum ProcessorEvidence {
         /// Cores that the other threads used together.
         others_cores: f64,
     },
-    /// A thread was runnable at nearly every look.
+    /// A thread was runnable in nearly every sample.
     NeverAsleep {
-        /// Share of the looks that found it running or waiting to run.
+        /// Share of the samples that found it running or waiting to run.
         runnable: f64,
-        /// How many looks there were.
-        looks: u64,
+        /// How many samples there were.
+        #[serde(rename = "looks")]
+        samples: u64,
     },
     /// Threads that never use more than one core together, as behind a global lock.
     OneThreadAtATime {
@@ -51,7 +52,7 @@ pub enum ProcessorEvidence {
         threads: u64,
         /// Cores that they may use.
         cores: u64,
-        /// Share of the looks at the threads that found them waiting for a lock.
+        /// Share of the samples of the threads that found them waiting for a lock.
         waiting_for_lock: f64,
     },
 }

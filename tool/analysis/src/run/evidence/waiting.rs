@@ -55,7 +55,7 @@ pub enum WaitingEvidence {
         waiting: u64,
         /// How many the queue holds.
         backlog: u64,
-        /// Share of the looks that found it full.
+        /// Share of the samples that found it full.
         full: f64,
     },
     /// The server may accept slowly because its workers are taken.
@@ -88,7 +88,7 @@ pub enum WaitingEvidence {
     AloneAtTheDisk {
         /// Which processes waited.
         of: Processes,
-        /// Share of the looks that found them waiting.
+        /// Share of the samples that found them waiting.
         waiting: f64,
     },
     /// The busiest resource had room.
@@ -114,7 +114,7 @@ pub enum WaitingEvidence {
     },
     /// Threads of the server waited for a lock or a condition.
     ThreadsWaiting {
-        /// Share of the looks at them.
+        /// Share of the samples of them.
         share: f64,
     },
 }
