@@ -9,7 +9,7 @@ mod proof;
 
 use std::ffi::OsString;
 
-use analysis::proof::Proof;
+use analysis::run::Proof;
 use booking::BookingError;
 use load::{Plan, RequestTotal, Scenario};
 use sweep::database::DatabaseUrl;

@@ -1,7 +1,7 @@
 //! Two runs side by side: ratios with 95 % intervals.
 
 use crate::run::{ResourceKind, Run, Step};
-use crate::statistics::student::NORMAL_95;
+use crate::statistics::NORMAL_95;
 
 /// The second run against the first.
 #[derive(Debug, Clone, PartialEq)]

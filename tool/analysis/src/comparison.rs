@@ -15,8 +15,7 @@ pub use findings::{LittleFinding, OrderFinding, PublishedLittle, Tested};
 pub use order::order;
 pub use users::{AtUsers, PublishedPoint, all_users, little, published_little};
 
-use crate::proof::Proof;
-use crate::run::{Doubt, Host, Identity, Resource, ResourceKind, ResponseTime, Words};
+use crate::run::{Doubt, Host, Identity, Proof, Resource, ResourceKind, ResponseTime, Words};
 use crate::ticks::ErrorCounts;
 
 /// The value of [`Comparison::schema`].

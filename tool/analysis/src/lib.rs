@@ -9,7 +9,6 @@ pub mod conclude;
 pub mod counters;
 pub mod estimate;
 pub mod laws;
-pub mod proof;
 pub mod resources;
 pub mod run;
 pub mod search;

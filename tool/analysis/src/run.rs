@@ -28,7 +28,6 @@ pub use step::{Generator, Locks, Measurement, Resource, Stall, Step};
 pub use verdict::{Bottleneck, Confidence, NamedThreads, NextLimit, ThreadTime, Verdict};
 pub use warning::{Cause, ListenQueue, Replaced, Warning, WarningKind};
 
-use crate::proof::Proof;
 use crate::ticks::{failed_share, failures};
 
 /// The value of [`Run::schema`].
@@ -97,6 +96,27 @@ pub struct RequestShare {
     pub completed: u64,
     /// How often another kind took its turn, because the user had kept nothing for this kind.
     pub replaced: u64,
+}
+
+/// A comparison of what clients were promised with what a system holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Proof {
+    /// Whether every promise was kept and every refusal explained.
+    pub holds: bool,
+    /// What was compared, in sentences with numbers, as the system states it.
+    pub text: String,
+    /// The same as data; empty in files from before it was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<Count>,
+}
+
+/// Something that was counted for a proof.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Count {
+    /// What was counted, such as `bookings acknowledged`.
+    pub name: String,
+    /// How many there were.
+    pub value: u64,
 }
 
 impl Run {

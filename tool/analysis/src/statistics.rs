@@ -1,9 +1,49 @@
-//! Statistics that know nothing of servers: intervals, trends, regressions.
+//! Statistics that know nothing of servers: distributions, intervals, trends, regressions.
 
 pub mod batch_means;
-pub(crate) mod isotonic;
-pub(crate) mod matrix;
 pub mod mser;
 pub(crate) mod pooling;
+pub(crate) mod regression;
 pub(crate) mod series;
-pub(crate) mod student;
+
+use statrs::distribution::{ChiSquared, ContinuousCDF, Normal, StudentsT};
+
+/// Two-sided 95 % point of the normal distribution.
+pub(crate) const NORMAL_95: f64 = 1.959_963_984_540_054;
+
+/// Two-sided 95 % point of Student's t with `df` degrees of freedom (at least one).
+pub(crate) fn t_95(df: f64) -> f64 {
+    t_two_sided(df, 0.95)
+}
+
+/// Two-sided point of Student's t that holds `confidence` of it.
+pub(crate) fn t_two_sided(df: f64, confidence: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, df.max(1.0))
+        .map_or(NORMAL_95, |student| student.inverse_cdf(0.5 + confidence / 2.0))
+}
+
+/// Two-sided point of the normal distribution that holds `confidence` of it.
+pub(crate) fn normal_two_sided(confidence: f64) -> f64 {
+    Normal::standard().inverse_cdf(0.5 + confidence / 2.0)
+}
+
+/// The chance that a chi-squared variable with `df` degrees of freedom exceeds `value`.
+pub(crate) fn chi_squared_exceeds(df: f64, value: f64) -> f64 {
+    ChiSquared::new(df.max(1.0)).map_or(1.0, |chi| chi.sf(value.max(0.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Published table (Fisher and Yates): two-sided 5 % points.
+    #[test]
+    fn agrees_with_the_table() {
+        for (df, expected) in [(1.0, 12.706), (4.0, 2.776), (9.0, 2.262), (30.0, 2.042), (1e6, 1.960)] {
+            assert!((t_95(df) - expected).abs() < 1e-3, "t({df}) = {}", t_95(df));
+        }
+        assert!((normal_two_sided(0.95) - NORMAL_95).abs() < 1e-9);
+        assert!((normal_two_sided(0.99) - 2.5758).abs() < 1e-3);
+        assert!((chi_squared_exceeds(1.0, 3.841) - 0.05).abs() < 1e-3);
+    }
+}

@@ -2,7 +2,7 @@
 
 mod bookings;
 
-use analysis::proof::Proof;
+use analysis::run::Proof;
 use booking::{BookingError, census};
 use load::RequestTotal;
 use store::Database;

@@ -6,7 +6,7 @@ use super::users::by_users;
 use super::{Entry, Limit};
 use crate::run::{Doubt, Identity, Resource, ResourceKind, Run, Step, Unit, Warning, WarningKind, Words};
 use crate::statistics::pooling::{Estimate, Pooled, pooled};
-use crate::statistics::student::{NORMAL_95, t_95};
+use crate::statistics::{NORMAL_95, t_95};
 use crate::thresholds::DISTURBING;
 use crate::ticks::{ErrorCounts, add_errors, failed_share, failures, many_failed};
 

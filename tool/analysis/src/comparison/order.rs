@@ -2,7 +2,7 @@
 
 use super::{Entry, OfFastest, OrderFinding, Workload};
 use crate::compare::{Ratio, ratio};
-use crate::statistics::student::normal_two_sided;
+use crate::statistics::normal_two_sided;
 use crate::ticks::{failed_share, failures, many_failed};
 
 /// Gives every entry of a workload its places and its share of the fastest, and sets the workload's findings.
@@ -230,7 +230,7 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(3);
         let mut noise = || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
         let mut alike =
-            || entry("same", 1_000.0 * (1.0 + 0.02 * noise()), 0.02 * crate::statistics::student::NORMAL_95);
+            || entry("same", 1_000.0 * (1.0 + 0.02 * noise()), 0.02 * crate::statistics::NORMAL_95);
         let claimed = (0..1_000)
             .map(|_| ordered((0..10).map(|_| alike()).collect()))
             .filter(|work| places(work).iter().any(|place| *place != Some([1, 10])))

@@ -4,7 +4,7 @@
 //! What the resource does besides serving (background load) is an intercept, kept only where it is
 //! significant.
 
-use crate::statistics::student::t_95;
+use crate::statistics::t_95;
 
 /// One step's use of a resource.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -5,8 +5,8 @@
 //! least squares with coefficients kept from going below zero.
 
 use crate::run::{Step, Usl};
-use crate::statistics::matrix::{IDENTITY, dot, inverted};
-use crate::statistics::student::t_95;
+use crate::statistics::regression::{IDENTITY, dot, inverted};
+use crate::statistics::t_95;
 
 /// A fitted law with 95 % intervals.
 #[derive(Debug, Clone, Copy, PartialEq)]

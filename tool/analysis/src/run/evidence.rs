@@ -1,10 +1,8 @@
 //! What was seen that supports a verdict: numbers and identities, one entry for each sentence of the report.
 
-mod cpu_time;
 mod devices;
 mod generator;
 mod locks;
-mod outcome;
 mod processors;
 mod shares;
 mod waiting;
@@ -12,14 +10,15 @@ mod waiting;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use cpu_time::{CpuTimeEvidence, TierDemand};
 pub use devices::DeviceEvidence;
 pub use generator::GeneratorEvidence;
 pub use locks::LockEvidence;
-pub use outcome::{Aside, OutcomeEvidence};
-pub use processors::{Busy, ProcessorEvidence};
+pub use processors::{Busy, CpuTimeEvidence, ProcessorEvidence, TierDemand};
 pub use shares::{ShareEvidence, Shares};
 pub use waiting::WaitingEvidence;
+
+use crate::run::Identity;
+use crate::ticks::ErrorCounts;
 
 /// One thing that was seen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -63,3 +62,86 @@ evidence_from!(
     GeneratorEvidence => Generator,
     OutcomeEvidence => Outcome
 );
+
+/// Evidence about the sweep as a whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum OutcomeEvidence {
+    /// No request completed.
+    NothingCompleted,
+    /// Only one step was measured.
+    OnlyStep {
+        /// Its users.
+        users: u32,
+    },
+    /// Throughput grew up to the last step.
+    StillGrew {
+        /// Most users that were tried.
+        users: u32,
+    },
+    /// The steps are too uneven to tell.
+    TooUneven {
+        /// Most users that were tried.
+        users: u32,
+    },
+    /// The server could not be watched.
+    NotWatched {
+        /// N*.
+        users: u32,
+    },
+    /// Nothing that was watched explains the limit.
+    NothingExplains {
+        /// N*.
+        users: u32,
+        /// The highest throughput, requests per second.
+        throughput_per_s: f64,
+    },
+    /// Work that no watched process did.
+    UnwatchedWork {
+        /// Cores more than under a light load.
+        cores: f64,
+    },
+    /// The busiest resource of all.
+    Busiest {
+        /// Which.
+        resource: Identity,
+        /// Busy share, 0 to 1.
+        busy: f64,
+        /// Why that proves nothing, where it is full.
+        aside: Option<Aside>,
+    },
+    /// A rival was nearly as busy.
+    CloseRival {
+        /// Which.
+        resource: Identity,
+        /// Busy share, 0 to 1.
+        busy: f64,
+    },
+    /// Many requests failed.
+    RequestsFailed {
+        /// Share of the requests, 0 to 1.
+        share: f64,
+        /// Users of the step.
+        users: u32,
+        /// How they failed.
+        errors: ErrorCounts,
+    },
+    /// A sentence of a run file from before evidence was typed.
+    Told {
+        /// The sentence.
+        text: String,
+    },
+}
+
+/// Why a full resource proves nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "why", rename_all = "kebab-case")]
+pub enum Aside {
+    /// The server used little of it.
+    OthersUsedIt {
+        /// Cores that the server and its tiers used.
+        tier_cores: f64,
+    },
+    /// It was full under a light load as well.
+    WhateverTheLoad,
+}

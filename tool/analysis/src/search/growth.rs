@@ -1,7 +1,7 @@
 //! Whether throughput still grows with the number of users.
 
 use crate::run::Step;
-use crate::statistics::student::{NORMAL_95, t_95};
+use crate::statistics::{NORMAL_95, t_95};
 
 /// What steps of ascending numbers of users say about growth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

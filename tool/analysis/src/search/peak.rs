@@ -6,7 +6,7 @@
 
 use crate::run::Step;
 use crate::search::growth::throughput_error;
-use crate::statistics::matrix::{Matrix, dot, inverted, times};
+use crate::statistics::regression::{Matrix, dot, inverted, times};
 
 /// A real curve is not a parabola: the vertex is off by about this share of the height that the steps near it
 /// span.

@@ -8,7 +8,7 @@ use crate::run::Step;
 use crate::search::growth::{NEGLIGIBLE, degrees_of_freedom, throughput_error};
 use crate::search::peak::{Peak, peak};
 use crate::statistics::pooling::{Estimate, Pooled, pooled};
-use crate::statistics::student::t_95;
+use crate::statistics::t_95;
 use crate::thresholds::SATURATED;
 
 /// The pooled maximum.

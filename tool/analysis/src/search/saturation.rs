@@ -4,8 +4,8 @@ use crate::laws::bounds;
 use crate::run::Step;
 use crate::search::growth::{ended, throughput_error};
 use crate::search::plateau::{Plateau, plateau};
-use crate::statistics::isotonic::non_decreasing;
-use crate::statistics::student::NORMAL_95;
+use crate::statistics::NORMAL_95;
+use crate::statistics::regression::non_decreasing;
 use crate::thresholds::SATURATED;
 
 /// Steps closer than this factor in users say little about growth.

@@ -10,7 +10,7 @@
 //! correlation is left widens the interval.
 
 use crate::statistics::series::{Series, inflation};
-use crate::statistics::student::{t_95, t_two_sided};
+use crate::statistics::{t_95, t_two_sided};
 
 /// One observation: what is counted, and per what.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -1,6 +1,6 @@
 //! Several estimates of the same thing made into one.
 
-use crate::statistics::student::chi_squared_exceeds;
+use crate::statistics::chi_squared_exceeds;
 
 /// An estimate with its standard error.
 #[derive(Debug, Clone, Copy, PartialEq)]

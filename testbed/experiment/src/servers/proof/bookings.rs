@@ -1,6 +1,6 @@
 //! Compares what clients were told about bookings with what the database holds.
 
-use analysis::proof::{Count, Proof};
+use analysis::run::{Count, Proof};
 
 /// What clients were told about one kind of request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
