@@ -5,13 +5,11 @@
 
 mod device;
 mod host;
-mod listen;
 mod locks;
 mod process;
 
 pub use device::{DiskUse, LinkUse};
-pub use host::{CpuUse, HostUse};
-pub use listen::Listening;
+pub use host::{CpuUse, HostUse, Listening};
 pub use locks::LockUse;
 pub use process::{FULL_THREAD, Group, IoLimitUse, NamedThreads, QuotaUse, States, ThreadUse};
 
@@ -78,7 +76,7 @@ fn of_counters(counters: &[Counters], window: (u64, u64)) -> Usage {
         groups: process::groups(&samples, elapsed_us, &host),
         disks: device::disks(&samples, elapsed_us),
         links: device::links(&samples, elapsed_us),
-        listening: listen::listening(&samples, elapsed_us),
+        listening: host::listening(&samples, elapsed_us),
         locks: None,
         host,
     }

@@ -8,15 +8,14 @@
 
 mod database_locks;
 mod disk;
-mod errors;
+mod doubts;
 mod finding;
 mod generator;
-mod interference;
 mod io_limit;
 mod network;
-mod next;
 mod processor;
 mod quota;
+mod rivals;
 mod shared;
 mod sweep;
 mod threads;
@@ -26,16 +25,14 @@ mod waiting;
 pub(crate) use database_locks::resource as locks_resource;
 pub use finding::Finding;
 pub use generator::starved as generator_waited;
-pub use next::next;
+pub use rivals::next;
 pub use shared::sharing;
 pub use sweep::{DatabaseServer, Shape, Sweep, WatchedDatabase};
 pub use utilisation::{Use, mean_uses, uses};
 
-use crate::run::{
-    Aside, Confidence, Doubt, Evidence, Identity, OutcomeEvidence as Seen, Resource, ResourceKind,
-};
+use crate::run::{Aside, Confidence, Doubt, Evidence, Identity, OutcomeEvidence as Seen, ResourceKind};
 use crate::search::growth::Growth;
-use crate::thresholds::{FULL, NEAR, NOT_BUSY, UNWATCHED};
+use crate::thresholds::{FULL, UNWATCHED};
 
 /// Names what stops the server.
 pub fn bottleneck(sweep: &Sweep) -> Finding {
@@ -46,8 +43,8 @@ pub fn bottleneck(sweep: &Sweep) -> Finding {
     } else {
         processor::with_tiers(sweep, threads::with_names(sweep, bounded(sweep)))
     };
-    let ranked = with_rivals(sweep, found);
-    errors::doubt(sweep, interference::doubt(sweep, ranked))
+    let ranked = rivals::with_runner_up(sweep, found);
+    doubts::requests_failed(sweep, doubts::interference(sweep, ranked))
 }
 
 /// The same for one load, which does not ask what stops the server: only whether the generator kept up, and whether
@@ -58,7 +55,7 @@ pub fn bottleneck_of_load(sweep: &Sweep) -> Finding {
     } else {
         generator::limited(sweep, 0.0).unwrap_or_else(|| Finding::new(ResourceKind::None, Confidence::High))
     };
-    errors::doubt(sweep, found)
+    doubts::requests_failed(sweep, found)
 }
 
 /// Tries the rules in their order where throughput was seen to stop growing.
@@ -93,24 +90,6 @@ fn busiest(sweep: &Sweep) -> Option<Finding> {
     full.extend(io_limit::full(sweep));
     full.extend(network::full(sweep));
     full.into_iter().max_by(|a, b| a.strength.total_cmp(&b.strength))
-}
-
-/// Adds the runner-up, and lowers the confidence where it is close.
-fn with_rivals(sweep: &Sweep, mut finding: Finding) -> Finding {
-    let rival = mean_uses(sweep)
-        .into_iter()
-        .filter(|rival| !finding.includes(&rival.resource))
-        .max_by(|a, b| a.utilisation().total_cmp(&b.utilisation()));
-    let Some(rival) = rival else { return finding };
-    let busy = rival.utilisation();
-    let near = finding.utilization.is_some_and(|of_finding| busy > of_finding - NEAR);
-    let close = (near && busy >= NOT_BUSY) || busy >= FULL;
-    if close && finding.utilization.is_some() && finding.confidence == Confidence::High {
-        let resource = rival.resource.clone();
-        finding = finding.at_most(Confidence::Medium).seeing(Seen::CloseRival { resource, busy });
-    }
-    finding.runner_up = Some(Resource::from(&rival));
-    finding
 }
 
 fn nothing_completed() -> Finding {

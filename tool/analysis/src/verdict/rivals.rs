@@ -1,9 +1,10 @@
-//! What would come next if the bottleneck were removed.
+//! What comes close to the bottleneck, and what would come next if it were removed.
 
 use super::finding::Finding;
 use super::sweep::Sweep;
 use super::utilisation::{Use, mean_uses, uses};
-use crate::run::{Identity, NextLimit, ResourceKind};
+use crate::run::{Confidence, Identity, NextLimit, OutcomeEvidence as Seen, Resource, ResourceKind};
+use crate::thresholds::{FULL, NEAR, NOT_BUSY};
 
 /// A resource used less than this is too idle for its demand to be told from noise.
 const MEASURABLE: f64 = 0.02;
@@ -11,6 +12,24 @@ const MEASURABLE: f64 = 0.02;
 /// A light load uses somewhat more per request than a heavy one, which is served in batches. More than this factor is
 /// other work.
 const DISPROPORTIONATE: f64 = 2.0;
+
+/// Adds the runner-up, and lowers the confidence where it is close.
+pub(super) fn with_runner_up(sweep: &Sweep, mut finding: Finding) -> Finding {
+    let rival = mean_uses(sweep)
+        .into_iter()
+        .filter(|rival| !finding.includes(&rival.resource))
+        .max_by(|a, b| a.utilisation().total_cmp(&b.utilisation()));
+    let Some(rival) = rival else { return finding };
+    let busy = rival.utilisation();
+    let near = finding.utilization.is_some_and(|of_finding| busy > of_finding - NEAR);
+    let close = (near && busy >= NOT_BUSY) || busy >= FULL;
+    if close && finding.utilization.is_some() && finding.confidence == Confidence::High {
+        let resource = rival.resource.clone();
+        finding = finding.at_most(Confidence::Medium).seeing(Seen::CloseRival { resource, busy });
+    }
+    finding.runner_up = Some(Resource::from(&rival));
+    finding
+}
 
 /// The resource with the next highest demand, and the throughput at which it would be full: X / U, by
 /// the utilisation law. `None` where the bottleneck itself is not known.

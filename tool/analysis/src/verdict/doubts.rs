@@ -1,8 +1,10 @@
-//! Work of others on the processors that server or generator need: it stops throughput early.
+//! What makes any finding doubtful: failed requests, and work of others on the processors that server or generator need.
 //!
-//! What others use in proportion to the throughput (interrupts, children too short-lived to be seen) belongs to the
-//! load. The rest interferes: what they used beyond the least per request of any step, or what would be left of it
-//! at no throughput at all.
+//! Where many requests fail, the throughput of the others is not the server's capacity.
+//!
+//! Work of others stops throughput early. What they use in proportion to the throughput (interrupts, children too
+//! short-lived to be seen) belongs to the load. The rest interferes: what they used beyond the least per request of any
+//! step, or what would be left of it at no throughput at all.
 
 use super::finding::Finding;
 use super::generator::starved;
@@ -10,8 +12,51 @@ use super::shared::{busiest_tier, shares_beside};
 use super::sweep::{Sweep, group, set_busy};
 use super::waiting::hardly_starved;
 use crate::resources::Group;
-use crate::run::{Doubt, Identity, ResourceKind, Step, Victim};
+use crate::run::{
+    Confidence, Doubt, GeneratorEvidence, Identity, OutcomeEvidence as Seen, ResourceKind, Step, Victim,
+};
 use crate::thresholds::{DISTURBING, LOW, PROCESSORS_FULL};
+use crate::ticks::{ErrorKind, failures, many_failed};
+
+/// Doubts a finding where many requests failed at N*. Errors only beyond N* are how an overloaded server behaves; they do
+/// not touch the verdict, unless nothing else shows that throughput stopped growing.
+pub(super) fn requests_failed(sweep: &Sweep, finding: Finding) -> Finding {
+    let Some(star) = sweep.star() else { return finding };
+    let finding = stopped_answering(sweep, finding);
+    let share = star.failed_share();
+    if !many_failed(share) || sweep.completed() == 0 {
+        return finding;
+    }
+    let finding = if of_our_own(star) { out_of_local_resources(star) } else { finding };
+    let (users, errors) = (star.users, star.errors.clone());
+    finding
+        .at_most(Confidence::Medium)
+        .seeing(Seen::RequestsFailed { share, users, errors: errors.clone() })
+        .doubting(Doubt::RequestsFailed { share, users, errors })
+}
+
+/// A server that answers nothing at all beyond N* has died, or turns everybody away. Then throughput that no longer grew
+/// says nothing about its resources.
+fn stopped_answering(sweep: &Sweep, finding: Finding) -> Finding {
+    let next = sweep.steps().iter().find(|step| step.users > sweep.star_users());
+    let Some(next) = next.filter(|next| next.completed == 0) else { return finding };
+    if sweep.completed() == 0 || sweep.plateau().count() > 1 {
+        return finding;
+    }
+    finding.doubting(Doubt::StoppedAnsweringBeyond { users: next.users, errors: next.errors.clone() })
+}
+
+/// Whether most failures came from this host's own lack of descriptors or ports.
+fn of_our_own(step: &Step) -> bool {
+    let local = step.errors.get(&ErrorKind::LocalLimit).copied().unwrap_or(0);
+    local > failures(&step.errors) / 2
+}
+
+fn out_of_local_resources(step: &Step) -> Finding {
+    Finding::new(ResourceKind::Generator, Confidence::High)
+        .held_by(Identity::Generator)
+        .seeing(GeneratorEvidence::GeneratorOutOfPorts { users: step.users })
+}
 
 /// What one step says about the others on a set of processors.
 struct Others {
@@ -23,7 +68,7 @@ struct Others {
 }
 
 /// Doubts a finding where others took part of the processors at N* and beyond.
-pub(super) fn doubt(sweep: &Sweep, mut finding: Finding) -> Finding {
+pub(super) fn interference(sweep: &Sweep, mut finding: Finding) -> Finding {
     let named = finding.holder == Some(Identity::OtherProcesses);
     if named || sweep.completed() == 0 || waits_for_no_processor(sweep, &finding) {
         return finding;
