@@ -7,6 +7,7 @@ mod device;
 mod host;
 mod locks;
 mod process;
+mod samples;
 
 pub use device::{DiskUse, LinkUse};
 pub use host::{CpuUse, HostUse, Listening};
@@ -61,7 +62,7 @@ pub fn usage(counters: &[Counters], database: &[DatabaseSample], window: (u64, u
 }
 
 fn of_counters(counters: &[Counters], window: (u64, u64)) -> Usage {
-    let samples = choose(counters, window);
+    let samples = samples::covering(counters, window);
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
         return Usage::default();
     };
@@ -80,32 +81,6 @@ fn of_counters(counters: &[Counters], window: (u64, u64)) -> Usage {
         locks: None,
         host,
     }
-}
-
-/// The samples that best cover the window.
-fn choose(counters: &[Counters], (start, end): (u64, u64)) -> Vec<&Counters> {
-    let mut all: Vec<&Counters> = counters.iter().collect();
-    all.sort_by_key(|sample| sample.at_us);
-    let first = all.partition_point(|sample| sample.at_us < start);
-    let past = all.partition_point(|sample| sample.at_us <= end).max(first);
-    let inside = &all[first..past];
-    if let (Some(a), Some(b)) = (inside.first(), inside.last())
-        && (b.at_us - a.at_us) as f64 * 2.0 >= end.saturating_sub(start) as f64
-        && b.at_us > a.at_us
-    {
-        return inside.to_vec();
-    }
-    all[first.saturating_sub(1)..(past + 1).min(all.len())].to_vec()
-}
-
-/// Growth of a counter; 0 where it went backwards, because what it counts was restarted.
-fn growth(before: u64, after: u64) -> u64 {
-    after.saturating_sub(before)
-}
-
-/// Growth of a counter over consecutive samples, a restart in between losing only its own interval.
-fn grown(samples: &[&Counters], read: impl Fn(&Counters) -> u64) -> u64 {
-    samples.windows(2).fold(0u64, |sum, pair| sum.saturating_add(growth(read(pair[0]), read(pair[1]))))
 }
 
 #[cfg(test)]

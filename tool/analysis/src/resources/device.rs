@@ -1,6 +1,6 @@
 //! Block devices and network interfaces.
 
-use super::growth;
+use super::samples::grown_where;
 use crate::counters::{Counters, Disk, Interface};
 
 /// What one block device did.
@@ -70,7 +70,7 @@ pub(super) fn disks(samples: &[&Counters], elapsed_us: f64) -> Vec<DiskUse> {
 
 fn disk_use(name: &str, samples: &[&Counters], elapsed_us: f64) -> DiskUse {
     let find = |sample: &Counters| sample.disks.iter().find(|disk| disk.name == name).cloned();
-    let sum = |read: fn(&Disk) -> u64| over_pairs(samples, find, read) as f64;
+    let sum = |read: fn(&Disk) -> u64| grown_where(samples, find, read) as f64;
     let flush = (sum(|d| d.flush_us) / elapsed_us).min(1.0);
     let per_s = 1e6 / elapsed_us;
     DiskUse {
@@ -94,7 +94,7 @@ pub(super) fn links(samples: &[&Counters], elapsed_us: f64) -> Vec<LinkUse> {
 
 fn link_use(now: &Interface, samples: &[&Counters], elapsed_us: f64) -> LinkUse {
     let find = |sample: &Counters| sample.interfaces.iter().find(|link| link.name == now.name).cloned();
-    let per_s = |read: fn(&Interface) -> u64| over_pairs(samples, find, read) as f64 / elapsed_us * 1e6;
+    let per_s = |read: fn(&Interface) -> u64| grown_where(samples, find, read) as f64 / elapsed_us * 1e6;
     let backlogged =
         samples.iter().filter_map(|sample| find(sample)).filter(|l| l.qdisc_backlog_bytes > 0).count();
     LinkUse {
@@ -108,10 +108,4 @@ fn link_use(now: &Interface, samples: &[&Counters], elapsed_us: f64) -> LinkUse 
         dropped_per_s: per_s(|l| l.dropped) + per_s(|l| l.qdisc_dropped),
         backlogged: backlogged as f64 / samples.len().max(1) as f64,
     }
-}
-
-/// Growth of one device's counter over consecutive samples that both hold it.
-fn over_pairs<T>(samples: &[&Counters], find: impl Fn(&Counters) -> Option<T>, read: fn(&T) -> u64) -> u64 {
-    let pair_growth = |pair: &[&Counters]| Some(growth(read(&find(pair[0])?), read(&find(pair[1])?)));
-    samples.windows(2).filter_map(pair_growth).fold(0, u64::saturating_add)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::grown;
+use super::samples::{grown, growth};
 use crate::counters::{Counters, Cpu};
 
 /// What the host's processors and memory did.
@@ -83,8 +83,7 @@ fn cpus(samples: &[&Counters]) -> Vec<CpuUse> {
 }
 
 fn add_growth(sum: &mut Cpu, before: &Cpu, after: &Cpu) {
-    let add =
-        |sum: &mut u64, before: u64, after: u64| *sum = sum.saturating_add(super::growth(before, after));
+    let add = |sum: &mut u64, before: u64, after: u64| *sum = sum.saturating_add(growth(before, after));
     add(&mut sum.user_us, before.user_us, after.user_us);
     add(&mut sum.system_us, before.system_us, after.system_us);
     add(&mut sum.idle_us, before.idle_us, after.idle_us);

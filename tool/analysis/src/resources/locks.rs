@@ -1,6 +1,6 @@
 //! Locks of a database: who waited for whom, as the database server told.
 
-use super::growth;
+use super::samples::growth;
 use crate::counters::DatabaseSample;
 
 /// What the sessions of a database did during one step.

@@ -8,10 +8,12 @@ mod tally;
 mod threads;
 
 pub use io_limit::IoLimitUse;
+pub use threads::{NamedThreads, States, ThreadUse};
 
 use std::collections::BTreeMap;
 
 use super::host::HostUse;
+use super::samples::growth;
 use crate::counters::{Counters, CpuQuota, Process, Role, ThreadState};
 use tally::Tally;
 
@@ -81,45 +83,6 @@ pub struct Group {
     pub io_limits: Vec<IoLimitUse>,
     /// The CPU quota they are under.
     pub quota: Option<QuotaUse>,
-}
-
-/// What one thread used.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ThreadUse {
-    /// Its process.
-    pub pid: u32,
-    /// Its number.
-    pub tid: u32,
-    /// The kernel's short name of it.
-    pub name: String,
-    /// Busy share of one core.
-    pub busy: f64,
-    /// Share of the time it was runnable but waited for a processor.
-    pub waited: f64,
-    /// Share of the samples that found it running or waiting to run.
-    pub found_runnable: f64,
-}
-
-/// What the threads of one name used together.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct NamedThreads {
-    /// The kernel's short name of them; `worker-*` stands for `worker-1`, `worker-2` and so on.
-    pub name: String,
-    /// Most of them in any one sample.
-    pub threads: usize,
-    /// Processor time used, in cores.
-    pub cores: f64,
-}
-
-/// Shares of the (thread, sample) pairs found in each state.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct States {
-    /// On a processor or waiting for one.
-    pub running: f64,
-    /// Waiting for a lock or a condition.
-    pub futex: f64,
-    /// Waiting, almost always for a disk.
-    pub disk: f64,
 }
 
 /// What a cgroup with a CPU quota did.
@@ -268,18 +231,14 @@ fn allowed_cores(numbers: &[u32], count: u32, host: &HostUse) -> f64 {
 /// version 1 with the accounting mounted apart.
 fn quota(first: &CpuQuota, last: &CpuQuota, elapsed_us: f64, cores: f64) -> Option<QuotaUse> {
     let counted = last.usage_us > 0;
-    let periods = super::growth(first.periods, last.periods);
-    let throttled = super::growth(first.throttled_periods, last.throttled_periods).min(periods);
+    let periods = growth(first.periods, last.periods);
+    let throttled = growth(first.throttled_periods, last.throttled_periods).min(periods);
     let limited = last.cores.is_finite() && last.cores > 0.0;
     limited.then(|| QuotaUse {
         cgroup: last.cgroup.clone(),
         cores: last.cores,
-        used_cores: if counted {
-            super::growth(first.usage_us, last.usage_us) as f64 / elapsed_us
-        } else {
-            cores
-        },
+        used_cores: if counted { growth(first.usage_us, last.usage_us) as f64 / elapsed_us } else { cores },
         throttled_periods: throttled as f64 / periods.max(1) as f64,
-        stopped_cores: super::growth(first.throttled_us, last.throttled_us) as f64 / elapsed_us,
+        stopped_cores: growth(first.throttled_us, last.throttled_us) as f64 / elapsed_us,
     })
 }

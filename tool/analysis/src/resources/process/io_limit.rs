@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::counters::{IoRate, Process};
-use crate::resources::growth;
+use crate::resources::samples::growth;
 
 /// How much of one cgroup's limit on a block device was used.
 #[derive(Debug, Clone, Default, PartialEq)]

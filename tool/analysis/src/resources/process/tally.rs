@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::io_limit::IoLimits;
 use super::threads::Threads;
 use crate::counters::{Counters, CpuQuota, Process, Role};
-use crate::resources::growth;
+use crate::resources::samples::growth;
 
-/// A process for good: its number and when it started.
-type Identity = (u32, u64);
+/// What tells a process from all others: its number and when it started.
+type ProcessKey = (u32, u64);
 
 /// What one group did so far.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ pub(super) struct Tally {
     pub(super) open_files: Option<(u64, u64)>,
     pub(super) quota: Option<(CpuQuota, CpuQuota)>,
     pub(super) io_limits: IoLimits,
-    pub(super) by_process: BTreeMap<Identity, ProcessTally>,
+    pub(super) by_process: BTreeMap<ProcessKey, ProcessTally>,
     pub(super) threads: Threads,
 }
 
@@ -137,7 +137,7 @@ pub(super) fn add_interval(
     earlier: &Counters,
     later: &Counters,
 ) {
-    let before: BTreeMap<Identity, &Process> = by_identity(earlier);
+    let before: BTreeMap<ProcessKey, &Process> = by_key(earlier);
     let newest = earlier.processes.iter().map(|process| process.started_ticks).max().unwrap_or(u64::MAX);
     let gap_us = growth(earlier.at_us, later.at_us);
     for after in &later.processes {
@@ -152,7 +152,7 @@ pub(super) fn add_interval(
     }
 }
 
-fn by_identity(sample: &Counters) -> BTreeMap<Identity, &Process> {
+fn by_key(sample: &Counters) -> BTreeMap<ProcessKey, &Process> {
     sample.processes.iter().map(|process| ((process.pid, process.started_ticks), process)).collect()
 }
 

@@ -2,14 +2,52 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{NamedThreads, States, ThreadUse};
 use crate::counters::{Process, Thread, ThreadState};
-use crate::resources::growth;
+use crate::resources::samples::growth;
+
+/// What one thread used.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ThreadUse {
+    /// Its process.
+    pub pid: u32,
+    /// Its number.
+    pub tid: u32,
+    /// The kernel's short name of it.
+    pub name: String,
+    /// Busy share of one core.
+    pub busy: f64,
+    /// Share of the time it was runnable but waited for a processor.
+    pub waited: f64,
+    /// Share of the samples that found it running or waiting to run.
+    pub found_runnable: f64,
+}
+
+/// What the threads of one name used together.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NamedThreads {
+    /// The kernel's short name of them; `worker-*` stands for `worker-1`, `worker-2` and so on.
+    pub name: String,
+    /// Most of them in any one sample.
+    pub threads: usize,
+    /// Processor time used, in cores.
+    pub cores: f64,
+}
+
+/// Shares of the (thread, sample) pairs found in each state.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct States {
+    /// On a processor or waiting for one.
+    pub running: f64,
+    /// Waiting for a lock or a condition.
+    pub futex: f64,
+    /// Waiting, almost always for a disk.
+    pub disk: f64,
+}
 
 /// What the threads of one group of processes did so far, by process and thread number.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
-    all: BTreeMap<(u32, u32), Tally>,
+    all: BTreeMap<(u32, u32), ThreadTally>,
     /// Most threads of one name that any sample found.
     most_at_once: BTreeMap<String, usize>,
     /// Threads there were, and those of them that were sampled, summed over samples.
@@ -18,7 +56,7 @@ pub(super) struct Threads {
 }
 
 #[derive(Debug, Default)]
-struct Tally {
+struct ThreadTally {
     name: String,
     cpu_us: u64,
     waited_us: u64,
@@ -84,7 +122,7 @@ impl Threads {
 
     /// How many were busy at least this share of a core.
     pub(super) fn working(&self, elapsed_us: f64, share: f64) -> usize {
-        let works = |thread: &&Tally| thread.cpu_us as f64 / elapsed_us >= share;
+        let works = |thread: &&ThreadTally| thread.cpu_us as f64 / elapsed_us >= share;
         self.all.values().filter(works).count()
     }
 
@@ -113,7 +151,7 @@ impl Threads {
     }
 
     pub(super) fn states(&self) -> States {
-        let sum = |read: fn(&Tally) -> u32| self.all.values().map(read).map(f64::from).sum::<f64>();
+        let sum = |read: fn(&ThreadTally) -> u32| self.all.values().map(read).map(f64::from).sum::<f64>();
         let samples = sum(|t| t.samples).max(1.0);
         States {
             running: sum(|t| t.running) / samples,
@@ -123,12 +161,12 @@ impl Threads {
     }
 
     pub(super) fn disk_waiting(&self) -> f64 {
-        let share = |thread: &Tally| f64::from(thread.disk) / f64::from(thread.samples.max(1));
+        let share = |thread: &ThreadTally| f64::from(thread.disk) / f64::from(thread.samples.max(1));
         self.all.values().map(share).fold(0.0, f64::max)
     }
 }
 
-impl Tally {
+impl ThreadTally {
     fn add_sample(&mut self, thread: &Thread) {
         self.name.clone_from(&thread.name);
         self.samples += 1;
