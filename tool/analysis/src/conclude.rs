@@ -16,7 +16,7 @@ use crate::run::{
 };
 use crate::search::growth::{Growth, growth};
 use crate::search::saturation::{Saturation, saturation};
-use crate::verdict::{Shape, Sweep, bottleneck, bottleneck_of_load, generator_waited, locks_resource, uses};
+use crate::verdict::{Curve, Shape, bottleneck, bottleneck_of_load, generator_waited, locks_resource, uses};
 
 /// What the steps show together.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,18 +84,18 @@ impl Conclusion {
 pub fn conclude(mut steps: Vec<Step>, context: &Context) -> Conclusion {
     steps.sort_by_key(|step| step.users);
     steps.iter_mut().for_each(remove_non_finite);
-    let (saturation, growth) = curve(&steps, context);
-    let sweep = Sweep::new(steps, shape(&saturation, growth, context), context.database.clone());
+    let (saturation, growth) = saturation_and_growth(&steps, context);
+    let curve = Curve::new(steps, shape(&saturation, growth, context), context.database.clone());
     let finding = match context.kind {
-        RunKind::Load => bottleneck_of_load(&sweep),
-        RunKind::Sweep { .. } => bottleneck(&sweep),
+        RunKind::Load => bottleneck_of_load(&curve),
+        RunKind::Sweep { .. } => bottleneck(&curve),
     };
-    let laws = laws::laws(&sweep, context);
+    let laws = laws::laws(&curve, context);
     Conclusion {
-        models: laws::models(&sweep, &laws, &saturation, context),
-        warnings: warnings::warnings(&sweep, &finding, context),
-        verdict: verdict::verdict(&sweep, &finding, saturation, context),
-        steps: filled_in(sweep, context),
+        models: laws::models(&curve, &laws, &saturation, context),
+        warnings: warnings::warnings(&curve, &finding, context),
+        verdict: verdict::verdict(&curve, &finding, saturation, context),
+        steps: filled_in(curve, context),
         laws,
     }
 }
@@ -103,8 +103,7 @@ pub fn conclude(mut steps: Vec<Step>, context: &Context) -> Conclusion {
 /// Steps at the end that show whether throughput still grows.
 const LAST: usize = 3;
 
-/// What throughput over users shows.
-fn curve(steps: &[Step], context: &Context) -> (Saturation, Growth) {
+fn saturation_and_growth(steps: &[Step], context: &Context) -> (Saturation, Growth) {
     let steps: Vec<&Step> = steps.iter().collect();
     let last = steps.get(steps.len().saturating_sub(LAST)..).unwrap_or_default();
     (saturation(&steps, context.load.think_time_us), growth(last))
@@ -121,10 +120,10 @@ fn shape(saturation: &Saturation, growth: Growth, context: &Context) -> Shape {
 }
 
 /// The steps with what follows from all of them together.
-fn filled_in(sweep: Sweep, context: &Context) -> Vec<Step> {
-    let found = |step: &Step| (with_locks(&sweep, step), generator(&sweep, step));
-    let found: Vec<(Vec<Resource>, Generator)> = sweep.steps().iter().map(found).collect();
-    let mut steps = sweep.into_steps();
+fn filled_in(curve: Curve, context: &Context) -> Vec<Step> {
+    let found = |step: &Step| (with_locks(&curve, step), generator(&curve, step));
+    let found: Vec<(Vec<Resource>, Generator)> = curve.steps().iter().map(found).collect();
+    let mut steps = curve.into_steps();
     for (step, (resources, generator)) in steps.iter_mut().zip(found) {
         if context.load.is_closed() {
             step.little_gap = little(step, context.load.think_time_us).gap;
@@ -136,9 +135,9 @@ fn filled_in(sweep: Sweep, context: &Context) -> Vec<Step> {
 }
 
 /// The resources of a step, locks of a database among them in their place.
-fn with_locks(sweep: &Sweep, step: &Step) -> Vec<Resource> {
-    let mut all: Vec<Resource> = uses(sweep, step).iter().map(Resource::from).collect();
-    if let Some(locks) = locks_resource(sweep, step) {
+fn with_locks(curve: &Curve, step: &Step) -> Vec<Resource> {
+    let mut all: Vec<Resource> = uses(curve, step).iter().map(Resource::from).collect();
+    if let Some(locks) = locks_resource(curve, step) {
         let place = all.partition_point(|other| other.utilization >= locks.utilization);
         all.insert(place, locks);
     }
@@ -154,13 +153,13 @@ fn locks(seen: &LockUse) -> Locks {
     }
 }
 
-fn generator(sweep: &Sweep, step: &Step) -> Generator {
+fn generator(curve: &Curve, step: &Step) -> Generator {
     let group = step.usage.generator();
-    let threads = sweep.generator_threads(group);
+    let threads = curve.generator_threads(group);
     let stopped = group.and_then(|group| group.quota.as_ref()).map_or(0.0, |quota| quota.stopped_cores);
     Generator {
         useful_work: step.generator.useful_work.clamp(0.0, 1.0),
-        run_queue_wait: generator_waited(sweep, step),
+        run_queue_wait: generator_waited(curve, step),
         throttled: (stopped / threads).clamp(0.0, 1.0),
         ..step.generator
     }

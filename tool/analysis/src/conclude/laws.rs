@@ -9,7 +9,7 @@ use crate::laws::usl::usl;
 use crate::laws::{Little, bounds, is_tested, little, lost_in_failures};
 use crate::run::{Demand, Identity, Laws, Models, Predicted, ResourceKind, Step, Words};
 use crate::search::saturation::Saturation;
-use crate::verdict::{Sweep, uses};
+use crate::verdict::{Curve, uses};
 
 /// A demand below this many microseconds cannot be told from the operating system's own work.
 const NEGLIGIBLE_US: f64 = 0.01;
@@ -17,30 +17,30 @@ const NEGLIGIBLE_US: f64 = 0.01;
 /// Mean value analysis walks through every number of users; beyond this many they show nothing new.
 const USERS_MAX: u32 = 100_000;
 
-pub(super) fn laws(sweep: &Sweep, context: &Context) -> Laws {
-    let tested = sweep.steps().iter().filter(|step| is_tested(&context.load, step));
+pub(super) fn laws(curve: &Curve, context: &Context) -> Laws {
+    let tested = curve.steps().iter().filter(|step| is_tested(&context.load, step));
     let checks: Vec<Little> = tested.map(|step| little(step, context.load.think_time_us)).collect();
     let lost = |step: &&Step| context.load.is_closed() && lost_in_failures(step);
     Laws {
         little_holds: checks.iter().all(Little::holds),
         little_gap_max: checks.iter().map(|check| check.gap.abs()).fold(0.0, f64::max),
-        little_untested: sweep.steps().iter().filter(lost).map(|step| step.users).collect(),
-        demands: demands(sweep),
+        little_untested: curve.steps().iter().filter(lost).map(|step| step.users).collect(),
+        demands: demands(curve),
     }
 }
 
 /// The demand on every measured resource, largest share of its capacity first.
-fn demands(sweep: &Sweep) -> Vec<Demand> {
-    let mut seen_at: BTreeMap<Identity, (Vec<demands::Use>, f64)> = BTreeMap::new();
-    for step in sweep.steps() {
-        for seen in uses(sweep, step) {
+fn demands(curve: &Curve) -> Vec<Demand> {
+    let mut seen_at: BTreeMap<Identity, (Vec<demands::StepUse>, f64)> = BTreeMap::new();
+    for step in curve.steps() {
+        for seen in uses(curve, step) {
             // Devices and links have no servers to count: their demand is on the whole of them.
             let (used, capacity) = match seen.resource.kind() {
                 ResourceKind::Network | ResourceKind::Disk => (seen.utilisation(), 1.0),
                 _ => (seen.used, seen.capacity),
             };
             let entry = seen_at.entry(seen.resource).or_default();
-            entry.0.push(demands::Use { throughput_per_s: step.throughput_per_s, used });
+            entry.0.push(demands::StepUse { throughput_per_s: step.throughput_per_s, used });
             entry.1 = capacity;
         }
     }
@@ -52,7 +52,7 @@ fn demands(sweep: &Sweep) -> Vec<Demand> {
     found
 }
 
-fn of_resource(resource: &Identity, uses: &[demands::Use], capacity: f64) -> Option<Demand> {
+fn of_resource(resource: &Identity, uses: &[demands::StepUse], capacity: f64) -> Option<Demand> {
     let fit = demand(uses)?;
     let limit = fit.throughput_limit_per_s(capacity);
     (fit.demand_us >= NEGLIGIBLE_US && fit.demand_us.is_finite() && limit.is_finite()).then(|| Demand {
@@ -65,28 +65,28 @@ fn of_resource(resource: &Identity, uses: &[demands::Use], capacity: f64) -> Opt
     })
 }
 
-pub(super) fn models(sweep: &Sweep, laws: &Laws, saturation: &Saturation, context: &Context) -> Models {
+pub(super) fn models(curve: &Curve, laws: &Laws, saturation: &Saturation, context: &Context) -> Models {
     if !context.load.is_closed() {
         return Models::default();
     }
     let think_us = context.load.think_time_us;
-    let alone = sweep.steps().first().filter(|step| step.users == 1 && step.completed > 0);
+    let alone = curve.steps().first().filter(|step| step.users == 1 && step.completed > 0);
     let alone_us = alone.map(|step| step.response_time_us.mean);
-    let steps: Vec<&Step> = sweep.steps().iter().collect();
+    let steps: Vec<&Step> = curve.steps().iter().collect();
     Models {
         bounds: alone_us.map(|us| bounds(us, think_us, saturation.throughput_max_per_s)),
-        mva: alone_us.and_then(|us| predicted(sweep, laws, think_us, us)),
+        mva: alone_us.and_then(|us| predicted(curve, laws, think_us, us)),
         usl: usl(&steps).map(|fit| fit.law),
     }
 }
 
 /// What the measured demands predict at the numbers of users that were measured. The part of one user's response time
 /// that no demand accounts for is a delay. `None` where no demand of the server is known.
-fn predicted(sweep: &Sweep, laws: &Laws, think_us: f64, alone_us: f64) -> Option<Vec<Predicted>> {
-    if !sweep.observed() {
+fn predicted(curve: &Curve, laws: &Laws, think_us: f64, alone_us: f64) -> Option<Vec<Predicted>> {
+    if !curve.observed() {
         return None;
     }
-    let mut stations = stations(sweep, laws);
+    let mut stations = stations(curve, laws);
     let accounted: f64 = stations
         .iter()
         .map(|station| match station {
@@ -94,22 +94,22 @@ fn predicted(sweep: &Sweep, laws: &Laws, think_us: f64, alone_us: f64) -> Option
         })
         .sum();
     stations.push(Station::Delay { demand_us: (alone_us - accounted).max(0.0) });
-    let users: Vec<u32> = sweep.steps().iter().map(|step| step.users).filter(|n| *n <= USERS_MAX).collect();
+    let users: Vec<u32> = curve.steps().iter().map(|step| step.users).filter(|n| *n <= USERS_MAX).collect();
     let all = mva(&stations, think_us, users.iter().copied().max()?);
     Some(all.into_iter().filter(|step| users.contains(&step.users)).collect())
 }
 
 /// One queue per tier, device and generator. A tier that is bound to one thread has one server,
 /// whatever else it may use.
-fn stations(sweep: &Sweep, laws: &Laws) -> Vec<Station> {
+fn stations(curve: &Curve, laws: &Laws) -> Vec<Station> {
     let demand = |resource: &Identity| {
         let same = laws.demands.iter().find(|demand| demand.identity.as_ref() == Some(resource));
         same.map(|demand| demand.demand_us)
     };
     let mut stations = Vec::new();
-    for seen in sweep.star().map(|step| uses(sweep, step)).unwrap_or_default() {
+    for seen in curve.star().map(|step| uses(curve, step)).unwrap_or_default() {
         let servers = match &seen.resource {
-            Identity::Processes(of) => sweep.servers_of(of),
+            Identity::Processes(of) => curve.servers_of(of),
             Identity::Disk { .. } | Identity::Link { .. } | Identity::IoLimit(_) => 1,
             Identity::Generator => seen.capacity.round().max(1.0) as u32,
             _ => continue,

@@ -6,10 +6,10 @@ use crate::run::{Doubt, Step, Verdict};
 use crate::search::consistency::jump;
 use crate::search::saturation::Saturation;
 use crate::thresholds::IDLE_USERS;
-use crate::verdict::{Finding, Sweep, next};
+use crate::verdict::{Curve, Finding, next};
 
 pub(super) fn verdict(
-    sweep: &Sweep,
+    curve: &Curve,
     finding: &Finding,
     saturation: Saturation,
     context: &Context,
@@ -21,27 +21,27 @@ pub(super) fn verdict(
         bounded: saturation.bounded,
         throughput_max_per_s: saturation.throughput_max_per_s,
         throughput_max_ci_per_s: saturation.throughput_max_ci_per_s,
-        response_time_at_saturation_us: sweep.star().map(|step| step.response_time_us).unwrap_or_default(),
+        response_time_at_saturation_us: curve.star().map(|step| step.response_time_us).unwrap_or_default(),
         bottleneck: finding.bottleneck(),
         inconclusive: Vec::new(),
-        doubts: doubts(sweep, finding, context),
+        doubts: doubts(curve, finding, context),
         next: None,
-        next_limit: next(sweep, finding),
+        next_limit: next(curve, finding),
     }
 }
 
 /// The doubts of the finding, and those about the steps that it rests on. A server that could not be watched is no
 /// reason for doubt: N* and the throughput stand without their cause, and the bottleneck is `unknown`.
-fn doubts(sweep: &Sweep, finding: &Finding, context: &Context) -> Vec<Doubt> {
+fn doubts(curve: &Curve, finding: &Finding, context: &Context) -> Vec<Doubt> {
     let mut doubts = finding.doubts.clone();
     if context.kind == RunKind::Load {
         // One load draws no verdict: warnings say what there is to say about the measurement.
         return doubts;
     }
-    let star = sweep.star();
+    let star = curve.star();
     doubts.extend(star.and_then(stalled));
     doubts.extend(star.and_then(not_steady));
-    doubts.extend(jumped(sweep).filter(|_| context.load.is_closed()));
+    doubts.extend(jumped(curve).filter(|_| context.load.is_closed()));
     doubts.extend(star.and_then(|step| broken_law(step, context)));
     doubts.extend(star.and_then(|step| idle_users(step, context)));
     doubts
@@ -55,8 +55,8 @@ fn not_steady(step: &Step) -> Option<Doubt> {
     (!step.steady && step.completed > 0).then_some(Doubt::NotSteady { users: step.users })
 }
 
-fn jumped(sweep: &Sweep) -> Option<Doubt> {
-    let found = jump(&sweep.steps().iter().collect::<Vec<_>>())?;
+fn jumped(curve: &Curve) -> Option<Doubt> {
+    let found = jump(&curve.steps().iter().collect::<Vec<_>>())?;
     Some(Doubt::Jump { from_users: found.from_users, to_users: found.to_users, factor: found.factor })
 }
 

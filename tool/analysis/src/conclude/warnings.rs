@@ -8,7 +8,7 @@ use crate::laws::{idle_share, is_tested, little};
 use crate::run::{Cause, ListenQueue, ResourceKind, Step, Warning, WarningKind};
 use crate::thresholds::IDLE_USERS;
 use crate::ticks::{ErrorCounts, add_errors, failures};
-use crate::verdict::{Finding, Sweep, sharing};
+use crate::verdict::{Curve, Finding, sharing};
 
 /// A generator this busy somewhere, or this near to its ceiling, adds waiting of its own to the response times.
 const GENERATOR_BUSY: f64 = 0.80;
@@ -23,23 +23,23 @@ const WIDE: f64 = 0.05;
 const STATUSES: usize = 3;
 
 /// Everything there is to warn of, the gravest first.
-pub(super) fn warnings(sweep: &Sweep, finding: &Finding, context: &Context) -> Vec<Warning> {
-    let steps = sweep.steps();
+pub(super) fn warnings(curve: &Curve, finding: &Finding, context: &Context) -> Vec<Warning> {
+    let steps = curve.steps();
     let causes = [
         context.interrupted.then_some(Cause::Interrupted),
         stalled(steps),
         requests_failed(steps),
-        not_bounded(sweep, context),
-        not_watched(sweep, context),
-        database(sweep),
-        generator_busy(sweep).or_else(|| near_ceiling(sweep, context)),
-        shared_cores(sweep, finding),
+        not_bounded(curve, context),
+        not_watched(curve, context),
+        database(curve),
+        generator_busy(curve).or_else(|| near_ceiling(curve, context)),
+        shared_cores(curve, finding),
         not_steady(steps),
         idle_users(steps, context),
-        too_short(sweep),
+        too_short(curve),
         little_broken(steps, context),
-        steal(sweep),
-        listen_queue(sweep),
+        steal(curve),
+        listen_queue(curve),
     ];
     let mut all: Vec<Warning> = causes.into_iter().flatten().map(Warning::from).collect();
     all.extend(context.host_limits.iter().map(|text| Warning::told(WarningKind::HostLimit, text)));
@@ -48,8 +48,8 @@ pub(super) fn warnings(sweep: &Sweep, finding: &Finding, context: &Context) -> V
 }
 
 /// The step at which this is largest.
-fn worst(sweep: &Sweep, read: impl Fn(&Step) -> f64) -> Option<(&Step, f64)> {
-    let all = sweep.steps().iter().map(|step| (step, read(step)));
+fn worst(curve: &Curve, read: impl Fn(&Step) -> f64) -> Option<(&Step, f64)> {
+    let all = curve.steps().iter().map(|step| (step, read(step)));
     all.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
@@ -87,47 +87,47 @@ fn statuses(steps: &[Step]) -> Vec<(u16, u64)> {
     counts
 }
 
-fn not_bounded(sweep: &Sweep, context: &Context) -> Option<Cause> {
+fn not_bounded(curve: &Curve, context: &Context) -> Option<Cause> {
     let RunKind::Sweep { users_max } = context.kind else { return None };
-    let users = sweep.steps().last()?.users;
+    let users = curve.steps().last()?.users;
     let cause = if users < users_max { Cause::TooUneven { users } } else { Cause::StillGrew { users } };
-    (!sweep.bounded()).then_some(cause)
+    (!curve.bounded()).then_some(cause)
 }
 
-fn not_watched(sweep: &Sweep, context: &Context) -> Option<Cause> {
-    let unwatched = context.unwatched.is_some() || !sweep.observed();
+fn not_watched(curve: &Curve, context: &Context) -> Option<Cause> {
+    let unwatched = context.unwatched.is_some() || !curve.observed();
     unwatched.then(|| Cause::NotWatched { why: context.unwatched.clone() })
 }
 
 /// A database that could not be watched as asked, or that seems not to be the server's.
-fn database(sweep: &Sweep) -> Option<Cause> {
-    let watched = sweep.database()?;
+fn database(curve: &Curve) -> Option<Cause> {
+    let watched = curve.database()?;
     let database = watched.name.clone();
     if let Some(trouble) = watched.trouble.clone() {
         return Some(Cause::DatabaseTrouble { database, trouble });
     }
-    let mut samples = sweep.steps().iter().filter_map(|step| step.usage.locks).peekable();
+    let mut samples = curve.steps().iter().filter_map(|step| step.usage.locks).peekable();
     let idle = samples.peek().is_some() && samples.all(|seen| seen.at_work <= 0.0);
     idle.then_some(Cause::DatabaseIdle { database })
 }
 
 /// A generator that was not busy by its own account, and yet made nearly all that it can make.
-fn near_ceiling(sweep: &Sweep, context: &Context) -> Option<Cause> {
+fn near_ceiling(curve: &Curve, context: &Context) -> Option<Cause> {
     let ceiling_per_s = context.generator_ceiling_per_s.filter(|ceiling| *ceiling > 0.0)?;
-    let (at, share) = worst(sweep, |step| step.throughput_per_s / ceiling_per_s)?;
+    let (at, share) = worst(curve, |step| step.throughput_per_s / ceiling_per_s)?;
     (share > GENERATOR_BUSY).then_some(Cause::NearCeiling { users: at.users, share, ceiling_per_s })
 }
 
-fn generator_busy(sweep: &Sweep) -> Option<Cause> {
-    let (at, busy) = worst(sweep, |step| sweep.generator_busy(step))?;
+fn generator_busy(curve: &Curve) -> Option<Cause> {
+    let (at, busy) = worst(curve, |step| curve.generator_busy(step))?;
     (busy > GENERATOR_BUSY).then_some(Cause::GeneratorBusy { users: at.users, busy })
 }
 
-fn shared_cores(sweep: &Sweep, finding: &Finding) -> Option<Cause> {
-    let (server, shares) = sharing(sweep)?;
-    let users = match sweep.steps() {
+fn shared_cores(curve: &Curve, finding: &Finding) -> Option<Cause> {
+    let (server, shares) = sharing(curve)?;
+    let users = match curve.steps() {
         [_] => None,
-        _ => Some(sweep.star()?.users),
+        _ => Some(curve.star()?.users),
     };
     let limit = finding.demand_us.filter(|us| *us > 0.0 && finding.kind == ResourceKind::Cpu);
     let alone_per_s = limit.map(|demand_us| shares.available / demand_us * 1e6);
@@ -147,13 +147,13 @@ fn idle_users(steps: &[Step], context: &Context) -> Option<Cause> {
 }
 
 /// Steps without an interval, or a wide one at N*.
-fn too_short(sweep: &Sweep) -> Option<Cause> {
-    let without = sweep.steps().iter().filter(|step| step.throughput_ci_per_s.is_none());
+fn too_short(curve: &Curve) -> Option<Cause> {
+    let without = curve.steps().iter().filter(|step| step.throughput_ci_per_s.is_none());
     let users: Vec<u32> = without.map(|step| step.users).collect();
     if !users.is_empty() {
         return Some(Cause::NoInterval { users });
     }
-    let star = sweep.star()?;
+    let star = curve.star()?;
     let half_width = star.throughput_relative_half_width()?;
     (half_width > WIDE).then_some(Cause::WideInterval { users: star.users, half_width })
 }
@@ -167,13 +167,13 @@ fn little_broken(steps: &[Step], context: &Context) -> Option<Cause> {
     Some(Cause::Little { users, gap: little.gap.abs() })
 }
 
-fn steal(sweep: &Sweep) -> Option<Cause> {
-    let (at, share) = worst(sweep, |step| step.usage.host.steal())?;
+fn steal(curve: &Curve) -> Option<Cause> {
+    let (at, share) = worst(curve, |step| step.usage.host.steal())?;
     (share > STEAL).then_some(Cause::Steal { users: at.users, share })
 }
 
-fn listen_queue(sweep: &Sweep) -> Option<Cause> {
-    let (at, overflows_per_s) = worst(sweep, |step| step.usage.listening.overflows_per_s)?;
+fn listen_queue(curve: &Curve) -> Option<Cause> {
+    let (at, overflows_per_s) = worst(curve, |step| step.usage.listening.overflows_per_s)?;
     let own = &at.usage.listening;
     // The kernel counts overflows for all servers of the host together.
     let fullest = own.fullest.filter(|_| own.full <= 0.0);

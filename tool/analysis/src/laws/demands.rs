@@ -8,7 +8,7 @@ use crate::statistics::t_95;
 
 /// One step's use of a resource.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Use {
+pub struct StepUse {
     /// Completed requests per second.
     pub throughput_per_s: f64,
     /// How much of the resource was busy, in its own unit: cores, devices, bits per second.
@@ -36,8 +36,8 @@ impl DemandFit {
 }
 
 /// The demand that explains `uses` best; `None` where nothing completed.
-pub fn demand(uses: &[Use]) -> Option<DemandFit> {
-    let uses: Vec<Use> =
+pub fn demand(uses: &[StepUse]) -> Option<DemandFit> {
+    let uses: Vec<StepUse> =
         uses.iter().copied().filter(|u| u.throughput_per_s > 0.0 && u.used.is_finite()).collect();
     if uses.is_empty() {
         return None;
@@ -46,7 +46,7 @@ pub fn demand(uses: &[Use]) -> Option<DemandFit> {
 }
 
 /// Ratio of the sums: least squares through the origin with variance in proportion to throughput.
-fn proportional(uses: &[Use]) -> DemandFit {
+fn proportional(uses: &[StepUse]) -> DemandFit {
     let throughput: f64 = uses.iter().map(|u| u.throughput_per_s).sum();
     let slope = uses.iter().map(|u| u.used).sum::<f64>() / throughput;
     let df = uses.len() as f64 - 1.0;
@@ -57,12 +57,12 @@ fn proportional(uses: &[Use]) -> DemandFit {
 }
 
 /// Weighted least squares with an intercept, where that is significantly above 0.
-fn with_background(uses: &[Use]) -> Option<DemandFit> {
+fn with_background(uses: &[StepUse]) -> Option<DemandFit> {
     let df = uses.len() as f64 - 2.0;
     if df < 1.0 {
         return None;
     }
-    let sum = |term: &dyn Fn(&Use) -> f64| uses.iter().map(|u| term(u) / u.throughput_per_s).sum::<f64>();
+    let sum = |term: &dyn Fn(&StepUse) -> f64| uses.iter().map(|u| term(u) / u.throughput_per_s).sum::<f64>();
     let weight = sum(&|_| 1.0);
     let mean_x = sum(&|u| u.throughput_per_s) / weight;
     let mean_y = sum(&|u| u.used) / weight;
@@ -87,8 +87,8 @@ fn fit(slope: f64, half_width: f64, background: f64, steps: usize) -> DemandFit 
 mod tests {
     use super::*;
 
-    fn uses(points: &[(f64, f64)]) -> Vec<Use> {
-        points.iter().map(|&(throughput_per_s, used)| Use { throughput_per_s, used }).collect()
+    fn uses(points: &[(f64, f64)]) -> Vec<StepUse> {
+        points.iter().map(|&(throughput_per_s, used)| StepUse { throughput_per_s, used }).collect()
     }
 
     #[test]

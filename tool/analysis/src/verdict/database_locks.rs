@@ -5,8 +5,8 @@
 //! many of the sessions at work did. A server opens only so many sessions, so the rest of the queue may be in the
 //! server; the shares hold all the same.
 
+use super::curve::{Curve, DatabaseServer};
 use super::finding::Finding;
-use super::sweep::{DatabaseServer, Sweep};
 use super::utilisation::mean_uses;
 use super::waiting::nothing_busy;
 use crate::resources::LockUse;
@@ -38,35 +38,35 @@ const CONFIRMED: f64 = 0.5;
 const INSIDE: f64 = 0.8;
 
 /// The finding, if most sessions wait for a lock at N* and beyond, and somebody always does.
-pub(super) fn full(sweep: &Sweep) -> Option<Finding> {
-    let seen = queue(sweep)?;
-    let database = holder(sweep)?;
+pub(super) fn full(curve: &Curve) -> Option<Finding> {
+    let seen = queue(curve)?;
+    let database = holder(curve)?;
     let enough = seen.samples >= SAMPLES && seen.contended >= FULL && seen.share() >= MOST;
     let confirmed = seen.waiting_by_time.is_none_or(|waiting| waiting >= CONFIRMED * seen.waiting);
-    if !enough || !confirmed || !grew(sweep, &seen) {
+    if !enough || !confirmed || !grew(curve, &seen) {
         return None;
     }
     let finding = Finding::new(ResourceKind::Lock, Confidence::High)
         .held_by(Identity::DatabaseLocks(database.clone()))
         .busy(seen.contended)
-        .demanding(sweep.demand_us(|_| Some(seen.contended)))
+        .demanding(curve.demand_us(|_| Some(seen.contended)))
         .seeing(Seen::SessionsWaited {
             database: database.clone(),
             waiting: seen.waiting,
             at_work: seen.at_work,
-            users: sweep.star_users(),
+            users: curve.star_users(),
             contended: seen.contended,
             samples: seen.samples as u64,
         });
     let counted = seen.waiting_by_time.map(|waiting| Seen::CountedByDatabase { waiting });
-    let details = [share_of_response(sweep), growth(sweep), counted];
+    let details = [share_of_response(curve), growth(curve), counted];
     let finding = details.into_iter().flatten().fold(finding, Finding::seeing);
-    let because = if !sweep.observed() || seen_behind(sweep).is_none() {
+    let because = if !curve.observed() || seen_behind(curve).is_none() {
         LockDoubt::NotWatched
-    } else if !nothing_busy(sweep) {
+    } else if !nothing_busy(curve) {
         LockDoubt::SomethingBusy
     } else {
-        return Some(finding.seeing(all_else_had_room(sweep)));
+        return Some(finding.seeing(all_else_had_room(curve)));
     };
     Some(finding.at_most(Confidence::Low).doubting(Doubt::LocksHeldForLonger { database, because }))
 }
@@ -84,11 +84,11 @@ pub(super) fn beside(other: Finding, database: &Database, locks: Finding) -> Fin
 }
 
 /// Adds what the locks of the database say about another cause, or that nobody asked.
-pub(super) fn compare(sweep: &Sweep, finding: Finding) -> Finding {
+pub(super) fn compare(curve: &Curve, finding: Finding) -> Finding {
     let by_elimination = matches!(finding.kind, ResourceKind::Lock | ResourceKind::WorkerPool);
-    let (Some(seen), Some(database)) = (queue(sweep), holder(sweep)) else {
+    let (Some(seen), Some(database)) = (queue(curve), holder(curve)) else {
         let unwatched = by_elimination || finding.kind == ResourceKind::Unknown;
-        return match known_database(sweep).filter(|_| unwatched && sweep.database().is_none()) {
+        return match known_database(curve).filter(|_| unwatched && curve.database().is_none()) {
             Some(of) => finding.seeing(Seen::NotAsked { of }),
             None => finding,
         };
@@ -107,12 +107,12 @@ pub(super) fn compare(sweep: &Sweep, finding: Finding) -> Finding {
 }
 
 /// The sessions of one step as a resource for the report.
-pub(crate) fn resource(sweep: &Sweep, step: &Step) -> Option<Resource> {
+pub(crate) fn resource(curve: &Curve, step: &Step) -> Option<Resource> {
     let seen = step.usage.locks?;
     Some(Resource {
         kind: ResourceKind::Lock,
         holder: Words::default(),
-        identity: Some(Identity::DatabaseLocks(holder(sweep)?)),
+        identity: Some(Identity::DatabaseLocks(holder(curve)?)),
         utilization: seen.share(),
         used: seen.waiting,
         capacity: seen.at_work,
@@ -122,15 +122,15 @@ pub(crate) fn resource(sweep: &Sweep, step: &Step) -> Option<Resource> {
 
 /// The steps with more users than N*, or the step at N* where there are none. They include steps whose throughput fell,
 /// because long queues for locks cause that too.
-fn crowded(sweep: &Sweep) -> impl Iterator<Item = &Step> {
-    let star = sweep.star().map_or(0, |step| step.users);
-    let from = if sweep.steps().iter().any(|step| step.users > star) { star + 1 } else { star };
-    sweep.steps().iter().filter(move |step| step.users >= from)
+fn crowded(curve: &Curve) -> impl Iterator<Item = &Step> {
+    let star = curve.star().map_or(0, |step| step.users);
+    let from = if curve.steps().iter().any(|step| step.users > star) { star + 1 } else { star };
+    curve.steps().iter().filter(move |step| step.users >= from)
 }
 
 /// What the sessions did there, on average; `None` where the database was not sampled.
-fn queue(sweep: &Sweep) -> Option<LockUse> {
-    let seen: Vec<LockUse> = crowded(sweep).filter_map(|step| step.usage.locks).collect();
+fn queue(curve: &Curve) -> Option<LockUse> {
+    let seen: Vec<LockUse> = crowded(curve).filter_map(|step| step.usage.locks).collect();
     let of = |read: fn(&LockUse) -> f64| seen.iter().map(read).sum::<f64>() / seen.len() as f64;
     let by_time: Vec<f64> = seen.iter().filter_map(|seen| seen.waiting_by_time).collect();
     (!seen.is_empty()).then(|| LockUse {
@@ -144,16 +144,16 @@ fn queue(sweep: &Sweep) -> Option<LockUse> {
 }
 
 /// Whether clearly fewer waited at the lightest step.
-fn grew(sweep: &Sweep, seen: &LockUse) -> bool {
-    let Some(lightest) = sweep.steps().first() else { return false };
-    let heavier = crowded(sweep).next().is_some_and(|step| step.users > lightest.users);
+fn grew(curve: &Curve, seen: &LockUse) -> bool {
+    let Some(lightest) = curve.steps().first() else { return false };
+    let heavier = crowded(curve).next().is_some_and(|step| step.users > lightest.users);
     let light = lightest.usage.locks.map(|locks| locks.waiting);
     heavier && light.is_some_and(|waiting| waiting <= LIGHT * seen.waiting)
 }
 
 /// Time waited for locks, by Little's law, at the step with most users.
-fn share_of_response(sweep: &Sweep) -> Option<Seen> {
-    let most = crowded(sweep).filter(|step| step.throughput_per_s > 0.0).last()?;
+fn share_of_response(curve: &Curve) -> Option<Seen> {
+    let most = crowded(curve).filter(|step| step.throughput_per_s > 0.0).last()?;
     let locks = most.usage.locks?;
     let waited_us = locks.waiting / most.throughput_per_s * 1e6;
     let share = waited_us / most.response_time_us.mean;
@@ -167,8 +167,8 @@ fn share_of_response(sweep: &Sweep) -> Option<Seen> {
 }
 
 /// How the queue grew with the users.
-fn growth(sweep: &Sweep) -> Option<Seen> {
-    let (first, last) = (sweep.steps().first()?, crowded(sweep).last()?);
+fn growth(curve: &Curve) -> Option<Seen> {
+    let (first, last) = (curve.steps().first()?, crowded(curve).last()?);
     let waiting = |step: &Step| Some(step.usage.locks?.waiting);
     Some(Seen::QueueGrew {
         from_users: first.users,
@@ -178,24 +178,24 @@ fn growth(sweep: &Sweep) -> Option<Seen> {
     })
 }
 
-fn all_else_had_room(sweep: &Sweep) -> Seen {
-    let other = mean_uses(sweep).into_iter().find(|seen| seen.resource != Identity::Generator);
+fn all_else_had_room(curve: &Curve) -> Seen {
+    let other = mean_uses(curve).into_iter().find(|seen| seen.resource != Identity::Generator);
     let busiest = other.map(|seen| (seen.resource.clone(), seen.utilisation()));
     Seen::AllElseHadRoom { busiest }
 }
 
 /// The database: its processes where they were seen behind the server, and its name otherwise.
-pub(super) fn holder(sweep: &Sweep) -> Option<Database> {
-    let name = sweep.database()?.name.clone();
-    Some(seen_behind(sweep).map_or(Database::Address { name }, Database::Processes))
+pub(super) fn holder(curve: &Curve) -> Option<Database> {
+    let name = curve.database()?.name.clone();
+    Some(seen_behind(curve).map_or(Database::Address { name }, Database::Processes))
 }
 
-fn seen_behind(sweep: &Sweep) -> Option<Processes> {
-    let server = sweep.database()?.server;
-    sweep.tiers().into_iter().find(|of| server.runs_as(of))
+fn seen_behind(curve: &Curve) -> Option<Processes> {
+    let server = curve.database()?.server;
+    curve.tiers().into_iter().find(|of| server.runs_as(of))
 }
 
 /// Processes of a database server that could have been asked.
-fn known_database(sweep: &Sweep) -> Option<Processes> {
-    sweep.tiers().into_iter().find(DatabaseServer::any_runs_as)
+fn known_database(curve: &Curve) -> Option<Processes> {
+    curve.tiers().into_iter().find(DatabaseServer::any_runs_as)
 }

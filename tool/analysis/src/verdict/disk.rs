@@ -3,8 +3,8 @@
 //! A device that is always busy may still serve more at once, so a busy share alone proves nothing:
 //! requests must queue, the server must be what they come from, and something must wait for them.
 
+use super::curve::Curve;
 use super::finding::Finding;
-use super::sweep::Sweep;
 use crate::resources::{DiskUse, Group};
 use crate::run::{Confidence, DeviceEvidence as Seen, Identity, ResourceKind, Step};
 use crate::thresholds::{FULL, NOT_BUSY};
@@ -30,20 +30,20 @@ const FLUSH_WAITING_THREAD: f64 = 0.7;
 const WEAKER: f64 = 0.05;
 
 /// Devices that were full.
-pub(super) fn full(sweep: &Sweep) -> Vec<Finding> {
-    let Some(star) = sweep.star() else { return Vec::new() };
-    star.usage.disks.iter().filter_map(|disk| of_device(sweep, &disk.name)).collect()
+pub(super) fn full(curve: &Curve) -> Vec<Finding> {
+    let Some(star) = curve.star() else { return Vec::new() };
+    star.usage.disks.iter().filter_map(|disk| of_device(curve, &disk.name)).collect()
 }
 
-fn of_device(sweep: &Sweep, name: &str) -> Option<Finding> {
-    let mean = |read: fn(&DiskUse) -> f64| sweep.mean(|step| device(step, name).map(read));
+fn of_device(curve: &Curve, name: &str) -> Option<Finding> {
+    let mean = |read: fn(&DiskUse) -> f64| curve.mean(|step| device(step, name).map(read));
     let (busy, in_flight) = (mean(|disk| disk.busy)?, mean(|disk| disk.in_flight)?);
     let work = |disk: &DiskUse| disk.reads_per_s + disk.writes_per_s + disk.flushes_per_s;
-    let in_turn = waits_in_turn(sweep);
-    let follows = sweep.follows_load(|step| device(step, name).map(work));
-    let waiting = waiting_thread(sweep);
-    let pressed = sweep.mean(|step| Some(step.usage.host.io_pressure)).unwrap_or(0.0) >= PRESSURE;
-    let ours = our_share(sweep, name);
+    let in_turn = waits_in_turn(curve);
+    let follows = curve.follows_load(|step| device(step, name).map(work));
+    let waiting = waiting_thread(curve);
+    let pressed = curve.mean(|step| Some(step.usage.host.io_pressure)).unwrap_or(0.0) >= PRESSURE;
+    let ours = our_share(curve, name);
     let waits = waiting >= WAITING_THREAD || pressed || in_turn;
     let queueing = busy >= FULL && in_flight >= FULL && waits;
     let flushing =
@@ -55,7 +55,7 @@ fn of_device(sweep: &Sweep, name: &str) -> Option<Finding> {
     }
     let sure = follows && queueing && !foreign && ours.is_some() && in_flight >= 1.5;
     let confidence = if sure { Confidence::High } else { Confidence::Medium };
-    let demand = sweep.demand_us(|step| device(step, name).map(|disk| disk.busy));
+    let demand = curve.demand_us(|step| device(step, name).map(|disk| disk.busy));
     let disk = Identity::Disk { name: name.to_owned() };
     let finding = Finding::new(ResourceKind::Disk, confidence)
         .held_by(disk.clone())
@@ -67,16 +67,16 @@ fn of_device(sweep: &Sweep, name: &str) -> Option<Finding> {
             disk: name.to_owned(),
             busy,
             in_flight,
-            users: sweep.star_users(),
+            users: curve.star_users(),
             demand_us: demand.unwrap_or(0.0),
         });
-    let finding = with_details(sweep, name, finding, ours);
+    let finding = with_details(curve, name, finding, ours);
     Some(if follows { finding } else { finding.seeing(Seen::SharedWrites) })
 }
 
-fn with_details(sweep: &Sweep, name: &str, finding: Finding, ours: Option<f64>) -> Finding {
-    let mean = |read: fn(&DiskUse) -> f64| sweep.mean(|step| device(step, name).map(read)).unwrap_or(0.0);
-    let of_host = |read: fn(&Step) -> f64| sweep.mean(|step| Some(read(step))).unwrap_or(0.0);
+fn with_details(curve: &Curve, name: &str, finding: Finding, ours: Option<f64>) -> Finding {
+    let mean = |read: fn(&DiskUse) -> f64| curve.mean(|step| device(step, name).map(read)).unwrap_or(0.0);
+    let of_host = |read: fn(&Step) -> f64| curve.mean(|step| Some(read(step))).unwrap_or(0.0);
     let finding = finding
         .seeing(Seen::DiskWork {
             reads_per_s: mean(|disk| disk.reads_per_s),
@@ -87,7 +87,7 @@ fn with_details(sweep: &Sweep, name: &str, finding: Finding, ours: Option<f64>) 
         .seeing(Seen::DiskShare { share: ours.map(|share| share.min(1.0)) })
         .seeing(Seen::DiskAwaited {
             pressure: of_host(|step| step.usage.host.io_pressure),
-            thread: waiting_thread(sweep),
+            thread: waiting_thread(curve),
         });
     let refaults_per_s = of_host(|step| step.usage.host.refaults_per_s);
     if refaults_per_s >= 1.0 { finding.seeing(Seen::CacheTooSmall { refaults_per_s }) } else { finding }
@@ -95,30 +95,30 @@ fn with_details(sweep: &Sweep, name: &str, finding: Finding, ours: Option<f64>) 
 
 /// Share of the device's bytes that the tiers caused; `None` where their bytes may not be read, and for a device that
 /// only flushed.
-fn our_share(sweep: &Sweep, name: &str) -> Option<f64> {
-    let ours = sweep.mean(|step| {
+fn our_share(curve: &Curve, name: &str) -> Option<f64> {
+    let ours = curve.mean(|step| {
         let known: Vec<f64> = step.usage.tiers().filter_map(|group| group.disk_bytes_per_s).collect();
         (!known.is_empty()).then(|| known.iter().sum())
     })?;
     let all =
-        sweep.mean(|step| device(step, name).map(|disk| disk.read_bytes_per_s + disk.written_bytes_per_s))?;
+        curve.mean(|step| device(step, name).map(|disk| disk.read_bytes_per_s + disk.written_bytes_per_s))?;
     (all > 0.0).then(|| ours / all)
 }
 
-fn waiting_thread(sweep: &Sweep) -> f64 {
+fn waiting_thread(curve: &Curve) -> f64 {
     let most = |step: &Step| step.usage.tiers().map(|group| group.disk_waiting_thread).fold(0.0, f64::max);
-    sweep.mean(|step| Some(most(step))).unwrap_or(0.0)
+    curve.mean(|step| Some(most(step))).unwrap_or(0.0)
 }
 
 /// Whether threads of the tiers took turns at waiting for a disk, and one of them nearly always waited. One write that
 /// serves all waiting threads (group commit) asks no more of a disk for many users than for one. A thread of its own
 /// that writes whatever the load, such as a checkpointer, does not take turns.
-pub(super) fn waits_in_turn(sweep: &Sweep) -> bool {
+pub(super) fn waits_in_turn(curve: &Curve) -> bool {
     let turns = |group: &Group| {
         group.found_disk_waiting >= WAITING_THREAD
             && group.disk_waiting_thread <= TURN * group.found_disk_waiting
     };
-    sweep.tiers().iter().any(|id| sweep.group(id).is_some_and(turns))
+    curve.tiers().iter().any(|id| curve.group(id).is_some_and(turns))
 }
 
 fn device<'a>(step: &'a Step, name: &str) -> Option<&'a DiskUse> {

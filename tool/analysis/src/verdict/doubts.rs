@@ -6,10 +6,10 @@
 //! short-lived to be seen) belongs to the load. The rest interferes: what they used beyond the least per request of any
 //! step, or what would be left of it at no throughput at all.
 
+use super::curve::{Curve, group, set_busy};
 use super::finding::Finding;
 use super::generator::starved;
 use super::shared::{busiest_tier, shares_beside};
-use super::sweep::{Sweep, group, set_busy};
 use super::waiting::hardly_starved;
 use crate::resources::Group;
 use crate::run::{
@@ -20,11 +20,11 @@ use crate::ticks::{ErrorKind, failures, many_failed};
 
 /// Doubts a finding where many requests failed at N*. Errors only beyond N* are how an overloaded server behaves; they do
 /// not touch the verdict, unless nothing else shows that throughput stopped growing.
-pub(super) fn requests_failed(sweep: &Sweep, finding: Finding) -> Finding {
-    let Some(star) = sweep.star() else { return finding };
-    let finding = stopped_answering(sweep, finding);
+pub(super) fn requests_failed(curve: &Curve, finding: Finding) -> Finding {
+    let Some(star) = curve.star() else { return finding };
+    let finding = stopped_answering(curve, finding);
     let share = star.failed_share();
-    if !many_failed(share) || sweep.completed() == 0 {
+    if !many_failed(share) || curve.completed() == 0 {
         return finding;
     }
     let finding = if of_our_own(star) { out_of_local_resources(star) } else { finding };
@@ -37,10 +37,10 @@ pub(super) fn requests_failed(sweep: &Sweep, finding: Finding) -> Finding {
 
 /// A server that answers nothing at all beyond N* has died, or turns everybody away. Then throughput that no longer grew
 /// says nothing about its resources.
-fn stopped_answering(sweep: &Sweep, finding: Finding) -> Finding {
-    let next = sweep.steps().iter().find(|step| step.users > sweep.star_users());
+fn stopped_answering(curve: &Curve, finding: Finding) -> Finding {
+    let next = curve.steps().iter().find(|step| step.users > curve.star_users());
     let Some(next) = next.filter(|next| next.completed == 0) else { return finding };
-    if sweep.completed() == 0 || sweep.plateau().count() > 1 {
+    if curve.completed() == 0 || curve.plateau().count() > 1 {
         return finding;
     }
     finding.doubting(Doubt::StoppedAnsweringBeyond { users: next.users, errors: next.errors.clone() })
@@ -68,16 +68,16 @@ struct Others {
 }
 
 /// Doubts a finding where others took part of the processors at N* and beyond.
-pub(super) fn interference(sweep: &Sweep, mut finding: Finding) -> Finding {
+pub(super) fn interference(curve: &Curve, mut finding: Finding) -> Finding {
     let named = finding.holder == Some(Identity::OtherProcesses);
-    if named || sweep.completed() == 0 || waits_for_no_processor(sweep, &finding) {
+    if named || curve.completed() == 0 || waits_for_no_processor(curve, &finding) {
         return finding;
     }
-    let tier = busiest_tier(sweep);
-    let of_tier = taken(sweep, Victim::Server, |step| group(step, tier.as_ref()?));
-    let waits = sweep.mean(|step| Some(starved(sweep, step))).is_some_and(|share| share >= DISTURBING);
+    let tier = busiest_tier(curve);
+    let of_tier = taken(curve, Victim::Server, |step| group(step, tier.as_ref()?));
+    let waits = curve.mean(|step| Some(starved(curve, step))).is_some_and(|share| share >= DISTURBING);
     let of_generator =
-        waits.then(|| taken(sweep, Victim::Generator, |step| step.usage.generator())).flatten();
+        waits.then(|| taken(curve, Victim::Generator, |step| step.usage.generator())).flatten();
     if finding.kind == ResourceKind::Generator && of_generator.as_ref().is_some_and(Taken::disturbs) {
         // The generator has enough processors, but others use them.
         finding.doubts.retain(|doubt| *doubt != Doubt::GeneratorLimit);
@@ -91,12 +91,12 @@ pub(super) fn interference(sweep: &Sweep, mut finding: Finding) -> Finding {
 
 /// Whether the finding is a wait for something else than a processor, which others cannot cause. A limit that is used
 /// whole lets no more through, whoever has the processors.
-fn waits_for_no_processor(sweep: &Sweep, finding: &Finding) -> bool {
+fn waits_for_no_processor(curve: &Curve, finding: &Finding) -> bool {
     use ResourceKind::{AcceptQueue, Lock, WorkerPool};
     if finding.about.iter().any(|resource| matches!(resource, Identity::IoLimit(_))) {
         return true;
     }
-    matches!(finding.kind, AcceptQueue | Lock | WorkerPool) && hardly_starved(sweep)
+    matches!(finding.kind, AcceptQueue | Lock | WorkerPool) && hardly_starved(curve)
 }
 
 /// Cores that others took, of those there were, on average over N* and the steps beyond.
@@ -120,9 +120,9 @@ impl Taken {
     }
 }
 
-fn taken<'a>(sweep: &'a Sweep, victim: Victim, of: impl Fn(&'a Step) -> Option<&'a Group>) -> Option<Taken> {
-    let all: Vec<Others> = sweep.steps().iter().filter_map(|step| others(step, of(step)?)).collect();
-    let beyond: Vec<&Others> = all.iter().filter(|others| others.users >= sweep.star_users()).collect();
+fn taken<'a>(curve: &'a Curve, victim: Victim, of: impl Fn(&'a Step) -> Option<&'a Group>) -> Option<Taken> {
+    let all: Vec<Others> = curve.steps().iter().filter_map(|step| others(step, of(step)?)).collect();
+    let beyond: Vec<&Others> = all.iter().filter(|others| others.users >= curve.star_users()).collect();
     if beyond.is_empty() {
         return None;
     }

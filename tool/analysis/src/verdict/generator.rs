@@ -1,7 +1,7 @@
 //! The load generator at its own limit. It must never pass for the server.
 
+use super::curve::Curve;
 use super::finding::Finding;
-use super::sweep::Sweep;
 use super::utilisation::mean_uses;
 use crate::resources::{Group, QuotaUse};
 use crate::run::{Confidence, Doubt, GeneratorEvidence as Seen, Identity, ResourceKind, Step};
@@ -27,29 +27,29 @@ const LAG_SHARE: f64 = 0.5;
 
 /// Whether the generator was full or stopped by a quota on the plateau, while no resource of the server
 /// (the busiest being `server_busy`) was clearly fuller.
-pub(super) fn limited(sweep: &Sweep, server_busy: f64) -> Option<Finding> {
-    if let Some(finding) = throttled(sweep) {
+pub(super) fn limited(curve: &Curve, server_busy: f64) -> Option<Finding> {
+    if let Some(finding) = throttled(curve) {
         return Some(finding);
     }
-    let busy = sweep.mean(|step| Some(sweep.generator_busy(step)))?;
+    let busy = curve.mean(|step| Some(curve.generator_busy(step)))?;
     if busy < FULL || (server_busy >= SERVER_FULL && server_busy >= busy + CLEARLY_BUSIER) {
         return None;
     }
-    let threads = sweep.generator_threads(sweep.star()?.usage.generator());
+    let threads = curve.generator_threads(curve.star()?.usage.generator());
     Some(
         found(Confidence::High)
             .busy(busy)
-            .demanding(sweep.demand_us(|step| Some(sweep.generator_busy(step) * threads)))
+            .demanding(curve.demand_us(|step| Some(curve.generator_busy(step) * threads)))
             .seeing(Seen::GeneratorBusy { busy, threads })
-            .seeing(beside(sweep, server_busy)),
+            .seeing(beside(curve, server_busy)),
     )
 }
 
 /// Whether the generator was held up while nothing of the server was busy.
-pub(super) fn held_up(sweep: &Sweep) -> Option<Finding> {
-    let waited = sweep.mean(|step| Some(starved(sweep, step)))?;
-    let lag_us = sweep.mean(|step| Some(step.generator.lag_us_p99))?;
-    let response_us = sweep.mean(|step| Some(step.response_time_us.mean))?;
+pub(super) fn held_up(curve: &Curve) -> Option<Finding> {
+    let waited = curve.mean(|step| Some(starved(curve, step)))?;
+    let lag_us = curve.mean(|step| Some(step.generator.lag_us_p99))?;
+    let response_us = curve.mean(|step| Some(step.response_time_us.mean))?;
     if waited >= STARVED {
         let seen = Seen::GeneratorStarved { share: waited };
         return Some(found(Confidence::Medium).busy(waited).seeing(seen));
@@ -59,36 +59,36 @@ pub(super) fn held_up(sweep: &Sweep) -> Option<Finding> {
 }
 
 /// Share of its threads' time the generator was runnable but waited for a processor.
-pub fn starved(sweep: &Sweep, step: &Step) -> f64 {
-    let of_group = |group: &Group| (group.run_queue / sweep.generator_threads(Some(group))).clamp(0.0, 1.0);
+pub fn starved(curve: &Curve, step: &Step) -> f64 {
+    let of_group = |group: &Group| (group.run_queue / curve.generator_threads(Some(group))).clamp(0.0, 1.0);
     step.usage.generator().map_or(0.0, of_group)
 }
 
-fn throttled(sweep: &Sweep) -> Option<Finding> {
+fn throttled(curve: &Curve) -> Option<Finding> {
     let mean =
-        |read: fn(&QuotaUse) -> f64| sweep.mean(|step| step.usage.generator()?.quota.as_ref().map(read));
+        |read: fn(&QuotaUse) -> f64| curve.mean(|step| step.usage.generator()?.quota.as_ref().map(read));
     let (stopped, spent) = (mean(|q| q.throttled_periods)?, mean(|q| q.used_cores / q.cores)?);
     let limited = stopped >= MOSTLY_THROTTLED || (stopped >= THROTTLED && spent >= QUOTA_SPENT);
-    if !limited || server_spends_more(sweep) {
+    if !limited || server_spends_more(curve) {
         return None;
     }
     let seen = Seen::GeneratorThrottled { periods: stopped, cores: mean(|quota| quota.cores)? };
-    Some(found(Confidence::High).busy(spent).about(quota_sharers(sweep)).seeing(seen))
+    Some(found(Confidence::High).busy(spent).about(quota_sharers(curve)).seeing(seen))
 }
 
 /// Whether a tier is in the generator's cgroup and uses more of the quota.
-fn server_spends_more(sweep: &Sweep) -> bool {
-    sweep.plateau().any(|step| {
+fn server_spends_more(curve: &Curve) -> bool {
+    curve.plateau().any(|step| {
         let Some(generator) = step.usage.generator() else { return false };
         step.usage.tiers().any(|tier| same_cgroup(tier, generator) && tier.cores >= generator.cores)
     })
 }
 
-fn quota_sharers(sweep: &Sweep) -> Vec<Identity> {
-    let Some(step) = sweep.star() else { return Vec::new() };
+fn quota_sharers(curve: &Curve) -> Vec<Identity> {
+    let Some(step) = curve.star() else { return Vec::new() };
     let Some(generator) = step.usage.generator() else { return Vec::new() };
     let sharers = step.usage.tiers().filter(|tier| same_cgroup(tier, generator));
-    sharers.map(|tier| Identity::Quota(sweep.processes(tier))).collect()
+    sharers.map(|tier| Identity::Quota(curve.processes(tier))).collect()
 }
 
 fn same_cgroup(a: &Group, b: &Group) -> bool {
@@ -106,15 +106,15 @@ fn found(confidence: Confidence) -> Finding {
 }
 
 /// What the server did while the generator was full.
-fn beside(sweep: &Sweep, server_busy: f64) -> Seen {
-    if !sweep.observed() {
+fn beside(curve: &Curve, server_busy: f64) -> Seen {
+    if !curve.observed() {
         return Seen::ServerNotWatched;
     }
     if server_busy >= FULL {
         return Seen::ServerBusyToo { busy: server_busy };
     }
     let of_server = |resource: &Identity| !matches!(resource, Identity::Generator | Identity::Host);
-    match mean_uses(sweep).into_iter().find(|seen| of_server(&seen.resource)) {
+    match mean_uses(curve).into_iter().find(|seen| of_server(&seen.resource)) {
         Some(seen) => {
             let busy = seen.utilisation();
             Seen::ServerBusiest { resource: seen.resource, busy, had_room: busy < NOT_BUSY }

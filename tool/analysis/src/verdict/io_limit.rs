@@ -3,9 +3,9 @@
 //! What such a limit holds back never reaches the device, which looks idle, while whoever waits for the limit seems to
 //! wait for the disk. As with a quota, the limit itself is the capacity.
 
+use super::curve::{Curve, group};
 use super::disk::{PRESSURE, WAITING_THREAD, waits_in_turn};
 use super::finding::Finding;
-use super::sweep::{Sweep, group};
 use super::utilisation;
 use crate::resources::{Group, IoLimitUse};
 use crate::run::{Confidence, DeviceEvidence as Seen, DiskLimit, Identity, Processes, ResourceKind, Step};
@@ -15,19 +15,19 @@ use crate::thresholds::{FULL, NOT_BUSY};
 const LESS_WAITING: f64 = 0.01;
 
 /// Processes held back by a limit on a block device.
-pub(super) fn full(sweep: &Sweep) -> Vec<Finding> {
-    sweep.tiers().iter().filter_map(|of| of_processes(sweep, of)).collect()
+pub(super) fn full(curve: &Curve) -> Vec<Finding> {
+    curve.tiers().iter().filter_map(|of| of_processes(curve, of)).collect()
 }
 
-fn of_processes(sweep: &Sweep, of: &Processes) -> Option<Finding> {
-    let seen = sweep.group(of)?.io_limits.first()?;
+fn of_processes(curve: &Curve, of: &Processes) -> Option<Finding> {
+    let seen = curve.group(of)?.io_limits.first()?;
     let limit = utilisation::io_limit(of.clone(), seen);
-    let busy = mean(sweep, &limit, IoLimitUse::share)?;
-    let waiting = sweep.group_mean(of, |group| group.found_disk_waiting);
-    let pressure = sweep.mean(|step| Some(step.usage.host.io_pressure)).unwrap_or(0.0);
-    let follows = follows_load(sweep, &limit);
+    let busy = mean(curve, &limit, IoLimitUse::share)?;
+    let waiting = curve.group_mean(of, |group| group.found_disk_waiting);
+    let pressure = curve.mean(|step| Some(step.usage.host.io_pressure)).unwrap_or(0.0);
+    let follows = follows_load(curve, &limit);
     let waits = waiting >= WAITING_THREAD || pressure >= PRESSURE;
-    if busy < FULL || !waits || !(follows || waits_in_turn(sweep)) {
+    if busy < FULL || !waits || !(follows || waits_in_turn(curve)) {
         return None;
     }
     let sure = follows && waiting >= WAITING_THREAD;
@@ -37,14 +37,14 @@ fn of_processes(sweep: &Sweep, of: &Processes) -> Option<Finding> {
         .about([identity])
         .busy(busy.min(1.0))
         .weaker_by(LESS_WAITING * (1.0 - waiting))
-        .demanding(sweep.demand_us(|step| used(step, &limit, IoLimitUse::share)))
-        .seeing(limit_used(sweep, &limit, seen, busy));
-    Some(with_details(sweep, &limit, finding, follows, (waiting, pressure)))
+        .demanding(curve.demand_us(|step| used(step, &limit, IoLimitUse::share)))
+        .seeing(limit_used(curve, &limit, seen, busy));
+    Some(with_details(curve, &limit, finding, follows, (waiting, pressure)))
 }
 
-fn limit_used(sweep: &Sweep, limit: &DiskLimit, seen: &IoLimitUse, share: f64) -> Seen {
-    let used_per_s = mean(sweep, limit, |limit| limit.used_per_s).unwrap_or(0.0);
-    let throughput_per_s = sweep.mean(|step| Some(step.throughput_per_s)).unwrap_or(0.0);
+fn limit_used(curve: &Curve, limit: &DiskLimit, seen: &IoLimitUse, share: f64) -> Seen {
+    let used_per_s = mean(curve, limit, |limit| limit.used_per_s).unwrap_or(0.0);
+    let throughput_per_s = curve.mean(|step| Some(step.throughput_per_s)).unwrap_or(0.0);
     let per_request = used_per_s / throughput_per_s;
     Seen::IoLimitUsed {
         limit: limit.clone(),
@@ -52,13 +52,13 @@ fn limit_used(sweep: &Sweep, limit: &DiskLimit, seen: &IoLimitUse, share: f64) -
         used_per_s,
         limit_per_s: seen.limit_per_s,
         share,
-        users: sweep.star_users(),
+        users: curve.star_users(),
         per_request: if per_request.is_finite() { per_request } else { 0.0 },
     }
 }
 
-fn mean(sweep: &Sweep, limit: &DiskLimit, read: fn(&IoLimitUse) -> f64) -> Option<f64> {
-    sweep.mean(|step| used(step, limit, read))
+fn mean(curve: &Curve, limit: &DiskLimit, read: fn(&IoLimitUse) -> f64) -> Option<f64> {
+    curve.mean(|step| used(step, limit, read))
 }
 
 fn used(step: &Step, limit: &DiskLimit, read: fn(&IoLimitUse) -> f64) -> Option<f64> {
@@ -68,12 +68,12 @@ fn used(step: &Step, limit: &DiskLimit, read: fn(&IoLimitUse) -> f64) -> Option<
 }
 
 /// Whether less of the limit was used under less load.
-pub(super) fn follows_load(sweep: &Sweep, limit: &DiskLimit) -> bool {
-    sweep.follows_load(|step| used(step, limit, |limit| limit.used_per_s))
+pub(super) fn follows_load(curve: &Curve, limit: &DiskLimit) -> bool {
+    curve.follows_load(|step| used(step, limit, |limit| limit.used_per_s))
 }
 
 fn with_details(
-    sweep: &Sweep,
+    curve: &Curve,
     limit: &DiskLimit,
     mut finding: Finding,
     follows: bool,
@@ -81,7 +81,7 @@ fn with_details(
 ) -> Finding {
     let device =
         |step: &Step| step.usage.disks.iter().find(|disk| disk.name == limit.device).map(|disk| disk.busy);
-    if let Some(busy) = sweep.mean(device).filter(|busy| *busy < NOT_BUSY) {
+    if let Some(busy) = curve.mean(device).filter(|busy| *busy < NOT_BUSY) {
         finding = finding.seeing(Seen::DiskNotBusy { disk: limit.device.clone(), busy });
     }
     finding = finding.seeing(Seen::IoLimitAwaited { of: limit.of.clone(), threads, pressure });

@@ -1,7 +1,7 @@
 //! Links and shapers. Loopback has neither.
 
+use super::curve::Curve;
 use super::finding::Finding;
-use super::sweep::Sweep;
 use crate::resources::LinkUse;
 use crate::run::{Confidence, DeviceEvidence as Seen, Identity, ResourceKind, Step};
 use crate::thresholds::FULL;
@@ -14,27 +14,27 @@ const SHAPED_FULL: f64 = 0.80;
 const BACKLOGGED: f64 = 0.3;
 
 /// Interfaces that carry the load and were full.
-pub(super) fn full(sweep: &Sweep) -> Vec<Finding> {
-    let Some(star) = sweep.star() else { return Vec::new() };
-    let carrying = star.usage.links.iter().filter(|link| link.carries_load && sweep.limit_is_real(link));
-    carrying.filter_map(|link| of_link(sweep, &link.name)).collect()
+pub(super) fn full(curve: &Curve) -> Vec<Finding> {
+    let Some(star) = curve.star() else { return Vec::new() };
+    let carrying = star.usage.links.iter().filter(|link| link.carries_load && curve.limit_is_real(link));
+    carrying.filter_map(|link| of_link(curve, &link.name)).collect()
 }
 
-fn of_link(sweep: &Sweep, name: &str) -> Option<Finding> {
-    let mean = |read: fn(&LinkUse) -> f64| sweep.mean(|step| find(step, name).map(read)).unwrap_or(0.0);
-    let used = sweep.mean(|step| Some(find(step, name)?.use_of_limit()?.0))?;
-    let limit = sweep.mean(|step| Some(find(step, name)?.use_of_limit()?.1))?;
+fn of_link(curve: &Curve, name: &str) -> Option<Finding> {
+    let mean = |read: fn(&LinkUse) -> f64| curve.mean(|step| find(step, name).map(read)).unwrap_or(0.0);
+    let used = curve.mean(|step| Some(find(step, name)?.use_of_limit()?.0))?;
+    let limit = curve.mean(|step| Some(find(step, name)?.use_of_limit()?.1))?;
     let (delayed, dropped, backlogged) =
         (mean(|link| link.overlimits_per_s), mean(|link| link.dropped_per_s), mean(|link| link.backlogged));
     let busy = used / limit;
     let shaping = busy >= SHAPED_FULL && delayed > 0.0 && backlogged >= BACKLOGGED;
-    let follows = sweep.follows_load(|step| Some(find(step, name)?.use_of_limit()?.0));
+    let follows = curve.follows_load(|step| Some(find(step, name)?.use_of_limit()?.0));
     if !follows || !(busy >= FULL || shaping) {
         return None;
     }
     let queued = delayed > 0.0 || dropped > 0.0 || backlogged > 0.0;
     let confidence = if queued { Confidence::High } else { Confidence::Medium };
-    let demand = sweep.demand_us(|_| Some(busy));
+    let demand = curve.demand_us(|_| Some(busy));
     let link = Identity::Link { name: name.to_owned() };
     Some(
         Finding::new(ResourceKind::Network, confidence)
@@ -47,7 +47,7 @@ fn of_link(sweep: &Sweep, name: &str) -> Option<Finding> {
                 used_bits_per_s: used,
                 limit_bits_per_s: limit,
                 busy: busy.min(1.0),
-                users: sweep.star_users(),
+                users: curve.star_users(),
                 demand_us: demand.unwrap_or(0.0),
             })
             .seeing(Seen::LinkQueue { delayed_per_s: delayed, dropped_per_s: dropped, backlogged }),

@@ -1,8 +1,8 @@
 //! Processors: processes that use all they may, one full thread, one lock around all threads.
 
+use super::curve::{Curve, group, set_busy};
 use super::finding::Finding;
 use super::io_limit;
-use super::sweep::{Sweep, group, set_busy};
 use crate::resources::{Group, ThreadUse};
 use crate::run::{
     Busy, Confidence, CpuTimeEvidence, Identity, Processes, ProcessorEvidence as Seen, ResourceKind,
@@ -31,26 +31,26 @@ const QUEUED: f64 = 0.2;
 const REAPED: f64 = 0.1;
 
 /// Processes whose own use of processors is full.
-pub(super) fn full(sweep: &Sweep) -> Vec<Finding> {
-    sweep.tiers().iter().filter_map(|of| of_processes(sweep, of)).collect()
+pub(super) fn full(curve: &Curve) -> Vec<Finding> {
+    curve.tiers().iter().filter_map(|of| of_processes(curve, of)).collect()
 }
 
-fn of_processes(sweep: &Sweep, of: &Processes) -> Option<Finding> {
-    let peak = sweep.group(of)?;
-    let thread_busy = sweep.group_mean(of, thread_share);
-    let all_busy = sweep.group_mean(of, Group::busy);
+fn of_processes(curve: &Curve, of: &Processes) -> Option<Finding> {
+    let peak = curve.group(of)?;
+    let thread_busy = curve.group_mean(of, thread_share);
+    let all_busy = curve.group_mean(of, Group::busy);
     let finding = if all_busy >= FULL {
-        all_cores(sweep, of, peak, all_busy)
+        all_cores(curve, of, peak, all_busy)
     } else if thread_busy >= FULL && !peak.one_core() {
-        one_thread(sweep, of, peak, thread_busy)
+        one_thread(curve, of, peak, thread_busy)
     } else {
-        never_asleep(sweep, of, peak).or_else(|| one_at_a_time(sweep, of, peak))?
+        never_asleep(curve, of, peak).or_else(|| one_at_a_time(curve, of, peak))?
     };
-    if !follows_load(sweep, of) {
+    if !follows_load(curve, of) {
         return None;
     }
-    let finding = finding.about(own_resources(of)).demanding(cpu_demand_us(sweep, of));
-    Some(with_details(sweep, of, with_growth(sweep, of, finding), peak))
+    let finding = finding.about(own_resources(of)).demanding(cpu_demand_us(curve, of));
+    Some(with_details(curve, of, with_growth(curve, of, finding), peak))
 }
 
 /// The resources that processes hold themselves.
@@ -59,53 +59,53 @@ pub(super) fn own_resources(of: &Processes) -> [Identity; 3] {
 }
 
 /// CPU time of a request, microseconds.
-pub(super) fn cpu_demand_us(sweep: &Sweep, of: &Processes) -> Option<f64> {
-    sweep.demand_us(|step| group(step, of).map(|group| group.cores))
+pub(super) fn cpu_demand_us(curve: &Curve, of: &Processes) -> Option<f64> {
+    curve.demand_us(|step| group(step, of).map(|group| group.cores))
 }
 
-pub(super) fn follows_load(sweep: &Sweep, of: &Processes) -> bool {
-    sweep.follows_load(|step| group(step, of).map(|group| group.cores))
+pub(super) fn follows_load(curve: &Curve, of: &Processes) -> bool {
+    curve.follows_load(|step| group(step, of).map(|group| group.cores))
 }
 
-fn all_cores(sweep: &Sweep, of: &Processes, peak: &Group, share: f64) -> Finding {
+fn all_cores(curve: &Curve, of: &Processes, peak: &Group, share: f64) -> Finding {
     let cores = peak.allowed_count() as u64;
     // Processes that fill the whole host fill the host too; the two are not rivals.
-    let fills_host = sweep.mean(|step| Some(step.usage.host.cpus.len() as f64)) == Some(cores as f64);
+    let fills_host = curve.mean(|step| Some(step.usage.host.cpus.len() as f64)) == Some(cores as f64);
     Finding::new(ResourceKind::Cpu, Confidence::High)
         .held_by(Identity::Processes(of.clone()))
         .busy(share)
         .about(fills_host.then_some(Identity::Host))
-        .seeing(cpu_busy(sweep, of, Busy::Cores { share, cores }))
+        .seeing(cpu_busy(curve, of, Busy::Cores { share, cores }))
 }
 
-fn one_thread(sweep: &Sweep, of: &Processes, peak: &Group, share: f64) -> Finding {
+fn one_thread(curve: &Curve, of: &Processes, peak: &Group, share: f64) -> Finding {
     let finding = Finding::new(ResourceKind::SingleThread, Confidence::High)
         .held_by(Identity::Thread(of.clone()))
         .busy(share);
     let (cores, threads) = (peak.allowed_count() as u64, peak.full_threads as u64);
     if threads > 1 {
         return finding
-            .seeing(cpu_busy(sweep, of, Busy::EachThread { share, threads }))
+            .seeing(cpu_busy(curve, of, Busy::EachThread { share, threads }))
             .seeing(Seen::TooFewThreads { cores, threads });
     }
     let thread = peak.busiest_thread.clone().unwrap_or_default();
-    finding.seeing(cpu_busy(sweep, of, Busy::OneThread { share })).seeing(Seen::ThreadFull {
+    finding.seeing(cpu_busy(curve, of, Busy::OneThread { share })).seeing(Seen::ThreadFull {
         cores,
         thread: thread.name,
         tid: thread.tid,
-        others_cores: sweep.group_mean(of, |group| group.cores) - share,
+        others_cores: curve.group_mean(of, |group| group.cores) - share,
     })
 }
 
 /// A thread that was runnable in every sample, though the kernel counts less than a whole core for it: where interrupts
 /// are accounted apart, the work they do for a thread is not in its own time.
-fn never_asleep(sweep: &Sweep, of: &Processes, peak: &Group) -> Option<Finding> {
+fn never_asleep(curve: &Curve, of: &Processes, peak: &Group) -> Option<Finding> {
     let thread = |read: fn(&ThreadUse) -> f64| {
-        sweep.mean(|step| group(step, of)?.busiest_thread.as_ref().map(read)).unwrap_or(0.0)
+        curve.mean(|step| group(step, of)?.busiest_thread.as_ref().map(read)).unwrap_or(0.0)
     };
     let (share, runnable) = (thread(|t| t.busy), thread(|t| t.found_runnable));
-    let samples: usize = sweep.plateau().map(|step| step.usage.samples).sum();
-    let free = processors_are_free(sweep, of);
+    let samples: usize = curve.plateau().map(|step| step.usage.samples).sum();
+    let free = processors_are_free(curve, of);
     if share < MOSTLY_BUSY || runnable < NEVER_ASLEEP || samples < SAMPLES || !free || peak.one_core() {
         return None;
     }
@@ -114,35 +114,35 @@ fn never_asleep(sweep: &Sweep, of: &Processes, peak: &Group) -> Option<Finding> 
             .held_by(Identity::Thread(of.clone()))
             .busy(runnable)
             .weaker_by(1.0 - NOT_BUSY)
-            .seeing(cpu_busy(sweep, of, Busy::OneThreadAndInterrupts { share }))
+            .seeing(cpu_busy(curve, of, Busy::OneThreadAndInterrupts { share }))
             .seeing(Seen::NeverAsleep { runnable, samples: samples as u64 }),
     )
 }
 
-fn processors_are_free(sweep: &Sweep, of: &Processes) -> bool {
-    sweep.mean(|step| set_busy(step, group(step, of)?)).is_none_or(|busy| busy < FULL)
+fn processors_are_free(curve: &Curve, of: &Processes) -> bool {
+    curve.mean(|step| set_busy(step, group(step, of)?)).is_none_or(|busy| busy < FULL)
 }
 
 /// Threads that together never use more than one core, though they may.
-fn one_at_a_time(sweep: &Sweep, of: &Processes, peak: &Group) -> Option<Finding> {
-    let cores = sweep.group_mean(of, |group| group.busiest_process_cores);
-    let steady = sweep
+fn one_at_a_time(curve: &Curve, of: &Processes, peak: &Group) -> Option<Finding> {
+    let cores = curve.group_mean(of, |group| group.busiest_process_cores);
+    let steady = curve
         .plateau()
         .filter_map(|step| group(step, of))
         .all(|group| ONE_AT_A_TIME.contains(&group.busiest_process_cores));
-    let alone = sweep.group_mean(of, |group| group.cores) <= *ONE_AT_A_TIME.end();
-    let free = processors_are_free(sweep, of);
+    let alone = curve.group_mean(of, |group| group.cores) <= *ONE_AT_A_TIME.end();
+    let free = processors_are_free(curve, of);
     if peak.working_threads < 3 || peak.one_core() || !steady || !free || !alone {
         return None;
     }
-    let waiting_for_lock = sweep.group_mean(of, |group| group.states.futex);
+    let waiting_for_lock = curve.group_mean(of, |group| group.states.futex);
     let confidence = if waiting_for_lock >= LOCK_WAITERS { Confidence::Medium } else { Confidence::Low };
     Some(
         Finding::new(ResourceKind::SingleThread, confidence)
             .held_by(Identity::Thread(of.clone()))
             .busy(cores.min(1.0))
             .weaker_by(1.0 - NOT_BUSY)
-            .seeing(cpu_busy(sweep, of, Busy::OneAtATime { cores }))
+            .seeing(cpu_busy(curve, of, Busy::OneAtATime { cores }))
             .seeing(Seen::OneThreadAtATime {
                 threads: peak.working_threads as u64,
                 cores: peak.allowed_count() as u64,
@@ -151,26 +151,26 @@ fn one_at_a_time(sweep: &Sweep, of: &Processes, peak: &Group) -> Option<Finding>
     )
 }
 
-fn cpu_busy(sweep: &Sweep, of: &Processes, busy: Busy) -> Seen {
+fn cpu_busy(curve: &Curve, of: &Processes, busy: Busy) -> Seen {
     Seen::CpuBusy {
         of: of.clone(),
         busy,
-        users: sweep.star_users(),
-        demand_us: cpu_demand_us(sweep, of).unwrap_or(0.0),
+        users: curve.star_users(),
+        demand_us: cpu_demand_us(curve, of).unwrap_or(0.0),
     }
 }
 
 /// Adds how much less was used under less load.
-fn with_growth(sweep: &Sweep, of: &Processes, finding: Finding) -> Finding {
-    let Some((low, then)) = sweep.low().and_then(|low| Some((low, group(low, of)?))) else { return finding };
+fn with_growth(curve: &Curve, of: &Processes, finding: Finding) -> Finding {
+    let Some((low, then)) = curve.low().and_then(|low| Some((low, group(low, of)?))) else { return finding };
     finding.seeing(CpuTimeEvidence::GrewWithLoad { users: low.users, cores: then.cores })
 }
 
 /// Adds where the time went, and how many threads waited for a processor.
-fn with_details(sweep: &Sweep, of: &Processes, finding: Finding, peak: &Group) -> Finding {
+fn with_details(curve: &Curve, of: &Processes, finding: Finding, peak: &Group) -> Finding {
     let mut finding =
-        finding.seeing(CpuTimeEvidence::KernelTime { share: sweep.group_mean(of, |group| group.kernel) });
-    let threads = sweep.group_mean(of, |group| group.run_queue);
+        finding.seeing(CpuTimeEvidence::KernelTime { share: curve.group_mean(of, |group| group.kernel) });
+    let threads = curve.group_mean(of, |group| group.run_queue);
     if threads >= QUEUED {
         finding = finding.seeing(CpuTimeEvidence::RunQueue { threads });
     }
@@ -182,9 +182,9 @@ fn with_details(sweep: &Sweep, of: &Processes, finding: Finding, peak: &Group) -
 }
 
 /// Adds the CPU time of a request in each tier, the dearest first, where there are several tiers.
-pub(super) fn with_tiers(sweep: &Sweep, finding: Finding) -> Finding {
-    let demand = |of: Processes| Some(TierDemand { demand_us: cpu_demand_us(sweep, &of)?, of });
-    let mut tiers: Vec<TierDemand> = sweep.tiers().into_iter().filter_map(demand).collect();
+pub(super) fn with_tiers(curve: &Curve, finding: Finding) -> Finding {
+    let demand = |of: Processes| Some(TierDemand { demand_us: cpu_demand_us(curve, &of)?, of });
+    let mut tiers: Vec<TierDemand> = curve.tiers().into_iter().filter_map(demand).collect();
     tiers.retain(|tier| tier.demand_us.is_finite());
     if tiers.len() < 2 || finding.kind == ResourceKind::Generator {
         return finding;
@@ -194,10 +194,10 @@ pub(super) fn with_tiers(sweep: &Sweep, finding: Finding) -> Finding {
 }
 
 /// Whether a tier's use of its processors, or of a limit on a disk, was the same under less load.
-pub(super) fn busy_whatever_the_load(sweep: &Sweep, resource: &Identity) -> bool {
+pub(super) fn busy_whatever_the_load(curve: &Curve, resource: &Identity) -> bool {
     match resource {
-        Identity::Processes(of) | Identity::Thread(of) => !follows_load(sweep, of),
-        Identity::IoLimit(limit) => !io_limit::follows_load(sweep, limit),
+        Identity::Processes(of) | Identity::Thread(of) => !follows_load(curve, of),
+        Identity::IoLimit(limit) => !io_limit::follows_load(curve, limit),
         _ => false,
     }
 }

@@ -1,8 +1,8 @@
 //! A cgroup's CPU quota.
 
+use super::curve::{Curve, group};
 use super::finding::Finding;
 use super::processor::{cpu_demand_us, follows_load, own_resources};
-use super::sweep::{Sweep, group};
 use crate::resources::{Group, QuotaUse};
 use crate::run::{Confidence, Identity, Processes, ResourceKind, ShareEvidence as Seen};
 use crate::thresholds::THROTTLED;
@@ -15,20 +15,20 @@ const SPENT: f64 = 0.85;
 const MOSTLY_THROTTLED: f64 = 0.50;
 
 /// Processes stopped by their quota.
-pub(super) fn full(sweep: &Sweep) -> Vec<Finding> {
-    sweep.tiers().iter().filter_map(|of| of_processes(sweep, of)).collect()
+pub(super) fn full(curve: &Curve) -> Vec<Finding> {
+    curve.tiers().iter().filter_map(|of| of_processes(curve, of)).collect()
 }
 
-fn of_processes(sweep: &Sweep, of: &Processes) -> Option<Finding> {
-    let throttled = mean(sweep, of, |quota| quota.throttled_periods)?;
-    let spent = mean(sweep, of, |quota| quota.used_cores / quota.cores)?;
+fn of_processes(curve: &Curve, of: &Processes) -> Option<Finding> {
+    let throttled = mean(curve, of, |quota| quota.throttled_periods)?;
+    let spent = mean(curve, of, |quota| quota.used_cores / quota.cores)?;
     // One user may spend a small quota already; processes stopped in most periods wanted more at any load.
-    let follows = throttled >= MOSTLY_THROTTLED || follows_load(sweep, of);
-    if throttled < THROTTLED || spent < SPENT || !follows || generator_spends_more(sweep, of) {
+    let follows = throttled >= MOSTLY_THROTTLED || follows_load(curve, of);
+    if throttled < THROTTLED || spent < SPENT || !follows || generator_spends_more(curve, of) {
         return None;
     }
-    let quota = sweep.group(of)?.quota.clone()?;
-    let demand = cpu_demand_us(sweep, of);
+    let quota = curve.group(of)?.quota.clone()?;
+    let demand = cpu_demand_us(curve, of);
     Some(
         Finding::new(ResourceKind::CpuQuota, Confidence::High)
             .held_by(Identity::Quota(of.clone()))
@@ -41,18 +41,18 @@ fn of_processes(sweep: &Sweep, of: &Processes) -> Option<Finding> {
                 cores: quota.cores,
                 spent: spent.min(1.0),
                 stopped_periods: throttled,
-                users: sweep.star_users(),
+                users: curve.star_users(),
                 demand_us: demand.unwrap_or(0.0),
             })
             .seeing(Seen::QuotaHeldBack {
-                cores: mean(sweep, of, |quota| quota.stopped_cores).unwrap_or(0.0),
+                cores: mean(curve, of, |quota| quota.stopped_cores).unwrap_or(0.0),
             }),
     )
 }
 
 /// Whether the generator is in the same cgroup and uses more of the quota than the processes do.
-fn generator_spends_more(sweep: &Sweep, of: &Processes) -> bool {
-    sweep.plateau().any(|step| {
+fn generator_spends_more(curve: &Curve, of: &Processes) -> bool {
+    curve.plateau().any(|step| {
         let (Some(ours), Some(generator)) = (group(step, of), step.usage.generator()) else {
             return false;
         };
@@ -61,6 +61,6 @@ fn generator_spends_more(sweep: &Sweep, of: &Processes) -> bool {
     })
 }
 
-fn mean(sweep: &Sweep, of: &Processes, read: impl Fn(&QuotaUse) -> f64) -> Option<f64> {
-    sweep.mean(|step| group(step, of)?.quota.as_ref().map(&read))
+fn mean(curve: &Curve, of: &Processes, read: impl Fn(&QuotaUse) -> f64) -> Option<f64> {
+    curve.mean(|step| group(step, of)?.quota.as_ref().map(&read))
 }

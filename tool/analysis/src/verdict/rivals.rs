@@ -1,7 +1,7 @@
 //! What comes close to the bottleneck, and what would come next if it were removed.
 
+use super::curve::Curve;
 use super::finding::Finding;
-use super::sweep::Sweep;
 use super::utilisation::{Use, mean_uses, uses};
 use crate::run::{Confidence, Identity, NextLimit, OutcomeEvidence as Seen, Resource, ResourceKind};
 use crate::thresholds::{FULL, NEAR, NOT_BUSY};
@@ -14,8 +14,8 @@ const MEASURABLE: f64 = 0.02;
 const DISPROPORTIONATE: f64 = 2.0;
 
 /// Adds the runner-up, and lowers the confidence where it is close.
-pub(super) fn with_runner_up(sweep: &Sweep, mut finding: Finding) -> Finding {
-    let rival = mean_uses(sweep)
+pub(super) fn with_runner_up(curve: &Curve, mut finding: Finding) -> Finding {
+    let rival = mean_uses(curve)
         .into_iter()
         .filter(|rival| !finding.includes(&rival.resource))
         .max_by(|a, b| a.utilisation().total_cmp(&b.utilisation()));
@@ -33,26 +33,26 @@ pub(super) fn with_runner_up(sweep: &Sweep, mut finding: Finding) -> Finding {
 
 /// The resource with the next highest demand, and the throughput at which it would be full: X / U, by
 /// the utilisation law. `None` where the bottleneck itself is not known.
-pub fn next(sweep: &Sweep, finding: &Finding) -> Option<NextLimit> {
+pub fn next(curve: &Curve, finding: &Finding) -> Option<NextLimit> {
     let unknown =
         matches!(finding.kind, ResourceKind::None | ResourceKind::Unknown | ResourceKind::Generator);
     if unknown || !finding.doubts.is_empty() {
         return None;
     }
-    let throughput = sweep.mean(|step| Some(step.throughput_per_s))?;
-    let next = mean_uses(sweep)
+    let throughput = curve.mean(|step| Some(step.throughput_per_s))?;
+    let next = mean_uses(curve)
         .into_iter()
-        .find(|seen| comes_after(finding, seen) && in_proportion(sweep, seen, throughput))?;
+        .find(|seen| comes_after(finding, seen) && in_proportion(curve, seen, throughput))?;
     let throughput_per_s = throughput / next.utilisation();
     Some(NextLimit::Limit { resource: next.resource, throughput_per_s })
 }
 
 /// Whether the use at the lightest step was in proportion to its throughput, as the prediction assumes. What is used
 /// without the load would not grow with it.
-fn in_proportion(sweep: &Sweep, seen: &Use, throughput: f64) -> bool {
-    let Some(low) = sweep.low() else { return true };
+fn in_proportion(curve: &Curve, seen: &Use, throughput: f64) -> bool {
+    let Some(low) = curve.low() else { return true };
     let same = |then: &Use| then.resource == seen.resource;
-    let then = uses(sweep, low).into_iter().find(same).map_or(0.0, |then| then.used);
+    let then = uses(curve, low).into_iter().find(same).map_or(0.0, |then| then.used);
     let expected = seen.used * low.throughput_per_s / throughput;
     then <= expected * DISPROPORTIONATE
 }

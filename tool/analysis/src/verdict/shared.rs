@@ -1,7 +1,7 @@
 //! Processors that are full because several share them: the tiers, the generator, and others.
 
+use super::curve::{Curve, group, set, set_busy};
 use super::finding::Finding;
-use super::sweep::{Sweep, group, set, set_busy};
 use crate::resources::Group;
 use crate::run::{
     Confidence, CpuTimeEvidence, Doubt, Identity, Processes, ResourceKind, ShareEvidence as Seen, Shares,
@@ -20,17 +20,17 @@ const PROPORTIONAL: f64 = 0.35;
 const WEAKER: f64 = 0.04;
 
 /// The finding, if the processors that the busiest tier may use are full.
-pub(super) fn full(sweep: &Sweep) -> Option<Finding> {
-    let of = busiest_tier(sweep)?;
-    let busy = sweep.mean(|step| set_busy(step, group(step, &of)?))?;
-    let shares = mean_shares(sweep, &of)?;
+pub(super) fn full(curve: &Curve) -> Option<Finding> {
+    let of = busiest_tier(curve)?;
+    let busy = curve.mean(|step| set_busy(step, group(step, &of)?))?;
+    let shares = mean_shares(curve, &of)?;
     let more = shares.others > shares.tiers;
-    let foreign = more && !in_proportion(sweep, &of);
+    let foreign = more && !in_proportion(curve, &of);
     let unseen = more && !foreign;
-    if busy < PROCESSORS_FULL || wanting(sweep) < WANTING {
+    if busy < PROCESSORS_FULL || wanting(curve) < WANTING {
         return None;
     }
-    let follows = sweep.follows_load(|step| Some(shares_of(step, &of)?.tiers));
+    let follows = curve.follows_load(|step| Some(shares_of(step, &of)?.tiers));
     if !follows && !foreign {
         return None;
     }
@@ -39,22 +39,22 @@ pub(super) fn full(sweep: &Sweep) -> Option<Finding> {
     } else if shares.generator >= shares.tiers {
         taken_by_generator(shares)
     } else {
-        let finding = taken_by_tiers(sweep, &of, shares);
+        let finding = taken_by_tiers(curve, &of, shares);
         if unseen { finding.at_most(Confidence::Low).seeing(Seen::UnseenWork) } else { finding }
     };
     let own = [Identity::Processes(of.clone()), Identity::Thread(of), Identity::Host];
     Some(finding.about(own).busy(busy).weaker_by(WEAKER))
 }
 
-fn taken_by_tiers(sweep: &Sweep, of: &Processes, shares: Shares) -> Finding {
+fn taken_by_tiers(curve: &Curve, of: &Processes, shares: Shares) -> Finding {
     let used = |step: &Step| Some(shares_of(step, of)?.tiers);
-    let demand_us = sweep.demand_us(used).unwrap_or(0.0);
-    let other_tiers = sweep.tiers().len() > 1;
+    let demand_us = curve.demand_us(used).unwrap_or(0.0);
+    let other_tiers = curve.tiers().len() > 1;
     let mut finding = Finding::new(ResourceKind::Cpu, Confidence::Medium)
         .held_by(Identity::Processes(of.clone()))
         .demanding(Some(demand_us))
         .seeing(Seen::FullWithTiers { of: of.clone(), other_tiers, shares, demand_us });
-    let threads = sweep.group_mean(of, |group| group.run_queue);
+    let threads = curve.group_mean(of, |group| group.run_queue);
     if threads > 0.0 {
         finding = finding.seeing(CpuTimeEvidence::RunQueue { threads });
     }
@@ -86,34 +86,34 @@ fn taken_by_others(shares: Shares) -> Finding {
 
 /// Whether what others used was in proportion to the throughput at every lighter step. Work that is (softirqs, children
 /// too short-lived to be seen) belongs to the load; work that only came at the same time does not.
-fn in_proportion(sweep: &Sweep, of: &Processes) -> bool {
+fn in_proportion(curve: &Curve, of: &Processes) -> bool {
     let per_request = |step: &Step| Some(shares_of(step, of)?.others / step.throughput_per_s);
-    let Some(full) = sweep.mean(per_request) else { return false };
-    let lighter: Vec<f64> = sweep.lighter().filter_map(per_request).collect();
+    let Some(full) = curve.mean(per_request) else { return false };
+    let lighter: Vec<f64> = curve.lighter().filter_map(per_request).collect();
     let proportional = |one: &f64| (one / full - 1.0).abs() <= PROPORTIONAL;
     lighter.len() >= 2 && lighter.iter().all(proportional)
 }
 
 /// The tier that uses most processor time on the plateau.
-pub(super) fn busiest_tier(sweep: &Sweep) -> Option<Processes> {
-    let used = |of: &Processes| sweep.group_mean(of, |group| group.cores);
-    sweep.tiers().into_iter().max_by(|a, b| used(a).total_cmp(&used(b)))
+pub(super) fn busiest_tier(curve: &Curve) -> Option<Processes> {
+    let used = |of: &Processes| curve.group_mean(of, |group| group.cores);
+    curve.tiers().into_iter().max_by(|a, b| used(a).total_cmp(&used(b)))
 }
 
 /// Cores that the server and its tiers used on the plateau.
-pub(super) fn tier_cores(sweep: &Sweep) -> f64 {
-    sweep.mean(|step| Some(step.usage.tiers().map(|group| group.cores).sum())).unwrap_or(0.0)
+pub(super) fn tier_cores(curve: &Curve) -> f64 {
+    curve.mean(|step| Some(step.usage.tiers().map(|group| group.cores).sum())).unwrap_or(0.0)
 }
 
 /// How steadily the tier that wanted a processor most wanted one.
-fn wanting(sweep: &Sweep) -> f64 {
-    let wanting = |of: &Processes| sweep.group_mean(of, Group::wanting);
-    sweep.tiers().iter().map(wanting).fold(0.0, f64::max)
+fn wanting(curve: &Curve) -> f64 {
+    let wanting = |of: &Processes| curve.group_mean(of, Group::wanting);
+    curve.tiers().iter().map(wanting).fold(0.0, f64::max)
 }
 
 /// Who used the processors that a tier may use, on the plateau.
-fn mean_shares(sweep: &Sweep, of: &Processes) -> Option<Shares> {
-    let part = |read: fn(&Shares) -> f64| sweep.mean(|step| shares_of(step, of).map(|s| read(&s)));
+fn mean_shares(curve: &Curve, of: &Processes) -> Option<Shares> {
+    let part = |read: fn(&Shares) -> f64| curve.mean(|step| shares_of(step, of).map(|s| read(&s)));
     Some(Shares {
         tiers: part(|s| s.tiers)?,
         generator: part(|s| s.generator)?,
@@ -152,9 +152,9 @@ fn overlap(group: &Group, numbers: &[u32]) -> f64 {
 }
 
 /// The busiest tier and what it shares with the generator, if they may use the same processors.
-pub fn sharing(sweep: &Sweep) -> Option<(Processes, Shares)> {
-    let of = busiest_tier(sweep)?;
-    let shared = sweep.plateau().any(|step| {
+pub fn sharing(curve: &Curve) -> Option<(Processes, Shares)> {
+    let of = busiest_tier(curve)?;
+    let shared = curve.plateau().any(|step| {
         let (Some(tier), Some(generator)) = (group(step, &of), step.usage.generator()) else {
             return false;
         };
@@ -163,6 +163,6 @@ pub fn sharing(sweep: &Sweep) -> Option<(Processes, Shares)> {
             _ => false,
         }
     });
-    let shares = mean_shares(sweep, &of).filter(|_| shared)?;
+    let shares = mean_shares(curve, &of).filter(|_| shared)?;
     Some((of, shares))
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::curve::{Curve, group};
 use super::finding::Finding;
-use super::sweep::{Sweep, group};
 use crate::resources::Group;
 use crate::run::{CpuTimeEvidence as Seen, NamedThreads, Processes, ResourceKind, ThreadTime};
 use crate::thresholds::LISTED;
@@ -15,18 +15,18 @@ const BETTER_PART: f64 = 0.5;
 const LEFT_OUT: f64 = 0.02;
 
 /// Adds which threads the holder's CPU time was spent in, where CPU time is what it lacks.
-pub(super) fn with_names(sweep: &Sweep, mut finding: Finding) -> Finding {
+pub(super) fn with_names(curve: &Curve, mut finding: Finding) -> Finding {
     use ResourceKind::{Cpu, CpuQuota, SingleThread};
     if !matches!(finding.kind, Cpu | CpuQuota | SingleThread) {
         return finding;
     }
-    let holder = sweep.tiers().into_iter().find(|of| finding.is_held_by(of));
-    let Some((of, peak)) = holder.as_ref().and_then(|of| Some((of, sweep.group(of)?))) else {
+    let holder = curve.tiers().into_iter().find(|of| finding.is_held_by(of));
+    let Some((of, peak)) = holder.as_ref().and_then(|of| Some((of, curve.group(of)?))) else {
         return finding;
     };
-    let found = thread_time(sweep, of);
+    let found = thread_time(curve, of);
     if let Some(seen) =
-        most_in_one_name(of, peak, &found, finding.kind).or_else(|| came_and_went(sweep, of, peak))
+        most_in_one_name(of, peak, &found, finding.kind).or_else(|| came_and_went(curve, of, peak))
     {
         // The first entry says how busy the process is; that of a quota or a thread goes on in the second.
         let place = if finding.kind == Cpu { 1 } else { 2 };
@@ -38,9 +38,9 @@ pub(super) fn with_names(sweep: &Sweep, mut finding: Finding) -> Finding {
 }
 
 /// CPU time by the names of threads, on the plateau.
-fn thread_time(sweep: &Sweep, of: &Processes) -> ThreadTime {
-    let all = sweep.group_mean(of, |group| group.cores);
-    let groups = || sweep.plateau().filter_map(|step| group(step, of));
+fn thread_time(curve: &Curve, of: &Processes) -> ThreadTime {
+    let all = curve.group_mean(of, |group| group.cores);
+    let groups = || curve.plateau().filter_map(|step| group(step, of));
     let names: BTreeSet<&str> =
         groups().flat_map(|group| &group.threads_by_name).map(|threads| threads.name.as_str()).collect();
     let mut names: Vec<NamedThreads> = names
@@ -48,8 +48,8 @@ fn thread_time(sweep: &Sweep, of: &Processes) -> ThreadTime {
         .map(|name| NamedThreads {
             name: name.to_owned(),
             threads: groups().map(|group| at_once(group, name)).max().unwrap_or(0),
-            share: (sweep.group_mean(of, |group| cores_of(group, name)) / all).clamp(0.0, 1.0),
-            demand_us: sweep
+            share: (curve.group_mean(of, |group| cores_of(group, name)) / all).clamp(0.0, 1.0),
+            demand_us: curve
                 .demand_us(|step| group(step, of).map(|group| cores_of(group, name)))
                 .filter(|us| us.is_finite()),
         })
@@ -86,10 +86,10 @@ fn most_in_one_name(of: &Processes, peak: &Group, found: &ThreadTime, kind: Reso
 }
 
 /// Evidence that the threads cannot be told apart, because no sample found most of them twice.
-fn came_and_went(sweep: &Sweep, of: &Processes, peak: &Group) -> Option<Seen> {
+fn came_and_went(curve: &Curve, of: &Processes, peak: &Group) -> Option<Seen> {
     let seen = |group: &Group| group.threads_by_name.iter().map(|threads| threads.cores).sum::<f64>();
-    let unseen = sweep.group_mean(of, |group| group.cores - group.reaped_cores - seen(group));
-    let share = unseen / sweep.group_mean(of, |group| group.cores);
+    let unseen = curve.group_mean(of, |group| group.cores - group.reaped_cores - seen(group));
+    let share = unseen / curve.group_mean(of, |group| group.cores);
     (share >= BETTER_PART).then(|| {
         if peak.threads_left_out > LEFT_OUT {
             Seen::ThreadsLeftOut { share, threads: u64::from(peak.threads) }

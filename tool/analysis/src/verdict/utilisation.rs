@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::sweep::Sweep;
+use super::curve::Curve;
 use crate::counters::IoRate;
 use crate::resources::{Group, IoLimitUse};
 use crate::run::{DiskLimit, Identity, Processes, Resource, Step, Unit, Words};
@@ -44,9 +44,9 @@ impl From<&Use> for Resource {
 }
 
 /// Every measured resource at one step, by falling utilisation.
-pub fn uses(sweep: &Sweep, step: &Step) -> Vec<Use> {
-    let mut all = vec![generator(sweep, step)];
-    all.extend(step.usage.tiers().flat_map(|group| of_group(sweep, group)));
+pub fn uses(curve: &Curve, step: &Step) -> Vec<Use> {
+    let mut all = vec![generator(curve, step)];
+    all.extend(step.usage.tiers().flat_map(|group| of_group(curve, group)));
     all.extend(host(step));
     all.extend(step.usage.disks.iter().filter(|disk| disk.in_flight > 0.0).map(|disk| Use {
         resource: Identity::Disk { name: disk.name.clone() },
@@ -54,15 +54,15 @@ pub fn uses(sweep: &Sweep, step: &Step) -> Vec<Use> {
         capacity: 1.0,
         unit: Unit::Devices,
     }));
-    all.extend(links(sweep, step));
+    all.extend(links(curve, step));
     all.sort_by(by_falling_utilisation);
     all
 }
 
 /// Every measured resource on the plateau, by falling mean utilisation.
-pub fn mean_uses(sweep: &Sweep) -> Vec<Use> {
+pub fn mean_uses(curve: &Curve) -> Vec<Use> {
     let mut sums: BTreeMap<Identity, (Use, f64)> = BTreeMap::new();
-    for seen in sweep.plateau().flat_map(|step| uses(sweep, step)) {
+    for seen in curve.plateau().flat_map(|step| uses(curve, step)) {
         let (sum, count) =
             sums.entry(seen.resource.clone()).or_insert_with(|| (Use { used: 0.0, ..seen.clone() }, 0.0));
         sum.used += seen.used;
@@ -79,14 +79,14 @@ fn by_falling_utilisation(a: &Use, b: &Use) -> Ordering {
     b.utilisation().total_cmp(&a.utilisation()).then_with(|| a.resource.cmp(&b.resource))
 }
 
-fn generator(sweep: &Sweep, step: &Step) -> Use {
-    let threads = sweep.generator_threads(step.usage.generator());
-    let used = sweep.generator_busy(step) * threads;
+fn generator(curve: &Curve, step: &Step) -> Use {
+    let threads = curve.generator_threads(step.usage.generator());
+    let used = curve.generator_busy(step) * threads;
     Use { resource: Identity::Generator, used, capacity: threads, unit: Unit::Threads }
 }
 
-fn of_group(sweep: &Sweep, group: &Group) -> impl Iterator<Item = Use> {
-    let of = sweep.processes(group);
+fn of_group(curve: &Curve, group: &Group) -> impl Iterator<Item = Use> {
+    let of = curve.processes(group);
     let cpu = Use {
         resource: Identity::Processes(of.clone()),
         used: group.cores,
@@ -138,8 +138,8 @@ fn host(step: &Step) -> Option<Use> {
     })
 }
 
-fn links(sweep: &Sweep, step: &Step) -> Vec<Use> {
-    let carrying = step.usage.links.iter().filter(|link| link.carries_load && sweep.limit_is_real(link));
+fn links(curve: &Curve, step: &Step) -> Vec<Use> {
+    let carrying = step.usage.links.iter().filter(|link| link.carries_load && curve.limit_is_real(link));
     carrying
         .filter_map(|link| {
             let (used, capacity) = link.use_of_limit()?;

@@ -1,8 +1,8 @@
 //! Users wait while nothing is busy: limits on how many are let in or served at a time.
 
+use super::curve::{Curve, group};
 use super::disk::WAITING_THREAD;
 use super::finding::Finding;
-use super::sweep::{Sweep, group};
 use super::utilisation::{Use, mean_uses};
 use crate::counters::Role;
 use crate::resources::Group;
@@ -33,23 +33,23 @@ const A_POOL: f64 = 1.75;
 const IDLE: f64 = 0.65;
 
 /// The limit on open descriptors.
-pub(super) fn descriptors(sweep: &Sweep) -> Option<Finding> {
-    let of = sweep.tiers().into_iter().find(|of| sweep.group_mean(of, table_fill) >= TABLE_FULL)?;
-    let (open, limit) = sweep.group(&of)?.open_files?;
-    let requests = turned_away(sweep);
-    let queued = sweep.plateau().any(|step| {
+pub(super) fn descriptors(curve: &Curve) -> Option<Finding> {
+    let of = curve.tiers().into_iter().find(|of| curve.group_mean(of, table_fill) >= TABLE_FULL)?;
+    let (open, limit) = curve.group(&of)?.open_files?;
+    let requests = turned_away(curve);
+    let queued = curve.plateau().any(|step| {
         let listening = &step.usage.listening;
         listening.overflows_per_s > 0.0 || listening.fullest.is_some_and(|(_, waiting, _)| waiting > 0)
     });
     // A server out of descriptors may spin on accept, so only one that was busy before it ran out is limited otherwise.
-    let busy_first = sweep
+    let busy_first = curve
         .star()
         .and_then(|star| group(star, &of))
         .is_some_and(|at_star| table_fill(at_star) < TABLE_FULL && at_star.busy() >= FULL);
     if busy_first || !(requests > 0 || queued) {
         return None;
     }
-    let full = Seen::DescriptorsFull { of: of.clone(), open, limit, users: sweep.star_users() };
+    let full = Seen::DescriptorsFull { of: of.clone(), open, limit, users: curve.star_users() };
     Some(
         Finding::new(ResourceKind::FileDescriptors, Confidence::High)
             .held_by(Identity::Processes(of))
@@ -61,33 +61,33 @@ pub(super) fn descriptors(sweep: &Sweep) -> Option<Finding> {
 }
 
 /// Memory: the host swaps.
-pub(super) fn memory(sweep: &Sweep) -> Option<Finding> {
-    let mean = |read: fn(&Step) -> f64| sweep.mean(|step| Some(read(step))).unwrap_or(0.0);
+pub(super) fn memory(curve: &Curve) -> Option<Finding> {
+    let mean = |read: fn(&Step) -> f64| curve.mean(|step| Some(read(step))).unwrap_or(0.0);
     let pressure = mean(|step| step.usage.host.memory_pressure);
     let swapped_in_per_s = mean(|step| step.usage.host.swapped_in_per_s);
-    if pressure < MEMORY_PRESSURE || swapped_in_per_s < SWAPPED_IN_PER_S || !sweep.observed() {
+    if pressure < MEMORY_PRESSURE || swapped_in_per_s < SWAPPED_IN_PER_S || !curve.observed() {
         return None;
     }
-    let seen = Seen::MemoryShort { pressure, swapped_in_per_s, users: sweep.star_users() };
+    let seen = Seen::MemoryShort { pressure, swapped_in_per_s, users: curve.star_users() };
     Some(Finding::new(ResourceKind::Memory, Confidence::Medium).held_by(Identity::Host).seeing(seen))
 }
 
 /// The listen queue, while nothing is busy.
-pub(super) fn accept_queue(sweep: &Sweep) -> Option<Finding> {
-    let mean = |read: fn(&Step) -> f64| sweep.mean(|step| Some(read(step))).unwrap_or(0.0);
+pub(super) fn accept_queue(curve: &Curve) -> Option<Finding> {
+    let mean = |read: fn(&Step) -> f64| curve.mean(|step| Some(read(step))).unwrap_or(0.0);
     let overflows_per_s = mean(|step| step.usage.listening.overflows_per_s);
     let drops_per_s = mean(|step| step.usage.listening.drops_per_s);
     let full = mean(|step| step.usage.listening.full);
-    let fullest = fullest_queue(sweep);
-    if !sweep.observed()
+    let fullest = fullest_queue(curve);
+    if !curve.observed()
         || overflows_per_s.max(drops_per_s) < OVERFLOWS_PER_S
         || (fullest.is_some() && full <= 0.0)
-        || limited_before_it_was_full(sweep)
-        || !nothing_busy(sweep)
+        || limited_before_it_was_full(curve)
+        || !nothing_busy(curve)
     {
         return None;
     }
-    let users = sweep.star_users();
+    let users = curve.star_users();
     let mut finding = Finding::new(ResourceKind::AcceptQueue, Confidence::Medium)
         .seeing(Seen::ListenQueueFull { overflows_per_s, drops_per_s, users });
     if let Some(ListenQueue { port, waiting, backlog }) = fullest {
@@ -98,7 +98,7 @@ pub(super) fn accept_queue(sweep: &Sweep) -> Option<Finding> {
             full,
         });
     }
-    Some(match at_a_time(sweep) {
+    Some(match at_a_time(curve) {
         Some(at_a_time) => finding.seeing(Seen::AcceptsSlowly { at_a_time }),
         None => finding,
     })
@@ -106,73 +106,73 @@ pub(super) fn accept_queue(sweep: &Sweep) -> Option<Finding> {
 
 /// Whether clearly more users than N* got no more throughput although all of them found room in the queue. Then
 /// something else was the limit, and the queue filled later because of it.
-fn limited_before_it_was_full(sweep: &Sweep) -> bool {
-    let enough = MORE_USERS * f64::from(sweep.star_users());
+fn limited_before_it_was_full(curve: &Curve) -> bool {
+    let enough = MORE_USERS * f64::from(curve.star_users());
     let found_room = |step: &Step| {
         let listening = &step.usage.listening;
         step.usage.observed() && listening.overflows_per_s.max(listening.drops_per_s) <= 0.0
     };
-    sweep.plateau().any(|step| f64::from(step.users) >= enough && found_room(step))
+    curve.plateau().any(|step| f64::from(step.users) >= enough && found_room(step))
 }
 
 /// This many times N* are clearly more users.
 const MORE_USERS: f64 = 1.5;
 
 /// A limit on how many requests are served at a time, while nothing is busy: a lock or a pool.
-pub(super) fn served_at_a_time(sweep: &Sweep) -> Option<Finding> {
-    let at_a_time = at_a_time(sweep)?;
-    if !sweep.observed() || !nothing_busy(sweep) || !flat(sweep) || failed(sweep, &UNANSWERED) > 0 {
+pub(super) fn served_at_a_time(curve: &Curve) -> Option<Finding> {
+    let at_a_time = at_a_time(curve)?;
+    if !curve.observed() || !nothing_busy(curve) || !flat(curve) || failed(curve, &UNANSWERED) > 0 {
         return None;
     }
     let (kind, seen) = match at_a_time {
         // A wait for a disk that cannot be seen to be full looks like a wait for a lock.
-        k if ABOUT_ONE.contains(&k) && alone_at_the_disk(sweep).is_some() => return None,
+        k if ABOUT_ONE.contains(&k) && alone_at_the_disk(curve).is_some() => return None,
         k if ABOUT_ONE.contains(&k) => (ResourceKind::Lock, Seen::OneServed),
         k if k >= A_POOL => (ResourceKind::WorkerPool, Seen::SeveralServed { at_a_time }),
         _ => return None,
     };
-    let of = served_by(sweep)?;
-    let futex = piled_up(sweep, &of);
+    let of = served_by(curve)?;
+    let futex = piled_up(curve, &of);
     let confirmed = kind == ResourceKind::Lock && futex >= 0.5;
     let finding = Finding::new(kind, if confirmed { Confidence::Medium } else { Confidence::Low })
         .held_by(Identity::Processes(of))
         .seeing(seen)
         .seeing(Seen::ServedByLittle {
-            throughput_per_s: sweep.throughput_max(),
-            alone_us: unqueued_us(sweep)?,
+            throughput_per_s: curve.throughput_max(),
+            alone_us: unqueued_us(curve)?,
             at_a_time,
         });
-    Some(with_signs(sweep, finding, futex))
+    Some(with_signs(curve, finding, futex))
 }
 
 /// Share of the samples that found threads of the server waiting for a lock or a condition, where most users were:
 /// with fewer there is little to pile up.
-fn piled_up(sweep: &Sweep, of: &Processes) -> f64 {
-    let most = sweep.plateau().max_by_key(|step| step.users);
+fn piled_up(curve: &Curve, of: &Processes) -> f64 {
+    let most = curve.plateau().max_by_key(|step| step.users);
     most.and_then(|step| group(step, of)).map_or(0.0, |group| group.states.futex)
 }
 
 /// Evidence that one user alone waited for a disk most of the time, though none is busy.
-pub(super) fn alone_at_the_disk(sweep: &Sweep) -> Option<Seen> {
-    let alone = sweep.steps().first().filter(|step| step.users == 1)?;
+pub(super) fn alone_at_the_disk(curve: &Curve) -> Option<Seen> {
+    let alone = curve.steps().first().filter(|step| step.users == 1)?;
     let most = |group: &&Group| group.found_disk_waiting >= WAITING_THREAD;
     let found = alone
         .usage
         .tiers()
         .filter(most)
         .max_by(|a, b| a.found_disk_waiting.total_cmp(&b.found_disk_waiting))?;
-    Some(Seen::AloneAtTheDisk { of: sweep.processes(found), waiting: found.found_disk_waiting })
+    Some(Seen::AloneAtTheDisk { of: curve.processes(found), waiting: found.found_disk_waiting })
 }
 
 /// Adds what else points at a limit on requests served at a time.
-fn with_signs(sweep: &Sweep, finding: Finding, futex: f64) -> Finding {
-    let uses = mean_uses(sweep);
+fn with_signs(curve: &Curve, finding: Finding, futex: f64) -> Finding {
+    let uses = mean_uses(curve);
     let top = uses.iter().find(|seen| seen.utilisation() < IDLE);
     let others = uses.iter().any(|seen| seen.resource == Identity::Host && seen.utilisation() >= IDLE);
-    let queue = fullest_queue(sweep).filter(|queue| queue.waiting > 0);
-    let told = failed(sweep, &[ErrorKind::Unavailable]);
+    let queue = fullest_queue(curve).filter(|queue| queue.waiting > 0);
+    let told = failed(curve, &[ErrorKind::Unavailable]);
     let signs = [
-        alone_at_the_disk(sweep),
+        alone_at_the_disk(curve),
         top.map(|seen| Seen::BusiestHadRoom { resource: seen.resource.clone(), busy: seen.utilisation() }),
         others.then_some(Seen::HostBusyForOthers),
         queue.map(|queue| Seen::WaitingToBeAccepted { port: queue.port, connections: queue.waiting }),
@@ -183,32 +183,32 @@ fn with_signs(sweep: &Sweep, finding: Finding, futex: f64) -> Finding {
 }
 
 /// How many requests were served at a time, as a hint where nothing is certain.
-pub(super) fn number_served(sweep: &Sweep) -> Option<Seen> {
-    Some(Seen::NumberServed { at_a_time: at_a_time(sweep)? })
+pub(super) fn number_served(curve: &Curve) -> Option<Seen> {
+    Some(Seen::NumberServed { at_a_time: at_a_time(curve)? })
 }
 
 /// The response time of a request that waits for no other, microseconds: that of one user alone, or of a few users if
 /// theirs is shorter. Queueing only lengthens it, so something else lengthened that of one user. Needs a step of one
 /// user.
-fn unqueued_us(sweep: &Sweep) -> Option<f64> {
-    sweep.steps().first().filter(|step| step.users == 1 && step.completed > 0)?;
-    let answered = sweep.steps().iter().filter(|step| step.completed > 0);
+fn unqueued_us(curve: &Curve) -> Option<f64> {
+    curve.steps().first().filter(|step| step.users == 1 && step.completed > 0)?;
+    let answered = curve.steps().iter().filter(|step| step.completed > 0);
     answered.map(|step| step.response_time_us.mean).min_by(f64::total_cmp)
 }
 
 /// X_max R(1): how many requests are served at a time.
-fn at_a_time(sweep: &Sweep) -> Option<f64> {
-    let k = sweep.throughput_max() * unqueued_us(sweep)? / 1e6;
-    (sweep.closed() && k.is_finite() && k > 0.0).then_some(k)
+fn at_a_time(curve: &Curve) -> Option<f64> {
+    let k = curve.throughput_max() * unqueued_us(curve)? / 1e6;
+    (curve.closed() && k.is_finite() && k > 0.0).then_some(k)
 }
 
 /// Whether every watched resource had room, and no unwatched work was done for the load. Others may keep the host's
 /// processors busy, as long as that made nobody here wait.
-pub(super) fn nothing_busy(sweep: &Sweep) -> bool {
-    let not_the_loads = sweep.unwatched_at_most() < IDLE;
-    let by_others = |seen: &Use| seen.resource == Identity::Host && not_the_loads && hardly_starved(sweep);
+pub(super) fn nothing_busy(curve: &Curve) -> bool {
+    let not_the_loads = curve.unwatched_at_most() < IDLE;
+    let by_others = |seen: &Use| seen.resource == Identity::Host && not_the_loads && hardly_starved(curve);
     let room = |seen: &Use| seen.utilisation() < IDLE || by_others(seen);
-    (not_the_loads || sweep.unwatched_cores() < UNWATCHED) && mean_uses(sweep).iter().all(room)
+    (not_the_loads || curve.unwatched_cores() < UNWATCHED) && mean_uses(curve).iter().all(room)
 }
 
 /// Threads of the server and the generator that waited for a processor, on average, per request in service: below this
@@ -217,23 +217,23 @@ const STARVED: f64 = 0.10;
 
 /// Whether server and generator nearly always got a processor when they wanted one. On a busy host there is always some
 /// waiting; none at all means that the kernel does not count it.
-pub(super) fn hardly_starved(sweep: &Sweep) -> bool {
+pub(super) fn hardly_starved(curve: &Curve) -> bool {
     let waiting = |step: &Step| Some(step.usage.groups.iter().map(|group| group.run_queue).sum::<f64>());
-    let share = sweep.mean(waiting).zip(at_a_time(sweep)).map(|(waiting, served)| waiting / served);
+    let share = curve.mean(waiting).zip(at_a_time(curve)).map(|(waiting, served)| waiting / served);
     share.is_some_and(|share| share > 0.0 && share < STARVED)
 }
 
 /// Whether no step beyond N* falls off the plateau, as with a pool.
-fn flat(sweep: &Sweep) -> bool {
-    let top = sweep.throughput_max();
-    let beyond = sweep.steps().iter().filter(|step| step.users >= sweep.star_users());
+fn flat(curve: &Curve) -> bool {
+    let top = curve.throughput_max();
+    let beyond = curve.steps().iter().filter(|step| step.users >= curve.star_users());
     beyond.map(|step| step.throughput_per_s).all(|throughput| throughput >= PLATEAU * top)
 }
 
 /// The busiest group of the server's processes.
-fn served_by(sweep: &Sweep) -> Option<Processes> {
-    let used = |of: &Processes| sweep.group_mean(of, |group| group.cores);
-    let server = sweep.tiers().into_iter().filter(|of| of.role == Role::Server);
+fn served_by(curve: &Curve) -> Option<Processes> {
+    let used = |of: &Processes| curve.group_mean(of, |group| group.cores);
+    let server = curve.tiers().into_iter().filter(|of| of.role == Role::Server);
     server.max_by(|a, b| used(a).total_cmp(&used(b)))
 }
 
@@ -247,21 +247,21 @@ const UNANSWERED: [ErrorKind; 4] =
     [ErrorKind::Refused, ErrorKind::Reset, ErrorKind::ClosedEarly, ErrorKind::TimedOut];
 
 /// Requests that a server had no room for, on the plateau.
-fn turned_away(sweep: &Sweep) -> u64 {
-    failed(sweep, &UNANSWERED).saturating_add(failed(sweep, &[ErrorKind::Unavailable]))
+fn turned_away(curve: &Curve) -> u64 {
+    failed(curve, &UNANSWERED).saturating_add(failed(curve, &[ErrorKind::Unavailable]))
 }
 
 /// Requests that failed in these ways, on the plateau.
-fn failed(sweep: &Sweep, kinds: &[ErrorKind]) -> u64 {
+fn failed(curve: &Curve, kinds: &[ErrorKind]) -> u64 {
     let at = |step: &Step| {
         kinds.iter().filter_map(|kind| step.errors.get(kind)).copied().fold(0, u64::saturating_add)
     };
-    sweep.plateau().map(at).fold(0, u64::saturating_add)
+    curve.plateau().map(at).fold(0, u64::saturating_add)
 }
 
-fn fullest_queue(sweep: &Sweep) -> Option<ListenQueue> {
+fn fullest_queue(curve: &Curve) -> Option<ListenQueue> {
     let fill = |queue: &ListenQueue| queue.waiting as f64 / queue.backlog.max(1) as f64;
-    sweep
+    curve
         .plateau()
         .filter_map(|step| step.usage.listening.fullest)
         .map(|(port, waiting, backlog)| ListenQueue { port, waiting, backlog })

@@ -1,4 +1,4 @@
-//! The sweep as the rules see it.
+//! The steps of a run as the rules see them: throughput over users, with N* and the plateau beyond it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +58,7 @@ impl DatabaseServer {
     }
 }
 
-/// What is known about the sweep as a whole.
+/// What is known about a curve as a whole.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Shape {
     /// N*, where throughput was seen to stop growing; need not be a measured number of users.
@@ -73,9 +73,9 @@ pub struct Shape {
     pub generator_threads: u32,
 }
 
-/// The steps, ascending, with the plateau found among them.
+/// Throughput over users: the steps, ascending, with the plateau found among them.
 #[derive(Debug, Clone)]
-pub struct Sweep {
+pub struct Curve {
     steps: Vec<Step>,
     shape: Shape,
     star: usize,
@@ -84,7 +84,7 @@ pub struct Sweep {
     database: Option<WatchedDatabase>,
 }
 
-impl Sweep {
+impl Curve {
     /// Sorts the steps and finds the plateau.
     pub fn new(mut steps: Vec<Step>, shape: Shape, database: Option<WatchedDatabase>) -> Self {
         steps.sort_by_key(|step| step.users);
@@ -302,7 +302,7 @@ pub(super) fn set<'a>(step: &'a Step, group: &Group) -> Option<Vec<&'a CpuUse>> 
     (!cpus.is_empty() && group.allowed_count() >= cpus.len()).then(|| cpus.iter().collect())
 }
 
-/// One identity per group for the whole sweep, so that a step's resources are recognised at the next step.
+/// One identity per group for all steps, so that a step's resources are recognised at the next step.
 fn processes(steps: &[Step]) -> BTreeMap<(Role, String), Processes> {
     let mut seen: BTreeMap<(Role, String), (BTreeSet<u32>, usize)> = BTreeMap::new();
     for group in steps.iter().flat_map(|step| &step.usage.groups) {
