@@ -1,34 +1,19 @@
 //! Joins the trials of an experiment into one comparison.
 
-use std::time::{Instant, SystemTime};
-
 use analysis::comparison::{self, Comparison, Finished, Published, Workload, entry, order};
+use sweep::conclusion::RunStart;
 
 use crate::{
     definition::{self, Axis, Experiment},
     run::{Outcome, Part},
 };
 
-/// When a comparison began, and with which seed.
-#[derive(Debug, Clone, Copy)]
-pub struct Beginning {
-    wall: SystemTime,
-    instant: Instant,
-    seed: u64,
-}
-
-impl Beginning {
-    /// Begins now.
-    pub fn now(seed: u64) -> Self {
-        Beginning { wall: SystemTime::now(), instant: Instant::now(), seed }
-    }
-}
-
-/// Compares the variants of an experiment; `file` names the run file of a part.
+/// Compares the variants of an experiment that began at `start`; `file` names the run file of a part.
 pub fn compare(
     experiment: &Experiment,
     outcome: &Outcome,
-    beginning: Beginning,
+    start: RunStart,
+    seed: u64,
     file: impl Fn(&Part) -> String,
 ) -> Comparison {
     let finished = |part: &Part| Finished { run: part.run.clone(), file: file(part) };
@@ -43,10 +28,10 @@ pub fn compare(
             Some(Axis::Engines(_)) | None => comparison::Factor::Engine,
         },
         host: observe::host(),
-        started: humantime::format_rfc3339_seconds(beginning.wall).to_string(),
-        elapsed_s: beginning.instant.elapsed().as_secs_f64(),
+        started: start.rfc3339(),
+        elapsed_s: start.elapsed_s(),
         version: env!("CARGO_PKG_VERSION").into(),
-        seed: beginning.seed,
+        seed,
         works: experiment.works.iter().filter_map(|work| of_work(work, outcome, &finished)).collect(),
         left_out: outcome.left_out.clone(),
         published: experiment.published.iter().map(under_laws).collect(),

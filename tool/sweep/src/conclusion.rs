@@ -25,15 +25,25 @@ pub struct Circumstances {
 
 /// When a run began, by both clocks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Beginning {
+pub struct RunStart {
     wall: SystemTime,
     instant: Instant,
 }
 
-impl Beginning {
+impl RunStart {
     /// Now.
-    pub(crate) fn now() -> Self {
-        Beginning { wall: SystemTime::now(), instant: Instant::now() }
+    pub fn now() -> Self {
+        RunStart { wall: SystemTime::now(), instant: Instant::now() }
+    }
+
+    /// The time of day, RFC 3339, UTC.
+    pub fn rfc3339(&self) -> String {
+        humantime::format_rfc3339_seconds(self.wall).to_string()
+    }
+
+    /// Seconds that passed since.
+    pub fn elapsed_s(&self) -> f64 {
+        self.instant.elapsed().as_secs_f64()
     }
 }
 
@@ -48,7 +58,7 @@ pub(crate) struct Measured<'a> {
     /// What the database told meanwhile, where it was asked.
     pub(crate) database: Option<&'a DatabaseWatch>,
     /// When it began.
-    pub(crate) beginning: Beginning,
+    pub(crate) start: RunStart,
     /// Whether it was cut short.
     pub(crate) interrupted: bool,
     /// What the generator did of each kind of request.
@@ -80,8 +90,8 @@ pub(crate) fn run(plan: &Plan, circumstances: &Circumstances, measured: Measured
     conclude(steps, &context).into_run(Provenance {
         target: circumstances.target.clone(),
         host: observe::host(),
-        started: humantime::format_rfc3339_seconds(measured.beginning.wall).to_string(),
-        elapsed_s: measured.beginning.instant.elapsed().as_secs_f64(),
+        started: measured.start.rfc3339(),
+        elapsed_s: measured.start.elapsed_s(),
         version: env!("CARGO_PKG_VERSION").into(),
         seed: plan.seed,
         load,

@@ -9,7 +9,7 @@ use analysis::{
 use load::{Plan, Stop};
 
 use crate::{
-    conclusion::{self, Beginning, Circumstances, Measured},
+    conclusion::{self, Circumstances, Measured, RunStart},
     progress::{Event, Listener},
     sweep::{Driven, SweepError},
     target::{self, Watch},
@@ -34,7 +34,7 @@ pub fn load(
     interrupt: &AtomicBool,
     listener: &mut dyn Listener,
 ) -> Result<Driven, SweepError> {
-    let beginning = Beginning::now();
+    let start = RunStart::now();
     let first = target::first_requests(&plan.load, listener)?;
     let mut generator = load::Generator::start(&plan.load)?;
     let watch = Watch::start(generator.addresses())?;
@@ -51,7 +51,7 @@ pub fn load(
         kind: RunKind::Load,
         watch: &watch,
         database: None,
-        beginning,
+        start,
         interrupted: interrupt.load(Ordering::Relaxed),
         generator_ceiling_per_s: None,
         totals: &totals,

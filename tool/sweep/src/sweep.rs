@@ -19,7 +19,7 @@ use load::{Ceiling, LoadError, Plan, RequestTotal};
 use observe::ObserveError;
 
 use crate::{
-    conclusion::{self, Beginning, Circumstances, Measured},
+    conclusion::{self, Circumstances, Measured, RunStart},
     database::{DatabaseUrl, DatabaseWatch},
     page_cache,
     progress::{Event, Listener},
@@ -99,7 +99,7 @@ pub fn sweep(
     interrupt: &AtomicBool,
     listener: &mut dyn Listener,
 ) -> Result<Driven, SweepError> {
-    let beginning = Beginning::now();
+    let start = RunStart::now();
     let first = target::first_requests(&plan.load, listener)?;
     // It is a test of this host alone; where it cannot be made, the sweep still can.
     let ceiling = Ceiling::measure(&plan.load, CEILING_TIME, interrupt).ok();
@@ -120,7 +120,7 @@ pub fn sweep(
         kind: RunKind::Sweep { users_max: users_max(&plan.search.users) },
         watch: &watch,
         database: database.as_ref(),
-        beginning,
+        start,
         interrupted: interrupt.load(Ordering::Relaxed),
         generator_ceiling_per_s: ceiling,
         totals: &totals,

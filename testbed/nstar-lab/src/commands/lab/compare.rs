@@ -8,7 +8,7 @@ use std::{
 use analysis::comparison::Comparison;
 use engine::Model;
 use experiment::{
-    comparison::{Beginning, compare},
+    comparison::compare,
     definition::{Axis, Engines},
     run::{Outcome, Part, RunPlan, run as run_experiment},
 };
@@ -19,6 +19,7 @@ use nstar::{
     output,
     progress::Progress,
 };
+use sweep::conclusion::RunStart;
 
 use crate::flags::Lab;
 
@@ -26,12 +27,12 @@ pub(super) fn run(flags: &Lab, plan: &RunPlan) -> Result<Exit, Failure> {
     check(flags, plan)?;
     let files = output::Files::plan(&flags.output)?;
     let folder = runs_folder(&files.run)?;
-    let beginning = Beginning::now(plan.seed);
+    let start = RunStart::now();
     let interrupt = Interrupt::listen().map_err(Failure::failed)?;
     let mut progress = Progress::new(flags.show.no_progress);
     let outcome = run_experiment(plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?;
     progress.finish();
-    let comparison = compare(&plan.experiment, &outcome, beginning, |part| run_file(&folder, part));
+    let comparison = compare(&plan.experiment, &outcome, start, plan.seed, |part| run_file(&folder, part));
     write_runs(&files.run, &folder, &outcome)?;
     output::write_file(&files.run, &report::comparison::json(&comparison).map_err(Failure::failed)?)?;
     output::write_file(&files.report, &report::comparison::html(&comparison).map_err(Failure::failed)?)?;
