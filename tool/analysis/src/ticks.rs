@@ -117,3 +117,15 @@ pub struct GeneratorTick {
     /// Open loop only: requests whose intended start passed with no connection free to send them.
     pub late_starts: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_in_twenty_failed_is_not_yet_many() {
+        assert!(!many_failed(failed_share(95, 5)));
+        assert!(many_failed(failed_share(94, 6)));
+        assert_eq!(failed_share(0, 0), 0.0);
+    }
+}
