@@ -9,7 +9,7 @@ use crate::estimate::percentiles::Distribution;
 use crate::run::{Generator, Measurement, PERCENTILES, ResponseTime, Step};
 use crate::statistics::batch_means::{BatchMeans, Observation, batch_means};
 use crate::statistics::mser;
-use crate::ticks::{ErrorCounts, Tick, add_errors};
+use crate::ticks::{ErrorCounts, Tick, add_errors, sum};
 
 /// How well a step has to be measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -175,10 +175,6 @@ fn totals(users: u32, kept: &[Tick]) -> Step {
         },
         ..Step::default()
     }
-}
-
-fn sum(ticks: &[Tick], field: fn(&Tick) -> u64) -> u64 {
-    ticks.iter().map(field).fold(0, u64::saturating_add)
 }
 
 fn useful_work(kept: &[Tick]) -> f64 {

@@ -23,7 +23,7 @@ use crate::estimate::{Precision, estimate, precise_enough};
 use crate::run::Step;
 use crate::search::growth::certain_growth;
 use crate::search::ladder::{next_rung, refinement, rung_below, rungs_left};
-use crate::ticks::Tick;
+use crate::ticks::{Tick, sum};
 
 /// Which numbers of users to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,7 +180,7 @@ impl Search {
             (Next::Extend { .. }, Some(current)) => current.users,
             _ => return,
         };
-        let length_us = ticks.iter().map(|tick| tick.length_us).fold(0, u64::saturating_add);
+        let length_us = sum(ticks, |tick| tick.length_us);
         self.enter(users, length_us);
         self.record(users, ticks);
         let extension = if length_us == 0 { None } else { self.extension(users) };

@@ -92,6 +92,11 @@ pub struct Tick {
     pub generator: GeneratorTick,
 }
 
+/// The sum of a count over ticks.
+pub(crate) fn sum(ticks: &[Tick], count: fn(&Tick) -> u64) -> u64 {
+    ticks.iter().map(count).fold(0, u64::saturating_add)
+}
+
 /// Response times as sparse histogram counts, three significant digits, 1 us to 1 h.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {

@@ -1,7 +1,7 @@
 //! A server that stopped answering before the load ended.
 
 use crate::run::Stall;
-use crate::ticks::{ErrorKind, Tick, failures};
+use crate::ticks::{ErrorKind, Tick, failures, sum};
 
 /// A shorter stall may be a pause, microseconds.
 const PAUSE_US: u64 = 1_000_000;
@@ -35,10 +35,6 @@ pub fn stall(ticks: &[Tick]) -> Option<Stall> {
 /// Whether the server gave any complete answer: a refusal is an answer too.
 pub fn answered(tick: &Tick) -> bool {
     tick.completed > 0 || tick.errors.iter().any(|(kind, count)| *count > 0 && is_an_answer(*kind))
-}
-
-fn sum(ticks: &[Tick], field: fn(&Tick) -> u64) -> u64 {
-    ticks.iter().map(field).fold(0, u64::saturating_add)
 }
 
 fn is_an_answer(kind: ErrorKind) -> bool {
