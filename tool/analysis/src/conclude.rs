@@ -80,7 +80,7 @@ impl Conclusion {
 }
 
 /// Concludes from steps in any order, one per number of users, whose resource usage is known where anything was watched.
-/// Fills in what of a step follows from all of them together: Little's law, its resources, and the generator's share.
+/// Fills in what follows from all of them together: the gap of Little's law, resources, and how the generator fared.
 pub fn conclude(mut steps: Vec<Step>, context: &Context) -> Conclusion {
     steps.sort_by_key(|step| step.users);
     steps.iter_mut().for_each(remove_non_finite);
