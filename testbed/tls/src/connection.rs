@@ -31,7 +31,7 @@ impl<C: service::Connection> Connection<C> {
     }
 
     /// The underlying connection.
-    pub fn beneath(&self) -> &C {
+    pub fn inner(&self) -> &C {
         &self.inner
     }
 

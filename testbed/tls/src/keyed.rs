@@ -45,15 +45,42 @@ impl fmt::Debug for KeyOrCertificate {
     }
 }
 
+/// The methods of both kinds of verifier that check a signature: those of TLS 1.3 are, TLS 1.2 is not offered.
+macro_rules! tls13_signatures_only {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Verified<HandshakeSignatureValid> {
+            // It was not offered.
+            Err(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme.into())
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Verified<HandshakeSignatureValid> {
+            verify_tls13_signature(message, certificate, signed, &self.algorithms)
+        }
+    };
+}
+
 /// Accepts any key that a client proves, or none. The service decides what each of them may do.
 #[derive(Debug)]
-pub(crate) struct AnyKey(WebPkiSupportedAlgorithms, [DistinguishedName; 1]);
+pub(crate) struct AnyKey {
+    issuer: [DistinguishedName; 1],
+    algorithms: WebPkiSupportedAlgorithms,
+}
 
 impl AnyKey {
     pub(crate) fn new() -> Self {
         // Browsers that have no certificate of this issuer do not ask their users to choose one.
-        let issuer = DistinguishedName::in_sequence(&common_name(SUBJECT));
-        Self(ring::default_provider().signature_verification_algorithms, [issuer])
+        let issuer = [DistinguishedName::in_sequence(&common_name(SUBJECT))];
+        Self { issuer, algorithms: ring::default_provider().signature_verification_algorithms }
     }
 }
 
@@ -71,7 +98,7 @@ impl ClientCertVerifier for AnyKey {
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        &self.1
+        &self.issuer
     }
 
     fn verify_client_cert(
@@ -86,23 +113,7 @@ impl ClientCertVerifier for AnyKey {
         }
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Verified<HandshakeSignatureValid> {
-        Err(unasked())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Verified<HandshakeSignatureValid> {
-        verify_tls13_signature(message, certificate, signed, &self.0)
-    }
+    tls13_signatures_only!();
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         vec![SignatureScheme::ED25519]
@@ -137,33 +148,12 @@ impl ServerCertVerifier for Listed {
         }
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Verified<HandshakeSignatureValid> {
-        Err(unasked())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Verified<HandshakeSignatureValid> {
-        verify_tls13_signature(message, certificate, signed, &self.algorithms)
-    }
+    tls13_signatures_only!();
 
     /// All schemes, so that a server that presents a certificate can be told from one that fails.
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.algorithms.supported_schemes()
     }
-}
-
-/// The error of a TLS 1.2 signature, which was not offered.
-fn unasked() -> Error {
-    PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme.into()
 }
 
 /// The peer presented a key that is not on the list, or none.

@@ -20,6 +20,7 @@ mod trust;
 
 pub use connection::Connection;
 pub use handshake::{Failure, Unsecured, accept, connect};
-pub use identity::{Caution, Identity, IdentityError};
+pub use identity::Identity;
 pub use keys::{InvalidKey, Key, Keys, PublicKey, UnusableKey};
+pub use pem::{Caution, IdentityError};
 pub use trust::{Peer, Trust, TrustError};

@@ -1,11 +1,168 @@
-//! Reading certificates and keys in PEM.
+//! Certificates and keys in PEM files: read, checked whether they fit together, with warnings for their owner.
 
-use std::{fs, io, path::Path};
+use std::{
+    fs, io,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
+use rustls::{
+    CertificateError, InconsistentKeys, RootCertStore,
+    client::verify_server_cert_signed_by_trust_anchor,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject},
+    server::ParsedCertificate,
+    sign::CertifiedKey,
+};
 
 /// The largest accepted file, bytes: room for a chain of certificates or a bundle of authorities.
 const LEN_MAX: u64 = 8 << 20;
+
+/// A warning for the owner of a server, which works nevertheless.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Caution {
+    /// The certificate has expired, or is not valid yet.
+    #[error("clients will refuse the certificate in {path}: {why}")]
+    NotValidNow {
+        /// The file of the certificate.
+        path: PathBuf,
+        /// Since when or until when.
+        why: String,
+    },
+    /// Users other than the owner may read the key.
+    #[error("the key {path} may be read by others (mode {mode:03o}); run `chmod 600 {path}`")]
+    KeyShared {
+        /// The file of the key.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+}
+
+/// Why a certificate and a key cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IdentityError {
+    /// A file cannot be read.
+    #[error("the {what} {path} cannot be read: {source}")]
+    Unreadable {
+        /// Whether it is the certificate or the key.
+        what: &'static str,
+        /// Its file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is no certificate in the file.
+    #[error("there is no certificate in {path}: it should be PEM, with `-----BEGIN CERTIFICATE-----`")]
+    NoCertificate {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is no private key in the file.
+    #[error("there is no private key in {path}: it should be PEM, with `-----BEGIN PRIVATE KEY-----`")]
+    NoKey {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The key is protected by a password.
+    #[error(
+        "the key {path} is protected by a password; remove it with `openssl pkey -in {path} -out PLAIN.pem`"
+    )]
+    KeyEncrypted {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The key is not the certificate's.
+    #[error(
+        "the key {key} does not belong to the certificate {certificate}; name the two that were created together"
+    )]
+    Mismatch {
+        /// The file of the certificate.
+        certificate: PathBuf,
+        /// The file of the key.
+        key: PathBuf,
+    },
+    /// The certificate or the key is of an unsupported kind.
+    #[error("the certificate {certificate} and the key {key} cannot be used: {reason}")]
+    Unusable {
+        /// The file of the certificate.
+        certificate: PathBuf,
+        /// The file of the key.
+        key: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// Reads a certificate and its key. Returns warnings for their owner too.
+pub(crate) fn read_pair(
+    certificate: &Path,
+    key: &Path,
+) -> Result<(Arc<CertifiedKey>, Vec<Caution>), IdentityError> {
+    let chain = read_chain(certificate)?;
+    let private = read_key(key)?;
+    let cautions = validity(certificate, &chain).into_iter().chain(key_shared(key)).collect();
+    let pair = CertifiedKey::from_der(chain, private, &ring::default_provider());
+    Ok((Arc::new(pair.map_err(|error| unusable(certificate, key, error))?), cautions))
+}
+
+pub(crate) fn unusable(certificate: &Path, key: &Path, error: rustls::Error) -> IdentityError {
+    let (certificate, key) = (certificate.into(), key.into());
+    match error {
+        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+            IdentityError::Mismatch { certificate, key }
+        }
+        error => IdentityError::Unusable { certificate, key, reason: error.to_string() },
+    }
+}
+
+fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
+    let text = read(path).map_err(|source| IdentityError::Unreadable {
+        what: "certificate",
+        path: path.into(),
+        source,
+    })?;
+    let chain = certificates(&text);
+    if chain.is_empty() { Err(IdentityError::NoCertificate { path: path.into() }) } else { Ok(chain) }
+}
+
+fn read_key(path: &Path) -> Result<rustls::pki_types::PrivateKeyDer<'static>, IdentityError> {
+    let text =
+        read(path).map_err(|source| IdentityError::Unreadable { what: "key", path: path.into(), source })?;
+    key(&text).ok_or_else(|| {
+        let path = path.into();
+        if holds_encrypted_key(&text) {
+            IdentityError::KeyEncrypted { path }
+        } else {
+            IdentityError::NoKey { path }
+        }
+    })
+}
+
+/// Checks whether the first certificate is valid now. Its issuer is for the clients to judge.
+fn validity(path: &Path, chain: &[CertificateDer<'static>]) -> Option<Caution> {
+    let parsed = ParsedCertificate::try_from(chain.first()?).ok()?;
+    let algorithms = ring::default_provider().signature_verification_algorithms.all;
+    let roots = RootCertStore::empty();
+    // The time is checked first, whoever the issuer is.
+    match verify_server_cert_signed_by_trust_anchor(&parsed, &roots, &[], UnixTime::now(), algorithms) {
+        Err(rustls::Error::InvalidCertificate(
+            why @ (CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. }),
+        )) => Some(Caution::NotValidNow { path: path.into(), why: why.to_string() }),
+        _ => None,
+    }
+}
+
+fn key_shared(path: &Path) -> Option<Caution> {
+    let mode = fs::metadata(path).ok()?.permissions().mode() & 0o777;
+    (mode & 0o077 != 0).then(|| Caution::KeyShared { path: path.into(), mode })
+}
 
 /// Reads a file that is not absurdly large.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
@@ -22,12 +179,12 @@ pub(crate) fn certificates(text: &[u8]) -> Vec<CertificateDer<'static>> {
 }
 
 /// The first private key in a text.
-pub(crate) fn key(text: &[u8]) -> Option<PrivateKeyDer<'static>> {
+fn key(text: &[u8]) -> Option<PrivateKeyDer<'static>> {
     PrivateKeyDer::from_pem_slice(text).ok()
 }
 
 /// Whether a text contains a key protected by a password, in either format (RFC 5958, RFC 1421).
-pub(crate) fn holds_encrypted_key(text: &[u8]) -> bool {
+fn holds_encrypted_key(text: &[u8]) -> bool {
     let holds = |mark: &[u8]| text.windows(mark.len()).any(|part| part == mark);
     holds(b"BEGIN ENCRYPTED PRIVATE KEY") || holds(b"Proc-Type: 4,ENCRYPTED")
 }

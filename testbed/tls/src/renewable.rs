@@ -15,7 +15,7 @@ use rustls::{
     sign::CertifiedKey,
 };
 
-use crate::identity::{self, Caution, IdentityError};
+use crate::pem::{Caution, IdentityError, read_pair};
 
 /// How often the files are checked, as long as there are handshakes.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
@@ -44,7 +44,7 @@ impl Renewable {
     /// Reads both files. Returns warnings for their owner too.
     pub(crate) fn open(certificate: &Path, key: &Path) -> Result<(Self, Vec<Caution>), IdentityError> {
         let versions = [certificate, key].map(version);
-        let (pair, cautions) = identity::read_pair(certificate, key)?;
+        let (pair, cautions) = read_pair(certificate, key)?;
         let loaded = Mutex::new(Loaded { pair, versions, checked_at: Instant::now() });
         let (certificate, key) = (certificate.to_owned(), key.to_owned());
         Ok((Self { certificate, key, check_every: CHECK_EVERY, loaded, logged: Atomics::new(1) }, cautions))
@@ -65,7 +65,7 @@ impl Renewable {
     }
 
     fn renew(&self, loaded: &mut Loaded) {
-        let read = identity::read_pair(&self.certificate, &self.key);
+        let read = read_pair(&self.certificate, &self.key);
         let logs = self.logs(&loaded.versions);
         match read {
             Ok((pair, cautions)) => {
