@@ -5,7 +5,7 @@ use std::time::Instant;
 use futures_channel::oneshot;
 
 use crate::{
-    error::StoreError,
+    error::{StoreError, Trouble},
     statement::{Row, Statement},
 };
 
@@ -65,4 +65,15 @@ impl QueuedStatement {
         // The receiver may have lost interest.
         let _ = self.reply_to.send(reply);
     }
+}
+
+/// Why a statement failed.
+#[derive(Debug)]
+pub(crate) enum StatementFailure {
+    /// The statement failed; the connection is usable.
+    Statement(StoreError),
+    /// The database rolled it back to resolve a deadlock. It may be retried.
+    RolledBack(String),
+    /// The connection was lost. Whether the statement took effect is unknown.
+    Connection(Trouble),
 }

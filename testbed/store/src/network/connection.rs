@@ -7,8 +7,8 @@ use tokio::{runtime, time::timeout};
 use super::{mysql, postgres};
 use crate::{
     database::{Dialect, ServerDatabase},
-    error::{StoreError, Trouble},
-    queue::{Reply, Wanted},
+    error::Trouble,
+    queue::{Reply, StatementFailure, Wanted},
     statement::Statement,
 };
 
@@ -28,17 +28,6 @@ pub(super) struct ServerConnection {
 pub(super) enum Driver {
     Mysql(Box<mysql::MysqlConnection>),
     Postgres(Box<postgres::PostgresConnection>),
-}
-
-/// Why a statement failed.
-#[derive(Debug)]
-pub(super) enum StatementFailure {
-    /// The statement failed; the connection is usable.
-    Statement(StoreError),
-    /// The database rolled it back to resolve a deadlock. It may be retried.
-    RolledBack(String),
-    /// The connection was lost. Whether the statement took effect is unknown.
-    Connection(Trouble),
 }
 
 impl ServerConnection {

@@ -4,9 +4,7 @@
 //! futures that wait for replies live elsewhere, under any concurrency model.
 
 mod connection;
-mod durability;
 mod mysql;
-mod outage;
 mod pool;
 mod postgres;
 mod setup;

@@ -5,12 +5,11 @@ use mysql_async::{
     Row as MysqlRow, SslOpts, Value as MysqlValue, prelude::Queryable,
 };
 
-use super::connection::StatementFailure;
 use crate::{
     database::ServerDatabase,
     encryption::{self, Encryption},
     error::{StoreError, Trouble},
-    queue::{Reply, Wanted},
+    queue::{Reply, StatementFailure, Wanted},
     rate_limited_log::RateLimitedLog,
     schema::Schema,
     statement::{Row, Statement, Value},

@@ -16,16 +16,13 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{
-    connection::{ServerConnection, StatementFailure},
-    outage::Outage,
-};
+use super::connection::ServerConnection;
 use crate::{
     database::ServerDatabase,
     error::{StoreError, Trouble},
     options::{Commits, Options},
-    queue::{QueuedStatement, Wanted},
-    rate_limited_log::RateLimitedLog,
+    queue::{QueuedStatement, StatementFailure, Wanted},
+    rate_limited_log::{Outage, RateLimitedLog},
 };
 
 /// A statement that has waited for longer is refused: its client is about to give up.
@@ -220,7 +217,7 @@ impl ConnectionPool {
 
     /// Leaves the queue to the other connections. If there are none, refuses all that wait.
     fn cannot_connect(&self, trouble: Trouble) {
-        if self.outage.borrow_mut().meets(&trouble, Instant::now()) {
+        if self.outage.borrow_mut().should_log(&trouble, Instant::now()) {
             let connected = self.connected.get();
             tracing::warn!(%trouble, connected, "cannot open another connection to the database");
         }

@@ -10,15 +10,13 @@ use tokio_postgres::{
     tls::MakeTlsConnect,
     types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked},
 };
-
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::connection::StatementFailure;
 use crate::{
     database::ServerDatabase,
     encryption,
     error::{StoreError, Trouble},
-    queue::{Reply, Wanted},
+    queue::{Reply, StatementFailure, Wanted},
     rate_limited_log::RateLimitedLog,
     schema::Schema,
     statement::{Row, Statement, Value},

@@ -9,13 +9,13 @@ use refinery::error::Kind;
 use tokio::{runtime::Runtime, task::LocalSet};
 
 use super::{
-    connection::{Driver, ServerConnection, StatementFailure, new_runtime},
-    durability, mysql, postgres,
+    connection::{Driver, ServerConnection, new_runtime},
+    mysql, postgres,
 };
 use crate::{
     database::{Dialect, ServerDatabase},
     error::{OpenError, Trouble},
-    queue::{Reply, Wanted},
+    queue::{Reply, StatementFailure, Wanted},
     schema::Schema,
     statement::{Row, Statement},
 };
@@ -52,8 +52,8 @@ impl NetworkSetup {
     /// Logs a warning if the server's settings may lose acknowledged changes.
     pub(crate) fn warn_of_settings(&mut self, dialect: Dialect) {
         // Without the privilege to ask there is no warning.
-        let reply = self.query(&durability::question(dialect)).unwrap_or_default();
-        if let Some((setting, wanted)) = reply.first().and_then(|row| durability::doubt(dialect, row)) {
+        let reply = self.query(&durability_settings(dialect)).unwrap_or_default();
+        if let Some((setting, wanted)) = reply.first().and_then(|row| unsafe_setting(dialect, row)) {
             let (what, server) = (self.what, &self.server);
             tracing::warn!(
                 "changes that the {what} database {server} has acknowledged may be lost in a power failure: \
@@ -154,14 +154,44 @@ fn refused(error: &refinery::Error, server: &ServerDatabase, schema: &Schema) ->
     schema.refused(error, &server.to_string())
 }
 
+/// The statement that reads the relevant settings, each as text.
+fn durability_settings(dialect: Dialect) -> Statement {
+    Statement::new(match dialect {
+        Dialect::Mysql => {
+            "SELECT CAST(@@innodb_flush_log_at_trx_commit AS CHAR), CAST(@@innodb_doublewrite AS CHAR)"
+        }
+        Dialect::Postgres => "SELECT current_setting('fsync'), current_setting('full_page_writes')",
+    })
+}
+
+/// The first setting that may lose acknowledged changes, as `name=value`, and what it should be. PostgreSQL's
+/// `synchronous_commit` is not checked: every connection turns it on.
+fn unsafe_setting(dialect: Dialect, settings: &Row) -> Option<(String, &'static str)> {
+    let wanted: [(&str, &[&str]); 2] = match dialect {
+        // 3 exists on MariaDB only: like 1, with more flushes per group commit.
+        Dialect::Mysql => [
+            ("innodb_flush_log_at_trx_commit", &["1", "3"]),
+            // MySQL 8 uses names.
+            ("innodb_doublewrite", &["1", "ON", "DETECT_AND_RECOVER"]),
+        ],
+        Dialect::Postgres => [("fsync", &["on"]), ("full_page_writes", &["on"])],
+    };
+    wanted.into_iter().enumerate().find_map(|(column, (name, good))| {
+        let value = settings.text(column).ok()?;
+        let is_good = good.iter().any(|good| good.eq_ignore_ascii_case(value));
+        (!is_good).then(|| (format!("{name}={value}"), good[0]))
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::database::Database;
     use std::{
         io::{Read, Write},
         net::TcpListener,
     };
+
+    use super::*;
+    use crate::database::Database;
 
     const STARTING: (&str, &str) = ("57P03", "the database system is starting up");
 
@@ -194,5 +224,28 @@ mod tests {
         assert!(ready.contains("CREATE DATABASE"), "tried until it was ready: {ready}");
         let late = refused_by(&[STARTING], Duration::ZERO);
         assert!(late.contains("starting up; try again") && !late.contains("check that it runs"), "{late}");
+    }
+
+    fn found(dialect: Dialect, values: [&str; 2]) -> Option<(String, &'static str)> {
+        unsafe_setting(dialect, &Row(values.map(Into::into).to_vec()))
+    }
+
+    #[test]
+    fn settings_that_lose_acknowledged_changes_are_found() {
+        assert_eq!(found(Dialect::Mysql, ["1", "1"]), None);
+        assert_eq!(found(Dialect::Mysql, ["3", "ON"]), None);
+        for lossy in ["0", "2"] {
+            let setting = format!("innodb_flush_log_at_trx_commit={lossy}");
+            assert_eq!(found(Dialect::Mysql, [lossy, "1"]), Some((setting, "1")));
+        }
+        assert_eq!(found(Dialect::Mysql, ["1", "OFF"]), Some(("innodb_doublewrite=OFF".into(), "1")));
+        assert_eq!(found(Dialect::Postgres, ["on", "on"]), None);
+        assert_eq!(found(Dialect::Postgres, ["off", "on"]), Some(("fsync=off".into(), "on")));
+        assert_eq!(found(Dialect::Postgres, ["on", "off"]), Some(("full_page_writes=off".into(), "on")));
+    }
+
+    #[test]
+    fn an_unexpected_reply_raises_no_doubt() {
+        assert_eq!(unsafe_setting(Dialect::Postgres, &Row(Vec::new())), None);
     }
 }

@@ -1,26 +1,26 @@
 //! SQLite: one writer that commits together whatever waits, and readers beside it.
 
-mod open;
-mod reader;
-mod values;
-mod writer;
-
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use engine::offload::{self, Pool};
-use rusqlite::Connection;
+use rusqlite::{Connection, params_from_iter};
 
-use self::{reader::Reader, writer::Writer};
+use self::writer::Writer;
 use crate::{
     error::{OpenError, StoreError},
     options::Options,
     queue::{Reply, Wanted},
+    rate_limited_log::RateLimitedLog,
     schema::Schema,
     statement::{Row, Statement},
 };
+
+mod open;
+mod values;
+mod writer;
 
 /// How many threads read. Reads are short.
 const READERS: usize = 2;
@@ -72,7 +72,7 @@ impl SqliteSetup {
     }
 
     pub(crate) fn query(&mut self, statement: &Statement) -> Result<Vec<Row>, OpenError> {
-        reader::rows(&self.connection, statement).map_err(|error| self.failed(error))
+        rows(&self.connection, statement).map_err(|error| self.failed(error))
     }
 
     pub(crate) fn insert_all(&mut self, statements: &[Statement]) -> Result<(), OpenError> {
@@ -91,4 +91,43 @@ impl SqliteSetup {
     fn failed(&self, source: rusqlite::Error) -> OpenError {
         OpenError::Sqlite { what: self.what, database: self.path.clone(), source }
     }
+}
+
+static FAILED: RateLimitedLog = RateLimitedLog::new();
+
+/// Reads the database. Its calls block.
+#[derive(Debug)]
+struct Reader {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Reader {
+    /// A reader that opens connections as needed.
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, idle: Mutex::new(Vec::new()) }
+    }
+
+    pub(crate) fn read(&self, statement: &Statement) -> Result<Vec<Row>, StoreError> {
+        self.with(|connection| rows(connection, statement)).map_err(|error| {
+            FAILED.write(|suppressed| tracing::error!(%error, ?statement, suppressed, "reading failed"));
+            values::reason(&error)
+        })
+    }
+
+    /// Runs `read` with an idle connection or a new one. A connection that fails is not used again.
+    fn with<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let connection = idle.map_or_else(|| open::reader(&self.path), Ok)?;
+        let found = read(&connection)?;
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        Ok(found)
+    }
+}
+
+fn rows(connection: &Connection, statement: &Statement) -> rusqlite::Result<Vec<Row>> {
+    let mut prepared = connection.prepare_cached(statement.sql)?;
+    let columns = prepared.column_count();
+    let rows = prepared.query_map(params_from_iter(&statement.values), |row| values::row(row, columns))?;
+    rows.collect()
 }
