@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{DatabaseError, Settings};
+use crate::settings::{DatabaseError, Settings};
 
 /// The names of a server's data folder and of its folder for temporary files, within its own folder.
 pub(crate) const DATA: &str = "data";

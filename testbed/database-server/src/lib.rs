@@ -5,14 +5,12 @@
 //! Both are durable by default: every commit is on disk before the server replies (`innodb_flush_log_at_trx_commit=1`,
 //! `synchronous_commit=on`). The folder lies where `TMPDIR` says, so that disk determines the cost.
 
-mod error;
 mod kind;
-mod port;
 mod server;
+mod settings;
 
 pub use self::{
-    error::DatabaseError,
     kind::Kind,
-    port::free_port,
-    server::{DatabaseServer, Identity, Settings},
+    server::{DatabaseServer, free_port},
+    settings::{DatabaseError, Identity, Settings},
 };

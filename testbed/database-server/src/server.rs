@@ -3,9 +3,12 @@
 use std::{
     cell::RefCell,
     fs, io,
+    net::TcpListener,
+    ops::Range,
     os::unix::fs::{PermissionsExt, chown},
     path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
+    process::{self, Child, Command, Output, Stdio},
+    sync::atomic::{AtomicU16, Ordering::Relaxed},
     thread,
     time::{Duration, Instant},
 };
@@ -13,9 +16,8 @@ use std::{
 use tempfile::TempDir;
 
 use crate::{
-    DatabaseError, Kind,
-    kind::{CERTIFICATE, DATA, KEY, TEMPORARY},
-    port::free_port,
+    kind::{CERTIFICATE, DATA, KEY, Kind, TEMPORARY},
+    settings::{DatabaseError, Settings},
 };
 
 /// The user as which servers run if this process is root, because they refuse to run as root.
@@ -25,38 +27,6 @@ const NOBODY: u32 = 65_534;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How long a server may take to end when told to.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
-
-/// The settings of a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// The most connections at once.
-    pub connections: usize,
-    /// The size of its cache, MiB.
-    pub memory_mib: u32,
-    /// The processors that it may use; `None` means all.
-    pub processors: Option<Vec<usize>>,
-    /// What it presents to clients that want TLS; `None` means no TLS.
-    pub identity: Option<Identity>,
-    /// Statements that MariaDB executes when it starts, one per line, after creating the user `nstar`.
-    pub first_statements: String,
-}
-
-impl Default for Settings {
-    /// 64 connections, 256 MiB, all processors.
-    fn default() -> Self {
-        let (processors, identity) = (None, None);
-        Self { connections: 64, memory_mib: 256, processors, identity, first_statements: String::new() }
-    }
-}
-
-/// A certificate and its key, in PEM.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
-    /// The certificate.
-    pub certificate: String,
-    /// Its key.
-    pub key: String,
-}
 
 /// A running server with files of its own. Dropping it stops the server and removes the files.
 #[derive(Debug)]
@@ -263,4 +233,41 @@ fn command(program: &Path, processors: Option<&[usize]>) -> Command {
 /// Gives a file to the user as which the server runs.
 fn own(path: &Path) -> io::Result<()> {
     if is_root() { chown(path, Some(NOBODY), Some(NOBODY)) } else { Ok(()) }
+}
+
+/// Ports below those that Linux gives to outgoing connections (ip(7), `ip_local_port_range`: 32768 to 60999). A server
+/// that is slow to start could find one of those taken, even by a client that connects to see whether it is up.
+const PORTS: Range<u16> = 10_000..32_000;
+/// The distance between the first ports that consecutive processes try.
+const APART: u32 = 97;
+
+/// Returns a port on which nothing listens now, a different one each time.
+///
+/// # Errors
+/// When there is none.
+pub fn free_port() -> io::Result<u16> {
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    let (count, begin) = (u32::from(PORTS.end - PORTS.start), process::id().wrapping_mul(APART));
+    let next = || {
+        let offset = begin.wrapping_add(TAKEN.fetch_add(1, Relaxed).into()) % count;
+        PORTS.start + u16::try_from(offset).unwrap_or_default()
+    };
+    let mut ports = PORTS.map(|_| next());
+    let free = ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    free.ok_or_else(|| io::Error::new(io::ErrorKind::AddrInUse, "all ports are in use"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn ports_differ_and_are_free_and_no_outgoing_connection_may_get_them() {
+        let taken = TcpListener::bind(("127.0.0.1", free_port().unwrap())).unwrap();
+        let ports: BTreeSet<_> = (0..100).map(|_| free_port().unwrap()).collect();
+        assert!(ports.len() == 100 && !ports.contains(&taken.local_addr().unwrap().port()));
+        assert!(ports.iter().all(|port| PORTS.contains(port)));
+    }
 }
