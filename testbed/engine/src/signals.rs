@@ -1,4 +1,4 @@
-//! The signals between a front process and its children.
+//! The signals between a parent process and its children.
 
 use std::{
     io,
@@ -17,7 +17,7 @@ use crate::control::Notifier;
 /// No descriptor.
 const NONE: i32 = -1;
 
-/// What the front's handler writes to.
+/// What the parent's handler writes to.
 static NOTIFIER: AtomicI32 = AtomicI32::new(NONE);
 /// The socket on which this child waits between requests.
 static IDLE: AtomicI32 = AtomicI32::new(NONE);
@@ -26,16 +26,16 @@ static KEPT: AtomicI32 = AtomicI32::new(NONE);
 /// Whether this child has been told to stop.
 static STOPPING: AtomicBool = AtomicBool::new(false);
 
-/// Installs the handlers of a front process: the end of a child signals `notifier`, which must outlive the process. What
+/// Installs the handlers of a parent process: the end of a child signals `notifier`, which must outlive the process. What
 /// a person types at the terminal is left to the caller's process.
-pub(crate) fn install_in_front(notifier: &Notifier) -> io::Result<()> {
+pub(crate) fn install_in_parent(notifier: &Notifier) -> io::Result<()> {
     NOTIFIER.store(notifier.as_fd().as_raw_fd(), SeqCst);
     on(libc::SIGCHLD, handler(child_ended))?;
     on(libc::SIGTERM, libc::SIG_IGN)?;
     on(libc::SIGINT, libc::SIG_IGN)
 }
 
-/// Installs the handlers of a front's child: SIGTERM ends it between requests, SIGUSR1 ends a kept connection.
+/// Installs the handlers of a parent's child: SIGTERM ends it between requests, SIGUSR1 ends a kept connection.
 pub(crate) fn install_in_child() -> io::Result<()> {
     set_idle(None, None);
     on(libc::SIGCHLD, libc::SIG_DFL)?;

@@ -1,4 +1,4 @@
-//! The children of a front process, and what each of them holds.
+//! The children of a parent process, and what each of them holds.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -9,7 +9,7 @@ use rustix::{
 
 use crate::{clock, signals};
 
-/// The children of a front process. The record of each is handed back when it has ended.
+/// The children of a parent process. The record of each is handed back when it has ended.
 #[derive(Debug)]
 pub(super) struct Children<T> {
     records: HashMap<Pid, T>,

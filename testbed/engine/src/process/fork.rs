@@ -37,14 +37,14 @@ pub(super) fn fork(child: impl FnOnce() -> Exit) -> io::Result<Pid> {
     Pid::from_raw(forked).filter(|_| forked > 0).ok_or_else(io::Error::last_os_error)
 }
 
-/// Makes the calling process, just forked from `front`, a child that does not outlive it and stops when told to.
+/// Makes the calling process, just forked from `parent`, a child that does not outlive it and stops when told to.
 ///
 /// # Errors
-/// When the front is already gone.
-pub(super) fn become_child(front: Pid) -> io::Result<()> {
+/// When the parent is already gone.
+pub(super) fn become_child(parent: Pid) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // The front may have died before the line above.
-    if getppid() != Some(front) {
+    // The parent may have died before the line above.
+    if getppid() != Some(parent) {
         return Err(io::ErrorKind::NotConnected.into());
     }
     signals::install_in_child()

@@ -1,7 +1,7 @@
 //! `prefork`: a fixed number of processes, forked beforehand, that accept from one listening socket.
 //!
 //! A worker serves a connection to its end. While every worker is busy and clients wait to be accepted, a connection
-//! ends after the current request, and the front closes one that is waiting for its next request. A worker that died is
+//! ends after the current request, and the parent closes one that is waiting for its next request. A worker that died is
 //! replaced, each at most once a second.
 
 mod scoreboard;
@@ -24,7 +24,7 @@ use self::{
 use super::{
     children::Children,
     fork::{Exit, become_child, fork},
-    front::{self, FrontProcess},
+    parent::{self, ParentProcess},
 };
 use crate::{
     block_on::block_on,
@@ -42,7 +42,7 @@ use crate::{
 
 /// The shortest time between two starts of the same worker.
 const LIFE_MIN: Duration = Duration::from_secs(1);
-/// How soon the front checks whether a worker that was told to close a kept connection has done so.
+/// How soon the parent checks whether a worker that was told to close a kept connection has done so.
 const RECHECK: Duration = Duration::from_millis(10);
 
 /// The model `prefork`.
@@ -55,17 +55,17 @@ impl Implementation for Prefork {
     fn start<F: Factory>(options: &Options, factory: F) -> Result<Server, EngineError> {
         let workers = options.workers.max(1);
         let end = Arc::new(Notifier::new().map_err(EngineError::system("an event descriptor"))?);
-        front::start(options, workers, |front| {
+        parent::start(options, workers, |parent| {
             let pending = (0..workers).map(|slot| PendingStart { slot, at: None }).collect();
-            let scoreboard = Arc::new(Scoreboard::new(workers, Arc::clone(&front.control)));
-            Supervisor { front, factory, end, scoreboard, pending, children: Children::new() }.run();
+            let scoreboard = Arc::new(Scoreboard::new(workers, Arc::clone(&parent.control)));
+            Supervisor { parent, factory, end, scoreboard, pending, children: Children::new() }.run();
         })
     }
 }
 
-/// The front process with its workers.
+/// The parent process with its workers.
 struct Supervisor<F> {
-    front: FrontProcess,
+    parent: ParentProcess,
     factory: F,
     /// Readable once there is nothing more to accept.
     end: Arc<Notifier>,
@@ -81,7 +81,7 @@ struct PendingStart {
     at: Option<Instant>,
 }
 
-/// The front's record of a child. Dropped when the child has ended.
+/// The parent's record of a child. Dropped when the child has ended.
 enum Child {
     /// A worker.
     Worker { slot: usize, started: Instant, limit: Arc<ConnectionLimit>, scoreboard: Arc<Scoreboard> },
@@ -109,7 +109,7 @@ impl Drop for Child {
 
 impl<F: Factory> Supervisor<F> {
     fn run(mut self) {
-        while self.front.serving() {
+        while self.parent.serving() {
             for ended in self.children.reap() {
                 if let Child::Worker { slot, started, .. } = &ended {
                     self.pending.push(PendingStart { slot: *slot, at: Some(*started + LIFE_MIN) });
@@ -120,12 +120,12 @@ impl<F: Factory> Supervisor<F> {
         }
         self.end.notify();
         let mut waiting = self.stop_listening();
-        let Self { mut front, factory, scoreboard, mut children, .. } = self;
-        front.drain(&mut children, |front, children| {
+        let Self { mut parent, factory, scoreboard, mut children, .. } = self;
+        parent.drain(&mut children, |parent, children| {
             while children.len() < scoreboard.workers().len()
                 && let Some(accepted) = waiting.pop_front()
             {
-                serve_last(front, &factory, accepted, children);
+                serve_last(parent, &factory, accepted, children);
             }
         });
     }
@@ -134,18 +134,18 @@ impl<F: Factory> Supervisor<F> {
     /// includes a client waiting to be accepted: one of the kept connections is then closed.
     fn wait(&mut self, next: Option<Duration>) {
         let wanted = self.scoreboard.watch();
-        // Taken out because the wait borrows the front mutably.
-        let acceptor = self.front.acceptor.take();
+        // Taken out because the wait borrows the parent mutably.
+        let acceptor = self.parent.acceptor.take();
         let listener = acceptor.as_ref().map(AsFd::as_fd).filter(|_| wanted);
         let soon = self.scoreboard.any_closing().then_some(RECHECK);
-        self.front.wait(listener, [next, soon].into_iter().flatten().min());
+        self.parent.wait(listener, [next, soon].into_iter().flatten().min());
         if wanted
             && acceptor.as_ref().is_some_and(is_waiting)
             && let Some(slot) = self.scoreboard.close_one_kept()
         {
             self.children.close_kept(|child| child.is_worker(slot));
         }
-        self.front.acceptor = acceptor;
+        self.parent.acceptor = acceptor;
     }
 
     /// Starts the workers whose time has come. Returns how long until the next one's.
@@ -163,7 +163,7 @@ impl<F: Factory> Supervisor<F> {
     fn spawn(&mut self, pending: &PendingStart) {
         match fork(|| self.child(pending)) {
             Ok(child) => {
-                let (limit, scoreboard) = (Arc::clone(&self.front.limit), Arc::clone(&self.scoreboard));
+                let (limit, scoreboard) = (Arc::clone(&self.parent.limit), Arc::clone(&self.scoreboard));
                 let record = Child::Worker { slot: pending.slot, started: Instant::now(), limit, scoreboard };
                 self.children.insert(child, record);
             }
@@ -177,7 +177,7 @@ impl<F: Factory> Supervisor<F> {
     /// Tells why a worker could not start: the caller, which waits for the first ones, or the log.
     fn start_failed(&self, pending: &PendingStart, error: &io::Error) {
         match pending.at {
-            None => self.front.report::<()>(&Err(io::Error::new(error.kind(), error.to_string()))),
+            None => self.parent.report::<()>(&Err(io::Error::new(error.kind(), error.to_string()))),
             Some(_) => tracing::error!(%error, "a worker process could not start; it will be tried again"),
         }
     }
@@ -187,7 +187,7 @@ impl<F: Factory> Supervisor<F> {
         match self.prepare_worker(pending.slot) {
             Ok((service, worker)) => {
                 if pending.at.is_none() {
-                    self.front.report(&Ok(()));
+                    self.parent.report(&Ok(()));
                 }
                 worker.run(&service);
                 Exit::Done
@@ -200,16 +200,16 @@ impl<F: Factory> Supervisor<F> {
     }
 
     fn prepare_worker(&mut self, slot: usize) -> io::Result<(F::Service<Connection>, Worker)> {
-        become_child(self.front.pid)?;
+        become_child(self.parent.pid)?;
         let service = self.factory.make::<Connection>()?;
-        let acceptor = self.front.acceptor.take().ok_or(io::ErrorKind::NotFound)?;
+        let acceptor = self.parent.acceptor.take().ok_or(io::ErrorKind::NotFound)?;
         let slot = Slot { scoreboard: Arc::clone(&self.scoreboard), number: slot };
-        Ok((service, Worker::new(&self.front, acceptor, &self.end, slot)?))
+        Ok((service, Worker::new(&self.parent, acceptor, &self.end, slot)?))
     }
 
     /// Accepts the clients that have already connected, then stops listening in all workers.
     fn stop_listening(&mut self) -> VecDeque<Accepted> {
-        let Some(acceptor) = self.front.acceptor.take() else { return VecDeque::new() };
+        let Some(acceptor) = self.parent.acceptor.take() else { return VecDeque::new() };
         let next = || match acceptor.accept() {
             Accept::Connection(accepted) => Some(accepted),
             Accept::Empty | Accept::Full | Accept::Exhausted => None,
@@ -223,19 +223,19 @@ impl<F: Factory> Supervisor<F> {
 
 /// Serves, in a child of its own, a connection that came before the server began to drain and found no worker.
 fn serve_last<F: Factory>(
-    front: &FrontProcess,
+    parent: &ParentProcess,
     factory: &F,
     accepted: Accepted,
     children: &mut Children<Child>,
 ) {
     let Accepted { socket, peer, permit } = accepted;
     let serve = || {
-        if become_child(front.pid).is_err() {
+        if become_child(parent.pid).is_err() {
             return Exit::Failed;
         }
-        let registry = Arc::new(Registry::of_child(Arc::clone(&front.control)));
+        let registry = Arc::new(Registry::of_child(Arc::clone(&parent.control)));
         let accepted = Accepted { socket, peer, permit: Permit::held_elsewhere() };
-        contain(peer, front.limit.counters(), || {
+        contain(peer, parent.limit.counters(), || {
             // This fails only while everything is being closed, or if no service can be made, which the workers have
             // reported.
             if let Ok((service, connection)) =
@@ -249,7 +249,7 @@ fn serve_last<F: Factory>(
     match fork(serve) {
         Ok(child) => children.insert(child, Child::Last { _permit: permit }),
         Err(error) => {
-            front.limit.counters().count_refused();
+            parent.limit.counters().count_refused();
             tracing::warn!(%peer, %error, "a connection was closed unserved");
         }
     }

@@ -1,7 +1,7 @@
 //! `processes`: one process per connection, forked when it arrives. Only what lies in shared memory is shared; what a
 //! connection's service opens is its own.
 //!
-//! The front accepts. At most `max_connections` children live at a time; further clients wait in the listen queue until
+//! The parent accepts. At most `max_connections` children live at a time; further clients wait in the listen queue until
 //! one has ended.
 
 use std::{
@@ -14,7 +14,7 @@ use std::{
 use super::{
     children::Children,
     fork::{Exit, become_child, fork},
-    front::{self, FrontProcess},
+    parent::{self, ParentProcess},
 };
 use crate::{
     block_on::block_on,
@@ -41,16 +41,16 @@ impl Implementation for Processes {
 
     fn start<F: Factory>(options: &Options, factory: F) -> Result<Server, EngineError> {
         // One report comes from the child that tries to make a service.
-        front::start(options, 1, |front| {
+        parent::start(options, 1, |parent| {
             let (children, refusal_logged) = (Children::new(), Atomics::new(1));
-            Supervisor { front, factory, children, refusal_logged }.run();
+            Supervisor { parent, factory, children, refusal_logged }.run();
         })
     }
 }
 
-/// The front process with a child for each connection.
+/// The parent process with a child for each connection.
 struct Supervisor<F> {
-    front: FrontProcess,
+    parent: ParentProcess,
     factory: F,
     /// Each child holds its place among the open connections.
     children: Children<Permit>,
@@ -61,49 +61,49 @@ struct Supervisor<F> {
 impl<F: Factory> Supervisor<F> {
     fn run(mut self) {
         self.try_service();
-        while self.front.serving() {
+        while self.parent.serving() {
             self.children.reap();
-            match self.front.acceptor.as_ref().map_or(Accept::Empty, |acceptor| acceptor.accept()) {
+            match self.parent.acceptor.as_ref().map_or(Accept::Empty, |acceptor| acceptor.accept()) {
                 Accept::Connection(accepted) => self.spawn(accepted),
                 Accept::Empty => self.wait_for_connection(),
-                Accept::Full => self.front.wait(None, None),
-                Accept::Exhausted => self.front.wait(None, Some(REST)),
+                Accept::Full => self.parent.wait(None, None),
+                Accept::Exhausted => self.parent.wait(None, Some(REST)),
             }
         }
         self.empty_queue();
-        self.front.drain(&mut self.children, |_, _| {});
+        self.parent.drain(&mut self.children, |_, _| {});
     }
 
     /// Makes a service in a child, as every later child will, and reports the outcome to the caller.
     fn try_service(&mut self) {
-        let front = self.front.pid;
+        let parent = self.parent.pid;
         let tried = fork(|| {
             // Closed before the report, so that this child does not hold the port of a server that has already stopped.
-            self.front.acceptor = None;
-            let made = become_child(front).and_then(|()| self.factory.make::<Connection>());
-            self.front.report(&made);
+            self.parent.acceptor = None;
+            let made = become_child(parent).and_then(|()| self.factory.make::<Connection>());
+            self.parent.report(&made);
             Exit::Done
         });
         if let Err(error) = tried {
-            self.front.report::<()>(&Err(error));
+            self.parent.report::<()>(&Err(error));
         }
     }
 
     fn wait_for_connection(&mut self) {
-        // Taken out because the wait borrows the front mutably.
-        let acceptor = self.front.acceptor.take();
-        self.front.wait(acceptor.as_ref().map(AsFd::as_fd), None);
-        self.front.acceptor = acceptor;
+        // Taken out because the wait borrows the parent mutably.
+        let acceptor = self.parent.acceptor.take();
+        self.parent.wait(acceptor.as_ref().map(AsFd::as_fd), None);
+        self.parent.acceptor = acceptor;
     }
 
     /// Accepts the clients that have already connected, then stops listening.
     fn empty_queue(&mut self) {
         while let Some(Accept::Connection(accepted)) =
-            self.front.acceptor.as_ref().map(|acceptor| acceptor.accept())
+            self.parent.acceptor.as_ref().map(|acceptor| acceptor.accept())
         {
             self.spawn(accepted);
         }
-        self.front.acceptor = None;
+        self.parent.acceptor = None;
     }
 
     fn spawn(&mut self, accepted: Accepted) {
@@ -116,13 +116,13 @@ impl<F: Factory> Supervisor<F> {
 
     /// The whole life of a child.
     fn child(&mut self, socket: OwnedFd, peer: SocketAddr) -> Exit {
-        if become_child(self.front.pid).is_err() {
+        if become_child(self.parent.pid).is_err() {
             return Exit::Failed;
         }
-        self.front.acceptor = None;
-        let registry = Arc::new(Registry::of_child(Arc::clone(&self.front.control)));
+        self.parent.acceptor = None;
+        let registry = Arc::new(Registry::of_child(Arc::clone(&self.parent.control)));
         let accepted = Accepted { socket, peer, permit: Permit::held_elsewhere() };
-        contain(peer, self.front.limit.counters(), || match self.factory.make() {
+        contain(peer, self.parent.limit.counters(), || match self.factory.make() {
             Ok(service) => {
                 // This fails only while everything is being closed.
                 if let Ok(connection) = Connection::accepted(accepted, registry) {
@@ -136,7 +136,7 @@ impl<F: Factory> Supervisor<F> {
 
     /// Counts and logs a connection closed unserved, because there is no process for it or no service in it.
     fn refuse(&self, peer: SocketAddr, error: &std::io::Error) {
-        self.front.limit.counters().count_refused();
+        self.parent.limit.counters().count_refused();
         if self.refusal_logged[0].swap(1, Relaxed) == 0 {
             tracing::warn!(%peer, %error, "a connection was closed unserved; others will only be counted");
         }

@@ -31,10 +31,10 @@ fn is_alive(process: Pid) -> bool {
     status.is_ok_and(|status| !status.rsplit(')').next().unwrap_or_default().starts_with(" Z"))
 }
 
-/// The front process of the only server of this process.
-fn front() -> Pid {
+/// The parent process of the only server of this process.
+fn parent() -> Pid {
     let children = children_of(getpid());
-    assert_eq!(children.len(), 1, "one front: {children:?}");
+    assert_eq!(children.len(), 1, "one parent: {children:?}");
     children[0]
 }
 
@@ -59,12 +59,12 @@ fn every_process_that_ended_is_reaped() {
 #[ignore = "run by the test above"]
 fn no_zombies() {
     let server = start(model_to_try(), Commands::new());
-    let front = front();
+    let parent = parent();
     for number in 0..50 {
         let mut client = connect(&server);
         assert_eq!(ask(&mut client, &format!("number {number}")), format!("number {number}"));
     }
-    eventually("no child is left, alive or dead", || children_of(front).is_empty());
+    eventually("no child is left, alive or dead", || children_of(parent).is_empty());
     drop(server);
     assert!(children_of(getpid()).is_empty());
 }
@@ -79,12 +79,12 @@ fn no_more_processes_than_connections_allowed() {
 fn bounded() {
     let options = Options { max_connections: 4, ..options() };
     let server = start_with(model_to_try(), &options, Commands::new());
-    let front = front();
+    let parent = parent();
     // The child that tried to make a service has reported, but may not have ended yet.
-    eventually("the child of the trial is gone", || children_of(front).is_empty());
+    eventually("the child of the trial is gone", || children_of(parent).is_empty());
     let clients: Vec<TcpStream> = (0..40).map(|_| connect(&server)).collect();
     eventually("the limit is met", || server.counters().limit_pauses() > 0);
-    assert_eq!(children_of(front).len(), 4);
+    assert_eq!(children_of(parent).len(), 4);
     drop(clients);
     eventually("all came and went", || server.counters().closed() == 40);
     assert_eq!(ask(&mut connect(&server), "hello again"), "hello again");
@@ -102,7 +102,7 @@ fn a_killed_process_ends_its_connection_only_and_gives_its_place_back() {
 fn killed_child() {
     let model = model_to_try();
     let server = start_with(model, &Options { max_connections: 2, workers: 2, ..options() }, Commands::new());
-    let front = front();
+    let parent = parent();
     let workers = if model == Model::Prefork { 2 } else { 0 };
     let (mut killed, process) = served(&server);
     let (mut other, another) = served(&server);
@@ -117,7 +117,7 @@ fn killed_child() {
     eventually("two are open", || server.counters().active() == 2);
     drop((third, other));
     eventually("none is open", || server.counters().active() == 0);
-    eventually("as many workers as before", || children_of(front).len() == workers);
+    eventually("as many workers as before", || children_of(parent).len() == workers);
 }
 
 #[test]
@@ -148,27 +148,27 @@ fn workers_that_cannot_begin_again_are_tried_again_and_the_server_still_stops() 
 #[ignore = "run by the test above"]
 fn stops_while_replacing() {
     let server = start_with(model_to_try(), &Options { workers: 3, ..options() }, Commands::new());
-    let front = front();
-    children_of(front).into_iter().for_each(kill);
+    let parent = parent();
+    children_of(parent).into_iter().for_each(kill);
     server.drain(Duration::from_secs(600));
     server.join();
-    assert!(!is_alive(front));
+    assert!(!is_alive(parent));
 }
 
 #[test]
-fn a_killed_front_takes_its_children_with_it_and_is_noticed() {
+fn a_killed_parent_takes_its_children_with_it_and_is_noticed() {
     for model in FORKING {
-        run_apart("processes::killed_front", model);
+        run_apart("processes::killed_parent", model);
     }
 }
 
 #[test]
 #[ignore = "run by the test above"]
-fn killed_front() {
+fn killed_parent() {
     let server = start(model_to_try(), Commands::new());
     let (mut client, process) = served(&server);
     assert!(!server.is_finished());
-    kill(front());
+    kill(parent());
     assert_eq!(rest(&mut client), b"");
     eventually("the child is gone", || !is_alive(process));
     eventually("it is noticed", || server.is_finished());
@@ -193,14 +193,14 @@ fn a_killed_caller_leaves_no_process_behind() {
 fn server_to_be_orphaned() {
     let server = start_with(model_to_try(), &Options { workers: 3, ..options() }, Commands::new());
     let (mut client, process) = served(&server);
-    let front = front();
+    let parent = parent();
     let serving = if model_to_try() == Model::Prefork { 3 } else { 1 };
     // One more has tried to make a service, and may not have ended yet.
-    eventually("only those that serve are left", || children_of(front).len() == serving);
+    eventually("only those that serve are left", || children_of(parent).len() == serving);
     let children: Vec<String> =
-        children_of(front).iter().map(|child| child.as_raw_nonzero().to_string()).collect();
+        children_of(parent).iter().map(|child| child.as_raw_nonzero().to_string()).collect();
     assert!(children.contains(&process.as_raw_nonzero().to_string()));
-    println!("\nprocesses {} {}", front.as_raw_nonzero(), children.join(" "));
+    println!("\nprocesses {} {}", parent.as_raw_nonzero(), children.join(" "));
     ask(&mut client, "forever");
 }
 
@@ -214,7 +214,7 @@ impl Caller {
         Self { process: command.stdout(Stdio::piped()).spawn().expect("a process") }
     }
 
-    /// The front and its children.
+    /// The parent and its children.
     fn processes(&mut self) -> Vec<Pid> {
         let output = BufReader::new(self.process.stdout.take().expect("a pipe"));
         let told = output.lines().map_while(Result::ok).find_map(|line| {
@@ -270,7 +270,7 @@ fn idle_and_waiting() {
     others.iter_mut().for_each(|client| client.write_all(b"hello more\n").expect("sent"));
     others.iter_mut().for_each(|client| assert_eq!(read_line(client), "hello more"));
     // Three came, and at least three made room. Which ones is not specified, nor that there are no more: one that the
-    // front tells to close and one that has just been answered may both make room for the same newcomer.
+    // parent tells to close and one that has just been answered may both make room for the same newcomer.
     let all = || kept.iter().chain([&waiting]).chain(&others);
     let gone = || all().filter(|client| has_ended(client)).count();
     eventually("three made room", || gone() >= 3);

@@ -1,4 +1,4 @@
-//! What each worker process is doing, in memory that they share with the front.
+//! What each worker process is doing, in memory that they share with the parent.
 
 use std::sync::{
     Arc,
@@ -13,17 +13,17 @@ const IDLE: u64 = 0;
 const BUSY: u64 = 1;
 /// It waits for another request on a kept connection.
 const KEPT: u64 = 2;
-/// The same, and the front has told it to close the connection.
+/// The same, and the parent has told it to close the connection.
 const CLOSING: u64 = 3;
 
-/// The state of each worker, and whether the front watches for waiting clients.
+/// The state of each worker, and whether the parent watches for waiting clients.
 ///
-/// The front is notified when it should begin to watch: when all workers are taken, and one of them by a kept
-/// connection. A worker writes its own state before it reads whether the front watches. The front does it the other way
+/// The parent is notified when it should begin to watch: when all workers are taken, and one of them by a kept
+/// connection. A worker writes its own state before it reads whether the parent watches. The parent does it the other way
 /// round, so one of the two sees the other.
 #[derive(Debug)]
 pub(super) struct Scoreboard {
-    /// One per worker, and one for the front.
+    /// One per worker, and one for the parent.
     cells: Atomics,
     control: Arc<Control>,
 }
@@ -48,7 +48,7 @@ impl Scoreboard {
         self.cells[slot].swap(IDLE, SeqCst) != IDLE
     }
 
-    /// Whether the front should watch for waiting clients. It is notified when that becomes true later.
+    /// Whether the parent should watch for waiting clients. It is notified when that becomes true later.
     pub(super) fn watch(&self) -> bool {
         let watched = self.watched();
         watched.store(0, SeqCst);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_front_watches_while_all_are_taken_and_one_is_kept() {
+    fn the_parent_watches_while_all_are_taken_and_one_is_kept() {
         let (scoreboard, first, second) = two();
         first.set_kept();
         assert!(!scoreboard.watch(), "one is idle");

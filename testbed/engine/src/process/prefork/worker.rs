@@ -16,7 +16,7 @@ use rustix::{
     },
 };
 
-use super::{super::front::FrontProcess, scoreboard::Slot};
+use super::{super::parent::ParentProcess, scoreboard::Slot};
 use crate::{
     block_on::block_on,
     blocking::{
@@ -46,7 +46,7 @@ pub(super) struct Worker {
 impl Worker {
     /// `end` is readable once there is nothing more to accept.
     pub(super) fn new(
-        front: &FrontProcess,
+        parent: &ParentProcess,
         acceptor: Acceptor,
         end: &Notifier,
         slot: Slot,
@@ -57,8 +57,8 @@ impl Worker {
         epoll::add(&watch, &*acceptor, EventData::new_u64(0), EventFlags::IN | EventFlags::EXCLUSIVE)?;
         epoll::add(&watch, end, EventData::new_u64(1), EventFlags::IN)?;
         let queue = ListenQueue { acceptor: Arc::clone(&acceptor), slot: slot.clone() };
-        let registry = Registry::of_child(Arc::clone(&front.control)).with_contention(Arc::new(queue));
-        Ok(Self { acceptor, watch, registry: Arc::new(registry), limit: Arc::clone(&front.limit), slot })
+        let registry = Registry::of_child(Arc::clone(&parent.control)).with_contention(Arc::new(queue));
+        Ok(Self { acceptor, watch, registry: Arc::new(registry), limit: Arc::clone(&parent.limit), slot })
     }
 
     pub(super) fn run(&self, service: &impl Service<Connection>) {

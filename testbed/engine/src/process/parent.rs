@@ -1,4 +1,4 @@
-//! The front process, which accepts, forks and reaps; and how the caller starts and watches it.
+//! The parent process, which accepts, forks and reaps; and how the caller starts and watches it.
 
 use std::{
     fs, io,
@@ -33,8 +33,8 @@ use crate::{
 /// Longest message of a child that could not make its service, in bytes.
 const REPORT_MAX: usize = 2048;
 
-/// What the front process works with.
-pub(super) struct FrontProcess {
+/// What the parent process works with.
+pub(super) struct ParentProcess {
     pub(super) control: Arc<Control>,
     pub(super) limit: Arc<ConnectionLimit>,
     /// `None` once no more connections are accepted, and in children that do not accept.
@@ -46,11 +46,11 @@ pub(super) struct FrontProcess {
     orphaned: bool,
 }
 
-/// Starts a front process that runs `work`, and waits for `reports` from its children.
+/// Starts a parent process that runs `work`, and waits for `reports` from its children.
 pub(super) fn start(
     options: &Options,
     reports: usize,
-    work: impl FnOnce(FrontProcess),
+    work: impl FnOnce(ParentProcess),
 ) -> Result<Server, EngineError> {
     warn_of_other_threads();
     let notifier = Arc::new(Notifier::new().map_err(EngineError::system("an event descriptor"))?);
@@ -67,13 +67,13 @@ pub(super) fn start(
     let pid = fork(|| {
         drop(ours.take());
         let pid = getpid();
-        run(FrontProcess { control, limit, acceptor, pid, notifier, caller, orphaned: false }, work)
+        run(ParentProcess { control, limit, acceptor, pid, notifier, caller, orphaned: false }, work)
     })
     .map_err(EngineError::system("a process"))?;
     let mut server = Server { local, counters, control: server_control, threads: Vec::new() };
     if let Some(link) = ours.map(Arc::new) {
         server.threads.push(watch(pid, Arc::clone(&link), Arc::clone(&server.control))?);
-        // An error drops the server, which ends the front.
+        // An error drops the server, which ends the parent.
         await_reports(&link, reports)?;
     }
     Ok(server)
@@ -94,28 +94,28 @@ fn warn_of_other_threads() {
     }
 }
 
-/// The whole life of the front process.
-fn run(front: FrontProcess, work: impl FnOnce(FrontProcess)) -> Exit {
-    let listener = front.acceptor.as_ref().map(AsFd::as_fd);
-    let kept: Vec<BorrowedFd<'_>> = [Some(front.caller.as_fd()), listener].into_iter().flatten().collect();
+/// The whole life of the parent process.
+fn run(parent: ParentProcess, work: impl FnOnce(ParentProcess)) -> Exit {
+    let listener = parent.acceptor.as_ref().map(AsFd::as_fd);
+    let kept: Vec<BorrowedFd<'_>> = [Some(parent.caller.as_fd()), listener].into_iter().flatten().collect();
     drop_inherited_sockets(&kept);
-    if signals::install_in_front(&front.notifier).is_err() {
+    if signals::install_in_parent(&parent.notifier).is_err() {
         return Exit::Failed;
     }
-    work(front);
+    work(parent);
     Exit::Done
 }
 
-/// Starts a thread that waits for the front process to end.
+/// Starts a thread that waits for the parent process to end.
 fn watch(
-    front: Pid,
+    parent: Pid,
     link: Arc<OwnedFd>,
     control: Arc<Control>,
 ) -> Result<thread::JoinHandle<()>, EngineError> {
     let drained = Arc::clone(&control);
-    let watcher = thread::Builder::new().name("front-watcher".to_owned()).spawn(move || {
+    let watcher = thread::Builder::new().name("parent-watcher".to_owned()).spawn(move || {
         // This fails only if the process is not a child of this one, but it is.
-        let status = retry_on_intr(|| waitpid(Some(front), WaitOptions::empty()));
+        let status = retry_on_intr(|| waitpid(Some(parent), WaitOptions::empty()));
         if !drained.draining() {
             let signal = status.ok().flatten().and_then(|(_, status)| status.terminating_signal());
             tracing::error!(
@@ -127,12 +127,12 @@ fn watch(
     });
     watcher.map_err(|source| {
         control.drain(Duration::ZERO);
-        let _ = waitpid(Some(front), WaitOptions::empty());
+        let _ = waitpid(Some(parent), WaitOptions::empty());
         EngineError::System { what: "a thread", source }
     })
 }
 
-fn await_reports(front: &OwnedFd, count: usize) -> Result<(), EngineError> {
+fn await_reports(parent: &OwnedFd, count: usize) -> Result<(), EngineError> {
     let gone = || EngineError::System {
         what: "its first process ended at once",
         source: io::ErrorKind::UnexpectedEof.into(),
@@ -140,7 +140,7 @@ fn await_reports(front: &OwnedFd, count: usize) -> Result<(), EngineError> {
     let mut message = [0; REPORT_MAX];
     for _ in 0..count {
         let (length, _) =
-            retry_on_intr(|| recv(front, &mut message, RecvFlags::empty())).map_err(|_| gone())?;
+            retry_on_intr(|| recv(parent, &mut message, RecvFlags::empty())).map_err(|_| gone())?;
         match message.get(..length).and_then(<[u8]>::split_first) {
             Some((b'+', _)) => {}
             Some((_, why)) => {
@@ -153,7 +153,7 @@ fn await_reports(front: &OwnedFd, count: usize) -> Result<(), EngineError> {
     Ok(())
 }
 
-impl FrontProcess {
+impl ParentProcess {
     /// Tells the caller whether a child could make its service.
     pub(super) fn report<T>(&self, made: &io::Result<T>) {
         let mut message = match made {
