@@ -28,21 +28,16 @@
 
 pub mod client;
 mod credentials;
-mod date;
+mod decode;
 mod fields;
 pub mod metrics;
-mod page;
-mod percent;
 mod problem;
-mod query;
 mod response;
 pub mod server;
 
 pub use credentials::{Basic, Credentials, without_user};
+pub use decode::{DecodeError, Query, decode_path};
 pub use fields::{Fields, FieldsError};
-pub use page::page;
-pub use percent::{DecodeError, decode_path};
 pub use problem::Problem;
-pub use query::Query;
-pub use response::Response;
+pub use response::{Response, page};
 pub use wire::{ByteRange, Method, conditional, range};

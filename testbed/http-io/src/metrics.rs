@@ -93,7 +93,7 @@ fn show_queue(encoder: &mut DescriptorEncoder<'_>, counters: &Counters) -> Resul
 
 /// Encodes TLS handshakes by outcome. All values are zero without TLS.
 fn show_handshakes(encoder: &mut DescriptorEncoder<'_>, counters: &Counters) -> Result<(), fmt::Error> {
-    let help = "TLS handshakes, by what came of them";
+    let help = "TLS handshakes by outcome";
     let mut handshakes = encoder.encode_descriptor("tls_handshakes", help, None, MetricType::Counter)?;
     for outcome in Handshake::ALL {
         let labels = [("outcome", outcome.name())];

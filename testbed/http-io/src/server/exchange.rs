@@ -1,15 +1,19 @@
 //! One request and its response, as a handler sees them.
 
-use std::{net::IpAddr, net::SocketAddr, time::Duration};
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
 
 use engine::service::Connection;
-use serde::de::DeserializeOwned;
 use tracing::field::DisplayValue;
-use wire::{Framing, Limits, Method, ParseError, body::Decoder, body::Event, request, write};
-
-use super::{
-    Error, HttpOptions, RequestHead, Requester, body::Intake, io, json, response_writer::ResponseWriter, site,
+use wire::{
+    Framing, Limits, Method, ParseError,
+    body::{Decoder, Event},
+    request, write,
 };
+
+use super::{Error, HttpOptions, RequestHead, Requester, connection};
 use crate::{Credentials, Problem};
 
 /// The largest body buffer that a connection keeps between requests, bytes. A buffer that one large upload needed must
@@ -54,7 +58,7 @@ pub struct Exchange<'c, C> {
     pub(crate) options: &'c HttpOptions,
     pub(crate) head: &'c request::Head,
     pub(crate) scratch: &'c mut Scratch,
-    pub(crate) intake: Intake,
+    pub(crate) body_state: BodyState,
     pub(crate) progress: Progress,
     pub(crate) body_bytes_sent: u64,
     pub(crate) must_close: bool,
@@ -72,7 +76,7 @@ impl<'c, C: Connection> Exchange<'c, C> {
             options,
             head,
             scratch,
-            intake: Intake::Untouched,
+            body_state: BodyState::Untouched,
             progress: Progress::NotBegun,
             body_bytes_sent: 0,
             must_close: false,
@@ -81,9 +85,9 @@ impl<'c, C: Connection> Exchange<'c, C> {
 
     /// The head of the request: its method, target and header fields.
     pub fn request_head(&self) -> RequestHead<'_> {
-        let bytes = match self.intake {
-            Intake::Untouched => self.connection.input(),
-            Intake::Begun { .. } => &self.scratch.head,
+        let bytes = match self.body_state {
+            BodyState::Untouched => self.connection.input(),
+            BodyState::Begun { .. } => &self.scratch.head,
         };
         self.head.view(bytes)
     }
@@ -171,7 +175,7 @@ impl<'c, C: Connection> Exchange<'c, C> {
     /// # Errors
     /// 403.
     pub fn check_site(&self) -> Result<(), Problem> {
-        site::check(self.request_head())
+        check_site(self.request_head())
     }
 
     /// The connection, for calls to an upstream server ([`Connection::connect`], [`Connection::sleep`]).
@@ -184,14 +188,9 @@ impl<'c, C: Connection> Exchange<'c, C> {
     /// # Errors
     /// When the connection fails.
     pub async fn pause(&mut self, how_long: Duration) -> Result<(), Error> {
-        io::send_gathered(self.connection, self.options).await?;
+        connection::send_gathered(self.connection, self.options).await?;
         self.connection.sleep(how_long).await;
         Ok(())
-    }
-
-    /// Begins the response.
-    pub fn respond(&mut self, status: u16) -> ResponseWriter<'_, 'c, C> {
-        ResponseWriter::new(self, status)
     }
 
     /// The status of the response, once it has begun.
@@ -217,7 +216,7 @@ impl<'c, C: Connection> Exchange<'c, C> {
         self.must_close
             || !self.head.keep_alive
             || self.connection.draining()
-            || !self.intake.can_be_finished(self.head, self.options)
+            || !self.body_state.can_be_finished(self.head, self.options)
     }
 }
 
@@ -267,15 +266,6 @@ impl<C: Connection> Exchange<'_, C> {
         }
     }
 
-    /// Reads the whole body, of at most `limit` bytes, as JSON. The `Content-Type` does not matter.
-    ///
-    /// # Errors
-    /// 400 if it is not JSON, 422 if it does not fit `T`, and as [`next_piece`](Self::next_piece). The messages give the
-    /// place but never the content, which may be a password.
-    pub async fn read_json<T: DeserializeOwned>(&mut self, limit: u64) -> Result<T, Error> {
-        Ok(json::parse(self.read_body(limit).await?)?)
-    }
-
     /// The body that [`read_body`](Self::read_body) has read; empty before that.
     pub fn body(&self) -> &[u8] {
         &self.scratch.body
@@ -283,7 +273,7 @@ impl<C: Connection> Exchange<'_, C> {
 
     /// Moves the head aside, so that the body is at the front of the input.
     async fn begin_body(&mut self, limit: u64) -> Result<(), Error> {
-        if matches!(self.intake, Intake::Begun { .. }) {
+        if matches!(self.body_state, BodyState::Begun { .. }) {
             return Ok(());
         }
         let limits = Limits { body_bytes: limit, ..self.options.limits.clone() };
@@ -296,7 +286,7 @@ impl<C: Connection> Exchange<'_, C> {
         self.scratch.head.clear();
         self.scratch.head.extend_from_slice(head);
         self.connection.consume(self.head.len);
-        self.intake = Intake::Begun { decoder, lent: 0, since_deadline: 0 };
+        self.body_state = BodyState::Begun { decoder, lent: 0, since_deadline: 0 };
         Ok(())
     }
 
@@ -307,7 +297,7 @@ impl<C: Connection> Exchange<'_, C> {
             return Ok(());
         }
         self.connection.output().extend_from_slice(write::CONTINUE);
-        io::flush(self.connection, self.options).await?;
+        connection::flush(self.connection, self.options).await?;
         self.connection.set_deadline(Some(self.options.body_timeout));
         self.await_input().await
     }
@@ -315,7 +305,7 @@ impl<C: Connection> Exchange<'_, C> {
     /// Waits until body bytes are at the front of the input. Returns how many, 0 at the end of the body.
     async fn await_piece(&mut self) -> Result<usize, Error> {
         loop {
-            let Intake::Begun { decoder, lent, .. } = &mut self.intake else { return Ok(0) };
+            let BodyState::Begun { decoder, lent, .. } = &mut self.body_state else { return Ok(0) };
             self.connection.consume(std::mem::take(lent));
             match decoder.next(self.connection.input())? {
                 Event::Framing(count) => self.connection.consume(count),
@@ -332,14 +322,14 @@ impl<C: Connection> Exchange<'_, C> {
 
     async fn await_input(&mut self) -> Result<(), Error> {
         if !self.connection.output().is_empty() {
-            io::flush(self.connection, self.options).await?;
+            connection::flush(self.connection, self.options).await?;
             self.connection.set_deadline(Some(self.options.body_timeout));
         }
         let received = self.connection.fill().await.map_err(Error::reading)? as u64;
         if received == 0 {
             return Err(ParseError::ClosedEarly.into());
         }
-        let Intake::Begun { since_deadline, .. } = &mut self.intake else { return Ok(()) };
+        let BodyState::Begun { since_deadline, .. } = &mut self.body_state else { return Ok(()) };
         *since_deadline += received;
         if *since_deadline >= self.options.progress_bytes {
             *since_deadline = 0;
@@ -351,11 +341,11 @@ impl<C: Connection> Exchange<'_, C> {
     /// Reads the rest of the body, so that the input is at the start of the next request. Returns `false` if there is too
     /// much of it, or it cannot be read.
     pub(crate) async fn finish_body(&mut self) -> bool {
-        if matches!(self.intake, Intake::Untouched) && self.head.framing == Framing::None {
+        if matches!(self.body_state, BodyState::Untouched) && self.head.framing == Framing::None {
             self.connection.consume(self.head.len);
             return true;
         }
-        if !self.intake.can_be_finished(self.head, self.options) {
+        if !self.body_state.can_be_finished(self.head, self.options) {
             return false;
         }
         let mut allowance = self.options.drain_bytes;
@@ -370,4 +360,53 @@ impl<C: Connection> Exchange<'_, C> {
             }
         }
     }
+}
+
+/// How far a request's body has been read.
+pub(crate) enum BodyState {
+    /// The head is still at the front of the input.
+    Untouched,
+    /// The head has been moved aside and the body follows.
+    Begun {
+        decoder: Decoder,
+        /// Bytes that the handler borrows as the last piece, to be consumed before the next.
+        lent: usize,
+        /// Bytes received since the deadline was last set.
+        since_deadline: u64,
+    },
+}
+
+impl BodyState {
+    /// Whether the whole body has been read.
+    pub(crate) fn is_finished(&self, head: &request::Head) -> bool {
+        match self {
+            Self::Untouched => head.framing == Framing::None,
+            Self::Begun { decoder, .. } => decoder.is_done(),
+        }
+    }
+
+    /// Whether the unread rest of the body is short enough to read and discard, so that the connection can be kept.
+    pub(crate) fn can_be_finished(&self, head: &request::Head, options: &HttpOptions) -> bool {
+        match (self, head.framing) {
+            (Self::Begun { decoder, .. }, _) => decoder.is_done() || decoder.pending() <= options.drain_bytes,
+            (Self::Untouched, Framing::None) => true,
+            // A client that was answered without "100 Continue" may send the body or omit it: there is no telling.
+            (Self::Untouched, _) if head.expects_continue => false,
+            (Self::Untouched, Framing::Length(length)) => length <= options.drain_bytes,
+            (Self::Untouched, _) => true,
+        }
+    }
+}
+
+/// Refuses a request that another site made a browser send.
+fn check_site(head: RequestHead<'_>) -> Result<(), Problem> {
+    let own = match (head.header("sec-fetch-site"), head.header("origin")) {
+        (Some(site), _) => matches!(site, b"same-origin" | b"none"),
+        (None, Some(origin)) => {
+            let host = origin.strip_prefix(b"https://").or_else(|| origin.strip_prefix(b"http://"));
+            host.is_some() && host == head.header("host")
+        }
+        (None, None) => true,
+    };
+    if own { Ok(()) } else { Err(Problem::new(403, "another site may not send this request")) }
 }

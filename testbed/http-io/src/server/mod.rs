@@ -1,18 +1,14 @@
 //! Responding to the requests of a connection, one after the other, until it closes.
 
-mod body;
+mod connection;
 mod error;
 mod exchange;
 mod forwarded;
-mod head;
-mod io;
-mod json;
 mod options;
 mod prepared;
 mod proxies;
 mod response_writer;
 mod secured;
-mod site;
 
 use std::{future::Future, net::SocketAddr};
 
@@ -20,9 +16,9 @@ use engine::service::{Connection, Service};
 use wire::request::Head;
 pub use wire::request::View as RequestHead;
 
+pub use connection::unavailable;
 pub use error::Error;
 pub use exchange::Exchange;
-pub use head::unavailable;
 pub use options::HttpOptions;
 pub use prepared::Prepared;
 pub use proxies::{Network, NetworkError, Proxies, Requester};
@@ -82,7 +78,7 @@ pub async fn serve<C: Connection, H: Handler<C>>(mut connection: C, handler: &H,
     let mut scratch = Scratch::default();
     let mut head = None;
     let next = loop {
-        let arrived = head::read(&mut connection, options, &mut head).await;
+        let arrived = connection::read_head(&mut connection, options, &mut head).await;
         let next = match (arrived, &head) {
             (Ok(()), Some(head)) => exchange(&mut connection, handler, options, head, &mut scratch).await,
             (Ok(()), None) => Next::Close,
@@ -99,11 +95,11 @@ pub async fn serve<C: Connection, H: Handler<C>>(mut connection: C, handler: &H,
 /// Sends the rest of the output, and ends the connection so that the client can tell whether it is complete.
 async fn end<C: Connection>(connection: &mut C, next: &Next, options: &HttpOptions) {
     let sent = match next {
-        Next::Break => io::send_gathered(connection, options).await,
-        Next::Again | Next::Close | Next::Linger => io::finish(connection, options).await,
+        Next::Break => connection::send_gathered(connection, options).await,
+        Next::Again | Next::Close | Next::Linger => connection::finish(connection, options).await,
     };
     if sent.is_ok() && matches!(next, Next::Linger) {
-        io::linger(connection, options).await;
+        connection::linger(connection, options).await;
     }
 }
 
@@ -147,13 +143,13 @@ async fn conclude<C: Connection>(exchange: &mut Exchange<'_, C>) -> Next {
     if !exchange.must_close {
         return if exchange.finish_body().await { Next::Again } else { Next::Linger };
     }
-    if exchange.intake.is_finished(exchange.head) { Next::Close } else { Next::Linger }
+    if exchange.body_state.is_finished(exchange.head) { Next::Close } else { Next::Linger }
 }
 
 /// Responds to input that is not a request.
 fn refuse<C: Connection, H: Handler<C>>(connection: &mut C, handler: &H, error: &Error) -> Next {
     handler.failed(connection.peer(), error);
     let Some(problem) = error.problem() else { return Next::Break };
-    head::refuse(connection.output(), &problem);
+    connection::refuse(connection.output(), &problem);
     Next::Linger
 }

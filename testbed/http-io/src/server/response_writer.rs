@@ -3,12 +3,15 @@
 use std::{fs::File, sync::Arc};
 
 use engine::service::Connection;
+use serde::Serialize;
 use wire::{Method, status, write};
 
-use serde::Serialize;
-
-use super::{Error, Exchange, exchange::Progress, io, prepared::Prepared};
-use crate::{Problem, date};
+use super::{
+    Error, Exchange, connection,
+    exchange::Progress,
+    prepared::{Prepared, append_date},
+};
+use crate::Problem;
 
 /// Up to this length, the body of a prepared response is copied behind its head. Copying a longer one costs more than a
 /// second system call.
@@ -31,7 +34,7 @@ impl<'x, 'c, C: Connection> ResponseWriter<'x, 'c, C> {
         let out = &mut exchange.scratch.head_out;
         out.clear();
         write::status_line(out, status);
-        date::append(out);
+        append_date(out);
         Self { exchange, status, fault }
     }
 
@@ -144,6 +147,13 @@ impl<'x, 'c, C: Connection> ResponseWriter<'x, 'c, C> {
     }
 }
 
+impl<'c, C: Connection> Exchange<'c, C> {
+    /// Begins the response.
+    pub fn respond(&mut self, status: u16) -> ResponseWriter<'_, 'c, C> {
+        ResponseWriter::new(self, status)
+    }
+}
+
 impl<C: Connection> Exchange<'_, C> {
     /// Responds with a prepared head and `body`: the fastest way for what is sent often. A small body goes out in one write
     /// with its head and other responses; a larger one is not copied.
@@ -214,7 +224,7 @@ impl<C: Connection> Exchange<'_, C> {
             return Err(Error::RespondedTwice);
         }
         self.connection.output().extend_from_slice(head.bytes());
-        date::append(self.connection.output());
+        append_date(self.connection.output());
         self.append_connection_header();
         write::end(self.connection.output());
         Ok(())
@@ -271,7 +281,7 @@ impl<C: Connection> Exchange<'_, C> {
     }
 
     pub(crate) async fn flush(&mut self) -> Result<(), Error> {
-        io::flush(self.connection, self.options).await
+        connection::flush(self.connection, self.options).await
     }
 }
 

@@ -8,7 +8,7 @@ use engine::{
 };
 use tls::{Failure, Identity, Unsecured};
 
-use super::{HttpOptions, head, io};
+use super::{HttpOptions, connection};
 use crate::Problem;
 
 /// The error sent, with status 400, to clients that do not encrypt.
@@ -77,7 +77,7 @@ impl Handshakes {
         match failure {
             // The client only checked whether the port is open, or went away.
             Failure::Silent => return,
-            Failure::NotTls if head::looks_like_one(connection.input()) => {
+            Failure::NotTls if connection::looks_like_one(connection.input()) => {
                 if self.counters.handshakes(Handshake::Unasked) == 0 {
                     tracing::warn!(%peer, "a client used http:// on a port that speaks HTTPS only; from now on only /metrics counts such clients");
                 }
@@ -92,9 +92,9 @@ impl Handshakes {
     /// Responds in plain HTTP to a client that does not encrypt.
     async fn refuse_plain_http<C: Connection>(&self, connection: &mut C) {
         let problem = Problem::new(400, HTTPS_ONLY).hint("use https:// instead of http://");
-        head::refuse(connection.output(), &problem);
-        if io::finish(connection, &self.options).await.is_ok() {
-            io::linger(connection, &self.options).await;
+        connection::refuse(connection.output(), &problem);
+        if connection::finish(connection, &self.options).await.is_ok() {
+            connection::linger(connection, &self.options).await;
         }
     }
 }

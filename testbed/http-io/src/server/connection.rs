@@ -1,10 +1,15 @@
-//! Waiting for a request's head, and refusing input that is not one.
+//! A connection between exchanges: waiting for a request's head, refusing other input, sending what has gathered, closing.
+//! Every wait has its deadline.
 
 use engine::service::Connection;
-use wire::{ParseError, request, request::Head, write};
+use wire::{
+    ParseError,
+    request::{self, Head},
+    write,
+};
 
-use super::{Error, HttpOptions, io};
-use crate::{Problem, date};
+use super::{Error, HttpOptions, prepared::append_date};
+use crate::Problem;
 
 /// Waits for the next head and stores it in `head`, or `None` when the connection ended between requests. (A head is too
 /// large to be returned through futures for every request.)
@@ -13,7 +18,7 @@ use crate::{Problem, date};
 ///
 /// Responses to earlier requests are held back as long as the next request has already arrived whole, and are sent
 /// together.
-pub(crate) async fn read<C: Connection>(
+pub(crate) async fn read_head<C: Connection>(
     connection: &mut C,
     options: &HttpOptions,
     head: &mut Option<Head>,
@@ -24,7 +29,7 @@ pub(crate) async fn read<C: Connection>(
         if head.is_some() {
             return make_room(connection, options).await;
         }
-        io::send_gathered(connection, options).await?;
+        send_gathered(connection, options).await?;
         let idle = connection.input().is_empty();
         if idle {
             connection.set_deadline(Some(options.idle_timeout));
@@ -46,7 +51,7 @@ async fn make_room<C: Connection>(connection: &mut C, options: &HttpOptions) -> 
     if connection.output().len() < options.gather_bytes {
         return Ok(());
     }
-    io::flush(connection, options).await
+    flush(connection, options).await
 }
 
 /// Whether bytes look like the beginning of a request: methods are capital letters.
@@ -58,7 +63,7 @@ pub(crate) fn looks_like_one(bytes: &[u8]) -> bool {
 pub(crate) fn refuse(out: &mut Vec<u8>, problem: &Problem) {
     let body = problem.body();
     write::status_line(out, problem.status());
-    date::append(out);
+    append_date(out);
     out.extend_from_slice(b"Content-Type: application/json\r\n");
     write::content_length(out, body.len() as u64);
     write::connection_close(out);
@@ -79,4 +84,48 @@ pub fn unavailable(retry_after_s: u32) -> Vec<u8> {
     write::end(&mut out);
     out.extend_from_slice(body.as_bytes());
     out
+}
+
+/// Sends the output. The time allowed grows with its size.
+pub(crate) async fn flush<C: Connection>(connection: &mut C, options: &HttpOptions) -> Result<(), Error> {
+    let bytes = connection.output().len() as u64;
+    connection.set_deadline(Some(options.write_deadline(bytes)));
+    connection.flush().await.map_err(Error::Connection)
+}
+
+/// Sends responses that were held back. To be called before waiting for input: the client may be waiting for them.
+pub(crate) async fn send_gathered<C: Connection>(
+    connection: &mut C,
+    options: &HttpOptions,
+) -> Result<(), Error> {
+    if connection.output().is_empty() { Ok(()) } else { flush(connection, options).await }
+}
+
+/// Sends the output and marks the end of the stream.
+pub(crate) async fn finish<C: Connection>(connection: &mut C, options: &HttpOptions) -> Result<(), Error> {
+    let bytes = connection.output().len() as u64;
+    connection.set_deadline(Some(if bytes == 0 {
+        options.linger_timeout
+    } else {
+        options.write_deadline(bytes)
+    }));
+    connection.finish().await.map_err(Error::Connection)
+}
+
+/// Closes so that the client sees the last response: half-closes, then reads and discards input for a while. Closing at
+/// once with unread input would reset the connection and could destroy the response on its way (RFC 9112 section 9.6).
+pub(crate) async fn linger<C: Connection>(connection: &mut C, options: &HttpOptions) {
+    if connection.shutdown_write().is_err() {
+        return;
+    }
+    connection.set_deadline(Some(options.linger_timeout));
+    let mut allowance = options.drain_bytes;
+    loop {
+        let unread = connection.input().len();
+        connection.consume(unread);
+        match connection.fill().await {
+            Ok(count) if count > 0 && count as u64 <= allowance => allowance -= count as u64,
+            _ => return,
+        }
+    }
 }
