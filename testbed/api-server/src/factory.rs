@@ -1,4 +1,4 @@
-//! An API as a service of an engine.
+//! An API as a service of an engine, and the options that every API server has.
 
 use std::{
     error::Error as StdError,
@@ -8,11 +8,12 @@ use std::{
 };
 
 use engine::service::{Connection, Factory};
-use http_io::server::{Error, Exchange, Handler, Http, HttpOptions};
+use http_io::server::{Error, Exchange, Handler, Http, HttpOptions, Proxies};
+use store::{Database, OpenError, Schema, Store};
 
 use crate::{
     api::{Api, Call, respond},
-    options::ServerOptions,
+    metrics::Metrics,
 };
 
 /// Makes the services of a server. The services of one process share an API, which the first of them opens: a forked
@@ -78,5 +79,47 @@ fn log<A: Api, C: Connection>(exchange: &Exchange<'_, C>, route: &'static str, s
         tracing::info!(target: "access", %peer, client, method, route, status);
     } else {
         tracing::info!(target: "access", %peer, client, method, path = exchange.path(), status);
+    }
+}
+
+/// The options that every API server has.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ServerOptions {
+    /// The database. Its tables are created if they do not exist.
+    pub database: Database,
+    /// How many statements may wait for the database before a request is refused with 503. Default 1024.
+    pub queue: usize,
+    /// The proxies whose `Forwarded` and `X-Forwarded-For` are trusted. Default: none.
+    pub proxies: Proxies,
+    /// The engine's counters of the server's connections, shown by `GET /metrics`. Pass the ones in the engine's options.
+    /// Default: counters that stay at zero.
+    pub connections: Arc<engine::Counters>,
+}
+
+impl ServerOptions {
+    /// The defaults, on this database.
+    pub fn new(database: impl Into<Database>) -> Self {
+        Self {
+            database: database.into(),
+            queue: 1024,
+            proxies: Proxies::default(),
+            connections: Arc::default(),
+        }
+    }
+
+    /// Opens the database and starts its threads. Commits are counted in `metrics`.
+    ///
+    /// # Errors
+    /// When the database cannot be opened, does not hold this schema, or no thread can be started.
+    pub fn open_store(&self, schema: &Schema, metrics: &Metrics) -> Result<Store, OpenError> {
+        let mut options = store::Options::default();
+        options.commits = metrics.commits();
+        options.queue = self.queue;
+        Store::open(&self.database, schema, &options)
+    }
+
+    pub(crate) fn http(&self) -> HttpOptions {
+        HttpOptions::behind(&self.proxies)
     }
 }

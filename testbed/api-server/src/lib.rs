@@ -1,6 +1,6 @@
-//! The skeleton of a server that answers an HTTP API from a database.
+//! A framework for servers that answer an HTTP API from a database.
 //!
-//! A system states its routes and answers them, by implementing [`Api`]. The skeleton does the rest, the same way for
+//! A system states its routes and answers them, by implementing [`Api`]. The framework does the rest, the same way for
 //! every system: it finds the route, refuses other methods with 405 and other paths with 404, serves `GET /healthz` and
 //! `GET /metrics`, counts requests, writes the access log, and shares one open database among the workers of a process
 //! ([`ApiFactory`]).
@@ -39,15 +39,11 @@
 mod api;
 mod factory;
 mod metrics;
-mod options;
-mod problem;
 mod route;
 
 pub use self::{
-    api::{Api, Call, Headers, respond},
-    factory::{ApiFactory, ApiHandler},
+    api::{Api, Call, Headers, not_found, of_store, respond},
+    factory::{ApiFactory, ApiHandler, ServerOptions},
     metrics::Metrics,
-    options::ServerOptions,
-    problem::{not_found, of_store},
     route::{Route, RouteMatch},
 };

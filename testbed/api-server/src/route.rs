@@ -17,9 +17,9 @@ pub struct RouteMatch<'p> {
     pub(crate) methods: &'static str,
 }
 
-/// Served by the skeleton.
+/// Served by the framework.
 pub(crate) const HEALTH: Route = Route::new("/healthz", "GET, HEAD");
-/// Served by the skeleton.
+/// Served by the framework.
 pub(crate) const METRICS: Route = Route::new("/metrics", "GET, HEAD");
 /// The label of requests that match no route.
 pub(crate) const OTHER: &str = "other";
@@ -54,7 +54,7 @@ impl RouteMatch<'_> {
     }
 }
 
-/// Finds the route of a path among those of a system and of the skeleton.
+/// Finds the route of a path among those of a system and of the framework.
 pub(crate) fn find<'p>(routes: &[Route], path: &'p str) -> Option<RouteMatch<'p>> {
     routes.iter().chain(&[HEALTH, METRICS]).find_map(|route| route.matching(path))
 }
