@@ -1,7 +1,8 @@
-//! Accounts: the owner's name and role, and when the account ends.
+//! Accounts: the owner's name and role, and when the account ends. Times are stored as Unix seconds and shown as in RFC 3339.
 
 use std::{fmt, str::FromStr};
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// What the owner of an account may do.
@@ -78,6 +79,23 @@ impl Account {
     }
 }
 
+/// The current time, Unix seconds.
+pub(crate) fn now_s() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
+/// Formats a time, as in `2027-01-31T18:00:00Z`.
+pub(crate) fn show_time(at_s: i64) -> String {
+    Timestamp::from_second(at_s).unwrap_or(Timestamp::MAX).to_string()
+}
+
+/// Parses a time.
+pub(crate) fn parse_time(text: &str) -> Result<i64, &'static str> {
+    let read = text.parse::<Timestamp>();
+    read.map(Timestamp::as_second).map_err(|_| "must be a time such as 2027-01-31T18:00:00Z, or null")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,5 +122,17 @@ mod tests {
         assert_eq!(user, User { name: "ann".into(), role: Role::User, quota_bytes: None });
         let shown = serde_json::to_string(&User { role: Role::Admin, quota_bytes: Some(7), ..user }).unwrap();
         assert_eq!(shown, r#"{"name":"ann","role":"admin","quota":7}"#);
+    }
+
+    #[test]
+    fn times_are_in_the_format_of_rfc_3339() {
+        assert_eq!(parse_time("2027-01-31T18:00:00Z"), Ok(1_801_418_400));
+        assert_eq!(parse_time("2027-01-31T19:00:00+01:00"), Ok(1_801_418_400));
+        assert_eq!(show_time(1_801_418_400), "2027-01-31T18:00:00Z");
+        for wrong in
+            ["", "tomorrow", "2027-02-30T00:00:00Z", "2027-01-31", "2027-01-31T18:00:00", "1801418400"]
+        {
+            assert!(parse_time(wrong).is_err(), "{wrong}");
+        }
     }
 }

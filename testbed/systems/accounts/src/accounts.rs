@@ -6,19 +6,16 @@ use engine::offload::Pool;
 use http_io::Credentials;
 
 use crate::{
-    account::{Account, User},
+    account::{Account, User, now_s, show_time},
     audit::{Action, By, Entry, Record},
-    capacity,
     common::{Checked, Common},
-    credentials::{Name, Password},
-    error::AccountsError,
-    options::Options,
-    refused::{Refused, fail},
+    credentials::{self, Name, Password, Token},
+    options::{AccountsError, Options},
+    passwords,
+    refusal::{Refused, fail},
     revocations::Revocations,
     slowdown::Noted,
     tables::{Change, SCHEMA, Tables},
-    time,
-    token::{self, Token},
 };
 
 /// Maximum number of accounts or entries in one response.
@@ -67,7 +64,7 @@ impl Accounts {
     }
 
     pub(crate) fn with(options: &Options, common: Arc<Common>) -> Result<Self, AccountsError> {
-        let hashers = options.hashers.unwrap_or_else(capacity::concurrent_hashes).max(1);
+        let hashers = options.hashers.unwrap_or_else(passwords::concurrent_hashes).max(1);
         let queue = options.hash_queue.unwrap_or(QUEUE_PER_HASHER.saturating_mul(hashers));
         let store = options.server.open_store(&SCHEMA, &common.metrics)?;
         Ok(Self {
@@ -144,9 +141,9 @@ impl Accounts {
     pub async fn begin_session(&self, name: &str, password: &str, from: IpAddr) -> Result<Session, Refused> {
         let account = self.account(name, password, from).await?;
         let token = Token::random().map_err(|error| fail("randomness", &error))?;
-        let token_digest = token::digest(token.as_str().as_bytes()).ok_or(Refused::Failed)?;
+        let token_digest = credentials::token_digest(token.as_str().as_bytes()).ok_or(Refused::Failed)?;
         let life_s = i64::try_from(self.session_life.as_secs()).unwrap_or(i64::MAX);
-        let expires_at_s = time::now_s().saturating_add(life_s);
+        let expires_at_s = now_s().saturating_add(life_s);
         self.tables.add_session(&token_digest, &account, expires_at_s).await?;
         Ok(Session { token, life: self.session_life })
     }
@@ -154,15 +151,15 @@ impl Accounts {
     /// Ends a session, whose token is invalid from now on.
     pub async fn end_session(&self, token: &[u8], from: IpAddr) -> Result<(), Refused> {
         let Identity { user, .. } = self.session(token).await?;
-        let digest = token::digest(token).ok_or(Refused::NoSession)?;
+        let digest = credentials::token_digest(token).ok_or(Refused::NoSession)?;
         let entry = entry(By { actor: &user.name, address: from }, Action::LoggedOut, &user.name);
         self.tables.end_session(&digest, &entry).await?.then_some(()).ok_or(Refused::NoSession)
     }
 
     /// The owner of a session's token.
     pub async fn session(&self, token: &[u8]) -> Result<Identity, Refused> {
-        let digest = token::digest(token).ok_or(Refused::NoSession)?;
-        let now_s = time::now_s();
+        let digest = credentials::token_digest(token).ok_or(Refused::NoSession)?;
+        let now_s = now_s();
         let found = self.tables.session(&digest, now_s).await?;
         let (account, session_ends_at_s) =
             found.filter(|(account, _)| account.is_open(now_s)).ok_or(Refused::NoSession)?;
@@ -286,7 +283,7 @@ impl Accounts {
 
 /// The time until then.
 fn left(at_s: i64) -> Duration {
-    Duration::from_secs(u64::try_from(at_s.saturating_sub(time::now_s())).unwrap_or(0))
+    Duration::from_secs(u64::try_from(at_s.saturating_sub(now_s())).unwrap_or(0))
 }
 
 pub(crate) fn entry<'a>(by: By<'a>, action: Action, account: &'a str) -> Entry<'a> {
@@ -299,7 +296,7 @@ fn detail(change: &Change) -> String {
     let parts = [
         change.role.map(|role| format!("role={role}")),
         change.disabled.map(|disabled| format!("disabled={disabled}")),
-        change.expires_at_s.map(|at_s| format!("expires={}", at_s.map_or_else(none, time::show))),
+        change.expires_at_s.map(|at_s| format!("expires={}", at_s.map_or_else(none, show_time))),
         change
             .quota_bytes
             .map(|bytes| format!("quota={}", bytes.map_or_else(none, |bytes| bytes.to_string()))),

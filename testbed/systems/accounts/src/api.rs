@@ -9,19 +9,15 @@ use http_io::{Credentials, FieldsError, Problem, Response, decode_path, server::
 use crate::{
     account::{Role, User},
     accounts::{Accounts, Identity, Session},
+    admission::{self, ServiceTokenCheck},
     audit::By,
     common::Common,
     credentials::Name,
-    door::ServiceTokenCheck,
-    error::AccountsError,
     metrics::ROUTES,
-    options::Options,
-    origin,
-    problem::problem,
-    refused::Refused,
-    registration::Registration,
-    requests::{self, Query},
-    shown::{AccountList, AccountMade, AuditList, Recognised, SessionMade, ShownAccount},
+    options::{AccountsError, Options, Registration},
+    refusal::{Refusal, Refused},
+    requests::{self, PageQuery},
+    responses::{AccountList, AccountMade, AuditList, Recognised, SessionMade, ShownAccount},
 };
 
 /// Maximum length of a body, bytes. The longest name and passwords fit with all their characters escaped.
@@ -34,7 +30,7 @@ pub type Call<'a> = api_server::Call<'a, IpAddr>;
 #[derive(Debug)]
 pub struct AccountsApi {
     accounts: Accounts,
-    door: Arc<ServiceTokenCheck>,
+    tokens: Arc<ServiceTokenCheck>,
     registration: Registration,
     metrics: Metrics,
 }
@@ -50,9 +46,9 @@ impl Api for AccountsApi {
     }
 
     fn admit<C: Connection>(&self, exchange: &Exchange<'_, C>) -> Result<IpAddr, Problem> {
-        let believed = self.door.admit(exchange, |token| self.accounts.is_admin_token(token))?;
+        let believed = self.tokens.admit(exchange, |token| self.accounts.is_admin_token(token))?;
         exchange.check_origin()?;
-        Ok(origin::address(exchange, believed))
+        Ok(admission::address(exchange, believed))
     }
 
     async fn answer(&self, found: RouteMatch<'_>, call: Call<'_>) -> Result<Response, Refusal> {
@@ -79,11 +75,11 @@ impl AccountsApi {
     pub(crate) fn open(
         options: &Options,
         common: Arc<Common>,
-        door: Arc<ServiceTokenCheck>,
+        tokens: Arc<ServiceTokenCheck>,
     ) -> Result<Self, AccountsError> {
         let metrics = common.metrics.clone();
         let accounts = Accounts::with(options, common)?;
-        Ok(Self { accounts, door, registration: options.registration, metrics })
+        Ok(Self { accounts, tokens, registration: options.registration, metrics })
     }
 
     /// The accounts themselves.
@@ -129,22 +125,22 @@ impl AccountsApi {
     }
 
     async fn revocations(&self, call: Call<'_>) -> Result<Response, Refusal> {
-        let after = Query::read(call.query)?.after_number()?;
+        let after = PageQuery::read(call.query)?.after_number()?;
         let revocations = self.accounts.revocations(after).await?;
         Ok(Response::json(200, &revocations).with("Cache-Control", "no-store"))
     }
 
     async fn list(&self, call: Call<'_>) -> Result<Response, Refusal> {
         self.administrator(call).await?;
-        let query = Query::read(call.query)?;
+        let query = PageQuery::read(call.query)?;
         let limit = query.limit()?;
-        let found = self.accounts.list(&query.after_name()?, limit).await?;
+        let found = self.accounts.list(query.after_name(), limit).await?;
         Ok(private(&AccountList::new(found, limit)))
     }
 
     async fn audit(&self, call: Call<'_>) -> Result<Response, Refusal> {
         self.administrator(call).await?;
-        let query = Query::read(call.query)?;
+        let query = PageQuery::read(call.query)?;
         let limit = query.limit()?;
         let after = query.after_number()?.unwrap_or(0);
         let found = self.accounts.audit(i64::try_from(after).unwrap_or(i64::MAX), limit).await?;
@@ -209,61 +205,6 @@ impl AccountsApi {
             }
             _ => Ok(self.identity(call).await?.user),
         }
-    }
-}
-
-/// Why a request is refused.
-#[derive(Debug)]
-pub enum Refusal {
-    /// The accounts refuse it.
-    Refused(Refused),
-    /// The request is invalid.
-    Problem(Problem),
-}
-
-impl From<Refused> for Refusal {
-    fn from(refused: Refused) -> Self {
-        Self::Refused(refused)
-    }
-}
-
-impl From<FieldsError> for Refusal {
-    fn from(error: FieldsError) -> Self {
-        Self::Problem(error.into())
-    }
-}
-
-impl From<Problem> for Refusal {
-    fn from(problem: Problem) -> Self {
-        Self::Problem(problem)
-    }
-}
-
-impl From<Refusal> for Response {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Refused(refused) => refuse(refused),
-            Refusal::Problem(problem) => problem.into(),
-        }
-    }
-}
-
-fn refuse(refused: Refused) -> Response {
-    let status = match refused {
-        Refused::Taken => 409,
-        Refused::Unknown | Refused::NoSession | Refused::Nameless => 401,
-        Refused::Forbidden | Refused::Closed => 403,
-        Refused::NoAccount => 404,
-        Refused::Slowed { .. } | Refused::Crowded { .. } => 429,
-        Refused::Busy | Refused::Failed => 503,
-        Refused::DiskFull => 507,
-    };
-    let answer = Response::from(problem(status, refused.to_string()));
-    match refused {
-        Refused::Slowed { retry_after_s } | Refused::Crowded { retry_after_s } => {
-            answer.with("Retry-After", retry_after_s.to_string())
-        }
-        _ => answer,
     }
 }
 

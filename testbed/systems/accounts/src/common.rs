@@ -9,13 +9,12 @@ use api_server::Metrics;
 use store::Secret;
 
 use crate::{
-    account::Account,
+    account::{Account, now_s},
     credentials::Password,
-    error::AccountsError,
     metrics::{self, HASH},
-    options::Options,
+    options::{AccountsError, Options},
     passwords::{HashError, Passwords},
-    refused::{Refused, fail},
+    refusal::{Refused, fail},
     slowdown::{Attempt, Noted, Slowdown},
 };
 
@@ -106,7 +105,7 @@ impl Common {
         let is_right = verified.map_err(|error| fail("hashing", &error))?;
         self.metrics.took(HASH.name, started.elapsed());
         match account {
-            Some(account) if is_right && account.is_open(crate::time::now_s()) => Ok(Checked::Right(account)),
+            Some(account) if is_right && account.is_open(now_s()) => Ok(Checked::Right(account)),
             account => Ok(Checked::Wrong { account, noted: self.slowdown.failed(attempt) }),
         }
     }

@@ -1,6 +1,8 @@
-//! Which names and passwords are allowed.
+//! Which names and passwords are allowed, and the tokens of sessions.
 
 use std::fmt;
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
 /// Maximum length of a name, bytes.
 pub const NAME_LEN_MAX: usize = 64;
@@ -83,6 +85,39 @@ pub struct Invalid {
     pub reason: &'static str,
 }
 
+/// Random bytes in a token.
+const TOKEN_LEN: usize = 32;
+/// Length of a token as text.
+const TEXT_LEN: usize = 43;
+
+/// A session's token. `Debug` hides it.
+pub(crate) struct Token(String);
+
+impl Token {
+    /// A new random token.
+    pub(crate) fn random() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; TOKEN_LEN];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self(URL_SAFE_NO_PAD.encode(bytes)))
+    }
+
+    /// The text that the client sends.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(hidden)")
+    }
+}
+
+/// The digest that is stored instead of a token. `None` for text that cannot be a token.
+pub(crate) fn token_digest(token: &[u8]) -> Option<[u8; 32]> {
+    (token.len() == TEXT_LEN).then(|| *blake3::hash(token).as_bytes())
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -134,5 +169,21 @@ mod tests {
                 prop_assert!(name.as_str().bytes().all(|b| b.is_ascii_graphic() && !b":\"<>&%/\\".contains(&b)));
             }
         }
+    }
+
+    #[test]
+    fn tokens_differ_are_long_and_hidden() {
+        let (one, other) = (Token::random().unwrap(), Token::random().unwrap());
+        assert_ne!(one.as_str(), other.as_str());
+        assert_eq!(URL_SAFE_NO_PAD.decode(one.as_str()).unwrap().len(), 32);
+        assert!(token_digest(one.as_str().as_bytes()).is_some());
+        assert_ne!(token_digest(one.as_str().as_bytes()), token_digest(other.as_str().as_bytes()));
+        assert_eq!(format!("{one:?}"), "Token(hidden)");
+    }
+
+    #[test]
+    fn other_text_is_not_a_token() {
+        assert_eq!(token_digest(b""), None);
+        assert_eq!(token_digest(&[b'a'; 44]), None);
     }
 }

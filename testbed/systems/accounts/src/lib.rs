@@ -15,48 +15,37 @@
 //! Responses are 429 with `Retry-After` after too many failed logins, and 503 when too much is waiting. `GET /auth` is for
 //! file servers, and for nginx's `auth_request`.
 //!
-//! [`Accounts`] is the library beneath: [`Options`] say where the database is; [`factory`] makes the server.
+//! [`Accounts`] is the library under it: [`Options`] say where the database is; [`factory`] makes the server.
 
 mod account;
 mod accounts;
-
+mod admission;
 mod api;
 mod audit;
-mod capacity;
 mod common;
 mod credentials;
-mod door;
-mod error;
 mod metrics;
 mod options;
-mod origin;
 mod passwords;
-mod problem;
-mod refused;
-mod registration;
+mod refusal;
 mod requests;
+mod responses;
 mod revocations;
 mod service;
-mod shown;
 mod slowdown;
 mod tables;
-mod time;
-mod token;
 
 pub use self::{
     account::{Account, Role, User},
     accounts::{Accounts, Identity, Session},
-    api::{AccountsApi, BODY_LEN_MAX, Call, Refusal},
+    admission::SERVICE_TOKEN,
+    api::{AccountsApi, BODY_LEN_MAX, Call},
     audit::By,
     credentials::{Invalid, NAME_LEN_MAX, Name, PASSWORD_LEN_MAX, PASSWORD_LEN_MIN, Password},
-    door::SERVICE_TOKEN,
-    error::AccountsError,
-    options::Options,
-    problem::problem,
-    refused::Refused,
-    registration::Registration,
+    options::{AccountsError, Options, Registration},
+    refusal::{Refusal, Refused, problem},
+    responses::Recognised,
     revocations::{BUCKETS, Revocations, bucket},
     service::{AccountsFactory, factory},
-    shown::Recognised,
     tables::Change,
 };

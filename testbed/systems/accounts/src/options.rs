@@ -1,11 +1,11 @@
-//! Settings of the accounts server.
+//! Settings of the accounts server, and why it could not start.
 
 use std::{path::PathBuf, time::Duration};
 
 use api_server::ServerOptions;
 use store::Database;
 
-use crate::registration::Registration;
+use crate::refusal::Refused;
 
 /// The settings of an accounts server.
 #[derive(Debug, Clone)]
@@ -54,4 +54,48 @@ impl Options {
             hash_queue: None,
         }
     }
+}
+
+/// Who may create accounts besides administrators.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Registration {
+    /// Everybody, a few at a time from one address.
+    #[default]
+    Open,
+    /// Administrators only.
+    Closed,
+}
+
+impl Registration {
+    /// Decides whether a caller who is not an administrator may create an account. `refused` says why they are not one.
+    pub(crate) fn admit(self, refused: Refused) -> Result<(), Refused> {
+        match (self, refused) {
+            (Self::Open, _) => Ok(()),
+            (Self::Closed, Refused::Nameless | Refused::Forbidden) => Err(Refused::Closed),
+            (Self::Closed, refused) => Err(refused),
+        }
+    }
+}
+
+/// Why an accounts server could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AccountsError {
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Store(#[from] store::OpenError),
+    /// The administrator's token cannot be read or created.
+    #[error("{0} (--admin-token names the file)")]
+    AdminToken(#[source] store::SecretError),
+    /// The service token cannot be read or created.
+    #[error("{0} (--service-token-file names the file)")]
+    ServiceToken(#[source] store::SecretError),
+    /// A password could not be hashed, or the system provided no random bytes.
+    #[error("passwords cannot be hashed on this machine: {0}")]
+    Hashing(String),
+    /// A thread could not be started.
+    #[error(
+        "a thread of the accounts server could not be started: {0}; check `ulimit -u` and the free memory"
+    )]
+    Thread(std::io::Error),
 }

@@ -6,7 +6,7 @@ use api_server::ApiFactory;
 use store::{Secret, Store};
 
 use crate::{
-    api::AccountsApi, common::Common, door::ServiceTokenCheck, error::AccountsError, options::Options,
+    admission::ServiceTokenCheck, api::AccountsApi, common::Common, options::AccountsError, options::Options,
     tables::SCHEMA,
 };
 
@@ -22,9 +22,11 @@ pub fn factory(options: Options) -> Result<AccountsFactory, AccountsError> {
     Secret::check(&options.admin_token).map_err(AccountsError::AdminToken)?;
     options.service_token.as_deref().map_or(Ok(()), Secret::check).map_err(AccountsError::ServiceToken)?;
     drop(Store::prepare(&options.server.database, &SCHEMA)?);
-    let door = Arc::new(ServiceTokenCheck::open(&options).map_err(AccountsError::ServiceToken)?);
+    let tokens = Arc::new(ServiceTokenCheck::open(&options).map_err(AccountsError::ServiceToken)?);
     // All processes share these.
     let common = Arc::new(Common::new(&options)?);
     let server = options.server.clone();
-    Ok(ApiFactory::new(&server, move || AccountsApi::open(&options, Arc::clone(&common), Arc::clone(&door))))
+    Ok(ApiFactory::new(&server, move || {
+        AccountsApi::open(&options, Arc::clone(&common), Arc::clone(&tokens))
+    }))
 }

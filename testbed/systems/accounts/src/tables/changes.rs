@@ -4,7 +4,7 @@ use store::{Row, Statement, StoreError};
 
 use super::{Tables, account};
 use crate::{
-    account::{Account, Role},
+    account::{Account, Role, now_s},
     audit::{Action, Entry, Record},
     revocations::{self, BUCKETS, Revocations},
 };
@@ -146,7 +146,7 @@ impl Tables {
         let insert =
             "INSERT INTO audit (at_s, actor, address, action, account, detail) VALUES (?, ?, ?, ?, ?, ?)";
         Statement::new(insert)
-            .with(crate::time::now_s())
+            .with(now_s())
             .with(entry.by.actor)
             .with(entry.by.address.to_canonical().to_string())
             .with(entry.action.name())

@@ -3,9 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    account::{Account, User},
+    account::{Account, User, show_time},
     audit::Record,
-    time,
 };
 
 /// The response to `GET /auth`.
@@ -42,7 +41,7 @@ pub(crate) struct ShownAccount {
 
 impl From<Account> for ShownAccount {
     fn from(account: Account) -> Self {
-        let (expires, created) = (account.expires_at_s.map(time::show), time::show(account.created_at_s));
+        let (expires, created) = (account.expires_at_s.map(show_time), show_time(account.created_at_s));
         Self { user: account.user, disabled: account.disabled, expires, created }
     }
 }
@@ -93,7 +92,7 @@ impl AuditList {
 
 fn show(record: Record) -> ShownRecord {
     let Record { id, at_s, actor, address, action, account, detail } = record;
-    ShownRecord { id, at: time::show(at_s), actor, address, action, account, detail }
+    ShownRecord { id, at: show_time(at_s), actor, address, action, account, detail }
 }
 
 fn is_full(found: usize, limit: i64) -> bool {
