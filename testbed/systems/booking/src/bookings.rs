@@ -10,11 +10,9 @@ use crate::{
     secrets::Secrets,
     tables::{AuditList, Booking, NewBooking, PERIODS_MAX, Tables},
     values::{
-        aadhaar::Aadhaar,
         day::{Day, DayRange},
-        guest_name::GuestName,
-        room::{Period, Room},
-        slot::Slot,
+        guest::{Aadhaar, GuestName},
+        room::{Period, Room, Slot},
     },
 };
 

@@ -15,27 +15,26 @@
 //! A server that is too busy responds 503 with `Retry-After`, one whose disk is full 507. A unique index in the database
 //! decides whether a room is free: no code here looks first and books afterwards.
 //!
-//! [`Options`] say where the database is; [`factory`] makes the server. Inside, `http` reads requests and writes
+//! [`Options`] say where the database is; [`factory`] makes the server. Inside, `api` and `requests` read requests and write
 //! responses, `bookings` and `rooms` do what they ask, `tables` holds the SQL, and `values` the checked values that all
 //! of them exchange.
 
+mod api;
 mod bookings;
-mod census;
-mod http;
+mod calendar;
 mod options;
 mod refusal;
+mod requests;
 mod rooms;
 mod secrets;
 mod service;
-mod setup;
 mod tables;
 mod values;
 
 pub use self::{
-    census::{Census, census},
-    http::api::BookingApi,
-    options::Options,
+    api::BookingApi,
+    options::{BookingError, Options},
     service::{BookingFactory, factory},
-    setup::BookingError,
-    values::aadhaar::IdPolicy,
+    tables::{Census, census},
+    values::guest::IdPolicy,
 };

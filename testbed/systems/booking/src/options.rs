@@ -1,11 +1,11 @@
-//! Settings of the booking server.
+//! Settings of the booking server, and why it could not start.
 
 use std::path::PathBuf;
 
 use api_server::ServerOptions;
 use store::Database;
 
-use crate::values::aadhaar::IdPolicy;
+use crate::values::guest::IdPolicy;
 
 /// Default number of rooms in a new database.
 const ROOMS: u32 = 10;
@@ -34,4 +34,38 @@ impl Options {
         let key = server.database.beside("booking", "key");
         Self { server, key, rooms: ROOMS, ids: IdPolicy::IssuedOnly }
     }
+}
+
+/// Why a booking server could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BookingError {
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Store(#[from] store::OpenError),
+    /// A secret cannot be read or created.
+    #[error("{0} (--key names the file)")]
+    Secret(#[from] store::SecretError),
+    /// The database was created with a key, and the file of the key is missing.
+    #[error(
+        "the identity numbers in {database} were hashed with the key in {path}, and there is no such file; name the right one \
+         with --key, or restore it from a backup"
+    )]
+    NoKey {
+        /// Where the key's file should be.
+        path: PathBuf,
+        /// The database.
+        database: String,
+    },
+    /// The identity numbers in the database were hashed with another key.
+    #[error(
+        "the key in {path} is not the one that the identity numbers in {database} were hashed with; \
+         name the right one with --key"
+    )]
+    WrongKey {
+        /// The key's file.
+        path: PathBuf,
+        /// The database.
+        database: String,
+    },
 }

@@ -173,7 +173,7 @@ impl RoomCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::slot::Slot;
+    use crate::values::room::Slot;
 
     #[test]
     fn a_room_is_cached_once_and_only_whole_day_rooms_are_drawn() {

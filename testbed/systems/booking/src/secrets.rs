@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use store::{Secret, SecretError};
 
-use crate::values::aadhaar::Aadhaar;
+use crate::values::guest::Aadhaar;
 
 /// Length of the proof in a booking's id, bytes. 80 bits cannot be guessed over a network.
 const PROOF_LEN: usize = 10;
@@ -109,7 +109,7 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::aadhaar::IdPolicy;
+    use crate::values::guest::IdPolicy;
 
     #[test]
     fn the_administrators_token_lies_beside_the_key_and_debug_hides_both() {

@@ -1,13 +1,17 @@
-//! The booking server as a service of an engine.
+//! The booking server as a service of an engine, and what it prepares before it starts: tables, the first rooms, and a check
+//! of the key.
 
 use std::sync::Arc;
 
 use api_server::{Api as _, ApiFactory, Metrics};
+use store::{Setup, Statement, Store};
 
 use crate::{
-    http::api::BookingApi,
-    options::Options,
-    setup::{self, BookingError},
+    api::BookingApi,
+    options::{BookingError, Options},
+    secrets::Secrets,
+    tables::{NewRoom, SCHEMA, first_rooms},
+    values::room::Room,
 };
 
 /// Makes the booking server's services.
@@ -18,10 +22,63 @@ pub type BookingFactory = ApiFactory<BookingApi, BookingError>;
 /// # Errors
 /// When the database or the key cannot be opened, or do not belong together.
 pub fn factory(options: Options) -> Result<BookingFactory, BookingError> {
-    let rooms = setup::prepare(&options)?;
+    let rooms = prepare(&options)?;
     // All processes share the counters.
     let connections = Arc::clone(&options.server.connections);
     let metrics = Metrics::new("booking", BookingApi::ROUTES, &[], &[], connections);
     let server = options.server.clone();
     Ok(ApiFactory::new(&server, move || BookingApi::open(&options, rooms.clone(), metrics.clone())))
+}
+
+/// Rooms that a server reads at its start; it looks up any others one by one.
+const ROOMS_READ_AHEAD: i64 = 10_000;
+
+/// Prepares the database and returns the rooms that a server knows from the start. Leaves no thread behind, so that the
+/// process may fork afterwards.
+pub(crate) fn prepare(options: &Options) -> Result<Vec<Room>, BookingError> {
+    Secrets::check_access(&options.key)?;
+    let mut setup = Store::prepare(&options.server.database, &SCHEMA)?;
+    refuse_wrong_key(&mut setup, options)?;
+    let secrets = Secrets::open(&options.key)?;
+    check_key(&mut setup, &secrets, options)?;
+    add_first_rooms(&mut setup, options.rooms)?;
+    Ok(first_rooms(&mut setup, ROOMS_READ_AHEAD)?)
+}
+
+/// Refuses a database that was created with another key. Runs before a key is created, so that a failed start leaves no
+/// file behind.
+fn refuse_wrong_key(setup: &mut Setup, options: &Options) -> Result<(), BookingError> {
+    let Some(stored) = stored_check(setup)? else { return Ok(()) };
+    let (path, database) = (options.key.clone(), options.server.database.to_string());
+    match Secrets::check_of_file(&path)? {
+        None => Err(BookingError::NoKey { path, database }),
+        Some(check) if check[..] == stored[..] => Ok(()),
+        Some(_) => Err(BookingError::WrongKey { path, database }),
+    }
+}
+
+/// The check value that the first server stored for its key.
+fn stored_check(setup: &mut Setup) -> Result<Option<Vec<u8>>, BookingError> {
+    let rows = setup.query(&Statement::new("SELECT value FROM settings WHERE name = 'key'"))?;
+    Ok(rows.first().map(|row| row.bytes(0).unwrap_or_default().to_vec()))
+}
+
+/// Stores the check value of the key if this is the first server, then compares it: two servers may start at once.
+fn check_key(setup: &mut Setup, secrets: &Secrets, options: &Options) -> Result<(), BookingError> {
+    let insert = "INSERT INTO settings (name, value) VALUES ('key', ?)";
+    setup.insert_all(&[Statement::new(insert).with(&secrets.check()[..])])?;
+    if stored_check(setup)?.is_some_and(|stored| stored == secrets.check()) {
+        return Ok(());
+    }
+    Err(BookingError::WrongKey { path: options.key.clone(), database: options.server.database.to_string() })
+}
+
+/// Adds rooms to a new database. Their names are unique, so that servers that start at once add each room once.
+fn add_first_rooms(setup: &mut Setup, count: u32) -> Result<(), BookingError> {
+    if !setup.query(&Statement::new("SELECT id FROM rooms LIMIT 1"))?.is_empty() {
+        return Ok(());
+    }
+    let rooms =
+        (1..=count).map(|number| NewRoom { name: format!("Room {number}"), slots: Vec::new() }.statement());
+    Ok(setup.insert_all(&rooms.collect::<Vec<_>>())?)
 }

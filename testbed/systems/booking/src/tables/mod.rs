@@ -1,19 +1,19 @@
 //! The tables of the booking server, and all statements about them.
 
-mod audit;
-mod rooms;
-
 use store::{Migration, Row, Schema, Statement, Store, StoreError};
 
+pub use self::audit::{Census, census};
 pub(crate) use self::{
     audit::AuditList,
     rooms::{NewRoom, RoomTable, first_rooms},
 };
 use crate::values::{
     day::{Day, DayRange},
-    room::Period,
-    slot::Slot,
+    room::{Period, Slot},
 };
+
+mod audit;
+mod rooms;
 
 /// The tables and how they came about.
 ///

@@ -4,8 +4,7 @@ use store::{OpenError, Row, Setup, Statement, Store, StoreError};
 
 use crate::values::{
     day::{Day, DayRange},
-    room::Room,
-    slot::Slot,
+    room::{Room, Slot},
 };
 
 /// A room to insert.

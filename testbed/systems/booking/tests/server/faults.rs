@@ -93,7 +93,7 @@ pub(crate) fn database_restarted(server: &DatabaseServer, fixture: &Fixture) {
     assert_eq!(get(to, &format!("/bookings/{}", first.id())).status, 200);
 }
 
-/// When the database accepts no more connections, a running server goes on with those it has, and another explains why it
+/// When the database accepts no more connections, a running server continues with those it has, and another explains why it
 /// does not start.
 pub(crate) fn too_many_connections(server: &DatabaseServer, fixture: &Fixture) {
     let booking = serve(Model::Epoll, options(&fixture.database, fixture.folder()));

@@ -10,11 +10,9 @@ use crate::{
     rooms::ROOMS_MAX,
     tables::NewRoom,
     values::{
-        aadhaar::{Aadhaar, IdPolicy},
         day::{Day, DayRange},
-        guest_name::GuestName,
-        room,
-        slot::Slot,
+        guest::{Aadhaar, GuestName, IdPolicy},
+        room::{self, Slot},
     },
 };
 

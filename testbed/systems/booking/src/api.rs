@@ -6,19 +6,16 @@ use api_server::{Api, Metrics, Route, RouteMatch};
 use engine::service::Connection;
 use http_io::{Problem, Response, server::Exchange};
 
-use super::{
-    calendar,
-    requests::{self, BODY_LEN_MAX, Query},
-};
 use crate::{
     bookings::Bookings,
-    options::Options,
+    calendar,
+    options::{BookingError, Options},
     refusal::Refusal,
+    requests::{self, BODY_LEN_MAX, Query},
     rooms::{DAYS_MAX, DAYS_OF_MANY_MAX},
     secrets::Secrets,
-    setup::BookingError,
     tables::{SCHEMA, Tables},
-    values::{aadhaar::IdPolicy, room::Room},
+    values::{guest::IdPolicy, room::Room},
 };
 
 /// The page to book and cancel on.
