@@ -10,13 +10,12 @@
 //! The service looks at a body where the kernel put it, [`Options::chunk`] bytes at a time, and then forgets it. It makes
 //! no copy, and its memory does not depend on the length of the body.
 
-mod intake;
 mod options;
 mod service;
-mod totals;
+mod upload;
 
 pub use self::{
     options::{Options, Protocol, Verify},
     service::{SinkFactory, SinkHandler, SinkService, factory},
-    totals::Totals,
+    upload::Totals,
 };

@@ -9,9 +9,8 @@ use http_io::{
 };
 
 use crate::{
-    intake::Intake,
     options::{Options, Protocol, Verify},
-    totals::Totals,
+    upload::{Totals, Upload},
 };
 
 /// How long a raw client may be silent. Each idle one holds a descriptor.
@@ -88,15 +87,15 @@ impl<C: Connection> Handler<C> for SinkHandler {
 
 impl SinkHandler {
     async fn upload<C: Connection>(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
-        let mut intake = Intake::new(&self.totals, self.options.verify);
+        let mut upload = Upload::new(&self.totals, self.options.verify);
         while let Some(piece) = exchange.next_piece_within(self.options.max_body).await? {
-            intake.take(piece);
+            upload.take(piece);
         }
         if !self.options.delay.is_zero() {
             exchange.pause(self.options.delay).await?;
         }
-        tracing::info!(target: "access", peer = %exchange.peer(), bytes = intake.bytes(), "uploaded");
-        exchange.respond(200).json(intake.finish())
+        tracing::info!(target: "access", peer = %exchange.peer(), bytes = upload.bytes(), "uploaded");
+        exchange.respond(200).json(upload.finish())
     }
 }
 
@@ -106,12 +105,12 @@ fn not_allowed(allowed: &'static str) -> Error {
 
 /// Takes everything one client sends, without HTTP.
 async fn serve_raw<C: Connection>(mut connection: C, totals: &Totals) {
-    let mut intake = Intake::new(totals, Verify::Nothing);
-    let outcome = take_all(&mut connection, &mut intake).await;
-    let (peer, bytes) = (connection.peer(), intake.bytes());
+    let mut upload = Upload::new(totals, Verify::Nothing);
+    let outcome = take_all(&mut connection, &mut upload).await;
+    let (peer, bytes) = (connection.peer(), upload.bytes());
     match outcome {
         Ok(()) => {
-            intake.finish();
+            upload.finish();
             // The client may be gone by now, which does not matter.
             let _ = connection.finish().await;
             tracing::info!(target: "access", %peer, bytes, "closed");
@@ -123,13 +122,13 @@ async fn serve_raw<C: Connection>(mut connection: C, totals: &Totals) {
     }
 }
 
-async fn take_all<C: Connection>(connection: &mut C, intake: &mut Intake<'_>) -> io::Result<()> {
+async fn take_all<C: Connection>(connection: &mut C, upload: &mut Upload<'_>) -> io::Result<()> {
     loop {
         connection.set_deadline(Some(RAW_IDLE_MAX));
         if connection.fill().await? == 0 {
             return Ok(());
         }
-        intake.take(connection.input());
+        upload.take(connection.input());
         let taken = connection.input().len();
         connection.consume(taken);
     }
