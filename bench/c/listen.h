@@ -1,4 +1,4 @@
-/* Shared by the yardsticks. */
+/* Shared by the baselines. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -4,14 +4,11 @@ mod bookings;
 mod file_server;
 mod generator;
 mod many_connections;
-mod many_users;
-mod model_costs;
-mod model_profile;
+mod models;
 mod registrations;
 mod sharing;
 mod start_up;
 mod tiers;
-mod tls_server;
 mod uploads;
 
 use crate::{
@@ -59,7 +56,7 @@ pub(crate) const ALL: [Case; 27] = [
     Case {
         name: "client-10k",
         title: "generator, 10 000 users against 100",
-        measure: Ratios(many_users::measure),
+        measure: Ratios(generator::many_users),
     },
     Case {
         name: "server-1k",
@@ -79,7 +76,7 @@ pub(crate) const ALL: [Case; 27] = [
     Case {
         name: "tls-server",
         title: "file server over TLS, kept and new connections, 1 KB and 1 MB",
-        measure: Ratios(tls_server::measure),
+        measure: Ratios(file_server::tls),
     },
     Case {
         name: "tiers",
@@ -105,12 +102,12 @@ pub(crate) const ALL: [Case; 27] = [
     Case {
         name: "model-costs",
         title: "what a request costs by model, file server, 1 KB, 1 and 32 users",
-        measure: Figures(model_costs::measure),
+        measure: Figures(models::costs),
     },
     Case {
         name: "model-profile",
         title: "where the processor time goes by model, file server, 1 KB, 32 users",
-        measure: Figures(model_profile::measure),
+        measure: Figures(models::profiles),
     },
     Case {
         name: "bookings",
@@ -130,22 +127,22 @@ pub(crate) const ALL: [Case; 27] = [
     Case {
         name: "share-register",
         title: "a peer registers its files with an index server",
-        measure: Ratios(sharing::registering::central),
+        measure: Ratios(sharing::indexing::central),
     },
     Case {
         name: "share-register-dht",
         title: "a peer registers its files with 8 peers that keep the index",
-        measure: Ratios(sharing::registering::among_peers),
+        measure: Ratios(sharing::indexing::among_peers),
     },
     Case {
         name: "share-search",
         title: "a search among 8 peers without an index server, against a round trip",
-        measure: Ratios(sharing::searching::response_time),
+        measure: Ratios(sharing::indexing::response_time),
     },
     Case {
         name: "share-searches",
         title: "searches among 1 and 8 peers, with an index server and without",
-        measure: Ratios(sharing::searching::throughput),
+        measure: Ratios(sharing::indexing::throughput),
     },
     Case {
         name: "share-large",
@@ -155,7 +152,7 @@ pub(crate) const ALL: [Case; 27] = [
     Case {
         name: "share-sendme",
         title: "a peer obtains a large file from one source, against sendme",
-        measure: Ratios(sharing::sendme::against),
+        measure: Ratios(sharing::obtaining::against_sendme),
     },
     Case {
         name: "share-links",

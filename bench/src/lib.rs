@@ -1,4 +1,4 @@
-//! Shared by the yardsticks: an epoll instance, a plain blocking exchange, and the bookings to make.
+//! Shared by the baselines: an epoll instance, a plain blocking exchange, and the bookings to make.
 
 use std::{
     io::{self, Read, Write},

@@ -1,7 +1,7 @@
 //! Yardstick: the least that durable bookings can cost on SQLite. One process, one connection, no server.
 //!
 //! Usage: `raw-inserts FILE FIRST_ROOM USERS BATCH SECONDS` inserts into the table that `nstar serve booking` made. The
-//! rows are those that so many users of the case `bookings` would book from that room on, in the same order, BATCH of them
+//! rows are those that this many users of the case `bookings` would book from that room on, in the same order, BATCH of them
 //! to a commit. Prints the number of rows.
 
 use std::{

@@ -7,7 +7,7 @@ use database_server::{DatabaseServer, Kind, Settings};
 
 use crate::{
     Effort, Result,
-    programs::nstar_load,
+    programs::generators::{self},
     tools::{
         cpu,
         table::{Against, Row, median},
@@ -46,7 +46,7 @@ impl<'a> BookingServer<'a> {
         })
     }
 
-    /// Returns the bookings per second of so many users. They share all rooms of a turn, so that few users write to as
+    /// Returns the bookings per second of this many users. They share all rooms of a turn, so that few users write to as
     /// many places of the index as many do.
     fn per_s(&self, users: u32, effort: Effort) -> Result<f64> {
         let turn = self.turns.replace(self.turns.get() + 1);
@@ -57,11 +57,11 @@ impl<'a> BookingServer<'a> {
         )?;
         let base = format!("http://{}", self.server.address);
         let flags = format!("{} --base {base} -c {users} -d {}s", scenario.display(), effort.seconds);
-        nstar_load::per_s(&nstar_load::step(self.workspace, SHARED, &flags)?)
+        generators::per_s(&generators::load_step(self.workspace, SHARED, &flags)?)
     }
 }
 
-/// The first room of a turn of so many users.
+/// The first room of a turn of this many users.
 fn first_room(turn: u32, users: u32) -> u32 {
     1 + turn * users * ROOMS_PER_USER
 }

@@ -12,10 +12,7 @@ use std::{
 
 use crate::{
     Effort, Result,
-    programs::{
-        bare_server::BareServer,
-        servers::{KB, files_on},
-    },
+    programs::servers::{BareServer, KB, files_on},
     tools::{
         table::{Against, Row},
         turns::Candidate,
@@ -27,7 +24,7 @@ const FEW: u32 = 100;
 const MANY: u32 = 10_000;
 /// Seconds that opening the connections may take. Nothing counts before all are in use.
 const SETTLING_S: u32 = 3;
-/// The share of its rate with few connections that a server is meant to keep.
+/// The share of its rate with few connections that a server should keep.
 const REACH: f64 = 0.9;
 /// User memory of an idle connection, at most.
 const IDLE_BYTES_MAX: f64 = 4_096.0;
@@ -157,7 +154,7 @@ impl Connections {
         })
     }
 
-    /// Opens so many connections and asks once on each.
+    /// Opens this many connections and asks once on each.
     fn open(&self, count: u32) -> Result<Vec<TcpStream>> {
         let server = self.at.servers.first().ok_or("no server")?;
         let request = bench::request(server.address, &self.at.path, "");

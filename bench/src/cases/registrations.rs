@@ -5,7 +5,7 @@ use std::fs;
 use super::tiers::make_account;
 use crate::{
     Effort, Result,
-    programs::nstar_load,
+    programs::generators::{self},
     tools::{
         cpu,
         table::{Against, Row},
@@ -39,7 +39,7 @@ pub(super) fn measure(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>>
         let (at, seconds) = (server.address, effort.seconds);
         let flags =
             format!("{} --base http://{at} -c {USERS} -d {seconds}s --seed {seed}", scenario.display());
-        ours.push(nstar_load::per_s(&nstar_load::step(workspace, SHARED, &flags)?)?);
+        ours.push(generators::per_s(&generators::load_step(workspace, SHARED, &flags)?)?);
         let words = [workspace.ours("bare-hashes"), database.clone(), effort.seconds.to_string()];
         let alone: f64 = cpu::run_on(SERVERS, &words, &[0])?.stdout.trim().parse()?;
         hashes.push(alone * processors);

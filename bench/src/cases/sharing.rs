@@ -1,10 +1,8 @@
 //! File sharing: peers that register, search and obtain.
 
+pub(super) mod indexing;
 pub(super) mod links;
 pub(super) mod obtaining;
-pub(super) mod registering;
-pub(super) mod searching;
-pub(super) mod sendme;
 
 use std::{
     fs,

@@ -7,10 +7,7 @@ use std::{
 
 use crate::{
     Effort, Result,
-    programs::{
-        nginx::{self, Site},
-        servers::{KB, files, need_nginx},
-    },
+    programs::servers::{self, KB, Site, files, need_nginx},
     tools::{
         table::Row,
         turns::{Candidate, Turn, in_turn, rows},
@@ -69,20 +66,20 @@ pub(super) fn make_account(at: SocketAddr) -> Result<()> {
 
 fn two_nginx(workspace: &Workspace) -> Result<Vec<ServerProcess>> {
     let yes =
-        nginx::start(workspace, &Site { server: "location / { return 204; }".into(), ..Site::default() })?;
+        servers::nginx(workspace, &Site { server: "location / { return 204; }".into(), ..Site::default() })?;
     let http =
         format!("upstream yes {{ server {}; keepalive 64; keepalive_requests 1000000000; }}", yes.address);
     let server = "auth_request /auth;
         location = /auth { internal; auth_request off; proxy_pass http://yes; proxy_http_version 1.1;
           proxy_set_header Connection \"\"; proxy_pass_request_body off; proxy_set_header Content-Length \"\"; }";
-    let front = nginx::start(workspace, &Site { http, server: server.into(), ..Site::default() })?;
+    let front = servers::nginx(workspace, &Site { http, server: server.into(), ..Site::default() })?;
     Ok(vec![front, yes])
 }
 
 /// Without a second tier: the least that auth_request can cost.
 fn one_nginx(workspace: &Workspace) -> Result<ServerProcess> {
     let server = "auth_request /auth; location = /auth { internal; auth_request off; return 204; }";
-    nginx::start(workspace, &Site { server: server.into(), ..Site::default() })
+    servers::nginx(workspace, &Site { server: server.into(), ..Site::default() })
 }
 
 fn candidate(name: &'static str, servers: Vec<ServerProcess>, path: &str, reach: Option<f64>) -> Candidate {

@@ -2,7 +2,7 @@
 
 use crate::{
     Effort, Result,
-    programs::bare_server::BareServer,
+    programs::servers::BareServer,
     tools::{
         table::Row,
         turns::{Candidate, Turn, rows, take_turns},
@@ -13,7 +13,7 @@ use crate::{
 const USERS: u32 = 8;
 const BODY_BYTES: usize = 1_000_000;
 
-/// Our model, the model of the yardstick that it is compared with, and the yardstick's name in the table.
+/// Our model, the model of the baseline that it is compared with, and the baseline's name in the table.
 const PAIRS: [(&str, &str, &str); 5] = [
     ("threads", "threads", "bare C, threads"),
     ("select", "select", "bare C, select"),
@@ -21,7 +21,7 @@ const PAIRS: [(&str, &str, &str); 5] = [
     ("epoll", "epoll", "bare C, epoll"),
     ("uring", "epoll", "bare C, epoll"),
 ];
-/// The share of the yardstick's rate that ours is meant to reach.
+/// The share of the baseline's rate that ours should reach.
 const REACH: f64 = 0.9;
 
 pub(super) fn measure(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {

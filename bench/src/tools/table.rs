@@ -13,11 +13,11 @@ pub(crate) struct Row {
 /// What our figures are compared with.
 #[derive(Debug)]
 pub(crate) enum Against {
-    /// Another program's figures, one per round, and the ratio that ours is meant to reach.
+    /// Another program's figures, one per round, and the ratio that ours should reach.
     Program { name: String, theirs: Vec<f64>, reach: Option<f64> },
     /// A limit that ours must not exceed.
     AtMost(f64),
-    /// A figure that ours is meant to reach.
+    /// A figure that ours should reach.
     AtLeast(f64),
     /// A program that is not installed.
     Missing(String),

@@ -14,7 +14,7 @@ pub(crate) struct Candidate {
     pub path: String,
     /// A header line to send; empty for none.
     pub header: String,
-    /// The ratio that ours is meant to reach against this one.
+    /// The ratio that ours should reach against this one.
     pub reach: Option<f64>,
 }
 
@@ -55,7 +55,7 @@ impl Candidate {
     }
 }
 
-/// Drives all candidates in turn with so many users, round after round. Returns the turns of each.
+/// Drives all candidates in turn with this many users, round after round. Returns the turns of each.
 pub(crate) fn in_turn(
     workspace: &Workspace,
     candidates: &[Candidate],

@@ -51,7 +51,7 @@ impl Workspace {
         self.programs.join(name).display().to_string()
     }
 
-    /// Writes a file of so many bytes and returns its path.
+    /// Writes a file of this many bytes and returns its path.
     pub(crate) fn file(&self, name: &str, bytes: usize) -> Result<PathBuf> {
         let path = self.path(name);
         fs::write(&path, vec![b'x'; bytes])?;

@@ -1,4 +1,5 @@
-//! Searching among 1 and 8 peers, with an index server and without, against a round trip and against each other.
+//! The index of file sharing: registering, in batches of 1 000 files whose hashes are known; and searching among 1 and 8 peers,
+//! with an index server and without, against a round trip and against each other.
 
 use std::{
     fs,
@@ -10,7 +11,7 @@ use std::{
 
 use share::{Content, client::Client};
 
-use super::{IndexKind, PeerGroup, until_found};
+use super::{IndexKind, PeerGroup, dht_flags, index, peer, until_found, until_shown};
 use crate::{
     Effort, Result,
     tools::{
@@ -20,14 +21,15 @@ use crate::{
     },
 };
 
+/// Peers in a group, including the one that registers.
 const PEERS: usize = 8;
 /// Round trips of each kind in one turn.
 const TRIPS: usize = 2_000;
 
 /// A search at one of 8 peers that keep the index themselves, against another request on the same connection.
 pub(in super::super) fn response_time(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
-    let crowd = stocked(workspace, IndexKind::Dht, PEERS)?;
-    let asked = crowd.peers.first().ok_or("no peer")?;
+    let group = stocked(workspace, IndexKind::Dht, PEERS)?;
+    let asked = group.peers.first().ok_or("no peer")?;
     let paths = [search_by(0, PEERS), "/healthz".to_owned()];
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..effort.rounds {
@@ -49,8 +51,8 @@ pub(in super::super) fn throughput(workspace: &Workspace, effort: Effort) -> Res
         arms.into_iter().map(|(way, peers)| stocked(workspace, way, peers)).collect::<Result<Vec<_>>>()?;
     let mut rates = arms.map(|_| Vec::new());
     for _ in 0..effort.rounds {
-        for (crowd, rates) in crowds.iter().zip(&mut rates) {
-            rates.push(searches_per_cpu_s(workspace, crowd, effort)?);
+        for (group, rates) in crowds.iter().zip(&mut rates) {
+            rates.push(searches_per_cpu_s(workspace, group, effort)?);
         }
     }
     let [dht, dht_alone, central, central_alone] = rates;
@@ -74,12 +76,12 @@ fn stocked(workspace: &Workspace, way: IndexKind, peers: usize) -> Result<PeerGr
         fs::create_dir_all(workspace.path(folder))?;
         fs::write(workspace.path(&format!("{folder}/{number}.bin")), content(number))?;
     }
-    let crowd = PeerGroup::start(workspace, way, &folders)?;
-    for (number, peer) in crowd.peers.iter().enumerate() {
+    let group = PeerGroup::start(workspace, way, &folders)?;
+    for (number, peer) in group.peers.iter().enumerate() {
         let wanted = Content::of(content((number + 1) % peers).as_bytes());
         until_found(&mut Client::new(peer.address, None)?, wanted)?;
     }
-    Ok(crowd)
+    Ok(group)
 }
 
 fn content(of: usize) -> String {
@@ -91,21 +93,21 @@ fn search_by(number: usize, peers: usize) -> String {
     format!("/search?name={}.bin", (number + 1) % peers)
 }
 
-fn searches_per_cpu_s(workspace: &Workspace, crowd: &PeerGroup, effort: Effort) -> Result<f64> {
-    let before = crowd.cpu_s();
+fn searches_per_cpu_s(workspace: &Workspace, group: &PeerGroup, effort: Effort) -> Result<f64> {
+    let before = group.cpu_s();
     let searched: f64 = thread::scope(|scope| {
-        let users: Vec<_> = crowd
+        let users: Vec<_> = group
             .peers
             .iter()
             .enumerate()
             .map(|(number, peer)| {
-                let path = search_by(number, crowd.peers.len());
+                let path = search_by(number, group.peers.len());
                 scope.spawn(move || user(workspace, peer, path, effort).map_err(|error| error.to_string()))
             })
             .collect();
         users.into_iter().map(|user| user.join().map_err(|_| "a user ended")?).sum::<Result<f64, String>>()
     })?;
-    Ok(searched / (crowd.cpu_s() - before))
+    Ok(searched / (group.cpu_s() - before))
 }
 
 /// Runs one user. Returns how many responses it got.
@@ -138,4 +140,65 @@ fn medians(peer: &ServerProcess, paths: &[String; 2]) -> Result<[f64; 2]> {
     }
     let times: Vec<f64> = turns.iter().map(|(_, _, times)| median(times)).collect();
     times.try_into().map_err(|_| "two requests".into())
+}
+
+/// Files registered in one turn with an index server.
+const FILES: usize = 20_000;
+/// Files registered in one turn among peers, which keep at most 10 000 files under one word.
+const FILES_AMONG_PEERS: usize = 8_000;
+/// Its name, its hash, and the three words of its name.
+const KEYS_OF_A_FILE: usize = 5;
+
+/// Registers with an index server.
+pub(in super::super) fn central(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
+    let folder = known_files(workspace, FILES)?;
+    let mut ours = Vec::new();
+    for _ in 0..effort.rounds {
+        let index = index(workspace)?;
+        let begun = Instant::now();
+        let peer = peer(workspace, &folder, &["--index".into(), index.address.to_string()])?;
+        until_shown(&index, &format!("nstar_index_files_registered_total {FILES}"))?;
+        ours.push(FILES as f64 / begun.elapsed().as_secs_f64());
+        drop(peer);
+    }
+    let work = format!("{FILES} files registered by one peer, its start included");
+    Ok(vec![Row { work, unit: "files/s", ours, against: Against::AtLeast(10_000.0) }])
+}
+
+/// Registers among peers: each of the others keeps the whole index.
+pub(in super::super) fn among_peers(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
+    let folder = known_files(workspace, FILES_AMONG_PEERS)?;
+    let others: Vec<String> = (1..PEERS).map(|number| format!("keeper{number}")).collect();
+    let mut ours = Vec::new();
+    for _ in 0..effort.rounds {
+        let (mut known, mut keepers) = (None, Vec::new());
+        for other in &others {
+            keepers.push(peer(workspace, other, &dht_flags(&mut known)?)?);
+        }
+        let flags = dht_flags(&mut known)?;
+        let begun = Instant::now();
+        let peer = peer(workspace, &folder, &flags)?;
+        let wanted = format!("dht_records {}\n", FILES_AMONG_PEERS * KEYS_OF_A_FILE);
+        keepers.iter().try_for_each(|keeper: &ServerProcess| until_shown(keeper, &wanted))?;
+        ours.push(FILES_AMONG_PEERS as f64 / begun.elapsed().as_secs_f64());
+        drop(peer);
+    }
+    let work = format!("{FILES_AMONG_PEERS} files registered with {PEERS} peers, its start included");
+    Ok(vec![Row { work, unit: "files/s", ours, against: Against::AtLeast(2_000.0) }])
+}
+
+/// Makes a folder of this many files whose hashes a peer has already computed.
+fn known_files(workspace: &Workspace, count: usize) -> Result<String> {
+    let folder = format!("many{count}");
+    let text = |number: usize| format!("file {number}");
+    fs::create_dir_all(workspace.path(&folder))?;
+    for number in 0..count {
+        fs::write(workspace.path(&format!("{folder}/file {number:05}.bin")), text(number))?;
+    }
+    let group = PeerGroup::start(workspace, IndexKind::Central, std::slice::from_ref(&folder))?;
+    let last = Content::of(text(count.saturating_sub(1)).as_bytes());
+    for peer in &group.peers {
+        until_found(&mut Client::new(peer.address, None)?, last)?;
+    }
+    Ok(folder)
 }
