@@ -1,4 +1,4 @@
-//! `nstar serve --engine ..`: which flags go with which model, and both tiers in processes of their own.
+//! `nstar serve --engine ..`: which flags go with which model, and both tiers in separate processes.
 
 use std::{
     io::{Read, Write},
@@ -12,7 +12,7 @@ use crate::{
 
 const FILES: [&str; 6] = ["serve", "files", "--root", ".", "--accounts", "none"];
 
-/// Starts the file server on open files, with these flags; its greeting, and where it listens.
+/// Starts the file server without accounts, with these flags. Returns its first line and its address too.
 fn open_files(place: &Place, flags: &str) -> (Running, String, String) {
     let words = FILES.into_iter().chain(["--listen", "127.0.0.1:0"]).chain(flags.split(' '));
     let mut running = place.nstar(words).start();
@@ -68,7 +68,7 @@ fn the_greeting_tells_what_runs() {
     }
 }
 
-/// Runs its arguments as a program to which the kernel denies io_uring_setup(2), as under the filters of containers.
+/// Runs its arguments as a program for which the kernel denies io_uring_setup(2), as container runtimes do.
 const WITHOUT_IO_URING: &str = r#"
 import ctypes, os, struct, sys
 statements = [(0x20, 0, 0, 0), (0x15, 0, 1, 425), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
@@ -122,7 +122,7 @@ fn a_full_pool_answers_503_and_says_so_in_its_metrics() {
     running.finish().exits(0);
 }
 
-/// Both tiers, each with a process for a connection or a fixed number of them.
+/// Both tiers, each with one process per connection or a fixed number of processes.
 #[test]
 fn both_tiers_run_in_processes_and_their_metrics_are_of_all_of_them() {
     let place = Place::new();
@@ -154,7 +154,7 @@ fn both_tiers_run_in_processes_and_their_metrics_are_of_all_of_them() {
     }
 }
 
-/// Seven requests, five of them answered by 200, each on a connection of its own.
+/// Sends seven requests, each on a new connection. Five get 200.
 fn make_account_and_get(address: &str) {
     let body = r#"{"name":"ada","password":"a long enough one"}"#;
     let new = format!(

@@ -10,10 +10,10 @@ use crate::{
     locks::{before, database, holder, name, says},
 };
 
-/// Writes a second that the database may: few enough for any disk, enough for a sweep.
+/// The limit of writes per second: few enough for any disk, and enough for a sweep.
 const WRITES_PER_S: u32 = 200;
 
-/// A cgroup of either version whose processes may write only so often. Gone when dropped.
+/// A cgroup (version 1 or 2) that limits how often its processes write. Removed when dropped.
 struct WriteLimit {
     folder: PathBuf,
     file: &'static str,
@@ -21,7 +21,7 @@ struct WriteLimit {
 }
 
 impl WriteLimit {
-    /// On the disk that temporary files are on; `None` where that is none, or cgroups cannot limit it.
+    /// Limits the disk of the temporary files. `None` if they are on no disk, or cgroups cannot limit it.
     fn make() -> Option<Self> {
         let number = fs::metadata(std::env::temp_dir()).expect("a folder").st_dev();
         let device = whole_device(rustix::fs::major(number), rustix::fs::minor(number))?;
@@ -30,7 +30,7 @@ impl WriteLimit {
         let (folder, file, value) = if version_1.exists() {
             (version_1.join(name), "blkio.throttle.write_iops_device", format!("{device} {WRITES_PER_S}"))
         } else {
-            // Children have a controller only where their parent hands it on.
+            // Children have a controller only if their parent enables it for them.
             fs::write("/sys/fs/cgroup/cgroup.subtree_control", "+io").ok()?;
             (PathBuf::from("/sys/fs/cgroup").join(name), "io.max", format!("{device} wiops={WRITES_PER_S}"))
         };
@@ -38,13 +38,13 @@ impl WriteLimit {
         Some(WriteLimit { folder, file, value })
     }
 
-    /// Holds back this process's children of that name, theirs, and all that they start from now on.
-    fn hold_back(&self, name: &str) {
+    /// Limits the descendants of this process with that name, and all that they start from now on.
+    fn limit(&self, name: &str) {
         fs::write(self.folder.join(self.file), &self.value).expect("a limit");
         for pid in descendants(std::process::id()) {
             let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
             if comm.trim() == name {
-                // One that has just ended is gone.
+                // A process that has just ended cannot be moved.
                 let _ = fs::write(self.folder.join("cgroup.procs"), pid.to_string());
             }
         }
@@ -62,7 +62,7 @@ fn descendants(pid: u32) -> Vec<u32> {
 
 impl Drop for WriteLimit {
     fn drop(&mut self) {
-        // A group goes only once it is empty.
+        // Only an empty cgroup can be removed.
         for _ in 0..100 {
             if fs::remove_dir(&self.folder).is_ok() {
                 return;
@@ -72,7 +72,7 @@ impl Drop for WriteLimit {
     }
 }
 
-/// The number of a device, or of the one that it is a partition of; `None` for what is on no disk.
+/// The number of a device or, for a partition, of its disk. `None` for files on no disk.
 fn whole_device(major: u32, minor: u32) -> Option<String> {
     let folder = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
     let whole = if folder.join("partition").exists() { folder.parent()?.to_owned() } else { folder };
@@ -85,7 +85,7 @@ fn commits_wait_for_the_disk(kind_of_database: Kind) {
         return;
     }
     let place = Place::new();
-    // Outlives the database: only an empty cgroup can go.
+    // Outlives the database, because only an empty cgroup can be removed.
     let Some(limit) = WriteLimit::make() else {
         return eprintln!("SKIPPED: {test}: temporary files are on no disk that a cgroup can limit");
     };
@@ -93,7 +93,7 @@ fn commits_wait_for_the_disk(kind_of_database: Kind) {
     let made = database.run("CREATE TABLE guests (name TEXT)", Some("nstar_rooms")).expect("a client");
     assert!(made.status.success(), "{made:?}");
     let server = before(&database, "INSERT INTO guests VALUES ('ann'); SELECT 'done' AS ended;");
-    limit.hold_back(name(kind_of_database));
+    limit.limit(name(kind_of_database));
     let run = named(&place, &server.url("/"), &["-c", "1,2,4,8,16,32,64", "-d", "3s"]);
     let Some(run) = run else { return };
     assert_eq!(kind(&run), "disk", "{}", verdict(&run));

@@ -90,13 +90,13 @@ fn a_full_disk_is_told_and_nothing_is_left_of_what_did_not_fit() {
     }
     let place = Place::new();
     fs::create_dir(place.path("small")).expect("a folder");
-    // A disk of its own, which only the server sees.
+    // A disk that only the server sees.
     let mount = "mount -t tmpfs -o size=3m none small && exec \"$@\"";
     let wrapper = ["unshare", "--mount", "sh", "-c", mount, "sh"];
     let words = "serve files --root small --accounts none --open-uploads --listen 127.0.0.1:0";
     let mut running = place.wrapped(wrapper, words.split(' ')).start();
     let address = listening(&mut running);
-    // Whose length is known is refused before the body is asked for.
+    // An upload of known length is refused before its body is requested.
     let known = |name: &str, length: usize| {
         let head =
             format!("PUT /files/{name} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: 100-continue\r\n");
@@ -126,7 +126,7 @@ fn a_full_disk_is_told_and_nothing_is_left_of_what_did_not_fit() {
     running.finish().exits(0);
 }
 
-/// One request, though the server may not read it all, and what came in answer.
+/// Sends one request, which the server may not read whole. Returns the response.
 fn insist(address: &str, request: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("a connection");
     stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");

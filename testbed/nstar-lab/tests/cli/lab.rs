@@ -9,7 +9,7 @@ use crate::common::{
     support::Place,
 };
 
-/// Two models on one file, a second or two each.
+/// Compares two models on one file, for a second or two each.
 const TWO_MODELS: &str = r#"
 title = "Two models on one file"
 page_cache = "warm"
@@ -92,7 +92,7 @@ fn a_study_that_cannot_be_meant_is_refused_before_anything_runs() {
     place.nstar(["lab", "experiments/no-such.toml"]).run().exits(2).complains("no-such");
 }
 
-/// More users than a worker and a queue of two can hold: some are served, the others are told so at once.
+/// More users than a worker and a queue of two can hold: some are served, the others are refused at once.
 #[test]
 fn an_overloaded_pool_shows_who_was_served_and_who_was_denied() {
     let place = Place::new();
@@ -131,7 +131,7 @@ work = "book and cancel"
 points = [{ users = 10, per_s = 1.0, ms = 1.0 }]
 "#;
 
-/// Every database is asked afterwards whether it holds what was promised. One that is not installed is left out.
+/// Every database is checked afterwards for what was promised. Databases that are not installed are left out.
 #[test]
 fn bookings_are_proven_on_every_database() {
     let place = Place::new();
@@ -175,7 +175,7 @@ fn databases_and_weights_that_there_are_not_are_refused() {
     }
 }
 
-/// With a database behind it, the tier that takes most of the processors is the one that is named, be it many processes.
+/// With a database behind the server, the verdict names the tier that uses the processors most, even one of many processes.
 #[test]
 fn the_tier_that_is_the_bottleneck_is_named() {
     let place = Place::new();
@@ -194,7 +194,7 @@ fn the_tier_that_is_the_bottleneck_is_named() {
             eprintln!("UNDECIDED on {variant}: this machine was too busy, and the answer said so: {first}");
             continue;
         }
-        // Rooms are many and days are drawn: nobody waits for anybody's row.
+        // With many rooms and random days, no transaction waits for another's row.
         assert!(kind != "lock" || variant == "sqlite", "on {variant}, {holder:?} is no lock: {verdict}");
         if kind != "cpu" {
             eprintln!("NOT TRIED on {variant}: {kind} of {holder:?} stopped it, and no processor");
@@ -210,7 +210,7 @@ fn the_tier_that_is_the_bottleneck_is_named() {
             tiers.map(|tier| (tier["holder"].as_str(), tier["used"].as_f64().expect("cores"))).collect();
         let most = used.iter().map(|(_, used)| *used).fold(0.0, f64::max);
         let named = used.iter().find(|(tier, _)| *tier == holder);
-        // Where two take about the same, either may take more of one step and less of all.
+        // If both use about the same, either may use more in one step and less overall.
         let about_most = named.is_some_and(|(_, used)| *used >= most * 0.7);
         assert!(about_most, "on {variant} no tier that takes most is named: {verdict}\n{saturated}");
         let demands = run["laws"]["demands"].as_array().expect("demands");

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::common::support::{Place, is_root_or_skip};
 
-/// One file of 100 KB over 100 Mb/s: about 120 a second.
+/// One file of 100 KB over 100 Mb/s: about 120 per second.
 const LINK: &str = r#"
 title = "A link of 100 Mb/s"
 page_cache = "warm"
@@ -28,14 +28,14 @@ connections = "per-request"
 link_mbit = 100
 "#;
 
-/// Interfaces of this host that a lab made.
+/// The interfaces of this host that an experiment created.
 fn links() -> Vec<String> {
     let all = std::fs::read_dir("/sys/class/net").expect("interfaces");
     let names = all.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| name.starts_with("nst") && name.ends_with('a')).collect()
 }
 
-/// Waits until what a lab made is gone, or there; the kernel takes a moment.
+/// Waits until the interfaces of an experiment exist or are gone, which takes the kernel a moment.
 fn wait_for(what: &str, holds: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {
@@ -60,7 +60,7 @@ fn a_shaped_link_is_judged_network_for_every_number_of_workers() {
         let limit = &entry["bottleneck"][0];
         let holder = limit["holder"].as_str().expect("a holder");
         let named = limit["kind"] == "network" && holder.starts_with("nst");
-        // A machine without time for the generator may leave it open, and says so; another cause would be wrong.
+        // On a machine too busy for the generator the verdict may be uncertain, but must not name another cause.
         let open = !entry["doubts"].as_array().expect("doubts").is_empty();
         assert!(
             named
@@ -68,7 +68,7 @@ fn a_shaped_link_is_judged_network_for_every_number_of_workers() {
                     && ["unknown", "generator", "none"].contains(&limit["kind"].as_str().expect("a kind"))),
             "{entry}"
         );
-        // 100 Mb/s carry 121 of these files a second with all their headers.
+        // 100 Mb/s carry 121 of these files per second, with all headers.
         assert!(entry["throughput_per_s"].as_f64() < Some(125.0), "{entry}");
     }
     wait_for("the link is gone", || links().is_empty());
@@ -81,7 +81,7 @@ fn a_link_with_room_is_not_blamed() {
         return;
     }
     let place = Place::new();
-    // A file of 1 KB leaves most of 1 Gb/s free: the processor is what runs out.
+    // Files of 1 KB leave most of 1 Gb/s free: the processor saturates.
     let slow = LINK.replace("workers = [1, 4, 10]", "workers = [4]").replace("21s", "8s");
     let slow = slow.replace("100 KB", "1 KB").replace("link_mbit = 100", "link_mbit = 1000");
     place.write("link.toml", &slow);

@@ -1,4 +1,4 @@
-//! A database behind the server: is a queue for one of its rows told from a full processor?
+//! A database behind the server: does the verdict tell a queue for one row from a busy processor?
 
 use database_server::{DatabaseServer, Kind, Settings};
 use serde_json::Value;
@@ -8,8 +8,8 @@ use crate::{
     common::verdict::{HTTP, kind, named, verdict},
 };
 
-/// Each request is a transaction of one of twelve sessions, each a client of the database's own that reads from a pipe. Its
-/// end is the only line with `done`: MariaDB's client heads columns by what they hold, unless they are named.
+/// Each request is a transaction in one of twelve sessions, each of which is the database's own client reading from a pipe.
+/// Its end is the only line with `done`: MariaDB's client would print the text of an unnamed column in the header too.
 const TRANSACTIONS: &str = r#"
 import subprocess
 def session():
@@ -28,7 +28,7 @@ def transact():
 serve(keep, transact)
 "#;
 
-/// A row is taken, and held for 10 ms: at most 100 requests a second, on an idle machine.
+/// Locks a row for 10 ms: at most 100 requests per second, on an idle machine.
 fn hot_row(kind: Kind) -> String {
     let wait = match kind {
         Kind::Mariadb => "SLEEP(0.01)",
@@ -39,7 +39,7 @@ fn hot_row(kind: Kind) -> String {
     )
 }
 
-/// The row is read, which waits for nobody, after work that takes a processor for milliseconds.
+/// Reads the row, which waits for no lock, after milliseconds of work on a processor.
 fn work(kind: Kind) -> String {
     let work = match kind {
         Kind::Mariadb => "SELECT BENCHMARK(40000, MD5('room'))",
@@ -48,7 +48,7 @@ fn work(kind: Kind) -> String {
     format!("{work}; SELECT n FROM rooms WHERE id = 1; SELECT 'done' AS ended;")
 }
 
-/// A database of its own with one room; `None`, told loudly, where it is not installed and this is not CI.
+/// A new database with one room. `None`, with a message, if it is not installed and this is not CI.
 pub(crate) fn database(kind: Kind, processors: Option<Vec<usize>>) -> Option<DatabaseServer> {
     if let Err(missing) = kind.program() {
         assert!(std::env::var_os("CI").is_none(), "{missing}; or run scripts/setup-tests");
@@ -64,7 +64,7 @@ pub(crate) fn database(kind: Kind, processors: Option<Vec<usize>>) -> Option<Dat
     Some(server)
 }
 
-/// A server in front of the database whose requests do these statements.
+/// A server in front of the database whose requests execute these statements.
 pub(crate) fn before(database: &DatabaseServer, statements: &str) -> Server {
     let client = database.session(Some("nstar_rooms"));
     let words = std::iter::once(client.get_program()).chain(client.get_args());
@@ -142,7 +142,7 @@ fn a_busy_postgres_is_no_lock() {
     work_is_not_the_lock(Kind::Postgres);
 }
 
-/// What is wrong with the database's name, its password or itself is told; only the first ends anything.
+/// Mistakes in the database's name or password, and a missing database, are reported; only the first ends the run.
 #[test]
 fn a_database_that_cannot_be_asked_is_told_and_the_sweep_goes_on() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Mistakes made on purpose: each gets a message that says what, where and what next, and the right exit code.
+//! Deliberate mistakes: each gets a message that says what is wrong, where, and what to do, and the right exit code.
 
 use std::net::TcpListener;
 
@@ -40,7 +40,7 @@ fn a_password_of_a_database_that_cannot_be_had_is_told() {
             assert!(!outcome.stderr.contains("hush hush"), "{outcome}");
         }
     }
-    // The command line's own message would repeat what was typed.
+    // clap's own message would repeat what was typed.
     let wrong = "mysql://ann:hush@db";
     let outcome = place.nstar(["serve", "booking", "--database", wrong]).run().exits(2);
     let outcome = outcome.complains("lacks user, host or database");

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::common::support::{Nstar, Place};
 
-/// An experiment that comes with nstar, with some of its lines replaced.
+/// A published experiment with some of its lines replaced.
 fn shortened(name: &str, replaced: &[(&str, &str)]) -> String {
     let path = format!("{}/../../experiments/{name}.toml", env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(&path).expect(&path);
@@ -16,7 +16,7 @@ fn shortened(name: &str, replaced: &[(&str, &str)]) -> String {
     })
 }
 
-/// `nstar lab` of this experiment, with a place of its own for temporary files.
+/// `nstar lab` of this experiment, with its own folder for temporary files.
 fn lab(place: &Place, text: &str, words: &[&str]) -> Nstar {
     fs::create_dir_all(place.path("tmp")).expect("a folder");
     place.write("mine.toml", text);
@@ -24,10 +24,10 @@ fn lab(place: &Place, text: &str, words: &[&str]) -> Nstar {
     place.wrapped(["env", &folder], ["lab", "mine.toml", "-o", "mine.json"].iter().chain(words))
 }
 
-/// Runs an experiment; its study, once nothing is left behind.
+/// Runs an experiment and checks that it leaves nothing behind. Returns its comparison.
 fn study(place: &Place, text: &str, words: &[&str]) -> Value {
     let outcome = lab(place, text, words).run();
-    // On a machine that does other work as well no order may be found.
+    // On a busy machine there may be no order.
     assert!(matches!(outcome.status.code(), Some(0 | 4)), "{outcome}");
     assert!(outcome.stdout.contains("Little's law") && outcome.stdout.contains("Published (S4"), "{outcome}");
     assert_nothing_is_left(place);
@@ -36,7 +36,7 @@ fn study(place: &Place, text: &str, words: &[&str]) -> Value {
     serde_json::from_str(&fs::read_to_string(place.path("mine.json")).expect("a study")).expect("a study")
 }
 
-/// No file, and no process that still serves one.
+/// Checks that no file and no server is left.
 fn assert_nothing_is_left(place: &Place) {
     let folder = place.path("tmp");
     let left: Vec<_> = fs::read_dir(&folder).expect("the folder").flatten().collect();
@@ -132,13 +132,13 @@ fn an_experiment_on_peers_that_cannot_be_is_refused_before_anything_starts() {
     assert!(!place.path("mine.runs").exists());
 }
 
-/// What is on the disk, and who runs, goes when the person wants no more.
+/// An interrupted experiment removes its files and stops its servers.
 #[test]
 fn an_interrupted_experiment_leaves_nothing_behind() {
     let place = Place::new();
     let mut running = lab(&place, &shortened("p2p-nodes", &[("4m", "30m")]), &[]).start();
     running.wait_for_stderr("starting the systems");
-    // It is a matter of luck whether they are being started, asked or driven: nothing is left in any case.
+    // The peers may be starting, being asked or under load: nothing is left in any case.
     running.signal("INT");
     running.finish().exits(130);
     assert_nothing_is_left(&place);

@@ -1,4 +1,4 @@
-//! `nstar serve` and `nstar lab`: the systems as a person runs them.
+//! `nstar serve` and `nstar lab`: the systems, run as a user runs them.
 
 use std::{
     io::{Read, Write},
@@ -14,12 +14,12 @@ use http_io::{
 
 use crate::common::support::{PATIENCE, Place, Running};
 
-/// Waits until a server says where it listens.
+/// Waits for a server to print its address.
 pub(crate) fn listening(running: &mut Running) -> String {
     running.listening()
 }
 
-/// One request on a connection of its own, and the whole answer.
+/// Sends one request on a new connection. Returns the whole response.
 pub(crate) fn ask(address: &str, request: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("a connection");
     stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");
@@ -205,7 +205,7 @@ fn a_renewed_certificate_is_shown_without_a_restart() {
         );
         let mut running = place.nstar(words.split_whitespace().map(String::from)).start();
         let address: SocketAddr = listening(&mut running).parse().expect("an address");
-        // Whoever believes the certificate that is in the file now is answered.
+        // Clients that trust the certificate now in the file get a response.
         let is_answered = || {
             let peer = Trust::of_file(&place.path("cert.pem")).and_then(|trust| trust.peer("127.0.0.1"));
             let server = asked::Upstream::secure(address, peer.expect("a certificate"));

@@ -1,4 +1,4 @@
-//! File sharing as a person runs it.
+//! File sharing, run as a user runs it.
 
 mod dht;
 mod faults;
@@ -91,7 +91,7 @@ fn secrets_among_the_shared_files_are_refused_before_anything_is_made() {
     }
 }
 
-/// Peers, and an index where they have one, each on a folder of its own; killed when dropped.
+/// Peers, and their index server if they have one, each with its own folder. Killed when dropped.
 struct Group {
     place: Place,
     index: Option<Running>,
@@ -109,13 +109,13 @@ impl Group {
         Self { place: Place::new(), index: None, index_at: String::new() }
     }
 
-    /// A peer that shares a folder, and where it listens.
+    /// Starts a peer that shares a folder. Returns its address too.
     fn peer(&self, folder: &str, more: &[&str]) -> (Running, String) {
         let more = [&["--listen", "127.0.0.1:0"], more].concat();
         self.wrapped_peer(&[], folder, &more)
     }
 
-    /// `WRAPPER .. nstar serve peer`, and where it listens.
+    /// Starts `WRAPPER .. nstar serve peer`. Returns its address too.
     fn wrapped_peer(&self, wrapper: &[&str], folder: &str, more: &[&str]) -> (Running, String) {
         std::fs::create_dir_all(self.place.path(folder)).expect("a folder");
         let central = ["--index", &self.index_at].into_iter().filter(|_| self.index.is_some());
@@ -125,12 +125,12 @@ impl Group {
         (running, address)
     }
 
-    /// `nstar share ARGS`, asked of a peer.
+    /// Runs `nstar share ARGS` against a peer.
     fn ask(&self, peer: &str, args: &[&str]) -> Outcome {
         self.place.nstar(["share"].iter().chain(args).chain(&["--peer", peer])).run()
     }
 
-    /// The same, until it succeeds.
+    /// Repeats it until it succeeds.
     fn ask_until(&self, peer: &str, args: &[&str]) -> String {
         let patience = Instant::now() + PATIENCE;
         loop {
@@ -183,7 +183,7 @@ fn a_file_is_searched_got_listed_and_removed() {
     drop(group.index);
 }
 
-/// The three scenarios as a person runs them, from what they say in their first lines.
+/// Runs the three scenarios as their first lines say.
 #[test]
 fn registering_searching_and_obtaining_make_loads() {
     let group = Group::new();
@@ -205,7 +205,7 @@ fn registering_searching_and_obtaining_make_loads() {
         let run = std::fs::read_to_string(group.place.path("run.json")).expect("a run");
         let run: serde_json::Value = serde_json::from_str(&run).expect("a run");
         let step = &run["steps"][0];
-        // Of the measured part: where the machine is slow its beginning is left out of that.
+        // Of the measured part, which leaves out the beginning on a slow machine.
         let completed = step["completed"].as_u64().expect("a count");
         assert!((1..=30).contains(&completed), "{step}");
         (completed, step["errors"].clone())
@@ -296,7 +296,7 @@ fn what_a_peer_is_started_wrongly_with_is_told() {
     place.nstar(words).run().exits(2).complains("--advertise");
 }
 
-/// Waits for what happens sooner or later.
+/// Waits until a condition holds.
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let patience = Instant::now() + PATIENCE;
     while !holds() {

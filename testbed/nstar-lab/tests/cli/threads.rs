@@ -1,4 +1,4 @@
-//! A server whose work is all of one kind: do the names of its threads tell which?
+//! A server with one kind of work: does the verdict name it by the names of its threads?
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ fn accounts(place: &Place, engine: &str, database: &str) -> (Running, String) {
     (running, url)
 }
 
-/// A sweep of accounts made, each of which hashes a password.
+/// Sweeps with the creation of accounts, each of which hashes a password.
 fn sweep(place: &Place, engine: &str, attempt: u32) -> (Outcome, Value) {
     let (running, url) = accounts(place, engine, &format!("{attempt}.db"));
     let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/new-accounts.toml");
@@ -27,8 +27,8 @@ fn sweep(place: &Place, engine: &str, attempt: u32) -> (Outcome, Value) {
     (outcome, place.run_file())
 }
 
-/// On a busy machine the cause may be another, if it is said to be uncertain; but whenever it is the server's processor, what
-/// the server did with it is told.
+/// On a busy machine the verdict may name another cause as uncertain. If it names the server's processor, it says what the
+/// server used it for.
 fn hashing_is_named(engine: &str) {
     let test = "accounts that are made are told to wait for the hash of a password";
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! The two tiers of the file server: in private, and only with each other.
+//! The two tiers of the file server: encrypted, and open only to each other.
 
 use crate::{
     common::program::Running,
@@ -92,7 +92,7 @@ fn an_accounts_server_with_a_token_answers_only_those_who_know_it() {
     let known = format!("Service-Token: {token}\r\n");
     assert!(ask(&backend, &post("/accounts", &known)).starts_with("HTTP/1.1 201"));
     assert!(get(&backend, "/auth", &format!("{BASIC}{known}")).starts_with("HTTP/1.1 200"));
-    // A file server that does not know it says so in its log, and to nobody else.
+    // A file server without the token says so in its log only.
     let (mut files, address) = start(&place, &format!("files --root shared --accounts http://{backend}"));
     let answer = get(&address, "/files/hello.txt", BASIC);
     assert!(answer.starts_with("HTTP/1.1 503") && !answer.contains("token"), "{answer}");
@@ -170,7 +170,7 @@ fn mistakes_between_the_tiers_are_told_at_the_start() {
 #[test]
 fn passwords_that_would_cross_a_network_to_the_other_tier_are_told() {
     let place = place();
-    // An address for documentation (RFC 5737): nobody is there, and nobody is asked.
+    // An address for documentation (RFC 5737), to which nothing is sent.
     for (accounts, told) in [("http://192.0.2.1:8081", true), ("http://127.0.0.1:1", false)] {
         let words = ["serve", "files", "--root", "shared", "--accounts", accounts];
         let words = words.into_iter().chain(["--listen", "127.0.0.1:0", "--until-stdin-closes"]);

@@ -1,11 +1,11 @@
-//! Accounts behind two file servers: what is changed through one is known to the other, whichever process serves.
+//! Accounts behind two file servers: a change through one takes effect at the other, whichever process serves.
 
 use std::cell::RefCell;
 
 use serde_json::Value;
 
 use crate::{
-    client::{Answer, Client},
+    client::{Client, Response},
     models::every_model,
     server::{Served, Setup, eventually},
 };
@@ -25,7 +25,7 @@ fn a_changed_password_is_refused_everywhere_and_failures_count_everywhere() {
         let session: Value = serde_json::from_slice(&send(&one, "POST /sessions", credentials).body).unwrap();
         let session = format!("Authorization: Bearer {}\r\n", session["token"].as_str().unwrap());
 
-        // Kept, as under some models each connection is a process with a memory of its own.
+        // Kept, because on some models each connection has its own process.
         let kept = RefCell::new(other.connect());
         for credential in [OLD, &session, OLD, &session] {
             assert_eq!(file(&mut kept.borrow_mut(), credential), 200, "{model}");
@@ -39,7 +39,7 @@ fn a_changed_password_is_refused_everywhere_and_failures_count_everywhere() {
         }
         assert_eq!(file(&mut kept.into_inner(), NEW), 200, "{model}");
 
-        // Each try on a connection of its own: of another process, perhaps.
+        // Each try on a new connection, which may be another process's.
         let guess = || accounts.connect().get("/auth", &format!("{OLD}Connection: close\r\n")).status;
         let guesses: Vec<_> = (0..12).map(|_| guess()).take_while(|&status| status == 401).collect();
         assert!((3..12).contains(&guesses.len()), "{model}: {guesses:?}");
@@ -49,16 +49,16 @@ fn a_changed_password_is_refused_everywhere_and_failures_count_everywhere() {
     });
 }
 
-/// The status of an answer to a request for the file.
+/// The status of the response to a request for the file.
 fn file(client: &mut Client, credential: &str) -> u16 {
     client.get("/files/5", credential).status
 }
 
-fn send(served: &Served, line: &str, body: &str) -> Answer {
+fn send(served: &Served, line: &str, body: &str) -> Response {
     let mut client = served.connect();
     let length = body.len();
     client.send(format!(
         "{line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
     ));
-    client.answer()
+    client.response()
 }

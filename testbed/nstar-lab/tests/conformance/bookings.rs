@@ -1,11 +1,11 @@
-//! Booking, whose database every process of a server opens for itself: rooms are booked once, and all is counted.
+//! Booking, with a database that each process of a server opens: rooms are booked once, and everything is counted.
 
 use std::thread;
 
 use serde_json::Value;
 
 use crate::{
-    client::Answer,
+    client::Response,
     models::every_model,
     server::{Served, Setup},
 };
@@ -17,7 +17,7 @@ const GUESTS: usize = 8;
 fn guests_that_race_get_each_room_once_and_every_process_counts() {
     every_model(|model| {
         let served = Setup::booking(model, ROOMS).start();
-        let answers: Vec<Answer> = thread::scope(|scope| {
+        let answers: Vec<Response> = thread::scope(|scope| {
             let guests: Vec<_> = (0..GUESTS).map(|_| scope.spawn(|| book(&served))).collect();
             guests.into_iter().map(|guest| guest.join().unwrap()).collect()
         });
@@ -46,8 +46,8 @@ fn guests_that_race_get_each_room_once_and_every_process_counts() {
     });
 }
 
-/// Any room on one day, for a number that belongs to nobody.
-fn book(served: &Served) -> Answer {
+/// Books any room on one day, with a number that is not issued.
+fn book(served: &Served) -> Response {
     let tomorrow = jiff::Zoned::now().date().tomorrow().unwrap();
     let body = format!(r#"{{"date":"{tomorrow}","name":"Asha Rao","aadhaar":"100987654315"}}"#);
     let length = body.len();
@@ -59,8 +59,8 @@ fn book(served: &Served) -> Answer {
     )
 }
 
-fn ask(served: &Served, request: &str) -> Answer {
+fn ask(served: &Served, request: &str) -> Response {
     let mut client = served.connect();
     client.send(request);
-    client.answer()
+    client.response()
 }

@@ -1,4 +1,4 @@
-//! A client that sends exactly what it is told, and reads answers one by one.
+//! A client that sends exactly the given bytes, and reads responses one by one.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -17,16 +17,16 @@ pub(crate) struct Client {
     model: Model,
 }
 
-/// One answer, read to its end and no further.
+/// A response, read to its end and no further.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
 }
 
 impl Client {
-    /// `model` is what failures name.
+    /// Connects. Failures name `model`.
     pub(crate) fn connect(to: SocketAddr, secure: bool, model: Model) -> io::Result<Self> {
         Ok(Self { input: BufReader::new(Stream::connect(to, secure)?), model })
     }
@@ -40,7 +40,7 @@ impl Client {
         self.input.get_mut().write_all(bytes.as_ref())
     }
 
-    /// Waits for the server to answer, or to end the connection; whether it answers.
+    /// Waits for the server to respond or to end the connection. Returns whether it responds.
     pub(crate) fn is_answered(&mut self) -> bool {
         match self.input.fill_buf() {
             Ok(answer) => !answer.is_empty(),
@@ -49,39 +49,39 @@ impl Client {
         }
     }
 
-    /// A second hand on the same connection, to send while the first reads.
+    /// A second handle on the connection, to send while the first reads.
     pub(crate) fn sender(&self) -> Stream {
         self.input.get_ref().clone()
     }
 
-    /// Says that no more will be sent.
+    /// Closes the sending side.
     pub(crate) fn end_sending(&mut self) {
         self.input.get_ref().end().unwrap();
     }
 
-    /// Breaks the connection off.
+    /// Resets the connection.
     pub(crate) fn reset(self) {
         set_socket_linger(self.input.get_ref().socket(), Some(Duration::ZERO)).unwrap();
     }
 
-    /// Asks for something with a `GET`.
-    pub(crate) fn get(&mut self, target: &str, fields: &str) -> Answer {
+    /// Sends a `GET`.
+    pub(crate) fn get(&mut self, target: &str, fields: &str) -> Response {
         self.send(get(target, fields));
-        self.answer()
+        self.response()
     }
 
-    /// The next answer.
-    pub(crate) fn answer(&mut self) -> Answer {
-        let mut answer = self.head();
-        let length = answer.field("content-length").map_or(0, |length| length.parse().unwrap());
-        answer.body.resize(length, 0);
-        let read = self.input.read_exact(&mut answer.body);
-        read.unwrap_or_else(|error| panic!("{}: a body broke off: {error}\n{}", self.model, answer.head));
-        answer
+    /// The next response.
+    pub(crate) fn response(&mut self) -> Response {
+        let mut response = self.head();
+        let length = response.field("content-length").map_or(0, |length| length.parse().unwrap());
+        response.body.resize(length, 0);
+        let read = self.input.read_exact(&mut response.body);
+        read.unwrap_or_else(|error| panic!("{}: a body broke off: {error}\n{}", self.model, response.head));
+        response
     }
 
-    /// The next answer's head only: that is all of it for a `HEAD`.
-    pub(crate) fn head(&mut self) -> Answer {
+    /// The head of the next response, which is all of it for a `HEAD`.
+    pub(crate) fn head(&mut self) -> Response {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             let line = self.input.read_line(&mut head);
@@ -90,10 +90,10 @@ impl Client {
             assert_ne!(read, 0, "{}: the connection ended instead of an answer, after '{head}'", self.model);
         }
         let status = head.get(9..12).and_then(|status| status.parse().ok());
-        Answer { status: status.unwrap_or_else(|| panic!("no status in '{head}'")), head, body: Vec::new() }
+        Response { status: status.unwrap_or_else(|| panic!("no status in '{head}'")), head, body: Vec::new() }
     }
 
-    /// Reads some of what comes; nothing at the end.
+    /// Reads some bytes; none at the end.
     pub(crate) fn read_some(&mut self, into: &mut [u8]) -> usize {
         self.input.read(into).unwrap_or_else(|error| panic!("{}: cannot read: {error}", self.model))
     }
@@ -106,7 +106,7 @@ impl Client {
         rest
     }
 
-    /// What comes until the connection ends, by a reset too.
+    /// Everything until the connection ends, even by a reset.
     pub(crate) fn until_broken(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         match self.input.read_to_end(&mut rest) {
@@ -118,7 +118,7 @@ impl Client {
     }
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let fields = self.head.lines().filter_map(|line| line.split_once(':'));
         fields.filter(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim()).next()
@@ -128,7 +128,7 @@ impl Answer {
         std::str::from_utf8(&self.body).unwrap()
     }
 
-    /// One number of an answer to `/metrics`.
+    /// One value in a response to `/metrics`.
     pub(crate) fn metric(&self, name: &str) -> u64 {
         let value = self.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         value.unwrap_or_else(|| panic!("no {name} in {}", self.text())).parse().unwrap()
@@ -155,12 +155,12 @@ pub(crate) fn upload(body: &[u8]) -> Vec<u8> {
     [upload_head(&format!("Content-Length: {}\r\n", body.len())).as_bytes(), body].concat()
 }
 
-/// An upload in chunks of so many bytes.
+/// An upload in chunks of this many bytes.
 pub(crate) fn chunked(body: &[u8], chunk: usize) -> Vec<u8> {
     chunked_request("POST", "/upload", body, chunk)
 }
 
-/// A request whose body comes in chunks of so many bytes.
+/// A request whose body comes in chunks of this many bytes.
 pub(crate) fn chunked_request(method: &str, target: &str, body: &[u8], chunk: usize) -> Vec<u8> {
     let mut request = request(method, target, "Transfer-Encoding: chunked\r\n").into_bytes();
     for piece in body.chunks(chunk).chain([&b""[..]]) {

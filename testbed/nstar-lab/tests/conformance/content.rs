@@ -1,8 +1,8 @@
-//! What is sent and served: bytes that differ from place to place.
+//! The content that is sent and served: bytes that differ from place to place.
 
 use std::sync::LazyLock;
 
-/// More than the buffers of both ends hold, so that a transfer of it is under way until its client reads.
+/// More than the buffers of both ends hold, so that its transfer waits for the client to read.
 pub(crate) const LARGE: usize = 24 << 20;
 
 const BLOCK: usize = 4096;
@@ -22,7 +22,7 @@ pub(crate) fn content(length: usize) -> &'static [u8] {
     &CONTENT[..length]
 }
 
-/// What the sink says of an upload it hashed.
+/// The response of the sink to an upload that it hashed.
 pub(crate) fn receipt(body: &[u8]) -> String {
     format!(r#"{{"bytes":{},"blake3":"{}"}}"#, body.len(), blake3::hash(body))
 }

@@ -26,10 +26,10 @@ fn idle_connections_are_kept_while_others_are_busy() {
             let length = if round % 5 == 0 { 300_000 } else { 1_000 };
             busy.iter_mut().for_each(|client| client.send(get(&format!("/files/{length}"), "")));
             for client in &mut busy {
-                assert!(client.answer().body == content(length), "{model}: round {round}");
+                assert!(client.response().body == content(length), "{model}: round {round}");
             }
         }
-        // Nobody was forgotten, nor closed for another's sake.
+        // No connection was forgotten, or closed in favour of another.
         for client in idle.iter_mut().chain(&mut busy) {
             assert!(client.get("/files/1000", "").body == content(1_000), "{model}");
         }
@@ -41,13 +41,13 @@ fn idle_connections_are_kept_while_others_are_busy() {
     });
 }
 
-/// Where a connection has no thread or process to itself. Rarely needed things were part of every connection's state:
-/// 6 KB each.
+/// On models whose connections have no thread or process of their own. Rarely needed state must not be part of every
+/// connection: it once took 6 KB each.
 #[test]
 fn an_idle_connection_takes_at_most_4_kb_of_memory() {
     const FIRST: usize = 200;
     const MORE: usize = 1_000;
-    // What a connection holds for its encryption is another matter.
+    // The state of TLS is not counted.
     let encrypted = std::env::var_os("NSTAR_TLS").is_some();
     if encrypted || !descriptors::are_enough_or_skip("a crowd of idle connections", 1_400) {
         return;
@@ -87,8 +87,8 @@ fn out_of_descriptors_a_server_waits_and_recovers_by_itself() {
         }
         clients.iter_mut().for_each(|client| client.send(get("/files/1000", "Connection: close\r\n")));
         for client in &mut clients {
-            // The file may need a descriptor too; then its client is told to come back.
-            let answer = client.answer();
+            // The file may need a descriptor too; then its client gets 503.
+            let answer = client.response();
             let served = answer.status == 200 && answer.body == content(1_000);
             assert!(served || answer.status == 503, "{model}: {}", answer.head);
         }
@@ -99,7 +99,7 @@ fn out_of_descriptors_a_server_waits_and_recovers_by_itself() {
     });
 }
 
-/// select(2) would write beyond its sets at descriptor 1 024.
+/// With descriptor 1 024, select(2) would write beyond its sets.
 #[test]
 fn what_select_cannot_watch_is_turned_away_and_the_others_are_served() {
     if !descriptors::are_enough_or_skip("more connections than select can watch", 1_200) {
@@ -108,13 +108,13 @@ fn what_select_cannot_watch_is_turned_away_and_the_others_are_served() {
     let server = Setup::files("select".parse().unwrap(), &[1_000]).start();
     let mut clients: Vec<_> = (0..1_200).map(|_| server.connect()).collect();
     clients.iter_mut().for_each(|client| {
-        // One that is turned away may have been so already.
+        // A refused connection may have been closed already.
         let _ = client.try_send(get("/files/1000", ""));
     });
     let mut served: Vec<Client> = Vec::new();
     for mut client in clients {
         if client.is_answered() {
-            assert!(client.answer().body == content(1_000));
+            assert!(client.response().body == content(1_000));
             served.push(client);
         }
     }

@@ -1,16 +1,16 @@
-//! How many descriptors this process and the ones it starts may have.
+//! The descriptor limit of this process and its children.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What a process needs beside its connections.
+/// Descriptors that a process needs besides its connections.
 const SPARE: u64 = 500;
 
-/// Lets this process and its children have a descriptor for so many connections, or says why a test cannot be.
+/// Raises the limit for this many connections, and returns whether that succeeded. If not, prints that the test is skipped.
 pub(crate) fn are_enough_or_skip(test: &str, connections: usize) -> bool {
     let needed = connections as u64 + SPARE;
     let limit = getrlimit(Resource::Nofile);
     let maximum = limit.maximum.map(|maximum| maximum.max(needed));
-    // Lifting the hard limit takes root; without it, as many as there are.
+    // Raising the hard limit takes root; without it, the limit stays.
     let lifted = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
         .or_else(|_| setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }));
     let enough =

@@ -1,4 +1,4 @@
-//! Files come whole, whatever their length and whatever their clients do.
+//! Files arrive whole, whatever their length and whatever the clients do.
 
 use std::thread;
 
@@ -9,7 +9,7 @@ use crate::{
     server::Setup,
 };
 
-/// Around the sizes at which pages, buffers and what is kept in memory end.
+/// Lengths around the sizes of pages, buffers and cached files.
 const LENGTHS: [usize; 12] =
     [0, 1, 4_095, 4_096, 4_097, 65_535, 65_537, 262_143, 262_144, 262_145, 1_000_000, LARGE];
 
@@ -23,7 +23,7 @@ fn files_of_every_length_come_byte_for_byte() {
         let server = Setup::files(model, &LENGTHS).start();
         let mut client = server.connect();
         for length in LENGTHS {
-            // The second may come from what was kept of the first.
+            // The second may be served from the cache.
             for _ in 0..2 {
                 let answer = client.get(&format!("/files/{length}"), "");
                 assert_eq!(answer.field("content-length"), Some(&*length.to_string()), "{model}");
@@ -83,7 +83,7 @@ fn slow_readers_get_everything_while_others_are_served() {
         let server = Setup::files(model, &[1_000, LARGE]).start();
         let mut slow: Vec<_> = (0..SLOW).map(|_| server.connect()).collect();
         slow.iter_mut().for_each(|client| client.send(get(&large(), "")));
-        // Each has a little of it at a time, in pieces of odd lengths, and none waits for the others.
+        // Each reads a little at a time, in pieces of odd lengths, and none waits for the others.
         let mut got = [0; SLOW];
         let mut piece = vec![0; 70_001];
         for round in 1..=40 {
@@ -113,10 +113,10 @@ fn a_client_that_has_ended_its_side_gets_all_it_asked_for() {
         client.send([get("/files/1000", ""), get(&large(), ""), get("/files/1000", "")].concat());
         client.end_sending();
         for length in [1_000, LARGE, 1_000] {
-            assert!(client.answer().body == content(length), "{model}: {length}");
+            assert!(client.response().body == content(length), "{model}: {length}");
         }
         assert_eq!(client.rest(), b"", "{model}");
-        // Whoever ends without a whole request is owed no answer but the end, or a complaint.
+        // A client that ends within a request gets the end of the connection or an error response.
         let mut client = server.connect();
         client.send("GET /files/1000 HT");
         client.end_sending();

@@ -9,7 +9,7 @@ use crate::{
     server::{Served, Setup},
 };
 
-/// Small enough to be kept in memory, and large enough to be sent from the file.
+/// A length that is cached in memory, and one that is sent from the file.
 const LENGTHS: [usize; 3] = [0, 1_000, 300_000];
 
 fn files(model: engine::Model) -> Served {
@@ -54,7 +54,7 @@ fn a_connection_ends_after_the_answer_that_says_so() {
         ] {
             let mut client = server.connect();
             client.send(&request);
-            let answer = client.answer();
+            let answer = client.response();
             assert_eq!(answer.status, if request.contains("HTTP") { 200 } else { 400 }, "{model}: {request}");
             assert_eq!(client.rest(), b"", "{model}: {request}");
         }
@@ -79,16 +79,16 @@ fn pipelined_requests_are_answered_in_order_whatever_their_length() {
         let mut sender = client.sender();
         let writer = thread::spawn(move || sender.write_all(round.concat().repeat(ROUNDS).as_bytes()));
         for number in 0..ROUNDS {
-            let expect = |answer: crate::client::Answer, status: u16, body: &[u8]| {
+            let expect = |answer: crate::client::Response, status: u16, body: &[u8]| {
                 assert_eq!(answer.status, status, "{model}: round {number}");
                 assert!(answer.body == body, "{model}: another body, round {number}\n{}", answer.head);
             };
-            expect(client.answer(), 200, content(1_000));
-            assert_eq!(client.answer().status, 404, "{model}");
-            expect(client.answer(), 200, content(300_000));
+            expect(client.response(), 200, content(1_000));
+            assert_eq!(client.response().status, 404, "{model}");
+            expect(client.response(), 200, content(300_000));
             assert_eq!(client.head().field("content-length"), Some("300000"), "{model}");
-            expect(client.answer(), 200, b"");
-            expect(client.answer(), 206, &content(300_000)[7..100_007]);
+            expect(client.response(), 200, b"");
+            expect(client.response(), 206, &content(300_000)[7..100_007]);
         }
         writer.join().unwrap().unwrap();
         server.stop();
@@ -112,7 +112,7 @@ fn pipelined_uploads_are_answered_in_order_with_their_hashes() {
         });
         for body in bodies() {
             for framing in ["known length", "chunks"] {
-                let answer = client.answer();
+                let answer = client.response();
                 assert_eq!((answer.status, answer.text()), (200, &*receipt(body)), "{model}: {framing}");
             }
         }
@@ -127,11 +127,11 @@ fn a_client_that_leaves_its_answers_unread_gets_them_all_later() {
     every_model(|model| {
         let server = Setup::files(model, &[LARGE]).start();
         let mut greedy = server.connect();
-        // Three answers are more than any buffers hold, so that the server has to wait within them.
+        // Three responses are more than all buffers hold, so that the server has to wait for the client.
         (0..3).for_each(|_| greedy.send(get(&format!("/files/{LARGE}"), "")));
         server.assert_well();
         for _ in 0..3 {
-            assert!(greedy.answer().body == content(LARGE), "{model}");
+            assert!(greedy.response().body == content(LARGE), "{model}");
         }
         server.stop();
     });

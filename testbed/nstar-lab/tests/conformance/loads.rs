@@ -1,7 +1,6 @@
-//! The real generator on the real sink: the server outlives it, and every upload it acknowledged was counted whole.
+//! The real generator on the real sink: the server survives, and every acknowledged upload was counted whole.
 //!
-//! In CI the sizes are smaller than the number of connections would have them, so that all models together send some
-//! gigabytes only. Those of the published loads are sent by
+//! In CI the bodies are smaller, so that all models together send only a few gigabytes. The published loads are sent by
 //! `cargo test --release -p nstar-lab --test conformance -- --ignored --nocapture --test-threads 1`.
 
 use serde_json::Value;
@@ -12,7 +11,7 @@ use crate::{
     server::Setup,
 };
 
-/// So many connections, each of which uploads once, a body of one of these sizes.
+/// This many connections, each of which uploads one body of one of these sizes.
 struct Load {
     connections: usize,
     sizes: &'static str,
@@ -69,7 +68,7 @@ impl Load {
         let load =
             ["load", &url, "-c", &users, "-n", "1", "--body-size", self.sizes, "--timeout", "120s", "--json"];
         let outcome = server.folder.nstar(load).run().has_not_panicked();
-        // Too short for a steady state, which may make it inconclusive.
+        // Too short for a steady state, so that it may be inconclusive.
         assert!(
             [0, 4].contains(&outcome.status.code().unwrap_or(-1)),
             "{}: it did not work\n{outcome}",
@@ -80,7 +79,7 @@ impl Load {
         assert!(failed.is_none(), "{}: {failed:?}\n{outcome}", server.model);
         let metrics = server.connect().get("/metrics", "Connection: close\r\n");
         let count = |name: &str| metrics.metric(&format!("nstar_sink_{name}_total"));
-        // One more to try the target beforehand.
+        // One more request tries the target beforehand.
         let uploads = connections as u64 + 1;
         assert_eq!(count("uploads"), uploads, "{}: each upload was acknowledged", server.model);
         assert_eq!(count("upload_bytes"), count("received_bytes"), "{}: and came whole", server.model);

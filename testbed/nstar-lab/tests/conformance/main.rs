@@ -1,9 +1,8 @@
-//! Whole servers, as a person runs them, on every concurrency model, against the same expectations.
+//! Whole servers, run as a user runs them, on every concurrency model, against the same expectations.
 //!
-//! Each test is one behaviour, and goes through `engine::Model::ALL`; what a model cannot do stands in [`models`], with the
-//! reason. `NSTAR_MODEL=select cargo test -p nstar-lab --test conformance` tries one model only, `NSTAR_TLS=1 .. -- keeping
-//! downloads uploads stopping` has them run over TLS.
-//! What the engine alone promises is tested beside it, in `testbed/engine/tests/suite`.
+//! Each test is one behaviour on all of `engine::Model::ALL`; [`models`] lists what a model cannot do, with the reason.
+//! `NSTAR_MODEL=select cargo test -p nstar-lab --test conformance` tests one model only, `NSTAR_TLS=1 .. -- keeping
+//! downloads uploads stopping` tests over TLS. What the engine alone promises is tested in `testbed/engine/tests/suite`.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod accounts;

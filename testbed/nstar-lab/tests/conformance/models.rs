@@ -1,26 +1,26 @@
-//! Which models are tried, and what some of them cannot do.
+//! The concurrency models to test, and what some of them cannot do.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use engine::Model;
 
-/// A crowd of connections, as large as a model can hold.
+/// How many connections a model can hold.
 #[derive(Clone, Copy)]
 pub(crate) struct Crowd {
     /// How many are open at once for a while.
     pub(crate) connections: usize,
-    /// How many a load may open. Fewer may be served at a time, as long as the others are in the end.
+    /// How many a load may open. Fewer may be served at a time, but all are served in the end.
     pub(crate) most: usize,
-    /// Whether few descriptors for a process are few for all connections.
+    /// Whether the descriptor limit of a process limits all connections.
     pub(crate) run_out_of_descriptors: bool,
-    /// What the server is started with, so that it can hold them.
+    /// The flags with which the server can hold them.
     pub(crate) flags: &'static str,
 }
 
-/// What every model holds that is not in [`SPECIAL`].
+/// What every model holds unless it is in [`SPECIAL`].
 const USUAL: Crowd = Crowd { connections: 1_050, most: 10_000, run_out_of_descriptors: true, flags: "" };
 
-/// The models that hold fewer connections than the others, or in another way, and why.
+/// The models that hold fewer connections than the others, or hold them differently, and why.
 const SPECIAL: [(&str, Crowd, &str); 4] = [
     (
         "pool",
@@ -51,7 +51,7 @@ impl Crowd {
     }
 }
 
-/// Tries a behaviour with each model, and names those that failed.
+/// Tests a behaviour on each model. Fails with the names of the models that failed.
 pub(crate) fn every_model(behaviour: impl Fn(Model)) {
     let chosen = std::env::var("NSTAR_MODEL").ok();
     let mut failed = Vec::new();

@@ -1,4 +1,4 @@
-//! A pool that has more to do than workers: what its clients see, by policy.
+//! A pool with more connections than workers: what its clients see under each policy.
 
 use engine::Model;
 use serde_json::Value;
@@ -14,19 +14,19 @@ fn full(policy: &str) -> (Served, Client, Client) {
     let flags = format!("--workers 1 --queue 1 --overload {policy}");
     let server = Setup::files(Model::Pool, &[1_000]).with(&flags).start();
     let mut held = server.connect();
-    // Within a request, so that it is not given up for those that wait.
+    // Within a request, so that it is not closed in favour of waiting ones.
     held.send(get("/files/1000", "") + "GET /files/1000 HTTP/1.1\r\n");
-    assert_eq!(held.answer().status, 200);
+    assert_eq!(held.response().status, 200);
     let mut waiting = server.connect();
     waiting.send(get("/files/1000", "Connection: close\r\n"));
     (server, held, waiting)
 }
 
-/// Ends the request that holds the worker: all that waits is served then, and so is what comes after.
+/// Ends the request that occupies the worker. All waiting connections are then served, and later ones too.
 fn release(server: Served, mut held: Client, mut waiting: Client, then: impl FnOnce()) {
     held.send("Host: test\r\nConnection: close\r\n\r\n");
     for client in [&mut held, &mut waiting] {
-        assert!(client.answer().body == content(1_000));
+        assert!(client.response().body == content(1_000));
     }
     drop((held, waiting));
     then();
@@ -37,12 +37,12 @@ fn release(server: Served, mut held: Client, mut waiting: Client, then: impl FnO
 #[test]
 fn an_http_client_reads_the_503_that_says_when_to_come_back() {
     let (server, held, waiting) = full("503");
-    // More than are waited for, each of which has sent what nobody reads: no reset may destroy the answer.
+    // More than the server lingers for, and each has sent bytes that are never read: no reset may destroy the response.
     for _ in 0..300 {
         let mut refused = server.connect();
-        // The answer may be here already, and the other side closed.
+        // The response may have arrived already, and the other side may be closed.
         let _ = refused.try_send([get("/files/1000", "").as_bytes(), &[b'x'; 10_000]].concat());
-        let answer = refused.answer();
+        let answer = refused.response();
         assert_eq!(answer.status, 503, "{}", answer.head);
         assert!(
             answer.field("retry-after").is_some_and(|after| after.parse::<u32>().is_ok()),

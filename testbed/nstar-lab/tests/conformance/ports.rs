@@ -1,4 +1,4 @@
-//! Addresses a server cannot have: one clear line, nothing started.
+//! Addresses that a server cannot listen on: one clear line, and nothing is started.
 
 use std::net::{Ipv6Addr, TcpListener};
 
@@ -39,7 +39,7 @@ fn a_reserved_port_is_told() {
 #[test]
 fn an_address_of_another_host_is_told() {
     every_model(|model| {
-        // 192.0.2.0/24 is nobody's: RFC 5737.
+        // 192.0.2.0/24 is for documentation (RFC 5737).
         let setup = Setup::sink(model).at("192.0.2.1:8080");
         refused(
             &setup,
@@ -48,7 +48,7 @@ fn an_address_of_another_host_is_told() {
     });
 }
 
-/// Does not start, says why in one line, and fails.
+/// Expects the server not to start, to say why in one line, and to fail.
 fn refused(setup: &Setup, why: &str) {
     let outcome = setup.run().exits(1).complains(why);
     let lines = outcome.stderr.lines().filter(|line| line.starts_with("nstar-lab: ")).count();

@@ -1,4 +1,4 @@
-//! Files put on the file server are there whole, whatever becomes of it.
+//! Uploaded files are complete on the file server, whatever happens to it.
 
 use std::{fs, sync::Mutex, thread};
 
@@ -28,7 +28,7 @@ fn assert_holds(server: &Served, name: &str, expected: &[u8]) {
     assert!(read.status == 200 && read.body == expected, "{}: {name} is not what was put", server.model);
 }
 
-/// What lies in the folder of the uploads, but for the book and its lock.
+/// The files in the folder of uploads, except the record and its lock.
 fn staged(folder: &crate::program::Folder) -> Vec<String> {
     let entries = fs::read_dir(folder.path("shared/.nstar-uploads")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -41,23 +41,23 @@ fn files_put_in_any_framing_are_read_back() {
         let server = setup(model).start();
         let mut client = server.connect();
         client.send(put_whole("new/large", content(LARGE)));
-        assert_eq!(client.answer().status, 201, "{model}");
+        assert_eq!(client.response().status, 201, "{model}");
         client.send(chunked_request("PUT", "/files/new/chunked", content(3_000_000), 100_003));
-        assert_eq!(client.answer().status, 201, "{model}");
-        // Read on the connection that put it, and replaced: no worker or process shows the old one.
+        assert_eq!(client.response().status, 201, "{model}");
+        // Read on the connection that uploaded it, and then replaced: no worker or process serves the old file.
         for length in [1_000, 2_000, 0] {
             client.send(put_whole("replaced", content(length)));
-            assert!(matches!(client.answer().status, 201 | 204), "{model}");
+            assert!(matches!(client.response().status, 201 | 204), "{model}");
             assert_holds(&server, "replaced", content(length));
             client.send(get("/files/replaced", ""));
-            assert_eq!(client.answer().body, content(length), "{model}");
+            assert_eq!(client.response().body, content(length), "{model}");
         }
         assert_holds(&server, "new/large", content(LARGE));
         assert_holds(&server, "new/chunked", content(3_000_000));
         client.send(request("DELETE", "/files/new/large", ""));
         assert_eq!(client.head().status, 204, "{model}");
         client.send(get("/files/new/large", ""));
-        assert_eq!(client.answer().status, 404, "{model}");
+        assert_eq!(client.response().status, 404, "{model}");
         drop(client);
         assert_eq!(staged(&server.folder), [""; 0], "{model}");
         server.stop();
@@ -85,7 +85,7 @@ fn a_killed_server_has_kept_what_it_acknowledged_and_shows_no_part_of_the_rest()
                         if sent.is_err() || !client.is_answered() {
                             return;
                         }
-                        assert_eq!(client.answer().status, 201, "{model}");
+                        assert_eq!(client.response().status, 201, "{model}");
                         acknowledged.lock().unwrap().push((name, 50_000 + file));
                     }
                 });
@@ -93,7 +93,7 @@ fn a_killed_server_has_kept_what_it_acknowledged_and_shows_no_part_of_the_rest()
             eventually("some are acknowledged", || acknowledged.lock().unwrap().len() >= 12);
             server.kill()
         });
-        // The last process is gone when its connections are.
+        // The last process ends with its connections.
         halves.iter_mut().for_each(|half| assert_eq!(half.until_broken(), b"", "{model}"));
 
         let again =

@@ -25,7 +25,7 @@ pub(crate) struct Served {
     running: Running,
 }
 
-/// What is to be served, and how.
+/// What to serve, and how.
 pub(crate) struct Setup {
     model: Model,
     words: Vec<String>,
@@ -36,7 +36,7 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Files of these lengths: `/files/LENGTH` has so many bytes.
+    /// Files of these lengths: `/files/LENGTH` has LENGTH bytes.
     pub(crate) fn files(model: Model, lengths: &[usize]) -> Self {
         let folder = Folder::new();
         std::fs::create_dir(folder.path("shared")).unwrap();
@@ -46,12 +46,12 @@ impl Setup {
         Self::files_in(model, folder)
     }
 
-    /// The files that an earlier server left in its folder.
+    /// The files in the folder of an earlier server.
     pub(crate) fn files_in(model: Model, folder: Folder) -> Self {
         Self::new(model, "files --root shared --accounts none", folder)
     }
 
-    /// Room booking, with so many rooms.
+    /// Room booking, with this many rooms.
     pub(crate) fn booking(model: Model, rooms: usize) -> Self {
         let flags = format!("booking --database booking.db --allow-test-ids --rooms {rooms}");
         Self::new(model, &flags, Folder::new())
@@ -62,7 +62,7 @@ impl Setup {
         Self::new(model, "accounts --database accounts.db", Folder::new())
     }
 
-    /// A file of 5 bytes, for those whom an accounts server knows; they are remembered for an hour.
+    /// A file of 5 bytes, for the users of an accounts server. Credentials are cached for an hour.
     pub(crate) fn files_behind(model: Model, accounts: SocketAddr) -> Self {
         let folder = Folder::new();
         std::fs::create_dir(folder.path("shared")).unwrap();
@@ -93,25 +93,25 @@ impl Setup {
         self.with(flags)
     }
 
-    /// Where to listen, instead of at any free port.
+    /// Sets the address to listen on, instead of any free port.
     pub(crate) fn at(mut self, address: impl ToString) -> Self {
         self.listen = address.to_string();
         self
     }
 
-    /// With these flags too.
+    /// Adds flags.
     pub(crate) fn with(mut self, flags: &str) -> Self {
         self.words.extend(flags.split_whitespace().map(String::from));
         self
     }
 
-    /// Run by this command, such as `prlimit --nofile=64:64`.
+    /// Runs the server by this command, such as `prlimit --nofile=64:64`.
     pub(crate) fn under(mut self, wrapper: &str) -> Self {
         self.wrapper.extend(wrapper.split_whitespace().map(String::from));
         self
     }
 
-    /// Starts it, and lets it end by itself.
+    /// Starts a server that is expected to end by itself.
     pub(crate) fn run(&self) -> Outcome {
         self.call().run()
     }
@@ -137,30 +137,30 @@ impl Served {
         Client::connect(self.address, self.secure, self.model)
     }
 
-    /// Where something is, as a load is told; and the flag by which a certificate of its own is taken.
+    /// The URL of a path for a load, and the flag that accepts a self-signed certificate.
     pub(crate) fn load_words(&self, path: &str) -> Vec<String> {
         let (scheme, trusting) = if self.secure { ("https", Some("-k".to_owned())) } else { ("http", None) };
         let url = format!("{scheme}://{}{path}", self.address);
         ["load".to_owned(), url].into_iter().chain(trusting).collect()
     }
 
-    /// One number of `/metrics`, asked for on a connection of its own, which is counted too.
+    /// One value of `/metrics`, requested on a new connection, which is counted too.
     pub(crate) fn metric(&self, name: &str) -> u64 {
         self.connect().get("/metrics", "Connection: close\r\n").metric(name)
     }
 
-    /// Waits until a number of `/metrics` is this.
+    /// Waits until a value of `/metrics` is this.
     pub(crate) fn wait_for_metric(&self, name: &str, expected: u64) {
         eventually(&format!("{}: {name} is {expected}", self.model), || self.metric(name) == expected);
     }
 
-    /// Still answers.
+    /// Checks that it still responds.
     pub(crate) fn assert_well(&self) {
         let answer = self.connect().get("/healthz", "Connection: close\r\n");
         assert_eq!((answer.status, answer.text()), (200, "ok\n"), "{}", self.model);
     }
 
-    /// Memory of the server's process that no file backs: RssAnon of proc_pid_status(5).
+    /// The anonymous memory of the server's process: RssAnon of proc_pid_status(5).
     pub(crate) fn user_memory_bytes(&self) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.running.pid())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
@@ -171,19 +171,19 @@ impl Served {
         self.running.signal(name);
     }
 
-    /// Waits until it has said something with this word on stderr.
+    /// Waits until it has printed this word on stderr.
     pub(crate) fn wait_until_it_says(&mut self, word: &str) {
         self.running.wait_for_stderr(word);
     }
 
-    /// Ends it as a power cut would, and leaves what it had.
+    /// Kills it as a power failure would, and keeps its files.
     pub(crate) fn kill(self) -> Folder {
         self.signal("KILL");
         self.running.finish();
         self.folder
     }
 
-    /// Ends it as its owner would, and expects a clean end.
+    /// Stops it by a signal, and expects a clean end.
     pub(crate) fn stop(self) -> Outcome {
         self.signal("TERM");
         self.ends()
@@ -200,7 +200,7 @@ impl Served {
     }
 }
 
-/// Waits until a condition holds, looking often.
+/// Waits until a condition holds.
 pub(crate) fn eventually(what: &str, condition: impl Fn() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !condition() {

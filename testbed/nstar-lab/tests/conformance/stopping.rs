@@ -1,4 +1,4 @@
-//! A server that is told to stop finishes what it has begun; one that is killed leaves clients who know.
+//! A server that stops finishes the requests in flight; when one is killed, its clients notice.
 
 use std::io::Write;
 
@@ -21,7 +21,7 @@ fn downloads_under_way_are_finished_and_nobody_new_is_served() {
         assert_eq!(idle.get("/files/1000", "").status, 200, "{model}");
         half.send(get("/files/1000", ""));
         half.send("GET /files/1000 HTTP/1.1\r\nHo");
-        assert_eq!(half.answer().status, 200, "{model}");
+        assert_eq!(half.response().status, 200, "{model}");
         let mut reading: Vec<_> = (0..5).map(|_| server.connect()).collect();
         for client in &mut reading {
             client.send(&large);
@@ -32,7 +32,7 @@ fn downloads_under_way_are_finished_and_nobody_new_is_served() {
         assert_eq!(idle.until_broken(), b"", "{model}: an idle connection ends");
         assert_eq!(fresh.until_broken(), b"", "{model}: a fresh connection ends");
         half.send("st: test\r\n\r\n");
-        assert_eq!(half.answer().status, 200, "{model}: a request half received is answered");
+        assert_eq!(half.response().status, 200, "{model}: a request half received is answered");
         for mut client in reading {
             assert!(client.rest() == content(LARGE), "{model}: what is under way is finished");
         }
@@ -48,12 +48,12 @@ fn an_upload_under_way_is_taken_and_acknowledged() {
         let mut client = server.connect();
         client.send(upload_head("Content-Length: 5000000\r\n"));
         client.send(&body[..1_000_000]);
-        // Taken up, not only sent.
+        // Accepted, not only sent.
         server.wait_for_metric("nstar_sink_connections", 2);
         server.signal("TERM");
         eventually(&format!("{model}: new connections are refused"), || server.try_connect().is_err());
         client.send(&body[1_000_000..]);
-        assert_eq!(client.answer().text(), receipt(body), "{model}");
+        assert_eq!(client.response().text(), receipt(body), "{model}");
         assert_eq!(client.rest(), b"", "{model}");
         server.ends().says("received 5000000 bytes; 1 uploads completed, 0 failed");
     });
@@ -109,7 +109,7 @@ fn clients_of_a_killed_server_are_told_and_its_port_is_free_at_once() {
     });
 }
 
-/// A load whose server died says what became of its requests, and how long its server was silent.
+/// A load whose server died says how its requests ended, and how long the server did not respond.
 fn tells_of_its_failures(load: Outcome) {
     let run: Value = serde_json::from_str(&load.stdout).unwrap_or_else(|error| panic!("{error}\n{load}"));
     let warnings = run["warnings"].as_array().unwrap();
@@ -118,9 +118,9 @@ fn tells_of_its_failures(load: Outcome) {
     assert!(told.contains("refused"), "the requests that failed are told, not '{told}'\n{load}");
     match (run["steps"][0]["completed"].as_u64(), load.status.code()) {
         (Some(0), _) => load.exits(1).complains("no request completed"),
-        // Silent for so long that it is said, or not.
+        // The stall may or may not be long enough to be reported.
         (_, Some(1)) => load.complains("the server answered nothing"),
-        // Steady before its server died, or not.
+        // The load may or may not have been steady before its server died.
         (_, Some(4)) => load,
         _ => load.exits(0),
     };

@@ -1,4 +1,4 @@
-//! What a client's bytes go through: a socket, or a TLS session over one. Both ends of it may be used at once.
+//! The stream of a client: a socket, or a TLS session over one. It can send and receive at once.
 
 use std::{
     fs::{self, Permissions},
@@ -24,7 +24,7 @@ static CONFIG: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
     Arc::new(builder.with_root_certificates(roots).with_no_client_auth())
 });
 
-/// Writes a certificate and its key, and gives the flags that name them.
+/// Writes a certificate and its key. Returns the flags that name them.
 pub(crate) fn certificate(folder: &Folder) -> &'static str {
     folder.write("cert.pem", CERTIFIED.cert.pem());
     let key = folder.write("key.pem", CERTIFIED.signing_key.serialize_pem());
@@ -32,7 +32,7 @@ pub(crate) fn certificate(folder: &Folder) -> &'static str {
     "--tls-cert cert.pem --tls-key key.pem"
 }
 
-/// One connection; a clone is a second hand on it.
+/// One connection; clones are handles on the same one.
 #[derive(Clone)]
 pub(crate) enum Stream {
     Plain(Arc<TcpStream>),
@@ -43,9 +43,9 @@ pub(crate) enum Stream {
 pub(crate) struct Secure {
     socket: TcpStream,
     session: Mutex<ClientConnection>,
-    /// What has come and the session has no room for yet.
+    /// Received bytes for which the session has no room yet.
     records: Mutex<Vec<u8>>,
-    /// Held by whoever sends, so that records go out in order.
+    /// Locked while sending, so that records stay in order.
     sending: Mutex<()>,
 }
 
@@ -76,7 +76,7 @@ impl Stream {
         }
     }
 
-    /// Waits for a ticket to resume the session by, without asking for anything.
+    /// Waits for a session ticket, without sending a request.
     pub(crate) fn await_ticket(&self) {
         let Self::Secure(secure) = self else { panic!("there are no tickets without TLS") };
         while secure.session().tls13_tickets_received() == 0 {
@@ -84,7 +84,7 @@ impl Stream {
         }
     }
 
-    /// Says that no more will be sent.
+    /// Closes the sending side.
     pub(crate) fn end(&self) -> io::Result<()> {
         if let Self::Secure(secure) = self {
             secure.send(|session| session.send_close_notify())?;
@@ -140,7 +140,7 @@ impl Secure {
         }
     }
 
-    /// Takes in what has come. An end that the peer did not announce is as good as a reset.
+    /// Processes received bytes. An end without close_notify counts as a reset.
     fn receive(&self) -> io::Result<()> {
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         if records.is_empty() {

@@ -1,4 +1,4 @@
-//! The same over TLS, and what only TLS has: handshakes that fail, and ends that are announced.
+//! The same over TLS, and what only TLS has: failed handshakes, and close_notify.
 
 use std::{io::Write, net::Shutdown, thread};
 
@@ -15,7 +15,7 @@ fn files(model: engine::Model) -> Served {
     Setup::files(model, &LENGTHS).secured().start()
 }
 
-/// A client that does not know of TLS.
+/// A client without TLS.
 fn plain(server: &Served) -> Client {
     Client::connect(server.address, false, server.model).unwrap()
 }
@@ -41,14 +41,14 @@ fn one_connection_carries_files_parts_and_pipelines() {
         let round = [get("/files/1000", ""), get("/files/300000", ""), get("/files/none", "")].concat();
         let writer = thread::spawn(move || sender.write_all(round.repeat(50).as_bytes()));
         for _ in 0..50 {
-            assert!(client.answer().body == content(1_000), "{model}");
-            assert!(client.answer().body == content(300_000), "{model}");
-            assert_eq!(client.answer().status, 404, "{model}");
+            assert!(client.response().body == content(1_000), "{model}");
+            assert!(client.response().body == content(300_000), "{model}");
+            assert_eq!(client.response().status, 404, "{model}");
         }
         writer.join().unwrap().unwrap();
-        // The end is announced, or the client would take it for a reset.
+        // Without close_notify the client would take the end for a reset.
         client.send(get("/files/300000", "Connection: close\r\n"));
-        assert!(client.answer().body == content(300_000), "{model}");
+        assert!(client.response().body == content(300_000), "{model}");
         assert_eq!(client.rest(), b"", "{model}");
         server.stop();
     });
@@ -62,7 +62,7 @@ fn uploads_come_whole_in_any_framing_and_chunk() {
             let mut client = server.connect();
             for request in [upload(content(10_000_000)), chunked(content(10_000_000), 1_000_003)] {
                 client.send(request);
-                assert_eq!(client.answer().text(), receipt(content(10_000_000)), "{model}: chunk {chunk}");
+                assert_eq!(client.response().text(), receipt(content(10_000_000)), "{model}: chunk {chunk}");
             }
             server.stop().says("2 uploads completed, 0 failed");
         }
@@ -77,7 +77,7 @@ fn an_upload_cut_short_is_not_acknowledged_though_its_end_looks_like_one() {
         whole.send(content(100_000));
         whole.end_sending();
         assert_eq!(whole.rest(), b"", "{model}");
-        // Somebody on the way ends the connection, who cannot say so inside.
+        // Something in between ends the connection, and cannot send a close_notify.
         let mut cut = server.connect();
         cut.send(content(50_000));
         cut.sender().socket().shutdown(Shutdown::Write).unwrap();
@@ -92,11 +92,11 @@ fn what_is_no_handshake_is_refused_and_counted() {
         let server = files(model);
         let mut http = plain(&server);
         http.send(get("/files/1000", ""));
-        let answer = http.answer();
+        let answer = http.response();
         assert_eq!(answer.status, 400, "{model}");
         assert!(answer.text().contains("https://"), "{model}: {}", answer.text());
         assert_eq!(http.rest(), b"", "{model}");
-        // Something else, a record that is none, the beginning of a handshake, and nothing at all.
+        // Another protocol, a malformed record, the beginning of a handshake, and nothing at all.
         let record = [&[22, 3, 1, 2, 0][..], &[1; 512]].concat();
         for said in [&[0; 100], &record[..], &record[..100], &[]] {
             let mut client = plain(&server);
@@ -121,7 +121,7 @@ fn slow_clients_are_waited_for_while_others_are_served() {
         let server = files(model);
         let mut slow: Vec<_> = (0..4).map(|_| server.connect()).collect();
         slow.iter_mut().for_each(|client| client.send(get(&format!("/files/{LARGE}"), "")));
-        // A handshake whose first record does not come to its end.
+        // A handshake whose first record is incomplete.
         let mut stuck = plain(&server);
         stuck.send([22, 3, 1, 2]);
         for round in 0..10 {
@@ -133,7 +133,7 @@ fn slow_clients_are_waited_for_while_others_are_served() {
             }
             assert!(server.connect().get("/files/1000", "").body == content(1_000), "{model}");
         }
-        // Neither is waited for any more.
+        // The server no longer waits for either.
         drop((slow, stuck));
         server.stop();
     });
@@ -143,7 +143,7 @@ fn slow_clients_are_waited_for_while_others_are_served() {
 fn sessions_are_resumed_whoever_serves_them() {
     every_model(|model| {
         let server = files(model);
-        // A client whose request waits in its kernel hears of the end of its handshake at once.
+        // A client whose request is still in its kernel learns at once that its handshake has ended.
         server.connect().sender().await_ticket();
         for _ in 0..6 {
             assert_eq!(server.connect().get("/files/1000", "Connection: close\r\n").status, 200, "{model}");
@@ -161,7 +161,7 @@ fn a_server_told_to_stop_answers_what_was_begun_and_ends_what_was_not() {
             (server.connect(), server.connect(), server.connect(), server.connect());
         assert_eq!(idle.get("/files/1000", "").status, 200, "{model}");
         half.send([&get("/files/1000", ""), "GET /files/1000 HTTP/1.1\r\nHo"].concat());
-        assert_eq!(half.answer().status, 200, "{model}");
+        assert_eq!(half.response().status, 200, "{model}");
         reading.send(get(&format!("/files/{LARGE}"), ""));
         assert_eq!(reading.head().status, 200, "{model}");
         server.signal("TERM");
@@ -169,7 +169,7 @@ fn a_server_told_to_stop_answers_what_was_begun_and_ends_what_was_not() {
         assert_eq!(idle.until_broken(), b"", "{model}: an idle connection ends");
         assert_eq!(fresh.until_broken(), b"", "{model}: a fresh connection ends");
         half.send("st: test\r\n\r\n");
-        assert_eq!(half.answer().status, 200, "{model}: a request half received is answered");
+        assert_eq!(half.response().status, 200, "{model}: a request half received is answered");
         assert!(reading.rest() == content(LARGE), "{model}: what is under way is finished");
         server.ends();
     });

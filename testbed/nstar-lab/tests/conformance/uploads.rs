@@ -1,4 +1,4 @@
-//! Uploads come whole, whatever their length and pace; those that do not are not acknowledged.
+//! Uploads arrive whole, whatever their length and pace. Incomplete ones are not acknowledged.
 
 use crate::{
     client::{chunked, upload, upload_head},
@@ -19,7 +19,7 @@ fn large_bodies_come_byte_for_byte_in_any_chunk_and_framing() {
             let mut client = server.connect();
             for request in [upload(content(length)), chunked(content(length), 1_000_003)] {
                 client.send(request);
-                assert_eq!(client.answer().text(), receipt(content(length)), "{model}: chunk {chunk}");
+                assert_eq!(client.response().text(), receipt(content(length)), "{model}: chunk {chunk}");
             }
             server.stop().says(&format!("received {} bytes; 2 uploads completed, 0 failed", 2 * length));
         }
@@ -38,11 +38,11 @@ fn slow_writers_are_waited_for_while_others_are_served() {
             if number % 20 == 0 {
                 let mut other = server.connect();
                 other.send(upload(content(100_000)));
-                assert_eq!(other.answer().text(), receipt(content(100_000)), "{model}");
+                assert_eq!(other.response().text(), receipt(content(100_000)), "{model}");
             }
         }
         for client in &mut slow {
-            assert_eq!(client.answer().text(), receipt(content(30)), "{model}");
+            assert_eq!(client.response().text(), receipt(content(30)), "{model}");
         }
         server.stop().says("0 failed");
     });
@@ -56,7 +56,7 @@ fn an_upload_whose_client_ends_its_side_is_acknowledged_only_if_it_is_whole() {
             let mut whole = server.connect();
             whole.send(&request);
             whole.end_sending();
-            assert_eq!(whole.answer().text(), receipt(content(1_000_000)), "{model}");
+            assert_eq!(whole.response().text(), receipt(content(1_000_000)), "{model}");
             assert_eq!(whole.rest(), b"", "{model}");
             let mut cut = server.connect();
             cut.send(&request[..request.len() - 1]);
@@ -76,7 +76,7 @@ fn uploads_reset_in_the_middle_leave_nothing_behind() {
         for number in 0..BROKEN {
             let mut client = server.connect();
             client.send(upload_head("Expect: 100-continue\r\nContent-Length: 1000000\r\n"));
-            // One that is broken before the server has taken it up may count as none.
+            // An upload that breaks off before the server accepts it may not be counted.
             assert_eq!(client.head().status, 100, "{model}");
             client.send(&content(LARGE)[..number * 10_000]);
             client.reset();
@@ -85,7 +85,7 @@ fn uploads_reset_in_the_middle_leave_nothing_behind() {
         server.wait_for_metric("nstar_sink_connections", 1);
         let mut client = server.connect();
         client.send(upload(content(1_000)));
-        assert_eq!(client.answer().text(), receipt(content(1_000)), "{model}");
+        assert_eq!(client.response().text(), receipt(content(1_000)), "{model}");
         server.stop().says("1 uploads completed, 40 failed");
     });
 }

@@ -1,4 +1,4 @@
-//! Peers without an index server, as a person runs them.
+//! Peers without an index server, run as a user runs them.
 
 use std::{
     net::TcpListener,
@@ -11,7 +11,7 @@ use crate::{
     serve::ask,
 };
 
-/// A peer with its part of the index, where it listens, and where other peers reach it.
+/// A peer with its part of the index, its address, and its address for other peers.
 pub(super) struct Peer {
     pub(super) running: Running,
     pub(super) at: String,
@@ -19,12 +19,12 @@ pub(super) struct Peer {
 }
 
 impl Group {
-    /// A peer that shares a folder, and joins those: of a distributed hash table.
+    /// A peer that shares a folder and joins these peers in a distributed hash table.
     pub(super) fn spread(&self, folder: &str, join: &[&Peer], more: &[&str]) -> Peer {
         self.spread_as("--dht", folder, join, more)
     }
 
-    /// The same of either kind.
+    /// The same, for `kind`: `--dht` or `--partitioned`.
     pub(super) fn spread_as(&self, kind: &str, folder: &str, join: &[&Peer], more: &[&str]) -> Peer {
         std::fs::create_dir_all(self.place.path(folder)).expect("a folder");
         let mut words = vec!["serve", "peer", "--share", folder, "--listen", "127.0.0.1:0"];
@@ -40,7 +40,7 @@ impl Group {
     }
 }
 
-/// What a peer says of its health, once it says so.
+/// Waits for a peer to report this state of its health.
 fn health(peer: &Peer, holds: impl Fn(&str) -> bool) {
     let patience = Instant::now() + PATIENCE;
     loop {
@@ -53,7 +53,7 @@ fn health(peer: &Peer, holds: impl Fn(&str) -> bool) {
     }
 }
 
-/// Its identity is in the folder: neither may take the other for itself.
+/// The identity is in the folder, so both have the same. Neither may take the other for itself.
 #[test]
 fn a_peer_on_a_copied_folder_is_told_that_another_has_its_key() {
     let group = Group::without_index();
@@ -99,7 +99,7 @@ fn three_share_a_file_and_go_on_when_the_first_dies(kind: &str) {
     while group.ask_until(&bob.at, &["search", "report"]).contains("3 peers") {}
 }
 
-/// More than keep what is found under a key, so that those who search have to ask.
+/// More peers than hold a key, so that searches have to ask others.
 #[test]
 fn six_peers_that_know_all_others_find_all_files_by_asking_one_and_forget_who_died() {
     let group = Group::without_index();
@@ -173,7 +173,7 @@ fn peers_of_another_group_are_not_let_in() {
     group.ask(&open.at, &["search", "secret.txt"]).exits(1).complains("nobody shares");
 }
 
-/// It is tried again as often as files are told of, and the log would be full of it.
+/// Each announcement of files tries again, and would fill the log.
 #[test]
 fn why_others_refuse_what_a_peer_tells_is_said_once() {
     let group = Group::without_index();
@@ -194,7 +194,7 @@ fn why_others_refuse_what_a_peer_tells_is_said_once() {
 #[test]
 fn dead_peers_to_join_are_told_of_and_one_that_lives_suffices() {
     let group = Group::without_index();
-    // Held, and never listened on: nobody else can take it.
+    // Bound but never listened on, so that nothing else can use it.
     let dead = Peer {
         at: String::new(),
         dht: format!("127.0.0.1:{}", free_port()),

@@ -1,4 +1,4 @@
-//! Peers, indexes and disks that fail: nothing wrong is ever delivered, and what can go on goes on.
+//! Peers, indexes and disks that fail: no wrong byte is ever delivered, and everything unaffected keeps working.
 
 use std::{
     collections::HashSet,
@@ -23,7 +23,7 @@ use crate::{
     serve::ask,
 };
 
-/// Kills it, and waits until its port and its folder are free.
+/// Kills a server, and waits until its port and its folder are free.
 fn kill(running: &mut Running) {
     running.signal("KILL");
     eventually("it ends", || !running.is_alive());
@@ -34,7 +34,7 @@ fn a_download_goes_on_while_the_index_is_away_and_searches_are_back_when_it_is()
     let mut halfway = Halfway::new();
     let (_bob, bob_at, get) = halfway.begin("bob");
     kill(halfway.group.index.as_mut().expect("an index"));
-    halfway.dam.open.store(true, SeqCst);
+    halfway.proxy.open.store(true, SeqCst);
     get.finish().exits(0);
     assert!(halfway.is_at("bob/large.bin"));
     halfway.group.ask(&bob_at, &["search", "large.bin"]).exits(1).complains("cannot be asked now");
@@ -48,9 +48,9 @@ fn a_download_goes_on_at_its_source_when_that_is_back() {
     let mut halfway = Halfway::new();
     let (_bob, _, get) = halfway.begin("bob");
     kill(&mut halfway.ann);
-    halfway.dam.open.store(true, SeqCst);
+    halfway.proxy.open.store(true, SeqCst);
     let listen = format!("127.0.0.1:{}", halfway.port);
-    let more = ["--listen", &listen, "--advertise", &halfway.dam.at];
+    let more = ["--listen", &listen, "--advertise", &halfway.proxy.at];
     let (_ann, _) = halfway.group.wrapped_peer(&[], "ann", &more);
     get.finish().exits(0);
     assert!(halfway.is_at("bob/large.bin"));
@@ -66,7 +66,7 @@ fn a_full_disk_is_told_and_what_came_is_gone_on_with_once_there_is_room() {
     let file: Vec<_> = (0..1_500_000_u32).flat_map(u32::to_le_bytes).collect();
     group.place.write("ann/large.bin", &file);
     fs::create_dir(group.place.path("small")).expect("a folder");
-    // A disk of its own, which only the peer sees.
+    // A disk that only the peer sees.
     let mount = "mount -t tmpfs -o size=3m none small && exec \"$@\"";
     let wrapper = ["unshare", "--mount", "sh", "-c", mount, "sh"];
     let (bob, bob_at) = group.wrapped_peer(&wrapper, "small", &["--listen", "127.0.0.1:0"]);
@@ -111,22 +111,22 @@ fn a_small_file_is_had_once_what_fills_the_disk_of_a_larger_one_is_removed_as_is
     group.ask(&bob_at, &["get", "small.bin"]).exits(0);
 }
 
-/// Peers in the tests of churn, how many of them hold what all want at first, and how often one is killed.
+/// The number of peers in the tests of churn, how many of them have the wanted file at first, and how often one is killed.
 const PEERS: usize = 8;
 const HOLDERS: usize = 3;
 const KILLS: usize = 14;
-/// The life of a peer's records in the test of churn without a server: 30 times shorter than the default is, so that 30 %
-/// of the peers a minute, which is 60 % in the default life, are as many in two seconds. The rest is as it always is.
+/// The life of a peer's records in the test of churn without a server. It is 30 times shorter than the default: a churn of
+/// 30 % per minute, which is 60 % in the default life, then takes two seconds.
 const LIFE: Duration = Duration::from_secs(4);
 const CHURN_IN_LIFE: f64 = 0.6;
 
-/// Eight peers, each of which can be killed and started again at the same place.
+/// Eight peers, each of which can be killed and restarted with its folder and address.
 struct Crowd {
     group: Group,
     ports: Vec<u16>,
-    /// Where each has its part of the index; none where there is a server.
+    /// The address of each peer's part of the index; empty with an index server.
     spread: Option<Vec<u16>>,
-    /// What all want, and what each has of its own.
+    /// The file that all want, and a file of each peer.
     common: Vec<u8>,
     own: Vec<Vec<u8>>,
     kills: AtomicUsize,
@@ -167,7 +167,7 @@ impl Crowd {
         self.group.wrapped_peer(&[], &format!("peer{number}"), &words).0
     }
 
-    /// How long after one peer the next is killed: at once, where what a server knows does not go with the peers.
+    /// The time between two kills: none with an index server, whose records survive the peers.
     fn pause(&self) -> Duration {
         self.spread.as_ref().map_or(Duration::ZERO, |_| LIFE.div_f64(CHURN_IN_LIFE * PEERS as f64))
     }
@@ -176,7 +176,7 @@ impl Crowd {
         Client::new(SocketAddr::from(([127, 0, 0, 1], self.ports[number])), None).expect("a client")
     }
 
-    /// Kills and restarts one after the other, all but the first.
+    /// Kills and restarts all peers but the first, one after the other.
     fn churn(&self, mut peers: Vec<Running>) -> Vec<Running> {
         for victim in (1..PEERS).cycle().take(KILLS) {
             thread::sleep(self.pause());
@@ -187,7 +187,7 @@ impl Crowd {
         peers
     }
 
-    /// Has a peer obtain some content, however often it dies meanwhile.
+    /// Has a peer download some content, however often the peer is killed meanwhile.
     fn obtain(&self, number: usize, content: Content) {
         let patience = Instant::now() + PATIENCE;
         let mut client = self.client(number);
@@ -199,7 +199,7 @@ impl Crowd {
         }
     }
 
-    /// Searches through this peer for what each has of its own, until all is found.
+    /// Searches through this peer for the file of each peer, until all are found.
     fn find_all(&self, number: usize) {
         let mut client = self.client(number);
         eventually("everything is found", || {
@@ -211,7 +211,7 @@ impl Crowd {
     }
 }
 
-/// Obtains it unless the peer dies; how it stands then.
+/// Waits for the download to end or the peer to die. Returns the state of the download.
 fn obtain(client: &mut Client, content: Content) -> Result<DownloadState, RequestError> {
     let mut progress = client.obtain(content, None)?;
     while progress.state == DownloadState::Running {
@@ -220,13 +220,13 @@ fn obtain(client: &mut Client, content: Content) -> Result<DownloadState, Reques
     Ok(progress.state)
 }
 
-/// Each content in a folder that is shared.
+/// The contents in a shared folder.
 fn contents(folder: &Path) -> HashSet<Content> {
     let files = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
     files.filter(|path| path.is_file()).map(|path| Content::of(&fs::read(path).expect("a file"))).collect()
 }
 
-/// Peers are killed and started again while all of them obtain and search: what each gets is right, and in the end it has
+/// Peers are killed and restarted while all of them download and search. Every byte is right, and in the end each peer has
 /// everything.
 fn churn_under_load(crowd: &Crowd) -> Vec<Running> {
     let peers: Vec<_> = (0..PEERS).map(|number| crowd.start(number)).collect();

@@ -1,4 +1,4 @@
-//! Downloads that are stopped half-way, and gone on with.
+//! Downloads that are interrupted and resumed.
 
 use std::{
     io::{self, Read, Write},
@@ -18,14 +18,14 @@ use crate::{
     serve::ask,
 };
 
-/// Lets so many bytes of answers through, and more only once it is opened.
-pub(super) struct Dam {
+/// A proxy that forwards a limited number of response bytes, and the rest once it is opened.
+pub(super) struct LimitedProxy {
     pub(super) at: String,
     pub(super) open: Arc<AtomicBool>,
     pub(super) passed: Arc<AtomicU64>,
 }
 
-impl Dam {
+impl LimitedProxy {
     fn before(port: u16, most: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let at = listener.local_addr().expect("an address").to_string();
@@ -58,10 +58,10 @@ fn pass(mut from: TcpStream, mut to: TcpStream, most: u64, open: &AtomicBool, pa
     }
 }
 
-/// A group in which ann shares a large file, of which half comes through before the dam is opened.
+/// A group in which ann shares a large file, half of which gets through before the proxy is opened.
 pub(super) struct Halfway {
     pub(super) group: Group,
-    pub(super) dam: Dam,
+    pub(super) proxy: LimitedProxy,
     pub(super) ann: Running,
     pub(super) port: u16,
     pub(super) file: Vec<u8>,
@@ -74,16 +74,16 @@ impl Halfway {
     pub(super) fn new() -> Self {
         let group = Group::new();
         let port = free_port();
-        let dam = Dam::before(port, Self::SIZE as u64 / 2);
+        let proxy = LimitedProxy::before(port, Self::SIZE as u64 / 2);
         let file: Vec<_> = (0..Self::SIZE as u32 / 4).flat_map(|number| (number * 7).to_le_bytes()).collect();
         group.place.write("ann/large.bin", &file);
         let listen = format!("127.0.0.1:{port}");
-        let (ann, _) = group.wrapped_peer(&[], "ann", &["--listen", &listen, "--advertise", &dam.at]);
+        let (ann, _) = group.wrapped_peer(&[], "ann", &["--listen", &listen, "--advertise", &proxy.at]);
         let hash = blake3::hash(&file).to_string();
-        Self { group, dam, ann, port, file, hash }
+        Self { group, proxy, ann, port, file, hash }
     }
 
-    /// A peer that has begun to get the file, and keeps in mind what came of it.
+    /// A peer that has begun to download the file, and records how far it got.
     pub(super) fn begin(&self, folder: &str) -> (Running, String, Running) {
         self.begin_with(folder, &[])
     }
@@ -100,7 +100,7 @@ impl Halfway {
         (peer, at, get)
     }
 
-    /// Where a peer keeps in mind what came.
+    /// Where a peer records how far it got.
     fn map(&self, folder: &str) -> PathBuf {
         self.group.place.path(&format!("{folder}/.nstar/parts/{}.map", self.hash))
     }
@@ -122,7 +122,7 @@ fn getting_a_file_that_is_interrupted_is_given_up_and_gone_on_with_when_asked_ag
     let map = std::fs::read(halfway.map("bob")).expect("what is kept");
     assert!(map.iter().any(|&byte| byte != 0) && !halfway.is_at("bob/large.bin"));
 
-    halfway.dam.open.store(true, SeqCst);
+    halfway.proxy.open.store(true, SeqCst);
     halfway.group.ask(&bob_at, &["get", &halfway.hash, "-o", "large.bin"]).exits(0);
     assert!(halfway.is_at("large.bin") && halfway.is_at("bob/large.bin"));
 }
@@ -132,7 +132,7 @@ fn a_file_that_comes_while_another_is_got_under_its_name_is_left_as_it_is() {
     let halfway = Halfway::new();
     let (_bob, _, get) = halfway.begin_with("bob", &["-o", "mine.bin"]);
     halfway.group.place.write("mine.bin", "mine");
-    halfway.dam.open.store(true, SeqCst);
+    halfway.proxy.open.store(true, SeqCst);
     let part = format!("mine.bin.{}.part", get.pid());
     get.finish().exits(1).complains("mine.bin was created during the download").complains(&part);
     assert_eq!(std::fs::read(halfway.group.place.path("mine.bin")).expect("a file"), b"mine");
@@ -161,12 +161,12 @@ fn a_receiver_that_was_killed_goes_on_where_it_was() {
     drop(bob);
     get.finish().exits(1);
 
-    halfway.dam.open.store(true, SeqCst);
-    halfway.dam.passed.store(0, SeqCst);
+    halfway.proxy.open.store(true, SeqCst);
+    halfway.proxy.passed.store(0, SeqCst);
     let (_bob, bob_at) = halfway.group.peer("bob", &[]);
     halfway.group.ask_until(&bob_at, &["search", "large.bin"]);
     halfway.group.ask(&bob_at, &["get", &halfway.hash, "-o", "large.bin"]).exits(0);
     assert!(halfway.is_at("large.bin"));
-    let again = halfway.dam.passed.load(SeqCst);
+    let again = halfway.proxy.passed.load(SeqCst);
     assert!(again < Halfway::SIZE as u64, "all {again} bytes came again");
 }

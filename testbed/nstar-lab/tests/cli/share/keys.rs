@@ -1,4 +1,4 @@
-//! Groups that are closed by keys, as a person runs them.
+//! Groups closed by keys, run as a user runs them.
 
 use http_io::{
     Method,
@@ -13,7 +13,7 @@ use crate::{
     serve::listening,
 };
 
-/// The public key of a peer that is to share a folder.
+/// The public key of the peer that will share a folder.
 fn key(place: &Place, folder: &str) -> String {
     std::fs::create_dir_all(place.path(folder)).expect("a folder");
     let outcome = place.nstar(["share", "key", "--share", folder]).run().exits(0);
@@ -38,7 +38,7 @@ impl Group {
         self.ask(peer, &[args, &[&own[0], &own[1]]].concat())
     }
 
-    /// What the peer that shares a folder answers to whoever has its own key.
+    /// The response of the peer that shares a folder to a client with its own key.
     fn get(&self, folder: &str, peer: &str, path: &str) -> String {
         let key = Key::read(&self.place.path(&format!("{folder}/.nstar/identity"))).expect("a key");
         let trust = Trust::of_keys(key.pair(), [key.public()].into_iter().collect()).expect("keys");
@@ -55,7 +55,7 @@ impl Group {
     }
 }
 
-/// An index that knows these members, under this model, and its key.
+/// An index with these members, on this concurrency model, and its key.
 fn group(model: &str, members: &[&str]) -> (Group, String) {
     group_with(&["--engine", model], members)
 }
@@ -95,7 +95,7 @@ fn members_share_by_key_and_a_stranger_gets_nothing_from_index_or_peers() {
         of_eve.wait_for_stderr(&format!("the key {eve} is not on the list"));
         group.own("eve", &eve_at, &["search", "plan"]).exits(1).complains("not on the list");
 
-        // A member's key gets content and no more, another's nothing at all.
+        // A member's key gives access to content only, any other key to nothing.
         let own = |folder: &str, args: &[&str]| group.own(folder, &ann_at, args);
         own("ann", &["list"]).exits(0).says(&hash);
         own("bob", &["list"]).exits(1).complains("must be the key of the peer that you ask");
@@ -109,7 +109,7 @@ fn members_share_by_key_and_a_stranger_gets_nothing_from_index_or_peers() {
     }
 }
 
-/// Two peers that an index knows, of which only one knows the other; and what each says of a file of the other.
+/// Two peers of one index, of which only one lists the other; and what each says about a file of the other.
 #[test]
 fn a_peer_that_is_not_on_anothers_list_is_told_so_and_the_other_told_whom_it_met() {
     let (group, index) = group("epoll", &["ann", "bob"]);
@@ -145,7 +145,7 @@ fn with_a_secret_and_a_certificate_beside_the_keys_either_proof_is_enough() {
     group.ask(&url, &by_secret[..3]).exits(2).complains("--secret-file");
 }
 
-/// Index and peers that would all take the same secret: if it were sent, it would let in whom their lists leave out.
+/// Index and peers that would all accept the same secret. If it were sent, peers that are on no list would be admitted.
 #[test]
 fn with_keys_a_peer_tells_its_own_secret_neither_the_index_nor_other_peers() {
     let secret = ["--secret-file", "secret"];
@@ -206,7 +206,7 @@ fn members_alone(kind: &str) {
     group.own("bob", &of_bob.at, &["get", "hers.txt"]).exits(0);
     assert_eq!(std::fs::read(group.place.path("bob/hers.txt")).expect("a file"), b"from ann");
 
-    // Eve knows ann, who does not know her.
+    // Eve lists ann, who does not list her.
     let mut of_eve = group.spread_as(kind, "eve", &[&of_ann], &allow([&ann]));
     of_ann.running.wait_for_stderr(&format!("--allow {eve}"));
     of_eve.running.wait_for_stderr("it hangs up at once");
@@ -215,7 +215,7 @@ fn members_alone(kind: &str) {
     });
     group.own("eve", &of_eve.at, &["search", "hers.txt"]).exits(1).complains("nobody shares");
     drop(of_eve);
-    // And now bob, who knows her, while she does not know him.
+    // And now bob, who lists her, while she does not list him.
     let mut of_eve = group.spread_as(kind, "eve", &[&of_bob], &allow([&ann]));
     of_eve.running.wait_for_stderr(&format!("the peer there has the key {bob}, which is not on the list"));
     let metrics = group.get("ann", &of_ann.at, "/metrics");

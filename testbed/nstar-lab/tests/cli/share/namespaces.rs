@@ -1,4 +1,4 @@
-//! Eight peers, each in a network namespace of its own. Needs root.
+//! Eight peers, each in its own network namespace. Needs root.
 
 use std::{
     cell::RefCell,
@@ -14,7 +14,7 @@ use crate::{
     serve::listening,
 };
 
-/// Peers, and the ports each of them has at its own address.
+/// The number of peers, and the ports that each uses at its own address.
 const PEERS: usize = 8;
 const PORT: u16 = 8085;
 const DHT_PORT: u16 = 8086;
@@ -23,12 +23,12 @@ const DHT_PORT: u16 = 8086;
 const WAIT: &str =
     "until ip addr show dev eth0 2>/dev/null | grep -q 198.18; do sleep 0.02; done; exec \"$@\"";
 
-/// Two bridges in a namespace of their own, joined by a link that may be cut. Nothing of it is in the host's namespace,
-/// and it goes with its processes.
+/// Two bridges in a namespace, joined by a link that may be cut. The host's namespace is untouched, and everything ends
+/// with its processes.
 struct Network {
     place: Place,
     hub: Running,
-    /// The processes that the peers' namespaces go with.
+    /// The processes that keep the peers' namespaces alive.
     peers: RefCell<HashMap<usize, u32>>,
 }
 
@@ -58,7 +58,7 @@ impl Network {
         let words = ["serve", "index", "--secret-file", "secret", "--listen", &at];
         let hub = separated(place.wrapped(["unshare", "--net", "sh", "-c", &wait, "sh"], words).start());
         let mut network = Self { place, hub, peers: RefCell::default() };
-        // So slow between the two that a large file is still on its way when the link is cut.
+        // Slow enough between the two for a large file to be in transfer when the link is cut.
         network.in_hub(&format!(
             "ip link add west type bridge; ip link add east type bridge; \
              ip link add middle type veth peer name centre; \
@@ -76,7 +76,7 @@ impl Network {
         run(&format!("nsenter --net --target {} sh -ec '{command}'", self.hub.pid()));
     }
 
-    /// A peer in a namespace of its own, the first half of them on the west side.
+    /// Starts a peer in its own namespace; the first half of them are on the west side.
     fn peer(&self, number: usize, index: &[String]) -> Running {
         let (folder, listen) = (format!("peer{number}"), format!("{}:{PORT}", address(number)));
         let words = ["serve", "peer", "--share", &folder, "--secret-file", "secret", "--listen", &listen];
@@ -99,7 +99,7 @@ impl Network {
         peer
     }
 
-    /// `nstar share ARGS`, asked of a peer where it is.
+    /// Runs `nstar share ARGS` in the namespace of a peer.
     fn ask(&self, number: usize, args: &[&str]) -> Nstar {
         let (pid, peer) = (self.peers.borrow()[&number].to_string(), format!("{}:{PORT}", address(number)));
         let rest = ["--secret-file", "secret", "--peer", &peer];
@@ -107,7 +107,7 @@ impl Network {
         self.place.wrapped(["nsenter", "--net", "--target", &pid], words)
     }
 
-    /// The same, until it succeeds.
+    /// Repeats it until it succeeds.
     fn ask_until(&self, number: usize, args: &[&str]) {
         let patience = Instant::now() + PATIENCE;
         loop {
@@ -130,12 +130,12 @@ fn central(_: usize) -> Vec<String> {
     vec!["--index".into(), format!("{}:{PORT}", address(100))]
 }
 
-/// With a part of the index on each peer, which finds the others by multicast.
+/// With a part of the index on each peer. The peers find each other by multicast.
 fn spread(number: usize) -> Vec<String> {
     among_peers("--dht", number)
 }
 
-/// The same where each knows all others.
+/// The same with peers that all know each other.
 fn partitioned(number: usize) -> Vec<String> {
     among_peers("--partitioned", number)
 }
@@ -145,8 +145,8 @@ fn among_peers(kind: &str, number: usize) -> Vec<String> {
     [kind, "--dht-listen", &own, "--life", "3s"].map(String::from).to_vec()
 }
 
-/// Eight peers have each other's files, and a large one is on its way from west to east when the link is cut. It comes
-/// none the less once the link is back.
+/// Eight peers have each other's files. The link is cut during the transfer of a large one from west to east, which
+/// completes once the link is back.
 fn share_through_a_partition(network: &Network, index: fn(usize) -> Vec<String>, meanwhile: fn(&Network)) {
     let large: Vec<_> = (0..1_000_000_u32).flat_map(u32::to_le_bytes).collect();
     network.place.write("peer0/large.bin", &large);
@@ -167,14 +167,17 @@ fn share_through_a_partition(network: &Network, index: fn(usize) -> Vec<String>,
     let part = network.place.path(&format!("peer7/.nstar/parts/{}.data", blake3::hash(&large)));
     eventually("some of it comes", || std::fs::metadata(&part).is_ok_and(|part| part.blocks() > 0));
     network.in_hub("ip link set middle down");
-    // Those who know of it may all be on the other side: then it is found once they are left out.
+    // All holders of its record may be on the other side. It is then found once they are left out.
     network.ask_until(1, &["get", "large.bin"]);
     meanwhile(network);
     assert!(!network.place.path("peer7/large.bin").exists(), "nothing comes from the other side");
     network.in_hub("tc qdisc del dev middle root; ip link set middle up");
-    // A machine that stood still for long may have made it give up: then asking again goes on.
+    // If the machine stalled for long, the peer may have given up. Asking again then resumes the download.
     let first = get.finish();
-    assert!(first.status.success() || first.stderr.contains("what came is kept"), "{first}");
+    assert!(
+        first.status.success() || first.stderr.contains("the part already downloaded is kept"),
+        "{first}"
+    );
     network.ask_until(7, &["get", "large.bin"]);
     for side in ["peer1", "peer7"] {
         assert!(std::fs::read(network.place.path(&format!("{side}/large.bin"))).expect("a file") == large);
@@ -207,7 +210,7 @@ fn where_all_know_all_both_sides_of_a_partition_go_on_and_find_each_other_again(
     }
 }
 
-/// Each side finds what is on it, and no longer what is on the other.
+/// Each side finds its own files, and no longer those of the other.
 fn both_sides_go_on(network: &Network) {
     for (number, here, there) in [(1, "kept 2.txt", "kept 6.txt"), (5, "kept 6.txt", "kept 2.txt")] {
         network.ask_until(number, &["get", here]);
@@ -223,7 +226,7 @@ fn peers_of_one_network_find_each_other_by_multicast() {
     let network = Network::new();
     network.place.write("peer0/far away.txt", "found");
     network.place.write(&format!("peer{}/own.txt", PEERS - 1), "own");
-    // One on each side, and nobody is told of the other.
+    // One on each side; neither is given the address of the other.
     let peers = [0, PEERS - 1].map(|number| network.peer(number, &spread(number)));
     network.ask_until(PEERS - 1, &["get", "far away.txt"]);
     let taken = network.place.path(&format!("peer{}/far away.txt", PEERS - 1));

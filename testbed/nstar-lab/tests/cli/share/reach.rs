@@ -1,5 +1,5 @@
-//! Peers that are told where others reach them, or where others are, in a way that cannot do. In a network namespace of
-//! their own, where no other machine is. Needs root.
+//! Peers with unusable addresses of their own or of others. They run in a network namespace without other machines, which
+//! needs root.
 
 use std::process::Command;
 

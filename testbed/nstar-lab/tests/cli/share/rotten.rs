@@ -15,7 +15,7 @@ fn a_copy_that_rotted_at_the_peer_is_told_and_the_file_got_from_others() {
     group.ask_until(&bob_at, &["search", "own.bin"]);
     bob.signal("TERM");
     bob.finish().exits(0);
-    // As if it had been right when it was hashed.
+    // As if the file had been intact when it was hashed.
     let memory = group.place.path("bob/.nstar/memory");
     let kept = fs::read_to_string(&memory).expect("what is remembered");
     fs::write(&memory, kept.replace(&hash(&wrong), &hash(&right))).expect("a memory");

@@ -1,4 +1,4 @@
-//! Peers and their index over TLS, as a person runs them.
+//! Peers and their index over TLS, run as a user runs them.
 
 use super::{Group, eventually};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 const TLS: [&str; 4] = ["--tls-cert", "cert.pem", "--tls-key", "key.pem"];
 const CA: [&str; 2] = ["--ca", "cert.pem"];
 
-/// A group whose index speaks TLS under this model, with a certificate for this machine.
+/// A group whose index speaks TLS on this concurrency model, with a certificate for this machine.
 fn group(model: &str) -> Group {
     let place = Place::new();
     let pair = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
@@ -46,7 +46,7 @@ fn peers_and_their_index_speak_tls_under_every_kind_of_model() {
     }
 }
 
-/// What a peer says of a file that it cannot have.
+/// The message of a peer about a file that it cannot download.
 fn refusal(group: &Group, peer: &str, args: &[&str], name: &str) -> String {
     group.ask_until(peer, &[&["search", name][..], args].concat());
     group.ask(peer, &[&["get", name][..], args].concat()).exits(1).stderr
