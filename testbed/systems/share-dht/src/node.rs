@@ -130,7 +130,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
         let kept = &mut *kept;
         match request {
             Request::Keep { files, .. } if files.len() > FILES_MAX => {
-                Err(format!("{FILES_MAX} files at most may be told of at once"))
+                Err(format!("at most {FILES_MAX} files may be announced at once"))
             }
             Request::Keep { lease: terms, files, anew, all } => {
                 let lease = lease(terms)?;

@@ -45,7 +45,7 @@ use crate::{
 const TICK: Duration = Duration::from_millis(250);
 
 type Event = SwarmEvent<BehaviourEvent>;
-type Answer = Result<Response, Unanswered>;
+type RequestOutcome = Result<Response, Unanswered>;
 type Exchange = request_response::Event<Request, Response>;
 
 /// The task.
@@ -55,7 +55,7 @@ pub(crate) struct Driver {
     node: Arc<PeerNode>,
     joining: Joining,
     joins: bool,
-    asked: HashMap<OutboundRequestId, oneshot::Sender<Answer>>,
+    asked: HashMap<OutboundRequestId, oneshot::Sender<RequestOutcome>>,
     lookups: HashMap<QueryId, oneshot::Sender<Vec<PeerId>>>,
     /// The remote end of each connection.
     seen: HashMap<ConnectionId, RemoteEnd>,
@@ -261,10 +261,10 @@ impl Driver {
         }
     }
 
-    fn reply(&mut self, request: OutboundRequestId, answer: Answer) {
+    fn reply(&mut self, request: OutboundRequestId, outcome: RequestOutcome) {
         if let Some(reply) = self.asked.remove(&request) {
             // The requester may have given up.
-            let _ = reply.send(answer);
+            let _ = reply.send(outcome);
         }
     }
 

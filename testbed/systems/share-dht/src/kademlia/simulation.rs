@@ -84,7 +84,7 @@ async fn search(world: &Arc<World>, searcher: usize, wanted: &Wanted) -> (usize,
     let before = asked(&node);
     let found = node.search(&wanted.query).await;
     assert_eq!(found.len(), 1, "{searcher} searches for {:?}", wanted.query);
-    assert_eq!((&found[0].entry, &found[0].peers[..]), (&wanted.file, &[world::at(wanted.owner)][..]));
+    assert_eq!((&found[0].entry, &found[0].peers[..]), (&wanted.file, &[wire::at(wanted.owner)][..]));
     let key = Key::of_query(&wanted.query).unwrap();
     (hops(world, searcher, &key, &world.dialled()), asked(&node) - before)
 }

@@ -223,7 +223,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
         let told = match self.bring_up(peer, &mut holder, offer, all).await {
             Ok(()) => true,
             Err(error) => {
-                tracing::debug!(%peer, %error, "a peer was not told of files");
+                tracing::debug!(%peer, %error, "a peer could not be told about files");
                 false
             }
         };

@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    net::{Ipv4Addr, SocketAddr},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -18,7 +19,6 @@ use libp2p_identity::PeerId;
 use tokio::{io::DuplexStream, sync::mpsc};
 use tokio_util::compat::Compat;
 
-use super::world::{World, at, number};
 use crate::kademlia::addresses::{of_multi, to_multi};
 
 type Connection = (PeerId, StreamMuxerBox);
@@ -28,10 +28,31 @@ type Call = (usize, End);
 /// Connects to a peer.
 pub(super) type Caller = mpsc::UnboundedSender<Call>;
 
+/// The address of a peer.
+pub(super) fn at(peer: usize) -> SocketAddr {
+    let number = u32::try_from(peer).unwrap();
+    SocketAddr::from((Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 0, 0, 1)) + number), 80))
+}
+
+/// The peer at an address.
+fn number(at: SocketAddr) -> Option<usize> {
+    let std::net::IpAddr::V4(ip) = at.ip() else { return None };
+    u32::from(ip).checked_sub(u32::from(Ipv4Addr::new(10, 0, 0, 1))).map(|number| number as usize)
+}
+
+/// The peers of a network, as a transport needs them.
+pub(super) trait Peers: Send + Sync {
+    /// The id of a peer.
+    fn id(&self, peer: usize) -> PeerId;
+
+    /// Connects one peer to another. Returns the near end of the pipe.
+    fn connect(self: Arc<Self>, from: usize, to: usize) -> BoxFuture<'static, End>;
+}
+
 /// The connections of one peer.
 pub(super) struct Wire {
     me: usize,
-    world: Arc<World>,
+    peers: Arc<dyn Peers>,
     calls: mpsc::UnboundedReceiver<Call>,
     listener: Option<ListenerId>,
     /// Whether the swarm knows the listening address.
@@ -39,23 +60,20 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) fn new(me: usize, world: Arc<World>) -> (Self, Caller) {
+    pub(super) fn new(me: usize, peers: Arc<dyn Peers>) -> (Self, Caller) {
         let (caller, calls) = mpsc::unbounded_channel();
-        (Self { me, world, calls, listener: None, told: false }, caller)
+        (Self { me, peers, calls, listener: None, told: false }, caller)
     }
 
-    fn taken(&self, from: usize, end: End) -> io::Result<Connection> {
+    fn accepted(&self, from: usize, end: End) -> io::Result<Connection> {
         let streams = libp2p_yamux::Config::default().upgrade_inbound(end, "").now_or_never();
-        Ok((self.world.peer(from), StreamMuxerBox::new(streams.unwrap()?)))
+        Ok((self.peers.id(from), StreamMuxerBox::new(streams.unwrap()?)))
     }
 }
 
-async fn made(world: Arc<World>, from: usize, to: usize) -> io::Result<Connection> {
-    let end = Arc::clone(&world).connect(from, to).await;
-    Ok((
-        world.peer(to),
-        StreamMuxerBox::new(libp2p_yamux::Config::default().upgrade_outbound(end, "").await?),
-    ))
+async fn dialled(peers: Arc<dyn Peers>, from: usize, to: usize) -> io::Result<Connection> {
+    let end = Arc::clone(&peers).connect(from, to).await;
+    Ok((peers.id(to), StreamMuxerBox::new(libp2p_yamux::Config::default().upgrade_outbound(end, "").await?)))
 }
 
 impl Transport for Wire {
@@ -77,7 +95,7 @@ impl Transport for Wire {
         let Some(to) = of_multi(&address).and_then(number) else {
             return Err(TransportError::MultiaddrNotSupported(address));
         };
-        Ok(made(Arc::clone(&self.world), self.me, to).boxed())
+        Ok(dialled(Arc::clone(&self.peers), self.me, to).boxed())
     }
 
     fn poll(
@@ -90,7 +108,7 @@ impl Transport for Wire {
             return Poll::Ready(TransportEvent::NewAddress { listener_id, listen_addr: here });
         }
         let Poll::Ready(Some((from, end))) = self.calls.poll_recv(cx) else { return Poll::Pending };
-        let (upgrade, send_back_addr) = (ready(self.taken(from, end)), to_multi(at(from)));
+        let (upgrade, send_back_addr) = (ready(self.accepted(from, end)), to_multi(at(from)));
         Poll::Ready(TransportEvent::Incoming { listener_id, upgrade, local_addr: here, send_back_addr })
     }
 }

@@ -2,20 +2,22 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    net::{Ipv4Addr, SocketAddr},
     ops::Range,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
-use futures::{FutureExt, StreamExt, future::pending};
+use futures::{
+    FutureExt, StreamExt,
+    future::{BoxFuture, pending},
+};
 use libp2p_identity::{Keypair, PeerId};
 use libp2p_kad::{K_VALUE, KBucketKey};
 use libp2p_swarm::Swarm;
 use tokio::sync::watch;
 use tokio_util::compat::TokioAsyncReadCompatExt;
 
-use super::wire::{Caller, End, Wire};
+use super::wire::{Caller, End, Peers, Wire, at};
 use crate::{
     kademlia::{
         Driver, Identity, Joining, Network, PeerNode, Table, addresses::to_multi, behaviour::Behaviour,
@@ -42,7 +44,7 @@ struct Member {
 /// A running peer.
 struct Running {
     node: Arc<PeerNode>,
-    door: Caller,
+    caller: Caller,
 }
 
 /// All peers. A peer's number is its rank by position, so that the peers of one bucket are neighbours.
@@ -54,18 +56,6 @@ pub(super) struct World {
     /// routing tables would start one peer after the other.
     acting: watch::Sender<Option<usize>>,
     dialled: Mutex<Vec<usize>>,
-}
-
-/// The address of a peer.
-pub(super) fn at(peer: usize) -> SocketAddr {
-    let number = u32::try_from(peer).unwrap();
-    SocketAddr::from((Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 0, 0, 1)) + number), 80))
-}
-
-/// The peer at an address.
-pub(super) fn number(at: SocketAddr) -> Option<usize> {
-    let std::net::IpAddr::V4(ip) = at.ip() else { return None };
-    u32::from(ip).checked_sub(u32::from(Ipv4Addr::new(10, 0, 0, 1))).map(|number| number as usize)
 }
 
 /// A random choice of as many as a bucket holds.
@@ -116,10 +106,6 @@ impl World {
         self.members.len()
     }
 
-    pub(super) fn peer(&self, peer: usize) -> PeerId {
-        *self.members[peer].place.preimage()
-    }
-
     /// The peers that a peer knows: from each bucket as many as it holds, chosen at random (Maymounkov and Mazieres, Kademlia,
     /// 2002, section 2.2), or all others. Always the same for one peer.
     pub(super) fn contacts(&self, peer: usize) -> Vec<usize> {
@@ -162,22 +148,10 @@ impl World {
 
     /// Makes a peer the acting one.
     pub(super) fn act(self: &Arc<Self>, peer: usize) -> Arc<PeerNode> {
-        self.door(peer);
+        self.caller(peer);
         self.dialled.lock().unwrap().clear();
         self.acting.send_replace(Some(peer));
         Arc::clone(&self.running.lock().unwrap()[&peer].node)
-    }
-
-    /// Connects one peer to another, once it is its turn.
-    pub(super) async fn connect(self: Arc<Self>, from: usize, to: usize) -> End {
-        if to == SILENT {
-            return pending().await;
-        }
-        self.acting.subscribe().wait_for(|acting| *acting == Some(from)).await.unwrap();
-        self.dialled.lock().unwrap().push(to);
-        let (near, far) = tokio::io::duplex(PIPE_LEN);
-        self.door(to).send((from, far.compat())).unwrap();
-        near.compat()
     }
 
     /// The peers that the acting one has connected to, in order.
@@ -186,30 +160,51 @@ impl World {
     }
 
     /// How to connect to a peer, which is started if it is not running.
-    fn door(self: &Arc<Self>, peer: usize) -> Caller {
+    fn caller(self: &Arc<Self>, peer: usize) -> Caller {
         let mut running = self.running.lock().unwrap();
-        running.entry(peer).or_insert_with(|| self.start(peer)).door.clone()
+        running.entry(peer).or_insert_with(|| self.start(peer)).caller.clone()
     }
 
     fn start(self: &Arc<Self>, peer: usize) -> Running {
         let identity = Identity::of(self.members[peer].keys.clone());
-        let (wire, door) = Wire::new(peer, Arc::clone(self));
+        let (wire, caller) = Wire::new(peer, Arc::clone(self) as Arc<dyn Peers>);
         let mut swarm =
             identity.swarm_over(libp2p_core::Transport::boxed(wire), self.placement, false).unwrap();
         swarm.listen_on(to_multi(at(peer))).unwrap();
         hold_back(&mut swarm);
         let contacts = self.contacts(peer);
         for contact in &contacts {
-            swarm.behaviour_mut().kad.add_address(&self.peer(*contact), to_multi(at(*contact)));
+            swarm.behaviour_mut().kad.add_address(&self.id(*contact), to_multi(at(*contact)));
         }
         drain(&mut swarm);
-        let table = Table::new(self.peer(peer), self.placement);
+        let table = Table::new(self.id(peer), self.placement);
         table.set(contacts.iter().map(|contact| self.members[*contact].place).collect());
         let (network, commands) = Network::new(table);
         let node = Arc::new(Node::new(network.clone(), network, LIFE));
         node.set_at(at(peer));
         let driver = Driver::new(swarm, commands, Arc::clone(&node), Joining::default());
         tokio::spawn(driver.run());
-        Running { node, door }
+        Running { node, caller }
+    }
+}
+
+impl Peers for World {
+    fn id(&self, peer: usize) -> PeerId {
+        *self.members[peer].place.preimage()
+    }
+
+    /// Connects once it is the turn of `from`.
+    fn connect(self: Arc<Self>, from: usize, to: usize) -> BoxFuture<'static, End> {
+        async move {
+            if to == SILENT {
+                return pending().await;
+            }
+            self.acting.subscribe().wait_for(|acting| *acting == Some(from)).await.unwrap();
+            self.dialled.lock().unwrap().push(to);
+            let (near, far) = tokio::io::duplex(PIPE_LEN);
+            self.caller(to).send((from, far.compat())).unwrap();
+            near.compat()
+        }
+        .boxed()
     }
 }
