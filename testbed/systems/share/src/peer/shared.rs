@@ -177,7 +177,7 @@ impl SharedFolder {
     fn unstored(&self) -> Option<String> {
         let (count, why) = self.failures.unstored()?;
         Some(format!(
-            "{count} of the files in {:?} cannot be shared, as their hashes cannot be kept in {:?} ({why}); each is \
+            "{count} of the files in {:?} cannot be shared, as their hashes cannot be saved in {:?} ({why}); each is \
              tried again {} minutes later at most",
             self.root,
             self.state_root,
@@ -246,7 +246,7 @@ impl SharedFolder {
             self.catalogue.unshare(gone);
         }
         if let Err(error) = self.journal.forget_all_but(&there) {
-            tracing::error!(%error, "what is known of the shared files cannot be kept");
+            tracing::error!(%error, "the catalogue of shared files cannot be saved");
         }
         self.failures.forget_all_but(&there);
         let waiting = walk.files.into_iter().filter(|file| !self.share_or_hash(file, jobs)).count();
@@ -302,7 +302,7 @@ impl SharedFolder {
             }
             if !self.try_to_hash(&WalkedFile { path: path.clone(), name: entry.name, state }) {
                 if let Err(error) = self.journal.forget(&path) {
-                    tracing::error!(%error, "what is known of the shared files cannot be kept");
+                    tracing::error!(%error, "the catalogue of shared files cannot be saved");
                 }
                 self.catalogue.unshare(&path);
             } else if self.journal.content(&path, &state) != Some(*content) {

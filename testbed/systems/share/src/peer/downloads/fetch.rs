@@ -33,9 +33,9 @@ const FAST: Duration = Duration::from_millis(250);
 /// the second one receives.
 const CONNECTIONS_MAX: usize = 8;
 const OF_ONE_MAX: usize = 2;
-/// Failures in a row after which a peer is liars.
+/// Failures in a row after which a peer is no longer asked for this content.
 const FAILURES_MAX: u32 = 3;
-/// How long not to ask a peer that does not have the content now, or is slower than others.
+/// How long not to ask a peer that does not have the content now or is slower than others.
 const REST: Duration = Duration::from_secs(5);
 /// Bytes and time after which received groups are made durable.
 const SYNC_BYTES: u64 = 64 * 1024 * 1024;
@@ -104,7 +104,7 @@ impl Fetch {
         }
     }
 
-    /// Asks these peers, first over one connection each, then over a second one where connections are liars.
+    /// Asks these peers, first over one connection each, then over a second one while there are fewer than [`CONNECTIONS_MAX`].
     pub(crate) fn ask(self: &Arc<Self>, peers: &[SocketAddr]) -> io::Result<()> {
         for connections in 1..=OF_ONE_MAX {
             for &peer in peers {

@@ -21,7 +21,7 @@ use crate::{
     query,
 };
 
-/// Time-out of a response: this, and a second for so many bytes.
+/// Time-out of a response: this, and a second for this many bytes.
 const TIMEOUT: Duration = Duration::from_secs(2);
 const BYTES_PER_S: u64 = 64 * 1024;
 /// Longest time-out for a range of content: other peers may be able to send it.

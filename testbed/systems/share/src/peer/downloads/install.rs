@@ -19,7 +19,7 @@ use crate::{
     peer::shared::SharedFolder,
 };
 
-/// Number of files from which on the file file system is synced at once (syncfs(2)). Below it each file is synced by
+/// From this many files on, the file system is synced as a whole (syncfs(2)). Below it each file is synced by
 /// itself, because others may have much to write that does not concern a few files.
 const TOGETHER_MIN: usize = 8;
 /// Longest content that is fetched in one piece, bytes.
@@ -133,7 +133,9 @@ impl CompleteFile {
 pub(crate) fn explain(error: &io::Error, size: u64, parts: &Path) -> String {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded if size > SMALL_LEN_MAX => {
-            format!("the disk is full; make room and ask for it again: what came is kept, in {parts:?}")
+            format!(
+                "the disk is full; free some space and ask for it again: the part already downloaded is kept in {parts:?}"
+            )
         }
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => format!(
             "the disk is full; make room and ask for it again; what is not file of larger files is in {parts:?}, and \
@@ -187,9 +189,9 @@ mod tests {
     fn what_is_said_to_be_kept_on_a_full_disk_is() {
         let (full, parts) = (io::Error::from(io::ErrorKind::StorageFull), Path::new("/a/.nstar/parts"));
         let large = explain(&full, SMALL_LEN_MAX + 1, parts);
-        assert!(large.contains("what came is kept, in \"/a/.nstar/parts\""), "{large}");
+        assert!(large.contains("the part already downloaded is kept in \"/a/.nstar/parts\""), "{large}");
         let small = explain(&full, SMALL_LEN_MAX, parts);
-        assert!(!small.contains("what came is kept") && small.contains("/a/.nstar/parts"), "{small}");
+        assert!(!small.contains("already downloaded") && small.contains("/a/.nstar/parts"), "{small}");
     }
 
     proptest! {

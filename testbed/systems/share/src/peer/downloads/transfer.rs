@@ -28,16 +28,17 @@ use crate::{
 
 /// How often the index is searched for more peers.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(2);
-/// How long to go on without a peer to ask.
+/// How long to continue without a peer to ask.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(15);
-/// The same while no peer is known that may have the content, apart from those that sent wrong content.
+/// The same while the only known peers of the content sent wrong content.
 const GIVE_UP_UNKNOWN_AFTER: Duration = Duration::from_secs(5);
 /// Pause before peers are looked for again.
 const PAUSE: Duration = Duration::from_millis(300);
 /// How many peers are asked in turn for a small file, before it is fetched from several at once as a larger one.
 const SMALL_PEERS_MAX: usize = 3;
 /// Why a download was cancelled.
-pub(super) const CANCELLED: &str = "it was cancelled; what came is kept, and asking again goes on";
+pub(super) const CANCELLED: &str =
+    "it was cancelled; the part already downloaded is kept, and asking again continues";
 
 const WRONG_BYTES: &str = "it sent bytes that are not those of the file";
 const WRONG_HASHES: &str = "it sent hashes that are not those of the file";
@@ -94,7 +95,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// Fetches the content if it has the claimed size. `None` if it does not, or cannot be had now.
+    /// Fetches the content if it has the claimed size. `None` if it does not, or is not available now.
     fn fetch_claimed(&self, claim: &SearchResult) -> Result<Option<CompleteFile>, String> {
         let explain = |error: &io::Error| install::explain(error, claim.entry.size, &self.ends.partials);
         if claim.entry.size <= SMALL_LEN_MAX
@@ -157,7 +158,7 @@ impl Transfer<'_> {
                 Ok(outboard) => match GroupHashes::from_outboard(content, *size, &outboard) {
                     Some(groups) => {
                         if let Err(error) = self.ends.shared.keep_outboard(content, &outboard) {
-                            tracing::warn!(%error, "the hashes of a file cannot be kept");
+                            tracing::warn!(%error, "the hashes of a file cannot be saved");
                         }
                         return Some(groups);
                     }
@@ -216,7 +217,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// How long to go on without a peer to ask.
+    /// How long to continue without a peer to ask.
     fn patience(&self, claim: &SearchResult) -> Duration {
         if self.others(claim).is_empty() { GIVE_UP_UNKNOWN_AFTER } else { GIVE_UP_AFTER }
     }
@@ -248,7 +249,10 @@ impl Transfer<'_> {
             ([], _) => "nobody has it now; search for it again later".into(),
             ([index], Some(_)) => format!("nobody is known to have it: {index}"),
             (troubles, _) => {
-                format!("no peer could give all of it ({}); what came is kept", troubles.join("; "))
+                format!(
+                    "no peer could give all of it ({}); the part already downloaded is kept",
+                    troubles.join("; ")
+                )
             }
         }
     }

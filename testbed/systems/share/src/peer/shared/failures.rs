@@ -27,7 +27,7 @@ pub(crate) enum NotHashed {
     #[error("it cannot be read ({0})")]
     Unreadable(#[source] io::Error),
     /// Usually the disk is full.
-    #[error("its hashes cannot be kept ({0})")]
+    #[error("its hashes cannot be saved ({0})")]
     Unstored(#[source] io::Error),
 }
 

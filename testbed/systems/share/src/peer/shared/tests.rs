@@ -57,7 +57,7 @@ fn a_file_whose_hashes_cannot_be_kept_is_left_alone_until_it_changed_and_that_is
     fs::rename(test.path("state/outboards"), test.path("state/away")).unwrap();
     test.try_next();
     let warning = test.shared.warning().unwrap();
-    assert!(warning.contains("1 of the files") && warning.contains("hashes cannot be kept"), "{warning}");
+    assert!(warning.contains("1 of the files") && warning.contains("hashes cannot be saved"), "{warning}");
     for _ in 0..10 {
         assert!(test.walk().is_none(), "as it was");
     }
