@@ -1,18 +1,11 @@
 //! The command line as typed: every flag, its default, and its one line of help.
 
 mod lab;
-mod serve;
-mod server;
-mod share;
 
 use clap::{Parser, Subcommand};
 
-pub(crate) use self::{
-    lab::Lab,
-    serve::{Accounts, Allowed, Booking, Files, FilesUploads, Index, Peer, Serve, Sink, Verify},
-    server::{Concurrency, Encryption, Server},
-    share::{AskPeer, Share, ShareGet, ShareKey},
-};
+pub(crate) use self::lab::Lab;
+use crate::{commands::share::Share, systems::Serve};
 
 /// The testbed of nstar: experiments on five systems, and the systems themselves.
 ///
@@ -29,7 +22,6 @@ pub(crate) struct Flags {
 }
 
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "only one is ever made")]
 pub(crate) enum Command {
     /// Run an experiment: start its systems, measure every variant, report
     Run(Lab),

@@ -1,12 +1,31 @@
 //! The `nstar-lab` program: experiments, the systems as servers, file sharing.
 
-mod commands;
 mod flags;
-mod values;
+mod systems;
+
+/// One module per command; each reads as its stages in order.
+mod commands {
+    pub(crate) mod lab;
+    pub(crate) mod share;
+}
 
 use clap::Parser;
-use nstar::exit;
+use nstar::exit::{self, Exit, Failure};
+
+use crate::{
+    commands::{lab, share},
+    flags::{Command, Flags},
+};
 
 fn main() -> std::process::ExitCode {
-    exit::end(commands::run(&flags::Flags::parse()))
+    exit::end(run(&Flags::parse()))
+}
+
+fn run(flags: &Flags) -> Result<Exit, Failure> {
+    match &flags.command {
+        None => lab::run(&flags.lab),
+        Some(Command::Run(flags)) => lab::run(flags),
+        Some(Command::Serve(system)) => system.run(),
+        Some(Command::Share(flags)) => share::run(flags),
+    }
 }

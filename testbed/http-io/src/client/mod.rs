@@ -23,7 +23,7 @@ use wire::{Limits, ParseError, write::WriteError};
 pub use blocking::BlockingClient;
 pub use message::{Request, Response};
 pub use tls::{Failure as Insecurity, Peer, Trust, TrustError};
-pub use upstream::Upstream;
+pub use upstream::{Scheme, ServerUrl, ServerUrlError, Upstream};
 
 /// The time-outs and limits of a client.
 #[derive(Clone, Debug)]

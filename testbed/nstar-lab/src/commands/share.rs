@@ -1,11 +1,15 @@
 //! `nstar share`: requests to a peer from the command line.
 
-mod get;
-mod shown;
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+};
 
-use std::{fmt::Write, path::Path};
-
-use http_io::client::Insecurity;
+use clap::{Args, Subcommand};
+use nstar::{
+    exit::{Exit, Failure},
+    output,
+};
 use share::{
     Content, IDENTITY, InvalidName, Key, Name,
     client::{Client, RequestError},
@@ -13,24 +17,77 @@ use share::{
     peer::PeerError,
 };
 
-use self::shown::{quoted, table};
-use super::reach;
-use nstar::{
-    exit::{Exit, Failure},
-    output,
+use self::{
+    client::{AskPeer, failure},
+    get::ShareGet,
+    names::{quoted, table},
 };
 
-use crate::{
-    flags::{AskPeer, Share, ShareKey},
-    values::Scheme,
-};
+mod client;
+mod get;
+mod names;
+
+/// Requests to a peer.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Share {
+    /// Find files by name, or by words in it
+    Search(ShareSearch),
+    /// Get files by name or by hash
+    Get(ShareGet),
+    /// List what the peer shares
+    List(ShareList),
+    /// Stop sharing a file, which stays where it is
+    Remove(ShareRemove),
+    /// Print the public key of a peer or an index, for others to --allow; creates it if missing
+    Key(ShareKey),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShareSearch {
+    /// A name, or up to 4 words in one
+    #[arg(value_name = "NAME", required = true)]
+    pub words: Vec<String>,
+    #[command(flatten)]
+    pub peer: AskPeer,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShareList {
+    #[command(flatten)]
+    pub peer: AskPeer,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShareRemove {
+    /// The name of the file
+    pub name: String,
+    /// Hash of the file, if several have this name
+    #[arg(long, value_name = "HASH")]
+    pub hash: Option<Content>,
+    #[command(flatten)]
+    pub peer: AskPeer,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct ShareKey {
+    /// The key of the peer that shares this folder
+    #[arg(long, value_name = "DIR")]
+    pub share: Option<PathBuf>,
+    /// The key of the peer with this data folder
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// The key in this file, such as an index's DATABASE.identity
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+}
 
 pub(crate) fn run(flags: &Share) -> Result<Exit, Failure> {
     match flags {
-        Share::Search(flags) => search(&mut client(&flags.peer)?, &flags.words.join(" ")),
-        Share::Get(flags) => get::run(&mut client(&flags.peer)?, flags),
-        Share::List(flags) => list(&mut client(&flags.peer)?),
-        Share::Remove(flags) => remove(&mut client(&flags.peer)?, &flags.name, flags.hash),
+        Share::Search(flags) => search(&mut flags.peer.client()?, &flags.words.join(" ")),
+        Share::Get(flags) => get::run(&mut flags.peer.client()?, flags),
+        Share::List(flags) => list(&mut flags.peer.client()?),
+        Share::Remove(flags) => remove(&mut flags.peer.client()?, &flags.name, flags.hash),
         Share::Key(flags) => key(flags),
     }
 }
@@ -44,22 +101,6 @@ fn key(flags: &ShareKey) -> Result<Exit, Failure> {
     };
     output::print(&format!("{}\n", key.map_err(Failure::usage)?.public()))?;
     Ok(Exit::Done)
-}
-
-fn client(flags: &AskPeer) -> Result<Client, Failure> {
-    let secure = flags.ca.is_some() || flags.key_file.is_some();
-    let usual = if secure { Scheme::Https } else { Scheme::Http };
-    let peer = reach::server("--peer", &flags.peer, usual, || match &flags.key_file {
-        Some(key) => reach::owner(key),
-        None => reach::authorities(flags.ca.as_deref()),
-    })?;
-    if secure && !peer.is_secure() {
-        return Err(Failure::usage("--ca and --key-file go with --peer https://HOST:PORT"));
-    }
-    if let Some(secret) = flags.secret_file.as_ref().filter(|path| !path.exists()) {
-        return Err(Failure::usage(format!("there is no secret in {}", secret.display())));
-    }
-    Client::new(peer, flags.secret_file.as_deref()).map_err(Failure::usage)
 }
 
 fn search(client: &mut Client, text: &str) -> Result<Exit, Failure> {
@@ -110,29 +151,5 @@ fn not_removed(name: &str, error: InvalidName) -> Failure {
             quoted(last)
         )),
         None => Failure::usage(format!("a name {error}")),
-    }
-}
-
-fn failure(error: RequestError) -> Failure {
-    match error {
-        RequestError::Unreachable { .. } => {
-            Failure::failed(format!("{error}; start one with `nstar serve peer`, or name it with --peer"))
-        }
-        RequestError::Insecure { ref why, .. } => {
-            let hint = match why {
-                Insecurity::UnknownKey(_) => "; --key-file must be the key of the peer that you ask",
-                Insecurity::NoKey => "; it was not started with --allow: give --ca instead of --key-file",
-                Insecurity::NotTls => "; give --peer http://..",
-                _ => "; give --ca FILE with its authority, or --key-file DIR/.nstar/identity with its key",
-            };
-            Failure::failed(format!("{error}{hint}"))
-        }
-        RequestError::WantsTls(peer) => Failure::usage(format!(
-            "{error}: give --peer https://{peer}, and --key-file DIR/.nstar/identity if its group is closed by keys"
-        )),
-        RequestError::Refused { status: 401, .. } => Failure::usage(
-            "the peer is in a closed group: give its secret with --secret-file, or the peer's own key with --key-file",
-        ),
-        other => Failure::failed(other),
     }
 }

@@ -22,6 +22,7 @@ mod accounts;
 mod admission;
 mod api;
 mod audit;
+pub mod command;
 mod common;
 mod credentials;
 mod metrics;

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use api_server::ServerOptions;
+use clap::ValueEnum;
 use store::Database;
 
 use crate::refusal::Refused;
@@ -57,7 +58,7 @@ impl Options {
 }
 
 /// Who may create accounts besides administrators.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Registration {
     /// Everybody, a few at a time from one address.
     #[default]

@@ -22,6 +22,7 @@
 mod api;
 mod bookings;
 mod calendar;
+pub mod command;
 mod options;
 mod refusal;
 mod requests;

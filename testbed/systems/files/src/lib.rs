@@ -21,6 +21,7 @@
 
 mod access;
 mod audit;
+pub mod command;
 mod error;
 mod metrics;
 mod options;

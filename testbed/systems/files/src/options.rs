@@ -1,16 +1,13 @@
 //! Settings of the file server.
 
-use std::{
-    net::{SocketAddr, ToSocketAddrs},
-    path::PathBuf,
-    str::FromStr,
-    sync::Arc,
-    time::Duration,
-};
+use std::{net::SocketAddr, path::PathBuf, str::FromStr, sync::Arc, time::Duration};
 
 use accounts::Role;
-
-use http_io::{server::Proxies, without_user};
+use http_io::{
+    client::{Scheme, ServerUrl},
+    server::Proxies,
+    without_user,
+};
 
 use crate::{
     access::{identity::Caller, permissions::Permissions},
@@ -186,33 +183,17 @@ impl FromStr for AccountsBackend {
                 Ok(Self::Local(path.into()))
             };
         }
-        let (scheme, rest) = given.split_once("://").ok_or_else(|| wrong("unknown form"))?;
-        let (secure, port) = match scheme {
-            "http" => (false, 80),
-            "https" => (true, 443),
-            "mysql" | "mariadb" | "postgres" | "postgresql" => {
-                return Err(wrong(THROUGH_ACCOUNTS));
-            }
-            _ => return Err(wrong("unknown form")),
-        };
-        let authority = rest.strip_suffix('/').unwrap_or(rest);
-        if authority.contains(['/', '?', '#', '@']) {
-            return Err(wrong("it must not contain a path or a user"));
+        if ["mysql", "mariadb", "postgres", "postgresql"]
+            .into_iter()
+            .any(|scheme| given.strip_prefix(scheme).is_some_and(|rest| rest.starts_with("://")))
+        {
+            return Err(wrong(THROUGH_ACCOUNTS));
         }
-        let (host, port) = host_and_port(authority, port).ok_or_else(|| wrong("the port is not a number"))?;
-        let found = (host, port).to_socket_addrs().map_err(|error| wrong(&error.to_string()))?.next();
-        let to = found.ok_or_else(|| wrong("the host has no address"))?;
-        Ok(if secure { Self::Secure(to, host.to_owned()) } else { Self::Remote(to) })
-    }
-}
-
-/// Splits `HOST:PORT` or `[ADDRESS]:PORT`, with a default port.
-fn host_and_port(authority: &str, port: u16) -> Option<(&str, u16)> {
-    match authority.rsplit_once(':') {
-        Some((host, given)) if !host.contains(':') || host.ends_with(']') => {
-            Some((host.trim_matches(['[', ']']), given.parse().ok()?))
-        }
-        _ => Some((authority.trim_matches(['[', ']']), port)),
+        let url = ServerUrl::parse(given).map_err(|error| wrong(&error.to_string()))?;
+        let scheme = url.scheme.ok_or_else(|| wrong("unknown form"))?;
+        let usual_port = if scheme == Scheme::Https { 443 } else { 80 };
+        let to = url.address(url.port.unwrap_or(usual_port)).map_err(|error| wrong(&error.to_string()))?;
+        Ok(if scheme == Scheme::Https { Self::Secure(to, url.host) } else { Self::Remote(to) })
     }
 }
 

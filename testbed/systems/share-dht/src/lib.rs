@@ -5,6 +5,7 @@
 //! announces its files to the holders in batches, and renews them all with one message ([`node`]). Peers only publish
 //! their own files, and what is not renewed expires ([`records`]).
 
+pub mod command;
 mod index;
 mod kademlia;
 mod key;

@@ -1,6 +1,7 @@
 //! The central index: one server in which all peers register their files, and which they search.
 
 mod api;
+pub mod command;
 mod options;
 mod requests;
 mod service;

@@ -8,6 +8,7 @@
 //! other peers through the traits in [`interfaces`].
 
 pub mod client;
+pub mod command;
 pub mod entry;
 mod group;
 pub mod index;

@@ -10,6 +10,7 @@
 //! The service looks at a body where the kernel put it, [`Options::chunk`] bytes at a time, and then forgets it. It makes
 //! no copy, and its memory does not depend on the length of the body.
 
+pub mod command;
 mod options;
 mod service;
 mod upload;

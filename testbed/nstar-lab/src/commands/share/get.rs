@@ -1,31 +1,34 @@
 //! `nstar share get`: has a peer download a file, shows the progress, and copies the file to its destination.
 
-mod destination;
-mod wanted;
-
 use std::{
     fs::{self, File},
     io::{self, IsTerminal, Write},
-    path::Path,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
+use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use share::{
-    Content, Name,
-    client::Client,
-    peer::{DownloadState, Progress},
-};
-
-use self::wanted::Wanted;
-use super::{failure, shown::quoted};
 use nstar::{
     exit::{Exit, Failure},
     interrupt::Interrupt,
     output,
 };
+use rustix::{
+    fs::{CWD, RenameFlags, renameat_with},
+    io::Errno,
+};
+use share::{
+    Content, Name,
+    client::Client,
+    entry::Query,
+    peer::{DownloadState, Progress},
+};
 
-use crate::flags::ShareGet;
+use super::{
+    client::{AskPeer, failure},
+    names::{quoted, table},
+};
 
 /// How often the progress bar is redrawn.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
@@ -40,6 +43,21 @@ const INTERRUPTED: &str = "interrupted: the peer stops unless somebody else want
 const ROTTEN: &str = "the peer's own copy has changed, perhaps because its disk is failing; \
                       the peer hashes it again, and gets the file from others";
 
+#[derive(Debug, Args)]
+pub(crate) struct ShareGet {
+    /// Names of files, or BLAKE3 hashes of their contents
+    #[arg(value_name = "NAME|HASH", required = true)]
+    pub what: Vec<String>,
+    /// File to write, which must not exist; for one file only [default: the peer's shared folder alone]
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// No progress on stderr
+    #[arg(long)]
+    pub no_progress: bool,
+    #[command(flatten)]
+    pub peer: AskPeer,
+}
+
 /// What a peer is asked to download, and what is needed to wait for it.
 struct Getting<'c> {
     client: &'c mut Client,
@@ -50,7 +68,7 @@ struct Getting<'c> {
 
 pub(super) fn run(client: &mut Client, flags: &ShareGet) -> Result<Exit, Failure> {
     if let Some(to) = &flags.output
-        && let Err(unusable) = destination::check(to)
+        && let Err(unusable) = check_destination(to)
     {
         return have_already(client, &flags.what, to).unwrap_or(Err(unusable));
     }
@@ -73,7 +91,7 @@ impl Getting<'_> {
         let (content, name) = Wanted::read(what)?.find(self.client)??;
         self.ask(content, name.as_ref())?;
         let mut progress = self.have(what, content)?;
-        if destination::holds(to, content) {
+        if holds(to, content) {
             // The destination is in the peer's own shared folder.
             let (at, size) = (to.display(), progress.size);
             output::print(&format!("{at} is in the peer's shared folder, {size} bytes\n"))?;
@@ -131,7 +149,7 @@ impl Getting<'_> {
 
     /// Waits until the peer has the content. If it cannot be obtained, the error says what to do.
     fn have(&mut self, what: &str, content: Content) -> Result<Progress, Failure> {
-        self.follow(content).map_err(|why| wanted::explain(self.client, what, why))
+        self.follow(content).map_err(|why| explain(self.client, what, why))
     }
 
     /// Waits until the peer has the content, and shows the progress.
@@ -175,7 +193,7 @@ impl Getting<'_> {
     fn copy(&mut self, content: Content, size: u64, to: &Path) -> Result<bool, Failure> {
         let failed =
             |error: io::Error| Failure::failed(format!("{} cannot be written: {error}", to.display()));
-        let aside = destination::aside(to);
+        let aside = aside(to);
         let mut file = File::create_new(&aside).map_err(failed)?;
         let copied = self.copy_into((content, size), &mut file, failed);
         if !matches!(copied, Ok(true)) {
@@ -183,7 +201,7 @@ impl Getting<'_> {
             let _ = fs::remove_file(&aside);
             return copied;
         }
-        destination::place(&aside, to).map(|()| true)
+        place(&aside, to).map(|()| true)
     }
 
     fn copy_into(
@@ -219,7 +237,7 @@ fn have_already(client: &mut Client, what: &[String], to: &Path) -> Option<Resul
     }
     let (content, _) = Wanted::read(what).ok()?.find(client).ok()?.ok()?;
     let own = client.list().ok()?.into_iter().any(|file| file.hash == content && to.ends_with(&file.path));
-    (own && destination::holds(to, content))
+    (own && holds(to, content))
         .then(|| output::print(&format!("{} is this file already\n", to.display())).map(|()| Exit::Done))
 }
 
@@ -242,4 +260,124 @@ fn bar(silent: bool) -> ProgressBar {
         bar.set_style(style);
     }
     bar
+}
+
+/// A hash or a name, as given on the command line.
+enum Wanted {
+    Content(Content),
+    Name(Name),
+}
+
+/// Content, and its name if that is known.
+type Known = (Content, Option<Name>);
+
+impl Wanted {
+    /// Reads it. Text that looks like a hash is taken as one.
+    fn read(what: &str) -> Result<Self, Failure> {
+        if let Ok(content) = what.parse() {
+            return Ok(Self::Content(content));
+        }
+        what.parse()
+            .map(Self::Name)
+            .map_err(|error| Failure::usage(format!("{what:?} is neither a hash nor a name: a name {error}")))
+    }
+
+    /// Finds the content. All who share the name must mean the same content. The inner failure concerns this content
+    /// only, and others may still be downloaded; the outer one concerns the peer or its index.
+    fn find(&self, client: &mut Client) -> Result<Result<Known, Failure>, Failure> {
+        let name = match self {
+            Self::Content(content) => return Ok(Ok((*content, None))),
+            Self::Name(name) => name,
+        };
+        let found = client.search(&Query::Name(name.clone())).map_err(failure)?;
+        Ok(match &found[..] {
+            [] => Err(Failure::failed(format!(
+                "nobody shares a file named {name}; `nstar share search` finds words of names"
+            ))),
+            [one] => Ok((one.entry.content, Some(name.clone()))),
+            several => {
+                let several = table(several);
+                Err(Failure::usage(format!(
+                    "several files have this name; get one by its hash:\n{}",
+                    several.trim_end()
+                )))
+            }
+        })
+    }
+}
+
+/// Explains why the content cannot be obtained, and what to do if a file has this hash as its name.
+fn explain(client: &mut Client, what: &str, why: Failure) -> Failure {
+    let (Failure::Failed(reason), Ok(content), Ok(name)) = (&why, what.parse(), what.parse()) else {
+        return why;
+    };
+    let mut search = |query| client.search(&query).unwrap_or_default();
+    if !search(Query::Content(content)).is_empty() {
+        return why;
+    }
+    match &search(Query::Name(name))[..] {
+        [] => why,
+        named => Failure::failed(format!(
+            "{reason}\nit was read as a hash; to get the file of that name, use its hash:\n{}",
+            table(named).trim_end()
+        )),
+    }
+}
+
+/// Checks, before the download, that a file can be written there.
+fn check_destination(path: &Path) -> Result<(), Failure> {
+    let wrong = |what: &str| Err(Failure::usage(format!("-o {}: {what}", path.display())));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match () {
+        () if path.is_dir() => wrong("this is a folder; name a file in it"),
+        () if path.symlink_metadata().is_ok() => wrong("there is a file already; name another"),
+        () if path.file_name().is_none() || folder.is_some_and(|folder| !folder.is_dir()) => {
+            wrong("there is no such folder; make it first, or name another")
+        }
+        () => Ok(()),
+    }
+}
+
+/// Whether the file at this path has this content.
+fn holds(path: &Path, content: Content) -> bool {
+    let mut hasher = blake3::Hasher::new();
+    let hashed = File::open(path).and_then(|file| hasher.update_reader(file).map(|hasher| hasher.finalize()));
+    hashed.is_ok_and(|hash| Content::from(hash) == content)
+}
+
+/// The temporary file, beside the destination.
+fn aside(to: &Path) -> PathBuf {
+    let mut name = to.as_os_str().to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    name.into()
+}
+
+/// Renames the complete file to its destination, unless something has that name by now.
+fn place(aside: &Path, to: &Path) -> Result<(), Failure> {
+    let error = match rename(aside, to) {
+        Ok(()) => return Ok(()),
+        Err(error) => error,
+    };
+    let at = to.display();
+    Err(Failure::failed(match error.kind() {
+        io::ErrorKind::AlreadyExists => format!(
+            "{at} was created during the download and is left unchanged; the complete file is {}",
+            aside.display()
+        ),
+        _ => format!("{at} cannot be written: {error}; the complete file is {}", aside.display()),
+    }))
+}
+
+/// Like rename(2), but never replaces anything.
+fn rename(aside: &Path, to: &Path) -> io::Result<()> {
+    match renameat_with(CWD, aside, CWD, to, RenameFlags::NOREPLACE) {
+        // File systems that do not know the flag, such as NFS, refuse it. A hard link replaces nothing either.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            fs::hard_link(aside, to)?;
+            // If this fails, the file has both names.
+            let _ = fs::remove_file(aside);
+            Ok(())
+        }
+        renamed => Ok(renamed?),
+    }
 }

@@ -67,7 +67,7 @@ impl Receiver<'_> {
         Ok(())
     }
 
-    /// Starts to write the buffer once the other one is written, and goes on with that one.
+    /// Starts to write the buffer once the other one is written, and continues with that one.
     async fn write(&mut self) -> Result<(), Refusal> {
         let other = self.written().await?;
         if self.buffer.is_empty() {

@@ -14,10 +14,10 @@ use share::Content;
 use crate::support::{Index, Peer, bytes, post, wait_until};
 
 /// What a false peer responds to a request for a range, or for the outboard.
-pub(crate) type Answer = fn(range: Option<(usize, usize)>) -> Vec<u8>;
+pub(crate) type BodyOfRange = fn(range: Option<(usize, usize)>) -> Vec<u8>;
 
 /// A peer that registers some content and responds falsely.
-pub(crate) fn false_peer(index: SocketAddr, name: &str, content: &[u8], answer: Answer) -> SocketAddr {
+pub(crate) fn false_peer(index: SocketAddr, name: &str, content: &[u8], answer: BodyOfRange) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
     thread::spawn(move || {
@@ -30,7 +30,7 @@ pub(crate) fn false_peer(index: SocketAddr, name: &str, content: &[u8], answer: 
     at
 }
 
-fn answer_all(mut stream: TcpStream, answer: Answer) {
+fn answer_all(mut stream: TcpStream, answer: BodyOfRange) {
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
     while let Some(Ok(request)) = lines.next() {
         let mut range = None;
@@ -86,7 +86,7 @@ fn a_peer_that_lies_is_named_and_its_bytes_never_come_through() {
     let index = Index::start();
     let (honest, receiver) = (Peer::start(index.at), Peer::start(index.at));
     for (name, length, answer) in [
-        ("small.bin", 5_000, zeros as Answer),
+        ("small.bin", 5_000, zeros as BodyOfRange),
         ("large.bin", 3_000_000, zeros),
         ("hashes.bin", 20_000, false_hashes),
         ("half.bin", 500_000, half),

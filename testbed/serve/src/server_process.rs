@@ -1,7 +1,7 @@
-//! The skeleton of every server: preparation, start, drain.
+//! The process of a server: preparation, start, drain.
 
 use std::{
-    ffi::CStr,
+    ffi::CString,
     io::{self, IsTerminal, Read},
     net::SocketAddr,
     sync::{Arc, atomic::Ordering},
@@ -20,59 +20,100 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tls::{Identity, Key};
 use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
-use super::concurrency;
-use crate::flags::{Encryption, Server};
+use crate::{
+    concurrency::describe,
+    flags::{Encryption, ServerFlags},
+};
 
 /// Seconds until a client that was refused may try again.
 const RETRY_AFTER_S: u32 = 1;
 
-/// What every server needs to run.
-pub(super) struct Skeleton<'a> {
-    pub(super) name: &'static str,
-    /// The scheme of its URL.
-    pub(super) scheme: &'static str,
-    pub(super) listen: SocketAddr,
-    pub(super) flags: &'a Server,
-    /// Added to the line that says where it listens.
-    pub(super) note: String,
-    /// What must not cross a network unencrypted.
-    pub(super) secrets: Option<&'static str>,
-    /// The key by which other servers know it, if they do.
-    pub(super) key: Option<Key>,
-    /// Its certificate for TLS; with one, unencrypted clients are refused.
-    pub(super) identity: Option<Identity>,
-    /// Shared by the engine, which counts, and the service, whose `/metrics` shows them.
-    pub(super) counters: Arc<Counters>,
+/// The process of one server.
+///
+/// Set the public fields, call [`prepare`](Self::prepare), then [`serve`](Self::serve).
+pub struct ServerProcess<'a> {
+    name: &'static str,
+    listen: SocketAddr,
+    flags: &'a ServerFlags,
+    identity: Option<Identity>,
+    counters: Arc<Counters>,
+    /// The scheme of its URL. Default `http`.
+    pub scheme: &'static str,
+    /// Added to the line that says where it listens. Default nothing.
+    pub note: String,
+    /// What must not cross a network unencrypted, in the plural. Default nothing.
+    pub secrets: Option<&'static str>,
+    /// The key by which other servers know it. Default none.
+    pub key: Option<Key>,
+    /// A directive for the log's filter, such as `library=error`. Default none.
+    pub log_directive: Option<&'static str>,
 }
 
-impl<'a> Skeleton<'a> {
-    pub(super) fn http(name: &'static str, listen: SocketAddr, flags: &'a Server) -> Self {
-        let (note, counters) = (String::new(), Arc::default());
-        Self { name, scheme: "http", listen, flags, note, secrets: None, key: None, identity: None, counters }
+impl<'a> ServerProcess<'a> {
+    /// The process of the HTTP server `name`, which is to listen on `listen`.
+    pub fn new(name: &'static str, listen: SocketAddr, flags: &'a ServerFlags) -> Self {
+        Self {
+            name,
+            listen,
+            flags,
+            identity: None,
+            counters: Arc::default(),
+            scheme: "http",
+            note: String::new(),
+            secrets: None,
+            key: None,
+            log_directive: None,
+        }
+    }
+
+    /// The counters of the server's connections: the engine counts, and the service's `/metrics` shows them.
+    pub fn counters(&self) -> Arc<Counters> {
+        Arc::clone(&self.counters)
+    }
+
+    /// Whether clients connect over TLS; unencrypted ones are then refused. Known once it is prepared.
+    pub fn is_encrypted(&self) -> bool {
+        self.identity.is_some()
     }
 
     /// Sets up, before any thread starts, what threads inherit.
-    pub(super) fn prepare(&mut self, process: &CStr) -> Result<(), Failure> {
-        concurrency::check(&self.flags.concurrency)?;
+    ///
+    /// # Errors
+    /// When flags contradict each other, the certificate cannot be loaded, or the system refuses.
+    pub fn prepare(&mut self) -> Result<(), Failure> {
+        self.flags.concurrency.check()?;
         self.encrypt()?;
         engine::check_address(self.listen).map_err(Failure::failed)?;
         if self.scheme != "http" && self.flags.concurrency.overload == Some(Overload::Unavailable) {
             return Err(Failure::usage("--overload 503 is an answer of plain HTTP; choose backlog or reset"));
         }
-        // A short name of its own tells the tiers apart in lists of processes.
-        rustix::thread::set_name(process)
-            .map_err(|error| Failure::failed(format!("cannot name the process: {error}")))?;
+        self.name_process()?;
         Processors::confine(self.flags.cpus.as_ref())?;
         let allowed = raise_descriptor_limit(self.flags.max_connections);
-        concurrency::check_descriptors(&self.flags.concurrency, allowed)?;
+        self.flags.concurrency.check_descriptors(allowed)?;
+        self.log();
+        Ok(())
+    }
+
+    /// Gives the process a short name of its own, which tells the tiers apart in lists of processes.
+    fn name_process(&self) -> Result<(), Failure> {
+        let name = CString::new(format!("nstar-{}", self.name)).map_err(Failure::failed)?;
+        rustix::thread::set_name(&name)
+            .map_err(|error| Failure::failed(format!("cannot name the process: {error}")))
+    }
+
+    /// Starts the log on stderr.
+    fn log(&self) {
         let level = if self.flags.access_log { LevelFilter::INFO } else { LevelFilter::WARN };
+        let filter = match self.log_directive {
+            None => EnvFilter::new(level.to_string()),
+            Some(directive) => EnvFilter::new(format!("{level},{directive}")),
+        };
         tracing_subscriber::fmt()
-            // libp2p warns whenever the only other peer leaves, which the peer itself reports.
-            .with_env_filter(EnvFilter::new(format!("{level},libp2p_kad=error")))
+            .with_env_filter(filter)
             .with_writer(io::stderr)
             .with_ansi(io::stderr().is_terminal())
             .init();
-        Ok(())
     }
 
     /// Encrypts connections if asked to; otherwise warns if it should have been.
@@ -87,12 +128,18 @@ impl<'a> Skeleton<'a> {
     }
 
     /// Runs until a signal arrives, or stdin closes if that was asked for; then finishes the requests in flight.
-    pub(super) fn serve<F: Factory>(self, factory: F) -> Result<Exit, Failure> {
+    ///
+    /// # Errors
+    /// When it cannot start, or stops unasked.
+    pub fn serve<F: Factory>(self, factory: F) -> Result<Exit, Failure> {
         self.serve_and(factory, |_| Ok(()))
     }
 
-    /// Serves, and calls `listening` with the address once the server listens.
-    pub(super) fn serve_and<F: Factory>(
+    /// Serves like [`serve`](Self::serve), and calls `listening` with the address once the server listens.
+    ///
+    /// # Errors
+    /// Those of [`serve`](Self::serve) and of `listening`.
+    pub fn serve_and<F: Factory>(
         mut self,
         factory: F,
         listening: impl FnOnce(SocketAddr) -> Result<(), Failure>,
@@ -102,9 +149,9 @@ impl<'a> Skeleton<'a> {
         let (model, server) = match self.identity.take() {
             Some(identity) => {
                 let secured = Secured::new(factory, identity, HttpOptions::default(), self.counters.clone());
-                concurrency::start(concurrency, &options, secured)?
+                concurrency.start(&options, secured)?
             }
-            None => concurrency::start(concurrency, &options, factory)?,
+            None => concurrency.start(&options, factory)?,
         };
         listening(server.local_addr())?;
         output::print(&self.greeting(server.local_addr(), model, &options))?;
@@ -127,12 +174,12 @@ impl<'a> Skeleton<'a> {
             counters: self.counters.clone(),
             ..engine::Options::new(self.listen)
         };
-        concurrency::options(&self.flags.concurrency, base)
+        self.flags.concurrency.options(base)
     }
 
     /// The first line on stdout: where it listens, and with which concurrency model.
     fn greeting(&self, address: SocketAddr, model: Model, options: &engine::Options) -> String {
-        let (name, scheme, how) = (self.name, self.scheme, concurrency::describe(model, options));
+        let (name, scheme, how) = (self.name, self.scheme, describe(model, options));
         format!("listening on {scheme}://{address} ({name}, engine {model}, {how}{})\n", self.note)
     }
 }

@@ -1,0 +1,87 @@
+//! Flags that several systems share.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Args;
+use http_io::server::{Network, Proxies};
+use nstar::{
+    exit::Failure,
+    flags::{DatabaseLogin, Processors},
+    values::duration,
+};
+use store::Database;
+
+use crate::concurrency::ConcurrencyFlags;
+
+/// How a server runs.
+#[derive(Debug, Args)]
+pub struct ServerFlags {
+    /// The concurrency model.
+    #[command(flatten)]
+    pub concurrency: ConcurrencyFlags,
+    /// TLS.
+    #[command(flatten)]
+    pub encryption: Encryption,
+    /// Connections served at once; more wait in the listen queue
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_connections: u32,
+    /// Processors for the server, such as 1 or 0-3 [default: any]
+    #[arg(long, value_name = "LIST", value_parser = Processors::parse)]
+    pub cpus: Option<Processors>,
+    /// How long requests in flight may take after SIGTERM
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub drain: Duration,
+    /// Stop when stdin closes, so that a server never outlives the program that started it
+    #[arg(long)]
+    pub until_stdin_closes: bool,
+    /// Log every request on stderr
+    #[arg(long)]
+    pub access_log: bool,
+}
+
+/// Proxies in front of a server that uses the addresses of its clients.
+#[derive(Debug, Args)]
+pub struct TrustedProxies {
+    /// A proxy whose Forwarded or X-Forwarded-For header names the client; may be repeated
+    #[arg(long = "trusted-proxy", value_name = "ADDR[/BITS]")]
+    pub proxies: Vec<Network>,
+}
+
+impl TrustedProxies {
+    /// The proxies.
+    pub fn proxies(&self) -> Proxies {
+        self.proxies.iter().copied().collect()
+    }
+}
+
+/// TLS, if asked for.
+#[derive(Debug, Args)]
+pub struct Encryption {
+    /// Serve over TLS with the certificate in this file (PEM), followed by its chain
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// File with the certificate's private key (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+}
+
+/// The database that `--database` names, with its password from wherever that is.
+///
+/// # Errors
+/// When there is no password where the flags say, or SQLite is given one.
+pub fn with_password(database: &Database, login: &DatabaseLogin) -> Result<Database, Failure> {
+    let database = database.clone();
+    if database.path().is_some() {
+        return match login.database_password_file {
+            None => Ok(database),
+            Some(_) => Err(Failure::usage(
+                "--database-password-file goes with a database server: SQLite asks for none",
+            )),
+        };
+    }
+    let password = login.password("--database", database.shows_password())?;
+    Ok(match password {
+        None => database,
+        Some(password) => database.with_password(password),
+    })
+}

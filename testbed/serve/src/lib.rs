@@ -1,0 +1,101 @@
+//! What the systems share to run as servers.
+//!
+//! A system's crate has a module `command` with its flags, which implement [`System`]. `nstar-lab serve` lists the systems
+//! as [`SystemCommand`]s and knows nothing else about them.
+//!
+//! ```
+//! use clap::Parser;
+//! use serve::{Exit, Failure, ServerFlags, ServerProcess, System};
+//!
+//! /// The echo server: returns what it receives
+//! #[derive(Debug, Parser)]
+//! #[command(name = "echo")]
+//! struct EchoFlags {
+//!     /// Address to listen on
+//!     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8090", value_parser = serve::values::listen)]
+//!     listen: std::net::SocketAddr,
+//!     #[command(flatten)]
+//!     server: ServerFlags,
+//! }
+//!
+//! impl System for EchoFlags {
+//!     fn serve(&self) -> Result<Exit, Failure> {
+//!         let mut process = ServerProcess::new("echo", self.listen, &self.server);
+//!         process.prepare()?;
+//! #       struct Factory;
+//! #       impl engine::service::Factory for Factory {
+//! #           type Service<C: engine::service::Connection> = Nothing;
+//! #           fn make<C: engine::service::Connection>(&self) -> std::io::Result<Nothing> { Ok(Nothing) }
+//! #       }
+//! #       struct Nothing;
+//! #       impl<C: engine::service::Connection> engine::service::Service<C> for Nothing {
+//! #           async fn serve(&self, _: C) {}
+//! #       }
+//!         process.serve(Factory)
+//!     }
+//! }
+//! ```
+//!
+//! The concurrency model is chosen here, so that no system names one.
+
+mod concurrency;
+mod flags;
+mod served_folder;
+mod server_process;
+pub mod values;
+
+use std::fmt::Debug;
+
+use clap::{ArgMatches, Command, Parser};
+
+pub use nstar::{
+    exit::{Exit, Failure, warn},
+    flags::DatabaseLogin,
+    output::print,
+};
+
+pub use self::{
+    concurrency::ConcurrencyFlags,
+    flags::{Encryption, ServerFlags, TrustedProxies, with_password},
+    served_folder::first_inside,
+    server_process::ServerProcess,
+};
+
+/// The flags of a system, which run it.
+pub trait System: Debug {
+    /// Serves until a signal arrives, or stdin closes if the flags ask for that. Then finishes the requests in flight.
+    ///
+    /// # Errors
+    /// When the flags contradict each other, or the server cannot start.
+    fn serve(&self) -> Result<Exit, Failure>;
+}
+
+/// The subcommand of a system: its name, its help, and how its flags are parsed.
+#[derive(Debug, Clone, Copy)]
+pub struct SystemCommand {
+    command: fn() -> Command,
+    parse: fn(&ArgMatches) -> Result<Box<dyn System>, clap::Error>,
+}
+
+impl SystemCommand {
+    /// The subcommand of the system with these flags. Its name and its line of help are those of the parser.
+    pub const fn of<S: System + Parser + 'static>() -> Self {
+        Self {
+            command: S::command,
+            parse: |matches| S::from_arg_matches(matches).map(|system| Box::new(system) as Box<dyn System>),
+        }
+    }
+
+    /// The subcommand for clap.
+    pub fn command(self) -> Command {
+        (self.command)()
+    }
+
+    /// The system with the flags that clap found.
+    ///
+    /// # Errors
+    /// When they are not those of this subcommand.
+    pub fn parse(self, matches: &ArgMatches) -> Result<Box<dyn System>, clap::Error> {
+        (self.parse)(matches)
+    }
+}

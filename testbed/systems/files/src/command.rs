@@ -1,0 +1,190 @@
+//! `nstar-lab serve files`.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use accounts::Registration;
+use clap::{Args, Parser};
+use serve::{
+    Exit, Failure, ServerFlags, ServerProcess, System, TrustedProxies,
+    values::{duration, duration_or_zero, listen, size},
+};
+
+use crate::{
+    access::permissions::Permissions,
+    error::FilesError,
+    options::{AccountsBackend, Options, UploadOptions, Uploaders, check},
+    service::factory,
+};
+
+/// The file server, for users that an accounts server knows
+#[derive(Debug, Parser)]
+#[command(name = "files")]
+pub struct FilesFlags {
+    /// Folder to serve
+    #[arg(long, value_name = "DIR")]
+    root: PathBuf,
+    /// Where users are known: URL of an accounts server (http or https), sqlite:PATH for both tiers in one process, or none
+    #[arg(long, value_name = "URL|sqlite:PATH|none")]
+    accounts: String,
+    /// Authorities (PEM) to trust for an accounts server over https [default: those of this machine]
+    #[arg(long, value_name = "FILE")]
+    accounts_ca: Option<PathBuf>,
+    /// File with the accounts server's service token, if it requires one
+    #[arg(long, value_name = "FILE")]
+    accounts_token_file: Option<PathBuf>,
+    /// Who may create accounts besides administrators, with --accounts sqlite:PATH [default: open]
+    #[arg(long, value_enum)]
+    registration: Option<Registration>,
+    /// How long to remember verified credentials; 0 checks them every time
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration_or_zero)]
+    auth_cache: Duration,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080", value_parser = listen)]
+    listen: SocketAddr,
+    /// Serve without accounts even on an address that others can reach
+    #[arg(long)]
+    open_to_all: bool,
+    #[command(flatten)]
+    uploads: UploadFlags,
+    /// Rules (TOML) for who may read and write what [default: users write in users/NAME, which only they can read,
+    /// and read everything else]
+    #[arg(long, value_name = "FILE")]
+    permissions: Option<PathBuf>,
+    /// Append a line of JSON to this file for every upload, deletion and refusal
+    #[arg(long, value_name = "FILE")]
+    audit: Option<PathBuf>,
+    #[command(flatten)]
+    proxies: TrustedProxies,
+    #[command(flatten)]
+    server: ServerFlags,
+}
+
+#[derive(Debug, Args)]
+struct UploadFlags {
+    /// Accept no uploads
+    #[arg(long, conflicts_with = "open_uploads")]
+    read_only: bool,
+    /// Without accounts, accept uploads from everybody
+    #[arg(long)]
+    open_uploads: bool,
+    /// Largest upload
+    #[arg(long, value_name = "SIZE", default_value = "10GiB", value_parser = size)]
+    max_upload: u64,
+    /// How long an interrupted upload can be resumed
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = duration)]
+    upload_life: Duration,
+    /// Quota in users/NAME for users whose account sets none [default: the disk]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    quota: Option<u64>,
+}
+
+impl System for FilesFlags {
+    fn serve(&self) -> Result<Exit, Failure> {
+        let mut process = ServerProcess::new("files", self.listen, &self.server);
+        process.secrets = (self.accounts != "none").then_some("passwords");
+        process.prepare()?;
+        let mut options = Options::new(&self.root, self.accounts.parse().map_err(Failure::usage)?);
+        self.check_root(&options.accounts)?;
+        options.auth_cache_ttl = self.auth_cache;
+        options.open_to_all = self.open_to_all;
+        options.uploads = self.uploads.options(&options.accounts)?;
+        if let Some(path) = &self.permissions {
+            options.permissions = Permissions::load(path).map_err(Failure::usage)?;
+        }
+        options.audit = self.audit.clone();
+        options.encrypted = process.is_encrypted();
+        options.proxies = self.proxies.proxies();
+        options.connections = process.counters();
+        self.reach_accounts(&mut options)?;
+        check(self.listen, &options).map_err(Failure::usage)?;
+        process.serve(factory(options).map_err(failure)?)
+    }
+}
+
+impl FilesFlags {
+    /// Refuses files of the server itself in the folder that it serves. The database stands for all that is kept beside
+    /// it: the administrator's token, the service token, the journal.
+    fn check_root(&self, accounts: &AccountsBackend) -> Result<(), Failure> {
+        let database = match accounts {
+            AccountsBackend::Local(path) => Some(path),
+            _ => None,
+        };
+        let own = [
+            ("the accounts' database (--accounts)", database),
+            ("the audit trail (--audit)", self.audit.as_ref()),
+            ("the certificate's key (--tls-key)", self.server.encryption.tls_key.as_ref()),
+            ("the service token (--accounts-token-file)", self.accounts_token_file.as_ref()),
+            ("the rules (--permissions)", self.permissions.as_ref()),
+        ];
+        match serve::first_inside(&self.root, &own, |_| true) {
+            Some((what, path)) => Err(Failure::usage(format!(
+                "{what} at {} would be served with the files in {}; keep it outside that folder",
+                path.display(),
+                self.root.display()
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Sets how the accounts are reached, and how this server proves itself there.
+    fn reach_accounts(&self, options: &mut Options) -> Result<(), Failure> {
+        let remote = matches!(options.accounts, AccountsBackend::Remote(_) | AccountsBackend::Secure(..));
+        if let AccountsBackend::Remote(to) = options.accounts
+            && !to.ip().to_canonical().is_loopback()
+        {
+            serve::warn(format_args!(
+                "passwords cross the network unencrypted on their way to {to}; use --accounts https://.."
+            ));
+        }
+        if self.accounts_ca.is_some() && !matches!(options.accounts, AccountsBackend::Secure(..)) {
+            return Err(Failure::usage("--accounts-ca goes with --accounts https://HOST:PORT"));
+        }
+        if self.accounts_token_file.is_some() && !remote {
+            return Err(Failure::usage("--accounts-token-file goes with the URL of an accounts server"));
+        }
+        if let Some(registration) = self.registration {
+            if !matches!(options.accounts, AccountsBackend::Local(_)) {
+                return Err(Failure::usage(
+                    "--registration goes with --accounts sqlite:PATH; otherwise give it to `nstar serve accounts`",
+                ));
+            }
+            options.registration = registration;
+        }
+        options.accounts_ca = self.accounts_ca.clone();
+        options.accounts_token = self.accounts_token_file.clone();
+        Ok(())
+    }
+}
+
+impl UploadFlags {
+    fn options(&self, accounts: &AccountsBackend) -> Result<UploadOptions, Failure> {
+        if self.open_uploads && *accounts != AccountsBackend::Open {
+            return Err(Failure::usage(
+                "--open-uploads goes with --accounts none: users with accounts can upload anyway",
+            ));
+        }
+        if self.quota.is_some() && *accounts == AccountsBackend::Open {
+            return Err(Failure::usage(
+                "--quota limits each user, but --accounts none has no users; name an accounts server, or leave it out",
+            ));
+        }
+        Ok(UploadOptions {
+            of: match self {
+                Self { read_only: true, .. } => Uploaders::Nobody,
+                Self { open_uploads: true, .. } => Uploaders::Everybody,
+                _ => Uploaders::Users,
+            },
+            max_bytes: self.max_upload,
+            life: self.upload_life,
+            quota_bytes: self.quota,
+        })
+    }
+}
+
+/// Tells mistakes on the command line from other failures.
+fn failure(error: FilesError) -> Failure {
+    match error {
+        FilesError::Trust(_) | FilesError::Token { .. } => Failure::usage(error),
+        error => Failure::failed(error),
+    }
+}
