@@ -4,7 +4,6 @@ mod devices;
 mod generator;
 mod locks;
 mod processors;
-mod shares;
 mod waiting;
 
 use schemars::JsonSchema;
@@ -13,8 +12,7 @@ use serde::{Deserialize, Serialize};
 pub use devices::DeviceEvidence;
 pub use generator::GeneratorEvidence;
 pub use locks::LockEvidence;
-pub use processors::{Busy, CpuTimeEvidence, ProcessorEvidence, TierDemand};
-pub use shares::{ShareEvidence, Shares};
+pub use processors::{Busy, CpuTimeEvidence, ProcessorEvidence, ShareEvidence, Shares, TierDemand};
 pub use waiting::WaitingEvidence;
 
 use crate::run::Identity;
