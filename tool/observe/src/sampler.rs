@@ -1,5 +1,6 @@
 //! Samples: files in, [`Counters`] out.
 
+mod cgroup;
 mod host;
 mod interfaces;
 mod io_limit;

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use analysis::counters::{IoLimit, IoRate};
 
+use super::cgroup::{Membership, ancestors};
 use crate::kernel_files::{KernelPaths, Pid, read_or_empty};
-use crate::proc::process::{self, Cgroups};
+use crate::proc::process::Cgroups;
 
 /// Version 1: the file that sets each limit, the file that counts against it, and the name of the count.
 const VERSION_1: [(IoRate, &str, &str, &str); 4] = [
@@ -26,8 +27,7 @@ const VERSION_2: [(IoRate, &str, &str); 4] = [
 /// Finds and samples the limits on a process.
 #[derive(Debug)]
 pub(super) struct IoLimitSampler {
-    membership: PathBuf,
-    paths: KernelPaths,
+    membership: Membership,
     limits: Vec<CountedLimit>,
 }
 
@@ -49,12 +49,12 @@ enum Version {
 
 impl IoLimitSampler {
     pub(super) fn new(paths: &KernelPaths, pid: Pid) -> Self {
-        Self { membership: paths.process(pid).join("cgroup"), paths: paths.clone(), limits: Vec::new() }
+        Self { membership: Membership::of(paths, pid), limits: Vec::new() }
     }
 
     /// Finds the limits again, because they may have been set, lifted or moved.
     pub(super) fn locate(&mut self) {
-        let cgroups = process::cgroups(&read_or_empty(&self.membership));
+        let cgroups = self.membership.read();
         self.limits = self.version_2(&cgroups);
         self.limits.extend(self.version_1(&cgroups));
     }
@@ -74,13 +74,9 @@ impl IoLimitSampler {
     /// The limits of version 2, where those of every ancestor apply.
     fn version_2(&self, cgroups: &Cgroups) -> Vec<CountedLimit> {
         let Some(path) = cgroups.unified.as_deref() else { return Vec::new() };
-        // A host that runs both versions mounts this one below the other's directory.
-        let mounts = [self.paths.cgroup.clone(), self.paths.cgroup.join("unified")];
-        let groups = || ancestors(path).map(|group| group.to_owned());
-        mounts
-            .iter()
-            .flat_map(|mount| groups().flat_map(|group| self.limits_of_version_2(mount, &group)))
-            .collect()
+        let mounts = self.membership.unified_mounts();
+        let groups = mounts.iter().flat_map(|mount| ancestors(path).map(move |group| (mount, group)));
+        groups.flat_map(|(mount, group)| self.limits_of_version_2(mount, group)).collect()
     }
 
     fn limits_of_version_2(&self, mount: &Path, group: &str) -> Vec<CountedLimit> {
@@ -103,7 +99,7 @@ impl IoLimitSampler {
     fn version_1(&self, cgroups: &Cgroups) -> Vec<CountedLimit> {
         let Some(path) = cgroups.blkio.as_deref() else { return Vec::new() };
         let group = path.trim_matches('/');
-        let directory = self.paths.cgroup.join("blkio").join(group);
+        let directory = self.membership.controller("blkio").join(group);
         let mut limits = Vec::new();
         for (of, set, counted, _) in VERSION_1 {
             for line in read_or_empty(&directory.join(set)).lines() {
@@ -118,23 +114,8 @@ impl IoLimitSampler {
     }
 
     fn limit(&self, group: &str, number: &str, of: IoRate, per_s: u64) -> IoLimit {
-        IoLimit { cgroup: format!("/{group}"), device: self.device(number), of, per_s, done: 0 }
+        IoLimit { cgroup: format!("/{group}"), device: self.membership.device(number), of, per_s, done: 0 }
     }
-
-    /// The kernel's name of a device, or its number if that is not known.
-    fn device(&self, number: &str) -> String {
-        let link = std::fs::read_link(self.paths.sys.join("dev/block").join(number));
-        let name = link.ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
-        name.unwrap_or_else(|| number.to_owned())
-    }
-}
-
-/// A path below a mount point and its ancestors, the root last, without leading slashes.
-fn ancestors(path: &str) -> impl Iterator<Item = &str> {
-    std::iter::successors(Some(path.trim_matches('/')), |path| match path.rsplit_once('/') {
-        Some((above, _)) => Some(above),
-        None => (!path.is_empty()).then_some(""),
-    })
 }
 
 fn done_of_version_1(text: &str, number: &str, of: IoRate) -> Option<u64> {
@@ -159,32 +140,12 @@ fn value_of(pairs: &str, key: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sampler::cgroup::fake::{PID, Tree};
 
-    struct Tree(tempfile::TempDir);
-
-    impl Tree {
-        fn new(membership: &str) -> Self {
-            let tree = Self(tempfile::tempdir().unwrap());
-            tree.file("proc/7/cgroup", membership);
-            std::fs::create_dir_all(tree.0.path().join("sys/dev/block")).unwrap();
-            let link = tree.0.path().join("sys/dev/block/254:0");
-            std::os::unix::fs::symlink("../../devices/virtio0/block/vda", link).unwrap();
-            tree
-        }
-
-        fn file(&self, path: &str, text: &str) {
-            let path = self.0.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-
-        fn limits(&self) -> Vec<IoLimit> {
-            let at = |name| self.0.path().join(name);
-            let paths = KernelPaths { proc: at("proc"), sys: at("sys"), cgroup: at("cg") };
-            let mut sampler = IoLimitSampler::new(&paths, 7);
-            sampler.locate();
-            sampler.sample()
-        }
+    fn limits(tree: &Tree) -> Vec<IoLimit> {
+        let mut sampler = IoLimitSampler::new(&tree.paths(), PID);
+        sampler.locate();
+        sampler.sample()
     }
 
     fn limit(cgroup: &str, device: &str, of: IoRate, per_s: u64, done: u64) -> IoLimit {
@@ -205,7 +166,7 @@ mod tests {
             limit("/slice/db", "vda", IoRate::WrittenBytes, 1_048_576, 500),
             limit("/slice", "8:0", IoRate::ReadBytes, 900, 0),
         ];
-        assert_eq!(tree.limits(), expected);
+        assert_eq!(limits(&tree), expected);
     }
 
     #[test]
@@ -219,7 +180,7 @@ mod tests {
             limit("/db/one", "vda", IoRate::Writes, 50, 202),
             limit("/db/one", "vda", IoRate::ReadBytes, 4096, 0),
         ];
-        assert_eq!(tree.limits(), expected);
+        assert_eq!(limits(&tree), expected);
     }
 
     #[test]
@@ -227,7 +188,7 @@ mod tests {
         let tree = Tree::new("3:blkio:/db\n0::/a\n");
         tree.file("cg/a/io.max", "254:0 rbps=max wbps=-1 riops wiops=\ngarbage\n");
         tree.file("cg/blkio/db/blkio.throttle.write_iops_device", "254:0 many\n254:0\n");
-        assert_eq!(tree.limits(), []);
-        assert_eq!(Tree::new("").limits(), []);
+        assert_eq!(limits(&tree), []);
+        assert_eq!(limits(&Tree::new("")), []);
     }
 }

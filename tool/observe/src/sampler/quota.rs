@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 
 use analysis::counters::CpuQuota;
 
+use super::cgroup::{Membership, ancestors};
 use crate::kernel_files::{KernelPaths, Pid, read, read_or_empty};
 use crate::proc::named;
-use crate::proc::process::{self, Cgroups};
+use crate::proc::process::Cgroups;
 
 /// Finds and samples the nearest limited cgroup of a process.
 #[derive(Debug)]
 pub(super) struct QuotaSampler {
-    membership: PathBuf,
-    paths: KernelPaths,
+    membership: Membership,
     group: Option<LimitedGroup>,
 }
 
@@ -29,12 +29,12 @@ struct LimitedGroup {
 
 impl QuotaSampler {
     pub(super) fn new(paths: &KernelPaths, pid: Pid) -> Self {
-        Self { membership: paths.process(pid).join("cgroup"), paths: paths.clone(), group: None }
+        Self { membership: Membership::of(paths, pid), group: None }
     }
 
     /// Finds the limit again, because it may have been set, lifted or moved.
     pub(super) fn locate(&mut self) {
-        let cgroups = process::cgroups(&read_or_empty(&self.membership));
+        let cgroups = self.membership.read();
         self.group = self.version_2(&cgroups).or_else(|| self.version_1(&cgroups));
     }
 
@@ -57,15 +57,13 @@ impl QuotaSampler {
 
     fn version_2(&self, cgroups: &Cgroups) -> Option<LimitedGroup> {
         let path = cgroups.unified.as_deref()?;
-        // A host that runs both versions mounts this one below the other's directory.
-        let mounts = [self.paths.cgroup.clone(), self.paths.cgroup.join("unified")];
-        mounts.iter().find_map(|mount| nearest(mount, path, cores_of_version_2))
+        self.membership.unified_mounts().iter().find_map(|mount| nearest(mount, path, cores_of_version_2))
     }
 
     fn version_1(&self, cgroups: &Cgroups) -> Option<LimitedGroup> {
         let path = cgroups.cpu.as_deref()?;
-        let accounts = ["cpu,cpuacct", "cpuacct"].map(|name| self.paths.cgroup.join(name));
-        let mounts = ["cpu,cpuacct", "cpu"].map(|name| self.paths.cgroup.join(name));
+        let accounts = ["cpu,cpuacct", "cpuacct"].map(|name| self.membership.controller(name));
+        let mounts = ["cpu,cpuacct", "cpu"].map(|name| self.membership.controller(name));
         let mut group = mounts.iter().find_map(|mount| nearest(mount, path, cores_of_version_1))?;
         let relative = group.cgroup.trim_start_matches('/').to_owned();
         let account = accounts.into_iter().map(|mount| mount.join(&relative).join("cpuacct.usage"));
@@ -83,17 +81,11 @@ fn usage_us(group: &LimitedGroup, stat: &str) -> u64 {
 
 /// The group itself, or the nearest ancestor that has a limit.
 fn nearest(mount: &Path, path: &str, cores_of: fn(&Path) -> Option<f64>) -> Option<LimitedGroup> {
-    let mut path = path.trim_matches('/');
-    loop {
+    ancestors(path).find_map(|path| {
         let directory = mount.join(path);
-        if let Some(cores) = cores_of(&directory) {
-            return Some(LimitedGroup { cgroup: format!("/{path}"), cores, directory, usage: None });
-        }
-        if path.is_empty() {
-            return None;
-        }
-        path = path.rsplit_once('/').map_or("", |parts| parts.0);
-    }
+        let cores = cores_of(&directory)?;
+        Some(LimitedGroup { cgroup: format!("/{path}"), cores, directory, usage: None })
+    })
 }
 
 /// The limit in `cpu.max`, which holds a quota (or `max`) and a period, microseconds.
@@ -117,29 +109,12 @@ fn ratio(quota: &str, period: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sampler::cgroup::fake::{PID, Tree};
 
-    struct Tree(tempfile::TempDir);
-
-    impl Tree {
-        fn new(membership: &str) -> Self {
-            let tree = Self(tempfile::tempdir().unwrap());
-            tree.file("proc/7/cgroup", membership);
-            tree
-        }
-
-        fn file(&self, path: &str, text: &str) {
-            let path = self.0.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-
-        fn quota(&self) -> Option<CpuQuota> {
-            let at = |name| self.0.path().join(name);
-            let paths = KernelPaths { proc: at("proc"), sys: at("sys"), cgroup: at("cg") };
-            let mut sampler = QuotaSampler::new(&paths, 7);
-            sampler.locate();
-            sampler.sample()
-        }
+    fn quota(tree: &Tree) -> Option<CpuQuota> {
+        let mut sampler = QuotaSampler::new(&tree.paths(), PID);
+        sampler.locate();
+        sampler.sample()
     }
 
     #[test]
@@ -160,7 +135,7 @@ mod tests {
             throttled_us: 77,
             usage_us: 900,
         };
-        assert_eq!(tree.quota(), Some(expected));
+        assert_eq!(quota(&tree), Some(expected));
     }
 
     #[test]
@@ -170,9 +145,9 @@ mod tests {
         tree.file("cg/cpu/web/cpu.cfs_period_us", "100000\n");
         tree.file("cg/cpu/web/cpu.stat", "nr_periods 8\nnr_throttled 3\nthrottled_time 77000\n");
         tree.file("cg/cpuacct/web/cpuacct.usage", "900000\n");
-        let quota = tree.quota().unwrap();
-        assert_eq!((quota.cgroup.as_str(), quota.throttled_us, quota.usage_us), ("/web", 77, 900));
-        assert!((quota.cores - 0.1).abs() < 1e-12);
+        let found = quota(&tree).unwrap();
+        assert_eq!((found.cgroup.as_str(), found.throttled_us, found.usage_us), ("/web", 77, 900));
+        assert!((found.cores - 0.1).abs() < 1e-12);
     }
 
     #[test]
@@ -181,7 +156,7 @@ mod tests {
         tree.file("cg/cpu/cpu.cfs_quota_us", "-1\n");
         tree.file("cg/cpu/cpu.cfs_period_us", "100000\n");
         tree.file("cg/a/cpu.max", "garbage");
-        assert_eq!(tree.quota(), None);
+        assert_eq!(quota(&tree), None);
     }
 
     #[test]
@@ -189,6 +164,6 @@ mod tests {
         let tree = Tree::new("0::/docker/abc\n");
         tree.file("cg/cpu.max", "50000 100000\n");
         tree.file("cg/cpu.stat", "usage_usec 5\n");
-        assert_eq!(tree.quota().map(|quota| quota.cores), Some(0.5));
+        assert_eq!(quota(&tree).map(|quota| quota.cores), Some(0.5));
     }
 }
