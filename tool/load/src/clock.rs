@@ -1,4 +1,4 @@
-//! The generator's only clock: CLOCK_MONOTONIC, read through the vDSO.
+//! The generator's only clock: CLOCK_MONOTONIC, read through the vDSO. It is the clock of the observer's counters too.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -8,10 +8,4 @@ pub(crate) fn now_ns() -> u64 {
     let at = clock_gettime(ClockId::Monotonic);
     // The monotonic clock starts at boot: neither part is ever negative.
     at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64
-}
-
-/// Returns the microseconds of CLOCK_MONOTONIC, the clock of [`analysis::ticks::Tick`] and of the observer's counters.
-#[must_use]
-pub fn now_us() -> u64 {
-    now_ns() / 1_000
 }

@@ -34,7 +34,6 @@ mod worker;
 pub use self::url::{Credentials, Scheme, Url, UrlError};
 pub use ceiling::null_server::NullServer;
 pub use ceiling::{CEILING_BODY_BYTES, CEILING_USERS, Ceiling};
-pub use clock::now_us;
 pub use error::{LoadError, ProbeError};
 pub use generator::Generator;
 pub use plan::{Arrivals, Connections, Pacing, Plan, Stop, Think};
