@@ -15,7 +15,7 @@ pub use findings::{LittleFinding, OrderFinding, PublishedLittle, Tested};
 pub use order::order;
 pub use users::{AtUsers, PublishedPoint, all_users, little, published_little};
 
-use crate::run::{Doubt, Host, Identity, Proof, Resource, ResourceKind, ResponseTime, Words};
+use crate::run::{Doubt, Host, Identity, Proof, Resource, ResourceKind, ResponseTime, Words, known};
 use crate::ticks::ErrorCounts;
 
 /// The value of [`Comparison::schema`].
@@ -90,13 +90,13 @@ pub struct Workload {
     /// The order in words, one sentence each; claims only what the intervals support.
     pub order: Vec<Words>,
     /// The same as data; empty in files from before it was written.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known::each_or_default")]
     pub ranking: Vec<OrderFinding>,
     /// What operational laws say of all of it, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub laws: Vec<Words>,
     /// The same as data; empty in files from before it was written.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known::each_or_default")]
     pub little: Vec<LittleFinding>,
     /// One entry per variant, in the order of the experiment.
     pub entries: Vec<Entry>,
@@ -144,7 +144,12 @@ pub struct Entry {
     #[serde(rename = "doubts")]
     pub inconclusive: Vec<Words>,
     /// The same as data.
-    #[serde(rename = "reasons", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        rename = "reasons",
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "known::each_or_default"
+    )]
     pub doubts: Vec<Doubt>,
     /// The run files it was made from.
     pub runs: Vec<String>,
@@ -158,7 +163,7 @@ pub struct Limit {
     /// What people call the process or device.
     pub holder: Words,
     /// The process or device itself; absent in files from before identities were typed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known::or_default")]
     pub identity: Option<Identity>,
 }
 
@@ -206,7 +211,7 @@ pub struct Published {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub law: Option<Words>,
     /// The same as data; absent in files from before it was written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known::or_default")]
     pub little: Option<PublishedLittle>,
 }
 

@@ -8,25 +8,28 @@ use serde::{Deserialize, Serialize};
 mod doubt;
 mod evidence;
 mod identity;
+pub(crate) mod known;
 mod laws;
 mod load_shape;
 mod response_time;
 mod step;
+mod unwatched;
 mod verdict;
 mod warning;
 
 pub use doubt::{Doubt, LockDoubt, Victim};
 pub use evidence::{
-    Aside, Busy, CpuTimeEvidence, DeviceEvidence, Evidence, GeneratorEvidence, LockEvidence, OutcomeEvidence,
-    ProcessorEvidence, ShareEvidence, Shares, TierDemand, WaitingEvidence,
+    Aside, Busy, ConnectionEvidence, CpuTimeEvidence, DeviceEvidence, Evidence, GeneratorEvidence,
+    LockEvidence, OutcomeEvidence, ProcessorEvidence, ShareEvidence, Shares, TierDemand, WaitingEvidence,
 };
 pub use identity::{Database, DiskLimit, Identity, Processes, ResourceKind, Unit, Words};
 pub use laws::{Bounds, Demand, Laws, Models, Predicted, Usl};
 pub use load_shape::{Connections, LoadShape, LoopKind};
 pub use response_time::{PERCENTILES, Percentile, ResponseTime};
 pub use step::{Generator, Locks, Measurement, Resource, Stall, Step};
+pub use unwatched::{DatabaseClient, DatabaseTrouble, HiddenFromUser, ServerUnwatched};
 pub use verdict::{Bottleneck, Confidence, NamedThreads, NextLimit, ThreadTime, Verdict};
-pub use warning::{Cause, ListenQueue, Replaced, Warning, WarningKind};
+pub use warning::{Cause, FewerUsers, ListenQueue, Replaced, Warning, WarningKind};
 
 use crate::ticks::{failed_share, failures};
 

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use analysis::run::Run;
-use report::metrics::{Metric, Unit, gates};
+use report::metrics::{Metric, MetricUnit, gates};
 
 /// One bound, such as `throughput>=1000`, `users>=50`, `p99<=20ms`, `errors<=0.1%`.
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ impl Gate {
             Bound::AtLeast => found >= self.limit,
             Bound::AtMost => found <= self.limit,
         };
-        (!kept).then(|| format!("gate {} breached: found {}", self.text, show(self.metric.unit(), found)))
+        (!kept).then(|| format!("gate {} breached: found {}", self.text, self.metric.unit().ascii(found)))
     }
 }
 
@@ -56,27 +56,18 @@ impl FromStr for Gate {
 }
 
 /// A limit in the unit of a metric.
-fn parse(unit: Unit, value: &str) -> Result<f64, String> {
+fn parse(unit: MetricUnit, value: &str) -> Result<f64, String> {
     let number = |text: &str| text.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
     match unit {
-        Unit::Time | Unit::LongestTime | Unit::Cost => {
+        MetricUnit::Time | MetricUnit::LongestTime | MetricUnit::Cost => {
             crate::values::duration_or_zero(value).map(|time| time.as_secs_f64() * 1e6)
         }
-        Unit::Share | Unit::OfBest => value
+        MetricUnit::Share | MetricUnit::OfBest => value
             .strip_suffix('%')
             .and_then(|text| number(text.trim()))
             .map(|percent| percent / 100.0)
             .ok_or_else(|| format!("'{value}' is not a share; write it in per cent, such as 0.1%")),
         _ => number(value).ok_or_else(|| format!("'{value}' is not a number")),
-    }
-}
-
-fn show(unit: Unit, found: f64) -> String {
-    match unit {
-        Unit::PerSecond => format!("{found:.1} req/s"),
-        Unit::Share | Unit::OfBest => format!("{:.3} %", found * 100.0),
-        Unit::Time | Unit::LongestTime | Unit::Cost => format!("{found:.0} us"),
-        _ => format!("{found}"),
     }
 }
 
@@ -87,7 +78,7 @@ mod tests {
     #[test]
     fn gates_are_read_with_their_units() {
         let gate: Gate = "p99<=20ms".parse().expect("a gate");
-        assert_eq!((gate.metric.unit(), gate.bound, gate.limit), (Unit::Time, Bound::AtMost, 20_000.0));
+        assert_eq!((gate.metric.unit(), gate.bound, gate.limit), (MetricUnit::Time, Bound::AtMost, 20_000.0));
         let gate: Gate = "errors<=0.1%".parse().expect("a gate");
         assert!((gate.limit - 0.001).abs() < 1e-12);
     }

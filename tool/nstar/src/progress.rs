@@ -3,6 +3,7 @@
 use std::{io::IsTerminal, time::Duration};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use report::progress;
 use sweep::progress::{Event, Listener};
 
 /// Where progress goes.
@@ -42,14 +43,25 @@ impl Listener for Progress {
     fn on(&mut self, event: &Event) {
         match self {
             Progress::Bar(bar) => match event {
-                Event::StepDone(_) | Event::Note(_) => bar.println(event.to_string()),
-                Event::StepBegun { .. } | Event::Working(_) => bar.set_message(event.to_string()),
+                Event::StepBegun { .. } | Event::Working(_) => bar.set_message(words(event)),
+                _ => bar.println(words(event)),
             },
             Progress::Lines => match event {
                 Event::StepBegun { .. } => {}
-                _ => eprintln!("{event}"),
+                _ => eprintln!("{}", words(event)),
             },
             Progress::Silent => {}
         }
+    }
+}
+
+fn words(event: &Event) -> String {
+    match event {
+        Event::Working(text) | Event::Note(text) => text.clone(),
+        Event::UnexpectedStatus { server, status } => progress::unexpected_status(*server, *status),
+        Event::NothingToKeep { server } => progress::nothing_to_keep(*server),
+        Event::DatabaseUnwatched { database, reason } => progress::database_unwatched(database, reason),
+        Event::StepBegun { users } => progress::step_begun(*users),
+        Event::StepDone(step) => progress::step_done(step),
     }
 }

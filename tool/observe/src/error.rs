@@ -3,32 +3,23 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why a server's processes cannot be seen. The messages say what to do about it.
+/// Why a server's processes cannot be seen.
 #[derive(Debug, thiserror::Error)]
 pub enum ObserveError {
     /// The address is not one of this host's.
-    #[error(
-        "{0} is not an address of this host: only the generator can be watched from here \
-         (a server in a container of this host is found when nstar runs as root)"
-    )]
+    #[error("{0} is not an address of this host")]
     NotLocal(SocketAddr),
     /// The address is local, but no process listens there.
-    #[error("no process listens on {0}: start the server first, or check the port")]
+    #[error("no process listens on {0}")]
     NotListening(SocketAddr),
     /// A process listens, but this user may not see which.
-    #[error(
-        "the process that listens on {0} belongs to another user: run nstar as root, or as that user, \
-         to see what it does"
-    )]
+    #[error("the process that listens on {0} belongs to another user")]
     PermissionDenied(SocketAddr),
     /// A socket listens, but of all processes none holds it.
-    #[error(
-        "something listens on {0}, but no process of this host holds the socket: it belongs to the kernel, \
-         to another container, or has just ended"
-    )]
+    #[error("something listens on {0}, but no process of this host holds the socket")]
     NoOwner(SocketAddr),
     /// Only this process holds the socket, so generator and server cannot be told apart.
-    #[error("{0} is served by the generator's own process: serve it from a process of its own")]
+    #[error("{0} is served by the generator's own process")]
     OwnProcess(SocketAddr),
     /// A necessary directory cannot be listed.
     #[error("cannot list {path}: {source}; nstar watches through /proc, which has to be mounted")]

@@ -1,7 +1,8 @@
 //! The words that a file holds beside typed data: put in when it is written, taken out when it is read.
 //!
-//! Typed data is what counts. Words alone are in files from before findings and identities were typed: in memory they are
-//! an identity that is only named, or a finding that is only told, and in a file they stand alone again.
+//! Typed data is what counts. Words alone are in files from before findings and identities were typed, and beside data that
+//! only a newer version knows: in memory they are an identity that is only named, or a finding that is only told, and in a
+//! file they stand alone again.
 
 use analysis::comparison::{Comparison, Entry, LittleFinding, OrderFinding, PublishedLittle};
 use analysis::run::{
@@ -36,12 +37,11 @@ pub(crate) fn take(run: &mut Run) {
 /// Puts the words of a comparison in.
 pub(crate) fn put_in_comparison(comparison: &mut Comparison) {
     for work in &mut comparison.works {
-        work.order = work.ranking.iter().map(|finding| plain(comparisons::order(finding))).collect();
-        work.laws = work.little.iter().map(|finding| plain(comparisons::little(finding))).collect();
+        put_list(&mut work.order, &mut work.ranking);
+        put_list(&mut work.laws, &mut work.little);
     }
     for published in &mut comparison.published {
-        let little = published.little.as_ref();
-        published.law = little.map(|finding| plain(comparisons::published_little(finding)));
+        put_one(&mut published.law, &mut published.little);
     }
     for entry in comparison.works.iter_mut().flat_map(|work| &mut work.entries) {
         let Entry { bottleneck, busiest, inconclusive, doubts, .. } = entry;
@@ -49,19 +49,18 @@ pub(crate) fn put_in_comparison(comparison: &mut Comparison) {
             put_name(&mut limit.holder, &mut limit.identity);
         }
         busiest.iter_mut().for_each(put_in_resource);
-        put_list(inconclusive, doubts, sentences::doubt, is_told_doubt);
+        put_list(inconclusive, doubts);
     }
 }
 
 /// Takes the words of a comparison out, and keeps those that nothing typed stands for.
 pub(crate) fn take_from_comparison(comparison: &mut Comparison) {
     for work in &mut comparison.works {
-        take_list(&mut work.order, &mut work.ranking, |text| OrderFinding::Told { text });
-        take_list(&mut work.laws, &mut work.little, |text| LittleFinding::Told { text });
+        take_list(&mut work.order, &mut work.ranking);
+        take_list(&mut work.laws, &mut work.little);
     }
     for published in &mut comparison.published {
-        let told = published.law.take().map(|mut law| PublishedLittle::Told { text: law.take() });
-        published.little = published.little.take().or(told);
+        take_one(&mut published.law, &mut published.little);
     }
     for entry in comparison.works.iter_mut().flat_map(|work| &mut work.entries) {
         let Entry { bottleneck, busiest, inconclusive, doubts, .. } = entry;
@@ -69,30 +68,26 @@ pub(crate) fn take_from_comparison(comparison: &mut Comparison) {
             take_name(&mut limit.holder, &mut limit.identity);
         }
         busiest.iter_mut().for_each(take_from_resource);
-        take_list(inconclusive, doubts, |text| Doubt::Told { text });
+        take_list(inconclusive, doubts);
     }
 }
 
 fn put_in_verdict(verdict: &mut Verdict) {
     let bottleneck = &mut verdict.bottleneck;
     put_name(&mut bottleneck.holder, &mut bottleneck.identity);
-    put_list(&mut bottleneck.evidence, &mut bottleneck.findings, sentences::evidence, is_told_evidence);
+    put_list(&mut bottleneck.evidence, &mut bottleneck.findings);
     bottleneck.runner_up.iter_mut().for_each(put_in_resource);
-    put_list(&mut verdict.inconclusive, &mut verdict.doubts, sentences::doubt, is_told_doubt);
-    verdict.next = verdict.next_limit.as_ref().map(|next| plain(sentences::next(next)));
-    verdict.next_limit = verdict.next_limit.take().filter(|next| !matches!(next, NextLimit::Told { .. }));
+    put_list(&mut verdict.inconclusive, &mut verdict.doubts);
+    put_one(&mut verdict.next, &mut verdict.next_limit);
 }
 
 fn take_from_verdict(verdict: &mut Verdict) {
     let bottleneck = &mut verdict.bottleneck;
     take_name(&mut bottleneck.holder, &mut bottleneck.identity);
-    take_list(&mut bottleneck.evidence, &mut bottleneck.findings, |text| {
-        Evidence::Outcome(OutcomeEvidence::Told { text })
-    });
+    take_list(&mut bottleneck.evidence, &mut bottleneck.findings);
     bottleneck.runner_up.iter_mut().for_each(take_from_resource);
-    take_list(&mut verdict.inconclusive, &mut verdict.doubts, |text| Doubt::Told { text });
-    let next = verdict.next.take().map(|mut next| NextLimit::Told { text: next.take() });
-    verdict.next_limit = verdict.next_limit.take().or(next);
+    take_list(&mut verdict.inconclusive, &mut verdict.doubts);
+    take_one(&mut verdict.next, &mut verdict.next_limit);
 }
 
 fn put_in_step(step: &mut Step) {
@@ -108,19 +103,14 @@ fn take_from_resource(resource: &mut Resource) {
 }
 
 fn put_in_warning(warning: &mut Warning) {
-    warning.text = plain(sentences::warning(&warning.cause));
-    if matches!(warning.cause, Cause::Told { .. }) {
-        warning.cause = Cause::default();
+    warning.text = plain(warning.cause.sentence());
+    if let Some(text) = warning.cause.told_text() {
+        text.clear();
     }
 }
 
 fn take_from_warning(warning: &mut Warning) {
-    let words = warning.text.take();
-    if let Cause::Told { text } = &mut warning.cause
-        && text.is_empty()
-    {
-        *text = words;
-    }
+    fill(&mut warning.cause, &mut warning.text);
 }
 
 fn put_name(holder: &mut Words, identity: &mut Option<Identity>) {
@@ -133,34 +123,96 @@ fn take_name(holder: &mut Words, identity: &mut Option<Identity>) {
     *identity = identity.take().or_else(|| Identity::named(name));
 }
 
-fn put_list<T>(
-    words: &mut Vec<Words>,
-    typed: &mut Vec<T>,
-    sentence: fn(&T) -> String,
-    is_told: fn(&T) -> bool,
-) {
-    *words = typed.iter().map(|finding| plain(sentence(finding))).collect();
-    if typed.iter().all(is_told) {
+fn put_list<T: Finding>(words: &mut Vec<Words>, typed: &mut Vec<T>) {
+    *words = typed.iter().map(|finding| plain(finding.sentence())).collect();
+    if typed.iter_mut().all(|finding| finding.told_text().is_some()) {
         typed.clear();
     }
 }
 
-fn is_told_doubt(doubt: &Doubt) -> bool {
-    matches!(doubt, Doubt::Told { .. })
-}
-
-fn is_told_evidence(seen: &Evidence) -> bool {
-    matches!(seen, Evidence::Outcome(OutcomeEvidence::Told { .. }))
-}
-
-fn take_list<T>(words: &mut Vec<Words>, typed: &mut Vec<T>, told: impl Fn(String) -> T) {
-    let words = std::mem::take(words);
+fn take_list<T: Finding>(words: &mut Vec<Words>, typed: &mut Vec<T>) {
+    let mut words = std::mem::take(words);
     if typed.is_empty() {
-        typed.extend(words.into_iter().map(|mut words| told(words.take())));
+        typed.resize_with(words.len(), T::untyped);
+    }
+    typed.iter_mut().zip(&mut words).for_each(|(finding, words)| fill(finding, words));
+}
+
+fn put_one<T: Finding>(words: &mut Option<Words>, typed: &mut Option<T>) {
+    *words = typed.as_ref().map(|finding| plain(finding.sentence()));
+    if typed.as_mut().is_some_and(|finding| finding.told_text().is_some()) {
+        *typed = None;
+    }
+}
+
+fn take_one<T: Finding>(words: &mut Option<Words>, typed: &mut Option<T>) {
+    if let Some(mut words) = words.take() {
+        fill(typed.get_or_insert_with(T::untyped), &mut words);
+    }
+}
+
+/// Gives a finding that nothing is known of its words.
+fn fill(finding: &mut impl Finding, words: &mut Words) {
+    let words = words.take();
+    if let Some(text) = finding.told_text().filter(|text| text.is_empty()) {
+        *text = words;
     }
 }
 
 /// Words as a file holds them: with spaces that other programs know.
 fn plain(text: String) -> Words {
     Words::from(text.replace(number::GROUP, " "))
+}
+
+/// A finding that has words beside it in a file.
+trait Finding {
+    /// The finding as a sentence.
+    fn sentence(&self) -> String;
+
+    /// A finding of which nothing is known, not even words.
+    fn untyped() -> Self;
+
+    /// The words, where nothing else is known.
+    fn told_text(&mut self) -> Option<&mut String>;
+}
+
+macro_rules! finding {
+    ($($type:ty: $sentence:path, $told:path;)*) => {$(
+        impl Finding for $type {
+            fn sentence(&self) -> String {
+                $sentence(self)
+            }
+
+            fn untyped() -> Self {
+                $told { text: String::new() }
+            }
+
+            fn told_text(&mut self) -> Option<&mut String> {
+                if let $told { text } = self { Some(text) } else { None }
+            }
+        }
+    )*};
+}
+
+finding! {
+    Cause: sentences::warning, Cause::Told;
+    Doubt: sentences::doubt, Doubt::Told;
+    NextLimit: sentences::next, NextLimit::Told;
+    OrderFinding: comparisons::order, OrderFinding::Told;
+    LittleFinding: comparisons::little, LittleFinding::Told;
+    PublishedLittle: comparisons::published_little, PublishedLittle::Told;
+}
+
+impl Finding for Evidence {
+    fn sentence(&self) -> String {
+        sentences::evidence(self)
+    }
+
+    fn untyped() -> Self {
+        Self::default()
+    }
+
+    fn told_text(&mut self) -> Option<&mut String> {
+        if let Self::Outcome(OutcomeEvidence::Told { text }) = self { Some(text) } else { None }
+    }
 }

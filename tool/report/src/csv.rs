@@ -9,9 +9,9 @@ use analysis::run::{Identity, ResourceKind, Run, Step};
 use analysis::ticks::ErrorCounts;
 use serde::Serialize;
 
-use crate::comparison::stopped_by;
 use crate::metrics::{Measurement, Output, shown_in};
 use crate::sentences::holders;
+use crate::summary::comparison::stopped_by;
 use crate::words::ERROR_KINDS;
 
 /// One line per step, after a line of column names.

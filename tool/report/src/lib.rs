@@ -14,6 +14,7 @@ mod html;
 mod json;
 pub mod metrics;
 mod number;
+pub mod progress;
 mod sentences;
 mod summary;
 mod terminal;

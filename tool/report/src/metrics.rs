@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use analysis::comparison::Entry;
 use analysis::run::{PERCENTILES, Percentile, ResponseTime, Run, Step};
 
-pub use self::unit::{Quantity, Unit, Value};
+pub use self::unit::{MetricUnit, Quantity, Value};
 use analysis::ticks::failures;
 
 /// Where a metric is shown.
@@ -32,78 +32,94 @@ pub(crate) enum Output {
     EntriesPage,
 }
 
+/// When the table of a workload's entries on a terminal, which has little room, shows a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ShownIf {
+    /// Always.
+    Always,
+    /// If the load asks for more than the system can take.
+    Overload,
+    /// If responses have large bodies.
+    LargeBodies,
+}
+
 /// Every metric, in the order of columns.
 pub(crate) static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
     use Output::*;
-    let mut all = vec![
-        Metric::new("users", "Users", Unit::Count, |of| Some(of.users?.into())).gate("users").shown(&[
-            StepsCsv,
-            StepsPage,
-            ResponsePage,
-            EntriesCsv,
-            EntriesPage,
-        ]),
-        Metric::new("elapsed_s", "Measured", Unit::Seconds, |of| Some(of.step()?.elapsed_s.into()))
-            .shown(&[StepsCsv, StepsPage]),
-        Metric::new("warmup_s", "Warm-up", Unit::Seconds, |of| Some(of.step()?.warmup_s.into()))
-            .shown(&[StepsCsv, StepsPage]),
-        Metric::new("completed", "Completed", Unit::Count, |of| Some(of.step()?.completed.into()))
-            .shown(&[StepsCsv, StepsPage]),
-        Metric::new("throughput_per_s", "Requests/s", Unit::PerSecond, |of| Some(of.throughput))
-            .interval(["throughput_lo_per_s", "throughput_hi_per_s"])
-            .label("req/s")
-            .gate("throughput")
-            .shown(&[StepsCsv, StepsText, StepsPage, EntriesCsv, EntriesText, EntriesPage]),
-        Metric::new("of_fastest", "Of the fastest", Unit::OfBest, |of| of.of_fastest())
-            .field("of_fastest.ratio")
-            .interval(["of_fastest_lo", "of_fastest_hi"])
-            .label("of first")
-            .shown(&[EntriesCsv, EntriesText, EntriesPage]),
-        Metric::new("lower_bound", "Lower bound", Unit::YesNo, |of| Some(of.entry()?.lower_bound.into()))
+    let mut all =
+        vec![
+            Metric::new("users", "Users", MetricUnit::Count, |of| Some(of.users?.into()))
+                .gate("users")
+                .shown(&[StepsCsv, StepsPage, ResponsePage, EntriesCsv, EntriesPage]),
+            Metric::new("elapsed_s", "Measured", MetricUnit::Seconds, |of| Some(of.step()?.elapsed_s.into()))
+                .shown(&[StepsCsv, StepsPage]),
+            Metric::new("warmup_s", "Warm-up", MetricUnit::Seconds, |of| Some(of.step()?.warmup_s.into()))
+                .shown(&[StepsCsv, StepsPage]),
+            Metric::new("completed", "Completed", MetricUnit::Count, |of| Some(of.step()?.completed.into()))
+                .shown(&[StepsCsv, StepsPage]),
+            Metric::new("throughput_per_s", "Requests/s", MetricUnit::PerSecond, |of| Some(of.throughput))
+                .interval(["throughput_lo_per_s", "throughput_hi_per_s"])
+                .label("req/s")
+                .gate("throughput")
+                .shown(&[StepsCsv, StepsText, StepsPage, EntriesCsv, EntriesText, EntriesPage]),
+            Metric::new("of_fastest", "Of the fastest", MetricUnit::OfBest, |of| of.of_fastest())
+                .field("of_fastest.ratio")
+                .interval(["of_fastest_lo", "of_fastest_hi"])
+                .label("of first")
+                .shown(&[EntriesCsv, EntriesText, EntriesPage]),
+            Metric::new("lower_bound", "Lower bound", MetricUnit::YesNo, |of| {
+                Some(of.entry()?.lower_bound.into())
+            })
             .shown(&[EntriesCsv]),
-        Metric::new("response_time_mean_us", "Mean response", Unit::Time, |of| Some(of.mean()))
-            .field("response_time_us.mean")
-            .interval(["response_time_mean_lo_us", "response_time_mean_hi_us"])
-            .label("response")
-            .gate("mean")
-            .shown(&[StepsCsv, StepsText, ResponsePage, EntriesCsv, EntriesText, EntriesPage]),
-    ];
+            Metric::new("response_time_mean_us", "Mean response", MetricUnit::Time, |of| Some(of.mean()))
+                .field("response_time_us.mean")
+                .interval(["response_time_mean_lo_us", "response_time_mean_hi_us"])
+                .label("response")
+                .gate("mean")
+                .shown(&[StepsCsv, StepsText, ResponsePage, EntriesCsv, EntriesText, EntriesPage]),
+        ];
     all.extend(PERCENTILES.iter().map(Metric::percentile));
     all.extend([
-        Metric::new("response_time_max_us", "Max", Unit::LongestTime, |of| Some(of.response_time.max.into()))
-            .field("response_time_us.max")
-            .shown(&[StepsCsv, ResponsePage, EntriesCsv]),
-        Metric::new("cpu_us_per_request", "CPU per request", Unit::Cost, |of| {
+        Metric::new("response_time_max_us", "Max", MetricUnit::LongestTime, |of| {
+            Some(of.response_time.max.into())
+        })
+        .field("response_time_us.max")
+        .shown(&[StepsCsv, ResponsePage, EntriesCsv]),
+        Metric::new("cpu_us_per_request", "CPU per request", MetricUnit::Cost, |of| {
             Some(of.entry()?.cpu_us_per_request?.into())
         })
         .label("CPU each")
         .shown(&[EntriesCsv, EntriesText, EntriesPage]),
         // Over all runs of the entry, not of one step.
-        Metric::new("completed", "Completed", Unit::Count, |of| Some(of.entry()?.completed.into()))
+        Metric::new("completed", "Completed", MetricUnit::Count, |of| Some(of.entry()?.completed.into()))
             .label("served")
+            .text_if(ShownIf::Overload)
             .shown(&[EntriesCsv, EntriesText, EntriesPage]),
-        Metric::new("errors", "Errors", Unit::Count, |of| Some(failures(&of.step()?.errors).into()))
+        Metric::new("errors", "Errors", MetricUnit::Count, |of| Some(failures(&of.step()?.errors).into()))
             .label("errors")
             .shown(&[StepsText, StepsPage]),
-        Metric::new("error_share", "Errors", Unit::Share, |of| Some(of.run()?.failed_share().into()))
+        Metric::new("error_share", "Errors", MetricUnit::Share, |of| Some(of.run()?.failed_share().into()))
             .gate("errors"),
-        Metric::new("received_bytes_per_s", "Received", Unit::BytesPerSecond, |of| of.received())
+        Metric::new("received_bytes_per_s", "Received", MetricUnit::BytesPerSecond, |of| of.received())
             .label("received")
+            .text_if(ShownIf::LargeBodies)
             .shown(&[StepsCsv, StepsPage, EntriesText, EntriesPage]),
-        Metric::new("sent_bytes_per_s", "Sent", Unit::BytesPerSecond, |of| {
+        Metric::new("sent_bytes_per_s", "Sent", MetricUnit::BytesPerSecond, |of| {
             Some(of.step()?.sent_bytes_per_s.into())
         })
         .shown(&[StepsCsv, StepsPage]),
-        Metric::new("steady", "Steady", Unit::YesNo, |of| Some(of.step()?.steady.into()))
+        Metric::new("steady", "Steady", MetricUnit::YesNo, |of| Some(of.step()?.steady.into()))
             .shown(&[StepsCsv, StepsPage]),
-        Metric::new("little_gap", "Little’s gap", Unit::Share, |of| Some(of.step()?.little_gap.into()))
-            .shown(&[StepsCsv, StepsPage]),
-        Metric::new("generator_useful_work", "Generator busy", Unit::Share, |of| {
+        Metric::new("little_gap", "Little’s gap", MetricUnit::Share, |of| {
+            Some(of.step()?.little_gap.into())
+        })
+        .shown(&[StepsCsv, StepsPage]),
+        Metric::new("generator_useful_work", "Generator busy", MetricUnit::Share, |of| {
             Some(of.step()?.generator.useful_work.into())
         })
         .field("generator.useful_work")
         .shown(&[StepsCsv, StepsPage]),
-        Metric::new("generator_lag_us_p99", "Generator lag p99", Unit::Cost, |of| {
+        Metric::new("generator_lag_us_p99", "Generator lag p99", MetricUnit::Cost, |of| {
             Some(of.step()?.generator.lag_us_p99.into())
         })
         .field("generator.lag_us_p99")
@@ -135,11 +151,12 @@ pub struct Metric {
     heading: String,
     /// Over a column on a terminal.
     label: String,
-    unit: Unit,
+    unit: MetricUnit,
     source: Source,
     /// Its name in `--gate`, if it can be bounded there.
     gate: Option<String>,
     outputs: &'static [Output],
+    shown_if: ShownIf,
 }
 
 /// Where a figure is read from.
@@ -150,7 +167,12 @@ enum Source {
 }
 
 impl Metric {
-    fn new(name: &str, heading: &str, unit: Unit, read: fn(&Measurement<'_>) -> Option<Quantity>) -> Self {
+    fn new(
+        name: &str,
+        heading: &str,
+        unit: MetricUnit,
+        read: fn(&Measurement<'_>) -> Option<Quantity>,
+    ) -> Self {
         Self {
             name: name.to_owned(),
             ends: None,
@@ -161,6 +183,7 @@ impl Metric {
             source: Source::Measurement(read),
             gate: None,
             outputs: &[],
+            shown_if: ShownIf::Always,
         }
     }
 
@@ -176,13 +199,14 @@ impl Metric {
             field: format!("response_time_us.{name}"),
             label: heading.clone(),
             heading,
-            unit: Unit::Time,
+            unit: MetricUnit::Time,
             source: Source::ResponseTime(*read),
             gate: Some((*name).to_owned()),
             outputs: match *name == TAIL {
                 true => &[StepsCsv, StepsText, ResponsePage, EntriesCsv, EntriesText, EntriesPage],
                 false => &[StepsCsv, ResponsePage, EntriesCsv],
             },
+            shown_if: ShownIf::Always,
         }
     }
 
@@ -202,6 +226,10 @@ impl Metric {
         Self { gate: Some(name.to_owned()), ..self }
     }
 
+    fn text_if(self, shown_if: ShownIf) -> Self {
+        Self { shown_if, ..self }
+    }
+
     fn shown(self, outputs: &'static [Output]) -> Self {
         Self { outputs, ..self }
     }
@@ -215,12 +243,12 @@ impl Metric {
     }
 
     /// How the figure is written, and what it is measured in.
-    pub fn unit(&self) -> Unit {
+    pub fn unit(&self) -> MetricUnit {
         self.unit
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+    pub(crate) fn shown_if(&self) -> ShownIf {
+        self.shown_if
     }
 
     pub(crate) fn field_name(&self) -> &str {
@@ -366,7 +394,7 @@ mod tests {
     fn no_output_shows_a_name_twice() {
         use Output::*;
         for output in [StepsCsv, StepsText, StepsPage, ResponsePage, EntriesCsv, EntriesText, EntriesPage] {
-            let names: Vec<_> = shown_in(output).map(Metric::name).collect();
+            let names: Vec<_> = shown_in(output).map(|metric| &metric.name).collect();
             let unique: BTreeSet<_> = names.iter().collect();
             assert_eq!(names.len(), unique.len(), "{output:?}: {names:?}");
         }

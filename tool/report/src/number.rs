@@ -97,15 +97,24 @@ pub(crate) fn spread(value: f64, ci: Option<[f64; 2]>) -> String {
 
 /// A share of one as a percentage: `99 %`, `0.4 %`.
 pub(crate) fn percent(share: f64) -> String {
+    if share.is_finite() { format!("{}{GROUP}%", per_cent(share)) } else { MISSING.into() }
+}
+
+/// The two ends of an interval of shares: `52–60 %`.
+pub(crate) fn percent_interval([lo, hi]: [f64; 2]) -> String {
+    format!("{}–{}", per_cent(lo), percent(hi))
+}
+
+/// A share of one in per cent, without the sign: `99`, `0.4`.
+fn per_cent(share: f64) -> String {
     let value = share * 100.0;
     let digits = match value.abs() {
-        v if !v.is_finite() => return MISSING.into(),
         0.0 => 0,
-        v if v < 0.05 => return if value < 0.0 { "−<0.1 %" } else { "<0.1 %" }.into(),
+        v if v < 0.05 => return if value < 0.0 { "−<0.1" } else { "<0.1" }.into(),
         v if v < 9.95 => 1,
         _ => 0,
     };
-    format!("{}{GROUP}%", trim_zeros(&at_place(value, -digits)))
+    trim_zeros(&at_place(value, -digits)).to_owned()
 }
 
 /// A time with the unit that suits it: `117 µs`.

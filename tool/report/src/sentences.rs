@@ -5,14 +5,13 @@
 pub(crate) mod comparisons;
 pub(crate) mod holders;
 
-mod cpu_time;
 mod devices;
 mod doubts;
 mod generator;
 mod locks;
 mod outcome;
 mod processors;
-mod shares;
+pub(crate) mod unwatched;
 mod waiting;
 mod warnings;
 
@@ -23,7 +22,7 @@ pub(crate) use doubts::doubt;
 pub(crate) use warnings::warning;
 
 use crate::number;
-use crate::words::unbroken as told;
+use crate::words::{self, unbroken as told};
 
 /// A warning as a sentence: what, by how much, what to do.
 #[must_use]
@@ -34,11 +33,12 @@ pub fn warning_text(warning: &Warning) -> String {
 /// One thing that was seen.
 pub(crate) fn evidence(seen: &Evidence) -> String {
     match seen {
-        Evidence::Processors(seen) => processors::sentence(seen),
-        Evidence::CpuTime(seen) => cpu_time::sentence(seen),
-        Evidence::Shares(seen) => shares::sentence(seen),
+        Evidence::Processors(seen) => processors::full(seen),
+        Evidence::CpuTime(seen) => processors::cpu_time(seen),
+        Evidence::Shares(seen) => processors::shared(seen),
         Evidence::Devices(seen) => devices::sentence(seen),
-        Evidence::Waiting(seen) => waiting::sentence(seen),
+        Evidence::Connections(seen) => waiting::connections(seen),
+        Evidence::Waiting(seen) => waiting::waiting(seen),
         Evidence::Locks(seen) => locks::sentence(seen),
         Evidence::Generator(seen) => generator::sentence(seen),
         Evidence::Outcome(seen) => outcome::sentence(seen),
@@ -72,10 +72,7 @@ fn core_noun(cores: f64) -> &'static str {
 
 /// Errors by kind, most frequent first: `120 timed out, 4 reset`.
 fn errors(errors: &ErrorCounts) -> String {
-    let mut kinds: Vec<(&ErrorKind, &u64)> = errors.iter().filter(|(_, count)| **count > 0).collect();
-    kinds.sort_by(|a, b| b.1.cmp(a.1));
-    let part = |(kind, count): (&ErrorKind, &u64)| format!("{} {}", number::count(*count), failed_how(*kind));
-    kinds.into_iter().map(part).collect::<Vec<_>>().join(", ")
+    words::error_counts(errors, failed_how)
 }
 
 fn failed_how(kind: ErrorKind) -> &'static str {

@@ -1,14 +1,16 @@
 //! What a run comes to, in phrases and sentences: shared by the terminal and the page.
 
+pub(crate) mod comparison;
+
 use analysis::laws::{is_tested, lost_in_failures};
 use analysis::run::{
     Bottleneck, Connections, Identity, RequestShare, Resource, ResourceKind, Run, Step, Unit, Verdict,
 };
-use analysis::ticks::ErrorKind;
+use analysis::ticks::ErrorCounts;
 
 use crate::number;
 use crate::sentences::{self, holders};
-use crate::words::{ERROR_KINDS, error_kind, holder_or_kind, users};
+use crate::words::{error_counts, error_kind, users};
 
 /// What a run can say about saturation; chooses the words everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,33 +89,42 @@ fn one_step_headline(run: &Run) -> String {
 
 /// What limits the server, as the end of a sentence.
 fn limited_by(run: &Run) -> String {
-    let bottleneck = &run.verdict.bottleneck;
-    let holder = holders::name_or_nothing(bottleneck.identity.as_ref());
-    let of = |what: &str| match holder.as_ref() {
-        "" => what.to_owned(),
-        holder => format!("{what} of {holder}"),
+    let Bottleneck { kind, identity, .. } = &run.verdict.bottleneck;
+    let found = match (identity.as_ref().map(holders::name), limit(*kind)) {
+        (_, None) if *kind == ResourceKind::Generator => "the load generator".to_owned(),
+        // A kind that only a newer version knows has a holder.
+        (Some(holder), None) if *kind == ResourceKind::Unknown => holder.into_owned(),
+        (_, None) => return "and what limits it was not found".to_owned(),
+        (None, Some(limit)) => limit.to_owned(),
+        (Some(holder), Some(limit)) => match kind {
+            ResourceKind::Disk if is_io_limit(run) => {
+                format!("what its cgroup lets {holder} ask of a disk")
+            }
+            ResourceKind::Disk | ResourceKind::Network => format!("{limit} {holder}"),
+            ResourceKind::Lock => format!("{limit} inside {holder}"),
+            ResourceKind::Upstream => format!("{limit}, {holder}"),
+            _ => format!("{limit} of {holder}"),
+        },
     };
-    match bottleneck.kind {
-        ResourceKind::Cpu => format!("limited by {}", of("the CPU")),
-        ResourceKind::SingleThread => format!("limited by {}", of("a single thread")),
-        ResourceKind::CpuQuota => format!("limited by {}", of("the CPU quota")),
-        ResourceKind::Disk if is_io_limit(run) => {
-            format!("limited by what its cgroup lets {holder} ask of a disk")
-        }
-        ResourceKind::Disk => format!("limited by the disk {holder}"),
-        ResourceKind::Network => format!("limited by the network {holder}"),
-        ResourceKind::Lock if holder.is_empty() => "limited by a lock".into(),
-        ResourceKind::Lock => format!("limited by a lock inside {holder}"),
-        ResourceKind::WorkerPool => format!("limited by {}", of("the worker pool")),
-        ResourceKind::AcceptQueue => format!("limited by {}", of("the listen queue")),
-        ResourceKind::FileDescriptors => format!("limited by {}", of("the open-file limit")),
-        ResourceKind::Memory => format!("limited by {}", of("the memory")),
-        ResourceKind::Upstream => format!("limited by the tier behind it, {holder}"),
-        ResourceKind::Generator => "limited by the load generator".into(),
-        ResourceKind::None | ResourceKind::Unknown => "and what limits it was not found".into(),
-    }
-    .trim_end_matches([' ', ','])
-    .into()
+    format!("limited by {found}")
+}
+
+/// A kind of limit of the server within a sentence.
+fn limit(kind: ResourceKind) -> Option<&'static str> {
+    Some(match kind {
+        ResourceKind::Cpu => "the CPU",
+        ResourceKind::SingleThread => "a single thread",
+        ResourceKind::CpuQuota => "the CPU quota",
+        ResourceKind::Disk => "the disk",
+        ResourceKind::Network => "the network",
+        ResourceKind::Lock => "a lock",
+        ResourceKind::WorkerPool => "the worker pool",
+        ResourceKind::AcceptQueue => "the listen queue",
+        ResourceKind::FileDescriptors => "the open-file limit",
+        ResourceKind::Memory => "the memory",
+        ResourceKind::Upstream => "the tier behind it",
+        ResourceKind::Generator | ResourceKind::None | ResourceKind::Unknown => return None,
+    })
 }
 
 /// Whether the bottleneck is a limit on what the holder may ask of a disk, not the disk itself. An identity that is only
@@ -159,21 +170,37 @@ pub(crate) fn users_interval(run: &Run) -> String {
     })
 }
 
-/// Whether the highest throughput seen is the most the server gives.
-pub(crate) fn throughput_qualifier(run: &Run) -> &'static str {
+/// What the highest throughput seen says of the most that the server gives.
+pub(crate) enum Reached {
+    /// It is the most.
+    Maximum,
+    /// The server may give more.
+    LowerBound,
+    /// Nothing: the maximum was not searched for.
+    Measured,
+}
+
+/// What the highest throughput of the run says of the most that the server gives.
+pub(crate) fn throughput_reached(run: &Run) -> Reached {
     match outcome(run) {
-        Outcome::Saturated(_) => "at most",
-        Outcome::NotSaturated(_) | Outcome::GeneratorFull(_) => "at least",
-        Outcome::Empty | Outcome::AllFailed | Outcome::OneStep => "",
+        Outcome::Saturated(_) => Reached::Maximum,
+        Outcome::NotSaturated(_) | Outcome::GeneratorFull(_) => Reached::LowerBound,
+        Outcome::Empty | Outcome::AllFailed | Outcome::OneStep => Reached::Measured,
     }
 }
 
 /// The throughput that the run comes to, with its interval: the highest, or that of the one step.
 pub(crate) fn throughput(run: &Run) -> String {
-    match run.steps.as_slice() {
+    let bound = match throughput_reached(run) {
+        Reached::Maximum => "at most ",
+        Reached::LowerBound => "at least ",
+        Reached::Measured => "",
+    };
+    let rate = match run.steps.as_slice() {
         [step] => number::rate(step.throughput_per_s, step.throughput_ci_per_s),
         _ => throughput_max(&run.verdict),
-    }
+    };
+    format!("{bound}{rate}")
 }
 
 /// What a step's number counts.
@@ -188,16 +215,12 @@ pub(crate) fn throughput_max(verdict: &Verdict) -> String {
 
 /// What failed at all steps together, by kind, most frequent first.
 pub(crate) fn failures(run: &Run) -> String {
-    let mut totals = ERROR_KINDS.map(|kind| (errors_of_kind(run, kind), kind));
-    totals.sort_by_key(|(total, _)| std::cmp::Reverse(*total));
-    let named = totals.iter().filter(|(total, _)| *total > 0);
-    let named = named.map(|(total, kind)| format!("{} {}", number::count(*total), error_kind(*kind)));
-    named.collect::<Vec<_>>().join(", ")
-}
-
-fn errors_of_kind(run: &Run, kind: ErrorKind) -> u64 {
-    let counts = run.steps.iter().filter_map(|step| step.errors.get(&kind));
-    counts.fold(0, |total, count| total.saturating_add(*count))
+    let mut totals = ErrorCounts::new();
+    for (kind, count) in run.steps.iter().flat_map(|step| &step.errors) {
+        let total = totals.entry(*kind).or_default();
+        *total = total.saturating_add(*count);
+    }
+    error_counts(&totals, error_kind)
 }
 
 /// The evidence, or what can be said without any.
@@ -205,7 +228,7 @@ pub(crate) fn evidence(bottleneck: &Bottleneck) -> Vec<String> {
     if !bottleneck.findings.is_empty() {
         return bottleneck.findings.iter().map(sentences::evidence).collect();
     }
-    let holder = holder_or_kind(bottleneck.kind, bottleneck.identity.as_ref());
+    let holder = holders::holder_or_kind(bottleneck.kind, bottleneck.identity.as_ref());
     let busy = bottleneck.utilization.map(|share| format!("{holder} is busy {}.", number::percent(share)));
     let cost = bottleneck.demand_us.map(|us| format!("Each request costs it {}.", number::time(us)));
     busy.into_iter().chain(cost).collect()

@@ -10,7 +10,7 @@ use analysis::run::{ResourceKind, Run};
 
 use self::style::Style;
 use crate::number;
-use crate::sentences;
+use crate::sentences::{self, holders};
 use crate::summary::{self, Outcome};
 use crate::words;
 
@@ -91,8 +91,7 @@ fn facts(run: &Run, style: Style) -> Vec<String> {
     if summary::outcome(run) == Outcome::AllFailed {
         facts.push(format!("no request completed: {}", summary::failures(run)));
     } else if !run.steps.is_empty() {
-        let qualifier = summary::throughput_qualifier(run);
-        facts.push(format!("{qualifier} {}", summary::throughput(run)).trim().to_owned());
+        facts.push(summary::throughput(run));
         let time = &run.verdict.response_time_at_saturation_us;
         facts.push(format!("mean response {}, p99 {}", number::time(time.mean), number::time(time.p99)));
     }
@@ -114,7 +113,7 @@ fn runner_up(run: &Run) -> Option<String> {
     let resource = run.verdict.bottleneck.runner_up.as_ref()?;
     Some(format!(
         "Runner-up: {}, {} busy.",
-        words::resource_name(resource),
+        holders::resource_name(resource),
         number::percent(resource.utilization)
     ))
 }

@@ -1,12 +1,11 @@
 //! The words for kinds of things, and how words and numbers go together.
 
-use std::borrow::Cow;
+use std::cmp::Reverse;
 
-use analysis::run::{Confidence, Identity, Resource, ResourceKind, Run, Step, WarningKind};
-use analysis::ticks::ErrorKind;
+use analysis::run::{Confidence, ResourceKind, Run, Step, WarningKind};
+use analysis::ticks::{ErrorCounts, ErrorKind};
 
 use crate::number;
-use crate::sentences::holders;
 
 /// Every kind of error, in the order columns show them.
 pub(crate) const ERROR_KINDS: [ErrorKind; 12] = [
@@ -62,6 +61,14 @@ pub(crate) fn error_kind(kind: ErrorKind) -> &'static str {
     }
 }
 
+/// How many requests failed in each way, as `name` calls it, the most frequent first: `120 timed out, 4 reset`.
+pub(crate) fn error_counts(counts: &ErrorCounts, name: fn(ErrorKind) -> &'static str) -> String {
+    let mut kinds: Vec<(&ErrorKind, &u64)> = counts.iter().filter(|(_, count)| **count > 0).collect();
+    kinds.sort_by_key(|(_, count)| Reverse(**count));
+    let parts = kinds.into_iter().map(|(kind, count)| format!("{} {}", number::count(*count), name(*kind)));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
 /// The kinds of errors whose rates a run tells, in the order columns show them.
 pub(crate) fn failing_kinds(run: &Run) -> Vec<ErrorKind> {
     let fails = |kind: &ErrorKind| run.steps.iter().any(|step| failures_per_s(step, *kind) > 0.0);
@@ -90,6 +97,7 @@ pub(crate) fn warning(kind: WarningKind) -> &'static str {
         WarningKind::DebugBuild => "Debug build",
         WarningKind::Interrupted => "Interrupted",
         WarningKind::HostLimit => "Host limit",
+        WarningKind::Other => "Warning",
     }
 }
 
@@ -107,16 +115,6 @@ pub(crate) fn users(count: u32) -> String {
     format!("{} {}", number::count(count.into()), if count == 1 { "user" } else { "users" })
 }
 
-/// A resource by its holder, or by its kind where it has none.
-pub(crate) fn resource_name(resource: &Resource) -> Cow<'_, str> {
-    holder_or_kind(resource.kind, resource.identity.as_ref())
-}
-
-/// Whoever holds a resource, or its kind where nobody does.
-pub(crate) fn holder_or_kind(of: ResourceKind, identity: Option<&Identity>) -> Cow<'_, str> {
-    identity.map_or(Cow::Borrowed(kind(of)), holders::name)
-}
-
 /// Whether a character is not seen, or hides or reorders those that are. A process may name itself so.
 pub(crate) fn is_hidden(c: char) -> bool {
     c.is_control()
@@ -129,8 +127,8 @@ pub(crate) fn capitalised(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// A sentence that came as text, spaced as sentences from findings are: no line breaks inside a number or between a
-/// number and its unit, and microseconds are `µs`.
+/// A sentence that came as text, from a file without data beside it or from a system's own proof, spaced as sentences from
+/// findings are: no line breaks inside a number or between a number and its unit, and microseconds are `µs`.
 pub(crate) fn unbroken(sentence: &str) -> String {
     let mut text = String::new();
     for word in sentence.split(' ') {

@@ -6,7 +6,7 @@ use analysis::{
     conclude::mix::RequestCount,
     conclude::{Context, Provenance, RunKind, conclude},
     resources::usage,
-    run::{LoadShape, LoopKind, Run, Step},
+    run::{FewerUsers, LoadShape, LoopKind, Run, Step},
 };
 use load::{Pacing, Plan, RequestTotal, Think};
 
@@ -19,8 +19,8 @@ pub struct Circumstances {
     pub target: String,
     /// Processors the systems were confined to, if this program did so.
     pub system_cpus: Option<Vec<u32>>,
-    /// Limits of this host that were in the way, one sentence each.
-    pub host_limits: Vec<String>,
+    /// The limit on open files, where it allows fewer users than were asked for.
+    pub fewer_users: Option<FewerUsers>,
 }
 
 /// When a run began, by both clocks.
@@ -80,11 +80,11 @@ pub(crate) fn run(plan: &Plan, circumstances: &Circumstances, measured: Measured
     let context = Context {
         load: load.clone(),
         kind: measured.kind,
-        unwatched: watch.unseen.clone(),
+        unwatched: watch.unwatched.clone(),
         database: measured.database.map(DatabaseWatch::watched),
         interrupted: measured.interrupted,
         debug_build: cfg!(debug_assertions),
-        host_limits: circumstances.host_limits.clone(),
+        fewer_users: circumstances.fewer_users,
         generator_ceiling_per_s: measured.generator_ceiling_per_s,
     };
     conclude(steps, &context).into_run(Provenance {

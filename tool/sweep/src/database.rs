@@ -10,7 +10,6 @@ mod watch;
 
 pub(crate) use self::watch::DatabaseWatch;
 pub use self::{
-    client::ClientError,
     locks::{LockCounts, LockProbe},
     url::{DatabaseUrl, InvalidDatabaseUrl},
 };

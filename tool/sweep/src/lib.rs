@@ -6,7 +6,6 @@
 pub mod conclusion;
 pub mod cores;
 pub mod database;
-mod page_cache;
 pub mod progress;
 pub mod single;
 pub mod sweep;

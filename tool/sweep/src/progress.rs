@@ -1,16 +1,35 @@
 //! What happens during a run, as it happens.
 
-use std::fmt;
+use std::net::SocketAddr;
 
-use analysis::run::Step;
+use analysis::run::{DatabaseTrouble, Step};
 
 /// Something that happened.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// Preparation.
+    /// Preparation, in words.
     Working(String),
-    /// Something the person should know.
+    /// Something the person should know, in words.
     Note(String),
+    /// A server answered the first request with a status that counts as an error.
+    UnexpectedStatus {
+        /// Its address, where there are several.
+        server: Option<SocketAddr>,
+        /// The status.
+        status: u16,
+    },
+    /// The response of a server to the first request holds nothing of what the scenario captures.
+    NothingToKeep {
+        /// Its address, where there are several.
+        server: Option<SocketAddr>,
+    },
+    /// The database does not tell everything about its locks.
+    DatabaseUnwatched {
+        /// What people call it, without credentials.
+        database: String,
+        /// Why not.
+        reason: DatabaseTrouble,
+    },
     /// A number of users is being measured.
     StepBegun {
         /// How many.
@@ -24,18 +43,4 @@ pub enum Event {
 pub trait Listener {
     /// Called for each event, between measurements and never during one.
     fn on(&mut self, event: &Event);
-}
-
-impl fmt::Display for Event {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Event::Working(text) | Event::Note(text) => f.write_str(text),
-            Event::StepBegun { users } => write!(f, "measuring {users} users"),
-            Event::StepDone(step) => write!(
-                f,
-                "{:>6} users  {:>10.0} req/s  {:>9.0} us",
-                step.users, step.throughput_per_s, step.response_time_us.mean
-            ),
-        }
-    }
 }

@@ -39,10 +39,10 @@ pub fn load(
     let mut generator = load::Generator::start(&plan.load)?;
     let watch = Watch::start(generator.addresses())?;
     listener.on(&Event::StepBegun { users: plan.users });
-    watch.look();
+    watch.sample();
     generator.set_users(plan.users)?;
     let ticks = generator.run(plan.stop, interrupt)?;
-    watch.look();
+    watch.sample();
     let step = estimate(plan.users, &ticks, &Precision::default());
     listener.on(&Event::StepDone(Box::new(step.clone())));
     let mut totals = generator.finish();

@@ -2,14 +2,14 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use analysis::counters::Counters;
+use analysis::{counters::Counters, run::ServerUnwatched};
 use load::{LoadError, Plan, ProbeReport, RequestTotal};
 use observe::{KernelPaths, ObserveError, Topology, Watcher};
 
 use crate::progress::{Event, Listener};
 
 /// Time between samples: short against a step, long against the cost of a sample.
-const LOOK_PERIOD: Duration = Duration::from_millis(250);
+const SAMPLE_PERIOD: Duration = Duration::from_millis(250);
 
 /// Sends one request to each server before the load. An unexpected status is reported, and counted later.
 ///
@@ -17,22 +17,12 @@ const LOOK_PERIOD: Duration = Duration::from_millis(250);
 /// If a server does not answer.
 pub(crate) fn first_requests(plan: &Plan, listener: &mut dyn Listener) -> Result<FirstRequests, LoadError> {
     let probes = load::probe(plan)?;
-    let server = |probe: &ProbeReport| match probes.len() {
-        1 => "the server".to_owned(),
-        _ => format!("the server at {}", probe.address),
-    };
+    let server = |probe: &ProbeReport| (probes.len() > 1).then_some(probe.address);
     if let Some(probe) = probes.iter().find(|probe| !probe.status_expected) {
-        let (status, server) = (probe.status, server(probe));
-        listener.on(&Event::Note(format!(
-            "{server} answered the first request with status {status}, which counts as an error (--expect {status} accepts it)"
-        )));
+        listener.on(&Event::UnexpectedStatus { server: server(probe), status: probe.status });
     }
     if let Some(probe) = probes.iter().find(|probe| probe.nothing_to_keep) {
-        listener.on(&Event::Note(format!(
-            "the answer of {} to the first request holds nothing of what the scenario's `keep` asks for: such answers \
-             count as errors",
-            server(probe)
-        )));
+        listener.on(&Event::NothingToKeep { server: server(probe) });
     }
     let request = probes.first().map_or(0, |probe| probe.request);
     let expected = probes.iter().filter(|probe| probe.status_expected).count();
@@ -64,31 +54,49 @@ impl FirstRequests {
 #[derive(Debug)]
 pub(crate) struct Watch {
     watcher: Watcher,
-    /// Why the server's processes cannot be seen, if they cannot.
-    pub(crate) unseen: Option<String>,
+    /// Why the server's processes cannot be watched, if they cannot.
+    pub(crate) unwatched: Option<ServerUnwatched>,
 }
 
 impl Watch {
     /// Finds the processes that serve the addresses, and begins to watch them.
     pub(crate) fn start(addresses: &[SocketAddr]) -> Result<Self, ObserveError> {
-        let (topology, unseen) = match observe::find_all(addresses) {
+        let (topology, unwatched) = match observe::find_all(addresses) {
             Ok(topology) => (topology, None),
-            Err(reason) => {
+            Err(error) => {
                 let first = addresses.first().copied().unwrap_or_else(|| ([0, 0, 0, 0], 0).into());
-                (Topology::unseen(first), Some(reason.to_string()))
+                (Topology::unseen(first), Some(unwatched(error)?))
             }
         };
-        let watcher = Watcher::start(KernelPaths::default(), topology, LOOK_PERIOD)?;
-        Ok(Watch { watcher, unseen })
+        let watcher = Watcher::start(KernelPaths::default(), topology, SAMPLE_PERIOD)?;
+        Ok(Watch { watcher, unwatched })
     }
 
-    /// Takes a look now, so that one lies at the border of a measurement.
-    pub(crate) fn look(&self) {
+    /// Takes a sample now, so that one lies at the border of a measurement.
+    pub(crate) fn sample(&self) {
         self.watcher.sample_now();
     }
 
-    /// The looks that cover a window of the monotonic clock, microseconds.
+    /// The samples that cover a window of the monotonic clock, microseconds.
     pub(crate) fn covering(&self, (start_us, end_us): (u64, u64)) -> Vec<Counters> {
         self.watcher.between(start_us, end_us)
     }
+}
+
+/// Why the processes behind the addresses cannot be seen.
+///
+/// # Errors
+/// What would keep this host and the generator from being watched too.
+fn unwatched(error: ObserveError) -> Result<ServerUnwatched, ObserveError> {
+    Ok(match error {
+        ObserveError::NotLocal(address) => ServerUnwatched::NotLocal { address },
+        ObserveError::NotListening(address) => ServerUnwatched::NotListening { address },
+        ObserveError::PermissionDenied(address) => ServerUnwatched::PermissionDenied { address },
+        ObserveError::NoOwner(address) => ServerUnwatched::NoOwner { address },
+        ObserveError::OwnProcess(address) => ServerUnwatched::OwnProcess { address },
+        ObserveError::Unreadable { path, source } => {
+            ServerUnwatched::Unreadable { path: path.display().to_string(), os_error: source.raw_os_error() }
+        }
+        ObserveError::Thread(_) => return Err(error),
+    })
 }

@@ -172,7 +172,7 @@ impl<'a> Stand<'a> {
         Circumstances {
             target,
             system_cpus: self.plan.split.as_ref().map(|split| numbers(&split.systems)),
-            host_limits: Vec::new(),
+            fewer_users: None,
         }
     }
 }

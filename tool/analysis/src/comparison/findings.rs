@@ -50,11 +50,18 @@ pub enum OrderFinding {
         /// Whether there are variants that cannot be compared.
         of_compared: bool,
     },
-    /// Words from a file that has no data beside them.
+    /// Words from a file of an older version, which has no data beside them, or of a newer one.
     Told {
         /// The words.
         text: String,
     },
+}
+
+impl Default for OrderFinding {
+    /// Known by words alone.
+    fn default() -> Self {
+        Self::Told { text: String::new() }
+    }
 }
 
 /// What Little's law, N = X R, says of everything measured on a workload.
@@ -75,11 +82,18 @@ pub enum LittleFinding {
         /// The largest gap, as a share of N.
         gap_max: f64,
     },
-    /// Words from a file that has no data beside them.
+    /// Words from a file of an older version, which has no data beside them, or of a newer one.
     Told {
         /// The words.
         text: String,
     },
+}
+
+impl Default for LittleFinding {
+    /// Known by words alone.
+    fn default() -> Self {
+        Self::Told { text: String::new() }
+    }
 }
 
 /// Where a law was tested.
@@ -111,7 +125,7 @@ pub enum PublishedLittle {
         /// Throughput times response time there, which the law says is the number of users.
         present: f64,
     },
-    /// Words from a file that has no data beside them.
+    /// Words from a file of an older version, which has no data beside them, or of a newer one.
     Told {
         /// The words.
         text: String,

@@ -1,6 +1,6 @@
 //! What a conclusion needs to know beside the measurements.
 
-use crate::run::LoadShape;
+use crate::run::{FewerUsers, LoadShape, ServerUnwatched};
 use crate::verdict::WatchedDatabase;
 
 /// What a conclusion needs to know beside the measurements.
@@ -10,17 +10,17 @@ pub struct Context {
     pub load: LoadShape,
     /// One load, or a sweep.
     pub kind: RunKind,
-    /// Why the server's processes could not be watched, if they could not, such as `the target is on another host`. N*
-    /// stands then, but its cause stays unknown (unless it is the generator, or a link of this host).
-    pub unwatched: Option<String>,
+    /// Why the server's processes could not be watched, if they could not. N* stands then, but its cause stays unknown
+    /// (unless it is the generator, or a link of this host).
+    pub unwatched: Option<ServerUnwatched>,
     /// The database that was asked which sessions wait for locks.
     pub database: Option<WatchedDatabase>,
     /// Whether the run was cut short by a signal.
     pub interrupted: bool,
     /// Whether this nstar was built without optimisation.
     pub debug_build: bool,
-    /// Limits of this host that were in the way, one sentence each.
-    pub host_limits: Vec<String>,
+    /// The limit on open files, where it allowed fewer users than were asked for.
+    pub fewer_users: Option<FewerUsers>,
     /// Requests per second that the generator's threads could make of the cheapest kind, if that was tested.
     pub generator_ceiling_per_s: Option<f64>,
 }

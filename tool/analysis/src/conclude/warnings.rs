@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{Context, RunKind};
 use crate::laws::{idle_share, is_tested, little};
-use crate::run::{Cause, ListenQueue, ResourceKind, Step, Warning, WarningKind};
+use crate::run::{Cause, ListenQueue, ResourceKind, ServerUnwatched, Step, Warning};
 use crate::thresholds::IDLE_USERS;
 use crate::ticks::{ErrorCounts, add_errors, failures};
 use crate::verdict::{Curve, Finding, sharing};
@@ -40,11 +40,10 @@ pub(super) fn warnings(curve: &Curve, finding: &Finding, context: &Context) -> V
         little_broken(steps, context),
         steal(curve),
         listen_queue(curve),
+        context.fewer_users.map(Cause::FewerUsers),
+        context.debug_build.then_some(Cause::DebugBuild),
     ];
-    let mut all: Vec<Warning> = causes.into_iter().flatten().map(Warning::from).collect();
-    all.extend(context.host_limits.iter().map(|text| Warning::told(WarningKind::HostLimit, text)));
-    all.extend(context.debug_build.then_some(Cause::DebugBuild).map(Warning::from));
-    all
+    causes.into_iter().flatten().map(Warning::from).collect()
 }
 
 /// The step at which this is largest.
@@ -95,16 +94,17 @@ fn not_bounded(curve: &Curve, context: &Context) -> Option<Cause> {
 }
 
 fn not_watched(curve: &Curve, context: &Context) -> Option<Cause> {
-    let unwatched = context.unwatched.is_some() || !curve.observed();
-    unwatched.then(|| Cause::NotWatched { why: context.unwatched.clone() })
+    let unseen = || (!curve.observed()).then_some(ServerUnwatched::NoProcess);
+    let reason = context.unwatched.clone().or_else(unseen)?;
+    Some(Cause::NotWatched { reason })
 }
 
 /// A database that could not be watched as asked, or that seems not to be the server's.
 fn database(curve: &Curve) -> Option<Cause> {
     let watched = curve.database()?;
     let database = watched.name.clone();
-    if let Some(trouble) = watched.trouble.clone() {
-        return Some(Cause::DatabaseTrouble { database, trouble });
+    if let Some(reason) = watched.trouble.clone() {
+        return Some(Cause::DatabaseTrouble { database, reason });
     }
     let mut samples = curve.steps().iter().filter_map(|step| step.usage.locks).peekable();
     let idle = samples.peek().is_some() && samples.all(|seen| seen.at_work <= 0.0);

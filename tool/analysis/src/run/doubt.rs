@@ -129,11 +129,18 @@ pub enum Doubt {
         /// Share of them, 0 to 1.
         share: f64,
     },
-    /// A sentence of a run file from before doubts were typed.
+    /// A sentence of a run file from before doubts were typed, or from a newer version.
     Told {
         /// The sentence.
         text: String,
     },
+}
+
+impl Default for Doubt {
+    /// Known by words alone.
+    fn default() -> Self {
+        Self::Told { text: String::new() }
+    }
 }
 
 /// Whose processors others took.

@@ -1,5 +1,6 @@
 //! What was seen that supports a verdict: numbers and identities, one entry for each sentence of the report.
 
+mod connections;
 mod devices;
 mod generator;
 mod locks;
@@ -9,6 +10,7 @@ mod waiting;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use connections::ConnectionEvidence;
 pub use devices::DeviceEvidence;
 pub use generator::GeneratorEvidence;
 pub use locks::LockEvidence;
@@ -30,6 +32,8 @@ pub enum Evidence {
     Shares(ShareEvidence),
     /// About disks, limits on them, and links.
     Devices(DeviceEvidence),
+    /// About connections that are not accepted, or turned away.
+    Connections(ConnectionEvidence),
     /// About users that wait while nothing is busy.
     Waiting(WaitingEvidence),
     /// About the locks of a database.
@@ -38,6 +42,13 @@ pub enum Evidence {
     Generator(GeneratorEvidence),
     /// About the sweep as a whole.
     Outcome(OutcomeEvidence),
+}
+
+impl Default for Evidence {
+    /// Known by words alone.
+    fn default() -> Self {
+        OutcomeEvidence::Told { text: String::new() }.into()
+    }
 }
 
 macro_rules! evidence_from {
@@ -55,6 +66,7 @@ evidence_from!(
     CpuTimeEvidence => CpuTime,
     ShareEvidence => Shares,
     DeviceEvidence => Devices,
+    ConnectionEvidence => Connections,
     WaitingEvidence => Waiting,
     LockEvidence => Locks,
     GeneratorEvidence => Generator,
@@ -124,7 +136,7 @@ pub enum OutcomeEvidence {
         /// How they failed.
         errors: ErrorCounts,
     },
-    /// A sentence of a run file from before evidence was typed.
+    /// A sentence of a run file from before evidence was typed, or from a newer version.
     Told {
         /// The sentence.
         text: String,

@@ -83,7 +83,8 @@ pub enum ResourceKind {
     Generator,
     /// Never saturated.
     None,
-    /// Saturated, and no evidence says why.
+    /// Saturated, and no evidence says why; or a kind of a newer version.
+    #[serde(other)]
     Unknown,
 }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Identity, ResourceKind, Words};
+use super::{Identity, ResourceKind, Words, known};
 
 /// Operational laws over the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,7 +28,7 @@ pub struct Demand {
     /// What people call whoever holds it.
     pub holder: Words,
     /// The resource itself; absent in run files from before identities were typed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known::or_default")]
     pub identity: Option<Identity>,
     /// Microseconds of the resource per completed request.
     pub demand_us: f64,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Identity, ResourceKind, ResponseTime, Unit, Words};
+use super::{Identity, ResourceKind, ResponseTime, Unit, Words, known};
 use crate::resources::Usage;
 use crate::ticks::{ErrorCounts, ErrorRates, failed_share, failures};
 
@@ -155,7 +155,7 @@ pub struct Resource {
     /// What people call whoever holds it: a process or a device.
     pub holder: Words,
     /// The resource itself; absent in run files from before identities were typed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known::or_default")]
     pub identity: Option<Identity>,
     /// Busy share, 0 to 1 of what the holder could use.
     pub utilization: f64,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Doubt, Evidence, Identity, Resource, ResourceKind, ResponseTime, Words};
+use super::{Doubt, Evidence, Identity, Resource, ResourceKind, ResponseTime, Words, known};
 use crate::thresholds::LISTED;
 
 /// What was concluded.
@@ -28,12 +28,12 @@ pub struct Verdict {
     /// Why the answer is not to be relied on, one sentence each; empty when it is.
     pub inconclusive: Vec<Words>,
     /// The same as data, one entry for each sentence.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known::each_or_default")]
     pub doubts: Vec<Doubt>,
     /// What would come next if the bottleneck were removed, one sentence.
     pub next: Option<Words>,
     /// The same as data.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known::or_default")]
     pub next_limit: Option<NextLimit>,
 }
 
@@ -56,7 +56,7 @@ pub enum NextLimit {
         /// Where it would be full, requests per second.
         throughput_per_s: f64,
     },
-    /// A sentence of a run file from before this was typed.
+    /// A sentence of a run file from before this was typed, or from a newer version.
     Told {
         /// The sentence.
         text: String,
@@ -71,7 +71,7 @@ pub struct Bottleneck {
     /// What people call the process or device, such as `nginx (pid 812)` or `vda`; empty where there is none.
     pub holder: Words,
     /// The process or device itself; absent where there is none, and in run files from before identities were typed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known::or_default")]
     pub identity: Option<Identity>,
     /// Busy share at N*, 0 to 1 of what the holder could use.
     pub utilization: Option<f64>,
@@ -80,7 +80,7 @@ pub struct Bottleneck {
     /// What was seen, in sentences with numbers, most telling first.
     pub evidence: Vec<Words>,
     /// The same as data, one entry for each sentence.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known::each_or_default")]
     pub findings: Vec<Evidence>,
     /// Which threads the holder's CPU time was spent in, if CPU time is what it lacks and the names are informative.
     #[serde(default, skip_serializing_if = "Option::is_none")]

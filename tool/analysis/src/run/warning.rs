@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Processes, Shares, Words};
+use super::{DatabaseTrouble, Processes, ServerUnwatched, Shares, Words, known};
 use crate::ticks::ErrorCounts;
 
 /// Something that makes the run less trustworthy.
@@ -14,7 +14,7 @@ pub struct Warning {
     /// A sentence: what, by how much, what to do.
     pub text: Words,
     /// The same as data; absent in run files from before warnings were typed.
-    #[serde(default, skip_serializing_if = "Cause::is_empty")]
+    #[serde(default, skip_serializing_if = "Cause::is_empty", deserialize_with = "known::or_default")]
     pub cause: Cause,
 }
 
@@ -50,6 +50,9 @@ pub enum WarningKind {
     Interrupted,
     /// A limit of this host was in the way.
     HostLimit,
+    /// A kind of a newer version.
+    #[serde(other)]
+    Other,
 }
 
 /// Why to warn.
@@ -90,15 +93,15 @@ pub enum Cause {
     },
     /// The server's processes could not be watched.
     NotWatched {
-        /// Such as `the target is on another host`; absent where no process was found to serve the target.
-        why: Option<String>,
+        /// Why not.
+        reason: ServerUnwatched,
     },
     /// A database did not tell all about its locks.
     DatabaseTrouble {
         /// What people call it, without credentials.
         database: String,
         /// What went wrong.
-        trouble: String,
+        reason: DatabaseTrouble,
     },
     /// No session was ever at work in the database.
     DatabaseIdle {
@@ -179,6 +182,8 @@ pub enum Cause {
         /// The fullest queue of the server, where that was never full.
         not_full: Option<ListenQueue>,
     },
+    /// The limit on open files allowed fewer users than were asked for.
+    FewerUsers(FewerUsers),
     /// The kinds of request did not come in the shares asked for.
     Mix {
         /// The kind that is furthest from its share.
@@ -190,7 +195,7 @@ pub enum Cause {
         /// Requests that were replaced by another kind.
         replaced: Vec<Replaced>,
     },
-    /// A sentence of whoever met the trouble, or of a run file from before warnings were typed.
+    /// A sentence of a run file from before warnings were typed, or from a newer version.
     Told {
         /// The sentence.
         text: String,
@@ -208,6 +213,19 @@ pub struct ListenQueue {
     pub backlog: u64,
 }
 
+/// Fewer users than asked for, because of the limit on open files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FewerUsers {
+    /// Users asked for.
+    pub asked: u32,
+    /// Open files that they need.
+    pub files_needed: u64,
+    /// Open files that a process may have.
+    pub files_limit: u64,
+    /// Users that the limit allows.
+    pub allowed: u32,
+}
+
 /// Requests of one kind that were replaced by another kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Replaced {
@@ -222,15 +240,10 @@ impl Warning {
     pub fn new(kind: WarningKind, cause: Cause) -> Self {
         Self { kind, text: Words::default(), cause }
     }
-
-    /// A warning in somebody else's words.
-    pub fn told(kind: WarningKind, text: impl Into<String>) -> Self {
-        Self::new(kind, Cause::Told { text: text.into() })
-    }
 }
 
 impl Default for Cause {
-    /// Nothing but words is known.
+    /// Known by words alone.
     fn default() -> Self {
         Self::Told { text: String::new() }
     }
@@ -265,7 +278,7 @@ impl Cause {
             Self::NoInterval { .. } | Self::WideInterval { .. } => WarningKind::TooShort,
             Self::Little { .. } => WarningKind::Little,
             Self::Steal { .. } => WarningKind::Steal,
-            Self::ListenQueue { .. } | Self::Told { .. } => WarningKind::HostLimit,
+            Self::ListenQueue { .. } | Self::FewerUsers(_) | Self::Told { .. } => WarningKind::HostLimit,
             Self::Mix { .. } => WarningKind::Mix,
         }
     }

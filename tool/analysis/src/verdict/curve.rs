@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::counters::Role;
 use crate::resources::{CpuUse, Group, LinkUse};
-use crate::run::{Processes, Step};
+use crate::run::{DatabaseTrouble, Processes, Step};
 use crate::search::growth::Growth;
 use crate::thresholds::{FULL, LOW, PLATEAU};
 
@@ -27,7 +27,7 @@ pub struct WatchedDatabase {
     /// The kind of database server.
     pub server: DatabaseServer,
     /// Why its answers are incomplete, if they are.
-    pub trouble: Option<String>,
+    pub trouble: Option<DatabaseTrouble>,
 }
 
 /// A kind of database server that can be asked which sessions wait for locks.

@@ -6,7 +6,10 @@ use super::finding::Finding;
 use super::utilisation::{Use, mean_uses};
 use crate::counters::Role;
 use crate::resources::Group;
-use crate::run::{Confidence, Identity, ListenQueue, Processes, ResourceKind, Step, WaitingEvidence as Seen};
+use crate::run::{
+    Confidence, ConnectionEvidence, Evidence, Identity, ListenQueue, Processes, ResourceKind, Step,
+    WaitingEvidence as Seen,
+};
 use crate::thresholds::{FULL, PLATEAU, UNWATCHED};
 use crate::ticks::ErrorKind;
 
@@ -49,14 +52,14 @@ pub(super) fn descriptors(curve: &Curve) -> Option<Finding> {
     if busy_first || !(requests > 0 || queued) {
         return None;
     }
-    let full = Seen::DescriptorsFull { of: of.clone(), open, limit, users: curve.star_users() };
+    let full = ConnectionEvidence::DescriptorsFull { of: of.clone(), open, limit, users: curve.star_users() };
     Some(
         Finding::new(ResourceKind::FileDescriptors, Confidence::High)
             .held_by(Identity::Processes(of))
             .busy(open as f64 / limit as f64)
             .seeing(full)
-            .seeing(Seen::TurnedAway { requests, queued })
-            .seeing(Seen::RaiseDescriptorLimit),
+            .seeing(ConnectionEvidence::TurnedAway { requests, queued })
+            .seeing(ConnectionEvidence::RaiseDescriptorLimit),
     )
 }
 
@@ -89,17 +92,14 @@ pub(super) fn accept_queue(curve: &Curve) -> Option<Finding> {
     }
     let users = curve.star_users();
     let mut finding = Finding::new(ResourceKind::AcceptQueue, Confidence::Medium)
-        .seeing(Seen::ListenQueueFull { overflows_per_s, drops_per_s, users });
+        .seeing(ConnectionEvidence::ListenQueueFull { overflows_per_s, drops_per_s, users });
     if let Some(ListenQueue { port, waiting, backlog }) = fullest {
-        finding = finding.held_by(Identity::ListenQueue { port }).seeing(Seen::ListenQueueSeen {
-            port,
-            waiting,
-            backlog,
-            full,
-        });
+        finding = finding
+            .held_by(Identity::ListenQueue { port })
+            .seeing(ConnectionEvidence::ListenQueueSeen { port, waiting, backlog, full });
     }
     Some(match at_a_time(curve) {
-        Some(at_a_time) => finding.seeing(Seen::AcceptsSlowly { at_a_time }),
+        Some(at_a_time) => finding.seeing(ConnectionEvidence::AcceptsSlowly { at_a_time }),
         None => finding,
     })
 }
@@ -171,13 +171,20 @@ fn with_signs(curve: &Curve, finding: Finding, futex: f64) -> Finding {
     let others = uses.iter().any(|seen| seen.resource == Identity::Host && seen.utilisation() >= IDLE);
     let queue = fullest_queue(curve).filter(|queue| queue.waiting > 0);
     let told = failed(curve, &[ErrorKind::Unavailable]);
-    let signs = [
-        alone_at_the_disk(curve),
-        top.map(|seen| Seen::BusiestHadRoom { resource: seen.resource.clone(), busy: seen.utilisation() }),
-        others.then_some(Seen::HostBusyForOthers),
-        queue.map(|queue| Seen::WaitingToBeAccepted { port: queue.port, connections: queue.waiting }),
-        (told > 0).then_some(Seen::ToldToComeBack { requests: told }),
-        (futex > 0.0).then_some(Seen::ThreadsWaiting { share: futex }),
+    let queue = queue.map(|queue| ConnectionEvidence::WaitingToBeAccepted {
+        port: queue.port,
+        connections: queue.waiting,
+    });
+    let told = (told > 0).then_some(ConnectionEvidence::ToldToComeBack { requests: told });
+    let top =
+        top.map(|seen| Seen::BusiestHadRoom { resource: seen.resource.clone(), busy: seen.utilisation() });
+    let signs: [Option<Evidence>; 6] = [
+        alone_at_the_disk(curve).map(Evidence::from),
+        top.map(Evidence::from),
+        others.then(|| Seen::HostBusyForOthers.into()),
+        queue.map(Evidence::from),
+        told.map(Evidence::from),
+        (futex > 0.0).then(|| Seen::ThreadsWaiting { share: futex }.into()),
     ];
     signs.into_iter().flatten().fold(finding, Finding::seeing)
 }

@@ -2,7 +2,7 @@
 
 use analysis::conclude::Conclusion;
 use analysis::counters::ThreadState;
-use analysis::run::{Confidence, ResourceKind, WarningKind};
+use analysis::run::{Confidence, DatabaseTrouble, ResourceKind, WarningKind};
 use proptest::prelude::*;
 
 use super::lab::{Lab, Platter, Sessions, conclude, server, sweep};
@@ -35,7 +35,7 @@ fn one_row_that_everybody_wants_is_the_lock_of_the_database() {
     assert!((bottleneck.demand_us.unwrap() - 10_000.0).abs() < 600.0, "{bottleneck:#?}");
     for words in [
         "sessions at work in mariadbd (pid 912) waited for a lock",
-        "at 100 % of",
+        "in 100 % of",
         "of its response time",
         "With 1 user 0 waited, with 64 users 15.",
         "The database itself counted",
@@ -167,10 +167,10 @@ fn a_database_that_said_nothing_or_had_nothing_to_do_is_warned_of() {
     let mut lab = tiers().pool(1, 10_000.0).sessions(Sessions { most: 0, ..Sessions::default() });
     assert!(warned(&lab.conclude(), "is it the one that the server uses?"));
     assert!(!says(&lab.conclude(), "Locks of the database"), "nothing is known of them");
-    lab.context.database.as_mut().unwrap().trouble = Some("it refuses this user".into());
+    lab.context.database.as_mut().unwrap().trouble = Some(DatabaseTrouble::TimedOut { limit_s: 2 });
     assert!(warned(
         &lab.conclude(),
-        "mysql://ann@db/rooms were not watched throughout: it refuses this user."
+        "mysql://ann@db/rooms were not watched throughout: no answer within 2 s."
     ));
     assert!(!warned(&tiers().pool(1, 10_000.0).sessions(getting_on(1)).conclude(), "database"));
 }

@@ -87,7 +87,7 @@ fn a_wait_for_a_disk_that_is_not_seen_is_not_taken_for_a_lock() {
     let found = sweep().tier(waits).pool(1, 5_000.0).conclude();
     assert_eq!(kind(&found), ResourceKind::Unknown, "{found:#?}");
     assert!(
-        says(&found, "was found waiting for a disk at 100 % of the looks"),
+        says(&found, "was found waiting for a disk in 100 % of the samples"),
         "{:?}",
         found.verdict.bottleneck
     );

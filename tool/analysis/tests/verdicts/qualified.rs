@@ -2,7 +2,7 @@
 
 use analysis::comparison::{LittleFinding, Tested, little};
 use analysis::conclude::{Context, Provenance, RunKind};
-use analysis::run::{Confidence, LoopKind, ResourceKind, Step, WarningKind};
+use analysis::run::{Confidence, LoopKind, ResourceKind, ServerUnwatched, Step, WarningKind};
 use analysis::ticks::ErrorKind;
 
 use super::lab::{Observed, conclude, server, sweep};
@@ -76,7 +76,7 @@ fn our_own_want_of_ports_is_the_generator() {
 #[test]
 fn a_server_out_of_sight_is_unknown_but_its_saturation_stands() {
     let mut lab = sweep().tier(server("nginx").cpus(&[0])).hidden();
-    lab.context.unwatched = Some("the target is on another host".into());
+    lab.context.unwatched = Some(ServerUnwatched::NotLocal { address: ([10, 0, 0, 1], 80).into() });
     let found = lab.conclude();
     assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Unknown, "{found:#?}");
     assert_eq!(found.verdict.bottleneck.confidence, Confidence::Low);

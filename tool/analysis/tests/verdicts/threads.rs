@@ -98,7 +98,7 @@ fn threads_that_were_not_sampled_are_said_to_be() {
     let found = sweep().tier(accounts().short_lived_threads(0.9).too_many_threads(10_000)).conclude();
     assert_eq!(
         said(&found)[1],
-        "90 % of that CPU time was spent in threads that were not looked at, because there are 10 000 of them."
+        "90 % of that CPU time was spent in threads that were not sampled, because there are 10 000 of them."
     );
     let some = sweep().tier(accounts().short_lived_threads(0.1).too_many_threads(10_000)).conclude();
     assert!(said(&some)[1].contains("68 % was spent in threads named `password-hash`"), "{:?}", said(&some));

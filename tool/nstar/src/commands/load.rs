@@ -6,6 +6,7 @@ use ::load::{
     Arrivals, CEILING_BODY_BYTES, CEILING_USERS, Ceiling, Pacing, RequestTemplate, Scenario, Stop, Url,
 };
 use analysis::search::UsersRange;
+use report::progress::GeneratorCeiling;
 use sweep::{
     conclusion::Circumstances,
     single::{LoadPlan, load},
@@ -54,19 +55,11 @@ fn ceiling(flags: &Load) -> Result<Exit, Failure> {
     let interrupt = Interrupt::listen().map_err(Failure::failed)?;
     let time = flags.duration.unwrap_or(CEILING_DURATION);
     let ceiling = Ceiling::measure(&plan, time, &interrupt.asked).map_err(Failure::failed)?;
-    output::print(&ceiling_text(&ceiling))?;
-    Ok(Exit::Done)
-}
-
-fn ceiling_text(ceiling: &Ceiling) -> String {
     let Ceiling { requests_per_s, cpu_s, reached_per_s, threads } = ceiling;
-    let noun = if *threads == 1 { "thread" } else { "threads" };
-    format!(
-        "The generator can make at most {requests_per_s:.0} requests/s on {threads} {noun} here: each costs it \
-         {:.2} us of CPU time.\nWith the null server beside it, it made {reached_per_s:.0}/s \
-         (GET of {CEILING_BODY_BYTES} bytes, {CEILING_USERS} users).\n",
-        cpu_s * 1e6
-    )
+    let (users, body_bytes) = (CEILING_USERS, CEILING_BODY_BYTES);
+    let ceiling = GeneratorCeiling { requests_per_s, cpu_s, reached_per_s, threads, users, body_bytes };
+    output::print(&ceiling.text())?;
+    Ok(Exit::Done)
 }
 
 fn load_plan(flags: &Load) -> Result<LoadPlan, Failure> {
@@ -77,12 +70,12 @@ fn load_plan(flags: &Load) -> Result<LoadPlan, Failure> {
         load.pacing = Pacing::Open { rate_per_s, arrivals: Arrivals::Poisson };
     }
     let wanted = UsersRange::List(vec![flags.users]);
-    let (users, host_limits) = plan::users_within_limits(&wanted, &load, &flags.target.drive)?;
+    let (users, fewer_users) = plan::users_within_limits(&wanted, &load, &flags.target.drive)?;
     Ok(LoadPlan {
         users: plan::most(&users),
         stop: stop(flags),
         load,
-        circumstances: Circumstances { target, system_cpus: None, host_limits },
+        circumstances: Circumstances { target, system_cpus: None, fewer_users },
     })
 }
 

@@ -2,8 +2,14 @@
 
 use std::{ffi::OsStr, fs, path::Path, thread, time::Duration};
 
-use ::load::{Pacing, Plan, RequestTemplate, Scenario, Statuses, Url, limits};
-use analysis::search::{SearchOptions, UsersRange};
+use ::load::{
+    Pacing, Plan, RequestTemplate, Scenario, Statuses, Url,
+    limits::{self, LimitError},
+};
+use analysis::{
+    run::FewerUsers,
+    search::{SearchOptions, UsersRange},
+};
 
 use crate::{
     exit::Failure,
@@ -62,19 +68,19 @@ pub(super) fn search(users: UsersRange, step_max: Option<Duration>) -> SearchOpt
     }
 }
 
-/// The users that the limit on descriptors allows: all of them, or, where that was asked for, fewer with a note.
+/// The users that the limit on open files allows: all of them, or, where that was asked for, fewer, with the limit.
 pub(super) fn users_within_limits(
     users: &UsersRange,
     plan: &Plan,
     drive: &Drive,
-) -> Result<(UsersRange, Vec<String>), Failure> {
+) -> Result<(UsersRange, Option<FewerUsers>), Failure> {
     let Err(limit) = limits::ensure(most(users), plan.threads) else {
-        return Ok((users.clone(), Vec::new()));
+        return Ok((users.clone(), None));
     };
     if !drive.fewer_users || limit.allowed == 0 {
         return Err(Failure::failed(format!("{limit}; --fewer-users runs with what there is")));
     }
-    let allowed = limit.allowed;
+    let LimitError { users: asked, needed: files_needed, limit: files_limit, allowed } = limit;
     let fewer = match users {
         UsersRange::Range { lo, .. } => UsersRange::Range { lo: (*lo).min(allowed), hi: allowed },
         UsersRange::List(list) => {
@@ -83,7 +89,7 @@ pub(super) fn users_within_limits(
             UsersRange::List(list)
         }
     };
-    Ok((fewer, vec![format!("{limit}; ran with at most {allowed}.")]))
+    Ok((fewer, Some(FewerUsers { asked, files_needed, files_limit, allowed })))
 }
 
 /// The most users of a range or list.

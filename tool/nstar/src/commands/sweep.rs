@@ -32,13 +32,13 @@ fn sweep_plan(flags: &Sweep) -> Result<SweepPlan, Failure> {
     let scenario = plan::scenario(&flags.target)?;
     let target = plan::title(&scenario);
     let load = plan::plan(&flags.target, scenario);
-    let (users, host_limits) = plan::users_within_limits(&flags.users, &load, &flags.target.drive)?;
+    let (users, fewer_users) = plan::users_within_limits(&flags.users, &load, &flags.target.drive)?;
     Ok(SweepPlan {
         search: plan::search(users, Some(flags.duration)),
         load,
         cold_folder: None,
         database: database(flags)?,
-        circumstances: Circumstances { target, system_cpus: None, host_limits },
+        circumstances: Circumstances { target, system_cpus: None, fewer_users },
     })
 }
 

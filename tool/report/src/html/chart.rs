@@ -65,11 +65,13 @@ pub(super) struct Plot {
 }
 
 /// A curve.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Series {
     /// Class of the style sheet, which decides how it is drawn.
     pub(super) class: &'static str,
     pub(super) name: String,
+    /// For labels without room for the name; empty where there is no shorter name.
+    pub(super) short_name: String,
     pub(super) values: Vec<(f64, f64)>,
     /// Intervals of some of the values: users, low, high.
     pub(super) intervals: Vec<(f64, f64, f64)>,
@@ -210,7 +212,7 @@ impl Canvas<'_> {
             bars: bars
                 .map(|(users, lo, hi)| [px(self.x(*users)), px(self.y(*lo)), px(self.y(*hi))])
                 .collect(),
-            label: shortened(&series.name, self.paper.label_chars),
+            label: label(series, self.paper.label_chars),
             label_x: px(self.paper.width - self.paper.right + 8.0),
             label_y: px(label_y + 4.0),
         }
@@ -275,23 +277,19 @@ fn apart(wanted: Vec<f64>, top: f64, bottom: f64) -> Vec<f64> {
     placed
 }
 
-/// Shortens a text to so many characters: drops an aside first, then cuts it with an ellipsis.
+/// The name of a curve in so many characters.
+fn label(series: &Series, chars: usize) -> String {
+    let fits = series.name.chars().count() <= chars || series.short_name.is_empty();
+    shortened(if fits { &series.name } else { &series.short_name }, chars)
+}
+
+/// Cuts a text that is longer than so many characters, with an ellipsis.
 pub(super) fn shortened(text: &str, chars: usize) -> String {
     if text.chars().count() <= chars {
         return text.to_owned();
     }
-    if let Some(shorter) = without_aside(text) {
-        return shortened(&shorter, chars);
-    }
     let kept: String = text.chars().take(chars.saturating_sub(1)).collect();
     kept.trim_end().to_owned() + "…"
-}
-
-/// A name without the aside in parentheses, such as a process id, which says least.
-fn without_aside(text: &str) -> Option<String> {
-    let (before, after) = text.split_once(" (")?;
-    let (_, after) = after.split_once(')')?;
-    Some(format!("{before}{after}"))
 }
 
 fn px(length: f64) -> String {
@@ -311,8 +309,6 @@ mod tests {
 
     #[test]
     fn long_names_are_cut_at_characters() {
-        assert_eq!(shortened("nginx worker (pid 812)", 20), "nginx worker");
-        assert_eq!(shortened("nginx (pid 812), CPU quota", 19), "nginx, CPU quota");
         assert_eq!(shortened("ééééé", 5), "ééééé");
         assert_eq!(shortened("éééééé", 5), "éééé…");
     }

@@ -8,9 +8,11 @@ use super::RenderError;
 use super::bars::{self, Bars, Drawn};
 use super::facts::Fact;
 use super::table::{Cell, Column, Row, Table};
-use crate::comparison::{self, ByUsers, by_users, factor, failed, laws, listed, place, proofs, stopped_by};
 use crate::metrics::{Output, shown_in};
 use crate::number;
+use crate::summary::comparison::{
+    self as summary, ByUsers, by_users, factor, failed, laws, listed, place, proofs, stopped_by,
+};
 use crate::words;
 
 /// The comparison as a page that opens offline.
@@ -61,7 +63,7 @@ impl Page {
             .enumerate()
             .map(|(index, work)| section(comparison, work, index))
             .collect();
-        let alone = comparison::alone(comparison);
+        let alone = summary::alone(comparison);
         Self {
             title: format!("{} – nstar", comparison.title),
             headline: comparison.title.clone(),
@@ -76,10 +78,10 @@ impl Page {
 
 fn section(comparison: &Comparison, work: &Workload, index: usize) -> Section {
     let entries = listed(comparison, work);
-    let order = comparison::order(work);
-    let others = comparison::beside(comparison, work).filter(|(_, published)| !published.figures.is_empty());
+    let order = summary::order(work);
+    let others = summary::beside(comparison, work).filter(|(_, published)| !published.figures.is_empty());
     let doubts = entries.iter().flat_map(|entry| {
-        comparison::doubts(entry).into_iter().map(|doubt| format!("{}: {doubt}", entry.variant))
+        summary::doubts(entry).into_iter().map(|doubt| format!("{}: {doubt}", entry.variant))
     });
     Section {
         id: format!("work-{index}"),

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::metrics::percentile_name;
 use crate::number;
 use crate::sentences::holders;
-use crate::summary::{self, Outcome};
+use crate::summary::{self, Outcome, Reached};
 use crate::words;
 
 /// A named value, with its interval or a remark.
@@ -71,10 +71,10 @@ fn users(run: &Run) -> Fact {
 
 fn throughput(run: &Run) -> Fact {
     let (rate, ci) = (run.verdict.throughput_max_per_s, run.verdict.throughput_max_ci_per_s);
-    let name = match summary::throughput_qualifier(run) {
-        "at least" => "Throughput, at least",
-        "at most" => "Maximum throughput",
-        _ => "Throughput",
+    let name = match summary::throughput_reached(run) {
+        Reached::LowerBound => "Throughput, at least",
+        Reached::Maximum => "Maximum throughput",
+        Reached::Measured => "Throughput",
     };
     Fact::new(name, format!("{} req/s", number::estimate(rate, Some(ci))), interval_note(rate, ci))
         .of("throughput_max_per_s", rate)
@@ -111,9 +111,10 @@ fn bottleneck(bottleneck: &Bottleneck) -> Vec<Fact> {
         return Vec::new();
     }
     let confidence = format!("confidence {}", words::confidence(bottleneck.confidence));
-    let name = match holders::name_or_nothing(bottleneck.identity.as_ref()).as_ref() {
-        "" => words::capitalised(words::kind(bottleneck.kind)),
-        holder => format!("{}: {holder}", words::capitalised(words::kind(bottleneck.kind))),
+    let kind = words::capitalised(words::kind(bottleneck.kind));
+    let name = match &bottleneck.identity {
+        Some(holder) => format!("{kind}: {}", holders::name(holder)),
+        None => kind,
     };
     let mut facts = vec![Fact::new("Bottleneck", name, confidence)];
     facts.extend(bottleneck.utilization.map(|share| {
@@ -129,9 +130,8 @@ fn bottleneck(bottleneck: &Bottleneck) -> Vec<Fact> {
 }
 
 fn runner_up(resource: &Resource) -> Fact {
-    let name = words::resource_name(resource);
-    let kind = words::kind(resource.kind);
-    let note = if name == kind { String::new() } else { kind.to_owned() };
+    let name = holders::resource_name(resource);
+    let note = resource.identity.as_ref().map_or("", |_| words::kind(resource.kind));
     Fact::new("Runner-up", format!("{name}, {} busy", number::percent(resource.utilization)), note)
         .of("bottleneck.runner_up.utilization", resource.utilization)
 }

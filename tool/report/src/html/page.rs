@@ -11,8 +11,9 @@ use super::table::{Cell, Column, Table};
 use super::threads;
 use crate::metrics::{Output, shown_in};
 use crate::number;
+use crate::sentences::{self, holders};
+use crate::summary;
 use crate::words::{self, ERROR_KINDS};
-use crate::{sentences, summary};
 
 /// The page, as the template reads it.
 #[derive(Debug, Serialize)]
@@ -109,7 +110,7 @@ fn demands(run: &Run) -> Option<Table> {
         marked: demand.kind == run.verdict.bottleneck.kind
             && demand.identity == run.verdict.bottleneck.identity,
         cells: vec![
-            Cell::words(words::holder_or_kind(demand.kind, demand.identity.as_ref())),
+            Cell::words(holders::holder_or_kind(demand.kind, demand.identity.as_ref())),
             Cell::words(words::kind(demand.kind)),
             Cell::figure(
                 "demand_us",

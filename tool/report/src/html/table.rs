@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::metrics::{Measurement, Metric, Quantity, Unit};
+use crate::metrics::{Measurement, Metric, MetricUnit, Quantity};
 use crate::number;
 
 /// A table; the first cell of a row names the row.
@@ -52,7 +52,7 @@ impl Column {
 
     /// The column of a metric.
     pub(super) fn metric(metric: &Metric) -> Self {
-        Self { heading: metric.heading().to_owned(), numeric: metric.unit() != Unit::YesNo }
+        Self { heading: metric.heading().to_owned(), numeric: metric.unit() != MetricUnit::YesNo }
     }
 }
 
@@ -69,7 +69,7 @@ impl Cell {
     pub(super) fn metric(
         metric: &'static Metric,
         of: &Measurement<'_>,
-        text: impl Fn(Unit, &Quantity) -> String,
+        text: impl Fn(MetricUnit, &Quantity) -> String,
     ) -> Self {
         metric.read(of).map_or_else(Self::missing, |quantity| Self {
             text: text(metric.unit(), &quantity),

@@ -26,7 +26,7 @@ pub enum Value {
 
 /// What a metric is measured in, which decides how it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum MetricUnit {
     /// A whole number of things.
     Count,
     /// Requests a second.
@@ -99,7 +99,18 @@ impl fmt::Display for Value {
     }
 }
 
-impl Unit {
+impl MetricUnit {
+    /// A value in a message on stderr, which may be any terminal or a log: ASCII alone.
+    #[must_use]
+    pub fn ascii(self, value: f64) -> String {
+        match self {
+            Self::PerSecond => format!("{value:.1} req/s"),
+            Self::Share | Self::OfBest => format!("{:.3} %", value * 100.0),
+            Self::Time | Self::LongestTime | Self::Cost => format!("{value:.0} us"),
+            Self::Count | Self::Seconds | Self::BytesPerSecond | Self::YesNo => value.to_string(),
+        }
+    }
+
     /// A figure in a cell of its own, without its interval: `34 120`, `117 µs`, `99 %`.
     pub(crate) fn cell(self, figure: &Quantity) -> String {
         let value = figure.number();
@@ -127,9 +138,7 @@ impl Unit {
             }
             // The best is all of itself; there is nothing to be unsure of.
             (Self::OfBest, Some(ends)) if value != 1.0 => {
-                let [lo, hi] = ends.map(number::percent);
-                let lo = lo.trim_end_matches('%').trim_end_matches(number::GROUP);
-                format!("{} ({lo}–{hi})", self.cell(figure))
+                format!("{} ({})", self.cell(figure), number::percent_interval(ends))
             }
             _ => self.cell(figure),
         }

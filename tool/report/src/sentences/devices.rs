@@ -30,7 +30,7 @@ pub(super) fn sentence(seen: &Seen) -> String {
         }
         Seen::DiskAwaited { pressure, thread } => format!(
             "Some task waited for a disk {} of the time, and one thread of the server or its tiers was found waiting \
-             for it at {} of the looks.",
+             for it in {} of the samples.",
             percent(*pressure),
             percent(*thread)
         ),
@@ -59,7 +59,7 @@ pub(super) fn sentence(seen: &Seen) -> String {
             percent(*busy)
         ),
         Seen::IoLimitAwaited { of, threads, pressure } => format!(
-            "Threads of {} were found waiting for a disk at {} of the looks; some task on the host waited for one {} of \
+            "Threads of {} were found waiting for a disk in {} of the samples; some task on the host waited for one {} of \
              the time.",
             processes(of),
             percent(*threads),
@@ -74,7 +74,7 @@ pub(super) fn sentence(seen: &Seen) -> String {
             time(*demand_us)
         ),
         Seen::LinkQueue { delayed_per_s, dropped_per_s, backlogged } => format!(
-            "Its queue delayed {} packets and dropped {} per second, and held bytes at {} of the looks.",
+            "Its queue delayed {} packets and dropped {} per second, and held bytes in {} of the samples.",
             quantity(*delayed_per_s),
             quantity(*dropped_per_s),
             percent(*backlogged)

@@ -1,6 +1,7 @@
 //! Sentences that say why an answer is not to be relied on.
 
-use analysis::run::{Doubt, LockDoubt, Victim};
+use analysis::run::{Database, Doubt, LockDoubt, Victim};
+use analysis::ticks::ErrorCounts;
 
 use super::holders::database;
 use super::locks::sessions_waited;
@@ -13,99 +14,98 @@ use crate::words::users;
 pub(crate) fn doubt(doubt: &Doubt) -> String {
     match doubt {
         Doubt::NothingCompleted => "No request completed.".to_owned(),
-        Doubt::NeverBounded { users: most } => format!(
-            "Throughput never stopped growing: N* is above {}. Sweep further, for example with --users 1..{}.",
-            users(*most),
-            most.saturating_mul(4)
-        ),
-        Doubt::TooUneven { users: most } => format!(
-            "Throughput varied too much from step to step, up to {}, to say where it stops growing: allow longer steps \
-             (--duration), and look for what else uses the machine.",
-            users(*most)
-        ),
-        Doubt::GeneratorLimit => "The load generator was the limit, so the server may carry more: give the generator more \
-                                  processors (--threads, taskset), or run it on another host."
-            .to_owned(),
-        Doubt::GeneratorTookMore => "The load generator takes more of the shared processors than the server: give each \
-                                     its own (taskset for the server, --cpus for the generator), or run the generator on \
-                                     another host."
-            .to_owned(),
-        Doubt::OthersTookMost { cores: used, available } => format!(
-            "Other processes on this host used {} of {} {}: stop them and measure again.",
-            cores(*used),
-            cores(*available),
-            core_noun(*available)
-        ),
-        Doubt::Interference { victim, cores: taken, available } => format!(
-            "Processes that are not part of the test took {} of the {} {} that the {} may use: stop them and measure \
-             again.",
-            cores(*taken),
-            cores(*available),
-            core_noun(*available),
-            match victim {
-                Victim::Server => "server",
-                Victim::Generator => "load generator",
-            }
-        ),
-        Doubt::OthersUsedProcessors { cores: used, available } => format!(
-            "Processes that are not part of the test used {} of {} cores: stop them and measure again.",
-            cores(*used),
-            cores(*available)
-        ),
-        Doubt::LocksHeldForLonger { database: of, because } => format!(
-            "Transactions queue for locks of {}, but locks are held for longer where what their holder needs is full, \
-             and {}.",
-            database(of),
-            lock_doubt(*because)
-        ),
-        Doubt::LocksAsWell { database: of } => format!(
-            "Transactions queued for locks of {} as well, and it cannot be told which of the two comes first: locks are \
-             held for longer where what their holder needs is full.",
-            database(of)
-        ),
-        Doubt::LocksMayBePart { database: of, waiting, at_work } => format!(
-            "Locks of the database may be part of the cause, which the figures neither prove nor exclude: {}.",
-            sessions_waited(of, *waiting, *at_work)
-        ),
+        Doubt::NeverBounded { users } => never_bounded(*users),
+        Doubt::TooUneven { users } => too_uneven(*users),
+        Doubt::Jump { from_users, to_users, factor } => jump(*from_users, *to_users, *factor),
+        Doubt::GeneratorLimit => GENERATOR_LIMIT.to_owned(),
+        Doubt::GeneratorTookMore => GENERATOR_TOOK_MORE.to_owned(),
+        Doubt::OthersTookMost { cores, available } => others_took_most(*cores, *available),
+        Doubt::Interference { victim, cores, available } => interference(*victim, *cores, *available),
+        Doubt::OthersUsedProcessors { cores, available } => others_used(*cores, *available),
+        Doubt::LocksHeldForLonger { database, because } => locks_held_for_longer(database, *because),
+        Doubt::LocksAsWell { database } => locks_as_well(database),
+        Doubt::LocksMayBePart { database, waiting, at_work } => {
+            locks_may_be_part(database, *waiting, *at_work)
+        }
         Doubt::RequestsFailed { share, users, errors } => requests_failed(*share, *users, errors),
         Doubt::ManyFailed { share } => format!("{} of the requests failed.", percent(*share)),
-        Doubt::Warned { warning } => warnings::warning(warning),
-        Doubt::StoppedAnsweringBeyond { users: number, errors: failures } => format!(
-            "At {} no request completed{}: the server stopped answering, so what it carries is not known.",
-            users(*number),
-            if failures.is_empty() { String::new() } else { format!(" ({})", errors(failures)) }
-        ),
-        Doubt::Jump { from_users, to_users, factor } => format!(
-            "Each of {} users got {factor:.1} times the throughput that each of {} users got, which more users cannot \
-             cause: the machine or the server changed between these steps. Sweep again when nothing else uses the \
-             machine, or with longer steps.",
-            count((*to_users).into()),
-            count((*from_users).into())
-        ),
-        Doubt::Stalled { users: number } => {
-            format!("At {}, where the verdict is drawn, the server stopped answering.", users(*number))
+        Doubt::StoppedAnsweringBeyond { users, errors } => stopped_answering_beyond(*users, errors),
+        Doubt::Stalled { users } => at_the_verdict(*users, "the server stopped answering."),
+        Doubt::NotSteady { users } => {
+            at_the_verdict(*users, "no steady state was reached: allow longer steps.")
         }
-        Doubt::NotSteady { users: number } => format!(
-            "No steady state was reached at {}, where the verdict is drawn: allow longer steps.",
-            users(*number)
-        ),
-        Doubt::Little { users: number, gap } => format!(
-            "At {}, where the verdict is drawn, Little's law is off by {}: throughput times response time accounts for \
-             fewer or more users than there were.",
-            users(*number),
-            percent(*gap)
-        ),
-        Doubt::IdleUsers { users: number, share } => format!(
-            "At {}, where the verdict is drawn, {} of them were idle: not yet connected, or backing off after errors.",
-            users(*number),
-            percent(*share)
-        ),
+        Doubt::Little { users, gap } => little(*users, *gap),
+        Doubt::IdleUsers { users, share } => idle_users(*users, *share),
+        Doubt::Warned { warning } => warnings::warning(warning),
         Doubt::Told { text } => told(text),
     }
 }
 
-fn lock_doubt(because: LockDoubt) -> &'static str {
-    match because {
+const GENERATOR_LIMIT: &str = "The load generator was the limit, so the server may carry more: give the generator more \
+                               processors (--threads, taskset), or run it on another host.";
+
+const GENERATOR_TOOK_MORE: &str = "The load generator takes more of the shared processors than the server: give each its \
+                                   own (taskset for the server, --cpus for the generator), or run the generator on \
+                                   another host.";
+
+fn never_bounded(most: u32) -> String {
+    format!(
+        "Throughput never stopped growing: N* is above {}. Sweep further, for example with --users 1..{}.",
+        users(most),
+        most.saturating_mul(4)
+    )
+}
+
+fn too_uneven(most: u32) -> String {
+    format!(
+        "Throughput varied too much from step to step, up to {}, to say where it stops growing: allow longer steps \
+         (--duration), and look for what else uses the machine.",
+        users(most)
+    )
+}
+
+fn jump(from_users: u32, to_users: u32, factor: f64) -> String {
+    format!(
+        "Each of {} users got {factor:.1} times the throughput that each of {} users got, which more users cannot cause: \
+         the machine or the server changed between these steps. Sweep again when nothing else uses the machine, or with \
+         longer steps.",
+        count(to_users.into()),
+        count(from_users.into())
+    )
+}
+
+fn others_took_most(used: f64, available: f64) -> String {
+    format!(
+        "Other processes on this host used {} of {} {}: stop them and measure again.",
+        cores(used),
+        cores(available),
+        core_noun(available)
+    )
+}
+
+fn interference(victim: Victim, taken: f64, available: f64) -> String {
+    format!(
+        "Processes that are not part of the test took {} of the {} {} that the {} may use: stop them and measure again.",
+        cores(taken),
+        cores(available),
+        core_noun(available),
+        match victim {
+            Victim::Server => "server",
+            Victim::Generator => "load generator",
+        }
+    )
+}
+
+fn others_used(used: f64, available: f64) -> String {
+    format!(
+        "Processes that are not part of the test used {} of {} cores: stop them and measure again.",
+        cores(used),
+        cores(available)
+    )
+}
+
+fn locks_held_for_longer(of: &Database, because: LockDoubt) -> String {
+    let because = match because {
         LockDoubt::NotWatched => {
             "the database's own processes could not be watched, so something else may be full as well"
         }
@@ -113,5 +113,52 @@ fn lock_doubt(because: LockDoubt) -> &'static str {
             "a processor, a disk or a link is busy as well: measure again with more room for the servers, or on a machine \
              that does nothing else"
         }
-    }
+    };
+    format!(
+        "Transactions queue for locks of {}, but locks are held for longer where what their holder needs is full, and \
+         {because}.",
+        database(of)
+    )
+}
+
+fn locks_as_well(of: &Database) -> String {
+    format!(
+        "Transactions queued for locks of {} as well, and it cannot be told which of the two comes first: locks are held \
+         for longer where what their holder needs is full.",
+        database(of)
+    )
+}
+
+fn locks_may_be_part(of: &Database, waiting: f64, at_work: f64) -> String {
+    format!(
+        "Locks of the database may be part of the cause, which the figures neither prove nor exclude: {}.",
+        sessions_waited(of, waiting, at_work)
+    )
+}
+
+fn stopped_answering_beyond(number: u32, failures: &ErrorCounts) -> String {
+    let failures = if failures.is_empty() { String::new() } else { format!(" ({})", errors(failures)) };
+    format!(
+        "At {} no request completed{failures}: the server stopped answering, so what it carries is not known.",
+        users(number)
+    )
+}
+
+fn little(number: u32, gap: f64) -> String {
+    let rest = format!(
+        "Little's law is off by {}: throughput times response time accounts for fewer or more users than there were.",
+        percent(gap)
+    );
+    at_the_verdict(number, &rest)
+}
+
+fn idle_users(number: u32, share: f64) -> String {
+    let rest =
+        format!("{} of them were idle: not yet connected, or backing off after errors.", percent(share));
+    at_the_verdict(number, &rest)
+}
+
+/// What went wrong at the step that the verdict rests on.
+fn at_the_verdict(number: u32, rest: &str) -> String {
+    format!("At {}, where the verdict is drawn, {rest}", users(number))
 }

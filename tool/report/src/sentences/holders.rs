@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use analysis::counters::IoRate;
-use analysis::run::{Database, DiskLimit, Identity, Processes};
+use analysis::run::{Database, DiskLimit, Identity, Processes, Resource, ResourceKind};
 
-use crate::number;
+use crate::{number, words};
 
 /// `nginx (pid 812)`, `nginx (2 processes)`.
 pub(crate) fn processes(of: &Processes) -> String {
@@ -29,9 +29,24 @@ pub(crate) fn name(identity: &Identity) -> Cow<'_, str> {
     }
 }
 
+/// The same without numbers of processes: `nginx`.
+pub(crate) fn short_name(identity: &Identity) -> Cow<'_, str> {
+    identity.processes().map_or_else(|| name(identity), |of| Cow::Borrowed(&of.name))
+}
+
 /// The holder's name, or nothing where there is no holder.
 pub(crate) fn name_or_nothing(identity: Option<&Identity>) -> Cow<'_, str> {
     identity.map_or(Cow::Borrowed(""), name)
+}
+
+/// A resource by its holder, or by its kind where it has none.
+pub(crate) fn resource_name(resource: &Resource) -> Cow<'_, str> {
+    holder_or_kind(resource.kind, resource.identity.as_ref())
+}
+
+/// Whoever holds a resource, or its kind where nobody does.
+pub(crate) fn holder_or_kind(of: ResourceKind, identity: Option<&Identity>) -> Cow<'_, str> {
+    identity.map_or(Cow::Borrowed(words::kind(of)), name)
 }
 
 /// A database: its processes, or its address.

@@ -10,7 +10,7 @@ pub(super) fn sentence(seen: &Seen) -> String {
     match seen {
         Seen::SessionsWaited { database: of, waiting, at_work, users, contended, samples } => format!(
             "On average {} of the {} sessions at work in {} waited for a lock that another transaction held, with more \
-             users than N* = {}; at {} of {} looks at least one did.",
+             users than N* = {}; in {} of {} samples at least one did.",
             tenths(*waiting),
             tenths(*at_work),
             database(of),

@@ -1,103 +1,110 @@
-//! Sentences about users that wait while nothing is busy.
+//! Sentences about users that wait: to be let in, or while nothing is busy.
 
-use analysis::run::WaitingEvidence as Seen;
+use analysis::run::{ConnectionEvidence, WaitingEvidence};
 
 use super::at_saturation;
 use super::holders::{processes, subject};
 use crate::number::{count, percent, quantity, tenths, time};
 
-pub(super) fn sentence(seen: &Seen) -> String {
+/// Users that wait while nothing is busy.
+pub(super) fn waiting(seen: &WaitingEvidence) -> String {
     match seen {
-        Seen::DescriptorsFull { of, open, limit, users } => format!(
-            "{} has {} of its {} descriptors open {}: it cannot take more connections.",
-            processes(of),
-            count(*open),
-            count(*limit),
-            at_saturation(*users)
-        ),
-        Seen::TurnedAway { requests, queued } => format!(
-            "{} requests were refused, turned away, reset, closed early or timed out there, and {}.",
-            count(*requests),
-            if *queued { "connections waited to be accepted" } else { "no connection waited to be accepted" }
-        ),
-        Seen::RaiseDescriptorLimit => {
-            "Raise the limit: `ulimit -n`, or LimitNOFILE= of its systemd unit.".to_owned()
-        }
-        Seen::MemoryShort { pressure, swapped_in_per_s, users } => format!(
+        WaitingEvidence::MemoryShort { pressure, swapped_in_per_s, users } => format!(
             "Some task waited for memory {} of the time, and {} pages per second came back from swap, {}.",
             percent(*pressure),
             quantity(*swapped_in_per_s),
             at_saturation(*users)
         ),
-        Seen::ListenQueueFull { overflows_per_s, drops_per_s, users } => format!(
-            "{} connections per second found the listen queue full {} ({} were dropped), while nothing was busy.",
-            quantity(*overflows_per_s),
-            at_saturation(*users),
-            quantity(*drops_per_s)
-        ),
-        Seen::ListenQueueSeen { port, waiting, backlog, full } => format!(
-            "Up to {} connections waited to be accepted on port {port}, whose queue holds {}; it was full at {} of the \
-             looks.",
-            count(*waiting),
-            count(*backlog),
-            percent(*full)
-        ),
-        Seen::AcceptsSlowly { at_a_time } => format!(
-            "About {} requests are served at a time, so the server may accept too slowly because its workers are taken.",
-            quantity(*at_a_time)
-        ),
-        Seen::OneServed => {
+        WaitingEvidence::OneServed => {
             "About one request is served at a time while nothing is busy: a lock, or a single worker that \
                             waits for something."
                 .to_owned()
         }
-        Seen::SeveralServed { at_a_time } => {
+        WaitingEvidence::SeveralServed { at_a_time } => {
             let workers = quantity(at_a_time.round());
             format!(
                 "About {workers} requests are served at a time while nothing is busy: a pool of {workers} workers, or a \
                  limit of {workers} downstream."
             )
         }
-        Seen::ServedByLittle { throughput_per_s, alone_us, at_a_time } => format!(
+        WaitingEvidence::ServedByLittle { throughput_per_s, alone_us, at_a_time } => format!(
             "By Little's law: {} req/s at most, times {} for a request that waits for no other, is {} requests at a time.",
             quantity(*throughput_per_s),
             time(*alone_us),
             quantity(*at_a_time)
         ),
-        Seen::NumberServed { .. } if seen.is_one_at_a_time() => {
+        WaitingEvidence::NumberServed { .. } if seen.is_one_at_a_time() => {
             format!("About one request was served at a time ({BY_LITTLE}).")
         }
-        Seen::NumberServed { at_a_time } => {
+        WaitingEvidence::NumberServed { at_a_time } => {
             format!("About {} requests were served at a time ({BY_LITTLE}).", tenths(*at_a_time))
         }
-        Seen::AloneAtTheDisk { of, waiting } => format!(
-            "With one user {} was found waiting for a disk at {} of the looks, and no watched disk is full: it may be \
+        WaitingEvidence::AloneAtTheDisk { of, waiting } => format!(
+            "With one user {} was found waiting for a disk in {} of the samples, and no watched disk is full: it may be \
              a disk behind a network, or a limit that cannot be seen from here.",
             processes(of),
             percent(*waiting)
         ),
-        Seen::BusiestHadRoom { resource, busy } => {
+        WaitingEvidence::BusiestHadRoom { resource, busy } => {
             format!("{} was the busiest resource, at only {}.", subject(resource), percent(*busy))
         }
-        Seen::HostBusyForOthers => {
+        WaitingEvidence::HostBusyForOthers => {
             "Others kept the processors of this host busy, but the server and the generator \
                                     hardly waited for one."
                 .to_owned()
         }
-        Seen::WaitingToBeAccepted { port, connections } => {
-            format!("Up to {} connections waited on port {port} to be accepted.", count(*connections))
-        }
-        Seen::ToldToComeBack { requests } => {
-            format!(
-                "{} requests were turned away: the server answered that it is too busy.",
-                count(*requests)
-            )
-        }
-        Seen::ThreadsWaiting { share } => format!(
-            "{} of the looks at the server's threads found them waiting for a lock or a condition.",
+        WaitingEvidence::ThreadsWaiting { share } => format!(
+            "{} of the samples of the server's threads found them waiting for a lock or a condition.",
             percent(*share)
         ),
     }
 }
 
 const BY_LITTLE: &str = "by Little's law, from the shortest mean response time";
+
+/// Connections that are not accepted, or turned away.
+pub(super) fn connections(seen: &ConnectionEvidence) -> String {
+    match seen {
+        ConnectionEvidence::DescriptorsFull { of, open, limit, users } => format!(
+            "{} has {} of its {} descriptors open {}: it cannot take more connections.",
+            processes(of),
+            count(*open),
+            count(*limit),
+            at_saturation(*users)
+        ),
+        ConnectionEvidence::TurnedAway { requests, queued } => format!(
+            "{} requests were refused, turned away, reset, closed early or timed out there, and {}.",
+            count(*requests),
+            if *queued { "connections waited to be accepted" } else { "no connection waited to be accepted" }
+        ),
+        ConnectionEvidence::RaiseDescriptorLimit => {
+            "Raise the limit: `ulimit -n`, or LimitNOFILE= of its systemd unit.".to_owned()
+        }
+        ConnectionEvidence::ListenQueueFull { overflows_per_s, drops_per_s, users } => format!(
+            "{} connections per second found the listen queue full {} ({} were dropped), while nothing was busy.",
+            quantity(*overflows_per_s),
+            at_saturation(*users),
+            quantity(*drops_per_s)
+        ),
+        ConnectionEvidence::ListenQueueSeen { port, waiting, backlog, full } => format!(
+            "Up to {} connections waited to be accepted on port {port}, whose queue holds {}; it was full in {} of the \
+             samples.",
+            count(*waiting),
+            count(*backlog),
+            percent(*full)
+        ),
+        ConnectionEvidence::AcceptsSlowly { at_a_time } => format!(
+            "About {} requests are served at a time, so the server may accept too slowly because its workers are taken.",
+            quantity(*at_a_time)
+        ),
+        ConnectionEvidence::WaitingToBeAccepted { port, connections } => {
+            format!("Up to {} connections waited on port {port} to be accepted.", count(*connections))
+        }
+        ConnectionEvidence::ToldToComeBack { requests } => {
+            format!(
+                "{} requests were turned away: the server answered that it is too busy.",
+                count(*requests)
+            )
+        }
+    }
+}

@@ -1,102 +1,174 @@
 //! Sentences that warn.
 
-use analysis::run::{Cause, ListenQueue, Processes, Replaced, Shares};
+use analysis::run::{
+    Cause, DatabaseTrouble, FewerUsers, ListenQueue, Processes, Replaced, ServerUnwatched, Shares,
+};
 use analysis::ticks::ErrorCounts;
 
 use super::holders::processes;
-use super::{errors, told};
+use super::{errors, told, unwatched};
 use crate::number::{about, cores, count, percent, quantity};
 use crate::words::users;
 
 /// What to distrust, by how much, and what to do about it.
 pub(crate) fn warning(cause: &Cause) -> String {
     match cause {
-        Cause::Interrupted => {
-            "The run was interrupted: it covers only what was measured until then.".to_owned()
-        }
-        Cause::DebugBuild => {
-            "This nstar was built without optimisation, so its generator is slow: build with --release."
-                .to_owned()
-        }
-        Cause::Stalled { users: number, completed, stalled_s } => format!(
-            "At {}, after {} completed requests, the server answered nothing for the last {stalled_s:.1} s of the step: \
-             it died, was stopped, or hangs.",
-            users(*number),
-            count(*completed)
-        ),
+        Cause::Interrupted => INTERRUPTED.to_owned(),
+        Cause::DebugBuild => DEBUG_BUILD.to_owned(),
+        Cause::Stalled { users, completed, stalled_s } => stalled(*users, *completed, *stalled_s),
         Cause::RequestsFailed { first_users, errors, statuses } => failed(*first_users, errors, statuses),
-        Cause::TooUneven { users: number } => format!(
-            "The steps up to {} do not show beyond doubt where throughput stops growing, so the maximum given is a lower \
-             bound. Allow longer steps (--duration), and look for what else uses the machine.",
-            users(*number)
-        ),
-        Cause::StillGrew { users: number } => format!(
-            "Throughput still grew at {}, so the maximum given is a lower bound. Sweep to more users.",
-            users(*number)
-        ),
-        Cause::NotWatched { why } => format!(
-            "The server's processes could not be watched ({}), so N* stands but nothing of the server can be named as its \
-             cause.",
-            why.as_deref().unwrap_or("no process was found to serve the target")
-        ),
-        Cause::DatabaseTrouble { database, trouble } => {
-            format!("The locks of the database {database} were not watched throughout: {trouble}.")
-        }
-        Cause::DatabaseIdle { database } => format!(
-            "No session was ever seen at work in the database {database}: is it the one that the server uses?"
-        ),
-        Cause::GeneratorBusy { users: number, busy } => format!(
-            "The load generator was busy {} at {}: part of the response times is its own. {MORE_PROCESSORS}",
-            percent(*busy),
-            users(*number)
-        ),
-        Cause::NearCeiling { users: number, share, ceiling_per_s } => format!(
-            "The throughput at {} is {} of what this host's generator can do at most ({} requests/s of the cheapest \
-             kind): part of the response times is its own. {MORE_PROCESSORS}",
-            users(*number),
-            percent(*share),
-            quantity(*ceiling_per_s)
-        ),
+        Cause::TooUneven { users } => too_uneven(*users),
+        Cause::StillGrew { users } => still_grew(*users),
+        Cause::NotWatched { reason } => not_watched(reason),
+        Cause::DatabaseTrouble { database, reason } => database_trouble(database, reason),
+        Cause::DatabaseIdle { database } => database_idle(database),
+        Cause::GeneratorBusy { users, busy } => generator_busy(*users, *busy),
+        Cause::NearCeiling { users, share, ceiling_per_s } => near_ceiling(*users, *share, *ceiling_per_s),
         Cause::SharedCores { users, server, shares, alone_per_s } => {
             shared_cores(*users, server, shares, *alone_per_s)
         }
-        Cause::NotSteady { users } => format!(
-            "No steady state at {}: allow longer steps, or look for what changes meanwhile.",
-            listed(users)
-        ),
-        Cause::IdleUsers { users: number, share } => format!(
-            "At {}, {} of them were idle on average: not yet connected, because the server accepts slowly, or backing off \
-             after errors. That step measures fewer users than it says.",
-            users(*number),
-            percent(*share)
-        ),
-        Cause::NoInterval { users } => {
-            format!("Too short for a 95 % interval at {}: allow longer steps.", listed(users))
+        Cause::NotSteady { users } => not_steady(users),
+        Cause::IdleUsers { users, share } => idle_users(*users, *share),
+        Cause::NoInterval { users } => no_interval(users),
+        Cause::WideInterval { users, half_width } => wide_interval(*users, *half_width),
+        Cause::Little { users, gap } => little(*users, *gap),
+        Cause::Steal { users, share } => steal(*users, *share),
+        Cause::ListenQueue { users, overflows_per_s, not_full } => {
+            listen_queue(*users, *overflows_per_s, not_full.as_ref())
         }
-        Cause::WideInterval { users: number, half_width } => format!(
-            "The throughput at {} is known only to {} either way: allow longer steps.",
-            users(*number),
-            percent(*half_width)
-        ),
-        Cause::Little { users: number, gap } => format!(
-            "Little's law, N = X (R + Z), is off by {} at {}, more than the intervals explain: do not rely on that step.",
-            percent(*gap),
-            users(*number)
-        ),
-        Cause::Steal { users: number, share } => format!(
-            "The hypervisor took {} of the processor time at {}; busy shares count against what was left.",
-            percent(*share),
-            users(*number)
-        ),
-        Cause::ListenQueue { users: number, overflows_per_s, not_full } => format!(
-            "{} connections per second found a listen queue of this host full at {}, {}.",
-            quantity(*overflows_per_s),
-            users(*number),
-            whose_queue(not_full.as_ref())
-        ),
+        Cause::FewerUsers(limit) => fewer_users(limit),
         Cause::Mix { request, share, asked, replaced } => mix(request, *share, *asked, replaced),
         Cause::Told { text } => told(text),
     }
+}
+
+const INTERRUPTED: &str = "The run was interrupted: it covers only what was measured until then.";
+
+const DEBUG_BUILD: &str =
+    "This nstar was built without optimisation, so its generator is slow: build with --release.";
+
+fn stalled(number: u32, completed: u64, stalled_s: f64) -> String {
+    format!(
+        "At {}, after {} completed requests, the server answered nothing for the last {stalled_s:.1} s of the step: it \
+         died, was stopped, or hangs.",
+        users(number),
+        count(completed)
+    )
+}
+
+fn too_uneven(most: u32) -> String {
+    format!(
+        "The steps up to {} do not show beyond doubt where throughput stops growing, so the maximum given is a lower \
+         bound. Allow longer steps (--duration), and look for what else uses the machine.",
+        users(most)
+    )
+}
+
+fn still_grew(most: u32) -> String {
+    format!(
+        "Throughput still grew at {}, so the maximum given is a lower bound. Sweep to more users.",
+        users(most)
+    )
+}
+
+fn not_watched(reason: &ServerUnwatched) -> String {
+    format!(
+        "The server's processes could not be watched: {}. N* stands, but nothing of the server can be named as its cause.",
+        unwatched::server(reason)
+    )
+}
+
+fn database_trouble(database: &str, reason: &DatabaseTrouble) -> String {
+    format!(
+        "The locks of the database {database} were not watched throughout: {}.",
+        unwatched::database(reason)
+    )
+}
+
+fn database_idle(database: &str) -> String {
+    format!(
+        "No session was ever seen at work in the database {database}: is it the one that the server uses?"
+    )
+}
+
+fn generator_busy(number: u32, busy: f64) -> String {
+    format!(
+        "The load generator was busy {} at {}: part of the response times is its own. {MORE_PROCESSORS}",
+        percent(busy),
+        users(number)
+    )
+}
+
+fn near_ceiling(number: u32, share: f64, ceiling_per_s: f64) -> String {
+    format!(
+        "The throughput at {} is {} of what this host's generator can do at most ({} requests/s of the cheapest kind): \
+         part of the response times is its own. {MORE_PROCESSORS}",
+        users(number),
+        percent(share),
+        quantity(ceiling_per_s)
+    )
+}
+
+fn not_steady(at: &[u32]) -> String {
+    format!("No steady state at {}: allow longer steps, or look for what changes meanwhile.", listed(at))
+}
+
+fn idle_users(number: u32, share: f64) -> String {
+    format!(
+        "At {}, {} of them were idle on average: not yet connected, because the server accepts slowly, or backing off \
+         after errors. That step measures fewer users than it says.",
+        users(number),
+        percent(share)
+    )
+}
+
+fn no_interval(at: &[u32]) -> String {
+    format!("Too short for a 95 % interval at {}: allow longer steps.", listed(at))
+}
+
+fn wide_interval(number: u32, half_width: f64) -> String {
+    format!(
+        "The throughput at {} is known only to {} either way: allow longer steps.",
+        users(number),
+        percent(half_width)
+    )
+}
+
+fn little(number: u32, gap: f64) -> String {
+    format!(
+        "Little's law, N = X (R + Z), is off by {} at {}, more than the intervals explain: do not rely on that step.",
+        percent(gap),
+        users(number)
+    )
+}
+
+fn steal(number: u32, share: f64) -> String {
+    format!(
+        "The hypervisor took {} of the processor time at {}; busy shares count against what was left.",
+        percent(share),
+        users(number)
+    )
+}
+
+fn listen_queue(number: u32, overflows_per_s: f64, not_full: Option<&ListenQueue>) -> String {
+    format!(
+        "{} connections per second found a listen queue of this host full at {}, {}.",
+        quantity(overflows_per_s),
+        users(number),
+        whose_queue(not_full)
+    )
+}
+
+fn fewer_users(limit: &FewerUsers) -> String {
+    let FewerUsers { asked, files_needed, files_limit, allowed } = limit;
+    format!(
+        "{} need {} open files, but a process may have {} here: ran with at most {}. Run `ulimit -n {files_needed}` first, \
+         as root if the hard limit is lower.",
+        users(*asked),
+        count(*files_needed),
+        count(*files_limit),
+        users(*allowed)
+    )
 }
 
 const MORE_PROCESSORS: &str = "Give it more processors, or another host.";

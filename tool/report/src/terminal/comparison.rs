@@ -6,10 +6,13 @@ use analysis::run::Resource;
 use super::style::{self, Style};
 use super::table::{Align, Column, GAP, fit, width_of};
 use super::{MARGIN, TEXT_WIDTH_MAX, TerminalOptions, WIDTH_MIN, joined};
-use crate::comparison::{self, beside, by_users, factor, failed, laws, listed, place, proofs, stopped_by};
-use crate::metrics::{Measurement, Output, Unit, shown_in};
+use crate::metrics::{Measurement, MetricUnit, Output, ShownIf, shown_in};
 use crate::number::{self, TimeUnit};
-use crate::{sentences, words};
+use crate::sentences::{self, holders};
+use crate::summary::comparison::{
+    self as summary, beside, by_users, factor, failed, laws, listed, place, proofs, stopped_by,
+};
+use crate::words;
 
 /// The width of what is written, without the margin: text keeps to a readable length, tables take all there is.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +36,7 @@ pub(crate) fn text(comparison: &Comparison, options: &TerminalOptions) -> String
         let drawn = beside(comparison, work).filter(|(_, published)| !published.figures.is_empty());
         blocks.extend(drawn.map(|(_, published)| figures(published, style, width.text)));
     }
-    let alone = comparison::alone(comparison);
+    let alone = summary::alone(comparison);
     blocks.extend(alone.map(|(_, published)| figures(published, style, width.text)));
     blocks.push(left_out(comparison, style, width.text));
     blocks.push(footer(comparison, options, style, width.text));
@@ -41,13 +44,13 @@ pub(crate) fn text(comparison: &Comparison, options: &TerminalOptions) -> String
 }
 
 fn wrapped(sentences: &[String], style: Style, width: usize) -> Vec<String> {
-    let sentences = sentences.iter().map(|sentence| style.text(&words::unbroken(sentence)));
+    let sentences = sentences.iter().map(|sentence| style.text(sentence));
     sentences.flat_map(|sentence| style::wrap(&sentence, width, str::to_owned)).collect()
 }
 
 fn order(work: &Workload, style: Style, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = style::wrap(&style.text(&work.name), width, |line| style.strong(line));
-    lines.extend(wrapped(&[comparison::order(work).join(" ")], style, width));
+    lines.extend(wrapped(&[summary::order(work).join(" ")], style, width));
     lines
 }
 
@@ -78,15 +81,17 @@ fn columns(comparison: &Comparison, work: &Workload, entries: &[&Entry], style: 
         words(factor(comparison.factor), names, &|entry| entry.variant.clone()),
         users(entries, style),
     ];
-    for metric in shown_in(Output::EntriesText).filter(|metric| is_wanted(metric.name(), work, entries)) {
-        let is_time = metric.unit() == Unit::Time;
+    for metric in
+        shown_in(Output::EntriesText).filter(|metric| says_something(metric.shown_if(), work, entries))
+    {
+        let is_time = metric.unit() == MetricUnit::Time;
         // The first column of times says their unit.
         let first_time = is_time && metric.has_interval();
         let unit = if first_time { format!(" {}", times.name()) } else { String::new() };
         let heading = format!("{}{unit}", metric.text_label());
         columns.push(Column::metric(style, metric, &heading, &measured, times));
         // Where more is asked than can be served, how many were turned away matters more than how sure a mean is.
-        if metric.has_interval() && metric.unit() != Unit::OfBest && !(is_time && work.overload) {
+        if metric.has_interval() && metric.unit() != MetricUnit::OfBest && !(is_time && work.overload) {
             columns.push(Column::spread(style, metric, &measured));
         }
     }
@@ -109,12 +114,12 @@ fn users(entries: &[&Entry], style: Style) -> Column {
 const LARGE: f64 = 64e3;
 
 /// Whether a metric says something about this workload that a terminal has room for.
-fn is_wanted(metric: &str, work: &Workload, entries: &[&Entry]) -> bool {
+fn says_something(shown_if: ShownIf, work: &Workload, entries: &[&Entry]) -> bool {
     let large = |entry: &&Entry| entry.received_bytes_per_s >= LARGE * entry.throughput_per_s.max(1.0);
-    match metric {
-        "completed" => work.overload,
-        "received_bytes_per_s" => entries.iter().any(large),
-        _ => true,
+    match shown_if {
+        ShownIf::Always => true,
+        ShownIf::Overload => work.overload,
+        ShownIf::LargeBodies => entries.iter().any(large),
     }
 }
 
@@ -124,7 +129,7 @@ fn stopped_by_or_busiest(entry: &Entry) -> String {
         return stopped;
     }
     let busiest = |resource: &Resource| {
-        format!("busiest {} {}", words::resource_name(resource), number::percent(resource.utilization))
+        format!("busiest {} {}", holders::resource_name(resource), number::percent(resource.utilization))
     };
     entry.busiest.as_ref().map_or_else(String::new, busiest)
 }

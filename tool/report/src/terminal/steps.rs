@@ -4,10 +4,13 @@ use analysis::run::{ResourceKind, Run, Step};
 
 use super::style::Style;
 use super::table::{Align, Column, GAP, cut, headings, row, width_of};
-use crate::metrics::{Measurement, Output, Unit, shown_in};
+use crate::metrics::{Measurement, MetricUnit, Output, shown_in};
 use crate::number::{self, TimeUnit};
-use crate::summary;
-use crate::words;
+use crate::sentences::holders;
+use crate::{summary, words};
+
+/// Intervals are left out where they would leave less room than this for the busiest resource.
+const BUSIEST_MIN: usize = 18;
 
 /// The lines of the table; none without steps.
 pub(super) fn lines(run: &Run, style: Style, width: usize) -> Vec<String> {
@@ -15,8 +18,17 @@ pub(super) fn lines(run: &Run, style: Style, width: usize) -> Vec<String> {
         return Vec::new();
     }
     let mut columns = columns(run, style);
-    drop_spread(&mut columns, width);
-    shorten_last(&mut columns, width, style);
+    let busiest: Vec<_> = run.steps.iter().map(|step| Busiest::of(step, style)).collect();
+    let wanted = busiest.iter().flatten().map(Busiest::width).max().unwrap_or(0).min(BUSIEST_MIN);
+    if width_of(&columns) + GAP.len() + wanted > width {
+        columns.retain(|column| !column.is_interval);
+    }
+    let room = width.saturating_sub(width_of(&columns) + GAP.len()).max(8);
+    let cell = |busiest: &Option<Busiest>| {
+        busiest.as_ref().map_or_else(String::new, |busiest| busiest.within(room, style))
+    };
+    columns.push(Column::new(style, "busiest", Align::Left, &busiest, cell));
+    columns.retain(|column| !column.is_empty());
     rows(&columns, run, style, width)
 }
 
@@ -59,16 +71,15 @@ fn columns(run: &Run, style: Style) -> Vec<Column> {
     let mut columns = vec![users(run, style)];
     for metric in shown_in(Output::StepsText) {
         // The first column of times says their unit.
-        let first_time = metric.unit() == Unit::Time && metric.has_interval();
+        let first_time = metric.unit() == MetricUnit::Time && metric.has_interval();
         let unit = if first_time { format!(" {}", times.name()) } else { String::new() };
         let heading = format!("{}{unit}", metric.text_label());
         columns.push(Column::metric(style, metric, &heading, &measured, times));
-        if metric.unit() == Unit::PerSecond {
+        if metric.unit() == MetricUnit::PerSecond {
             columns.push(Column::spread(style, metric, &measured));
             columns.push(Column::new(style, "", Align::Left, &run.steps, |step| mark(run, step)));
         }
     }
-    columns.push(Column::new(style, "busiest", Align::Left, &run.steps, busiest));
     columns.retain(|column| !column.is_empty());
     columns
 }
@@ -79,34 +90,33 @@ fn mark(run: &Run, step: &Step) -> String {
     mark.into_iter().chain(unsteady).collect::<Vec<_>>().join(" ")
 }
 
-fn busiest(step: &Step) -> String {
-    step.resources.first().map_or_else(String::new, |resource| {
+/// The busiest resource of a step: its name, and how busy it is.
+struct Busiest {
+    name: String,
+    share: String,
+}
+
+impl Busiest {
+    fn of(step: &Step, style: Style) -> Option<Self> {
+        let resource = step.resources.first()?;
         let of = if resource.kind == ResourceKind::Lock { "locks of " } else { "" };
-        format!("{of}{} {}", words::resource_name(resource), number::percent(resource.utilization))
-    })
-}
-
-/// Leaves out the intervals where they would leave too little room for the last column.
-fn drop_spread(columns: &mut Vec<Column>, width: usize) {
-    const ROOM: usize = 18;
-    let Some((last, rest)) = columns.split_last() else { return };
-    if width_of(rest) + GAP.len() + last.width().min(ROOM) > width {
-        columns.retain(|column| !column.cells.iter().any(|cell| cell.starts_with(['±', '+'])));
+        Some(Self {
+            name: style.text(&format!("{of}{}", holders::resource_name(resource))),
+            share: style.text(&number::percent(resource.utilization)),
+        })
     }
-}
 
-/// Shortens the cells of the last column so that no line is longer than `width`.
-fn shorten_last(columns: &mut [Column], width: usize, style: Style) {
-    let Some((last, rest)) = columns.split_last_mut() else { return };
-    let room = width.saturating_sub(width_of(rest) + GAP.len()).max(8);
-    for cell in &mut last.cells {
-        let length = cell.chars().count();
-        if length > room {
-            // The share at the end says more than the middle of a name.
-            let share = cell.rsplit(' ').next().unwrap_or_default().to_owned();
-            let keep = room.saturating_sub(share.chars().count() + 2);
-            let name: String = cell.chars().take(keep).collect();
-            *cell = format!("{}{} {share}", name.trim_end(), style.pick('…', '~'));
+    fn width(&self) -> usize {
+        self.name.chars().count() + 1 + self.share.chars().count()
+    }
+
+    /// Both in at most `room` characters. The share at the end says more than the middle of a name.
+    fn within(&self, room: usize, style: Style) -> String {
+        if self.width() <= room {
+            return format!("{} {}", self.name, self.share);
         }
+        let keep = room.saturating_sub(self.share.chars().count() + 2);
+        let name: String = self.name.chars().take(keep).collect();
+        format!("{}{} {}", name.trim_end(), style.pick('…', '~'), self.share)
     }
 }

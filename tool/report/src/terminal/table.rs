@@ -1,7 +1,7 @@
 //! Columns of text, and how they fit a terminal's width.
 
 use super::style::Style;
-use crate::metrics::{Measurement, Metric, Unit};
+use crate::metrics::{Measurement, Metric, MetricUnit};
 use crate::number::{self, TimeUnit};
 
 /// A column: its heading and cells, already fit for the terminal.
@@ -9,6 +9,8 @@ pub(super) struct Column {
     pub(super) heading: String,
     pub(super) cells: Vec<String>,
     pub(super) align: Align,
+    /// Whether the cells say how sure those before them are.
+    pub(super) is_interval: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -34,7 +36,7 @@ impl Column {
         cell: impl Fn(T) -> String,
     ) -> Self {
         let cells = rows.into_iter().map(|row| style.text(&cell(row))).collect();
-        Self { heading: style.text(heading), cells, align }
+        Self { heading: style.text(heading), cells, align, is_interval: false }
     }
 
     /// The column of a metric; empty cells where a row has no such figure.
@@ -45,7 +47,7 @@ impl Column {
         rows: &[Measurement<'_>],
         times: TimeUnit,
     ) -> Self {
-        let of_best = metric.unit() == Unit::OfBest;
+        let of_best = metric.unit() == MetricUnit::OfBest;
         let cell = |of: &Measurement<'_>| match metric.read(of) {
             // The first is marked as such already.
             Some(figure) if of_best && figure.number() == 1.0 => String::new(),
@@ -58,10 +60,11 @@ impl Column {
 
     /// Half the width of a metric's interval: `±1 %`.
     pub(super) fn spread(style: Style, metric: &Metric, rows: &[Measurement<'_>]) -> Self {
-        Self::new(style, "", Align::Left, rows, |of| {
+        let cell = |of: &Measurement<'_>| {
             let figure = metric.read(of);
             figure.map_or_else(String::new, |figure| number::spread(figure.number(), figure.interval))
-        })
+        };
+        Self { is_interval: true, ..Self::new(style, "", Align::Left, rows, cell) }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -196,7 +199,7 @@ mod tests {
 
     fn column(heading: &str, align: Align, cells: &[&str]) -> Column {
         let cells = cells.iter().map(|cell| (*cell).to_owned()).collect();
-        Column { heading: heading.to_owned(), cells, align }
+        Column { heading: heading.to_owned(), cells, align, is_interval: false }
     }
 
     fn columns() -> Vec<Column> {

@@ -488,7 +488,7 @@ fn demand(kind: ResourceKind, holder: &str, demand_us: f64) -> Demand {
 }
 
 fn warn(kind: WarningKind, text: &str) -> Warning {
-    Warning::told(kind, text)
+    Warning::new(kind, Cause::Told { text: text.to_owned() })
 }
 
 /// An identity of which only the name is known.

@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use analysis::run::{DatabaseClient, DatabaseTrouble};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::url::{Address, DatabaseUrl, Encryption};
@@ -23,51 +24,10 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 const AUTHORITIES: [&str; 3] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 
-/// Why a database could not be asked.
-#[derive(Debug, thiserror::Error)]
-pub enum ClientError {
-    /// There is no client on PATH.
-    #[error("{program} is not installed; it comes with the package {packages}")]
-    NotInstalled {
-        /// The client.
-        program: &'static str,
-        /// The packages that bring it.
-        packages: &'static str,
-    },
-    /// It could not be run.
-    #[error("{program} cannot be run: {source}")]
-    Spawn {
-        /// The client.
-        program: &'static str,
-        /// Why.
-        source: io::Error,
-    },
-    /// It ended, which it does after any error.
-    #[error("{program} says: {said}")]
-    Ended {
-        /// The client.
-        program: &'static str,
-        /// What it said on stderr.
-        said: String,
-    },
-    /// It did not answer in time.
-    #[error("no answer within {} s", limit.as_secs())]
-    Silent {
-        /// How long was waited.
-        limit: Duration,
-    },
-    /// It answered something else.
-    #[error("{program} gave an answer that cannot be read")]
-    Answer {
-        /// The client.
-        program: &'static str,
-    },
-}
-
 /// A running client. Ends when dropped, and by itself when this process does.
 #[derive(Debug)]
 pub(super) struct Client {
-    program: &'static str,
+    client: DatabaseClient,
     child: Child,
     stdin: ChildStdin,
     stdout: ChildStdout,
@@ -78,22 +38,24 @@ pub(super) struct Client {
 
 impl Client {
     /// Starts the client of a database; it connects meanwhile.
-    pub(super) fn start(url: &DatabaseUrl) -> Result<Self, ClientError> {
-        let (program, mut command) = command(url)?;
+    pub(super) fn start(url: &DatabaseUrl) -> Result<Self, DatabaseTrouble> {
+        let (client, mut command) = command(url)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Messages that users can search for, and no signal from the terminal: the last question comes after it.
         command.env("LC_ALL", "C").process_group(0);
-        let mut child = command.spawn().map_err(|source| ClientError::Spawn { program, source })?;
+        let not_started =
+            |error: io::Error| DatabaseTrouble::NotStarted { client, os_error: error.raw_os_error() };
+        let mut child = command.spawn().map_err(not_started)?;
         match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
             (Some(stdin), Some(stdout), Some(stderr)) => {
-                Ok(Self { program, child, stdin, stdout, stderr, read: Vec::new() })
+                Ok(Self { client, child, stdin, stdout, stderr, read: Vec::new() })
             }
-            _ => Err(ClientError::Ended { program, said: String::new() }),
+            _ => Err(DatabaseTrouble::Ended { client, stderr: String::new() }),
         }
     }
 
     /// Sends statements.
-    pub(super) fn send(&mut self, statements: &str) -> Result<(), ClientError> {
+    pub(super) fn send(&mut self, statements: &str) -> Result<(), DatabaseTrouble> {
         writeln!(self.stdin, "{statements}").map_err(|_| self.ended())
     }
 
@@ -106,7 +68,7 @@ impl Client {
         end: &str,
         limit: Duration,
         lines: &mut Vec<String>,
-    ) -> Result<(), ClientError> {
+    ) -> Result<(), DatabaseTrouble> {
         let deadline = Instant::now() + limit;
         loop {
             while let Some(at) = self.read.iter().position(|byte| *byte == b'\n') {
@@ -121,7 +83,7 @@ impl Client {
                 Ok(0) => return Err(self.ended()),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                    return Err(ClientError::Silent { limit });
+                    return Err(DatabaseTrouble::TimedOut { limit_s: limit.as_secs() });
                 }
                 Err(_) => return Err(self.ended()),
             }
@@ -129,17 +91,17 @@ impl Client {
     }
 
     /// An answer that makes no sense.
-    pub(super) fn misread(&self) -> ClientError {
-        ClientError::Answer { program: self.program }
+    pub(super) fn misread(&self) -> DatabaseTrouble {
+        DatabaseTrouble::Unparsable { client: self.client }
     }
 
-    fn ended(&mut self) -> ClientError {
+    fn ended(&mut self) -> DatabaseTrouble {
         let mut said = Vec::new();
         let deadline = Instant::now() + LAST_WORDS;
         while read_before(&mut self.stderr, &mut said, deadline).is_ok_and(|count| count > 0) {}
-        ClientError::Ended {
-            program: self.program,
-            said: last_words(&String::from_utf8_lossy(&said), self.program),
+        DatabaseTrouble::Ended {
+            client: self.client,
+            stderr: error_message(&String::from_utf8_lossy(&said), self.client.program()),
         }
     }
 }
@@ -173,30 +135,26 @@ fn read_before(
     Ok(count)
 }
 
-/// What a client said before it ended, in one line: without its own name, and without warnings that came before the
-/// error.
-fn last_words(said: &str, program: &str) -> String {
+/// What a client printed before it ended, in one line: without its own name, and without warnings that came before the
+/// error. Empty where it printed nothing.
+fn error_message(said: &str, program: &str) -> String {
     let said = said.find("ERROR").map_or(said, |error| &said[error..]);
     let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     let line = lines.collect::<Vec<_>>().join(" ");
     let line = line.strip_prefix(program).map_or(line.as_str(), |rest| rest.trim_start_matches(": "));
     let line = line.strip_prefix("error: ").unwrap_or(line);
-    match line {
-        "" => "nothing, and ended".to_owned(),
-        line => line.chars().take(SAID_MAX).collect(),
-    }
+    line.chars().take(SAID_MAX).collect()
 }
 
-fn command(url: &DatabaseUrl) -> Result<(&'static str, Command), ClientError> {
+fn command(url: &DatabaseUrl) -> Result<(DatabaseClient, Command), DatabaseTrouble> {
     let roots = match &url.encryption {
         Encryption::Verified { roots } => Some(roots.as_deref().unwrap_or_else(|| authorities())),
         Encryption::Unsaid | Encryption::Disabled => None,
     };
     match &url.address {
         Address::Postgres { url: address } => {
-            let program =
-                installed(&["psql"], "postgresql-client (Debian, Ubuntu) or postgresql (Fedora, Arch)")?;
-            let mut command = Command::new(program);
+            let client = installed(&[DatabaseClient::Psql])?;
+            let mut command = Command::new(client.program());
             // Ignores settings files, and never asks for a password.
             command.args(["-X", "-w", "-q", "-A", "-t", "-F", "\t", "-v", "ON_ERROR_STOP=1", "-d", address]);
             command.env("PGCONNECT_TIMEOUT", CONNECT_S.to_string());
@@ -212,12 +170,11 @@ fn command(url: &DatabaseUrl) -> Result<(&'static str, Command), ClientError> {
                 }
                 None => {}
             }
-            Ok((program, command))
+            Ok((client, command))
         }
         Address::Mysql { user, host, port, socket, database } => {
-            let packages = "mariadb-client (Debian, Ubuntu) or mariadb (Fedora, Arch)";
-            let program = installed(&["mariadb", "mysql"], packages)?;
-            let mut command = Command::new(program);
+            let client = installed(&[DatabaseClient::Mariadb, DatabaseClient::Mysql])?;
+            let mut command = Command::new(client.program());
             match &url.password {
                 // A password from a settings file would take precedence.
                 Some(password) => command.arg("--no-defaults").env("MYSQL_PWD", password),
@@ -249,17 +206,19 @@ fn command(url: &DatabaseUrl) -> Result<(&'static str, Command), ClientError> {
                 ]),
             };
             command.arg(format!("--database={database}"));
-            Ok((program, command))
+            Ok((client, command))
         }
     }
 }
 
-/// The first of the programs that is on PATH.
-fn installed(programs: &[&'static str], packages: &'static str) -> Result<&'static str, ClientError> {
+/// The first of the clients that is on PATH.
+fn installed<const N: usize>(clients: &[DatabaseClient; N]) -> Result<DatabaseClient, DatabaseTrouble> {
     let path = env::var_os("PATH").unwrap_or_default();
-    let on_path = |program: &&str| env::split_paths(&path).any(|folder| folder.join(program).is_file());
-    let program = programs.first().copied().unwrap_or_default();
-    programs.iter().copied().find(on_path).ok_or(ClientError::NotInstalled { program, packages })
+    let on_path = |client: &DatabaseClient| {
+        env::split_paths(&path).any(|folder| folder.join(client.program()).is_file())
+    };
+    let found = clients.iter().copied().find(on_path);
+    found.ok_or(DatabaseTrouble::NotInstalled { client: clients[0] })
 }
 
 /// The file of the authorities that this host trusts.
@@ -301,14 +260,14 @@ mod tests {
     }
 
     #[test]
-    fn last_words_are_one_line_without_warnings() {
+    fn an_error_message_is_one_line_without_warnings() {
         let said = "psql: error: connection to server at \"::1\", port 1 failed: Connection refused\n\tIs it running?\n";
         assert_eq!(
-            last_words(said, "psql"),
+            error_message(said, "psql"),
             "connection to server at \"::1\", port 1 failed: Connection refused Is it running?"
         );
         let said = "mariadb: unknown option '--loose-x'\nERROR 1045 (28000): Access denied\n";
-        assert_eq!(last_words(said, "mariadb"), "ERROR 1045 (28000): Access denied");
-        assert_eq!(last_words("", "psql"), "nothing, and ended");
+        assert_eq!(error_message(said, "mariadb"), "ERROR 1045 (28000): Access denied");
+        assert_eq!(error_message("", "psql"), "");
     }
 }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use analysis::run::{DatabaseTrouble, HiddenFromUser};
+
 use super::{
-    client::{Client, ClientError},
+    client::Client,
     url::{Address, DatabaseUrl},
 };
 
@@ -52,8 +54,8 @@ pub struct LockCounts {
     pub at_work: u64,
     /// How long finished waits for row locks took so far, in total. PostgreSQL does not count it.
     pub waited: Option<Duration>,
-    /// What this user may not see, and what to do about it.
-    pub unseen: Option<&'static str>,
+    /// What this user may not see.
+    pub hidden: Option<HiddenFromUser>,
 }
 
 impl LockProbe {
@@ -61,7 +63,7 @@ impl LockProbe {
     ///
     /// # Errors
     /// Where there is no client.
-    pub fn open(url: &DatabaseUrl) -> Result<Self, ClientError> {
+    pub fn open(url: &DatabaseUrl) -> Result<Self, DatabaseTrouble> {
         Ok(Self { url: url.clone(), client: Client::start(url)?, limit: FIRST_LIMIT, refused: false })
     }
 
@@ -69,13 +71,13 @@ impl LockProbe {
     ///
     /// # Errors
     /// Why there was no answer, in the client's own words.
-    pub fn ask(&mut self) -> Result<LockCounts, ClientError> {
+    pub fn ask(&mut self) -> Result<LockCounts, DatabaseTrouble> {
         let mut lines = Vec::new();
         let answered = self
             .client
             .send(&self.question())
             .and_then(|()| self.client.read_until(END, self.limit, &mut lines));
-        if matches!(answered, Err(ClientError::Ended { .. }))
+        if matches!(answered, Err(DatabaseTrouble::Ended { .. }))
             && self.may_be_refused()
             && status(&lines).is_some()
         {
@@ -125,9 +127,7 @@ fn status(lines: &[String]) -> Option<LockCounts> {
         waiting: variable("Innodb_row_lock_current_waits")?,
         at_work,
         waited: Some(Duration::from_millis(variable("Innodb_row_lock_time")?)),
-        unseen: open_meanwhile.is_none().then_some(
-            "this user may not see transactions, so that every connection counts as at work; `GRANT PROCESS ON *.* TO` it",
-        ),
+        hidden: open_meanwhile.is_none().then_some(HiddenFromUser::Transactions),
     })
 }
 
@@ -140,10 +140,7 @@ fn activity(lines: &[String]) -> Option<LockCounts> {
         waiting,
         at_work,
         waited: None,
-        unseen: (hidden > 0).then_some(
-            "this user may not see what other users' sessions do; `GRANT pg_read_all_stats TO` it, or ask as the \
-             server's own user",
-        ),
+        hidden: (hidden > 0).then_some(HiddenFromUser::Sessions),
     })
 }
 
@@ -160,9 +157,9 @@ mod tests {
         let told = "Threads_running\t4\nThreads_connected\t9\nINNODB_ROW_LOCK_CURRENT_WAITS\t2\nInnodb_row_lock_time\t1500";
         let seen = status(&lines(&format!("{told}\nopen_meanwhile\t2"))).expect("counts");
         let waited = Some(Duration::from_millis(1500));
-        assert_eq!(seen, LockCounts { waiting: 2, at_work: 5, waited, unseen: None });
+        assert_eq!(seen, LockCounts { waiting: 2, at_work: 5, waited, hidden: None });
         let seen = status(&lines(told)).expect("counts");
-        assert!(seen.at_work == 8 && seen.unseen.is_some_and(|said| said.contains("PROCESS")));
+        assert!(seen.at_work == 8 && seen.hidden == Some(HiddenFromUser::Transactions));
         assert_eq!(status(&lines("Threads_running\t4\nThreads_connected\t9")), None);
         assert_eq!(status(&lines("")), None);
     }
@@ -173,7 +170,9 @@ mod tests {
             activity(&lines("1\t3\t0")),
             Some(LockCounts { waiting: 1, at_work: 3, ..LockCounts::default() })
         );
-        assert!(activity(&lines("1\t3\t2")).is_some_and(|seen| seen.unseen.is_some()));
+        assert!(
+            activity(&lines("1\t3\t2")).is_some_and(|seen| seen.hidden == Some(HiddenFromUser::Sessions))
+        );
         for wrong in ["", "1\t3", "a\tb\tc"] {
             assert_eq!(activity(&lines(wrong)), None, "{wrong}");
         }

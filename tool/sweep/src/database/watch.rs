@@ -10,10 +10,10 @@ use std::{
     time::Duration,
 };
 
-use analysis::{counters::DatabaseSample, verdict::WatchedDatabase};
+use analysis::{counters::DatabaseSample, run::DatabaseTrouble, verdict::WatchedDatabase};
 use observe::monotonic_us;
 
-use super::{ClientError, DatabaseUrl, LockCounts, LockProbe};
+use super::{DatabaseUrl, LockCounts, LockProbe};
 use crate::progress::{Event, Listener};
 
 /// Time between questions.
@@ -35,8 +35,8 @@ pub(crate) struct DatabaseWatch {
 
 #[derive(Debug, Default)]
 struct Seen {
-    looks: Vec<DatabaseSample>,
-    trouble: Option<String>,
+    samples: Vec<DatabaseSample>,
+    trouble: Option<DatabaseTrouble>,
 }
 
 impl DatabaseWatch {
@@ -50,24 +50,22 @@ impl DatabaseWatch {
         let thread = match thread {
             Ok(thread) => Some(thread),
             Err(error) => {
-                lock(&seen).trouble = Some(format!("no thread could be started: {error}"));
+                lock(&seen).trouble = Some(DatabaseTrouble::NoThread { os_error: error.raw_os_error() });
                 None
             }
         };
         // An error means that the thread is gone, or late: the load need not wait for it.
         let _ = first.recv_timeout(FIRST);
-        if let Some(trouble) = &lock(&seen).trouble {
-            listener.on(&Event::Note(format!(
-                "lock waits in the database {url} cannot be seen in full: {trouble}. The sweep goes on"
-            )));
+        if let Some(reason) = lock(&seen).trouble.clone() {
+            listener.on(&Event::DatabaseUnwatched { database: url.to_string(), reason });
         }
         Self { url: url.clone(), seen, stop: Some(stop), thread }
     }
 
     /// What was told in a window of the monotonic clock, microseconds.
     pub(crate) fn within(&self, (start_us, end_us): (u64, u64)) -> Vec<DatabaseSample> {
-        let inside = |look: &&DatabaseSample| (start_us..=end_us).contains(&look.at_us);
-        lock(&self.seen).looks.iter().filter(inside).copied().collect()
+        let inside = |sample: &&DatabaseSample| (start_us..=end_us).contains(&sample.at_us);
+        lock(&self.seen).samples.iter().filter(inside).copied().collect()
     }
 
     /// Which database it is, and what went wrong.
@@ -102,7 +100,7 @@ fn watch(url: &DatabaseUrl, seen: &Mutex<Seen>, told: &Sender<()>, stop: &Receiv
             Ok(counts) => lock(seen).add(at_us, counts),
             Err(trouble) => {
                 connection = None;
-                lock(seen).trouble = Some(trouble.to_string());
+                lock(seen).trouble = Some(trouble);
             }
         }
         // Nobody listens after the first.
@@ -114,7 +112,7 @@ fn watch(url: &DatabaseUrl, seen: &Mutex<Seen>, told: &Sender<()>, stop: &Receiv
     }
 }
 
-fn ask(url: &DatabaseUrl, connection: &mut Option<LockProbe>) -> Result<LockCounts, ClientError> {
+fn ask(url: &DatabaseUrl, connection: &mut Option<LockProbe>) -> Result<LockCounts, DatabaseTrouble> {
     match connection {
         Some(open) => open.ask(),
         None => connection.insert(LockProbe::open(url)?).ask(),
@@ -123,11 +121,11 @@ fn ask(url: &DatabaseUrl, connection: &mut Option<LockProbe>) -> Result<LockCoun
 
 impl Seen {
     fn add(&mut self, at_us: u64, counts: LockCounts) {
-        let LockCounts { waiting, at_work, waited, unseen } = counts;
+        let LockCounts { waiting, at_work, waited, hidden } = counts;
         let waited_us = waited.map(|waited| u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
-        self.looks.push(DatabaseSample { at_us, waiting, at_work, waited_us });
-        if let Some(unseen) = unseen {
-            self.trouble = Some(unseen.to_owned());
+        self.samples.push(DatabaseSample { at_us, waiting, at_work, waited_us });
+        if let Some(what) = hidden {
+            self.trouble = Some(DatabaseTrouble::Hidden { what });
         }
     }
 }
@@ -136,11 +134,11 @@ impl Seen {
 mod tests {
     use super::*;
 
-    struct Heard(Vec<String>);
+    struct Heard(Vec<Event>);
 
     impl Listener for Heard {
         fn on(&mut self, event: &Event) {
-            self.0.push(event.to_string());
+            self.0.push(event.clone());
         }
     }
 
@@ -150,11 +148,15 @@ mod tests {
         let url: DatabaseUrl = url.parse().expect("a URL");
         let mut heard = Heard(Vec::new());
         let watch = DatabaseWatch::start(&url, &mut heard);
-        assert!(
-            heard.0[0].contains("127.0.0.1:1/rooms cannot be seen in full") && !heard.0[0].contains("hush")
-        );
+        let [Event::DatabaseUnwatched { database, reason }] = &heard.0[..] else { panic!("{:?}", heard.0) };
+        assert_eq!(database, "postgres://ann@127.0.0.1:1/rooms");
         assert!(watch.within((0, u64::MAX)).is_empty());
-        let trouble = watch.watched().trouble.expect("a reason");
-        assert!(trouble.contains("refused") || trouble.contains("not installed"), "{trouble}");
+        assert_eq!(watch.watched().trouble.as_ref(), Some(reason));
+        match reason {
+            DatabaseTrouble::Ended { stderr, .. } => {
+                assert!(stderr.contains("refused") && !stderr.contains("hush"), "{stderr}");
+            }
+            reason => assert!(matches!(reason, DatabaseTrouble::NotInstalled { .. }), "{reason:?}"),
+        }
     }
 }

@@ -9,26 +9,6 @@ use crate::run::{Identity, Processes};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum WaitingEvidence {
-    /// A table of descriptors is full.
-    DescriptorsFull {
-        /// Which processes.
-        of: Processes,
-        /// Descriptors open.
-        open: u64,
-        /// The limit.
-        limit: u64,
-        /// N*.
-        users: u32,
-    },
-    /// What became of connections while the table was full.
-    TurnedAway {
-        /// Requests that were refused, turned away, reset, closed early or timed out.
-        requests: u64,
-        /// Whether connections waited to be accepted.
-        queued: bool,
-    },
-    /// What to do about a full table.
-    RaiseDescriptorLimit,
     /// The host swaps.
     MemoryShort {
         /// Share of the time that some task waited for memory.
@@ -37,31 +17,6 @@ pub enum WaitingEvidence {
         swapped_in_per_s: f64,
         /// N*.
         users: u32,
-    },
-    /// The listen queue overflows.
-    ListenQueueFull {
-        /// Connections per second that found it full.
-        overflows_per_s: f64,
-        /// Connections per second that were dropped.
-        drops_per_s: f64,
-        /// N*.
-        users: u32,
-    },
-    /// How full the queue was.
-    ListenQueueSeen {
-        /// Its port.
-        port: u16,
-        /// Most connections that waited.
-        waiting: u64,
-        /// How many the queue holds.
-        backlog: u64,
-        /// Share of the samples that found it full.
-        full: f64,
-    },
-    /// The server may accept slowly because its workers are taken.
-    AcceptsSlowly {
-        /// Requests served at a time.
-        at_a_time: f64,
     },
     /// One request is served at a time.
     OneServed,
@@ -100,18 +55,6 @@ pub enum WaitingEvidence {
     },
     /// Others kept the processors busy, and nobody here waited for one.
     HostBusyForOthers,
-    /// Connections waited to be accepted.
-    WaitingToBeAccepted {
-        /// The port.
-        port: u16,
-        /// Most connections that waited.
-        connections: u64,
-    },
-    /// The server told clients that it is too busy.
-    ToldToComeBack {
-        /// How many requests.
-        requests: u64,
-    },
     /// Threads of the server waited for a lock or a condition.
     ThreadsWaiting {
         /// Share of the samples of them.

@@ -43,7 +43,7 @@ pub(super) fn failures(run: &Run) -> Option<Figure> {
 }
 
 fn series(class: &'static str, name: &str, values: Vec<(f64, f64)>) -> Series {
-    Series { class, name: name.into(), values, intervals: Vec::new() }
+    Series { class, name: name.into(), values, ..Series::default() }
 }
 
 fn note(step: &Step, kinds: &[ErrorKind]) -> String {

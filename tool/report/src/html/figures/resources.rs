@@ -9,6 +9,7 @@ use crate::axis::Axis;
 use crate::html::chart::{Plot, Series};
 use crate::html::table::{Cell, Column, Row, Table};
 use crate::number;
+use crate::sentences::holders;
 use crate::{summary, words};
 
 /// The most resources that are drawn; the table has them all.
@@ -20,6 +21,7 @@ pub(super) fn resources(run: &Run) -> Option<Figure> {
     let series = all.iter().zip(CLASSES).map(|(key, class)| Series {
         class,
         name: key.name_among(&all),
+        short_name: key.short_name_among(&all),
         values: run
             .steps
             .iter()
@@ -50,7 +52,7 @@ pub(super) fn resources(run: &Run) -> Option<Figure> {
 
 fn busiest_note(step: &Step) -> String {
     let busiest = step.resources.iter().take(3);
-    let shares = busiest.map(|r| format!("{} {}", words::resource_name(r), number::percent(r.utilization)));
+    let shares = busiest.map(|r| format!("{} {}", holders::resource_name(r), number::percent(r.utilization)));
     shares.collect::<Vec<_>>().join(", ")
 }
 
@@ -75,12 +77,22 @@ fn resources_table(run: &Run, all: &[Key]) -> Table {
 
 fn used(resource: &Resource) -> String {
     let Resource { used, capacity, unit, .. } = resource;
-    if *unit == Unit::BitsPerSecond {
-        return format!("{} of {}", number::prefixed(*used, "bit/s"), number::prefixed(*capacity, "bit/s"));
-    }
-    let name = unit.as_str();
-    let unit = if *capacity == 1.0 { name.trim_end_matches('s') } else { name };
-    format!("{} of {} {unit}", number::plain(*used), number::tick(*capacity)).trim_end().to_owned()
+    let one = *capacity == 1.0;
+    let name = match unit {
+        Unit::BitsPerSecond => {
+            return format!(
+                "{} of {}",
+                number::prefixed(*used, "bit/s"),
+                number::prefixed(*capacity, "bit/s")
+            );
+        }
+        Unit::Cores if one => "core",
+        Unit::Threads if one => "thread",
+        Unit::Devices if one => "device",
+        Unit::Sessions if one => "session",
+        unit => unit.as_str(),
+    };
+    format!("{} of {} {name}", number::plain(*used), number::tick(*capacity)).trim_end().to_owned()
 }
 
 /// Utilisation of every resource at every step. For a single step, how much of each is in use as well.
@@ -132,14 +144,23 @@ impl Key {
 
     /// The name, with the kind where another resource has the same holder.
     fn name_among(&self, all: &[Self]) -> String {
+        self.with_kind_among(all, self.name())
+    }
+
+    /// The same without the number of the process, which says least.
+    fn short_name_among(&self, all: &[Self]) -> String {
+        self.with_kind_among(all, self.identity.as_ref().map_or_else(|| self.name(), holders::short_name))
+    }
+
+    fn with_kind_among(&self, all: &[Self], name: Cow<'_, str>) -> String {
         match all.iter().filter(|key| key.name() == self.name()).count() {
-            0 | 1 => self.name().into_owned(),
-            _ => format!("{}, {}", self.name(), words::kind(self.kind)),
+            0 | 1 => name.into_owned(),
+            _ => format!("{name}, {}", words::kind(self.kind)),
         }
     }
 
     fn name(&self) -> Cow<'_, str> {
-        words::holder_or_kind(self.kind, self.identity.as_ref())
+        holders::holder_or_kind(self.kind, self.identity.as_ref())
     }
 }
 

@@ -6,7 +6,7 @@ use super::{Figure, intervals, notes, over_users, saturation, step_rows, users_a
 use crate::axis::Axis;
 use crate::html::chart::{Plot, Series};
 use crate::html::table::{Cell, Column, Table};
-use crate::metrics::{Measurement, Metric, Output, Quantity, Unit, shown_in};
+use crate::metrics::{Measurement, Metric, MetricUnit, Output, Quantity, shown_in};
 use crate::number::{self, TimeUnit};
 
 pub(super) fn response_time(run: &Run) -> Figure {
@@ -18,12 +18,13 @@ pub(super) fn response_time(run: &Run) -> Figure {
         name: "mean".into(),
         values: scaled(|step| step.response_time_us.mean),
         intervals: intervals(run, |step| step.response_time_us.mean_ci.map(|ci| ci.map(|end| unit.of(end)))),
+        ..Series::default()
     };
     let p99 = Series {
         class: "second",
         name: "p99".into(),
         values: scaled(|step| step.response_time_us.p99),
-        intervals: Vec::new(),
+        ..Series::default()
     };
     let y = Axis::fitting(times.map(|time| unit.of(time)));
     let scale = if y.is_log() { ", logarithmic scale" } else { "" };
@@ -63,15 +64,15 @@ fn response_reading(run: &Run) -> String {
 /// the other columns to zero.
 fn response_table(run: &Run) -> Table {
     let measured: Vec<Measurement<'_>> = run.steps.iter().map(Measurement::from).collect();
-    let unit_of = |unit: Unit| {
+    let unit_of = |unit: MetricUnit| {
         let metrics = shown_in(Output::ResponsePage).filter(move |metric| metric.unit() == unit);
         let times = metrics.flat_map(|metric| measured.iter().filter_map(|of| metric.read(of)));
         TimeUnit::for_largest(times.map(|time| time.number()))
     };
-    let (times, longest) = (unit_of(Unit::Time), unit_of(Unit::LongestTime));
-    let in_unit = |unit: Unit| if unit == Unit::LongestTime { longest } else { times };
+    let (times, longest) = (unit_of(MetricUnit::Time), unit_of(MetricUnit::LongestTime));
+    let in_unit = |unit: MetricUnit| if unit == MetricUnit::LongestTime { longest } else { times };
     let column = |metric: &Metric| match metric.unit() {
-        unit @ (Unit::Time | Unit::LongestTime) => {
+        unit @ (MetricUnit::Time | MetricUnit::LongestTime) => {
             Column::numeric(format!("{}, {}", metric.heading(), in_unit(unit).name()))
         }
         _ => Column::metric(metric),
@@ -79,7 +80,7 @@ fn response_table(run: &Run) -> Table {
     let cells = |step: &Step| {
         let measured = step.into();
         let metrics = shown_in(Output::ResponsePage);
-        let text = |unit: Unit, quantity: &Quantity| unit.cell_in(quantity, in_unit(unit));
+        let text = |unit: MetricUnit, quantity: &Quantity| unit.cell_in(quantity, in_unit(unit));
         metrics.map(|metric| Cell::metric(metric, &measured, text)).collect()
     };
     Table {

@@ -26,6 +26,7 @@ pub(super) fn throughput(run: &Run) -> Figure {
         name: "measured".into(),
         values: over_users(run, |step| step.throughput_per_s),
         intervals: intervals(run, |step| step.throughput_ci_per_s),
+        ..Series::default()
     });
     let plot = Plot {
         id: "throughput",
@@ -75,7 +76,7 @@ fn bounds(run: &Run, x: Axis, y: Axis) -> Vec<Series> {
         .take_while(|(_, rate)| *rate <= y.hi());
     let level = [bounds.knee_users, x.hi()].map(|users| (users, bounds.throughput_max_per_s));
     let series =
-        |name: &str, values| Series { class: "bound", name: name.into(), values, intervals: Vec::new() };
+        |name: &str, values| Series { class: "bound", name: name.into(), values, ..Series::default() };
     let mut all = vec![series("", rising.collect())];
     if bounds.throughput_max_per_s <= y.hi() {
         all.push(series("upper bound", level.into()));
@@ -86,5 +87,6 @@ fn bounds(run: &Run, x: Axis, y: Axis) -> Vec<Series> {
 fn mva(run: &Run) -> Option<Series> {
     let predicted = run.models.mva.as_ref()?;
     let values = predicted.iter().map(|point| (f64::from(point.users), point.throughput_per_s)).collect();
-    Some(Series { class: "model", name: "predicted (MVA)".into(), values, intervals: Vec::new() })
+    let (name, short_name) = ("predicted (MVA)".into(), "predicted".into());
+    Some(Series { class: "model", name, short_name, values, ..Series::default() })
 }

@@ -1,0 +1,124 @@
+//! Why a server, or its database, could not be watched.
+
+use std::net::SocketAddr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Why the server's processes could not be watched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum ServerUnwatched {
+    /// The address is not one of this host's.
+    NotLocal {
+        /// The server's address.
+        address: SocketAddr,
+    },
+    /// The address is local, but no process listens there.
+    NotListening {
+        /// The server's address.
+        address: SocketAddr,
+    },
+    /// A process listens, but this user may not see which.
+    PermissionDenied {
+        /// The server's address.
+        address: SocketAddr,
+    },
+    /// A socket listens, but no process of this host holds it.
+    NoOwner {
+        /// The server's address.
+        address: SocketAddr,
+    },
+    /// Only the generator's own process holds the socket.
+    OwnProcess {
+        /// The server's address.
+        address: SocketAddr,
+    },
+    /// A directory of `/proc` cannot be listed.
+    Unreadable {
+        /// The directory.
+        path: String,
+        /// The number of the kernel's error, if the kernel gave one.
+        os_error: Option<i32>,
+    },
+    /// No process was found to serve the target.
+    NoProcess,
+}
+
+/// Why a database did not tell everything about its locks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum DatabaseTrouble {
+    /// Its client is not installed.
+    NotInstalled {
+        /// The client.
+        client: DatabaseClient,
+    },
+    /// Its client could not be started.
+    NotStarted {
+        /// The client.
+        client: DatabaseClient,
+        /// The number of the kernel's error, if the kernel gave one.
+        os_error: Option<i32>,
+    },
+    /// Its client ended, which it does after any error.
+    Ended {
+        /// The client.
+        client: DatabaseClient,
+        /// What it printed on stderr; empty where it printed nothing.
+        stderr: String,
+    },
+    /// The database did not answer in time.
+    TimedOut {
+        /// How long nstar waited, seconds.
+        limit_s: u64,
+    },
+    /// Its answer could not be parsed.
+    Unparsable {
+        /// The client that printed it.
+        client: DatabaseClient,
+    },
+    /// The user may not see everything.
+    Hidden {
+        /// What is hidden.
+        what: HiddenFromUser,
+    },
+    /// The thread that asks could not be started.
+    NoThread {
+        /// The number of the kernel's error, if the kernel gave one.
+        os_error: Option<i32>,
+    },
+}
+
+/// The command-line client of a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DatabaseClient {
+    /// PostgreSQL's.
+    Psql,
+    /// MariaDB's.
+    Mariadb,
+    /// MySQL's.
+    Mysql,
+}
+
+impl DatabaseClient {
+    /// The name of the program.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Psql => "psql",
+            Self::Mariadb => "mariadb",
+            Self::Mysql => "mysql",
+        }
+    }
+}
+
+/// What a database hides from the user who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HiddenFromUser {
+    /// Open transactions, so that every connection counts as at work (MariaDB and MySQL).
+    Transactions,
+    /// What the sessions of other users do (PostgreSQL).
+    Sessions,
+}

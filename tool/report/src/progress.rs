@@ -1,0 +1,82 @@
+//! What happens during a run, in words for stderr, which may be any terminal or a log: ASCII alone.
+
+use std::net::SocketAddr;
+
+use analysis::run::{DatabaseTrouble, Step};
+
+use crate::sentences::unwatched;
+
+/// A number of users is being measured.
+#[must_use]
+pub fn step_begun(users: u32) -> String {
+    format!("measuring {users} users")
+}
+
+/// A number of users has been measured: a row of a table.
+#[must_use]
+pub fn step_done(step: &Step) -> String {
+    let (users, rate_per_s, mean_us) = (step.users, step.throughput_per_s, step.response_time_us.mean);
+    format!("{users:>6} users  {rate_per_s:>10.0} req/s  {mean_us:>9.0} us")
+}
+
+/// A server answered the first request with a status that counts as an error. It has an address where there are several.
+#[must_use]
+pub fn unexpected_status(server: Option<SocketAddr>, status: u16) -> String {
+    format!(
+        "{} answered the first request with status {status}, which counts as an error (--expect {status} accepts it)",
+        named(server)
+    )
+}
+
+/// The response of a server to the first request holds nothing of what the scenario captures.
+#[must_use]
+pub fn nothing_to_keep(server: Option<SocketAddr>) -> String {
+    format!(
+        "the answer of {} to the first request holds nothing of what the scenario's `keep` asks for: such answers count as \
+         errors",
+        named(server)
+    )
+}
+
+/// A database does not tell everything about its locks.
+#[must_use]
+pub fn database_unwatched(database: &str, reason: &DatabaseTrouble) -> String {
+    let reason = unwatched::database(reason);
+    format!("lock waits in the database {database} cannot be seen in full: {reason}. The sweep goes on")
+}
+
+/// What the generator can do on this host.
+#[derive(Debug, Clone, Copy)]
+pub struct GeneratorCeiling {
+    /// Requests of the cheapest kind that it can make per second.
+    pub requests_per_s: f64,
+    /// CPU time of each, seconds.
+    pub cpu_s: f64,
+    /// Requests per second that it made beside the null server.
+    pub reached_per_s: f64,
+    /// Its threads.
+    pub threads: usize,
+    /// Users of that test.
+    pub users: u32,
+    /// Length of each response, bytes.
+    pub body_bytes: usize,
+}
+
+impl GeneratorCeiling {
+    /// Two lines of text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let Self { requests_per_s, cpu_s, reached_per_s, threads, users, body_bytes } = self;
+        let noun = if *threads == 1 { "thread" } else { "threads" };
+        format!(
+            "The generator can make at most {requests_per_s:.0} requests/s on {threads} {noun} here: each costs it {:.2} \
+             us of CPU time.\nWith the null server beside it, it made {reached_per_s:.0}/s (GET of {body_bytes} bytes, \
+             {users} users).\n",
+            cpu_s * 1e6
+        )
+    }
+}
+
+fn named(server: Option<SocketAddr>) -> String {
+    server.map_or_else(|| "the server".to_owned(), |address| format!("the server at {address}"))
+}

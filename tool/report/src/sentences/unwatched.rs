@@ -1,0 +1,89 @@
+//! Why a server, or its database, could not be watched, and what to do about it: parts of sentences.
+
+use std::io;
+
+use analysis::run::{DatabaseClient, DatabaseTrouble, HiddenFromUser, ServerUnwatched};
+
+use crate::number::count;
+
+/// Why the server's processes could not be watched.
+pub(crate) fn server(reason: &ServerUnwatched) -> String {
+    match reason {
+        ServerUnwatched::NotLocal { address } => format!(
+            "{address} is not an address of this host, so only the generator can be watched from here (a server in a \
+             container of this host is found when nstar runs as root)"
+        ),
+        ServerUnwatched::NotListening { address } => {
+            format!("no process listens on {address}: start the server first, or check the port")
+        }
+        ServerUnwatched::PermissionDenied { address } => format!(
+            "the process that listens on {address} belongs to another user: run nstar as root, or as that user, to see \
+             what it does"
+        ),
+        ServerUnwatched::NoOwner { address } => format!(
+            "something listens on {address}, but no process of this host holds the socket: it belongs to the kernel, to \
+             another container, or has just ended"
+        ),
+        ServerUnwatched::OwnProcess { address } => {
+            format!("{address} is served by the generator's own process: serve it from a process of its own")
+        }
+        ServerUnwatched::Unreadable { path, os_error } => format!(
+            "{path} cannot be listed ({}); nstar watches through /proc, which has to be mounted",
+            error(*os_error)
+        ),
+        ServerUnwatched::NoProcess => "no process was found to serve the target".to_owned(),
+    }
+}
+
+/// Why a database did not tell everything about its locks.
+pub(crate) fn database(reason: &DatabaseTrouble) -> String {
+    match reason {
+        DatabaseTrouble::NotInstalled { client } => {
+            format!("{} is not installed; it comes with the package {}", client.program(), packages(*client))
+        }
+        DatabaseTrouble::NotStarted { client, os_error } => {
+            format!("{} cannot be run: {}", client.program(), error(*os_error))
+        }
+        DatabaseTrouble::Ended { client, stderr } if stderr.is_empty() => {
+            format!("{} ended without a message", client.program())
+        }
+        DatabaseTrouble::Ended { client, stderr } => format!("{} says: {stderr}", client.program()),
+        DatabaseTrouble::TimedOut { limit_s } => format!("no answer within {} s", count(*limit_s)),
+        DatabaseTrouble::Unparsable { client } => {
+            format!("{} gave an answer that cannot be read", client.program())
+        }
+        DatabaseTrouble::Hidden { what } => hidden(*what).to_owned(),
+        DatabaseTrouble::NoThread { os_error } => {
+            format!("no thread could be started: {}", error(*os_error))
+        }
+    }
+}
+
+fn hidden(what: HiddenFromUser) -> &'static str {
+    match what {
+        HiddenFromUser::Transactions => {
+            "this user may not see transactions, so that every connection counts as at work; `GRANT PROCESS ON *.* TO` it"
+        }
+        HiddenFromUser::Sessions => {
+            "this user may not see what other users' sessions do; `GRANT pg_read_all_stats TO` it, or ask as the server's \
+             own user"
+        }
+    }
+}
+
+/// The packages that bring a client.
+fn packages(client: DatabaseClient) -> &'static str {
+    match client {
+        DatabaseClient::Psql => "postgresql-client (Debian, Ubuntu) or postgresql (Fedora, Arch)",
+        DatabaseClient::Mariadb | DatabaseClient::Mysql => {
+            "mariadb-client (Debian, Ubuntu) or mariadb (Fedora, Arch)"
+        }
+    }
+}
+
+fn error(number: Option<i32>) -> String {
+    number.map_or_else(
+        || "the system gave no reason".to_owned(),
+        |number| io::Error::from_raw_os_error(number).to_string(),
+    )
+}
