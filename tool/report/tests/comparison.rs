@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use analysis::comparison::{
-    Comparison, Entry, Factor, LeftOut, Limit, Published, PublishedFigure, SCHEMA, Workload, order,
+    Comparison, Entry, Factor, LeftOut, Limit, OrderFinding, Published, PublishedFigure, SCHEMA, Workload,
+    order,
 };
 use analysis::run::{Doubt, Host, Identity, ResourceKind, ResponseTime, Words};
 use analysis::ticks::{ErrorCounts, ErrorKind};
@@ -184,4 +185,21 @@ fn the_page_is_well_formed_and_escapes_names() {
     assert!(references.flat_map(str::split_whitespace).all(|reference| unique.contains(reference)));
     assert!(!page.contains("<b>") && page.contains("&lt;b&gt;"));
     assert!(page.contains("not stated") && page.contains("the kernel denies io_uring"));
+}
+
+#[test]
+fn unknown_findings_of_a_newer_version_are_told_in_its_words() {
+    let mut written: Value = serde_json::from_str(&json(&sample()).unwrap()).unwrap();
+    let mut change = |place: &str, to: Value| *written.pointer_mut(place).expect(place) = to;
+    let text = "A newer version says so.".to_owned();
+    for (data, words) in [
+        ("/works/0/ranking/0", "/works/0/order/0"),
+        ("/works/0/entries/1/reasons/0", "/works/0/entries/1/doubts/0"),
+    ] {
+        change(data, serde_json::json!({ "kind": "weather", "of": [1, 2] }));
+        change(words, text.clone().into());
+    }
+    let read = parse(&written.to_string()).unwrap();
+    assert_eq!(read.works[0].ranking[0], OrderFinding::Told { text: text.clone() });
+    assert_eq!(read.works[0].entries[1].doubts, [Doubt::Told { text }]);
 }

@@ -1,0 +1,127 @@
+//! Doubts, warnings and limits to come, one of each kind.
+
+use analysis::run::*;
+use analysis::ticks::ErrorCounts;
+
+use super::evidence::{address, database, failures, nginx, shares};
+
+/// Every kind of doubt.
+pub(super) fn doubts() -> Vec<Doubt> {
+    use Doubt::*;
+    vec![
+        NothingCompleted,
+        NeverBounded { users: 64 },
+        TooUneven { users: 64 },
+        GeneratorLimit,
+        GeneratorTookMore,
+        OthersTookMost { cores: 1.4, available: 2.0 },
+        Interference { victim: Victim::Server, cores: 0.4, available: 1.0 },
+        Interference { victim: Victim::Generator, cores: 0.4, available: 2.0 },
+        LocksHeldForLonger { database: database(), because: LockDoubt::NotWatched },
+        LocksHeldForLonger { database: address(), because: LockDoubt::SomethingBusy },
+        LocksAsWell { database: database() },
+        LocksMayBePart { database: database(), waiting: 2.0, at_work: 6.0 },
+        RequestsFailed { share: 0.3, users: 8, errors: failures() },
+        ManyFailed { share: 0.4 },
+        OthersUsedProcessors { cores: 0.7, available: 4.0 },
+        Warned { warning: Cause::NotSteady { users: vec![8] } },
+        StoppedAnsweringBeyond { users: 32, errors: failures() },
+        StoppedAnsweringBeyond { users: 32, errors: ErrorCounts::new() },
+        Stalled { users: 8 },
+        NotSteady { users: 8 },
+        Jump { from_users: 2, to_users: 4, factor: 1.7 },
+        Little { users: 8, gap: 0.12 },
+        IdleUsers { users: 8, share: 0.2 },
+        Told { text: "An older version doubted it.".into() },
+    ]
+}
+
+/// Every kind of warning.
+pub(super) fn causes() -> Vec<Cause> {
+    use Cause::*;
+    let mut all = vec![
+        Interrupted,
+        DebugBuild,
+        Stalled { users: 8, completed: 12_345, stalled_s: 4.2 },
+        RequestsFailed { first_users: Some(8), errors: failures(), statuses: vec![(500, 12), (404, 3)] },
+        RequestsFailed { first_users: None, errors: failures(), statuses: Vec::new() },
+        TooUneven { users: 64 },
+        StillGrew { users: 64 },
+        DatabaseIdle { database: "mysql://ann@db/rooms".into() },
+        GeneratorBusy { users: 8, busy: 0.9 },
+        NearCeiling { users: 8, share: 0.85, ceiling_per_s: 160_000.0 },
+        SharedCores { users: Some(4), server: nginx(), shares: shares(), alone_per_s: Some(52_000.0) },
+        SharedCores { users: None, server: nginx(), shares: shares(), alone_per_s: None },
+        Cause::NotSteady { users: vec![8, 16] },
+        Cause::IdleUsers { users: 8, share: 0.2 },
+        NoInterval { users: vec![1] },
+        WideInterval { users: 4, half_width: 0.08 },
+        Little { users: 8, gap: 0.12 },
+        Steal { users: 8, share: 0.05 },
+        ListenQueue { users: 64, overflows_per_s: 35.0, not_full: None },
+        ListenQueue { users: 64, overflows_per_s: 35.0, not_full: Some(queue()) },
+        FewerUsers(analysis::run::FewerUsers {
+            asked: 500,
+            files_needed: 566,
+            files_limit: 256,
+            allowed: 190,
+        }),
+        Mix {
+            request: "book".into(),
+            share: 0.3,
+            asked: 0.5,
+            replaced: vec![Replaced { request: "cancel".into(), times: 812 }],
+        },
+        Told { text: "An older version warned of it.".into() },
+    ];
+    all.extend(server_unwatched().into_iter().map(|reason| NotWatched { reason }));
+    let database = || "mysql://ann@db/rooms".to_owned();
+    all.extend(
+        database_troubles().into_iter().map(|reason| DatabaseTrouble { database: database(), reason }),
+    );
+    all
+}
+
+fn queue() -> ListenQueue {
+    ListenQueue { port: 8080, waiting: 7, backlog: 128 }
+}
+
+/// Every reason not to watch a server.
+pub(super) fn server_unwatched() -> Vec<ServerUnwatched> {
+    use ServerUnwatched::*;
+    let address = ([10, 0, 0, 1], 80).into();
+    vec![
+        NotLocal { address },
+        NotListening { address },
+        PermissionDenied { address },
+        NoOwner { address },
+        OwnProcess { address },
+        Unreadable { path: "/proc".into(), os_error: Some(2) },
+        NoProcess,
+    ]
+}
+
+/// Everything that a database may not tell, and why.
+pub(super) fn database_troubles() -> Vec<DatabaseTrouble> {
+    use DatabaseTrouble::*;
+    vec![
+        NotInstalled { client: DatabaseClient::Psql },
+        NotInstalled { client: DatabaseClient::Mariadb },
+        NotStarted { client: DatabaseClient::Mysql, os_error: Some(13) },
+        Ended { client: DatabaseClient::Psql, stderr: "Connection refused".into() },
+        Ended { client: DatabaseClient::Psql, stderr: String::new() },
+        TimedOut { limit_s: 2 },
+        Unparsable { client: DatabaseClient::Mariadb },
+        Hidden { what: HiddenFromUser::Transactions },
+        Hidden { what: HiddenFromUser::Sessions },
+        NoThread { os_error: None },
+    ]
+}
+
+/// Every kind of limit to come.
+pub(super) fn next_limits() -> Vec<NextLimit> {
+    vec![
+        NextLimit::Limit { resource: Identity::Thread(nginx()), throughput_per_s: 52_000.0 },
+        NextLimit::Told { text: "the disk vda, at about 11 800 req/s.".into() },
+    ]
+}

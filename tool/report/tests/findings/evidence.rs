@@ -1,0 +1,244 @@
+//! Evidence, one of each kind.
+
+use analysis::counters::{IoRate, Role};
+use analysis::run::*;
+use analysis::ticks::{ErrorCounts, ErrorKind};
+
+pub(super) fn nginx() -> Processes {
+    Processes { role: Role::Server, name: "nginx".into(), pid: Some(812), processes: 1 }
+}
+
+pub(super) fn workers() -> Processes {
+    Processes { role: Role::Downstream, name: "worker".into(), pid: None, processes: 4 }
+}
+
+pub(super) fn database() -> Database {
+    Database::Processes(Processes {
+        role: Role::Downstream,
+        name: "mariadbd".into(),
+        pid: Some(912),
+        processes: 1,
+    })
+}
+
+pub(super) fn address() -> Database {
+    Database::Address { name: "mysql://ann@db/rooms".into() }
+}
+
+pub(super) fn failures() -> ErrorCounts {
+    ErrorCounts::from([(ErrorKind::TimedOut, 1_234), (ErrorKind::Reset, 12)])
+}
+
+pub(super) fn shares() -> Shares {
+    Shares { tiers: 1.2, generator: 0.7, others: 0.1, available: 2.0 }
+}
+
+fn limit(rate: IoRate) -> DiskLimit {
+    DiskLimit { of: nginx(), rate, device: "vda".into() }
+}
+
+/// Every kind of evidence.
+pub(super) fn all() -> Vec<Evidence> {
+    let mut all = Vec::new();
+    all.extend(processors().into_iter().map(Evidence::from));
+    all.extend(cpu_time().into_iter().map(Evidence::from));
+    all.extend(shared().into_iter().map(Evidence::from));
+    all.extend(devices().into_iter().map(Evidence::from));
+    all.extend(connections().into_iter().map(Evidence::from));
+    all.extend(waiting().into_iter().map(Evidence::from));
+    all.extend(locks().into_iter().map(Evidence::from));
+    all.extend(generator().into_iter().map(Evidence::from));
+    all.extend(outcome().into_iter().map(Evidence::from));
+    all
+}
+
+/// Every way to be busy.
+pub(super) fn busy() -> [Busy; 5] {
+    [
+        Busy::Cores { share: 0.97, cores: 4 },
+        Busy::EachThread { share: 0.98, threads: 3 },
+        Busy::OneThread { share: 0.99 },
+        Busy::OneThreadAndInterrupts { share: 0.91 },
+        Busy::OneAtATime { cores: 1.02 },
+    ]
+}
+
+fn processors() -> Vec<ProcessorEvidence> {
+    use ProcessorEvidence::*;
+    let cpu_busy = |busy| CpuBusy { of: nginx(), busy, users: 4, demand_us: 29.1 };
+    let mut all: Vec<_> = busy().map(cpu_busy).into();
+    all.extend([
+        TooFewThreads { cores: 8, threads: 2 },
+        ThreadFull { cores: 4, thread: "writer".into(), tid: 815, others_cores: 0.4 },
+        NeverAsleep { runnable: 0.97, samples: 120 },
+        OneThreadAtATime { threads: 16, cores: 4, waiting_for_lock: 0.6 },
+    ]);
+    all
+}
+
+fn cpu_time() -> Vec<CpuTimeEvidence> {
+    use CpuTimeEvidence::*;
+    vec![
+        GrewWithLoad { users: 1, cores: 0.29 },
+        KernelTime { share: 0.62 },
+        RunQueue { threads: 3.2 },
+        ShortLivedChildren { share: 0.4 },
+        ThreadsOfOneName {
+            of: workers(),
+            name: "pool-*".into(),
+            threads: Some(16),
+            share: 0.8,
+            demand_us: 115.0,
+        },
+        ThreadsLeftOut { share: 0.7, threads: 5_000 },
+        ShortLivedThreads { share: 0.9 },
+        CpuByTier {
+            tiers: vec![
+                TierDemand { of: nginx(), demand_us: 29.1 },
+                TierDemand { of: workers(), demand_us: 8.4 },
+            ],
+        },
+    ]
+}
+
+fn shared() -> Vec<ShareEvidence> {
+    use ShareEvidence::*;
+    vec![
+        QuotaSpent {
+            of: nginx(),
+            cgroup: "/web".into(),
+            cores: 0.5,
+            spent: 0.99,
+            stopped_periods: 0.93,
+            users: 4,
+            demand_us: 29.1,
+        },
+        QuotaHeldBack { cores: 1.5 },
+        FullWithTiers { of: nginx(), other_tiers: true, shares: shares(), demand_us: 37.5 },
+        FullWithGenerator { shares: shares() },
+        FullWithOthers { shares: Shares { available: 1.0, ..shares() } },
+        WithoutGenerator { throughput_per_s: 52_000.0 },
+        UnseenWork,
+    ]
+}
+
+fn devices() -> Vec<DeviceEvidence> {
+    use DeviceEvidence::*;
+    vec![
+        DiskBusy { disk: "vda".into(), busy: 0.98, in_flight: 3.5, users: 4, demand_us: 820.0 },
+        DiskWork { reads_per_s: 12.0, writes_per_s: 1_180.0, flushes_per_s: 590.0, flush: 0.7 },
+        DiskShare { share: Some(0.96) },
+        DiskShare { share: None },
+        DiskAwaited { pressure: 0.8, thread: 0.9 },
+        CacheTooSmall { refaults_per_s: 21_000.0 },
+        SharedWrites,
+        IoLimitUsed {
+            limit: limit(IoRate::Writes),
+            cgroup: "/web".into(),
+            used_per_s: 99.0,
+            limit_per_s: 100.0,
+            share: 0.99,
+            users: 4,
+            per_request: 1.0,
+        },
+        DiskNotBusy { disk: "vda".into(), busy: 0.03 },
+        IoLimitAwaited { of: nginx(), threads: 0.9, pressure: 0.85 },
+        LinkBusy {
+            link: "eth0".into(),
+            used_bits_per_s: 9.7e8,
+            limit_bits_per_s: 1e9,
+            busy: 0.97,
+            users: 8,
+            demand_us: 820.0,
+        },
+        LinkQueue { delayed_per_s: 40.0, dropped_per_s: 3.0, backlogged: 0.5 },
+    ]
+}
+
+fn connections() -> Vec<ConnectionEvidence> {
+    use ConnectionEvidence::*;
+    vec![
+        DescriptorsFull { of: nginx(), open: 1_024, limit: 1_024, users: 512 },
+        TurnedAway { requests: 4_096, queued: true },
+        RaiseDescriptorLimit,
+        ListenQueueFull { overflows_per_s: 35.0, drops_per_s: 12.0, users: 64 },
+        ListenQueueSeen { port: 8080, waiting: 129, backlog: 128, full: 0.9 },
+        AcceptsSlowly { at_a_time: 4.0 },
+        WaitingToBeAccepted { port: 8080, connections: 7 },
+        ToldToComeBack { requests: 900 },
+    ]
+}
+
+fn waiting() -> Vec<WaitingEvidence> {
+    use WaitingEvidence::*;
+    vec![
+        MemoryShort { pressure: 0.6, swapped_in_per_s: 4_000.0, users: 8 },
+        OneServed,
+        SeveralServed { at_a_time: 4.0 },
+        ServedByLittle { throughput_per_s: 800.0, alone_us: 5_000.0, at_a_time: 4.0 },
+        NumberServed { at_a_time: 3.9 },
+        NumberServed { at_a_time: 1.1 },
+        AloneAtTheDisk { of: nginx(), waiting: 0.9 },
+        BusiestHadRoom { resource: Identity::Processes(nginx()), busy: 0.2 },
+        HostBusyForOthers,
+        ThreadsWaiting { share: 0.8 },
+    ]
+}
+
+fn locks() -> Vec<LockEvidence> {
+    use LockEvidence::*;
+    vec![
+        SessionsWaited {
+            database: database(),
+            waiting: 14.2,
+            at_work: 15.3,
+            users: 2,
+            contended: 1.0,
+            samples: 24,
+        },
+        ShareOfResponse { waited_us: 9_200.0, users: 16, share: 0.9, inside: Some(8.0) },
+        QueueGrew { from_users: 4, from_waiting: 2.1, to_users: 32, to_waiting: 29.4 },
+        CountedByDatabase { waiting: 13.8 },
+        AllElseHadRoom { busiest: Some((Identity::Disk { name: "vda".into() }, 0.31)) },
+        AllElseHadRoom { busiest: None },
+        NotAsked { of: workers() },
+        NotTheCause { database: address(), waiting: 0.1, at_work: 3.0 },
+        PartOfTheWaiting { database: address(), waiting: 2.0, at_work: 6.0 },
+    ]
+}
+
+fn generator() -> Vec<GeneratorEvidence> {
+    use GeneratorEvidence::*;
+    vec![
+        GeneratorBusy { busy: 0.99, threads: 2.0 },
+        GeneratorStarved { share: 0.4 },
+        GeneratorLate { lag_us: 4_000.0, response_us: 180.0 },
+        GeneratorThrottled { periods: 0.9, cores: 0.1 },
+        GeneratorOutOfPorts { users: 40_000 },
+        ServerNotWatched,
+        ServerBusyToo { busy: 0.95 },
+        ServerBusiest { resource: Identity::Quota(nginx()), busy: 0.4, had_room: true },
+        ServerBusiest { resource: Identity::IoLimit(limit(IoRate::ReadBytes)), busy: 0.9, had_room: false },
+        ServerIdle,
+    ]
+}
+
+fn outcome() -> Vec<OutcomeEvidence> {
+    use OutcomeEvidence::*;
+    let busiest = |aside| Busiest { resource: Identity::Host, busy: 0.98, aside };
+    vec![
+        NothingCompleted,
+        OnlyStep { users: 1 },
+        StillGrew { users: 64 },
+        TooUneven { users: 64 },
+        NotWatched { users: 4 },
+        NothingExplains { users: 4, throughput_per_s: 34_118.7 },
+        UnwatchedWork { cores: 0.8 },
+        busiest(None),
+        busiest(Some(Aside::OthersUsedIt { tier_cores: 0.3 })),
+        busiest(Some(Aside::WhateverTheLoad)),
+        CloseRival { resource: Identity::Link { name: "eth0".into() }, busy: 0.93 },
+        RequestsFailed { share: 0.3, users: 8, errors: failures() },
+        Told { text: "An older version said so.".into() },
+    ]
+}
