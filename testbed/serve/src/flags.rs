@@ -6,8 +6,8 @@ use clap::Args;
 use http_io::server::{Network, Proxies};
 use nstar::{
     exit::Failure,
-    flags::{DatabaseLogin, Processors},
-    values::duration,
+    flags::DatabaseLogin,
+    values::{Processors, duration},
 };
 use store::Database;
 

@@ -12,9 +12,9 @@ use engine::{Counters, Model, Overload, service::Factory};
 use http_io::server::{HttpOptions, Secured};
 use nstar::{
     exit::{Exit, Failure},
-    flags::Processors,
     interrupt::Interrupt,
     output,
+    values::Processors,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tls::{Identity, Key};

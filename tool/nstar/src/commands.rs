@@ -1,14 +1,18 @@
-//! One module per command; each reads as its stages in order.
+//! The commands; each reads as its stages in order.
 
 mod external;
-mod load;
+mod measure;
 mod plan;
-mod report;
-mod sweep;
+
+use std::fs;
+
+use analysis::{comparison::Comparison, run::Run};
+use report::Document;
 
 use crate::{
     exit::{Exit, Failure},
-    flags::Command,
+    flags::{Command, Format, Report},
+    output,
 };
 
 /// Runs a command.
@@ -17,11 +21,46 @@ use crate::{
 /// Why it could not do its work.
 pub fn run(command: Command) -> Result<Exit, Failure> {
     match command {
-        Command::Sweep(flags) => sweep::run(&flags),
-        Command::Load(flags) => load::run(&flags),
-        Command::Report(flags) => report::run(&flags),
+        Command::Sweep(flags) => measure::sweep(&flags),
+        Command::Load(flags) => measure::load(&flags),
+        Command::Report(flags) => show(&flags),
         Command::Lab(passed) => external::run(None, passed.arguments),
         Command::Serve(passed) => external::run(Some("serve"), passed.arguments),
         Command::Share(passed) => external::run(Some("share"), passed.arguments),
     }
+}
+
+/// Shows a run file, or that of a comparison, again in another form.
+fn show(flags: &Report) -> Result<Exit, Failure> {
+    let path = flags.run.display();
+    let text = fs::read_to_string(&flags.run)
+        .map_err(|error| Failure::usage(format!("cannot read the run file {path}: {error}")))?;
+    let document = report::read(&text).map_err(|error| Failure::usage(format!("{path}: {error}")))?;
+    let shown = match &document {
+        Document::Run(run) => show_run(run, flags.format)?,
+        Document::Comparison(comparison) => show_comparison(comparison, flags.format)?,
+    };
+    match &flags.output {
+        Some(path) => output::write_file(path, &shown)?,
+        None => output::print(&shown)?,
+    }
+    Ok(Exit::Done)
+}
+
+fn show_run(run: &Run, format: Format) -> Result<String, Failure> {
+    Ok(match format {
+        Format::Text => report::terminal(run, &output::terminal_options(&[])),
+        Format::Html => report::html(run).map_err(Failure::failed)?,
+        Format::Csv => report::csv(run),
+        Format::Json => report::json(run).map_err(Failure::failed)?,
+    })
+}
+
+fn show_comparison(comparison: &Comparison, format: Format) -> Result<String, Failure> {
+    Ok(match format {
+        Format::Text => report::comparison::terminal(comparison, &output::terminal_options(&[])),
+        Format::Html => report::comparison::html(comparison).map_err(Failure::failed)?,
+        Format::Csv => report::comparison::csv(comparison),
+        Format::Json => report::comparison::json(comparison).map_err(Failure::failed)?,
+    })
 }

@@ -1,19 +1,15 @@
 //! The command line as typed: every flag, its default, and its one line of help.
 
 mod database;
-mod external;
 mod load;
-mod processors;
-mod report;
 
-use clap::{Parser, Subcommand};
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use self::{
     database::DatabaseLogin,
-    external::External,
     load::{Drive, Load, Output, Sweep, Target},
-    processors::Processors,
-    report::{Format, Report},
 };
 
 /// Finds N*, the load at which a server saturates, and names the resource that stops it.
@@ -48,6 +44,40 @@ pub enum Command {
     /// Share files with other peers: search, get, list, remove, key (nstar-lab share)
     #[command(disable_help_flag = true)]
     Share(External),
+}
+
+/// Flags of `nstar report`.
+#[derive(Debug, Args)]
+pub struct Report {
+    /// A run file, or that of a comparison
+    pub run: PathBuf,
+    /// How to show it
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// File to write [default: stdout]
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// A way to show a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// As on the terminal after a run.
+    Text,
+    /// One page that opens offline.
+    Html,
+    /// A row for each step.
+    Csv,
+    /// The run file itself.
+    Json,
+}
+
+/// What commands that `nstar-lab` carries out are given: passed on as it is.
+#[derive(Debug, Args)]
+pub struct External {
+    /// Arguments for nstar-lab; --help shows its own help
+    #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<OsString>,
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Values that appear on the command line: durations, numbers of users.
+//! Values that appear on the command line: durations, numbers of users, processors.
 
 use std::{ffi::OsStr, fmt::Display, marker::PhantomData, str::FromStr, time::Duration};
 
@@ -9,6 +9,8 @@ use clap::{
     error::ErrorKind,
 };
 use load::{Connections, Sizes, Think};
+
+use crate::exit::Failure;
 
 /// The most users a command accepts: more than one host's local ports allow to one server address.
 pub const USERS_MAX: u32 = 60_000;
@@ -80,22 +82,43 @@ pub fn users_range(text: &str) -> Result<UsersRange, String> {
     Ok(UsersRange::List(list))
 }
 
-/// Parses processor numbers as `taskset -c` has them: `0`, `0,2`, `0-3`.
-pub fn processors(text: &str) -> Result<Vec<usize>, String> {
-    let bad = || format!("'{text}' is not a list of processors; write 0, or 0,2, or 0-3");
-    let mut numbers = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let first: usize = first.trim().parse().map_err(|_| bad())?;
-        let last: usize = last.trim().parse().map_err(|_| bad())?;
-        if first > last || last >= 4096 {
-            return Err(bad());
+/// Processor numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Processors(pub Vec<usize>);
+
+impl Processors {
+    /// Parses a list as `taskset -c` has it: `0`, `0,2`, `0-3`.
+    ///
+    /// # Errors
+    /// What is wrong with it, and what to write.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let bad = || format!("'{text}' is not a list of processors; write 0, or 0,2, or 0-3");
+        let mut numbers = Vec::new();
+        for part in text.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let first: usize = first.trim().parse().map_err(|_| bad())?;
+            let last: usize = last.trim().parse().map_err(|_| bad())?;
+            if first > last || last >= 4096 {
+                return Err(bad());
+            }
+            numbers.extend(first..=last);
         }
-        numbers.extend(first..=last);
+        numbers.sort_unstable();
+        numbers.dedup();
+        Ok(Self(numbers))
     }
-    numbers.sort_unstable();
-    numbers.dedup();
-    Ok(numbers)
+
+    /// Keeps the calling thread, and every thread it starts from now on, on these processors; on any where none are
+    /// given.
+    ///
+    /// # Errors
+    /// Where the host has none of them.
+    pub fn confine(processors: Option<&Self>) -> Result<(), Failure> {
+        let Some(Processors(numbers)) = processors else { return Ok(()) };
+        sweep::cores::confine(numbers).map_err(|error| {
+            Failure::usage(format!("--cpus {numbers:?}: {error}; `nproc --all` tells how many there are"))
+        })
+    }
 }
 
 /// Parses a rate in requests per second.
@@ -185,8 +208,8 @@ mod tests {
 
     #[test]
     fn processors_as_taskset_has_them() {
-        assert_eq!(processors("0-2,5"), Ok(vec![0, 1, 2, 5]));
-        assert!(processors("2-0").is_err());
-        assert!(processors("").is_err());
+        assert_eq!(Processors::parse("0-2,5"), Ok(Processors(vec![0, 1, 2, 5])));
+        assert!(Processors::parse("2-0").is_err());
+        assert!(Processors::parse("").is_err());
     }
 }

@@ -7,8 +7,11 @@ use clap::Args;
 use load::{Connections, Sizes, Think};
 use sweep::database::DatabaseUrl;
 
-use super::{DatabaseLogin, Processors};
-use crate::{gate::Gate, values};
+use super::DatabaseLogin;
+use crate::{
+    gate::Gate,
+    values::{self, Processors},
+};
 
 /// Flags of `nstar sweep`.
 #[derive(Debug, Args)]

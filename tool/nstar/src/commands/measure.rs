@@ -1,24 +1,27 @@
-//! `nstar load`: one load, measured.
+//! The commands that make load: `nstar sweep` and `nstar load`.
 
 use std::{str::FromStr, time::Duration};
 
 use ::load::{
     Arrivals, CEILING_BODY_BYTES, CEILING_USERS, Ceiling, Pacing, RequestTemplate, Scenario, Stop, Url,
 };
+use ::sweep::{
+    conclusion::Circumstances,
+    database::DatabaseUrl,
+    single::{self, LoadPlan},
+    sweep::{self, SweepPlan},
+};
 use analysis::search::UsersRange;
 use report::progress::GeneratorCeiling;
-use sweep::{
-    conclusion::Circumstances,
-    single::{LoadPlan, load},
-};
 
 use super::plan;
 use crate::{
     exit::{Exit, Failure},
-    flags::{Load, Processors},
+    flags::{Load, Sweep},
     interrupt::Interrupt,
     output,
     progress::Progress,
+    values::Processors,
 };
 
 /// How long a load lasts unless the caller says otherwise.
@@ -27,7 +30,51 @@ const DURATION: Duration = Duration::from_secs(10);
 /// How long the test of what the generator can do lasts unless the caller says otherwise.
 const CEILING_DURATION: Duration = Duration::from_secs(1);
 
-pub(super) fn run(flags: &Load) -> Result<Exit, Failure> {
+/// `nstar sweep`: the main job on the caller's server.
+pub(super) fn sweep(flags: &Sweep) -> Result<Exit, Failure> {
+    let plan = sweep_plan(flags)?;
+    let files = output::Files::plan(&flags.output)?;
+    Processors::confine(flags.target.drive.cpus.as_ref())?;
+    let interrupt = Interrupt::listen().map_err(Failure::failed)?;
+    let mut progress = Progress::new(flags.show.no_progress);
+    let run = sweep::sweep(&plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?.run;
+    progress.finish();
+    files.write(&run)?;
+    output::show(&run, &flags.show, &files.names())?;
+    Ok(output::exit_of(&run, &flags.show, &interrupt))
+}
+
+fn sweep_plan(flags: &Sweep) -> Result<SweepPlan, Failure> {
+    let scenario = plan::scenario(&flags.target)?;
+    let target = plan::title(&scenario);
+    let load = plan::plan(&flags.target, scenario);
+    let (users, fewer_users) = plan::users_within_limits(&flags.users, &load, &flags.target.drive)?;
+    Ok(SweepPlan {
+        search: plan::search(users, Some(flags.duration)),
+        load,
+        cold_folder: None,
+        database: database(flags)?,
+        circumstances: Circumstances { target, system_cpus: None, fewer_users },
+    })
+}
+
+/// The database to ask which of its sessions wait for locks, with its password from wherever that is.
+fn database(flags: &Sweep) -> Result<Option<DatabaseUrl>, Failure> {
+    let Some(url) = &flags.watch_database else {
+        return match flags.login.database_password_file {
+            Some(_) => Err(Failure::usage("--database-password-file goes with --watch-database")),
+            None => Ok(None),
+        };
+    };
+    let password = flags.login.password("--watch-database", url.shows_password())?;
+    Ok(Some(match password {
+        Some(password) => url.clone().with_password(password),
+        None => url.clone(),
+    }))
+}
+
+/// `nstar load`: one load, measured.
+pub(super) fn load(flags: &Load) -> Result<Exit, Failure> {
     if flags.ceiling {
         return ceiling(flags);
     }
@@ -36,7 +83,7 @@ pub(super) fn run(flags: &Load) -> Result<Exit, Failure> {
     Processors::confine(flags.target.drive.cpus.as_ref())?;
     let interrupt = Interrupt::listen().map_err(Failure::failed)?;
     let mut progress = Progress::new(flags.show.no_progress);
-    let run = load(&plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?.run;
+    let run = single::load(&plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?.run;
     progress.finish();
     if let Some(files) = &files {
         files.write(&run)?;
