@@ -5,7 +5,7 @@ use nstar::exit::{Exit, Failure};
 use serve::{System, SystemCommand};
 
 /// The systems, in the order of the help.
-const SYSTEMS: [SystemCommand; 6] = [
+const SYSTEMS: &[SystemCommand] = &[
     SystemCommand::of::<files::command::FilesFlags>(),
     SystemCommand::of::<accounts::command::AccountsFlags>(),
     SystemCommand::of::<booking::command::BookingFlags>(),
@@ -27,7 +27,7 @@ impl Serve {
 
 impl Subcommand for Serve {
     fn augment_subcommands(command: Command) -> Command {
-        command.subcommands(SYSTEMS.map(SystemCommand::command))
+        command.subcommands(SYSTEMS.iter().map(|system| system.command()))
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {
@@ -53,5 +53,5 @@ impl FromArgMatches for Serve {
 }
 
 fn find(name: &str) -> Option<SystemCommand> {
-    SYSTEMS.into_iter().find(|system| system.command().get_name() == name)
+    SYSTEMS.iter().copied().find(|system| system.command().get_name() == name)
 }
