@@ -16,7 +16,7 @@ use crate::{
     metrics::ROUTES,
     options::{AccountsError, Options, Registration},
     refusal::{Refusal, Refused},
-    requests::{self, PageQuery},
+    requests::{self, Query},
     responses::{AccountList, AccountMade, AuditList, Recognised, SessionMade, ShownAccount},
 };
 
@@ -125,22 +125,22 @@ impl AccountsApi {
     }
 
     async fn revocations(&self, call: Call<'_>) -> Result<Response, Refusal> {
-        let after = PageQuery::read(call.query)?.after_number()?;
+        let after = Query::read(call.query)?.after_number()?;
         let revocations = self.accounts.revocations(after).await?;
         Ok(Response::json(200, &revocations).with("Cache-Control", "no-store"))
     }
 
     async fn list(&self, call: Call<'_>) -> Result<Response, Refusal> {
         self.administrator(call).await?;
-        let query = PageQuery::read(call.query)?;
+        let query = Query::read(call.query)?;
         let limit = query.limit()?;
-        let found = self.accounts.list(query.after_name(), limit).await?;
+        let found = self.accounts.list(&query.after_name()?, limit).await?;
         Ok(private(&AccountList::new(found, limit)))
     }
 
     async fn audit(&self, call: Call<'_>) -> Result<Response, Refusal> {
         self.administrator(call).await?;
-        let query = PageQuery::read(call.query)?;
+        let query = Query::read(call.query)?;
         let limit = query.limit()?;
         let after = query.after_number()?.unwrap_or(0);
         let found = self.accounts.audit(i64::try_from(after).unwrap_or(i64::MAX), limit).await?;

@@ -1,8 +1,6 @@
 //! Request bodies and queries, checked field by field.
 
-use std::borrow::Cow;
-
-use http_io::{Fields, FieldsError, Query};
+use http_io::{Fields, FieldsError};
 
 use crate::{
     account::parse_time,
@@ -67,37 +65,44 @@ pub(crate) fn change(body: &[u8]) -> Result<Change, FieldsError> {
     Ok(change)
 }
 
-/// The parameters of a query: where a list goes on, and how long it may be.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct PageQuery<'q> {
-    after: Option<Cow<'q, str>>,
-    limit: Option<Cow<'q, str>>,
+/// The parameters of a query: where a list goes on, and how long it may be. Parsed by hand: `+` stands for itself here, as
+/// names may hold it, and malformed escapes are refused.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Query<'q> {
+    after: Option<&'q str>,
+    limit: Option<&'q str>,
 }
 
-impl<'q> PageQuery<'q> {
+impl<'q> Query<'q> {
     /// Reads `after=ada&limit=100`.
     pub(crate) fn read(query: Option<&'q str>) -> Result<Self, FieldsError> {
-        let mut query = Query::read(query)?;
-        let read = Self { after: query.take("after"), limit: query.take("limit") };
-        query.finish("after and limit")?;
+        let mut read = Self::default();
+        for part in query.unwrap_or_default().split('&').filter(|part| !part.is_empty()) {
+            match part.split_once('=') {
+                Some(("after", value)) => read.after = Some(value),
+                Some(("limit", value)) => read.limit = Some(value),
+                _ => return Err(FieldsError::field("query", "may hold after and limit only")),
+            }
+        }
         Ok(read)
     }
 
     /// The name after which to list.
-    pub(crate) fn after_name(&self) -> &str {
-        self.after.as_deref().unwrap_or_default()
+    pub(crate) fn after_name(&self) -> Result<String, FieldsError> {
+        let decoded = http_io::decode_path(self.after.unwrap_or_default());
+        decoded.map(Into::into).map_err(|error| FieldsError::field("after", error.to_string()))
     }
 
     /// The number after which to go on.
     pub(crate) fn after_number(&self) -> Result<Option<u64>, FieldsError> {
-        let number = self.after.as_deref().map(str::parse::<u64>).transpose();
+        let number = self.after.map(str::parse::<u64>).transpose();
         let number = number.ok().filter(|number| number.is_none_or(|number| i64::try_from(number).is_ok()));
         number.ok_or_else(|| FieldsError::field("after", "must be a whole number"))
     }
 
     /// The maximum number of entries.
     pub(crate) fn limit(&self) -> Result<i64, FieldsError> {
-        match self.limit.as_deref().map(str::parse::<i64>) {
+        match self.limit.map(str::parse::<i64>) {
             None => Ok(PAGE_MAX),
             Some(Ok(limit)) if limit > 0 => Ok(limit.min(PAGE_MAX)),
             Some(_) => Err(FieldsError::field("limit", "must be a whole number above 0")),
@@ -134,13 +139,13 @@ mod tests {
 
     #[test]
     fn queries_are_read_or_refused_by_field() {
-        let query = PageQuery::read(Some("after=a%40b&limit=5000")).unwrap();
-        assert_eq!((query.after_name(), query.limit()), ("a@b", Ok(PAGE_MAX)));
-        let number = |query| PageQuery::read(Some(query)).and_then(|query| query.after_number());
+        let query = Query::read(Some("after=a%40b&limit=5000")).unwrap();
+        assert_eq!((query.after_name(), query.limit()), (Ok("a@b".into()), Ok(PAGE_MAX)));
+        let number = |query| Query::read(Some(query)).and_then(|query| query.after_number());
         assert_eq!((number(""), number("after=7")), (Ok(None), Ok(Some(7))));
         for wrong in ["after=-1", "after=x", "after=", "after=18446744073709551615", "before=1", "after"] {
             assert!(number(wrong).is_err(), "{wrong}");
         }
-        assert!(PageQuery::read(Some("limit=0")).unwrap().limit().is_err());
+        assert!(Query::read(Some("limit=0")).unwrap().limit().is_err());
     }
 }
