@@ -48,7 +48,10 @@ impl DatabaseServer {
         let program = kind.program()?;
         let io = |what| move |source| DatabaseError::Io { kind: kind.name(), what, source };
         let folder = tempfile::tempdir().map_err(io("make a folder"))?;
-        let port = free_port().map_err(io("find a free port"))?;
+        let port = match settings.port {
+            Some(port) => port,
+            None => free_port().map_err(io("find a free port"))?,
+        };
         let server = Self { kind, program, settings, port, child: RefCell::default(), folder };
         server.make_files().map_err(io("prepare a folder"))?;
         let mut initializer = command(&kind.initializer(&server.program), None);

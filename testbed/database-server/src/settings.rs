@@ -9,6 +9,8 @@ pub struct Settings {
     pub connections: usize,
     /// The size of its cache, MiB.
     pub memory_mib: u32,
+    /// The port to listen on; `None` means any that is free.
+    pub port: Option<u16>,
     /// The processors that it may use; `None` means all.
     pub processors: Option<Vec<usize>>,
     /// What it presents to clients that want TLS; `None` means no TLS.
@@ -20,8 +22,8 @@ pub struct Settings {
 impl Default for Settings {
     /// 64 connections, 256 MiB, all processors.
     fn default() -> Self {
-        let (processors, identity) = (None, None);
-        Self { connections: 64, memory_mib: 256, processors, identity, first_statements: String::new() }
+        let (port, processors, identity) = (None, None, None);
+        Self { connections: 64, memory_mib: 256, port, processors, identity, first_statements: String::new() }
     }
 }
 

@@ -1,10 +1,14 @@
 //! The command line as typed: every flag, its default, and its one line of help.
 
 mod lab;
+mod steps;
 
 use clap::{Parser, Subcommand};
 
-pub(crate) use self::lab::Lab;
+pub(crate) use self::{
+    lab::Lab,
+    steps::{AwaitPeers, DatabaseKind, DatabaseServer, Prove, ProveBookings},
+};
 use crate::{commands::share::Share, systems::Serve};
 
 /// The testbed of nstar: experiments on five systems, and the systems themselves.
@@ -31,6 +35,16 @@ pub(crate) enum Command {
     /// Share files with other peers: search, get, list, remove, key
     #[command(subcommand)]
     Share(Share),
+    /// Run an empty database server, for an experiment
+    Database(DatabaseServer),
+    /// Prove that a system kept its promises, for an experiment
+    #[command(subcommand)]
+    Prove(Prove),
+    /// Wait until peers find each other's files, for an experiment
+    AwaitPeers(AwaitPeers),
+    /// Stand guard over a program of an experiment
+    #[command(hide = true)]
+    Guard,
 }
 
 #[cfg(test)]

@@ -1,20 +1,22 @@
 //! The `nstar-lab` program: experiments, the systems as servers, file sharing.
 
 mod flags;
+mod published;
 mod systems;
 
 /// One module per command; each reads as its stages in order.
 mod commands {
     pub(crate) mod lab;
     pub(crate) mod share;
+    pub(crate) mod steps;
 }
 
 use clap::Parser;
 use nstar::exit::{self, Exit, Failure};
 
 use crate::{
-    commands::{lab, share},
-    flags::{Command, Flags},
+    commands::{lab, share, steps},
+    flags::{Command, Flags, Prove},
 };
 
 fn main() -> std::process::ExitCode {
@@ -27,5 +29,9 @@ fn run(flags: &Flags) -> Result<Exit, Failure> {
         Some(Command::Run(flags)) => lab::run(flags),
         Some(Command::Serve(system)) => system.run(),
         Some(Command::Share(flags)) => share::run(flags),
+        Some(Command::Database(flags)) => steps::database_server::run(flags),
+        Some(Command::Prove(Prove::Bookings(flags))) => steps::bookings::prove(flags),
+        Some(Command::AwaitPeers(flags)) => steps::peers::run(flags),
+        Some(Command::Guard) => nstar::commands::experiment::guard(),
     }
 }

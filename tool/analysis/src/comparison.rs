@@ -31,7 +31,7 @@ pub struct Comparison {
     pub schema: String,
     /// What is compared, in a line.
     pub title: String,
-    /// What differs between variants: `engine`, `workers`, `database`, `peers` or `index`.
+    /// What differs between variants, such as `workers`.
     #[serde(rename = "axis")]
     pub factor: Factor,
     /// Where it ran.
@@ -52,33 +52,25 @@ pub struct Comparison {
     pub published: Vec<Published>,
 }
 
-/// What differs between the variants of a comparison: the factor of the experiment, whose levels the variants are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Factor {
-    /// The concurrency model.
-    Engine,
-    /// The number of workers.
-    Workers,
-    /// The database.
-    Database,
-    /// The number of peers.
-    Peers,
-    /// Where peers keep their index.
-    Index,
-}
-
-impl Factor {
+impl Comparison {
     /// Whether the variants are numbers of something.
-    pub fn is_count(self) -> bool {
-        matches!(self, Self::Workers | Self::Peers)
+    pub fn is_over_counts(&self) -> bool {
+        let mut variants =
+            self.works.iter().flat_map(|work| &work.entries).map(|entry| &entry.variant).peekable();
+        variants.peek().is_some() && variants.all(|variant| variant.parse::<f64>().is_ok())
     }
 
-    /// Whether the variants have an order of their own.
-    pub fn is_ordered(self) -> bool {
-        self.is_count() || self == Self::Index
+    /// Whether the variants have an order of their own: they are numbers, or combinations of several things.
+    pub fn is_ordered(&self) -> bool {
+        self.is_over_counts() || self.factor.0.contains(", ")
     }
 }
+
+/// What differs between the variants of a comparison, such as `workers`: the factor of the experiment, whose levels the
+/// variants are. Of several factors, their names with commas between.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Factor(pub String);
 
 /// One workload, measured on every variant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

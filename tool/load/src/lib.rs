@@ -14,6 +14,14 @@
 //! The request path takes no lock, sends on no channel and allocates nothing. Threads hand over their counts once per
 //! slice.
 
+/// Reads files of TOML table by table; errors name file and line, and suggest the nearest name.
+pub mod document {
+    pub use toml::de::{DeTable, DeValue};
+
+    pub use crate::scenario::error::Problem;
+    pub use crate::scenario::section::{Field, Section, SourceText, elements_of, number_of, text_of, wrong};
+}
+
 mod ceiling;
 mod clock;
 mod error;

@@ -1,5 +1,6 @@
 //! The commands; each reads as its stages in order.
 
+pub mod experiment;
 mod external;
 mod measure;
 mod plan;
@@ -23,6 +24,8 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Sweep(flags) => measure::sweep(&flags),
         Command::Load(flags) => measure::load(&flags),
+        Command::Experiment(flags) => experiment::run(&flags),
+        Command::Guard => experiment::guard(),
         Command::Report(flags) => show(&flags),
         Command::Lab(passed) => external::run(None, passed.arguments),
         Command::Serve(passed) => external::run(Some("serve"), passed.arguments),

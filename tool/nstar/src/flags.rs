@@ -1,6 +1,7 @@
 //! The command line as typed: every flag, its default, and its one line of help.
 
 mod database;
+mod experiment;
 mod load;
 
 use std::{ffi::OsString, path::PathBuf};
@@ -9,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use self::{
     database::DatabaseLogin,
+    experiment::{Conditions, Experiment},
     load::{Drive, Load, Output, Sweep, Target},
 };
 
@@ -33,6 +35,8 @@ pub enum Command {
     Sweep(Sweep),
     /// Make one load and measure it
     Load(Load),
+    /// Start the programs that a file names, measure every variant, compare, stop them
+    Experiment(Experiment),
     /// Show a run file again: as text, HTML, CSV or JSON
     Report(Report),
     /// Run an experiment of the testbed; with no name: start its file server and sweep it (nstar-lab)
@@ -44,6 +48,9 @@ pub enum Command {
     /// Share files with other peers: search, get, list, remove, key (nstar-lab share)
     #[command(disable_help_flag = true)]
     Share(External),
+    /// Stand guard over a program of an experiment
+    #[command(hide = true)]
+    Guard,
 }
 
 /// Flags of `nstar report`.

@@ -56,6 +56,13 @@ pub fn weight(text: &str) -> Result<(String, u32), String> {
     })
 }
 
+/// Parses a name and a value: `workers=4`.
+pub fn named(text: &str) -> Result<(String, String), String> {
+    let parsed = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = parsed.ok_or("write a name and its value, such as workers=4")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
 /// Parses one number of users.
 pub fn users(text: &str) -> Result<u32, String> {
     match text.trim().parse::<u32>() {

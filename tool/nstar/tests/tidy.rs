@@ -43,11 +43,25 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("api-server", &["engine", "http-io", "store"]),
     ("serve", &["engine", "http-io", "nstar", "store", "tls"]),
     ("sweep", &["analysis", "load", "observe"]),
-    ("nstar", &["analysis", "load", "report", "sweep"]),
-    ("experiment", &["analysis", "booking", "database-server", "load", "observe", "share", "store", "sweep"]),
+    ("experiment", &["analysis", "load", "observe", "sweep"]),
+    ("nstar", &["analysis", "experiment", "load", "report", "sweep"]),
     ("bench", &["database-server", "experiment", "share"]),
     // And every system.
-    ("nstar-lab", &["analysis", "engine", "experiment", "http-io", "nstar", "report", "serve", "sweep"]),
+    (
+        "nstar-lab",
+        &[
+            "analysis",
+            "database-server",
+            "engine",
+            "experiment",
+            "http-io",
+            "nstar",
+            "report",
+            "serve",
+            "store",
+            "sweep",
+        ],
+    ),
 ];
 
 /// What every system may use.

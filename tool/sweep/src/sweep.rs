@@ -3,9 +3,6 @@
 //! The search for N* lives in [`analysis::search`] and knows no clock or socket; this driver carries it out.
 
 use std::{
-    fs::{self, File},
-    io,
-    path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
@@ -18,7 +15,6 @@ use analysis::{
 };
 use load::{Ceiling, LoadError, Plan, RequestTotal};
 use observe::ObserveError;
-use rustix::fs::{Advice, fadvise};
 
 use crate::{
     conclusion::{self, Circumstances, Measured, RunStart},
@@ -37,8 +33,6 @@ pub struct SweepPlan {
     pub load: Plan,
     /// The numbers of users to try, and how well each is to be measured.
     pub search: SearchOptions,
-    /// A folder whose files are dropped from the page cache before each step.
-    pub cold_folder: Option<PathBuf>,
     /// A database behind the server, to ask meanwhile which sessions wait for locks.
     pub database: Option<DatabaseUrl>,
     /// Where generator and systems run, for the report.
@@ -63,14 +57,9 @@ pub enum SweepError {
     /// Not even this host could be watched.
     #[error(transparent)]
     Observe(#[from] ObserveError),
-    /// The page cache could not be dropped.
-    #[error("cannot drop {folder} from the page cache: {source}")]
-    PageCache {
-        /// The folder.
-        folder: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    /// What was to be done before a step failed.
+    #[error("before a step: {0}")]
+    BeforeStep(String),
 }
 
 /// Makes closed-loop load; its users keep their connections from one step to the next.
@@ -95,8 +84,24 @@ impl Driver for load::Generator {
 }
 
 /// Sweeps a server from few users to saturation and beyond. An interrupted sweep concludes from what was measured.
+///
+/// # Errors
+/// If the load cannot be made, or the servers cannot be watched.
 pub fn sweep(
     plan: &SweepPlan,
+    interrupt: &AtomicBool,
+    listener: &mut dyn Listener,
+) -> Result<Driven, SweepError> {
+    sweep_with(plan, &mut || Ok(()), interrupt, listener)
+}
+
+/// The same, doing something before each step, such as emptying a cache.
+///
+/// # Errors
+/// The same, and [`SweepError::BeforeStep`] with what that says.
+pub fn sweep_with(
+    plan: &SweepPlan,
+    before_step: &mut dyn FnMut() -> Result<(), String>,
     interrupt: &AtomicBool,
     listener: &mut dyn Listener,
 ) -> Result<Driven, SweepError> {
@@ -108,12 +113,7 @@ pub fn sweep(
     let mut generator = load::Generator::start(&plan.load)?;
     let watch = Watch::start(generator.addresses())?;
     let database = plan.database.as_ref().map(|server| DatabaseWatch::start(server, listener));
-    let mut before_step = || match &plan.cold_folder {
-        None => Ok(()),
-        Some(folder) => drop_from_page_cache(folder)
-            .map_err(|source| SweepError::PageCache { folder: folder.clone(), source }),
-    };
-    let mut stage = Stage { sample: &|| watch.sample(), before_step: &mut before_step, listener };
+    let mut stage = Stage { sample: &|| watch.sample(), before_step, listener };
     let steps = search(&mut generator, plan.search.clone(), interrupt, &mut stage)?;
     let mut totals = generator.finish();
     let measured = Measured {
@@ -131,30 +131,19 @@ pub fn sweep(
     Ok(Driven { run, totals })
 }
 
-fn users_max(range: &UsersRange) -> u32 {
+/// The most users of a range.
+pub fn users_max(range: &UsersRange) -> u32 {
     match range {
         UsersRange::Range { hi, .. } => *hi,
         UsersRange::List(users) => users.iter().copied().max().unwrap_or(0),
     }
 }
 
-/// Drops every file of a folder from the page cache. Works without root and touches no other file,
-/// unlike `/proc/sys/vm/drop_caches`.
-fn drop_from_page_cache(folder: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let file = File::open(entry?.path())?;
-        // Dirty pages are not dropped, so they go to the disk first.
-        file.sync_data()?;
-        fadvise(&file, 0, None, Advice::DontNeed)?;
-    }
-    Ok(())
-}
-
 /// What happens around each step.
 struct Stage<'a> {
     /// Samples the servers, so that a sample lies at each border of a measurement.
     sample: &'a dyn Fn(),
-    before_step: &'a mut dyn FnMut() -> Result<(), SweepError>,
+    before_step: &'a mut dyn FnMut() -> Result<(), String>,
     listener: &'a mut dyn Listener,
 }
 
@@ -172,7 +161,7 @@ fn search(
             Next::Finished => break,
             Next::Extend { for_us } => for_us,
             Next::Begin { users, for_us } => {
-                (stage.before_step)()?;
+                (stage.before_step)().map_err(SweepError::BeforeStep)?;
                 stage.listener.on(&Event::StepBegun { users });
                 driver.set_users(users)?;
                 (stage.sample)();

@@ -4,7 +4,7 @@ mod capture_section;
 pub(crate) mod definition;
 pub(crate) mod error;
 mod file;
-mod section;
+pub(crate) mod section;
 pub(crate) mod single;
 pub(crate) mod sizes;
 pub(crate) mod statuses;

@@ -1,4 +1,6 @@
 //! A TOML table, read key by key: keys that nobody asked for are errors.
+//!
+//! Scenarios are read with it, and experiments.
 
 use std::path::Path;
 
@@ -9,19 +11,28 @@ use super::error::{Problem, ScenarioError, at};
 
 /// The text of the scenario file and its path, to locate errors.
 #[derive(Clone, Copy)]
-pub(super) struct SourceText<'a> {
-    pub(super) path: &'a Path,
-    pub(super) text: &'a str,
+pub struct SourceText<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// What is in it.
+    pub text: &'a str,
 }
 
 impl SourceText<'_> {
-    pub(super) fn error(&self, offset: usize, problem: Problem) -> ScenarioError {
+    /// An error at this byte of the text.
+    pub fn error(&self, offset: usize, problem: Problem) -> ScenarioError {
         at(self.path, self.text, offset, problem)
+    }
+
+    /// The line of this byte of the text, from 1.
+    pub fn line(&self, offset: usize) -> usize {
+        let before = self.text.as_bytes().get(..offset).unwrap_or(self.text.as_bytes());
+        1 + before.iter().filter(|b| **b == b'\n').count()
     }
 }
 
 /// One table of the file.
-pub(super) struct Section<'a> {
+pub struct Section<'a> {
     pub(super) source: SourceText<'a>,
     name: String,
     offset: usize,
@@ -31,23 +42,23 @@ pub(super) struct Section<'a> {
 
 /// A value with its key and its position in the file.
 #[derive(Clone, Copy)]
-pub(super) struct Field<'a> {
-    pub(super) key: &'a str,
-    pub(super) offset: usize,
-    pub(super) value: &'a DeValue<'a>,
+pub struct Field<'a> {
+    /// The key; for an element of a list, that of the list.
+    pub key: &'a str,
+    /// Byte of the text where the value begins.
+    pub offset: usize,
+    /// The value.
+    pub value: &'a DeValue<'a>,
 }
 
 impl<'a> Section<'a> {
-    pub(super) fn new(source: SourceText<'a>, name: String, offset: usize, table: &'a DeTable<'a>) -> Self {
+    /// A table that is called `name` in messages and begins at this byte.
+    pub fn new(source: SourceText<'a>, name: String, offset: usize, table: &'a DeTable<'a>) -> Self {
         Section { source, name, offset, table, asked: Vec::new() }
     }
 
     /// Reads `field` as a table.
-    pub(super) fn under(
-        source: SourceText<'a>,
-        name: String,
-        field: Field<'a>,
-    ) -> Result<Self, ScenarioError> {
+    pub fn under(source: SourceText<'a>, name: String, field: Field<'a>) -> Result<Self, ScenarioError> {
         match field.value {
             DeValue::Table(table) => Ok(Section::new(source, name, field.offset, table)),
             _ => Err(wrong(source, field, "a table")),
@@ -55,14 +66,14 @@ impl<'a> Section<'a> {
     }
 
     /// Returns the value of `key`, if present.
-    pub(super) fn field(&mut self, key: &'static str) -> Option<Field<'a>> {
+    pub fn field(&mut self, key: &'static str) -> Option<Field<'a>> {
         self.asked.push(key);
         let (_, value) = self.table.iter().find(|(name, _)| name.get_ref().as_ref() == key)?;
         Some(Field { key, offset: value.span().start, value: value.get_ref() })
     }
 
     /// Returns all keys and values, whatever their names.
-    pub(super) fn entries(&self) -> Vec<Field<'a>> {
+    pub fn entries(&self) -> Vec<Field<'a>> {
         let field = |(key, value): (&'a Spanned<_>, &'a Spanned<DeValue<'a>>)| {
             let key: &'a std::borrow::Cow<'a, str> = key.get_ref();
             Field { key, offset: value.span().start, value: value.get_ref() }
@@ -70,13 +81,14 @@ impl<'a> Section<'a> {
         self.table.iter().map(field).collect()
     }
 
-    pub(super) fn text(&mut self, key: &'static str) -> Result<Option<&'a str>, ScenarioError> {
+    /// The text under `key`, if present.
+    pub fn text(&mut self, key: &'static str) -> Result<Option<&'a str>, ScenarioError> {
         let source = self.source;
         self.field(key).map(|field| text_of(source, field)).transpose()
     }
 
     /// Returns the whole number under `key`, which must be in `range`, or `default`.
-    pub(super) fn number(
+    pub fn number(
         &mut self,
         key: &'static str,
         range: std::ops::RangeInclusive<u64>,
@@ -90,18 +102,19 @@ impl<'a> Section<'a> {
     }
 
     /// Returns the elements of the array under `key`, if present.
-    pub(super) fn array(&mut self, key: &'static str) -> Result<Option<Vec<Field<'a>>>, ScenarioError> {
+    pub fn array(&mut self, key: &'static str) -> Result<Option<Vec<Field<'a>>>, ScenarioError> {
         let source = self.source;
         self.field(key).map(|field| elements_of(source, field)).transpose()
     }
 
-    pub(super) fn missing(&self, key: &str, expected: &'static str) -> ScenarioError {
+    /// An error: the table needs `key`, whose value means this.
+    pub fn missing(&self, key: &str, expected: &'static str) -> ScenarioError {
         let problem = Problem::Missing { key: key.into(), section: self.name.clone(), expected };
         self.source.error(self.offset, problem)
     }
 
     /// Fails if the table has a key that nobody asked for.
-    pub(super) fn finish(self) -> Result<(), ScenarioError> {
+    pub fn finish(self) -> Result<(), ScenarioError> {
         let unknown = self.table.iter().find(|(key, _)| !self.asked.contains(&key.get_ref().as_ref()));
         let Some((key, _)) = unknown else { return Ok(()) };
         let problem = Problem::UnknownKey {
@@ -113,18 +126,21 @@ impl<'a> Section<'a> {
     }
 }
 
-pub(super) fn wrong(source: SourceText<'_>, field: Field<'_>, expected: impl Into<String>) -> ScenarioError {
+/// An error: the value must be what is expected here.
+pub fn wrong(source: SourceText<'_>, field: Field<'_>, expected: impl Into<String>) -> ScenarioError {
     source.error(field.offset, Problem::Value { key: field.key.into(), expected: expected.into() })
 }
 
-pub(super) fn text_of<'a>(source: SourceText<'a>, field: Field<'a>) -> Result<&'a str, ScenarioError> {
+/// Reads a field as a text.
+pub fn text_of<'a>(source: SourceText<'a>, field: Field<'a>) -> Result<&'a str, ScenarioError> {
     match field.value {
         DeValue::String(text) => Ok(text),
         _ => Err(wrong(source, field, "a text in quotes")),
     }
 }
 
-pub(super) fn number_of(
+/// Reads a field as a whole number in this range.
+pub fn number_of(
     source: SourceText<'_>,
     field: Field<'_>,
     range: std::ops::RangeInclusive<u64>,
@@ -144,10 +160,8 @@ pub(super) fn number_of(
     })
 }
 
-pub(super) fn elements_of<'a>(
-    source: SourceText<'a>,
-    field: Field<'a>,
-) -> Result<Vec<Field<'a>>, ScenarioError> {
+/// Reads a field as a list.
+pub fn elements_of<'a>(source: SourceText<'a>, field: Field<'a>) -> Result<Vec<Field<'a>>, ScenarioError> {
     let DeValue::Array(array) = field.value else { return Err(wrong(source, field, "a list in brackets")) };
     let element = |value: &'a Spanned<DeValue<'a>>| Field {
         key: field.key,

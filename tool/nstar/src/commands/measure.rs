@@ -52,7 +52,6 @@ fn sweep_plan(flags: &Sweep) -> Result<SweepPlan, Failure> {
     Ok(SweepPlan {
         search: plan::search(users, Some(flags.duration)),
         load,
-        cold_folder: None,
         database: database(flags)?,
         circumstances: Circumstances { target, system_cpus: None, fewer_users },
     })

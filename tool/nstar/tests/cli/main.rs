@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod experiment;
 mod external;
 mod mistakes;
 mod sweep;

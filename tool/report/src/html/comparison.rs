@@ -137,8 +137,8 @@ fn beside(published: &Published, index: usize) -> Beside {
 }
 
 fn table(comparison: &Comparison, work: &Workload, entries: &[&Entry], index: usize) -> Table {
-    let name = words::capitalised(factor(comparison.factor));
-    let names = if comparison.factor.is_count() { Column::numeric(name) } else { Column::words(name) };
+    let name = words::capitalised(&factor(&comparison.factor));
+    let names = if comparison.is_over_counts() { Column::numeric(name) } else { Column::words(name) };
     let failed = if work.overload { "Denied, by kind" } else { "Errors" };
     let metrics = shown_in(Output::EntriesPage).map(Column::metric);
     let columns = [names, Column::words("Place")].into_iter().chain(metrics);

@@ -75,10 +75,10 @@ fn columns(comparison: &Comparison, work: &Workload, entries: &[&Entry], style: 
     let words = |heading: &str, align, cell: &dyn Fn(&Entry) -> String| {
         Column::new(style, heading, align, entries, |entry| cell(entry))
     };
-    let names = if comparison.factor.is_count() { Align::Right } else { Align::Left };
+    let names = if comparison.is_over_counts() { Align::Right } else { Align::Left };
     let mut columns = vec![
         words("place", Align::Left, &place),
-        words(factor(comparison.factor), names, &|entry| entry.variant.clone()),
+        words(&factor(&comparison.factor), names, &|entry| entry.variant.clone()),
         users(entries, style),
     ];
     for metric in

@@ -1,0 +1,32 @@
+//! `nstar-lab database`: an empty database server, for as long as it is wanted.
+
+use std::{sync::atomic::Ordering, thread, time::Duration};
+
+use database_server::{DatabaseServer, Kind, Settings};
+use nstar::{
+    exit::{Exit, Failure},
+    interrupt::Interrupt,
+    output,
+};
+
+use crate::flags::{self, DatabaseKind};
+
+/// How often to look whether to stop.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+pub(crate) fn run(flags: &flags::DatabaseServer) -> Result<Exit, Failure> {
+    let kind = match flags.kind {
+        DatabaseKind::Mariadb => Kind::Mariadb,
+        DatabaseKind::Postgres => Kind::Postgres,
+    };
+    let interrupt = Interrupt::listen().map_err(Failure::failed)?;
+    let settings = Settings { port: Some(flags.port), ..Settings::default() };
+    let server = DatabaseServer::start(kind, settings).map_err(Failure::failed)?;
+    server.create(&flags.create).map_err(Failure::failed)?;
+    output::print(&format!("listening: {}\n", server.url(&flags.create, "")))?;
+    while !interrupt.asked.load(Ordering::Relaxed) {
+        thread::sleep(INTERVAL);
+    }
+    drop(server);
+    Ok(Exit::Done)
+}

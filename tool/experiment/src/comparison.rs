@@ -1,0 +1,65 @@
+//! Joins the trials of an experiment into one comparison.
+
+use analysis::comparison::{self, Comparison, Factor, Finished, Published, Workload, entry, order};
+use sweep::conclusion::RunStart;
+
+use crate::{
+    definition::{self, Experiment},
+    run::{Outcome, Part},
+};
+
+/// Compares the variants of an experiment that began at `start`; `file` names the run file of a part.
+pub fn compare(
+    experiment: &Experiment,
+    outcome: &Outcome,
+    start: RunStart,
+    seed: u64,
+    file: impl Fn(&Part) -> String,
+) -> Comparison {
+    let finished = |part: &Part| Finished { run: part.run.clone(), file: file(part) };
+    Comparison {
+        schema: comparison::SCHEMA.to_owned(),
+        title: experiment.title.clone(),
+        factor: Factor(experiment.axis.clone()),
+        host: observe::host(),
+        started: start.rfc3339(),
+        elapsed_s: start.elapsed_s(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        seed,
+        works: experiment
+            .works
+            .iter()
+            .filter_map(|work| of_work(experiment, work, outcome, &finished))
+            .collect(),
+        left_out: outcome.left_out.clone(),
+        published: experiment.published.iter().map(under_laws).collect(),
+    }
+}
+
+fn under_laws(published: &Published) -> Published {
+    Published { little: comparison::published_little(published), ..published.clone() }
+}
+
+fn of_work(
+    experiment: &Experiment,
+    work: &definition::Workload,
+    outcome: &Outcome,
+    finished: &impl Fn(&Part) -> Finished,
+) -> Option<Workload> {
+    let parts: Vec<&Part> = outcome.parts.iter().filter(|part| part.work == work.name).collect();
+    let of_variant = |variant: &definition::Variant| {
+        let runs = parts.iter().filter(|part| part.variant == variant.name);
+        entry(&variant.name, &runs.map(|part| finished(part)).collect::<Vec<_>>(), work.overload)
+    };
+    let entries: Vec<_> = experiment.variants.iter().filter_map(of_variant).collect();
+    if entries.is_empty() {
+        return None;
+    }
+    let runs: Vec<_> = parts.iter().map(|part| &part.run).collect();
+    // Users that are turned away are neither served nor waiting.
+    let little = comparison::little(&runs).filter(|_| !work.overload).into_iter().collect();
+    let (name, overload) = (work.name.clone(), work.overload);
+    let mut measured = Workload { name, overload, little, entries, ..Workload::default() };
+    order(&mut measured);
+    Some(measured)
+}

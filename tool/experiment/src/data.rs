@@ -1,0 +1,76 @@
+//! Files of random bytes, and whether the page cache holds them.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufWriter, Write},
+    ops::Range,
+    path::Path,
+};
+
+use rustix::fs::{Advice, fadvise};
+
+/// Fills a folder with a file of `size` bytes for each number, named `0.bin`, `1.bin`, .., and removes all other files.
+///
+/// The bytes do not compress and differ from file to file, so that no layer below can cheat.
+pub(crate) fn make_files(folder: &Path, mut numbers: Range<u64>, size: u64) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    for entry in fs::read_dir(folder)? {
+        fs::remove_file(entry?.path())?;
+    }
+    numbers.try_for_each(|number| make_file(&folder.join(format!("{number}.bin")), number, size))
+}
+
+/// Drops every file of a folder from the page cache, so that the next read comes from the disk. Works without root and
+/// touches no other file, unlike `/proc/sys/vm/drop_caches`.
+pub(crate) fn drop_from_page_cache(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let file = File::open(entry?.path())?;
+        // Dirty pages are not dropped, so they go to the disk first.
+        file.sync_data()?;
+        fadvise(&file, 0, None, Advice::DontNeed)?;
+    }
+    Ok(())
+}
+
+fn make_file(path: &Path, number: u64, size: u64) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
+    let mut words = Words(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut left = size;
+    while left > 0 {
+        let word = words.next_word().to_le_bytes();
+        let take = left.min(8);
+        out.write_all(&word[..take as usize])?;
+        left -= take;
+    }
+    out.flush()
+}
+
+/// SplitMix64 (Steele, Lea and Flood 2014): fast bytes that do not compress.
+struct Words(u64);
+
+impl Words {
+    fn next_word(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_have_the_size_asked_for_and_differ() {
+        let folder = tempfile::tempdir().expect("a folder");
+        make_files(folder.path(), 0..3, 1_001).expect("files");
+        let bytes: Vec<_> =
+            (0..3).map(|n| fs::read(folder.path().join(format!("{n}.bin"))).expect("a file")).collect();
+        assert!(bytes.iter().all(|file| file.len() == 1_001));
+        assert_ne!(bytes[0], bytes[1]);
+        make_files(folder.path(), 0..1, 0).expect("files again");
+        assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 1);
+    }
+}

@@ -1,0 +1,584 @@
+//! Experiment files: TOML in, a checked [`Experiment`] out.
+
+mod check;
+mod process;
+mod work;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use analysis::comparison::Published;
+use load::document::{DeTable, DeValue, Field, Problem, Section, SourceText, elements_of, text_of, wrong};
+use serde::Deserialize;
+
+pub(crate) use check::example_places;
+
+use crate::{
+    definition::{Command, Data, Experiment, PageCache, Proving, TextFile, Variant},
+    names::slug,
+    template::{Value, Values},
+};
+
+/// An error in an experiment file: file, line, what was expected there.
+pub type DocumentError = load::ScenarioError;
+
+/// How long a comparison may take unless its file says otherwise.
+const COMPARISON_TIME: Duration = Duration::from_secs(300);
+/// The most variants that axes may make together: a typo must not run for days.
+const VARIANTS_MAX: usize = 1_000;
+
+/// Finds the files that an experiment names.
+pub trait Library {
+    /// The text of the file at this path.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn read(&self, path: &Path) -> std::io::Result<String>;
+}
+
+/// Files on the disk.
+#[derive(Debug, Clone, Copy)]
+pub struct Disk;
+
+impl Library for Disk {
+    fn read(&self, path: &Path) -> std::io::Result<String> {
+        fs::read_to_string(path)
+    }
+}
+
+/// Reads and checks the text of an experiment. Files that it names lie beside `path`.
+///
+/// # Errors
+/// Names file and line, says what was expected there, and suggests the nearest name for an unknown one.
+pub fn read(path: &Path, text: &str, library: &dyn Library) -> Result<Experiment, DocumentError> {
+    read_with(path, text, library, &[])
+}
+
+/// The same, with values in place of those that the experiment gives these names.
+///
+/// # Errors
+/// The same; and a name that is no value of the experiment, or that it varies.
+pub fn read_with(
+    path: &Path,
+    text: &str,
+    library: &dyn Library,
+    set: &[(String, String)],
+) -> Result<Experiment, DocumentError> {
+    let source = SourceText { path, text };
+    let document = DeTable::parse(text).map_err(|error| {
+        let offset = error.span().map_or(0, |span| span.start);
+        source.error(offset, Problem::Syntax(error.message().into()))
+    })?;
+    let mut experiment = Reader { source, library }.experiment(document.get_ref())?;
+    for (name, value) in set {
+        check::check_settable(&experiment, name)?;
+        experiment.values.insert(name.clone(), Value::Text(value.clone()));
+    }
+    check::check(&experiment)?;
+    Ok(experiment)
+}
+
+/// Reads one file.
+#[derive(Clone, Copy)]
+struct Reader<'a> {
+    source: SourceText<'a>,
+    library: &'a dyn Library,
+}
+
+impl<'a> Reader<'a> {
+    fn experiment(self, document: &'a DeTable<'a>) -> Result<Experiment, DocumentError> {
+        let mut top = Section::new(self.source, "the experiment".into(), 0, document);
+        let title = top.text("title")?.map(str::to_owned);
+        let title = title.ok_or_else(|| top.missing("title", "what it shows, in one line"))?;
+        let values = top.field("values").map(|field| self.values(field)).transpose()?.unwrap_or_default();
+        let (axis, variants) = self.variants(&mut top)?;
+        let processes = self.sections(&mut top, "process", Self::process)?;
+        let works = self.sections(&mut top, "work", Self::work)?;
+        if works.is_empty() {
+            return Err(top.missing("work", "at least one [[work]]: what to drive, and how many users"));
+        }
+        if let (Some(axis), [_], [_]) = (top.field("axis"), variants.as_slice(), works.as_slice()) {
+            let expected = "a table with a list of two values or more: one alone is compared with nothing, and goes into [values]";
+            return Err(wrong(self.source, axis, expected));
+        }
+        self.check_names(&mut top, "work", works.iter().map(|work| work.name.as_str()), works.len() > 1)?;
+        let time = top.field("time").map(|field| self.duration(field)).transpose()?;
+        let experiment = Experiment {
+            title,
+            time: time.or((!axis.is_empty()).then_some(COMPARISON_TIME)),
+            axis,
+            variants,
+            values,
+            texts: self.sections(&mut top, "text", Self::text_file)?,
+            data: self.sections(&mut top, "data", Self::data)?,
+            processes,
+            prepare: self.sections(&mut top, "prepare", Self::preparation)?,
+            reset: self.commands(&mut top, "reset")?,
+            prove: top.field("prove").map(|field| self.prove(field)).transpose()?,
+            works,
+            page_cache: match top.field("page_cache") {
+                None => PageCache::Warm,
+                Some(field) => self.one_of(field, &[("warm", PageCache::Warm), ("cold", PageCache::Cold)])?,
+            },
+            rounds: top.number("rounds", 1..=1_000, 1)? as u32,
+            published: self.published(&mut top)?,
+            file: self.source.path.into(),
+        };
+        top.finish()?;
+        Ok(experiment)
+    }
+
+    /// The tables of `[[key]]`.
+    fn sections<T>(
+        self,
+        top: &mut Section<'a>,
+        key: &'static str,
+        read: fn(Self, Section<'a>) -> Result<T, DocumentError>,
+    ) -> Result<Vec<T>, DocumentError> {
+        let fields = top.array(key)?.unwrap_or_default();
+        let section = |field| Section::under(self.source, format!("[[{key}]]"), field);
+        fields.into_iter().map(|field| read(self, section(field)?)).collect()
+    }
+
+    /// Named values: texts, numbers, or lists of texts.
+    fn values(self, field: Field<'a>) -> Result<Values, DocumentError> {
+        let section = Section::under(self.source, format!("[{}]", field.key), field)?;
+        let entry = |entry: Field<'a>| Ok((entry.key.to_owned(), self.value(entry)?));
+        section.entries().into_iter().map(entry).collect()
+    }
+
+    fn value(self, field: Field<'a>) -> Result<Value, DocumentError> {
+        match field.value {
+            DeValue::Array(_) => {
+                let words = elements_of(self.source, field)?.into_iter().map(|word| self.scalar(word));
+                Ok(Value::List(words.collect::<Result<_, _>>()?))
+            }
+            _ => self.scalar(field).map(Value::Text),
+        }
+    }
+
+    /// A text, or a number or truth value as it is written.
+    fn scalar(self, field: Field<'a>) -> Result<String, DocumentError> {
+        match field.value {
+            DeValue::String(text) => Ok(text.clone().into_owned()),
+            DeValue::Integer(number) => Ok(number.to_string()),
+            DeValue::Float(number) => Ok(number.to_string()),
+            DeValue::Boolean(truth) => Ok(truth.to_string()),
+            _ => Err(wrong(self.source, field, "a text in quotes, or a number")),
+        }
+    }
+
+    /// What varies: `[axis]`, every combination of whose lists is a variant, or `[[variant]]` one by one.
+    fn variants(self, top: &mut Section<'a>) -> Result<(String, Vec<Variant>), DocumentError> {
+        let (axis, named, varied) = (top.field("axis"), top.array("variant")?, top.text("varied")?);
+        match (axis, named) {
+            (None, None) => Ok((String::new(), vec![Variant { name: String::new(), values: Values::new() }])),
+            (Some(axis), None) => self.combinations(axis),
+            (None, Some(fields)) => self.named_variants(fields, varied),
+            (Some(axis), Some(_)) => {
+                Err(wrong(self.source, axis, "left out where there are [[variant]] sections"))
+            }
+        }
+    }
+
+    fn combinations(self, axis: Field<'a>) -> Result<(String, Vec<Variant>), DocumentError> {
+        let section = Section::under(self.source, "[axis]".into(), axis)?;
+        let mut variants = vec![Variant { name: String::new(), values: Values::new() }];
+        let mut names = Vec::new();
+        let mut entries = section.entries();
+        // In the order of the file.
+        entries.sort_by_key(|entry| entry.offset);
+        let lists = entries.iter().map(|entry| Ok((*entry, elements_of(self.source, *entry)?)));
+        let lists: Vec<(Field<'a>, Vec<Field<'a>>)> = lists.collect::<Result<_, DocumentError>>()?;
+        let varies = lists.iter().any(|(_, values)| values.len() > 1);
+        for (entry, values) in lists {
+            if values.is_empty() {
+                return Err(wrong(self.source, entry, "a list of at least one value, such as [1, 2, 4]"));
+            }
+            // Beside others that vary, a single value is the same for all variants, and no part of their names.
+            let told = values.len() > 1 || !varies;
+            if told {
+                names.push(entry.key);
+            }
+            let mut next = Vec::new();
+            for variant in &variants {
+                for value in &values {
+                    let text = self.scalar(*value)?;
+                    next.push(extended(variant, entry.key, text, told));
+                }
+            }
+            if next.len() > VARIANTS_MAX {
+                return Err(wrong(
+                    self.source,
+                    entry,
+                    format!("short enough for at most {VARIANTS_MAX} variants in all"),
+                ));
+            }
+            variants = next;
+        }
+        if names.is_empty() {
+            return Err(wrong(self.source, axis, "a table of lists, such as workers = [1, 2, 4]"));
+        }
+        self.check_variants(axis, &variants)?;
+        Ok((names.join(", "), variants))
+    }
+
+    /// `[[variant]]` sections; `varied` says in a word what differs between them.
+    fn named_variants(
+        self,
+        fields: Vec<Field<'a>>,
+        varied: Option<&str>,
+    ) -> Result<(String, Vec<Variant>), DocumentError> {
+        let Some(first) = fields.first().copied() else { return Ok((String::new(), Vec::new())) };
+        let mut variants = Vec::new();
+        for field in &fields {
+            let mut section = Section::under(self.source, "[[variant]]".into(), *field)?;
+            let Some(name) = section.text("name")? else {
+                return Err(section.missing("name", "what tells it from the others"));
+            };
+            let values =
+                section.field("values").map(|field| self.values(field)).transpose()?.unwrap_or_default();
+            section.finish()?;
+            variants.push(Variant { name: name.into(), values });
+        }
+        if variants.len() < 2 {
+            return Err(wrong(self.source, first, "one of two or more: one alone is compared with nothing"));
+        }
+        self.check_variants(first, &variants)?;
+        Ok((varied.unwrap_or("variant").into(), variants))
+    }
+
+    /// Names of variants must differ as file names too, which are made of them.
+    fn check_variants(self, field: Field<'a>, variants: &[Variant]) -> Result<(), DocumentError> {
+        match twice(variants.iter().map(|variant| variant.name.as_str())) {
+            None => Ok(()),
+            Some(name) => Err(wrong(
+                self.source,
+                field,
+                format!("made of different names: {name} is there twice, or nearly"),
+            )),
+        }
+    }
+
+    fn check_names<'n>(
+        self,
+        top: &mut Section<'a>,
+        key: &'static str,
+        names: impl Iterator<Item = &'n str> + Clone,
+        needed: bool,
+    ) -> Result<(), DocumentError> {
+        let Some(field) = top.field(key) else { return Ok(()) };
+        if needed && names.clone().any(|name| slug(name).is_empty()) {
+            return Err(wrong(self.source, field, "sections with a `name` each, to tell them apart"));
+        }
+        match twice(names) {
+            None => Ok(()),
+            Some(name) => Err(wrong(
+                self.source,
+                field,
+                format!("sections with different names: {name} is there twice, or nearly"),
+            )),
+        }
+    }
+
+    fn text_file(self, mut section: Section<'a>) -> Result<TextFile, DocumentError> {
+        let Some(field) = section.field("text") else {
+            return Err(section.missing("text", "what is in the file"));
+        };
+        let text = text_of(self.source, field)?.into();
+        let path = self.inner_path(&mut section, "path")?;
+        section.finish()?;
+        Ok(TextFile { path, text, line: self.line(field) })
+    }
+
+    fn data(self, mut section: Section<'a>) -> Result<Data, DocumentError> {
+        let Some(field) = section.field("files") else {
+            return Err(section.missing("files", "how many files to make"));
+        };
+        let data = Data {
+            files: self.scalar(field)?,
+            folder: self.inner_path(&mut section, "folder")?,
+            size: match section.field("size") {
+                Some(field) => self.scalar(field)?,
+                None => return Err(section.missing("size", "the size of each, such as \"100 KB\"")),
+            },
+            of: section.text("of")?.unwrap_or_default().into(),
+            line: self.line(field),
+        };
+        section.finish()?;
+        Ok(data)
+    }
+
+    /// A relative path without a way out of the experiment's folder.
+    fn inner_path(self, section: &mut Section<'a>, key: &'static str) -> Result<String, DocumentError> {
+        let expected = "a path within the experiment's folder, such as \"files\"";
+        let Some(field) = section.field(key) else { return Err(section.missing(key, expected)) };
+        let text = text_of(self.source, field)?;
+        let inner = Path::new(text).components().all(|part| matches!(part, std::path::Component::Normal(_)));
+        if inner && !text.is_empty() { Ok(text.into()) } else { Err(wrong(self.source, field, expected)) }
+    }
+
+    fn prove(self, field: Field<'a>) -> Result<Proving, DocumentError> {
+        let mut section = Section::under(self.source, "[prove]".into(), field)?;
+        let proving = Proving {
+            command: self.needed_command(&mut section)?,
+            after: self.texts(&mut section, "after")?,
+        };
+        section.finish()?;
+        Ok(proving)
+    }
+
+    fn needed_command(self, section: &mut Section<'a>) -> Result<Command, DocumentError> {
+        match section.field("command") {
+            Some(field) => self.command(field),
+            None => Err(section.missing("command", "a list: the program and its arguments")),
+        }
+    }
+
+    /// Commands of `[[key]]`.
+    fn commands(self, top: &mut Section<'a>, key: &'static str) -> Result<Vec<Command>, DocumentError> {
+        self.sections(top, key, |reader, mut section| {
+            let command = reader.needed_command(&mut section)?;
+            section.finish()?;
+            Ok(command)
+        })
+    }
+
+    fn command(self, field: Field<'a>) -> Result<Command, DocumentError> {
+        let words = elements_of(self.source, field)?.into_iter().map(|word| self.scalar(word));
+        let words: Vec<String> = words.collect::<Result<_, _>>()?;
+        if words.first().is_none_or(String::is_empty) {
+            return Err(wrong(
+                self.source,
+                field,
+                "a list: the program and its arguments, such as [\"nginx\", \"-g\", \"daemon off;\"]",
+            ));
+        }
+        Ok(Command { words, line: self.line(field) })
+    }
+
+    fn texts(self, section: &mut Section<'a>, key: &'static str) -> Result<Vec<String>, DocumentError> {
+        let fields = section.array(key)?.unwrap_or_default();
+        fields.into_iter().map(|field| text_of(self.source, field).map(Into::into)).collect()
+    }
+
+    fn flag(self, section: &mut Section<'a>, key: &'static str) -> Result<bool, DocumentError> {
+        match section.field(key) {
+            None => Ok(false),
+            Some(Field { value: DeValue::Boolean(truth), .. }) => Ok(*truth),
+            Some(field) => Err(wrong(self.source, field, "true or false")),
+        }
+    }
+
+    fn duration(self, field: Field<'a>) -> Result<Duration, DocumentError> {
+        let found = humantime::parse_duration(text_of(self.source, field)?).ok();
+        found
+            .filter(|time| !time.is_zero())
+            .ok_or_else(|| wrong(self.source, field, "a length of time, such as \"30s\" or \"5m\""))
+    }
+
+    fn one_of<T: Copy>(self, field: Field<'a>, known: &[(&str, T)]) -> Result<T, DocumentError> {
+        let text = text_of(self.source, field)?;
+        let found = known.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
+        found.ok_or_else(|| {
+            let expected = known.iter().map(|(name, _)| (*name).to_owned()).collect();
+            self.source.error(
+                field.offset,
+                Problem::UnknownName { what: field_name(field.key), name: text.into(), expected },
+            )
+        })
+    }
+
+    fn published(self, top: &mut Section<'a>) -> Result<Vec<Published>, DocumentError> {
+        #[derive(Deserialize)]
+        struct Figures {
+            published: Vec<Published>,
+        }
+        let Some(field) = top.field("published") else { return Ok(Vec::new()) };
+        let read: Result<Figures, _> = toml::from_str(self.source.text);
+        read.map(|figures| figures.published).map_err(|error| {
+            let offset = error.span().map_or(field.offset, |span| span.start);
+            self.source.error(offset, Problem::Syntax(error.message().into()))
+        })
+    }
+
+    fn line(self, field: Field<'a>) -> usize {
+        self.source.line(field.offset)
+    }
+
+    /// A file that the experiment names, and its text.
+    fn beside(self, field: Field<'a>, name: &str) -> Result<(PathBuf, String), DocumentError> {
+        let path = self.source.path.parent().unwrap_or(Path::new("")).join(name);
+        let text = self.library.read(&path).map_err(|error| {
+            let problem =
+                Problem::Unreadable { key: field.key.into(), path: path.clone(), reason: error.to_string() };
+            self.source.error(field.offset, problem)
+        })?;
+        Ok((path, text))
+    }
+}
+
+fn extended(variant: &Variant, key: &str, text: String, told: bool) -> Variant {
+    let mut extended = variant.clone();
+    if told {
+        let before = if variant.name.is_empty() { String::new() } else { format!("{}, ", variant.name) };
+        extended.name = format!("{before}{text}");
+    }
+    extended.values.insert(key.to_owned(), Value::Text(text));
+    extended
+}
+
+/// A name that is there twice as part of a file name.
+fn twice<'n>(names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let mut seen = std::collections::BTreeSet::new();
+    names.into_iter().find(|name| !seen.insert(slug(name)))
+}
+
+/// What a key is called in messages.
+fn field_name(key: &str) -> &'static str {
+    match key {
+        "page_cache" => "state of the page cache",
+        "connections" => "policy for connections",
+        "stop" => "signal",
+        _ => "word",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        definition::Users,
+        resolve::{Measurement, Places},
+    };
+
+    const EXAMPLE: &str = r#"
+title = "A server behind another"
+rounds = 3
+[values]
+flags = ["--queue", "${queue}"]
+queue = 8
+[axis]
+workers = [4, 1]
+place = ["near", "far"]
+[[data]]
+folder = "data-${number}"
+of = "back"
+files = 2
+size = "1 KB"
+[[text]]
+path = "front.conf"
+text = "listen ${port.front}; upstream ${address.back}:${port.back.1}; $${kept}"
+[[process]]
+name = "back"
+command = ["back", "${flags}", "--port", "${port.back}", "--number", "${number}"]
+count = "2"
+ports = ["back"]
+[[process]]
+name = "front"
+command = ["front", "${folder}/front.conf", "--workers=${workers}"]
+when = { place = "near" }
+ports = ["front"]
+ready = { http = "http://127.0.0.1:${port.front}/" }
+[[prepare]]
+command = ["fill", "${urls}"]
+[[work]]
+url = "http://127.0.0.1:${port.back}/"
+each = "back"
+users = 3
+"#;
+
+    fn example() -> Experiment {
+        read(Path::new("dir/mine.toml"), EXAMPLE, &Disk).expect("an experiment")
+    }
+
+    fn places() -> Places {
+        let port = |name: &str, number: u32, port: u16| ((name.to_owned(), number), port);
+        let ports = [port("front", 0, 80), port("back", 0, 81), port("back", 1, 82)];
+        Places { folder: "/f".into(), ports: ports.into_iter().collect(), ..Places::default() }
+    }
+
+    #[test]
+    fn every_combination_is_a_variant_in_the_order_of_the_file() {
+        let experiment = example();
+        let names: Vec<&str> = experiment.variants.iter().map(|variant| variant.name.as_str()).collect();
+        assert_eq!(names, ["4, near", "4, far", "1, near", "1, far"]);
+        assert_eq!((experiment.axis.as_str(), experiment.rounds), ("workers, place", 3));
+        assert_eq!(experiment.works[0].users, Users::Fixed("3".into()));
+    }
+
+    #[test]
+    fn names_are_filled_in_for_each_instance() {
+        let experiment = example();
+        let measurement = Measurement {
+            experiment: &experiment,
+            variant: &experiment.variants[0],
+            work: &experiment.works[0],
+        };
+        let places = places();
+        let instances = measurement.instances(&places).expect("instances");
+        let words: Vec<Vec<String>> = instances
+            .iter()
+            .map(|one| {
+                let values = measurement.values_of(one.process, one.number, &places);
+                measurement.words(&one.process.command, &values).expect("words")
+            })
+            .collect();
+        assert_eq!(words[0], ["back", "--queue", "8", "--port", "81", "--number", "0"]);
+        assert_eq!(words[1][4..], ["82", "--number", "1"]);
+        assert_eq!(words[2], ["front", "/f/front.conf", "--workers=4"]);
+        let texts = measurement.texts(&places).expect("texts");
+        assert_eq!(texts[0].1, "listen 80; upstream 127.0.0.1:82; ${kept}");
+        let urls = measurement.urls(&experiment.works[0].target, &places).expect("URLs");
+        assert_eq!(urls, ["http://127.0.0.1:81/", "http://127.0.0.1:82/"]);
+        assert_eq!(measurement.users_max(&places), Ok(6));
+        let folders: Vec<_> =
+            measurement.data(&places).expect("data").into_iter().map(|set| set.folder).collect();
+        assert_eq!(folders, [PathBuf::from("/f/data-0"), "/f/data-1".into()]);
+    }
+
+    #[test]
+    fn a_process_starts_only_where_its_values_hold() {
+        let experiment = example();
+        let measurement = Measurement {
+            experiment: &experiment,
+            variant: &experiment.variants[1],
+            work: &experiment.works[0],
+        };
+        let names: Vec<_> = measurement
+            .instances(&places())
+            .expect("instances")
+            .iter()
+            .map(|one| one.process.name.clone())
+            .collect();
+        assert_eq!(names, ["back", "back"]);
+    }
+
+    #[test]
+    fn an_unknown_name_is_told_with_its_line_and_the_nearest() {
+        let error =
+            read(Path::new("mine.toml"), &EXAMPLE.replace("--workers=${workers}", "${worker}"), &Disk);
+        let told = error.expect_err("a typo").to_string();
+        assert!(told.starts_with("mine.toml:25: unknown name `worker`, did you mean `workers`?"), "{told}");
+        let error =
+            read(Path::new("mine.toml"), &EXAMPLE.replace("place = \"near\" }", "plaec = \"near\" }"), &Disk);
+        assert!(error.expect_err("a typo").to_string().contains("did you mean `place`?"));
+    }
+
+    proptest! {
+        /// Whatever is cut out of an experiment or put into it: an experiment or an error, and no panic.
+        #[test]
+        fn a_damaged_file_is_an_error(from in 0usize..900, length in 0usize..40, put in "[\\[\\]{}$\"=a-z0-9 \n]{0,6}") {
+            let mut text = EXAMPLE.to_owned();
+            let from = from.min(text.len());
+            let to = (from + length).min(text.len());
+            text.replace_range(from..to, &put);
+            let _ = read(Path::new("mine.toml"), &text, &Disk);
+        }
+    }
+}

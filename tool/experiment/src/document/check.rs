@@ -1,0 +1,153 @@
+//! Checks of the whole: every name is defined in every variant, and everything that is named is there.
+
+use std::collections::BTreeMap;
+
+use load::Problem;
+
+use super::DocumentError;
+use crate::{
+    definition::{Action, Experiment, Process, Ready, Target},
+    resolve::{INSTANCES_MAX, Measurement, Places},
+    template::{Value, Values},
+};
+
+/// Checks an experiment by filling it in for every measurement, with places that stand for those it will get.
+pub(super) fn check(experiment: &Experiment) -> Result<(), DocumentError> {
+    check_processes(experiment)?;
+    let places = example_places(experiment);
+    for variant in &experiment.variants {
+        for work in &experiment.works {
+            measurement(&Measurement { experiment, variant, work }, &places)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a value can be given from outside.
+pub(super) fn check_settable(experiment: &Experiment, name: &str) -> Result<(), DocumentError> {
+    let varied = experiment.variants.iter().any(|variant| variant.values.contains_key(name))
+        || experiment.works.iter().any(|work| work.values.contains_key(name));
+    if varied {
+        return Err(at(experiment, 1, name, "left to the experiment, which varies it".into()));
+    }
+    if experiment.values.contains_key(name) {
+        return Ok(());
+    }
+    let expected = experiment.values.keys().cloned().collect();
+    let problem = Problem::UnknownName { what: "value", name: name.into(), expected };
+    Err(DocumentError { file: experiment.file.clone(), line: 1, problem })
+}
+
+fn check_processes(experiment: &Experiment) -> Result<(), DocumentError> {
+    let mut owners = BTreeMap::new();
+    for process in &experiment.processes {
+        for port in &process.ports {
+            // Several ways to start a process may share its ports.
+            if owners.insert(port, &process.name).is_some_and(|owner| *owner != process.name) {
+                return Err(at(
+                    experiment,
+                    process.command.line,
+                    "ports",
+                    format!("other names: `{port}` is there already"),
+                ));
+            }
+        }
+    }
+    let works = experiment.works.iter().map(|work| &work.target);
+    let prepared = experiment.prepare.iter().filter_map(|preparation| match &preparation.action {
+        Action::Load { target, .. } => Some(target),
+        Action::Command(_) => None,
+    });
+    let each = works.chain(prepared).map(|Target { each, line, .. }| ("each", each, *line));
+    let of = experiment.data.iter().map(|data| ("of", &data.of, data.line));
+    let after = experiment
+        .prove
+        .iter()
+        .flat_map(|prove| prove.after.iter().map(|name| ("after", name, prove.command.line)));
+    for (_, name, line) in each.chain(of).chain(after) {
+        if !name.is_empty() && !experiment.processes.iter().any(|process| process.name == *name) {
+            let expected = experiment.processes.iter().map(|process| process.name.clone()).collect();
+            let problem = Problem::UnknownName { what: "process", name: name.clone(), expected };
+            return Err(DocumentError { file: experiment.file.clone(), line, problem });
+        }
+    }
+    Ok(())
+}
+
+fn at(experiment: &Experiment, line: usize, key: &str, expected: String) -> DocumentError {
+    DocumentError {
+        file: experiment.file.clone(),
+        line,
+        problem: Problem::Value { key: key.into(), expected },
+    }
+}
+
+/// Places that stand for those an experiment will get: a port for every name and instance.
+pub(crate) fn example_places(experiment: &Experiment) -> Places {
+    let names = experiment.processes.iter().flat_map(|process| &process.ports);
+    let ports = names.flat_map(|name| (0..INSTANCES_MAX).map(move |number| ((name.clone(), number), 1)));
+    Places { folder: "/".into(), program: "nstar".into(), ports: ports.collect(), ..Places::default() }
+}
+
+fn measurement(measurement: &Measurement<'_>, places: &Places) -> Result<(), DocumentError> {
+    let Measurement { experiment, work, .. } = measurement;
+    for instance in measurement.instances(places)? {
+        let values = measurement.values_of(instance.process, instance.number, places);
+        measurement.start_words(&instance, &values)?;
+        process(measurement, instance.process, &values)?;
+    }
+    check_conditions(measurement, places)?;
+    measurement.data(places)?;
+    measurement.texts(places)?;
+    measurement.scenario(&work.target, places)?;
+    measurement.users_max(places)?;
+    measurement.database(places)?;
+    let mut values = measurement.values(places);
+    values.insert("urls".into(), Value::List(vec!["http://localhost".into()]));
+    for preparation in &experiment.prepare {
+        match &preparation.action {
+            Action::Command(command) => drop(measurement.words(command, &values)?),
+            Action::Load { target, users, .. } => {
+                measurement.scenario(target, places)?;
+                measurement.users(target, users, places)?;
+            }
+        }
+    }
+    experiment.reset.iter().try_for_each(|command| measurement.words(command, &values).map(drop))?;
+    values.insert("totals".into(), "totals.json".into());
+    experiment.prove.iter().try_for_each(|prove| measurement.words(&prove.command, &values).map(drop))
+}
+
+fn process(measurement: &Measurement<'_>, process: &Process, values: &Values) -> Result<(), DocumentError> {
+    process.before.iter().try_for_each(|command| measurement.words(command, values).map(drop))?;
+    for (_, text) in &process.environment {
+        measurement.of_process(text, "environment", process, values)?;
+    }
+    if let Ready::Http(url) = &process.ready {
+        measurement.of_process(url, "ready", process, values)?;
+    }
+    Ok(())
+}
+
+/// Names in `when` are values: a misspelt one would silently never start its program.
+fn check_conditions(measurement: &Measurement<'_>, places: &Places) -> Result<(), DocumentError> {
+    let values = measurement.values(places);
+    for process in &measurement.experiment.processes {
+        for (name, _) in &process.when {
+            if !values.contains_key(name) {
+                let expected = measurement
+                    .experiment
+                    .values_of(measurement.variant, measurement.work)
+                    .into_keys()
+                    .collect();
+                let problem = Problem::UnknownName { what: "value", name: name.clone(), expected };
+                return Err(DocumentError {
+                    file: measurement.experiment.file.clone(),
+                    line: process.command.line,
+                    problem,
+                });
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,23 @@
+//! Experiments on any programs: a file names what to start, what to drive it with and what varies; every variant is
+//! measured, and what was measured is joined into one comparison.
+//!
+//! ```text
+//! document (TOML) -> definition::Experiment -> trials -> resolve: names filled in
+//!                                                 run: process (guards, readiness) -> load or sweep -> proof
+//!                                                                                          -> comparison
+//! ```
+
+pub mod comparison;
+mod data;
+pub mod definition;
+pub mod document;
+pub mod names;
+mod process;
+mod resolve;
+pub mod room;
+pub mod run;
+pub mod size;
+pub mod template;
+mod trials;
+
+pub use process::{CommandError, StartError, guard, link};

@@ -1,0 +1,212 @@
+//! A guard stands between nstar and one program of an experiment. It starts the program, and ends it with everything it
+//! started, as soon as its stdin closes: however nstar ends, nothing stays behind.
+//!
+//! The guard is this program again. As a subreaper (prctl(2)) it inherits what its descendants leave behind, so that a
+//! program that goes into the background or into a session of its own is found as well.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File, OpenOptions},
+    io::{self, BufRead, Read, Write},
+    os::unix::process::CommandExt,
+    path::PathBuf,
+    process::{Command, Stdio},
+    sync::mpsc::{self, Receiver, RecvTimeoutError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, set_child_subreaper, wait,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::definition::StopSignal;
+
+/// How often the guard looks whether its program has ended.
+const INTERVAL: Duration = Duration::from_millis(20);
+/// What the guard prints once it waits for its orders.
+pub(super) const WAITING: &str = "waiting";
+/// What it prints once the program runs.
+pub(super) const STARTED: &str = "started";
+
+/// What a guard is told, in the first line of its stdin.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Orders {
+    /// Program and arguments.
+    pub(super) words: Vec<String>,
+    /// Environment variables besides those it has.
+    pub(super) environment: Vec<(String, String)>,
+    /// Where the program runs.
+    pub(super) folder: PathBuf,
+    /// Where its output goes.
+    pub(super) log: PathBuf,
+    /// Processors that it may use; `None`: all.
+    pub(super) processors: Option<Vec<usize>>,
+    /// The file that takes a process into its cgroup.
+    pub(super) cgroup: Option<PathBuf>,
+    /// Signal that asks it to stop.
+    pub(super) stop: StopSignal,
+    /// How long that may take, milliseconds.
+    pub(super) stop_within_ms: u64,
+}
+
+/// Runs a guard: reads what to start on stdin, starts it, and ends it once stdin closes.
+///
+/// # Errors
+/// What could not be read or started; also printed, for whoever started the guard.
+pub fn run() -> Result<(), io::Error> {
+    let outcome = guard();
+    if let Err(error) = &outcome {
+        say(&error.to_string());
+    }
+    outcome
+}
+
+fn guard() -> Result<(), io::Error> {
+    say(WAITING);
+    let mut line = String::new();
+    if io::stdin().lock().read_line(&mut line)? == 0 {
+        // Nobody wants it any more.
+        return Ok(());
+    }
+    let orders: Orders = serde_json::from_str(&line)?;
+    set_child_subreaper(Some(getpid()))?;
+    if let Some(file) = &orders.cgroup {
+        fs::write(file, "0")?;
+    }
+    if let Some(processors) = &orders.processors {
+        sweep::cores::confine(processors)?;
+    }
+    let pid = start(&orders)?;
+    say(STARTED);
+    let ended = watch(pid, &closed_stdin());
+    match ended {
+        Some(status) => say(&told(status)),
+        None => stop(pid, &orders),
+    }
+    end_descendants();
+    Ok(())
+}
+
+/// Tells nstar, which may be gone.
+fn say(text: &str) {
+    let _ = writeln!(io::stdout(), "{text}");
+}
+
+fn start(orders: &Orders) -> io::Result<Pid> {
+    let mut words = orders.words.iter();
+    let log = OpenOptions::new().create(true).append(true).open(&orders.log)?;
+    let child = Command::new(words.next().map_or("", String::as_str))
+        .args(words)
+        .envs(orders.environment.iter().map(|(name, value)| (name, value)))
+        .current_dir(&orders.folder)
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .spawn()?;
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| io::Error::other("it has no number"))
+}
+
+/// Receives something, or is closed, once stdin has closed.
+fn closed_stdin() -> Receiver<()> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        // Whatever comes is no order; only the end counts.
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        drop(sender);
+    });
+    receiver
+}
+
+/// Waits until stdin closes (`None`) or the program ends by itself.
+fn watch(pid: Pid, stdin: &Receiver<()>) -> Option<WaitStatus> {
+    loop {
+        if let Some(status) = reap(pid) {
+            return Some(status);
+        }
+        match stdin.recv_timeout(INTERVAL) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+}
+
+/// Takes note of all children that have ended. The status of `pid`, if it is among them.
+fn reap(pid: Pid) -> Option<WaitStatus> {
+    let mut found = None;
+    while let Ok(Some((ended, status))) = wait(WaitOptions::NOHANG) {
+        if ended == pid {
+            found = Some(status);
+        }
+    }
+    found
+}
+
+fn stop(pid: Pid, orders: &Orders) {
+    let signal = match orders.stop {
+        StopSignal::Term => Signal::TERM,
+        StopSignal::Int => Signal::INT,
+        StopSignal::Quit => Signal::QUIT,
+    };
+    // To the program alone: what it has started it ends itself, in its own order. Fails only if it has ended.
+    let _ = kill_process(pid, signal);
+    let deadline = Instant::now() + Duration::from_millis(orders.stop_within_ms);
+    while reap(pid).is_none() && Instant::now() < deadline {
+        thread::sleep(INTERVAL / 4);
+    }
+    let _ = kill_process_group(pid, Signal::KILL);
+}
+
+/// Kills everything that descends from this process, until nothing does.
+fn end_descendants() {
+    loop {
+        let all = descendants();
+        for pid in &all {
+            let _ = kill_process(*pid, Signal::KILL);
+        }
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+        if all.is_empty() {
+            return;
+        }
+        thread::sleep(INTERVAL / 4);
+    }
+}
+
+/// All processes that descend from this one.
+fn descendants() -> Vec<Pid> {
+    let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    for pid in entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
+        if let Some(parent) = parent(pid) {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    let mut found = Vec::new();
+    let mut open = vec![getpid().as_raw_nonzero().get()];
+    while let Some(pid) = open.pop() {
+        for child in children.remove(&pid).unwrap_or_default() {
+            found.extend(Pid::from_raw(child));
+            open.push(child);
+        }
+    }
+    found
+}
+
+/// The parent of a process: the fourth field of its stat; the second, its name in parentheses, may hold anything.
+fn parent(pid: i32) -> Option<i32> {
+    let mut text = String::new();
+    File::open(format!("/proc/{pid}/stat")).ok()?.read_to_string(&mut text).ok()?;
+    let (_, rest) = text.rsplit_once(')')?;
+    rest.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// How a program ended, for people.
+fn told(status: WaitStatus) -> String {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => format!("it ended with exit status {code}"),
+        (None, Some(signal)) => format!("it was ended by signal {signal}"),
+        (None, None) => "it ended".to_owned(),
+    }
+}

@@ -1,0 +1,110 @@
+//! A slow link to a server: its network namespace, joined to ours by a pair of virtual interfaces, shaped by a token
+//! bucket (tc-tbf(8)) at both ends.
+//!
+//! The namespace has no name: it belongs to the server's process and disappears when that ends, and the interfaces with
+//! it. So nothing is left behind, even if this process is killed.
+
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr},
+    process::{Command, Stdio},
+};
+
+/// A token bucket this deep holds two of the largest segments that the kernel hands down in one piece: at 100 Mb/s,
+/// about 10 ms.
+const BURST_BYTES: u32 = 128 << 10;
+/// How long a packet may wait in the bucket's queue before it is dropped.
+const LATENCY: &str = "200ms";
+
+/// The interface at our end. Removed, and its peer with it, when dropped.
+#[derive(Debug)]
+pub struct Link {
+    ours: String,
+    server: Ipv4Addr,
+}
+
+/// A link that could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// Only root may make network namespaces and interfaces.
+    #[error("a network namespace and a shaped link need root: run it with sudo")]
+    NotRoot,
+    /// A tool is missing.
+    #[error("cannot run `{tool}`: {source}; install iproute2 and util-linux")]
+    Tool {
+        /// Which.
+        tool: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A tool failed.
+    #[error("`{command}` failed: {said}")]
+    Refused {
+        /// What was run.
+        command: String,
+        /// The last line it printed.
+        said: String,
+    },
+}
+
+/// Whether this process may make a link.
+pub fn check() -> Result<(), LinkError> {
+    if rustix::process::geteuid().is_root() { Ok(()) } else { Err(LinkError::NotRoot) }
+}
+
+impl Link {
+    /// Joins the network namespace of a process, which must be its own, to ours.
+    pub fn to_process(pid: u32, mbit: u32) -> Result<Self, LinkError> {
+        check()?;
+        // 198.18.0.0/15 is for benchmarks (RFC 2544); one network for each process that is linked.
+        let address = |host: u8| Ipv4Addr::new(198, 18, (pid % 251) as u8, host);
+        let (ours, theirs) = (format!("nst{pid}a"), format!("nst{pid}b"));
+        let link = Link { ours: ours.clone(), server: address(2) };
+        let shape = format!("root tbf rate {mbit}mbit burst {BURST_BYTES} latency {LATENCY}");
+        let inside = format!("nsenter --net --target {pid}");
+        for command in [
+            format!("ip link add {ours} type veth peer name {theirs} netns {pid}"),
+            format!("ip addr add {}/24 dev {ours}", address(1)),
+            format!("ip link set {ours} up"),
+            format!("tc qdisc add dev {ours} {shape}"),
+            format!("{inside} ip addr add {}/24 dev {theirs}", link.server),
+            format!("{inside} ip link set {theirs} up"),
+            format!("{inside} ip link set lo up"),
+            format!("{inside} tc qdisc add dev {theirs} {shape}"),
+        ] {
+            run(&command)?;
+        }
+        Ok(link)
+    }
+
+    /// Where the server is reached over the link.
+    pub fn server_address(&self) -> IpAddr {
+        self.server.into()
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // If the server ended first, the kernel removes the interface itself, perhaps a moment later.
+        let _ = run(&format!("ip link del {}", self.ours));
+    }
+}
+
+/// Runs a command of plain words.
+fn run(command: &str) -> Result<(), LinkError> {
+    let mut words = command.split(' ');
+    let tool = words.next().unwrap_or_default();
+    let output = Command::new(tool)
+        .args(words)
+        // Administrators' tools may not be on the user's PATH.
+        .env("PATH", format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default()))
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|source| LinkError::Tool { tool: tool.into(), source })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.lines().last().unwrap_or("it said nothing").trim().to_owned();
+    Err(LinkError::Refused { command: command.into(), said })
+}

@@ -1,0 +1,365 @@
+//! One measurement with every name filled in: what runs, with which files, and who is driven.
+
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, Ipv4Addr},
+    path::{Path, PathBuf},
+};
+
+use bytesize::ByteSize;
+use load::{Problem, RequestTemplate, Scenario, Url};
+use sweep::database::DatabaseUrl;
+
+use crate::{
+    definition::{Command, Data, Experiment, Process, ScenarioText, Target, Users, Variant, Workload},
+    document::DocumentError,
+    template::{self, TemplateError, Value, Values},
+};
+
+/// The most instances of one program.
+pub(crate) const INSTANCES_MAX: u32 = 64;
+/// The most files of one kind.
+const FILES_MAX: u64 = 1_000_000;
+/// The most bytes that an experiment may put on the disk.
+const BYTES_MAX: u64 = 64 << 30;
+
+/// Where things are while an experiment runs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Places {
+    /// The experiment's folder, which is removed with all that is in it.
+    pub(crate) folder: PathBuf,
+    /// This program.
+    pub(crate) program: PathBuf,
+    /// Number of the trial, from 1: for what must not be the same twice.
+    pub(crate) trial: u32,
+    /// Ports by name and instance.
+    pub(crate) ports: BTreeMap<(String, u32), u16>,
+    /// Addresses of the programs that are not on loopback, by name and instance.
+    pub(crate) addresses: BTreeMap<(String, u32), IpAddr>,
+}
+
+/// One measurement: a variant on a workload.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Measurement<'a> {
+    pub(crate) experiment: &'a Experiment,
+    pub(crate) variant: &'a Variant,
+    pub(crate) work: &'a Workload,
+}
+
+/// A program to run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Instance<'a> {
+    pub(crate) process: &'a Process,
+    /// From 0.
+    pub(crate) number: u32,
+    /// Most memory, bytes.
+    pub(crate) memory: Option<u64>,
+    /// Rate of the link to it, Mb/s.
+    pub(crate) link_mbit: Option<u32>,
+}
+
+/// Files of random bytes to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DataSet {
+    pub(crate) folder: PathBuf,
+    pub(crate) files: u64,
+    pub(crate) size: u64,
+    /// Number of the first file's contents, so that no two sets are alike.
+    pub(crate) first: u64,
+}
+
+impl DataSet {
+    /// Bytes of all files.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.files.saturating_mul(self.size)
+    }
+}
+
+/// A place in the experiment's file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct At<'a> {
+    file: &'a Path,
+    line: usize,
+    /// Known names, for messages.
+    known: &'a Values,
+}
+
+impl At<'_> {
+    fn problem(&self, problem: Problem) -> DocumentError {
+        DocumentError { file: self.file.into(), line: self.line, problem }
+    }
+
+    fn wrong(&self, key: &str, expected: impl Into<String>) -> DocumentError {
+        self.problem(Problem::Value { key: key.into(), expected: expected.into() })
+    }
+
+    fn template(&self, key: &str, error: TemplateError) -> DocumentError {
+        match error {
+            TemplateError::Unknown { name } => {
+                // Ports of the second and later instances would drown the rest.
+                let numbered =
+                    |known: &&String| known.ends_with(|c: char| c.is_ascii_digit()) && known.contains('.');
+                let expected = self.known.keys().filter(|known| !numbered(known)).cloned().collect();
+                self.problem(Problem::UnknownName { what: "name", name, expected })
+            }
+            TemplateError::Unclosed => self.problem(Problem::UnclosedSlot { key: key.into() }),
+            other => self.wrong(key, format!("a text that can be filled in: {other}")),
+        }
+    }
+}
+
+impl<'a> Measurement<'a> {
+    /// What every name stands for.
+    pub(crate) fn values(&self, places: &Places) -> Values {
+        let mut all = self.experiment.values_of(self.variant, self.work);
+        // Programs run elsewhere, so a relative path would not lead there.
+        let file =
+            std::path::absolute(&self.experiment.file).unwrap_or_else(|_| self.experiment.file.clone());
+        all.insert("here".into(), shown(file.parent().unwrap_or(Path::new("/"))));
+        all.insert("folder".into(), shown(&places.folder));
+        all.insert("nstar".into(), shown(&places.program));
+        all.insert("trial".into(), places.trial.to_string().into());
+        for process in &self.experiment.processes {
+            all.insert(
+                format!("address.{}", process.name),
+                places.address(&process.name, 0).to_string().into(),
+            );
+        }
+        for ((name, number), port) in &places.ports {
+            if *number == 0 {
+                all.insert(format!("port.{name}"), port.to_string().into());
+            }
+            all.insert(format!("port.{name}.{number}"), port.to_string().into());
+        }
+        all
+    }
+
+    /// The same for one instance of a program, whose own ports and address come first.
+    pub(crate) fn values_of(&self, process: &Process, number: u32, places: &Places) -> Values {
+        let mut all = self.values(places);
+        all.insert("number".into(), number.to_string().into());
+        all.insert(
+            format!("address.{}", process.name),
+            places.address(&process.name, number).to_string().into(),
+        );
+        for name in &process.ports {
+            if let Some(port) = places.ports.get(&(name.clone(), number)) {
+                all.insert(format!("port.{name}"), port.to_string().into());
+            }
+        }
+        all
+    }
+
+    /// The programs to run, in the order in which they start.
+    pub(crate) fn instances(&self, places: &Places) -> Result<Vec<Instance<'a>>, DocumentError> {
+        let values = self.values(places);
+        let mut all = Vec::new();
+        for process in self.experiment.processes.iter().filter(|process| process.starts_with(&values)) {
+            let at = self.at(process.command.line, &values);
+            let count = self.number(&process.count, "count", at, 1..=u64::from(INSTANCES_MAX))?;
+            let memory = self.text(&process.memory, "memory", at)?;
+            let link = self.text(&process.link_mbit, "link_mbit", at)?;
+            let memory = match memory.as_str() {
+                "" => None,
+                text => Some(
+                    size(text).ok_or_else(|| at.wrong("memory", "a size such as \"512 MB\", or empty"))?,
+                ),
+            };
+            let link_mbit = match link.as_str() {
+                "" => None,
+                text => Some(text.parse().ok().filter(|rate| *rate > 0).ok_or_else(|| {
+                    at.wrong("link_mbit", "a number of megabits per second, 1 or more, or empty")
+                })?),
+            };
+            let count = u32::try_from(count).unwrap_or(INSTANCES_MAX);
+            all.extend((0..count).map(|number| Instance { process, number, memory, link_mbit }));
+        }
+        Ok(all)
+    }
+
+    /// The files to make.
+    pub(crate) fn data(&self, places: &Places) -> Result<Vec<DataSet>, DocumentError> {
+        let instances = self.instances(places)?;
+        let mut all = Vec::new();
+        let mut bytes = 0_u64;
+        for data in &self.experiment.data {
+            let numbers: Vec<u32> = match data.of.as_str() {
+                "" => vec![0],
+                name => {
+                    instances.iter().filter(|one| one.process.name == name).map(|one| one.number).collect()
+                }
+            };
+            for number in numbers {
+                let set = self.data_set(data, number, places)?;
+                bytes = bytes.saturating_add(set.bytes());
+                all.push(set);
+            }
+            if bytes > BYTES_MAX {
+                let at = At { file: &self.experiment.file, line: data.line, known: &Values::new() };
+                return Err(at.wrong("files", format!("few enough for {} in all", ByteSize(BYTES_MAX))));
+            }
+        }
+        Ok(all)
+    }
+
+    fn data_set(&self, data: &Data, number: u32, places: &Places) -> Result<DataSet, DocumentError> {
+        let mut values = self.values(places);
+        values.insert("number".into(), number.to_string().into());
+        let at = self.at(data.line, &values);
+        let files = self.number(&data.files, "files", at, 0..=FILES_MAX)?;
+        let text = self.text(&data.size, "size", at)?;
+        let size = size(&text).ok_or_else(|| at.wrong("size", "a size such as \"100 KB\" or \"1 MiB\""))?;
+        let folder = places.folder.join(self.text(&data.folder, "folder", at)?);
+        Ok(DataSet { folder, files, size, first: u64::from(number) * files })
+    }
+
+    /// The text files to write: path and text.
+    pub(crate) fn texts(&self, places: &Places) -> Result<Vec<(PathBuf, String)>, DocumentError> {
+        let values = self.values(places);
+        let one = |file: &crate::definition::TextFile| {
+            let at = self.at(file.line, &values);
+            Ok((places.folder.join(&file.path), self.text(&file.text, "text", at)?))
+        };
+        self.experiment.texts.iter().map(one).collect()
+    }
+
+    /// The words of a command.
+    pub(crate) fn words(&self, command: &Command, values: &Values) -> Result<Vec<String>, DocumentError> {
+        let at = self.at(command.line, values);
+        template::fill_words(&command.words, values).map_err(|error| at.template("command", error))
+    }
+
+    /// The words that start an instance of a program.
+    pub(crate) fn start_words(
+        &self,
+        one: &Instance<'_>,
+        values: &Values,
+    ) -> Result<Vec<String>, DocumentError> {
+        let mut command = one.process.command.clone();
+        if one.number > 0 {
+            command.words.extend(one.process.join.iter().cloned());
+        }
+        self.words(&command, values)
+    }
+
+    /// A text that belongs to a program.
+    pub(crate) fn of_process(
+        &self,
+        text: &str,
+        key: &str,
+        process: &Process,
+        values: &Values,
+    ) -> Result<String, DocumentError> {
+        self.text(text, key, self.at(process.command.line, values))
+    }
+
+    /// The URLs that a load goes to.
+    pub(crate) fn urls(&self, target: &Target, places: &Places) -> Result<Vec<String>, DocumentError> {
+        let of = |values: &Values| self.text(&target.url, "url", self.at(target.line, values));
+        if target.each.is_empty() {
+            return Ok(vec![of(&self.values(places))?]);
+        }
+        let instances = self.instances(places)?;
+        let each = instances.iter().filter(|one| one.process.name == target.each);
+        each.map(|one| of(&self.values_of(one.process, one.number, places))).collect()
+    }
+
+    /// What a load sends, and where.
+    pub(crate) fn scenario(&self, target: &Target, places: &Places) -> Result<Scenario, DocumentError> {
+        let values = self.values(places);
+        let at = self.at(target.line, &values);
+        let urls: Vec<Url> = self
+            .urls(target, places)?
+            .iter()
+            .map(|url| url.parse().map_err(|error| at.wrong("url", format!("a URL ({error})"))))
+            .collect::<Result<_, _>>()?;
+        let first = urls.first().ok_or_else(|| at.wrong("each", "a program that runs in this variant"))?;
+        let Some(text) = &target.scenario else {
+            let request = RequestTemplate { method: "GET".into(), ..RequestTemplate::default() };
+            return Scenario::single(first, request).map_err(|error| at.wrong("url", error.to_string()));
+        };
+        Ok(self.read_scenario(text, at)?.with_bases(urls))
+    }
+
+    fn read_scenario(&self, text: &ScenarioText, at: At<'_>) -> Result<Scenario, DocumentError> {
+        let filled =
+            template::fill_known(&text.text, at.known).map_err(|error| at.template("scenario", error))?;
+        let inline = text.path == self.experiment.file;
+        let scenario = Scenario::from_toml(&text.path, &filled).map_err(|error| match inline {
+            // The line is one of the text within the experiment's file.
+            true => at.wrong("scenario", format!("a scenario: line {} of it: {}", error.line, error.problem)),
+            false => error,
+        })?;
+        let weights = text.weights.iter().cloned().collect();
+        scenario.with_weights(&weights).map_err(|problem| at.problem(problem))
+    }
+
+    /// How many users: those of the workload, for each instance that is driven.
+    pub(crate) fn users(&self, target: &Target, users: &str, places: &Places) -> Result<u32, DocumentError> {
+        let values = self.values(places);
+        let at = self.at(target.line, &values);
+        let each = self.number(users, "users", at, 1..=1_000_000)?;
+        let targets = self.urls(target, places)?.len() as u64;
+        u32::try_from(each.saturating_mul(targets)).map_err(|_| at.wrong("users", "fewer"))
+    }
+
+    /// The database to ask which of its sessions wait for locks.
+    pub(crate) fn database(&self, places: &Places) -> Result<Option<DatabaseUrl>, DocumentError> {
+        let values = self.values(places);
+        let at = self.at(self.work.target.line, &values);
+        let text = self.text(&self.work.watch_database, "watch_database", at)?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        // The text itself is not shown: it may hold a password.
+        let wrong = |error| at.wrong("watch_database", format!("the URL of a database ({error})"));
+        text.parse().map(Some).map_err(wrong)
+    }
+
+    /// The most users of the workload.
+    pub(crate) fn users_max(&self, places: &Places) -> Result<u32, DocumentError> {
+        match &self.work.users {
+            Users::Fixed(text) => self.users(&self.work.target, text, places),
+            Users::Swept(range) => Ok(sweep::sweep::users_max(range)),
+        }
+    }
+
+    fn at<'v>(&self, line: usize, known: &'v Values) -> At<'v>
+    where
+        'a: 'v,
+    {
+        At { file: &self.experiment.file, line, known }
+    }
+
+    fn text(&self, text: &str, key: &str, at: At<'_>) -> Result<String, DocumentError> {
+        template::fill(text, at.known).map_err(|error| at.template(key, error))
+    }
+
+    fn number(
+        &self,
+        text: &str,
+        key: &str,
+        at: At<'_>,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> Result<u64, DocumentError> {
+        let filled = self.text(text, key, at)?;
+        let number = filled.trim().parse().ok().filter(|number| range.contains(number));
+        number
+            .ok_or_else(|| at.wrong(key, format!("a whole number from {} to {}", range.start(), range.end())))
+    }
+}
+
+impl Places {
+    /// The address of an instance.
+    pub(crate) fn address(&self, process: &str, number: u32) -> IpAddr {
+        self.addresses.get(&(process.to_owned(), number)).copied().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+    }
+}
+
+fn shown(path: &Path) -> Value {
+    Value::Text(path.display().to_string())
+}
+
+fn size(text: &str) -> Option<u64> {
+    text.trim().parse::<ByteSize>().ok().map(|size| size.as_u64())
+}

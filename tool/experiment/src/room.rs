@@ -1,0 +1,78 @@
+//! Checks, before anything is started, that this machine has room for an experiment.
+
+use std::{env, path::PathBuf};
+
+use load::limits;
+use rustix::fs::statvfs;
+
+use crate::{
+    definition::Experiment,
+    document::DocumentError,
+    resolve::{DataSet, Measurement},
+    size::Size,
+};
+
+/// Descriptors that this process holds for each program besides those of users: pipes to its guard.
+const PER_PROGRAM: u32 = 2;
+
+/// Why there is no room for an experiment here.
+#[derive(Debug, thiserror::Error)]
+pub enum NoRoom {
+    /// Too little room for the files.
+    #[error(
+        "the experiment makes files of {wanted}, but {folder} has room for {free}: set TMPDIR to a folder with room, or \
+         ask for fewer or smaller files"
+    )]
+    Disk {
+        /// What is needed.
+        wanted: Size,
+        /// Where.
+        folder: PathBuf,
+        /// What is free there.
+        free: Size,
+    },
+    /// Too few descriptors.
+    #[error(
+        "{programs} programs and their users need {needed} open files, but this process may have {allowed} more: run \
+         `ulimit -n` with a larger number first, or ask for less"
+    )]
+    Descriptors {
+        /// How many programs.
+        programs: u32,
+        /// What that needs.
+        needed: u32,
+        /// What there is.
+        allowed: u32,
+    },
+    /// The experiment cannot be filled in.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+}
+
+/// Checks the room for the largest measurement.
+///
+/// # Errors
+/// What is lacking.
+pub fn check(experiment: &Experiment) -> Result<(), NoRoom> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let allowed = limits::users_allowed(threads);
+    let folder = env::temp_dir();
+    // If this is unknown, making the files will show whether there is room.
+    let free = statvfs(&folder).map_or(u64::MAX, |room| room.f_bavail.saturating_mul(room.f_frsize));
+    let places = crate::document::example_places(experiment);
+    for variant in &experiment.variants {
+        for work in &experiment.works {
+            let measurement = Measurement { experiment, variant, work };
+            let programs = u32::try_from(measurement.instances(&places)?.len()).unwrap_or(u32::MAX);
+            let needed = measurement.users_max(&places)?.saturating_add(programs.saturating_mul(PER_PROGRAM));
+            if programs > 1 && needed > allowed {
+                return Err(NoRoom::Descriptors { programs, needed, allowed });
+            }
+            let wanted = measurement.data(&places)?.iter().map(DataSet::bytes).sum();
+            if wanted > free {
+                return Err(NoRoom::Disk { wanted: Size(wanted), folder, free: Size(free) });
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,258 @@
+//! Runs an experiment: starts its programs, makes its data, measures every workload on every variant.
+
+mod drive;
+mod ports;
+mod preparation;
+mod stage;
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::PathBuf,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use analysis::{comparison::LeftOut, run::Run, search::UsersRange};
+use load::{LoadError, limits::LimitError};
+use sweep::{
+    cores::Split,
+    progress::{Event, Listener},
+    sweep::SweepError,
+};
+
+use crate::{
+    definition::Experiment,
+    document::DocumentError,
+    names,
+    process::{StartError, command::CommandError, link, running::Guards},
+    resolve::{Measurement, Places},
+    trials::{Trial, time_each, trials},
+};
+use stage::{Around, Stage};
+
+/// How an experiment is to be run here.
+#[derive(Debug, Clone)]
+pub struct RunPlan {
+    /// This program.
+    pub program: PathBuf,
+    /// Its arguments that make it a guard.
+    pub guard: Vec<String>,
+    /// What to run.
+    pub experiment: Experiment,
+    /// Numbers of users, in place of the experiment's own.
+    pub users: Option<UsersRange>,
+    /// Longest time for one number of users.
+    pub step_max: Option<Duration>,
+    /// Who gets which processors; `None` shares them.
+    pub split: Option<Split>,
+    /// Seed of every random choice.
+    pub seed: u64,
+}
+
+impl RunPlan {
+    fn guards(&self) -> Guards {
+        Guards { program: self.program.clone(), arguments: self.guard.clone() }
+    }
+}
+
+/// An experiment that could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Its folder could not be made.
+    #[error("cannot make a folder for the experiment: {0}; set TMPDIR to a folder that you can write to")]
+    Folder(io::Error),
+    /// Its files could not be made.
+    #[error("cannot make the files of the experiment: {0}; set TMPDIR to a folder with room")]
+    Data(io::Error),
+    /// Its file says something that cannot be done.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    /// A program did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// A command did not do its work.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// What a command printed is not what is read there.
+    #[error("`{program}` printed what is not the JSON that is wanted: {why}")]
+    Printed {
+        /// The program.
+        program: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A load that prepares did not succeed.
+    #[error("preparing failed: {made} of {wanted} requests succeeded")]
+    Prepared {
+        /// How many succeeded.
+        made: u64,
+        /// How many were wanted.
+        wanted: u64,
+    },
+    /// A program ended during the measurement.
+    #[error("{name} ended during the measurement: {how}")]
+    Died {
+        /// Which.
+        name: String,
+        /// How.
+        how: String,
+    },
+    /// The sweep failed.
+    #[error(transparent)]
+    Sweep(#[from] SweepError),
+    /// The load could not be made.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Too many users for this process.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
+    /// Nothing could be measured.
+    #[error("nothing could be measured. {0}")]
+    Nothing(String),
+}
+
+/// One sweep or load of an experiment.
+#[derive(Debug)]
+pub struct Part {
+    /// Which workload, by name; empty if there is only one.
+    pub work: String,
+    /// Which variant, by name; empty if nothing is varied.
+    pub variant: String,
+    /// Which round, from 0.
+    pub round: u32,
+    /// What was found.
+    pub run: Run,
+}
+
+impl Part {
+    /// The name of its run file without the extension: `100-kb-100-connections-epoll-2`.
+    pub fn slug(&self) -> String {
+        names::slug(&format!("{} {} {}", self.work, self.variant, self.round + 1))
+    }
+}
+
+/// The results of an experiment.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// What was measured, in order.
+    pub parts: Vec<Part>,
+    /// What was not, and why.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Runs an experiment. However it ends, its programs are stopped and its data removed.
+///
+/// # Errors
+/// If nothing varies, the first failure. Otherwise only if nothing at all could be measured: what fails is left out.
+pub fn run(plan: &RunPlan, interrupt: &AtomicBool, listener: &mut dyn Listener) -> Result<Outcome, RunError> {
+    listener.on(&Event::Note(placement(plan.split.as_ref())));
+    let mut runner = Runner { plan, outcome: Outcome::default(), failed: BTreeMap::new() };
+    let trials = runner.possible(trials(&plan.experiment, plan.seed), listener);
+    let mut stage = Stage::new(plan)?;
+    stage.time = plan.experiment.time.map(|total| time_each(total, trials.len()));
+    for trial in &trials {
+        if interrupt.load(Ordering::Relaxed) {
+            break;
+        }
+        runner.measure(trial, &mut stage, interrupt, listener)?;
+    }
+    runner.finish()
+}
+
+/// An experiment under way.
+struct Runner<'a> {
+    plan: &'a RunPlan,
+    outcome: Outcome,
+    /// Why variants failed, by variant and workload; an empty workload stands for all.
+    failed: BTreeMap<(String, String), String>,
+}
+
+impl Runner<'_> {
+    /// The trials that this process may make. The others are reported and left out.
+    fn possible<'a>(&mut self, trials: Vec<Trial<'a>>, listener: &mut dyn Listener) -> Vec<Trial<'a>> {
+        let Err(reason) = link::check() else { return trials };
+        let experiment = &self.plan.experiment;
+        let is_linked = |trial: &Trial<'_>| {
+            let measurement = Measurement { experiment, variant: trial.variant, work: trial.work };
+            measurement
+                .instances(&Places::default())
+                .is_ok_and(|all| all.iter().any(|one| one.link_mbit.is_some()))
+        };
+        let (linked, possible): (Vec<_>, Vec<_>) = trials.into_iter().partition(is_linked);
+        let mut works: Vec<&str> = linked.iter().map(|trial| trial.work.name.as_str()).collect();
+        works.sort_unstable();
+        works.dedup();
+        for work in works {
+            self.leave_out(work.to_owned(), reason.to_string(), listener);
+        }
+        possible
+    }
+
+    /// Makes one trial, unless its variant has failed before.
+    fn measure(
+        &mut self,
+        trial: &Trial<'_>,
+        stage: &mut Stage<'_>,
+        interrupt: &AtomicBool,
+        listener: &mut dyn Listener,
+    ) -> Result<(), RunError> {
+        let (variant, work) = (trial.variant.name.clone(), trial.work.name.clone());
+        let known = [(variant.clone(), String::new()), (variant.clone(), work.clone())];
+        if known.iter().any(|key| self.failed.contains_key(key)) {
+            return Ok(());
+        }
+        let name = trial.name(self.plan.experiment.rounds);
+        if !name.is_empty() {
+            listener.on(&Event::Note(name.clone()));
+        }
+        let mut lacking = Vec::new();
+        let driven = stage.measure(trial, &mut Around { interrupt, listener, lacking: &mut lacking });
+        for (what, why) in lacking {
+            let left_out = LeftOut { what, why };
+            if !self.outcome.left_out.contains(&left_out) {
+                self.outcome.left_out.push(left_out);
+            }
+        }
+        match driven {
+            Ok(driven) => {
+                self.outcome.parts.push(Part { work, variant, round: trial.round, run: driven.run });
+            }
+            // What was interrupted is not reported as left out.
+            Err(_) if interrupt.load(Ordering::Relaxed) => {}
+            Err(error) if !self.plan.experiment.compares() => return Err(error),
+            Err(error) => {
+                // A program that does not start now will not start for the next workload either.
+                let everywhere = matches!(error, RunError::Start(_));
+                let (work, what) = if everywhere { (String::new(), variant.clone()) } else { (work, name) };
+                self.failed.insert((variant, work), error.to_string());
+                self.leave_out(what, error.to_string(), listener);
+            }
+        }
+        Ok(())
+    }
+
+    fn leave_out(&mut self, what: String, why: String, listener: &mut dyn Listener) {
+        listener.on(&Event::Note(format!("LEFT OUT: {what}: {why}")));
+        self.outcome.left_out.push(LeftOut { what, why });
+    }
+
+    fn finish(self) -> Result<Outcome, RunError> {
+        match self.outcome.left_out.as_slice() {
+            [first, ..] if self.outcome.parts.is_empty() => {
+                Err(RunError::Nothing(format!("{}: {}", first.what, first.why)))
+            }
+            _ => Ok(self.outcome),
+        }
+    }
+}
+
+fn placement(split: Option<&Split>) -> String {
+    match split {
+        Some(split) => format!(
+            "generator on processors {:?}, systems on {:?}; --share-cores lets both use all",
+            split.generator, split.systems
+        ),
+        None => "generator and systems share all processors: each takes time from the other".into(),
+    }
+}

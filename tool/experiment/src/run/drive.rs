@@ -1,0 +1,161 @@
+//! Makes the load of a trial, and lets the programs prove afterwards that they kept their promises.
+
+use std::{sync::atomic::AtomicBool, time::Duration};
+
+use analysis::{
+    proof::Proof,
+    search::{SearchOptions, UsersRange},
+};
+use load::{Plan, Scenario, Stop, limits};
+use sweep::{
+    conclusion::{Circumstances, numbers},
+    cores,
+    progress::Event,
+    single::{LoadPlan, load},
+    sweep::{Driven, SweepPlan, sweep_with, users_max},
+};
+
+use super::{
+    RunError, preparation,
+    stage::{Around, Stage},
+};
+use crate::{
+    data,
+    definition::{PageCache, Users},
+    process::command::run_well,
+    resolve::Measurement,
+};
+
+/// How long a load of a fixed number of users takes, if nothing else says so.
+const FIXED_LOAD: Duration = Duration::from_secs(10);
+/// A sweep uses its time well when that is enough for this many of its longest steps.
+const STEPS: u32 = 5;
+/// A step shorter than this yields no interval.
+const SHORTEST_STEP: Duration = Duration::from_millis(500);
+
+impl Stage<'_> {
+    pub(super) fn drive(
+        &mut self,
+        measurement: &Measurement<'_>,
+        around: &mut Around<'_>,
+    ) -> Result<Driven, RunError> {
+        let load_plan = self.load_plan(measurement)?;
+        let circumstances = self.circumstances(measurement);
+        let work = measurement.work;
+        match (&self.plan.users, &work.users) {
+            (None, Users::Fixed(users)) => {
+                let users = measurement.users(&work.target, users, &self.places)?;
+                limits::ensure(users, load_plan.threads)?;
+                self.reset(measurement, around.interrupt)?;
+                self.drop_data()?;
+                let stop = Stop::Time(self.plan.step_max.or(self.time).unwrap_or(FIXED_LOAD));
+                let load_plan = LoadPlan { load: load_plan, users, stop, circumstances };
+                Ok(load(&load_plan, around.interrupt, around.listener)?)
+            }
+            (Some(range), _) | (None, Users::Swept(range)) => {
+                limits::ensure(users_max(range), load_plan.threads)?;
+                let search = self.search(range.clone());
+                let database = measurement.database(&self.places)?;
+                let sweep_plan = SweepPlan { load: load_plan, search, database, circumstances };
+                let interrupt = around.interrupt;
+                let mut before_step = || {
+                    let ready = self.reset(measurement, interrupt).and_then(|()| self.drop_data());
+                    ready.map_err(|error| error.to_string())
+                };
+                Ok(sweep_with(&sweep_plan, &mut before_step, around.interrupt, around.listener)?)
+            }
+        }
+    }
+
+    /// Makes what a step finds the same for each.
+    fn reset(&self, measurement: &Measurement<'_>, interrupt: &AtomicBool) -> Result<(), RunError> {
+        if measurement.experiment.reset.is_empty() {
+            return Ok(());
+        }
+        let values = self.command_values(measurement)?;
+        for command in &measurement.experiment.reset {
+            run_well(&measurement.words(command, &values)?, self.surroundings(interrupt))?;
+        }
+        Ok(())
+    }
+
+    /// Takes the data out of the page cache, if it is to be cold.
+    fn drop_data(&self) -> Result<(), RunError> {
+        if self.plan.experiment.page_cache == PageCache::Warm {
+            return Ok(());
+        }
+        self.data.iter().try_for_each(|set| data::drop_from_page_cache(&set.folder)).map_err(RunError::Data)
+    }
+
+    /// Lets the programs prove that they kept their promises. `None` if the experiment proves nothing.
+    pub(super) fn prove(
+        &mut self,
+        measurement: &Measurement<'_>,
+        driven: &Driven,
+        around: &mut Around<'_>,
+    ) -> Result<Option<Proof>, RunError> {
+        let Some(proving) = &self.plan.experiment.prove else { return Ok(None) };
+        let mut values = self.command_values(measurement)?;
+        let first = self.running.iter().position(|((name, _), _)| proving.after.contains(name));
+        if let Some(first) = first {
+            self.stop_only(first, &proving.after);
+        }
+        let totals = self.folder.path().join("totals.json");
+        preparation::write_totals(&totals, &driven.totals).map_err(RunError::Data)?;
+        values.insert("totals".into(), totals.display().to_string().into());
+        let words = measurement.words(&proving.command, &values)?;
+        let proof = preparation::proof(&words, self.surroundings(around.interrupt))?;
+        let word = if proof.holds { "proof" } else { "THE PROOF FAILED" };
+        around.listener.on(&Event::Note(format!("{word}: {}", proof.text)));
+        Ok(Some(proof))
+    }
+
+    fn load_plan(&self, measurement: &Measurement<'_>) -> Result<Plan, RunError> {
+        let work = measurement.work;
+        let scenario = self.with_items(measurement.scenario(&work.target, &self.places)?);
+        let mut load = Plan::new(scenario);
+        load.cpus = self.plan.split.as_ref().map(|split| split.generator.clone());
+        load.threads = load.cpus.as_ref().map_or_else(|| cores::available().len(), Vec::len);
+        load.seed = self.plan.seed;
+        load.connections = work.connections;
+        load.timeout = work.timeout.unwrap_or(load.timeout);
+        // The programs are started here, with whatever certificates they make.
+        load.insecure = true;
+        Ok(load)
+    }
+
+    /// The scenario with the lists that preparations gave. Every server gets its share: user u of P servers takes every
+    /// P-th item, starting with item u.
+    fn with_items(&self, scenario: Scenario) -> Scenario {
+        let step = scenario.bases().len().max(1) as u64;
+        self.items.iter().fold(scenario, |scenario, (name, items)| scenario.with_items(name, items, step))
+    }
+
+    fn search(&self, users: UsersRange) -> SearchOptions {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let search = SearchOptions { users, ..SearchOptions::default() };
+        let search = match self.time {
+            None => search,
+            Some(time) => SearchOptions { total_us: Some(micros(time)), ..search }
+                .with_longest_step(micros((time / STEPS).max(SHORTEST_STEP))),
+        };
+        match self.plan.step_max {
+            None => search,
+            Some(longest) => search.with_longest_step(micros(longest)),
+        }
+    }
+
+    fn circumstances(&self, measurement: &Measurement<'_>) -> Circumstances {
+        let mut target = measurement.experiment.title.clone();
+        for part in
+            [&measurement.work.name, &measurement.variant.name].into_iter().filter(|part| !part.is_empty())
+        {
+            target = format!("{target}: {part}");
+        }
+        Circumstances {
+            target,
+            system_cpus: self.plan.split.as_ref().map(|split| numbers(&split.systems)),
+            fewer_users: None,
+        }
+    }
+}

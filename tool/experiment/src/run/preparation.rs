@@ -1,0 +1,107 @@
+//! What is done before and after a load, besides the programs that run: commands and loads that prepare, and proofs.
+
+use std::{collections::BTreeMap, fs, io, path::Path};
+
+use analysis::proof::{Count, Proof};
+use load::{Plan, RequestTotal, Stop};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
+
+use super::RunError;
+use crate::{
+    definition::{Action, Preparation},
+    process::command::{Surroundings, run, run_well},
+    resolve::{Measurement, Places},
+    template::Values,
+};
+
+/// A request of a load that prepares may take this long.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
+
+/// Lists for the scenario, by name.
+type Items = BTreeMap<String, Vec<String>>;
+
+/// What a command that prepares may print.
+#[derive(Debug, Default, Deserialize)]
+struct Printed {
+    #[serde(default)]
+    values: Items,
+}
+
+/// Prepares. Returns lists for the scenario, if the command printed any.
+pub(super) fn prepare(
+    wanted: &Preparation,
+    measurement: &Measurement<'_>,
+    places: &Places,
+    values: &Values,
+    surroundings: Surroundings<'_>,
+) -> Result<Items, RunError> {
+    match &wanted.action {
+        Action::Command(command) => {
+            let words = measurement.words(command, values)?;
+            let printed = run_well(&words, surroundings)?.stdout;
+            if !printed.trim_start().starts_with('{') {
+                return Ok(Items::new());
+            }
+            let program = words.first().cloned().unwrap_or_default();
+            let read: Result<Printed, _> = serde_json::from_str(&printed);
+            let items = match read {
+                Ok(printed) => printed.values,
+                Err(error) => return Err(RunError::Printed { program, why: error.to_string() }),
+            };
+            match items.iter().find(|(_, list)| list.is_empty()) {
+                Some((name, _)) => {
+                    Err(RunError::Printed { program, why: format!("the list `{name}` is empty") })
+                }
+                None => Ok(items),
+            }
+        }
+        Action::Load { target, users, requests } => {
+            let users = measurement.users(target, users, places)?;
+            let mut plan = Plan::new(measurement.scenario(target, places)?);
+            (plan.timeout, plan.insecure) = (PATIENCE, true);
+            let mut generator = load::Generator::start(&plan)?;
+            generator.set_users(users)?;
+            let ticks = generator.run(Stop::PerUser(*requests), surroundings.interrupt)?;
+            let made = ticks.iter().map(|tick| tick.completed).sum();
+            let wanted = u64::from(users) * requests;
+            if made == wanted { Ok(Items::new()) } else { Err(RunError::Prepared { made, wanted }) }
+        }
+    }
+}
+
+/// What clients were told about one kind of request, as a proving command reads it.
+#[derive(Debug, Serialize)]
+struct Told {
+    name: String,
+    method: String,
+    /// Requests that the server said it had done.
+    acknowledged: u64,
+    /// Requests with no answer, or with one that leaves it open.
+    uncertain: u64,
+    /// Requests that the server said it had not done.
+    refused: u64,
+}
+
+/// Writes what clients were told: a JSON list with one object for each request of the scenario.
+pub(super) fn write_totals(path: &Path, totals: &[RequestTotal]) -> io::Result<()> {
+    let told = |total: &RequestTotal| Told {
+        name: total.name.clone(),
+        method: total.method.clone(),
+        acknowledged: total.completed,
+        uncertain: total.uncertain(),
+        refused: total.refused(),
+    };
+    fs::write(path, serde_json::to_string(&totals.iter().map(told).collect::<Vec<_>>())?)
+}
+
+/// Runs a proving command. Exit status 0: the promises were kept. Of the JSON object that it may print, `text` says what
+/// was compared, and every number is shown as a count.
+pub(super) fn proof(words: &[String], surroundings: Surroundings<'_>) -> Result<Proof, RunError> {
+    let ended = run(words, surroundings)?;
+    let printed = serde_json::from_str::<Map<String, Json>>(&ended.stdout).unwrap_or_default();
+    let counts =
+        printed.iter().filter_map(|(name, value)| Some(Count { name: name.clone(), value: value.as_u64()? }));
+    let text = printed.get("text").and_then(Json::as_str).unwrap_or(&ended.said);
+    Ok(Proof { holds: ended.status.success(), text: text.trim().to_owned(), counts: counts.collect() })
+}

@@ -1,0 +1,301 @@
+//! Where trials are made: a folder with files, and the programs that are running.
+
+use std::{collections::BTreeMap, fs, path::PathBuf, sync::atomic::AtomicBool, time::Duration};
+
+use sweep::{
+    cores,
+    progress::{Event, Listener},
+    sweep::Driven,
+};
+use tempfile::TempDir;
+
+use super::{RunError, RunPlan, ports, preparation};
+use crate::{
+    data,
+    definition::Ready,
+    process::{
+        command::{Surroundings, run_well},
+        ready::Sign,
+        running::{Guard, Launch, Place, Running},
+    },
+    resolve::{DataSet, Instance, Measurement, Places},
+    template::{Value, Values},
+    trials::Trial,
+};
+
+/// The folder, and the programs that are running.
+pub(super) struct Stage<'a> {
+    pub(super) plan: &'a RunPlan,
+    pub(super) places: Places,
+    /// In the order in which they started.
+    pub(super) running: Vec<((String, u32), Running)>,
+    pub(super) data: Vec<DataSet>,
+    texts: Vec<(PathBuf, String)>,
+    /// Lists that preparations gave to the scenario: items by name.
+    pub(super) items: BTreeMap<String, Vec<String>>,
+    /// Whether what is done only once has been done.
+    prepared_once: bool,
+    /// How long one trial may take; `None`: as long as it needs.
+    pub(super) time: Option<Duration>,
+    pub(super) folder: TempDir,
+}
+
+/// Everything that happens around a trial.
+pub(super) struct Around<'a> {
+    pub(super) interrupt: &'a AtomicBool,
+    pub(super) listener: &'a mut dyn Listener,
+    /// What could not be done as asked for: program, and why.
+    pub(super) lacking: &'a mut Vec<(String, String)>,
+}
+
+impl<'a> Stage<'a> {
+    pub(super) fn new(plan: &'a RunPlan) -> Result<Self, RunError> {
+        let folder = TempDir::new().map_err(RunError::Folder)?;
+        let places = Places {
+            folder: folder.path().into(),
+            program: plan.program.clone(),
+            trial: 0,
+            ports: ports::all(&plan.experiment).map_err(RunError::Folder)?,
+            addresses: BTreeMap::new(),
+        };
+        Ok(Stage {
+            plan,
+            places,
+            running: Vec::new(),
+            data: Vec::new(),
+            texts: Vec::new(),
+            items: BTreeMap::new(),
+            prepared_once: false,
+            time: None,
+            folder,
+        })
+    }
+
+    /// Makes one trial: makes the data, starts the right programs, prepares, drives, proves.
+    pub(super) fn measure(&mut self, trial: &Trial<'_>, around: &mut Around<'_>) -> Result<Driven, RunError> {
+        self.places.trial += 1;
+        let experiment = &self.plan.experiment;
+        let measurement = Measurement { experiment, variant: trial.variant, work: trial.work };
+        self.provide_files(&measurement, around)?;
+        if self.provide_programs(&measurement, around)? {
+            self.prepare(&measurement, around)?;
+        }
+        let mut driven = self.drive(&measurement, around)?;
+        if let Some((name, how)) = self.ended() {
+            return Err(RunError::Died { name, how });
+        }
+        driven.run.proof = self.prove(&measurement, &driven, around)?;
+        Ok(driven)
+    }
+
+    /// Writes the texts and makes the data of a trial, unless they are there.
+    fn provide_files(
+        &mut self,
+        measurement: &Measurement<'_>,
+        around: &mut Around<'_>,
+    ) -> Result<(), RunError> {
+        let (texts, data) = (measurement.texts(&self.places)?, measurement.data(&self.places)?);
+        if texts == self.texts && data == self.data {
+            return Ok(());
+        }
+        self.stop_from(0);
+        if data != self.data {
+            let files: u64 = data.iter().map(|set| set.files).sum();
+            let bytes = crate::size::Size(data.iter().map(DataSet::bytes).sum());
+            around.listener.on(&Event::Working(format!("making {files} files, {bytes}")));
+            for old in self.data.drain(..) {
+                // What is left of it goes with the folder.
+                let _ = fs::remove_dir_all(&old.folder);
+            }
+            for set in &data {
+                data::make_files(&set.folder, set.first..set.first + set.files, set.size)
+                    .map_err(RunError::Data)?;
+            }
+            self.data = data;
+        }
+        for (path, text) in &texts {
+            let parent = path.parent().unwrap_or(self.folder.path());
+            fs::create_dir_all(parent).and_then(|()| fs::write(path, text)).map_err(RunError::Data)?;
+        }
+        self.texts = texts;
+        Ok(())
+    }
+
+    /// Keeps the running programs that fit the trial, and starts the others. Whether any was started.
+    fn provide_programs(
+        &mut self,
+        measurement: &Measurement<'_>,
+        around: &mut Around<'_>,
+    ) -> Result<bool, RunError> {
+        let instances = measurement.instances(&self.places)?;
+        let kept = self.kept(measurement, &instances)?;
+        if kept == instances.len() && kept == self.running.len() {
+            return Ok(false);
+        }
+        self.stop_from(kept);
+        let names: Vec<&str> = instances.iter().skip(kept).map(|one| one.process.name.as_str()).collect();
+        around.listener.on(&Event::Working(format!("starting {}", together(&names))));
+        for instance in instances.iter().skip(kept) {
+            self.start(measurement, instance, around)?;
+        }
+        if let Some(split) = &self.plan.split {
+            // All threads of the generator inherit this; the programs were given theirs.
+            cores::confine(&split.generator).map_err(RunError::Folder)?;
+        }
+        Ok(true)
+    }
+
+    /// How many of the first running programs would be started just as they were.
+    fn kept(&mut self, measurement: &Measurement<'_>, instances: &[Instance<'_>]) -> Result<usize, RunError> {
+        let mut kept = 0;
+        for instance in instances {
+            let key = (instance.process.name.clone(), instance.number);
+            let launch = self.launch(measurement, instance)?;
+            let Some((running_key, running)) = self.running.get_mut(kept) else { break };
+            if *running_key != key || running.launch != launch || running.ended().is_some() {
+                break;
+            }
+            kept += 1;
+        }
+        Ok(kept)
+    }
+
+    fn launch(&self, measurement: &Measurement<'_>, instance: &Instance<'_>) -> Result<Launch, RunError> {
+        let Instance { process, number, memory, .. } = *instance;
+        let values = measurement.values_of(process, number, &self.places);
+        let variable = |(name, text): &(String, String)| {
+            Ok((name.clone(), measurement.of_process(text, "environment", process, &values)?))
+        };
+        let split = self.plan.split.as_ref().filter(|_| !process.all_processors);
+        Ok(Launch {
+            words: measurement.start_words(instance, &values)?,
+            environment: process.environment.iter().map(variable).collect::<Result<_, RunError>>()?,
+            processors: split.map(|split| split.systems.clone()),
+            memory,
+            sign: self.sign(measurement, instance, &values)?,
+            ready_within: process.ready_within,
+            stop: process.stop,
+            stop_within: process.stop_within,
+        })
+    }
+
+    fn sign(
+        &self,
+        measurement: &Measurement<'_>,
+        instance: &Instance<'_>,
+        values: &Values,
+    ) -> Result<Sign, RunError> {
+        let Instance { process, number, .. } = *instance;
+        Ok(match &process.ready {
+            Ready::Started => Sign::Started,
+            Ready::Line(line) => Sign::Line(line.clone()),
+            Ready::Port(port) => {
+                let number_of = self.places.ports.get(&(port.clone(), number)).copied();
+                Sign::Port(self.places.address(&process.name, number), number_of.unwrap_or(0))
+            }
+            Ready::Http(url) => Sign::Http(measurement.of_process(url, "ready", process, values)?),
+        })
+    }
+
+    fn start(
+        &mut self,
+        measurement: &Measurement<'_>,
+        instance: &Instance<'_>,
+        around: &mut Around<'_>,
+    ) -> Result<(), RunError> {
+        let Instance { process, number, link_mbit, .. } = *instance;
+        let key = (process.name.clone(), number);
+        let name = if number == 0 { process.name.clone() } else { format!("{} {number}", process.name) };
+        let guard = Guard::start(&name, &self.plan.guards(), link_mbit)?;
+        match guard.address() {
+            Some(address) => self.places.addresses.insert(key.clone(), address),
+            None => self.places.addresses.remove(&key),
+        };
+        let values = measurement.values_of(process, number, &self.places);
+        for command in &process.before {
+            let words = measurement.words(command, &values)?;
+            run_well(&words, self.surroundings(around.interrupt))?;
+        }
+        let launch = self.launch(measurement, instance)?;
+        let place =
+            Place { folder: self.folder.path(), own: &self.plan.program, interrupt: around.interrupt };
+        let (running, lacking) = guard.launch(launch, place)?;
+        if let Some(why) = lacking {
+            around.listener.on(&Event::Note(format!("{name}: {why}")));
+            around.lacking.push((name, why));
+        }
+        self.running.push((key, running));
+        Ok(())
+    }
+
+    /// Does what is to be done once the programs are ready.
+    fn prepare(&mut self, measurement: &Measurement<'_>, around: &mut Around<'_>) -> Result<(), RunError> {
+        let values = self.command_values(measurement)?;
+        let again = self.prepared_once;
+        for wanted in self.plan.experiment.prepare.iter().filter(|wanted| !(wanted.once && again)) {
+            around.listener.on(&Event::Working("preparing".into()));
+            let surroundings = self.surroundings(around.interrupt);
+            let items = preparation::prepare(wanted, measurement, &self.places, &values, surroundings)?;
+            self.items.extend(items);
+        }
+        self.prepared_once = true;
+        Ok(())
+    }
+
+    /// The values that commands of the whole experiment may use.
+    pub(super) fn command_values(&self, measurement: &Measurement<'_>) -> Result<Values, RunError> {
+        let mut values = measurement.values(&self.places);
+        let urls = measurement.urls(&measurement.work.target, &self.places)?;
+        values.insert("urls".into(), Value::List(urls));
+        Ok(values)
+    }
+
+    pub(super) fn surroundings<'s>(&'s self, interrupt: &'s AtomicBool) -> Surroundings<'s> {
+        Surroundings { folder: self.folder.path(), own: &self.plan.program, interrupt }
+    }
+
+    /// A program that has ended although nobody asked it to, and how.
+    fn ended(&mut self) -> Option<(String, String)> {
+        self.running.iter_mut().find_map(|(_, running)| {
+            let how = running.ended()?;
+            Some((running.name().to_owned(), format!("{how}. Its last lines: {}", running.said())))
+        })
+    }
+
+    /// Stops the programs from this one on, the last first.
+    fn stop_from(&mut self, first: usize) {
+        while self.running.len() > first {
+            self.running.pop();
+        }
+    }
+
+    /// Stops the programs of these names, and no others.
+    pub(super) fn stop_only(&mut self, first: usize, names: &[String]) {
+        let rest = self.running.split_off(first);
+        let (stopped, kept): (Vec<_>, Vec<_>) =
+            rest.into_iter().partition(|((name, _), _)| names.contains(name));
+        stopped.into_iter().rev().for_each(drop);
+        self.running.extend(kept);
+    }
+}
+
+impl Drop for Stage<'_> {
+    fn drop(&mut self) {
+        self.stop_from(0);
+    }
+}
+
+/// `index, peer (8)`.
+fn together(names: &[&str]) -> String {
+    let mut counted: Vec<(&str, usize)> = Vec::new();
+    for name in names {
+        match counted.last_mut() {
+            Some((last, count)) if last == name => *count += 1,
+            _ => counted.push((name, 1)),
+        }
+    }
+    let told = |(name, count): &(&str, usize)| {
+        if *count == 1 { (*name).to_owned() } else { format!("{name} ({count})") }
+    };
+    counted.iter().map(told).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,297 @@
+//! Experiments on programs of others.
+
+use std::{
+    fs, thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use crate::common::support::{Nstar, PATIENCE, Place, is_root_or_skip};
+
+/// A small server in Python: it sleeps for as long as its second argument says, in milliseconds, one request at a time.
+const SLEEPER: &str = r#"
+title = "A server that sleeps"
+time = "9s"
+
+[values]
+log = ""
+
+[axis]
+sleep = [1, 20]
+
+[[text]]
+path = "server.py"
+text = """
+import os, sys, time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        time.sleep(int(sys.argv[2]) / 1000)
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+    def log_message(self, *words):
+        pass
+
+print("ready", flush=True)
+HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+[[process]]
+name = "sleeper"
+command = ["python3", "${folder}/server.py", "${port.web}", "${sleep}"]
+ports = ["web"]
+
+[[work]]
+url = "http://127.0.0.1:${port.web}/"
+users = 2
+connections = "per-request"
+"#;
+
+/// `nstar experiment` of this text, with a place of its own for temporary files.
+fn experiment(place: &Place, text: &str, words: &[&str]) -> Nstar {
+    fs::create_dir_all(place.path("tmp")).expect("a folder");
+    place.write("mine.toml", text);
+    let folder = format!("TMPDIR={}", place.path("tmp").display());
+    let all = ["experiment", "mine.toml", "-o", "mine.json"];
+    place.wrapped(["env", &folder], all.iter().chain(words))
+}
+
+fn replaced(changes: &[(&str, &str)]) -> String {
+    changes.iter().fold(SLEEPER.to_owned(), |text, (from, to)| {
+        assert!(text.contains(from), "no '{from}'");
+        text.replace(from, to)
+    })
+}
+
+fn comparison(place: &Place) -> Value {
+    serde_json::from_str(&fs::read_to_string(place.path("mine.json")).expect("mine.json")).expect("JSON")
+}
+
+/// Commands of processes that name this place's temporary folder.
+fn left_running(place: &Place) -> Vec<String> {
+    let folder = place.path("tmp").to_string_lossy().into_owned();
+    let all = fs::read_dir("/proc").expect("/proc").flatten();
+    let commands = all.filter_map(|process| fs::read_to_string(process.path().join("cmdline")).ok());
+    commands.filter(|words| words.contains(&folder)).collect()
+}
+
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn variants_of_any_program_are_compared_and_nothing_is_left() {
+    let place = Place::new();
+    let outcome = experiment(&place, SLEEPER, &[]).run().exits(0).says("sleep");
+    let comparison = comparison(&place);
+    assert_eq!(comparison["axis"], "sleep");
+    let entries = comparison["works"][0]["entries"].as_array().expect("entries");
+    let names: Vec<_> = entries.iter().filter_map(|entry| entry["variant"].as_str()).collect();
+    assert_eq!(names, ["1", "20"], "{outcome}");
+    // Beside other work on the machine no order is claimed, and that is told.
+    let places = entries.iter().map(|entry| &entry["place"]).collect::<Vec<_>>();
+    let doubted =
+        entries.iter().any(|entry| entry["doubts"].as_array().is_some_and(|doubts| !doubts.is_empty()));
+    assert!(doubted || *places[0] == serde_json::json!([1, 1]), "{outcome}");
+    // One at a time, 20 ms each: at most 50 a second.
+    assert!(entries[1]["throughput_per_s"].as_f64() < Some(51.0), "{entries:?}");
+    assert!(place.path("mine.html").exists() && left_running(&place).is_empty());
+    assert_eq!(fs::read_dir(place.path("tmp")).expect("a folder").count(), 0);
+}
+
+#[test]
+fn programs_that_do_not_start_are_told_with_what_they_said() {
+    let place = Place::new();
+    let python = "[\"python3\", \"${folder}/server.py\", \"${port.web}\", \"${sleep}\"]";
+    let cases = [
+        ("[\"no-such-program-anywhere\"]", "there is no program `no-such-program-anywhere`"),
+        ("[\"sh\", \"-c\", \"echo no licence; exit 3\"]", "exit status 3. Its last lines: no licence"),
+        ("[\"sh\", \"-c\", \"kill -9 $$\"]", "ended by signal 9"),
+        // It takes no connections.
+        (
+            "[\"sh\", \"-c\", \"echo waiting for godot; sleep 600\"]",
+            "not ready within 1s: waited for connections at 127.0.0.1",
+        ),
+    ];
+    for (command, word) in cases {
+        let text =
+            replaced(&[(python, command), ("ports = [\"web\"]", "ports = [\"web\"]\nready_within = \"1s\"")]);
+        experiment(&place, &text, &[]).run().exits(1).complains(word);
+        assert!(left_running(&place).is_empty(), "{word}");
+    }
+    // Where one variant works, the other is left out.
+    let one = "[\"sh\", \"-c\", \"[ ${sleep} = 1 ] && exec python3 ${folder}/server.py ${port.web} 1; echo only one\"]";
+    experiment(&place, &replaced(&[(python, one)]), &[])
+        .run()
+        .complains("LEFT OUT: 20")
+        .complains("only one");
+    assert_eq!(comparison(&place)["left_out"][0]["what"], "20");
+}
+
+#[test]
+fn a_port_that_is_taken_is_no_sign_that_the_program_is_ready() {
+    let place = Place::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port().to_string();
+    let text = replaced(&[
+        ("\"${port.web}\", \"${sleep}\"", &format!("\"{port}\", \"${{sleep}}\"")),
+        (
+            "ports = [\"web\"]",
+            &format!("ports = [\"web\"]\nready = {{ http = \"http://127.0.0.1:{port}/\" }}"),
+        ),
+    ]);
+    experiment(&place, &text, &[]).run().exits(1).complains("Address already in use");
+}
+
+#[test]
+fn everything_a_program_started_ends_with_it_and_with_nstar() {
+    let place = Place::new();
+    // A child in a session of its own, whose parent has ended: only a subreaper finds it.
+    let python = "[\"python3\", \"${folder}/server.py\", \"${port.web}\", \"${sleep}\"]";
+    let lost = "[\"sh\", \"-c\", \"(setsid sh -c 'sleep 600; : ${folder}' &) ; exec python3 ${folder}/server.py ${port.web} ${sleep}\"]";
+    let text = replaced(&[(python, lost)]);
+    experiment(&place, &text, &["-d", "1s"]).run();
+    assert_eq!(left_running(&place), Vec::<String>::new());
+    for signal in ["INT", "KILL"] {
+        let mut running = experiment(&place, &text, &[]).start();
+        running.wait_for_stderr("starting sleeper");
+        wait_until("its programs run", || {
+            left_running(&place).iter().any(|words| words.contains("setsid") || words.contains("sleep 600"))
+        });
+        running.signal(signal);
+        running.finish();
+        wait_until("they end", || left_running(&place).is_empty());
+    }
+}
+
+#[test]
+fn mistakes_in_an_experiment_are_told_with_file_line_and_the_nearest_name() {
+    let place = Place::new();
+    for (from, to, words) in [
+        ("\"${sleep}\"]", "\"${slep}\"]", ["mine.toml:34", "unknown name `slep`, did you mean `sleep`?"]),
+        ("users = 2", "user = 2", ["mine.toml", "needs `users`"]),
+        (
+            "ports = [\"web\"]",
+            "port = [\"web\"]",
+            ["mine.toml:3", "unknown key `port` in [[process]], did you mean `ports`?"],
+        ),
+        ("sleep = [1, 20]", "sleep = []", ["mine.toml:9", "a list of at least one value"]),
+        ("sleep = [1, 20]", "sleep = [1]", ["mine.toml:8", "one alone is compared with nothing"]),
+        ("sleep = [1, 20]", "sleep = [1, 1]", ["mine.toml:8", "1 is there twice"]),
+        ("users = 2", "users = [2, 1]", ["mine.toml:3", "an ascending list"]),
+        ("title", "titel", ["mine.toml:1", "needs `title`"]),
+        ("connections = \"per-request\"", "each = \"sleper\"", ["mine.toml:3", "did you mean `sleeper`?"]),
+        ("name = \"sleeper\"", "name = \"sleeper\"\ncount = \"1000\"", ["mine.toml:3", "from 1 to 64"]),
+    ] {
+        let outcome = experiment(&place, &replaced(&[(from, to)]), &[]).run().exits(2);
+        words.iter().fold(outcome, |outcome, word| outcome.complains(word));
+        assert!(!place.path("mine.json").exists());
+    }
+    experiment(&place, SLEEPER, &["--set", "lgo=x"]).run().exits(2).complains("did you mean `log`?");
+    experiment(&place, SLEEPER, &["--set", "sleep=3"]).run().exits(2).complains("varies it");
+    let large =
+        replaced(&[("[[work]]", "[[data]]\nfolder = \"data\"\nfiles = 60\nsize = \"1 GB\"\n\n[[work]]")]);
+    fs::create_dir_all(place.path("tmp")).expect("a folder");
+    place.write("mine.toml", large.replace("1 GB", "2 GB"));
+    place.nstar(["experiment", "mine.toml"]).run().exits(2).complains("few enough for");
+    place
+        .nstar(["experiment", "no-such.toml"])
+        .run()
+        .exits(2)
+        .complains("cannot read the experiment no-such.toml");
+}
+
+/// Before each step the reset runs; afterwards the proof reads what clients were told.
+#[test]
+fn steps_are_reset_and_promises_are_proved() {
+    let place = Place::new();
+    let resets = place.path("resets");
+    let kept = "import json, sys; told = json.load(open(sys.argv[1])); print(json.dumps({'text': 'all kept', 'answered': told[0]['acknowledged']}))";
+    let steps = format!(
+        "[[reset]]\ncommand = [\"sh\", \"-c\", \"echo reset >> {}\"]\n\n[prove]\ncommand = [\"python3\", \"-c\", \"{kept}\", \"${{totals}}\"]\nafter = [\"sleeper\"]\n\n[[work]]",
+        resets.display()
+    );
+    let text = replaced(&[("[[work]]", &steps), ("users = 2", "users = [1, 2, 3]")]);
+    experiment(&place, &text, &[]).run();
+    let comparison = comparison(&place);
+    for entry in comparison["works"][0]["entries"].as_array().expect("entries") {
+        let proof = &entry["proofs"][0];
+        assert_eq!((&proof["holds"], &proof["text"]), (&true.into(), &"all kept".into()), "{entry}");
+        assert_eq!(proof["counts"][0]["name"], "answered");
+        assert!(proof["counts"][0]["value"].as_u64() > Some(0));
+    }
+    // Two variants, three numbers of users each.
+    assert!(fs::read_to_string(&resets).expect("resets").lines().count() >= 6);
+
+    let broken = text.replace("print(json", "sys.exit('3 WERE LOST'); print(json");
+    experiment(&place, &broken, &[]).run().exits(1).complains("3 WERE LOST").complains("THE PROOF FAILED");
+}
+
+/// What a command prints becomes what the users ask for.
+#[test]
+fn preparation_gives_values_to_the_scenario() {
+    let place = Place::new();
+    let served = "import sys\nfrom http.server import *\nclass H(BaseHTTPRequestHandler):\n    def do_GET(self):\n        self.send_response(200 if self.path == '/b' else 404); self.end_headers()\n    def log_message(self, *words): pass\nHTTPServer(('127.0.0.1', int(sys.argv[1])), H).serve_forever()\n";
+    place.write("served.py", served);
+    let text = r#"
+title = "One that answers only /b"
+[[process]]
+name = "picky"
+command = ["python3", "${here}/served.py", "${port.web}"]
+ports = ["web"]
+[[prepare]]
+command = ["echo", '{"values": {"what": ["b"]}}']
+[[work]]
+url = "http://127.0.0.1:${port.web}"
+scenario = """
+[values]
+what = { kind = "cycle", items = ["a"] }
+[[request]]
+path = "/${what}"
+expect = 200
+"""
+users = 1
+connections = "per-request"
+"#;
+    experiment(&place, text, &["-d", "1s"]).run();
+    let run = comparison(&place);
+    let step = &run["steps"][0];
+    assert!(
+        step["completed"].as_u64() > Some(0)
+            && step["errors"].as_object().is_some_and(serde_json::Map::is_empty),
+        "{step}"
+    );
+}
+
+/// A limit on memory holds for everything that the program starts. Needs root.
+#[test]
+fn memory_is_limited_as_told() {
+    if !is_root_or_skip("memory_is_limited_as_told") {
+        return;
+    }
+    let place = Place::new();
+    let python = "[\"python3\", \"${folder}/server.py\", \"${port.web}\", \"${sleep}\"]";
+    let hungry = "[\"sh\", \"-c\", \"python3 -c 'x = bytearray(200_000_000)' || touch ${folder}/refused; exec python3 ${folder}/server.py ${port.web} ${sleep}\"]";
+    let text = replaced(&[
+        (python, hungry),
+        ("ports = [\"web\"]", "ports = [\"web\"]\nmemory = \"64 MB\""),
+        ("[[work]]", "[prove]\ncommand = [\"test\", \"-e\", \"${folder}/refused\"]\n\n[[work]]"),
+    ]);
+    experiment(&place, &text, &["-d", "1s"]).run();
+    let comparison = comparison(&place);
+    let entries = comparison["works"][0]["entries"].as_array().expect("entries");
+    assert!(
+        entries.len() == 2 && entries.iter().all(|entry| entry["proofs"][0]["holds"] == true),
+        "{comparison}"
+    );
+    assert_eq!(comparison["left_out"].as_array().map(Vec::len), Some(0));
+}
