@@ -2,6 +2,7 @@
 //!
 //! Field names are a contract, as those of the run file are.
 
+mod blocks;
 mod entry;
 mod findings;
 mod order;
@@ -105,6 +106,9 @@ pub struct Entry {
     pub throughput_per_s: f64,
     /// 95 % interval of it, which allows for runs that disagree.
     pub throughput_ci_per_s: [f64; 2],
+    /// The same in each round, in their order; empty in files from before it was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub throughput_by_round_per_s: Vec<f64>,
     /// Its throughput over that of the fastest; absent if one of them cannot be compared.
     pub of_fastest: Option<OfFastest>,
     /// Whether the throughput is only a lower bound: the generator was the limit, or throughput never stopped growing.

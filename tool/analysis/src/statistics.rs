@@ -5,8 +5,9 @@ pub mod mser;
 pub(crate) mod pooling;
 pub(crate) mod regression;
 pub(crate) mod series;
+pub(crate) mod studentized_range;
 
-use statrs::distribution::{ChiSquared, ContinuousCDF, Normal, StudentsT};
+use statrs::distribution::{ChiSquared, Continuous, ContinuousCDF, Normal, StudentsT};
 
 /// Two-sided 95 % point of the normal distribution.
 pub(crate) const NORMAL_95: f64 = 1.959_963_984_540_054;
@@ -25,6 +26,16 @@ pub(crate) fn t_two_sided(df: f64, confidence: f64) -> f64 {
 /// Two-sided point of the normal distribution that holds `confidence` of it.
 pub(crate) fn normal_two_sided(confidence: f64) -> f64 {
     Normal::standard().inverse_cdf(0.5 + confidence / 2.0)
+}
+
+/// The density of the normal distribution.
+pub(crate) fn normal_density(z: f64) -> f64 {
+    Normal::standard().pdf(z)
+}
+
+/// The chance that a normal variable is below `z`.
+pub(crate) fn normal_cdf(z: f64) -> f64 {
+    Normal::standard().cdf(z)
 }
 
 /// The chance that a chi-squared variable with `df` degrees of freedom exceeds `value`.

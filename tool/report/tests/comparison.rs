@@ -24,6 +24,7 @@ fn entry(variant: &str, throughput_per_s: f64, mean: f64) -> Entry {
         place: None,
         throughput_per_s,
         throughput_ci_per_s: [0.99 * throughput_per_s, 1.01 * throughput_per_s],
+        throughput_by_round_per_s: Vec::new(),
         of_fastest: None,
         lower_bound: false,
         users: Some(100),

@@ -32,6 +32,10 @@ pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> 
         place: None,
         throughput_per_s: found.value,
         throughput_ci_per_s: interval(&found),
+        throughput_by_round_per_s: runs
+            .iter()
+            .map(|finished| finished.run.verdict.throughput_max_per_s)
+            .collect(),
         of_fastest: None,
         lower_bound: runs
             .iter()

@@ -1,5 +1,6 @@
 //! The order of variants, as far as the intervals support it.
 
+use super::blocks::Blocks;
 use super::{Entry, OfFastest, OrderFinding, Workload};
 use crate::compare::{Ratio, ratio};
 use crate::statistics::normal_two_sided;
@@ -7,8 +8,10 @@ use crate::ticks::{failed_share, failures, many_failed};
 
 /// Gives every entry of a workload its places and its share of the fastest, and sets the workload's findings.
 ///
-/// Two entries are in order if the interval of their ratio excludes 1. With many pairs some would do so by chance, so each
-/// interval is widened until all of them hold together 95 times in 100 (Bonferroni). An entry whose figure is a lower bound
+/// Two entries are in order if the interval of their ratio excludes 1. With many pairs some would do so by chance, so the
+/// intervals are wide enough that all of them hold together 95 times in 100. Where every entry was measured in the same
+/// two rounds or more, they come from these randomised blocks ([`Blocks`]); otherwise from the interval of each figure,
+/// widened (Bonferroni). An entry whose figure is a lower bound
 /// is never placed behind another; one whose requests mostly failed has no place.
 pub fn order(work: &mut Workload) {
     let overload = work.overload;
@@ -21,7 +24,13 @@ pub fn order(work: &mut Workload) {
         .iter()
         .copied()
         .max_by(|&a, &b| entries[a].throughput_per_s.total_cmp(&entries[b].throughput_per_s));
-    let over = |a: usize, b: usize| ratio_of(&entries[a], &entries[b], z);
+    let rounds = |&index: &usize| entries[index].throughput_by_round_per_s.clone();
+    let blocks = Blocks::new(&compared.iter().map(rounds).collect::<Vec<_>>());
+    let place_in_blocks = |index: usize| compared.iter().position(|&other| other == index);
+    let over = |a: usize, b: usize| match &blocks {
+        Some(blocks) => blocks.ratio(place_in_blocks(a)?, place_in_blocks(b)?),
+        None => ratio_of(&entries[a], &entries[b], z),
+    };
     let slower =
         |a: usize, b: usize| !entries[a].lower_bound && over(a, b).is_some_and(|ratio| ratio.ci[1] < 1.0);
     let found: Vec<(usize, [u32; 2], Option<OfFastest>)> = compared
@@ -119,6 +128,7 @@ mod tests {
             place: None,
             throughput_per_s,
             throughput_ci_per_s: [1.0 - known_to, 1.0 + known_to].map(|end| end * throughput_per_s),
+            throughput_by_round_per_s: Vec::new(),
             of_fastest: None,
             lower_bound: false,
             users: Some(100),
@@ -168,6 +178,21 @@ mod tests {
         };
         assert!(variant == "poll" && (share.ratio - 500.0 / 1_200.0).abs() < 1e-9, "{:?}", work.ranking);
         assert!(share.ci[0] > 0.4 && share.ci[1] < 0.44, "{share:?}");
+    }
+
+    /// Rounds that drift together: within each, one variant is a tenth ahead, though their own intervals overlap.
+    #[test]
+    fn rounds_tell_apart_what_drifts_together() {
+        let measured = |variant, factor: f64| Entry {
+            throughput_by_round_per_s: [900.0, 1_000.0, 1_200.0, 800.0].map(|round| round * factor).into(),
+            ..entry(variant, 1_000.0 * factor, 0.3)
+        };
+        let mut entries = vec![measured("epoll", 1.1), measured("poll", 1.0)];
+        entries[0].throughput_by_round_per_s[1] *= 1.01;
+        let work = ordered(entries.clone());
+        assert_eq!(places(&work), [Some([1, 1]), Some([2, 2])]);
+        entries.iter_mut().for_each(|entry| entry.throughput_by_round_per_s.truncate(1));
+        assert_eq!(places(&ordered(entries)), [Some([1, 2]), Some([1, 2])]);
     }
 
     #[test]

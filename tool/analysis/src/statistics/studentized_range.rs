@@ -3,7 +3,7 @@
 
 use statrs::function::gamma::ln_gamma;
 
-use super::student::{normal_cdf, normal_density};
+use super::{normal_cdf, normal_density};
 
 /// Beyond this many degrees of freedom the scatter counts as known.
 const KNOWN: f64 = 5_000.0;
@@ -24,7 +24,7 @@ pub(crate) fn studentized_range(means: usize, df: f64, chance: f64) -> f64 {
     while exceeded(high) > chance && high < 1e6 {
         (low, high) = (high, 2.0 * high);
     }
-    while high - low > 1e-9 * high {
+    while high - low > 1e-7 * high {
         let middle = f64::midpoint(low, high);
         if exceeded(middle) > chance { low = middle } else { high = middle }
     }
@@ -41,7 +41,8 @@ fn within(q: f64, means: usize, df: f64) -> f64 {
     let density = |s: f64| (constant + (df - 1.0) * s.ln() - df * s * s / 2.0).exp();
     // Nearly all of s lies within some standard deviations of 1; the deviation is about 1 / sqrt(2 df).
     let spread = 9.0 / (2.0 * df).sqrt();
-    integral((1.0 - spread).max(0.0), 1.0 + spread, 24, |s| density(s) * range_within(q * s, means)).clamp(0.0, 1.0)
+    integral((1.0 - spread).max(0.0), 1.0 + spread, 24, |s| density(s) * range_within(q * s, means))
+        .clamp(0.0, 1.0)
 }
 
 /// The chance that the range of `means` normal variables is below `w`.
@@ -63,7 +64,10 @@ fn integral(from: f64, to: f64, panels: u32, f: impl Fn(f64) -> f64) -> f64 {
     let width = (to - from) / f64::from(panels);
     let panel = |number: u32| {
         let (half, middle) = (width / 2.0, from + (f64::from(number) + 0.5) * width);
-        POINTS.iter().map(|(x, weight)| weight * half * (f(middle - half * x) + f(middle + half * x))).sum::<f64>()
+        POINTS
+            .iter()
+            .map(|(x, weight)| weight * half * (f(middle - half * x) + f(middle + half * x)))
+            .sum::<f64>()
     };
     (0..panels).map(panel).sum()
 }
@@ -71,7 +75,7 @@ fn integral(from: f64, to: f64, panels: u32, f: impl Fn(f64) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::student::t_95;
+    use crate::statistics::t_95;
 
     /// Published tables (Harter 1960; Pearson and Hartley): upper 5 % and 1 % points.
     #[test]
@@ -88,7 +92,10 @@ mod tests {
             (8, 30.0, 0.01, 5.542),
         ] {
             let found = studentized_range(means, df, chance);
-            assert!((found - expected).abs() < 0.003 * expected, "q({chance}; {means}, {df}) = {found}, not {expected}");
+            assert!(
+                (found - expected).abs() < 0.003 * expected,
+                "q({chance}; {means}, {df}) = {found}, not {expected}"
+            );
         }
     }
 
@@ -99,6 +106,8 @@ mod tests {
             let found = studentized_range(2, df, 0.05) / 2.0_f64.sqrt();
             assert!((found - t_95(df)).abs() < 2e-3 * t_95(df), "{df}: {found} {}", t_95(df));
         }
-        assert!(studentized_range(1, 9.0, 0.05).is_infinite() && studentized_range(3, 0.0, 0.05).is_infinite());
+        assert!(
+            studentized_range(1, 9.0, 0.05).is_infinite() && studentized_range(3, 0.0, 0.05).is_infinite()
+        );
     }
 }

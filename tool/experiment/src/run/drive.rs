@@ -3,7 +3,7 @@
 use std::{sync::atomic::AtomicBool, time::Duration};
 
 use analysis::{
-    proof::Proof,
+    run::Proof,
     search::{SearchOptions, UsersRange},
 };
 use load::{Plan, Scenario, Stop, limits};

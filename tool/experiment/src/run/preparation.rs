@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
-use analysis::proof::{Count, Proof};
+use analysis::run::{Count, Proof};
 use load::{Plan, RequestTotal, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};

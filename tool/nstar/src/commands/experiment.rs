@@ -6,7 +6,7 @@ use std::{
 };
 
 use ::experiment::{
-    comparison::{Beginning, compare},
+    comparison::compare,
     definition::Experiment,
     document::{self, Disk},
     names::slug,
@@ -14,7 +14,7 @@ use ::experiment::{
     run::{Outcome, Part, RunPlan, run as run_experiment},
 };
 use analysis::comparison::Comparison;
-use sweep::cores;
+use sweep::{conclusion::RunStart, cores};
 
 use crate::{
     exit::{self, Exit, Failure},
@@ -121,12 +121,12 @@ fn comparison(plan: &RunPlan, conditions: &Conditions) -> Result<Exit, Failure> 
     }
     let files = output::Files::plan(&conditions.output)?;
     let folder = runs_folder(&files.run)?;
-    let beginning = Beginning::now(plan.seed);
+    let start = RunStart::now();
     let interrupt = Interrupt::listen().map_err(Failure::failed)?;
     let mut progress = Progress::new(conditions.show.no_progress);
     let outcome = run_experiment(plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?;
     progress.finish();
-    let comparison = compare(&plan.experiment, &outcome, beginning, |part| run_file(&folder, part));
+    let comparison = compare(&plan.experiment, &outcome, start, plan.seed, |part| run_file(&folder, part));
     write_runs(&files.run, &folder, &outcome)?;
     output::write_file(&files.run, &report::comparison::json(&comparison).map_err(Failure::failed)?)?;
     output::write_file(&files.report, &report::comparison::html(&comparison).map_err(Failure::failed)?)?;
