@@ -295,3 +295,63 @@ fn memory_is_limited_as_told() {
     );
     assert_eq!(comparison["left_out"].as_array().map(Vec::len), Some(0));
 }
+
+/// An experiment of the cookbook, shortened. `None` without its program, which CI must have.
+fn cookbook(place: &Place, name: &str, program: &str) -> Option<Value> {
+    let found =
+        std::process::Command::new("sh").args(["-c", &format!("ls {program}")]).output().expect("sh").status;
+    assert!(found.success() || std::env::var_os("CI").is_none(), "{program}: run scripts/setup-tests");
+    if !found.success() {
+        eprintln!("SKIPPED the experiment {name}: there is no {program}");
+        return None;
+    }
+    let file = format!("{}/../../experiments/cookbook/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(&file).expect("an experiment");
+    let short = [
+        ("\"2m\"", "\"12s\""),
+        ("rounds = 3", "rounds = 1"),
+        ("users = [1, 64]", "users = 8"),
+        ("users = [1, 32]", "users = 8"),
+    ];
+    let text = short.iter().fold(text, |text, (from, to)| text.replace(from, to));
+    let outcome = experiment(place, &text, &[]).run();
+    assert!(matches!(outcome.status.code(), Some(0 | 4)), "{outcome}");
+    assert_eq!(left_running(place), Vec::<String>::new());
+    let comparison = comparison(place);
+    assert_eq!(comparison["left_out"].as_array().map(Vec::len), Some(0), "{outcome}");
+    Some(comparison)
+}
+
+/// Throughput of each variant of the only workload.
+fn throughputs(comparison: &Value) -> Vec<f64> {
+    let entries = comparison["works"][0]["entries"].as_array().expect("entries");
+    assert!(
+        entries.iter().all(|entry| entry["errors"].as_object().is_some_and(serde_json::Map::is_empty)),
+        "{entries:?}"
+    );
+    entries.iter().filter_map(|entry| entry["throughput_per_s"].as_f64()).collect()
+}
+
+#[test]
+fn the_cookbook_compares_worker_processes_of_nginx() {
+    let place = Place::new();
+    let Some(found) = cookbook(&place, "nginx-workers", "/usr/sbin/nginx") else { return };
+    assert_eq!(throughputs(&found).len(), 3);
+}
+
+/// Each worker serves one request at a time, most of which is waiting: two serve about twice as much as one.
+#[test]
+fn the_cookbook_compares_workers_of_gunicorn() {
+    let place = Place::new();
+    let Some(found) = cookbook(&place, "gunicorn-workers", "/usr/bin/gunicorn") else { return };
+    let of = throughputs(&found);
+    assert!(of.len() == 4 && of[1] > 1.3 * of[0], "{of:?}");
+}
+
+#[test]
+fn the_cookbook_compares_pools_of_php() {
+    let place = Place::new();
+    let Some(found) = cookbook(&place, "php-fpm-pool", "/usr/sbin/php-fpm*") else { return };
+    let of = throughputs(&found);
+    assert!(of.len() == 4 && of[1] > 1.3 * of[0], "{of:?}");
+}
