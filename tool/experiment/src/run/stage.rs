@@ -166,11 +166,15 @@ impl<'a> Stage<'a> {
         let variable = |(name, text): &(String, String)| {
             Ok((name.clone(), measurement.of_process(text, "environment", process, &values)?))
         };
-        let split = self.plan.split.as_ref().filter(|_| !process.all_processors);
+        // This process may be confined to the generator's by now, and its children inherit that.
+        let processors = self.plan.split.as_ref().map(|split| match process.all_processors {
+            true => [split.systems.as_slice(), &split.generator].concat(),
+            false => split.systems.clone(),
+        });
         Ok(Launch {
             words: measurement.start_words(instance, &values)?,
             environment: process.environment.iter().map(variable).collect::<Result<_, RunError>>()?,
-            processors: split.map(|split| split.systems.clone()),
+            processors,
             memory,
             sign: self.sign(measurement, instance, &values)?,
             ready_within: process.ready_within,

@@ -69,7 +69,7 @@ fn sweeps(plan: &RunPlan, conditions: &Conditions) -> Result<Exit, Failure> {
     let mut progress = Progress::new(conditions.show.no_progress);
     let outcome = run_experiment(plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?;
     progress.finish();
-    let mut worst = Exit::Done;
+    let mut worst = interrupt.signal().map_or(Exit::Done, Exit::Interrupted);
     for part in &outcome.parts {
         let Some((_, files)) = files.iter().find(|(work, _)| *work == part.work) else { continue };
         worst = worse(worst, show_run(part, files, conditions, &interrupt)?);
