@@ -31,7 +31,7 @@ pub use unwatched::{DatabaseClient, DatabaseTrouble, HiddenFromUser, ServerUnwat
 pub use verdict::{Bottleneck, Confidence, NamedThreads, NextLimit, ThreadTime, Verdict};
 pub use warning::{Cause, FewerUsers, ListenQueue, Replaced, Warning, WarningKind};
 
-use crate::ticks::{failed_share, failures};
+use crate::ticks::{ErrorCounts, add_errors, failed_share, failures};
 
 /// The value of [`Run::schema`].
 pub const SCHEMA: &str = "nstar.run/1";
@@ -131,7 +131,24 @@ impl Run {
     /// Failed requests as a share of all that ended, 0 to 1; 0 where none ended.
     pub fn failed_share(&self) -> f64 {
         let completed = self.steps.iter().map(|step| step.completed).fold(0, u64::saturating_add);
-        let failed = self.steps.iter().map(|step| failures(&step.errors)).fold(0, u64::saturating_add);
-        failed_share(completed, failed)
+        failed_share(completed, failures(&self.errors()))
     }
+
+    /// Failed requests of all steps by kind.
+    pub fn errors(&self) -> ErrorCounts {
+        errors(&self.steps)
+    }
+
+    /// The step that the verdict is about: the one at N*, or the last one without N*. `None` without steps.
+    pub fn verdict_step(&self) -> Option<&Step> {
+        let at_saturation = self.verdict.users_at_saturation;
+        self.steps.iter().find(|step| Some(step.users) == at_saturation).or(self.steps.last())
+    }
+}
+
+/// Failed requests of several steps by kind.
+pub(crate) fn errors(steps: &[Step]) -> ErrorCounts {
+    let mut all = ErrorCounts::new();
+    steps.iter().for_each(|step| add_errors(&mut all, &step.errors));
+    all
 }

@@ -6,7 +6,6 @@ use analysis::laws::{is_tested, lost_in_failures};
 use analysis::run::{
     Bottleneck, Connections, Identity, RequestShare, Resource, ResourceKind, Run, Step, Unit, Verdict,
 };
-use analysis::ticks::ErrorCounts;
 
 use crate::number;
 use crate::sentences::{self, holders};
@@ -41,12 +40,6 @@ pub(crate) fn outcome(run: &Run) -> Outcome {
         Some(users) if verdict.bounded => Outcome::Saturated(users),
         _ => Outcome::NotSaturated(last.users),
     }
-}
-
-/// The step the verdict speaks of: the one at N*, else the last.
-pub(crate) fn verdict_step(run: &Run) -> Option<&Step> {
-    let at_saturation = run.verdict.users_at_saturation;
-    run.steps.iter().find(|step| Some(step.users) == at_saturation).or(run.steps.last())
 }
 
 /// The verdict as one sentence.
@@ -213,14 +206,9 @@ pub(crate) fn throughput_max(verdict: &Verdict) -> String {
     number::rate(verdict.throughput_max_per_s, Some(verdict.throughput_max_ci_per_s))
 }
 
-/// What failed at all steps together, by kind, most frequent first.
+/// Failed requests of all steps by kind, most frequent first.
 pub(crate) fn failures(run: &Run) -> String {
-    let mut totals = ErrorCounts::new();
-    for (kind, count) in run.steps.iter().flat_map(|step| &step.errors) {
-        let total = totals.entry(*kind).or_default();
-        *total = total.saturating_add(*count);
-    }
-    error_counts(&totals, error_kind)
+    error_counts(&run.errors(), error_kind)
 }
 
 /// The evidence, or what can be said without any.

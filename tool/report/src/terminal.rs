@@ -150,7 +150,7 @@ fn footer(run: &Run, options: &TerminalOptions, style: Style, width: usize) -> V
     };
     let mut facts = vec![steps, number::elapsed(run.elapsed_s)];
     facts.extend(
-        summary::verdict_step(run)
+        run.verdict_step()
             .map(|step| format!("generator busy {}", number::percent(step.generator.useful_work))),
     );
     let facts = style.text(&facts.join(", "));

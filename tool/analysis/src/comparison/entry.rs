@@ -24,7 +24,7 @@ pub struct Finished {
 pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> {
     let found = pooled(&runs.iter().map(|finished| throughput_max(&finished.run)).collect::<Vec<_>>())?;
     let middle = &middle(runs)?.run;
-    let at = verdict_step(middle);
+    let at = middle.verdict_step();
     let errors = errors(runs);
     let completed = runs.iter().flat_map(|finished| &finished.run.steps).map(|step| step.completed).sum();
     Some(Entry {
@@ -83,11 +83,6 @@ fn by_throughput(a: &Run, b: &Run) -> Ordering {
     a.verdict.throughput_max_per_s.total_cmp(&b.verdict.throughput_max_per_s)
 }
 
-fn verdict_step(run: &Run) -> Option<&Step> {
-    let at = run.verdict.users_at_saturation;
-    run.steps.iter().find(|step| Some(step.users) == at).or(run.steps.last())
-}
-
 fn is_sweep(run: &Run) -> bool {
     run.steps.len() > 1
 }
@@ -109,7 +104,7 @@ fn limit(run: &Run) -> Option<Limit> {
 /// The doubt that processes which are not part of the test used the processors at the step that counts. A variant of many
 /// threads gets more of shared processors than one of few, so throughputs measured beside others do not show their order.
 fn disturbed(run: &Run) -> Option<Doubt> {
-    let step = verdict_step(run)?;
+    let step = run.verdict_step()?;
     let host = step.resources.iter().find(|resource| is_host(resource))?;
     let ours = |resource: &&Resource| resource.kind == ResourceKind::Generator || is_tier(resource);
     let watched: f64 = step.resources.iter().filter(ours).map(|resource| resource.used).sum();
@@ -143,8 +138,7 @@ fn cpu_us_per_request(step: &Step) -> Option<f64> {
 
 fn errors(runs: &[Finished]) -> ErrorCounts {
     let mut all = ErrorCounts::new();
-    let steps = runs.iter().flat_map(|finished| &finished.run.steps);
-    steps.for_each(|step| add_errors(&mut all, &step.errors));
+    runs.iter().for_each(|finished| add_errors(&mut all, &finished.run.errors()));
     all
 }
 

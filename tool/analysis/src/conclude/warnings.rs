@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use super::{Context, RunKind};
 use crate::laws::{idle_share, is_tested, little};
-use crate::run::{Cause, ListenQueue, ResourceKind, ServerUnwatched, Step, Warning};
+use crate::run::{Cause, ListenQueue, ResourceKind, ServerUnwatched, Step, Warning, errors};
 use crate::thresholds::IDLE_USERS;
-use crate::ticks::{ErrorCounts, add_errors, failures};
+use crate::ticks::{add_errors, failures};
 use crate::verdict::{Curve, Finding, sharing};
 
 /// A generator this busy somewhere, or this near to its ceiling, adds waiting of its own to the response times.
@@ -63,11 +63,8 @@ fn stalled(steps: &[Step]) -> Option<Cause> {
 }
 
 fn requests_failed(steps: &[Step]) -> Option<Cause> {
-    let mut errors = ErrorCounts::new();
-    for step in steps {
-        add_errors(&mut errors, &step.errors);
-        add_errors(&mut errors, &step.measurement.unmeasured_errors);
-    }
+    let mut errors = errors(steps);
+    steps.iter().for_each(|step| add_errors(&mut errors, &step.measurement.unmeasured_errors));
     let first_users = steps.iter().find(|step| failures(&step.errors) > 0).map(|step| step.users);
     let any = failures(&errors) > 0;
     any.then(|| Cause::RequestsFailed { first_users, errors, statuses: statuses(steps) })

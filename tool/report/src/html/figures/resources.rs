@@ -57,7 +57,7 @@ fn busiest_note(step: &Step) -> String {
 }
 
 fn resources_table(run: &Run, all: &[Key]) -> Table {
-    let at = summary::verdict_step(run);
+    let at = run.verdict_step();
     let rows = all.iter().map(|key| {
         let resource = at.and_then(|step| key.of(step));
         let share = resource.map_or_else(Cell::missing, |resource| {
@@ -167,8 +167,7 @@ impl Key {
 /// The run's resources: the bottleneck first, then those of the verdict's step in their order, then those of other steps.
 fn distinct_resources(run: &Run) -> Vec<Key> {
     let mut keys: Vec<Key> = Vec::new();
-    for resource in summary::verdict_step(run).into_iter().chain(&run.steps).flat_map(|step| &step.resources)
-    {
+    for resource in run.verdict_step().into_iter().chain(&run.steps).flat_map(|step| &step.resources) {
         let key = Key { kind: resource.kind, identity: resource.identity.clone() };
         if !keys.contains(&key) {
             keys.push(key);
