@@ -12,7 +12,7 @@ mod samples;
 pub use device::{DiskUse, LinkUse};
 pub use host::{CpuUse, HostUse, Listening};
 pub use locks::LockUse;
-pub use process::{FULL_THREAD, Group, IoLimitUse, NamedThreads, QuotaUse, States, ThreadUse};
+pub use process::{FULL_THREAD, Group, IoLimitUse, QuotaUse, States, ThreadFamilyUse, ThreadUse};
 
 use crate::counters::{Counters, DatabaseSample, Role};
 

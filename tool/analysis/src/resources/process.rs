@@ -8,7 +8,7 @@ mod tally;
 mod threads;
 
 pub use io_limit::IoLimitUse;
-pub use threads::{NamedThreads, States, ThreadUse};
+pub use threads::{States, ThreadFamilyUse, ThreadUse};
 
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ pub struct Group {
     /// Threads that did any work at all.
     pub working_threads: usize,
     /// What threads of one name used, most first; threads that ended between two samples are in none.
-    pub threads_by_name: Vec<NamedThreads>,
+    pub threads_by_name: Vec<ThreadFamilyUse>,
     /// Share of their threads that samples left out because there were too many.
     pub threads_left_out: f64,
     /// Runnable threads waiting for a processor, on average.

@@ -24,7 +24,7 @@ pub struct ThreadUse {
 
 /// What the threads of one name used together.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct NamedThreads {
+pub struct ThreadFamilyUse {
     /// The kernel's short name of them; `worker-*` stands for `worker-1`, `worker-2` and so on.
     pub name: String,
     /// Most of them in any one sample.
@@ -127,15 +127,15 @@ impl Threads {
     }
 
     /// What those of each name used together, most first.
-    pub(super) fn by_name(&self, elapsed_us: f64) -> Vec<NamedThreads> {
+    pub(super) fn by_name(&self, elapsed_us: f64) -> Vec<ThreadFamilyUse> {
         let mut sums: BTreeMap<String, u64> = BTreeMap::new();
         for thread in self.all.values() {
             let sum = sums.entry(family(&thread.name)).or_default();
             *sum = sum.saturating_add(thread.cpu_us);
         }
-        let mut all: Vec<NamedThreads> = sums
+        let mut all: Vec<ThreadFamilyUse> = sums
             .into_iter()
-            .map(|(name, cpu_us)| NamedThreads {
+            .map(|(name, cpu_us)| ThreadFamilyUse {
                 threads: self.most_at_once.get(&name).copied().unwrap_or(0),
                 cores: cpu_us as f64 / elapsed_us,
                 name,
