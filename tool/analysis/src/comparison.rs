@@ -6,6 +6,7 @@ mod blocks;
 mod entry;
 mod findings;
 mod order;
+mod ratio;
 mod users;
 
 use schemars::JsonSchema;

@@ -3,7 +3,6 @@
 //! Pure: no clock, no socket, no file, no randomness. Raw measurements come in ([`ticks`],
 //! [`counters`]), a [`run::Run`] goes out, and every figure a report shows was computed here.
 
-pub mod compare;
 pub mod comparison;
 pub mod conclude;
 pub mod counters;

@@ -11,7 +11,7 @@
 //! that few rounds suffice; but only if it is the same for all, which is tested. All differences hold together by Tukey's
 //! studentized range; where the scatter differs, each pair has its own (Games and Howell 1976).
 
-use crate::compare::Ratio;
+use super::ratio::Ratio;
 use crate::statistics::{chi_squared_exceeds, studentized_range::studentized_range};
 
 /// Claims of a difference that are wrong, at most, of all comparisons.

@@ -1,8 +1,8 @@
 //! The order of variants, as far as the intervals support it.
 
 use super::blocks::Blocks;
+use super::ratio::{Ratio, ratio};
 use super::{Entry, OfFastest, OrderFinding, Workload};
-use crate::compare::{Ratio, ratio};
 use crate::statistics::normal_two_sided;
 use crate::ticks::{failed_share, failures, many_failed};
 
