@@ -25,7 +25,7 @@ pub(crate) const PROCESSORS_FULL: f64 = 0.93;
 
 /// Rivals closer than this cannot be told apart with confidence: clock-tick accounting of CPU time is good to one or two
 /// per cent, and the plateau itself spans five.
-pub(crate) const NEAR: f64 = 0.07;
+pub(crate) const RIVAL_WITHIN: f64 = 0.07;
 
 /// A resource less busy than this was not in the way: queueing at 80 % busy may double a response time, but it does not
 /// stop throughput from growing.

@@ -12,7 +12,7 @@ const JUMP: f64 = 1.4;
 
 /// With fewer users than this, processors fall asleep between requests, and the wake-ups saved with one more user
 /// (tens of microseconds each on a virtual machine) may double what each user gets.
-const FEW: u32 = 8;
+const AWAKE_USERS_MIN: u32 = 8;
 
 /// Two steps that cannot have been measured under the same conditions.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,8 +37,9 @@ fn between(from: &Step, to: &Step) -> Option<Jump> {
     let [_, high] = from.throughput_ci_per_s?;
     let [low, _] = to.throughput_ci_per_s?;
     let factor = per_user(to.throughput_per_s, to) / per_user(from.throughput_per_s, from);
-    let certain =
-        from.users >= FEW && from.throughput_per_s > 0.0 && per_user(low, to) > JUMP * per_user(high, from);
+    let certain = from.users >= AWAKE_USERS_MIN
+        && from.throughput_per_s > 0.0
+        && per_user(low, to) > JUMP * per_user(high, from);
     (certain && factor.is_finite()).then_some(Jump { from_users: from.users, to_users: to.users, factor })
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Peak {
 }
 
 /// Steps with at least this share of the highest throughput are near the peak.
-const NEAR: f64 = 0.9;
+const NEAR_PEAK: f64 = 0.9;
 
 /// A parabola through three points fits always; the fourth can object.
 const FEWEST: usize = 4;
@@ -61,7 +61,7 @@ impl Row {
 fn rows(steps: &[&Step], highest: usize) -> Option<Vec<Row>> {
     let top = steps.get(highest)?;
     let near = |index: &usize| {
-        steps.get(*index).is_some_and(|step| step.throughput_per_s >= NEAR * top.throughput_per_s)
+        steps.get(*index).is_some_and(|step| step.throughput_per_s >= NEAR_PEAK * top.throughput_per_s)
     };
     let first = (0..highest).rev().take_while(near).last()?;
     let last = (highest + 1..steps.len()).take_while(near).last()?;

@@ -21,11 +21,11 @@ use crate::thresholds::FULL;
 const MOST: f64 = 0.4;
 
 /// With less than this share waiting, locks are not in the way.
-const FEW: f64 = 0.2;
+const HARDLY_ANY_WAIT: f64 = 0.2;
 
 /// Fewer samples than this prove nothing: ten samples all find a lock taken that is free a quarter of the time once in
 /// eighteen times.
-const SAMPLES: usize = 10;
+const LOCK_SAMPLES_MIN: usize = 10;
 
 /// At the lightest step at most this share of the sessions that waited at saturation may have waited: a queue that the
 /// load makes grows with it.
@@ -41,7 +41,7 @@ const INSIDE: f64 = 0.8;
 pub(super) fn full(curve: &Curve) -> Option<Finding> {
     let seen = queue(curve)?;
     let database = holder(curve)?;
-    let enough = seen.samples >= SAMPLES && seen.contended >= FULL && seen.share() >= MOST;
+    let enough = seen.samples >= LOCK_SAMPLES_MIN && seen.contended >= FULL && seen.share() >= MOST;
     let confirmed = seen.waiting_by_time.is_none_or(|waiting| waiting >= CONFIRMED * seen.waiting);
     if !enough || !confirmed || !grew(curve, &seen) {
         return None;
@@ -97,7 +97,7 @@ pub(super) fn compare(curve: &Curve, finding: Finding) -> Finding {
     if at_work <= 0.0 {
         return finding;
     }
-    if seen.share() < FEW {
+    if seen.share() < HARDLY_ANY_WAIT {
         return finding.seeing(Seen::NotTheCause { database, waiting, at_work });
     }
     if by_elimination || seen.share() >= MOST {

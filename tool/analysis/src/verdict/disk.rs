@@ -27,7 +27,7 @@ const FLUSH_BUSY: f64 = 0.5;
 const FLUSH_WAITING_THREAD: f64 = 0.7;
 
 /// A busy share is weaker evidence than processor time.
-const WEAKER: f64 = 0.05;
+const WEAKER_THAN_CPU_TIME: f64 = 0.05;
 
 /// Devices that were full.
 pub(super) fn full(curve: &Curve) -> Vec<Finding> {
@@ -61,7 +61,7 @@ fn of_device(curve: &Curve, name: &str) -> Option<Finding> {
         .held_by(disk.clone())
         .about([disk])
         .busy(busy)
-        .weaker_by(if queueing { WEAKER } else { 1.0 - NOT_BUSY })
+        .weaker_by(if queueing { WEAKER_THAN_CPU_TIME } else { 1.0 - NOT_BUSY })
         .demanding(demand)
         .seeing(Seen::DiskBusy {
             disk: name.to_owned(),

@@ -17,10 +17,10 @@ const QUOTA_SPENT: f64 = 0.80;
 
 /// Stopped in this share of the periods, it is limited whatever it used: the kernel hands the quota out in slices per
 /// processor, and what one processor leaves over is lost to the others.
-const MOSTLY_THROTTLED: f64 = 0.30;
+const THROTTLED_HOWEVER_SPENT: f64 = 0.30;
 
 /// Waiting for a processor this share of the time, the generator measures its own waiting.
-const STARVED: f64 = 0.30;
+const WAITED_FOR_PROCESSOR: f64 = 0.30;
 
 /// Lag that makes up this share of the mean response time is measured instead of it.
 const LAG_SHARE: f64 = 0.5;
@@ -50,7 +50,7 @@ pub(super) fn held_up(curve: &Curve) -> Option<Finding> {
     let waited = curve.mean(|step| Some(starved(curve, step)))?;
     let lag_us = curve.mean(|step| Some(step.generator.lag_us_p99))?;
     let response_us = curve.mean(|step| Some(step.response_time_us.mean))?;
-    if waited >= STARVED {
+    if waited >= WAITED_FOR_PROCESSOR {
         let seen = Seen::GeneratorStarved { share: waited };
         return Some(found(Confidence::Medium).busy(waited).seeing(seen));
     }
@@ -68,7 +68,7 @@ fn throttled(curve: &Curve) -> Option<Finding> {
     let mean =
         |read: fn(&QuotaUse) -> f64| curve.mean(|step| step.usage.generator()?.quota.as_ref().map(read));
     let (stopped, spent) = (mean(|q| q.throttled_periods)?, mean(|q| q.used_cores / q.cores)?);
-    let limited = stopped >= MOSTLY_THROTTLED || (stopped >= THROTTLED && spent >= QUOTA_SPENT);
+    let limited = stopped >= THROTTLED_HOWEVER_SPENT || (stopped >= THROTTLED && spent >= QUOTA_SPENT);
     if !limited || server_spends_more(curve) {
         return None;
     }

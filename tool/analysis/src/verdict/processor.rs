@@ -19,7 +19,7 @@ const ONE_AT_A_TIME: std::ops::RangeInclusive<f64> = 0.92..=1.15;
 /// time to spare. At 75 % busy, twenty samples would all find it runnable three times in a thousand.
 const MOSTLY_BUSY: f64 = 0.65;
 const NEVER_ASLEEP: f64 = 0.97;
-const SAMPLES: usize = 20;
+const RUNNABLE_SAMPLES_MIN: usize = 20;
 
 /// With this share of threads found waiting on a futex, a global lock is likely.
 const LOCK_WAITERS: f64 = 0.3;
@@ -106,7 +106,12 @@ fn never_asleep(curve: &Curve, of: &Processes, peak: &Group) -> Option<Finding> 
     let (share, runnable) = (thread(|t| t.busy), thread(|t| t.found_runnable));
     let samples: usize = curve.plateau().map(|step| step.usage.samples).sum();
     let free = processors_are_free(curve, of);
-    if share < MOSTLY_BUSY || runnable < NEVER_ASLEEP || samples < SAMPLES || !free || peak.one_core() {
+    if share < MOSTLY_BUSY
+        || runnable < NEVER_ASLEEP
+        || samples < RUNNABLE_SAMPLES_MIN
+        || !free
+        || peak.one_core()
+    {
         return None;
     }
     Some(

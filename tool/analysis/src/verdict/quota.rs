@@ -12,7 +12,7 @@ use crate::thresholds::THROTTLED;
 const SPENT: f64 = 0.85;
 
 /// Processes stopped in this share of the periods wanted more, whatever their work followed.
-const MOSTLY_THROTTLED: f64 = 0.50;
+const THROTTLED_AT_ANY_LOAD: f64 = 0.50;
 
 /// Processes stopped by their quota.
 pub(super) fn full(curve: &Curve) -> Vec<Finding> {
@@ -23,7 +23,7 @@ fn of_processes(curve: &Curve, of: &Processes) -> Option<Finding> {
     let throttled = mean(curve, of, |quota| quota.throttled_periods)?;
     let spent = mean(curve, of, |quota| quota.used_cores / quota.cores)?;
     // One user may spend a small quota already; processes stopped in most periods wanted more at any load.
-    let follows = throttled >= MOSTLY_THROTTLED || follows_load(curve, of);
+    let follows = throttled >= THROTTLED_AT_ANY_LOAD || follows_load(curve, of);
     if throttled < THROTTLED || spent < SPENT || !follows || generator_spends_more(curve, of) {
         return None;
     }

@@ -4,7 +4,7 @@ use super::curve::Curve;
 use super::finding::Finding;
 use super::utilisation::{Use, mean_uses, uses};
 use crate::run::{Confidence, Identity, NextLimit, OutcomeEvidence as Seen, Resource, ResourceKind};
-use crate::thresholds::{FULL, NEAR, NOT_BUSY};
+use crate::thresholds::{FULL, NOT_BUSY, RIVAL_WITHIN};
 
 /// A resource used less than this is too idle for its demand to be told from noise.
 const MEASURABLE: f64 = 0.02;
@@ -21,7 +21,7 @@ pub(super) fn with_runner_up(curve: &Curve, mut finding: Finding) -> Finding {
         .max_by(|a, b| a.utilisation().total_cmp(&b.utilisation()));
     let Some(rival) = rival else { return finding };
     let busy = rival.utilisation();
-    let near = finding.utilization.is_some_and(|of_finding| busy > of_finding - NEAR);
+    let near = finding.utilization.is_some_and(|of_finding| busy > of_finding - RIVAL_WITHIN);
     let close = (near && busy >= NOT_BUSY) || busy >= FULL;
     if close && finding.utilization.is_some() && finding.confidence == Confidence::High {
         let resource = rival.resource.clone();

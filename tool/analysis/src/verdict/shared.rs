@@ -17,7 +17,7 @@ const WANTING: f64 = 0.9;
 const PROPORTIONAL: f64 = 0.35;
 
 /// Shared processors say less about the server than its own use of them would.
-const WEAKER: f64 = 0.04;
+const WEAKER_THAN_OWN_USE: f64 = 0.04;
 
 /// The finding, if the processors that the busiest tier may use are full.
 pub(super) fn full(curve: &Curve) -> Option<Finding> {
@@ -43,7 +43,7 @@ pub(super) fn full(curve: &Curve) -> Option<Finding> {
         if unseen { finding.at_most(Confidence::Low).seeing(Seen::UnseenWork) } else { finding }
     };
     let own = [Identity::Processes(of.clone()), Identity::Thread(of), Identity::Host];
-    Some(finding.about(own).busy(busy).weaker_by(WEAKER))
+    Some(finding.about(own).busy(busy).weaker_by(WEAKER_THAN_OWN_USE))
 }
 
 fn taken_by_tiers(curve: &Curve, of: &Processes, shares: Shares) -> Finding {

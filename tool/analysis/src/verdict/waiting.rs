@@ -220,14 +220,14 @@ pub(super) fn nothing_busy(curve: &Curve) -> bool {
 
 /// Threads of the server and the generator that waited for a processor, on average, per request in service: below this
 /// share the wait is no part of the response times.
-const STARVED: f64 = 0.10;
+const WAITING_PER_REQUEST: f64 = 0.10;
 
 /// Whether server and generator nearly always got a processor when they wanted one. On a busy host there is always some
 /// waiting; none at all means that the kernel does not count it.
 pub(super) fn hardly_starved(curve: &Curve) -> bool {
     let waiting = |step: &Step| Some(step.usage.groups.iter().map(|group| group.run_queue).sum::<f64>());
     let share = curve.mean(waiting).zip(at_a_time(curve)).map(|(waiting, served)| waiting / served);
-    share.is_some_and(|share| share > 0.0 && share < STARVED)
+    share.is_some_and(|share| share > 0.0 && share < WAITING_PER_REQUEST)
 }
 
 /// Whether no step beyond N* falls off the plateau, as with a pool.
