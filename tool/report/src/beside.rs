@@ -120,7 +120,8 @@ fn put_name(holder: &mut Words, identity: &mut Option<Identity>) {
 
 fn take_name(holder: &mut Words, identity: &mut Option<Identity>) {
     let name = holder.take();
-    *identity = identity.take().or_else(|| Identity::named(name));
+    let named = || if name == "host" { Some(Identity::Host) } else { Identity::named(name) };
+    *identity = identity.take().or_else(named);
 }
 
 fn put_list<T: Finding>(words: &mut Vec<Words>, typed: &mut Vec<T>) {

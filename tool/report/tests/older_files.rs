@@ -1,7 +1,9 @@
 //! Run files written before findings and identities were typed: they open, and show what they always showed.
 #![allow(clippy::unwrap_used)]
 
+use analysis::run::Identity;
 use report::{TerminalOptions, csv, html, json, parse, terminal};
+use serde_json::Value;
 
 const FILES: [(&str, &str); 5] = [
     ("cpu", include_str!("golden/untyped/cpu.json")),
@@ -37,7 +39,7 @@ fn an_older_file_written_again_says_the_same() {
     for (name, text) in FILES {
         let again = json(&parse(text).unwrap()).unwrap();
         let words = |text: &str| {
-            let value: serde_json::Value = serde_json::from_str(text).unwrap();
+            let value: Value = serde_json::from_str(text).unwrap();
             [
                 "/verdict/bottleneck/holder",
                 "/verdict/bottleneck/evidence",
@@ -49,4 +51,14 @@ fn an_older_file_written_again_says_the_same() {
         assert_eq!(words(&again), words(text), "{name}");
         assert_eq!(parse(&again).unwrap(), parse(text).unwrap(), "{name}");
     }
+}
+
+/// The host was known by its name alone.
+#[test]
+fn the_host_of_an_older_file_is_the_host() {
+    let mut written: Value = serde_json::from_str(FILES[0].1).unwrap();
+    written["steps"][0]["resources"][0]["holder"] = "host".into();
+    let run = parse(&written.to_string()).unwrap();
+    assert_eq!(run.steps[0].resources[0].identity, Some(Identity::Host));
+    assert_eq!(parse(&json(&run).unwrap()).unwrap(), run);
 }

@@ -120,7 +120,7 @@ fn not_as_asked(run: &Run) -> impl Iterator<Item = Doubt> {
 }
 
 fn is_host(resource: &Resource) -> bool {
-    resource.identity.as_ref().is_some_and(Identity::is_host)
+    resource.identity == Some(Identity::Host)
 }
 
 /// Whether it is the processor time of the server or of a tier behind it.

@@ -198,15 +198,6 @@ impl Identity {
     pub fn named(name: impl Into<String>) -> Option<Self> {
         Some(name.into()).filter(|name| !name.is_empty()).map(|name| Self::Named { name })
     }
-
-    /// Whether this is all processors of the host, also in a run file from before identities were typed.
-    pub fn is_host(&self) -> bool {
-        match self {
-            Self::Host => true,
-            Self::Named { name } => name == "host",
-            _ => false,
-        }
-    }
 }
 
 /// What a resource's use is counted in.
