@@ -3,7 +3,7 @@
 use analysis::run::DeviceEvidence as Seen;
 
 use super::at_saturation;
-use super::holders::{limited, processes, rate};
+use super::holders::{counted, processes};
 use crate::number::{percent, prefixed, quantity, time};
 
 pub(super) fn sentence(seen: &Seen) -> String {
@@ -44,15 +44,14 @@ pub(super) fn sentence(seen: &Seen) -> String {
                                at a time."
             .to_owned(),
         Seen::IoLimitUsed { limit, cgroup, used_per_s, limit_per_s, share, users, per_request } => format!(
-            "{} did {} {}, {} of the {} that its cgroup {cgroup} allows, {}; each request costs it {} {}.",
+            "{} did {} a second on {}, {} of the {} that its cgroup {cgroup} allows, {}; each request costs it {}.",
             processes(&limit.of),
-            quantity(*used_per_s),
-            limited(limit),
+            counted(*used_per_s, limit.rate),
+            limit.device,
             percent(*share),
             quantity(*limit_per_s),
             at_saturation(*users),
-            quantity(*per_request),
-            rate(limit.rate)
+            counted(*per_request, limit.rate)
         ),
         Seen::DiskNotBusy { disk, busy } => format!(
             "The disk {disk} itself is busy only {}: what the limit holds back does not reach it.",

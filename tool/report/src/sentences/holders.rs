@@ -95,16 +95,29 @@ pub(super) fn subject(identity: &Identity) -> String {
 }
 
 /// What a limit on a disk limits: `writes a second on vda`.
-pub(super) fn limited(limit: &DiskLimit) -> String {
+fn limited(limit: &DiskLimit) -> String {
     format!("{} a second on {}", rate(limit.rate), limit.device)
 }
 
 /// What is counted: `writes`, `bytes read`.
-pub(super) fn rate(of: IoRate) -> &'static str {
+fn rate(of: IoRate) -> &'static str {
     match of {
         IoRate::Reads => "reads",
         IoRate::Writes => "writes",
         IoRate::ReadBytes => "bytes read",
         IoRate::WrittenBytes => "bytes written",
     }
+}
+
+/// A number of what is counted: `1 write`, `2.5 bytes read`.
+pub(super) fn counted(number: f64, of: IoRate) -> String {
+    let number = number::quantity(number);
+    let one = match of {
+        IoRate::Reads => "read",
+        IoRate::Writes => "write",
+        IoRate::ReadBytes => "byte read",
+        IoRate::WrittenBytes => "byte written",
+    };
+    let noun = if number == "1" { one } else { rate(of) };
+    format!("{number} {noun}")
 }
