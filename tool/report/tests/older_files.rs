@@ -1,9 +1,9 @@
 //! Run files written before findings and identities were typed: they open, and show what they always showed.
 #![allow(clippy::unwrap_used)]
 
-use analysis::run::Identity;
+use analysis::run::{Cause, Identity};
 use report::{TerminalOptions, csv, html, json, parse, terminal};
-use serde_json::Value;
+use serde_json::{Value, json as value};
 
 const FILES: [(&str, &str); 5] = [
     ("cpu", include_str!("golden/untyped/cpu.json")),
@@ -61,4 +61,30 @@ fn the_host_of_an_older_file_is_the_host() {
     let run = parse(&written.to_string()).unwrap();
     assert_eq!(run.steps[0].resources[0].identity, Some(Identity::Host));
     assert_eq!(parse(&json(&run).unwrap()).unwrap(), run);
+}
+
+/// The reason was a sentence of its own before reasons were typed.
+#[test]
+fn a_reason_given_as_text_shows_its_sentence() {
+    for (kind, cause, sentence) in [
+        (
+            "not-observed",
+            value!({ "kind": "not-watched", "why": "the target is on another host" }),
+            "The server's processes were not seen: the target is on another host.",
+        ),
+        (
+            "not-observed",
+            value!({ "kind": "database-trouble", "database": "postgres://shop", "trouble": "psql is gone" }),
+            "The locks of the database postgres://shop were not watched throughout: psql is gone.",
+        ),
+    ] {
+        let mut written: Value = serde_json::from_str(FILES[0].1).unwrap();
+        written["warnings"] = value!([{ "kind": kind, "text": sentence, "cause": cause }]);
+        let run = parse(&written.to_string()).unwrap();
+        assert_eq!(run.warnings[0].cause, Cause::Told { text: sentence.to_owned() });
+        let shown = terminal(&run, &TerminalOptions::default());
+        let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(shown.contains(sentence), "{shown}");
+        assert_eq!(parse(&json(&run).unwrap()).unwrap(), run, "{cause}");
+    }
 }
