@@ -1,5 +1,5 @@
 //! A change of an account through one file server takes effect at once in another. For the models that fork, see the tests
-//! of the whole program: `tool/nstar/tests/conformance/accounts.rs`.
+//! of the whole program: `testbed/nstar-lab/tests/conformance/accounts.rs`.
 
 use std::{
     fs,
