@@ -73,9 +73,7 @@ const SYSTEMS_USE_SYSTEMS: &[(&str, &str)] = &[("files", "accounts"), ("share-dh
 /// Our crates that the tests of others may use, beside those of [`MAY_USE`].
 const MAY_USE_IN_TESTS: &[(&str, &[&str])] = &[
     ("analysis", &["report"]),
-    ("api-server", &["test-support"]),
-    ("experiment", &["test-support"]),
-    ("nstar-lab", &["database-server"]),
+    ("nstar-lab", &["test-support"]),
     ("store", &["database-server", "test-support"]),
 ];
 
