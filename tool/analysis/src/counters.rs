@@ -29,15 +29,15 @@ pub struct Counters {
     pub memory: Memory,
 }
 
-/// A sample of a database server, as it tells of itself.
+/// A sample of a database server's own counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DatabaseSample {
     /// When, microseconds of the monotonic clock shared with [`crate::ticks::Tick`].
     pub at_us: u64,
     /// Transactions that wait for a lock which another transaction holds (gauge).
     pub waiting: u64,
-    /// Sessions that run a statement, those that wait among them, or hold a transaction open where the server tells
-    /// that too (gauge). That of who asks is not counted.
+    /// Sessions that run a statement, waiting ones included, or hold a transaction open, where the server reports that
+    /// (gauge). The session that asks is not counted.
     pub at_work: u64,
     /// Time that waits for row locks took, summed over those that have ended; `None` where the server does not count it.
     pub waited_us: Option<u64>,

@@ -31,7 +31,7 @@ Exit codes: 0 done; 1 the run failed or no request completed; 2 usage; 3 a --gat
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Raise the number of users until the server stops growing, and say what stops it
+    /// Raise the number of users until throughput stops growing, and name what limits it
     Sweep(Sweep),
     /// Make one load and measure it
     Load(Load),

@@ -23,7 +23,7 @@ pub fn put(run: &mut Run) {
     run.warnings.iter_mut().for_each(put_in_warning);
 }
 
-/// Takes the words of a run out, and keeps those that nothing typed stands for.
+/// Takes the words of a run out, and keeps text that has no typed counterpart.
 pub(crate) fn take(run: &mut Run) {
     take_from_verdict(&mut run.verdict);
     let resources = run.steps.iter_mut().flat_map(|step| &mut step.resources);
@@ -53,7 +53,7 @@ pub(crate) fn put_in_comparison(comparison: &mut Comparison) {
     }
 }
 
-/// Takes the words of a comparison out, and keeps those that nothing typed stands for.
+/// Takes the words of a comparison out, and keeps text that has no typed counterpart.
 pub(crate) fn take_from_comparison(comparison: &mut Comparison) {
     for work in &mut comparison.works {
         take_list(&mut work.order, &mut work.ranking);

@@ -28,17 +28,16 @@ pub fn unexpected_status(server: Option<SocketAddr>, status: u16) -> String {
     )
 }
 
-/// The response of a server to the first request holds nothing of what the scenario captures.
+/// The response of a server to the first request has no value for the scenario's `keep`.
 #[must_use]
 pub fn nothing_to_keep(server: Option<SocketAddr>) -> String {
     format!(
-        "the answer of {} to the first request holds nothing of what the scenario's `keep` asks for: such answers count as \
-         errors",
+        "the response of {} to the first request has no value for the scenario's `keep`; such responses count as errors",
         named(server)
     )
 }
 
-/// A database does not tell everything about its locks.
+/// A database does not report all of its locks.
 #[must_use]
 pub fn database_unwatched(database: &str, reason: &DatabaseTrouble) -> String {
     let reason = unwatched::database(reason);

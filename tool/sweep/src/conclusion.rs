@@ -55,7 +55,7 @@ pub(crate) struct Measured<'a> {
     pub(crate) kind: RunKind,
     /// The samples taken meanwhile.
     pub(crate) watch: &'a Watch,
-    /// What the database told meanwhile, where it was asked.
+    /// The database's lock samples, if one was watched.
     pub(crate) database: Option<&'a DatabaseWatch>,
     /// When it began.
     pub(crate) start: RunStart,

@@ -72,7 +72,7 @@ impl DatabaseWatch {
         Self { url: url.clone(), seen, stop: Some(stop), thread }
     }
 
-    /// What was told in a window of the monotonic clock, microseconds.
+    /// Samples taken within a window of the monotonic clock, microseconds.
     pub(crate) fn within(&self, (start_us, end_us): (u64, u64)) -> Vec<DatabaseSample> {
         let inside = |sample: &&DatabaseSample| (start_us..=end_us).contains(&sample.at_us);
         lock(&self.seen).samples.iter().filter(inside).copied().collect()

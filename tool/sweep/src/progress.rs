@@ -18,7 +18,7 @@ pub enum Event {
         /// The status.
         status: u16,
     },
-    /// The response of a server to the first request holds nothing of what the scenario captures.
+    /// The response of a server to the first request has no value for the scenario's `keep`.
     NothingToKeep {
         /// Its address, where there are several.
         server: Option<SocketAddr>,

@@ -1,4 +1,4 @@
-//! Locks of a database: who waited for whom, as the database server told.
+//! Waits for locks of a database, as the database server reports them.
 
 use super::samples::growth;
 use crate::counters::DatabaseSample;

@@ -13,7 +13,7 @@ pub struct Laws {
     /// The largest gap of a steady step, as a share of N.
     pub little_gap_max: f64,
     /// Users of the steps of a closed loop where Little's law cannot be tested: too many requests failed, and the time
-    /// spent in those is not counted. Absent where there are none, and in run files from before it was told.
+    /// spent in those is not counted. Absent where there are none, and in older run files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub little_untested: Vec<u32>,
     /// Service demand per resource by the utilisation law, U = X D, regressed over the steps.

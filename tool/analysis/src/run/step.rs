@@ -120,7 +120,7 @@ fn relative_half_width([low, high]: [f64; 2], centre: f64) -> Option<f64> {
     (centre > 0.0).then(|| (high - centre).max(centre - low) / centre)
 }
 
-/// What a database told of its locks during a step.
+/// Locks of a database during a step, as the database reported them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Locks {
     /// Transactions that waited for a lock which another held, on average.

@@ -45,7 +45,7 @@ pub enum ServerUnwatched {
     NoProcess,
 }
 
-/// Why a database did not tell everything about its locks.
+/// Reasons why a database did not report all of its locks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum DatabaseTrouble {

@@ -1,4 +1,4 @@
-//! Locks that transactions hold against each other in a database, from what the database itself told.
+//! Locks that transactions hold against each other in a database, by what the database itself reports.
 //!
 //! A lock that somebody always waits for is never free: it is as full as a processor that always has work, and more
 //! users only lengthen its queue. Two shares tell that apart from a few collisions: how often anybody waited, and how

@@ -35,7 +35,7 @@ pub(crate) fn server(reason: &ServerUnwatched) -> String {
     }
 }
 
-/// Why a database did not tell everything about its locks.
+/// The reason why a database did not report all of its locks, as a part of a sentence.
 pub(crate) fn database(reason: &DatabaseTrouble) -> String {
     match reason {
         DatabaseTrouble::NotInstalled { client } => {
