@@ -41,7 +41,7 @@ pub struct ServerProcess<'a> {
     pub scheme: &'static str,
     /// Added to the line that says where it listens. Default nothing.
     pub note: String,
-    /// What must not cross a network unencrypted, in the plural. Default nothing.
+    /// Things that must not cross a network unencrypted, in the plural. Default nothing.
     pub secrets: Option<&'static str>,
     /// The key by which other servers know it. Default none.
     pub key: Option<Key>,

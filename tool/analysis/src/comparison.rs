@@ -31,9 +31,9 @@ pub const FIRST_SCHEMA: &str = "nstar.study/1";
 pub struct Comparison {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// What is compared, in a line.
+    /// The title: what is compared, in a line.
     pub title: String,
-    /// What differs between variants, such as `workers`.
+    /// The difference between variants, such as `workers`.
     #[serde(rename = "axis")]
     pub factor: Factor,
     /// Where it ran.
@@ -48,7 +48,7 @@ pub struct Comparison {
     pub seed: u64,
     /// One per workload, in the order of the experiment.
     pub works: Vec<Workload>,
-    /// What was not measured although it was asked for, and why.
+    /// Measurements that were asked for and not made, with the reason.
     pub left_out: Vec<LeftOut>,
     /// Figures that others published, on other hardware, to compare shape and order with.
     pub published: Vec<Published>,
@@ -68,7 +68,7 @@ impl Comparison {
     }
 }
 
-/// What differs between the variants of a comparison, such as `workers`: the factor of the experiment, whose levels the
+/// The difference between the variants of a comparison, such as `workers`: the factor of the experiment, whose levels the
 /// variants are. Of several factors, their names with commas between.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -86,7 +86,7 @@ pub struct Workload {
     /// The same as data; empty in files from before it was written.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known::each_or_default")]
     pub ranking: Vec<OrderFinding>,
-    /// What operational laws say of all of it, in words.
+    /// Operational laws applied to all of it, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub laws: Vec<Words>,
     /// The same as data; empty in files from before it was written.
@@ -126,7 +126,7 @@ pub struct Entry {
     pub completed: u64,
     /// Requests that failed, by kind, over all runs and steps.
     pub errors: ErrorCounts,
-    /// What stopped it, in each run that looked for that.
+    /// The bottleneck, in each run that looked for one.
     pub bottleneck: Vec<Limit>,
     /// The busiest resource, apart from the host as a whole.
     pub busiest: Option<Resource>,
@@ -137,7 +137,7 @@ pub struct Entry {
     /// Whether the database holds what clients were told, for each run that checked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proofs: Vec<Proof>,
-    /// Why the figure is not to be relied on, one sentence each.
+    /// Reasons not to rely on the figure, one sentence each.
     #[serde(rename = "doubts")]
     pub inconclusive: Vec<Words>,
     /// The same as data.
@@ -152,12 +152,12 @@ pub struct Entry {
     pub runs: Vec<String>,
 }
 
-/// What stopped one run.
+/// The bottleneck of one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limit {
-    /// What kind of resource.
+    /// The kind of resource.
     pub kind: ResourceKind,
-    /// What people call the process or device.
+    /// The name of the process or device.
     pub holder: Words,
     /// The process or device itself; absent in files from before identities were typed.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known::or_default")]
@@ -186,11 +186,11 @@ pub struct LeftOut {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
-    /// What was measured.
+    /// The title of the measurement.
     pub title: String,
     /// The hardware, in words.
     pub hardware: String,
-    /// What the figures are, with their unit.
+    /// The quantity of the figures, with its unit.
     pub unit: String,
     /// The workload that it is shown beside, if one is like it.
     #[serde(default)]
@@ -204,7 +204,7 @@ pub struct Published {
     /// Throughput and response time by users.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<PublishedPoint>,
-    /// What operational laws say of the points, in a sentence.
+    /// Operational laws applied to the points, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub law: Option<Words>,
     /// The same as data; absent in files from before it was written.

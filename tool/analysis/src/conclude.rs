@@ -18,7 +18,7 @@ use crate::search::growth::{Growth, growth};
 use crate::search::saturation::{Saturation, saturation};
 use crate::verdict::{Curve, Shape, bottleneck, bottleneck_of_load, generator_waited, locks_resource, uses};
 
-/// What the steps show together.
+/// Everything that the steps show together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conclusion {
     /// N* and what stops the server there.
@@ -29,14 +29,14 @@ pub struct Conclusion {
     pub laws: Laws,
     /// Fitted models.
     pub models: Models,
-    /// What to distrust.
+    /// Reasons to distrust the run.
     pub warnings: Vec<Warning>,
 }
 
-/// What a run file says about itself that is not measured.
+/// The parts of a run file that are not measured.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Provenance {
-    /// What was driven, without credentials.
+    /// The server or scenario that was driven, without credentials.
     pub target: String,
     /// Where the generator ran.
     pub host: Host,
@@ -50,7 +50,7 @@ pub struct Provenance {
     pub seed: u64,
     /// How the load was made.
     pub load: LoadShape,
-    /// What was counted of each kind of request.
+    /// Counts of each kind of request.
     pub requests: Vec<RequestCount>,
 }
 

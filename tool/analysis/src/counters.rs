@@ -46,7 +46,7 @@ pub struct DatabaseSample {
 /// Time one processor spent in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cpu {
-    /// Which processor.
+    /// The processor's number.
     pub number: u32,
     /// User mode, `nice` included.
     pub user_us: u64,
@@ -60,7 +60,7 @@ pub struct Cpu {
     pub steal_us: u64,
 }
 
-/// What a process is to the measurement.
+/// The role of a process in the measurement.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
 )]
@@ -84,7 +84,7 @@ pub struct Process {
     pub started_ticks: u64,
     /// The kernel's short name of it.
     pub name: String,
-    /// What it is to the measurement.
+    /// Its role in the measurement.
     pub role: Role,
     /// CPU time in user mode.
     pub user_us: u64,
@@ -101,7 +101,7 @@ pub struct Process {
     pub thread_count: u32,
     /// How many processors it may run on (gauge).
     pub allowed_cpus: u32,
-    /// Which processors those are, by number, ascending (gauge); empty where they are not known.
+    /// The numbers of those processors, ascending (gauge); empty where they are not known.
     /// Numbers tell a server pinned beside its generator from one that shares its processor.
     pub allowed_cpu_numbers: Vec<u32>,
     /// Open descriptors (gauge); `None` where it may not be read.
@@ -118,7 +118,7 @@ pub struct Process {
     pub resident_bytes: u64,
     /// The CPU limit of its cgroup or of the nearest limited ancestor.
     pub cpu_quota: Option<CpuQuota>,
-    /// What its cgroups may ask of block devices; empty where they have no such limit.
+    /// Limits of its cgroups on block devices; empty if there are none.
     pub io_limits: Vec<IoLimit>,
 }
 
@@ -135,11 +135,11 @@ pub struct Thread {
     pub run_queue_wait_us: u64,
     /// Times it gave up the processor to wait for something.
     pub voluntary_switches: u64,
-    /// What it is doing right now (gauge).
+    /// Its present state (gauge).
     pub state: ThreadState,
 }
 
-/// What a thread was doing when sampled.
+/// The state of a thread when it was sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ThreadState {
     /// On a processor or waiting for one.
@@ -172,14 +172,14 @@ pub struct CpuQuota {
     pub usage_us: u64,
 }
 
-/// What a cgroup may ask of a block device (v1 or v2), and what it asked.
+/// A limit of a cgroup on a block device (v1 or v2), and the use counted against it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IoLimit {
     /// The cgroup's path below the mount point.
     pub cgroup: String,
     /// Kernel name of the device, such as `vda`.
     pub device: String,
-    /// What is limited.
+    /// The kind of use that is limited.
     pub of: IoRate,
     /// The limit, a second.
     pub per_s: u64,
@@ -187,7 +187,7 @@ pub struct IoLimit {
     pub done: u64,
 }
 
-/// What is limited of a block device's use.
+/// A kind of use of a block device that can be limited.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
 )]

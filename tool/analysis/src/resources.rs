@@ -16,7 +16,7 @@ pub use process::{FULL_THREAD, Group, IoLimitUse, QuotaUse, States, ThreadFamily
 
 use crate::counters::{Counters, DatabaseSample, Role};
 
-/// What each resource did during one step. The default is "nothing was seen".
+/// The use of each resource during one step. The default is "nothing was seen".
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Usage {
     /// Time between the first and the last sample used, microseconds; 0 where nothing was seen.
@@ -33,7 +33,7 @@ pub struct Usage {
     pub links: Vec<LinkUse>,
     /// Listen queues.
     pub listening: Listening,
-    /// Who waited for whom in the database, where one was watched.
+    /// Waits for locks in the database, if one was watched.
     pub locks: Option<LockUse>,
 }
 
@@ -54,9 +54,9 @@ impl Usage {
     }
 }
 
-/// What each resource did in `window` (start and end, microseconds), from samples within and around it. Uses the samples
-/// inside the window where they span at least half of it, and otherwise the nearest ones around it; fewer than two say
-/// nothing. Of the samples of a database, those inside the window count.
+/// The use of each resource in `window` (start and end, microseconds), from samples within and around it. Uses the
+/// samples inside the window where they span at least half of it, and otherwise the nearest ones around it; fewer than
+/// two say nothing. Of the samples of a database, those inside the window count.
 pub fn usage(counters: &[Counters], database: &[DatabaseSample], window: (u64, u64)) -> Usage {
     Usage { locks: locks::lock_use(database, window), ..of_counters(counters, window) }
 }

@@ -41,7 +41,7 @@ pub const SCHEMA: &str = "nstar.run/1";
 pub struct Run {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// What was driven: a URL, or a scenario's name and base URL. Never holds credentials.
+    /// The URL that was driven, or a scenario's name and base URL. Never holds credentials.
     pub target: String,
     /// Where the generator ran.
     pub host: Host,
@@ -61,7 +61,7 @@ pub struct Run {
     /// Whether what was promised is what the database holds, where that was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,
-    /// What was concluded.
+    /// The conclusions of a run.
     pub verdict: Verdict,
     /// One entry per number of users, ascending.
     pub steps: Vec<Step>,
@@ -69,7 +69,7 @@ pub struct Run {
     pub laws: Laws,
     /// Fitted models.
     pub models: Models,
-    /// What to distrust.
+    /// Reasons to distrust the run.
     pub warnings: Vec<Warning>,
 }
 
@@ -89,7 +89,7 @@ pub struct Host {
 /// One of several kinds of request, as asked and as it ran.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestShare {
-    /// What the scenario calls it.
+    /// Its name in the scenario.
     pub name: String,
     /// Its weight as a share of all weights, 0 to 1.
     pub asked_share: f64,
@@ -106,7 +106,7 @@ pub struct RequestShare {
 pub struct Proof {
     /// Whether every promise was kept and every refusal explained.
     pub holds: bool,
-    /// What was compared, in sentences with numbers, as the system states it.
+    /// The comparison in sentences with numbers, as the system states it.
     pub text: String,
     /// The same as data; empty in files from before it was kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -116,7 +116,7 @@ pub struct Proof {
 /// Something that was counted for a proof.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Count {
-    /// What was counted, such as `bookings acknowledged`.
+    /// The name of the count, such as `bookings acknowledged`.
     pub name: String,
     /// How many there were.
     pub value: u64,

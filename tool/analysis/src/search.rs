@@ -25,7 +25,7 @@ use crate::search::growth::certain_growth;
 use crate::search::ladder::{next_rung, refinement, rung_below, rungs_left};
 use crate::ticks::{Tick, sum};
 
-/// Which numbers of users to try.
+/// Numbers of users to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UsersRange {
     /// A ladder from `lo` that doubles up to `hi`, ended once throughput stops growing, then refined round
@@ -43,7 +43,7 @@ pub enum UsersRange {
 /// How to search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchOptions {
-    /// Which numbers of users to try.
+    /// Numbers of users to try.
     pub users: UsersRange,
     /// Shortest step, microseconds.
     pub step_us_min: u64,
@@ -76,7 +76,7 @@ impl SearchOptions {
     }
 }
 
-/// What to do next.
+/// The next thing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// Begin a step: set the number of users and collect.
@@ -100,7 +100,7 @@ pub enum Next {
 pub struct MeasuredStep {
     /// Everything counted, warm-up included.
     pub ticks: Vec<Tick>,
-    /// What it says.
+    /// The step itself.
     pub step: Step,
 }
 
@@ -167,12 +167,12 @@ impl Search {
         search
     }
 
-    /// What to do next. Changes only by [`Search::add`].
+    /// The next thing to do. Changes only by [`Search::add`].
     pub fn next(&self) -> Next {
         self.next
     }
 
-    /// What was counted while doing what [`Search::next`] said. A step that yields no ticks is taken to be
+    /// Adds the ticks counted while doing what [`Search::next`] said. A step that yields no ticks is taken to be
     /// over.
     pub fn add(&mut self, ticks: &[Tick]) {
         let users = match (self.next, self.current) {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why a server's processes cannot be seen.
+/// Reasons why a server's processes cannot be seen.
 #[derive(Debug, thiserror::Error)]
 pub enum ObserveError {
     /// The address is not one of this host's.

@@ -5,7 +5,7 @@ use analysis::run::Host;
 use crate::kernel_files::{KernelPaths, read_or_empty};
 use crate::proc::{self, named};
 
-/// What the run file tells about this host.
+/// This host, as the run file describes it.
 #[must_use]
 pub fn host() -> Host {
     host_in(&KernelPaths::default())

@@ -18,13 +18,13 @@ pub fn json(run: &Run) -> Result<String, serde_json::Error> {
     serde_json::to_string_pretty(&run).map(|text| text + "\n")
 }
 
-/// Why a run file could not be read.
+/// Reasons why a run file could not be read.
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// Not JSON, or cut short.
     #[error("not a run file: {reason}")]
     NotJson {
-        /// What the parser met, and where.
+        /// The parser's message, with the place.
         reason: String,
         /// Line, from 1.
         line: usize,
@@ -49,7 +49,7 @@ pub enum ReadError {
     Field {
         /// The path of the value, such as `steps[2].throughput_per_s`; of a missing field, its parent's.
         path: String,
-        /// What was expected.
+        /// The parser's message.
         reason: String,
     },
 }
@@ -62,7 +62,7 @@ fn place(path: &str) -> String {
     if path == "." { "its top level".into() } else { format!("`{path}`") }
 }
 
-/// What is read first, to tell a file of another version from a damaged one.
+/// The part that is read first, to tell a file of another version from a damaged one.
 #[derive(Deserialize)]
 struct Envelope {
     schema: Option<serde_json::Value>,

@@ -8,7 +8,7 @@ pub(crate) const GROUP: char = '\u{202f}';
 pub(crate) const MISSING: &str = "–";
 /// Significant digits where no interval says how many are known.
 const DIGITS: i32 = 3;
-/// What is smaller is called smaller.
+/// The smallest number that is written; below it, "less than this".
 const SMALLEST: f64 = 1e-4;
 /// Significant digits beyond which nobody reads.
 const DIGITS_MAX: i32 = 5;

@@ -44,7 +44,7 @@ pub fn database_unwatched(database: &str, reason: &DatabaseTrouble) -> String {
     format!("lock waits in the database {database} cannot be seen in full: {reason}. The sweep goes on")
 }
 
-/// What the generator can do on this host.
+/// The most that the generator can do on this host.
 #[derive(Debug, Clone, Copy)]
 pub struct GeneratorCeiling {
     /// Requests of the cheapest kind that it can make per second.

@@ -50,7 +50,7 @@ pub(crate) fn doubts(verdict: &Verdict) -> Vec<String> {
     verdict.doubts.iter().map(doubt).collect()
 }
 
-/// What would come next if the bottleneck were removed, as the end of a sentence.
+/// The limit that would come next if the bottleneck were removed, as the end of a sentence.
 pub(crate) fn next(next: &NextLimit) -> String {
     match next {
         NextLimit::Limit { resource, throughput_per_s } => {

@@ -11,7 +11,7 @@ use crate::number;
 use crate::sentences::{self, holders};
 use crate::words::{error_counts, error_kind, users};
 
-/// What a run can say about saturation; chooses the words everywhere.
+/// The outcome of a run; chooses the words everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// No step was measured.
@@ -28,7 +28,7 @@ pub(crate) enum Outcome {
     NotSaturated(u32),
 }
 
-/// What `run` can say about saturation.
+/// Determines the outcome of `run`.
 pub(crate) fn outcome(run: &Run) -> Outcome {
     let Some(last) = run.steps.last() else { return Outcome::Empty };
     let verdict = &run.verdict;
@@ -80,7 +80,7 @@ fn one_step_headline(run: &Run) -> String {
     )
 }
 
-/// What limits the server, as the end of a sentence.
+/// The limit of the server, as the end of a sentence.
 fn limited_by(run: &Run) -> String {
     let Bottleneck { kind, identity, .. } = &run.verdict.bottleneck;
     let found = match (identity.as_ref().map(holders::name), limit(*kind)) {
@@ -132,7 +132,7 @@ fn is_io_limit(run: &Run) -> bool {
     found.is_some_and(|resource| resource.unit != Unit::Devices)
 }
 
-/// What the run says of saturation, as a phrase.
+/// Where the run saturated, as a phrase.
 pub(crate) fn saturation_phrase(run: &Run) -> String {
     let interval = users_interval(run);
     match outcome(run) {
@@ -163,7 +163,7 @@ pub(crate) fn users_interval(run: &Run) -> String {
     })
 }
 
-/// What the highest throughput seen says of the most that the server gives.
+/// How the highest throughput seen relates to the server's maximum.
 pub(crate) enum Reached {
     /// It is the most.
     Maximum,
@@ -173,7 +173,7 @@ pub(crate) enum Reached {
     Measured,
 }
 
-/// What the highest throughput of the run says of the most that the server gives.
+/// How the highest throughput of the run relates to the server's maximum.
 pub(crate) fn throughput_reached(run: &Run) -> Reached {
     match outcome(run) {
         Outcome::Saturated(_) => Reached::Maximum,
@@ -196,7 +196,7 @@ pub(crate) fn throughput(run: &Run) -> String {
     format!("{bound}{rate}")
 }
 
-/// What a step's number counts.
+/// The unit of a step's number.
 pub(crate) fn load_unit(run: &Run) -> &'static str {
     if run.load.rate_per_s.is_some() { "connections" } else { "users" }
 }
@@ -234,7 +234,7 @@ pub(crate) fn little(run: &Run) -> String {
     sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// What the steps say of Little's law where it can be tested; nothing where too many requests failed at all of them.
+/// Little's law at the steps where it can be tested; nothing where too many requests failed at all of them.
 fn little_tested(run: &Run) -> Option<String> {
     let laws = &run.laws;
     if !laws.little_holds {

@@ -14,7 +14,7 @@ use crate::sentences::{self, holders};
 use crate::summary::{self, Outcome};
 use crate::words;
 
-/// What the terminal can show.
+/// Properties of the terminal, and files to name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TerminalOptions {
     /// Columns of the terminal; fewer than 40 are taken to be 40.

@@ -12,10 +12,10 @@ use load::{Pacing, Plan, RequestTotal, Think};
 
 use crate::{database::DatabaseWatch, target::Watch};
 
-/// What is known before the run and belongs in its report.
+/// Facts known before the run that belong in its report.
 #[derive(Debug, Clone, Default)]
 pub struct Circumstances {
-    /// What is driven, for people; without credentials.
+    /// The server or scenario driven, for people; without credentials.
     pub target: String,
     /// Processors the systems were confined to, if this program did so.
     pub system_cpus: Option<Vec<u32>>,
@@ -47,7 +47,7 @@ impl RunStart {
     }
 }
 
-/// What was measured, and how the measuring ended.
+/// The measurements, and how they ended.
 pub(crate) struct Measured<'a> {
     /// The steps.
     pub(crate) steps: Vec<Step>,
@@ -61,9 +61,9 @@ pub(crate) struct Measured<'a> {
     pub(crate) start: RunStart,
     /// Whether it was cut short.
     pub(crate) interrupted: bool,
-    /// What the generator did of each kind of request.
+    /// The generator's totals of each kind of request.
     pub(crate) totals: &'a [RequestTotal],
-    /// What the generator can do on this host, requests per second, if that was tested.
+    /// The generator's ceiling on this host, requests per second, if that was tested.
     pub(crate) generator_ceiling_per_s: Option<f64>,
 }
 

@@ -4,7 +4,7 @@ use std::io;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Who runs where.
+/// The processors of server and generator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Split {
     /// Processors of the load generator.

@@ -78,7 +78,7 @@ impl DatabaseWatch {
         lock(&self.seen).samples.iter().filter(inside).copied().collect()
     }
 
-    /// Which database it is, and what went wrong.
+    /// The database, and what went wrong.
     pub(crate) fn watched(&self) -> WatchedDatabase {
         WatchedDatabase {
             name: self.url.to_string(),

@@ -23,11 +23,11 @@ pub enum Event {
         /// Its address, where there are several.
         server: Option<SocketAddr>,
     },
-    /// The database does not tell everything about its locks.
+    /// The database does not report all of its locks.
     DatabaseUnwatched {
-        /// What people call it, without credentials.
+        /// Its name in reports, without credentials.
         database: String,
-        /// Why not.
+        /// The reason.
         reason: DatabaseTrouble,
     },
     /// A number of users is being measured.

@@ -15,7 +15,7 @@ use crate::{
     target::{self, Watch},
 };
 
-/// What to load, and for how long.
+/// A load, and how long to make it.
 #[derive(Debug, Clone)]
 pub struct LoadPlan {
     /// The load.

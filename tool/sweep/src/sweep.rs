@@ -26,7 +26,7 @@ use crate::{
 /// How long to test what the generator can do: enough to tell 80 % from 100 %.
 const CEILING_TIME: Duration = Duration::from_millis(300);
 
-/// What to sweep, and how.
+/// A sweep as planned.
 #[derive(Debug, Clone)]
 pub struct SweepPlan {
     /// The load; its number of users is the search's to choose.
@@ -42,13 +42,13 @@ pub struct SweepPlan {
 /// The outcome of a sweep or a load.
 #[derive(Debug, Clone)]
 pub struct Driven {
-    /// What was found.
+    /// The run.
     pub run: Run,
     /// Totals of every request of the scenario, including those before the load and between measurements.
     pub totals: Vec<RequestTotal>,
 }
 
-/// Why a sweep could not be made.
+/// Reasons why a sweep could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     /// The load could not be made.
@@ -57,7 +57,7 @@ pub enum SweepError {
     /// Not even this host could be watched.
     #[error(transparent)]
     Observe(#[from] ObserveError),
-    /// What was to be done before a step failed.
+    /// The action before a step failed.
     #[error("before a step: {0}")]
     BeforeStep(String),
 }
@@ -139,7 +139,7 @@ pub fn users_max(range: &UsersRange) -> u32 {
     }
 }
 
-/// What happens around each step.
+/// The surroundings of each step.
 struct Stage<'a> {
     /// Samples the servers, so that a sample lies at each border of a measurement.
     sample: &'a dyn Fn(),

@@ -29,10 +29,10 @@ pub(crate) fn first_requests(plan: &Plan, listener: &mut dyn Listener) -> Result
     Ok(FirstRequests { request, asked: probes.len() as u64, expected: expected as u64 })
 }
 
-/// What became of the first request to each server.
+/// Results of the first request to each server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FirstRequests {
-    /// Which request of the scenario.
+    /// The request of the scenario.
     request: usize,
     /// How many servers were asked.
     asked: u64,
@@ -54,7 +54,7 @@ impl FirstRequests {
 #[derive(Debug)]
 pub(crate) struct Watch {
     watcher: Watcher,
-    /// Why the server's processes cannot be watched, if they cannot.
+    /// The reason why the server's processes cannot be watched, if they cannot.
     pub(crate) unwatched: Option<ServerUnwatched>,
 }
 
@@ -83,10 +83,10 @@ impl Watch {
     }
 }
 
-/// Why the processes behind the addresses cannot be seen.
+/// The reason why the processes behind the addresses cannot be seen.
 ///
 /// # Errors
-/// What would keep this host and the generator from being watched too.
+/// Errors that would keep this host and the generator from being watched too.
 fn unwatched(error: ObserveError) -> Result<ServerUnwatched, ObserveError> {
     Ok(match error {
         ObserveError::NotLocal(address) => ServerUnwatched::NotLocal { address },

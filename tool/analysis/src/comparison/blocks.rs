@@ -19,7 +19,7 @@ const WRONG: f64 = 0.05;
 /// Scatters count as different when they differ as much by chance as seldom as this.
 const SCATTERS_DIFFER: f64 = 0.01;
 
-/// What was measured of some variants, in rounds that all of them completed.
+/// Measurements of some variants, in rounds that all of them completed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Blocks {
     /// Mean logarithm of each variant, less that of its rounds.

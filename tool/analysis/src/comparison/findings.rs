@@ -64,7 +64,7 @@ impl Default for OrderFinding {
     }
 }
 
-/// What Little's law, N = X R, says of everything measured on a workload.
+/// Little's law, N = X R, tested on everything measured on a workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum LittleFinding {
@@ -108,7 +108,7 @@ pub enum Tested {
     WherePossible,
 }
 
-/// What Little's law, N = X R, says of figures that somebody else published.
+/// Little's law, N = X R, tested on figures that somebody else published.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum PublishedLittle {

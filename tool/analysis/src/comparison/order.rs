@@ -67,7 +67,7 @@ fn is_known(ratio: &Ratio) -> bool {
     ratio.ci[1] <= 10.0 * ratio.ratio
 }
 
-/// What the places come to: who is first, then who is last.
+/// Findings about the places: the first, then the last.
 fn findings(work: &Workload) -> Vec<OrderFinding> {
     let mut placed: Vec<&Entry> = work.entries.iter().filter(|entry| entry.place.is_some()).collect();
     placed.sort_by(|a, b| b.throughput_per_s.total_cmp(&a.throughput_per_s));
@@ -99,7 +99,7 @@ fn last(placed: &[&Entry], of_compared: bool) -> Option<OrderFinding> {
     Some(OrderFinding::Last { variant: only.variant.clone(), of_fastest: only.of_fastest, of_compared })
 }
 
-/// Why no variant is ahead of another.
+/// The reason why no variant is ahead of another.
 fn undecided(placed: &[&Entry]) -> OrderFinding {
     match placed.iter().filter(|entry| entry.lower_bound).count() {
         0 => OrderFinding::WithinIntervals,

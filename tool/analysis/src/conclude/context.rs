@@ -3,15 +3,15 @@
 use crate::run::{FewerUsers, LoadShape, ServerUnwatched};
 use crate::verdict::WatchedDatabase;
 
-/// What a conclusion needs to know beside the measurements.
+/// Everything that a conclusion needs besides the measurements.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Context {
     /// How the load was made.
     pub load: LoadShape,
     /// One load, or a sweep.
     pub kind: RunKind,
-    /// Why the server's processes could not be watched, if they could not. N* stands then, but its cause stays unknown
-    /// (unless it is the generator, or a link of this host).
+    /// The reason why the server's processes could not be watched, if there is one. N* stands then, but its cause stays
+    /// unknown (unless it is the generator, or a link of this host).
     pub unwatched: Option<ServerUnwatched>,
     /// The database that was asked which sessions wait for locks.
     pub database: Option<WatchedDatabase>,
@@ -25,7 +25,7 @@ pub struct Context {
     pub generator_ceiling_per_s: Option<f64>,
 }
 
-/// What was asked for.
+/// The kind of run asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RunKind {
     /// One load: whether throughput still grows with more users is not asked.

@@ -80,8 +80,8 @@ pub(super) fn models(curve: &Curve, laws: &Laws, saturation: &Saturation, contex
     }
 }
 
-/// What the measured demands predict at the numbers of users that were measured. The part of one user's response time
-/// that no demand accounts for is a delay. `None` where no demand of the server is known.
+/// Predictions from the measured demands at the numbers of users that were measured. The part of one user's response
+/// time that no demand accounts for is a delay. `None` where no demand of the server is known.
 fn predicted(curve: &Curve, laws: &Laws, think_us: f64, alone_us: f64) -> Option<Vec<Predicted>> {
     if !curve.observed() {
         return None;

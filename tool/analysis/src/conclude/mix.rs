@@ -8,7 +8,7 @@ const FAR: f64 = 0.02;
 /// One kind of request, as the generator counted it over the whole run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RequestCount {
-    /// What the scenario calls it.
+    /// Its name in the scenario.
     pub name: String,
     /// Its weight as a share of all weights, 0 to 1.
     pub asked_share: f64,

@@ -12,7 +12,7 @@ pub struct Distribution {
     total: u64,
 }
 
-/// What a response time counted as "above one hour" is taken to be, microseconds.
+/// Stands for a response time counted as "above one hour", microseconds.
 const BEYOND_US: u64 = 3_600_000_000;
 
 impl Distribution {

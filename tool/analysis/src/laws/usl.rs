@@ -58,7 +58,7 @@ impl Row {
     }
 }
 
-/// Which coefficients may differ from zero. The best fit with none below zero is the best of these that has
+/// The coefficients that may differ from zero. The best fit with none below zero is the best of these that has
 /// none below zero.
 const SUBSETS: [&[usize]; 4] = [&[0, 1, 2], &[0, 1], &[0, 2], &[0]];
 

@@ -3,7 +3,7 @@
 use super::samples::grown_where;
 use crate::counters::{Counters, Disk, Interface};
 
-/// What one block device did.
+/// The use of one block device.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DiskUse {
     /// Kernel name, such as `vda`.
@@ -27,7 +27,7 @@ pub struct DiskUse {
     pub written_bytes_per_s: f64,
 }
 
-/// What one network interface did.
+/// The use of one network interface.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LinkUse {
     /// Kernel name, such as `eth0`.
@@ -51,8 +51,8 @@ pub struct LinkUse {
 }
 
 impl LinkUse {
-    /// What the interface can carry in the direction that is closer to its limit, and what it did:
-    /// (used, capacity), bits per second. `None` where there is no limit, as on loopback.
+    /// The interface's use of its limit, in the direction that is closer to it: (used, capacity), bits per second.
+    /// `None` where there is no limit, as on loopback.
     pub fn use_of_limit(&self) -> Option<(f64, f64)> {
         let link = self.link_bits_per_s.filter(|limit| *limit > 0.0);
         let shaped = self.shaped_bits_per_s.filter(|limit| *limit > 0.0);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::samples::{grown, growth};
 use crate::counters::{Counters, Cpu};
 
-/// What the host's processors and memory did.
+/// The use of the host's processors and memory.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HostUse {
     /// One entry per processor, by number.
@@ -26,10 +26,10 @@ pub struct HostUse {
     pub memory_available: Option<f64>,
 }
 
-/// What one processor did, as shares of the elapsed time.
+/// The use of one processor, as shares of the elapsed time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CpuUse {
-    /// Which processor.
+    /// The processor's number.
     pub number: u32,
     /// In user or kernel mode.
     pub busy: f64,
@@ -107,7 +107,7 @@ fn memory_available(samples: &[&Counters]) -> Option<f64> {
         .min_by(f64::total_cmp)
 }
 
-/// What the listen queues did. Overflows and drops are the network namespace's: the kernel does not
+/// Listen queues during a step. Overflows and drops are the network namespace's: the kernel does not
 /// count them per socket.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Listening {

@@ -3,7 +3,7 @@
 use super::samples::growth;
 use crate::counters::DatabaseSample;
 
-/// What the sessions of a database did during one step.
+/// Waits for locks among the sessions of a database during one step.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LockUse {
     /// How many samples were used.
@@ -25,7 +25,7 @@ impl LockUse {
     }
 }
 
-/// What the samples inside `window` (start and end, microseconds) show; `None` where there are none.
+/// Waits in the samples inside `window` (start and end, microseconds); `None` where there are none.
 pub(super) fn lock_use(samples: &[DatabaseSample], (start, end): (u64, u64)) -> Option<LockUse> {
     let inside: Vec<&DatabaseSample> =
         samples.iter().filter(|sample| (start..=end).contains(&sample.at_us)).collect();

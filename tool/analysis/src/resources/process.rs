@@ -28,10 +28,10 @@ const IDLE_CORES: f64 = 0.005;
 /// share the work are rarely both as busy as the busier one, so this is a little less than full.
 pub const FULL_THREAD: f64 = 0.85;
 
-/// What the processes of one role and name did together.
+/// The processes of one role and name, together.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Group {
-    /// What they are to the measurement.
+    /// Their role in the measurement.
     pub role: Role,
     /// The kernel's short name of them.
     pub name: String,
@@ -59,7 +59,7 @@ pub struct Group {
     pub threads: u32,
     /// Threads that did any work at all.
     pub working_threads: usize,
-    /// What threads of one name used, most first; threads that ended between two samples are in none.
+    /// Use by threads of one name, most first; threads that ended between two samples are in none.
     pub threads_by_name: Vec<ThreadFamilyUse>,
     /// Share of their threads that samples left out because there were too many.
     pub threads_left_out: f64,
@@ -67,7 +67,7 @@ pub struct Group {
     pub run_queue: f64,
     /// Share of the samples that found some thread of theirs running or waiting to run.
     pub found_runnable: f64,
-    /// What the threads were found doing.
+    /// The states that the threads were found in.
     pub states: States,
     /// The thread most often found waiting for a disk: share of the samples of it.
     pub disk_waiting_thread: f64,
@@ -79,20 +79,20 @@ pub struct Group {
     pub major_faults_per_s: f64,
     /// Share of the samples that found some thread of theirs waiting for a disk.
     pub found_disk_waiting: f64,
-    /// What their cgroups may ask of block devices, the fullest limit first.
+    /// Limits of their cgroups on block devices, the fullest first.
     pub io_limits: Vec<IoLimitUse>,
     /// The CPU quota they are under.
     pub quota: Option<QuotaUse>,
 }
 
-/// What a cgroup with a CPU quota did.
+/// The use of a cgroup's CPU quota.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct QuotaUse {
     /// The cgroup's path.
     pub cgroup: String,
     /// The limit, in cores.
     pub cores: f64,
-    /// What the whole cgroup used, in cores.
+    /// Use by the whole cgroup, in cores.
     pub used_cores: f64,
     /// Share of the enforcement periods in which it was stopped.
     pub throttled_periods: f64,

@@ -35,7 +35,7 @@ pub enum Doubt {
     },
     /// Other processes took part of the processors.
     Interference {
-        /// Whose processors.
+        /// The side that lost them.
         victim: Victim,
         /// Cores that they took.
         cores: f64,
@@ -46,7 +46,7 @@ pub enum Doubt {
     LocksHeldForLonger {
         /// The database.
         database: Database,
-        /// What is in the way of a verdict.
+        /// The obstacle to a verdict.
         because: LockDoubt,
     },
     /// Transactions queued for locks beside a full resource.
@@ -86,7 +86,7 @@ pub enum Doubt {
     },
     /// A warning of the run says that it was not as asked for.
     Warned {
-        /// What the warning was about.
+        /// The cause of the warning.
         warning: Cause,
     },
     /// Nothing completed beyond N*.
@@ -143,17 +143,17 @@ impl Default for Doubt {
     }
 }
 
-/// Whose processors others took.
+/// The side whose processors others took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Victim {
-    /// Those of the busiest tier.
+    /// The busiest tier.
     Server,
-    /// Those of the load generator.
+    /// The load generator.
     Generator,
 }
 
-/// Why a queue for locks does not prove that locks are the limit.
+/// Reasons why a queue for locks does not prove that locks are the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LockDoubt {

@@ -113,16 +113,16 @@ pub enum OutcomeEvidence {
     },
     /// The busiest resource of all.
     Busiest {
-        /// Which.
+        /// The resource.
         resource: Identity,
         /// Busy share, 0 to 1.
         busy: f64,
-        /// Why that proves nothing, where it is full.
+        /// The reason why that proves nothing, if it is full.
         aside: Option<Aside>,
     },
     /// A rival was nearly as busy.
     CloseRival {
-        /// Which.
+        /// The resource.
         resource: Identity,
         /// Busy share, 0 to 1.
         busy: f64,
@@ -143,7 +143,7 @@ pub enum OutcomeEvidence {
     },
 }
 
-/// Why a full resource proves nothing.
+/// Reasons why a full resource proves nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "why", rename_all = "kebab-case")]
 pub enum Aside {

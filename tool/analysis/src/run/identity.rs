@@ -53,7 +53,7 @@ impl From<String> for Words {
     }
 }
 
-/// What kind of thing stops a server.
+/// Kinds of things that stop a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResourceKind {
@@ -91,7 +91,7 @@ pub enum ResourceKind {
 /// Processes of one name and role, taken together: all workers of one server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Processes {
-    /// What they are to the measurement.
+    /// Their role in the measurement.
     pub role: Role,
     /// The kernel's name of them.
     pub name: String,
@@ -112,7 +112,7 @@ pub enum Identity {
     Thread(Processes),
     /// The CPU quota that they are under.
     Quota(Processes),
-    /// What their cgroup may ask of a block device.
+    /// The limit of their cgroup on a block device.
     IoLimit(DiskLimit),
     /// A block device.
     Disk {
@@ -149,7 +149,7 @@ pub enum Identity {
 pub struct DiskLimit {
     /// The processes under it.
     pub of: Processes,
-    /// What is limited.
+    /// The kind of use that is limited.
     pub rate: IoRate,
     /// Kernel name of the device.
     pub device: String,
@@ -163,13 +163,13 @@ pub enum Database {
     Processes(Processes),
     /// It was only asked.
     Address {
-        /// What people call it, without credentials.
+        /// Its name in reports, without credentials.
         name: String,
     },
 }
 
 impl Identity {
-    /// What kind of resource it is.
+    /// The kind of resource.
     pub fn kind(&self) -> ResourceKind {
         match self {
             Self::Processes(_) | Self::Host | Self::OtherProcesses => ResourceKind::Cpu,
@@ -200,7 +200,7 @@ impl Identity {
     }
 }
 
-/// What a resource's use is counted in.
+/// The unit of a resource's use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "String", into = "String")]
 #[schemars(with = "String")]

@@ -23,9 +23,9 @@ pub struct Laws {
 /// Service demand of one resource.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Demand {
-    /// What kind.
+    /// The kind of resource.
     pub kind: ResourceKind,
-    /// What people call whoever holds it.
+    /// The name of the process or device.
     pub holder: Words,
     /// The resource itself; absent in run files from before identities were typed.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known::or_default")]

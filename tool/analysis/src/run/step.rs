@@ -45,7 +45,7 @@ pub struct Step {
     pub sent_bytes_per_s: f64,
     /// Resources by falling utilisation.
     pub resources: Vec<Resource>,
-    /// Who waited for whom in the database, where one was watched.
+    /// Waits for locks in the database, if one was watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locks: Option<Locks>,
     /// The generator's account of itself.
@@ -54,7 +54,7 @@ pub struct Step {
     /// How the figures were measured.
     #[serde(skip)]
     pub measurement: Measurement,
-    /// What each resource did meanwhile.
+    /// The use of each resource meanwhile.
     #[serde(skip)]
     pub usage: Usage,
 }
@@ -150,9 +150,9 @@ pub struct Generator {
 /// One resource's use during a step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Resource {
-    /// What kind.
+    /// The kind of resource.
     pub kind: ResourceKind,
-    /// What people call whoever holds it: a process or a device.
+    /// The name of the process or device.
     pub holder: Words,
     /// The resource itself; absent in run files from before identities were typed.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known::or_default")]
@@ -161,7 +161,7 @@ pub struct Resource {
     pub utilization: f64,
     /// How much is in use, in `unit`.
     pub used: f64,
-    /// What `used` is at most.
+    /// The most that `used` can be.
     pub capacity: f64,
     /// Unit of `used` and `capacity`.
     pub unit: Unit,

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Why the server's processes could not be watched.
+/// Reasons why the server's processes could not be watched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ServerUnwatched {
@@ -65,7 +65,7 @@ pub enum DatabaseTrouble {
     Ended {
         /// The client.
         client: DatabaseClient,
-        /// What it printed on stderr; empty where it printed nothing.
+        /// Its output on stderr; empty where it printed nothing.
         stderr: String,
     },
     /// The database did not answer in time.
@@ -80,7 +80,7 @@ pub enum DatabaseTrouble {
     },
     /// The user may not see everything.
     Hidden {
-        /// What is hidden.
+        /// The hidden part.
         what: HiddenFromUser,
     },
     /// The thread that asks could not be started.
@@ -113,12 +113,12 @@ impl DatabaseClient {
     }
 }
 
-/// What a database hides from the user who asks.
+/// Parts that a database hides from the user who asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HiddenFromUser {
     /// Open transactions, so that every connection counts as at work (MariaDB and MySQL).
     Transactions,
-    /// What the sessions of other users do (PostgreSQL).
+    /// The statements of other users' sessions (PostgreSQL).
     Sessions,
 }

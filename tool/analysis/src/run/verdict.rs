@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Doubt, Evidence, Identity, Resource, ResourceKind, ResponseTime, Words, known};
 use crate::thresholds::LISTED;
 
-/// What was concluded.
+/// The conclusions of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// N*: the smallest number of users that reaches 95 % of the maximum throughput.
@@ -23,14 +23,14 @@ pub struct Verdict {
     pub throughput_max_ci_per_s: [f64; 2],
     /// Response time at N* (at the last step if not bounded).
     pub response_time_at_saturation_us: ResponseTime,
-    /// What stops the server there.
+    /// The resource that stops the server there.
     pub bottleneck: Bottleneck,
-    /// Why the answer is not to be relied on, one sentence each; empty when it is.
+    /// Reasons not to rely on the answer, one sentence each; empty where there are none.
     pub inconclusive: Vec<Words>,
     /// The same as data, one entry for each sentence.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known::each_or_default")]
     pub doubts: Vec<Doubt>,
-    /// What would come next if the bottleneck were removed, one sentence.
+    /// The limit that would come next if the bottleneck were removed, one sentence.
     pub next: Option<Words>,
     /// The same as data.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known::or_default")]
@@ -45,13 +45,13 @@ impl Verdict {
     }
 }
 
-/// What would come next if the bottleneck were removed.
+/// The limit that would come next if the bottleneck were removed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum NextLimit {
     /// The next resource to be full.
     Limit {
-        /// Which.
+        /// The resource.
         resource: Identity,
         /// Where it would be full, requests per second.
         throughput_per_s: f64,
@@ -66,9 +66,9 @@ pub enum NextLimit {
 /// The resource that stops the server, with evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bottleneck {
-    /// What kind of resource.
+    /// The kind of resource.
     pub kind: ResourceKind,
-    /// What people call the process or device, such as `nginx (pid 812)` or `vda`; empty where there is none.
+    /// The name of the process or device, such as `nginx (pid 812)` or `vda`; empty where there is none.
     pub holder: Words,
     /// The process or device itself; absent where there is none, and in run files from before identities were typed.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known::or_default")]
@@ -77,12 +77,12 @@ pub struct Bottleneck {
     pub utilization: Option<f64>,
     /// Service demand on it, microseconds per completed request.
     pub demand_us: Option<f64>,
-    /// What was seen, in sentences with numbers, most telling first.
+    /// Evidence in sentences with numbers, most telling first.
     pub evidence: Vec<Words>,
     /// The same as data, one entry for each sentence.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known::each_or_default")]
     pub findings: Vec<Evidence>,
-    /// Which threads the holder's CPU time was spent in, if CPU time is what it lacks and the names are informative.
+    /// The threads that spent the holder's CPU time, if CPU time is what it lacks and the names are informative.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<ThreadTime>,
     /// The next most utilised resource.

@@ -9,7 +9,7 @@ use crate::ticks::ErrorCounts;
 /// Something that makes the run less trustworthy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
-    /// What kind.
+    /// The kind of warning.
     pub kind: WarningKind,
     /// A sentence: what, by how much, what to do.
     pub text: Words,
@@ -55,7 +55,7 @@ pub enum WarningKind {
     Other,
 }
 
-/// Why to warn.
+/// Causes of warnings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Cause {
@@ -93,19 +93,19 @@ pub enum Cause {
     },
     /// The server's processes could not be watched.
     NotWatched {
-        /// Why not.
+        /// The reason.
         reason: ServerUnwatched,
     },
     /// A database did not tell all about its locks.
     DatabaseTrouble {
-        /// What people call it, without credentials.
+        /// Its name in reports, without credentials.
         database: String,
-        /// What went wrong.
+        /// The reason.
         reason: DatabaseTrouble,
     },
     /// No session was ever at work in the database.
     DatabaseIdle {
-        /// What people call it, without credentials.
+        /// Its name in reports, without credentials.
         database: String,
     },
     /// The generator was busy.
@@ -130,7 +130,7 @@ pub enum Cause {
         users: Option<u32>,
         /// The busiest tier.
         server: Processes,
-        /// Who used how much.
+        /// Use of the processors by group.
         shares: Shares,
         /// Requests per second that the server would reach alone, where its CPU is the limit.
         alone_per_s: Option<f64>,

@@ -3,7 +3,7 @@
 use crate::run::Step;
 use crate::statistics::{NORMAL_95, t_95};
 
-/// What steps of ascending numbers of users say about growth.
+/// Growth of throughput over steps of ascending numbers of users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Growth {
     /// Throughput rose, beyond doubt.
@@ -35,7 +35,7 @@ pub fn growth(steps: &[&Step]) -> Growth {
 }
 
 impl Growth {
-    /// What the ends of the slope's interval, growth per doubling of users, say.
+    /// Reads the ends of the slope's interval, growth per doubling of users.
     fn from_slope(low: f64, high: f64) -> Self {
         match () {
             () if low > NEGLIGIBLE => Self::Grows,

@@ -15,7 +15,7 @@ use crate::statistics::{t_95, t_two_sided};
 /// One observation: what is counted, and per what.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Observation {
-    /// What is counted: completions, or a sum of response times.
+    /// The quantity counted: completions, or a sum of response times.
     pub numerator: f64,
     /// Per what: time, or completions.
     pub denominator: f64,

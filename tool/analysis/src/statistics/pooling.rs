@@ -12,7 +12,7 @@ pub(crate) struct Estimate {
     pub(crate) weight: f64,
 }
 
-/// What they say together.
+/// The pooled estimate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Pooled {
     pub(crate) value: f64,

@@ -22,11 +22,11 @@ const ONE_THREAD_SHARE: f64 = 0.8;
 /// The database that was asked which sessions wait for locks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WatchedDatabase {
-    /// What people call it, without credentials.
+    /// Its name in reports, without credentials.
     pub name: String,
     /// The kind of database server.
     pub server: DatabaseServer,
-    /// Why its answers are incomplete, if they are.
+    /// The reason why its answers are incomplete, if they are.
     pub trouble: Option<DatabaseTrouble>,
 }
 
@@ -58,14 +58,14 @@ impl DatabaseServer {
     }
 }
 
-/// What is known about a curve as a whole.
+/// Properties of a curve as a whole.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Shape {
     /// N*, where throughput was seen to stop growing; need not be a measured number of users.
     pub users_at_saturation: Option<u32>,
     /// Whether throughput was seen to stop growing.
     pub bounded: bool,
-    /// What the last steps say about growth.
+    /// Growth over the last steps.
     pub growth: Growth,
     /// Whether a fixed number of users waits for responses (not an open loop).
     pub closed: bool,

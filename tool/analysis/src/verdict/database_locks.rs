@@ -128,7 +128,7 @@ fn crowded(curve: &Curve) -> impl Iterator<Item = &Step> {
     curve.steps().iter().filter(move |step| step.users >= from)
 }
 
-/// What the sessions did there, on average; `None` where the database was not sampled.
+/// Waits among the sessions there, on average; `None` where the database was not sampled.
 fn queue(curve: &Curve) -> Option<LockUse> {
     let seen: Vec<LockUse> = crowded(curve).filter_map(|step| step.usage.locks).collect();
     let of = |read: fn(&LockUse) -> f64| seen.iter().map(read).sum::<f64>() / seen.len() as f64;

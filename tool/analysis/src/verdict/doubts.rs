@@ -58,7 +58,7 @@ fn out_of_local_resources(step: &Step) -> Finding {
         .seeing(GeneratorEvidence::GeneratorOutOfPorts { users: step.users })
 }
 
-/// What one step says about the others on a set of processors.
+/// The others on a set of processors, at one step.
 struct Others {
     users: u32,
     throughput_per_s: f64,

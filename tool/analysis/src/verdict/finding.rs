@@ -4,10 +4,10 @@ use crate::run::{
     Bottleneck, Confidence, Doubt, Evidence, Identity, Processes, Resource, ResourceKind, ThreadTime, Words,
 };
 
-/// What a rule found, before it is put in the run.
+/// The finding of a rule, before it is put in the run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// What kind of resource.
+    /// The kind of resource.
     pub kind: ResourceKind,
     /// The process or device; `None` where there is none.
     pub holder: Option<Identity>,
@@ -17,15 +17,15 @@ pub struct Finding {
     pub utilization: Option<f64>,
     /// Service demand, microseconds per completed request.
     pub demand_us: Option<f64>,
-    /// What was seen, most telling first.
+    /// Evidence, most telling first.
     pub evidence: Vec<Evidence>,
-    /// Which threads spent the holder's CPU time, if CPU time is what it lacks and the names are informative.
+    /// The threads that spent the holder's CPU time, if CPU time is what it lacks and the names are informative.
     pub threads: Option<ThreadTime>,
     /// The next most utilised resource.
     pub runner_up: Option<Resource>,
     /// How sure the finding is.
     pub confidence: Confidence,
-    /// Why the answer is not to be relied on.
+    /// Reasons not to rely on the answer.
     pub doubts: Vec<Doubt>,
     /// How it ranks among findings about full resources: the busy share, less for weaker evidence.
     pub(super) strength: f64,

@@ -105,7 +105,7 @@ fn found(confidence: Confidence) -> Finding {
         .doubting(Doubt::GeneratorLimit)
 }
 
-/// What the server did while the generator was full.
+/// The server's use of its resources while the generator was full.
 fn beside(curve: &Curve, server_busy: f64) -> Seen {
     if !curve.observed() {
         return Seen::ServerNotWatched;

@@ -111,7 +111,7 @@ fn wanting(curve: &Curve) -> f64 {
     curve.tiers().iter().map(wanting).fold(0.0, f64::max)
 }
 
-/// Who used the processors that a tier may use, on the plateau.
+/// Use of the processors that a tier may use, on the plateau.
 fn mean_shares(curve: &Curve, of: &Processes) -> Option<Shares> {
     let part = |read: fn(&Shares) -> f64| curve.mean(|step| shares_of(step, of).map(|s| read(&s)));
     Some(Shares {
@@ -126,7 +126,7 @@ fn shares_of(step: &Step, of: &Processes) -> Option<Shares> {
     shares_beside(step, group(step, of)?)
 }
 
-/// Who used the processors that a group may use, at one step.
+/// Use of the processors that a group may use, at one step.
 pub(super) fn shares_beside(step: &Step, group: &Group) -> Option<Shares> {
     let cpus = set(step, group)?;
     let numbers: Vec<u32> = cpus.iter().map(|cpu| cpu.number).collect();

@@ -11,13 +11,13 @@ use crate::run::{DiskLimit, Identity, Processes, Resource, Step, Unit, Words};
 /// How much of a resource was in use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Use {
-    /// Which resource.
+    /// The resource.
     pub resource: Identity,
     /// How much was in use, in `unit`.
     pub used: f64,
     /// How much there is.
     pub capacity: f64,
-    /// What both are counted in.
+    /// The unit of both.
     pub unit: Unit,
 }
 

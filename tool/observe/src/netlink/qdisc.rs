@@ -15,7 +15,7 @@ const TCA_OPTIONS: u16 = 2;
 const TCA_STATS2: u16 = 7;
 const TC_H_ROOT: u32 = 0xffff_ffff;
 
-/// What the queueing disciplines of an interface do to outgoing packets.
+/// The effect of an interface's queueing disciplines on outgoing packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Shaping {
     /// The lowest rate of a shaper, bits per second.

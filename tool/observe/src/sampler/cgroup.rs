@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::kernel_files::{KernelPaths, Pid, read_or_empty};
 use crate::proc::process::{self, Cgroups};
 
-/// Which control groups a process is in. Read anew each time, because it may be moved.
+/// The control groups of a process. Read anew each time, because it may be moved.
 #[derive(Debug)]
 pub(super) struct Membership {
     file: PathBuf,

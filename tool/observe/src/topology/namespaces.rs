@@ -12,7 +12,7 @@ use crate::proc::network::{self, TcpSocket, TcpState};
 /// A network namespace, seen through one of its processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Namespace {
-    /// What `/proc/PID/ns/net` points to; empty for our own if that cannot be read.
+    /// The target of `/proc/PID/ns/net`; empty for our own if that cannot be read.
     pub(crate) id: String,
     /// The process through which it is seen; `None` for our own.
     pub(crate) through: Option<Pid>,

@@ -17,7 +17,7 @@ const TICKS: usize = 4;
 /// The most characters of a name.
 const NAME_CHARS: usize = 14;
 
-/// What a chart shows.
+/// The content of a bar chart.
 #[derive(Debug)]
 pub(super) struct Bars {
     pub(super) id: String,

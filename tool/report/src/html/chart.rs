@@ -46,7 +46,7 @@ const BOTTOM: f64 = 46.0;
 /// The least distance between the baselines of two labels.
 const LABEL_STEP: f64 = 15.0;
 
-/// What a chart shows.
+/// The content of a chart.
 #[derive(Debug)]
 pub(super) struct Plot {
     pub(super) id: &'static str,

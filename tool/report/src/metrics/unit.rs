@@ -24,7 +24,7 @@ pub enum Value {
     Flag(bool),
 }
 
-/// What a metric is measured in, which decides how it is written.
+/// The unit of a metric, which decides how it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricUnit {
     /// A whole number of things.

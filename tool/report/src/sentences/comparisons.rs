@@ -38,7 +38,7 @@ pub(crate) fn order(finding: &OrderFinding) -> String {
     }
 }
 
-/// What Little's law says of everything measured on a workload.
+/// Little's law applied to everything measured on a workload, as a sentence.
 pub(crate) fn little(finding: &LittleFinding) -> String {
     match finding {
         LittleFinding::Untested => {
@@ -59,7 +59,7 @@ pub(crate) fn little(finding: &LittleFinding) -> String {
     }
 }
 
-/// What Little's law says of published points.
+/// Little's law applied to published points, as a sentence.
 pub(crate) fn published_little(finding: &PublishedLittle) -> String {
     match finding {
         PublishedLittle::Holds => "The published points obey Little's law, N = X R.".to_owned(),

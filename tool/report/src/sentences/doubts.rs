@@ -158,7 +158,7 @@ fn idle_users(number: u32, share: f64) -> String {
     at_the_verdict(number, &rest)
 }
 
-/// What went wrong at the step that the verdict rests on.
+/// The trouble at the step that the verdict rests on.
 fn at_the_verdict(number: u32, rest: &str) -> String {
     format!("At {}, where the verdict is drawn, {rest}", users(number))
 }

@@ -15,7 +15,7 @@ pub(crate) fn processes(of: &Processes) -> String {
     }
 }
 
-/// Whoever holds a resource: `nginx (pid 812)`, `vda`.
+/// The holder of a resource: `nginx (pid 812)`, `vda`.
 pub(crate) fn name(identity: &Identity) -> Cow<'_, str> {
     match identity {
         Identity::Processes(of) | Identity::Thread(of) | Identity::Quota(of) => processes(of).into(),
@@ -44,7 +44,7 @@ pub(crate) fn resource_name(resource: &Resource) -> Cow<'_, str> {
     holder_or_kind(resource.kind, resource.identity.as_ref())
 }
 
-/// Whoever holds a resource, or its kind where nobody does.
+/// The holder of a resource, or its kind where nobody holds it.
 pub(crate) fn holder_or_kind(of: ResourceKind, identity: Option<&Identity>) -> Cow<'_, str> {
     identity.map_or(Cow::Borrowed(words::kind(of)), name)
 }
@@ -94,12 +94,12 @@ pub(super) fn subject(identity: &Identity) -> String {
     }
 }
 
-/// What a limit on a disk limits: `writes a second on vda`.
+/// The use that a limit on a disk limits: `writes a second on vda`.
 fn limited(limit: &DiskLimit) -> String {
     format!("{} a second on {}", rate(limit.rate), limit.device)
 }
 
-/// What is counted: `writes`, `bytes read`.
+/// The noun for what is counted: `writes`, `bytes read`.
 fn rate(of: IoRate) -> &'static str {
     match of {
         IoRate::Reads => "reads",

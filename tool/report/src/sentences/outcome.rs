@@ -65,7 +65,7 @@ fn but(aside: Option<Aside>) -> String {
     }
 }
 
-/// That many requests failed where the verdict is drawn.
+/// States how many requests failed where the verdict is drawn.
 pub(super) fn requests_failed(share: f64, number: u32, failures: &ErrorCounts) -> String {
     format!(
         "{} of the requests failed at {} ({}), so the throughput of the others is not what the server carries.",

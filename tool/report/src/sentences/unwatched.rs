@@ -6,7 +6,7 @@ use analysis::run::{DatabaseClient, DatabaseTrouble, HiddenFromUser, ServerUnwat
 
 use crate::number::count;
 
-/// Why the server's processes could not be watched.
+/// The reason why the server's processes could not be watched, as a part of a sentence.
 pub(crate) fn server(reason: &ServerUnwatched) -> String {
     match reason {
         ServerUnwatched::NotLocal { address } => format!(

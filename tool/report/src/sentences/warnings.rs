@@ -10,7 +10,7 @@ use super::{errors, told, unwatched};
 use crate::number::{about, cores, count, percent, quantity};
 use crate::words::users;
 
-/// What to distrust, by how much, and what to do about it.
+/// A warning as a sentence: the cause, by how much, and the remedy.
 pub(crate) fn warning(cause: &Cause) -> String {
     match cause {
         Cause::Interrupted => INTERRUPTED.to_owned(),

@@ -27,7 +27,7 @@ pub(crate) fn place(entry: &Entry) -> String {
     }
 }
 
-/// What stopped the variant. Where its runs disagree, every answer.
+/// The bottleneck of the variant. Where its runs disagree, every answer.
 pub(crate) fn stopped_by(entry: &Entry) -> String {
     let mut kinds: Vec<String> = Vec::new();
     for limit in &entry.bottleneck {
@@ -43,7 +43,7 @@ pub(crate) fn stopped_by(entry: &Entry) -> String {
     kinds.join("; ")
 }
 
-/// Why an entry's figure is not to be relied on, each reason once.
+/// Reasons not to rely on an entry's figure, each once.
 pub(crate) fn doubts(entry: &Entry) -> Vec<String> {
     let mut doubts: Vec<String> = Vec::new();
     for doubt in entry.doubts.iter().map(sentences::doubt) {
@@ -59,7 +59,7 @@ pub(crate) fn failed(entry: &Entry) -> String {
     words::error_counts(&entry.errors, words::error_kind)
 }
 
-/// What differs from variant to variant, as the heading of their column.
+/// The difference between variants, as the heading of their column.
 pub(crate) fn factor(factor: &Factor) -> String {
     match factor.0.as_str() {
         // Of files from when concurrency models had a name of their own here.
@@ -86,7 +86,7 @@ pub(crate) fn order(work: &Workload) -> Vec<String> {
     work.ranking.iter().map(comparisons::order).collect()
 }
 
-/// What Little's law says of the measured and of the published figures, in sentences.
+/// Little's law on the measured and on the published figures, in sentences.
 pub(crate) fn laws(comparison: &Comparison, work: &Workload) -> Vec<String> {
     let published = beside(comparison, work).filter_map(|(_, published)| published.little.as_ref());
     let published = published.map(comparisons::published_little);

@@ -135,8 +135,8 @@ fn read_before(
     Ok(count)
 }
 
-/// What a client printed before it ended, in one line: without its own name, and without warnings that came before the
-/// error. Empty where it printed nothing.
+/// Extracts the error from a client's output, in one line: without its own name, and without warnings that came before
+/// the error. Empty where it printed nothing.
 fn error_message(said: &str, program: &str) -> String {
     let said = said.find("ERROR").map_or(said, |error| &said[error..]);
     let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());

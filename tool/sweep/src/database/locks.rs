@@ -17,7 +17,8 @@ const LIMIT: Duration = Duration::from_secs(2);
 /// The last line of every answer.
 const END: &str = "nstar-end";
 
-/// What MariaDB and MySQL tell everybody: row locks of the whole server, and how many sessions run a statement.
+/// Status variables of MariaDB and MySQL that every user may read: row locks of the whole server, and how many sessions
+/// run a statement.
 const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN \
                       ('Innodb_row_lock_current_waits', 'Innodb_row_lock_time', 'Threads_connected', 'Threads_running');";
 
@@ -54,7 +55,7 @@ pub struct LockCounts {
     pub at_work: u64,
     /// How long finished waits for row locks took so far, in total. PostgreSQL does not count it.
     pub waited: Option<Duration>,
-    /// What this user may not see.
+    /// The part that this user may not see.
     pub hidden: Option<HiddenFromUser>,
 }
 

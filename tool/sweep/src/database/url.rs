@@ -6,13 +6,13 @@ use analysis::verdict::DatabaseServer;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-/// What may be written.
+/// The forms that are accepted.
 const FORMS: &str = "write mysql://USER:PASSWORD@HOST/DATABASE or postgres://USER:PASSWORD@HOST/DATABASE";
 
 /// How many letters may differ from a known scheme.
 const SLIPS: usize = 2;
 
-/// What to do with a password that URLs cannot hold as it is.
+/// Advice for a password that URLs cannot hold as it is.
 const ESCAPES: &str = "in a user or password write @ : / as %40 %3A %2F (or leave the password out and use \
                        --database-password-file)";
 
@@ -80,7 +80,7 @@ pub enum InvalidDatabaseUrl {
     /// A URL of an unknown kind.
     #[error("{scheme}: is not a known kind of database; {}", meant(scheme))]
     Scheme {
-        /// What stands before `://`.
+        /// The part before `://`.
         scheme: String,
     },
     /// A URL that lacks something.
@@ -92,9 +92,9 @@ pub enum InvalidDatabaseUrl {
     /// A parameter that is unknown, or has an unknown value.
     #[error("{parameter} in this URL {wanted}")]
     Parameter {
-        /// Which one.
+        /// The parameter's name.
         parameter: String,
-        /// What it should be.
+        /// The requirement that it does not meet.
         wanted: &'static str,
     },
 }

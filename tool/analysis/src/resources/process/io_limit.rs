@@ -12,9 +12,9 @@ pub struct IoLimitUse {
     pub cgroup: String,
     /// Kernel name of the device.
     pub device: String,
-    /// What is limited.
+    /// The kind of use that is limited.
     pub of: IoRate,
-    /// What the whole cgroup did of it, a second.
+    /// Use by the whole cgroup, per second.
     pub used_per_s: f64,
     /// The limit, a second.
     pub limit_per_s: f64,
@@ -50,7 +50,7 @@ impl IoLimits {
         }
     }
 
-    /// What was used of each limit, the fullest first.
+    /// The use of each limit, the fullest first.
     pub(super) fn uses(&self, elapsed_us: f64) -> Vec<IoLimitUse> {
         let used = |((cgroup, device, of), seen): (&(String, String, IoRate), &Seen)| IoLimitUse {
             cgroup: cgroup.clone(),

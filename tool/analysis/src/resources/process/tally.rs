@@ -7,10 +7,10 @@ use super::threads::Threads;
 use crate::counters::{Counters, CpuQuota, Process, Role};
 use crate::resources::samples::growth;
 
-/// What tells a process from all others: its number and when it started.
+/// Identifies a process: its number and when it started.
 type ProcessKey = (u32, u64);
 
-/// What one group did so far.
+/// Sums for one group so far.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) most_at_once: usize,
@@ -31,7 +31,7 @@ pub(super) struct Tally {
     pub(super) threads: Threads,
 }
 
-/// What one process did so far.
+/// Sums for one process so far.
 #[derive(Debug, Default)]
 pub(super) struct ProcessTally {
     pub(super) cpu_us: u64,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::counters::{Process, Thread, ThreadState};
 use crate::resources::samples::growth;
 
-/// What one thread used.
+/// The use of processors by one thread.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ThreadUse {
     /// Its process.
@@ -22,7 +22,7 @@ pub struct ThreadUse {
     pub found_runnable: f64,
 }
 
-/// What the threads of one name used together.
+/// The use of processors by all threads of one name.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ThreadFamilyUse {
     /// The kernel's short name of them; `worker-*` stands for `worker-1`, `worker-2` and so on.
@@ -44,7 +44,7 @@ pub struct States {
     pub disk: f64,
 }
 
-/// What the threads of one group of processes did so far, by process and thread number.
+/// Sums for the threads of one group of processes so far, by process and thread number.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     all: BTreeMap<(u32, u32), ThreadTally>,
@@ -126,7 +126,7 @@ impl Threads {
         self.all.values().filter(works).count()
     }
 
-    /// What those of each name used together, most first.
+    /// Use by the threads of each name, most first.
     pub(super) fn by_name(&self, elapsed_us: f64) -> Vec<ThreadFamilyUse> {
         let mut sums: BTreeMap<String, u64> = BTreeMap::new();
         for thread in self.all.values() {
@@ -206,7 +206,7 @@ mod tests {
         Process { pid: 9, thread_count, threads, ..Process::default() }
     }
 
-    /// What threads of each name used in one second, in thousandths of a core, and how many there were.
+    /// Use by the threads of each name in one second, in thousandths of a core, and how many there were.
     fn named(samples: &[Process]) -> Vec<(String, u64, usize)> {
         let mut threads = Threads::default();
         for sample in samples {

@@ -11,7 +11,7 @@ use crate::run::Processes;
 pub enum ConnectionEvidence {
     /// A table of descriptors is full.
     DescriptorsFull {
-        /// Which processes.
+        /// The processes.
         of: Processes,
         /// Descriptors open.
         open: u64,
@@ -20,14 +20,14 @@ pub enum ConnectionEvidence {
         /// N*.
         users: u32,
     },
-    /// What became of connections while the table was full.
+    /// Connections turned away while the table was full.
     TurnedAway {
         /// Requests that were refused, turned away, reset, closed early or timed out.
         requests: u64,
         /// Whether connections waited to be accepted.
         queued: bool,
     },
-    /// What to do about a full table.
+    /// Advice to raise the limit of a full table.
     RaiseDescriptorLimit,
     /// The listen queue overflows.
     ListenQueueFull {

@@ -22,7 +22,7 @@ pub enum DeviceEvidence {
         /// Time of the disk, microseconds per completed request.
         demand_us: f64,
     },
-    /// What the disk did.
+    /// The work of the disk.
     DiskWork {
         /// Reads per second.
         reads_per_s: f64,
@@ -38,7 +38,7 @@ pub enum DeviceEvidence {
         /// Share of its bytes, 0 to 1; absent where that may not be read.
         share: Option<f64>,
     },
-    /// Who waited for the disk.
+    /// Waits for the disk.
     DiskAwaited {
         /// Share of the time that some task on the host waited for a disk.
         pressure: f64,
@@ -58,7 +58,7 @@ pub enum DeviceEvidence {
         limit: DiskLimit,
         /// The cgroup's path.
         cgroup: String,
-        /// What was used, per second.
+        /// Use per second.
         used_per_s: f64,
         /// The limit, per second.
         limit_per_s: f64,
@@ -66,7 +66,7 @@ pub enum DeviceEvidence {
         share: f64,
         /// N*.
         users: u32,
-        /// What a request uses.
+        /// Use per request.
         per_request: f64,
     },
     /// The disk behind the limit is not busy.
@@ -76,9 +76,9 @@ pub enum DeviceEvidence {
         /// Busy share, 0 to 1.
         busy: f64,
     },
-    /// Who waited under the limit.
+    /// Waits under the limit.
     IoLimitAwaited {
-        /// Which processes.
+        /// The processes.
         of: Processes,
         /// Share of the samples that found threads of theirs waiting for a disk.
         threads: f64,
@@ -100,7 +100,7 @@ pub enum DeviceEvidence {
         /// Time of the link, microseconds per completed request.
         demand_us: f64,
     },
-    /// What the queue of a link did.
+    /// The queue of a link.
     LinkQueue {
         /// Packets delayed per second.
         delayed_per_s: f64,

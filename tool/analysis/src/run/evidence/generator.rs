@@ -49,7 +49,7 @@ pub enum GeneratorEvidence {
     },
     /// The busiest resource of the server.
     ServerBusiest {
-        /// Which.
+        /// The resource.
         resource: Identity,
         /// Its busy share.
         busy: f64,

@@ -47,7 +47,7 @@ pub enum LockEvidence {
         /// Sessions that waited there.
         to_waiting: f64,
     },
-    /// What the database itself counted.
+    /// Waits counted by the database itself.
     CountedByDatabase {
         /// Sessions waiting at a time.
         waiting: f64,

@@ -11,7 +11,7 @@ use crate::run::Processes;
 pub enum ProcessorEvidence {
     /// How busy processes are, and what a request costs them.
     CpuBusy {
-        /// Which processes.
+        /// The processes.
         of: Processes,
         /// How busy, and of what.
         busy: Busy,
@@ -108,7 +108,7 @@ pub enum Busy {
 pub enum ShareEvidence {
     /// A CPU quota was spent.
     QuotaSpent {
-        /// Which processes.
+        /// The processes.
         of: Processes,
         /// The path of their cgroup.
         cgroup: String,
@@ -123,7 +123,7 @@ pub enum ShareEvidence {
         /// CPU time, microseconds per completed request.
         demand_us: f64,
     },
-    /// What the processes would have used had their quota not stopped them.
+    /// CPU time that the processes would have used had their quota not stopped them.
     QuotaHeldBack {
         /// Cores more.
         cores: f64,
@@ -134,22 +134,22 @@ pub enum ShareEvidence {
         of: Processes,
         /// Whether there are other tiers.
         other_tiers: bool,
-        /// Who uses how much.
+        /// Use of the processors by group.
         shares: Shares,
         /// CPU time of all tiers, microseconds per completed request.
         demand_us: f64,
     },
     /// Shared processors are full, mostly with the work of the generator.
     FullWithGenerator {
-        /// Who uses how much.
+        /// Use of the processors by group.
         shares: Shares,
     },
     /// Shared processors are full, mostly with work that is not part of the test.
     FullWithOthers {
-        /// Who uses how much.
+        /// Use of the processors by group.
         shares: Shares,
     },
-    /// What the server would reach if it did not share its processors with the generator.
+    /// The throughput that the server would reach if it did not share its processors with the generator.
     WithoutGenerator {
         /// Completed requests per second.
         throughput_per_s: f64,
@@ -158,7 +158,7 @@ pub enum ShareEvidence {
     UnseenWork,
 }
 
-/// Who uses the processors that the busiest tier may use, in cores.
+/// Use of the processors that the busiest tier may use, in cores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Shares {
     /// All tiers together.
@@ -175,7 +175,7 @@ pub struct Shares {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum CpuTimeEvidence {
-    /// What was used under less load.
+    /// Use under less load.
     GrewWithLoad {
         /// Users of the lighter step.
         users: u32,
@@ -199,7 +199,7 @@ pub enum CpuTimeEvidence {
     },
     /// Threads of one name had most of the CPU time.
     ThreadsOfOneName {
-        /// Which processes.
+        /// The processes.
         of: Processes,
         /// The name of the threads.
         name: String,
@@ -222,14 +222,14 @@ pub enum CpuTimeEvidence {
         /// Share of the CPU time, 0 to 1.
         share: f64,
     },
-    /// What a request costs each tier.
+    /// The cost of a request in each tier.
     CpuByTier {
         /// The tiers, the dearest first.
         tiers: Vec<TierDemand>,
     },
 }
 
-/// What a request costs one tier.
+/// The cost of a request in one tier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TierDemand {
     /// The tier.

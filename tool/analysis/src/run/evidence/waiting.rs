@@ -41,14 +41,14 @@ pub enum WaitingEvidence {
     },
     /// One user alone waited for a disk most of the time, though no watched disk is full.
     AloneAtTheDisk {
-        /// Which processes waited.
+        /// The processes that waited.
         of: Processes,
         /// Share of the samples that found them waiting.
         waiting: f64,
     },
     /// The busiest resource had room.
     BusiestHadRoom {
-        /// Which.
+        /// The resource.
         resource: Identity,
         /// Busy share, 0 to 1.
         busy: f64,

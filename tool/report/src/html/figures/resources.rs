@@ -120,7 +120,7 @@ pub(in crate::html) fn utilization_table(run: &Run) -> Option<Table> {
     })
 }
 
-/// What tells one resource from another.
+/// Identifies a resource.
 #[derive(Debug, PartialEq)]
 struct Key {
     kind: ResourceKind,
