@@ -36,6 +36,9 @@ pub struct Comparison {
     /// The difference between variants, such as `workers`.
     #[serde(rename = "axis")]
     pub factor: Factor,
+    /// Whether the variants are combinations of several factors.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub combines: bool,
     /// Where it ran.
     pub host: Host,
     /// When it began, RFC 3339, UTC.
@@ -64,7 +67,7 @@ impl Comparison {
 
     /// Whether the variants have an order of their own: they are numbers, or combinations of several things.
     pub fn is_ordered(&self) -> bool {
-        self.is_over_counts() || self.factor.0.contains(", ")
+        self.combines || self.is_over_counts()
     }
 }
 
@@ -107,9 +110,9 @@ pub struct Entry {
     pub throughput_per_s: f64,
     /// 95 % interval of it, which allows for runs that disagree.
     pub throughput_ci_per_s: [f64; 2],
-    /// The same in each round, in their order; empty in files from before it was kept.
+    /// The same in each round, absent where the variant missed it; empty in files from before it was kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub throughput_by_round_per_s: Vec<f64>,
+    pub throughput_by_round_per_s: Vec<Option<f64>>,
     /// Its throughput over that of the fastest; absent if one of them cannot be compared.
     pub of_fastest: Option<OfFastest>,
     /// Whether the throughput is only a lower bound: the generator was the limit, or throughput never stopped growing.

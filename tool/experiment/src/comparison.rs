@@ -16,11 +16,12 @@ pub fn compare(
     seed: u64,
     file: impl Fn(&Part) -> String,
 ) -> Comparison {
-    let finished = |part: &Part| Finished { run: part.run.clone(), file: file(part) };
+    let finished = |part: &Part| Finished { run: part.run.clone(), file: file(part), round: part.round };
     Comparison {
         schema: comparison::SCHEMA.to_owned(),
         title: experiment.title.clone(),
         factor: Factor(experiment.axis.clone()),
+        combines: experiment.combines,
         host: observe::host(),
         started: start.rfc3339(),
         elapsed_s: start.elapsed_s(),

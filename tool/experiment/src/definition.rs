@@ -16,6 +16,8 @@ pub struct Experiment {
     pub title: String,
     /// What differs between variants, such as `workers`; empty if nothing does.
     pub axis: String,
+    /// Whether variants are combinations of several such things.
+    pub combines: bool,
     /// The variants, in order; without an axis a single one without a name.
     pub variants: Vec<Variant>,
     /// Values that hold unless a variant or a workload has its own.

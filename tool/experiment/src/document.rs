@@ -19,6 +19,7 @@ pub(crate) use check::example_places;
 use crate::{
     definition::{Command, Data, Experiment, PageCache, Proving, TextFile, Variant},
     names::slug,
+    resolve::is_inner,
     template::{Value, Values},
 };
 
@@ -29,6 +30,16 @@ pub type DocumentError = load::ScenarioError;
 const COMPARISON_TIME: Duration = Duration::from_secs(300);
 /// The most variants that axes may make together: a typo must not run for days.
 const VARIANTS_MAX: usize = 1_000;
+
+/// What a single [[variant]], or none, must be instead.
+const ONE_VARIANT: &str = "one of two sections or more: a variant alone is compared with nothing";
+
+/// What varies, and the variants that this makes.
+struct Factors {
+    axis: String,
+    combines: bool,
+    variants: Vec<Variant>,
+}
 
 /// Finds the files that an experiment names.
 pub trait Library {
@@ -94,7 +105,7 @@ impl<'a> Reader<'a> {
         let title = top.text("title")?.map(str::to_owned);
         let title = title.ok_or_else(|| top.missing("title", "what it shows, in one line"))?;
         let values = top.field("values").map(|field| self.values(field)).transpose()?.unwrap_or_default();
-        let (axis, variants) = self.variants(&mut top)?;
+        let Factors { axis, combines, variants } = self.variants(&mut top)?;
         let processes = self.sections(&mut top, "process", Self::process)?;
         let works = self.sections(&mut top, "work", Self::work)?;
         if works.is_empty() {
@@ -110,6 +121,7 @@ impl<'a> Reader<'a> {
             title,
             time: time.or((!axis.is_empty()).then_some(COMPARISON_TIME)),
             axis,
+            combines,
             variants,
             values,
             texts: self.sections(&mut top, "text", Self::text_file)?,
@@ -172,10 +184,14 @@ impl<'a> Reader<'a> {
     }
 
     /// What varies: `[axis]`, every combination of whose lists is a variant, or `[[variant]]` one by one.
-    fn variants(self, top: &mut Section<'a>) -> Result<(String, Vec<Variant>), DocumentError> {
+    fn variants(self, top: &mut Section<'a>) -> Result<Factors, DocumentError> {
         let (axis, named, varied) = (top.field("axis"), top.array("variant")?, top.text("varied")?);
         match (axis, named) {
-            (None, None) => Ok((String::new(), vec![Variant { name: String::new(), values: Values::new() }])),
+            (None, None) => Ok(Factors {
+                axis: String::new(),
+                combines: false,
+                variants: vec![Variant { name: String::new(), values: Values::new() }],
+            }),
             (Some(axis), None) => self.combinations(axis),
             (None, Some(fields)) => self.named_variants(fields, varied),
             (Some(axis), Some(_)) => {
@@ -184,7 +200,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn combinations(self, axis: Field<'a>) -> Result<(String, Vec<Variant>), DocumentError> {
+    fn combinations(self, axis: Field<'a>) -> Result<Factors, DocumentError> {
         let section = Section::under(self.source, "[axis]".into(), axis)?;
         let mut variants = vec![Variant { name: String::new(), values: Values::new() }];
         let mut names = Vec::new();
@@ -223,16 +239,16 @@ impl<'a> Reader<'a> {
             return Err(wrong(self.source, axis, "a table of lists, such as workers = [1, 2, 4]"));
         }
         self.check_variants(axis, &variants)?;
-        Ok((names.join(", "), variants))
+        Ok(Factors { axis: names.join(", "), combines: names.len() > 1, variants })
     }
 
     /// `[[variant]]` sections; `varied` says in a word what differs between them.
-    fn named_variants(
-        self,
-        fields: Vec<Field<'a>>,
-        varied: Option<&str>,
-    ) -> Result<(String, Vec<Variant>), DocumentError> {
-        let Some(first) = fields.first().copied() else { return Ok((String::new(), Vec::new())) };
+    fn named_variants(self, fields: Vec<Field<'a>>, varied: Option<&str>) -> Result<Factors, DocumentError> {
+        let Some(first) = fields.first().copied() else {
+            return Err(self
+                .source
+                .error(0, Problem::Value { key: "variant".into(), expected: ONE_VARIANT.into() }));
+        };
         let mut variants = Vec::new();
         for field in &fields {
             let mut section = Section::under(self.source, "[[variant]]".into(), *field)?;
@@ -245,10 +261,10 @@ impl<'a> Reader<'a> {
             variants.push(Variant { name: name.into(), values });
         }
         if variants.len() < 2 {
-            return Err(wrong(self.source, first, "one of two or more: one alone is compared with nothing"));
+            return Err(wrong(self.source, first, ONE_VARIANT));
         }
         self.check_variants(first, &variants)?;
-        Ok((varied.unwrap_or("variant").into(), variants))
+        Ok(Factors { axis: varied.unwrap_or("variant").into(), combines: false, variants })
     }
 
     /// Names of variants must differ as file names too, which are made of them.
@@ -317,8 +333,7 @@ impl<'a> Reader<'a> {
         let expected = "a path within the experiment's folder, such as \"files\"";
         let Some(field) = section.field(key) else { return Err(section.missing(key, expected)) };
         let text = text_of(self.source, field)?;
-        let inner = Path::new(text).components().all(|part| matches!(part, std::path::Component::Normal(_)));
-        if inner && !text.is_empty() { Ok(text.into()) } else { Err(wrong(self.source, field, expected)) }
+        if is_inner(Path::new(text)) { Ok(text.into()) } else { Err(wrong(self.source, field, expected)) }
     }
 
     fn prove(self, field: Field<'a>) -> Result<Proving, DocumentError> {

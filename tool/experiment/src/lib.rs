@@ -20,4 +20,4 @@ pub mod size;
 pub mod template;
 mod trials;
 
-pub use process::{CommandError, StartError, guard, link};
+pub use process::{CommandError, Ending, StartError, guard, link};

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     net::{IpAddr, Ipv4Addr},
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use bytesize::ByteSize;
@@ -209,7 +209,12 @@ impl<'a> Measurement<'a> {
         let files = self.number(&data.files, "files", at, 0..=FILES_MAX)?;
         let text = self.text(&data.size, "size", at)?;
         let size = size(&text).ok_or_else(|| at.wrong("size", "a size such as \"100 KB\" or \"1 MiB\""))?;
-        let folder = places.folder.join(self.text(&data.folder, "folder", at)?);
+        let inner = self.text(&data.folder, "folder", at)?;
+        // Everything in it is removed: never a folder of somebody else's.
+        if !is_inner(Path::new(&inner)) {
+            return Err(at.wrong("folder", "a path within the experiment's folder, such as \"files\""));
+        }
+        let folder = places.folder.join(inner);
         Ok(DataSet { folder, files, size, first: u64::from(number) * files })
     }
 
@@ -281,6 +286,14 @@ impl<'a> Measurement<'a> {
         Ok(self.read_scenario(text, at)?.with_bases(urls))
     }
 
+    /// The text of what a load sends, as far as it decides what is prepared.
+    pub(crate) fn scenario_text(&self, target: &Target, places: &Places) -> Result<String, DocumentError> {
+        let values = self.values(places);
+        let at = self.at(target.line, &values);
+        let Some(text) = &target.scenario else { return Ok(String::new()) };
+        template::fill_known(&text.text, &values).map_err(|error| at.template("scenario", error))
+    }
+
     fn read_scenario(&self, text: &ScenarioText, at: At<'_>) -> Result<Scenario, DocumentError> {
         let filled =
             template::fill_known(&text.text, at.known).map_err(|error| at.template("scenario", error))?;
@@ -300,7 +313,8 @@ impl<'a> Measurement<'a> {
         let at = self.at(target.line, &values);
         let each = self.number(users, "users", at, 1..=1_000_000)?;
         let targets = self.urls(target, places)?.len() as u64;
-        u32::try_from(each.saturating_mul(targets)).map_err(|_| at.wrong("users", "fewer"))
+        u32::try_from(each.saturating_mul(targets))
+            .map_err(|_| at.wrong("users", "a smaller number: too many users in all"))
     }
 
     /// The database to ask which of its sessions wait for locks.
@@ -354,6 +368,16 @@ impl Places {
     pub(crate) fn address(&self, process: &str, number: u32) -> IpAddr {
         self.addresses.get(&(process.to_owned(), number)).copied().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
     }
+}
+
+/// Whether a path leads nowhere but down.
+pub(crate) fn is_inner(path: &Path) -> bool {
+    !path.as_os_str().is_empty() && path.components().all(|part| matches!(part, Component::Normal(_)))
+}
+
+/// What an instance is called in messages, and its log: `peer`, `peer 1`.
+pub(crate) fn instance_name(process: &Process, number: u32) -> String {
+    if number == 0 { process.name.clone() } else { format!("{} {number}", process.name) }
 }
 
 fn shown(path: &Path) -> Value {

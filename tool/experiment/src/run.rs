@@ -75,7 +75,7 @@ pub enum RunError {
     #[error(transparent)]
     Command(#[from] CommandError),
     /// What a command printed is not what is read there.
-    #[error("`{program}` printed what is not the JSON that is wanted: {why}")]
+    #[error("`{program}` did not print the expected JSON: {why}")]
     Printed {
         /// The program.
         program: String,
@@ -184,7 +184,8 @@ impl Runner<'_> {
         works.sort_unstable();
         works.dedup();
         for work in works {
-            self.leave_out(work.to_owned(), reason.to_string(), listener);
+            let what = if work.is_empty() { "the link" } else { work };
+            self.leave_out(what.to_owned(), reason.to_string(), listener);
         }
         possible
     }

@@ -64,6 +64,7 @@ fn sample() -> Comparison {
         schema: SCHEMA.into(),
         title: "Upload sink, by concurrency model".into(),
         factor: Factor("engine".into()),
+        combines: false,
         host: Host { cores: 2, memory_bytes: 8 << 30, kernel: "6.1".into(), processor: "made up".into() },
         started: "2026-01-02T03:04:05Z".into(),
         elapsed_s: 83.0,

@@ -161,7 +161,12 @@ fn search(
             Next::Finished => break,
             Next::Extend { for_us } => for_us,
             Next::Begin { users, for_us } => {
-                (stage.before_step)().map_err(SweepError::BeforeStep)?;
+                match (stage.before_step)() {
+                    Ok(()) => {}
+                    // Cut short like the sweep itself, which keeps what was measured.
+                    Err(_) if interrupt.load(Ordering::Relaxed) => break,
+                    Err(why) => return Err(SweepError::BeforeStep(why)),
+                }
                 stage.listener.on(&Event::StepBegun { users });
                 driver.set_users(users)?;
                 (stage.sample)();

@@ -2,7 +2,7 @@
 
 use std::{fs, net::TcpListener};
 
-use experiment::link::{self, Link};
+use experiment::link::{self, Link, LinkPlan};
 use share::{client::Client, entry::Query};
 
 use super::{
@@ -79,7 +79,7 @@ fn source(
     let mut link = None;
     let server = workspace.serve_at(&words.collect::<Vec<_>>(), |pid| {
         wait_until(|| has_own_network(pid))?;
-        let made = link.insert(Link::to_process(pid, MBIT)?);
+        let made = link.insert(Link::to_process(pid, LinkPlan { mbit: MBIT, network: pid })?);
         Ok((made.server_address(), PORT).into())
     })?;
     Ok(Source { folder, _server: server, _link: link.ok_or("no link")? })

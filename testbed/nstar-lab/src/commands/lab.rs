@@ -1,7 +1,7 @@
 //! `nstar-lab run`: a published experiment.
 
 use nstar::{
-    commands::experiment::run_as_told,
+    commands::experiment::run_and_report,
     exit::{Exit, Failure},
     output,
 };
@@ -16,5 +16,5 @@ pub(crate) fn run(flags: &Lab) -> Result<Exit, Failure> {
     }
     let mut set = flags.conditions.set.clone();
     set.extend(flags.engine.map(|engine| ("engine".to_owned(), engine.to_string())));
-    run_as_told(published::load(&flags.experiment, &set)?, &flags.conditions)
+    run_and_report(published::load(&flags.experiment, &set)?, &flags.conditions)
 }

@@ -8,7 +8,7 @@ use store::Database;
 /// An empty database server.
 #[derive(Debug, Args)]
 pub(crate) struct DatabaseServer {
-    /// Which
+    /// Kind of database server
     #[arg(value_enum)]
     pub kind: DatabaseKind,
     /// Port to listen on, on 127.0.0.1
@@ -17,7 +17,7 @@ pub(crate) struct DatabaseServer {
     /// A database to make in it
     #[arg(long, value_name = "NAME")]
     pub create: String,
-    /// Anything that tells this server from another
+    /// Label: a new value makes an experiment start a new server
     #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct AwaitPeers {
     /// How many files each of them shares
     #[arg(long, value_name = "N")]
     pub files: usize,
-    /// Where they are: http://HOST:PORT
+    /// URLs of the peers: http://HOST:PORT
     #[arg(required = true, value_name = "URL")]
     pub peers: Vec<String>,
 }

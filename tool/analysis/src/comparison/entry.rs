@@ -17,6 +17,8 @@ pub struct Finished {
     pub run: Run,
     /// Its file.
     pub file: String,
+    /// The round in which it was made, from 0.
+    pub round: u32,
 }
 
 /// Pools the runs of a variant into one entry, which has no place yet. With `overload`, failures are part of the answer.
@@ -32,10 +34,7 @@ pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> 
         place: None,
         throughput_per_s: found.value,
         throughput_ci_per_s: interval(&found),
-        throughput_by_round_per_s: runs
-            .iter()
-            .map(|finished| finished.run.verdict.throughput_max_per_s)
-            .collect(),
+        throughput_by_round_per_s: by_round(runs),
         of_fastest: None,
         lower_bound: runs
             .iter()
@@ -54,6 +53,16 @@ pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> 
         errors,
         runs: runs.iter().map(|finished| finished.file.clone()).collect(),
     })
+}
+
+/// Throughput in each round; nothing for a round that was missed or cut short.
+fn by_round(runs: &[Finished]) -> Vec<Option<f64>> {
+    let rounds = runs.iter().map(|finished| finished.round + 1).max().unwrap_or(0);
+    let whole = |finished: &&Finished| {
+        !finished.run.warnings.iter().any(|warning| warning.kind == WarningKind::Interrupted)
+    };
+    let of = |round| runs.iter().filter(whole).find(|finished| finished.round == round);
+    (0..rounds).map(|round| of(round).map(|finished| finished.run.verdict.throughput_max_per_s)).collect()
 }
 
 fn throughput_max(run: &Run) -> Estimate {
@@ -197,7 +206,7 @@ mod tests {
             resource(Identity::Processes(sink), 0.5, 1.0),
             resource(Identity::Generator, 0.4, 1.0),
         ];
-        Finished { run, file: "run.json".to_owned() }
+        Finished { run, file: "run.json".to_owned(), round: 0 }
     }
 
     #[test]

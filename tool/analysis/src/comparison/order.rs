@@ -24,8 +24,8 @@ pub fn order(work: &mut Workload) {
         .iter()
         .copied()
         .max_by(|&a, &b| entries[a].throughput_per_s.total_cmp(&entries[b].throughput_per_s));
-    let rounds = |&index: &usize| entries[index].throughput_by_round_per_s.clone();
-    let blocks = Blocks::new(&compared.iter().map(rounds).collect::<Vec<_>>());
+    let by_round = |&index: &usize| entries[index].throughput_by_round_per_s.as_slice();
+    let blocks = Blocks::of_common_rounds(&compared.iter().map(by_round).collect::<Vec<_>>());
     let place_in_blocks = |index: usize| compared.iter().position(|&other| other == index);
     let over = |a: usize, b: usize| match &blocks {
         Some(blocks) => blocks.ratio(place_in_blocks(a)?, place_in_blocks(b)?),
@@ -184,11 +184,13 @@ mod tests {
     #[test]
     fn rounds_tell_apart_what_drifts_together() {
         let measured = |variant, factor: f64| Entry {
-            throughput_by_round_per_s: [900.0, 1_000.0, 1_200.0, 800.0].map(|round| round * factor).into(),
+            throughput_by_round_per_s: [900.0, 1_000.0, 1_200.0, 800.0]
+                .map(|round| Some(round * factor))
+                .into(),
             ..entry(variant, 1_000.0 * factor, 0.3)
         };
         let mut entries = vec![measured("epoll", 1.1), measured("poll", 1.0)];
-        entries[0].throughput_by_round_per_s[1] *= 1.01;
+        entries[0].throughput_by_round_per_s[1] = Some(1_111.0);
         let work = ordered(entries.clone());
         assert_eq!(places(&work), [Some([1, 1]), Some([2, 2])]);
         entries.iter_mut().for_each(|entry| entry.throughput_by_round_per_s.truncate(1));

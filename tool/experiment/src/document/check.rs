@@ -1,19 +1,22 @@
 //! Checks of the whole: every name is defined in every variant, and everything that is named is there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use load::Problem;
 
 use super::DocumentError;
 use crate::{
     definition::{Action, Experiment, Process, Ready, Target},
-    resolve::{INSTANCES_MAX, Measurement, Places},
+    names::slug,
+    resolve::{INSTANCES_MAX, Instance, Measurement, Places, instance_name},
     template::{Value, Values},
 };
 
 /// Checks an experiment by filling it in for every measurement, with places that stand for those it will get.
 pub(super) fn check(experiment: &Experiment) -> Result<(), DocumentError> {
     check_processes(experiment)?;
+    check_reserved(experiment)?;
+    check_published(experiment)?;
     let places = example_places(experiment);
     for variant in &experiment.variants {
         for work in &experiment.works {
@@ -28,7 +31,12 @@ pub(super) fn check_settable(experiment: &Experiment, name: &str) -> Result<(), 
     let varied = experiment.variants.iter().any(|variant| variant.values.contains_key(name))
         || experiment.works.iter().any(|work| work.values.contains_key(name));
     if varied {
-        return Err(at(experiment, 1, name, "left to the experiment, which varies it".into()));
+        return Err(at(
+            experiment,
+            1,
+            name,
+            "left to the experiment, which varies it: leave it out of --set".into(),
+        ));
     }
     if experiment.values.contains_key(name) {
         return Ok(());
@@ -36,6 +44,48 @@ pub(super) fn check_settable(experiment: &Experiment, name: &str) -> Result<(), 
     let expected = experiment.values.keys().cloned().collect();
     let problem = Problem::UnknownName { what: "value", name: name.into(), expected };
     Err(DocumentError { file: experiment.file.clone(), line: 1, problem })
+}
+
+/// Names that the runner gives a meaning of its own.
+const RESERVED: [&str; 7] = ["folder", "here", "nstar", "number", "totals", "trial", "urls"];
+
+fn check_reserved(experiment: &Experiment) -> Result<(), DocumentError> {
+    let variants = experiment.variants.iter().map(|variant| &variant.values);
+    let works = experiment.works.iter().map(|work| &work.values);
+    let names = [&experiment.values].into_iter().chain(variants).chain(works).flat_map(Values::keys);
+    let is_reserved = |name: &&String| {
+        RESERVED.contains(&name.as_str()) || name.starts_with("port.") || name.starts_with("address.")
+    };
+    match names.into_iter().find(is_reserved) {
+        None => Ok(()),
+        Some(name) => {
+            Err(at(experiment, 1, name, "called otherwise: the runner gives that name a meaning".into()))
+        }
+    }
+}
+
+/// Figures of others that name a workload must find it.
+fn check_published(experiment: &Experiment) -> Result<(), DocumentError> {
+    let known = |work: &String| experiment.works.iter().any(|known| known.name == *work);
+    let unknown =
+        experiment.published.iter().filter_map(|published| published.work.as_ref()).find(|work| !known(work));
+    let Some(name) = unknown else { return Ok(()) };
+    let expected = experiment.works.iter().map(|work| work.name.clone()).collect();
+    let problem = Problem::UnknownName { what: "workload", name: name.clone(), expected };
+    Err(DocumentError { file: experiment.file.clone(), line: 1, problem })
+}
+
+/// Programs that run together need names that differ, also as names of their logs.
+fn check_together(measurement: &Measurement<'_>, instances: &[Instance<'_>]) -> Result<(), DocumentError> {
+    let mut seen = BTreeSet::new();
+    for one in instances {
+        if !seen.insert(slug(&instance_name(one.process, one.number))) {
+            let expected =
+                "a name of its own: another process of that name, or nearly, runs as well".to_owned();
+            return Err(at(measurement.experiment, one.process.command.line, "name", expected));
+        }
+    }
+    Ok(())
 }
 
 fn check_processes(experiment: &Experiment) -> Result<(), DocumentError> {
@@ -91,7 +141,9 @@ pub(crate) fn example_places(experiment: &Experiment) -> Places {
 
 fn measurement(measurement: &Measurement<'_>, places: &Places) -> Result<(), DocumentError> {
     let Measurement { experiment, work, .. } = measurement;
-    for instance in measurement.instances(places)? {
+    let instances = measurement.instances(places)?;
+    check_together(measurement, &instances)?;
+    for instance in instances {
         let values = measurement.values_of(instance.process, instance.number, places);
         measurement.start_words(&instance, &values)?;
         process(measurement, instance.process, &values)?;

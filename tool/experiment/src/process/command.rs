@@ -2,18 +2,19 @@
 
 use std::{
     fs::{self, File},
-    io,
-    os::unix::process::CommandExt,
+    io::{Read, Seek, SeekFrom},
     path::Path,
-    process::{Child, Command, ExitStatus, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, kill_process_group};
-
-use super::program;
+use super::{
+    guard::{Ending, Orders},
+    program,
+    running::{Guard, Guards, StartError},
+};
+use crate::definition::StopSignal;
 
 /// How long a command may run.
 const WITHIN: Duration = Duration::from_secs(600);
@@ -24,28 +25,23 @@ const INTERVAL: Duration = Duration::from_millis(5);
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// No such program.
-    #[error("there is no program `{0}` here: install it, or give its whole path")]
+    #[error("`{0}` not found: install it, or give its full path")]
     Missing(String),
     /// It could not be started.
-    #[error("cannot run `{program}`: {source}")]
-    Spawn {
-        /// The program.
-        program: String,
-        /// Why.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Start(#[from] StartError),
     /// It failed.
-    #[error("`{program}` failed ({status}): {said}")]
+    #[error("`{program}` failed: {ending}. {said}")]
     Failed {
         /// The program.
         program: String,
         /// How it ended.
-        status: ExitStatus,
+        ending: Ending,
         /// Its last lines.
         said: String,
     },
     /// It did not end in time.
-    #[error("`{program}` did not end within {within:?}: {said}")]
+    #[error("`{program}` did not end within {within:?}. {said}")]
     Slow {
         /// The program.
         program: String,
@@ -62,97 +58,95 @@ pub enum CommandError {
 /// What a command printed, and how it ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    pub(crate) status: ExitStatus,
+    pub(crate) ending: Ending,
     pub(crate) stdout: String,
-    /// Its last lines on stderr.
+    /// Its last lines on stderr, or on stdout where there are none.
     pub(crate) said: String,
 }
 
-/// Where commands run.
+/// Where programs and commands run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Surroundings<'a> {
     /// The experiment's folder.
     pub(crate) folder: &'a Path,
-    /// This program.
-    pub(crate) own: &'a Path,
+    /// How they are guarded.
+    pub(crate) guards: &'a Guards,
     /// Set once the user asks to stop.
     pub(crate) interrupt: &'a AtomicBool,
 }
 
-/// Runs a command to its end.
+/// Runs a command to its end, under a guard: what it leaves running ends too.
 ///
 /// # Errors
 /// If it cannot be started, takes too long, or is interrupted. How it ended is no error here.
 pub(crate) fn run(words: &[String], surroundings: Surroundings<'_>) -> Result<Ended, CommandError> {
     let name = words.first().cloned().unwrap_or_default();
-    let found = program::find(&name, surroundings.own).ok_or_else(|| CommandError::Missing(name.clone()))?;
-    let spawn = |source| CommandError::Spawn { program: name.clone(), source };
+    let found = program::find(&name, &surroundings.guards.program);
+    let found = found.ok_or_else(|| CommandError::Missing(name.clone()))?;
     let (out, err) = (surroundings.folder.join(".stdout"), surroundings.folder.join(".stderr"));
-    let child = Command::new(found)
-        .args(words.iter().skip(1))
-        .current_dir(surroundings.folder)
-        .process_group(0)
-        .stdin(Stdio::null())
-        .stdout(File::create(&out).map_err(spawn)?)
-        .stderr(File::create(&err).map_err(spawn)?)
-        .spawn()
-        .map_err(spawn)?;
-    let ended = wait(child, surroundings.interrupt).map_err(spawn)?;
-    let said = last_lines(&err);
-    match ended {
-        Waited::Ended(status) => {
-            let stdout =
-                fs::read(&out).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(spawn)?;
-            Ok(Ended { status, stdout, said })
+    let _ = fs::remove_file(&err);
+    let mut guard = Guard::start(&name, surroundings.guards, None)?;
+    let program = [found.display().to_string()];
+    guard.order(&Orders {
+        words: program.into_iter().chain(words.iter().skip(1).cloned()).collect(),
+        environment: Vec::new(),
+        folder: surroundings.folder.into(),
+        log: err.clone(),
+        stdout: Some(out.clone()),
+        processors: None,
+        cgroup: None,
+        stop: StopSignal::Term,
+        stop_within_ms: 500,
+    })?;
+    let deadline = Instant::now() + WITHIN;
+    let ending = loop {
+        if let Some(ending) = guard.ended() {
+            break ending;
         }
-        Waited::Slow => Err(CommandError::Slow { program: name, within: WITHIN, said }),
-        Waited::Interrupted => Err(CommandError::Interrupted),
-    }
+        if surroundings.interrupt.load(Ordering::Relaxed) {
+            return Err(CommandError::Interrupted);
+        }
+        if Instant::now() >= deadline {
+            return Err(CommandError::Slow { program: name, within: WITHIN, said: last_lines(&err) });
+        }
+        thread::sleep(INTERVAL);
+    };
+    let stdout = fs::read(&out).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let spoke = fs::metadata(&err).is_ok_and(|log| log.len() > 0);
+    Ok(Ended { ending, stdout, said: last_lines(if spoke { &err } else { &out }) })
 }
 
 /// The same, where only exit status 0 will do.
 ///
 /// # Errors
 /// If it did not do its work.
-pub(crate) fn run_well(words: &[String], surroundings: Surroundings<'_>) -> Result<Ended, CommandError> {
+pub(crate) fn run_checked(words: &[String], surroundings: Surroundings<'_>) -> Result<Ended, CommandError> {
     let ended = run(words, surroundings)?;
-    if ended.status.success() {
+    if ended.ending == Ending::Exit(0) {
         return Ok(ended);
     }
     let program = words.first().cloned().unwrap_or_default();
-    let said = if ended.said.is_empty() { "it said nothing".to_owned() } else { ended.said };
-    Err(CommandError::Failed { program, status: ended.status, said })
+    Err(CommandError::Failed { program, ending: ended.ending, said: ended.said })
 }
 
-enum Waited {
-    Ended(ExitStatus),
-    Slow,
-    Interrupted,
-}
-
-fn wait(mut child: Child, interrupt: &AtomicBool) -> io::Result<Waited> {
-    let deadline = Instant::now() + WITHIN;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Waited::Ended(status));
-        }
-        let interrupted = interrupt.load(Ordering::Relaxed);
-        if interrupted || Instant::now() >= deadline {
-            if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-                // Fails only if all of it has ended.
-                let _ = kill_process_group(group, Signal::KILL);
-            }
-            child.wait()?;
-            return Ok(if interrupted { Waited::Interrupted } else { Waited::Slow });
-        }
-        thread::sleep(INTERVAL);
-    }
-}
-
-/// The last lines of a log that say something, in one.
+/// The last lines of a log, in one sentence, without control characters: what a program prints must not steer the
+/// terminal.
 pub(crate) fn last_lines(log: &Path) -> String {
     const LINES: usize = 3;
-    let text = fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default().join(" / ")
+    const BYTES: u64 = 4096;
+    let mut text = Vec::new();
+    if let Ok(mut file) = File::open(log) {
+        let length = file.metadata().map_or(0, |about| about.len());
+        // What cannot be read is not shown.
+        let _ = file
+            .seek(SeekFrom::Start(length.saturating_sub(BYTES)))
+            .and_then(|_| file.read_to_end(&mut text));
+    }
+    let text = String::from_utf8_lossy(&text);
+    let plain: String = text.chars().filter(|c| *c == '\n' || !c.is_control()).collect();
+    let lines: Vec<&str> = plain.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    match lines.get(lines.len().saturating_sub(LINES)..) {
+        Some(last) if !last.is_empty() => format!("Its last lines: {}", last.join(" / ")),
+        _ => "It printed nothing.".to_owned(),
+    }
 }

@@ -6,6 +6,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     fs::{self, File, OpenOptions},
     io::{self, BufRead, Read, Write},
     os::unix::process::CommandExt,
@@ -25,6 +26,8 @@ use crate::definition::StopSignal;
 
 /// How often the guard looks whether its program has ended.
 const INTERVAL: Duration = Duration::from_millis(20);
+/// How long killing may take.
+const KILLED_WITHIN: Duration = Duration::from_secs(10);
 /// What the guard prints once it waits for its orders.
 pub(super) const WAITING: &str = "waiting";
 /// What it prints once the program runs.
@@ -41,6 +44,8 @@ pub(super) struct Orders {
     pub(super) folder: PathBuf,
     /// Where its output goes.
     pub(super) log: PathBuf,
+    /// Where its stdout goes instead, if it is to be told apart.
+    pub(super) stdout: Option<PathBuf>,
     /// Processors that it may use; `None`: all.
     pub(super) processors: Option<Vec<usize>>,
     /// The file that takes a process into its cgroup.
@@ -51,16 +56,33 @@ pub(super) struct Orders {
     pub(super) stop_within_ms: u64,
 }
 
-/// Runs a guard: reads what to start on stdin, starts it, and ends it once stdin closes.
-///
-/// # Errors
-/// What could not be read or started; also printed, for whoever started the guard.
-pub fn run() -> Result<(), io::Error> {
-    let outcome = guard();
-    if let Err(error) = &outcome {
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ending {
+    /// By itself, with this exit status.
+    Exit(i32),
+    /// By this signal.
+    Signal(i32),
+    /// Together with its guard, or nobody knows how.
+    Unknown,
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ending::Exit(status) => write!(f, "it ended with exit status {status}"),
+            Ending::Signal(signal) => write!(f, "it was ended by signal {signal}"),
+            Ending::Unknown => f.write_str("it ended"),
+        }
+    }
+}
+
+/// Runs a guard: reads what to start on stdin, starts it, and ends it once stdin closes. What goes wrong is printed for
+/// whoever started the guard.
+pub fn run() {
+    if let Err(error) = guard() {
         say(&error.to_string());
     }
-    outcome
 }
 
 fn guard() -> Result<(), io::Error> {
@@ -82,7 +104,7 @@ fn guard() -> Result<(), io::Error> {
     say(STARTED);
     let ended = watch(pid, &closed_stdin());
     match ended {
-        Some(status) => say(&told(status)),
+        Some(status) => say(&serde_json::to_string(&ending(status))?),
         None => stop(pid, &orders),
     }
     end_descendants();
@@ -103,7 +125,10 @@ fn start(orders: &Orders) -> io::Result<Pid> {
         .current_dir(&orders.folder)
         .process_group(0)
         .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
+        .stdout(match &orders.stdout {
+            Some(path) => File::create(path)?,
+            None => log.try_clone()?,
+        })
         .stderr(log)
         .spawn()?;
     i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| io::Error::other("it has no number"))
@@ -159,9 +184,11 @@ fn stop(pid: Pid, orders: &Orders) {
     let _ = kill_process_group(pid, Signal::KILL);
 }
 
-/// Kills everything that descends from this process, until nothing does.
+/// Kills everything that descends from this process, until nothing does. What cannot be killed, such as a program that
+/// runs as somebody else, is left.
 fn end_descendants() {
-    loop {
+    let deadline = Instant::now() + KILLED_WITHIN;
+    while Instant::now() < deadline {
         let all = descendants();
         for pid in &all {
             let _ = kill_process(*pid, Signal::KILL);
@@ -202,11 +229,10 @@ fn parent(pid: i32) -> Option<i32> {
     rest.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// How a program ended, for people.
-fn told(status: WaitStatus) -> String {
+fn ending(status: WaitStatus) -> Ending {
     match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => format!("it ended with exit status {code}"),
-        (None, Some(signal)) => format!("it was ended by signal {signal}"),
-        (None, None) => "it ended".to_owned(),
+        (Some(code), _) => Ending::Exit(code),
+        (None, Some(signal)) => Ending::Signal(signal),
+        (None, None) => Ending::Unknown,
     }
 }

@@ -16,6 +16,27 @@ const BURST_BYTES: u32 = 128 << 10;
 /// How long a packet may wait in the bucket's queue before it is dropped.
 const LATENCY: &str = "200ms";
 
+/// A link to make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkPlan {
+    /// Its rate, Mb/s.
+    pub mbit: u32,
+    /// Number of its network, different for each link at a time.
+    pub network: u32,
+}
+
+impl LinkPlan {
+    /// 198.18.0.0/15 is for benchmarks (RFC 2544).
+    fn address(self, host: u8) -> Ipv4Addr {
+        Ipv4Addr::new(198, 18 + (self.network / 251 % 2) as u8, (self.network % 251) as u8, host)
+    }
+
+    /// Where the server is reached over the link.
+    pub fn server_address(self) -> IpAddr {
+        self.address(2).into()
+    }
+}
+
 /// The interface at our end. Removed, and its peer with it, when dropped.
 #[derive(Debug)]
 pub struct Link {
@@ -54,10 +75,13 @@ pub fn check() -> Result<(), LinkError> {
 
 impl Link {
     /// Joins the network namespace of a process, which must be its own, to ours.
-    pub fn to_process(pid: u32, mbit: u32) -> Result<Self, LinkError> {
+    ///
+    /// # Errors
+    /// Without root, and if a tool fails.
+    pub fn to_process(pid: u32, plan: LinkPlan) -> Result<Self, LinkError> {
         check()?;
-        // 198.18.0.0/15 is for benchmarks (RFC 2544); one network for each process that is linked.
-        let address = |host: u8| Ipv4Addr::new(198, 18, (pid % 251) as u8, host);
+        let LinkPlan { mbit, .. } = plan;
+        let address = |host: u8| plan.address(host);
         let (ours, theirs) = (format!("nst{pid}a"), format!("nst{pid}b"));
         let link = Link { ours: ours.clone(), server: address(2) };
         let shape = format!("root tbf rate {mbit}mbit burst {BURST_BYTES} latency {LATENCY}");

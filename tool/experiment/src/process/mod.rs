@@ -9,4 +9,5 @@ pub(crate) mod ready;
 pub(crate) mod running;
 
 pub use command::CommandError;
+pub use guard::Ending;
 pub use running::StartError;

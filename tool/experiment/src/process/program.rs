@@ -10,7 +10,8 @@ use rustix::fs::{Access, access};
 /// Finds a program: at its path if it has one; otherwise beside `own`, then on PATH and where administrators' tools are.
 pub(super) fn find(name: &str, own: &Path) -> Option<PathBuf> {
     if name.contains('/') {
-        return runs(Path::new(name)).then(|| name.into());
+        // It runs in another folder than this program.
+        return std::path::absolute(name).ok().filter(|program| runs(program));
     }
     let beside = own.parent().map(Path::to_path_buf);
     let path = env::var_os("PATH").unwrap_or_default();

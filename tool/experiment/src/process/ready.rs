@@ -36,13 +36,18 @@ impl Sign {
         }
     }
 
+    /// Whether another program could give it.
+    pub(super) fn is_of_the_network(&self) -> bool {
+        matches!(self, Sign::Port(..) | Sign::Http(_))
+    }
+
     /// What is waited for, for people.
     pub(super) fn name(&self) -> String {
         match self {
             Sign::Started => "running".into(),
             Sign::Line(line) => format!("'{line}' in what it prints"),
             Sign::Port(address, port) => format!("connections at {}", SocketAddr::new(*address, *port)),
-            Sign::Http(url) => format!("an answer at {url}"),
+            Sign::Http(url) => format!("answers at {url}"),
         }
     }
 }

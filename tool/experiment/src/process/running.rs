@@ -3,9 +3,8 @@
 use std::{
     fs,
     io::{self, BufRead, BufReader, Read, Write},
-    net::IpAddr,
     os::unix::process::CommandExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     thread,
@@ -13,9 +12,9 @@ use std::{
 };
 
 use super::{
-    command::last_lines,
-    guard::{Orders, STARTED, WAITING},
-    link::{Link, LinkError},
+    command::{Surroundings, last_lines},
+    guard::{Ending, Orders, STARTED, WAITING},
+    link::{Link, LinkError, LinkPlan},
     memory::MemoryLimit,
     program,
     ready::Sign,
@@ -29,7 +28,7 @@ const INTERVAL: Duration = Duration::from_millis(10);
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// No such program.
-    #[error("{name}: there is no program `{program}` here: install it, or give its whole path")]
+    #[error("{name}: `{program}` not found: install it, or give its full path")]
     Missing {
         /// What the experiment calls it.
         name: String,
@@ -48,17 +47,23 @@ pub enum StartError {
     #[error(transparent)]
     Link(#[from] LinkError),
     /// It ended before it was ready.
-    #[error("{name} did not start: {how}. Its last lines: {said}")]
+    #[error("{name} did not start: {how}")]
     Ended {
         /// What the experiment calls it.
         name: String,
-        /// How it ended.
+        /// How it ended, and its last lines.
         how: String,
-        /// Its last lines.
-        said: String,
+    },
+    /// Something else answers where it is to answer.
+    #[error("{name} cannot start: there are {sign} already, by another program")]
+    Taken {
+        /// What the experiment calls it.
+        name: String,
+        /// The sign that is there too early.
+        sign: String,
     },
     /// It never got ready.
-    #[error("{name} was not ready within {within:?}: waited for {sign}. Its last lines: {said}")]
+    #[error("{name} was not ready within {within:?}: waited for {sign}. {said}")]
     NotReady {
         /// What the experiment calls it.
         name: String,
@@ -90,28 +95,32 @@ pub(crate) struct Launch {
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) processors: Option<Vec<usize>>,
     pub(crate) memory: Option<u64>,
+    pub(crate) link_mbit: Option<u32>,
+    /// Commands that run before it starts.
+    pub(crate) before: Vec<Vec<String>>,
     pub(crate) sign: Sign,
     pub(crate) ready_within: Duration,
     pub(crate) stop: StopSignal,
     pub(crate) stop_within: Duration,
 }
 
-/// A guard that waits to be told what to start.
+/// A guard, and the program under it once that is started. Both end when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Guard {
     /// What the experiment calls the program: `peer 3`.
     name: String,
     child: Child,
-    stdin: ChildStdin,
+    /// The guard ends its program when this closes.
+    stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
     link: Option<Link>,
 }
 
 impl Guard {
-    /// Starts a guard, in a network namespace of its own behind a link of this rate, if one is given.
-    pub(crate) fn start(name: &str, guards: &Guards, link_mbit: Option<u32>) -> Result<Self, StartError> {
+    /// Starts a guard; with a link, in a network namespace of its own behind it.
+    pub(crate) fn start(name: &str, guards: &Guards, link: Option<LinkPlan>) -> Result<Self, StartError> {
         let spawn = |source| StartError::Spawn { name: name.into(), source };
-        let mut command = match link_mbit {
+        let mut command = match link {
             None => Command::new(&guards.program),
             Some(_) => {
                 super::link::check()?;
@@ -126,20 +135,36 @@ impl Guard {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(spawn(io::Error::other("it has no stdin")));
         };
-        let mut guard = Guard { name: name.into(), child, stdin, stdout: BufReader::new(stdout), link: None };
+        let stdout = BufReader::new(stdout);
+        let mut guard = Guard { name: name.into(), child, stdin: Some(stdin), stdout, link: None };
         // From now on it is in its namespace.
-        guard.hear(WAITING)?;
-        if let Some(mbit) = link_mbit {
-            guard.link = Some(Link::to_process(guard.child.id(), mbit)?);
+        guard.expect_line(WAITING)?;
+        if let Some(plan) = link {
+            guard.link = Some(Link::to_process(guard.child.id(), plan)?);
         }
         Ok(guard)
     }
 
-    /// Waits for the guard to say this.
-    fn hear(&mut self, expected: &str) -> Result<(), StartError> {
+    /// Has the guard start its program.
+    pub(super) fn order(&mut self, orders: &Orders) -> Result<(), StartError> {
+        let name = self.name.clone();
+        let spawn = |source: io::Error| StartError::Spawn { name, source };
+        let mut text = match serde_json::to_string(orders) {
+            Ok(text) => text,
+            Err(error) => return Err(spawn(error.into())),
+        };
+        text.push('\n');
+        if let Some(Err(error)) = self.stdin.as_mut().map(|stdin| stdin.write_all(text.as_bytes())) {
+            return Err(spawn(error));
+        }
+        self.expect_line(STARTED)
+    }
+
+    /// Reads the next line of the guard, which must be this.
+    fn expect_line(&mut self, expected: &str) -> Result<(), StartError> {
         let mut said = String::new();
-        let heard = self.stdout.read_line(&mut said);
-        let source = match heard {
+        let source = match self.stdout.read_line(&mut said) {
+            Ok(0) => io::Error::other("its guard ended at once"),
             Ok(_) if said.trim() == expected => return Ok(()),
             Ok(_) => io::Error::other(said.trim().to_owned()),
             Err(error) => error,
@@ -147,60 +172,60 @@ impl Guard {
         Err(StartError::Spawn { name: self.name.clone(), source })
     }
 
-    /// Where the program will be reached, if not on loopback.
-    pub(crate) fn address(&self) -> Option<IpAddr> {
-        self.link.as_ref().map(Link::server_address)
+    /// How the program ended, if it has.
+    pub(super) fn ended(&mut self) -> Option<Ending> {
+        self.child.try_wait().ok().flatten()?;
+        let mut last = String::new();
+        // A read error leaves the ending unknown.
+        let _ = self.stdout.read_to_string(&mut last);
+        Some(serde_json::from_str(last.trim()).unwrap_or(Ending::Unknown))
     }
 
-    /// Starts the program. Returns what could not be done besides.
+    /// Starts a program and waits until it is ready. Returns what could not be done besides.
     pub(crate) fn launch(
         mut self,
         launch: Launch,
-        place: Place<'_>,
+        surroundings: Surroundings<'_>,
     ) -> Result<(Running, Option<String>), StartError> {
         let name = self.name.clone();
-        let spawn = |source| StartError::Spawn { name: name.clone(), source };
         let program = launch.words.first().cloned().unwrap_or_default();
-        let found = program::find(&program, place.own);
+        let found = program::find(&program, &surroundings.guards.program);
         let found = found.ok_or_else(|| StartError::Missing { name: name.clone(), program })?;
-        let (memory, unlimited) = memory(&launch, self.child.id());
-        let log = place.folder.join(format!("{}.log", crate::names::slug(&name)));
-        // What an earlier start printed is no sign of this one.
+        let log = surroundings.folder.join(format!("{}.log", crate::names::slug(&name)));
+        // What an earlier start printed is no sign of this one, nor is what another program answers.
         let _ = fs::remove_file(&log);
+        if launch.sign.is_of_the_network() && launch.sign.is_there(&log) {
+            return Err(StartError::Taken { name, sign: launch.sign.name() });
+        }
+        let (memory, unlimited) = memory(&launch, self.child.id());
         let mut words = launch.words.clone();
         if let Some(first) = words.first_mut() {
             *first = found.display().to_string();
         }
-        let orders = Orders {
+        self.order(&Orders {
             words,
             environment: launch.environment.clone(),
-            folder: place.folder.into(),
+            folder: surroundings.folder.into(),
             log: log.clone(),
+            stdout: None,
             processors: launch.processors.clone(),
             cgroup: memory.as_ref().map(MemoryLimit::entrance),
             stop: launch.stop,
             stop_within_ms: u64::try_from(launch.stop_within.as_millis()).unwrap_or(u64::MAX),
-        };
-        let mut text = serde_json::to_string(&orders).map_err(|error| spawn(error.into()))?;
-        text.push('\n');
-        self.stdin.write_all(text.as_bytes()).map_err(spawn)?;
-        self.hear(STARTED)?;
-        let Guard { name, child, stdin, stdout, link } = self;
-        let mut running = Running { name, launch, child, stdin: Some(stdin), stdout, log, memory, link };
-        running.wait_until_ready(place.interrupt)?;
+        })?;
+        let mut running = Running { guard: self, launch, log, _memory: memory };
+        running.wait_until_ready(surroundings.interrupt)?;
         Ok((running, unlimited))
     }
 }
 
-/// Where a program runs.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
-    /// The experiment's folder.
-    pub(crate) folder: &'a Path,
-    /// This program.
-    pub(crate) own: &'a Path,
-    /// Set once the user asks to stop.
-    pub(crate) interrupt: &'a AtomicBool,
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.stdin = None;
+        // It ends by itself, at the latest when it has killed its program.
+        let _ = self.child.wait();
+        self.link = None;
+    }
 }
 
 /// The limit on memory, and why there is none although one is wanted.
@@ -215,78 +240,46 @@ fn memory(launch: &Launch, number: u32) -> (Option<MemoryLimit>, Option<String>)
 /// A running program. It and all that it started end when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
-    name: String,
+    // In this order: the program ends before its cgroup can be removed.
+    guard: Guard,
     /// How it was started.
     pub(crate) launch: Launch,
-    child: Child,
-    /// The guard ends its program when this closes.
-    stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
     log: PathBuf,
-    // Dropped after the program has ended.
-    memory: Option<MemoryLimit>,
-    link: Option<Link>,
+    _memory: Option<MemoryLimit>,
 }
 
 impl Running {
     fn wait_until_ready(&mut self, interrupt: &AtomicBool) -> Result<(), StartError> {
         let deadline = Instant::now() + self.launch.ready_within;
         loop {
-            // First: another program may answer at a port that this one could not take.
+            let ready = self.launch.sign.is_there(&self.log);
+            // Asked last: another program may answer at a port that this one could not take.
             if let Some(how) = self.ended() {
-                return Err(StartError::Ended { name: self.name.clone(), how, said: self.said() });
+                return Err(StartError::Ended { name: self.name().into(), how });
             }
-            if self.launch.sign.is_there(&self.log) {
-                return match self.ended() {
-                    None => Ok(()),
-                    Some(how) => Err(StartError::Ended { name: self.name.clone(), how, said: self.said() }),
-                };
+            if ready {
+                return Ok(());
             }
             if interrupt.load(Ordering::Relaxed) {
                 return Err(StartError::Interrupted);
             }
             if Instant::now() >= deadline {
                 let (name, within, sign) =
-                    (self.name.clone(), self.launch.ready_within, self.launch.sign.name());
-                return Err(StartError::NotReady { name, within, sign, said: self.said() });
+                    (self.name().into(), self.launch.ready_within, self.launch.sign.name());
+                return Err(StartError::NotReady { name, within, sign, said: last_lines(&self.log) });
             }
             thread::sleep(INTERVAL);
         }
     }
 
-    /// How it ended, if it has.
+    /// How it ended and what it printed last, if it has ended.
     pub(crate) fn ended(&mut self) -> Option<String> {
-        self.child.try_wait().ok().flatten()?;
-        let mut how = String::new();
-        // What cannot be read is not told.
-        let _ = self.stdout.read_to_string(&mut how);
-        Some(if how.trim().is_empty() { "it was killed".into() } else { how.trim().into() })
-    }
-
-    /// What it printed last.
-    pub(crate) fn said(&self) -> String {
-        let said = last_lines(&self.log);
-        if said.is_empty() { "none".into() } else { said }
-    }
-
-    /// Asks it to end, without waiting.
-    pub(crate) fn ask_to_stop(&mut self) {
-        self.stdin = None;
+        let ending = self.guard.ended()?;
+        Some(format!("{ending}. {}", last_lines(&self.log)))
     }
 
     /// What the experiment calls it.
     pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.ask_to_stop();
-        // The guard ends by itself, at the latest when it has killed its program.
-        let _ = self.child.wait();
-        // The interface first, which needs the namespace no longer.
-        self.link = None;
-        self.memory = None;
+        &self.guard.name
     }
 }

@@ -10,7 +10,10 @@ use serde_json::{Map, Value as Json};
 use super::RunError;
 use crate::{
     definition::{Action, Preparation},
-    process::command::{Surroundings, run, run_well},
+    process::{
+        command::{CommandError, Surroundings, run, run_checked},
+        guard::Ending,
+    },
     resolve::{Measurement, Places},
     template::Values,
 };
@@ -28,6 +31,25 @@ struct Printed {
     values: Items,
 }
 
+/// Everything that decides what the preparations do that are not done only once.
+pub(super) fn key(measurement: &Measurement<'_>, places: &Places) -> Result<Vec<String>, RunError> {
+    let mut values = measurement.values(places);
+    let urls = measurement.urls(&measurement.work.target, places)?;
+    values.insert("urls".into(), crate::template::Value::List(urls));
+    let mut all = Vec::new();
+    for wanted in measurement.experiment.prepare.iter().filter(|wanted| !wanted.once) {
+        match &wanted.action {
+            Action::Command(command) => all.extend(measurement.words(command, &values)?),
+            Action::Load { target, users, requests } => {
+                all.extend(measurement.urls(target, places)?);
+                all.push(measurement.scenario_text(target, places)?);
+                all.push(format!("{} {requests}", measurement.users(target, users, places)?));
+            }
+        }
+    }
+    Ok(all)
+}
+
 /// Prepares. Returns lists for the scenario, if the command printed any.
 pub(super) fn prepare(
     wanted: &Preparation,
@@ -39,7 +61,7 @@ pub(super) fn prepare(
     match &wanted.action {
         Action::Command(command) => {
             let words = measurement.words(command, values)?;
-            let printed = run_well(&words, surroundings)?.stdout;
+            let printed = run_checked(&words, surroundings)?.stdout;
             if !printed.trim_start().starts_with('{') {
                 return Ok(Items::new());
             }
@@ -95,13 +117,23 @@ pub(super) fn write_totals(path: &Path, totals: &[RequestTotal]) -> io::Result<(
     fs::write(path, serde_json::to_string(&totals.iter().map(told).collect::<Vec<_>>())?)
 }
 
-/// Runs a proving command. Exit status 0: the promises were kept. Of the JSON object that it may print, `text` says what
-/// was compared, and every number is shown as a count.
+/// Runs a proving command. Exit status 0: the promises were kept; 1: they were not; any other is an error. Of the JSON
+/// object that it may print, `text` says what was compared, and every whole number is shown as a count.
 pub(super) fn proof(words: &[String], surroundings: Surroundings<'_>) -> Result<Proof, RunError> {
     let ended = run(words, surroundings)?;
-    let printed = serde_json::from_str::<Map<String, Json>>(&ended.stdout).unwrap_or_default();
+    let program = words.first().cloned().unwrap_or_default();
+    let holds = match ended.ending {
+        Ending::Exit(0) => true,
+        Ending::Exit(1) => false,
+        ending => return Err(CommandError::Failed { program, ending, said: ended.said }.into()),
+    };
+    let printed = match ended.stdout.trim_start().starts_with('{') {
+        false => Map::new(),
+        true => serde_json::from_str::<Map<String, Json>>(&ended.stdout)
+            .map_err(|error| RunError::Printed { program, why: error.to_string() })?,
+    };
     let counts =
         printed.iter().filter_map(|(name, value)| Some(Count { name: name.clone(), value: value.as_u64()? }));
     let text = printed.get("text").and_then(Json::as_str).unwrap_or(&ended.said);
-    Ok(Proof { holds: ended.status.success(), text: text.trim().to_owned(), counts: counts.collect() })
+    Ok(Proof { holds, text: text.trim().to_owned(), counts: counts.collect() })
 }

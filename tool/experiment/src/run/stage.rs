@@ -1,6 +1,6 @@
 //! Where trials are made: a folder with files, and the programs that are running.
 
-use std::{collections::BTreeMap, fs, path::PathBuf, sync::atomic::AtomicBool, time::Duration};
+use std::{collections::BTreeMap, fs, path::PathBuf, process, sync::atomic::AtomicBool, time::Duration};
 
 use sweep::{
     cores,
@@ -14,11 +14,12 @@ use crate::{
     data,
     definition::Ready,
     process::{
-        command::{Surroundings, run_well},
+        command::{Surroundings, run_checked},
+        link::LinkPlan,
         ready::Sign,
-        running::{Guard, Launch, Place, Running},
+        running::{Guard, Guards, Launch, Running},
     },
-    resolve::{DataSet, Instance, Measurement, Places},
+    resolve::{DataSet, Instance, Measurement, Places, instance_name},
     template::{Value, Values},
     trials::Trial,
 };
@@ -33,7 +34,12 @@ pub(super) struct Stage<'a> {
     texts: Vec<(PathBuf, String)>,
     /// Lists that preparations gave to the scenario: items by name.
     pub(super) items: BTreeMap<String, Vec<String>>,
-    /// Whether what is done only once has been done.
+    guards: Guards,
+    /// The links of the trial, by program and instance.
+    links: BTreeMap<(String, u32), LinkPlan>,
+    /// What was prepared last on the programs that are running; `None`: nothing, or not to its end.
+    prepared: Option<Vec<String>>,
+    /// True once the preparations with `once = true` have run.
     prepared_once: bool,
     /// How long one trial may take; `None`: as long as it needs.
     pub(super) time: Option<Duration>,
@@ -65,6 +71,9 @@ impl<'a> Stage<'a> {
             data: Vec::new(),
             texts: Vec::new(),
             items: BTreeMap::new(),
+            guards: plan.guards(),
+            links: BTreeMap::new(),
+            prepared: None,
             prepared_once: false,
             time: None,
             folder,
@@ -76,16 +85,43 @@ impl<'a> Stage<'a> {
         self.places.trial += 1;
         let experiment = &self.plan.experiment;
         let measurement = Measurement { experiment, variant: trial.variant, work: trial.work };
+        self.place_links(&measurement)?;
         self.provide_files(&measurement, around)?;
-        if self.provide_programs(&measurement, around)? {
-            self.prepare(&measurement, around)?;
+        let preparation = preparation::key(&measurement, &self.places)?;
+        let same = self.prepared.as_ref() == Some(&preparation);
+        if !same && self.prepared.is_some() {
+            // What an earlier preparation left in them is not to be measured.
+            self.stop_from(0);
         }
-        let mut driven = self.drive(&measurement, around)?;
+        let started = self.provide_programs(&measurement, around)?;
+        if started || !same {
+            self.prepared = None;
+            self.prepare(&measurement, around)?;
+            self.prepared = Some(preparation);
+        }
+        let driven = self.drive(&measurement, around);
+        // A program that died explains the error better than what clients saw of it.
         if let Some((name, how)) = self.ended() {
             return Err(RunError::Died { name, how });
         }
+        let mut driven = driven?;
         driven.run.proof = self.prove(&measurement, &driven, around)?;
         Ok(driven)
+    }
+
+    /// Decides on the links of a trial, and with them the addresses that texts and commands name.
+    fn place_links(&mut self, measurement: &Measurement<'_>) -> Result<(), RunError> {
+        let instances = measurement.instances(&self.places)?;
+        let linked = instances.iter().filter_map(|one| Some((one, one.link_mbit?)));
+        // Two experiments at once begin at different numbers.
+        let numbered = linked.zip(process::id()..);
+        let plan = |((one, mbit), network): ((&Instance<'_>, u32), u32)| {
+            ((one.process.name.clone(), one.number), LinkPlan { mbit, network })
+        };
+        self.links = numbered.map(plan).collect();
+        let address = |(key, plan): (&(String, u32), &LinkPlan)| (key.clone(), plan.server_address());
+        self.places.addresses = self.links.iter().map(address).collect();
+        Ok(())
     }
 
     /// Writes the texts and makes the data of a trial, unless they are there.
@@ -161,8 +197,9 @@ impl<'a> Stage<'a> {
     }
 
     fn launch(&self, measurement: &Measurement<'_>, instance: &Instance<'_>) -> Result<Launch, RunError> {
-        let Instance { process, number, memory, .. } = *instance;
+        let Instance { process, number, memory, link_mbit } = *instance;
         let values = measurement.values_of(process, number, &self.places);
+        let before = process.before.iter().map(|command| measurement.words(command, &values));
         let variable = |(name, text): &(String, String)| {
             Ok((name.clone(), measurement.of_process(text, "environment", process, &values)?))
         };
@@ -176,6 +213,8 @@ impl<'a> Stage<'a> {
             environment: process.environment.iter().map(variable).collect::<Result<_, RunError>>()?,
             processors,
             memory,
+            link_mbit,
+            before: before.collect::<Result<_, _>>()?,
             sign: self.sign(measurement, instance, &values)?,
             ready_within: process.ready_within,
             stop: process.stop,
@@ -207,23 +246,16 @@ impl<'a> Stage<'a> {
         instance: &Instance<'_>,
         around: &mut Around<'_>,
     ) -> Result<(), RunError> {
-        let Instance { process, number, link_mbit, .. } = *instance;
+        let Instance { process, number, .. } = *instance;
         let key = (process.name.clone(), number);
-        let name = if number == 0 { process.name.clone() } else { format!("{} {number}", process.name) };
-        let guard = Guard::start(&name, &self.plan.guards(), link_mbit)?;
-        match guard.address() {
-            Some(address) => self.places.addresses.insert(key.clone(), address),
-            None => self.places.addresses.remove(&key),
-        };
-        let values = measurement.values_of(process, number, &self.places);
-        for command in &process.before {
-            let words = measurement.words(command, &values)?;
-            run_well(&words, self.surroundings(around.interrupt))?;
-        }
+        let name = instance_name(process, number);
+        let link = self.links.get(&key).copied();
+        let guard = Guard::start(&name, &self.guards, link)?;
         let launch = self.launch(measurement, instance)?;
-        let place =
-            Place { folder: self.folder.path(), own: &self.plan.program, interrupt: around.interrupt };
-        let (running, lacking) = guard.launch(launch, place)?;
+        for words in &launch.before {
+            run_checked(words, self.surroundings(around.interrupt))?;
+        }
+        let (running, lacking) = guard.launch(launch, self.surroundings(around.interrupt))?;
         if let Some(why) = lacking {
             around.listener.on(&Event::Note(format!("{name}: {why}")));
             around.lacking.push((name, why));
@@ -255,14 +287,14 @@ impl<'a> Stage<'a> {
     }
 
     pub(super) fn surroundings<'s>(&'s self, interrupt: &'s AtomicBool) -> Surroundings<'s> {
-        Surroundings { folder: self.folder.path(), own: &self.plan.program, interrupt }
+        Surroundings { folder: self.folder.path(), guards: &self.guards, interrupt }
     }
 
     /// A program that has ended although nobody asked it to, and how.
     fn ended(&mut self) -> Option<(String, String)> {
         self.running.iter_mut().find_map(|(_, running)| {
             let how = running.ended()?;
-            Some((running.name().to_owned(), format!("{how}. Its last lines: {}", running.said())))
+            Some((running.name().to_owned(), how))
         })
     }
 

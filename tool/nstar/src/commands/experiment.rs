@@ -13,7 +13,7 @@ use ::experiment::{
     room,
     run::{Outcome, Part, RunPlan, run as run_experiment},
 };
-use analysis::comparison::Comparison;
+use analysis::{comparison::Comparison, run::Proof};
 use sweep::{conclusion::RunStart, cores};
 
 use crate::{
@@ -32,15 +32,15 @@ pub(super) fn run(flags: &flags::Experiment) -> Result<Exit, Failure> {
     let text = fs::read_to_string(path)
         .map_err(|error| Failure::usage(format!("cannot read the experiment {}: {error}", path.display())))?;
     let read = document::read_with(path, &text, &Disk, &flags.conditions.set);
-    run_as_told(read.map_err(Failure::usage)?, &flags.conditions)
+    run_and_report(read.map_err(Failure::usage)?, &flags.conditions)
 }
 
 /// Stands guard over a program of an experiment, as told on stdin.
 ///
 /// # Errors
-/// If it could not be started.
+/// None: what goes wrong is printed for the process that started the guard.
 pub fn guard() -> Result<Exit, Failure> {
-    ::experiment::guard::run().map_err(Failure::failed)?;
+    ::experiment::guard::run();
     Ok(Exit::Done)
 }
 
@@ -48,7 +48,7 @@ pub fn guard() -> Result<Exit, Failure> {
 ///
 /// # Errors
 /// Why it could not be run.
-pub fn run_as_told(experiment: Experiment, conditions: &Conditions) -> Result<Exit, Failure> {
+pub fn run_and_report(experiment: Experiment, conditions: &Conditions) -> Result<Exit, Failure> {
     room::check(&experiment).map_err(Failure::usage)?;
     let plan = RunPlan {
         program: env::current_exe().map_err(Failure::failed)?,
@@ -95,7 +95,7 @@ fn show_run(
     files.write(&part.run)?;
     output::show(&part.run, &conditions.show, &files.names())?;
     Ok(match &part.run.proof {
-        Some(proof) if !proof.holds => broken_promise(),
+        Some(proof) if !proof.holds => broken_promise(proof),
         _ => output::exit_of(&part.run, &conditions.show, interrupt),
     })
 }
@@ -174,14 +174,14 @@ fn exit_of(comparison: &Comparison, interrupt: &Interrupt) -> Exit {
         exit::warn("no request completed");
         return Exit::Failed;
     }
-    if entries().flat_map(|entry| &entry.proofs).any(|proof| !proof.holds) {
-        return broken_promise();
+    if let Some(proof) = entries().flat_map(|entry| &entry.proofs).find(|proof| !proof.holds) {
+        return broken_promise(proof);
     }
     let placed = comparison.works.iter().all(|work| work.entries.iter().any(|entry| entry.place.is_some()));
     if placed { Exit::Done } else { Exit::Inconclusive }
 }
 
-fn broken_promise() -> Exit {
-    exit::warn("THE PROOF FAILED: the programs did not keep what they promised, as told above");
+fn broken_promise(proof: &Proof) -> Exit {
+    exit::warn(format!("THE PROOF FAILED: {}", proof.text));
     Exit::Failed
 }

@@ -113,7 +113,7 @@ fn programs_that_do_not_start_are_told_with_what_they_said() {
     let place = Place::new();
     let python = "[\"python3\", \"${folder}/server.py\", \"${port.web}\", \"${sleep}\"]";
     let cases = [
-        ("[\"no-such-program-anywhere\"]", "there is no program `no-such-program-anywhere`"),
+        ("[\"no-such-program-anywhere\"]", "`no-such-program-anywhere` not found"),
         ("[\"sh\", \"-c\", \"echo no licence; exit 3\"]", "exit status 3. Its last lines: no licence"),
         ("[\"sh\", \"-c\", \"kill -9 $$\"]", "ended by signal 9"),
         // It takes no connections.
@@ -149,7 +149,7 @@ fn a_port_that_is_taken_is_no_sign_that_the_program_is_ready() {
             &format!("ports = [\"web\"]\nready = {{ http = \"http://127.0.0.1:{port}/\" }}"),
         ),
     ]);
-    experiment(&place, &text, &[]).run().exits(1).complains("Address already in use");
+    experiment(&place, &text, &[]).run().exits(1).complains("already, by another program");
 }
 
 #[test]
@@ -294,6 +294,76 @@ fn memory_is_limited_as_told() {
         "{comparison}"
     );
     assert_eq!(comparison["left_out"].as_array().map(Vec::len), Some(0));
+}
+
+/// Data is removed when it changes: a value must not lead to somebody else's folder.
+#[test]
+fn data_never_lands_outside_the_folder_of_the_experiment() {
+    let place = Place::new();
+    let kept = place.write("precious/0.bin", "kept");
+    let data = "[[data]]\nfolder = \"${log}\"\nfiles = 1\nsize = \"1 KB\"\n\n[[work]]";
+    let text = replaced(&[("[[work]]", data), ("log = \"\"", "log = \"inside\"")]);
+    for outside in [place.path("precious").display().to_string(), "../precious".into(), String::new()] {
+        let set = format!("log={outside}");
+        experiment(&place, &text, &["--set", &set])
+            .run()
+            .exits(2)
+            .complains("within the experiment's folder");
+    }
+    assert_eq!(fs::read_to_string(kept).expect("a file"), "kept");
+}
+
+#[test]
+fn names_with_a_meaning_of_their_own_are_refused_as_values() {
+    let place = Place::new();
+    for name in ["number", "folder", "trial"] {
+        let text = replaced(&[("log = \"\"", &format!("{name} = 1"))]);
+        experiment(&place, &text, &[]).run().exits(2).complains("gives that name a meaning");
+    }
+}
+
+/// What was measured until then is proved, written and shown.
+#[test]
+fn an_interrupted_measurement_is_kept_and_proved() {
+    let place = Place::new();
+    let prove = "[prove]\ncommand = [\"sh\", \"-c\", \"sleep 1; echo all kept\"]\n\n[[work]]";
+    let text = replaced(&[
+        ("time = \"9s\"\n", ""),
+        ("[axis]\nsleep = [1, 20]\n", ""),
+        ("log = \"\"", "log = \"\"\nsleep = 1"),
+        ("[[work]]", prove),
+    ]);
+    let mut running = experiment(&place, &text, &["-d", "60s"]).start();
+    running.wait_for_stderr("starting sleeper");
+    thread::sleep(Duration::from_secs(3));
+    running.signal("INT");
+    running.finish().exits(130);
+    let run = comparison(&place);
+    assert_eq!(
+        (&run["proof"]["holds"], &run["proof"]["text"]),
+        (&true.into(), &"Its last lines: all kept".into())
+    );
+    assert!(left_running(&place).is_empty());
+}
+
+/// Each variant is measured on what was prepared for it, also where the program need not start anew.
+#[test]
+fn what_is_prepared_for_one_variant_is_not_measured_on_another() {
+    let place = Place::new();
+    let seen = place.path("seen");
+    let prepare = format!(
+        "[[prepare]]\ncommand = [\"sh\", \"-c\", \"echo ${{sleep}} >> {}; setsid sleep 600 ${{folder}} &\"]\n\n[[work]]",
+        seen.display()
+    );
+    let same =
+        replaced(&[("\"${port.web}\", \"${sleep}\"", "\"${port.web}\", \"1\""), ("[[work]]", &prepare)]);
+    experiment(&place, &same, &["-d", "1s"]).run();
+    let mut prepared: Vec<String> =
+        fs::read_to_string(&seen).expect("lines").lines().map(Into::into).collect();
+    prepared.sort();
+    assert_eq!(prepared, ["1", "20"]);
+    // Nor does a command leave anything running.
+    assert_eq!(left_running(&place), Vec::<String>::new());
 }
 
 /// An experiment of the cookbook, shortened. `None` without its program, which CI must have.
