@@ -64,6 +64,13 @@ pub(crate) struct Ended {
     pub(crate) said: String,
 }
 
+impl Ended {
+    /// The error that this end is, where another was wanted.
+    pub(crate) fn failed(&self, program: String) -> CommandError {
+        CommandError::Failed { program, ending: self.ending, said: told(&self.said) }
+    }
+}
+
 /// Where programs and commands run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Surroundings<'a> {
@@ -113,7 +120,7 @@ pub(crate) fn run(words: &[String], surroundings: Surroundings<'_>) -> Result<En
     };
     let stdout = fs::read(&out).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     let spoke = fs::metadata(&err).is_ok_and(|log| log.len() > 0);
-    Ok(Ended { ending, stdout, said: last_lines(if spoke { &err } else { &out }) })
+    Ok(Ended { ending, stdout, said: last(if spoke { &err } else { &out }) })
 }
 
 /// The same, where only exit status 0 will do.
@@ -126,12 +133,21 @@ pub(crate) fn run_checked(words: &[String], surroundings: Surroundings<'_>) -> R
         return Ok(ended);
     }
     let program = words.first().cloned().unwrap_or_default();
-    Err(CommandError::Failed { program, ending: ended.ending, said: ended.said })
+    Err(ended.failed(program))
 }
 
-/// The last lines of a log, in one sentence, without control characters: what a program prints must not steer the
-/// terminal.
+/// The last lines of a log, in a sentence.
 pub(crate) fn last_lines(log: &Path) -> String {
+    told(&last(log))
+}
+
+fn told(lines: &str) -> String {
+    if lines.is_empty() { "It printed nothing.".to_owned() } else { format!("Its last lines: {lines}") }
+}
+
+/// The last lines of a log that say something, in one and without control characters: what a program prints must not
+/// steer the terminal.
+fn last(log: &Path) -> String {
     const LINES: usize = 3;
     const BYTES: u64 = 4096;
     let mut text = Vec::new();
@@ -145,8 +161,5 @@ pub(crate) fn last_lines(log: &Path) -> String {
     let text = String::from_utf8_lossy(&text);
     let plain: String = text.chars().filter(|c| *c == '\n' || !c.is_control()).collect();
     let lines: Vec<&str> = plain.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    match lines.get(lines.len().saturating_sub(LINES)..) {
-        Some(last) if !last.is_empty() => format!("Its last lines: {}", last.join(" / ")),
-        _ => "It printed nothing.".to_owned(),
-    }
+    lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default().join(" / ")
 }

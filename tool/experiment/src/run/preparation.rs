@@ -11,7 +11,7 @@ use super::RunError;
 use crate::{
     definition::{Action, Preparation},
     process::{
-        command::{CommandError, Surroundings, run, run_checked},
+        command::{Surroundings, run, run_checked},
         guard::Ending,
     },
     resolve::{Measurement, Places},
@@ -125,7 +125,7 @@ pub(super) fn proof(words: &[String], surroundings: Surroundings<'_>) -> Result<
     let holds = match ended.ending {
         Ending::Exit(0) => true,
         Ending::Exit(1) => false,
-        ending => return Err(CommandError::Failed { program, ending, said: ended.said }.into()),
+        _ => return Err(ended.failed(program).into()),
     };
     let printed = match ended.stdout.trim_start().starts_with('{') {
         false => Map::new(),

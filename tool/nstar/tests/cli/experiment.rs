@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::common::support::{Nstar, PATIENCE, Place, is_root_or_skip};
+use crate::common::support::{Nstar, PATIENCE, Place, Server, is_root_or_skip};
 
 /// A small server in Python: it sleeps for as long as its second argument says, in milliseconds, one request at a time.
 const SLEEPER: &str = r#"
@@ -138,17 +138,13 @@ fn programs_that_do_not_start_are_told_with_what_they_said() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_no_sign_that_the_program_is_ready() {
+fn a_server_that_is_there_already_is_not_taken_for_the_program() {
     let place = Place::new();
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = taken.local_addr().expect("an address").port().to_string();
-    let text = replaced(&[
-        ("\"${port.web}\", \"${sleep}\"", &format!("\"{port}\", \"${{sleep}}\"")),
-        (
-            "ports = [\"web\"]",
-            &format!("ports = [\"web\"]\nready = {{ http = \"http://127.0.0.1:{port}/\" }}"),
-        ),
-    ]);
+    let other = Server::python_http();
+    let port = other.address.port().to_string();
+    let ready = format!("ports = [\"web\"]\nready = {{ http = \"http://127.0.0.1:{port}/\" }}");
+    let taken = format!("\"{port}\", \"${{sleep}}\"");
+    let text = replaced(&[("\"${port.web}\", \"${sleep}\"", &taken), ("ports = [\"web\"]", &ready)]);
     experiment(&place, &text, &[]).run().exits(1).complains("already, by another program");
 }
 
@@ -339,10 +335,7 @@ fn an_interrupted_measurement_is_kept_and_proved() {
     running.signal("INT");
     running.finish().exits(130);
     let run = comparison(&place);
-    assert_eq!(
-        (&run["proof"]["holds"], &run["proof"]["text"]),
-        (&true.into(), &"Its last lines: all kept".into())
-    );
+    assert_eq!((&run["proof"]["holds"], &run["proof"]["text"]), (&true.into(), &"all kept".into()));
     assert!(left_running(&place).is_empty());
 }
 

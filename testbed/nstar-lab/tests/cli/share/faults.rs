@@ -100,7 +100,7 @@ fn a_small_file_is_had_once_what_fills_the_disk_of_a_larger_one_is_removed_as_is
         group.ask_until(&bob_at, &["search", name]);
     }
     let large = group.ask(&bob_at, &["get", "large.bin"]).exits(1);
-    large.complains("what came is kept").complains("full/.nstar/parts");
+    large.complains("the part already downloaded is kept").complains("full/.nstar/parts");
     let small = group.ask(&bob_at, &["get", "small.bin"]).exits(1);
     small.complains("full/.nstar/parts").complains("may be removed");
 
