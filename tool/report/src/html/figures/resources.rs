@@ -10,7 +10,7 @@ use crate::html::chart::{Plot, Series};
 use crate::html::table::{Cell, Column, Row, Table};
 use crate::number;
 use crate::sentences::holders;
-use crate::{summary, words};
+use crate::words;
 
 /// The most resources that are drawn; the table has them all.
 const RESOURCES_MAX: usize = 6;
