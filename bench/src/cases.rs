@@ -11,12 +11,10 @@ mod start_up;
 mod tiers;
 mod uploads;
 
-use crate::{
-    Effort, Result,
-    tools::{
-        table::{Grid, Row},
-        workspace::Workspace,
-    },
+use crate::tools::{
+    effort::{Effort, Result},
+    table::{Grid, Row},
+    workspace::Workspace,
 };
 
 /// Something to measure.

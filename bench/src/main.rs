@@ -7,22 +7,14 @@ mod cases;
 mod programs;
 mod tools;
 
-use std::{env, error::Error, process::ExitCode};
+use std::{env, process::ExitCode};
 
 use cases::Measure;
-use tools::{table, workspace::Workspace};
-
-/// An error ends its case with a sentence.
-pub(crate) type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
-
-/// How long to measure.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Effort {
-    /// Turns of each program.
-    pub rounds: usize,
-    /// Length of a turn, seconds.
-    pub seconds: u32,
-}
+use tools::{
+    effort::{Effort, Result},
+    table,
+    workspace::Workspace,
+};
 
 /// The command line.
 struct Options {

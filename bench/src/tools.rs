@@ -1,6 +1,7 @@
 //! How things are measured, counted and shown.
 
 pub(crate) mod cpu;
+pub(crate) mod effort;
 pub(crate) mod perf;
 pub(crate) mod table;
 pub(crate) mod turns;

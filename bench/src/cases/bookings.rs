@@ -6,10 +6,10 @@ use bench::{ROOMS_PER_USER, days};
 use database_server::{DatabaseServer, Kind, Settings};
 
 use crate::{
-    Effort, Result,
     programs::generators::{self},
     tools::{
         cpu,
+        effort::{Effort, Result},
         table::{Against, Row, median},
         workspace::{SHARED, ServerProcess, Workspace, installed},
     },

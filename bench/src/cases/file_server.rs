@@ -5,13 +5,13 @@ use std::fs;
 
 use super::generator::self_signed;
 use crate::{
-    Effort, Result,
     programs::{
         generators,
         servers::{self, BareServer, KB, Site, files, files_on, need_nginx, responder},
     },
     tools::{
         cpu,
+        effort::{Effort, Result},
         table::Row,
         turns::{Candidate, Turn, in_turn, rows, take_turns},
         workspace::{CLIENTS, ServerProcess, Workspace, installed},

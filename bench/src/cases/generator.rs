@@ -9,12 +9,12 @@ use std::{
 };
 
 use crate::{
-    Effort, Result,
     programs::{
         generators::{AB, BARE, Generator, HEY, K6, Load, NSTAR, OHA, WRK, nstar_words},
         servers::{self, KB, Site, need_nginx, responder},
     },
     tools::{
+        effort::{Effort, Result},
         table::{Against, Row},
         workspace::{CLIENTS, Workspace},
     },

@@ -11,9 +11,9 @@ use std::{
 };
 
 use crate::{
-    Effort, Result,
     programs::servers::{BareServer, KB, files_on},
     tools::{
+        effort::{Effort, Result},
         table::{Against, Row},
         turns::Candidate,
         workspace::{CLIENTS, ServerProcess, Workspace},

@@ -2,9 +2,9 @@
 //! the processor time goes on the leading ones.
 
 use crate::{
-    Effort, Result,
     programs::servers::{KB, files_on},
     tools::{
+        effort::{Effort, Result},
         perf::{self, Symbol},
         table::{Grid, median, short},
         turns::Candidate,

@@ -4,10 +4,10 @@ use std::fs;
 
 use super::tiers::make_account;
 use crate::{
-    Effort, Result,
     programs::generators::{self},
     tools::{
         cpu,
+        effort::{Effort, Result},
         table::{Against, Row},
         workspace::{SERVERS, SHARED, Workspace},
     },

@@ -14,9 +14,9 @@ use std::{
 
 use share::{Content, client::Client, entry::Query};
 
-use crate::{
-    Result,
-    tools::workspace::{ServerProcess, Workspace},
+use crate::tools::{
+    effort::Result,
+    workspace::{ServerProcess, Workspace},
 };
 
 /// The time limit of everything here.

@@ -7,12 +7,10 @@ use std::{
     time::Instant,
 };
 
-use crate::{
-    Effort, Result,
-    tools::{
-        table::{Against, Row},
-        workspace::{ServerProcess, Workspace},
-    },
+use crate::tools::{
+    effort::{Effort, Result},
+    table::{Against, Row},
+    workspace::{ServerProcess, Workspace},
 };
 
 /// The limit for each of them, milliseconds.

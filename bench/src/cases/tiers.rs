@@ -6,9 +6,9 @@ use std::{
 };
 
 use crate::{
-    Effort, Result,
     programs::servers::{self, KB, Site, files, need_nginx},
     tools::{
+        effort::{Effort, Result},
         table::Row,
         turns::{Candidate, Turn, in_turn, rows},
         workspace::{ServerProcess, Workspace},

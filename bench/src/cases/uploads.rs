@@ -1,9 +1,9 @@
 //! Our upload sink by model, against the barest sink of the same model, in C.
 
 use crate::{
-    Effort, Result,
     programs::servers::BareServer,
     tools::{
+        effort::{Effort, Result},
         table::Row,
         turns::{Candidate, Turn, rows, take_turns},
         workspace::{ServerProcess, Workspace},

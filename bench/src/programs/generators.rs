@@ -4,12 +4,10 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::{
-    Effort, Result,
-    tools::{
-        cpu,
-        workspace::{CLIENTS, Workspace, installed},
-    },
+use crate::tools::{
+    cpu,
+    effort::{Effort, Result},
+    workspace::{CLIENTS, Workspace, installed},
 };
 
 /// The load that a generator is to make.

@@ -3,9 +3,9 @@
 
 use std::{fs, net::SocketAddr, process::Command};
 
-use crate::{
-    Result,
-    tools::workspace::{ServerProcess, Workspace, installed},
+use crate::tools::{
+    effort::Result,
+    workspace::{ServerProcess, Workspace, installed},
 };
 
 pub(crate) const KB: usize = 1_000;

@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::Result;
+use crate::tools::effort::Result;
 
 /// A program that ran to its end: what it printed, and the CPU time of it and its children.
 #[derive(Debug)]

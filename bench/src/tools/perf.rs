@@ -5,12 +5,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::{
-    Result,
-    tools::{
-        cpu,
-        workspace::{CLIENTS, ServerProcess, Workspace, installed},
-    },
+use crate::tools::{
+    cpu,
+    effort::Result,
+    workspace::{CLIENTS, ServerProcess, Workspace, installed},
 };
 
 /// Samples per second of processor time; not a divisor of a timer's rate.

@@ -5,7 +5,7 @@ use super::{
     table::{Against, Row},
     workspace::{CLIENTS, ServerProcess, Workspace},
 };
-use crate::{Effort, Result};
+use crate::tools::effort::{Effort, Result};
 
 /// A server under test: one or more processes.
 pub(crate) struct Candidate {

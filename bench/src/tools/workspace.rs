@@ -11,7 +11,7 @@ use std::{
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use tempfile::{NamedTempFile, TempDir};
 
-use crate::{Result, tools::cpu};
+use crate::tools::{cpu, effort::Result};
 
 /// The processor of the servers.
 pub(crate) const SERVERS: usize = 0;

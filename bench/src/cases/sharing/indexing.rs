@@ -12,13 +12,11 @@ use std::{
 use share::{Content, client::Client};
 
 use super::{IndexKind, PeerGroup, dht_flags, index, peer, until_found, until_shown};
-use crate::{
-    Effort, Result,
-    tools::{
-        cpu,
-        table::{Against, Row, median},
-        workspace::{CLIENTS, ServerProcess, Workspace},
-    },
+use crate::tools::{
+    cpu,
+    effort::{Effort, Result},
+    table::{Against, Row, median},
+    workspace::{CLIENTS, ServerProcess, Workspace},
 };
 
 /// Peers in a group, including the one that registers.

@@ -9,12 +9,10 @@ use super::{
     obtaining::{new_file, obtain},
     peer, wait_until,
 };
-use crate::{
-    Effort, Result,
-    tools::{
-        table::{Against, Row},
-        workspace::{ServerProcess, Workspace},
-    },
+use crate::tools::{
+    effort::{Effort, Result},
+    table::{Against, Row},
+    workspace::{ServerProcess, Workspace},
 };
 
 const MBIT: u32 = 100;

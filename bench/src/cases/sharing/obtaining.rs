@@ -17,10 +17,10 @@ use share::{
 
 use super::{IndexKind, PATIENCE, PeerGroup, until_found};
 use crate::{
-    Effort, Result,
     programs::servers::{self, KB, Site, need_nginx},
     tools::{
         cpu::run_on,
+        effort::{Effort, Result},
         table::{Against, Row},
         workspace::{SHARED, ServerProcess, Workspace, installed},
     },
