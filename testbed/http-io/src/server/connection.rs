@@ -8,7 +8,7 @@ use wire::{
     write,
 };
 
-use super::{Error, HttpOptions, prepared::append_date};
+use super::{error::Error, options::HttpOptions, prepared::append_date};
 use crate::Problem;
 
 /// Waits for the next head and stores it in `head`, or `None` when the connection ended between requests. (A head is too

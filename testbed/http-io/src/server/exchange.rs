@@ -13,7 +13,9 @@ use wire::{
     request, write,
 };
 
-use super::{Error, HttpOptions, RequestHead, Requester, connection};
+use wire::request::View as RequestHead;
+
+use super::{connection, error::Error, options::HttpOptions, proxies::Requester};
 use crate::{Credentials, Problem};
 
 /// The largest body buffer that a connection keeps between requests, bytes. A buffer that one large upload needed must

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use wire::Limits;
 
-use super::Proxies;
+use super::proxies::Proxies;
 
 /// The time-outs and limits of a server, common to all its connections.
 #[derive(Clone, Debug)]

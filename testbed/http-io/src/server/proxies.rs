@@ -4,10 +4,9 @@ use std::{net::IpAddr, str::FromStr, sync::Arc};
 
 use ipnet::{IpNet, Ipv4Net};
 
-use super::{
-    RequestHead,
-    forwarded::{self, Hop},
-};
+use wire::request::View as RequestHead;
+
+use super::forwarded::{self, Hop};
 
 /// The bits of an IPv6 address before an IPv4 address that is mapped to it.
 const MAPPED_BITS: u8 = 96;

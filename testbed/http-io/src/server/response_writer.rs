@@ -7,8 +7,9 @@ use serde::Serialize;
 use wire::{Method, status, write};
 
 use super::{
-    Error, Exchange, connection,
-    exchange::Progress,
+    connection,
+    error::Error,
+    exchange::{Exchange, Progress},
     prepared::{Prepared, append_date},
 };
 use crate::Problem;

@@ -8,7 +8,7 @@ use engine::{
 };
 use tls::{Failure, Identity, Unsecured};
 
-use super::{HttpOptions, connection};
+use super::{connection, options::HttpOptions};
 use crate::Problem;
 
 /// The error sent, with status 400, to clients that do not encrypt.
