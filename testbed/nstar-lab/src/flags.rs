@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use self::{
     lab::Lab,
-    steps::{AwaitPeers, DatabaseKind, DatabaseServer, Prove, ProveBookings},
+    steps::{AwaitPeers, DatabaseKind, Prove, ProveBookings, ServeDatabase},
 };
 use crate::{commands::share::Share, systems::Serve};
 
@@ -36,7 +36,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Share(Share),
     /// Run an empty database server, for an experiment
-    Database(DatabaseServer),
+    Database(ServeDatabase),
     /// Prove that a system kept its promises, for an experiment
     #[command(subcommand)]
     Prove(Prove),

@@ -11,10 +11,10 @@ use std::{
 };
 
 use analysis::comparison::Published;
-use load::document::{DeTable, DeValue, Field, Problem, Section, SourceText, elements_of, text_of, wrong};
+use load::document::{
+    DeTable, DeValue, DocumentError, Field, Problem, Section, SourceText, elements_of, text_of, wrong,
+};
 use serde::Deserialize;
-
-pub(crate) use check::example_places;
 
 use crate::{
     definition::{Command, Data, Experiment, PageCache, Proving, TextFile, Variant},
@@ -22,9 +22,6 @@ use crate::{
     resolve::is_inner,
     template::{Value, Values},
 };
-
-/// An error in an experiment file: file, line, what was expected there.
-pub type DocumentError = load::ScenarioError;
 
 /// How long a comparison may take unless its file says otherwise.
 const COMPARISON_TIME: Duration = Duration::from_secs(300);
@@ -469,7 +466,7 @@ mod tests {
     use super::*;
     use crate::{
         definition::Users,
-        resolve::{Measurement, Places},
+        resolve::{Places, TrialSetup},
     };
 
     const EXAMPLE: &str = r#"
@@ -530,42 +527,41 @@ users = 3
     #[test]
     fn names_are_filled_in_for_each_instance() {
         let experiment = example();
-        let measurement = Measurement {
+        let setup = TrialSetup {
             experiment: &experiment,
             variant: &experiment.variants[0],
             work: &experiment.works[0],
         };
         let places = places();
-        let instances = measurement.instances(&places).expect("instances");
+        let instances = setup.instances(&places).expect("instances");
         let words: Vec<Vec<String>> = instances
             .iter()
             .map(|one| {
-                let values = measurement.values_of(one.process, one.number, &places);
-                measurement.words(&one.process.command, &values).expect("words")
+                let values = setup.values_of(one.process, one.number, &places);
+                setup.words(&one.process.command, &values).expect("words")
             })
             .collect();
         assert_eq!(words[0], ["back", "--queue", "8", "--port", "81", "--number", "0"]);
         assert_eq!(words[1][4..], ["82", "--number", "1"]);
         assert_eq!(words[2], ["front", "/f/front.conf", "--workers=4"]);
-        let texts = measurement.texts(&places).expect("texts");
+        let texts = setup.texts(&places).expect("texts");
         assert_eq!(texts[0].1, "listen 80; upstream 127.0.0.1:82; ${kept}");
-        let urls = measurement.urls(&experiment.works[0].target, &places).expect("URLs");
+        let urls = setup.urls(&experiment.works[0].target, &places).expect("URLs");
         assert_eq!(urls, ["http://127.0.0.1:81/", "http://127.0.0.1:82/"]);
-        assert_eq!(measurement.users_max(&places), Ok(6));
-        let folders: Vec<_> =
-            measurement.data(&places).expect("data").into_iter().map(|set| set.folder).collect();
+        assert_eq!(setup.users_max(&places), Ok(6));
+        let folders: Vec<_> = setup.data(&places).expect("data").into_iter().map(|set| set.folder).collect();
         assert_eq!(folders, [PathBuf::from("/f/data-0"), "/f/data-1".into()]);
     }
 
     #[test]
     fn a_process_starts_only_where_its_values_hold() {
         let experiment = example();
-        let measurement = Measurement {
+        let setup = TrialSetup {
             experiment: &experiment,
             variant: &experiment.variants[1],
             work: &experiment.works[0],
         };
-        let names: Vec<_> = measurement
+        let names: Vec<_> = setup
             .instances(&places())
             .expect("instances")
             .iter()

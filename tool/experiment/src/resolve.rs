@@ -7,12 +7,11 @@ use std::{
 };
 
 use bytesize::ByteSize;
-use load::{Problem, RequestTemplate, Scenario, Url};
+use load::{Problem, RequestTemplate, Scenario, Url, document::DocumentError};
 use sweep::database::DatabaseUrl;
 
 use crate::{
     definition::{Command, Data, Experiment, Process, ScenarioText, Target, Users, Variant, Workload},
-    document::DocumentError,
     template::{self, TemplateError, Value, Values},
 };
 
@@ -40,7 +39,7 @@ pub(crate) struct Places {
 
 /// One measurement: a variant on a workload.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Measurement<'a> {
+pub(crate) struct TrialSetup<'a> {
     pub(crate) experiment: &'a Experiment,
     pub(crate) variant: &'a Variant,
     pub(crate) work: &'a Workload,
@@ -108,7 +107,7 @@ impl At<'_> {
     }
 }
 
-impl<'a> Measurement<'a> {
+impl<'a> TrialSetup<'a> {
     /// What every name stands for.
     pub(crate) fn values(&self, places: &Places) -> Values {
         let mut all = self.experiment.values_of(self.variant, self.work);
@@ -364,6 +363,13 @@ impl<'a> Measurement<'a> {
 }
 
 impl Places {
+    /// Places that stand for those an experiment will get: a port for every name and instance.
+    pub(crate) fn example(experiment: &Experiment) -> Self {
+        let names = experiment.processes.iter().flat_map(|process| &process.ports);
+        let ports = names.flat_map(|name| (0..INSTANCES_MAX).map(move |number| ((name.clone(), number), 1)));
+        Places { folder: "/".into(), program: "nstar".into(), ports: ports.collect(), ..Places::default() }
+    }
+
     /// The address of an instance.
     pub(crate) fn address(&self, process: &str, number: u32) -> IpAddr {
         self.addresses.get(&(process.to_owned(), number)).copied().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))

@@ -2,13 +2,12 @@
 
 use std::{env, path::PathBuf};
 
-use load::limits;
+use load::{document::DocumentError, limits};
 use rustix::fs::statvfs;
 
 use crate::{
     definition::Experiment,
-    document::DocumentError,
-    resolve::{DataSet, Measurement},
+    resolve::{DataSet, Places, TrialSetup},
     size::Size,
 };
 
@@ -59,16 +58,16 @@ pub fn check(experiment: &Experiment) -> Result<(), NoRoom> {
     let folder = env::temp_dir();
     // If this is unknown, making the files will show whether there is room.
     let free = statvfs(&folder).map_or(u64::MAX, |room| room.f_bavail.saturating_mul(room.f_frsize));
-    let places = crate::document::example_places(experiment);
+    let places = Places::example(experiment);
     for variant in &experiment.variants {
         for work in &experiment.works {
-            let measurement = Measurement { experiment, variant, work };
-            let programs = u32::try_from(measurement.instances(&places)?.len()).unwrap_or(u32::MAX);
-            let needed = measurement.users_max(&places)?.saturating_add(programs.saturating_mul(PER_PROGRAM));
+            let setup = TrialSetup { experiment, variant, work };
+            let programs = u32::try_from(setup.instances(&places)?.len()).unwrap_or(u32::MAX);
+            let needed = setup.users_max(&places)?.saturating_add(programs.saturating_mul(PER_PROGRAM));
             if programs > 1 && needed > allowed {
                 return Err(NoRoom::Descriptors { programs, needed, allowed });
             }
-            let wanted = measurement.data(&places)?.iter().map(DataSet::bytes).sum();
+            let wanted = setup.data(&places)?.iter().map(DataSet::bytes).sum();
             if wanted > free {
                 return Err(NoRoom::Disk { wanted: Size(wanted), folder, free: Size(free) });
             }

@@ -18,7 +18,7 @@
 pub mod document {
     pub use toml::de::{DeTable, DeValue};
 
-    pub use crate::scenario::error::Problem;
+    pub use crate::scenario::error::{Problem, ScenarioError as DocumentError};
     pub use crate::scenario::section::{Field, Section, SourceText, elements_of, number_of, text_of, wrong};
 }
 

@@ -7,7 +7,7 @@ use store::Database;
 
 /// An empty database server.
 #[derive(Debug, Args)]
-pub(crate) struct DatabaseServer {
+pub(crate) struct ServeDatabase {
     /// Kind of database server
     #[arg(value_enum)]
     pub kind: DatabaseKind,

@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use load::Problem;
+use load::{Problem, document::DocumentError};
 
-use super::DocumentError;
 use crate::{
     definition::{Action, Experiment, Process, Ready, Target},
     names::slug,
-    resolve::{INSTANCES_MAX, Instance, Measurement, Places, instance_name},
+    resolve::{Instance, Places, TrialSetup, instance_name},
     template::{Value, Values},
 };
 
@@ -17,10 +16,10 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), DocumentError> {
     check_processes(experiment)?;
     check_reserved(experiment)?;
     check_published(experiment)?;
-    let places = example_places(experiment);
+    let places = Places::example(experiment);
     for variant in &experiment.variants {
         for work in &experiment.works {
-            measurement(&Measurement { experiment, variant, work }, &places)?;
+            check_trial(&TrialSetup { experiment, variant, work }, &places)?;
         }
     }
     Ok(())
@@ -76,13 +75,13 @@ fn check_published(experiment: &Experiment) -> Result<(), DocumentError> {
 }
 
 /// Programs that run together need names that differ, also as names of their logs.
-fn check_together(measurement: &Measurement<'_>, instances: &[Instance<'_>]) -> Result<(), DocumentError> {
+fn check_together(setup: &TrialSetup<'_>, instances: &[Instance<'_>]) -> Result<(), DocumentError> {
     let mut seen = BTreeSet::new();
     for one in instances {
         if !seen.insert(slug(&instance_name(one.process, one.number))) {
             let expected =
                 "a name of its own: another process of that name, or nearly, runs as well".to_owned();
-            return Err(at(measurement.experiment, one.process.command.line, "name", expected));
+            return Err(at(setup.experiment, one.process.command.line, "name", expected));
         }
     }
     Ok(())
@@ -132,69 +131,58 @@ fn at(experiment: &Experiment, line: usize, key: &str, expected: String) -> Docu
     }
 }
 
-/// Places that stand for those an experiment will get: a port for every name and instance.
-pub(crate) fn example_places(experiment: &Experiment) -> Places {
-    let names = experiment.processes.iter().flat_map(|process| &process.ports);
-    let ports = names.flat_map(|name| (0..INSTANCES_MAX).map(move |number| ((name.clone(), number), 1)));
-    Places { folder: "/".into(), program: "nstar".into(), ports: ports.collect(), ..Places::default() }
-}
-
-fn measurement(measurement: &Measurement<'_>, places: &Places) -> Result<(), DocumentError> {
-    let Measurement { experiment, work, .. } = measurement;
-    let instances = measurement.instances(places)?;
-    check_together(measurement, &instances)?;
+fn check_trial(setup: &TrialSetup<'_>, places: &Places) -> Result<(), DocumentError> {
+    let TrialSetup { experiment, work, .. } = setup;
+    let instances = setup.instances(places)?;
+    check_together(setup, &instances)?;
     for instance in instances {
-        let values = measurement.values_of(instance.process, instance.number, places);
-        measurement.start_words(&instance, &values)?;
-        process(measurement, instance.process, &values)?;
+        let values = setup.values_of(instance.process, instance.number, places);
+        setup.start_words(&instance, &values)?;
+        process(setup, instance.process, &values)?;
     }
-    check_conditions(measurement, places)?;
-    measurement.data(places)?;
-    measurement.texts(places)?;
-    measurement.scenario(&work.target, places)?;
-    measurement.users_max(places)?;
-    measurement.database(places)?;
-    let mut values = measurement.values(places);
+    check_conditions(setup, places)?;
+    setup.data(places)?;
+    setup.texts(places)?;
+    setup.scenario(&work.target, places)?;
+    setup.users_max(places)?;
+    setup.database(places)?;
+    let mut values = setup.values(places);
     values.insert("urls".into(), Value::List(vec!["http://localhost".into()]));
     for preparation in &experiment.prepare {
         match &preparation.action {
-            Action::Command(command) => drop(measurement.words(command, &values)?),
+            Action::Command(command) => drop(setup.words(command, &values)?),
             Action::Load { target, users, .. } => {
-                measurement.scenario(target, places)?;
-                measurement.users(target, users, places)?;
+                setup.scenario(target, places)?;
+                setup.users(target, users, places)?;
             }
         }
     }
-    experiment.reset.iter().try_for_each(|command| measurement.words(command, &values).map(drop))?;
+    experiment.reset.iter().try_for_each(|command| setup.words(command, &values).map(drop))?;
     values.insert("totals".into(), "totals.json".into());
-    experiment.prove.iter().try_for_each(|prove| measurement.words(&prove.command, &values).map(drop))
+    experiment.prove.iter().try_for_each(|prove| setup.words(&prove.command, &values).map(drop))
 }
 
-fn process(measurement: &Measurement<'_>, process: &Process, values: &Values) -> Result<(), DocumentError> {
-    process.before.iter().try_for_each(|command| measurement.words(command, values).map(drop))?;
+fn process(setup: &TrialSetup<'_>, process: &Process, values: &Values) -> Result<(), DocumentError> {
+    process.before.iter().try_for_each(|command| setup.words(command, values).map(drop))?;
     for (_, text) in &process.environment {
-        measurement.of_process(text, "environment", process, values)?;
+        setup.of_process(text, "environment", process, values)?;
     }
     if let Ready::Http(url) = &process.ready {
-        measurement.of_process(url, "ready", process, values)?;
+        setup.of_process(url, "ready", process, values)?;
     }
     Ok(())
 }
 
 /// Names in `when` are values: a misspelt one would silently never start its program.
-fn check_conditions(measurement: &Measurement<'_>, places: &Places) -> Result<(), DocumentError> {
-    let values = measurement.values(places);
-    for process in &measurement.experiment.processes {
+fn check_conditions(setup: &TrialSetup<'_>, places: &Places) -> Result<(), DocumentError> {
+    let values = setup.values(places);
+    for process in &setup.experiment.processes {
         for (name, _) in &process.when {
             if !values.contains_key(name) {
-                let expected = measurement
-                    .experiment
-                    .values_of(measurement.variant, measurement.work)
-                    .into_keys()
-                    .collect();
+                let expected = setup.experiment.values_of(setup.variant, setup.work).into_keys().collect();
                 let problem = Problem::UnknownName { what: "value", name: name.clone(), expected };
                 return Err(DocumentError {
-                    file: measurement.experiment.file.clone(),
+                    file: setup.experiment.file.clone(),
                     line: process.command.line,
                     problem,
                 });

@@ -2,7 +2,9 @@
 
 use load::document::{DeValue, Field, Section, elements_of, text_of, wrong};
 
-use super::{DocumentError, Reader};
+use load::document::DocumentError;
+
+use super::Reader;
 use crate::definition::{Process, Ready, StopSignal};
 
 /// How long a program may take to get ready, unless its section says otherwise.

@@ -6,7 +6,9 @@ use load::{
     document::{DeValue, Field, Section, elements_of, number_of, text_of, wrong},
 };
 
-use super::{DocumentError, Reader};
+use load::document::DocumentError;
+
+use super::Reader;
 use crate::definition::{Action, Preparation, ScenarioText, Target, Users, Workload};
 
 /// The most users of one load.

@@ -16,14 +16,15 @@ use sweep::{
 };
 
 use super::{
-    RunError, preparation,
+    plan::RunError,
+    preparation,
     stage::{Around, Stage},
 };
 use crate::{
     data,
     definition::{PageCache, Users},
     process::command::run_checked,
-    resolve::Measurement,
+    resolve::TrialSetup,
 };
 
 /// How long a load of a fixed number of users takes, if nothing else says so.
@@ -36,17 +37,17 @@ const SHORTEST_STEP: Duration = Duration::from_millis(500);
 impl Stage<'_> {
     pub(super) fn drive(
         &mut self,
-        measurement: &Measurement<'_>,
+        setup: &TrialSetup<'_>,
         around: &mut Around<'_>,
     ) -> Result<Driven, RunError> {
-        let load_plan = self.load_plan(measurement)?;
-        let circumstances = self.circumstances(measurement);
-        let work = measurement.work;
+        let load_plan = self.load_plan(setup)?;
+        let circumstances = self.circumstances(setup);
+        let work = setup.work;
         match (&self.plan.users, &work.users) {
             (None, Users::Fixed(users)) => {
-                let users = measurement.users(&work.target, users, &self.places)?;
+                let users = setup.users(&work.target, users, &self.places)?;
                 limits::ensure(users, load_plan.threads)?;
-                self.reset(measurement, around.interrupt)?;
+                self.reset(setup, around.interrupt)?;
                 self.drop_data()?;
                 let stop = Stop::Time(self.plan.step_max.or(self.time).unwrap_or(FIXED_LOAD));
                 let load_plan = LoadPlan { load: load_plan, users, stop, circumstances };
@@ -55,11 +56,11 @@ impl Stage<'_> {
             (Some(range), _) | (None, Users::Swept(range)) => {
                 limits::ensure(users_max(range), load_plan.threads)?;
                 let search = self.search(range.clone());
-                let database = measurement.database(&self.places)?;
+                let database = setup.database(&self.places)?;
                 let sweep_plan = SweepPlan { load: load_plan, search, database, circumstances };
                 let interrupt = around.interrupt;
                 let mut before_step = || {
-                    let ready = self.reset(measurement, interrupt).and_then(|()| self.drop_data());
+                    let ready = self.reset(setup, interrupt).and_then(|()| self.drop_data());
                     ready.map_err(|error| error.to_string())
                 };
                 Ok(sweep_with(&sweep_plan, &mut before_step, around.interrupt, around.listener)?)
@@ -68,13 +69,13 @@ impl Stage<'_> {
     }
 
     /// Makes what a step finds the same for each.
-    fn reset(&self, measurement: &Measurement<'_>, interrupt: &AtomicBool) -> Result<(), RunError> {
-        if measurement.experiment.reset.is_empty() {
+    fn reset(&self, setup: &TrialSetup<'_>, interrupt: &AtomicBool) -> Result<(), RunError> {
+        if setup.experiment.reset.is_empty() {
             return Ok(());
         }
-        let values = self.command_values(measurement)?;
-        for command in &measurement.experiment.reset {
-            run_checked(&measurement.words(command, &values)?, self.surroundings(interrupt))?;
+        let values = self.command_values(setup)?;
+        for command in &setup.experiment.reset {
+            run_checked(&setup.words(command, &values)?, self.surroundings(interrupt))?;
         }
         Ok(())
     }
@@ -90,12 +91,12 @@ impl Stage<'_> {
     /// Lets the programs prove that they kept their promises. `None` if the experiment proves nothing.
     pub(super) fn prove(
         &mut self,
-        measurement: &Measurement<'_>,
+        setup: &TrialSetup<'_>,
         driven: &Driven,
         around: &mut Around<'_>,
     ) -> Result<Option<Proof>, RunError> {
         let Some(proving) = &self.plan.experiment.prove else { return Ok(None) };
-        let mut values = self.command_values(measurement)?;
+        let mut values = self.command_values(setup)?;
         let first = self.running.iter().position(|((name, _), _)| proving.after.contains(name));
         if let Some(first) = first {
             self.stop_only(first, &proving.after);
@@ -103,7 +104,7 @@ impl Stage<'_> {
         let totals = self.folder.path().join("totals.json");
         preparation::write_totals(&totals, &driven.totals).map_err(RunError::Data)?;
         values.insert("totals".into(), totals.display().to_string().into());
-        let words = measurement.words(&proving.command, &values)?;
+        let words = setup.words(&proving.command, &values)?;
         // An interrupted run is proved as well: what was promised until then must have been kept.
         let proof = preparation::proof(&words, self.surroundings(&AtomicBool::new(false)))?;
         let word = if proof.holds { "proof" } else { "THE PROOF FAILED" };
@@ -111,9 +112,9 @@ impl Stage<'_> {
         Ok(Some(proof))
     }
 
-    fn load_plan(&self, measurement: &Measurement<'_>) -> Result<Plan, RunError> {
-        let work = measurement.work;
-        let scenario = self.with_items(measurement.scenario(&work.target, &self.places)?);
+    fn load_plan(&self, setup: &TrialSetup<'_>) -> Result<Plan, RunError> {
+        let work = setup.work;
+        let scenario = self.with_items(setup.scenario(&work.target, &self.places)?);
         let mut load = Plan::new(scenario);
         load.cpus = self.plan.split.as_ref().map(|split| split.generator.clone());
         load.threads = load.cpus.as_ref().map_or_else(|| cores::available().len(), Vec::len);
@@ -146,11 +147,9 @@ impl Stage<'_> {
         }
     }
 
-    fn circumstances(&self, measurement: &Measurement<'_>) -> Circumstances {
-        let mut target = measurement.experiment.title.clone();
-        for part in
-            [&measurement.work.name, &measurement.variant.name].into_iter().filter(|part| !part.is_empty())
-        {
+    fn circumstances(&self, setup: &TrialSetup<'_>) -> Circumstances {
+        let mut target = setup.experiment.title.clone();
+        for part in [&setup.work.name, &setup.variant.name].into_iter().filter(|part| !part.is_empty()) {
             target = format!("{target}: {part}");
         }
         Circumstances {

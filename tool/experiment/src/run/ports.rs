@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, io, net::TcpListener, ops::Range, process};
 
-use crate::{definition::Experiment, document::example_places, resolve::Measurement};
+use crate::{
+    definition::Experiment,
+    resolve::{Places, TrialSetup},
+};
 
 /// Ports below those that Linux gives to outgoing connections (ip(7), `ip_local_port_range`: 32768 to 60999): none of
 /// these takes one away while the program that it is for has not started.
@@ -27,12 +30,12 @@ pub(super) fn all(experiment: &Experiment) -> io::Result<BTreeMap<(String, u32),
 
 /// Every name of a port with every number of its process, over all measurements.
 fn names(experiment: &Experiment) -> Vec<(String, u32)> {
-    let places = example_places(experiment);
+    let places = Places::example(experiment);
     let mut all = Vec::new();
     for variant in &experiment.variants {
         for work in &experiment.works {
             // Whatever is wrong with it was told when it was read.
-            let instances = Measurement { experiment, variant, work }.instances(&places).unwrap_or_default();
+            let instances = TrialSetup { experiment, variant, work }.instances(&places).unwrap_or_default();
             let ports = |number| move |name: &String| (name.clone(), number);
             all.extend(instances.iter().flat_map(|one| one.process.ports.iter().map(ports(one.number))));
         }

@@ -7,14 +7,14 @@ use load::{Plan, RequestTotal, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::RunError;
+use super::plan::RunError;
 use crate::{
     definition::{Action, Preparation},
     process::{
         command::{Surroundings, run, run_checked},
         guard::Ending,
     },
-    resolve::{Measurement, Places},
+    resolve::{Places, TrialSetup},
     template::Values,
 };
 
@@ -32,18 +32,18 @@ struct Printed {
 }
 
 /// Everything that decides what the preparations do that are not done only once.
-pub(super) fn key(measurement: &Measurement<'_>, places: &Places) -> Result<Vec<String>, RunError> {
-    let mut values = measurement.values(places);
-    let urls = measurement.urls(&measurement.work.target, places)?;
+pub(super) fn key(setup: &TrialSetup<'_>, places: &Places) -> Result<Vec<String>, RunError> {
+    let mut values = setup.values(places);
+    let urls = setup.urls(&setup.work.target, places)?;
     values.insert("urls".into(), crate::template::Value::List(urls));
     let mut all = Vec::new();
-    for wanted in measurement.experiment.prepare.iter().filter(|wanted| !wanted.once) {
+    for wanted in setup.experiment.prepare.iter().filter(|wanted| !wanted.once) {
         match &wanted.action {
-            Action::Command(command) => all.extend(measurement.words(command, &values)?),
+            Action::Command(command) => all.extend(setup.words(command, &values)?),
             Action::Load { target, users, requests } => {
-                all.extend(measurement.urls(target, places)?);
-                all.push(measurement.scenario_text(target, places)?);
-                all.push(format!("{} {requests}", measurement.users(target, users, places)?));
+                all.extend(setup.urls(target, places)?);
+                all.push(setup.scenario_text(target, places)?);
+                all.push(format!("{} {requests}", setup.users(target, users, places)?));
             }
         }
     }
@@ -53,14 +53,14 @@ pub(super) fn key(measurement: &Measurement<'_>, places: &Places) -> Result<Vec<
 /// Prepares. Returns lists for the scenario, if the command printed any.
 pub(super) fn prepare(
     wanted: &Preparation,
-    measurement: &Measurement<'_>,
+    setup: &TrialSetup<'_>,
     places: &Places,
     values: &Values,
     surroundings: Surroundings<'_>,
 ) -> Result<Items, RunError> {
     match &wanted.action {
         Action::Command(command) => {
-            let words = measurement.words(command, values)?;
+            let words = setup.words(command, values)?;
             let printed = run_checked(&words, surroundings)?.stdout;
             if !printed.trim_start().starts_with('{') {
                 return Ok(Items::new());
@@ -79,8 +79,8 @@ pub(super) fn prepare(
             }
         }
         Action::Load { target, users, requests } => {
-            let users = measurement.users(target, users, places)?;
-            let mut plan = Plan::new(measurement.scenario(target, places)?);
+            let users = setup.users(target, users, places)?;
+            let mut plan = Plan::new(setup.scenario(target, places)?);
             (plan.timeout, plan.insecure) = (PATIENCE, true);
             let mut generator = load::Generator::start(&plan)?;
             generator.set_users(users)?;

@@ -9,7 +9,10 @@ use sweep::{
 };
 use tempfile::TempDir;
 
-use super::{RunError, RunPlan, ports, preparation};
+use super::{
+    plan::{RunError, RunPlan},
+    ports, preparation,
+};
 use crate::{
     data,
     definition::Ready,
@@ -19,7 +22,7 @@ use crate::{
         ready::Sign,
         running::{Guard, Guards, Launch, Running},
     },
-    resolve::{DataSet, Instance, Measurement, Places, instance_name},
+    resolve::{DataSet, Instance, Places, TrialSetup, instance_name},
     template::{Value, Values},
     trials::Trial,
 };
@@ -84,34 +87,34 @@ impl<'a> Stage<'a> {
     pub(super) fn measure(&mut self, trial: &Trial<'_>, around: &mut Around<'_>) -> Result<Driven, RunError> {
         self.places.trial += 1;
         let experiment = &self.plan.experiment;
-        let measurement = Measurement { experiment, variant: trial.variant, work: trial.work };
-        self.place_links(&measurement)?;
-        self.provide_files(&measurement, around)?;
-        let preparation = preparation::key(&measurement, &self.places)?;
+        let setup = TrialSetup { experiment, variant: trial.variant, work: trial.work };
+        self.place_links(&setup)?;
+        self.provide_files(&setup, around)?;
+        let preparation = preparation::key(&setup, &self.places)?;
         let same = self.prepared.as_ref() == Some(&preparation);
         if !same && self.prepared.is_some() {
             // What an earlier preparation left in them is not to be measured.
             self.stop_from(0);
         }
-        let started = self.provide_programs(&measurement, around)?;
+        let started = self.provide_programs(&setup, around)?;
         if started || !same {
             self.prepared = None;
-            self.prepare(&measurement, around)?;
+            self.prepare(&setup, around)?;
             self.prepared = Some(preparation);
         }
-        let driven = self.drive(&measurement, around);
+        let driven = self.drive(&setup, around);
         // A program that died explains the error better than what clients saw of it.
         if let Some((name, how)) = self.ended() {
             return Err(RunError::Died { name, how });
         }
         let mut driven = driven?;
-        driven.run.proof = self.prove(&measurement, &driven, around)?;
+        driven.run.proof = self.prove(&setup, &driven, around)?;
         Ok(driven)
     }
 
     /// Decides on the links of a trial, and with them the addresses that texts and commands name.
-    fn place_links(&mut self, measurement: &Measurement<'_>) -> Result<(), RunError> {
-        let instances = measurement.instances(&self.places)?;
+    fn place_links(&mut self, setup: &TrialSetup<'_>) -> Result<(), RunError> {
+        let instances = setup.instances(&self.places)?;
         let linked = instances.iter().filter_map(|one| Some((one, one.link_mbit?)));
         // Two experiments at once begin at different numbers.
         let numbered = linked.zip(process::id()..);
@@ -125,12 +128,8 @@ impl<'a> Stage<'a> {
     }
 
     /// Writes the texts and makes the data of a trial, unless they are there.
-    fn provide_files(
-        &mut self,
-        measurement: &Measurement<'_>,
-        around: &mut Around<'_>,
-    ) -> Result<(), RunError> {
-        let (texts, data) = (measurement.texts(&self.places)?, measurement.data(&self.places)?);
+    fn provide_files(&mut self, setup: &TrialSetup<'_>, around: &mut Around<'_>) -> Result<(), RunError> {
+        let (texts, data) = (setup.texts(&self.places)?, setup.data(&self.places)?);
         if texts == self.texts && data == self.data {
             return Ok(());
         }
@@ -160,11 +159,11 @@ impl<'a> Stage<'a> {
     /// Keeps the running programs that fit the trial, and starts the others. Whether any was started.
     fn provide_programs(
         &mut self,
-        measurement: &Measurement<'_>,
+        setup: &TrialSetup<'_>,
         around: &mut Around<'_>,
     ) -> Result<bool, RunError> {
-        let instances = measurement.instances(&self.places)?;
-        let kept = self.kept(measurement, &instances)?;
+        let instances = setup.instances(&self.places)?;
+        let kept = self.kept(setup, &instances)?;
         if kept == instances.len() && kept == self.running.len() {
             return Ok(false);
         }
@@ -172,7 +171,7 @@ impl<'a> Stage<'a> {
         let names: Vec<&str> = instances.iter().skip(kept).map(|one| one.process.name.as_str()).collect();
         around.listener.on(&Event::Working(format!("starting {}", together(&names))));
         for instance in instances.iter().skip(kept) {
-            self.start(measurement, instance, around)?;
+            self.start(setup, instance, around)?;
         }
         if let Some(split) = &self.plan.split {
             // All threads of the generator inherit this; the programs were given theirs.
@@ -182,11 +181,11 @@ impl<'a> Stage<'a> {
     }
 
     /// How many of the first running programs would be started just as they were.
-    fn kept(&mut self, measurement: &Measurement<'_>, instances: &[Instance<'_>]) -> Result<usize, RunError> {
+    fn kept(&mut self, setup: &TrialSetup<'_>, instances: &[Instance<'_>]) -> Result<usize, RunError> {
         let mut kept = 0;
         for instance in instances {
             let key = (instance.process.name.clone(), instance.number);
-            let launch = self.launch(measurement, instance)?;
+            let launch = self.launch(setup, instance)?;
             let Some((running_key, running)) = self.running.get_mut(kept) else { break };
             if *running_key != key || running.launch != launch || running.ended().is_some() {
                 break;
@@ -196,12 +195,12 @@ impl<'a> Stage<'a> {
         Ok(kept)
     }
 
-    fn launch(&self, measurement: &Measurement<'_>, instance: &Instance<'_>) -> Result<Launch, RunError> {
+    fn launch(&self, setup: &TrialSetup<'_>, instance: &Instance<'_>) -> Result<Launch, RunError> {
         let Instance { process, number, memory, link_mbit } = *instance;
-        let values = measurement.values_of(process, number, &self.places);
-        let before = process.before.iter().map(|command| measurement.words(command, &values));
+        let values = setup.values_of(process, number, &self.places);
+        let before = process.before.iter().map(|command| setup.words(command, &values));
         let variable = |(name, text): &(String, String)| {
-            Ok((name.clone(), measurement.of_process(text, "environment", process, &values)?))
+            Ok((name.clone(), setup.of_process(text, "environment", process, &values)?))
         };
         // This process may be confined to the generator's by now, and its children inherit that.
         let processors = self.plan.split.as_ref().map(|split| match process.all_processors {
@@ -209,13 +208,13 @@ impl<'a> Stage<'a> {
             false => split.systems.clone(),
         });
         Ok(Launch {
-            words: measurement.start_words(instance, &values)?,
+            words: setup.start_words(instance, &values)?,
             environment: process.environment.iter().map(variable).collect::<Result<_, RunError>>()?,
             processors,
             memory,
             link_mbit,
             before: before.collect::<Result<_, _>>()?,
-            sign: self.sign(measurement, instance, &values)?,
+            sign: self.sign(setup, instance, &values)?,
             ready_within: process.ready_within,
             stop: process.stop,
             stop_within: process.stop_within,
@@ -224,7 +223,7 @@ impl<'a> Stage<'a> {
 
     fn sign(
         &self,
-        measurement: &Measurement<'_>,
+        setup: &TrialSetup<'_>,
         instance: &Instance<'_>,
         values: &Values,
     ) -> Result<Sign, RunError> {
@@ -236,13 +235,13 @@ impl<'a> Stage<'a> {
                 let number_of = self.places.ports.get(&(port.clone(), number)).copied();
                 Sign::Port(self.places.address(&process.name, number), number_of.unwrap_or(0))
             }
-            Ready::Http(url) => Sign::Http(measurement.of_process(url, "ready", process, values)?),
+            Ready::Http(url) => Sign::Http(setup.of_process(url, "ready", process, values)?),
         })
     }
 
     fn start(
         &mut self,
-        measurement: &Measurement<'_>,
+        setup: &TrialSetup<'_>,
         instance: &Instance<'_>,
         around: &mut Around<'_>,
     ) -> Result<(), RunError> {
@@ -251,7 +250,7 @@ impl<'a> Stage<'a> {
         let name = instance_name(process, number);
         let link = self.links.get(&key).copied();
         let guard = Guard::start(&name, &self.guards, link)?;
-        let launch = self.launch(measurement, instance)?;
+        let launch = self.launch(setup, instance)?;
         for words in &launch.before {
             run_checked(words, self.surroundings(around.interrupt))?;
         }
@@ -265,13 +264,13 @@ impl<'a> Stage<'a> {
     }
 
     /// Does what is to be done once the programs are ready.
-    fn prepare(&mut self, measurement: &Measurement<'_>, around: &mut Around<'_>) -> Result<(), RunError> {
-        let values = self.command_values(measurement)?;
+    fn prepare(&mut self, setup: &TrialSetup<'_>, around: &mut Around<'_>) -> Result<(), RunError> {
+        let values = self.command_values(setup)?;
         let again = self.prepared_once;
         for wanted in self.plan.experiment.prepare.iter().filter(|wanted| !(wanted.once && again)) {
             around.listener.on(&Event::Working("preparing".into()));
             let surroundings = self.surroundings(around.interrupt);
-            let items = preparation::prepare(wanted, measurement, &self.places, &values, surroundings)?;
+            let items = preparation::prepare(wanted, setup, &self.places, &values, surroundings)?;
             self.items.extend(items);
         }
         self.prepared_once = true;
@@ -279,9 +278,9 @@ impl<'a> Stage<'a> {
     }
 
     /// The values that commands of the whole experiment may use.
-    pub(super) fn command_values(&self, measurement: &Measurement<'_>) -> Result<Values, RunError> {
-        let mut values = measurement.values(&self.places);
-        let urls = measurement.urls(&measurement.work.target, &self.places)?;
+    pub(super) fn command_values(&self, setup: &TrialSetup<'_>) -> Result<Values, RunError> {
+        let mut values = setup.values(&self.places);
+        let urls = setup.urls(&setup.work.target, &self.places)?;
         values.insert("urls".into(), Value::List(urls));
         Ok(values)
     }

@@ -14,7 +14,7 @@ use crate::flags::{self, DatabaseKind};
 /// How often to look whether to stop.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-pub(crate) fn run(flags: &flags::DatabaseServer) -> Result<Exit, Failure> {
+pub(crate) fn run(flags: &flags::ServeDatabase) -> Result<Exit, Failure> {
     let kind = match flags.kind {
         DatabaseKind::Mariadb => Kind::Mariadb,
         DatabaseKind::Postgres => Kind::Postgres,
