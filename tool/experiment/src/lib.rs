@@ -13,6 +13,7 @@ pub mod definition;
 pub mod document;
 pub mod names;
 mod process;
+pub mod progress;
 mod resolve;
 pub mod room;
 pub mod run;

@@ -11,18 +11,14 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use analysis::{comparison::LeftOut, run::Run};
-use sweep::{
-    cores::Split,
-    progress::{Event, Listener},
-};
-
 use crate::{
     names,
     process::link,
+    progress::{Event, Listener},
     resolve::{Places, TrialSetup},
     trials::{Trial, time_each, trials},
 };
+use analysis::{comparison::LeftOut, run::Run};
 pub use plan::{RunError, RunPlan};
 use stage::{Around, Stage};
 
@@ -60,7 +56,7 @@ pub struct Outcome {
 /// # Errors
 /// If nothing varies, the first failure. Otherwise only if nothing at all could be measured: what fails is left out.
 pub fn run(plan: &RunPlan, interrupt: &AtomicBool, listener: &mut dyn Listener) -> Result<Outcome, RunError> {
-    listener.on(&Event::Note(placement(plan.split.as_ref())));
+    listener.on_experiment(&Event::Placed(plan.split.clone()));
     let mut runner = Runner { plan, outcome: Outcome::default(), failed: BTreeMap::new() };
     let trials = runner.possible(trials(&plan.experiment, plan.seed), listener);
     let mut stage = Stage::new(plan)?;
@@ -117,7 +113,7 @@ impl Runner<'_> {
         }
         let name = trial.name(self.plan.experiment.rounds);
         if !name.is_empty() {
-            listener.on(&Event::Note(name.clone()));
+            listener.on_experiment(&Event::TrialBegun(name.clone()));
         }
         let mut lacking = Vec::new();
         let driven = stage.measure(trial, &mut Around { interrupt, listener, lacking: &mut lacking });
@@ -146,8 +142,9 @@ impl Runner<'_> {
     }
 
     fn leave_out(&mut self, what: String, why: String, listener: &mut dyn Listener) {
-        listener.on(&Event::Note(format!("LEFT OUT: {what}: {why}")));
-        self.outcome.left_out.push(LeftOut { what, why });
+        let left_out = LeftOut { what, why };
+        listener.on_experiment(&Event::LeftOut(left_out.clone()));
+        self.outcome.left_out.push(left_out);
     }
 
     fn finish(self) -> Result<Outcome, RunError> {
@@ -157,15 +154,5 @@ impl Runner<'_> {
             }
             _ => Ok(self.outcome),
         }
-    }
-}
-
-fn placement(split: Option<&Split>) -> String {
-    match split {
-        Some(split) => format!(
-            "generator on processors {:?}, systems on {:?}; --share-cores lets both use all",
-            split.generator, split.systems
-        ),
-        None => "generator and systems share all processors: each takes time from the other".into(),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{io::IsTerminal, time::Duration};
 
+use experiment::progress::Event as Around;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use report::progress;
 use sweep::progress::{Event, Listener};
@@ -43,7 +44,7 @@ impl Listener for Progress {
     fn on(&mut self, event: &Event) {
         match self {
             Progress::Bar(bar) => match event {
-                Event::StepBegun { .. } | Event::Working(_) => bar.set_message(words(event)),
+                Event::StepBegun { .. } => bar.set_message(words(event)),
                 _ => bar.println(words(event)),
             },
             Progress::Lines => match event {
@@ -55,9 +56,37 @@ impl Listener for Progress {
     }
 }
 
+impl experiment::progress::Listener for Progress {
+    fn on_experiment(&mut self, event: &Around) {
+        let (text, passes) = around(event);
+        match self {
+            Progress::Bar(bar) if passes => bar.set_message(text),
+            Progress::Bar(bar) => bar.println(text),
+            Progress::Lines => eprintln!("{text}"),
+            Progress::Silent => {}
+        }
+    }
+}
+
+/// An event in words, and whether it is shown only until the next.
+fn around(event: &Around) -> (String, bool) {
+    match event {
+        Around::Placed(split) => {
+            let split = split.as_ref().map(|split| (split.generator.as_slice(), split.systems.as_slice()));
+            (progress::placed(split), false)
+        }
+        Around::MakingFiles { files, bytes } => (progress::making_files(*files, *bytes), true),
+        Around::Starting(programs) => (progress::starting(programs), true),
+        Around::Preparing => (progress::preparing(), true),
+        Around::TrialBegun(name) => (name.clone(), false),
+        Around::Unlimited { program, why } => (progress::unlimited(program, why), false),
+        Around::Proved(proof) => (progress::proved(proof), false),
+        Around::LeftOut(left_out) => (progress::left_out(left_out), false),
+    }
+}
+
 fn words(event: &Event) -> String {
     match event {
-        Event::Working(text) | Event::Note(text) => text.clone(),
         Event::UnexpectedStatus { server, status } => progress::unexpected_status(*server, *status),
         Event::NothingToKeep { server } => progress::nothing_to_keep(*server),
         Event::DatabaseUnwatched { database, reason } => progress::database_unwatched(database, reason),

@@ -2,7 +2,10 @@
 
 use std::net::SocketAddr;
 
-use analysis::run::{DatabaseTrouble, Step};
+use analysis::{
+    comparison::LeftOut,
+    run::{DatabaseTrouble, Proof, Step},
+};
 
 use crate::sentences::unwatched;
 
@@ -42,6 +45,59 @@ pub fn nothing_to_keep(server: Option<SocketAddr>) -> String {
 pub fn database_unwatched(database: &str, reason: &DatabaseTrouble) -> String {
     let reason = unwatched::database(reason);
     format!("lock waits in the database {database} cannot be seen in full: {reason}. The sweep goes on")
+}
+
+/// Processors are shared out between the generator and the programs of an experiment; `None`: they share all.
+#[must_use]
+pub fn placed(split: Option<(&[usize], &[usize])>) -> String {
+    match split {
+        Some((generator, programs)) => format!(
+            "generator on processors {generator:?}, programs on {programs:?}; --share-cores lets both use all"
+        ),
+        None => "generator and programs share all processors: each takes time from the other".to_owned(),
+    }
+}
+
+/// Files of random bytes are being made.
+#[must_use]
+pub fn making_files(files: u64, bytes: u64) -> String {
+    let noun = if files == 1 { "file" } else { "files" };
+    format!("making {files} {noun}, {:.1} MB in all", bytes as f64 / 1e6)
+}
+
+/// Programs are being started: `starting index, peer (8)`.
+#[must_use]
+pub fn starting(programs: &[(String, usize)]) -> String {
+    let one = |(name, count): &(String, usize)| match count {
+        1 => name.clone(),
+        count => format!("{name} ({count})"),
+    };
+    format!("starting {}", programs.iter().map(one).collect::<Vec<_>>().join(", "))
+}
+
+/// What is measured is being prepared.
+#[must_use]
+pub fn preparing() -> String {
+    "preparing".to_owned()
+}
+
+/// A program runs without a limit that it should have.
+#[must_use]
+pub fn unlimited(program: &str, why: &str) -> String {
+    format!("{program}: {why}")
+}
+
+/// The programs have proved that they kept their promises, or that they did not.
+#[must_use]
+pub fn proved(proof: &Proof) -> String {
+    let word = if proof.holds { "proof" } else { "THE PROOF FAILED" };
+    format!("{word}: {}", proof.text)
+}
+
+/// Something will not be measured.
+#[must_use]
+pub fn left_out(left_out: &LeftOut) -> String {
+    format!("LEFT OUT: {}: {}", left_out.what, left_out.why)
 }
 
 /// The most that the generator can do on this host.

@@ -7,10 +7,6 @@ use analysis::run::{DatabaseTrouble, Step};
 /// Something that happened.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// Preparation, in words.
-    Working(String),
-    /// Something the person should know, in words.
-    Note(String),
     /// A server answered the first request with a status that counts as an error.
     UnexpectedStatus {
         /// Its address, where there are several.

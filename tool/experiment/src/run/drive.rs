@@ -10,7 +10,6 @@ use load::{Plan, Scenario, Stop, limits};
 use sweep::{
     conclusion::{Circumstances, numbers},
     cores,
-    progress::Event,
     single::{LoadPlan, load},
     sweep::{Driven, SweepPlan, sweep_with, users_max},
 };
@@ -24,6 +23,7 @@ use crate::{
     data,
     definition::{PageCache, Users},
     process::command::run_checked,
+    progress::Event,
     resolve::TrialSetup,
 };
 
@@ -107,8 +107,7 @@ impl Stage<'_> {
         let words = setup.words(&proving.command, &values)?;
         // An interrupted run is proved as well: what was promised until then must have been kept.
         let proof = preparation::proof(&words, self.surroundings(&AtomicBool::new(false)))?;
-        let word = if proof.holds { "proof" } else { "THE PROOF FAILED" };
-        around.listener.on(&Event::Note(format!("{word}: {}", proof.text)));
+        around.listener.on_experiment(&Event::Proved(proof.clone()));
         Ok(Some(proof))
     }
 

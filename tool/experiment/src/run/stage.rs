@@ -2,11 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::PathBuf, process, sync::atomic::AtomicBool, time::Duration};
 
-use sweep::{
-    cores,
-    progress::{Event, Listener},
-    sweep::Driven,
-};
+use sweep::{cores, sweep::Driven};
 use tempfile::TempDir;
 
 use super::{
@@ -22,6 +18,7 @@ use crate::{
         ready::Sign,
         running::{Guard, Guards, Launch, Running},
     },
+    progress::{Event, Listener},
     resolve::{DataSet, Instance, Places, TrialSetup, instance_name},
     template::{Value, Values},
     trials::Trial,
@@ -136,8 +133,8 @@ impl<'a> Stage<'a> {
         self.stop_from(0);
         if data != self.data {
             let files: u64 = data.iter().map(|set| set.files).sum();
-            let bytes = crate::size::Size(data.iter().map(DataSet::bytes).sum());
-            around.listener.on(&Event::Working(format!("making {files} files, {bytes}")));
+            let bytes = data.iter().map(DataSet::bytes).sum();
+            around.listener.on_experiment(&Event::MakingFiles { files, bytes });
             for old in self.data.drain(..) {
                 // What is left of it goes with the folder.
                 let _ = fs::remove_dir_all(&old.folder);
@@ -169,7 +166,7 @@ impl<'a> Stage<'a> {
         }
         self.stop_from(kept);
         let names: Vec<&str> = instances.iter().skip(kept).map(|one| one.process.name.as_str()).collect();
-        around.listener.on(&Event::Working(format!("starting {}", together(&names))));
+        around.listener.on_experiment(&Event::Starting(counted(&names)));
         for instance in instances.iter().skip(kept) {
             self.start(setup, instance, around)?;
         }
@@ -256,7 +253,8 @@ impl<'a> Stage<'a> {
         }
         let (running, lacking) = guard.launch(launch, self.surroundings(around.interrupt))?;
         if let Some(why) = lacking {
-            around.listener.on(&Event::Note(format!("{name}: {why}")));
+            let unlimited = Event::Unlimited { program: name.clone(), why: why.clone() };
+            around.listener.on_experiment(&unlimited);
             around.lacking.push((name, why));
         }
         self.running.push((key, running));
@@ -268,7 +266,7 @@ impl<'a> Stage<'a> {
         let values = self.command_values(setup)?;
         let again = self.prepared_once;
         for wanted in self.plan.experiment.prepare.iter().filter(|wanted| !(wanted.once && again)) {
-            around.listener.on(&Event::Working("preparing".into()));
+            around.listener.on_experiment(&Event::Preparing);
             let surroundings = self.surroundings(around.interrupt);
             let items = preparation::prepare(wanted, setup, &self.places, &values, surroundings)?;
             self.items.extend(items);
@@ -320,17 +318,14 @@ impl Drop for Stage<'_> {
     }
 }
 
-/// `index, peer (8)`.
-fn together(names: &[&str]) -> String {
-    let mut counted: Vec<(&str, usize)> = Vec::new();
+/// Names that follow each other, with how often they do: index, 8 times peer.
+fn counted(names: &[&str]) -> Vec<(String, usize)> {
+    let mut counted: Vec<(String, usize)> = Vec::new();
     for name in names {
         match counted.last_mut() {
             Some((last, count)) if last == name => *count += 1,
-            _ => counted.push((name, 1)),
+            _ => counted.push(((*name).to_owned(), 1)),
         }
     }
-    let told = |(name, count): &(&str, usize)| {
-        if *count == 1 { (*name).to_owned() } else { format!("{name} ({count})") }
-    };
-    counted.iter().map(told).collect::<Vec<_>>().join(", ")
+    counted
 }
