@@ -1,15 +1,15 @@
 //! The command line as typed: every flag, its default, and its one line of help.
 
-mod lab;
-mod steps;
-
 use clap::{Parser, Subcommand};
 
-pub(crate) use self::{
-    lab::Lab,
-    steps::{AwaitPeers, DatabaseKind, Prove, ProveBookings, ServeDatabase},
+use crate::{
+    commands::{
+        lab::Lab,
+        share::Share,
+        steps::{AwaitPeers, Prove, ServeDatabase},
+    },
+    systems::Serve,
 };
-use crate::{commands::share::Share, systems::Serve};
 
 /// The testbed of nstar: experiments on five systems, and the systems themselves.
 ///

@@ -16,7 +16,7 @@ use nstar::exit::{self, Exit, Failure};
 
 use crate::{
     commands::{lab, share, steps},
-    flags::{Command, Flags, Prove},
+    flags::{Command, Flags},
 };
 
 fn main() -> std::process::ExitCode {
@@ -30,7 +30,7 @@ fn run(flags: &Flags) -> Result<Exit, Failure> {
         Some(Command::Serve(system)) => system.run(),
         Some(Command::Share(flags)) => share::run(flags),
         Some(Command::Database(flags)) => steps::database_server::run(flags),
-        Some(Command::Prove(Prove::Bookings(flags))) => steps::bookings::prove(flags),
+        Some(Command::Prove(steps::Prove::Bookings(flags))) => steps::bookings::prove(flags),
         Some(Command::AwaitPeers(flags)) => steps::peers::run(flags),
         Some(Command::Guard) => nstar::commands::experiment::guard(),
     }

@@ -9,6 +9,9 @@ use load::Connections;
 
 use crate::template::Values;
 
+/// The most users of one server: more than a host's local ports allow to one address.
+pub const USERS_MAX: u64 = 60_000;
+
 /// One experiment, checked.
 #[derive(Debug, Clone)]
 pub struct Experiment {

@@ -17,7 +17,6 @@ pub mod progress;
 mod resolve;
 pub mod room;
 pub mod run;
-pub mod size;
 pub mod template;
 mod trials;
 

@@ -11,7 +11,9 @@ use load::{Problem, RequestTemplate, Scenario, Url, document::DocumentError};
 use sweep::database::DatabaseUrl;
 
 use crate::{
-    definition::{Command, Data, Experiment, Process, ScenarioText, Target, Users, Variant, Workload},
+    definition::{
+        Command, Data, Experiment, Process, ScenarioText, Target, USERS_MAX, Users, Variant, Workload,
+    },
     template::{self, TemplateError, Value, Values},
 };
 
@@ -310,7 +312,7 @@ impl<'a> TrialSetup<'a> {
     pub(crate) fn users(&self, target: &Target, users: &str, places: &Places) -> Result<u32, DocumentError> {
         let values = self.values(places);
         let at = self.at(target.line, &values);
-        let each = self.number(users, "users", at, 1..=1_000_000)?;
+        let each = self.number(users, "users", at, 1..=USERS_MAX)?;
         let targets = self.urls(target, places)?.len() as u64;
         u32::try_from(each.saturating_mul(targets))
             .map_err(|_| at.wrong("users", "a smaller number: too many users in all"))

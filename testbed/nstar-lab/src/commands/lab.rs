@@ -1,12 +1,30 @@
 //! `nstar-lab run`: a published experiment.
 
+use clap::Args;
 use nstar::{
     commands::experiment::run_and_report,
     exit::{Exit, Failure},
+    flags::Conditions,
     output,
 };
 
-use crate::{flags::Lab, published};
+use crate::published;
+
+/// Flags of `nstar-lab run`.
+#[derive(Debug, Args)]
+pub(crate) struct Lab {
+    /// An experiment: a name from --list, or a file (.toml)
+    #[arg(default_value = published::DEFAULT)]
+    pub experiment: String,
+    /// List the published experiments
+    #[arg(long)]
+    pub list: bool,
+    /// Concurrency model of the systems, unless the experiment varies it [default: epoll]
+    #[arg(long, value_name = "MODEL")]
+    pub engine: Option<engine::Model>,
+    #[command(flatten)]
+    pub conditions: Conditions,
+}
 
 pub(crate) fn run(flags: &Lab) -> Result<Exit, Failure> {
     if flags.list {

@@ -4,3 +4,59 @@
 pub(crate) mod bookings;
 pub(crate) mod database_server;
 pub(crate) mod peers;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use store::Database;
+
+/// An empty database server.
+#[derive(Debug, Args)]
+pub(crate) struct ServeDatabase {
+    /// Kind of database server
+    #[arg(value_enum)]
+    pub kind: DatabaseKind,
+    /// Port to listen on, on 127.0.0.1
+    #[arg(long, value_name = "PORT")]
+    pub port: u16,
+    /// A database to make in it
+    #[arg(long, value_name = "NAME")]
+    pub create: String,
+    /// Label: a new value makes an experiment start a new server
+    #[arg(long, value_name = "TEXT")]
+    pub label: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum DatabaseKind {
+    Mariadb,
+    Postgres,
+}
+
+/// What a system can prove.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Prove {
+    /// That a database holds every booking that was acknowledged, and none twice
+    Bookings(ProveBookings),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProveBookings {
+    /// The database: a path (SQLite), mysql://.. or postgres://..
+    #[arg(long, value_name = "URL")]
+    pub database: Database,
+    /// What clients were told: a JSON list with `method`, `acknowledged`, `uncertain` and `refused` of each request
+    #[arg(long, value_name = "FILE")]
+    pub totals: PathBuf,
+}
+
+/// Peers that share files.
+#[derive(Debug, Args)]
+pub(crate) struct AwaitPeers {
+    /// How many files each of them shares
+    #[arg(long, value_name = "N")]
+    pub files: usize,
+    /// URLs of the peers: http://HOST:PORT
+    #[arg(required = true, value_name = "URL")]
+    pub peers: Vec<String>,
+}

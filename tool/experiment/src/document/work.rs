@@ -9,10 +9,10 @@ use load::{
 use load::document::DocumentError;
 
 use super::Reader;
-use crate::definition::{Action, Preparation, ScenarioText, Target, Users, Workload};
+use crate::definition::{Action, Preparation, ScenarioText, Target, USERS_MAX, Users, Workload};
 
-/// The most users of one load.
-const USERS_MAX: u64 = 1_000_000;
+/// The most requests that a user of a preparing load makes.
+const REQUESTS_MAX: u64 = 1_000_000;
 
 impl<'a> Reader<'a> {
     pub(super) fn work(self, mut section: Section<'a>) -> Result<Workload, DocumentError> {
@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
             None => Action::Load {
                 target: self.target(&mut section)?,
                 users: self.scalar_or(&mut section, "users", "1")?,
-                requests: section.number("requests", 1..=USERS_MAX, 1)?,
+                requests: section.number("requests", 1..=REQUESTS_MAX, 1)?,
             },
         };
         section.finish()?;

@@ -9,7 +9,7 @@ use nstar::{
 };
 use serde::Deserialize;
 
-use crate::flags::ProveBookings;
+use super::ProveBookings;
 
 /// What clients were told about one kind of request, as the runner of experiments writes it.
 #[derive(Debug, Deserialize)]

@@ -9,12 +9,12 @@ use nstar::{
     output,
 };
 
-use crate::flags::{self, DatabaseKind};
+use super::{DatabaseKind, ServeDatabase};
 
 /// How often to look whether to stop.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-pub(crate) fn run(flags: &flags::ServeDatabase) -> Result<Exit, Failure> {
+pub(crate) fn run(flags: &ServeDatabase) -> Result<Exit, Failure> {
     let kind = match flags.kind {
         DatabaseKind::Mariadb => Kind::Mariadb,
         DatabaseKind::Postgres => Kind::Postgres,

@@ -26,7 +26,7 @@ use share::{
     entry::Query,
 };
 
-use crate::flags::AwaitPeers;
+use super::AwaitPeers;
 
 /// How long it may take until one more file is found.
 const PATIENCE: Duration = Duration::from_secs(60);
