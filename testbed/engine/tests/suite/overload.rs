@@ -81,7 +81,8 @@ fn refused_clients_that_never_read_or_close_hold_up_nobody() {
     let (server, held, waiting) = full(&options);
     let silent: Vec<TcpStream> = (0..600).map(|_| connect(&server)).collect();
     eventually("all are refused", || options.counters.denied(Denied::Full) == 600);
-    assert_eq!(options.counters.active(), 3, "refused ones are not served");
+    // The last one is counted as refused a moment before it is let go.
+    eventually("refused ones are not served", || options.counters.active() == 3);
     release(held, waiting);
     drop(silent);
 }
