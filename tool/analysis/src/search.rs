@@ -40,6 +40,16 @@ pub enum UsersRange {
     List(Vec<u32>),
 }
 
+impl UsersRange {
+    /// The most users.
+    pub fn most(&self) -> u32 {
+        match self {
+            UsersRange::Range { hi, .. } => *hi,
+            UsersRange::List(users) => users.iter().copied().max().unwrap_or(0),
+        }
+    }
+}
+
 /// How to search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchOptions {

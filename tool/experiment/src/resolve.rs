@@ -65,7 +65,7 @@ pub(crate) struct DataSet {
     pub(crate) folder: PathBuf,
     pub(crate) files: u64,
     pub(crate) size: u64,
-    /// Number of the first file's contents, so that no two sets are alike.
+    /// Number of the first file: those of one instance follow those of another, so that no two hold the same.
     pub(crate) first: u64,
 }
 
@@ -149,6 +149,13 @@ impl<'a> TrialSetup<'a> {
             }
         }
         all
+    }
+
+    /// The same for commands of the whole experiment, which may name where the load goes.
+    pub(crate) fn command_values(&self, places: &Places) -> Result<Values, DocumentError> {
+        let mut all = self.values(places);
+        all.insert("urls".into(), Value::List(self.urls(&self.work.target, places)?));
+        Ok(all)
     }
 
     /// The programs to run, in the order in which they start.
@@ -284,22 +291,26 @@ impl<'a> TrialSetup<'a> {
             let request = RequestTemplate { method: "GET".into(), ..RequestTemplate::default() };
             return Scenario::single(first, request).map_err(|error| at.wrong("url", error.to_string()));
         };
-        Ok(self.read_scenario(text, at)?.with_bases(urls))
+        let filled = self.scenario_text(target, places)?;
+        Ok(self.read_scenario(text, &filled, at)?.with_bases(urls))
     }
 
-    /// The text of what a load sends, as far as it decides what is prepared.
+    /// The text of the scenario that a load sends; empty if it sends none.
     pub(crate) fn scenario_text(&self, target: &Target, places: &Places) -> Result<String, DocumentError> {
         let values = self.values(places);
+        let text = target.scenario.as_ref().map_or("", |scenario| &scenario.text);
         let at = self.at(target.line, &values);
-        let Some(text) = &target.scenario else { return Ok(String::new()) };
-        template::fill_known(&text.text, &values).map_err(|error| at.template("scenario", error))
+        template::fill_known(text, &values).map_err(|error| at.template("scenario", error))
     }
 
-    fn read_scenario(&self, text: &ScenarioText, at: At<'_>) -> Result<Scenario, DocumentError> {
-        let filled =
-            template::fill_known(&text.text, at.known).map_err(|error| at.template("scenario", error))?;
+    fn read_scenario(
+        &self,
+        text: &ScenarioText,
+        filled: &str,
+        at: At<'_>,
+    ) -> Result<Scenario, DocumentError> {
         let inline = text.path == self.experiment.file;
-        let scenario = Scenario::from_toml(&text.path, &filled).map_err(|error| match inline {
+        let scenario = Scenario::from_toml(&text.path, filled).map_err(|error| match inline {
             // The line is one of the text within the experiment's file.
             true => at.wrong("scenario", format!("a scenario: line {} of it: {}", error.line, error.problem)),
             false => error,
@@ -335,7 +346,7 @@ impl<'a> TrialSetup<'a> {
     pub(crate) fn users_max(&self, places: &Places) -> Result<u32, DocumentError> {
         match &self.work.users {
             Users::Fixed(text) => self.users(&self.work.target, text, places),
-            Users::Swept(range) => Ok(sweep::sweep::users_max(range)),
+            Users::Swept(range) => Ok(range.most()),
         }
     }
 

@@ -94,17 +94,6 @@ pub fn fill_words(words: &[String], values: &Values) -> Result<Vec<String>, Temp
     Ok(all)
 }
 
-/// The names that occur in a text.
-///
-/// # Errors
-/// A `${` that is never closed.
-pub fn names(text: &str) -> Result<Vec<&str>, TemplateError> {
-    pieces(text)
-        .map(|piece| piece.map(|piece| if let Piece::Name(name) = piece { Some(name) } else { None }))
-        .filter_map(Result::transpose)
-        .collect()
-}
-
 /// The name, if the word is nothing but one.
 fn only_name(word: &str) -> Option<&str> {
     let name = word.strip_prefix("${")?.strip_suffix('}')?;

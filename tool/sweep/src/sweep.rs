@@ -10,7 +10,7 @@ use std::{
 use analysis::{
     conclude::RunKind,
     run::Run,
-    search::{MeasuredStep, Next, Search, SearchOptions, UsersRange},
+    search::{MeasuredStep, Next, Search, SearchOptions},
     ticks::Tick,
 };
 use load::{Ceiling, LoadError, Plan, RequestTotal};
@@ -118,7 +118,7 @@ pub fn sweep_with(
     let mut totals = generator.finish();
     let measured = Measured {
         steps: steps.into_iter().map(|measured| measured.step).collect(),
-        kind: RunKind::Sweep { users_max: users_max(&plan.search.users) },
+        kind: RunKind::Sweep { users_max: plan.search.users.most() },
         watch: &watch,
         database: database.as_ref(),
         start,
@@ -129,14 +129,6 @@ pub fn sweep_with(
     let run = conclusion::run(&plan.load, &plan.circumstances, measured);
     first.count(&mut totals);
     Ok(Driven { run, totals })
-}
-
-/// The most users of a range.
-pub fn users_max(range: &UsersRange) -> u32 {
-    match range {
-        UsersRange::Range { hi, .. } => *hi,
-        UsersRange::List(users) => users.iter().copied().max().unwrap_or(0),
-    }
 }
 
 /// The surroundings of each step.
@@ -195,7 +187,7 @@ fn tell(search: &Search, users: Option<u32>, listener: &mut dyn Listener) {
 mod tests {
     use std::cell::Cell;
 
-    use analysis::search::saturation::saturation;
+    use analysis::search::{UsersRange, saturation::saturation};
 
     use super::*;
 

@@ -8,7 +8,7 @@ use crate::{
     definition::{Action, Experiment, Process, Ready, Target},
     names::slug,
     resolve::{Instance, Places, TrialSetup, instance_name},
-    template::{Value, Values},
+    template::Values,
 };
 
 /// Checks an experiment by filling it in for every measurement, with places that stand for those it will get.
@@ -107,13 +107,11 @@ fn check_processes(experiment: &Experiment) -> Result<(), DocumentError> {
         Action::Load { target, .. } => Some(target),
         Action::Command(_) => None,
     });
-    let each = works.chain(prepared).map(|Target { each, line, .. }| ("each", each, *line));
-    let of = experiment.data.iter().map(|data| ("of", &data.of, data.line));
-    let after = experiment
-        .prove
-        .iter()
-        .flat_map(|prove| prove.after.iter().map(|name| ("after", name, prove.command.line)));
-    for (_, name, line) in each.chain(of).chain(after) {
+    let each = works.chain(prepared).map(|Target { each, line, .. }| (each, *line));
+    let of = experiment.data.iter().map(|data| (&data.of, data.line));
+    let after =
+        experiment.prove.iter().flat_map(|prove| prove.after.iter().map(|name| (name, prove.command.line)));
+    for (name, line) in each.chain(of).chain(after) {
         if !name.is_empty() && !experiment.processes.iter().any(|process| process.name == *name) {
             let expected = experiment.processes.iter().map(|process| process.name.clone()).collect();
             let problem = Problem::UnknownName { what: "process", name: name.clone(), expected };
@@ -146,8 +144,7 @@ fn check_trial(setup: &TrialSetup<'_>, places: &Places) -> Result<(), DocumentEr
     setup.scenario(&work.target, places)?;
     setup.users_max(places)?;
     setup.database(places)?;
-    let mut values = setup.values(places);
-    values.insert("urls".into(), Value::List(vec!["http://localhost".into()]));
+    let mut values = setup.command_values(places)?;
     for preparation in &experiment.prepare {
         match &preparation.action {
             Action::Command(command) => drop(setup.words(command, &values)?),

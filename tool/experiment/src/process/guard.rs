@@ -138,7 +138,7 @@ fn start(orders: &Orders) -> io::Result<Pid> {
 fn closed_stdin() -> Receiver<()> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
-        // Whatever comes is no order; only the end counts.
+        // Ignores what comes; only the end of the file matters.
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
         drop(sender);
     });

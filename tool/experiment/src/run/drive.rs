@@ -11,7 +11,7 @@ use sweep::{
     conclusion::{Circumstances, numbers},
     cores,
     single::{LoadPlan, load},
-    sweep::{Driven, SweepPlan, sweep_with, users_max},
+    sweep::{Driven, SweepPlan, sweep_with},
 };
 
 use super::{
@@ -54,7 +54,7 @@ impl Stage<'_> {
                 Ok(load(&load_plan, around.interrupt, around.listener)?)
             }
             (Some(range), _) | (None, Users::Swept(range)) => {
-                limits::ensure(users_max(range), load_plan.threads)?;
+                limits::ensure(range.most(), load_plan.threads)?;
                 let search = self.search(range.clone());
                 let database = setup.database(&self.places)?;
                 let sweep_plan = SweepPlan { load: load_plan, search, database, circumstances };
@@ -73,7 +73,7 @@ impl Stage<'_> {
         if setup.experiment.reset.is_empty() {
             return Ok(());
         }
-        let values = self.command_values(setup)?;
+        let values = setup.command_values(&self.places)?;
         for command in &setup.experiment.reset {
             run_checked(&setup.words(command, &values)?, self.surroundings(interrupt))?;
         }
@@ -96,7 +96,7 @@ impl Stage<'_> {
         around: &mut Around<'_>,
     ) -> Result<Option<Proof>, RunError> {
         let Some(proving) = &self.plan.experiment.prove else { return Ok(None) };
-        let mut values = self.command_values(setup)?;
+        let mut values = setup.command_values(&self.places)?;
         let first = self.running.iter().position(|((name, _), _)| proving.after.contains(name));
         if let Some(first) = first {
             self.stop_only(first, &proving.after);

@@ -33,9 +33,7 @@ struct Printed {
 
 /// Everything that decides what the preparations do that are not done only once.
 pub(super) fn key(setup: &TrialSetup<'_>, places: &Places) -> Result<Vec<String>, RunError> {
-    let mut values = setup.values(places);
-    let urls = setup.urls(&setup.work.target, places)?;
-    values.insert("urls".into(), crate::template::Value::List(urls));
+    let values = setup.command_values(places)?;
     let mut all = Vec::new();
     for wanted in setup.experiment.prepare.iter().filter(|wanted| !wanted.once) {
         match &wanted.action {

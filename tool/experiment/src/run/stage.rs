@@ -20,7 +20,7 @@ use crate::{
     },
     progress::{Event, Listener},
     resolve::{DataSet, Instance, Places, TrialSetup, instance_name},
-    template::{Value, Values},
+    template::Values,
     trials::Trial,
 };
 
@@ -263,7 +263,7 @@ impl<'a> Stage<'a> {
 
     /// Does what is to be done once the programs are ready.
     fn prepare(&mut self, setup: &TrialSetup<'_>, around: &mut Around<'_>) -> Result<(), RunError> {
-        let values = self.command_values(setup)?;
+        let values = setup.command_values(&self.places)?;
         let again = self.prepared_once;
         for wanted in self.plan.experiment.prepare.iter().filter(|wanted| !(wanted.once && again)) {
             around.listener.on_experiment(&Event::Preparing);
@@ -273,14 +273,6 @@ impl<'a> Stage<'a> {
         }
         self.prepared_once = true;
         Ok(())
-    }
-
-    /// The values that commands of the whole experiment may use.
-    pub(super) fn command_values(&self, setup: &TrialSetup<'_>) -> Result<Values, RunError> {
-        let mut values = setup.values(&self.places);
-        let urls = setup.urls(&setup.work.target, &self.places)?;
-        values.insert("urls".into(), Value::List(urls));
-        Ok(values)
     }
 
     pub(super) fn surroundings<'s>(&'s self, interrupt: &'s AtomicBool) -> Surroundings<'s> {

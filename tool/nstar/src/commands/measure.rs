@@ -118,7 +118,7 @@ fn load_plan(flags: &Load) -> Result<LoadPlan, Failure> {
     let wanted = UsersRange::List(vec![flags.users]);
     let (users, fewer_users) = plan::users_within_limits(&wanted, &load, &flags.target.drive)?;
     Ok(LoadPlan {
-        users: plan::most(&users),
+        users: users.most(),
         stop: stop(flags),
         load,
         circumstances: Circumstances { target, system_cpus: None, fewer_users },

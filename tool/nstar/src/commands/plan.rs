@@ -74,7 +74,7 @@ pub(super) fn users_within_limits(
     plan: &Plan,
     drive: &Drive,
 ) -> Result<(UsersRange, Option<FewerUsers>), Failure> {
-    let Err(limit) = limits::ensure(most(users), plan.threads) else {
+    let Err(limit) = limits::ensure(users.most(), plan.threads) else {
         return Ok((users.clone(), None));
     };
     if !drive.fewer_users || limit.allowed == 0 {
@@ -90,14 +90,6 @@ pub(super) fn users_within_limits(
         }
     };
     Ok((fewer, Some(FewerUsers { asked, files_needed, files_limit, allowed })))
-}
-
-/// The most users of a range or list.
-pub(super) fn most(users: &UsersRange) -> u32 {
-    match users {
-        UsersRange::Range { hi, .. } => *hi,
-        UsersRange::List(list) => list.iter().copied().max().unwrap_or(0),
-    }
 }
 
 fn scenario_file(target: &Target) -> Result<Scenario, Failure> {
