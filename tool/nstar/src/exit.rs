@@ -19,6 +19,21 @@ pub enum Exit {
     Interrupted(i32),
 }
 
+impl Exit {
+    /// The worse of two: an interruption, then failure, then a breached gate, then no answer.
+    #[must_use]
+    pub fn or_worse(self, other: Exit) -> Exit {
+        let rank = |exit| match exit {
+            Exit::Interrupted(_) => 4,
+            Exit::Failed | Exit::Usage => 3,
+            Exit::GateBreached => 2,
+            Exit::Inconclusive => 1,
+            Exit::Done => 0,
+        };
+        if rank(other) > rank(self) { other } else { self }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
         ExitCode::from(match exit {

@@ -96,10 +96,15 @@ pub fn print(text: &str) -> Result<(), Failure> {
 
 /// Prints a run as asked, and names the files written.
 pub fn show(run: &Run, show: &flags::Output, written: &[String]) -> Result<(), Failure> {
+    print(&text(run, show, written)?)
+}
+
+/// A run as asked, with the names of the files written.
+pub fn text(run: &Run, show: &flags::Output, written: &[String]) -> Result<String, Failure> {
     if show.json {
-        return print(&report::json(run).map_err(Failure::failed)?);
+        return report::json(run).map_err(Failure::failed);
     }
-    print(&report::terminal(run, &terminal_options(written)))
+    Ok(report::terminal(run, &terminal_options(written)))
 }
 
 /// What stdout can show.

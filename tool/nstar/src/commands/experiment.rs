@@ -13,8 +13,14 @@ use ::experiment::{
     room,
     run::{Outcome, Part, RunPlan, run as run_experiment},
 };
-use analysis::{comparison::Comparison, run::Proof};
-use sweep::{conclusion::RunStart, cores};
+use analysis::{
+    comparison::Comparison,
+    run::{Proof, Run},
+};
+use sweep::{
+    conclusion::RunStart,
+    cores::{self, Split},
+};
 
 use crate::{
     exit::{self, Exit, Failure},
@@ -44,11 +50,62 @@ pub fn guard() -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// What experiments that are run one after the other share.
+pub struct Session {
+    /// Whether a signal has asked for an end.
+    pub interrupt: Interrupt,
+    /// Where progress goes.
+    pub progress: Progress,
+    /// Who gets which processors; `None`: generator and programs share them.
+    split: Option<Split>,
+}
+
+impl Session {
+    /// Begins to listen for signals, and shares out the processors that this process may run on now.
+    ///
+    /// # Errors
+    /// Where signals cannot be listened for.
+    pub fn begin(conditions: &Conditions) -> Result<Self, Failure> {
+        Ok(Self {
+            interrupt: Interrupt::listen().map_err(Failure::failed)?,
+            progress: Progress::new(conditions.show.no_progress),
+            split: if conditions.share_cores { None } else { cores::split(&cores::available()) },
+        })
+    }
+}
+
+/// An experiment that was run, with its files written.
+#[derive(Debug)]
+pub struct Reported {
+    /// How it ended.
+    pub exit: Exit,
+    /// What was measured, of every variant; of the only one where nothing is varied.
+    pub comparison: Comparison,
+    /// Its page.
+    pub page: PathBuf,
+    /// What it comes to, for stdout.
+    pub text: String,
+}
+
 /// Runs an experiment, and shows and writes what was found.
 ///
 /// # Errors
 /// Why it could not be run.
 pub fn run_and_report(experiment: Experiment, conditions: &Conditions) -> Result<Exit, Failure> {
+    let reported = run_in(&mut Session::begin(conditions)?, experiment, conditions)?;
+    output::print(&reported.text)?;
+    Ok(reported.exit)
+}
+
+/// Runs an experiment, and writes what was found.
+///
+/// # Errors
+/// Why it could not be run.
+pub fn run_in(
+    session: &mut Session,
+    experiment: Experiment,
+    conditions: &Conditions,
+) -> Result<Reported, Failure> {
     room::check(&experiment).map_err(Failure::usage)?;
     let plan = RunPlan {
         program: env::current_exe().map_err(Failure::failed)?,
@@ -56,25 +113,39 @@ pub fn run_and_report(experiment: Experiment, conditions: &Conditions) -> Result
         experiment,
         users: conditions.users.clone(),
         step_max: conditions.duration,
-        split: if conditions.share_cores { None } else { cores::split(&cores::available()) },
+        split: session.split.clone(),
         seed: conditions.seed,
     };
-    if plan.experiment.compares() { comparison(&plan, conditions) } else { sweeps(&plan, conditions) }
+    match plan.experiment.compares() {
+        true => comparison(&plan, conditions, session),
+        false => sweeps(&plan, conditions, session),
+    }
+}
+
+fn measure(plan: &RunPlan, session: &mut Session) -> Result<Outcome, Failure> {
+    let outcome = run_experiment(plan, &session.interrupt.asked, &mut session.progress);
+    session.progress.finish();
+    outcome.map_err(Failure::failed)
 }
 
 /// An experiment that varies nothing: a report for each workload.
-fn sweeps(plan: &RunPlan, conditions: &Conditions) -> Result<Exit, Failure> {
+fn sweeps(plan: &RunPlan, conditions: &Conditions, session: &mut Session) -> Result<Reported, Failure> {
     let files = files(plan, conditions)?;
-    let interrupt = Interrupt::listen().map_err(Failure::failed)?;
-    let mut progress = Progress::new(conditions.show.no_progress);
-    let outcome = run_experiment(plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?;
-    progress.finish();
-    let mut worst = interrupt.signal().map_or(Exit::Done, Exit::Interrupted);
+    let start = RunStart::now();
+    let outcome = measure(plan, session)?;
+    let of = |part: &Part| files.iter().find(|(work, _)| *work == part.work).map(|(_, files)| files);
+    let run_file = |part: &Part| of(part).map_or_else(String::new, |files| file_name(&files.run));
+    let comparison = compare(&plan.experiment, &outcome, start, plan.seed, run_file);
+    let (mut text, mut worst) =
+        (String::new(), session.interrupt.signal().map_or(Exit::Done, Exit::Interrupted));
     for part in &outcome.parts {
-        let Some((_, files)) = files.iter().find(|(work, _)| *work == part.work) else { continue };
-        worst = worse(worst, show_run(part, files, conditions, &interrupt)?);
+        let Some(files) = of(part) else { continue };
+        files.write(&part.run)?;
+        text += &output::text(&part.run, &conditions.show, &files.names())?;
+        worst = worst.or_worse(exit_of_run(&part.run, conditions, &session.interrupt));
     }
-    Ok(worst)
+    let page = files.first().map(|(_, files)| files.report.clone()).unwrap_or_default();
+    Ok(Reported { exit: worst, comparison, page, text })
 }
 
 /// One pair of files for each workload; with several, its name goes into theirs: `run-10-mb.json`.
@@ -86,34 +157,15 @@ fn files(plan: &RunPlan, conditions: &Conditions) -> Result<Vec<(String, output:
     plan.experiment.works.iter().map(|work| Ok((work.name.clone(), of(&work.name)?))).collect()
 }
 
-fn show_run(
-    part: &Part,
-    files: &output::Files,
-    conditions: &Conditions,
-    interrupt: &Interrupt,
-) -> Result<Exit, Failure> {
-    files.write(&part.run)?;
-    output::show(&part.run, &conditions.show, &files.names())?;
-    Ok(match &part.run.proof {
+fn exit_of_run(run: &Run, conditions: &Conditions, interrupt: &Interrupt) -> Exit {
+    match &run.proof {
         Some(proof) if !proof.holds => broken_promise(proof),
-        _ => output::exit_of(&part.run, &conditions.show, interrupt),
-    })
-}
-
-/// Of several sweeps the one that went worst decides: failure, then a breached gate, then no answer.
-fn worse(one: Exit, other: Exit) -> Exit {
-    let rank = |exit| match exit {
-        Exit::Interrupted(_) => 4,
-        Exit::Failed | Exit::Usage => 3,
-        Exit::GateBreached => 2,
-        Exit::Inconclusive => 1,
-        Exit::Done => 0,
-    };
-    if rank(other) > rank(one) { other } else { one }
+        _ => output::exit_of(run, &conditions.show, interrupt),
+    }
 }
 
 /// An experiment that varies something: every variant measured, one table of their order, one report.
-fn comparison(plan: &RunPlan, conditions: &Conditions) -> Result<Exit, Failure> {
+fn comparison(plan: &RunPlan, conditions: &Conditions, session: &mut Session) -> Result<Reported, Failure> {
     if !conditions.show.gates.is_empty() {
         return Err(Failure::usage(
             "--gate goes with one sweep; this experiment compares several. Gate one of them with nstar sweep",
@@ -122,16 +174,21 @@ fn comparison(plan: &RunPlan, conditions: &Conditions) -> Result<Exit, Failure> 
     let files = output::Files::plan(&conditions.output)?;
     let folder = runs_folder(&files.run)?;
     let start = RunStart::now();
-    let interrupt = Interrupt::listen().map_err(Failure::failed)?;
-    let mut progress = Progress::new(conditions.show.no_progress);
-    let outcome = run_experiment(plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?;
-    progress.finish();
+    let outcome = measure(plan, session)?;
     let comparison = compare(&plan.experiment, &outcome, start, plan.seed, |part| run_file(&folder, part));
     write_runs(&files.run, &folder, &outcome)?;
-    output::write_file(&files.run, &report::comparison::json(&comparison).map_err(Failure::failed)?)?;
-    output::write_file(&files.report, &report::comparison::html(&comparison).map_err(Failure::failed)?)?;
-    show_comparison(&comparison, &files, conditions)?;
-    Ok(exit_of(&comparison, &interrupt))
+    write_comparison(&comparison, &files)?;
+    Ok(Reported {
+        exit: exit_of(&comparison, &session.interrupt),
+        text: text_of(&comparison, &files, conditions)?,
+        comparison,
+        page: files.report,
+    })
+}
+
+fn write_comparison(comparison: &Comparison, files: &output::Files) -> Result<(), Failure> {
+    output::write_file(&files.run, &report::comparison::json(comparison).map_err(Failure::failed)?)?;
+    output::write_file(&files.report, &report::comparison::html(comparison).map_err(Failure::failed)?)
 }
 
 /// The folder of the single runs, beside the comparison: `run.runs` for `run.json`.
@@ -139,7 +196,11 @@ fn runs_folder(comparison: &Path) -> Result<String, Failure> {
     let folder = comparison.with_extension("runs");
     let made = fs::create_dir_all(&folder);
     made.map_err(|error| Failure::usage(format!("cannot make the folder {}: {error}", folder.display())))?;
-    Ok(folder.file_name().unwrap_or_default().to_string_lossy().into_owned())
+    Ok(file_name(&folder))
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn run_file(folder: &str, part: &Part) -> String {
@@ -153,15 +214,15 @@ fn write_runs(comparison: &Path, folder: &str, outcome: &Outcome) -> Result<(), 
     })
 }
 
-fn show_comparison(
+fn text_of(
     comparison: &Comparison,
     files: &output::Files,
     conditions: &Conditions,
-) -> Result<(), Failure> {
+) -> Result<String, Failure> {
     if conditions.show.json {
-        return output::print(&report::comparison::json(comparison).map_err(Failure::failed)?);
+        return report::comparison::json(comparison).map_err(Failure::failed);
     }
-    output::print(&report::comparison::terminal(comparison, &output::terminal_options(&files.names())))
+    Ok(report::comparison::terminal(comparison, &output::terminal_options(&files.names())))
 }
 
 /// Conclusive where every workload put at least one variant in its place.
