@@ -1,6 +1,7 @@
 //! The conclusion of a whole run: N*, the verdict, laws, models and warnings from its steps.
 
 mod context;
+mod from_disk;
 mod laws;
 pub mod mix;
 mod verdict;
@@ -128,6 +129,7 @@ fn filled_in(curve: Curve, context: &Context) -> Vec<Step> {
         if context.load.is_closed() {
             step.little_gap = little(step, context.load.think_time_us).gap;
         }
+        step.from_disk_share = from_disk::share(step);
         step.locks = step.usage.locks.as_ref().map(locks);
         (step.resources, step.generator) = (resources, generator);
     }

@@ -48,6 +48,12 @@ impl Usage {
         self.groups.iter().filter(|group| group.role != Role::Generator)
     }
 
+    /// Bytes per second that the server and the tiers behind it read from block devices; `None` where that may not be read
+    /// of every one of them.
+    pub fn read_from_disks_bytes_per_s(&self) -> Option<f64> {
+        if self.observed() { self.tiers().map(|group| group.disk_read_bytes_per_s).sum() } else { None }
+    }
+
     /// The load generator.
     pub fn generator(&self) -> Option<&Group> {
         self.groups.iter().find(|group| group.role == Role::Generator)

@@ -32,7 +32,7 @@ pub(crate) enum Output {
     EntriesPage,
 }
 
-/// When the table of a workload's entries on a terminal, which has little room, shows a metric.
+/// When a table on a terminal, which has little room, shows a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ShownIf {
     /// Always.
@@ -41,6 +41,8 @@ pub(crate) enum ShownIf {
     Overload,
     /// If responses have large bodies.
     LargeBodies,
+    /// If some of what was sent came from a disk.
+    FromDisk,
 }
 
 /// Every metric, in the order of columns.
@@ -104,6 +106,12 @@ pub(crate) static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
             .label("received")
             .text_if(ShownIf::LargeBodies)
             .shown(&[StepsCsv, StepsPage, EntriesText, EntriesPage]),
+        Metric::new("from_disk_share", "From disk", MetricUnit::Share, |of| {
+            Some(of.step()?.from_disk_share?.into())
+        })
+        .label("from disk")
+        .text_if(ShownIf::FromDisk)
+        .shown(&[StepsCsv, StepsText, StepsPage]),
         Metric::new("sent_bytes_per_s", "Sent", MetricUnit::BytesPerSecond, |of| {
             Some(of.step()?.sent_bytes_per_s.into())
         })

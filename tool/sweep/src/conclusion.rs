@@ -19,6 +19,8 @@ pub struct Circumstances {
     pub target: String,
     /// Processors the systems were confined to, if this program did so.
     pub system_cpus: Option<Vec<u32>>,
+    /// Whether what is sent is meant to come from a disk.
+    pub cold: bool,
     /// The limit on open files, where it allows fewer users than were asked for.
     pub fewer_users: Option<FewerUsers>,
 }
@@ -82,6 +84,7 @@ pub(crate) fn run(plan: &Plan, circumstances: &Circumstances, measured: Measured
         kind: measured.kind,
         unwatched: watch.unwatched.clone(),
         database: measured.database.map(DatabaseWatch::watched),
+        cold: circumstances.cold,
         interrupted: measured.interrupted,
         debug_build: cfg!(debug_assertions),
         fewer_users: circumstances.fewer_users,

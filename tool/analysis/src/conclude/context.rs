@@ -15,6 +15,8 @@ pub struct Context {
     pub unwatched: Option<ServerUnwatched>,
     /// The database that was asked which sessions wait for locks.
     pub database: Option<WatchedDatabase>,
+    /// Whether what is sent was meant to come from a disk.
+    pub cold: bool,
     /// Whether the run was cut short by a signal.
     pub interrupted: bool,
     /// Whether this nstar was built without optimisation.

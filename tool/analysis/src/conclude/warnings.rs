@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::{Context, RunKind};
+use super::{Context, RunKind, from_disk};
 use crate::laws::{idle_share, is_tested, little};
 use crate::run::{Cause, ListenQueue, ResourceKind, ServerUnwatched, Step, Warning, errors};
 use crate::thresholds::IDLE_USERS;
@@ -32,6 +32,7 @@ pub(super) fn warnings(curve: &Curve, finding: &Finding, context: &Context) -> V
         not_bounded(curve, context),
         not_watched(curve, context),
         database(curve),
+        curve.star().filter(|_| context.cold).and_then(from_disk::not_cold),
         generator_busy(curve).or_else(|| near_ceiling(curve, context)),
         shared_cores(curve, finding),
         not_steady(steps),

@@ -75,6 +75,8 @@ pub struct Group {
     pub open_files: Option<(u64, u64)>,
     /// Bytes read from and written to block devices per second, where that may be read.
     pub disk_bytes_per_s: Option<f64>,
+    /// Bytes read from block devices per second, where that may be read.
+    pub disk_read_bytes_per_s: Option<f64>,
     /// Page faults that read from a disk, per second.
     pub major_faults_per_s: f64,
     /// Share of the samples that found some thread of theirs waiting for a disk.
@@ -193,7 +195,8 @@ fn group((role, name): (Role, String), tally: &Tally, elapsed_us: f64, host: &Ho
         states: tally.threads.states(),
         disk_waiting_thread: tally.threads.disk_waiting(),
         open_files: tally.open_files,
-        disk_bytes_per_s: tally.disk_bytes_seen.then_some(tally.disk_bytes as f64 * per_s),
+        disk_bytes_per_s: tally.disk_bytes.map(|bytes| bytes as f64 * per_s),
+        disk_read_bytes_per_s: tally.disk_read_bytes.map(|bytes| bytes as f64 * per_s),
         major_faults_per_s: tally.major_faults as f64 * per_s,
         quota: tally.quota.as_ref().and_then(|(first, last)| quota(first, last, elapsed_us, cores)),
         pids,

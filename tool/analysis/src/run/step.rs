@@ -43,6 +43,10 @@ pub struct Step {
     /// Body bytes sent per second; 0 in run files from before it was counted.
     #[serde(default)]
     pub sent_bytes_per_s: f64,
+    /// Share of the received bytes that the server and the tiers behind it read from a disk meanwhile, 0 to 1; absent where
+    /// nothing was received, or where what they read is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_disk_share: Option<f64>,
     /// Resources by falling utilisation.
     pub resources: Vec<Resource>,
     /// Waits for locks in the database, if one was watched.

@@ -38,6 +38,8 @@ pub enum WarningKind {
     StoppedAnswering,
     /// The kinds of request did not come in the shares asked for.
     Mix,
+    /// Data that was meant to come from a disk did not.
+    NotCold,
     /// The ladder ended before throughput stopped growing.
     NotBounded,
     /// The server's processes could not be seen, so no resource can be named.
@@ -195,6 +197,13 @@ pub enum Cause {
         /// Requests that were replaced by another kind.
         replaced: Vec<Replaced>,
     },
+    /// Data that was meant to come from a disk came from memory, or may have.
+    NotCold {
+        /// Users of the step that the verdict is about.
+        users: u32,
+        /// Share of the received bytes that came from a disk, 0 to 1; absent where that is not known.
+        share: Option<f64>,
+    },
     /// A sentence of a run file from before warnings were typed, or from a newer version.
     Told {
         /// The sentence.
@@ -280,6 +289,7 @@ impl Cause {
             Self::Steal { .. } => WarningKind::Steal,
             Self::ListenQueue { .. } | Self::FewerUsers(_) | Self::Told { .. } => WarningKind::HostLimit,
             Self::Mix { .. } => WarningKind::Mix,
+            Self::NotCold { .. } => WarningKind::NotCold,
         }
     }
 }

@@ -154,6 +154,7 @@ impl Stage<'_> {
         Circumstances {
             target,
             system_cpus: self.plan.split.as_ref().map(|split| numbers(&split.systems)),
+            cold: self.plan.experiment.page_cache == PageCache::Cold,
             fewer_users: None,
         }
     }

@@ -53,7 +53,7 @@ fn sweep_plan(flags: &Sweep) -> Result<SweepPlan, Failure> {
         search: plan::search(users, Some(flags.duration)),
         load,
         database: database(flags)?,
-        circumstances: Circumstances { target, system_cpus: None, fewer_users },
+        circumstances: Circumstances { target, system_cpus: None, cold: false, fewer_users },
     })
 }
 
@@ -121,7 +121,7 @@ fn load_plan(flags: &Load) -> Result<LoadPlan, Failure> {
         users: users.most(),
         stop: stop(flags),
         load,
-        circumstances: Circumstances { target, system_cpus: None, fewer_users },
+        circumstances: Circumstances { target, system_cpus: None, cold: false, fewer_users },
     })
 }
 

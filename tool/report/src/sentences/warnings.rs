@@ -38,6 +38,7 @@ pub(crate) fn warning(cause: &Cause) -> String {
         }
         Cause::FewerUsers(limit) => fewer_users(limit),
         Cause::Mix { request, share, asked, replaced } => mix(request, *share, *asked, replaced),
+        Cause::NotCold { users, share } => not_cold(*users, *share),
         Cause::Told { text } => told(text),
     }
 }
@@ -156,6 +157,19 @@ fn listen_queue(number: u32, overflows_per_s: f64, not_full: Option<&ListenQueue
         quantity(overflows_per_s),
         users(number),
         whose_queue(not_full)
+    )
+}
+
+fn not_cold(number: u32, share: Option<f64>) -> String {
+    let found = match share {
+        Some(share) => format!("only {} of the bytes sent were read from a disk", percent(share)),
+        None => "how many of the bytes sent were read from a disk is not known, because what the server reads could not \
+                 be seen (that may need root)"
+            .to_owned(),
+    };
+    format!(
+        "The data was meant to come from the disk, but at {} {found}. Give the server less memory, or use more data.",
+        users(number)
     )
 }
 

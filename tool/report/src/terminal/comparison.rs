@@ -120,6 +120,8 @@ fn says_something(shown_if: ShownIf, work: &Workload, entries: &[&Entry]) -> boo
         ShownIf::Always => true,
         ShownIf::Overload => work.overload,
         ShownIf::LargeBodies => entries.iter().any(large),
+        // A figure of steps.
+        ShownIf::FromDisk => false,
     }
 }
 

@@ -4,13 +4,16 @@ use analysis::run::{ResourceKind, Run, Step};
 
 use super::style::Style;
 use super::table::{Align, Column, GAP, cut, headings, row, width_of};
-use crate::metrics::{Measurement, MetricUnit, Output, shown_in};
+use crate::metrics::{Measurement, MetricUnit, Output, ShownIf, shown_in};
 use crate::number::{self, TimeUnit};
 use crate::sentences::holders;
 use crate::{summary, words};
 
 /// Intervals are left out where they would leave less room than this for the busiest resource.
 const BUSIEST_MIN: usize = 18;
+
+/// A smaller share from a disk is not worth a column.
+const FROM_DISK: f64 = 0.01;
 
 /// The lines of the table; none without steps.
 pub(super) fn lines(run: &Run, style: Style, width: usize) -> Vec<String> {
@@ -69,7 +72,7 @@ fn columns(run: &Run, style: Style) -> Vec<Column> {
     let times = TimeUnit::for_largest(run.steps.iter().map(|step| step.response_time_us.p99));
     let measured: Vec<Measurement<'_>> = run.steps.iter().map(Measurement::from).collect();
     let mut columns = vec![users(run, style)];
-    for metric in shown_in(Output::StepsText) {
+    for metric in shown_in(Output::StepsText).filter(|metric| says_something(metric.shown_if(), run)) {
         // The first column of times says their unit.
         let first_time = metric.unit() == MetricUnit::Time && metric.has_interval();
         let unit = if first_time { format!(" {}", times.name()) } else { String::new() };
@@ -82,6 +85,14 @@ fn columns(run: &Run, style: Style) -> Vec<Column> {
     }
     columns.retain(|column| !column.is_empty());
     columns
+}
+
+/// Whether the metric is worth its room.
+fn says_something(shown_if: ShownIf, run: &Run) -> bool {
+    match shown_if {
+        ShownIf::FromDisk => run.steps.iter().any(|step| step.from_disk_share >= Some(FROM_DISK)),
+        _ => true,
+    }
 }
 
 fn mark(run: &Run, step: &Step) -> String {

@@ -72,6 +72,8 @@ pub(super) fn causes() -> Vec<Cause> {
             asked: 0.5,
             replaced: vec![Replaced { request: "cancel".into(), times: 812 }],
         },
+        NotCold { users: 8, share: Some(0.41) },
+        NotCold { users: 8, share: None },
         Told { text: "An older version warned of it.".into() },
     ];
     all.extend(server_unwatched().into_iter().map(|reason| NotWatched { reason }));

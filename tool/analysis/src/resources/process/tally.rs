@@ -22,8 +22,10 @@ pub(super) struct Tally {
     pub(super) reaped_us: u64,
     pub(super) run_queue_wait_us: u64,
     pub(super) major_faults: u64,
-    pub(super) disk_bytes: u64,
-    pub(super) disk_bytes_seen: bool,
+    /// Bytes read from and written to block devices, where that may be read.
+    pub(super) disk_bytes: Option<u64>,
+    /// Bytes read from them, part of `disk_bytes`.
+    pub(super) disk_read_bytes: Option<u64>,
     pub(super) open_files: Option<(u64, u64)>,
     pub(super) quota: Option<(CpuQuota, CpuQuota)>,
     pub(super) io_limits: IoLimits,
@@ -89,14 +91,12 @@ impl Tally {
     }
 
     fn add_disk_bytes(&mut self, before: &Process, after: &Process) {
-        for (before, after) in [
-            (before.disk_read_bytes, after.disk_read_bytes),
-            (before.disk_written_bytes, after.disk_written_bytes),
-        ] {
-            let (Some(before), Some(after)) = (before, after) else { continue };
-            self.disk_bytes_seen = true;
-            self.disk_bytes = self.disk_bytes.saturating_add(growth(before, after));
-        }
+        let grown = |before: Option<u64>, after: Option<u64>| Some(growth(before?, after?));
+        let read = grown(before.disk_read_bytes, after.disk_read_bytes);
+        let written = grown(before.disk_written_bytes, after.disk_written_bytes);
+        add(&mut self.disk_read_bytes, read);
+        add(&mut self.disk_bytes, read);
+        add(&mut self.disk_bytes, written);
     }
 
     pub(super) fn cpu_us(&self) -> f64 {
@@ -128,6 +128,12 @@ impl Tally {
 
     fn working(&self, pids: &[u32]) -> impl Iterator<Item = &ProcessTally> {
         self.by_process.iter().filter(|((pid, _), _)| pids.contains(pid)).map(|(_, process)| process)
+    }
+}
+
+fn add(sum: &mut Option<u64>, more: Option<u64>) {
+    if let Some(more) = more {
+        *sum = Some(sum.unwrap_or(0).saturating_add(more));
     }
 }
 
