@@ -10,13 +10,15 @@ use crate::scenario::sizes::Sizes;
 use crate::scenario::statuses::Statuses;
 use crate::scenario::value::Value;
 use crate::url::Url;
-use crate::values::stream::UserStream;
+use crate::values::stream::{SharedDraws, UserStream};
 
 /// A scenario made ready to send to one server.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) requests: Vec<PreparedRequest>,
     values: Vec<Value>,
+    /// Draws of all users together.
+    shared: SharedDraws,
     /// Upper ends of each request's share of `0..total_weight`.
     shares: Vec<u64>,
     /// Number of lists that users capture values into.
@@ -65,12 +67,13 @@ impl Program {
             requests,
             filler,
             values: scenario.values.clone(),
+            shared: SharedDraws::new(scenario.values.len()),
         }
     }
 
     /// Makes the random stream of a user.
     pub(crate) fn stream(&self, seed: u64, user: u32) -> UserStream {
-        UserStream::new(seed, user, self.values.len()).with_lists(self.lists)
+        UserStream::new(seed, user, self.values.len()).with_lists(self.lists).with_shared(&self.shared)
     }
 
     /// Draws a user's next request by weight. If it needs a captured value that the user does not have, draws another by

@@ -49,6 +49,7 @@ impl Scenario {
     /// |---|---|---|
     /// | `user` | `start` (0) | the number of the user |
     /// | `counter` | `start` (0), `step` (1), `per_user` (0), `wrap` (0: never) | `start + user * per_user + (k mod wrap) * step` at a user's k-th draw, from 0 |
+    /// | `sequence` | `start` (0), `wrap` (0: never) | `start + k mod wrap` at the k-th draw of all users of one server |
     /// | `random` | `min` (0), `max` | a random whole number, both ends included |
     /// | `random-string` | `length` (16), `alphabet` (`alphanumeric`, `letters`, `digits`, `hex`) | a random string |
     /// | `choice` | `items` | a random item |

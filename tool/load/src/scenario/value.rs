@@ -3,7 +3,8 @@
 use super::error::{Problem, ScenarioError};
 use super::section::{Field, Section, text_of, wrong};
 
-const KINDS: [&str; 7] = ["user", "counter", "random", "random-string", "choice", "cycle", "date"];
+const KINDS: [&str; 8] =
+    ["user", "counter", "sequence", "random", "random-string", "choice", "cycle", "date"];
 /// How far ahead a date may lie, days.
 const DAYS_MAX: u64 = 36_500;
 const CHECKS: [&str; 1] = ["verhoeff"];
@@ -59,6 +60,14 @@ pub enum ValueKind {
         /// Number of draws after which a user starts again; 0 for never.
         wrap: u64,
     },
+    /// `start + k mod wrap`, where k counts the earlier draws of all users that send to the same server: none draws what
+    /// another has drawn, until all have been drawn.
+    Sequence {
+        /// First value.
+        start: u64,
+        /// Number of draws after which it starts again; 0 for never.
+        wrap: u64,
+    },
     /// A random whole number from `min` to `max`, both included.
     Random {
         /// Smallest value.
@@ -104,6 +113,10 @@ pub(super) fn read_value(name: &str, mut section: Section<'_>) -> Result<Value, 
     let kind = match kind {
         Some("user") => ValueKind::User { start: section.number("start", 0..=u64::MAX, 0)? },
         Some("counter") => counter(&mut section)?,
+        Some("sequence") => ValueKind::Sequence {
+            start: section.number("start", 0..=u64::MAX, 0)?,
+            wrap: section.number("wrap", 0..=u64::MAX, 0)?,
+        },
         Some("random") => random(&mut section)?,
         Some("random-string") => random_string(&mut section)?,
         Some("date") => date(&mut section)?,
@@ -112,7 +125,7 @@ pub(super) fn read_value(name: &str, mut section: Section<'_>) -> Result<Value, 
             ValueKind::Cycle { items: items(&mut section)?, step: section.number("step", 1..=1_000_000, 1)? }
         }
         None => {
-            let kinds = "one of user, counter, random, random-string, choice, cycle, date";
+            let kinds = "one of user, counter, sequence, random, random-string, choice, cycle, date";
             return Err(section.missing("kind", kinds));
         }
     };

@@ -1,6 +1,8 @@
 //! A user's random stream and the values that it draws, all derived from the seed.
 
 use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use fastrand::Rng;
 
@@ -15,6 +17,23 @@ pub(crate) struct UserStream {
     user: u32,
     seed: u64,
     draws: Box<[u64]>,
+    shared: SharedDraws,
+}
+
+/// How often all users together have drawn each value that they draw in turn.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SharedDraws(Arc<[AtomicU64]>);
+
+impl SharedDraws {
+    /// None of this many values has been drawn.
+    pub(crate) fn new(values: usize) -> Self {
+        SharedDraws((0..values).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// Counts a draw of the value with this index. Returns the number of draws before.
+    fn count(&self, index: usize) -> u64 {
+        self.0.get(index).map_or(0, |draws| draws.fetch_add(1, Relaxed))
+    }
 }
 
 impl UserStream {
@@ -22,7 +41,20 @@ impl UserStream {
     pub(crate) fn new(seed: u64, user: u32, values: usize) -> Self {
         let rng = Rng::with_seed(mix(seed, u64::from(user) + 1));
         let draws = vec![0; values].into_boxed_slice();
-        UserStream { rng, captured: CapturedValues::default(), user, seed, draws }
+        UserStream {
+            rng,
+            captured: CapturedValues::default(),
+            user,
+            seed,
+            draws,
+            shared: SharedDraws::default(),
+        }
+    }
+
+    /// Draws sequences together with all users that share these counts.
+    pub(crate) fn with_shared(mut self, shared: &SharedDraws) -> Self {
+        self.shared = shared.clone();
+        self
     }
 
     /// Adds room for this many lists of captured values.
@@ -35,7 +67,10 @@ impl UserStream {
     pub(crate) fn draw(&mut self, index: usize, value: &Value, out: &mut Vec<u8>) {
         match value.each {
             Each::Request => {
-                let k = self.draws.get_mut(index).map_or(0, |k| std::mem::replace(k, k.wrapping_add(1)));
+                let k = match value.kind {
+                    ValueKind::Sequence { .. } => self.shared.count(index),
+                    _ => self.draws.get_mut(index).map_or(0, |k| std::mem::replace(k, k.wrapping_add(1))),
+                };
                 write_value(value, u64::from(self.user), k, &mut self.rng, out);
             }
             // The same draw every time, from a stream that depends on user and value only: there is nothing to store.
@@ -59,9 +94,11 @@ fn write_value(value: &Value, user: u64, k: u64, rng: &mut Rng, out: &mut Vec<u8
     match &value.kind {
         ValueKind::User { start } => write_number(start.wrapping_add(user), value, out),
         ValueKind::Counter { start, step, per_user, wrap } => {
-            let k = if *wrap == 0 { k } else { k % wrap };
             let first = start.wrapping_add(user.wrapping_mul(*per_user));
-            write_number(first.wrapping_add(k.wrapping_mul(*step)), value, out);
+            write_number(first.wrapping_add(wrapped(k, *wrap).wrapping_mul(*step)), value, out);
+        }
+        ValueKind::Sequence { start, wrap } => {
+            write_number(start.wrapping_add(wrapped(k, *wrap)), value, out);
         }
         ValueKind::Random { min, max } => write_number(rng.u64(*min..=*max), value, out),
         ValueKind::RandomString { length, alphabet } => {
@@ -77,6 +114,10 @@ fn write_value(value: &Value, user: u64, k: u64, rng: &mut Rng, out: &mut Vec<u8
             out.extend_from_slice(item.as_bytes());
         }
     }
+}
+
+fn wrapped(k: u64, wrap: u64) -> u64 {
+    if wrap == 0 { k } else { k % wrap }
 }
 
 fn write_number(number: u64, value: &Value, out: &mut Vec<u8>) {
@@ -113,6 +154,18 @@ mod tests {
         assert_eq!(draws(&file, 7, 3, 3), ["6000", "6001", "6002"]);
         let all = draws(&file, 7, 1, 2001);
         assert_eq!((all[1999].as_str(), all[2000].as_str()), ("3999", "2000"));
+    }
+
+    #[test]
+    fn no_user_draws_from_a_sequence_what_another_has_drawn() {
+        let file = value(ValueKind::Sequence { start: 10, wrap: 5 });
+        let shared = SharedDraws::new(1);
+        let mut users = [0, 1].map(|user| UserStream::new(7, user, 1).with_shared(&shared));
+        let mut out = Vec::new();
+        for turn in [0, 1, 1, 0, 1, 0] {
+            users[turn].draw(0, &file, &mut out);
+        }
+        assert_eq!(String::from_utf8(out).unwrap(), "101112131410");
     }
 
     #[test]

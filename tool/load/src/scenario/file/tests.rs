@@ -38,6 +38,7 @@ fn every_key_is_read() {
         id = { kind = "counter", start = 5, per_user = 10, width = 3 }
         name = { kind = "random-string", length = 4, alphabet = "hex", each = "user" }
         city = { kind = "cycle", items = ["Pune", "Agra"] }
+        file = { kind = "sequence", start = 1, wrap = 2000 }
         [[request]]
         name = "book"
         weight = 7
@@ -58,6 +59,8 @@ fn every_key_is_read() {
     assert_eq!((scenario.name(), scenario.base().unwrap().port()), ("mix", 81));
     let city = scenario.values.iter().find(|value| value.name == "city").unwrap();
     assert_eq!(city.kind, ValueKind::Cycle { items: vec!["Pune".into(), "Agra".into()], step: 1 });
+    let file = scenario.values.iter().find(|value| value.name == "file").unwrap();
+    assert_eq!(file.kind, ValueKind::Sequence { start: 1, wrap: 2000 });
     assert_eq!(scenario.values.iter().find(|value| value.name == "name").unwrap().each, Each::User);
     let [book, cancel] = scenario.requests.as_slice() else { panic!("two requests") };
     assert_eq!((book.weight, cancel.weight), (7, 3));
