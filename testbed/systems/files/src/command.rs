@@ -38,6 +38,9 @@ pub struct FilesFlags {
     /// How long to remember verified credentials; 0 checks them every time
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration_or_zero)]
     auth_cache: Duration,
+    /// Memory for files of up to 256 KiB; with 0 each worker keeps only the few that it sent last
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
+    file_cache: u64,
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080", value_parser = listen)]
     listen: SocketAddr,
@@ -86,6 +89,7 @@ impl System for FilesFlags {
         let mut options = Options::new(&self.root, self.accounts.parse().map_err(Failure::usage)?);
         self.check_root(&options.accounts)?;
         options.auth_cache_ttl = self.auth_cache;
+        options.file_cache_bytes = self.file_cache;
         options.open_to_all = self.open_to_all;
         options.uploads = self.uploads.options(&options.accounts)?;
         if let Some(path) = &self.permissions {
