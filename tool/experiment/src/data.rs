@@ -7,7 +7,10 @@ use std::{
     path::Path,
 };
 
-use rustix::fs::{Advice, fadvise};
+use rustix::fs::{Advice, fadvise, statfs, syncfs};
+
+/// Most bytes that are written at once.
+const BUFFER: u64 = 1 << 20;
 
 /// Fills a folder with a file of `size` bytes for each number, named `0.bin`, `1.bin`, .., and removes all other files.
 ///
@@ -21,19 +24,25 @@ pub(crate) fn make_files(folder: &Path, mut numbers: Range<u64>, size: u64) -> i
 }
 
 /// Drops every file of a folder from the page cache, so that the next read comes from the disk. Works without root and
-/// touches no other file, unlike `/proc/sys/vm/drop_caches`.
+/// drops no other file, unlike `/proc/sys/vm/drop_caches`.
 pub(crate) fn drop_from_page_cache(folder: &Path) -> io::Result<()> {
+    // Dirty pages are not dropped, so they go to the disk first: all at once, because there may be many files.
+    syncfs(File::open(folder)?)?;
     for entry in fs::read_dir(folder)? {
-        let file = File::open(entry?.path())?;
-        // Dirty pages are not dropped, so they go to the disk first.
-        file.sync_data()?;
-        fadvise(&file, 0, None, Advice::DontNeed)?;
+        fadvise(File::open(entry?.path())?, 0, None, Advice::DontNeed)?;
     }
     Ok(())
 }
 
+/// Whether the files of a folder are held in memory alone, so that none of them can come from a disk.
+pub(crate) fn is_in_memory(folder: &Path) -> io::Result<bool> {
+    const TMPFS: i128 = 0x0102_1994;
+    const RAMFS: i128 = 0x8584_58f6;
+    Ok([TMPFS, RAMFS].contains(&i128::from(statfs(folder)?.f_type)))
+}
+
 fn make_file(path: &Path, number: u64, size: u64) -> io::Result<()> {
-    let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
+    let mut out = BufWriter::with_capacity(size.min(BUFFER) as usize, File::create(path)?);
     let mut words = Words(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let mut left = size;
     while left > 0 {
@@ -72,5 +81,11 @@ mod tests {
         assert_ne!(bytes[0], bytes[1]);
         make_files(folder.path(), 0..1, 0).expect("files again");
         assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 1);
+    }
+
+    #[test]
+    fn memory_is_told_from_a_disk() {
+        assert!(is_in_memory(Path::new("/dev/shm")).expect("a file system"));
+        assert!(!is_in_memory(Path::new("/proc")).expect("a file system"));
     }
 }

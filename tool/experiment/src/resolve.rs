@@ -21,6 +21,8 @@ use crate::{
 pub(crate) const INSTANCES_MAX: u32 = 64;
 /// The most files of one kind.
 const FILES_MAX: u64 = 1_000_000;
+/// The block of most file systems, bytes.
+const BLOCK: u64 = 4096;
 /// The most bytes that an experiment may put on the disk.
 const BYTES_MAX: u64 = 64 << 30;
 
@@ -73,6 +75,12 @@ impl DataSet {
     /// Bytes of all files.
     pub(crate) fn bytes(&self) -> u64 {
         self.files.saturating_mul(self.size)
+    }
+
+    /// What they take on the disk, where each file takes whole blocks and an entry of its own.
+    pub(crate) fn bytes_on_disk(&self) -> u64 {
+        let blocks = self.size.div_ceil(BLOCK).saturating_add(1);
+        self.files.saturating_mul(blocks.saturating_mul(BLOCK))
     }
 }
 

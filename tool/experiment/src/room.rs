@@ -6,7 +6,8 @@ use load::{document::DocumentError, limits};
 use rustix::fs::statvfs;
 
 use crate::{
-    definition::Experiment,
+    data,
+    definition::{Experiment, PageCache},
     resolve::{DataSet, Places, TrialSetup},
 };
 
@@ -28,6 +29,15 @@ pub enum NoRoom {
         folder: PathBuf,
         /// What is free there.
         free: Size,
+    },
+    /// Files that are to be read from a disk would lie in memory.
+    #[error(
+        "the experiment reads its files from a disk (page_cache = \"cold\"), but {folder} is in memory: set TMPDIR to a \
+         folder on a disk"
+    )]
+    NoDisk {
+        /// Where the files would lie.
+        folder: PathBuf,
     },
     /// Too few descriptors.
     #[error(
@@ -57,6 +67,9 @@ pub fn check(experiment: &Experiment) -> Result<(), NoRoom> {
     let folder = env::temp_dir();
     // If this is unknown, making the files will show whether there is room.
     let free = statvfs(&folder).map_or(u64::MAX, |room| room.f_bavail.saturating_mul(room.f_frsize));
+    if experiment.page_cache == PageCache::Cold && data::is_in_memory(&folder).unwrap_or(false) {
+        return Err(NoRoom::NoDisk { folder });
+    }
     let places = Places::example(experiment);
     for variant in &experiment.variants {
         for work in &experiment.works {
@@ -66,7 +79,7 @@ pub fn check(experiment: &Experiment) -> Result<(), NoRoom> {
             if programs > 1 && needed > allowed {
                 return Err(NoRoom::Descriptors { programs, needed, allowed });
             }
-            let wanted = setup.data(&places)?.iter().map(DataSet::bytes).sum();
+            let wanted = setup.data(&places)?.iter().map(DataSet::bytes_on_disk).sum();
             if wanted > free {
                 return Err(NoRoom::Disk { wanted: Size(wanted), folder, free: Size(free) });
             }
