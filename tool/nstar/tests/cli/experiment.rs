@@ -418,3 +418,12 @@ fn the_cookbook_compares_pools_of_php() {
     let of = throughputs(&found);
     assert!(of.len() == 4 && of[3] > of[0], "{of:?}");
 }
+
+#[test]
+fn the_cookbook_compares_two_databases() {
+    let place = Place::new();
+    let programs = "/usr/bin/gunicorn /usr/sbin/mariadbd /usr/lib/postgresql/*/bin/postgres \
+                    /usr/lib/python3/dist-packages/psycopg2/__init__.py /usr/lib/python3/dist-packages/pymysql/__init__.py";
+    let Some(found) = cookbook(&place, "two-databases", programs) else { return };
+    assert_eq!(throughputs(&found).len(), 2);
+}
