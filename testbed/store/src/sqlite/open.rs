@@ -21,6 +21,15 @@ const RETRY_PAUSE: Duration = Duration::from_millis(5);
 /// How many pages the log collects before a checkpoint: 16 MiB, four times SQLite's default. A page that is written many
 /// times in between is copied once, and recovery after a crash still takes milliseconds only.
 const CHECKPOINT_PAGES: u32 = 4000;
+/// How many pages a writer and a reader may each keep in memory: kibibytes, negative as SQLite wants sizes. The default of
+/// 2 MiB holds the upper levels of an index only up to some 100 000 rows; then every insert reads pages again. A connection
+/// takes the memory only as it comes by as many pages, and never more, so that a server with a process for each connection
+/// stays bounded.
+const WRITER_CACHE_KIB: i64 = -32 * 1024;
+const READER_CACHE_KIB: i64 = -8 * 1024;
+/// The log is cut back to this many bytes after a checkpoint that found no reader in its way; without a limit, its file
+/// keeps the size of its longest time.
+const LOG_BYTES: i64 = 64 << 20;
 /// How often to try to create tables while another program does the same.
 const MIGRATION_TRIES: usize = 3;
 
@@ -35,6 +44,7 @@ pub(super) fn writer(path: &Path, schema: &Schema) -> Result<Connection, OpenErr
     };
     let mut connection = connection(path).map_err(failed)?;
     retrying(|| make_durable(&connection)).map_err(failed)?;
+    bound_memory(&connection, WRITER_CACHE_KIB).map_err(failed)?;
     if !retrying(|| claim(&mut connection, schema)).map_err(failed)? {
         return Err(OpenError::Foreign { what, database: path.to_owned() });
     }
@@ -45,6 +55,7 @@ pub(super) fn writer(path: &Path, schema: &Schema) -> Result<Connection, OpenErr
 /// Opens a read-only connection to a database that exists and is up to date.
 pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     let connection = connection(path)?;
+    bound_memory(&connection, READER_CACHE_KIB)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
 }
@@ -61,7 +72,13 @@ fn connection(path: &Path) -> rusqlite::Result<Connection> {
 fn make_durable(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES)
+}
+
+/// The file is not mapped (`mmap_size`): an error of the disk would then end the process with a signal.
+fn bound_memory(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "cache_size", cache_kib)
 }
 
 /// Retries while another program holds a lock. SQLite waits by itself, except where two programs would wait for each other,
@@ -204,6 +221,21 @@ mod tests {
         assert_eq!((mode.as_str(), synchronous), ("wal", 2));
         let reader = reader(&path).unwrap();
         assert!(reader.execute("DELETE FROM names", []).is_err());
+    }
+
+    #[test]
+    fn caches_and_the_log_have_the_sizes_given_here() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("names.db");
+        let pragma = |connection: &Connection, name: &str| -> i64 {
+            connection.pragma_query_value(None, name, |row| row.get(0)).unwrap()
+        };
+        let (writer, reader) = (writer(&path, &SCHEMA).unwrap(), reader(&path).unwrap());
+        assert_eq!(pragma(&writer, "cache_size"), -32_768);
+        assert_eq!(pragma(&reader, "cache_size"), -8_192);
+        assert_eq!(pragma(&writer, "mmap_size"), 0);
+        assert_eq!(pragma(&writer, "wal_autocheckpoint"), 4_000);
+        assert_eq!(pragma(&writer, "journal_size_limit"), 64 << 20);
     }
 
     #[test]
