@@ -90,7 +90,7 @@ impl Kind {
             Self::Mariadb => {
                 "CREATE USER IF NOT EXISTS nstar@'127.0.0.1';\n\
                  GRANT ALL ON `nstar%`.* TO nstar@'127.0.0.1';\n\
-                 GRANT PROCESS ON *.* TO nstar@'127.0.0.1';\n"
+                 GRANT PROCESS, RELOAD ON *.* TO nstar@'127.0.0.1';\n"
             }
             Self::Postgres => "",
         }

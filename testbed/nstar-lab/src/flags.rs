@@ -6,7 +6,7 @@ use crate::{
     commands::{
         lab::Lab,
         share::Share,
-        steps::{AwaitPeers, Prove, ServeDatabase},
+        steps::{AwaitPeers, Fill, Prove, ServeDatabase},
     },
     systems::Serve,
 };
@@ -37,6 +37,9 @@ pub(crate) enum Command {
     Share(Share),
     /// Run an empty database server, for an experiment
     Database(ServeDatabase),
+    /// Fill a database with data before a load, for an experiment
+    #[command(subcommand)]
+    Fill(Fill),
     /// Prove that a system kept its promises, for an experiment
     #[command(subcommand)]
     Prove(Prove),

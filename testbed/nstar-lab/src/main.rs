@@ -30,6 +30,7 @@ fn run(flags: &Flags) -> Result<Exit, Failure> {
         Some(Command::Serve(system)) => system.run(),
         Some(Command::Share(flags)) => share::run(flags),
         Some(Command::Database(flags)) => steps::database_server::run(flags),
+        Some(Command::Fill(steps::Fill::Bookings(flags))) => steps::fill::bookings(flags),
         Some(Command::Prove(steps::Prove::Bookings(flags))) => steps::bookings::prove(flags),
         Some(Command::AwaitPeers(flags)) => steps::peers::run(flags),
         Some(Command::Guard) => nstar::commands::experiment::guard(),

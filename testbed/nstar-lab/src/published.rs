@@ -33,6 +33,7 @@ const EXPERIMENTS: &[Published] = compiled_in![
     "worker-pool",
     "booking",
     "booking-mix",
+    "booking-data",
     "p2p-nodes",
     "p2p-file-size",
     "p2p-file-size-whole",

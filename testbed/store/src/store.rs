@@ -34,7 +34,7 @@ impl Store {
         match database {
             Database::Sqlite(path) => SqliteSetup::open(path, schema).map(SetupBackend::Sqlite),
             Database::Server(server) => NetworkSetup::open(server, schema).map(|mut setup| {
-                setup.warn_of_settings(server.dialect);
+                setup.warn_of_settings();
                 SetupBackend::Network(setup)
             }),
         }
@@ -138,6 +138,18 @@ impl Setup {
         match &mut self.backend {
             SetupBackend::Sqlite(sqlite) => sqlite.insert_all(statements),
             SetupBackend::Network(network) => network.insert_all(statements),
+        }
+    }
+
+    /// After many inserts into a table: gathers the statistics that plans are made from, and writes what is only in the
+    /// log, so that whoever uses the database next does not pay for it. Logs a warning if the user has no right to.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn settle(&mut self, table: &str) -> Result<(), OpenError> {
+        match &mut self.backend {
+            SetupBackend::Sqlite(sqlite) => sqlite.settle(),
+            SetupBackend::Network(network) => network.settle(table),
         }
     }
 }

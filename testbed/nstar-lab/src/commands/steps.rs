@@ -3,6 +3,7 @@
 
 pub(crate) mod bookings;
 pub(crate) mod database_server;
+pub(crate) mod fill;
 pub(crate) mod peers;
 
 use std::path::PathBuf;
@@ -19,6 +20,9 @@ pub(crate) struct ServeDatabase {
     /// Port to listen on, on 127.0.0.1
     #[arg(long, value_name = "PORT")]
     pub port: u16,
+    /// Size of its cache, MiB
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(16..=65_536))]
+    pub cache: u32,
     /// A database to make in it
     #[arg(long, value_name = "NAME")]
     pub create: String,
@@ -31,6 +35,23 @@ pub(crate) struct ServeDatabase {
 pub(crate) enum DatabaseKind {
     Mariadb,
     Postgres,
+}
+
+/// What a database can be filled with.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Fill {
+    /// Bookings on the days 1 to 1800 ahead, spread evenly over the rooms of a new database
+    Bookings(FillBookings),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FillBookings {
+    /// The database: a path (SQLite), mysql://.. or postgres://..
+    #[arg(long, value_name = "URL")]
+    pub database: Database,
+    /// Number of bookings
+    #[arg(long, value_name = "N")]
+    pub rows: u64,
 }
 
 /// What a system can prove.

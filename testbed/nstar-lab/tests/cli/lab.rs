@@ -126,7 +126,13 @@ fn an_overloaded_pool_shows_who_was_served_and_who_was_denied() {
 /// The published experiment on booking and cancelling, shortened.
 fn booking(replaced: &[(&str, &str)]) -> String {
     let users = "[1, 10, 30, 50, 80, 100, 150, 200, 250, 300, 350, 400, 500, 600]";
-    let short = [("\"6m\"", "\"9s\""), (users, "8"), ("book = 70, cancel = 30", "book = 60, cancel = 40")];
+    let short = [
+        ("\"6m\"", "\"9s\""),
+        (users, "8"),
+        ("book = 70, cancel = 30", "book = 60, cancel = 40"),
+        ("rows = 300000", "rows = 3000"),
+        ("\"20000\"", "\"1000\""),
+    ];
     shortened("booking-mix", &[&short, replaced].concat())
 }
 

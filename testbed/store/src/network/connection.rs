@@ -83,7 +83,7 @@ impl ServerConnection {
     }
 
     /// Executes a command such as `BEGIN` or `COMMIT`.
-    pub(super) async fn command(&mut self, sql: &'static str) -> Result<(), Trouble> {
+    pub(super) async fn command(&mut self, sql: &str) -> Result<(), Trouble> {
         self.driver.command(sql).await
     }
 }
@@ -96,7 +96,7 @@ impl Driver {
         }
     }
 
-    async fn command(&mut self, sql: &'static str) -> Result<(), Trouble> {
+    async fn command(&mut self, sql: &str) -> Result<(), Trouble> {
         match self {
             Self::Mysql(connection) => connection.command(sql).await,
             Self::Postgres(connection) => connection.command(sql).await,

@@ -42,7 +42,7 @@ impl MysqlConnection {
         self.0.ping().await.is_ok()
     }
 
-    pub(super) async fn command(&mut self, sql: &'static str) -> Result<(), Trouble> {
+    pub(super) async fn command(&mut self, sql: &str) -> Result<(), Trouble> {
         self.0.query_drop(sql).await.map_err(unopened)
     }
 

@@ -59,7 +59,7 @@ impl PostgresConnection {
         !self.client.is_closed() && self.client.check_connection().await.is_ok()
     }
 
-    pub(super) async fn command(&mut self, sql: &'static str) -> Result<(), Trouble> {
+    pub(super) async fn command(&mut self, sql: &str) -> Result<(), Trouble> {
         self.client.batch_execute(sql).await.map_err(|error| unopened(&error))
     }
 

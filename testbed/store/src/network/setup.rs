@@ -29,6 +29,7 @@ pub(crate) struct NetworkSetup {
     connection: Blocking,
     what: &'static str,
     server: String,
+    dialect: Dialect,
 }
 
 impl std::fmt::Debug for NetworkSetup {
@@ -46,14 +47,14 @@ impl NetworkSetup {
             Driver::Postgres(driver) => postgres::migrate(driver, schema).await,
         });
         migrated.map_err(failed)?.map_err(|error| refused(&error, server, schema))?;
-        Ok(Self { connection, what: schema.name, server: server.to_string() })
+        Ok(Self { connection, what: schema.name, server: server.to_string(), dialect: server.dialect })
     }
 
     /// Logs a warning if the server's settings may lose acknowledged changes.
-    pub(crate) fn warn_of_settings(&mut self, dialect: Dialect) {
+    pub(crate) fn warn_of_settings(&mut self) {
         // Without the privilege to ask there is no warning.
-        let reply = self.query(&durability_settings(dialect)).unwrap_or_default();
-        if let Some((setting, wanted)) = reply.first().and_then(|row| unsafe_setting(dialect, row)) {
+        let reply = self.query(&durability_settings(self.dialect)).unwrap_or_default();
+        if let Some((setting, wanted)) = reply.first().and_then(|row| unsafe_setting(self.dialect, row)) {
             let (what, server) = (self.what, &self.server);
             tracing::warn!(
                 "changes that the {what} database {server} has acknowledged may be lost in a power failure: \
@@ -77,6 +78,20 @@ impl NetworkSetup {
         self.command("COMMIT")
     }
 
+    pub(crate) fn settle(&mut self, table: &str) -> Result<(), OpenError> {
+        for sql in settling(self.dialect, table) {
+            let outcome = self.connection.wait(async |connection| connection.command(&sql).await);
+            match outcome {
+                Err(Trouble::NoRights(said)) => {
+                    let (what, server) = (self.what, &self.server);
+                    tracing::warn!("the {what} database {server} refuses {sql}: {said}");
+                }
+                outcome => outcome.map_err(|trouble| self.failed(trouble))?,
+            }
+        }
+        Ok(())
+    }
+
     fn run(&mut self, wanted: Wanted, statement: &Statement) -> Result<Reply, OpenError> {
         let outcome = self.connection.wait(async |connection| connection.run(wanted, statement).await);
         outcome.map_err(|failure| {
@@ -89,7 +104,7 @@ impl NetworkSetup {
         })
     }
 
-    fn command(&mut self, sql: &'static str) -> Result<(), OpenError> {
+    fn command(&mut self, sql: &str) -> Result<(), OpenError> {
         let outcome = self.connection.wait(async |connection| connection.command(sql).await);
         outcome.map_err(|trouble| self.failed(trouble))
     }
@@ -152,6 +167,19 @@ fn refused(error: &refinery::Error, server: &ServerDatabase, schema: &Schema) ->
         }
     }
     schema.refused(error, &server.to_string())
+}
+
+/// What gathers statistics of a table and writes it from the log to its place. InnoDB has no command for a checkpoint, but
+/// it writes all pages of a table that is to be exported.
+fn settling(dialect: Dialect, table: &str) -> Vec<String> {
+    match dialect {
+        Dialect::Mysql => vec![
+            format!("ANALYZE TABLE {table}"),
+            format!("FLUSH TABLES {table} FOR EXPORT"),
+            "UNLOCK TABLES".into(),
+        ],
+        Dialect::Postgres => vec![format!("VACUUM (ANALYZE) {table}"), "CHECKPOINT".into()],
+    }
 }
 
 /// The statement that reads the relevant settings, each as text.

@@ -88,6 +88,11 @@ impl SqliteSetup {
         }
     }
 
+    pub(crate) fn settle(&mut self) -> Result<(), OpenError> {
+        let settled = self.connection.execute_batch("ANALYZE; PRAGMA wal_checkpoint(TRUNCATE)");
+        settled.map_err(|error| self.failed(error))
+    }
+
     fn failed(&self, source: rusqlite::Error) -> OpenError {
         OpenError::Sqlite { what: self.what, database: self.path.clone(), source }
     }

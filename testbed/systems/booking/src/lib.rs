@@ -36,6 +36,6 @@ pub use self::{
     api::BookingApi,
     options::{BookingError, Options},
     service::{BookingFactory, factory},
-    tables::{Census, census},
+    tables::{Census, FillError, census, fill, full_days},
     values::guest::IdPolicy,
 };

@@ -31,7 +31,7 @@ pub fn factory(options: Options) -> Result<BookingFactory, BookingError> {
 }
 
 /// Rooms that a server reads at its start; it looks up any others one by one.
-const ROOMS_READ_AHEAD: i64 = 10_000;
+const ROOMS_READ_AHEAD: i64 = 100_000;
 
 /// Prepares the database and returns the rooms that a server knows from the start. Leaves no thread behind, so that the
 /// process may fork afterwards.

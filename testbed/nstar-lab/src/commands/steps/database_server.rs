@@ -20,7 +20,7 @@ pub(crate) fn run(flags: &ServeDatabase) -> Result<Exit, Failure> {
         DatabaseKind::Postgres => Kind::Postgres,
     };
     let interrupt = Interrupt::listen().map_err(Failure::failed)?;
-    let settings = Settings { port: Some(flags.port), ..Settings::default() };
+    let settings = Settings { port: Some(flags.port), memory_mib: flags.cache, ..Settings::default() };
     let server = DatabaseServer::start(kind, settings).map_err(Failure::failed)?;
     server.create(&flags.create).map_err(Failure::failed)?;
     output::print(&format!("listening: {}\n", server.url(&flags.create, "")))?;

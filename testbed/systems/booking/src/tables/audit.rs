@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use store::{Database, Row, Statement, Store, StoreError};
 
-use super::{SCHEMA, Tables, period};
+use super::{SCHEMA, Tables, period, prepared};
 use crate::{options::BookingError, values::room::Period};
 
 /// A page of the audit, in the order of booking.
@@ -66,7 +66,7 @@ fn event(at_us: i64, from: &str) -> AuditEvent {
     AuditEvent { at: at.to_string(), from: from.to_owned() }
 }
 
-/// What a database holds.
+/// What a database holds, without the bookings that it was [filled](super::prepared::fill) with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Census {
     /// Bookings ever made.
@@ -75,8 +75,6 @@ pub struct Census {
     pub cancelled: u64,
     /// Rooms and times with more than one standing booking. Anything but 0 is a broken promise.
     pub twice: u64,
-    /// Days on which every room that is booked by whole days has been booked at some time.
-    pub full_days: u64,
 }
 
 /// Counts what a database holds, by asking the database itself instead of a server. Blocks.
@@ -85,22 +83,27 @@ pub struct Census {
 /// When the database cannot be opened.
 pub fn census(database: &Database) -> Result<Census, BookingError> {
     let mut setup = Store::prepare(database, &SCHEMA)?;
-    let mut query = |sql: &'static str| setup.query(&Statement::new(sql));
-    let bookings = query("SELECT COUNT(*), COUNT(cancelled_at_us) FROM bookings")?;
-    let twice = query(
-        "SELECT COUNT(*) FROM (SELECT room FROM bookings WHERE cancelled_at_us IS NULL \
-                       GROUP BY room, day, slot HAVING COUNT(*) > 1) AS twice",
-    )?;
-    let full_days = query(
+    let prepared = prepared::last(&mut setup)?;
+    let made = "SELECT COUNT(*), COUNT(cancelled_at_us) FROM bookings WHERE id > ?";
+    let made = setup.query(&Statement::new(made).with(prepared))?;
+    let twice = setup.query(&Statement::new(
+        "SELECT COUNT(*) FROM (SELECT room FROM standing GROUP BY room, day, slot HAVING COUNT(*) > 1) AS twice",
+    ))?;
+    Ok(Census { booked: count(&made, 0), cancelled: count(&made, 1), twice: count(&twice, 0) })
+}
+
+/// Counts the days on which every room that is booked by whole days has been booked at some time. Blocks; it reads the
+/// whole table.
+///
+/// # Errors
+/// When the database cannot be opened.
+pub fn full_days(database: &Database) -> Result<u64, BookingError> {
+    let mut setup = Store::prepare(database, &SCHEMA)?;
+    let full_days = setup.query(&Statement::new(
         "SELECT COUNT(*) FROM (SELECT day FROM bookings GROUP BY day \
          HAVING COUNT(DISTINCT room) >= (SELECT COUNT(*) FROM rooms WHERE slots = '')) AS full_days",
-    )?;
-    Ok(Census {
-        booked: count(&bookings, 0),
-        cancelled: count(&bookings, 1),
-        twice: count(&twice, 0),
-        full_days: count(&full_days, 0),
-    })
+    ))?;
+    Ok(count(&full_days, 0))
 }
 
 /// Reads a count, which is always there and never negative.

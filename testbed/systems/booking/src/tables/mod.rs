@@ -2,10 +2,13 @@
 
 use store::{Migration, Row, Schema, Statement, Store, StoreError};
 
-pub use self::audit::{Census, census};
 pub(crate) use self::{
     audit::AuditList,
     rooms::{NewRoom, RoomTable, first_rooms},
+};
+pub use self::{
+    audit::{Census, census, full_days},
+    prepared::{FillError, fill},
 };
 use crate::values::{
     day::{Day, DayRange},
@@ -13,6 +16,7 @@ use crate::values::{
 };
 
 mod audit;
+mod prepared;
 mod rooms;
 
 /// The tables and how they came about.

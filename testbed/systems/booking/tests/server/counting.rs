@@ -1,6 +1,6 @@
 //! The census counts what a database holds and finds double bookings.
 
-use booking::{Census, census};
+use booking::{Census, census, fill, full_days};
 use database_server::Kind;
 use engine::Model;
 use store::Database;
@@ -27,12 +27,39 @@ fn book_some(fixture: &Fixture) -> Census {
     assert_eq!(post(to, &booking_body(None, &day(1), 3), "").unwrap().status, 409);
     let other = post(to, &booking_body(Some(1), &day(2), 4), "").unwrap();
     assert_eq!(delete(to, &other.id(), "").status, 204);
-    Census { booked: 4, cancelled: 1, twice: 0, full_days: 1 }
+    Census { booked: 4, cancelled: 1, twice: 0 }
 }
 
 pub(crate) fn what_a_database_holds(fixture: &Fixture) {
     let expected = book_some(fixture);
     assert_eq!(census(&fixture.database).unwrap(), expected);
+    assert_eq!(full_days(&fixture.database).unwrap(), 1);
+}
+
+/// Bookings that the database was filled with are in the way of others like any, but are nobody's.
+pub(crate) fn without_what_it_was_filled_with(fixture: &Fixture) {
+    drop(serve(Model::Epoll, options(&fixture.database, fixture.folder())));
+    let too_many = fill(&fixture.database, 3 * 1800).unwrap_err().to_string();
+    assert!(too_many.contains("has 3 rooms") && too_many.contains("need 6"), "{too_many}");
+    fill(&fixture.database, 3 * 900).unwrap();
+    assert_eq!(census(&fixture.database).unwrap(), Census::default());
+    let again = fill(&fixture.database, 1).unwrap_err().to_string();
+    assert!(again.contains("already holds bookings"), "{again}");
+
+    let server = serve(Model::Epoll, options(&fixture.database, fixture.folder()));
+    let to = server.local_addr();
+    let (mut booked, mut taken) = (0, 0);
+    for room in 1..=3 {
+        for ahead in 1..=4 {
+            match post(to, &booking_body(Some(room), &day(ahead), ahead as u64), "").unwrap().status {
+                201 => booked += 1,
+                409 => taken += 1,
+                other => panic!("{other}"),
+            }
+        }
+    }
+    assert!(booked > 0 && taken > 0, "{booked} booked, {taken} taken");
+    assert_eq!(census(&fixture.database).unwrap(), Census { booked, ..Census::default() });
 }
 
 /// Inserts the same row once more without the server.

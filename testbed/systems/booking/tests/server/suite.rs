@@ -44,6 +44,7 @@ const ALL: &[Test] = &[
     ("servers that share a database book each room once", race::two_servers),
     ("bookings of the previous version stay booked", migration::version_before),
     ("a census counts what a database holds", counting::what_a_database_holds),
+    ("a census leaves out what a database was filled with", counting::without_what_it_was_filled_with),
     ("acknowledged bookings survive kill -9 of the server", durability::killed_server),
 ];
 

@@ -1,0 +1,12 @@
+//! `nstar-lab fill`: gives a database its data before a load, so that a load hardly changes its size.
+
+use nstar::exit::{Exit, Failure};
+
+use super::FillBookings;
+
+/// Fills the database of a booking server, which may be running, but has no bookings yet. With 0 rows it only gathers
+/// statistics and writes the log to its place.
+pub(crate) fn bookings(flags: &FillBookings) -> Result<Exit, Failure> {
+    booking::fill(&flags.database, flags.rows).map_err(Failure::failed)?;
+    Ok(Exit::Done)
+}
