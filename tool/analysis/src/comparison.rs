@@ -5,6 +5,7 @@
 mod blocks;
 mod entry;
 mod findings;
+mod looks;
 mod order;
 mod ratio;
 mod users;
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use entry::{Finished, entry};
 pub use findings::{LittleFinding, OrderFinding, PublishedLittle, Tested};
-pub use order::order;
+pub use order::{open_variants, order};
 pub use users::{AtUsers, PublishedPoint, all_users, little, published_little};
 
 use crate::run::{Doubt, Host, Identity, Proof, Resource, ResourceKind, ResponseTime, Words, known};
@@ -113,6 +114,10 @@ pub struct Entry {
     /// The same in each round, absent where the variant missed it; empty in files from before it was kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub throughput_by_round_per_s: Vec<Option<f64>>,
+    /// CPU time per completed request in each round, microseconds; empty where it could not be watched, and in files from
+    /// before it was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpu_us_per_request_by_round: Vec<Option<f64>>,
     /// Its throughput over that of the fastest; absent if one of them cannot be compared.
     pub of_fastest: Option<OfFastest>,
     /// Whether the throughput is only a lower bound: the generator was the limit, or throughput never stopped growing.
@@ -153,6 +158,13 @@ pub struct Entry {
     pub doubts: Vec<Doubt>,
     /// The run files it was made from.
     pub runs: Vec<String>,
+}
+
+impl Entry {
+    /// Whether the generator was the limit in one of its runs.
+    pub(crate) fn generator_was_limit(&self) -> bool {
+        self.bottleneck.iter().any(|limit| limit.kind == ResourceKind::Generator)
+    }
 }
 
 /// The bottleneck of one run.

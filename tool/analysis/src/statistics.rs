@@ -1,11 +1,14 @@
 //! Statistics that know nothing of servers: distributions, intervals, trends, regressions.
 
 pub mod batch_means;
+pub(crate) mod dunnett;
 pub mod mser;
 pub(crate) mod pooling;
 pub(crate) mod regression;
 pub(crate) mod series;
 pub(crate) mod studentized_range;
+
+mod studentized;
 
 use statrs::distribution::{ChiSquared, Continuous, ContinuousCDF, Normal, StudentsT};
 

@@ -25,6 +25,7 @@ fn entry(variant: &str, throughput_per_s: f64, mean: f64) -> Entry {
         throughput_per_s,
         throughput_ci_per_s: [0.99 * throughput_per_s, 1.01 * throughput_per_s],
         throughput_by_round_per_s: Vec::new(),
+        cpu_us_per_request_by_round: Vec::new(),
         of_fastest: None,
         lower_bound: false,
         users: Some(100),
@@ -207,4 +208,36 @@ fn unknown_findings_of_a_newer_version_are_told_in_its_words() {
     let read = parse(&written.to_string()).unwrap();
     assert_eq!(read.works[0].ranking[0], OrderFinding::Told { text: text.clone() });
     assert_eq!(read.works[0].entries[1].doubts, [Doubt::Told { text }]);
+}
+
+/// What the generator could not drive to its limit is in order by what a request costs, and that is told.
+#[test]
+fn an_order_by_cpu_time_says_that_it_is_one() {
+    let mut comparison = sample();
+    let work = &mut comparison.works[0];
+    work.entries.truncate(3);
+    work.entries.remove(1);
+    for (entry, cost) in work.entries.iter_mut().zip([20.0, 30.0]) {
+        let rounds = |figure: f64| [1.0, 1.01, 0.99].map(|round| Some(figure * round)).to_vec();
+        entry.lower_bound = true;
+        entry.bottleneck[0].kind = ResourceKind::Generator;
+        entry.throughput_by_round_per_s = rounds(5_000.0);
+        entry.cpu_us_per_request_by_round = rounds(cost);
+    }
+    work.entries[0].cpu_us_per_request_by_round[0] = Some(20.1);
+    order(work);
+    assert_eq!(
+        work.entries.iter().map(|entry| entry.place).collect::<Vec<_>>(),
+        [Some([1, 1]), Some([2, 2])]
+    );
+    assert!(matches!(work.ranking[0], OrderFinding::Cheapest { .. }), "{:?}", work.ranking);
+    let text = terminal(&comparison, &TerminalOptions { width: 400, ..TerminalOptions::default() });
+    for words in [
+        "threads is first by CPU time per request, as the generator was the limit: the next, epoll, takes 1.5 times as much.",
+        "epoll and threads could not be driven to the limit: the order with them is by CPU time per request",
+    ] {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ").replace(['\u{202f}', '\u{a0}'], " ");
+        assert!(text.contains(words), "{text}");
+    }
+    assert_eq!(parse(&json(&comparison).unwrap()).unwrap(), comparison);
 }

@@ -8,26 +8,74 @@
 //! ```
 //!
 //! Where chance scatters all variants alike, its scatter is estimated from all of them together, with
-//! (variants - 1)(rounds - 1) degrees of freedom, so that few rounds suffice; all differences hold together by Tukey's
-//! studentized range (Tukey 1953). Where it does not, each pair has the scatter of its own differences, and Student's t
-//! with rounds - 1 degrees of freedom, widened for the number of pairs (Bonferroni).
+//! (variants - 1)(rounds - 1) degrees of freedom, so that few rounds suffice. All differences hold together by Tukey's
+//! studentized range (Tukey 1953), those to a baseline by Dunnett's points (Dunnett 1955). Where it does not, each pair
+//! has the scatter of its own differences, and Student's t with rounds - 1 degrees of freedom, widened for the number of
+//! pairs (Bonferroni).
 
-use super::ratio::Ratio;
-use crate::statistics::{chi_squared_exceeds, studentized_range::studentized_range, t_two_sided};
+use std::collections::BTreeMap;
 
-/// Claims of a difference that are wrong, at most, of all comparisons.
-const WRONG: f64 = 0.05;
+use crate::statistics::{
+    chi_squared_exceeds, dunnett::dunnett, studentized_range::studentized_range, t_two_sided,
+};
+
 /// Variances that differ as much by chance in a quarter of all cases are not pooled: with few rounds the test sees little,
 /// and pooling a variant that scatters more makes orders that are none.
 const MAY_BE_POOLED: f64 = 0.25;
 /// With fewer rounds it cannot be seen whether the variances differ.
-const ROUNDS_MIN: usize = 3;
+pub(crate) const ROUNDS_MIN: usize = 3;
+
+/// Which differences hold together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Family {
+    /// Those of all pairs.
+    Pairs,
+    /// Those to one of the variants.
+    ToBaseline,
+}
+
+impl Family {
+    /// How many differences it has.
+    fn pairs(self, variants: usize) -> f64 {
+        let variants = variants as f64;
+        match self {
+            Family::Pairs => variants * (variants - 1.0) / 2.0,
+            Family::ToBaseline => variants - 1.0,
+        }
+    }
+}
+
+/// Critical points, each computed once: they are integrals.
+#[derive(Debug, Default)]
+pub(crate) struct CriticalPoints(BTreeMap<(Family, usize, u64, u64), f64>);
+
+impl CriticalPoints {
+    /// Half the width of the intervals of differences of means, in standard errors of one mean, if `wrong` is the chance
+    /// that any of them misses.
+    fn half_width(&mut self, family: Family, variants: usize, df: f64, wrong: f64) -> f64 {
+        let point = || match family {
+            Family::Pairs => studentized_range(variants, df, wrong),
+            Family::ToBaseline => std::f64::consts::SQRT_2 * dunnett(variants - 1, df, wrong),
+        };
+        *self.0.entry((family, variants, df.to_bits(), wrong.to_bits())).or_insert_with(point)
+    }
+}
+
+/// The difference of two means of logarithms, with an interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Difference {
+    pub(crate) mean: f64,
+    pub(crate) half_width: f64,
+}
 
 /// Measurements of some variants, in rounds that all of them completed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Blocks {
     /// Logarithms, one row for each variant with one for each round.
     logs: Vec<Vec<f64>>,
+    family: Family,
+    /// The chance that any interval of a difference misses.
+    wrong: f64,
     /// Half the width of every interval of a difference, if the variances may be pooled.
     pooled: Option<f64>,
 }
@@ -35,11 +83,14 @@ pub(crate) struct Blocks {
 impl Blocks {
     /// Reads figures, one row for each variant, as far as all of them completed a round. `None` with fewer than two
     /// variants or three rounds.
-    pub(crate) fn of_common_rounds(figures: &[&[Option<f64>]]) -> Option<Self> {
+    pub(crate) fn of_common_rounds(
+        figures: &[&[Option<f64>]],
+        family: Family,
+        wrong: f64,
+        points: &mut CriticalPoints,
+    ) -> Option<Self> {
         let rounds = figures.iter().map(|row| row.len()).max()?;
-        let of = |row: &&[Option<f64>], round: usize| {
-            row.get(round).copied().flatten().filter(|x| *x > 0.0 && x.is_finite())
-        };
+        let of = |row: &&[Option<f64>], round: usize| row.get(round).copied().flatten().filter(is_figure);
         let common: Vec<usize> =
             (0..rounds).filter(|round| figures.iter().all(|row| of(row, *round).is_some())).collect();
         if figures.len() < 2 || common.len() < ROUNDS_MIN {
@@ -47,30 +98,35 @@ impl Blocks {
         }
         let logs = |row| common.iter().filter_map(|round| of(row, *round)).map(f64::ln).collect();
         let logs: Vec<Vec<f64>> = figures.iter().map(logs).collect();
-        Some(Blocks { pooled: pooled(&logs), logs })
+        let pooled =
+            pooled_error(&logs).map(|(error, df)| error * points.half_width(family, logs.len(), df, wrong));
+        Some(Blocks { logs, family, wrong, pooled })
     }
 
-    /// Variant `above` over variant `below`, and an interval of it; all of them hold together 95 times in 100.
-    pub(crate) fn ratio(&self, above: usize, below: usize) -> Option<Ratio> {
+    /// Variant `above` less variant `below`.
+    pub(crate) fn difference(&self, above: usize, below: usize) -> Option<Difference> {
         let (above, below) = (self.logs.get(above)?, self.logs.get(below)?);
         let differences: Vec<f64> = above.iter().zip(below).map(|(above, below)| above - below).collect();
-        let difference = mean(&differences);
         let half_width = self.pooled.unwrap_or_else(|| self.own_half_width(&differences));
-        let ci = [difference - half_width, difference + half_width].map(f64::exp);
-        Some(Ratio { ratio: difference.exp(), ci })
+        Some(Difference { mean: mean(&differences), half_width })
     }
 
     fn own_half_width(&self, differences: &[f64]) -> f64 {
-        let (rounds, variants) = (differences.len() as f64, self.logs.len() as f64);
-        let pairs = variants * (variants - 1.0) / 2.0;
+        let rounds = differences.len() as f64;
         let centre = mean(differences);
         let variance = differences.iter().map(|one| (one - centre).powi(2)).sum::<f64>() / (rounds - 1.0);
-        t_two_sided(rounds - 1.0, 1.0 - WRONG / pairs) * (variance / rounds).sqrt()
+        let wrong = self.wrong / self.family.pairs(self.logs.len());
+        t_two_sided(rounds - 1.0, 1.0 - wrong) * (variance / rounds).sqrt()
     }
 }
 
-/// Half the width of the interval of each difference of means, if all variants scatter alike.
-fn pooled(logs: &[Vec<f64>]) -> Option<f64> {
+/// Whether it can be compared on the logarithm.
+pub(crate) fn is_figure(figure: &f64) -> bool {
+    *figure > 0.0 && figure.is_finite()
+}
+
+/// The standard error of each variant's mean and its degrees of freedom, if all variants scatter alike.
+fn pooled_error(logs: &[Vec<f64>]) -> Option<(f64, f64)> {
     let (variants, rounds) = (logs.len() as f64, logs.first()?.len());
     let round_mean = |round: usize| logs.iter().filter_map(|row| row.get(round)).sum::<f64>() / variants;
     let round_means: Vec<f64> = (0..rounds).map(round_mean).collect();
@@ -85,7 +141,7 @@ fn pooled(logs: &[Vec<f64>]) -> Option<f64> {
         return None;
     }
     let variance = squares.iter().sum::<f64>() / df;
-    Some(studentized_range(logs.len(), df, WRONG) * (variance / rounds as f64).sqrt())
+    Some(((variance / rounds as f64).sqrt(), df))
 }
 
 /// Whether the variances of variants differ, from the squares of their residuals, each with so many degrees of freedom
@@ -130,28 +186,31 @@ mod tests {
         figures.iter().enumerate().map(of).collect()
     }
 
-    fn blocks(figures: &[Vec<f64>]) -> Blocks {
+    fn blocks(figures: &[Vec<f64>], points: &mut CriticalPoints) -> Blocks {
         let some: Vec<Vec<Option<f64>>> =
             figures.iter().map(|row| row.iter().copied().map(Some).collect()).collect();
-        Blocks::of_common_rounds(&some.iter().map(Vec::as_slice).collect::<Vec<_>>()).expect("blocks")
+        let rows: Vec<_> = some.iter().map(Vec::as_slice).collect();
+        Blocks::of_common_rounds(&rows, Family::Pairs, 0.05, points).expect("blocks")
     }
 
     fn claims(blocks: &Blocks, variants: usize) -> usize {
         let pairs = (0..variants).flat_map(|a| (0..a).map(move |b| (a, b)));
         pairs
-            .filter(|(a, b)| blocks.ratio(*a, *b).is_some_and(|ratio| ratio.ci[0] > 1.0 || ratio.ci[1] < 1.0))
+            .filter(|(a, b)| {
+                blocks.difference(*a, *b).is_some_and(|found| found.mean.abs() > found.half_width)
+            })
             .count()
     }
 
     /// A program against itself: an order is claimed in at most 5 of 100, whatever the drift from round to round.
     #[test]
     fn the_same_ten_times_is_seldom_put_in_order() {
-        let mut random = Rng::with_seed(1);
+        let (mut random, mut points) = (Rng::with_seed(1), CriticalPoints::default());
         for rounds in [3, 6] {
             let wrong = (0..300)
                 .filter(|_| {
                     let figures = measured(&[100.0; 10], rounds, |_| 0.05, &mut random);
-                    claims(&blocks(&figures), 10) > 0
+                    claims(&blocks(&figures, &mut points), 10) > 0
                 })
                 .count();
             assert!(wrong <= 27, "{rounds} rounds: {wrong} of 300");
@@ -161,12 +220,12 @@ mod tests {
     /// The same where one of them scatters five times as much as the others.
     #[test]
     fn a_variant_that_scatters_more_does_not_make_orders() {
-        let mut random = Rng::with_seed(2);
+        let (mut random, mut points) = (Rng::with_seed(2), CriticalPoints::default());
         let wrong = (0..200)
             .filter(|_| {
                 let figures =
                     measured(&[100.0; 6], 8, |variant| if variant == 0 { 0.1 } else { 0.02 }, &mut random);
-                claims(&blocks(&figures), 6) > 0
+                claims(&blocks(&figures, &mut points), 6) > 0
             })
             .count();
         assert!(wrong <= 20, "{wrong} of 200");
@@ -177,24 +236,26 @@ mod tests {
     fn differences_are_found() {
         let mut random = Rng::with_seed(3);
         let figures: Vec<f64> = (0..10).map(|n| 1.15_f64.powi(n)).collect();
-        let blocks = blocks(&measured(&figures, 6, |_| 0.03, &mut random));
+        let blocks = blocks(&measured(&figures, 6, |_| 0.03, &mut random), &mut CriticalPoints::default());
         assert_eq!(claims(&blocks, 10), 45);
-        let ratio = blocks.ratio(1, 0).expect("a ratio");
-        assert!(ratio.ci[0] < 1.15 && ratio.ci[1] > 1.15, "{ratio:?}");
+        let found = blocks.difference(1, 0).expect("a difference");
+        assert!((found.mean - 1.15_f64.ln()).abs() < found.half_width, "{found:?}");
     }
 
-    /// Every ratio is within its interval, all together, 95 times in 100.
+    /// Every difference is within its interval, all together, 95 times in 100.
     #[test]
     fn the_intervals_hold_together() {
-        let mut random = Rng::with_seed(4);
+        let (mut random, mut points) = (Rng::with_seed(4), CriticalPoints::default());
         let figures = [100.0, 120.0, 90.0, 130.0];
         let held = (0..400)
             .filter(|_| {
-                let blocks = blocks(&measured(&figures, 4, |_| 0.04, &mut random));
-                (0..4).all(|a| {
+                let blocks = blocks(&measured(&figures, 4, |_| 0.04, &mut random), &mut points);
+                (0..4).all(|a: usize| {
                     (0..4).filter(|b| *b != a).all(|b| {
-                        let truth = figures[a] / figures[b];
-                        blocks.ratio(a, b).is_some_and(|ratio| ratio.ci[0] <= truth && truth <= ratio.ci[1])
+                        let truth = (figures[a] / figures[b]).ln();
+                        blocks
+                            .difference(a, b)
+                            .is_some_and(|found| (found.mean - truth).abs() <= found.half_width)
                     })
                 })
             })
@@ -202,15 +263,33 @@ mod tests {
         assert!((366..=396).contains(&held), "{held} of 400");
     }
 
+    /// Compared with a baseline alone, fewer intervals need to hold together, and each is narrower.
+    #[test]
+    fn a_baseline_makes_intervals_narrower() {
+        let mut random = Rng::with_seed(5);
+        let figures = measured(&[100.0; 5], 5, |_| 0.03, &mut random);
+        let figures: Vec<Vec<_>> =
+            figures.into_iter().map(|row| row.into_iter().map(Some).collect()).collect();
+        let rows: Vec<_> = figures.iter().map(Vec::as_slice).collect();
+        let [pairs, baseline] = [Family::Pairs, Family::ToBaseline].map(|family| {
+            let blocks = Blocks::of_common_rounds(&rows, family, 0.05, &mut CriticalPoints::default());
+            blocks.and_then(|blocks| blocks.difference(1, 0)).expect("a difference")
+        });
+        assert!(pairs.mean == baseline.mean && baseline.half_width < 0.95 * pairs.half_width);
+    }
+
     /// A round that one variant missed counts for none; three must be left.
     #[test]
     fn only_rounds_that_all_completed_count() {
+        let read = |rows: &[&[Option<f64>]]| {
+            Blocks::of_common_rounds(rows, Family::Pairs, 0.05, &mut CriticalPoints::default())
+        };
         let [one, other] =
             [[Some(1.0), Some(2.0), None, Some(4.0)], [Some(2.0), Some(4.0), Some(9.0), Some(8.0)]];
-        let found = Blocks::of_common_rounds(&[&one, &other]).expect("three rounds");
-        assert!((found.ratio(1, 0).expect("a ratio").ratio - 2.0).abs() < 1e-12);
-        assert_eq!(Blocks::of_common_rounds(&[&one[..3], &other]), None);
-        assert_eq!(Blocks::of_common_rounds(&[&one]), None);
-        assert_eq!(Blocks::of_common_rounds(&[&one, &[Some(1.0), Some(0.0), Some(1.0), Some(1.0)]]), None);
+        let found = read(&[&one, &other]).expect("three rounds");
+        assert!((found.difference(1, 0).expect("a difference").mean - 2.0_f64.ln()).abs() < 1e-12);
+        assert_eq!(read(&[&one[..3], &other]), None);
+        assert_eq!(read(&[&one]), None);
+        assert_eq!(read(&[&one, &[Some(1.0), Some(0.0), Some(1.0), Some(1.0)]]), None);
     }
 }

@@ -34,11 +34,10 @@ pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> 
         place: None,
         throughput_per_s: found.value,
         throughput_ci_per_s: interval(&found),
-        throughput_by_round_per_s: by_round(runs),
+        throughput_by_round_per_s: by_round(runs, |run| Some(run.verdict.throughput_max_per_s)),
+        cpu_us_per_request_by_round: cpu_by_round(runs),
         of_fastest: None,
-        lower_bound: runs
-            .iter()
-            .any(|finished| is_lower_bound(&finished.run) || disturbed(&finished.run).is_some()),
+        lower_bound: is_often(runs, |run| is_lower_bound(run) || disturbed(run).is_some()),
         users: middle.verdict.users_at_saturation.or(at.map(|step| step.users)),
         response_time_us: middle.verdict.response_time_at_saturation_us,
         cpu_us_per_request: at.and_then(cpu_us_per_request),
@@ -55,14 +54,24 @@ pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> 
     })
 }
 
-/// Throughput in each round; nothing for a round that was missed or cut short.
-fn by_round(runs: &[Finished]) -> Vec<Option<f64>> {
+/// A figure in each round; nothing for a round that was missed or cut short.
+fn by_round(runs: &[Finished], figure: impl Fn(&Run) -> Option<f64>) -> Vec<Option<f64>> {
     let rounds = runs.iter().map(|finished| finished.round + 1).max().unwrap_or(0);
     let whole = |finished: &&Finished| {
         !finished.run.warnings.iter().any(|warning| warning.kind == WarningKind::Interrupted)
     };
     let of = |round| runs.iter().filter(whole).find(|finished| finished.round == round);
-    (0..rounds).map(|round| of(round).map(|finished| finished.run.verdict.throughput_max_per_s)).collect()
+    (0..rounds).map(|round| of(round).and_then(|finished| figure(&finished.run))).collect()
+}
+
+fn cpu_by_round(runs: &[Finished]) -> Vec<Option<f64>> {
+    let all = by_round(runs, |run| run.verdict_step().and_then(cpu_us_per_request));
+    if all.iter().any(Option::is_some) { all } else { Vec::new() }
+}
+
+/// Whether something holds of half of the runs or more: a single one of many, beside other work, is part of the scatter.
+fn is_often(runs: &[Finished], holds: impl Fn(&Run) -> bool) -> bool {
+    2 * runs.iter().filter(|finished| holds(&finished.run)).count() >= runs.len()
 }
 
 fn throughput_max(run: &Run) -> Estimate {

@@ -27,6 +27,15 @@ pub enum OrderFinding {
         /// Its throughput over that of the next.
         times_next: f64,
     },
+    /// One variant is first by CPU time per request, as the generator was the limit.
+    Cheapest {
+        /// The variant.
+        variant: String,
+        /// The variant that comes next.
+        next: String,
+        /// CPU time per request of the next over that of the first.
+        times_cpu: f64,
+    },
     /// Several variants, but not all, may each be first.
     SeveralMayBeFirst {
         /// The variants, fastest first.
@@ -49,6 +58,11 @@ pub enum OrderFinding {
         of_fastest: Option<OfFastest>,
         /// Whether there are variants that cannot be compared.
         of_compared: bool,
+    },
+    /// Some variants are in order with others by CPU time per request, as the generator was the limit.
+    ByCpuTime {
+        /// The variants that the generator could not drive further, fastest first.
+        variants: Vec<String>,
     },
     /// Words from a file of an older version, which has no data beside them, or of a newer one.
     Told {

@@ -1,6 +1,7 @@
 //! The order of variants, as far as the intervals support it.
 
-use super::blocks::Blocks;
+use super::blocks::CriticalPoints;
+use super::looks::{Criterion, Progress, Row, Standing, standing};
 use super::ratio::{Ratio, ratio};
 use super::{Entry, OfFastest, OrderFinding, Workload};
 use crate::statistics::normal_two_sided;
@@ -9,46 +10,185 @@ use crate::ticks::{failed_share, failures, many_failed};
 /// Gives every entry of a workload its places and its share of the fastest, and sets the workload's findings.
 ///
 /// Two entries are in order if the interval of their ratio excludes 1. With many pairs some would do so by chance, so the
-/// intervals are wide enough that all of them hold together 95 times in 100. Where every entry was measured in the same
-/// two rounds or more, they come from these randomised blocks ([`Blocks`]); otherwise from the interval of each figure,
-/// widened (Bonferroni). An entry whose figure is a lower bound
-/// is never placed behind another; one whose requests mostly failed has no place.
+/// intervals are wide enough that all of them hold together 95 times in 100. With three rounds or more, they come from
+/// randomised blocks, looked at while rounds were being made ([`super::looks`]); otherwise from the interval of each
+/// figure, widened (Bonferroni). An entry whose figure is a lower bound is never placed behind another by its throughput;
+/// where the generator was the limit, CPU time per request is compared. One whose requests mostly failed has no place.
 pub fn order(work: &mut Workload) {
-    let overload = work.overload;
-    let entries = &mut work.entries;
-    let compared: Vec<usize> =
-        (0..entries.len()).filter(|&index| comparable(&entries[index], overload)).collect();
-    let pairs = compared.len() * compared.len().saturating_sub(1) / 2;
-    let z = normal_two_sided(1.0 - 0.05 / pairs.max(1) as f64);
-    let fastest = compared
-        .iter()
-        .copied()
-        .max_by(|&a, &b| entries[a].throughput_per_s.total_cmp(&entries[b].throughput_per_s));
-    let by_round = |&index: &usize| entries[index].throughput_by_round_per_s.as_slice();
-    let blocks = Blocks::of_common_rounds(&compared.iter().map(by_round).collect::<Vec<_>>());
-    let place_in_blocks = |index: usize| compared.iter().position(|&other| other == index);
-    let over = |a: usize, b: usize| match &blocks {
-        Some(blocks) => blocks.ratio(place_in_blocks(a)?, place_in_blocks(b)?),
-        None => ratio_of(&entries[a], &entries[b], z),
-    };
-    let slower =
-        |a: usize, b: usize| !entries[a].lower_bound && over(a, b).is_some_and(|ratio| ratio.ci[1] < 1.0);
-    let found: Vec<(usize, [u32; 2], Option<OfFastest>)> = compared
-        .iter()
-        .map(|&index| {
-            let before = compared.iter().filter(|&&other| slower(index, other)).count();
-            let behind = compared.iter().filter(|&&other| slower(other, index)).count();
-            let place = [before + 1, compared.len() - behind].map(|place| place as u32);
-            let share = fastest.and_then(|fastest| over(index, fastest)).filter(is_known);
-            let share = share.map(|r| OfFastest { ratio: r.ratio, ci: r.ci });
-            (index, place, share)
-        })
-        .collect();
-    for (index, place, share) in found {
-        entries[index].place = Some(place);
-        entries[index].of_fastest = share;
+    let points = &mut CriticalPoints::default();
+    let compared = compared(work);
+    let seen = standing_of(work, &compared, None, Progress::Ended, points);
+    let order = Order { entries: &work.entries, compared: &compared, seen };
+    let placed: Vec<_> =
+        compared.iter().map(|&index| (index, order.place(index), order.share(index))).collect();
+    let findings = order.findings();
+    for (index, place, share) in placed {
+        work.entries[index].place = Some(place);
+        work.entries[index].of_fastest = share;
     }
-    work.ranking = findings(work);
+    work.ranking = findings;
+}
+
+/// The variants of a workload that further rounds may yet put in order.
+pub fn open_variants(work: &Workload) -> Vec<&str> {
+    let compared = compared(work);
+    let seen = standing_of(work, &compared, None, Progress::UnderWay, &mut CriticalPoints::default());
+    let is_open = |place: usize| seen.as_ref().is_none_or(|seen| !seen.is_settled(place));
+    let open = compared.iter().enumerate().filter(|(place, _)| compared.len() > 1 && is_open(*place));
+    open.map(|(_, index)| work.entries[*index].variant.as_str()).collect()
+}
+
+/// The places in the list of the entries that can be compared.
+fn compared(work: &Workload) -> Vec<usize> {
+    let is_compared = |index: &usize| comparable(&work.entries[*index], work.overload);
+    (0..work.entries.len()).filter(is_compared).collect()
+}
+
+fn standing_of(
+    work: &Workload,
+    compared: &[usize],
+    baseline: Option<usize>,
+    progress: Progress,
+    points: &mut CriticalPoints,
+) -> Option<Standing> {
+    let row = |&index: &usize| {
+        let entry = &work.entries[index];
+        Row {
+            throughput_per_s: &entry.throughput_by_round_per_s,
+            cpu_us: &entry.cpu_us_per_request_by_round,
+            lower_bound: entry.lower_bound,
+            generator_bound: entry.lower_bound && entry.generator_was_limit(),
+        }
+    };
+    standing(&compared.iter().map(row).collect::<Vec<_>>(), baseline, progress, points)
+}
+
+/// The order of entries that can be compared.
+struct Order<'a> {
+    entries: &'a [Entry],
+    compared: &'a [usize],
+    /// By rounds, if there are enough; its variants are those compared.
+    seen: Option<Standing>,
+}
+
+impl Order<'_> {
+    fn over(&self, a: usize, b: usize) -> Option<Ratio> {
+        match &self.seen {
+            Some(seen) => seen.ratio(self.row(a)?, self.row(b)?),
+            None => {
+                let pairs = self.compared.len() * self.compared.len().saturating_sub(1) / 2;
+                let z = normal_two_sided(1.0 - 0.05 / pairs.max(1) as f64);
+                ratio_of(&self.entries[a], &self.entries[b], z)
+            }
+        }
+    }
+
+    fn row(&self, index: usize) -> Option<usize> {
+        self.compared.iter().position(|&other| other == index)
+    }
+
+    fn behind(&self, a: usize, b: usize) -> Option<Criterion> {
+        match &self.seen {
+            Some(seen) => seen.behind(self.row(a)?, self.row(b)?),
+            None => {
+                let slower =
+                    !self.entries[a].lower_bound && self.over(a, b).is_some_and(|ratio| ratio.ci[1] < 1.0);
+                slower.then_some(Criterion::Throughput)
+            }
+        }
+    }
+
+    /// The best place and the worst.
+    fn place(&self, index: usize) -> [u32; 2] {
+        let before = self.compared.iter().filter(|&&other| self.behind(index, other).is_some()).count();
+        let behind = self.compared.iter().filter(|&&other| self.behind(other, index).is_some()).count();
+        [before + 1, self.compared.len() - behind].map(|place| place as u32)
+    }
+
+    fn share(&self, index: usize) -> Option<OfFastest> {
+        let throughput = |index: usize| self.entries[index].throughput_per_s;
+        let compared = self.compared.iter().copied();
+        let fastest = compared.max_by(|&a, &b| throughput(a).total_cmp(&throughput(b)))?;
+        let share = self.over(index, fastest).filter(is_known)?;
+        Some(OfFastest { ratio: share.ratio, ci: share.ci })
+    }
+
+    /// Findings about the places: the first, then the last, then what was compared by another figure than throughput.
+    fn findings(&self) -> Vec<OrderFinding> {
+        let mut placed: Vec<Placed<'_>> = self.compared.iter().map(|&index| self.placed(index)).collect();
+        placed.sort_by(|a, b| b.entry.throughput_per_s.total_cmp(&a.entry.throughput_per_s));
+        let all = placed.len() as u32;
+        let first: Vec<&Placed<'_>> = placed.iter().filter(|one| one.place[0] == 1).collect();
+        let mut findings = match (first.as_slice(), placed.as_slice()) {
+            (_, []) => return vec![OrderFinding::NothingComparable],
+            (_, [only]) => return vec![OrderFinding::OnlyOne { variant: only.entry.variant.clone() }],
+            ([first], _) => vec![self.first(first, &placed)],
+            (several, _) if several.len() == placed.len() => return vec![undecided(&placed)],
+            (several, _) => {
+                let variants = several.iter().map(|one| one.entry.variant.clone()).collect();
+                vec![OrderFinding::SeveralMayBeFirst { variants }]
+            }
+        };
+        let mut last = placed.iter().filter(|one| one.place[1] == all);
+        if let (Some(last), None) = (last.next(), last.next()) {
+            findings.push(OrderFinding::Last {
+                variant: last.entry.variant.clone(),
+                of_fastest: self.share(last.index),
+                of_compared: placed.len() < self.entries.len(),
+            });
+        }
+        findings.extend(self.by_cpu_time(&placed));
+        findings
+    }
+
+    fn placed(&self, index: usize) -> Placed<'_> {
+        Placed { index, entry: &self.entries[index], place: self.place(index) }
+    }
+
+    /// The one that is first, and the fastest of those that may be next.
+    fn first(&self, first: &Placed<'_>, placed: &[Placed<'_>]) -> OrderFinding {
+        let variant = first.entry.variant.clone();
+        let others = placed.iter().filter(|one| one.index != first.index);
+        // Of equals the first, which is the fastest.
+        let Some(next) = others.min_by_key(|one| one.place[0]) else {
+            return OrderFinding::OnlyOne { variant };
+        };
+        let next_name = next.entry.variant.clone();
+        match (self.behind(next.index, first.index), self.cpu_over(next.index, first.index)) {
+            (Some(Criterion::CpuTime), Some(ratio)) => {
+                OrderFinding::Cheapest { variant, next: next_name, times_cpu: ratio.ratio }
+            }
+            _ => OrderFinding::First {
+                variant,
+                throughput_per_s: first.entry.throughput_per_s,
+                next: next_name,
+                times_next: first.entry.throughput_per_s / next.entry.throughput_per_s,
+            },
+        }
+    }
+
+    fn cpu_over(&self, a: usize, b: usize) -> Option<Ratio> {
+        self.seen.as_ref()?.cpu_ratio(self.row(a)?, self.row(b)?)
+    }
+
+    /// Those that CPU time per request put in order with another, fastest first.
+    fn by_cpu_time(&self, placed: &[Placed<'_>]) -> Option<OrderFinding> {
+        let by_cpu = |one: usize, other: usize| self.behind(one, other) == Some(Criterion::CpuTime);
+        let limited = placed.iter().filter(|one| {
+            let others = placed.iter().map(|other| other.index);
+            one.entry.generator_was_limit()
+                && others.into_iter().any(|other| by_cpu(one.index, other) || by_cpu(other, one.index))
+        });
+        let variants: Vec<String> = limited.map(|one| one.entry.variant.clone()).collect();
+        (!variants.is_empty()).then_some(OrderFinding::ByCpuTime { variants })
+    }
+}
+
+/// An entry and its places.
+struct Placed<'a> {
+    index: usize,
+    entry: &'a Entry,
+    place: [u32; 2],
 }
 
 /// Whether a figure can be compared. The throughput beside many failures is no capacity, unless overload was asked for.
@@ -67,52 +207,12 @@ fn is_known(ratio: &Ratio) -> bool {
     ratio.ci[1] <= 10.0 * ratio.ratio
 }
 
-/// Findings about the places: the first, then the last.
-fn findings(work: &Workload) -> Vec<OrderFinding> {
-    let mut placed: Vec<&Entry> = work.entries.iter().filter(|entry| entry.place.is_some()).collect();
-    placed.sort_by(|a, b| b.throughput_per_s.total_cmp(&a.throughput_per_s));
-    let first: Vec<&Entry> = placed.iter().copied().filter(|entry| best(entry) == Some(1)).collect();
-    let mut findings = Vec::new();
-    match (first.as_slice(), placed.as_slice()) {
-        (_, []) => return vec![OrderFinding::NothingComparable],
-        (_, [only]) => return vec![OrderFinding::OnlyOne { variant: only.variant.clone() }],
-        ([_], [fastest, next, ..]) => findings.push(OrderFinding::First {
-            variant: fastest.variant.clone(),
-            throughput_per_s: fastest.throughput_per_s,
-            next: next.variant.clone(),
-            times_next: fastest.throughput_per_s / next.throughput_per_s,
-        }),
-        (several, _) if several.len() == placed.len() => return vec![undecided(&placed)],
-        (several, _) => {
-            let variants = several.iter().map(|entry| entry.variant.clone()).collect();
-            findings.push(OrderFinding::SeveralMayBeFirst { variants });
-        }
-    }
-    findings.extend(last(&placed, placed.len() < work.entries.len()));
-    findings
-}
-
-/// The one variant that is last, if there is one.
-fn last(placed: &[&Entry], of_compared: bool) -> Option<OrderFinding> {
-    let mut last = placed.iter().filter(|entry| worst(entry) == Some(placed.len() as u32));
-    let (only, None) = (last.next()?, last.next()) else { return None };
-    Some(OrderFinding::Last { variant: only.variant.clone(), of_fastest: only.of_fastest, of_compared })
-}
-
 /// The reason why no variant is ahead of another.
-fn undecided(placed: &[&Entry]) -> OrderFinding {
-    match placed.iter().filter(|entry| entry.lower_bound).count() {
+fn undecided(placed: &[Placed<'_>]) -> OrderFinding {
+    match placed.iter().filter(|one| one.entry.lower_bound).count() {
         0 => OrderFinding::WithinIntervals,
         bounds => OrderFinding::LowerBounds { bounds: bounds as u32, figures: placed.len() as u32 },
     }
-}
-
-fn best(entry: &Entry) -> Option<u32> {
-    entry.place.map(|[best, _]| best)
-}
-
-fn worst(entry: &Entry) -> Option<u32> {
-    entry.place.map(|[_, worst]| worst)
 }
 
 #[cfg(test)]
@@ -129,6 +229,7 @@ mod tests {
             throughput_per_s,
             throughput_ci_per_s: [1.0 - known_to, 1.0 + known_to].map(|end| end * throughput_per_s),
             throughput_by_round_per_s: Vec::new(),
+            cpu_us_per_request_by_round: Vec::new(),
             of_fastest: None,
             lower_bound: false,
             users: Some(100),

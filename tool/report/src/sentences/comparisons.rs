@@ -15,6 +15,16 @@ pub(crate) fn order(finding: &OrderFinding) -> String {
             number::quantity(*throughput_per_s),
             number::quantity(*times_next)
         ),
+        OrderFinding::Cheapest { variant, next, times_cpu } => format!(
+            "{variant} is first by CPU time per request, as the generator was the limit: the next, {next}, takes {} times \
+             as much.",
+            number::quantity(*times_cpu)
+        ),
+        OrderFinding::ByCpuTime { variants } => format!(
+            "{} could not be driven to the limit: the order with them is by CPU time per request, as the generator was the \
+             limit.",
+            listed(variants)
+        ),
         OrderFinding::SeveralMayBeFirst { variants } => {
             format!("{} may each be first: their differences are within the intervals.", listed(variants))
         }
