@@ -41,6 +41,7 @@ fn under_laws(published: &Published) -> Published {
     Published { little: comparison::published_little(published), ..published.clone() }
 }
 
+/// A workload in order, as far as it was measured.
 fn of_work(
     experiment: &Experiment,
     work: &definition::Workload,
@@ -48,19 +49,36 @@ fn of_work(
     finished: &impl Fn(&Part) -> Finished,
 ) -> Option<Workload> {
     let parts: Vec<&Part> = outcome.parts.iter().filter(|part| part.work == work.name).collect();
-    let of_variant = |variant: &definition::Variant| {
-        let runs = parts.iter().filter(|part| part.variant == variant.name);
-        entry(&variant.name, &runs.map(|part| finished(part)).collect::<Vec<_>>(), work.overload)
-    };
-    let entries: Vec<_> = experiment.variants.iter().filter_map(of_variant).collect();
-    if entries.is_empty() {
+    let mut measured = measured(experiment, work, &parts, finished);
+    if measured.entries.is_empty() {
         return None;
     }
     let runs: Vec<_> = parts.iter().map(|part| &part.run).collect();
     // Users that are turned away are neither served nor waiting.
-    let little = comparison::little(&runs).filter(|_| !work.overload).into_iter().collect();
-    let (name, overload) = (work.name.clone(), work.overload);
-    let mut measured = Workload { name, overload, little, entries, ..Workload::default() };
+    measured.little = comparison::little(&runs).filter(|_| !work.overload).into_iter().collect();
     order(&mut measured);
     Some(measured)
+}
+
+/// The variants that more rounds of a workload may yet put in order.
+pub(crate) fn open(experiment: &Experiment, work: &definition::Workload, parts: &[Part]) -> Vec<String> {
+    let parts: Vec<&Part> = parts.iter().filter(|part| part.work == work.name).collect();
+    let finished = |part: &Part| Finished { run: part.run.clone(), file: String::new(), round: part.round };
+    let measured = measured(experiment, work, &parts, &finished);
+    comparison::open_variants(&measured).into_iter().map(str::to_owned).collect()
+}
+
+/// A workload with its entries, in no order yet.
+fn measured(
+    experiment: &Experiment,
+    work: &definition::Workload,
+    parts: &[&Part],
+    finished: &impl Fn(&Part) -> Finished,
+) -> Workload {
+    let of_variant = |variant: &definition::Variant| {
+        let runs = parts.iter().filter(|part| part.variant == variant.name);
+        entry(&variant.name, &runs.map(|part| finished(part)).collect::<Vec<_>>(), work.overload)
+    };
+    let entries = experiment.variants.iter().filter_map(of_variant).collect();
+    Workload { name: work.name.clone(), overload: work.overload, entries, ..Workload::default() }
 }

@@ -11,6 +11,7 @@ pub mod comparison;
 mod data;
 pub mod definition;
 pub mod document;
+pub mod journal;
 pub mod names;
 mod process;
 pub mod progress;

@@ -1,7 +1,11 @@
 //! What happens during an experiment, as it happens.
 
+use std::time::Duration;
+
 use analysis::{comparison::LeftOut, run::Proof};
 use sweep::cores::Split;
+
+pub use crate::trials::Forecast;
 
 /// Something that happened around the loads and sweeps of an experiment.
 #[derive(Debug, Clone)]
@@ -19,8 +23,24 @@ pub enum Event {
     Starting(Vec<(String, usize)>),
     /// Commands or loads prepare what is measured.
     Preparing,
-    /// A trial begins, by name.
-    TrialBegun(String),
+    /// How many trials there will be, and how long they take; told before the first.
+    Planned(Forecast),
+    /// The time that the experiment gives itself is too short for its trials, which are made nevertheless.
+    TooShort {
+        /// What they need at least.
+        needed: Duration,
+    },
+    /// So many trials were made before, and are not made again.
+    GoesOn(u32),
+    /// A trial begins.
+    TrialBegun {
+        /// Its name.
+        name: String,
+        /// Its number, from 1.
+        number: u32,
+        /// What is still to come, this trial included.
+        ahead: Forecast,
+    },
     /// A program runs without a limit that it should have.
     Unlimited {
         /// The program.

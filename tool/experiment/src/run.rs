@@ -7,19 +7,21 @@ mod preparation;
 mod stage;
 
 use std::{
-    collections::BTreeMap,
     sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
 };
 
 use crate::{
+    comparison,
+    definition::Variant,
     names,
     process::link,
     progress::{Event, Listener},
     resolve::{Places, TrialSetup},
-    trials::{Trial, time_each, trials},
+    trials::{Trial, Trials},
 };
 use analysis::{comparison::LeftOut, run::Run};
-pub use plan::{RunError, RunPlan};
+pub use plan::{RecordError, RunError, RunPlan};
 use stage::{Around, Stage};
 
 /// One sweep or load of an experiment.
@@ -51,71 +53,132 @@ pub struct Outcome {
     pub left_out: Vec<LeftOut>,
 }
 
+/// A trial that was made before.
+#[derive(Debug)]
+pub struct Kept {
+    /// What was found.
+    pub run: Run,
+    /// How long it took, with everything around it.
+    pub took: Duration,
+}
+
+/// Keeps what is measured as soon as it is, so that an experiment that was interrupted can go on.
+pub trait Records {
+    /// How many trials were made before.
+    fn made_before(&self) -> u32;
+
+    /// A trial that was made before, by workload, variant and round.
+    fn take(&mut self, work: &str, variant: &str, round: u32) -> Option<Kept>;
+
+    /// Keeps a trial, and how long it took.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    fn keep(&mut self, part: &Part, took: Duration) -> Result<(), RecordError>;
+}
+
 /// Runs an experiment. However it ends, its programs are stopped and its data removed.
 ///
 /// # Errors
 /// If nothing varies, the first failure. Otherwise only if nothing at all could be measured: what fails is left out.
-pub fn run(plan: &RunPlan, interrupt: &AtomicBool, listener: &mut dyn Listener) -> Result<Outcome, RunError> {
+pub fn run(
+    plan: &RunPlan,
+    records: &mut dyn Records,
+    interrupt: &AtomicBool,
+    listener: &mut dyn Listener,
+) -> Result<Outcome, RunError> {
     listener.on_experiment(&Event::Placed(plan.split.clone()));
-    let mut runner = Runner { plan, outcome: Outcome::default(), failed: BTreeMap::new() };
-    let trials = runner.possible(trials(&plan.experiment, plan.seed), listener);
+    let mut trials = Trials::new(&plan.experiment, plan.seed, plan.step_max);
+    let mut runner = Runner { plan, records, outcome: Outcome::default() };
+    runner.leave_out_impossible(&mut trials, listener);
+    announce(&trials, runner.records.made_before(), listener);
     let mut stage = Stage::new(plan)?;
-    stage.time = plan.experiment.time.map(|total| time_each(total, trials.len()));
-    for trial in &trials {
-        if interrupt.load(Ordering::Relaxed) {
-            break;
+    let mut number = 0;
+    while !interrupt.load(Ordering::Relaxed) {
+        let ahead = trials.forecast();
+        let Some(trial) = trials.next() else { break };
+        number += 1;
+        let (work, variant) = (&trial.work.name, &trial.variant.name);
+        if let Some(Kept { run, took }) = runner.records.take(work, variant, trial.round) {
+            runner.outcome.parts.push(part(&trial, run));
+            trials.made(&trial, took);
+        } else {
+            let name = trial.name(&plan.experiment);
+            listener.on_experiment(&Event::TrialBegun { name, number, ahead });
+            let began = Instant::now();
+            let ended = runner.measure(&trial, &mut stage, interrupt, listener)?;
+            runner.take_note(ended, &trial, began.elapsed(), &mut trials, listener)?;
         }
-        runner.measure(trial, &mut stage, interrupt, listener)?;
+        if trials.block_is_complete() && plan.experiment.compares() {
+            let open = comparison::open(&plan.experiment, trial.work, &runner.outcome.parts);
+            trials.keep_open(&trial, &open.iter().map(String::as_str).collect::<Vec<_>>());
+        }
     }
     runner.finish()
+}
+
+fn part(trial: &Trial<'_>, run: Run) -> Part {
+    let (work, variant) = (trial.work.name.clone(), trial.variant.name.clone());
+    Part { work, variant, round: trial.round, run }
+}
+
+/// Says what is to come before it begins.
+fn announce(trials: &Trials<'_>, made_before: u32, listener: &mut dyn Listener) {
+    if let Some(needed) = trials.too_short() {
+        listener.on_experiment(&Event::TooShort { needed });
+    }
+    let forecast = trials.forecast();
+    if forecast.trials > 1 {
+        listener.on_experiment(&Event::Planned(forecast));
+    }
+    if made_before > 0 {
+        listener.on_experiment(&Event::GoesOn(made_before));
+    }
+}
+
+/// How a trial ended.
+enum Ended {
+    Measured(Box<Run>),
+    /// It failed, and would fail again.
+    Failed(RunError),
+    Interrupted,
 }
 
 /// An experiment under way.
 struct Runner<'a> {
     plan: &'a RunPlan,
+    records: &'a mut dyn Records,
     outcome: Outcome,
-    /// Why variants failed, by variant and workload; an empty workload stands for all.
-    failed: BTreeMap<(String, String), String>,
 }
 
 impl Runner<'_> {
-    /// The trials that this process may make. The others are reported and left out.
-    fn possible<'a>(&mut self, trials: Vec<Trial<'a>>, listener: &mut dyn Listener) -> Vec<Trial<'a>> {
-        let Err(reason) = link::check() else { return trials };
+    /// Leaves out the trials that this process may not make, and reports them.
+    fn leave_out_impossible(&mut self, trials: &mut Trials<'_>, listener: &mut dyn Listener) {
+        let Err(reason) = link::check() else { return };
         let experiment = &self.plan.experiment;
-        let is_linked = |trial: &Trial<'_>| {
-            let setup = TrialSetup { experiment, variant: trial.variant, work: trial.work };
-            setup.instances(&Places::default()).is_ok_and(|all| all.iter().any(|one| one.link_mbit.is_some()))
-        };
-        let (linked, possible): (Vec<_>, Vec<_>) = trials.into_iter().partition(is_linked);
-        let mut works: Vec<&str> = linked.iter().map(|trial| trial.work.name.as_str()).collect();
-        works.sort_unstable();
-        works.dedup();
-        for work in works {
-            let what = if work.is_empty() { "the link" } else { work };
-            self.leave_out(what.to_owned(), reason.to_string(), listener);
+        for work in &experiment.works {
+            let is_linked = |variant: &&Variant| {
+                let instances = TrialSetup { experiment, variant, work }.instances(&Places::default());
+                instances.is_ok_and(|all| all.iter().any(|one| one.link_mbit.is_some()))
+            };
+            let linked: Vec<&Variant> = experiment.variants.iter().filter(is_linked).collect();
+            linked.iter().for_each(|variant| trials.leave_out(&variant.name, &work.name));
+            if !linked.is_empty() {
+                let what = if work.name.is_empty() { "the link" } else { &work.name };
+                self.leave_out(what.to_owned(), reason.to_string(), listener);
+            }
         }
-        possible
     }
 
-    /// Makes one trial, unless its variant has failed before.
     fn measure(
         &mut self,
         trial: &Trial<'_>,
         stage: &mut Stage<'_>,
         interrupt: &AtomicBool,
         listener: &mut dyn Listener,
-    ) -> Result<(), RunError> {
-        let (variant, work) = (trial.variant.name.clone(), trial.work.name.clone());
-        let known = [(variant.clone(), String::new()), (variant.clone(), work.clone())];
-        if known.iter().any(|key| self.failed.contains_key(key)) {
-            return Ok(());
-        }
-        let name = trial.name(self.plan.experiment.rounds);
-        if !name.is_empty() {
-            listener.on_experiment(&Event::TrialBegun(name.clone()));
-        }
+    ) -> Result<Ended, RunError> {
         let mut lacking = Vec::new();
+        stage.time = trial.time;
         let driven = stage.measure(trial, &mut Around { interrupt, listener, lacking: &mut lacking });
         for (what, why) in lacking {
             let left_out = LeftOut { what, why };
@@ -124,17 +187,39 @@ impl Runner<'_> {
             }
         }
         match driven {
-            Ok(driven) => {
-                self.outcome.parts.push(Part { work, variant, round: trial.round, run: driven.run });
-            }
+            Ok(driven) => Ok(Ended::Measured(Box::new(driven.run))),
             // What was interrupted is not reported as left out.
-            Err(_) if interrupt.load(Ordering::Relaxed) => {}
-            Err(error) if !self.plan.experiment.compares() => return Err(error),
-            Err(error) => {
+            Err(_) if interrupt.load(Ordering::Relaxed) => Ok(Ended::Interrupted),
+            Err(error) if !self.plan.experiment.compares() => Err(error),
+            Err(error) => Ok(Ended::Failed(error)),
+        }
+    }
+
+    fn take_note(
+        &mut self,
+        ended: Ended,
+        trial: &Trial<'_>,
+        took: Duration,
+        trials: &mut Trials<'_>,
+        listener: &mut dyn Listener,
+    ) -> Result<(), RunError> {
+        trials.made(trial, took);
+        match ended {
+            Ended::Interrupted => {}
+            Ended::Measured(run) => {
+                let part = part(trial, *run);
+                self.records.keep(&part, took)?;
+                self.outcome.parts.push(part);
+            }
+            Ended::Failed(error) => {
                 // A program that does not start now will not start for the next workload either.
                 let everywhere = matches!(error, RunError::Start(_));
-                let (work, what) = if everywhere { (String::new(), variant.clone()) } else { (work, name) };
-                self.failed.insert((variant, work), error.to_string());
+                let variant = &trial.variant.name;
+                let (work, what) = match everywhere {
+                    true => ("", variant.clone()),
+                    false => (trial.work.name.as_str(), trial.name(&self.plan.experiment)),
+                };
+                trials.leave_out(variant, work);
                 self.leave_out(what, error.to_string(), listener);
             }
         }

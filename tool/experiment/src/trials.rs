@@ -1,15 +1,27 @@
-//! Which workload is measured on which variant, in which order, and for how long.
+//! Which trial comes next: a plan that grows while the experiment runs, and knows neither a clock nor a program.
+//!
+//! Every variant is measured in as many rounds as the file asks for. What time is left then goes where the order is still
+//! open: after each round of a workload the plan is told which variants further rounds may yet put in order, and
+//! only these go on, until none is left or the time is spent.
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use fastrand::Rng;
 
-use crate::definition::{Experiment, Variant, Workload};
+use crate::definition::{Experiment, Users, Variant, Workload};
 
-/// Time per trial for starting programs, stopping them, and the first request.
+/// Time per trial for starting programs, stopping them, and the first request, until it is known.
 const AROUND: Duration = Duration::from_millis(1_200);
-/// A shorter trial shows nothing.
-const SHORTEST: Duration = Duration::from_secs(1);
+/// A shorter load yields no interval.
+const SHORTEST_LOAD: Duration = Duration::from_secs(1);
+/// A longer one tells less than two: what differs from one trial to the next is not in its interval.
+const LONGEST_LOAD: Duration = Duration::from_secs(10);
+/// A shorter sweep has no time for its steps.
+const SHORTEST_SWEEP: Duration = Duration::from_millis(2_500);
+/// Loads are short enough for so many rounds: with these, variants are compared three times.
+const AIM_ROUNDS: u32 = 6;
+/// Rounds end here at the latest.
+const ROUNDS_MAX: u32 = 1_000;
 
 /// One measured load of one variant.
 #[derive(Debug, Clone, Copy)]
@@ -18,35 +30,206 @@ pub(crate) struct Trial<'a> {
     pub(crate) round: u32,
     pub(crate) work: &'a Workload,
     pub(crate) variant: &'a Variant,
+    /// How long its load or sweep may take; `None`: as long as it needs.
+    pub(crate) time: Option<Duration>,
 }
 
-/// All trials in order: round by round, in each round every workload, and for each workload every variant.
-///
-/// Each round of a workload is a randomised block (Fisher 1935): a drift of the machine favours no variant, and the
-/// order is the same for the same seed.
-pub(crate) fn trials(experiment: &Experiment, seed: u64) -> Vec<Trial<'_>> {
-    let mut random = Rng::with_seed(seed);
-    let mut all = Vec::new();
-    for round in 0..experiment.rounds {
-        for work in &experiment.works {
-            let mut variants: Vec<&Variant> = experiment.variants.iter().collect();
-            random.shuffle(&mut variants);
-            all.extend(variants.into_iter().map(|variant| Trial { round, work, variant }));
+/// What is still to come, as far as it can be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Forecast {
+    /// Trials still to be made, if no more of the order is decided.
+    pub trials: u32,
+    /// How long they take; `None` if that is not known.
+    pub time: Option<Duration>,
+}
+
+/// The trials of an experiment. Each round of a workload is a randomised block (Fisher 1935): a drift of the machine
+/// favours no variant, and the order is the same for the same seed.
+#[derive(Debug, Clone)]
+pub(crate) struct Trials<'a> {
+    seed: u64,
+    /// Every variant gets so many.
+    rounds: u32,
+    /// For more of them; `None`: there are no more.
+    time: Option<Duration>,
+    spent: Duration,
+    works: Vec<Block<'a>>,
+    /// The round and the workload (its place) that come next.
+    next: (u32, usize),
+    /// What is left of the block that is being made.
+    block: VecDeque<Trial<'a>>,
+    /// Whether a block was made in this round.
+    made_any: bool,
+}
+
+/// The blocks of one workload.
+#[derive(Debug, Clone)]
+struct Block<'a> {
+    work: &'a Workload,
+    /// Those that get further rounds.
+    variants: Vec<&'a Variant>,
+    time: Option<Duration>,
+    /// Trials that were made, and how long they took together.
+    made: (u32, Duration),
+}
+
+impl<'a> Trials<'a> {
+    /// Plans an experiment. `load` is the length of each load, where that is fixed.
+    pub(crate) fn new(experiment: &'a Experiment, seed: u64, load: Option<Duration>) -> Self {
+        let works = experiment.works.iter().map(|work| Block {
+            work,
+            variants: experiment.variants.iter().collect(),
+            time: time_each(experiment, work, load),
+            made: (0, Duration::ZERO),
+        });
+        Trials {
+            seed,
+            rounds: experiment.rounds,
+            time: experiment.time.filter(|_| experiment.compares()),
+            spent: Duration::ZERO,
+            works: works.collect(),
+            next: (0, 0),
+            block: VecDeque::new(),
+            made_any: false,
         }
     }
-    all
+
+    /// The trial that comes next.
+    pub(crate) fn next(&mut self) -> Option<Trial<'a>> {
+        while self.block.is_empty() {
+            let (round, place) = self.next;
+            let Some(block) = self.works.get(place) else {
+                if !self.made_any || round + 1 >= ROUNDS_MAX {
+                    return None;
+                }
+                (self.next, self.made_any) = ((round + 1, 0), false);
+                continue;
+            };
+            self.next = (round, place + 1);
+            let is_due = round < self.rounds;
+            let fits = self.time.is_some_and(|time| self.spent + block.cost() <= time);
+            if is_due || (fits && block.variants.len() > 1) {
+                self.block = block.trials(round, self.seed, place);
+                self.made_any |= !self.block.is_empty();
+            }
+        }
+        self.block.pop_front()
+    }
+
+    /// Takes note of a trial that was made, or tried, and of how long that took.
+    pub(crate) fn made(&mut self, trial: &Trial<'_>, took: Duration) {
+        self.spent += took;
+        if let Some(block) = self.works.iter_mut().find(|block| block.work.name == trial.work.name) {
+            block.made = (block.made.0 + 1, block.made.1 + took);
+        }
+    }
+
+    /// Whether the trial that came last completed a block.
+    pub(crate) fn block_is_complete(&self) -> bool {
+        self.block.is_empty()
+    }
+
+    /// Gives further rounds of a workload to these variants alone, once every variant had those that the file asks for.
+    pub(crate) fn keep_open(&mut self, trial: &Trial<'_>, open: &[&str]) {
+        if trial.round + 1 >= self.rounds {
+            self.retain(&trial.work.name, |variant| open.contains(&variant));
+        }
+    }
+
+    /// Makes no more trials of a variant on a workload; of all workloads if its name is empty.
+    pub(crate) fn leave_out(&mut self, variant: &str, work: &str) {
+        self.retain(work, |name| name != variant);
+        let is_other = |trial: &Trial<'_>| {
+            trial.variant.name != variant || (!work.is_empty() && trial.work.name != work)
+        };
+        self.block.retain(is_other);
+    }
+
+    fn retain(&mut self, work: &str, keep: impl Fn(&str) -> bool) {
+        for block in self.works.iter_mut().filter(|block| work.is_empty() || block.work.name == work) {
+            block.variants.retain(|variant| keep(&variant.name));
+        }
+    }
+
+    /// What is still to come.
+    pub(crate) fn forecast(&self) -> Forecast {
+        let mut ahead = self.clone();
+        let (mut trials, mut time) = (0, Some(Duration::ZERO));
+        while let Some(trial) = ahead.next() {
+            let block = ahead.works.iter().find(|block| block.work.name == trial.work.name);
+            let cost = block.map_or(AROUND, Block::cost_each);
+            trials += 1;
+            time = time.filter(|_| trial.time.is_some()).map(|time| time + cost);
+            ahead.spent += cost;
+        }
+        Forecast { trials, time }
+    }
+
+    /// How long the least number of rounds takes, if each trial is as short as can be; `None` if the time is enough.
+    pub(crate) fn too_short(&self) -> Option<Duration> {
+        let least = |block: &Block<'_>| block.shortest() * self.rounds * block.variants.len() as u32;
+        let needed = self.works.iter().map(least).sum();
+        self.time.filter(|time| *time < needed).map(|_| needed)
+    }
 }
 
-/// The time that each trial may take.
-pub(crate) fn time_each(total: Duration, trials: usize) -> Duration {
-    let share = total / u32::try_from(trials.max(1)).unwrap_or(u32::MAX);
-    share.saturating_sub(AROUND).max(SHORTEST)
+impl<'a> Block<'a> {
+    /// The trials of one round, in an order of its own.
+    fn trials(&self, round: u32, seed: u64, place: usize) -> VecDeque<Trial<'a>> {
+        let mut variants = self.variants.clone();
+        // Of each block, whatever came before: an experiment that goes on makes the same.
+        let mut random = Rng::with_seed(seed ^ (u64::from(round) << 32 | place as u64));
+        random.shuffle(&mut variants);
+        let trial = |variant| Trial { round, work: self.work, variant, time: self.time };
+        variants.into_iter().map(trial).collect()
+    }
+
+    /// How long a trial takes, by those that were made.
+    fn cost_each(&self) -> Duration {
+        match self.made {
+            (0, _) => self.time.unwrap_or_default() + AROUND,
+            (made, took) => took / made,
+        }
+    }
+
+    fn cost(&self) -> Duration {
+        self.cost_each() * self.variants.len() as u32
+    }
+
+    /// How long the shortest trial takes.
+    fn shortest(&self) -> Duration {
+        let shortest = if is_sweep(self.work) { SHORTEST_SWEEP } else { SHORTEST_LOAD };
+        shortest.min(self.time.unwrap_or(shortest)) + AROUND
+    }
+}
+
+fn is_sweep(work: &Workload) -> bool {
+    matches!(work.users, Users::Swept(_))
+}
+
+/// The time that each trial of a workload may take. Loads are short, so that there are enough rounds to compare
+/// them by; but as long as requests may take, if there is time for that in the rounds that the file asks for.
+fn time_each(experiment: &Experiment, work: &Workload, load: Option<Duration>) -> Option<Duration> {
+    let share = |rounds: u32| {
+        let trials = rounds as usize * experiment.works.len() * experiment.variants.len();
+        let share = experiment.time? / u32::try_from(trials.max(1)).unwrap_or(u32::MAX);
+        Some(share.saturating_sub(AROUND))
+    };
+    let whole = share(experiment.rounds)?;
+    if is_sweep(work) {
+        return Some(whole.max(SHORTEST_SWEEP));
+    }
+    let short = if experiment.compares() { share(experiment.rounds.max(AIM_ROUNDS))? } else { whole };
+    let slow = work.timeout.unwrap_or_default().min(whole);
+    let chosen = short.min(LONGEST_LOAD).max(slow).max(SHORTEST_LOAD);
+    Some(load.unwrap_or(chosen))
 }
 
 impl Trial<'_> {
     /// What it is called in messages: `epoll, 100 KB, round 2`.
-    pub(crate) fn name(&self, rounds: u32) -> String {
-        let round = if rounds > 1 { format!("round {}", self.round + 1) } else { String::new() };
+    pub(crate) fn name(&self, experiment: &Experiment) -> String {
+        let several = experiment.compares() || experiment.rounds > 1;
+        let round = if several { format!("round {}", self.round + 1) } else { String::new() };
         let parts = [self.variant.name.as_str(), self.work.name.as_str(), round.as_str()];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
     }
@@ -59,9 +242,10 @@ mod tests {
     use super::*;
     use crate::document::{Disk, read};
 
-    fn experiment() -> Experiment {
+    fn experiment(time: &str) -> Experiment {
         let text = r#"
             title = "x"
+            time = "TIME"
             rounds = 2
             axis = { engine = ["threads", "epoll", "uring", "poll"] }
             [[work]]
@@ -73,30 +257,107 @@ mod tests {
             url = "http://127.0.0.1:1/"
             users = 64
         "#;
-        read(Path::new("mine.toml"), text, &Disk).expect("an experiment")
+        read(Path::new("mine.toml"), &text.replace("TIME", time), &Disk).expect("an experiment")
+    }
+
+    /// All trials, each of which takes as long as it may and a second more; `open` tells after each block which variants
+    /// go on.
+    fn all<'a>(
+        trials: &mut Trials<'a>,
+        open: impl Fn(&Trial<'a>) -> Option<&'static [&'static str]>,
+    ) -> Vec<Trial<'a>> {
+        let mut all = Vec::new();
+        while let Some(trial) = trials.next() {
+            trials.made(&trial, trial.time.expect("a time") + Duration::from_secs(1));
+            if let (true, Some(open)) = (trials.block_is_complete(), open(&trial)) {
+                trials.keep_open(&trial, open);
+            }
+            all.push(trial);
+        }
+        all
     }
 
     #[test]
     fn every_block_has_every_variant_once_in_an_order_of_its_own() {
-        let experiment = experiment();
-        let all = trials(&experiment, 7);
-        let blocks: Vec<_> = all.chunks(4).collect();
-        assert_eq!(blocks.len(), 4);
+        let experiment = experiment("1s");
+        let made = all(&mut Trials::new(&experiment, 7, None), |_| None);
+        // There is no time for more rounds than two.
+        assert_eq!(made.len(), 16);
         let mut orders = BTreeSet::new();
-        for block in &blocks {
+        for block in made.chunks(4) {
             let order: Vec<&str> = block.iter().map(|trial| trial.variant.name.as_str()).collect();
             assert_eq!(order.iter().collect::<BTreeSet<_>>().len(), 4, "{order:?}");
             assert!(block.iter().all(|trial| trial.work.name == block[0].work.name));
             orders.insert(order);
         }
         assert!(orders.len() > 1, "{orders:?}");
-        let again: Vec<String> = trials(&experiment, 7).iter().map(|trial| trial.name(2)).collect();
-        assert_eq!(again, all.iter().map(|trial| trial.name(2)).collect::<Vec<_>>());
+        let names = |all: &[Trial<'_>]| all.iter().map(|trial| trial.name(&experiment)).collect::<Vec<_>>();
+        assert_eq!(names(&all(&mut Trials::new(&experiment, 7, None), |_| None)), names(&made));
     }
 
     #[test]
-    fn the_time_is_shared_out() {
-        assert_eq!(time_each(Duration::from_secs(300), 80), Duration::from_millis(2_550));
-        assert_eq!(time_each(Duration::from_secs(10), 80), SHORTEST);
+    fn time_that_is_left_makes_more_rounds() {
+        let experiment = experiment("2m");
+        let mut trials = Trials::new(&experiment, 1, None);
+        // Six rounds of eight trials: 2.5 s each, of which 1.2 s go to what is around a load.
+        assert_eq!(trials.clone().next().and_then(|trial| trial.time), Some(Duration::from_millis(1_300)));
+        let forecast = trials.forecast();
+        assert_eq!((forecast.trials, forecast.time), (48, Some(Duration::from_secs(120))));
+        // Each took 2.3 s.
+        let made = all(&mut trials, |_| None);
+        assert_eq!(made.len(), 52);
+        assert_eq!(trials.too_short(), None);
+        assert!(trials.spent <= Duration::from_secs(120));
+    }
+
+    #[test]
+    fn rounds_go_to_what_is_open() {
+        let experiment = experiment("2m");
+        let made = all(&mut Trials::new(&experiment, 1, None), |trial| match trial.work.name.as_str() {
+            "few" => Some(&["epoll", "uring"]),
+            _ => Some(&[]),
+        });
+        let count = |work: &str, variant: &str| {
+            let is_it = |trial: &&Trial<'_>| trial.work.name == work && trial.variant.name == variant;
+            made.iter().filter(is_it).count()
+        };
+        assert_eq!((count("few", "threads"), count("many", "epoll")), (2, 2));
+        assert!(count("few", "epoll") > 15 && count("few", "epoll") == count("few", "uring"));
+    }
+
+    #[test]
+    fn nothing_open_ends_it_before_its_time() {
+        let experiment = experiment("2m");
+        assert_eq!(all(&mut Trials::new(&experiment, 1, None), |_| Some(&[])).len(), 16);
+        // Nor is there anything to compare a single variant with.
+        assert_eq!(all(&mut Trials::new(&experiment, 1, None), |_| Some(&["poll"])).len(), 16);
+    }
+
+    #[test]
+    fn what_fails_is_left_out_of_all_that_comes() {
+        let experiment = experiment("1s");
+        let mut trials = Trials::new(&experiment, 1, None);
+        trials.leave_out("poll", "");
+        trials.leave_out("uring", "few");
+        let made = all(&mut trials, |_| None);
+        assert_eq!(made.len(), 10);
+        assert!(made.iter().all(|trial| trial.variant.name != "poll"));
+    }
+
+    #[test]
+    fn time_that_is_too_short_is_told_with_what_is_needed() {
+        let (short, load) = (experiment("10s"), experiment("10m"));
+        let needed = Trials::new(&short, 1, None).too_short();
+        assert_eq!(needed, Some(Duration::from_millis(16 * 2_200)));
+        // Loads are no longer than they need be, unless requests are slow.
+        let time = |experiment: &Experiment| Trials::new(experiment, 1, None).next().and_then(|one| one.time);
+        assert_eq!(time(&load), Some(LONGEST_LOAD));
+        let mut slow = load;
+        slow.works[0].timeout = Some(Duration::from_secs(20));
+        assert_eq!(time(&slow), Some(Duration::from_secs(20)));
+        assert_eq!(
+            Trials::new(&slow, 1, Some(Duration::from_secs(3))).next().and_then(|one| one.time),
+            Some(Duration::from_secs(3))
+        );
     }
 }

@@ -78,11 +78,22 @@ fn around(event: &Around) -> (String, bool) {
         Around::MakingFiles { files, bytes } => (progress::making_files(*files, *bytes), true),
         Around::Starting(programs) => (progress::starting(programs), true),
         Around::Preparing => (progress::preparing(), true),
-        Around::TrialBegun(name) => (name.clone(), false),
+        Around::Planned(forecast) => (progress::planned(forecast.trials, seconds(forecast.time)), false),
+        Around::TooShort { needed } => (progress::too_short(needed.as_secs_f64()), false),
+        Around::GoesOn(made) => (progress::goes_on(*made), false),
+        Around::TrialBegun { name, number, ahead } => {
+            // The forecast counts this trial in.
+            let all = number + ahead.trials.saturating_sub(1);
+            (progress::trial_begun(name, *number, all, seconds(ahead.time)), false)
+        }
         Around::Unlimited { program, why } => (progress::unlimited(program, why), false),
         Around::Proved(proof) => (progress::proved(proof), false),
         Around::LeftOut(left_out) => (progress::left_out(left_out), false),
     }
+}
+
+fn seconds(time: Option<Duration>) -> Option<f64> {
+    time.map(|time| time.as_secs_f64())
 }
 
 fn words(event: &Event) -> String {

@@ -75,6 +75,51 @@ pub fn starting(programs: &[(String, usize)]) -> String {
     format!("starting {}", programs.iter().map(one).collect::<Vec<_>>().join(", "))
 }
 
+/// How many trials an experiment makes, and how long they take, seconds.
+#[must_use]
+pub fn planned(trials: u32, time_s: Option<f64>) -> String {
+    format!(
+        "about {trials} trials{}",
+        time_s.map_or_else(String::new, |time_s| format!(", {}", about(time_s)))
+    )
+}
+
+/// The time of an experiment is too short for its trials, which need so many seconds at least.
+#[must_use]
+pub fn too_short(needed_s: f64) -> String {
+    format!(
+        "the experiment's time is too short: its trials take {} even if each is as short as can be",
+        about(needed_s)
+    )
+}
+
+/// An experiment goes on after so many trials that were made before.
+#[must_use]
+pub fn goes_on(made: u32) -> String {
+    format!("going on: {made} {} there already", if made == 1 { "trial is" } else { "trials are" })
+}
+
+/// A trial begins: its number, how many there are about, how long the rest takes, seconds.
+#[must_use]
+pub fn trial_begun(name: &str, number: u32, trials: u32, left_s: Option<f64>) -> String {
+    if trials <= 1 {
+        return name.to_owned();
+    }
+    let left = left_s.map_or_else(String::new, |left_s| format!(", {} left", about(left_s)));
+    let name = if name.is_empty() { String::new() } else { format!(": {name}") };
+    format!("trial {number} of about {trials}{left}{name}")
+}
+
+/// A length of time that is not known well: `about 40 s`, `about 3 min`, `about 2 h 10 min`.
+fn about(seconds: f64) -> String {
+    let minutes = (seconds / 60.0).round().max(0.0) as u64;
+    match (minutes / 60, minutes % 60) {
+        (0, 0 | 1) => format!("about {} s", (seconds / 5.0).ceil().max(1.0) * 5.0),
+        (0, minutes) => format!("about {minutes} min"),
+        (hours, minutes) => format!("about {hours} h {minutes} min"),
+    }
+}
+
 /// What is measured is being prepared.
 #[must_use]
 pub fn preparing() -> String {

@@ -87,7 +87,15 @@ pub enum RunError {
     /// Too many users for this process.
     #[error(transparent)]
     Limit(#[from] LimitError),
+    /// What was measured could not be kept.
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// Nothing could be measured.
     #[error("nothing could be measured. {0}")]
     Nothing(String),
 }
+
+/// What was measured could not be kept.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct RecordError(pub String);

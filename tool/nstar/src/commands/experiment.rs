@@ -1,5 +1,7 @@
 //! `nstar experiment`: starts the programs that a file names, measures every variant, reports.
 
+mod records;
+
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -11,7 +13,7 @@ use ::experiment::{
     document::{self, Disk},
     names::slug,
     room,
-    run::{Outcome, Part, RunPlan, run as run_experiment},
+    run::{Outcome, RunPlan, run as run_experiment},
 };
 use analysis::{
     comparison::Comparison,
@@ -29,6 +31,7 @@ use crate::{
     output,
     progress::Progress,
 };
+use records::{Place, RunFiles};
 
 /// What makes this program a guard of another.
 pub const GUARD: &str = "guard";
@@ -122,9 +125,15 @@ pub fn run_in(
     }
 }
 
-fn measure(plan: &RunPlan, session: &mut Session) -> Result<Outcome, Failure> {
-    let outcome = run_experiment(plan, &session.interrupt.asked, &mut session.progress);
+fn measure(plan: &RunPlan, session: &mut Session, files: &mut RunFiles<'_>) -> Result<Outcome, Failure> {
+    let outcome = run_experiment(plan, files, &session.interrupt.asked, &mut session.progress);
     session.progress.finish();
+    if session.interrupt.signal().is_some() && files.made() > 0 {
+        exit::warn(format!(
+            "interrupted after {} trials, which are kept: the same command with --resume goes on",
+            files.made()
+        ));
+    }
     outcome.map_err(Failure::failed)
 }
 
@@ -132,15 +141,13 @@ fn measure(plan: &RunPlan, session: &mut Session) -> Result<Outcome, Failure> {
 fn sweeps(plan: &RunPlan, conditions: &Conditions, session: &mut Session) -> Result<Reported, Failure> {
     let files = files(plan, conditions)?;
     let start = RunStart::now();
-    let outcome = measure(plan, session)?;
-    let of = |part: &Part| files.iter().find(|(work, _)| *work == part.work).map(|(_, files)| files);
-    let run_file = |part: &Part| of(part).map_or_else(String::new, |files| file_name(&files.run));
-    let comparison = compare(&plan.experiment, &outcome, start, plan.seed, run_file);
+    let mut runs = RunFiles::open(Place::Reports(&files), &conditions.output, plan, conditions.resume)?;
+    let outcome = measure(plan, session, &mut runs)?;
+    let comparison = compare(&plan.experiment, &outcome, start, plan.seed, |part| runs.name(part));
     let (mut text, mut worst) =
         (String::new(), session.interrupt.signal().map_or(Exit::Done, Exit::Interrupted));
     for part in &outcome.parts {
-        let Some(files) = of(part) else { continue };
-        files.write(&part.run)?;
+        let Some(files) = runs.files(&part.work) else { continue };
         text += &output::text(&part.run, &conditions.show, &files.names())?;
         worst = worst.or_worse(exit_of_run(&part.run, conditions, &session.interrupt));
     }
@@ -172,11 +179,10 @@ fn comparison(plan: &RunPlan, conditions: &Conditions, session: &mut Session) ->
         ));
     }
     let files = output::Files::plan(&conditions.output)?;
-    let folder = runs_folder(&files.run)?;
+    let mut runs = RunFiles::open(Place::Folder, &files.run, plan, conditions.resume)?;
     let start = RunStart::now();
-    let outcome = measure(plan, session)?;
-    let comparison = compare(&plan.experiment, &outcome, start, plan.seed, |part| run_file(&folder, part));
-    write_runs(&files.run, &folder, &outcome)?;
+    let outcome = measure(plan, session, &mut runs)?;
+    let comparison = compare(&plan.experiment, &outcome, start, plan.seed, |part| runs.name(part));
     write_comparison(&comparison, &files)?;
     Ok(Reported {
         exit: exit_of(&comparison, &session.interrupt),
@@ -191,27 +197,8 @@ fn write_comparison(comparison: &Comparison, files: &output::Files) -> Result<()
     output::write_file(&files.report, &report::comparison::html(comparison).map_err(Failure::failed)?)
 }
 
-/// The folder of the single runs, beside the comparison: `run.runs` for `run.json`.
-fn runs_folder(comparison: &Path) -> Result<String, Failure> {
-    let folder = comparison.with_extension("runs");
-    let made = fs::create_dir_all(&folder);
-    made.map_err(|error| Failure::usage(format!("cannot make the folder {}: {error}", folder.display())))?;
-    Ok(file_name(&folder))
-}
-
 fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-fn run_file(folder: &str, part: &Part) -> String {
-    format!("{folder}/{}.json", part.slug())
-}
-
-fn write_runs(comparison: &Path, folder: &str, outcome: &Outcome) -> Result<(), Failure> {
-    outcome.parts.iter().try_for_each(|part| {
-        let path: PathBuf = comparison.with_file_name(run_file(folder, part));
-        output::write_file(&path, &report::json(&part.run).map_err(Failure::failed)?)
-    })
 }
 
 fn text_of(

@@ -40,6 +40,9 @@ pub struct Conditions {
     /// Run file to write; the report goes beside it as .html
     #[arg(short = 'o', long, value_name = "FILE", default_value = "run.json")]
     pub output: PathBuf,
+    /// Go on with an experiment that was interrupted: trials that were made are not made again
+    #[arg(long)]
+    pub resume: bool,
     /// Where the answer goes.
     #[command(flatten)]
     pub show: Output,

@@ -1,0 +1,120 @@
+//! The files of the single runs of an experiment: each is written as soon as its trial ends, and read again where the
+//! experiment goes on.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use analysis::run::WarningKind;
+use experiment::{
+    journal::Journal,
+    run::{Kept, Part, RecordError, Records, RunPlan},
+};
+
+use super::{Failure, file_name, output};
+
+/// Where the runs go.
+pub(super) enum Place<'a> {
+    /// Each to a file in the folder beside the comparison.
+    Folder,
+    /// Each with a report of its own, by workload.
+    Reports(&'a [(String, output::Files)]),
+}
+
+/// The run files, and the journal that says which are there.
+pub(super) struct RunFiles<'a> {
+    place: Place<'a>,
+    /// The folder of the journal.
+    folder: PathBuf,
+    /// `None`: there is a single measurement, which cannot be gone on with.
+    journal: Option<Journal>,
+}
+
+impl<'a> RunFiles<'a> {
+    /// Begins to keep the runs of an experiment, or goes on with those that are there.
+    pub(super) fn open(
+        place: Place<'a>,
+        output: &Path,
+        plan: &RunPlan,
+        resume: bool,
+    ) -> Result<Self, Failure> {
+        let folder = output.with_extension("runs");
+        let several = plan.experiment.compares() || plan.experiment.works.len() > 1;
+        if resume && !several {
+            return Err(Failure::usage(
+                "--resume goes with experiments of several trials; this one makes a single one",
+            ));
+        }
+        let journal = match (several, resume) {
+            (false, _) => None,
+            (true, true) => Some(Journal::go_on(&folder, plan).map_err(Failure::usage)?),
+            (true, false) => {
+                let failed =
+                    |error| Failure::usage(format!("cannot make the folder {}: {error}", folder.display()));
+                fs::create_dir_all(&folder).map_err(failed)?;
+                Some(Journal::begin(&folder, plan).map_err(Failure::usage)?)
+            }
+        };
+        Ok(Self { place, folder, journal })
+    }
+
+    /// How many trials can be gone on with after an interruption.
+    pub(super) fn made(&self) -> u32 {
+        self.journal.as_ref().map_or(0, Journal::made)
+    }
+
+    /// The run file of a part, as its comparison names it.
+    pub(super) fn name(&self, part: &Part) -> String {
+        match self.files(&part.work) {
+            Some(files) => file_name(&files.run),
+            None => format!("{}/{}.json", file_name(&self.folder), part.slug()),
+        }
+    }
+
+    /// The files of a workload, where each has its own.
+    pub(super) fn files(&self, work: &str) -> Option<&output::Files> {
+        match self.place {
+            Place::Folder => None,
+            Place::Reports(all) => all.iter().find(|(name, _)| name == work).map(|(_, files)| files),
+        }
+    }
+}
+
+impl Records for RunFiles<'_> {
+    fn made_before(&self) -> u32 {
+        self.made()
+    }
+
+    fn take(&mut self, work: &str, variant: &str, round: u32) -> Option<Kept> {
+        let (file, took) = self.journal.as_ref()?.find(work, variant, round)?;
+        // What cannot be read any more is measured again.
+        let text = fs::read_to_string(self.folder.join(file)).ok()?;
+        Some(Kept { run: report::parse(&text).ok()?, took })
+    }
+
+    fn keep(&mut self, part: &Part, took: Duration) -> Result<(), RecordError> {
+        let failed = |failure: Failure| RecordError(failure.to_string());
+        let name = match self.files(&part.work) {
+            Some(files) => {
+                files.write(&part.run).map_err(failed)?;
+                format!("../{}", file_name(&files.run))
+            }
+            None => {
+                let name = format!("{}.json", part.slug());
+                let text = report::json(&part.run).map_err(|error| RecordError(error.to_string()))?;
+                output::write_file(&self.folder.join(&name), &text).map_err(failed)?;
+                name
+            }
+        };
+        let interrupted = part.run.warnings.iter().any(|warning| warning.kind == WarningKind::Interrupted);
+        match &mut self.journal {
+            // An interrupted trial is shown, but made again.
+            Some(journal) if !interrupted => journal
+                .note((&part.work, &part.variant, part.round), &name, took)
+                .map_err(|error| RecordError(error.to_string())),
+            _ => Ok(()),
+        }
+    }
+}
