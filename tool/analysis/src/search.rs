@@ -20,9 +20,10 @@ pub(crate) mod plateau;
 pub mod saturation;
 
 use crate::estimate::{Precision, estimate, precise_enough};
-use crate::run::Step;
+use crate::run::{Again, Step};
 use crate::search::growth::certain_growth;
 use crate::search::ladder::{next_rung, refinement, rung_below, rungs_left};
+use crate::search::saturation::saturated;
 use crate::ticks::{Tick, sum};
 
 /// Numbers of users to try.
@@ -122,6 +123,10 @@ pub struct Search {
     steps: Vec<MeasuredStep>,
     next: Next,
     current: Option<Current>,
+    /// Numbers of users in the order in which they were measured.
+    order: Vec<u32>,
+    /// One of them, measured once more at the end.
+    again: Option<MeasuredStep>,
     refinements: usize,
     spent_us: u64,
 }
@@ -130,6 +135,8 @@ pub struct Search {
 #[derive(Debug, Clone, Copy)]
 struct Current {
     users: u32,
+    /// Whether it is one that was measured before.
+    again: bool,
     spent_us: u64,
     /// How long it may become in all.
     allowed_us: u64,
@@ -140,6 +147,9 @@ const MAX_REFINEMENTS: usize = 8;
 
 /// How many refinements the time plan expects.
 const EXPECTED_REFINEMENTS: usize = 3;
+
+/// At the end the search returns to one step.
+const RETURN: usize = 1;
 
 /// The share of the shortest step that is measured before the step's length is planned.
 ///
@@ -170,6 +180,8 @@ impl Search {
             steps: Vec::new(),
             next: Next::Finished,
             current: None,
+            order: Vec::new(),
+            again: None,
             refinements: 0,
             spent_us: 0,
         };
@@ -193,7 +205,7 @@ impl Search {
         let length_us = sum(ticks, |tick| tick.length_us);
         self.enter(users, length_us);
         self.record(users, ticks);
-        let extension = if length_us == 0 { None } else { self.extension(users) };
+        let extension = if length_us == 0 { None } else { self.extension() };
         self.next = extension.map_or_else(|| self.begin(), |for_us| Next::Extend { for_us });
     }
 
@@ -202,8 +214,19 @@ impl Search {
         &self.steps
     }
 
+    /// The step measured last.
+    pub fn latest(&self) -> Option<&Step> {
+        self.measured().map(|measured| &measured.step)
+    }
+
     /// The steps, ascending by users, without copying their ticks.
-    pub fn into_steps(self) -> Vec<MeasuredStep> {
+    pub fn into_steps(mut self) -> Vec<MeasuredStep> {
+        let again = self.again.take().map(|measured| measured.step);
+        if let Some(again) = again
+            && let Some(first) = self.steps.iter_mut().find(|measured| measured.step.users == again.users)
+        {
+            first.step.again = Some(Again::from(&again));
+        }
         self.steps
     }
 
@@ -220,12 +243,20 @@ impl Search {
         self.steps.iter().find(|measured| measured.step.users == users)
     }
 
+    /// The current step, or the last one.
+    fn measured(&self) -> Option<&MeasuredStep> {
+        let current = self.current?;
+        if current.again { self.again.as_ref() } else { self.find(current.users) }
+    }
+
     /// Accounts for the time of the step with `users`.
     fn enter(&mut self, users: u32, length_us: u64) {
         if let Next::Begin { .. } = self.next {
-            let allowed_us = self.allowance_us();
-            self.refinements += usize::from(self.refining(users));
-            self.current = Some(Current { users, spent_us: 0, allowed_us });
+            let again = self.find(users).is_some();
+            let allowed_us = self.allowance_us(again);
+            self.refinements += usize::from(!again && self.refining(users));
+            self.current = Some(Current { users, again, spent_us: 0, allowed_us });
+            self.order.push(users);
         }
         if let Some(current) = &mut self.current {
             current.spent_us = current.spent_us.saturating_add(length_us);
@@ -234,21 +265,29 @@ impl Search {
     }
 
     fn record(&mut self, users: u32, ticks: &[Tick]) {
+        let precision = self.options.precision.clone();
+        let measured = self.record_of_current(users);
+        measured.ticks.extend_from_slice(ticks);
+        measured.step = estimate(users, &measured.ticks, &precision);
+    }
+
+    /// Where the current step is recorded.
+    fn record_of_current(&mut self, users: u32) -> &mut MeasuredStep {
+        let new = || MeasuredStep { ticks: Vec::new(), step: Step { users, ..Step::default() } };
+        if self.current.is_some_and(|current| current.again) {
+            return self.again.get_or_insert_with(new);
+        }
         let index = self.steps.partition_point(|measured| measured.step.users < users);
         if self.steps.get(index).is_none_or(|measured| measured.step.users != users) {
-            let step = Step { users, ..Step::default() };
-            self.steps.insert(index, MeasuredStep { ticks: Vec::new(), step });
+            self.steps.insert(index, new());
         }
-        if let Some(measured) = self.steps.get_mut(index) {
-            measured.ticks.extend_from_slice(ticks);
-            measured.step = estimate(users, &measured.ticks, &self.options.precision);
-        }
+        &mut self.steps[index]
     }
 
     /// How much longer the current step should go on, if at all.
-    fn extension(&self, users: u32) -> Option<u64> {
-        let current = self.current?;
-        let measured = self.find(users)?;
+    fn extension(&self) -> Option<u64> {
+        let (current, measured) = (self.current?, self.measured()?);
+        let users = current.users;
         let needed_us = needed_us(&measured.step, &self.options.precision);
         let wanted_us = if current.spent_us < self.options.step_us_min {
             if self.far_from_the_knee(users) {
@@ -292,7 +331,19 @@ impl Search {
         if self.options.total_us.is_some_and(|total_us| self.spent_us >= total_us) {
             return Next::Finished;
         }
-        self.next_users().map_or(Next::Finished, |users| Next::Begin { users, for_us })
+        let users = self.next_users().or_else(|| self.users_again());
+        users.map_or(Next::Finished, |users| Next::Begin { users, for_us })
+    }
+
+    /// The number of users to return to at the end: of those that hold the maximum throughput, the one that was measured
+    /// first, as most may have changed since. `None` where none of them was measured long ago, or there is no time.
+    fn users_again(&self) -> Option<u32> {
+        if self.again.is_some() || !self.has_time_for(RETURN) {
+            return None;
+        }
+        let [fewest, most] = saturated(&self.estimated())?;
+        let (_, before_the_last) = self.order.split_last()?;
+        before_the_last.iter().copied().find(|users| (fewest..=most).contains(users))
     }
 
     fn next_users(&self) -> Option<u32> {
@@ -307,10 +358,16 @@ impl Search {
     }
 
     fn next_refinement(&self) -> Option<u32> {
-        if self.refinements >= MAX_REFINEMENTS {
+        if self.refinements >= MAX_REFINEMENTS || !self.has_time_for(1 + RETURN) {
             return None;
         }
         refinement(&self.estimated()).filter(|&users| self.find(users).is_none())
+    }
+
+    /// Whether so many of the shortest steps can still be made.
+    fn has_time_for(&self, steps: usize) -> bool {
+        let needed_us = self.options.step_us_min.saturating_mul(steps as u64);
+        self.options.total_us.is_none_or(|total_us| self.spent_us.saturating_add(needed_us) <= total_us)
     }
 
     fn refining(&self, users: u32) -> bool {
@@ -320,11 +377,12 @@ impl Search {
         }
     }
 
-    /// How long the step about to begin may become: a fair share of the time left.
-    fn allowance_us(&self) -> u64 {
+    /// How long the step about to begin may become: a fair share of the time left. `again`: it is the last.
+    fn allowance_us(&self, again: bool) -> u64 {
         let longest_us = self.options.step_us_max.max(self.options.step_us_min);
         let Some(total_us) = self.options.total_us else { return longest_us };
-        let share_us = total_us.saturating_sub(self.spent_us) / self.expected_steps().max(1) as u64;
+        let steps = if again { 1 } else { self.expected_steps().max(1) + RETURN };
+        let share_us = total_us.saturating_sub(self.spent_us) / steps as u64;
         share_us.clamp(self.options.step_us_min, longest_us)
     }
 

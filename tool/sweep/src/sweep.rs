@@ -147,7 +147,6 @@ fn search(
     stage: &mut Stage<'_>,
 ) -> Result<Vec<MeasuredStep>, SweepError> {
     let mut search = Search::new(options);
-    let mut under_way = None;
     while !interrupt.load(Ordering::Relaxed) {
         let for_us = match search.next() {
             Next::Finished => break,
@@ -162,25 +161,18 @@ fn search(
                 stage.listener.on(&Event::StepBegun { users });
                 driver.set_users(users)?;
                 (stage.sample)();
-                under_way = Some(users);
                 for_us
             }
         };
         let ticks = driver.collect(for_us, interrupt)?;
         (stage.sample)();
         search.add(&ticks);
-        if !matches!(search.next(), Next::Extend { .. }) {
-            tell(&search, under_way, stage.listener);
+        let over = !matches!(search.next(), Next::Extend { .. });
+        if let Some(step) = search.latest().filter(|_| over) {
+            stage.listener.on(&Event::StepDone(Box::new(step.clone())));
         }
     }
     Ok(search.into_steps())
-}
-
-fn tell(search: &Search, users: Option<u32>, listener: &mut dyn Listener) {
-    let mut steps = search.steps().iter().map(|measured| &measured.step);
-    if let Some(step) = steps.find(|step| Some(step.users) == users) {
-        listener.on(&Event::StepDone(Box::new(step.clone())));
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::{Context, RunKind};
 use crate::laws::{idle_share, is_tested, little};
 use crate::run::{Doubt, Step, Verdict};
-use crate::search::consistency::jump;
+use crate::search::consistency::{change, jump};
 use crate::search::saturation::Saturation;
 use crate::thresholds::IDLE_USERS;
 use crate::verdict::{Curve, Finding, next};
@@ -42,6 +42,7 @@ fn doubts(curve: &Curve, finding: &Finding, context: &Context) -> Vec<Doubt> {
     doubts.extend(star.and_then(stalled));
     doubts.extend(star.and_then(not_steady));
     doubts.extend(jumped(curve).filter(|_| context.load.is_closed()));
+    doubts.extend(changed(curve));
     doubts.extend(star.and_then(|step| broken_law(step, context)));
     doubts.extend(star.and_then(|step| idle_users(step, context)));
     doubts
@@ -58,6 +59,15 @@ fn not_steady(step: &Step) -> Option<Doubt> {
 fn jumped(curve: &Curve) -> Option<Doubt> {
     let found = jump(&curve.steps().iter().collect::<Vec<_>>())?;
     Some(Doubt::Jump { from_users: found.from_users, to_users: found.to_users, factor: found.factor })
+}
+
+fn changed(curve: &Curve) -> Option<Doubt> {
+    let found = curve.steps().iter().find_map(change)?;
+    Some(Doubt::Changed {
+        users: found.users,
+        before_per_s: found.before_per_s,
+        after_per_s: found.after_per_s,
+    })
 }
 
 fn broken_law(step: &Step, context: &Context) -> Option<Doubt> {

@@ -115,6 +115,15 @@ pub enum Doubt {
         /// How many times the throughput per user grew.
         factor: f64,
     },
+    /// The server changed from one end of the sweep to the other.
+    Changed {
+        /// Users of the step that was measured twice.
+        users: u32,
+        /// Completed requests per second the first time.
+        before_per_s: f64,
+        /// The same at the end of the sweep.
+        after_per_s: f64,
+    },
     /// Little's law is off where the verdict is drawn.
     Little {
         /// Users of the step.

@@ -52,6 +52,9 @@ pub struct Step {
     /// Waits for locks in the database, if one was watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locks: Option<Locks>,
+    /// The same users once more at the end of the sweep, where it returned to them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<Again>,
     /// The generator's account of itself.
     pub generator: Generator,
     // The run file leaves out the rest, which is at its default in a step that was read from one.
@@ -61,6 +64,24 @@ pub struct Step {
     /// The use of each resource meanwhile.
     #[serde(skip)]
     pub usage: Usage,
+}
+
+/// The throughput of a step that was measured a second time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Again {
+    /// Length of the measured part, warm-up removed, seconds.
+    pub elapsed_s: f64,
+    /// Completed requests per second.
+    pub throughput_per_s: f64,
+    /// 95 % interval of it, [lo, hi]; absent where it was too short to give one.
+    pub throughput_ci_per_s: Option<[f64; 2]>,
+}
+
+impl From<&Step> for Again {
+    fn from(step: &Step) -> Self {
+        let Step { elapsed_s, throughput_per_s, throughput_ci_per_s, .. } = *step;
+        Self { elapsed_s, throughput_per_s, throughput_ci_per_s }
+    }
 }
 
 /// How the figures of a step were measured.

@@ -5,7 +5,11 @@
 //! "Quantitative System Performance", 1984, chapter 5). Batching (one commit for many) and wake-ups saved under load
 //! bend that a little in practice. A jump says that steps were not measured under the same conditions.
 
-use crate::run::Step;
+//!
+//! A server that slows down as its data grows shows no jump: every later step is a little slower, which looks like a peak
+//! of the curve. So a sweep comes back, and measures a step of the maximum once more.
+
+use crate::run::{Again, Step};
 
 /// Throughput per user that rises by less than this factor may be batching, or processors that sleep less.
 const JUMP: f64 = 1.4;
@@ -13,6 +17,13 @@ const JUMP: f64 = 1.4;
 /// With fewer users than this, processors fall asleep between requests, and the wake-ups saved with one more user
 /// (tens of microseconds each on a virtual machine) may double what each user gets.
 const AWAKE_USERS_MIN: u32 = 8;
+
+/// A change of throughput by less than this share moves N* by little more than its interval, and machines that others
+/// share vary by as much.
+const CHANGED: f64 = 0.10;
+
+/// Where so many completions were to be expected and none came, it is no chance.
+const EXPECTED_MIN: f64 = 30.0;
 
 /// Two steps that cannot have been measured under the same conditions.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,6 +52,37 @@ fn between(from: &Step, to: &Step) -> Option<Jump> {
         && from.throughput_per_s > 0.0
         && per_user(low, to) > JUMP * per_user(high, from);
     (certain && factor.is_finite()).then_some(Jump { from_users: from.users, to_users: to.users, factor })
+}
+
+/// A step that had another throughput when it was measured once more.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Change {
+    /// Its users.
+    pub users: u32,
+    /// Completed requests per second the first time.
+    pub before_per_s: f64,
+    /// The same at the end of the sweep.
+    pub after_per_s: f64,
+}
+
+/// How a step that was measured twice changed, if by more than both intervals allow and by a share that matters.
+pub fn change(step: &Step) -> Option<Change> {
+    let again = step.again?;
+    let (before_per_s, after_per_s) = (step.throughput_per_s, again.throughput_per_s);
+    let difference = (after_per_s - before_per_s).abs();
+    let matters = difference > CHANGED * before_per_s.max(after_per_s);
+    let changed = matters && (died(before_per_s, again) || difference > half_width(step, again)?);
+    changed.then_some(Change { users: step.users, before_per_s, after_per_s })
+}
+
+/// Half the width of the interval of the difference.
+fn half_width(step: &Step, again: Again) -> Option<f64> {
+    let half = |[low, high]: [f64; 2]| (high - low) / 2.0;
+    Some(half(step.throughput_ci_per_s?).hypot(half(again.throughput_ci_per_s?)))
+}
+
+fn died(before_per_s: f64, again: Again) -> bool {
+    again.throughput_per_s == 0.0 && before_per_s * again.elapsed_s > EXPECTED_MIN
 }
 
 #[cfg(test)]
@@ -74,6 +116,31 @@ mod tests {
     fn wake_ups_saved_among_few_users_are_none() {
         let (two, three) = (step(2, 38_700.0, 1_200.0), step(3, 108_700.0, 4_200.0));
         assert_eq!(jump(&[&two, &three]), None);
+    }
+
+    fn twice(before: (f64, f64), after: (f64, f64)) -> Option<Change> {
+        let again = Again::from(&Step { elapsed_s: 2.0, ..step(8, after.0, after.1) });
+        change(&Step { again: Some(again), ..step(8, before.0, before.1) })
+    }
+
+    #[test]
+    fn a_server_that_slowed_down_or_died_shows() {
+        let found = twice((29_200.0, 500.0), (9_600.0, 400.0));
+        let expected = Change { users: 8, before_per_s: 29_200.0, after_per_s: 9_600.0 };
+        assert_eq!(found, Some(expected));
+        assert!(twice((9_600.0, 400.0), (29_200.0, 500.0)).is_some(), "or one that was still warming up");
+        let dead = Again { elapsed_s: 2.0, ..Again::default() };
+        let before = step(8, 100.0, 1.0);
+        assert!(change(&Step { again: Some(dead), ..before.clone() }).is_some());
+        let cut_short = Again { elapsed_s: 0.1, ..Again::default() };
+        assert_eq!(change(&Step { again: Some(cut_short), ..before.clone() }), None);
+        assert_eq!(change(&before), None);
+    }
+
+    #[test]
+    fn a_change_that_is_small_or_within_the_intervals_is_none() {
+        assert_eq!(twice((1_000.0, 1.0), (920.0, 1.0)), None);
+        assert_eq!(twice((1_000.0, 150.0), (800.0, 150.0)), None);
     }
 
     #[test]

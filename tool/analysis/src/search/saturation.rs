@@ -62,6 +62,14 @@ pub(crate) fn bounded(steps: &[&Step]) -> bool {
     ended(&apart, 2)
 }
 
+/// The fewest and the most users that were measured at the maximum throughput, from `steps` (ascending); `None` where
+/// throughput was not seen to stop growing.
+pub(crate) fn saturated(steps: &[&Step]) -> Option<[u32; 2]> {
+    let crossing = Crossing::find(steps);
+    let most = steps.get(crossing.plateau.top)?.users;
+    bounded(steps).then_some([crossing.bracket?.1, most])
+}
+
 fn knee(steps: &[&Step], think_us: f64, throughput_max_per_s: f64) -> Option<f64> {
     let alone = steps.iter().find(|step| step.users == 1 && step.completed > 0)?;
     Some(bounds(alone.response_time_us.mean, think_us, throughput_max_per_s).knee_users)

@@ -3,6 +3,7 @@
 use analysis::estimate::Precision;
 use analysis::laws::usl::throughput;
 use analysis::run::Usl;
+use analysis::search::consistency::change;
 use analysis::search::saturation::{Saturation, saturation};
 use analysis::search::{MeasuredStep, Next, Search, SearchOptions, UsersRange};
 use analysis::ticks::{Counts, ErrorKind, Tick};
@@ -17,11 +18,20 @@ struct Curve<F: Fn(u32) -> f64> {
     throughput_per_s: F,
     noise: f64,
     random: fastrand::Rng,
+    /// Share of the throughput that is lost with every second of the sweep.
+    slowing: f64,
+    driven_us: u64,
 }
 
 impl<F: Fn(u32) -> f64> Curve<F> {
     fn new(throughput_per_s: F) -> Self {
-        Self { throughput_per_s, noise: 1.0, random: fastrand::Rng::with_seed(11) }
+        Self {
+            throughput_per_s,
+            noise: 1.0,
+            random: fastrand::Rng::with_seed(11),
+            slowing: 0.0,
+            driven_us: 0,
+        }
     }
 
     fn ticks(&mut self, users: u32, for_us: u64) -> Vec<Tick> {
@@ -29,7 +39,9 @@ impl<F: Fn(u32) -> f64> Curve<F> {
     }
 
     fn tick(&mut self, users: u32, index: u64) -> Tick {
-        let mean = (self.throughput_per_s)(users) * TICK_US as f64 / 1e6;
+        let slower = (-self.slowing * self.driven_us as f64 / 1e6).exp();
+        self.driven_us += TICK_US;
+        let mean = (self.throughput_per_s)(users) * slower * TICK_US as f64 / 1e6;
         let normal = (0..12).map(|_| self.random.f64()).sum::<f64>() - 6.0;
         let completed = (mean + self.noise * mean.sqrt() * normal).round().max(0.0) as u64;
         let response_us = (u64::from(users) * TICK_US).checked_div(completed).unwrap_or(0);
@@ -195,6 +207,55 @@ fn a_list_is_obeyed() {
     let (steps, end) = Curve::new(|n| 5_000.0 * f64::from(n.min(3))).sweep(options);
     assert_eq!(users(&steps), [1, 3, 8]);
     assert_eq!((end.users, end.bounded), (Some(3), true));
+}
+
+/// The step that the search came back to, and whether it found a change.
+fn returned(steps: &[MeasuredStep]) -> Option<(u32, bool)> {
+    let mut again = steps.iter().map(|measured| &measured.step).filter(|step| step.again.is_some());
+    let found = again.next()?;
+    assert!(again.next().is_none(), "it comes back once");
+    Some((found.users, change(found).is_some()))
+}
+
+/// At the end the search comes back to a step of the maximum. A server that did not change passes, one that slowed down
+/// all the time does not, whether the numbers of users are searched for or given.
+#[test]
+fn a_server_that_slows_down_while_it_is_measured_is_found_out() {
+    let list = || SearchOptions {
+        users: UsersRange::List(vec![1, 10, 30, 50, 80, 100, 150, 200, 250, 300]),
+        ..SearchOptions::default()
+    };
+    for options in [up_to(1_024), list()] {
+        for seed in 0..50 {
+            for slowing in [0.0, 0.02] {
+                let mut curve = Curve::new(|n| 1_000.0 * f64::from(n.min(24)));
+                (curve.slowing, curve.random) = (slowing, fastrand::Rng::with_seed(seed));
+                let (steps, end) = curve.sweep(options.clone());
+                let Some((users_again, changed)) = returned(&steps) else {
+                    // Now and then it slows down so unevenly that no maximum is seen, which is no answer either.
+                    assert!(slowing > 0.0 && !end.bounded, "seed {seed}: {end:?} {:?}", users(&steps));
+                    continue;
+                };
+                assert_eq!(changed, slowing > 0.0, "seed {seed}: {end:?} {:?}", users(&steps));
+                assert!(slowing > 0.0 || users_again >= 23, "seed {seed}: {users_again}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_search_does_not_come_back_where_nothing_is_to_be_learnt_or_no_time_is_left() {
+    let grows = |n: u32| 1_000.0 * f64::from(n);
+    assert_eq!(returned(&Curve::new(grows).sweep(up_to(100)).0), None, "no maximum was seen");
+    let one = SearchOptions { users: UsersRange::List(vec![8]), ..SearchOptions::default() };
+    assert_eq!(returned(&Curve::new(grows).sweep(one).0), None, "one step only");
+    let level = |n: u32| 5_000.0 * f64::from(n.min(3));
+    let list = UsersRange::List(vec![1, 3, 8]);
+    let short = SearchOptions { users: list, total_us: Some(6_500_000), ..SearchOptions::default() };
+    let (steps, end) = Curve::new(level).sweep(short.clone());
+    assert!(end.bounded && returned(&steps).is_none(), "{end:?}");
+    let (steps, _) = Curve::new(level).sweep(SearchOptions { total_us: None, ..short });
+    assert_eq!(returned(&steps), Some((3, false)));
 }
 
 /// Responses that take longer than the longest step are waited for; a server that never answers is not

@@ -7,7 +7,7 @@ use super::holders::database;
 use super::locks::sessions_waited;
 use super::outcome::requests_failed;
 use super::{core_noun, errors, told, warnings};
-use crate::number::{cores, count, percent};
+use crate::number::{cores, count, percent, quantity};
 use crate::words::users;
 
 /// One reason not to rely on an answer.
@@ -34,6 +34,7 @@ pub(crate) fn doubt(doubt: &Doubt) -> String {
         Doubt::NotSteady { users } => {
             at_the_verdict(*users, "no steady state was reached: allow longer steps.")
         }
+        Doubt::Changed { users, before_per_s, after_per_s } => changed(*users, *before_per_s, *after_per_s),
         Doubt::Little { users, gap } => little(*users, *gap),
         Doubt::IdleUsers { users, share } => idle_users(*users, *share),
         Doubt::Warned { warning } => warnings::warning(warning),
@@ -71,6 +72,17 @@ fn jump(from_users: u32, to_users: u32, factor: f64) -> String {
          longer steps.",
         count(to_users.into()),
         count(from_users.into())
+    )
+}
+
+fn changed(number: u32, before_per_s: f64, after_per_s: f64) -> String {
+    format!(
+        "The server changed while it was measured: {} got {} requests/s at first and {} requests/s at the end, so N* is not \
+         to be relied on. Give each step the same data (a server slows down as it fills, and speeds up as caches do), and \
+         look for what else uses the machine.",
+        users(number),
+        quantity(before_per_s),
+        quantity(after_per_s)
     )
 }
 

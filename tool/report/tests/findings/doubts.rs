@@ -30,6 +30,7 @@ pub(super) fn doubts() -> Vec<Doubt> {
         Stalled { users: 8 },
         NotSteady { users: 8 },
         Jump { from_users: 2, to_users: 4, factor: 1.7 },
+        Changed { users: 8, before_per_s: 29_200.0, after_per_s: 9_600.0 },
         Little { users: 8, gap: 0.12 },
         IdleUsers { users: 8, share: 0.2 },
         Told { text: "An older version doubted it.".into() },
