@@ -45,7 +45,6 @@ const SCENARIOS: &[Published] = compiled_in![
     "sixteen-accounts",
     "get-same-file",
     "get-open-file",
-    "get-random-file",
     "new-accounts",
     "book",
     "book-cancel",

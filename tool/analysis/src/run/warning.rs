@@ -204,6 +204,15 @@ pub enum Cause {
         /// Share of the received bytes that came from a disk, 0 to 1; absent where that is not known.
         share: Option<f64>,
     },
+    /// A program ran without the limit on its memory that it should have had.
+    MemoryNotLimited {
+        /// What the experiment calls it.
+        program: String,
+        /// The limit, bytes.
+        limit_bytes: u64,
+        /// The number of the system's error; absent where it gave none.
+        os_error: Option<i32>,
+    },
     /// A sentence of a run file from before warnings were typed, or from a newer version.
     Told {
         /// The sentence.
@@ -287,7 +296,10 @@ impl Cause {
             Self::NoInterval { .. } | Self::WideInterval { .. } => WarningKind::TooShort,
             Self::Little { .. } => WarningKind::Little,
             Self::Steal { .. } => WarningKind::Steal,
-            Self::ListenQueue { .. } | Self::FewerUsers(_) | Self::Told { .. } => WarningKind::HostLimit,
+            Self::ListenQueue { .. }
+            | Self::FewerUsers(_)
+            | Self::MemoryNotLimited { .. }
+            | Self::Told { .. } => WarningKind::HostLimit,
             Self::Mix { .. } => WarningKind::Mix,
             Self::NotCold { .. } => WarningKind::NotCold,
         }

@@ -11,6 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use analysis::run::Cause;
+
 use super::{
     command::{Surroundings, last_lines},
     guard::{Ending, Orders, STARTED, WAITING},
@@ -181,12 +183,12 @@ impl Guard {
         Some(serde_json::from_str(last.trim()).unwrap_or(Ending::Unknown))
     }
 
-    /// Starts a program and waits until it is ready. Returns what could not be done besides.
+    /// Starts a program and waits until it is ready.
     pub(crate) fn launch(
         mut self,
         launch: Launch,
         surroundings: Surroundings<'_>,
-    ) -> Result<(Running, Option<String>), StartError> {
+    ) -> Result<Running, StartError> {
         let name = self.name.clone();
         let program = launch.words.first().cloned().unwrap_or_default();
         let found = program::find(&program, &surroundings.guards.program);
@@ -197,7 +199,12 @@ impl Guard {
         if launch.sign.is_of_the_network() && launch.sign.is_there(&log) {
             return Err(StartError::Taken { name, sign: launch.sign.name() });
         }
-        let (memory, unlimited) = memory(&launch, self.child.id());
+        let limit = launch.memory.map(|bytes| MemoryLimit::new(&format!("nstar-{}", self.child.id()), bytes));
+        let (memory, unlimited) = match limit {
+            Some(Ok(limit)) => (Some(limit), None),
+            Some(Err(error)) => (None, Some(error)),
+            None => (None, None),
+        };
         let mut words = launch.words.clone();
         if let Some(first) = words.first_mut() {
             *first = found.display().to_string();
@@ -213,9 +220,9 @@ impl Guard {
             stop: launch.stop,
             stop_within_ms: u64::try_from(launch.stop_within.as_millis()).unwrap_or(u64::MAX),
         })?;
-        let mut running = Running { guard: self, launch, log, _memory: memory };
+        let mut running = Running { guard: self, launch, unlimited, log, _memory: memory };
         running.wait_until_ready(surroundings.interrupt)?;
-        Ok((running, unlimited))
+        Ok(running)
     }
 }
 
@@ -228,15 +235,6 @@ impl Drop for Guard {
     }
 }
 
-/// The limit on memory, and why there is none although one is wanted.
-fn memory(launch: &Launch, number: u32) -> (Option<MemoryLimit>, Option<String>) {
-    let Some(bytes) = launch.memory else { return (None, None) };
-    match MemoryLimit::new(&format!("nstar-{number}"), bytes) {
-        Ok(limit) => (Some(limit), None),
-        Err(error) => (None, Some(format!("its memory could not be limited: {error}; that needs root"))),
-    }
-}
-
 /// A running program. It and all that it started end when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
@@ -244,6 +242,8 @@ pub(crate) struct Running {
     guard: Guard,
     /// How it was started.
     pub(crate) launch: Launch,
+    /// Why its memory is not limited although it should be.
+    pub(crate) unlimited: Option<io::Error>,
     log: PathBuf,
     _memory: Option<MemoryLimit>,
 }
@@ -276,6 +276,16 @@ impl Running {
     pub(crate) fn ended(&mut self) -> Option<String> {
         let ending = self.guard.ended()?;
         Some(format!("{ending}. {}", last_lines(&self.log)))
+    }
+
+    /// A warning, if its memory is not limited although it should be.
+    pub(crate) fn not_limited(&self) -> Option<Cause> {
+        let (error, limit_bytes) = (self.unlimited.as_ref()?, self.launch.memory?);
+        Some(Cause::MemoryNotLimited {
+            program: self.name().into(),
+            limit_bytes,
+            os_error: error.raw_os_error(),
+        })
     }
 
     /// What the experiment calls it.

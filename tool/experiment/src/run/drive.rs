@@ -48,7 +48,7 @@ impl Stage<'_> {
                 let users = setup.users(&work.target, users, &self.places)?;
                 limits::ensure(users, load_plan.threads)?;
                 self.reset(setup, around.interrupt)?;
-                self.drop_data()?;
+                self.drop_if_cold()?;
                 let stop = Stop::Time(self.plan.step_max.or(self.time).unwrap_or(FIXED_LOAD));
                 let load_plan = LoadPlan { load: load_plan, users, stop, circumstances };
                 Ok(load(&load_plan, around.interrupt, around.listener)?)
@@ -60,7 +60,7 @@ impl Stage<'_> {
                 let sweep_plan = SweepPlan { load: load_plan, search, database, circumstances };
                 let interrupt = around.interrupt;
                 let mut before_step = || {
-                    let ready = self.reset(setup, interrupt).and_then(|()| self.drop_data());
+                    let ready = self.reset(setup, interrupt).and_then(|()| self.drop_if_cold());
                     ready.map_err(|error| error.to_string())
                 };
                 Ok(sweep_with(&sweep_plan, &mut before_step, around.interrupt, around.listener)?)
@@ -80,11 +80,12 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Takes the data out of the page cache, if it is to be cold.
-    fn drop_data(&self) -> Result<(), RunError> {
-        if self.plan.experiment.page_cache == PageCache::Warm {
-            return Ok(());
-        }
+    fn drop_if_cold(&self) -> Result<(), RunError> {
+        if self.plan.experiment.page_cache == PageCache::Cold { self.drop_data() } else { Ok(()) }
+    }
+
+    /// Takes the data out of the page cache.
+    pub(super) fn drop_data(&self) -> Result<(), RunError> {
         self.data.iter().try_for_each(|set| data::drop_from_page_cache(&set.folder)).map_err(RunError::Data)
     }
 

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::PathBuf, process, sync::atomic::AtomicBool, time::Duration};
 
+use analysis::run::Warning;
 use sweep::{cores, sweep::Driven};
 use tempfile::TempDir;
 
@@ -105,6 +106,8 @@ impl<'a> Stage<'a> {
             return Err(RunError::Died { name, how });
         }
         let mut driven = driven?;
+        let not_limited = self.running.iter().filter_map(|(_, running)| running.not_limited());
+        driven.run.warnings.extend(not_limited.map(Warning::from));
         driven.run.proof = self.prove(&setup, &driven, around)?;
         Ok(driven)
     }
@@ -167,6 +170,10 @@ impl<'a> Stage<'a> {
         self.stop_from(kept);
         let names: Vec<&str> = instances.iter().skip(kept).map(|one| one.process.name.as_str()).collect();
         around.listener.on_experiment(&Event::Starting(counted(&names)));
+        if instances.iter().skip(kept).any(|one| one.memory.is_some()) {
+            // What is in the page cache already counts against nobody's limit.
+            self.drop_data()?;
+        }
         for instance in instances.iter().skip(kept) {
             self.start(setup, instance, around)?;
         }
@@ -251,8 +258,9 @@ impl<'a> Stage<'a> {
         for words in &launch.before {
             run_checked(words, self.surroundings(around.interrupt))?;
         }
-        let (running, lacking) = guard.launch(launch, self.surroundings(around.interrupt))?;
-        if let Some(why) = lacking {
+        let running = guard.launch(launch, self.surroundings(around.interrupt))?;
+        if let Some(error) = &running.unlimited {
+            let why = format!("its memory could not be limited: {error}; that needs root");
             let unlimited = Event::Unlimited { program: name.clone(), why: why.clone() };
             around.listener.on_experiment(&unlimited);
             around.lacking.push((name, why));

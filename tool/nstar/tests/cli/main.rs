@@ -1,5 +1,6 @@
 //! The tool on servers of others.
 
+mod cold;
 #[path = "../common/mod.rs"]
 mod common;
 mod experiment;

@@ -81,7 +81,7 @@ fn packages(client: DatabaseClient) -> &'static str {
     }
 }
 
-fn error(number: Option<i32>) -> String {
+pub(super) fn error(number: Option<i32>) -> String {
     number.map_or_else(
         || "the system gave no reason".to_owned(),
         |number| io::Error::from_raw_os_error(number).to_string(),

@@ -7,7 +7,7 @@ use analysis::ticks::ErrorCounts;
 
 use super::holders::processes;
 use super::{errors, told, unwatched};
-use crate::number::{about, cores, count, percent, quantity};
+use crate::number::{about, cores, count, percent, prefixed, quantity};
 use crate::words::users;
 
 /// A warning as a sentence: the cause, by how much, and the remedy.
@@ -39,6 +39,9 @@ pub(crate) fn warning(cause: &Cause) -> String {
         Cause::FewerUsers(limit) => fewer_users(limit),
         Cause::Mix { request, share, asked, replaced } => mix(request, *share, *asked, replaced),
         Cause::NotCold { users, share } => not_cold(*users, *share),
+        Cause::MemoryNotLimited { program, limit_bytes, os_error } => {
+            memory_not_limited(program, *limit_bytes, *os_error)
+        }
         Cause::Told { text } => told(text),
     }
 }
@@ -170,6 +173,15 @@ fn not_cold(number: u32, share: Option<f64>) -> String {
     format!(
         "The data was meant to come from the disk, but at {} {found}. Give the server less memory, or use more data.",
         users(number)
+    )
+}
+
+fn memory_not_limited(program: &str, limit_bytes: u64, os_error: Option<i32>) -> String {
+    format!(
+        "{program} was to have at most {} of memory, but could not be limited: {}. That needs root. What was measured is \
+         without that limit.",
+        prefixed(limit_bytes as f64, "B"),
+        unwatched::error(os_error)
     )
 }
 
