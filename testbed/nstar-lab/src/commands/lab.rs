@@ -19,7 +19,7 @@ pub(crate) struct Lab {
     /// List the published experiments
     #[arg(long)]
     pub list: bool,
-    /// Concurrency model of the systems, unless the experiment varies it [default: epoll]
+    /// Concurrency model of the systems, unless the experiment varies it [default: the experiment's]
     #[arg(long, value_name = "MODEL")]
     pub engine: Option<engine::Model>,
     #[command(flatten)]
