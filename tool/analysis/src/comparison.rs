@@ -2,20 +2,28 @@
 //!
 //! Field names are a contract, as those of the run file are.
 
+mod agreement;
 mod blocks;
+mod claims;
 mod entry;
 mod findings;
 mod looks;
 mod order;
 mod ratio;
+mod seen;
+mod shape;
 mod users;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use agreement::{AgreementFinding, agreement};
+pub use claims::{Claim, Quantity, Requirement, Trend, checked};
 pub use entry::{Finished, entry};
 pub use findings::{LittleFinding, OrderFinding, PublishedLittle, Tested};
 pub use order::{open_variants, order};
+pub use seen::{Case, Open, PairCount, Seen};
+pub use shape::{Beside, Course, Gap, beside};
 pub use users::{AtUsers, PublishedPoint, all_users, little, published_little};
 
 use crate::run::{Doubt, Host, Identity, Proof, Resource, ResourceKind, ResponseTime, Words, known};
@@ -56,9 +64,34 @@ pub struct Comparison {
     pub left_out: Vec<LeftOut>,
     /// Figures that others published, on other hardware, to compare shape and order with.
     pub published: Vec<Published>,
+    /// What publications claim, and whether it is seen here; empty in files from before claims were checked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<Claim>,
 }
 
 impl Comparison {
+    /// Holds what was published and what is claimed against what was measured.
+    pub fn hold_against(&mut self, published: &[Published], claims: &[Claim]) {
+        let held = |published: &Published| Published {
+            little: published_little(published),
+            compared: agreement(self, published),
+            ..published.clone()
+        };
+        let published = published.iter().map(held).collect();
+        let claims = claims.iter().map(|claim| checked(self, claim)).collect();
+        (self.published, self.claims) = (published, claims);
+    }
+
+    /// Whether a publication is of this workload: it names it, or names none where there is only one.
+    pub fn is_of(&self, published: &Published, work: &Workload) -> bool {
+        published.work.as_ref().map_or(self.works.len() == 1, |name| *name == work.name)
+    }
+
+    /// The publications that are of this workload.
+    pub fn published_of<'a>(&'a self, work: &'a Workload) -> impl Iterator<Item = &'a Published> {
+        self.published.iter().filter(|published| self.is_of(published, work))
+    }
+
     /// Whether the variants are numbers of something.
     pub fn is_over_counts(&self) -> bool {
         let mut variants =
@@ -124,6 +157,10 @@ pub struct Entry {
     pub lower_bound: bool,
     /// Users: N* of a sweep (median over runs), or those of the load.
     pub users: Option<u32>,
+    /// 95 % interval of N*, [lo, hi], in the run with the median throughput; absent where no sweep found N*, and in files
+    /// from before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub users_ci: Option<[u32; 2]>,
     /// Response time there, in the run with the median throughput.
     pub response_time_us: ResponseTime,
     /// CPU time of the system per completed request, microseconds; absent where it could not be watched.
@@ -207,9 +244,21 @@ pub struct Published {
     pub hardware: String,
     /// The quantity of the figures, with its unit.
     pub unit: String,
+    /// The year, if it is stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub year: Option<u32>,
     /// The workload that it is shown beside, if one is like it.
     #[serde(default)]
     pub work: Option<String>,
+    /// The variant that is like it; absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+    /// What stopped the system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bottleneck: Option<ResourceKind>,
+    /// N*: where throughput stopped growing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub users_at_saturation: Option<u32>,
     /// Whether a smaller figure is better.
     #[serde(default)]
     pub smaller_is_better: bool,
@@ -225,6 +274,12 @@ pub struct Published {
     /// The same as data; absent in files from before it was written.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known::or_default")]
     pub little: Option<PublishedLittle>,
+    /// How far it agrees with what was measured here, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agreement: Vec<Words>,
+    /// The same as data; empty in files from before it was written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known::each_or_default")]
+    pub compared: Vec<AgreementFinding>,
 }
 
 /// One published figure.
@@ -236,3 +291,6 @@ pub struct PublishedFigure {
     /// The figure.
     pub value: f64,
 }
+
+#[cfg(test)]
+mod tests;

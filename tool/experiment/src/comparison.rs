@@ -1,12 +1,18 @@
 //! Joins the trials of an experiment into one comparison.
 
-use analysis::comparison::{self, Comparison, Factor, Finished, Published, Workload, entry, order};
+use analysis::comparison::{self, Comparison, Factor, Finished, Workload, entry, order};
+use analysis::run::Host;
 use sweep::conclusion::RunStart;
 
 use crate::{
     definition::{self, Experiment},
     run::{Outcome, Part},
 };
+
+/// The host that experiments run on.
+pub fn host() -> Host {
+    observe::host()
+}
 
 /// Compares the variants of an experiment that began at `start`; `file` names the run file of a part.
 pub fn compare(
@@ -17,12 +23,12 @@ pub fn compare(
     file: impl Fn(&Part) -> String,
 ) -> Comparison {
     let finished = |part: &Part| Finished { run: part.run.clone(), file: file(part), round: part.round };
-    Comparison {
+    let mut compared = Comparison {
         schema: comparison::SCHEMA.to_owned(),
         title: experiment.title.clone(),
         factor: Factor(experiment.axis.clone()),
         combines: experiment.combines,
-        host: observe::host(),
+        host: host(),
         started: start.rfc3339(),
         elapsed_s: start.elapsed_s(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -33,12 +39,11 @@ pub fn compare(
             .filter_map(|work| of_work(experiment, work, outcome, &finished))
             .collect(),
         left_out: outcome.left_out.clone(),
-        published: experiment.published.iter().map(under_laws).collect(),
-    }
-}
-
-fn under_laws(published: &Published) -> Published {
-    Published { little: comparison::published_little(published), ..published.clone() }
+        published: Vec::new(),
+        claims: Vec::new(),
+    };
+    compared.hold_against(&experiment.published, &experiment.claims);
+    compared
 }
 
 /// A workload in order, as far as it was measured.

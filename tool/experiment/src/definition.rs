@@ -4,7 +4,10 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use analysis::{comparison::Published, search::UsersRange};
+use analysis::{
+    comparison::{Claim, Published},
+    search::UsersRange,
+};
 use load::Connections;
 
 use crate::template::Values;
@@ -47,6 +50,8 @@ pub struct Experiment {
     pub rounds: u32,
     /// Figures published by others, shown beside the results.
     pub published: Vec<Published>,
+    /// What others claim, checked on the results.
+    pub claims: Vec<Claim>,
     /// The file that it was read from, which relative paths start from.
     pub file: PathBuf,
 }

@@ -1,6 +1,7 @@
 //! Experiment files: TOML in, a checked [`Experiment`] out.
 
 mod check;
+mod claim;
 mod process;
 mod work;
 
@@ -10,11 +11,13 @@ use std::{
     time::Duration,
 };
 
-use analysis::comparison::Published;
+use analysis::comparison::{Claim, Published};
 use load::document::{
     DeTable, DeValue, DocumentError, Field, Problem, Section, SourceText, elements_of, text_of, wrong,
 };
 use serde::Deserialize;
+
+use claim::ClaimAt;
 
 use crate::{
     definition::{Command, Data, Experiment, PageCache, Proving, TextFile, Variant},
@@ -114,7 +117,8 @@ impl<'a> Reader<'a> {
         }
         self.check_names(&mut top, "work", works.iter().map(|work| work.name.as_str()), works.len() > 1)?;
         let time = top.field("time").map(|field| self.duration(field)).transpose()?;
-        let experiment = Experiment {
+        let claims = self.sections(&mut top, "claim", Self::claim)?;
+        let mut experiment = Experiment {
             title,
             time: time.or((!axis.is_empty()).then_some(COMPARISON_TIME)),
             axis,
@@ -134,9 +138,11 @@ impl<'a> Reader<'a> {
             },
             rounds: top.number("rounds", 1..=1_000, 1)? as u32,
             published: self.published(&mut top)?,
+            claims: Vec::new(),
             file: self.source.path.into(),
         };
         top.finish()?;
+        experiment.claims = self.checked_claims(claims, &experiment)?;
         Ok(experiment)
     }
 
@@ -417,6 +423,20 @@ impl<'a> Reader<'a> {
         })
     }
 
+    fn checked_claims(
+        self,
+        claims: Vec<ClaimAt>,
+        experiment: &Experiment,
+    ) -> Result<Vec<Claim>, DocumentError> {
+        let works: Vec<String> = experiment.works.iter().map(|work| work.name.clone()).collect();
+        let variants: Vec<String> = experiment.variants.iter().map(|variant| variant.name.clone()).collect();
+        let checked = |claim: ClaimAt| match claim::check(&claim, &works, &variants) {
+            Err(problem) => Err(DocumentError { file: self.source.path.into(), line: claim.line, problem }),
+            Ok(()) => Ok(claim.claim),
+        };
+        claims.into_iter().map(checked).collect()
+    }
+
     fn line(self, field: Field<'a>) -> usize {
         self.source.line(field.offset)
     }
@@ -455,6 +475,9 @@ fn field_name(key: &str) -> &'static str {
         "page_cache" => "state of the page cache",
         "connections" => "policy for connections",
         "stop" => "signal",
+        "bottleneck" => "kind of bottleneck",
+        "trend" => "trend",
+        "of" => "quantity",
         _ => "word",
     }
 }

@@ -4,14 +4,17 @@
 //! only a newer version knows: in memory they are an identity that is only named, or a finding that is only told, and in a
 //! file they stand alone again.
 
-use analysis::comparison::{Comparison, Entry, LittleFinding, OrderFinding, PublishedLittle};
+use analysis::comparison::{
+    AgreementFinding, Case, Comparison, Entry, LittleFinding, OrderFinding, PublishedLittle, Requirement,
+    Seen,
+};
 use analysis::run::{
     Cause, Demand, Doubt, Evidence, Identity, NextLimit, OutcomeEvidence, Resource, Run, Step, Verdict,
     Warning, Words,
 };
 
 use crate::number;
-use crate::sentences::{self, comparisons, holders};
+use crate::sentences::{self, comparisons, holders, published};
 
 /// Puts the words of a run in.
 pub fn put(run: &mut Run) {
@@ -42,6 +45,16 @@ pub(crate) fn put_in_comparison(comparison: &mut Comparison) {
     }
     for published in &mut comparison.published {
         put_one(&mut published.law, &mut published.little);
+        put_list(&mut published.agreement, &mut published.compared);
+    }
+    for claim in &mut comparison.claims {
+        claim.outcome = plain(published::claim_outcome(claim));
+        for seen in claim.cases.iter_mut().map(|case| &mut case.seen) {
+            put_names_seen(seen);
+        }
+    }
+    for finding in comparison.published.iter_mut().flat_map(|published| &mut published.compared) {
+        cases_of(finding).iter_mut().for_each(|case| put_names_seen(&mut case.seen));
     }
     for entry in comparison.works.iter_mut().flat_map(|work| &mut work.entries) {
         let Entry { bottleneck, busiest, inconclusive, doubts, .. } = entry;
@@ -61,6 +74,17 @@ pub(crate) fn take_from_comparison(comparison: &mut Comparison) {
     }
     for published in &mut comparison.published {
         take_one(&mut published.law, &mut published.little);
+        take_list(&mut published.agreement, &mut published.compared);
+        for finding in &mut published.compared {
+            cases_of(finding).iter_mut().for_each(|case| take_names_seen(&mut case.seen));
+        }
+    }
+    for claim in &mut comparison.claims {
+        let outcome = claim.outcome.take();
+        if let Requirement::Told { text } = &mut claim.requires {
+            *text = outcome;
+        }
+        claim.cases.iter_mut().for_each(|case| take_names_seen(&mut case.seen));
     }
     for entry in comparison.works.iter_mut().flat_map(|work| &mut work.entries) {
         let Entry { bottleneck, busiest, inconclusive, doubts, .. } = entry;
@@ -69,6 +93,25 @@ pub(crate) fn take_from_comparison(comparison: &mut Comparison) {
         }
         busiest.iter_mut().for_each(take_from_resource);
         take_list(inconclusive, doubts);
+    }
+}
+
+fn cases_of(finding: &mut AgreementFinding) -> &mut [Case] {
+    match finding {
+        AgreementFinding::Bottleneck { cases, .. } | AgreementFinding::Saturation { cases, .. } => cases,
+        _ => &mut [],
+    }
+}
+
+fn put_names_seen(seen: &mut Seen) {
+    if let Seen::Bottleneck { limits } = seen {
+        limits.iter_mut().for_each(|limit| put_name(&mut limit.holder, &mut limit.identity));
+    }
+}
+
+fn take_names_seen(seen: &mut Seen) {
+    if let Seen::Bottleneck { limits } = seen {
+        limits.iter_mut().for_each(|limit| take_name(&mut limit.holder, &mut limit.identity));
     }
 }
 
@@ -202,6 +245,7 @@ finding! {
     OrderFinding: comparisons::order, OrderFinding::Told;
     LittleFinding: comparisons::little, LittleFinding::Told;
     PublishedLittle: comparisons::published_little, PublishedLittle::Told;
+    AgreementFinding: published::agreement, AgreementFinding::Told;
 }
 
 impl Finding for Evidence {

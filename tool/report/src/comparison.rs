@@ -37,6 +37,12 @@ pub fn terminal(comparison: &Comparison, options: &TerminalOptions) -> String {
     crate::terminal::comparison::text(comparison, options)
 }
 
+/// How far publications agree with what was measured, and which claims are met, as text for a terminal.
+#[must_use]
+pub fn held_terminal(comparison: &Comparison, options: &TerminalOptions) -> String {
+    crate::terminal::comparison::held_text(comparison, options)
+}
+
 /// The comparison as a page that opens offline.
 ///
 /// # Errors

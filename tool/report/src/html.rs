@@ -8,7 +8,9 @@ mod chart;
 pub(crate) mod comparison;
 mod facts;
 mod figures;
+pub(crate) mod index;
 mod page;
+mod relative;
 mod table;
 mod threads;
 
@@ -26,9 +28,11 @@ use crate::words::is_hidden;
 #[error("the report's own template is broken, please report this: {0}")]
 pub struct RenderError(#[from] minijinja::Error);
 
-const TEMPLATES: [(&str, &str); 8] = [
+const TEMPLATES: [(&str, &str); 10] = [
     ("page.html", include_str!("../templates/page.html")),
     ("comparison.html", include_str!("../templates/comparison.html")),
+    ("index.html", include_str!("../templates/index.html")),
+    ("held.html", include_str!("../templates/held.html")),
     ("bars.html", include_str!("../templates/bars.html")),
     ("sections.html", include_str!("../templates/sections.html")),
     ("chart.html", include_str!("../templates/chart.html")),

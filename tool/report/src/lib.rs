@@ -11,6 +11,7 @@ mod beside;
 pub mod comparison;
 mod csv;
 mod html;
+pub mod index;
 mod json;
 pub mod metrics;
 mod number;

@@ -1,6 +1,6 @@
 //! What happens during a run, in words for stderr, which may be any terminal or a log: ASCII alone.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use analysis::{
     comparison::LeftOut,
@@ -63,6 +63,25 @@ pub fn placed(split: Option<(&[usize], &[usize])>) -> String {
 pub fn making_files(files: u64, bytes: u64) -> String {
     let noun = if files == 1 { "file" } else { "files" };
     format!("making {files} {noun}, {:.1} MB in all", bytes as f64 / 1e6)
+}
+
+/// So many experiments are about to be run.
+#[must_use]
+pub fn experiments_planned(count: usize, time: Duration) -> String {
+    format!("{count} experiments, about {} in all", minutes(time))
+}
+
+/// An experiment begins, the one of this number.
+#[must_use]
+pub fn experiment_begun(name: &str, number: usize, left: Duration) -> String {
+    format!("-- {number}. {name}; about {} left in all", minutes(left))
+}
+
+fn minutes(time: Duration) -> String {
+    match time.as_secs().div_ceil(60) {
+        0 | 1 => "a minute".to_owned(),
+        minutes => format!("{minutes} minutes"),
+    }
 }
 
 /// Programs are being started: `starting index, peer (8)`.

@@ -11,6 +11,7 @@ mod generator;
 mod locks;
 mod outcome;
 mod processors;
+pub(crate) mod published;
 pub(crate) mod unwatched;
 mod waiting;
 mod warnings;

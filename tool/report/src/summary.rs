@@ -1,6 +1,7 @@
 //! What a run comes to, in phrases and sentences: shared by the terminal and the page.
 
 pub(crate) mod comparison;
+pub(crate) mod index;
 
 use analysis::laws::{is_tested, lost_in_failures};
 use analysis::run::{

@@ -29,6 +29,7 @@ fn entry(variant: &str, throughput_per_s: f64, mean: f64) -> Entry {
         of_fastest: None,
         lower_bound: false,
         users: Some(100),
+        users_ci: None,
         response_time_us: ResponseTime { mean, p99: 3.0 * mean, ..ResponseTime::default() },
         cpu_us_per_request: Some(1e6 / throughput_per_s),
         received_bytes_per_s: 0.0,
@@ -73,6 +74,7 @@ fn sample() -> Comparison {
         seed: 1,
         works: vec![work],
         left_out: vec![LeftOut { what: "uring".into(), why: "the kernel denies io_uring".into() }],
+        claims: Vec::new(),
         published: vec![Published {
             title: "S5".into(),
             hardware: "not stated".into(),

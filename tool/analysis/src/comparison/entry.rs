@@ -39,6 +39,7 @@ pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> 
         of_fastest: None,
         lower_bound: is_often(runs, |run| is_lower_bound(run) || disturbed(run).is_some()),
         users: middle.verdict.users_at_saturation.or(at.map(|step| step.users)),
+        users_ci: middle.verdict.users_at_saturation_ci,
         response_time_us: middle.verdict.response_time_at_saturation_us,
         cpu_us_per_request: at.and_then(cpu_us_per_request),
         received_bytes_per_s: at.map_or(0.0, |step| step.received_bytes_per_s),

@@ -233,6 +233,7 @@ mod tests {
             of_fastest: None,
             lower_bound: false,
             users: Some(100),
+            users_ci: None,
             response_time_us: ResponseTime::default(),
             cpu_us_per_request: None,
             received_bytes_per_s: 0.0,

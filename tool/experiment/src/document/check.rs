@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use analysis::run::ResourceKind;
 use load::{Problem, document::DocumentError};
 
+use super::claim;
 use crate::{
     definition::{Action, Experiment, Process, Ready, Target},
     names::slug,
@@ -63,15 +65,26 @@ fn check_reserved(experiment: &Experiment) -> Result<(), DocumentError> {
     }
 }
 
-/// Figures of others that name a workload must find it.
+/// Figures of others that name a workload or a variant must find it, and the kind of bottleneck must be known.
 fn check_published(experiment: &Experiment) -> Result<(), DocumentError> {
-    let known = |work: &String| experiment.works.iter().any(|known| known.name == *work);
-    let unknown =
-        experiment.published.iter().filter_map(|published| published.work.as_ref()).find(|work| !known(work));
-    let Some(name) = unknown else { return Ok(()) };
-    let expected = experiment.works.iter().map(|work| work.name.clone()).collect();
-    let problem = Problem::UnknownName { what: "workload", name: name.clone(), expected };
-    Err(DocumentError { file: experiment.file.clone(), line: 1, problem })
+    let works: Vec<String> = experiment.works.iter().map(|work| work.name.clone()).collect();
+    let variants: Vec<String> = experiment.variants.iter().map(|variant| variant.name.clone()).collect();
+    for published in &experiment.published {
+        for (what, name, known) in
+            [("workload", &published.work, &works), ("variant", &published.variant, &variants)]
+        {
+            if let Some(name) = name.as_ref().filter(|name| !known.contains(name)) {
+                let problem = Problem::UnknownName { what, name: name.clone(), expected: known.clone() };
+                return Err(DocumentError { file: experiment.file.clone(), line: 1, problem });
+            }
+        }
+        if published.bottleneck == Some(ResourceKind::Unknown) {
+            let expected =
+                format!("a kind of bottleneck, in \"{}\": one of {}", published.title, claim::names());
+            return Err(at(experiment, 1, "bottleneck", expected));
+        }
+    }
+    Ok(())
 }
 
 /// Programs that run together need names that differ, also as names of their logs.

@@ -57,8 +57,6 @@ pub fn guard() -> Result<Exit, Failure> {
 pub struct Session {
     /// Whether a signal has asked for an end.
     pub interrupt: Interrupt,
-    /// Where progress goes.
-    pub progress: Progress,
     /// Who gets which processors; `None`: generator and programs share them.
     split: Option<Split>,
 }
@@ -71,7 +69,6 @@ impl Session {
     pub fn begin(conditions: &Conditions) -> Result<Self, Failure> {
         Ok(Self {
             interrupt: Interrupt::listen().map_err(Failure::failed)?,
-            progress: Progress::new(conditions.show.no_progress),
             split: if conditions.share_cores { None } else { cores::split(&cores::available()) },
         })
     }
@@ -95,7 +92,7 @@ pub struct Reported {
 /// # Errors
 /// Why it could not be run.
 pub fn run_and_report(experiment: Experiment, conditions: &Conditions) -> Result<Exit, Failure> {
-    let reported = run_in(&mut Session::begin(conditions)?, experiment, conditions)?;
+    let reported = run_in(&Session::begin(conditions)?, experiment, conditions)?;
     output::print(&reported.text)?;
     Ok(reported.exit)
 }
@@ -105,7 +102,7 @@ pub fn run_and_report(experiment: Experiment, conditions: &Conditions) -> Result
 /// # Errors
 /// Why it could not be run.
 pub fn run_in(
-    session: &mut Session,
+    session: &Session,
     experiment: Experiment,
     conditions: &Conditions,
 ) -> Result<Reported, Failure> {
@@ -125,9 +122,15 @@ pub fn run_in(
     }
 }
 
-fn measure(plan: &RunPlan, session: &mut Session, files: &mut RunFiles<'_>) -> Result<Outcome, Failure> {
-    let outcome = run_experiment(plan, files, &session.interrupt.asked, &mut session.progress);
-    session.progress.finish();
+fn measure(
+    plan: &RunPlan,
+    conditions: &Conditions,
+    session: &Session,
+    files: &mut RunFiles<'_>,
+) -> Result<Outcome, Failure> {
+    let mut progress = Progress::new(conditions.show.no_progress);
+    let outcome = run_experiment(plan, files, &session.interrupt.asked, &mut progress);
+    progress.finish();
     if session.interrupt.signal().is_some() && files.made() > 0 {
         exit::warn(format!(
             "interrupted after {} trials, which are kept: the same command with --resume goes on",
@@ -138,11 +141,13 @@ fn measure(plan: &RunPlan, session: &mut Session, files: &mut RunFiles<'_>) -> R
 }
 
 /// An experiment that varies nothing: a report for each workload.
-fn sweeps(plan: &RunPlan, conditions: &Conditions, session: &mut Session) -> Result<Reported, Failure> {
+fn sweeps(plan: &RunPlan, conditions: &Conditions, session: &Session) -> Result<Reported, Failure> {
     let files = files(plan, conditions)?;
+    let held = !plan.experiment.published.is_empty() || !plan.experiment.claims.is_empty();
+    let beside = held.then(|| output::Files::plan_part(&conditions.output, "experiment")).transpose()?;
     let start = RunStart::now();
     let mut runs = RunFiles::open(Place::Reports(&files), &conditions.output, plan, conditions.resume)?;
-    let outcome = measure(plan, session, &mut runs)?;
+    let outcome = measure(plan, conditions, session, &mut runs)?;
     let comparison = compare(&plan.experiment, &outcome, start, plan.seed, |part| runs.name(part));
     let (mut text, mut worst) =
         (String::new(), session.interrupt.signal().map_or(Exit::Done, Exit::Interrupted));
@@ -151,7 +156,15 @@ fn sweeps(plan: &RunPlan, conditions: &Conditions, session: &mut Session) -> Res
         text += &output::text(&part.run, &conditions.show, &files.names())?;
         worst = worst.or_worse(exit_of_run(&part.run, conditions, &session.interrupt));
     }
-    let page = files.first().map(|(_, files)| files.report.clone()).unwrap_or_default();
+    let mut page = files.first().map(|(_, files)| files.report.clone()).unwrap_or_default();
+    if let Some(files) = beside {
+        write_comparison(&comparison, &files)?;
+        if !conditions.show.json {
+            text +=
+                &report::comparison::held_terminal(&comparison, &output::terminal_options(&files.names()));
+        }
+        page = files.report;
+    }
     Ok(Reported { exit: worst, comparison, page, text })
 }
 
@@ -172,7 +185,7 @@ fn exit_of_run(run: &Run, conditions: &Conditions, interrupt: &Interrupt) -> Exi
 }
 
 /// An experiment that varies something: every variant measured, one table of their order, one report.
-fn comparison(plan: &RunPlan, conditions: &Conditions, session: &mut Session) -> Result<Reported, Failure> {
+fn comparison(plan: &RunPlan, conditions: &Conditions, session: &Session) -> Result<Reported, Failure> {
     if !conditions.show.gates.is_empty() {
         return Err(Failure::usage(
             "--gate goes with one sweep; this experiment compares several. Gate one of them with nstar sweep",
@@ -181,7 +194,7 @@ fn comparison(plan: &RunPlan, conditions: &Conditions, session: &mut Session) ->
     let files = output::Files::plan(&conditions.output)?;
     let mut runs = RunFiles::open(Place::Folder, &files.run, plan, conditions.resume)?;
     let start = RunStart::now();
-    let outcome = measure(plan, session, &mut runs)?;
+    let outcome = measure(plan, conditions, session, &mut runs)?;
     let comparison = compare(&plan.experiment, &outcome, start, plan.seed, |part| runs.name(part));
     write_comparison(&comparison, &files)?;
     Ok(Reported {

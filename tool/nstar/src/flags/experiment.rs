@@ -20,7 +20,7 @@ pub struct Experiment {
 }
 
 /// How an experiment is run here.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Conditions {
     /// Users, in place of the experiment's own
     #[arg(short = 'c', long, value_name = "LO..HI|LIST", value_parser = values::users_range)]

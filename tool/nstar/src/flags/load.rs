@@ -147,7 +147,7 @@ pub struct Drive {
 }
 
 /// Where the answer goes.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Output {
     /// Print the run file on stdout instead of text
     #[arg(short = 'j', long)]

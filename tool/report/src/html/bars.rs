@@ -12,6 +12,8 @@ const RIGHT: f64 = 96.0;
 const TOP: f64 = 22.0;
 const ROW: f64 = 26.0;
 const BAR: f64 = 14.0;
+/// The height of one of two bars of a row.
+const PAIRED: f64 = 9.0;
 const BOTTOM: f64 = 26.0;
 const TICKS: usize = 4;
 /// The most characters of a name.
@@ -36,6 +38,8 @@ pub(super) struct Row {
     pub(super) name: String,
     pub(super) value: f64,
     pub(super) ci: Option<[f64; 2]>,
+    /// A figure of somebody else on the same scale, drawn below.
+    pub(super) beside: Option<f64>,
 }
 
 /// A chart placed on paper. Lengths are text with one decimal.
@@ -70,6 +74,8 @@ struct Bar {
     baseline: String,
     length: String,
     height: String,
+    /// Top and length of the bar below; empty without one.
+    beside: Vec<String>,
     /// Ends of the interval; empty without one.
     interval: Vec<String>,
     text_x: String,
@@ -78,7 +84,10 @@ struct Bar {
 impl Bars {
     /// Places the bars on paper.
     pub(super) fn draw(&self) -> Drawn {
-        let ends = self.rows.iter().flat_map(|row| [row.value, row.ci.map_or(0.0, |ci| ci[1])]);
+        let ends = self
+            .rows
+            .iter()
+            .flat_map(|row| [row.value, row.ci.map_or(0.0, |ci| ci[1]), row.beside.unwrap_or(0.0)]);
         let axis = Axis::from_zero(ends);
         let x = |value: f64| LEFT + axis.place(value) * (WIDTH - LEFT - RIGHT);
         let bottom = TOP + ROW * self.rows.len() as f64;
@@ -105,11 +114,12 @@ fn bar(row: &Row, index: usize, x: &impl Fn(f64) -> f64) -> Bar {
     Bar {
         name: super::chart::shortened(&row.name, NAME_CHARS),
         text: number::estimate(row.value, row.ci),
-        y: px(middle - BAR / 2.0),
+        y: px(middle - if row.beside.is_some() { PAIRED } else { BAR / 2.0 }),
         middle: px(middle),
         baseline: px(middle + 4.0),
         length: px(x(row.value) - LEFT),
-        height: px(BAR),
+        height: px(if row.beside.is_some() { PAIRED } else { BAR }),
+        beside: row.beside.map_or_else(Vec::new, |beside| vec![px(middle), px(x(beside) - LEFT)]),
         interval: row.ci.map_or_else(Vec::new, |ci| ci.map(|end| px(x(end))).to_vec()),
         text_x: px(x(end) + 8.0),
     }
@@ -125,7 +135,7 @@ mod tests {
 
     #[test]
     fn bars_are_as_long_as_their_figures() {
-        let row = |name: &str, value, ci| Row { name: name.into(), value, ci };
+        let row = |name: &str, value, ci| Row { name: name.into(), value, ci, beside: None };
         let bars = Bars {
             id: "x".into(),
             title: "x".into(),

@@ -39,6 +39,17 @@ pub(super) const NARROW: Paper = Paper {
     label_chars: 12,
 };
 
+/// For one of several charts side by side.
+pub(super) const SMALL: Paper = Paper {
+    name: "small",
+    width: 460.0,
+    height: 260.0,
+    left: 48.0,
+    right: 96.0,
+    x_ticks: 6,
+    label_chars: 12,
+};
+
 /// Ticks wanted on the vertical axis.
 const Y_TICKS: usize = 8;
 const TOP: f64 = 44.0;
@@ -49,7 +60,7 @@ const LABEL_STEP: f64 = 15.0;
 /// The content of a chart.
 #[derive(Debug)]
 pub(super) struct Plot {
-    pub(super) id: &'static str,
+    pub(super) id: String,
     pub(super) title: String,
     /// The chart in a sentence or two, for people who cannot see it.
     pub(super) description: String,

@@ -1,15 +1,18 @@
 //! The page of a comparison.
 
-use analysis::comparison::{Comparison, Entry, Published, PublishedFigure, Workload};
+use analysis::comparison::{Claim, Comparison, Entry, Published, PublishedFigure, Workload};
 use analysis::run::Host;
 use serde::Serialize;
 
 use super::RenderError;
 use super::bars::{self, Bars, Drawn};
+use super::chart::Chart;
 use super::facts::Fact;
+use super::relative;
 use super::table::{Cell, Column, Row, Table};
 use crate::metrics::{Output, shown_in};
 use crate::number;
+use crate::sentences::published;
 use crate::summary::comparison::{
     self as summary, ByUsers, by_users, factor, failed, laws, listed, place, proofs, stopped_by,
 };
@@ -28,6 +31,7 @@ struct Page {
     left_out: Vec<String>,
     works: Vec<Section>,
     published: Vec<Beside>,
+    claims_made: Vec<Claimed>,
     run: Vec<Fact>,
 }
 
@@ -37,8 +41,10 @@ struct Section {
     id: String,
     name: String,
     order: Vec<String>,
-    here: Drawn,
+    here: Option<Drawn>,
+    curves: Option<Chart>,
     beside: Vec<Beside>,
+    agreement: Vec<Agreement>,
     table: Table,
     by_users: Option<Table>,
     laws: Vec<String>,
@@ -53,6 +59,25 @@ struct Beside {
     hardware: String,
     reading: String,
     drawn: Drawn,
+}
+
+/// How far a publication agrees with what was measured.
+#[derive(Debug, Serialize)]
+pub(super) struct Agreement {
+    title: String,
+    hardware: String,
+    summary: String,
+    sentences: Vec<String>,
+}
+
+/// A claim, and whether it is met.
+#[derive(Debug, Serialize)]
+pub(super) struct Claimed {
+    text: String,
+    standing: &'static str,
+    /// Class of the style sheet.
+    class: &'static str,
+    evidence: String,
 }
 
 impl Page {
@@ -70,6 +95,7 @@ impl Page {
             hardware: hardware(&comparison.host),
             left_out: comparison.left_out.iter().map(|left| format!("{}: {}", left.what, left.why)).collect(),
             published: alone.map(|(index, published)| beside(published, index)).collect(),
+            claims_made: claims(comparison),
             run: run(comparison),
             works,
         }
@@ -78,7 +104,8 @@ impl Page {
 
 fn section(comparison: &Comparison, work: &Workload, index: usize) -> Section {
     let entries = listed(comparison, work);
-    let order = summary::order(work);
+    let order = summary::order(comparison, work);
+    let varied = summary::is_varied(comparison);
     let others = summary::beside(comparison, work).filter(|(_, published)| !published.figures.is_empty());
     let doubts = entries.iter().flat_map(|entry| {
         summary::doubts(entry).into_iter().map(|doubt| format!("{}: {doubt}", entry.variant))
@@ -86,8 +113,10 @@ fn section(comparison: &Comparison, work: &Workload, index: usize) -> Section {
     Section {
         id: format!("work-{index}"),
         name: work.name.clone(),
-        here: here(work, &entries, index, order.join(" ")),
+        here: varied.then(|| here(work, &entries, index, order.join(" "))),
+        curves: relative::curves(comparison, work, index.to_string()),
         order,
+        agreement: agreement(comparison, work),
         beside: others.map(|(index, published)| beside(published, index)).collect(),
         table: table(comparison, work, &entries, index),
         by_users: by_users(comparison, work).map(|table| users_table(&table, index)),
@@ -97,11 +126,36 @@ fn section(comparison: &Comparison, work: &Workload, index: usize) -> Section {
     }
 }
 
+/// How far publications agree with a workload.
+pub(super) fn agreement(comparison: &Comparison, work: &Workload) -> Vec<Agreement> {
+    let of = |held: summary::Held| {
+        let summary::Held { title, hardware, summary, sentences } = held;
+        Agreement { title, hardware, summary, sentences }
+    };
+    summary::held(comparison, work).into_iter().map(of).collect()
+}
+
+/// Every claim, and whether it is met.
+pub(super) fn claims(comparison: &Comparison) -> Vec<Claimed> {
+    let of = |claim: &Claim| Claimed {
+        text: claim.text.clone(),
+        standing: published::claim_standing(claim),
+        class: match claim.met {
+            Some(true) => "met",
+            Some(false) => "unmet",
+            None => "open",
+        },
+        evidence: words::capitalised(&published::claim_evidence(claim)),
+    };
+    comparison.claims.iter().map(of).collect()
+}
+
 fn here(work: &Workload, entries: &[&Entry], index: usize, description: String) -> Drawn {
     let row = |entry: &&Entry| bars::Row {
         name: entry.variant.clone(),
         value: entry.throughput_per_s,
         ci: Some(entry.throughput_ci_per_s),
+        beside: None,
     };
     let bars = Bars {
         id: format!("here-{index}"),
@@ -115,20 +169,24 @@ fn here(work: &Workload, entries: &[&Entry], index: usize, description: String) 
 }
 
 fn beside(published: &Published, index: usize) -> Beside {
-    let row =
-        |figure: &PublishedFigure| bars::Row { name: figure.variant.clone(), value: figure.value, ci: None };
+    let row = |figure: &PublishedFigure| bars::Row {
+        name: figure.variant.clone(),
+        value: figure.value,
+        ci: None,
+        beside: None,
+    };
     let better = if published.smaller_is_better { "Smaller is better." } else { "Larger is better." };
     let bars = Bars {
         id: format!("published-{index}"),
         title: format!("Published: {}", published.title),
-        description: format!("{} on {}. {better}", published.unit, published.hardware),
+        description: format!("{} on {}. {better}", published.unit, summary::hardware(published)),
         unit: published.unit.clone(),
         class: "other",
         rows: published.figures.iter().map(row).collect(),
     };
     Beside {
         title: published.title.clone(),
-        hardware: published.hardware.clone(),
+        hardware: summary::hardware(published),
         reading: format!(
             "{better} Measured on another machine at another time: compare order and shape, not figures."
         ),
@@ -138,26 +196,39 @@ fn beside(published: &Published, index: usize) -> Beside {
 
 fn table(comparison: &Comparison, work: &Workload, entries: &[&Entry], index: usize) -> Table {
     let name = words::capitalised(&factor(&comparison.factor));
-    let names = if comparison.is_over_counts() { Column::numeric(name) } else { Column::words(name) };
+    let names = match (summary::is_varied(comparison), comparison.is_over_counts()) {
+        (false, _) => vec![Column::words("N*")],
+        (true, true) => vec![Column::numeric(name), Column::words("Place")],
+        (true, false) => vec![Column::words(name), Column::words("Place")],
+    };
     let failed = if work.overload { "Denied, by kind" } else { "Errors" };
     let metrics = shown_in(Output::EntriesPage).map(Column::metric);
-    let columns = [names, Column::words("Place")].into_iter().chain(metrics);
+    let columns = names.into_iter().chain(metrics);
     Table {
         id: format!("table-{index}"),
         caption: format!("{}: throughput, response time and cost", work.name),
         columns: columns.chain([failed, "Stopped by"].map(Column::words)).collect(),
         rows: entries
             .iter()
-            .map(|entry| Row { marked: entry.place == Some([1, 1]), cells: cells(entry) })
+            .map(|entry| Row {
+                marked: entry.place == Some([1, 1]) && summary::is_varied(comparison),
+                cells: cells(comparison, entry),
+            })
             .collect(),
     }
 }
 
-fn cells(entry: &Entry) -> Vec<Cell> {
+fn cells(comparison: &Comparison, entry: &Entry) -> Vec<Cell> {
     let measured = entry.into();
     let metrics = shown_in(Output::EntriesPage)
         .map(|metric| Cell::metric(metric, &measured, |unit, quantity| unit.cell_with_interval(quantity)));
-    let names = [entry.variant.clone(), place(entry)].map(Cell::words);
+    let users =
+        || entry.users.map_or_else(|| number::MISSING.to_owned(), |users| number::count(users.into()));
+    let names = match summary::is_varied(comparison) {
+        true => vec![entry.variant.clone(), place(entry)],
+        false => vec![users()],
+    };
+    let names = names.into_iter().map(Cell::words);
     names.into_iter().chain(metrics).chain([failed(entry), stopped_by(entry)].map(Cell::words)).collect()
 }
 
@@ -188,7 +259,7 @@ fn users_table(by_users: &ByUsers<'_>, index: usize) -> Table {
 }
 
 /// `2 processors, AMD EPYC, Linux 6.1`.
-fn hardware(host: &Host) -> String {
+pub(super) fn hardware(host: &Host) -> String {
     format!("{} processors, {}, Linux {}", host.cores, host.processor, host.kernel)
 }
 

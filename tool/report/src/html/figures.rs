@@ -18,7 +18,7 @@ use crate::{summary, words};
 /// A chart for wide and narrow screens, and its table.
 #[derive(Debug, Serialize)]
 pub(super) struct Figure {
-    id: &'static str,
+    id: String,
     heading: &'static str,
     reading: String,
     charts: Vec<Chart>,
@@ -27,7 +27,13 @@ pub(super) struct Figure {
 
 impl Figure {
     fn new(plot: &Plot, heading: &'static str, reading: String, table: Table) -> Self {
-        Self { id: plot.id, heading, reading, charts: vec![plot.draw(WIDE), plot.draw(NARROW)], table }
+        Self {
+            id: plot.id.clone(),
+            heading,
+            reading,
+            charts: vec![plot.draw(WIDE), plot.draw(NARROW)],
+            table,
+        }
     }
 }
 

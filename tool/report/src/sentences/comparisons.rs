@@ -83,7 +83,7 @@ pub(crate) fn published_little(finding: &PublishedLittle) -> String {
 }
 
 /// `epoll, uring and poll`.
-fn listed(names: &[String]) -> String {
+pub(super) fn listed(names: &[String]) -> String {
     match names {
         [] => String::new(),
         [one] => one.clone(),

@@ -2,7 +2,9 @@
 
 use analysis::comparison::{Comparison, Entry, Factor, Published, Workload, all_users};
 
-use crate::sentences::{self, comparisons, holders};
+use crate::number;
+use crate::sentences::published::{agreement, agreement_summary, stopped_by as stopped};
+use crate::sentences::{self, comparisons};
 use crate::words;
 
 /// The entries as tables list them: fastest first, or in the order of the experiment where variants have one of their
@@ -29,18 +31,7 @@ pub(crate) fn place(entry: &Entry) -> String {
 
 /// The bottleneck of the variant. Where its runs disagree, every answer.
 pub(crate) fn stopped_by(entry: &Entry) -> String {
-    let mut kinds: Vec<String> = Vec::new();
-    for limit in &entry.bottleneck {
-        let kind = words::kind(limit.kind);
-        let text = match &limit.identity {
-            None => kind.to_owned(),
-            Some(identity) => format!("{kind}, {}", holders::name(identity)),
-        };
-        if !kinds.contains(&text) {
-            kinds.push(text);
-        }
-    }
-    kinds.join("; ")
+    stopped(&entry.bottleneck)
 }
 
 /// Reasons not to rely on an entry's figure, each once.
@@ -81,9 +72,71 @@ pub(crate) fn proofs(work: &Workload) -> Vec<(bool, String)> {
     work.entries.iter().flat_map(of_entry).collect()
 }
 
-/// The order of a workload's variants, in sentences.
-pub(crate) fn order(work: &Workload) -> Vec<String> {
-    work.ranking.iter().map(comparisons::order).collect()
+/// What a workload comes to, in sentences: the order of its variants, or the verdict where nothing is varied.
+pub(crate) fn order(comparison: &Comparison, work: &Workload) -> Vec<String> {
+    if is_varied(comparison) {
+        work.ranking.iter().map(comparisons::order).collect()
+    } else {
+        work.entries.iter().map(headline).collect()
+    }
+}
+
+/// Whether variants are compared, rather than one thing measured.
+pub(crate) fn is_varied(comparison: &Comparison) -> bool {
+    !comparison.factor.0.is_empty()
+}
+
+/// The verdict of an entry as a sentence.
+fn headline(entry: &Entry) -> String {
+    let rate = number::estimate(entry.throughput_per_s, Some(entry.throughput_ci_per_s));
+    let by = match stopped_by(entry) {
+        by if by.is_empty() => String::new(),
+        by => format!(", limited by {by}"),
+    };
+    match (entry.completed, entry.users, entry.users_ci) {
+        (0, ..) => "No request completed.".to_owned(),
+        (_, Some(users), Some([lo, hi])) if !entry.lower_bound => {
+            let sure = if entry.doubts.is_empty() { "Saturates" } else { "Inconclusive: seems to saturate" };
+            let (lo, hi) = (number::count(lo.into()), number::count(hi.into()));
+            format!("{sure} at {} ({lo}–{hi}), {rate} requests a second{by}.", words::users(users))
+        }
+        (_, Some(users), _) if entry.lower_bound => {
+            format!("At least {rate} requests a second, with {}{by}.", words::users(users))
+        }
+        (_, users, _) => {
+            let with = users.map_or_else(String::new, |users| format!(" with {}", words::users(users)));
+            format!("{rate} requests a second{with}{by}.")
+        }
+    }
+}
+
+/// A publication held against what was measured, in sentences.
+pub(crate) struct Held {
+    pub(crate) title: String,
+    pub(crate) hardware: String,
+    pub(crate) summary: String,
+    pub(crate) sentences: Vec<String>,
+}
+
+/// The publications of a workload that can be held against it.
+pub(crate) fn held(comparison: &Comparison, work: &Workload) -> Vec<Held> {
+    let held = |(_, published): (usize, &Published)| {
+        Some(Held {
+            title: published.title.clone(),
+            hardware: hardware(published),
+            summary: agreement_summary(&published.compared)?,
+            sentences: published.compared.iter().map(agreement).collect(),
+        })
+    };
+    beside(comparison, work).filter_map(held).collect()
+}
+
+/// Hardware and year of a publication: `two cores, 2017`.
+pub(crate) fn hardware(published: &Published) -> String {
+    match published.year {
+        Some(year) => format!("{}, {year}", published.hardware),
+        None => published.hardware.clone(),
+    }
 }
 
 /// Little's law on the measured and on the published figures, in sentences.
@@ -99,12 +152,14 @@ pub(crate) fn beside<'a>(
     work: &'a Workload,
 ) -> impl Iterator<Item = (usize, &'a Published)> {
     let published = comparison.published.iter().enumerate();
-    published.filter(|(_, published)| published.work.as_ref() == Some(&work.name))
+    published.filter(|(_, published)| comparison.is_of(published, work))
 }
 
 /// The published figures that are shown beside no workload, each with its place in the file.
 pub(crate) fn alone(comparison: &Comparison) -> impl Iterator<Item = (usize, &Published)> {
-    comparison.published.iter().enumerate().filter(|(_, published)| published.work.is_none())
+    let is_alone =
+        |published: &Published| !comparison.works.iter().any(|work| comparison.is_of(published, work));
+    comparison.published.iter().enumerate().filter(move |(_, published)| is_alone(published))
 }
 
 /// A row per number of users, two figures per variant and publication.

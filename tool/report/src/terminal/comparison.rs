@@ -1,6 +1,6 @@
 //! A comparison on a terminal: for each workload the order in words, then its table.
 
-use analysis::comparison::{Comparison, Entry, Published, Workload};
+use analysis::comparison::{Claim, Comparison, Entry, Published, Workload};
 use analysis::run::Resource;
 
 use super::style::{self, Style};
@@ -8,6 +8,7 @@ use super::table::{Align, Column, GAP, fit, width_of};
 use super::{MARGIN, TEXT_WIDTH_MAX, TerminalOptions, WIDTH_MIN, joined};
 use crate::metrics::{Measurement, MetricUnit, Output, ShownIf, shown_in};
 use crate::number::{self, TimeUnit};
+use crate::sentences::published::claim_outcome;
 use crate::sentences::{self, holders};
 use crate::summary::comparison::{
     self as summary, beside, by_users, factor, failed, laws, listed, place, proofs, stopped_by,
@@ -28,19 +29,56 @@ pub(crate) fn text(comparison: &Comparison, options: &TerminalOptions) -> String
     let width = Width { text: table.min(TEXT_WIDTH_MAX - MARGIN.len()), table };
     let mut blocks = vec![style::wrap(&style.text(&comparison.title), width.text, |line| style.strong(line))];
     for work in &comparison.works {
-        blocks.push(order(work, style, width.text));
+        blocks.push(order(comparison, work, style, width.text));
         blocks.push(entries(comparison, work, style, width));
         blocks.extend(by_users_tables(comparison, work, style, width.table));
         blocks.push(wrapped(&laws(comparison, work), style, width.text));
         blocks.push(proven(work, style, width.text));
         let drawn = beside(comparison, work).filter(|(_, published)| !published.figures.is_empty());
         blocks.extend(drawn.map(|(_, published)| figures(published, style, width.text)));
+        blocks.extend(agreement(comparison, work, style, width.text));
     }
     let alone = summary::alone(comparison);
     blocks.extend(alone.map(|(_, published)| figures(published, style, width.text)));
+    blocks.push(claims(comparison, style, width.text));
     blocks.push(left_out(comparison, style, width.text));
     blocks.push(footer(comparison, options, style, width.text));
     joined(&blocks)
+}
+
+/// What was published and what is claimed, held against what was measured: for a terminal that shows the runs already.
+pub(crate) fn held_text(comparison: &Comparison, options: &TerminalOptions) -> String {
+    let style = Style::new(options.colour, options.unicode);
+    let width = (options.width.max(WIDTH_MIN) - MARGIN.len()).min(TEXT_WIDTH_MAX - MARGIN.len());
+    let works = comparison.works.iter();
+    let mut blocks: Vec<Vec<String>> =
+        works.flat_map(|work| agreement(comparison, work, style, width)).collect();
+    blocks.push(claims(comparison, style, width));
+    blocks.push(style::wrap(&style.text(&options.files.join("  ")), width, |line| style.dim(line)));
+    joined(&blocks)
+}
+
+/// How far each publication agrees: a block for each.
+fn agreement(comparison: &Comparison, work: &Workload, style: Style, width: usize) -> Vec<Vec<String>> {
+    let block = |held: summary::Held| {
+        let title = format!("Beside {} ({}): {}", held.title, held.hardware, held.summary);
+        let sentences = wrapped(&held.sentences, style, width);
+        style::wrap(&style.text(&title), width, |line| style.strong(line))
+            .into_iter()
+            .chain(sentences)
+            .collect()
+    };
+    summary::held(comparison, work).into_iter().map(block).collect()
+}
+
+/// Every claim, and whether it is met.
+fn claims(comparison: &Comparison, style: Style, width: usize) -> Vec<String> {
+    let lines = |claim: &Claim| {
+        let said = format!("Claim: {} {}", claim.text, claim_outcome(claim));
+        let paint = |line: &str| if claim.met == Some(false) { style.warn(line) } else { line.to_owned() };
+        style::wrap(&style.text(&said), width, paint)
+    };
+    comparison.claims.iter().flat_map(lines).collect()
 }
 
 fn wrapped(sentences: &[String], style: Style, width: usize) -> Vec<String> {
@@ -48,9 +86,9 @@ fn wrapped(sentences: &[String], style: Style, width: usize) -> Vec<String> {
     sentences.flat_map(|sentence| style::wrap(&sentence, width, str::to_owned)).collect()
 }
 
-fn order(work: &Workload, style: Style, width: usize) -> Vec<String> {
+fn order(comparison: &Comparison, work: &Workload, style: Style, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = style::wrap(&style.text(&work.name), width, |line| style.strong(line));
-    lines.extend(wrapped(&[summary::order(work).join(" ")], style, width));
+    lines.extend(wrapped(&[summary::order(comparison, work).join(" ")], style, width));
     lines
 }
 
@@ -196,7 +234,7 @@ fn figures(published: &Published, style: Style, width: usize) -> Vec<String> {
     let text = format!(
         "Published ({}; {}): {}, {}.",
         published.title,
-        published.hardware,
+        summary::hardware(published),
         published.unit,
         values.join(", ")
     );

@@ -3,6 +3,7 @@
 
 mod doubts;
 mod evidence;
+mod published;
 #[path = "../samples/mod.rs"]
 mod samples;
 
@@ -69,6 +70,9 @@ fn no_kind_of_finding_is_forgotten() {
     assert_complete("kind", &doubts::database_troubles());
     assert_complete("kind", &doubts::next_limits());
     assert_complete("of", &evidence::busy());
+    assert_complete("kind", &published::agreement());
+    assert_complete("kind", &published::seen());
+    assert_complete("kind", &published::requirements());
 }
 
 /// Fails unless the values have every kind that their type knows, by the schema of the type.

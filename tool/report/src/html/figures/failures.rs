@@ -24,7 +24,7 @@ pub(super) fn failures(run: &Run) -> Option<Figure> {
     let series: Vec<_> = failed.chain([served]).collect();
     let rates = series.iter().flat_map(|series| &series.values).map(|(_, rate)| *rate);
     let plot = Plot {
-        id: "failures",
+        id: "failures".into(),
         title: "Served and failed requests against users".into(),
         description:
             "Requests a second that were served, and that failed, by kind. Every value is in the table \

@@ -30,7 +30,7 @@ pub(super) fn resources(run: &Run) -> Option<Figure> {
         intervals: Vec::new(),
     });
     let plot = Plot {
-        id: "resources",
+        id: "resources".into(),
         title: "Utilisation of resources against users".into(),
         description: "Busy share of each resource. The table beside the chart has every value.".into(),
         y_name: "utilisation".into(),

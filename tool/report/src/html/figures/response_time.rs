@@ -29,7 +29,7 @@ pub(super) fn response_time(run: &Run) -> Figure {
     let y = Axis::fitting(times.map(|time| unit.of(time)));
     let scale = if y.is_log() { ", logarithmic scale" } else { "" };
     let plot = Plot {
-        id: "response-time",
+        id: "response-time".into(),
         title: "Response time against users".into(),
         description:
             "Mean and 99th percentile of the response time. The table beside the chart has every value."

@@ -29,7 +29,7 @@ pub(super) fn throughput(run: &Run) -> Figure {
         ..Series::default()
     });
     let plot = Plot {
-        id: "throughput",
+        id: "throughput".into(),
         title: "Throughput against users".into(),
         description: format!("{} The table beside the chart has every value.", summary::headline(run)),
         y_name: "requests a second".into(),

@@ -1,0 +1,174 @@
+//! How far what was published agrees with what was measured: in order, in shape, in what stops the system, and in where it
+//! saturates. Figures are never held against each other: the hardware differs.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::seen::{self, Case, PairCount, Seen, all_met, case};
+use super::shape::{self, Course, Gap};
+use super::{Comparison, Entry, Published, Workload};
+use crate::run::ResourceKind;
+
+/// Published figures closer than this are no order: nothing is known of their scatter.
+const ALIKE: f64 = 0.05;
+
+/// One respect in which what was published and what was measured agree or do not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum AgreementFinding {
+    /// The order of variants.
+    Order {
+        /// Whether it is the same; absent where that stays open.
+        agrees: Option<bool>,
+        /// The pairs.
+        pairs: PairCount,
+    },
+    /// The course of throughput.
+    Shape {
+        /// Whether it is the same; absent where that stays open.
+        agrees: Option<bool>,
+        /// The variant; empty where the variants are what the curve goes over, or nothing is varied.
+        variant: String,
+        /// The published course.
+        published: Course,
+        /// Ours.
+        measured: Course,
+        /// Where they are furthest apart.
+        gap: Option<Gap>,
+    },
+    /// What stops the system.
+    Bottleneck {
+        /// Whether it is the same; absent where that stays open.
+        agrees: Option<bool>,
+        /// The published kind.
+        published: ResourceKind,
+        /// What was seen, by variant.
+        cases: Vec<Case>,
+    },
+    /// Where throughput stops growing.
+    Saturation {
+        /// Whether the published number of users lies within our interval; absent where that stays open.
+        agrees: Option<bool>,
+        /// The published number of users.
+        published: u32,
+        /// What was seen, by variant.
+        cases: Vec<Case>,
+    },
+    /// Words of a newer version.
+    Told {
+        /// The words.
+        text: String,
+    },
+}
+
+impl AgreementFinding {
+    /// Whether both agree; `None` where that stays open.
+    pub fn agrees(&self) -> Option<bool> {
+        match self {
+            Self::Order { agrees, .. }
+            | Self::Shape { agrees, .. }
+            | Self::Bottleneck { agrees, .. }
+            | Self::Saturation { agrees, .. } => *agrees,
+            Self::Told { .. } => None,
+        }
+    }
+}
+
+impl Default for AgreementFinding {
+    /// Known by words alone.
+    fn default() -> Self {
+        Self::Told { text: String::new() }
+    }
+}
+
+/// Holds a publication against what was measured: everything that both tell. Empty where it is of no workload measured.
+pub fn agreement(comparison: &Comparison, published: &Published) -> Vec<AgreementFinding> {
+    let work = comparison.works.iter().find(|work| comparison.is_of(published, work));
+    let Some(work) = work else { return Vec::new() };
+    let of_variant =
+        |entry: &&Entry| published.variant.as_ref().is_none_or(|variant| *variant == entry.variant);
+    let entries: Vec<&Entry> = work.entries.iter().filter(of_variant).collect();
+    let mut findings: Vec<AgreementFinding> = order(work, published).into_iter().collect();
+    findings.extend(shape_over_variants(work, published));
+    findings.extend(entries.iter().filter_map(|entry| shape_over_users(entry, published)));
+    findings.extend(published.bottleneck.map(|kind| {
+        let cases = entries.iter().map(|entry| seen::bottleneck(work, entry, kind, None));
+        let cases = or_not_measured(work, published, cases.collect());
+        AgreementFinding::Bottleneck { agrees: all_met(&cases), published: kind, cases }
+    }));
+    findings.extend(published.users_at_saturation.map(|users| {
+        let cases = entries.iter().map(|entry| seen::saturation(work, entry, [users, users]));
+        let cases = or_not_measured(work, published, cases.collect());
+        AgreementFinding::Saturation { agrees: all_met(&cases), published: users, cases }
+    }));
+    findings
+}
+
+/// The cases, or one that says that the variant in question was not measured.
+fn or_not_measured(work: &Workload, published: &Published, cases: Vec<Case>) -> Vec<Case> {
+    if !cases.is_empty() {
+        return cases;
+    }
+    let why = seen::Open::NotMeasured;
+    vec![case(work, published.variant.as_deref().unwrap_or_default(), None, Seen::Open { why })]
+}
+
+/// The order of the variants that both have, by every pair whose published figures differ.
+fn order(work: &Workload, published: &Published) -> Option<AgreementFinding> {
+    let here = |variant: &str| work.entries.iter().any(|entry| entry.variant == variant);
+    let mut figures: Vec<_> = published.figures.iter().filter(|figure| here(&figure.variant)).collect();
+    figures.sort_by(|a, b| b.value.total_cmp(&a.value));
+    if published.smaller_is_better {
+        figures.reverse();
+    }
+    let pairs = figures.iter().enumerate().flat_map(|(index, better)| {
+        let worse = figures.iter().skip(index + 1);
+        let apart = |a: f64, b: f64| (a - b).abs() > ALIKE * a.abs().max(b.abs());
+        worse
+            .filter(move |worse| apart(better.value, worse.value))
+            .map(|worse| [better.variant.as_str(), worse.variant.as_str()])
+    });
+    let pairs = PairCount::of(work, pairs);
+    (pairs.pairs > 0).then(|| AgreementFinding::Order { agrees: pairs.met(), pairs })
+}
+
+/// The course over variants that are numbers, such as workers.
+fn shape_over_variants(work: &Workload, published: &Published) -> Option<AgreementFinding> {
+    let number = |variant: &str| variant.parse::<f64>().ok();
+    let theirs: Option<Vec<(f64, f64)>> =
+        published.figures.iter().map(|figure| Some((number(&figure.variant)?, figure.value))).collect();
+    let entries = || work.entries.iter().filter(|entry| entry.completed > 0);
+    let ours: Option<Vec<(f64, f64)>> =
+        entries().map(|entry| Some((number(&entry.variant)?, entry.throughput_per_s))).collect();
+    let trusted = entries().all(|entry| !entry.lower_bound && entry.doubts.is_empty());
+    let (theirs, ours) = (ascending(theirs?), ascending(ours?));
+    (!published.smaller_is_better).then(|| shape_of("", &theirs, &ours, trusted))?
+}
+
+/// The course over users.
+fn shape_over_users(entry: &Entry, published: &Published) -> Option<AgreementFinding> {
+    let theirs = ascending(shape::published_by_users(published));
+    let trusted = entry.doubts.is_empty() && !entry.lower_bound;
+    shape_of(&entry.variant, &theirs, &ascending(shape::by_users(entry)), trusted)
+}
+
+fn shape_of(
+    variant: &str,
+    theirs: &[(f64, f64)],
+    ours: &[(f64, f64)],
+    trusted: bool,
+) -> Option<AgreementFinding> {
+    let (published, measured) = (shape::course(theirs)?, shape::course(ours)?);
+    Some(AgreementFinding::Shape {
+        agrees: trusted.then(|| published.is_like(&measured)),
+        variant: variant.to_owned(),
+        published,
+        measured,
+        gap: shape::widest_gap(theirs, ours),
+    })
+}
+
+fn ascending(mut points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points
+}

@@ -1,0 +1,225 @@
+//! What was seen of a variant on a workload, held against something that was published.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Entry, Limit, Workload};
+use crate::run::{Identity, ResourceKind, known};
+
+/// One measurement held against what was published.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Case {
+    /// The workload, by name.
+    pub work: String,
+    /// The variant, by name; empty where several are taken together, or nothing is varied.
+    pub variant: String,
+    /// Whether what was published is seen here; absent where that stays open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub met: Option<bool>,
+    /// What was seen.
+    #[serde(default, deserialize_with = "known::or_default")]
+    pub seen: Seen,
+}
+
+impl Case {
+    /// A case of which nothing was measured.
+    pub(super) fn not_measured() -> Self {
+        Self { seen: Seen::Open { why: Open::NotMeasured }, ..Self::default() }
+    }
+}
+
+/// What was seen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Seen {
+    /// What stopped the system, in each run that looked for it.
+    Bottleneck {
+        /// One for each run.
+        limits: Vec<Limit>,
+    },
+    /// Where throughput stopped growing.
+    Saturation {
+        /// N*.
+        users: u32,
+        /// 95 % interval of it, [lo, hi].
+        ci: [u32; 2],
+    },
+    /// The order of variants.
+    Order(PairCount),
+    /// How a quantity went from one measurement to another.
+    Change {
+        /// The measurement with the smallest figure, or the first.
+        from: String,
+        /// The measurement with the largest figure, or the last.
+        to: String,
+        /// The second figure over the first.
+        ratio: f64,
+        /// Interval of it; the ratio itself where the quantity has none.
+        ci: [f64; 2],
+    },
+    /// Requests that were denied, as a share of all.
+    Denied {
+        /// 0 to 1.
+        share: f64,
+    },
+    /// What the systems proved.
+    Proofs {
+        /// How many proofs were made.
+        made: u32,
+        /// How many of them failed.
+        failed: u32,
+    },
+    /// Nothing that decides.
+    Open {
+        /// Why.
+        why: Open,
+    },
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self::Open { why: Open::default() }
+    }
+}
+
+/// Why something stays open.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Open {
+    /// It was not measured, or no request completed.
+    NotMeasured,
+    /// There are reasons not to rely on what was measured.
+    InDoubt,
+    /// The load generator was the limit.
+    GeneratorLimit,
+    /// Throughput never stopped growing.
+    NotSaturated,
+    /// Nothing says what stopped it.
+    CauseUnknown,
+    /// A single number of users shows no bottleneck.
+    NotSearched,
+    /// The runs disagree.
+    RunsDisagree,
+    /// A reason that only a newer version knows.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+/// Pairs of variants in a published order, held against the places that the intervals leave.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PairCount {
+    /// How many pairs there are.
+    pub pairs: u32,
+    /// How many are in the same order here.
+    pub agree: u32,
+    /// Pairs in the opposite order here: the one that is faster here, then the other.
+    pub reversed: Vec<[String; 2]>,
+}
+
+impl PairCount {
+    /// Counts pairs, each with the published faster one first.
+    pub(super) fn of<'a>(work: &Workload, pairs: impl Iterator<Item = [&'a str; 2]>) -> Self {
+        let mut count = PairCount::default();
+        for [faster, slower] in pairs {
+            count.pairs += 1;
+            match (is_ahead(work, faster, slower), is_ahead(work, slower, faster)) {
+                (true, _) => count.agree += 1,
+                (_, true) => count.reversed.push([slower.to_owned(), faster.to_owned()]),
+                _ => {}
+            }
+        }
+        count
+    }
+
+    /// How many pairs the intervals leave open.
+    pub fn open(&self) -> u32 {
+        self.pairs - self.agree - self.reversed.len() as u32
+    }
+
+    /// Whether the order is the published one; `None` where nothing contradicts it and something is open.
+    pub(super) fn met(&self) -> Option<bool> {
+        match (self.reversed.is_empty(), self.open()) {
+            (false, _) => Some(false),
+            (true, 0) => (self.pairs > 0).then_some(true),
+            (true, _) => None,
+        }
+    }
+}
+
+/// Whether one variant is ahead of another. The true places lie within all the intervals of places at the same time, so
+/// two that do not overlap are an order.
+fn is_ahead(work: &Workload, one: &str, other: &str) -> bool {
+    let place = |name: &str| work.entries.iter().find(|entry| entry.variant == name)?.place;
+    matches!((place(one), place(other)), (Some([_, worst]), Some([best, _])) if worst < best)
+}
+
+/// Holds what stopped a variant against a kind of bottleneck, and the name of its holder if one is given.
+pub(super) fn bottleneck(work: &Workload, entry: &Entry, kind: ResourceKind, holder: Option<&str>) -> Case {
+    let limits = &entry.bottleneck;
+    let fitting = limits.iter().filter(|limit| fits(limit, kind, holder)).count();
+    let trusted = entry.doubts.is_empty() || kind == ResourceKind::Generator;
+    let limited_by = |kind| limits.iter().any(|limit| limit.kind == kind);
+    let open = match (limits.len(), fitting) {
+        _ if entry.completed == 0 => Some(Open::NotMeasured),
+        (0, _) => Some(Open::NotSearched),
+        (all, fitting) if all == fitting => (!trusted).then_some(Open::InDoubt),
+        _ if limited_by(ResourceKind::Generator) => Some(Open::GeneratorLimit),
+        _ if limited_by(ResourceKind::None) => Some(Open::NotSaturated),
+        _ if limited_by(ResourceKind::Unknown) => Some(Open::CauseUnknown),
+        _ if !trusted => Some(Open::InDoubt),
+        (_, 0) => None,
+        _ => Some(Open::RunsDisagree),
+    };
+    let seen = match open {
+        None => Seen::Bottleneck { limits: limits.clone() },
+        Some(why) => Seen::Open { why },
+    };
+    case(work, &entry.variant, open.is_none().then_some(fitting > 0), seen)
+}
+
+/// One thread at the speed of a core is short of processor time as well.
+fn fits(limit: &Limit, kind: ResourceKind, holder: Option<&str>) -> bool {
+    let same = limit.kind == kind || (kind, limit.kind) == (ResourceKind::Cpu, ResourceKind::SingleThread);
+    let name = limit.identity.as_ref().and_then(name_of);
+    same && holder.is_none_or(|holder| name == Some(holder))
+}
+
+fn name_of(identity: &Identity) -> Option<&str> {
+    match identity {
+        Identity::Disk { name } | Identity::Link { name } => Some(name),
+        other => other.processes().map(|processes| processes.name.as_str()),
+    }
+}
+
+/// Holds where a variant saturates against a range of users: met where that and our interval have some users in common.
+pub(super) fn saturation(work: &Workload, entry: &Entry, published: [u32; 2]) -> Case {
+    let open = match entry.users_ci {
+        _ if entry.completed == 0 => Some(Open::NotMeasured),
+        _ if entry.steps.is_empty() => Some(Open::NotSearched),
+        _ if entry.bottleneck.iter().any(|limit| limit.kind == ResourceKind::Generator) => {
+            Some(Open::GeneratorLimit)
+        }
+        None => Some(Open::NotSaturated),
+        Some(_) if entry.lower_bound => Some(Open::NotSaturated),
+        Some(_) if !entry.doubts.is_empty() => Some(Open::InDoubt),
+        Some(_) => None,
+    };
+    let (Some(ci), Some(users), None) = (entry.users_ci, entry.users, open) else {
+        return case(work, &entry.variant, None, Seen::Open { why: open.unwrap_or_default() });
+    };
+    let overlap = ci[0] <= published[1] && published[0] <= ci[1];
+    case(work, &entry.variant, Some(overlap), Seen::Saturation { users, ci })
+}
+
+pub(super) fn case(work: &Workload, variant: &str, met: Option<bool>, seen: Seen) -> Case {
+    Case { work: work.name.clone(), variant: variant.to_owned(), met, seen }
+}
+
+/// Several cases taken together: met where all are, not met where one is not.
+pub(super) fn all_met(cases: &[Case]) -> Option<bool> {
+    if cases.iter().any(|case| case.met == Some(false)) {
+        return Some(false);
+    }
+    (!cases.is_empty() && cases.iter().all(|case| case.met == Some(true))).then_some(true)
+}

@@ -1,0 +1,114 @@
+//! The page of several experiments.
+
+use analysis::comparison::{Comparison, Workload};
+use serde::Serialize;
+
+use super::RenderError;
+use super::bars::Drawn;
+use super::chart::Chart;
+use super::comparison::{Agreement, Claimed, agreement, claims, hardware};
+use super::relative;
+use crate::index::{Index, Outcome, Shown};
+use crate::number;
+use crate::summary::comparison as summary;
+use crate::summary::index::{self as phrases, standing};
+
+/// The index as a page that opens offline.
+pub(crate) fn page(index: &Index) -> Result<String, RenderError> {
+    super::render("index.html", Page::new(index))
+}
+
+#[derive(Debug, Serialize)]
+struct Page {
+    reading: String,
+    interrupted: bool,
+    experiments: Vec<Section>,
+    version: String,
+}
+
+/// One experiment.
+#[derive(Debug, Serialize)]
+struct Section {
+    name: String,
+    title: String,
+    /// What came of it, where it was not measured.
+    standing: Option<String>,
+    failed: bool,
+    /// What it comes to, for the list of all.
+    outcome: Vec<String>,
+    page: String,
+    took: String,
+    works: Vec<Work>,
+    claims_made: Vec<Claimed>,
+    left_out: Vec<String>,
+}
+
+/// One workload.
+#[derive(Debug, Serialize)]
+struct Work {
+    name: String,
+    verdict: Vec<String>,
+    curves: Option<Chart>,
+    bars: Option<Drawn>,
+    agreement: Vec<Agreement>,
+    alone: Option<String>,
+}
+
+impl Page {
+    fn new(index: &Index) -> Self {
+        let scale = if index.full { "Published scale" } else { "Quick scale" };
+        let sections = index.experiments.iter().enumerate().map(|(place, shown)| section(shown, place));
+        Self {
+            reading: format!(
+                "{scale}, {}, begun {}, took {}.",
+                hardware(&index.host),
+                index.started,
+                number::elapsed(index.elapsed_s)
+            ),
+            interrupted: index.interrupted,
+            experiments: sections.collect(),
+            version: index.version.clone(),
+        }
+    }
+}
+
+fn section(shown: &Shown, place: usize) -> Section {
+    let empty = Section {
+        name: shown.name.clone(),
+        title: shown.title.clone(),
+        standing: None,
+        failed: matches!(shown.outcome, Outcome::Failed { .. }),
+        outcome: Vec::new(),
+        page: String::new(),
+        took: String::new(),
+        works: Vec::new(),
+        claims_made: Vec::new(),
+        left_out: Vec::new(),
+    };
+    let Outcome::Measured { comparison, page } = &shown.outcome else {
+        return Section { standing: Some(standing(&shown.outcome)), ..empty };
+    };
+    let works = comparison.works.iter().enumerate();
+    Section {
+        outcome: phrases::agreements(comparison).into_iter().chain(phrases::claims(comparison)).collect(),
+        page: page.clone(),
+        took: number::elapsed(comparison.elapsed_s),
+        works: works.map(|(index, work)| of_work(comparison, work, format!("{place}-{index}"))).collect(),
+        claims_made: claims(comparison),
+        left_out: comparison.left_out.iter().map(|left| format!("{}: {}", left.what, left.why)).collect(),
+        ..empty
+    }
+}
+
+fn of_work(comparison: &Comparison, work: &Workload, id: String) -> Work {
+    let published = summary::beside(comparison, work).next();
+    Work {
+        name: work.name.clone(),
+        verdict: summary::order(comparison, work),
+        bars: relative::paired(comparison, work, id.clone()).filter(|_| work.entries.len() > 1),
+        curves: relative::curves(comparison, work, id),
+        agreement: agreement(comparison, work),
+        alone: published
+            .map(|(_, published)| format!("{}, {}", published.title, summary::hardware(published))),
+    }
+}

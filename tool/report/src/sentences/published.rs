@@ -1,0 +1,261 @@
+//! What was published, beside what was measured: agreement, and claims.
+
+use analysis::comparison::{
+    AgreementFinding, Case, Claim, Course, Gap, Limit, Open, PairCount, Requirement, Seen,
+};
+
+use super::comparisons::listed;
+use super::{holders, told};
+use crate::{number, words};
+
+/// The most reversed pairs that a sentence names.
+const REVERSED_MAX: usize = 4;
+
+/// One respect in which both agree or do not, as a sentence.
+pub(crate) fn agreement(finding: &AgreementFinding) -> String {
+    let how = how(finding.agrees());
+    match finding {
+        AgreementFinding::Order { pairs, .. } => {
+            format!("The order {how}: {}.", pair_count(pairs, "as published"))
+        }
+        AgreementFinding::Shape { variant, published, measured, gap, .. } => {
+            let of = if variant.is_empty() { String::new() } else { format!(" of {variant}") };
+            format!(
+                "The shape{of} {how}: the published curve {}, ours {}.{}",
+                course(published),
+                course(measured),
+                gap.as_ref().map_or_else(String::new, gap_sentence)
+            )
+        }
+        AgreementFinding::Bottleneck { published, cases, .. } => {
+            format!("The bottleneck {how}: published {}; here {}.", words::kind(*published), grouped(cases))
+        }
+        AgreementFinding::Saturation { published, cases, .. } => format!(
+            "Where it saturates {how}: published at {}; here {}.",
+            words::users(*published),
+            grouped(cases)
+        ),
+        AgreementFinding::Told { text } => told(text),
+    }
+}
+
+/// All respects in one sentence: `Agrees in order; differs in bottleneck; open: shape.` Nothing without findings.
+pub(crate) fn agreement_summary(findings: &[AgreementFinding]) -> Option<String> {
+    let of = |agrees: Option<bool>| -> Vec<String> {
+        let of_aspect =
+            |name: &str| together(findings.iter().filter(|finding| aspect(finding) == Some(name)));
+        let names = ASPECTS.iter().filter(|name| of_aspect(name) == Some(agrees));
+        names.map(|name| (*name).to_owned()).collect()
+    };
+    let parts = [("agrees in ", Some(true)), ("differs in ", Some(false)), ("open: ", None)];
+    let parts = parts.into_iter().map(|(how, agrees)| (how, of(agrees)));
+    let parts: Vec<String> = parts
+        .filter(|(_, names)| !names.is_empty())
+        .map(|(how, names)| format!("{how}{}", listed(&names)))
+        .collect();
+    (!parts.is_empty()).then(|| words::capitalised(&parts.join("; ")) + ".")
+}
+
+/// The respects in which something agrees, in the order in which they are told.
+const ASPECTS: [&str; 4] = ["order", "shape", "bottleneck", "where it saturates"];
+
+fn aspect(finding: &AgreementFinding) -> Option<&'static str> {
+    let [order, shape, bottleneck, saturation] = ASPECTS;
+    match finding {
+        AgreementFinding::Order { .. } => Some(order),
+        AgreementFinding::Shape { .. } => Some(shape),
+        AgreementFinding::Bottleneck { .. } => Some(bottleneck),
+        AgreementFinding::Saturation { .. } => Some(saturation),
+        AgreementFinding::Told { .. } => None,
+    }
+}
+
+/// What several findings of one respect come to; `None` without any.
+fn together<'a>(findings: impl Iterator<Item = &'a AgreementFinding>) -> Option<Option<bool>> {
+    let all: Vec<Option<bool>> = findings.map(AgreementFinding::agrees).collect();
+    let first = *all.first()?;
+    let any = |agrees| all.contains(&agrees);
+    Some(if any(Some(false)) {
+        Some(false)
+    } else if any(None) {
+        None
+    } else {
+        first
+    })
+}
+
+fn how(agrees: Option<bool>) -> &'static str {
+    match agrees {
+        Some(true) => "agrees",
+        Some(false) => "differs",
+        None => "stays open",
+    }
+}
+
+/// Whether a claim is met: `met`, `not met`, `not shown`.
+pub(crate) fn claim_standing(claim: &Claim) -> &'static str {
+    match claim.met {
+        Some(true) => "met",
+        Some(false) => "not met",
+        None => "not shown",
+    }
+}
+
+/// The outcome of a claim with what was seen: `Not met: 1 KB: CPU, nginx (pid 3).`
+pub(crate) fn claim_outcome(claim: &Claim) -> String {
+    if let Requirement::Told { text } = &claim.requires {
+        return told(text);
+    }
+    let standing = words::capitalised(claim_standing(claim));
+    match claim_evidence(claim) {
+        evidence if evidence.is_empty() => format!("{standing}: nothing was measured."),
+        evidence => format!("{standing}: {evidence}."),
+    }
+}
+
+/// What decided a claim: the cases that met it, or those that did not, or those that stay open.
+pub(crate) fn claim_evidence(claim: &Claim) -> String {
+    let deciding: Vec<Case> = claim.cases.iter().filter(|case| case.met == claim.met).cloned().collect();
+    grouped(&deciding)
+}
+
+/// Cases in a phrase, those that say the same together: `1 KB and 1 MB: disk vda; 10 MB: not measured`.
+fn grouped(cases: &[Case]) -> String {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for case in cases {
+        let said = seen(&case.seen);
+        match groups.iter_mut().find(|(known, _)| *known == said) {
+            Some((_, names)) => names.push(case_name(case)),
+            None => groups.push((said, vec![case_name(case)])),
+        }
+    }
+    let only = groups.len() == 1;
+    let phrase = |(said, names): &(String, Vec<String>)| {
+        let names: Vec<String> = names.iter().filter(|name| !name.is_empty()).cloned().collect();
+        match names.as_slice() {
+            [] => said.clone(),
+            several if only && several.len() > 4 => format!("{said}, in all {}", several.len()),
+            names => format!("{said}, for {}", listed(names)),
+        }
+    };
+    groups.iter().map(phrase).collect::<Vec<_>>().join("; ")
+}
+
+fn case_name(case: &Case) -> String {
+    let parts = [case.variant.as_str(), case.work.as_str()];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+fn seen(seen: &Seen) -> String {
+    match seen {
+        Seen::Bottleneck { limits } => each_once(limits.iter().map(limit)),
+        Seen::Saturation { users, ci: [lo, hi] } => format!(
+            "N* = {} ({}–{})",
+            number::count((*users).into()),
+            number::count((*lo).into()),
+            number::count((*hi).into())
+        ),
+        Seen::Order(pairs) => pair_count(pairs, "as claimed"),
+        Seen::Change { from, to, ratio, ci } => change(from, to, *ratio, *ci),
+        Seen::Denied { share } if *share > 0.0 => {
+            format!("{} of the requests denied", number::percent(*share))
+        }
+        Seen::Denied { .. } => "no request denied".to_owned(),
+        Seen::Proofs { made: 0, .. } => "nothing was proved".to_owned(),
+        Seen::Proofs { made, failed: 0 } => format!("{} made, all hold", proofs(*made)),
+        Seen::Proofs { made, failed } => format!("{failed} of {} failed", proofs(*made)),
+        Seen::Open { why } => open(*why).to_owned(),
+    }
+}
+
+fn proofs(made: u32) -> String {
+    format!("{made} {}", if made == 1 { "proof" } else { "proofs" })
+}
+
+fn change(from: &str, to: &str, ratio: f64, ci: [f64; 2]) -> String {
+    let interval = match ci {
+        [lo, hi] if lo < hi => format!(" ({})", number::interval(ratio, ci)),
+        _ => String::new(),
+    };
+    format!("{to} has {}{interval} times the figure of {from}", number::quantity(ratio))
+}
+
+/// What stopped something, each answer once: `CPU, nginx (pid 812); disk, vda`.
+pub(crate) fn stopped_by(limits: &[Limit]) -> String {
+    each_once(limits.iter().map(|limit| match &limit.identity {
+        None => words::kind(limit.kind).to_owned(),
+        Some(identity) => format!("{}, {}", words::kind(limit.kind), holders::name(identity)),
+    }))
+}
+
+/// A limit by kind and name, without the number of a process, which differs from run to run.
+fn limit(limit: &Limit) -> String {
+    let kind = words::kind(limit.kind);
+    let name = limit.identity.as_ref().map(holders::short_name);
+    name.map_or_else(|| kind.to_owned(), |name| format!("{kind}, {name}"))
+}
+
+fn each_once(all: impl Iterator<Item = String>) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    for text in all {
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    texts.join("; ")
+}
+
+fn pair_count(pairs: &PairCount, as_expected: &str) -> String {
+    let PairCount { pairs: all, agree, reversed } = pairs;
+    if agree == all {
+        return format!("all {all} pairs are {as_expected}");
+    }
+    let mut text = format!("{agree} of {all} pairs are {as_expected}");
+    if !reversed.is_empty() {
+        let named =
+            reversed.iter().take(REVERSED_MAX).map(|[ahead, behind]| format!("{ahead} is ahead of {behind}"));
+        let more = if reversed.len() > REVERSED_MAX { ", .." } else { "" };
+        text += &format!(", {} reversed ({}{more})", reversed.len(), named.collect::<Vec<_>>().join(", "));
+    }
+    if pairs.open() > 0 {
+        text += &format!(", {} open", pairs.open());
+    }
+    text
+}
+
+fn course(course: &Course) -> String {
+    match course {
+        Course::Flat => "is flat".to_owned(),
+        Course::Grows => "grows to its end".to_owned(),
+        Course::Levels { at } => format!("levels off at {}", number::quantity(*at)),
+        Course::Falls { at, left } => {
+            format!(
+                "peaks at about {} and falls to {} of that",
+                number::quantity(*at),
+                number::percent(*left)
+            )
+        }
+    }
+}
+
+fn gap_sentence(gap: &Gap) -> String {
+    format!(
+        " Each as a share of its own maximum, they are furthest apart at {}: {} published, {} here.",
+        number::quantity(gap.at),
+        number::percent(gap.published),
+        number::percent(gap.measured)
+    )
+}
+
+fn open(why: Open) -> &'static str {
+    match why {
+        Open::NotMeasured => "not measured",
+        Open::InDoubt => "in doubt",
+        Open::GeneratorLimit => "the load generator was the limit",
+        Open::NotSaturated => "throughput did not stop growing",
+        Open::CauseUnknown => "no evidence of what stopped it",
+        Open::NotSearched => "one number of users, which shows no limit",
+        Open::RunsDisagree => "the runs disagree",
+        Open::Unknown => "open",
+    }
+}
