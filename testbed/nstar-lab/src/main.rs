@@ -7,6 +7,7 @@ mod systems;
 /// One module per command; each reads as its stages in order.
 mod commands {
     pub(crate) mod lab;
+    pub(crate) mod series;
     pub(crate) mod share;
     pub(crate) mod steps;
 }

@@ -11,6 +11,13 @@ use nstar::exit::Failure;
 /// The experiment that runs when none is named.
 pub(crate) const DEFAULT: &str = "files-same";
 
+/// The name that stands for every experiment.
+pub(crate) const ALL: &str = "all";
+
+/// Experiments that take so long that a quick run leaves them to their short forms.
+const SHORT_FORMS: [(&str, &str); 2] =
+    [("io-models-grid", "io-models"), ("p2p-file-size-whole", "p2p-file-size")];
+
 struct Published {
     name: &'static str,
     text: &'static str,
@@ -71,6 +78,11 @@ pub(crate) fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
     EXPERIMENTS.iter().map(move |experiment| (experiment.name, title(experiment.text).unwrap_or_default()))
 }
 
+/// The short form of an experiment that takes long.
+pub(crate) fn short_form(name: &str) -> Option<&'static str> {
+    SHORT_FORMS.iter().find(|(long, _)| *long == name).map(|(_, short)| *short)
+}
+
 /// Loads a published experiment by its name, or a file (`.toml`), with values in place of its own.
 pub(crate) fn load(name: &str, set: &[(String, String)]) -> Result<Experiment, Failure> {
     let path = Path::new(name);
@@ -117,6 +129,14 @@ mod tests {
         files.sort_unstable();
         names.sort_unstable();
         assert_eq!(files, names);
+    }
+
+    #[test]
+    fn short_forms_are_published() {
+        let known: Vec<&str> = list().map(|(name, _)| name).collect();
+        for (long, short) in SHORT_FORMS {
+            assert!(known.contains(&long) && known.contains(&short) && short_form(short).is_none());
+        }
     }
 
     #[test]

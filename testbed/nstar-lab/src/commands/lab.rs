@@ -1,4 +1,4 @@
-//! `nstar-lab run`: a published experiment.
+//! `nstar-lab run`: a published experiment, or several.
 
 use clap::Args;
 use nstar::{
@@ -8,14 +8,18 @@ use nstar::{
     output,
 };
 
+use super::series;
 use crate::published;
 
 /// Flags of `nstar-lab run`.
 #[derive(Debug, Args)]
 pub(crate) struct Lab {
-    /// An experiment: a name from --list, or a file (.toml)
-    #[arg(default_value = published::DEFAULT)]
-    pub experiment: String,
+    /// Experiments: names from --list, files (.toml), or `all`; several make one folder with an index
+    #[arg(value_name = "EXPERIMENT", default_value = published::DEFAULT)]
+    pub experiments: Vec<String>,
+    /// Of several experiments: give each its published time, not a part of it
+    #[arg(long)]
+    pub full: bool,
     /// List the published experiments
     #[arg(long)]
     pub list: bool,
@@ -34,5 +38,11 @@ pub(crate) fn run(flags: &Lab) -> Result<Exit, Failure> {
     }
     let mut set = flags.conditions.set.clone();
     set.extend(flags.engine.map(|engine| ("engine".to_owned(), engine.to_string())));
-    run_and_report(published::load(&flags.experiment, &set)?, &flags.conditions)
+    match flags.experiments.as_slice() {
+        [one] if one != published::ALL && flags.full => {
+            Err(Failure::usage("--full goes with several experiments or `all`: one has its published time"))
+        }
+        [one] if one != published::ALL => run_and_report(published::load(one, &set)?, &flags.conditions),
+        several => series::run(several, flags.full, &Conditions { set, ..flags.conditions.clone() }),
+    }
 }

@@ -10,6 +10,7 @@ mod link;
 mod locks;
 mod mistakes;
 mod peers;
+mod series;
 mod serve;
 mod share;
 mod sink;

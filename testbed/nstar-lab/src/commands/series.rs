@@ -1,0 +1,197 @@
+//! `nstar-lab run all`: several experiments one after the other, and an index of them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use experiment::{comparison, definition::Experiment, names::slug};
+use nstar::{
+    commands::experiment::{Reported, Session, run_in},
+    exit::{self, Exit, Failure},
+    flags::Conditions,
+    output,
+};
+use report::{
+    index::{self, Index, Outcome, Shown},
+    progress,
+};
+use sweep::conclusion::RunStart;
+
+use crate::published;
+
+/// What a sweep takes that has no time of its own.
+const SWEEP: Duration = Duration::from_secs(60);
+/// The same at the quick scale.
+const QUICK_SWEEP: Duration = Duration::from_secs(20);
+/// At the quick scale an experiment has this part of its published time.
+const QUICK_PART: u32 = 2;
+
+/// An experiment of the series.
+struct Planned {
+    name: String,
+    title: String,
+    /// How it is run.
+    run: Run,
+}
+
+enum Run {
+    /// For about this long.
+    For(Box<Experiment>, Duration),
+    /// Only at the published scale: another experiment is its short form.
+    OnlyFull(&'static str),
+}
+
+/// Runs the experiments of these names, `all` standing for every published one, and writes one folder with an index.
+pub(crate) fn run(names: &[String], full: bool, conditions: &Conditions) -> Result<Exit, Failure> {
+    check(conditions)?;
+    let planned = plan(names, full)?;
+    let folder = folder(&conditions.output)?;
+    let start = RunStart::now();
+    let session = Session::begin(conditions)?;
+    let mut index = Index {
+        host: comparison::host(),
+        started: start.rfc3339(),
+        elapsed_s: 0.0,
+        version: env!("CARGO_PKG_VERSION").into(),
+        full,
+        interrupted: false,
+        experiments: Vec::new(),
+    };
+    let show = |line: String| {
+        if !conditions.show.no_progress {
+            eprintln!("{line}");
+        }
+    };
+    let mut left: Duration = planned.iter().map(Planned::time).sum();
+    show(progress::experiments_planned(planned.len(), left));
+    let mut worst = Exit::Done;
+    for (number, Planned { name, title, run }) in planned.into_iter().enumerate() {
+        let outcome = match run {
+            Run::OnlyFull(short_form) => Outcome::OnlyFull { short_form: short_form.to_owned() },
+            Run::For(..) if session.interrupt.signal().is_some() => Outcome::NotMeasured,
+            Run::For(experiment, time) => {
+                show(progress::experiment_begun(&name, number + 1, left));
+                left = left.saturating_sub(time);
+                let (outcome, exit) = measure(&session, *experiment, &folder, &name, conditions);
+                worst = worst.or_worse(exit);
+                outcome
+            }
+        };
+        index.experiments.push(Shown { name, title, outcome });
+        index.elapsed_s = start.elapsed_s();
+        index.interrupted = session.interrupt.signal().is_some();
+        // After each, so that nothing is lost however the series ends.
+        write(&index, &folder)?;
+    }
+    output::print(&(index::text(&index) + &format!("{}\n", index_path(&folder).display())))?;
+    Ok(session.interrupt.signal().map_or(worst, Exit::Interrupted))
+}
+
+impl Planned {
+    fn time(&self) -> Duration {
+        match &self.run {
+            Run::For(_, time) => *time,
+            Run::OnlyFull(_) => Duration::ZERO,
+        }
+    }
+}
+
+/// Refuses what goes with a single experiment alone.
+fn check(conditions: &Conditions) -> Result<(), Failure> {
+    let refused = [
+        (!conditions.set.is_empty(), "--set and --engine"),
+        (!conditions.show.gates.is_empty(), "--gate"),
+        (conditions.show.json, "--json"),
+    ];
+    match refused.iter().find(|(given, _)| *given) {
+        Some((_, flag)) => Err(Failure::usage(format!("{flag}: goes with one experiment, not with several"))),
+        None => Ok(()),
+    }
+}
+
+fn plan(names: &[String], full: bool) -> Result<Vec<Planned>, Failure> {
+    let mut wanted: Vec<&str> = Vec::new();
+    for name in names {
+        match name.as_str() {
+            published::ALL => wanted.extend(published::list().map(|(name, _)| name)),
+            name => wanted.push(name),
+        }
+    }
+    let mut planned: Vec<Planned> = Vec::new();
+    for name in wanted {
+        let experiment = published::load(name, &[])?;
+        let folder = slug(&Path::new(name).file_stem().unwrap_or_default().to_string_lossy());
+        if planned.iter().any(|before| before.name == folder) {
+            return Err(Failure::usage(format!("the experiment {folder} is named twice")));
+        }
+        let title = experiment.title.clone();
+        let run = match published::short_form(name).filter(|_| !full) {
+            Some(short_form) => Run::OnlyFull(short_form),
+            None => scaled(experiment, full),
+        };
+        planned.push(Planned { name: folder, title, run });
+    }
+    Ok(planned)
+}
+
+/// The experiment with its time at this scale.
+fn scaled(mut experiment: Experiment, full: bool) -> Run {
+    let sweeps = |each: Duration| each * u32::try_from(experiment.works.len()).unwrap_or(u32::MAX);
+    let time = match (experiment.time, full) {
+        (Some(time), true) => time,
+        (Some(time), false) => time / QUICK_PART,
+        (None, true) => sweeps(SWEEP),
+        (None, false) => sweeps(QUICK_SWEEP),
+    };
+    if !full {
+        experiment.time = Some(time);
+    }
+    Run::For(Box::new(experiment), time)
+}
+
+/// The folder that everything is written to: the one given, or `run` beside where `run.json` would be.
+fn folder(output: &Path) -> Result<PathBuf, Failure> {
+    let folder = if output == Path::new("run.json") { output.with_extension("") } else { output.to_owned() };
+    let made = fs::create_dir_all(&folder);
+    made.map_err(|error| Failure::usage(format!("cannot make the folder {}: {error}", folder.display())))?;
+    output::check_writable(&index_path(&folder))?;
+    Ok(folder)
+}
+
+fn index_path(folder: &Path) -> PathBuf {
+    folder.join("index.html")
+}
+
+/// Runs one experiment into a folder of its own.
+fn measure(
+    session: &Session,
+    experiment: Experiment,
+    folder: &Path,
+    name: &str,
+    conditions: &Conditions,
+) -> (Outcome, Exit) {
+    let own = folder.join(name);
+    let made = fs::create_dir_all(&own)
+        .map_err(|error| Failure::failed(format!("cannot make the folder {}: {error}", own.display())));
+    // What was not begun, or is a single measurement, has nothing to go on with.
+    let resume = conditions.resume && own.join("run.runs").is_dir();
+    let conditions = Conditions { output: own.join("run.json"), resume, ..conditions.clone() };
+    match made.and_then(|()| run_in(session, experiment, &conditions)) {
+        Ok(Reported { exit, comparison, .. }) if comparison.works.is_empty() => (Outcome::NotMeasured, exit),
+        Ok(Reported { exit, comparison, page, .. }) => {
+            let page = page.strip_prefix(folder).unwrap_or(&page).display().to_string();
+            (Outcome::Measured { comparison: Box::new(comparison), page }, exit)
+        }
+        Err(_) if session.interrupt.signal().is_some() => (Outcome::NotMeasured, Exit::Done),
+        Err(failure) => {
+            exit::warn(format!("{name}: {failure}"));
+            (Outcome::Failed { why: failure.to_string() }, Exit::Failed)
+        }
+    }
+}
+
+fn write(index: &Index, folder: &Path) -> Result<(), Failure> {
+    output::write_file(&index_path(folder), &index::html(index).map_err(Failure::failed)?)
+}

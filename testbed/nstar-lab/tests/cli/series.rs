@@ -1,0 +1,136 @@
+//! Several experiments in one folder, with an index.
+
+use std::fs;
+
+use super::peers::shortened;
+use crate::common::support::Place;
+
+/// Two models on one file, for a few seconds, with something published and something claimed.
+const MODELS: &str = r#"
+title = "Two models on one file"
+time = "8s"
+[axis]
+engine = ["threads", "epoll"]
+[[data]]
+folder = "files"
+files = 1
+size = "1 KB"
+[[process]]
+name = "files"
+command = [
+  "nstar-lab", "serve", "files", "--listen", "127.0.0.1:${port.files}", "--root", "${folder}/files",
+  "--accounts", "none", "--engine", "${engine}",
+]
+ports = ["files"]
+[[work]]
+name = "8 users"
+url = "http://127.0.0.1:${port.files}/files/0.bin"
+users = 8
+[[published]]
+title = "made up"
+hardware = "a machine that never was"
+year = 1999
+unit = "req/s"
+figures = [{ variant = "threads", value = 1.0 }, { variant = "epoll", value = 2.0 }]
+[[claim]]
+text = "Nobody is turned away."
+denied = true
+[[claim]]
+text = "Loops are faster than threads."
+order = ["epoll", "threads"]
+"#;
+
+/// A program that does not start.
+const BROKEN: &str = r#"
+title = "A program that is not there"
+[[process]]
+name = "nothing"
+command = ["no-such-program"]
+[[work]]
+url = "http://127.0.0.1:9/"
+users = 1
+"#;
+
+#[test]
+fn several_experiments_make_one_folder_with_an_index() {
+    let place = Place::new();
+    place.write("models.toml", MODELS);
+    place.write("broken.toml", BROKEN);
+    place.write("files-same.toml", shortened("files-same", &[("[1, 256]", "[1, 4]")]));
+    let words = ["lab", "models.toml", "broken.toml", "files-same.toml", "-d", "600ms", "-o", "all"];
+    let outcome = place.nstar(words).run();
+    // One failed, and the worst decides.
+    assert_eq!(outcome.status.code(), Some(1), "{outcome}");
+    let outcome =
+        outcome.complains("3 experiments, about ").complains("broken: ").complains("no-such-program");
+    outcome.says("all/index.html").says("models: Two models on one file").says("Claims: ");
+    let index = fs::read_to_string(place.path("all/index.html")).expect("an index");
+    for word in [
+        "Two models on one file",
+        "a machine that never was, 1999",
+        "no-such-program",
+        "href=\"models&#x2f;report.html\"",
+        "href=\"files-same&#x2f;run-experiment.html\"",
+        "Nobody is turned away.",
+        "not met",
+    ] {
+        assert!(index.contains(word), "no '{word}' in the index\n{index}");
+    }
+    for file in
+        ["models/run.json", "models/report.html", "files-same/run.json", "files-same/run-experiment.html"]
+    {
+        assert!(place.path("all").join(file).is_file(), "{file}");
+    }
+    let text = fs::read_to_string(place.path("all/files-same/run-experiment.json")).expect("a file");
+    let held: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(held["claims"][0]["requires"]["kind"], "bottleneck", "{held}");
+    assert!(held["claims"][0]["outcome"].as_str().is_some_and(|words| words.ends_with('.')), "{held}");
+}
+
+#[test]
+fn an_interrupted_series_keeps_an_index_of_what_was_measured() {
+    let place = Place::new();
+    place.write("models.toml", MODELS);
+    place.write("more.toml", MODELS.replace("\"8s\"", "\"5m\""));
+    place.write("last.toml", MODELS);
+    let words = ["lab", "models.toml", "more.toml", "last.toml", "-d", "600ms", "-o", "all"];
+    let mut running = place.nstar(words).start();
+    running.wait_for_stderr("-- 2. more");
+    running.signal("INT");
+    running.finish().exits(130).says("all/index.html");
+    let index = fs::read_to_string(place.path("all/index.html")).expect("an index");
+    for word in [
+        "Stopped before the end",
+        "href=\"models&#x2f;report.html\"",
+        "Not measured: the run was stopped before.",
+    ] {
+        assert!(index.contains(word), "no '{word}' in the index\n{index}");
+    }
+}
+
+#[test]
+fn what_goes_with_one_experiment_is_refused_for_several() {
+    let place = Place::new();
+    place.nstar(["lab", "all", "--engine", "epoll"]).run().exits(2).complains("--engine");
+    place.nstar(["lab", "all", "--gate", "users>=1"]).run().exits(2).complains("--gate");
+    place.nstar(["lab", "files-same", "--full"]).run().exits(2).complains("--full");
+    place.nstar(["lab", "files-same", "files-same"]).run().exits(2).complains("twice");
+    place.nstar(["lab", "files-same", "file-different"]).run().exits(2).complains("files-different");
+    assert!(!place.path("run").exists(), "nothing was run");
+}
+
+#[test]
+fn a_claim_that_cannot_be_checked_is_refused() {
+    let place = Place::new();
+    for (from, to, word) in [
+        ("denied = true", "", "`bottleneck`"),
+        ("denied = true", "denied = true\nproven = true", "`bottleneck`"),
+        ("denied = true", "bottleneck = \"dsk\"", "did you mean `disk`?"),
+        ("[\"epoll\", \"threads\"]\n", "[\"epol\", \"threads\"]\n", "did you mean `epoll`?"),
+        ("year = 1999", "year = 1999\nbottleneck = \"dsk\"", "disk"),
+        ("year = 1999", "year = 1999\nvariant = \"epol\"", "did you mean `epoll`?"),
+    ] {
+        place.write("models.toml", MODELS.replace(from, to));
+        place.nstar(["lab", "models.toml"]).run().exits(2).complains(word);
+    }
+}
