@@ -130,7 +130,7 @@ fn booking(replaced: &[(&str, &str)]) -> String {
         ("\"6m\"", "\"9s\""),
         (users, "8"),
         ("book = 70, cancel = 30", "book = 60, cancel = 40"),
-        ("rows = 300000", "rows = 3000"),
+        ("rows = 1000000", "rows = 3000"),
         ("\"20000\"", "\"1000\""),
     ];
     shortened("booking-mix", &[&short, replaced].concat())

@@ -2,7 +2,7 @@
 
 use analysis::comparison::{LittleFinding, Tested, little};
 use analysis::conclude::{Context, Provenance, RunKind};
-use analysis::run::{Confidence, LoopKind, ResourceKind, ServerUnwatched, Step, WarningKind};
+use analysis::run::{Again, Confidence, LoopKind, ResourceKind, ServerUnwatched, Step, WarningKind};
 use analysis::ticks::ErrorKind;
 
 use super::lab::{Observed, conclude, server, sweep};
@@ -114,6 +114,24 @@ fn a_step_that_is_not_steady_at_saturation_is_inconclusive() {
     let found = conclude(&steps, &lab.context);
     assert!(!found.verdict.is_conclusive());
     assert!(found.warnings.iter().any(|warning| warning.kind == WarningKind::NotSteady));
+}
+
+#[test]
+fn a_server_that_was_slower_when_the_sweep_came_back_is_inconclusive() {
+    for (share, conclusive) in [(0.97, true), (0.6, false)] {
+        let mut steps = sweep().tier(server("nginx").cpus(&[0])).observed();
+        let again = steps.iter_mut().map(|observed| &mut observed.step).find(|step| step.users == 8).unwrap();
+        let of = |figure: f64| figure * share;
+        again.again = Some(Again {
+            elapsed_s: 2.0,
+            throughput_per_s: of(again.throughput_per_s),
+            throughput_ci_per_s: again.throughput_ci_per_s.map(|ci| ci.map(of)),
+        });
+        let found = conclude(&steps, &sweep().context);
+        assert_eq!(found.verdict.is_conclusive(), conclusive, "{:?}", found.verdict.inconclusive);
+        let said = found.verdict.inconclusive.iter().any(|why| why.contains("changed while it was measured"));
+        assert_eq!(said, !conclusive, "{:?}", found.verdict.inconclusive);
+    }
 }
 
 #[test]
