@@ -48,7 +48,7 @@ fn models_are_compared_in_one_table_with_every_run_beside() {
     let place = Place::new();
     place.write("two.toml", TWO_MODELS);
     let outcome = place.nstar(["lab", "two.toml", "-o", "two.json"]).run().exits(0);
-    for word in ["threads", "epoll", "place", "Published (made up; none)", "4 runs"] {
+    for word in ["threads", "epoll", "place", "Published (made up; none)", " runs, "] {
         assert!(outcome.stdout.contains(word), "no '{word}'\n{outcome}");
     }
     let study = read(&place, "two.json");
@@ -63,7 +63,8 @@ fn models_are_compared_in_one_table_with_every_run_beside() {
             let run = read(&place, file.as_str().expect("a name"));
             assert_eq!(run["schema"], "nstar.run/1");
         }
-        assert_eq!(entry["runs"].as_array().map(Vec::len), Some(2));
+        // More rounds are made while there is time.
+        assert!(entry["runs"].as_array().map(Vec::len) >= Some(2), "{entry}");
     }
     let page = std::fs::read_to_string(place.path("two.html")).expect("a report");
     assert!(page.contains("<svg") && page.contains("made up"));

@@ -88,7 +88,13 @@ fn peers_register_search_and_obtain_and_each_operation_is_told_apart() {
 #[test]
 fn all_kinds_of_index_are_compared_on_the_same_work() {
     let place = Place::new();
-    let short = [("peers = [1, 8]", "peers = [1, 3]"), ("rounds = 3", "rounds = 1"), ("6m", "21s")];
+    let short = [
+        ("peers = [1, 8]", "peers = [1, 3]"),
+        ("central, 8", "central, 3"),
+        ("dht, 8", "dht, 3"),
+        ("rounds = 3", "rounds = 1"),
+        ("6m", "21s"),
+    ];
     let study = study(&place, &shortened("p2p-central-or-distributed", &short), &[]);
     assert_eq!(study["axis"], "index, peers");
     let kinds = ["central, 1", "central, 3", "dht, 1", "dht, 3", "partitioned, 1", "partitioned, 3"];
