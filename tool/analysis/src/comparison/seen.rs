@@ -201,8 +201,8 @@ pub(super) fn saturation(work: &Workload, entry: &Entry, published: [u32; 2]) ->
             Some(Open::GeneratorLimit)
         }
         None => Some(Open::NotSaturated),
-        Some(_) if entry.lower_bound => Some(Open::NotSaturated),
         Some(_) if !entry.doubts.is_empty() => Some(Open::InDoubt),
+        Some(_) if entry.lower_bound => Some(Open::NotSaturated),
         Some(_) => None,
     };
     let (Some(ci), Some(users), None) = (entry.users_ci, entry.users, open) else {

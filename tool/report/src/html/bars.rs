@@ -110,7 +110,8 @@ impl Bars {
 
 fn bar(row: &Row, index: usize, x: &impl Fn(f64) -> f64) -> Bar {
     let middle = TOP + ROW * (index as f64 + 0.5);
-    let end = row.ci.map_or(row.value, |ci| ci[1].max(row.value));
+    let ends = [row.ci.map_or(row.value, |ci| ci[1]), row.beside.unwrap_or(row.value)];
+    let end = ends.into_iter().fold(row.value, f64::max);
     Bar {
         name: super::chart::shortened(&row.name, NAME_CHARS),
         text: number::estimate(row.value, row.ci),

@@ -1,6 +1,6 @@
 //! The page of several experiments.
 
-use analysis::comparison::{Comparison, Workload};
+use analysis::comparison::{Comparison, Entry, Workload};
 use serde::Serialize;
 
 use super::RenderError;
@@ -12,6 +12,9 @@ use crate::index::{Index, Outcome, Shown};
 use crate::number;
 use crate::summary::comparison as summary;
 use crate::summary::index::{self as phrases, standing};
+
+/// The most variants of a workload whose doubts are shown.
+const DOUBTS_MAX: usize = 3;
 
 /// The index as a page that opens offline.
 pub(crate) fn page(index: &Index) -> Result<String, RenderError> {
@@ -50,8 +53,10 @@ struct Work {
     verdict: Vec<String>,
     curves: Option<Chart>,
     bars: Option<Drawn>,
+    /// What is drawn beside it, with hardware and year.
+    beside: Option<String>,
     agreement: Vec<Agreement>,
-    alone: Option<String>,
+    doubts: Vec<String>,
 }
 
 impl Page {
@@ -108,7 +113,18 @@ fn of_work(comparison: &Comparison, work: &Workload, id: String) -> Work {
         bars: relative::paired(comparison, work, id.clone()).filter(|_| work.entries.len() > 1),
         curves: relative::curves(comparison, work, id),
         agreement: agreement(comparison, work),
-        alone: published
+        doubts: doubts(work),
+        beside: published
             .map(|(_, published)| format!("{}, {}", published.title, summary::hardware(published))),
     }
+}
+
+/// The first reasons not to rely on the figures; the report has all of them.
+fn doubts(work: &Workload) -> Vec<String> {
+    let of = |entry: &Entry| {
+        let of_variant =
+            if entry.variant.is_empty() { String::new() } else { format!("{}: ", entry.variant) };
+        summary::doubts(entry).first().map(|doubt| format!("{of_variant}{doubt}"))
+    };
+    work.entries.iter().filter_map(of).take(DOUBTS_MAX).collect()
 }

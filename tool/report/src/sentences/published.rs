@@ -28,12 +28,16 @@ pub(crate) fn agreement(finding: &AgreementFinding) -> String {
             )
         }
         AgreementFinding::Bottleneck { published, cases, .. } => {
-            format!("The bottleneck {how}: published {}; here {}.", words::kind(*published), grouped(cases))
+            format!(
+                "The bottleneck {how}: published {}; here {}.",
+                words::kind(*published),
+                by_variant(cases)
+            )
         }
         AgreementFinding::Saturation { published, cases, .. } => format!(
             "Where it saturates {how}: published at {}; here {}.",
             words::users(*published),
-            grouped(cases)
+            by_variant(cases)
         ),
         AgreementFinding::Told { text } => told(text),
     }
@@ -117,6 +121,12 @@ pub(crate) fn claim_outcome(claim: &Claim) -> String {
 pub(crate) fn claim_evidence(claim: &Claim) -> String {
     let deciding: Vec<Case> = claim.cases.iter().filter(|case| case.met == claim.met).cloned().collect();
     grouped(&deciding)
+}
+
+/// Cases of one workload in a phrase.
+fn by_variant(cases: &[Case]) -> String {
+    let cases = cases.iter().map(|case| Case { work: String::new(), ..case.clone() });
+    grouped(&cases.collect::<Vec<_>>())
 }
 
 /// Cases in a phrase, those that say the same together: `1 KB and 1 MB: disk vda; 10 MB: not measured`.

@@ -1,6 +1,7 @@
 //! What a comparison comes to, in phrases and sentences: shared by the terminal, the page and CSV.
 
-use analysis::comparison::{Comparison, Entry, Factor, Published, Workload, all_users};
+use analysis::comparison::{Comparison, Entry, Factor, Limit, Published, Workload, all_users};
+use analysis::run::ResourceKind;
 
 use crate::number;
 use crate::sentences::published::{agreement, agreement_summary, stopped_by as stopped};
@@ -89,7 +90,9 @@ pub(crate) fn is_varied(comparison: &Comparison) -> bool {
 /// The verdict of an entry as a sentence.
 fn headline(entry: &Entry) -> String {
     let rate = number::estimate(entry.throughput_per_s, Some(entry.throughput_ci_per_s));
-    let by = match stopped_by(entry) {
+    let is_known = |limit: &&Limit| !matches!(limit.kind, ResourceKind::None | ResourceKind::Unknown);
+    let known: Vec<Limit> = entry.bottleneck.iter().filter(is_known).cloned().collect();
+    let by = match stopped(&known) {
         by if by.is_empty() => String::new(),
         by => format!(", limited by {by}"),
     };

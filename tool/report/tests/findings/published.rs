@@ -36,8 +36,8 @@ fn reasons() -> [Open; 8] {
     [NotMeasured, InDoubt, GeneratorLimit, NotSaturated, CauseUnknown, NotSearched, RunsDisagree, Unknown]
 }
 
-fn case(work: &str, met: Option<bool>, seen: Seen) -> Case {
-    Case { work: work.into(), variant: String::new(), met, seen }
+fn case(variant: &str, met: Option<bool>, seen: Seen) -> Case {
+    Case { work: String::new(), variant: variant.into(), met, seen }
 }
 
 /// Every kind of agreement.
