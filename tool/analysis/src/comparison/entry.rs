@@ -131,11 +131,15 @@ fn disturbed(run: &Run) -> Option<Doubt> {
     (cores >= DISTURBING * available).then_some(Doubt::OthersUsedProcessors { cores, available })
 }
 
-/// The warnings of a load, which draws no verdict, that fewer users may have been there than asked for.
+/// The warnings that data was not as cold as asked for and, of a load, which draws no verdict, that fewer users may have been
+/// there.
 fn not_as_asked(run: &Run) -> impl Iterator<Item = Doubt> {
-    let against = |warning: &&Warning| matches!(warning.kind, WarningKind::NotSteady | WarningKind::Little);
-    let warnings = run.warnings.iter().filter(|_| !is_sweep(run)).filter(against);
-    warnings.map(|warning| Doubt::Warned { warning: warning.cause.clone() })
+    let against = |warning: &&Warning| match warning.kind {
+        WarningKind::NotCold => true,
+        WarningKind::NotSteady | WarningKind::Little => !is_sweep(run),
+        _ => false,
+    };
+    run.warnings.iter().filter(against).map(|warning| Doubt::Warned { warning: warning.cause.clone() })
 }
 
 fn is_host(resource: &Resource) -> bool {
@@ -237,6 +241,16 @@ mod tests {
         finished.run.warnings = vec![idle.clone().into()];
         let found = entry("epoll", &[finished], false).expect("an entry");
         assert_eq!(found.doubts, [Doubt::Warned { warning: idle }]);
+    }
+
+    #[test]
+    fn a_warning_that_data_was_not_cold_is_a_reason_to_doubt() {
+        let mut finished = beside(0.0);
+        let warm = Cause::NotCold { users: 8, share: Some(0.2) };
+        finished.run.warnings = vec![warm.clone().into()];
+        finished.run.steps.push(Step { users: 101, ..Step::default() });
+        let found = entry("epoll", &[finished], false).expect("an entry");
+        assert!(found.doubts.contains(&Doubt::Warned { warning: warm }), "{:?}", found.doubts);
     }
 
     /// Threads get more of a shared processor than a loop does: seen as an order of models that was none.
