@@ -42,6 +42,12 @@ pub(crate) const SCHEMA: Schema = Schema {
             mysql: include_str!("v2/mysql.sql"),
             postgres: include_str!("v2/postgres.sql"),
         },
+        Migration {
+            name: "V3__one_index",
+            sqlite: include_str!("v3/sqlite.sql"),
+            mysql: include_str!("v3/mysql.sql"),
+            postgres: include_str!("v3/postgres.sql"),
+        },
     ],
 };
 
@@ -189,8 +195,9 @@ impl Tables {
         (first, last): (i64, i64),
         days: DayRange,
     ) -> Result<Vec<(i64, Period)>, StoreError> {
-        let select = "SELECT room, day, slot FROM standing \
-                      WHERE room >= ? AND room <= ? AND day >= ? AND day <= ? ORDER BY room, day, slot";
+        // Room by room, so that what was cancelled in the others is not read.
+        let select = "SELECT room, day, slot FROM rooms JOIN standing ON room = rooms.id \
+                      WHERE rooms.id >= ? AND rooms.id <= ? AND day >= ? AND day <= ? ORDER BY room, day, slot";
         let select = Statement::new(select).with(first).with(last);
         let rows = self.store.query(select.with(days.from.to_string()).with(days.to.to_string())).await?;
         rows.iter().map(|row| Ok((row.int(0)?, period(row, 1)?))).collect()

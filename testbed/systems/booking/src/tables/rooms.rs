@@ -76,8 +76,8 @@ impl<'s> RoomTable<'s> {
 
     /// For each day with bookings, how many rooms are booked for the whole day.
     pub(crate) async fn booked_by_day(&self, days: DayRange) -> Result<Vec<(Day, i64)>, StoreError> {
-        let select = "SELECT day, COUNT(*) FROM standing WHERE slot = '' AND day >= ? AND day <= ? \
-                      GROUP BY day ORDER BY day";
+        let select = "SELECT day, COUNT(*) FROM rooms JOIN standing ON room = rooms.id \
+                      WHERE slot = '' AND day >= ? AND day <= ? GROUP BY day ORDER BY day";
         let select = Statement::new(select).with(days.from.to_string()).with(days.to.to_string());
         let rows = self.store.query(select).await?;
         let by_day = |row: &Row| {

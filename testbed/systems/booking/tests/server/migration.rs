@@ -9,7 +9,7 @@ use crate::{
     support::{booking_body, day, get, options, post, serve},
 };
 
-/// The schema before standing bookings had an index of their own.
+/// The first schema, in which standing bookings had no index of their own.
 const BEFORE: Schema = Schema {
     name: "booking",
     application_id: 0x6e73_7462,

@@ -1,0 +1,1 @@
+-- Rooms need no second index here.
