@@ -97,8 +97,10 @@ pub fn fill(database: &Database, rows: u64) -> Result<(), FillError> {
     if held != rows {
         return Err(FillError::Disturbed { database: database.to_string(), held, rows });
     }
-    let setting = Statement::new("INSERT INTO settings (name, value) VALUES (?, ?)").with(SETTING);
-    setup.insert_all(&[setting.with(last.to_string().as_bytes())])?;
+    if rows > 0 {
+        let setting = Statement::new("INSERT INTO settings (name, value) VALUES (?, ?)").with(SETTING);
+        setup.insert_all(&[setting.with(last.to_string().as_bytes())])?;
+    }
     Ok(setup.settle("bookings")?)
 }
 
