@@ -84,10 +84,17 @@ pub fn fill_known(text: &str, values: &Values) -> Result<String, TemplateError> 
 /// # Errors
 /// A name that `values` does not define.
 pub fn fill_words(words: &[String], values: &Values) -> Result<Vec<String>, TemplateError> {
+    filled_words(words, values, 0)
+}
+
+fn filled_words(words: &[String], values: &Values, depth: u32) -> Result<Vec<String>, TemplateError> {
     let mut all = Vec::new();
     for word in words {
-        match only_name(word).and_then(|name| values.get(name)) {
-            Some(Value::List(list)) => all.extend(fill_words(list, values)?),
+        match only_name(word).and_then(|name| Some((name, values.get(name)?))) {
+            Some((name, Value::List(_))) if depth == DEPTH_MAX => {
+                return Err(TemplateError::Circular { name: name.into() });
+            }
+            Some((_, Value::List(list))) => all.extend(filled_words(list, values, depth + 1)?),
             _ => all.push(fill(word, values)?),
         }
     }
@@ -198,6 +205,8 @@ mod tests {
         assert_eq!(fill("${wrkers}", &values()), Err(TemplateError::Unknown { name: "wrkers".into() }));
         assert_eq!(fill("${workers", &values()), Err(TemplateError::Unclosed));
         assert!(matches!(fill("${a}", &values()), Err(TemplateError::Circular { .. })));
+        let itself = [("a".to_owned(), Value::List(vec!["${a}".into()]))].into_iter().collect();
+        assert!(matches!(fill_words(&["${a}".into()], &itself), Err(TemplateError::Circular { .. })));
     }
 
     #[test]

@@ -97,7 +97,10 @@ impl<'a> Stage<'a> {
         let started = self.provide_programs(&setup, around)?;
         if started || !same {
             self.prepared = None;
-            self.prepare(&setup, around)?;
+            self.prepare(&setup, around).inspect_err(|_| {
+                // What it did by halves is not to be prepared on top of.
+                self.stop_from(0);
+            })?;
             self.prepared = Some(preparation);
         }
         let driven = self.drive(&setup, around);
