@@ -94,7 +94,7 @@ pub(crate) fn run(words: &[String], surroundings: Surroundings<'_>) -> Result<En
     let _ = fs::remove_file(&err);
     let mut guard = Guard::start(&name, surroundings.guards, None)?;
     let program = [found.display().to_string()];
-    guard.order(&Orders {
+    guard.order(Orders {
         words: program.into_iter().chain(words.iter().skip(1).cloned()).collect(),
         environment: Vec::new(),
         folder: surroundings.folder.into(),

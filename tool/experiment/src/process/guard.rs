@@ -1,5 +1,6 @@
 //! A guard stands between nstar and one program of an experiment. It starts the program, and ends it with everything it
-//! started, as soon as its stdin closes: however nstar ends, nothing stays behind.
+//! started, as soon as its stdin closes: however nstar ends, nothing stays behind. Another guards the experiment's folder,
+//! which it removes then.
 //!
 //! The guard is this program again. As a subreaper (prctl(2)) it inherits what its descendants leave behind, so that a
 //! program that goes into the background or into a session of its own is found as well.
@@ -10,7 +11,7 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, BufRead, Read, Write},
     os::unix::process::CommandExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::mpsc::{self, Receiver, RecvTimeoutError},
     thread,
@@ -33,7 +34,19 @@ pub(super) const WAITING: &str = "waiting";
 /// What it prints once the program runs.
 pub(super) const STARTED: &str = "started";
 
+/// How long removing the folder may take, programs that still write to it included.
+const REMOVED_WITHIN: Duration = Duration::from_secs(60);
+
 /// What a guard is told, in the first line of its stdin.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Task {
+    /// To run a program.
+    Run(Orders),
+    /// To remove this folder once its stdin closes.
+    Remove(PathBuf),
+}
+
+/// How a guard runs its program.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Orders {
     /// Program and arguments.
@@ -92,7 +105,29 @@ fn guard() -> Result<(), io::Error> {
         // Nobody wants it any more.
         return Ok(());
     }
-    let orders: Orders = serde_json::from_str(&line)?;
+    match serde_json::from_str(&line)? {
+        Task::Run(orders) => guard_program(&orders),
+        Task::Remove(folder) => {
+            say(STARTED);
+            // Closed for good or an error: nstar is gone either way.
+            let _ = closed_stdin().recv();
+            remove(&folder);
+            Ok(())
+        }
+    }
+}
+
+/// Removes a folder with all that is in it. Programs may still be writing to it, until their own guards have ended them.
+fn remove(folder: &Path) {
+    let deadline = Instant::now() + REMOVED_WITHIN;
+    while folder.exists() && Instant::now() < deadline {
+        // What fails now is tried again.
+        let _ = fs::remove_dir_all(folder);
+        thread::sleep(INTERVAL);
+    }
+}
+
+fn guard_program(orders: &Orders) -> Result<(), io::Error> {
     set_child_subreaper(Some(getpid()))?;
     if let Some(file) = &orders.cgroup {
         fs::write(file, "0")?;
@@ -100,12 +135,12 @@ fn guard() -> Result<(), io::Error> {
     if let Some(processors) = &orders.processors {
         sweep::cores::confine(processors)?;
     }
-    let pid = start(&orders)?;
+    let pid = start(orders)?;
     say(STARTED);
     let ended = watch(pid, &closed_stdin());
     match ended {
         Some(status) => say(&serde_json::to_string(&ending(status))?),
-        None => stop(pid, &orders),
+        None => stop(pid, orders),
     }
     end_descendants();
     Ok(())

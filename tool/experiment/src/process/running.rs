@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{self, BufRead, BufReader, Read, Write},
     os::unix::process::CommandExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     thread,
@@ -15,7 +15,7 @@ use analysis::run::Cause;
 
 use super::{
     command::{Surroundings, last_lines},
-    guard::{Ending, Orders, STARTED, WAITING},
+    guard::{Ending, Orders, STARTED, Task, WAITING},
     link::{Link, LinkError, LinkPlan},
     memory::MemoryLimit,
     program,
@@ -147,11 +147,22 @@ impl Guard {
         Ok(guard)
     }
 
+    /// Starts a guard that removes this folder once it is dropped, or once this process is gone.
+    pub(crate) fn of_folder(folder: &Path, guards: &Guards) -> Result<Self, StartError> {
+        let mut guard = Guard::start("the guard of the folder", guards, None)?;
+        guard.tell(&Task::Remove(folder.into()))?;
+        Ok(guard)
+    }
+
     /// Has the guard start its program.
-    pub(super) fn order(&mut self, orders: &Orders) -> Result<(), StartError> {
+    pub(super) fn order(&mut self, orders: Orders) -> Result<(), StartError> {
+        self.tell(&Task::Run(orders))
+    }
+
+    fn tell(&mut self, task: &Task) -> Result<(), StartError> {
         let name = self.name.clone();
         let spawn = |source: io::Error| StartError::Spawn { name, source };
-        let mut text = match serde_json::to_string(orders) {
+        let mut text = match serde_json::to_string(task) {
             Ok(text) => text,
             Err(error) => return Err(spawn(error.into())),
         };
@@ -209,7 +220,7 @@ impl Guard {
         if let Some(first) = words.first_mut() {
             *first = found.display().to_string();
         }
-        self.order(&Orders {
+        self.order(Orders {
             words,
             environment: launch.environment.clone(),
             folder: surroundings.folder.into(),

@@ -45,6 +45,8 @@ pub(super) struct Stage<'a> {
     /// How long one trial may take; `None`: as long as it needs.
     pub(super) time: Option<Duration>,
     pub(super) folder: TempDir,
+    /// Removes the folder if this process cannot. Dropped last: by then the folder is gone.
+    _guard_of_folder: Guard,
 }
 
 /// Everything that happens around a trial.
@@ -58,6 +60,7 @@ pub(super) struct Around<'a> {
 impl<'a> Stage<'a> {
     pub(super) fn new(plan: &'a RunPlan) -> Result<Self, RunError> {
         let folder = TempDir::new().map_err(RunError::Folder)?;
+        let guard_of_folder = Guard::of_folder(folder.path(), &plan.guards())?;
         let places = Places {
             folder: folder.path().into(),
             program: plan.program.clone(),
@@ -78,6 +81,7 @@ impl<'a> Stage<'a> {
             prepared_once: false,
             time: None,
             folder,
+            _guard_of_folder: guard_of_folder,
         })
     }
 
