@@ -118,6 +118,9 @@ pub struct Workload {
     pub name: String,
     /// Whether the load asks for more than the system can take, so that denied requests are part of the answer.
     pub overload: bool,
+    /// The variant that all others are compared with, if one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
     /// The order in words, one sentence each; claims only what the intervals support.
     pub order: Vec<Words>,
     /// The same as data; empty in files from before it was written.
@@ -153,6 +156,9 @@ pub struct Entry {
     pub cpu_us_per_request_by_round: Vec<Option<f64>>,
     /// Its throughput over that of the fastest; absent if one of them cannot be compared.
     pub of_fastest: Option<OfFastest>,
+    /// Its throughput over that of the baseline; absent without one, and where one of them cannot be compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_baseline: Option<OfFastest>,
     /// Whether the throughput is only a lower bound: the generator was the limit, or throughput never stopped growing.
     pub lower_bound: bool,
     /// Users: N* of a sweep (median over runs), or those of the load.
@@ -221,7 +227,7 @@ pub struct Limit {
 pub struct OfFastest {
     /// The ratio.
     pub ratio: f64,
-    /// Interval of it; all intervals of one workload hold together 95 times in 100.
+    /// Interval of it; all intervals of one workload hold together 95 times in 100, and so do all to its baseline.
     pub ci: [f64; 2],
 }
 

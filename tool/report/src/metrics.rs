@@ -39,6 +39,8 @@ pub(crate) enum ShownIf {
     Always,
     /// If the load asks for more than the system can take.
     Overload,
+    /// If all variants are compared with one.
+    Baseline,
     /// If responses have large bodies.
     LargeBodies,
     /// If some of what was sent came from a disk.
@@ -68,6 +70,12 @@ pub(crate) static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
                 .field("of_fastest.ratio")
                 .interval(["of_fastest_lo", "of_fastest_hi"])
                 .label("of first")
+                .shown(&[EntriesCsv, EntriesText, EntriesPage]),
+            Metric::new("of_baseline", "Of the baseline", MetricUnit::OfBest, |of| of.of_baseline())
+                .field("of_baseline.ratio")
+                .interval(["of_baseline_lo", "of_baseline_hi"])
+                .label("of baseline")
+                .text_if(ShownIf::Baseline)
                 .shown(&[EntriesCsv, EntriesText, EntriesPage]),
             Metric::new("lower_bound", "Lower bound", MetricUnit::YesNo, |of| {
                 Some(of.entry()?.lower_bound.into())
@@ -375,6 +383,11 @@ impl<'a> Measurement<'a> {
 
     fn of_fastest(&self) -> Option<Quantity> {
         let share = self.entry()?.of_fastest?;
+        Some(Quantity::estimate(share.ratio, Some(share.ci)))
+    }
+
+    fn of_baseline(&self) -> Option<Quantity> {
+        let share = self.entry()?.of_baseline?;
         Some(Quantity::estimate(share.ratio, Some(share.ci)))
     }
 

@@ -125,8 +125,7 @@ pub fn trial_begun(name: &str, number: u32, trials: u32, left_s: Option<f64>) ->
         return name.to_owned();
     }
     let left = left_s.map_or_else(String::new, |left_s| format!(", {} left", about(left_s)));
-    let name = if name.is_empty() { String::new() } else { format!(": {name}") };
-    format!("trial {number} of about {trials}{left}{name}")
+    format!("trial {number} of about {trials}{left}: {name}")
 }
 
 /// A length of time that is not known well: `about 40 s`, `about 3 min`, `about 2 h 10 min`.

@@ -27,6 +27,7 @@ fn entry(variant: &str, throughput_per_s: f64, mean: f64) -> Entry {
         throughput_by_round_per_s: Vec::new(),
         cpu_us_per_request_by_round: Vec::new(),
         of_fastest: None,
+        of_baseline: None,
         lower_bound: false,
         users: Some(100),
         users_ci: None,
@@ -241,5 +242,23 @@ fn an_order_by_cpu_time_says_that_it_is_one() {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ").replace(['\u{202f}', '\u{a0}'], " ");
         assert!(text.contains(words), "{text}");
     }
+    assert_eq!(parse(&json(&comparison).unwrap()).unwrap(), comparison);
+}
+
+/// The ratio to the baseline has a column of its own, which no other comparison has.
+#[test]
+fn a_baseline_is_shown_in_terminal_and_page() {
+    let mut comparison = sample();
+    let options = TerminalOptions { width: 400, ..TerminalOptions::default() };
+    assert!(!terminal(&comparison, &options).contains("of baseline"));
+    assert!(!html(&comparison).unwrap().contains("Of the baseline"));
+    let work = &mut comparison.works[0];
+    work.baseline = Some("threads".to_owned());
+    order(work);
+    let text = terminal(&comparison, &options);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("of baseline") && words.contains("134"), "{text}");
+    assert!(words.contains("Compared with threads, the baseline: epoll and <b> are ahead."), "{text}");
+    assert!(html(&comparison).unwrap().contains("Of the baseline"));
     assert_eq!(parse(&json(&comparison).unwrap()).unwrap(), comparison);
 }

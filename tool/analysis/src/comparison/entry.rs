@@ -37,6 +37,7 @@ pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> 
         throughput_by_round_per_s: by_round(runs, |run| Some(run.verdict.throughput_max_per_s)),
         cpu_us_per_request_by_round: cpu_by_round(runs),
         of_fastest: None,
+        of_baseline: None,
         lower_bound: is_often(runs, |run| is_lower_bound(run) || disturbed(run).is_some()),
         users: middle.verdict.users_at_saturation.or(at.map(|step| step.users)),
         users_ci: middle.verdict.users_at_saturation_ci,

@@ -59,6 +59,17 @@ pub enum OrderFinding {
         /// Whether there are variants that cannot be compared.
         of_compared: bool,
     },
+    /// What the variants are beside the one that all are compared with.
+    AgainstBaseline {
+        /// The variant that all others are compared with.
+        baseline: String,
+        /// Those that are ahead of it, in the order of the experiment.
+        ahead: Vec<String>,
+        /// Those that are behind it.
+        behind: Vec<String>,
+        /// Those that cannot be told from it.
+        open: Vec<String>,
+    },
     /// Some variants are in order with others by CPU time per request, as the generator was the limit.
     ByCpuTime {
         /// The variants that the generator could not drive further, fastest first.

@@ -17,22 +17,38 @@ use crate::ticks::{failed_share, failures, many_failed};
 pub fn order(work: &mut Workload) {
     let points = &mut CriticalPoints::default();
     let compared = compared(work);
-    let seen = standing_of(work, &compared, None, Progress::Ended, points);
-    let order = Order { entries: &work.entries, compared: &compared, seen };
+    let order = Order::of(work, &compared, None, points);
     let placed: Vec<_> =
         compared.iter().map(|&index| (index, order.place(index), order.share(index))).collect();
-    let findings = order.findings();
+    let mut findings = order.findings();
+    let baseline = baseline_of(work, &compared);
+    let against = baseline.map(|place| (compared[place], Order::of(work, &compared, Some(place), points)));
+    let shares: Vec<_> = against
+        .iter()
+        .flat_map(|(baseline, order)| compared.iter().map(|&index| (index, order.ratio(index, *baseline))))
+        .collect();
+    findings.extend(against.iter().map(|(baseline, order)| order.against(*baseline)));
     for (index, place, share) in placed {
         work.entries[index].place = Some(place);
         work.entries[index].of_fastest = share;
     }
+    for (index, share) in shares {
+        work.entries[index].of_baseline = share;
+    }
     work.ranking = findings;
+}
+
+/// The place of the baseline among the entries that can be compared.
+fn baseline_of(work: &Workload, compared: &[usize]) -> Option<usize> {
+    let baseline = work.baseline.as_ref()?;
+    compared.iter().position(|&index| work.entries[index].variant == *baseline)
 }
 
 /// The variants of a workload that further rounds may yet put in order.
 pub fn open_variants(work: &Workload) -> Vec<&str> {
     let compared = compared(work);
-    let seen = standing_of(work, &compared, None, Progress::UnderWay, &mut CriticalPoints::default());
+    let baseline = baseline_of(work, &compared);
+    let seen = standing_of(work, &compared, baseline, Progress::UnderWay, &mut CriticalPoints::default());
     let is_open = |place: usize| seen.as_ref().is_none_or(|seen| !seen.is_settled(place));
     let open = compared.iter().enumerate().filter(|(place, _)| compared.len() > 1 && is_open(*place));
     open.map(|(_, index)| work.entries[*index].variant.as_str()).collect()
@@ -69,15 +85,29 @@ struct Order<'a> {
     compared: &'a [usize],
     /// By rounds, if there are enough; its variants are those compared.
     seen: Option<Standing>,
+    /// How many ratios hold together.
+    pairs: usize,
 }
 
-impl Order<'_> {
+impl<'a> Order<'a> {
+    /// With a baseline (its place among those compared), its pairs alone are looked at.
+    fn of(
+        work: &'a Workload,
+        compared: &'a [usize],
+        baseline: Option<usize>,
+        points: &mut CriticalPoints,
+    ) -> Self {
+        let others = compared.len().saturating_sub(1);
+        let pairs = if baseline.is_some() { others } else { compared.len() * others / 2 };
+        let seen = standing_of(work, compared, baseline, Progress::Ended, points);
+        Order { entries: &work.entries, compared, seen, pairs }
+    }
+
     fn over(&self, a: usize, b: usize) -> Option<Ratio> {
         match &self.seen {
             Some(seen) => seen.ratio(self.row(a)?, self.row(b)?),
             None => {
-                let pairs = self.compared.len() * self.compared.len().saturating_sub(1) / 2;
-                let z = normal_two_sided(1.0 - 0.05 / pairs.max(1) as f64);
+                let z = normal_two_sided(1.0 - 0.05 / self.pairs.max(1) as f64);
                 ratio_of(&self.entries[a], &self.entries[b], z)
             }
         }
@@ -109,8 +139,29 @@ impl Order<'_> {
         let throughput = |index: usize| self.entries[index].throughput_per_s;
         let compared = self.compared.iter().copied();
         let fastest = compared.max_by(|&a, &b| throughput(a).total_cmp(&throughput(b)))?;
-        let share = self.over(index, fastest).filter(is_known)?;
-        Some(OfFastest { ratio: share.ratio, ci: share.ci })
+        self.ratio(index, fastest)
+    }
+
+    fn ratio(&self, above: usize, below: usize) -> Option<OfFastest> {
+        let Ratio { ratio, ci } = self.over(above, below).filter(is_known)?;
+        Some(OfFastest { ratio, ci })
+    }
+
+    /// What all others are beside a baseline.
+    fn against(&self, baseline: usize) -> OrderFinding {
+        let named = |is_it: &dyn Fn(usize) -> bool| {
+            let others = self.compared.iter().filter(|index| **index != baseline);
+            let found = others.filter(|index| is_it(**index));
+            found.map(|index| self.entries[*index].variant.clone()).collect()
+        };
+        let ahead = |index: usize| self.behind(baseline, index).is_some();
+        let behind = |index: usize| self.behind(index, baseline).is_some();
+        OrderFinding::AgainstBaseline {
+            baseline: self.entries[baseline].variant.clone(),
+            ahead: named(&ahead),
+            behind: named(&behind),
+            open: named(&|index| !ahead(index) && !behind(index)),
+        }
     }
 
     /// Findings about the places: the first, then the last, then what was compared by another figure than throughput.
@@ -231,6 +282,7 @@ mod tests {
             throughput_by_round_per_s: Vec::new(),
             cpu_us_per_request_by_round: Vec::new(),
             of_fastest: None,
+            of_baseline: None,
             lower_bound: false,
             users: Some(100),
             users_ci: None,
@@ -316,6 +368,39 @@ mod tests {
         assert_eq!(places(&work), [Some([1, 2]), Some([1, 2]), Some([3, 3])]);
         let variants = ["uring", "epoll"].map(str::to_owned).to_vec();
         assert_eq!(work.ranking[0], OrderFinding::SeveralMayBeFirst { variants });
+    }
+
+    /// Against a baseline a difference shows that is lost among all pairs.
+    #[test]
+    fn variants_are_compared_with_a_baseline() {
+        let measured = |variant, factor: f64, off: [f64; 3]| Entry {
+            throughput_by_round_per_s: off.map(|off| Some(1_000.0 * factor * (1.0 + off))).into(),
+            ..entry(variant, 1_000.0 * factor, 0.1)
+        };
+        let entries = vec![
+            measured("old", 1.0, [0.01, -0.01, 0.0]),
+            measured("new", 1.3, [-0.01, 0.0, 0.01]),
+            measured("same", 1.0, [0.0, 0.01, -0.01]),
+            measured("slow", 0.7, [0.005, 0.0, -0.005]),
+        ];
+        let mut work =
+            Workload { baseline: Some("old".to_owned()), entries: entries.clone(), ..Workload::default() };
+        order(&mut work);
+        let [ahead, behind, open] = ["new", "slow", "same"].map(|name| vec![name.to_owned()]);
+        let against = OrderFinding::AgainstBaseline { baseline: "old".to_owned(), ahead, behind, open };
+        assert_eq!(work.ranking.last(), Some(&against));
+        let share = work.entries[1].of_baseline.expect("compared");
+        assert!((share.ratio - 1.3).abs() < 0.01 && share.ci[0] > 1.2 && share.ci[1] < 1.4, "{share:?}");
+        assert_eq!(work.entries[0].of_baseline, Some(OfFastest { ratio: 1.0, ci: [1.0, 1.0] }));
+        assert_eq!(open_variants(&work), ["old", "same"]);
+        // Too few rounds to compare within them: the intervals of the figures are taken.
+        work.entries.iter_mut().for_each(|entry| entry.throughput_by_round_per_s.clear());
+        order(&mut work);
+        assert!(matches!(work.ranking.last(), Some(OrderFinding::AgainstBaseline { .. })));
+        assert!(work.entries[1].of_baseline.is_some());
+        work.baseline = None;
+        order(&mut work);
+        assert!(!work.ranking.iter().any(|found| matches!(found, OrderFinding::AgainstBaseline { .. })));
     }
 
     /// What the generator could not drive further may be faster than anything.

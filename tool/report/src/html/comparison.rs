@@ -10,7 +10,7 @@ use super::chart::Chart;
 use super::facts::Fact;
 use super::relative;
 use super::table::{Cell, Column, Row, Table};
-use crate::metrics::{Output, shown_in};
+use crate::metrics::{Metric, Output, ShownIf, shown_in};
 use crate::number;
 use crate::sentences::published;
 use crate::summary::comparison::{
@@ -202,7 +202,7 @@ fn table(comparison: &Comparison, work: &Workload, entries: &[&Entry], index: us
         (true, false) => vec![Column::words(name), Column::words("Place")],
     };
     let failed = if work.overload { "Denied, by kind" } else { "Errors" };
-    let metrics = shown_in(Output::EntriesPage).map(Column::metric);
+    let metrics = metrics(work).map(Column::metric);
     let columns = names.into_iter().chain(metrics);
     Table {
         id: format!("table-{index}"),
@@ -212,15 +212,21 @@ fn table(comparison: &Comparison, work: &Workload, entries: &[&Entry], index: us
             .iter()
             .map(|entry| Row {
                 marked: entry.place == Some([1, 1]) && summary::is_varied(comparison),
-                cells: cells(comparison, entry),
+                cells: cells(comparison, work, entry),
             })
             .collect(),
     }
 }
 
-fn cells(comparison: &Comparison, entry: &Entry) -> Vec<Cell> {
+/// The metrics of a workload's entries.
+fn metrics(work: &Workload) -> impl Iterator<Item = &'static Metric> {
+    let compares = work.baseline.is_some();
+    shown_in(Output::EntriesPage).filter(move |metric| compares || metric.shown_if() != ShownIf::Baseline)
+}
+
+fn cells(comparison: &Comparison, work: &Workload, entry: &Entry) -> Vec<Cell> {
     let measured = entry.into();
-    let metrics = shown_in(Output::EntriesPage)
+    let metrics = metrics(work)
         .map(|metric| Cell::metric(metric, &measured, |unit, quantity| unit.cell_with_interval(quantity)));
     let users =
         || entry.users.map_or_else(|| number::MISSING.to_owned(), |users| number::count(users.into()));

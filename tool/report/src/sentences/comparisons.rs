@@ -25,6 +25,9 @@ pub(crate) fn order(finding: &OrderFinding) -> String {
              limit.",
             listed(variants)
         ),
+        OrderFinding::AgainstBaseline { baseline, ahead, behind, open } => {
+            against_baseline(baseline, [ahead, behind, open])
+        }
         OrderFinding::SeveralMayBeFirst { variants } => {
             format!("{} may each be first: their differences are within the intervals.", listed(variants))
         }
@@ -80,6 +83,22 @@ pub(crate) fn published_little(finding: &PublishedLittle) -> String {
         ),
         PublishedLittle::Told { text } => told(text),
     }
+}
+
+/// What variants are beside the baseline: those ahead of it, behind it, and neither.
+fn against_baseline(baseline: &str, [ahead, behind, open]: [&[String]; 3]) -> String {
+    let part = |names: &[String], (one, several): (&str, &str), what: &str| {
+        let verb = if names.len() == 1 { one } else { several };
+        (!names.is_empty()).then(|| format!("{} {verb} {what}", listed(names)))
+    };
+    let be = ("is", "are");
+    let parts = [
+        part(ahead, be, "ahead"),
+        part(behind, be, "behind"),
+        part(open, ("cannot be told", "cannot be told"), "from it"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    format!("Compared with {baseline}, the baseline: {}.", parts.join("; "))
 }
 
 /// `epoll, uring and poll`.

@@ -156,6 +156,7 @@ fn says_something(shown_if: ShownIf, work: &Workload, entries: &[&Entry]) -> boo
     let large = |entry: &&Entry| entry.received_bytes_per_s >= LARGE * entry.throughput_per_s.max(1.0);
     match shown_if {
         ShownIf::Always => true,
+        ShownIf::Baseline => work.baseline.is_some(),
         ShownIf::Overload => work.overload,
         ShownIf::LargeBodies => entries.iter().any(large),
         // A figure of steps.
