@@ -85,5 +85,6 @@ fn measured(
         entry(&variant.name, &runs.map(|part| finished(part)).collect::<Vec<_>>(), work.overload)
     };
     let entries = experiment.variants.iter().filter_map(of_variant).collect();
-    Workload { name: work.name.clone(), overload: work.overload, entries, ..Workload::default() }
+    let (name, baseline) = (work.name.clone(), experiment.baseline.clone());
+    Workload { name, overload: work.overload, baseline, entries, ..Workload::default() }
 }

@@ -2,7 +2,7 @@
 //!
 //! Texts may hold names (`${port.web}`) that are filled in for each measurement: see [`crate::template`].
 
-use std::{path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use analysis::{
     comparison::{Claim, Published},
@@ -46,14 +46,18 @@ pub struct Experiment {
     pub page_cache: PageCache,
     /// About how long all of it may take; `None`: each sweep takes as long as it needs.
     pub time: Option<Duration>,
-    /// How often each variant is measured on each workload.
+    /// How often each variant is measured on each workload, at least.
     pub rounds: u32,
+    /// The variant that all others are compared with; `None`: all with each other.
+    pub baseline: Option<String>,
     /// Figures published by others, shown beside the results.
     pub published: Vec<Published>,
     /// What others claim, checked on the results.
     pub claims: Vec<Claim>,
     /// The file that it was read from, which relative paths start from.
     pub file: PathBuf,
+    /// Lines of the file that define values, by name, for messages.
+    pub lines: BTreeMap<String, usize>,
 }
 
 /// One value of the axis.

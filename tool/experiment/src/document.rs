@@ -6,6 +6,7 @@ mod process;
 mod work;
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     time::Duration,
@@ -118,6 +119,7 @@ impl<'a> Reader<'a> {
         self.check_names(&mut top, "work", works.iter().map(|work| work.name.as_str()), works.len() > 1)?;
         let time = top.field("time").map(|field| self.duration(field)).transpose()?;
         let claims = self.sections(&mut top, "claim", Self::claim)?;
+        let baseline = top.field("baseline").map(|field| self.baseline(field, &variants)).transpose()?;
         let mut experiment = Experiment {
             title,
             time: time.or((!axis.is_empty()).then_some(COMPARISON_TIME)),
@@ -137,13 +139,57 @@ impl<'a> Reader<'a> {
                 Some(field) => self.one_of(field, &[("warm", PageCache::Warm), ("cold", PageCache::Cold)])?,
             },
             rounds: top.number("rounds", 1..=1_000, 1)? as u32,
+            baseline,
             published: self.published(&mut top)?,
             claims: Vec::new(),
             file: self.source.path.into(),
+            lines: self.lines_of_values(document),
         };
         top.finish()?;
         experiment.claims = self.checked_claims(claims, &experiment)?;
         Ok(experiment)
+    }
+
+    /// The variant that all others are compared with.
+    fn baseline(self, field: Field<'a>, variants: &[Variant]) -> Result<String, DocumentError> {
+        let name = self.scalar(field)?;
+        if variants.iter().any(|variant| variant.name == name) {
+            return Ok(name);
+        }
+        if let [_] = variants {
+            return Err(wrong(self.source, field, "left out where nothing varies"));
+        }
+        let expected = variants.iter().map(|variant| variant.name.clone()).collect();
+        Err(self.source.error(field.offset, Problem::UnknownName { what: "variant", name, expected }))
+    }
+
+    /// The lines in which values are defined, by name; the first where there are several.
+    fn lines_of_values(self, document: &DeTable<'a>) -> BTreeMap<String, usize> {
+        let mut lines = BTreeMap::new();
+        let mut note = |table: &DeTable<'a>| {
+            for name in table.keys() {
+                lines
+                    .entry(name.get_ref().to_string())
+                    .or_insert_with(|| self.source.line(name.span().start));
+            }
+        };
+        for key in ["values", "axis"] {
+            if let Some(DeValue::Table(table)) = document.get(key).map(|value| value.get_ref()) {
+                note(table);
+            }
+        }
+        for key in ["variant", "work"] {
+            let Some(DeValue::Array(sections)) = document.get(key).map(|value| value.get_ref()) else {
+                continue;
+            };
+            for section in sections.iter() {
+                let values = section.get_ref().as_table().and_then(|section| section.get("values"));
+                if let Some(DeValue::Table(table)) = values.map(|value| value.get_ref()) {
+                    note(table);
+                }
+            }
+        }
+        lines
     }
 
     /// The tables of `[[key]]`.

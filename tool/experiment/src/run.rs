@@ -20,7 +20,10 @@ use crate::{
     resolve::{Places, TrialSetup},
     trials::{Trial, Trials},
 };
-use analysis::{comparison::LeftOut, run::Run};
+use analysis::{
+    comparison::LeftOut,
+    run::{Run, WarningKind},
+};
 pub use plan::{RecordError, RunError, RunPlan};
 use stage::{Around, Stage};
 
@@ -100,11 +103,15 @@ pub fn run(
         number += 1;
         let (work, variant) = (&trial.work.name, &trial.variant.name);
         if let Some(Kept { run, took }) = runner.records.take(work, variant, trial.round) {
-            runner.outcome.parts.push(part(&trial, run));
             trials.made(&trial, took);
+            note_length(&run, &trial, &mut trials);
+            runner.outcome.parts.push(part(&trial, run));
         } else {
             let name = trial.name(&plan.experiment);
-            listener.on_experiment(&Event::TrialBegun { name, number, ahead });
+            // A single measurement has no name.
+            if !name.is_empty() {
+                listener.on_experiment(&Event::TrialBegun { name, number, ahead });
+            }
             let began = Instant::now();
             let ended = runner.measure(&trial, &mut stage, interrupt, listener)?;
             runner.take_note(ended, &trial, began.elapsed(), &mut trials, listener)?;
@@ -120,6 +127,18 @@ pub fn run(
 fn part(trial: &Trial<'_>, run: Run) -> Part {
     let (work, variant) = (trial.work.name.clone(), trial.variant.name.clone());
     Part { work, variant, round: trial.round, run }
+}
+
+fn is_interrupted(run: &Run) -> bool {
+    run.warnings.iter().any(|warning| warning.kind == WarningKind::Interrupted)
+}
+
+/// Takes note of a load that was too short to settle and to yield an interval.
+fn note_length(run: &Run, trial: &Trial<'_>, trials: &mut Trials<'_>) {
+    if !is_interrupted(run) && run.steps.iter().any(|step| !step.steady || step.throughput_ci_per_s.is_none())
+    {
+        trials.was_too_short(trial);
+    }
 }
 
 /// Says what is to come before it begins.
@@ -206,7 +225,9 @@ impl Runner<'_> {
         trials.made(trial, took);
         match ended {
             Ended::Interrupted => {}
+            Ended::Measured(run) if self.is_cut_short(&run, trial) => {}
             Ended::Measured(run) => {
+                note_length(&run, trial, trials);
                 let part = part(trial, *run);
                 self.records.keep(&part, took)?;
                 self.outcome.parts.push(part);
@@ -224,6 +245,13 @@ impl Runner<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether an interrupted trial says nothing beside those of its variant that were not. A broken promise counts.
+    fn is_cut_short(&self, run: &Run, trial: &Trial<'_>) -> bool {
+        let same = |part: &Part| part.work == trial.work.name && part.variant == trial.variant.name;
+        let kept = run.proof.as_ref().is_none_or(|proof| proof.holds);
+        is_interrupted(run) && kept && self.outcome.parts.iter().any(same)
     }
 
     fn leave_out(&mut self, what: String, why: String, listener: &mut dyn Listener) {

@@ -132,6 +132,14 @@ fn filled(text: &str, values: &Values, undefined: Undefined, depth: u32) -> Resu
     Ok(out)
 }
 
+/// The names that a text holds; none of one that cannot be read.
+pub fn names(text: &str) -> impl Iterator<Item = &str> {
+    pieces(text).filter_map(|piece| match piece {
+        Ok(Piece::Name(name)) => Some(name),
+        _ => None,
+    })
+}
+
 enum Piece<'a> {
     Text(&'a str),
     /// `$${`

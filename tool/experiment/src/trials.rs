@@ -69,6 +69,10 @@ struct Block<'a> {
     /// Those that get further rounds.
     variants: Vec<&'a Variant>,
     time: Option<Duration>,
+    /// The most that a load may take.
+    time_max: Option<Duration>,
+    /// Whether a load was too short for an interval.
+    too_short: bool,
     /// Trials that were made, and how long they took together.
     made: (u32, Duration),
 }
@@ -79,7 +83,9 @@ impl<'a> Trials<'a> {
         let works = experiment.works.iter().map(|work| Block {
             work,
             variants: experiment.variants.iter().collect(),
-            time: time_each(experiment, work, load),
+            time: load.filter(|_| !is_sweep(work)).or_else(|| time_each(experiment, work)),
+            time_max: if load.is_some() { load } else { time_max(experiment, work) },
+            too_short: false,
             made: (0, Duration::ZERO),
         });
         Trials {
@@ -98,7 +104,7 @@ impl<'a> Trials<'a> {
     pub(crate) fn next(&mut self) -> Option<Trial<'a>> {
         while self.block.is_empty() {
             let (round, place) = self.next;
-            let Some(block) = self.works.get(place) else {
+            let Some(block) = self.works.get_mut(place) else {
                 if !self.made_any || round + 1 >= ROUNDS_MAX {
                     return None;
                 }
@@ -108,6 +114,7 @@ impl<'a> Trials<'a> {
             self.next = (round, place + 1);
             let is_due = round < self.rounds;
             let fits = self.time.is_some_and(|time| self.spent + block.cost() <= time);
+            block.lengthen();
             if is_due || (fits && block.variants.len() > 1) {
                 self.block = block.trials(round, self.seed, place);
                 self.made_any |= !self.block.is_empty();
@@ -121,6 +128,13 @@ impl<'a> Trials<'a> {
         self.spent += took;
         if let Some(block) = self.works.iter_mut().find(|block| block.work.name == trial.work.name) {
             block.made = (block.made.0 + 1, block.made.1 + took);
+        }
+    }
+
+    /// Takes note that the load of a trial was too short for an interval: those of later rounds take longer.
+    pub(crate) fn was_too_short(&mut self, trial: &Trial<'_>) {
+        if let Some(block) = self.works.iter_mut().find(|block| block.work.name == trial.work.name) {
+            block.too_short = true;
         }
     }
 
@@ -184,6 +198,14 @@ impl<'a> Block<'a> {
         variants.into_iter().map(trial).collect()
     }
 
+    /// Makes loads that were too short twice as long. Within a round all are of one length.
+    fn lengthen(&mut self) {
+        if std::mem::take(&mut self.too_short) && !is_sweep(self.work) {
+            let longer = self.time.map(|time| time * 2).into_iter().chain(self.time_max).min();
+            self.time = self.time.max(longer);
+        }
+    }
+
     /// How long a trial takes, by those that were made.
     fn cost_each(&self) -> Duration {
         match self.made {
@@ -207,22 +229,28 @@ fn is_sweep(work: &Workload) -> bool {
     matches!(work.users, Users::Swept(_))
 }
 
+/// An equal share of the time for each trial of so many rounds.
+fn share(experiment: &Experiment, rounds: u32) -> Option<Duration> {
+    let trials = rounds as usize * experiment.works.len() * experiment.variants.len();
+    let share = experiment.time? / u32::try_from(trials.max(1)).unwrap_or(u32::MAX);
+    Some(share.saturating_sub(AROUND))
+}
+
 /// The time that each trial of a workload may take. Loads are short, so that there are enough rounds to compare
 /// them by; but as long as requests may take, if there is time for that in the rounds that the file asks for.
-fn time_each(experiment: &Experiment, work: &Workload, load: Option<Duration>) -> Option<Duration> {
-    let share = |rounds: u32| {
-        let trials = rounds as usize * experiment.works.len() * experiment.variants.len();
-        let share = experiment.time? / u32::try_from(trials.max(1)).unwrap_or(u32::MAX);
-        Some(share.saturating_sub(AROUND))
-    };
-    let whole = share(experiment.rounds)?;
+fn time_each(experiment: &Experiment, work: &Workload) -> Option<Duration> {
+    let whole = share(experiment, experiment.rounds)?;
     if is_sweep(work) {
         return Some(whole.max(SHORTEST_SWEEP));
     }
-    let short = if experiment.compares() { share(experiment.rounds.max(AIM_ROUNDS))? } else { whole };
+    let rounds = if experiment.compares() { experiment.rounds.max(AIM_ROUNDS) } else { experiment.rounds };
     let slow = work.timeout.unwrap_or_default().min(whole);
-    let chosen = short.min(LONGEST_LOAD).max(slow).max(SHORTEST_LOAD);
-    Some(load.unwrap_or(chosen))
+    Some(share(experiment, rounds)?.min(LONGEST_LOAD).max(slow).max(SHORTEST_LOAD))
+}
+
+/// How long loads may become that are too short for an interval.
+fn time_max(experiment: &Experiment, work: &Workload) -> Option<Duration> {
+    share(experiment, experiment.rounds).map(|whole| whole.min(LONGEST_LOAD)).max(time_each(experiment, work))
 }
 
 impl Trial<'_> {
@@ -250,11 +278,11 @@ mod tests {
             axis = { engine = ["threads", "epoll", "uring", "poll"] }
             [[work]]
             name = "few"
-            url = "http://127.0.0.1:1/"
+            url = "http://127.0.0.1:1/${engine}"
             users = 4
             [[work]]
             name = "many"
-            url = "http://127.0.0.1:1/"
+            url = "http://127.0.0.1:1/${engine}"
             users = 64
         "#;
         read(Path::new("mine.toml"), &text.replace("TIME", time), &Disk).expect("an experiment")
@@ -308,6 +336,24 @@ mod tests {
         assert_eq!(made.len(), 52);
         assert_eq!(trials.too_short(), None);
         assert!(trials.spent <= Duration::from_secs(120));
+    }
+
+    #[test]
+    fn loads_that_are_too_short_get_longer_from_the_next_round_on() {
+        let experiment = experiment("2m");
+        let mut trials = Trials::new(&experiment, 1, None);
+        let mut times = Vec::new();
+        while let Some(trial) = trials.next() {
+            trials.made(&trial, Duration::from_secs(5));
+            if trial.work.name == "few" {
+                trials.was_too_short(&trial);
+                times.push(trial.time.expect("a time").as_millis());
+            }
+        }
+        times.dedup();
+        // Two rounds of 16 trials have time for 6.3 s each.
+        assert_eq!(times, [1_300, 2_600, 5_200][..times.len()]);
+        assert!(times.len() > 1 && trials.works[1].time == Some(Duration::from_millis(1_300)));
     }
 
     #[test]

@@ -22,6 +22,7 @@ fn entry(variant: &str, throughput_per_s: f64) -> Entry {
         throughput_by_round_per_s: Vec::new(),
         cpu_us_per_request_by_round: Vec::new(),
         of_fastest: None,
+        of_baseline: None,
         lower_bound: false,
         users: Some(100),
         users_ci: None,

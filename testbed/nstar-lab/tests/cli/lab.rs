@@ -13,7 +13,7 @@ use crate::common::{
 /// Compares two models on one file, for a second or two each.
 const TWO_MODELS: &str = r#"
 title = "Two models on one file"
-time = "8s"
+time = "5s"
 rounds = 2
 [axis]
 engine = ["threads", "epoll"]

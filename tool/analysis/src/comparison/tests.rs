@@ -13,6 +13,7 @@ fn entry(variant: &str, throughput_per_s: f64, place: [u32; 2]) -> Entry {
         throughput_by_round_per_s: Vec::new(),
         cpu_us_per_request_by_round: Vec::new(),
         of_fastest: None,
+        of_baseline: None,
         lower_bound: false,
         users: Some(8),
         users_ci: None,

@@ -7,10 +7,10 @@ use load::{Problem, document::DocumentError};
 
 use super::claim;
 use crate::{
-    definition::{Action, Experiment, Process, Ready, Target},
+    definition::{Action, Experiment, Process, Ready, Target, Users},
     names::slug,
     resolve::{Instance, Places, TrialSetup, instance_name},
-    template::Values,
+    template::{self, Value, Values},
 };
 
 /// Checks an experiment by filling it in for every measurement, with places that stand for those it will get.
@@ -24,7 +24,9 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), DocumentError> {
             check_trial(&TrialSetup { experiment, variant, work }, &places)?;
         }
     }
-    Ok(())
+    // Last: where a name is misspelt, the place that names it says more than the value that is left over.
+    check_when(experiment)?;
+    check_used(experiment)
 }
 
 /// Checks that a value can be given from outside.
@@ -82,6 +84,102 @@ fn check_published(experiment: &Experiment) -> Result<(), DocumentError> {
             let expected =
                 format!("a kind of bottleneck, in \"{}\": one of {}", published.title, claim::names());
             return Err(at(experiment, 1, "bottleneck", expected));
+        }
+    }
+    Ok(())
+}
+
+/// The values of the experiment, of its variants and of its works.
+fn all_values(experiment: &Experiment) -> impl Iterator<Item = (&String, &Value)> {
+    let variants = experiment.variants.iter().map(|variant| &variant.values);
+    let works = experiment.works.iter().map(|work| &work.values);
+    [&experiment.values].into_iter().chain(variants).chain(works).flatten()
+}
+
+/// A value that nothing names is most likely misspelt where it should be: variants would not differ.
+fn check_used(experiment: &Experiment) -> Result<(), DocumentError> {
+    let mut used: BTreeSet<&str> = texts(experiment).into_iter().flat_map(template::names).collect();
+    used.extend(experiment.processes.iter().flat_map(|one| &one.when).map(|(name, _)| name.as_str()));
+    let Some((name, _)) = all_values(experiment).find(|(name, _)| !used.contains(name.as_str())) else {
+        return Ok(());
+    };
+    let line = experiment.lines.get(name).copied().unwrap_or(1);
+    let expected = format!("used: nothing names `${{{name}}}`");
+    Err(at(experiment, line, name, expected))
+}
+
+/// Every text that names may be filled into.
+fn texts(experiment: &Experiment) -> Vec<&str> {
+    let mut all: Vec<&str> = Vec::new();
+    for (_, value) in all_values(experiment) {
+        match value {
+            Value::Text(text) => all.push(text),
+            Value::List(words) => all.extend(words.iter().map(String::as_str)),
+        }
+    }
+    for process in &experiment.processes {
+        let words = process.command.words.iter().chain(&process.join);
+        let before = process.before.iter().flat_map(|command| &command.words);
+        let environment = process.environment.iter().map(|(_, text)| text);
+        let limits = [&process.count, &process.memory, &process.link_mbit];
+        all.extend(words.chain(before).chain(environment).chain(limits).map(String::as_str));
+        if let Ready::Http(url) = &process.ready {
+            all.push(url);
+        }
+    }
+    all.extend(experiment.texts.iter().map(|file| file.text.as_str()));
+    all.extend(
+        experiment.data.iter().flat_map(|data| [&data.folder, &data.files, &data.size]).map(String::as_str),
+    );
+    let proving = experiment.prove.iter().map(|prove| &prove.command);
+    let mut commands: Vec<_> = experiment.reset.iter().chain(proving).collect();
+    let mut targets = Vec::new();
+    for preparation in &experiment.prepare {
+        match &preparation.action {
+            Action::Command(command) => commands.push(command),
+            Action::Load { target, users, .. } => {
+                targets.push(target);
+                all.push(users);
+            }
+        }
+    }
+    all.extend(commands.into_iter().flat_map(|command| &command.words).map(String::as_str));
+    for work in &experiment.works {
+        targets.push(&work.target);
+        all.push(&work.watch_database);
+        if let Users::Fixed(users) = &work.users {
+            all.push(users);
+        }
+    }
+    for target in targets {
+        all.push(&target.url);
+        all.extend(target.scenario.iter().map(|scenario| scenario.text.as_str()));
+    }
+    all
+}
+
+/// What `when` asks of something that varies must be there: a misspelt value would silently never start its program.
+fn check_when(experiment: &Experiment) -> Result<(), DocumentError> {
+    for process in &experiment.processes {
+        for (name, allowed) in &process.when {
+            let varied = experiment.variants.iter().map(|variant| &variant.values);
+            let varied = varied.chain(experiment.works.iter().map(|work| &work.values));
+            let mut known: Vec<String> = Vec::new();
+            for values in varied {
+                match values.get(name) {
+                    Some(Value::Text(text)) if !known.contains(text) => known.push(text.clone()),
+                    _ => {}
+                }
+            }
+            // One of [values] may be given with --set.
+            if known.is_empty() || experiment.values.contains_key(name) {
+                continue;
+            }
+            if let Some(missing) = allowed.iter().find(|value| !known.contains(value)) {
+                let problem = Problem::UnknownName { what: "value", name: missing.clone(), expected: known };
+                let (file, line) = (experiment.file.clone(), process.command.line);
+                return Err(DocumentError { file, line, problem });
+            }
         }
     }
     Ok(())

@@ -37,7 +37,7 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *words):
         pass
 
-print("ready", flush=True)
+print("ready ${log}", flush=True)
 HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 """
 
@@ -122,9 +122,9 @@ fn programs_that_do_not_start_are_told_with_what_they_said() {
             "not ready within 1s: waited for connections at 127.0.0.1",
         ),
     ];
+    let ports = "ports = [\"web\"]\nready_within = \"1s\"\nenvironment = { SLEEP = \"${sleep}\" }";
     for (command, word) in cases {
-        let text =
-            replaced(&[(python, command), ("ports = [\"web\"]", "ports = [\"web\"]\nready_within = \"1s\"")]);
+        let text = replaced(&[(python, command), ("ports = [\"web\"]", ports)]);
         experiment(&place, &text, &[]).run().exits(1).complains(word);
         assert!(left_running(&place).is_empty(), "{word}");
     }
@@ -166,6 +166,9 @@ fn everything_a_program_started_ends_with_it_and_with_nstar() {
         running.signal(signal);
         running.finish();
         wait_until("they end", || left_running(&place).is_empty());
+        wait_until("their folder is gone", || {
+            fs::read_dir(place.path("tmp")).expect("a folder").count() == 0
+        });
     }
 }
 
@@ -187,6 +190,14 @@ fn mistakes_in_an_experiment_are_told_with_file_line_and_the_nearest_name() {
         ("title", "titel", ["mine.toml:1", "needs `title`"]),
         ("connections = \"per-request\"", "each = \"sleper\"", ["mine.toml:3", "did you mean `sleeper`?"]),
         ("name = \"sleeper\"", "name = \"sleeper\"\ncount = \"1000\"", ["mine.toml:3", "from 1 to 64"]),
+        ("time = \"9s\"", "baseline = \"2O\"", ["mine.toml:3", "unknown variant `2O`, did you mean `20`?"]),
+        ("log = \"\"", "lgo = \"\"\nlog = \"\"", ["mine.toml:6", "`lgo` must be used"]),
+        ("\"${sleep}\"]", "\"5\"]", ["mine.toml:9", "nothing names `${sleep}`"]),
+        (
+            "ports = [\"web\"]",
+            "ports = [\"web\"]\nwhen = { sleep = [\"1\", \"2O\"] }",
+            ["mine.toml:3", "unknown value `2O`, did you mean `20`?"],
+        ),
     ] {
         let outcome = experiment(&place, &replaced(&[(from, to)]), &[]).run().exits(2);
         words.iter().fold(outcome, |outcome, word| outcome.complains(word));
@@ -339,6 +350,80 @@ fn an_interrupted_measurement_is_kept_and_proved() {
     assert!(left_running(&place).is_empty());
 }
 
+/// However it ends, what was measured is there, and the experiment goes on with it; another one does not.
+#[test]
+fn an_experiment_goes_on_after_an_interruption() {
+    let place = Place::new();
+    let text = replaced(&[("time = \"9s\"", "time = \"9s\"\nrounds = 3")]);
+    experiment(&place, &text, &["--resume"]).run().exits(2).complains("there is nothing to go on with");
+    let mut running = experiment(&place, &text, &[]).start();
+    running.wait_for_stderr("trial 3 of about");
+    running.signal("KILL");
+    running.finish();
+    let mut running = experiment(&place, &text, &["--resume"]).start();
+    running.wait_for_stderr("going on: 2 trials are there already");
+    running.wait_for_stderr("trial 5 of about");
+    running.signal("INT");
+    running.finish().exits(130).complains("interrupted after 4 trials").complains("with --resume goes on");
+    // What was cut short does not count beside what was not.
+    for entry in comparison(&place)["works"][0]["entries"].as_array().expect("entries") {
+        assert_eq!(entry["runs"].as_array().map(Vec::len), Some(2), "{entry}");
+    }
+    let other = text.replace("users = 2", "users = 3");
+    experiment(&place, &other, &["--resume"])
+        .run()
+        .exits(2)
+        .complains("its file or a value given with --set changed");
+    experiment(&place, &text, &["--resume", "--seed", "7"]).run().exits(2).complains("a flag");
+    let outcome = experiment(&place, &text, &["--resume"]).run();
+    outcome.complains("going on: 4 trials are there already");
+    let comparison = comparison(&place);
+    for entry in comparison["works"][0]["entries"].as_array().expect("entries") {
+        let runs = entry["runs"].as_array().expect("runs");
+        assert!(runs.len() >= 3, "{entry}");
+        for run in runs.iter().filter_map(Value::as_str) {
+            assert!(place.path(run).exists(), "{run}");
+        }
+        assert_eq!(entry["throughput_by_round_per_s"].as_array().map(Vec::len), Some(runs.len()));
+    }
+    assert!(left_running(&place).is_empty());
+}
+
+/// How many trials and how long is told before the first; and where the time is too short, how long it takes.
+#[test]
+fn an_experiment_tells_how_long_it_takes() {
+    let place = Place::new();
+    let text = replaced(&[("time = \"9s\"", "time = \"2s\"\nrounds = 2")]);
+    experiment(&place, &text, &[])
+        .run()
+        .complains("the experiment's time is too short: its trials take about 10 s")
+        .complains("about 4 trials, about 10 s")
+        .complains("trial 1 of about 4, about 10 s left: ")
+        .complains("trial 4 of about 4");
+}
+
+/// Three times the same program. At an error rate of 5 % each, two of three experiments claim an order in fewer than 1 of 100
+/// cases; one may.
+#[test]
+fn a_program_is_not_put_in_order_with_itself() {
+    let place = Place::new();
+    let text = replaced(&[
+        ("time = \"9s\"", "time = \"25s\"\nrounds = 3"),
+        ("sleep = [1, 20]", "name = [\"a\", \"b\", \"c\"]"),
+        ("\"${sleep}\"]", "\"5\"]"),
+        ("ports = [\"web\"]", "ports = [\"web\"]\nenvironment = { NAME = \"${name}\" }"),
+    ]);
+    let claimed = ["1", "2", "3"].iter().filter(|seed| {
+        let outcome = experiment(&place, &text, &["--seed", seed]).run();
+        let comparison = comparison(&place);
+        let entries = comparison["works"][0]["entries"].as_array().expect("entries");
+        assert_eq!(entries.len(), 3, "{outcome}");
+        assert!(entries.iter().all(|entry| entry["runs"].as_array().map(Vec::len) >= Some(3)), "{outcome}");
+        entries.iter().any(|entry| entry["place"] != serde_json::json!([1, 3]))
+    });
+    assert!(claimed.count() <= 1);
+}
+
 /// Each variant is measured on what was prepared for it, also where the program need not start anew.
 #[test]
 fn what_is_prepared_for_one_variant_is_not_measured_on_another() {
@@ -348,8 +433,11 @@ fn what_is_prepared_for_one_variant_is_not_measured_on_another() {
         "[[prepare]]\ncommand = [\"sh\", \"-c\", \"echo ${{sleep}} >> {}; setsid sleep 600 ${{folder}} &\"]\n\n[[work]]",
         seen.display()
     );
-    let same =
-        replaced(&[("\"${port.web}\", \"${sleep}\"", "\"${port.web}\", \"1\""), ("[[work]]", &prepare)]);
+    let same = replaced(&[
+        ("\"${port.web}\", \"${sleep}\"", "\"${port.web}\", \"1\""),
+        ("[[work]]", &prepare),
+        ("\"9s\"", "\"1s\""),
+    ]);
     experiment(&place, &same, &["-d", "1s"]).run();
     let mut prepared: Vec<String> =
         fs::read_to_string(&seen).expect("lines").lines().map(Into::into).collect();
