@@ -29,6 +29,8 @@ use crate::{
 
 /// How long a comparison may take unless its file says otherwise.
 const COMPARISON_TIME: Duration = Duration::from_secs(300);
+/// How often each variant is measured unless its file says otherwise: with fewer rounds no order can be claimed.
+const ROUNDS: u64 = 3;
 /// The most variants that axes may make together: a typo must not run for days.
 const VARIANTS_MAX: usize = 1_000;
 
@@ -118,6 +120,7 @@ impl<'a> Reader<'a> {
         }
         self.check_names(&mut top, "work", works.iter().map(|work| work.name.as_str()), works.len() > 1)?;
         let time = top.field("time").map(|field| self.duration(field)).transpose()?;
+        let rounds = self.rounds(&mut top, !axis.is_empty())?;
         let claims = self.sections(&mut top, "claim", Self::claim)?;
         let baseline = top.field("baseline").map(|field| self.baseline(field, &variants)).transpose()?;
         let mut experiment = Experiment {
@@ -138,7 +141,7 @@ impl<'a> Reader<'a> {
                 None => PageCache::Warm,
                 Some(field) => self.one_of(field, &[("warm", PageCache::Warm), ("cold", PageCache::Cold)])?,
             },
-            rounds: top.number("rounds", 1..=1_000, 1)? as u32,
+            rounds,
             baseline,
             published: self.published(&mut top)?,
             claims: Vec::new(),
@@ -190,6 +193,19 @@ impl<'a> Reader<'a> {
             }
         }
         lines
+    }
+
+    /// How often each variant is measured. What varies nothing is measured once: rounds are there to compare by.
+    fn rounds(self, top: &mut Section<'a>, compares: bool) -> Result<u32, DocumentError> {
+        if compares {
+            return Ok(top.number("rounds", 1..=1_000, ROUNDS)? as u32);
+        }
+        match top.field("rounds") {
+            None => Ok(1),
+            Some(field) => {
+                Err(wrong(self.source, field, "left out where there is no [axis] and no [[variant]]"))
+            }
+        }
     }
 
     /// The tables of `[[key]]`.

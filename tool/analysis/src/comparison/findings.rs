@@ -43,6 +43,11 @@ pub enum OrderFinding {
     },
     /// All differences are within the intervals.
     WithinIntervals,
+    /// There are too few rounds to know what differs from one to the next.
+    FewRounds {
+        /// How many there are.
+        rounds: u32,
+    },
     /// Lower bounds among the figures leave no order.
     LowerBounds {
         /// How many figures are lower bounds.

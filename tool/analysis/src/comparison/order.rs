@@ -11,7 +11,8 @@ use crate::ticks::{failed_share, failures, many_failed};
 ///
 /// Two entries are in order if the interval of their ratio excludes 1. With many pairs some would do so by chance, so the
 /// intervals are wide enough that all of them hold together 95 times in 100. With three rounds or more, they come from
-/// randomised blocks, looked at while rounds were being made ([`super::looks`]); otherwise from the interval of each
+/// randomised blocks, looked at while rounds were being made ([`super::looks`]). With one or two, what differs from one round
+/// to the next is not known, so no order is claimed. Figures without rounds, of older files, have the interval of each
 /// figure, widened (Bonferroni). An entry whose figure is a lower bound is never placed behind another by its throughput;
 /// where the generator was the limit, CPU time per request is compared. One whose requests mostly failed has no place.
 pub fn order(work: &mut Workload) {
@@ -103,9 +104,17 @@ impl<'a> Order<'a> {
         Order { entries: &work.entries, compared, seen, pairs }
     }
 
+    /// How many rounds there are, if they are too few to compare by.
+    fn few_rounds(&self) -> Option<u32> {
+        let rounds = self.compared.iter().map(|&index| self.entries[index].throughput_by_round_per_s.len());
+        let most = rounds.max().filter(|rounds| *rounds > 0 && self.seen.is_none())?;
+        Some(most as u32)
+    }
+
     fn over(&self, a: usize, b: usize) -> Option<Ratio> {
         match &self.seen {
             Some(seen) => seen.ratio(self.row(a)?, self.row(b)?),
+            None if self.few_rounds().is_some() => None,
             None => {
                 let z = normal_two_sided(1.0 - 0.05 / self.pairs.max(1) as f64);
                 ratio_of(&self.entries[a], &self.entries[b], z)
@@ -174,7 +183,7 @@ impl<'a> Order<'a> {
             (_, []) => return vec![OrderFinding::NothingComparable],
             (_, [only]) => return vec![OrderFinding::OnlyOne { variant: only.entry.variant.clone() }],
             ([first], _) => vec![self.first(first, &placed)],
-            (several, _) if several.len() == placed.len() => return vec![undecided(&placed)],
+            (several, _) if several.len() == placed.len() => return vec![self.undecided(&placed)],
             (several, _) => {
                 let variants = several.iter().map(|one| one.entry.variant.clone()).collect();
                 vec![OrderFinding::SeveralMayBeFirst { variants }]
@@ -190,6 +199,17 @@ impl<'a> Order<'a> {
         }
         findings.extend(self.by_cpu_time(&placed));
         findings
+    }
+
+    /// The reason why no variant is ahead of another.
+    fn undecided(&self, placed: &[Placed<'_>]) -> OrderFinding {
+        if let Some(rounds) = self.few_rounds() {
+            return OrderFinding::FewRounds { rounds };
+        }
+        match placed.iter().filter(|one| one.entry.lower_bound).count() {
+            0 => OrderFinding::WithinIntervals,
+            bounds => OrderFinding::LowerBounds { bounds: bounds as u32, figures: placed.len() as u32 },
+        }
     }
 
     fn placed(&self, index: usize) -> Placed<'_> {
@@ -256,14 +276,6 @@ fn ratio_of(above: &Entry, below: &Entry, z: f64) -> Option<Ratio> {
 /// Whether a ratio is known well enough to show: within a factor of ten.
 fn is_known(ratio: &Ratio) -> bool {
     ratio.ci[1] <= 10.0 * ratio.ratio
-}
-
-/// The reason why no variant is ahead of another.
-fn undecided(placed: &[Placed<'_>]) -> OrderFinding {
-    match placed.iter().filter(|one| one.entry.lower_bound).count() {
-        0 => OrderFinding::WithinIntervals,
-        bounds => OrderFinding::LowerBounds { bounds: bounds as u32, figures: placed.len() as u32 },
-    }
 }
 
 #[cfg(test)]

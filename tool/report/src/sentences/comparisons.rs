@@ -21,9 +21,9 @@ pub(crate) fn order(finding: &OrderFinding) -> String {
             number::quantity(*times_cpu)
         ),
         OrderFinding::ByCpuTime { variants } => format!(
-            "{} could not be driven to the limit: the order with them is by CPU time per request, as the generator was the \
-             limit.",
-            listed(variants)
+            "The generator could not drive {} to the limit: where an order with {} is claimed, it is by CPU time per request.",
+            listed(variants),
+            if variants.len() == 1 { "it" } else { "them" }
         ),
         OrderFinding::AgainstBaseline { baseline, ahead, behind, open } => {
             against_baseline(baseline, [ahead, behind, open])
@@ -34,9 +34,17 @@ pub(crate) fn order(finding: &OrderFinding) -> String {
         OrderFinding::WithinIntervals => {
             "The differences are within the intervals: no order is claimed.".to_owned()
         }
+        OrderFinding::FewRounds { rounds } => {
+            let rounds = if *rounds == 1 { "one round".to_owned() } else { format!("{rounds} rounds") };
+            format!(
+                "Measured in {rounds}: how much figures differ from one round to the next is not known, so no order is \
+                 claimed. Give it three rounds or more."
+            )
+        }
         OrderFinding::LowerBounds { bounds, figures } => {
             format!(
-                "{bounds} of the {figures} figures are lower bounds: no order is claimed. The doubts say why."
+                "{bounds} of the {figures} figures are lower bounds, which the true figures may exceed: no order is claimed. The \
+                 doubts say why."
             )
         }
         OrderFinding::Last { variant, of_fastest, of_compared } => {
