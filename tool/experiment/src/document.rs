@@ -339,7 +339,9 @@ impl<'a> Reader<'a> {
             Some(name) => Err(wrong(
                 self.source,
                 field,
-                format!("made of different names: {name} is there twice, or nearly"),
+                format!(
+                    "made of different names: {name} is there twice, or two differ by signs or capitals alone"
+                ),
             )),
         }
     }
@@ -360,7 +362,9 @@ impl<'a> Reader<'a> {
             Some(name) => Err(wrong(
                 self.source,
                 field,
-                format!("sections with different names: {name} is there twice, or nearly"),
+                format!(
+                    "sections with different names: {name} is there twice, or two differ by signs or capitals alone"
+                ),
             )),
         }
     }

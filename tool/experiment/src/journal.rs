@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File, OpenOptions},
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, Write},
     path::{Path, PathBuf},
     time::Duration,
@@ -32,6 +32,9 @@ pub enum JournalError {
         "there is nothing to go on with: no journal at {0}. Leave out --resume, or give the same -o as before"
     )]
     Nothing(PathBuf),
+    /// Another process writes it now.
+    #[error("another nstar writes to {0} now. Wait for it, or give this one another -o")]
+    InUse(PathBuf),
     /// Another experiment was begun.
     #[error(
         "{path} is of another experiment: {what} changed since. Leave out --resume to begin anew, or put it back as it was"
@@ -105,7 +108,8 @@ impl Journal {
     /// If it cannot be written.
     pub fn begin(folder: &Path, plan: &RunPlan) -> Result<Self, JournalError> {
         let path = folder.join(NAME);
-        let file = File::create(&path).map_err(|error| JournalError::File { path: path.clone(), error })?;
+        let file = locked(&path, OpenOptions::new().append(true).create(true))?;
+        file.set_len(0).map_err(|error| JournalError::File { path: path.clone(), error })?;
         let mut journal = Journal { path, file, made: BTreeMap::new() };
         journal.write(&Begun::of(plan))?;
         Ok(journal)
@@ -136,7 +140,7 @@ impl Journal {
             ((line.work, line.variant, line.round), (line.file, took))
         });
         let made = made.collect();
-        let file = OpenOptions::new().append(true).open(&path).map_err(failed)?;
+        let file = locked(&path, OpenOptions::new().append(true))?;
         file.set_len(whole.len() as u64).map_err(failed)?;
         Ok(Journal { path, file, made })
     }
@@ -178,6 +182,18 @@ impl Journal {
     }
 }
 
+/// Opens the file for this process alone, as long as it is open.
+fn locked(path: &Path, options: &OpenOptions) -> Result<File, JournalError> {
+    let failed = |error| JournalError::File { path: path.to_owned(), error };
+    let file = options.open(path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(JournalError::InUse(path.to_owned())),
+        // A file system without locks.
+        Err(TryLockError::Error(_)) => Ok(file),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,13 +220,26 @@ mod tests {
         journal.note(("", "1", 0), "1-1.json", Duration::from_millis(2_500)).expect("noted");
         journal.note(("", "2", 0), "2-1.json", Duration::from_secs(1)).expect("noted");
         let path = folder.path().join(NAME);
+        drop(journal);
         let text = fs::read_to_string(&path).expect("a journal");
         fs::write(&path, &text[..text.len() - 9]).expect("cut");
         let mut journal = Journal::go_on(folder.path(), &plan(1)).expect("the journal");
         assert_eq!(journal.find("", "1", 0), Some(("1-1.json", Duration::from_millis(2_500))));
         assert_eq!((journal.find("", "2", 0), journal.made()), (None, 1));
         journal.note(("", "2", 0), "2-1.json", Duration::from_secs(1)).expect("noted");
+        drop(journal);
         assert_eq!(Journal::go_on(folder.path(), &plan(1)).expect("the journal").made(), 2);
+    }
+
+    #[test]
+    fn two_experiments_do_not_share_a_journal() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut first = Journal::begin(folder.path(), &plan(1)).expect("a journal");
+        assert!(matches!(Journal::begin(folder.path(), &plan(2)), Err(JournalError::InUse(_))));
+        assert!(matches!(Journal::go_on(folder.path(), &plan(1)), Err(JournalError::InUse(_))));
+        first.note(("", "1", 0), "1-1.json", Duration::from_secs(1)).expect("still there");
+        drop(first);
+        assert_eq!(Journal::go_on(folder.path(), &plan(1)).expect("the journal").made(), 1);
     }
 
     #[test]

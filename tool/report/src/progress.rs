@@ -26,7 +26,8 @@ pub fn step_done(step: &Step) -> String {
 #[must_use]
 pub fn unexpected_status(server: Option<SocketAddr>, status: u16) -> String {
     format!(
-        "{} answered the first request with status {status}, which counts as an error (--expect {status} accepts it)",
+        "{} answered the first request with status {status}, which counts as an error (--expect {status}, or `expect = {status}` in a \
+         scenario, accepts it)",
         named(server)
     )
 }

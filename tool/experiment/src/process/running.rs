@@ -57,7 +57,9 @@ pub enum StartError {
         how: String,
     },
     /// Something else answers where it is to answer.
-    #[error("{name} cannot start: there are {sign} already, by another program")]
+    #[error(
+        "{name} cannot start: another program gives {sign} already. Stop it, or use a port of the runner (`${{port.NAME}}`)"
+    )]
     Taken {
         /// What the experiment calls it.
         name: String,
@@ -65,7 +67,10 @@ pub enum StartError {
         sign: String,
     },
     /// It never got ready.
-    #[error("{name} was not ready within {within:?}: waited for {sign}. {said}")]
+    #[error(
+        "{name} was not ready within {within:?}: waited for {sign}. {said} Is that what its command makes it do? It may need a longer \
+             `ready_within`, or another `ready`"
+    )]
     NotReady {
         /// What the experiment calls it.
         name: String,
