@@ -108,7 +108,8 @@ pub fn planned(trials: u32, time_s: Option<f64>) -> String {
 #[must_use]
 pub fn too_short(needed_s: f64) -> String {
     format!(
-        "the experiment's time is too short: its trials take {} even if each is as short as can be",
+        "the experiment's time is too short: its trials take {} even if each is as short as can be; \
+         raise `time` or lower `rounds`",
         about(needed_s)
     )
 }

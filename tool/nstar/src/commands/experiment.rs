@@ -243,6 +243,6 @@ fn exit_of(comparison: &Comparison, interrupt: &Interrupt) -> Exit {
 }
 
 fn broken_promise(proof: &Proof) -> Exit {
-    exit::warn(format!("THE PROOF FAILED: {}", proof.text));
+    exit::warn(report::progress::proved(proof));
     Exit::Failed
 }

@@ -34,7 +34,7 @@ pub(crate) fn standing(outcome: &Outcome) -> String {
         Outcome::OnlyFull { short_form } => {
             format!("Only with --full; {short_form} is its short form.")
         }
-        Outcome::NotMeasured => "Not measured: the run was stopped before.".to_owned(),
+        Outcome::NotMeasured => "Not measured: the run was stopped before it began.".to_owned(),
     }
 }
 
