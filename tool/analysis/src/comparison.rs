@@ -154,6 +154,9 @@ pub struct Entry {
     /// before it was kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpu_us_per_request_by_round: Vec<Option<f64>>,
+    /// Mean response time in each round, at N* of a sweep, microseconds; empty in files from before it was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub response_time_us_by_round: Vec<Option<f64>>,
     /// Its throughput over that of the fastest; absent if one of them cannot be compared.
     pub of_fastest: Option<OfFastest>,
     /// Its throughput over that of the baseline; absent without one, and where one of them cannot be compared.

@@ -1,6 +1,6 @@
 //! Joins the trials of an experiment into one comparison.
 
-use analysis::comparison::{self, Comparison, Factor, Finished, Workload, entry, order};
+use analysis::comparison::{self, Claim, Comparison, Factor, Finished, Workload, entry, order};
 use analysis::run::Host;
 use sweep::conclusion::RunStart;
 
@@ -42,8 +42,21 @@ pub fn compare(
         published: Vec::new(),
         claims: Vec::new(),
     };
-    compared.hold_against(&experiment.published, &experiment.claims);
+    let claims: Vec<Claim> = experiment.claims.iter().map(|claim| about_all(experiment, claim)).collect();
+    compared.hold_against(&experiment.published, &claims);
     compared
+}
+
+/// A claim that names what it is about, so that what was not measured of that is missed.
+fn about_all(experiment: &Experiment, claim: &Claim) -> Claim {
+    let mut claim = claim.clone();
+    if claim.works.is_empty() {
+        claim.works = experiment.works.iter().map(|work| work.name.clone()).collect();
+    }
+    if claim.variants.is_empty() {
+        claim.variants = experiment.variants.iter().map(|variant| variant.name.clone()).collect();
+    }
+    claim
 }
 
 /// A workload in order, as far as it was measured.
@@ -87,4 +100,34 @@ fn measured(
     let entries = experiment.variants.iter().filter_map(of_variant).collect();
     let (name, baseline) = (work.name.clone(), experiment.baseline.clone());
     Workload { name, overload: work.overload, baseline, entries, ..Workload::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::document::{Disk, read};
+
+    #[test]
+    fn a_claim_about_everything_misses_what_was_not_measured() {
+        let text = r#"
+            title = "x"
+            axis = { engine = ["threads", "epoll"] }
+            [[work]]
+            name = "few"
+            url = "http://127.0.0.1:1/"
+            users = 4
+            [[claim]]
+            text = "Both are the same."
+            trend = "flat"
+        "#;
+        let experiment = read(Path::new("mine.toml"), text, &Disk).expect("an experiment");
+        let compared =
+            compare(&experiment, &Outcome::default(), RunStart::now(), 1, |_| String::from("run.json"));
+        let [claim] = compared.claims.as_slice() else { panic!("{:?}", compared.claims) };
+        assert_eq!((claim.works.as_slice(), claim.met), (["few".to_owned()].as_slice(), None));
+        assert_eq!(claim.variants, ["threads", "epoll"]);
+        assert_eq!(claim.cases.len(), 1, "the workload is missed: {:?}", claim.cases);
+    }
 }

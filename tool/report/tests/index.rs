@@ -21,6 +21,7 @@ fn entry(variant: &str, throughput_per_s: f64) -> Entry {
         throughput_ci_per_s: [0.99 * throughput_per_s, 1.01 * throughput_per_s],
         throughput_by_round_per_s: Vec::new(),
         cpu_us_per_request_by_round: Vec::new(),
+        response_time_us_by_round: Vec::new(),
         of_fastest: None,
         of_baseline: None,
         lower_bound: false,

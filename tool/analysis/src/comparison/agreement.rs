@@ -54,6 +54,8 @@ pub enum AgreementFinding {
         /// What was seen, by variant.
         cases: Vec<Case>,
     },
+    /// It has nothing that was measured here as well.
+    Nothing,
     /// Words of a newer version.
     Told {
         /// The words.
@@ -69,7 +71,7 @@ impl AgreementFinding {
             | Self::Shape { agrees, .. }
             | Self::Bottleneck { agrees, .. }
             | Self::Saturation { agrees, .. } => *agrees,
-            Self::Told { .. } => None,
+            Self::Nothing | Self::Told { .. } => None,
         }
     }
 }
@@ -97,10 +99,13 @@ pub fn agreement(comparison: &Comparison, published: &Published) -> Vec<Agreemen
         AgreementFinding::Bottleneck { agrees: all_met(&cases), published: kind, cases }
     }));
     findings.extend(published.users_at_saturation.map(|users| {
-        let cases = entries.iter().map(|entry| seen::saturation(work, entry, [users, users]));
+        let cases = entries.iter().map(|entry| seen::saturation_at(work, entry, users));
         let cases = or_not_measured(work, published, cases.collect());
         AgreementFinding::Saturation { agrees: all_met(&cases), published: users, cases }
     }));
+    if findings.is_empty() {
+        findings.push(AgreementFinding::Nothing);
+    }
     findings
 }
 
@@ -140,7 +145,7 @@ fn shape_over_variants(work: &Workload, published: &Published) -> Option<Agreeme
     let entries = || work.entries.iter().filter(|entry| entry.completed > 0);
     let ours: Option<Vec<(f64, f64)>> =
         entries().map(|entry| Some((number(&entry.variant)?, entry.throughput_per_s))).collect();
-    let trusted = entries().all(|entry| !entry.lower_bound && entry.doubts.is_empty());
+    let trusted = entries().all(|entry| !entry.lower_bound && !seen::is_in_doubt(work, entry));
     let (theirs, ours) = (ascending(theirs?), ascending(ours?));
     (!published.smaller_is_better).then(|| shape_of("", &theirs, &ours, trusted))?
 }
@@ -158,9 +163,12 @@ fn shape_of(
     ours: &[(f64, f64)],
     trusted: bool,
 ) -> Option<AgreementFinding> {
-    let (published, measured) = (shape::course(theirs)?, shape::course(ours)?);
+    let common = shape::common(theirs, ours);
+    let courses = |theirs: &[_], ours: &[_]| Some((shape::course(theirs)?, shape::course(ours)?));
+    let compared = common.and_then(|[theirs, ours]| courses(theirs, ours));
+    let (published, measured) = compared.or_else(|| courses(theirs, ours))?;
     Some(AgreementFinding::Shape {
-        agrees: trusted.then(|| published.is_like(&measured)),
+        agrees: compared.filter(|_| trusted).map(|_| published.is_like(&measured)),
         variant: variant.to_owned(),
         published,
         measured,

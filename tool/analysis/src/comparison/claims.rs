@@ -5,15 +5,17 @@ use serde::{Deserialize, Serialize};
 
 use super::seen::{self, Case, Open, PairCount, Seen, all_met, case};
 use super::{Comparison, Entry, Workload};
-use crate::run::{ResourceKind, Words, known};
+use crate::run::{Doubt, ResourceKind, Words, known};
 use crate::statistics::t_95;
-use crate::ticks::{failed_share, failures};
+use crate::ticks::{ErrorKind, failures};
 
 /// Figures that differ by less are the same for a claim: a practical threshold, as statistical ones say nothing of what
 /// matters.
 const SAME_WITHIN: f64 = 1.15;
 /// With fewer rounds their scatter says nothing.
 const ROUNDS_MIN: usize = 3;
+/// Failures by which a system turns requests away. A server that has no room resets connections, or says so.
+const DENIALS: [ErrorKind; 3] = [ErrorKind::Refused, ErrorKind::Reset, ErrorKind::Unavailable];
 
 /// Something that a publication claims.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -72,7 +74,7 @@ pub enum Requirement {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         over_works: bool,
     },
-    /// Requests are denied.
+    /// Requests are denied: connections are refused or reset, or the server says that it is too busy.
     Denied,
     /// What the systems prove holds in every run.
     Proven,
@@ -93,11 +95,11 @@ impl Default for Requirement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trend {
-    /// The largest is at most 15 % above the smallest.
+    /// The largest is certainly at most 15 % above the smallest.
     Flat,
-    /// The last is at least 15 % above the first.
+    /// The last is certainly at least 15 % above the first.
     Grows,
-    /// The first is at least 15 % above the last.
+    /// The first is certainly at least 15 % above the last.
     Falls,
 }
 
@@ -118,43 +120,67 @@ pub enum Quantity {
 /// Checks a claim on what was measured.
 #[must_use]
 pub fn checked(comparison: &Comparison, claim: &Claim) -> Claim {
-    let cases = match &claim.requires {
+    let mut cases = match &claim.requires {
         Requirement::Bottleneck { resource, holder } => {
             each(comparison, claim, |work, entry| seen::bottleneck(work, entry, *resource, holder.as_deref()))
         }
         Requirement::Saturates { users } => {
-            each(comparison, claim, |work, entry| seen::saturation(work, entry, *users))
+            each(comparison, claim, |work, entry| seen::saturation_within(work, entry, *users))
         }
         Requirement::Order { variants } => {
-            works(comparison, claim).map(|work| in_order(work, variants)).collect()
+            works(comparison, claim).flat_map(|work| in_order(work, variants)).collect()
         }
-        Requirement::Trend { course, of, over_works } => trend(comparison, claim, *course, *of, *over_works),
+        Requirement::Trend { course, of, over_works: true } => over_works(comparison, claim, *course, *of),
+        Requirement::Trend { course, of, over_works: false } => {
+            works(comparison, claim).flat_map(|work| over_variants(work, claim, *course, *of)).collect()
+        }
         Requirement::Denied => each(comparison, claim, denied),
         Requirement::Proven => each(comparison, claim, proven),
         Requirement::Told { .. } => Vec::new(),
     };
+    let missing = missing_works(comparison, claim);
+    cases.extend(missing.map(|name| Case { work: name.clone(), ..Case::not_measured() }));
     Claim { met: all_met(&cases), cases, ..claim.clone() }
 }
 
 /// The workloads that a claim is about and that were measured.
 fn works<'a>(comparison: &'a Comparison, claim: &'a Claim) -> impl Iterator<Item = &'a Workload> {
-    let named = |work: &&Workload| claim.works.is_empty() || claim.works.contains(&work.name);
-    comparison.works.iter().filter(named)
+    comparison.works.iter().filter(|work| is_about(&claim.works, &work.name))
+}
+
+fn missing_works<'a>(comparison: &'a Comparison, claim: &'a Claim) -> impl Iterator<Item = &'a String> {
+    claim.works.iter().filter(|name| !comparison.works.iter().any(|work| work.name == **name))
+}
+
+/// The entries that a claim is about.
+fn entries<'a>(work: &'a Workload, claim: &'a Claim) -> impl Iterator<Item = &'a Entry> {
+    work.entries.iter().filter(|entry| is_about(&claim.variants, &entry.variant))
+}
+
+/// A case for each of these variants that was not measured on a workload.
+fn missing_variants<'a>(
+    work: &'a Workload,
+    variants: impl Iterator<Item = &'a String> + 'a,
+) -> impl Iterator<Item = Case> + 'a {
+    let missing = variants.filter(|name| find(work, name).is_none());
+    missing.map(|name| open(work, name, Open::NotMeasured))
+}
+
+fn is_about(names: &[String], name: &String) -> bool {
+    names.is_empty() || names.contains(name)
+}
+
+fn find<'a>(work: &'a Workload, variant: &str) -> Option<&'a Entry> {
+    work.entries.iter().find(|entry| entry.variant == variant)
 }
 
 /// A case for each workload and variant that the claim is about; what it names and was not measured stays open.
 fn each(comparison: &Comparison, claim: &Claim, look: impl Fn(&Workload, &Entry) -> Case) -> Vec<Case> {
     let mut cases = Vec::new();
     for work in works(comparison, claim) {
-        let named = |entry: &&Entry| claim.variants.is_empty() || claim.variants.contains(&entry.variant);
-        cases.extend(work.entries.iter().filter(named).map(|entry| look(work, entry)));
-        let is_missing = |name: &&String| !work.entries.iter().any(|entry| entry.variant == **name);
-        cases
-            .extend(claim.variants.iter().filter(is_missing).map(|name| open(work, name, Open::NotMeasured)));
+        cases.extend(entries(work, claim).map(|entry| look(work, entry)));
+        cases.extend(missing_variants(work, claim.variants.iter()));
     }
-    let is_missing = |name: &&String| !comparison.works.iter().any(|work| work.name == **name);
-    let missing = claim.works.iter().filter(is_missing);
-    cases.extend(missing.map(|name| Case { work: name.clone(), ..Case::not_measured() }));
     cases
 }
 
@@ -162,14 +188,16 @@ fn open(work: &Workload, variant: &str, why: Open) -> Case {
     case(work, variant, None, Seen::Open { why })
 }
 
-/// Every pair of different lists, the faster first.
-fn in_order(work: &Workload, variants: &[Vec<String>]) -> Case {
+/// Every pair of different lists, the faster first, and what was not measured of them.
+fn in_order(work: &Workload, variants: &[Vec<String>]) -> Vec<Case> {
     let pairs = variants.iter().enumerate().flat_map(|(index, faster)| {
         let slower = variants.iter().skip(index + 1).flatten();
         slower.flat_map(move |slower| faster.iter().map(move |faster| [faster.as_str(), slower.as_str()]))
     });
     let pairs = PairCount::of(work, pairs);
-    case(work, "", pairs.met(), Seen::Order(pairs))
+    let mut cases = vec![case(work, "", pairs.met(), Seen::Order(pairs))];
+    cases.extend(missing_variants(work, variants.iter().flatten()));
+    cases
 }
 
 /// A figure with its interval, and the name of what was measured.
@@ -179,58 +207,88 @@ struct Figure {
     ci: [f64; 2],
 }
 
-fn trend(comparison: &Comparison, claim: &Claim, course: Trend, of: Quantity, over_works: bool) -> Vec<Case> {
-    let named = |entry: &&Entry| claim.variants.is_empty() || claim.variants.contains(&entry.variant);
-    if !over_works {
-        return works(comparison, claim)
-            .map(|work| {
-                let entries: Vec<&Entry> = work.entries.iter().filter(named).collect();
-                let figures = entries.iter().map(|entry| figure(&entry.variant, entry, of)).collect();
-                went(work, "", figures, course)
-            })
-            .collect();
+/// One case, or one for each variant that was not measured.
+fn over_variants(work: &Workload, claim: &Claim, course: Trend, of: Quantity) -> Vec<Case> {
+    let missing: Vec<Case> = missing_variants(work, claim.variants.iter()).collect();
+    if !missing.is_empty() {
+        return missing;
     }
-    let Some(first) = works(comparison, claim).next() else { return Vec::new() };
-    let over = |variant: &Entry| {
+    let figures = entries(work, claim).map(|entry| figure(&entry.variant, work, entry, of)).collect();
+    vec![went(work, "", figures, course)]
+}
+
+/// A case for each variant, unless workloads are missing, which are the ends of the trend.
+fn over_works(comparison: &Comparison, claim: &Claim, course: Trend, of: Quantity) -> Vec<Case> {
+    if missing_works(comparison, claim).next().is_some() {
+        return Vec::new();
+    }
+    let mut variants: Vec<&str> = claim.variants.iter().map(String::as_str).collect();
+    if variants.is_empty() {
+        let first = works(comparison, claim).next();
+        variants.extend(first.iter().flat_map(|work| &work.entries).map(|entry| entry.variant.as_str()));
+    }
+    let over = |variant: &str| {
         let of_work = |work: &Workload| {
-            let entry = work.entries.iter().find(|entry| entry.variant == variant.variant)?;
-            figure(&work.name, entry, of)
+            let entry = find(work, variant).ok_or(Open::NotMeasured)?;
+            figure(&work.name, work, entry, of)
         };
-        let case = went(first, &variant.variant, works(comparison, claim).map(of_work).collect(), course);
-        Case { work: String::new(), ..case }
+        went(&Workload::default(), variant, works(comparison, claim).map(of_work).collect(), course)
     };
-    first.entries.iter().filter(named).map(over).collect()
+    variants.into_iter().map(over).collect()
 }
 
-/// The figure of an entry; `None` where it is not known or only a lower bound.
-fn figure(name: &str, entry: &Entry, of: Quantity) -> Option<Figure> {
+/// The figure of an entry, or why it has none that can be relied on.
+fn figure(name: &str, work: &Workload, entry: &Entry, of: Quantity) -> Result<Figure, Open> {
+    if let Some(why) = obstacle(work, entry, of) {
+        return Err(why);
+    }
     let (value, ci) = match of {
-        Quantity::Throughput => (entry.throughput_per_s, Some(entry.throughput_ci_per_s)),
-        Quantity::ResponseTime => (entry.response_time_us.mean, None),
-        Quantity::CpuTime => over_rounds(entry)?,
-        Quantity::Received => (entry.received_bytes_per_s, None),
+        Quantity::Throughput => (entry.throughput_per_s, entry.throughput_ci_per_s),
+        Quantity::ResponseTime => over_rounds(&entry.response_time_us_by_round)?,
+        Quantity::CpuTime => over_rounds(&entry.cpu_us_per_request_by_round)?,
+        Quantity::Received => {
+            let bytes = entry.received_bytes_per_s / entry.throughput_per_s;
+            (entry.received_bytes_per_s, entry.throughput_ci_per_s.map(|end| end * bytes))
+        }
     };
-    let bound = entry.lower_bound && matches!(of, Quantity::Throughput | Quantity::Received);
-    let known = value > 0.0 && value.is_finite() && !bound;
-    known.then(|| Figure { name: name.to_owned(), value, ci: ci.unwrap_or([value, value]) })
+    let is_known = value > 0.0 && value.is_finite();
+    is_known.then(|| Figure { name: name.to_owned(), value, ci }).ok_or(Open::NotMeasured)
 }
 
-/// CPU time per request with the interval that its rounds give; without one where there are fewer than three.
-fn over_rounds(entry: &Entry) -> Option<(f64, Option<[f64; 2]>)> {
-    let rounds: Vec<f64> = entry.cpu_us_per_request_by_round.iter().copied().flatten().collect();
+/// A reason not to rely on a figure of an entry. What a request costs in CPU time does not depend on whether throughput
+/// could grow.
+fn obstacle(work: &Workload, entry: &Entry, of: Quantity) -> Option<Open> {
+    let of_bound = |doubt: &Doubt| matches!(doubt, Doubt::GeneratorLimit | Doubt::NeverBounded { .. });
+    let is_cost = of == Quantity::CpuTime;
+    match () {
+        () if entry.completed == 0 => Some(Open::NotMeasured),
+        () if is_cost && entry.doubts.iter().all(of_bound) => None,
+        () if !is_cost && entry.lower_bound && entry.generator_was_limit() => Some(Open::GeneratorLimit),
+        () if seen::is_in_doubt(work, entry) => Some(Open::InDoubt),
+        () if !is_cost && entry.lower_bound => Some(Open::NotSaturated),
+        () => None,
+    }
+}
+
+/// The mean of the rounds, with the interval that their scatter gives.
+fn over_rounds(rounds: &[Option<f64>]) -> Result<(f64, [f64; 2]), Open> {
+    let rounds: Vec<f64> = rounds.iter().copied().flatten().collect();
     let count = rounds.len() as f64;
     if rounds.len() < ROUNDS_MIN {
-        return Some((entry.cpu_us_per_request?, None));
+        return Err(Open::NoInterval);
     }
     let mean = rounds.iter().sum::<f64>() / count;
     let variance = rounds.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (count - 1.0);
     let half_width = t_95(count - 1.0) * (variance / count).sqrt();
-    Some((mean, Some([(mean - half_width).max(0.0), mean + half_width])))
+    Ok((mean, [(mean - half_width).max(0.0), mean + half_width]))
 }
 
 /// Holds the way that figures go against a course.
-fn went(work: &Workload, variant: &str, figures: Option<Vec<Figure>>, course: Trend) -> Case {
-    let figures = figures.unwrap_or_default();
+fn went(work: &Workload, variant: &str, figures: Vec<Result<Figure, Open>>, course: Trend) -> Case {
+    let figures: Vec<Figure> = match figures.into_iter().collect() {
+        Ok(figures) => figures,
+        Err(why) => return open(work, variant, why),
+    };
     let by_value = |a: &&Figure, b: &&Figure| a.value.total_cmp(&b.value);
     let ends = match course {
         Trend::Flat => figures.iter().min_by(by_value).zip(figures.iter().max_by(by_value)),
@@ -239,15 +297,30 @@ fn went(work: &Workload, variant: &str, figures: Option<Vec<Figure>>, course: Tr
     let Some((from, to)) = ends.filter(|_| figures.len() > 1) else {
         return open(work, variant, Open::NotMeasured);
     };
-    let ci = [to.ci[0] / from.ci[1], to.ci[1] / from.ci[0].max(f64::MIN_POSITIVE)];
-    let ratio = to.value / from.value;
+    let ci = match course {
+        Trend::Flat => spread(&figures),
+        Trend::Grows | Trend::Falls => over(to.ci, from.ci),
+    };
     let met = match course {
         Trend::Flat => decided(ci[1] <= SAME_WITHIN, ci[0] > SAME_WITHIN),
-        Trend::Grows => decided(ratio >= SAME_WITHIN && ci[0] > 1.0, ci[1] < SAME_WITHIN),
-        Trend::Falls => decided(ratio <= 1.0 / SAME_WITHIN && ci[1] < 1.0, ci[0] > 1.0 / SAME_WITHIN),
+        Trend::Grows => decided(ci[0] >= SAME_WITHIN, ci[1] < SAME_WITHIN),
+        Trend::Falls => decided(ci[1] <= 1.0 / SAME_WITHIN, ci[0] > 1.0 / SAME_WITHIN),
     };
+    let ratio = to.value / from.value;
     let seen = Seen::Change { from: from.name.clone(), to: to.name.clone(), ratio, ci };
     case(work, variant, met, seen)
+}
+
+/// The interval of the largest figure over the smallest, whichever those truly are.
+fn spread(figures: &[Figure]) -> [f64; 2] {
+    let least = |end: usize| figures.iter().map(|figure| figure.ci[end]).fold(f64::INFINITY, f64::min);
+    let most = |end: usize| figures.iter().map(|figure| figure.ci[end]).fold(0.0, f64::max);
+    over([most(0), most(1)], [least(0), least(1)])
+}
+
+/// The interval of a ratio, from the ends of both intervals.
+fn over(to: [f64; 2], from: [f64; 2]) -> [f64; 2] {
+    [to[0] / from[1], to[1] / from[0].max(f64::MIN_POSITIVE)]
 }
 
 fn decided(met: bool, not_met: bool) -> Option<bool> {
@@ -255,9 +328,14 @@ fn decided(met: bool, not_met: bool) -> Option<bool> {
 }
 
 fn denied(work: &Workload, entry: &Entry) -> Case {
-    let failed = failures(&entry.errors);
-    let share = failed_share(entry.completed, failed);
-    case(work, &entry.variant, Some(failed > 0), Seen::Denied { share })
+    let of_kind = DENIALS.iter().filter_map(|kind| entry.errors.get(kind));
+    let denied = of_kind.fold(0_u64, |sum, count| sum.saturating_add(*count));
+    if entry.completed == 0 && denied == 0 {
+        return open(work, &entry.variant, Open::NotMeasured);
+    }
+    let ended = entry.completed.saturating_add(failures(&entry.errors));
+    let share = denied as f64 / ended as f64;
+    case(work, &entry.variant, Some(denied > 0), Seen::Denied { share })
 }
 
 fn proven(work: &Workload, entry: &Entry) -> Case {

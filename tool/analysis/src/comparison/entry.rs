@@ -36,6 +36,7 @@ pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> 
         throughput_ci_per_s: interval(&found),
         throughput_by_round_per_s: by_round(runs, |run| Some(run.verdict.throughput_max_per_s)),
         cpu_us_per_request_by_round: cpu_by_round(runs),
+        response_time_us_by_round: by_round(runs, response_time_mean),
         of_fastest: None,
         of_baseline: None,
         lower_bound: is_often(runs, |run| is_lower_bound(run) || disturbed(run).is_some()),
@@ -64,6 +65,11 @@ fn by_round(runs: &[Finished], figure: impl Fn(&Run) -> Option<f64>) -> Vec<Opti
     };
     let of = |round| runs.iter().filter(whole).find(|finished| finished.round == round);
     (0..rounds).map(|round| of(round).and_then(|finished| figure(&finished.run))).collect()
+}
+
+fn response_time_mean(run: &Run) -> Option<f64> {
+    let mean = run.verdict.response_time_at_saturation_us.mean;
+    (mean > 0.0).then_some(mean)
 }
 
 fn cpu_by_round(runs: &[Finished]) -> Vec<Option<f64>> {

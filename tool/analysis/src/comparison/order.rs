@@ -293,6 +293,7 @@ mod tests {
             throughput_ci_per_s: [1.0 - known_to, 1.0 + known_to].map(|end| end * throughput_per_s),
             throughput_by_round_per_s: Vec::new(),
             cpu_us_per_request_by_round: Vec::new(),
+            response_time_us_by_round: Vec::new(),
             of_fastest: None,
             of_baseline: None,
             lower_bound: false,

@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Entry, Limit, Workload};
-use crate::run::{Identity, ResourceKind, known};
+use crate::run::{Doubt, Identity, ResourceKind, known};
+
+/// An interval of N* whose upper end is more than so many times the lower one agrees with nothing in particular.
+const WIDEST: u32 = 4;
 
 /// One measurement held against what was published.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -54,7 +57,7 @@ pub enum Seen {
         to: String,
         /// The second figure over the first.
         ratio: f64,
-        /// Interval of it; the ratio itself where the quantity has none.
+        /// Interval of it.
         ci: [f64; 2],
     },
     /// Requests that were denied, as a share of all.
@@ -100,6 +103,8 @@ pub enum Open {
     NotSearched,
     /// The runs disagree.
     RunsDisagree,
+    /// The quantity has no interval: there were fewer than three rounds.
+    NoInterval,
     /// A reason that only a newer version knows.
     #[default]
     #[serde(other)]
@@ -147,11 +152,19 @@ impl PairCount {
     }
 }
 
-/// Whether one variant is ahead of another. The true places lie within all the intervals of places at the same time, so
-/// two that do not overlap are an order.
+/// Whether one variant is certainly ahead of another. The true places lie within all the intervals of places at the same
+/// time, so two that do not overlap are an order, unless one of the figures is in doubt.
 fn is_ahead(work: &Workload, one: &str, other: &str) -> bool {
-    let place = |name: &str| work.entries.iter().find(|entry| entry.variant == name)?.place;
+    let place = |name: &str| {
+        let entry = work.entries.iter().find(|entry| entry.variant == name)?;
+        entry.place.filter(|_| !is_in_doubt(work, entry))
+    };
     matches!((place(one), place(other)), (Some([_, worst]), Some([best, _])) if worst < best)
+}
+
+/// Whether there are reasons not to rely on an entry. Where the load asks for more than can be served, failures are none.
+pub(super) fn is_in_doubt(work: &Workload, entry: &Entry) -> bool {
+    entry.doubts.iter().any(|doubt| !(work.overload && matches!(doubt, Doubt::ManyFailed { .. })))
 }
 
 /// Holds what stopped a variant against a kind of bottleneck, and the name of its holder if one is given.
@@ -192,14 +205,29 @@ fn name_of(identity: &Identity) -> Option<&str> {
     }
 }
 
-/// Holds where a variant saturates against a range of users: met where that and our interval have some users in common.
-pub(super) fn saturation(work: &Workload, entry: &Entry, published: [u32; 2]) -> Case {
+/// Holds where a variant saturates against a claimed range of users, [fewest, most]: met where our whole interval lies
+/// within it, open where only a part does.
+pub(super) fn saturation_within(work: &Workload, entry: &Entry, claimed: [u32; 2]) -> Case {
+    saturation(work, entry, |ci| match ci {
+        [lo, hi] if hi < claimed[0] || claimed[1] < lo => Some(false),
+        [lo, hi] => (claimed[0] <= lo && hi <= claimed[1]).then_some(true),
+    })
+}
+
+/// Holds where a variant saturates against a published number of users: met where our interval contains it, open where
+/// the interval contains almost any number.
+pub(super) fn saturation_at(work: &Workload, entry: &Entry, published: u32) -> Case {
+    saturation(work, entry, |[lo, hi]| match (lo..=hi).contains(&published) {
+        false => Some(false),
+        true => (hi <= WIDEST.saturating_mul(lo)).then_some(true),
+    })
+}
+
+fn saturation(work: &Workload, entry: &Entry, holds: impl Fn([u32; 2]) -> Option<bool>) -> Case {
     let open = match entry.users_ci {
         _ if entry.completed == 0 => Some(Open::NotMeasured),
         _ if entry.steps.is_empty() => Some(Open::NotSearched),
-        _ if entry.bottleneck.iter().any(|limit| limit.kind == ResourceKind::Generator) => {
-            Some(Open::GeneratorLimit)
-        }
+        _ if entry.generator_was_limit() => Some(Open::GeneratorLimit),
         None => Some(Open::NotSaturated),
         Some(_) if !entry.doubts.is_empty() => Some(Open::InDoubt),
         Some(_) if entry.lower_bound => Some(Open::NotSaturated),
@@ -208,8 +236,7 @@ pub(super) fn saturation(work: &Workload, entry: &Entry, published: [u32; 2]) ->
     let (Some(ci), Some(users), None) = (entry.users_ci, entry.users, open) else {
         return case(work, &entry.variant, None, Seen::Open { why: open.unwrap_or_default() });
     };
-    let overlap = ci[0] <= published[1] && published[0] <= ci[1];
-    case(work, &entry.variant, Some(overlap), Seen::Saturation { users, ci })
+    case(work, &entry.variant, holds(ci), Seen::Saturation { users, ci })
 }
 
 pub(super) fn case(work: &Workload, variant: &str, met: Option<bool>, seen: Seen) -> Case {

@@ -56,6 +56,17 @@ pub(super) fn course(points: &[(f64, f64)]) -> Option<Course> {
     })
 }
 
+/// The points of two curves, which ascend, within the range that both cover; `None` where they have none in common.
+pub(super) fn common<'a>(one: &'a [(f64, f64)], other: &'a [(f64, f64)]) -> Option<[&'a [(f64, f64)]; 2]> {
+    let from = one.first()?.0.max(other.first()?.0);
+    let to = one.last()?.0.min(other.last()?.0);
+    let within = |points: &'a [(f64, f64)]| {
+        let begin = points.partition_point(|point| point.0 < from);
+        points.get(begin..points.partition_point(|point| point.0 <= to))
+    };
+    Some([within(one)?, within(other)?])
+}
+
 /// Points with each value as a share of the largest.
 pub(super) fn to_own_maximum(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let most = points.iter().map(|point| point.1).fold(0.0, f64::max);

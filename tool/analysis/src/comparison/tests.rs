@@ -12,6 +12,7 @@ fn entry(variant: &str, throughput_per_s: f64, place: [u32; 2]) -> Entry {
         throughput_ci_per_s: [0.98, 1.02].map(|end| end * throughput_per_s),
         throughput_by_round_per_s: Vec::new(),
         cpu_us_per_request_by_round: Vec::new(),
+        response_time_us_by_round: Vec::new(),
         of_fastest: None,
         of_baseline: None,
         lower_bound: false,
@@ -177,10 +178,12 @@ fn what_cannot_be_relied_on_stays_open() {
     let saturates = |entry: &Entry, users| {
         met(&comparison(vec![("w", vec![entry.clone()])]), Requirement::Saturates { users })
     };
-    assert_eq!(saturates(&sure, [1, 4]), Some(true));
+    assert_eq!(saturates(&sure, [1, 8]), Some(true));
+    // Ours, 4 to 8, lies partly within.
+    assert_eq!(saturates(&sure, [1, 4]), None);
     assert_eq!(saturates(&sure, [9, 100]), Some(false));
     for open in [&doubtful, &unbounded, &single, &generator] {
-        assert_eq!(saturates(open, [1, 4]), None, "{open:?}");
+        assert_eq!(saturates(open, [1, 8]), None, "{open:?}");
     }
 }
 
@@ -250,4 +253,160 @@ fn a_variant_that_was_left_out_stays_open() {
     let requires = Requirement::Bottleneck { resource: ResourceKind::Cpu, holder: None };
     let claim = checked(&measured, &Claim { variants: names(&["1", "2"]), requires, ..Claim::default() });
     assert_eq!((claim.met, claim.cases.len()), (None, 2));
+}
+
+#[test]
+fn what_is_in_doubt_shows_neither_order_nor_trend() {
+    let doubted = |entry: Entry| Entry { doubts: vec![Doubt::GeneratorTookMore], ..entry };
+    let [fast, slow] = [entry("a", 200.0, [1, 1]), entry("b", 100.0, [2, 2])];
+    let order = || Requirement::Order { variants: vec![names(&["a"]), names(&["b"])] };
+    let falls = || Requirement::Trend { course: Trend::Falls, of: Quantity::Throughput, over_works: false };
+    let published = figures(&[("a", 20.0), ("b", 10.0)]);
+    for (entries, expected) in
+        [(vec![fast.clone(), slow.clone()], Some(true)), (vec![fast.clone(), doubted(slow.clone())], None)]
+    {
+        let measured = comparison(vec![("w", entries)]);
+        assert_eq!((met(&measured, order()), met(&measured, falls())), (expected, expected));
+        assert_eq!(agreement(&measured, &published)[0].agrees(), expected);
+    }
+    let mut overload = comparison(vec![("w", vec![fast, slow])]);
+    overload.works[0].overload = true;
+    overload.works[0].entries[1].doubts = vec![Doubt::ManyFailed { share: 0.4 }];
+    assert_eq!((met(&overload, order()), met(&overload, falls())), (Some(true), Some(true)));
+}
+
+#[test]
+fn a_wide_interval_agrees_with_no_published_saturation() {
+    let agrees = |users_ci, users| {
+        let points = [(1, 100.0), (8, 800.0), (64, 810.0)];
+        let measured = comparison(vec![("w", vec![swept("1", &points, users_ci, ResourceKind::Cpu)])]);
+        let published = Published { users_at_saturation: Some(users), ..Published::default() };
+        agreement(&measured, &published)[0].agrees()
+    };
+    assert_eq!(agrees([4, 16], 8), Some(true));
+    assert_eq!(agrees([4, 17], 8), None);
+    assert_eq!(agrees([4, 17], 18), Some(false));
+}
+
+/// Two figures that are alike, with a third between them whose interval reaches far beyond both.
+#[test]
+fn flat_allows_for_every_interval() {
+    let flat = |middle: [f64; 2]| {
+        let mut entries: Vec<Entry> = [("1", 100.0), ("2", 101.0), ("3", 102.0)]
+            .map(|(name, figure)| entry(name, figure, [1, 3]))
+            .into();
+        entries[1].throughput_ci_per_s = middle;
+        let requires =
+            Requirement::Trend { course: Trend::Flat, of: Quantity::Throughput, over_works: false };
+        met(&comparison(vec![("w", entries)]), requires)
+    };
+    assert_eq!(flat([99.0, 103.0]), Some(true));
+    assert_eq!(flat([60.0, 140.0]), None);
+    assert_eq!(flat([120.0, 140.0]), Some(false));
+}
+
+#[test]
+fn a_trend_of_a_quantity_without_an_interval_stays_open() {
+    let costs = |name: &str, rounds: &[f64]| Entry {
+        cpu_us_per_request: rounds.first().copied(),
+        cpu_us_per_request_by_round: rounds.iter().copied().map(Some).collect(),
+        response_time_us_by_round: rounds.iter().copied().map(Some).collect(),
+        ..entry(name, 100.0, [1, 2])
+    };
+    for of in [Quantity::CpuTime, Quantity::ResponseTime] {
+        let grows = |rounds: usize| {
+            let entries = [("1", [10.0, 10.1, 9.9]), ("2", [20.0, 20.1, 19.9])]
+                .map(|(name, all)| costs(name, &all[..rounds]));
+            let requires = Requirement::Trend { course: Trend::Grows, of, over_works: false };
+            checked(&comparison(vec![("w", entries.into())]), &Claim { requires, ..Claim::default() })
+        };
+        assert_eq!(grows(3).met, Some(true));
+        assert_eq!(grows(2).cases[0].seen, Seen::Open { why: Open::NoInterval });
+    }
+}
+
+#[test]
+fn bytes_received_are_as_uncertain_as_throughput() {
+    let received = |name: &str, half_width: f64, received_bytes_per_s: f64| Entry {
+        throughput_ci_per_s: [1.0 - half_width, 1.0 + half_width].map(|end| end * 100.0),
+        received_bytes_per_s,
+        ..entry(name, 100.0, [1, 2])
+    };
+    for (half_width, expected) in [(0.02, Some(true)), (0.5, None)] {
+        let entries = vec![received("1", half_width, 1e6), received("2", half_width, 2e6)];
+        let requires = Requirement::Trend { course: Trend::Grows, of: Quantity::Received, over_works: false };
+        assert_eq!(met(&comparison(vec![("w", entries)]), requires), expected);
+    }
+}
+
+#[test]
+fn a_trend_must_be_certain_to_go_beyond_the_threshold() {
+    let trend = |last: f64, course| {
+        let entries = vec![entry("1", 100.0, [1, 2]), entry("2", last, [1, 2])];
+        let requires = Requirement::Trend { course, of: Quantity::Throughput, over_works: false };
+        met(&comparison(vec![("w", entries)]), requires)
+    };
+    // Each interval is 2 % to either side.
+    assert_eq!((trend(118.0, Trend::Grows), trend(122.0, Trend::Grows)), (None, Some(true)));
+    assert_eq!((trend(85.0, Trend::Falls), trend(82.0, Trend::Falls)), (None, Some(true)));
+}
+
+#[test]
+fn a_claim_is_met_only_where_all_that_it_names_was_measured() {
+    let proof = Proof { holds: true, ..Proof::default() };
+    let proved = |name: &str| Entry { proofs: vec![proof.clone()], ..entry(name, 100.0, [1, 1]) };
+    let measured = comparison(vec![("w", vec![proved("sqlite"), entry("mariadb", 50.0, [2, 2])])]);
+    let of = |requires: Requirement, works: &[&str], variants: &[&str]| {
+        let claim = Claim { works: names(works), variants: names(variants), requires, ..Claim::default() };
+        checked(&measured, &claim)
+    };
+    assert_eq!(of(Requirement::Proven, &["w"], &["sqlite"]).met, Some(true));
+    assert_eq!(of(Requirement::Proven, &["w"], &["sqlite", "postgresql"]).met, None);
+    assert_eq!(of(Requirement::Proven, &["w", "gone"], &["sqlite"]).met, None);
+    let order = |last: &str| Requirement::Order {
+        variants: ["sqlite", "mariadb", last].map(|name| names(&[name])).into(),
+    };
+    let missing = Case { work: "w".to_owned(), variant: "postgresql".to_owned(), ..Case::not_measured() };
+    let ordered = of(order("postgresql"), &[], &[]);
+    assert_eq!((ordered.met, ordered.cases.last()), (None, Some(&missing)));
+    let falls =
+        |over_works| Requirement::Trend { course: Trend::Falls, of: Quantity::Throughput, over_works };
+    assert_eq!(of(falls(false), &[], &["sqlite", "mariadb"]).met, Some(true));
+    assert_eq!(of(falls(false), &[], &["sqlite", "mariadb", "postgresql"]).cases, [missing]);
+    assert_eq!(of(falls(true), &["w", "gone"], &[]).met, None);
+}
+
+#[test]
+fn only_refusals_are_denials() {
+    let denied = |kind, completed| {
+        let errors = ErrorCounts::from([(kind, 10_000)]);
+        let entries = vec![Entry { completed, errors, ..entry("1", 100.0, [1, 1]) }];
+        met(&comparison(vec![("w", entries)]), Requirement::Denied)
+    };
+    for kind in [ErrorKind::Unavailable, ErrorKind::Refused, ErrorKind::Reset] {
+        assert_eq!((denied(kind, 10_000), denied(kind, 0)), (Some(true), Some(true)), "{kind:?}");
+    }
+    assert_eq!((denied(ErrorKind::TimedOut, 10_000), denied(ErrorKind::TimedOut, 0)), (Some(false), None));
+}
+
+/// Ours levels off where the published curve was never looked at.
+#[test]
+fn shapes_are_compared_over_the_users_that_both_had() {
+    let point = |(users, per_s): (u32, f64)| PublishedPoint { users, per_s, ms: 1.0 };
+    let agrees = |published: &[(u32, f64)]| {
+        let ours = [(1, 100.0), (2, 200.0), (4, 400.0), (8, 410.0), (16, 405.0)];
+        let measured = comparison(vec![("w", vec![swept("1", &ours, [4, 8], ResourceKind::Cpu)])]);
+        let points = published.iter().copied().map(point).collect();
+        agreement(&measured, &Published { points, ..Published::default() })[0].agrees()
+    };
+    assert_eq!(agrees(&[(1, 1.0), (2, 2.0), (4, 4.0)]), Some(true));
+    assert_eq!(agrees(&[(1, 1.0), (8, 4.0), (16, 4.0)]), Some(true));
+    assert_eq!(agrees(&[(1, 1.0), (8, 4.0), (16, 2.0)]), Some(false));
+    assert_eq!(agrees(&[(8, 1.0), (16, 2.0), (32, 4.0), (64, 4.0)]), None);
+}
+
+#[test]
+fn a_publication_with_nothing_to_compare_says_so() {
+    let measured = comparison(vec![("w", vec![entry("1", 1.0, [1, 1]), entry("8", 2.0, [1, 1])])]);
+    assert_eq!(agreement(&measured, &figures(&[("8", 208.0)])), [AgreementFinding::Nothing]);
 }

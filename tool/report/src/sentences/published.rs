@@ -8,6 +8,10 @@ use super::comparisons::listed;
 use super::{holders, told};
 use crate::{number, words};
 
+/// What is said of a publication that tells nothing which was measured here as well.
+const NOTHING_COMPARED: &str = "Nothing in it can be held against what was measured here.";
+/// The most measurements that a sentence names.
+const NAMED_MAX: usize = 4;
 /// The most reversed pairs that a sentence names.
 const REVERSED_MAX: usize = 4;
 
@@ -39,6 +43,7 @@ pub(crate) fn agreement(finding: &AgreementFinding) -> String {
             words::users(*published),
             by_variant(cases)
         ),
+        AgreementFinding::Nothing => NOTHING_COMPARED.to_owned(),
         AgreementFinding::Told { text } => told(text),
     }
 }
@@ -51,6 +56,9 @@ pub(crate) fn agreement_summary(findings: &[AgreementFinding]) -> Option<String>
         let names = ASPECTS.iter().filter(|name| of_aspect(name) == Some(agrees));
         names.map(|name| (*name).to_owned()).collect()
     };
+    if findings.contains(&AgreementFinding::Nothing) {
+        return Some(NOTHING_COMPARED.to_owned());
+    }
     let parts = [("agrees in ", Some(true)), ("differs in ", Some(false)), ("open: ", None)];
     let parts = parts.into_iter().map(|(how, agrees)| (how, of(agrees)));
     let parts: Vec<String> = parts
@@ -70,7 +78,7 @@ fn aspect(finding: &AgreementFinding) -> Option<&'static str> {
         AgreementFinding::Shape { .. } => Some(shape),
         AgreementFinding::Bottleneck { .. } => Some(bottleneck),
         AgreementFinding::Saturation { .. } => Some(saturation),
-        AgreementFinding::Told { .. } => None,
+        AgreementFinding::Nothing | AgreementFinding::Told { .. } => None,
     }
 }
 
@@ -117,10 +125,18 @@ pub(crate) fn claim_outcome(claim: &Claim) -> String {
     }
 }
 
-/// What decided a claim: the cases that met it, or those that did not, or those that stay open.
+/// What decided a claim: the cases that met it, or those that did not, or those that stay open, and which met it there.
 pub(crate) fn claim_evidence(claim: &Claim) -> String {
-    let deciding: Vec<Case> = claim.cases.iter().filter(|case| case.met == claim.met).cloned().collect();
-    grouped(&deciding)
+    let with = |met| claim.cases.iter().filter(move |case| case.met == met);
+    let deciding: Vec<Case> = with(claim.met).cloned().collect();
+    let held: Vec<String> = with(Some(true)).map(case_name).collect();
+    let evidence = grouped(&deciding);
+    match held.len() {
+        _ if claim.met.is_some() => evidence,
+        0 => evidence,
+        1..=NAMED_MAX => format!("{evidence}; met for {}", listed(&held)),
+        several => format!("{evidence}; met for {several} others"),
+    }
 }
 
 /// Cases of one workload in a phrase.
@@ -144,7 +160,7 @@ fn grouped(cases: &[Case]) -> String {
         let names: Vec<String> = names.iter().filter(|name| !name.is_empty()).cloned().collect();
         match names.as_slice() {
             [] => said.clone(),
-            several if only && several.len() > 4 => format!("{said}, in all {}", several.len()),
+            several if only && several.len() > NAMED_MAX => format!("{said}, in all {}", several.len()),
             names => format!("{said}, for {}", listed(names)),
         }
     };
@@ -218,7 +234,16 @@ fn each_once(all: impl Iterator<Item = String>) -> String {
 fn pair_count(pairs: &PairCount, as_expected: &str) -> String {
     let PairCount { pairs: all, agree, reversed } = pairs;
     if agree == all {
-        return format!("all {all} pairs are {as_expected}");
+        return match all {
+            1 => format!("the only pair is {as_expected}"),
+            all => format!("all {all} pairs are {as_expected}"),
+        };
+    }
+    if *all == 1 {
+        return match reversed.first() {
+            Some([ahead, behind]) => format!("the only pair is reversed ({ahead} is ahead of {behind})"),
+            None => "the only pair stays open".to_owned(),
+        };
     }
     let mut text = format!("{agree} of {all} pairs are {as_expected}");
     if !reversed.is_empty() {
@@ -266,6 +291,7 @@ fn open(why: Open) -> &'static str {
         Open::CauseUnknown => "no evidence of what stopped it",
         Open::NotSearched => "one number of users, which shows no limit",
         Open::RunsDisagree => "the runs disagree",
+        Open::NoInterval => "no interval: fewer than three rounds",
         Open::Unknown => "open",
     }
 }

@@ -1,9 +1,12 @@
 //! What a comparison comes to, in phrases and sentences: shared by the terminal, the page and CSV.
 
-use analysis::comparison::{Comparison, Entry, Factor, Limit, Published, Workload, all_users};
+use analysis::comparison::{
+    AgreementFinding, Comparison, Entry, Factor, Limit, Published, Workload, all_users,
+};
 use analysis::run::ResourceKind;
 
 use crate::number;
+use crate::progress;
 use crate::sentences::published::{agreement, agreement_summary, stopped_by as stopped};
 use crate::sentences::{self, comparisons};
 use crate::words;
@@ -65,8 +68,8 @@ pub(crate) fn proofs(work: &Workload) -> Vec<(bool, String)> {
     let of_entry = |entry: &Entry| {
         let name = entry.variant.clone();
         let said = entry.proofs.iter().map(move |proof| {
-            let word = if proof.holds { "" } else { "THE PROOF FAILED. " };
-            (proof.holds, format!("{name}: {word}{}", proof.text))
+            let text = if proof.holds { proof.text.clone() } else { progress::proved(proof) };
+            (proof.holds, format!("{name}: {text}"))
         });
         said.collect::<Vec<_>>()
     };
@@ -128,7 +131,11 @@ pub(crate) fn held(comparison: &Comparison, work: &Workload) -> Vec<Held> {
             title: published.title.clone(),
             hardware: hardware(published),
             summary: agreement_summary(&published.compared)?,
-            sentences: published.compared.iter().map(agreement).collect(),
+            sentences: match published.compared.as_slice() {
+                // The summary says all of it.
+                [AgreementFinding::Nothing] => Vec::new(),
+                findings => findings.iter().map(agreement).collect(),
+            },
         })
     };
     beside(comparison, work).filter_map(held).collect()

@@ -18,6 +18,8 @@ pub(super) fn seen() -> Vec<Seen> {
         Seen::Bottleneck { limits: vec![limit] },
         Seen::Saturation { users: 1_000, ci: [800, 1_200] },
         Seen::Order(PairCount { pairs: 3, agree: 1, reversed }),
+        Seen::Order(PairCount { pairs: 1, agree: 1, reversed: Vec::new() }),
+        Seen::Order(PairCount { pairs: 1, ..PairCount::default() }),
         Seen::Change { from: "1".into(), to: "8".into(), ratio: 1.234, ci: [1.1, 1.4] },
         Seen::Change { from: "1".into(), to: "8".into(), ratio: 1.234, ci: [1.234, 1.234] },
         Seen::Denied { share: 0.0 },
@@ -31,9 +33,19 @@ pub(super) fn seen() -> Vec<Seen> {
 }
 
 /// Every reason why something stays open.
-fn reasons() -> [Open; 8] {
+fn reasons() -> [Open; 9] {
     use Open::*;
-    [NotMeasured, InDoubt, GeneratorLimit, NotSaturated, CauseUnknown, NotSearched, RunsDisagree, Unknown]
+    [
+        NotMeasured,
+        InDoubt,
+        GeneratorLimit,
+        NotSaturated,
+        CauseUnknown,
+        NotSearched,
+        RunsDisagree,
+        NoInterval,
+        Unknown,
+    ]
 }
 
 fn case(variant: &str, met: Option<bool>, seen: Seen) -> Case {
@@ -61,6 +73,7 @@ pub(super) fn agreement() -> Vec<AgreementFinding> {
         shape(Course::Grows, Course::Falls { at: 6.0, left: 0.81 }, Some(gap)),
         AgreementFinding::Bottleneck { agrees: None, published: ResourceKind::Disk, cases: cases(None) },
         AgreementFinding::Saturation { agrees: Some(true), published: 300, cases: cases(Some(true)) },
+        AgreementFinding::Nothing,
         AgreementFinding::Told { text: "A newer version says so.".into() },
     ]
 }
@@ -91,7 +104,13 @@ fn everything() -> Comparison {
     let seen =
         seen().into_iter().map(|seen| claim(Requirement::Denied, vec![case("1 KB", Some(true), seen)]));
     let required = requirements().into_iter().map(|requires| claim(requires, Vec::new()));
-    comparison.claims = seen.chain(required).collect();
+    let missing = case("mariadb", None, Seen::Open { why: Open::NotMeasured });
+    let partly = [1, 5].map(|measured| {
+        let met = case("sqlite", Some(true), Seen::Proofs { made: 3, failed: 0 });
+        let cases = std::iter::once(missing.clone()).chain(vec![met; measured]);
+        claim(Requirement::Proven, cases.collect())
+    });
+    comparison.claims = seen.chain(required).chain(partly).collect();
     comparison.published[0].compared = agreement();
     comparison
 }
