@@ -227,7 +227,8 @@ fn steps_are_reset_and_promises_are_proved() {
         "[[reset]]\ncommand = [\"sh\", \"-c\", \"echo reset >> {}\"]\n\n[prove]\ncommand = [\"python3\", \"-c\", \"{kept}\", \"${{totals}}\"]\nafter = [\"sleeper\"]\n\n[[work]]",
         resets.display()
     );
-    let text = replaced(&[("[[work]]", &steps), ("users = 2", "users = [1, 2, 3]")]);
+    let once = ("time = \"9s\"", "time = \"9s\"\nrounds = 1");
+    let text = replaced(&[("[[work]]", &steps), ("users = 2", "users = [1, 2, 3]"), once]);
     experiment(&place, &text, &[]).run();
     let comparison = comparison(&place);
     for entry in comparison["works"][0]["entries"].as_array().expect("entries") {
@@ -355,12 +356,15 @@ fn an_interrupted_measurement_is_kept_and_proved() {
 fn an_experiment_goes_on_after_an_interruption() {
     let place = Place::new();
     let text = replaced(&[("time = \"9s\"", "time = \"9s\"\nrounds = 3")]);
-    experiment(&place, &text, &["--resume"]).run().exits(2).complains("there is nothing to go on with");
-    let mut running = experiment(&place, &text, &[]).start();
+    experiment(&place, &text, &["-d", "1s", "--resume"])
+        .run()
+        .exits(2)
+        .complains("there is nothing to go on with");
+    let mut running = experiment(&place, &text, &["-d", "1s"]).start();
     running.wait_for_stderr("trial 3 of about");
     running.signal("KILL");
     running.finish();
-    let mut running = experiment(&place, &text, &["--resume"]).start();
+    let mut running = experiment(&place, &text, &["-d", "1s", "--resume"]).start();
     running.wait_for_stderr("going on: 2 trials are there already");
     running.wait_for_stderr("trial 5 of about");
     running.signal("INT");
@@ -370,12 +374,12 @@ fn an_experiment_goes_on_after_an_interruption() {
         assert_eq!(entry["runs"].as_array().map(Vec::len), Some(2), "{entry}");
     }
     let other = text.replace("users = 2", "users = 3");
-    experiment(&place, &other, &["--resume"])
+    experiment(&place, &other, &["-d", "1s", "--resume"])
         .run()
         .exits(2)
         .complains("its file or a value given with --set changed");
-    experiment(&place, &text, &["--resume", "--seed", "7"]).run().exits(2).complains("a flag");
-    let outcome = experiment(&place, &text, &["--resume"]).run();
+    experiment(&place, &text, &["-d", "1s", "--resume", "--seed", "7"]).run().exits(2).complains("a flag");
+    let outcome = experiment(&place, &text, &["-d", "1s", "--resume"]).run();
     outcome.complains("going on: 4 trials are there already");
     let comparison = comparison(&place);
     for entry in comparison["works"][0]["entries"].as_array().expect("entries") {
@@ -408,7 +412,7 @@ fn an_experiment_tells_how_long_it_takes() {
 fn a_program_is_not_put_in_order_with_itself() {
     let place = Place::new();
     let text = replaced(&[
-        ("time = \"9s\"", "time = \"25s\"\nrounds = 3"),
+        ("time = \"9s\"", "time = \"13s\"\nrounds = 3"),
         ("sleep = [1, 20]", "name = [\"a\", \"b\", \"c\"]"),
         ("\"${sleep}\"]", "\"5\"]"),
         ("ports = [\"web\"]", "ports = [\"web\"]\nenvironment = { NAME = \"${name}\" }"),
