@@ -116,7 +116,7 @@ mod tests {
             axis = { engine = ["threads", "epoll"] }
             [[work]]
             name = "few"
-            url = "http://127.0.0.1:1/"
+            url = "http://127.0.0.1:1/${engine}"
             users = 4
             [[claim]]
             text = "Both are the same."
