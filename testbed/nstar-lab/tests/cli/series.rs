@@ -102,7 +102,7 @@ fn an_interrupted_series_keeps_an_index_of_what_was_measured() {
     for word in [
         "Stopped before the end",
         "href=\"models&#x2f;report.html\"",
-        "Not measured: the run was stopped before.",
+        "Not measured: the run was stopped before it began.",
     ] {
         assert!(index.contains(word), "no '{word}' in the index\n{index}");
     }
