@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::blocks::ROUNDS_MIN;
 use super::seen::{self, Case, Open, PairCount, Seen, all_met, case};
 use super::{Comparison, Entry, Workload};
 use crate::run::{Doubt, ResourceKind, Words, known};
@@ -12,8 +13,6 @@ use crate::ticks::{ErrorKind, failures};
 /// Figures that differ by less are the same for a claim: a practical threshold, as statistical ones say nothing of what
 /// matters.
 const SAME_WITHIN: f64 = 1.15;
-/// With fewer rounds their scatter says nothing.
-const ROUNDS_MIN: usize = 3;
 /// Failures by which a system turns requests away. A server that has no room resets connections, or says so.
 const DENIALS: [ErrorKind; 3] = [ErrorKind::Refused, ErrorKind::Reset, ErrorKind::Unavailable];
 
