@@ -340,7 +340,7 @@ impl<'a> Reader<'a> {
                 self.source,
                 field,
                 format!(
-                    "made of different names: {name} is there twice, or two differ by signs or capitals alone"
+                    "made of different names: {name} is there twice, or two differ only in punctuation or capitals"
                 ),
             )),
         }
@@ -363,7 +363,7 @@ impl<'a> Reader<'a> {
                 self.source,
                 field,
                 format!(
-                    "sections with different names: {name} is there twice, or two differ by signs or capitals alone"
+                    "sections with different names: {name} is there twice, or two differ only in punctuation or capitals"
                 ),
             )),
         }

@@ -58,7 +58,7 @@ pub enum StartError {
     },
     /// Something else answers where it is to answer.
     #[error(
-        "{name} cannot start: another program gives {sign} already. Stop it, or use a port of the runner (`${{port.NAME}}`)"
+        "{name} cannot start: another program is there already ({sign}). Stop it, or use a port of the runner (`${{port.NAME}}`)"
     )]
     Taken {
         /// What the experiment calls it.
@@ -68,8 +68,8 @@ pub enum StartError {
     },
     /// It never got ready.
     #[error(
-        "{name} was not ready within {within:?}: waited for {sign}. {said} Is that what its command makes it do? It may need a longer \
-             `ready_within`, or another `ready`"
+        "{name} was not ready within {within:?}: waited for {sign}. {said} Check that its command does that; it may need a longer \
+         `ready_within`, or another `ready`"
     )]
     NotReady {
         /// What the experiment calls it.

@@ -145,7 +145,7 @@ fn a_server_that_is_there_already_is_not_taken_for_the_program() {
     let ready = format!("ports = [\"web\"]\nready = {{ http = \"http://127.0.0.1:{port}/\" }}");
     let taken = format!("\"{port}\", \"${{sleep}}\"");
     let text = replaced(&[("\"${port.web}\", \"${sleep}\"", &taken), ("ports = [\"web\"]", &ready)]);
-    experiment(&place, &text, &[]).run().exits(1).complains("another program gives answers at");
+    experiment(&place, &text, &[]).run().exits(1).complains("another program is there already (answers at");
 }
 
 #[test]
