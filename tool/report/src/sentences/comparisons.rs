@@ -38,7 +38,7 @@ pub(crate) fn order(finding: &OrderFinding) -> String {
             let rounds = if *rounds == 1 { "one round".to_owned() } else { format!("{rounds} rounds") };
             format!(
                 "Measured in {rounds}: how much figures differ from one round to the next is not known, so no order is \
-                 claimed. Give it three rounds or more."
+                 claimed. Measure three rounds or more."
             )
         }
         OrderFinding::LowerBounds { bounds, figures } => {
