@@ -3,6 +3,8 @@
 //! Times are microseconds unless the name says otherwise. Counters only grow, except across a
 //! restart of what they count; gauges say so.
 
+use std::net::SocketAddr;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +25,8 @@ pub struct Counters {
     pub listeners: Vec<Listener>,
     /// TCP counters of the server's network namespace.
     pub tcp: Tcp,
+    /// Connections to the server and between the tiers behind it; `None` where this sample did not look at them.
+    pub hops: Option<Vec<Hop>>,
     /// Pressure stall information of the host.
     pub pressure: Pressure,
     /// Memory of the host.
@@ -282,6 +286,48 @@ pub struct Tcp {
     pub listen_overflows: u64,
     /// Connection attempts dropped by a listener, overflows included.
     pub listen_drops: u64,
+}
+
+/// The address that a connection leads to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "family", rename_all = "kebab-case")]
+pub enum ServerAddress {
+    /// A TCP address.
+    Tcp {
+        /// Address and port.
+        address: SocketAddr,
+    },
+    /// A unix socket.
+    Unix {
+        /// Its path, or its abstract name after an `@`.
+        path: String,
+    },
+}
+
+/// The connections that lead to one address, and the requests on them (gauges).
+///
+/// A request is outstanding from the moment it is sent until its response is. While nobody has read it, it is `unread`;
+/// after that it is `held`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hop {
+    /// Where they lead.
+    pub address: ServerAddress,
+    /// The process that listens there; `None` where it is on another host or may not be seen.
+    pub server: Option<u32>,
+    /// The processes that call it, as far as they are watched, ascending.
+    pub callers: Vec<u32>,
+    /// Connections, those that wait to be accepted among them.
+    pub connections: u64,
+    /// How many of them were not there when this hop was looked at before; 0 at the first look.
+    pub opened: u64,
+    /// Connections that wait to be accepted.
+    pub unaccepted: u64,
+    /// Connections with a request that the server has not read.
+    pub unread: u64,
+    /// Connections with a request that was read and has no response yet.
+    pub held: u64,
+    /// Connections of which it is not known whether a request is held: unix sockets tell no more than what is unread.
+    pub unclear: u64,
 }
 
 /// Time in which tasks stalled for want of a resource.

@@ -4,12 +4,14 @@
 //! judgement is made: that is [`crate::verdict`].
 
 mod device;
+mod hops;
 mod host;
 mod locks;
 mod process;
 mod samples;
 
 pub use device::{DiskUse, LinkUse};
+pub use hops::{GroupKey, HopUse, Hops};
 pub use host::{CpuUse, HostUse, Listening};
 pub use locks::LockUse;
 pub use process::{FULL_THREAD, Group, IoLimitUse, QuotaUse, States, ThreadFamilyUse, ThreadUse};
@@ -33,6 +35,8 @@ pub struct Usage {
     pub links: Vec<LinkUse>,
     /// Listen queues.
     pub listening: Listening,
+    /// Requests outstanding at each tier.
+    pub hops: Hops,
     /// Waits for locks in the database, if one was watched.
     pub locks: Option<LockUse>,
 }
@@ -84,6 +88,7 @@ fn of_counters(counters: &[Counters], window: (u64, u64)) -> Usage {
         disks: device::disks(&samples, elapsed_us),
         links: device::links(&samples, elapsed_us),
         listening: host::listening(&samples, elapsed_us),
+        hops: hops::hops(&samples),
         locks: None,
         host,
     }

@@ -34,11 +34,14 @@
 //! - CPU time of children too short-lived to be sampled: their parent's account of the children it waited for. A parent
 //!   that ignores `SIGCHLD` has none, and the time shows only in the figures of its cgroup and of the host.
 //! - Listen backlogs, peers of unix sockets, shapers and routes: netlink.
+//! - Requests outstanding between tiers: unread bytes and the times and counts of segments that sock_diag(7) tells of
+//!   each connection. The contents of connections are never read.
 //!
 //! Linux only. All files are found through [`KernelPaths`], so that a test can lay out its own.
 
 mod clock;
 mod error;
+mod exchange;
 mod host;
 mod kernel_files;
 mod netlink;

@@ -220,6 +220,7 @@ mod tests {
             let _ = Messages(&bytes).count();
             let _ = Attributes(&bytes).count();
             let _ = diag::tcp_socket(&bytes);
+            let _ = diag::end(&bytes);
             let _ = diag::unix_socket(&bytes);
             let _ = qdisc::qdisc(&bytes);
             let _ = qdisc::class(&bytes);

@@ -1,6 +1,7 @@
 //! Samples: files in, [`Counters`] out.
 
 mod cgroup;
+mod hops;
 mod host;
 mod interfaces;
 mod io_limit;
@@ -17,6 +18,7 @@ use analysis::counters::{Counters, Process, Role};
 use crate::clock::monotonic_us;
 use crate::kernel_files::{KernelPaths, Pid};
 use crate::topology::Topology;
+use hops::HopSampler;
 use host::HostSampler;
 use network::NetworkSampler;
 use process::ProcessSampler;
@@ -28,6 +30,7 @@ pub(crate) struct Sampler {
     paths: KernelPaths,
     host: HostSampler,
     network: NetworkSampler,
+    hops: HopSampler,
     processes: BTreeMap<Pid, ProcessSampler>,
     reaped: ReapedChildren,
 }
@@ -38,6 +41,7 @@ impl Sampler {
             paths: paths.clone(),
             host: HostSampler::new(paths),
             network: NetworkSampler::new(paths),
+            hops: HopSampler::new(paths),
             processes: BTreeMap::new(),
             reaped: ReapedChildren::default(),
         }
@@ -55,6 +59,7 @@ impl Sampler {
             interfaces: self.network.interfaces(topology),
             listeners: self.network.listeners(topology),
             tcp: self.network.tcp(topology),
+            hops: self.hops.sample(topology),
             pressure: self.host.pressure(),
             memory: self.host.memory(),
             processes,

@@ -12,6 +12,24 @@ use std::net::SocketAddr;
 use crate::kernel_files::Pid;
 use namespaces::Namespace;
 
+/// The other end of a call.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Callee {
+    /// A TCP address, as seen from the namespace with this id.
+    Tcp(String, SocketAddr),
+    /// The inode of a listening unix socket.
+    Unix(u64),
+}
+
+/// Who calls an address, and who listens there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Call {
+    /// The watched processes that were seen to call it; not necessarily all of them.
+    pub(crate) callers: BTreeSet<Pid>,
+    /// The inodes of the listening sockets; empty if none on this host is known.
+    pub(crate) listeners: BTreeSet<u64>,
+}
+
 /// The processes behind an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topology {
@@ -26,6 +44,10 @@ pub struct Topology {
     pub(crate) namespace: Option<Namespace>,
     /// The inodes of all tiers' listening sockets, with the process that owns each.
     pub(crate) listeners: BTreeMap<u64, Option<Pid>>,
+    /// The network namespaces in which the tiers live.
+    pub(crate) namespaces: Vec<Namespace>,
+    /// What the tiers were seen to call.
+    pub(crate) calls: BTreeMap<Callee, Call>,
 }
 
 impl Topology {
@@ -38,6 +60,8 @@ impl Topology {
             downstream: Vec::new(),
             namespace: None,
             listeners: BTreeMap::new(),
+            namespaces: Vec::new(),
+            calls: BTreeMap::new(),
         }
     }
 
@@ -47,11 +71,23 @@ impl Topology {
         self.downstream = behind.difference(&servers).copied().collect();
         self.servers = servers.into_iter().collect();
         self.listeners.extend(other.listeners);
+        let others = other.namespaces.into_iter().filter(|namespace| !self.namespaces.contains(namespace));
+        let others: Vec<Namespace> = others.collect();
+        self.namespaces.extend(others);
+        self.calls.extend(other.calls);
         self
     }
 
     /// Whether it was made by [`Topology::unseen`]. Servers that have all ended leave their sockets here.
-    fn is_unseen(&self) -> bool {
+    pub(crate) fn is_unseen(&self) -> bool {
         self.listeners.is_empty()
+    }
+
+    /// Forgets callers that have ended. What nobody calls any more is searched for again.
+    fn retain_callers(&mut self, alive: impl Fn(Pid) -> bool) {
+        self.calls.retain(|_, call| {
+            call.callers.retain(|pid| alive(*pid));
+            !call.callers.is_empty()
+        });
     }
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
 
-use analysis::counters::{Counters, Role, ThreadState};
+use analysis::counters::{Counters, Role, ServerAddress, ThreadState};
 use observe::{KernelPaths, ObserveError, Topology, Watcher, find_in};
 
 /// A tree of `/proc`, `/sys` and cgroup files.
@@ -160,6 +160,33 @@ fn no_process_to_be_found() {
 fn sample(tree: &Tree) -> Counters {
     let topology = tree.find("127.0.0.1:80").unwrap();
     Watcher::start(tree.paths(), topology, Duration::from_secs(60)).unwrap().stop().remove(0)
+}
+
+#[test]
+fn hops_lead_from_the_users_to_the_server_and_on_to_the_tier_behind() {
+    let tree = Tree::new();
+    // Every socket of these files has two bytes to read.
+    let rows = [
+        ("0.0.0.0:80", NONE, LISTEN, 50),
+        ("127.0.0.1:80", "127.0.0.1:5000", CONNECTED, 51),
+        ("127.0.0.1:80", "127.0.0.1:5001", CONNECTED, 0),
+        ("127.0.0.1:6000", "127.0.0.1:81", CONNECTED, 52),
+        ("127.0.0.1:81", NONE, LISTEN, 60),
+        ("127.0.0.1:81", "127.0.0.1:6000", CONNECTED, 61),
+        ("127.0.0.1:6001", "198.51.100.7:5432", CONNECTED, 62),
+        ("127.0.0.1:7000", "198.51.100.7:443", CONNECTED, 70),
+    ];
+    tree.sockets("proc/net", &rows);
+    tree.process(10, 1, "front", &[50, 51, 52]);
+    tree.process(20, 1, "app", &[60, 61, 62]);
+    tree.process(30, 1, "stranger", &[70]);
+    let hops = sample(&tree).hops.expect("a look at the connections");
+    let seen: Vec<_> =
+        hops.iter().map(|hop| (hop.server, hop.callers.clone(), hop.unread, hop.unclear)).collect();
+    let expected = [(Some(10), vec![], 2, 0), (Some(20), vec![10], 1, 0), (None, vec![20], 0, 0)];
+    assert_eq!(seen, expected, "{hops:?}");
+    let ServerAddress::Tcp { address } = hops[2].address else { panic!("{hops:?}") };
+    assert_eq!(address, "198.51.100.7:5432".parse().unwrap());
 }
 
 fn small_server() -> Tree {

@@ -1,9 +1,10 @@
-//! Sockets by sock_diag(7), which tells the backlog of listeners and the peer of unix sockets.
+//! Sockets by sock_diag(7), which tells the backlog of listeners, the peer of unix sockets, and who sent last.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::{Attributes, NetlinkSocket, u32_at};
+use crate::exchange::{End, Exchange};
 use crate::proc::network::{TcpSocket, TcpState};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
@@ -11,6 +12,8 @@ const AF_UNIX: u8 = libc::AF_UNIX as u8;
 const AF_INET: u8 = libc::AF_INET as u8;
 const AF_INET6: u8 = libc::AF_INET6 as u8;
 const IPPROTO_TCP: u8 = libc::IPPROTO_TCP as u8;
+/// struct tcp_info.
+const INET_DIAG_INFO: u8 = 2;
 
 /// A set of states to request, one bit per kernel state.
 #[derive(Debug, Clone, Copy)]
@@ -27,14 +30,53 @@ impl States {
 /// The TCP sockets of the namespace, IPv4 and IPv6.
 pub(crate) fn tcp_sockets(netlink: &mut NetlinkSocket, states: States) -> io::Result<Vec<TcpSocket>> {
     let mut sockets = Vec::new();
+    dump_tcp(netlink, states, 0, |reply| sockets.extend(tcp_socket(reply)))?;
+    Ok(sockets)
+}
+
+/// The TCP sockets that listen or are connected, each with what it tells about the exchange on it.
+pub(crate) fn tcp_ends(netlink: &mut NetlinkSocket) -> io::Result<Vec<(TcpSocket, End)>> {
+    let mut ends = Vec::new();
+    dump_tcp(netlink, States::OPEN, 1 << (INET_DIAG_INFO - 1), |reply| {
+        ends.extend(tcp_socket(reply).map(|socket| (socket, end(reply))));
+    })?;
+    Ok(ends)
+}
+
+fn dump_tcp(
+    netlink: &mut NetlinkSocket,
+    states: States,
+    extensions: u8,
+    mut each: impl FnMut(&[u8]),
+) -> io::Result<()> {
     for family in [AF_INET, AF_INET6] {
         // struct inet_diag_req_v2: family, protocol, extensions, padding, states, then the socket: any.
-        let mut request = vec![family, IPPROTO_TCP, 0, 0];
+        let mut request = vec![family, IPPROTO_TCP, extensions, 0];
         request.extend(states.0.to_ne_bytes());
         request.resize(56, 0);
-        netlink.dump(SOCK_DIAG_BY_FAMILY, &request, |reply| sockets.extend(tcp_socket(reply)))?;
+        netlink.dump(SOCK_DIAG_BY_FAMILY, &request, &mut each)?;
     }
-    Ok(sockets)
+    Ok(())
+}
+
+/// Parses the queues of struct inet_diag_msg, and struct tcp_info (include/uapi/linux/tcp.h) behind it.
+pub(super) fn end(reply: &[u8]) -> End {
+    let queue = |at| u32_at(reply, at).unwrap_or(0);
+    let info = Attributes::after(reply, 72).find(INET_DIAG_INFO.into()).unwrap_or_default();
+    let field = |at| u32_at(info, at);
+    End {
+        unread: queue(56) > 0,
+        unacknowledged: queue(60) > 0,
+        exchange: field(156).map(|sent_data_segments| Exchange {
+            sent_ms_ago: field(44).unwrap_or(0),
+            received_ms_ago: field(52).unwrap_or(0),
+            acknowledged_ms_ago: field(56).unwrap_or(0),
+            sent_segments: field(136).unwrap_or(0),
+            received_segments: field(140).unwrap_or(0),
+            received_data_segments: field(152).unwrap_or(0),
+            sent_data_segments,
+        }),
+    }
 }
 
 /// Parses struct inet_diag_msg.
@@ -74,16 +116,18 @@ pub(crate) struct UnixSocket {
     pub(crate) peer: Option<u64>,
     /// The name to which it is bound; for an accepted socket, its listener's.
     pub(crate) name: Vec<u8>,
+    /// Bytes to read; for a listener, the connections waiting to be accepted.
+    pub(crate) receive_queue: u64,
 }
 
 /// The unix sockets of the namespace.
 pub(crate) fn unix_sockets(netlink: &mut NetlinkSocket) -> io::Result<Vec<UnixSocket>> {
-    const SHOW_NAME_AND_PEER: u32 = 0x1 | 0x4;
+    const SHOW_NAME_PEER_AND_QUEUES: u32 = 0x1 | 0x4 | 0x10;
     // struct unix_diag_req: family, protocol, padding, states, inode, what to show, cookie.
     let mut request = vec![AF_UNIX, 0, 0, 0];
     request.extend(States::OPEN.0.to_ne_bytes());
     request.extend(0u32.to_ne_bytes());
-    request.extend(SHOW_NAME_AND_PEER.to_ne_bytes());
+    request.extend(SHOW_NAME_PEER_AND_QUEUES.to_ne_bytes());
     request.resize(24, 0);
     let mut sockets = Vec::new();
     netlink.dump(SOCK_DIAG_BY_FAMILY, &request, |reply| sockets.extend(unix_socket(reply)))?;
@@ -94,12 +138,18 @@ pub(crate) fn unix_sockets(netlink: &mut NetlinkSocket) -> io::Result<Vec<UnixSo
 pub(super) fn unix_socket(reply: &[u8]) -> Option<UnixSocket> {
     const UNIX_DIAG_NAME: u16 = 0;
     const UNIX_DIAG_PEER: u16 = 2;
+    const UNIX_DIAG_RQLEN: u16 = 4;
     let attributes = Attributes::after(reply, 16);
     Some(UnixSocket {
         inode: u32_at(reply, 4)?.into(),
         listening: TcpState::from_number(*reply.get(2)?) == TcpState::Listen,
         peer: attributes.find(UNIX_DIAG_PEER).and_then(|value| u32_at(value, 0)).map(u64::from),
         name: attributes.find(UNIX_DIAG_NAME).unwrap_or_default().to_vec(),
+        receive_queue: attributes
+            .find(UNIX_DIAG_RQLEN)
+            .and_then(|value| u32_at(value, 0))
+            .unwrap_or(0)
+            .into(),
     })
 }
 

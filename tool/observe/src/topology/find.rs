@@ -40,11 +40,10 @@ pub fn find_in(paths: &KernelPaths, target: SocketAddr) -> Result<Topology, Obse
     let (namespace, listeners) = listening(&namespaces, target)?;
     let holders = socket_holders(paths, tree.pids(), &listeners);
     let mut topology = Topology {
-        target,
         servers: servers(&tree, target, &holders)?,
-        downstream: Vec::new(),
         namespace: Some(namespace),
         listeners: holders.owners(&listeners),
+        ..Topology::unseen(target)
     };
     TierSearch::default().extend(paths, &tree, &namespaces, &mut topology);
     Ok(topology)

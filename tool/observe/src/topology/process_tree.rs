@@ -35,6 +35,10 @@ impl ProcessTree {
         self.parents.keys().copied()
     }
 
+    pub(crate) fn contains(&self, pid: Pid) -> bool {
+        self.parents.contains_key(&pid)
+    }
+
     /// The processes of `tier` that are still alive, and their descendants, ascending.
     pub(crate) fn alive(&self, tier: &[Pid]) -> Vec<Pid> {
         let alive = tier.iter().copied().filter(|pid| self.parents.contains_key(pid)).collect();

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use super::Topology;
 use super::namespaces::{Namespace, Namespaces, accepting};
 use super::process_tree::{ProcessTree, socket_holders};
+use super::{Callee, Topology};
 use crate::kernel_files::{KernelPaths, Pid};
 use crate::netlink::diag::UnixSocket;
 use crate::proc::network::{TcpSocket, TcpState};
@@ -25,7 +25,7 @@ pub(crate) struct TierSearch {
 }
 
 impl TierSearch {
-    /// Adds the processes that the topology's processes are connected to now, tier by tier.
+    /// Adds the processes that the topology's processes are connected to now, tier by tier, and notes who calls what.
     pub(crate) fn extend(
         &mut self,
         paths: &KernelPaths,
@@ -45,10 +45,17 @@ impl TierSearch {
     }
 
     /// The listening sockets to which the topology's processes are connected and which are not in it yet.
-    fn called(&mut self, paths: &KernelPaths, namespaces: &Namespaces, topology: &Topology) -> BTreeSet<u64> {
+    fn called(
+        &mut self,
+        paths: &KernelPaths,
+        namespaces: &Namespaces,
+        topology: &mut Topology,
+    ) -> BTreeSet<u64> {
         self.renew(topology);
         let mut called = BTreeSet::new();
-        for (namespace, pids) in by_namespace(namespaces, topology) {
+        let groups = by_namespace(namespaces, topology);
+        topology.namespaces = groups.iter().map(|group| group.0.clone()).collect();
+        for (namespace, pids) in groups {
             let sockets = namespace.sockets();
             let mut calls = self.calls(namespaces, namespace, &sockets, topology);
             calls.extend(self.unix_calls(&namespace.unix_sockets(), topology));
@@ -56,12 +63,15 @@ impl TierSearch {
                 continue;
             }
             let own = socket_holders(paths, pids.into_iter(), &calls.keys().copied().collect()).first;
-            for (inode, listeners) in calls {
-                if own.contains_key(&inode) {
-                    called.extend(listeners);
-                } else {
+            for (inode, (callee, listeners)) in calls {
+                let Some(caller) = own.get(&inode) else {
                     self.foreign.insert(inode);
-                }
+                    continue;
+                };
+                called.extend(listeners.iter().filter(|inode| !topology.listeners.contains_key(inode)));
+                let call = topology.calls.entry(callee).or_default();
+                call.callers.insert(*caller);
+                call.listeners = listeners;
             }
         }
         called
@@ -76,14 +86,15 @@ impl TierSearch {
         }
     }
 
-    /// The connected sockets of a namespace that may be calls to an unknown tier, with the listeners behind each.
+    /// The connected sockets of a namespace that may be calls not noted yet, each with what it may call and the listeners
+    /// there.
     fn calls(
         &self,
         namespaces: &Namespaces,
         namespace: &Namespace,
         sockets: &[TcpSocket],
         topology: &Topology,
-    ) -> BTreeMap<u64, BTreeSet<u64>> {
+    ) -> BTreeMap<u64, (Callee, BTreeSet<u64>)> {
         let mut listeners_at: BTreeMap<SocketAddr, BTreeSet<u64>> = BTreeMap::new();
         let mut calls = BTreeMap::new();
         let served: BTreeSet<u16> = listening_ports(sockets);
@@ -96,15 +107,20 @@ impl TierSearch {
             let listeners = listeners_at
                 .entry(socket.remote)
                 .or_insert_with(|| listeners_behind(namespaces, namespace, sockets, socket.remote));
-            if listeners.iter().any(|inode| !topology.listeners.contains_key(inode)) {
-                calls.insert(socket.inode, listeners.clone());
+            let callee = Callee::Tcp(namespace.id.clone(), socket.remote);
+            if is_new(topology, &callee, listeners) && !serves_users(topology, listeners) {
+                calls.insert(socket.inode, (callee, listeners.clone()));
             }
         }
         calls
     }
 
     /// The same for unix sockets: the other end of a call has the name of its listener.
-    fn unix_calls(&self, sockets: &[UnixSocket], topology: &Topology) -> BTreeMap<u64, BTreeSet<u64>> {
+    fn unix_calls(
+        &self,
+        sockets: &[UnixSocket],
+        topology: &Topology,
+    ) -> BTreeMap<u64, (Callee, BTreeSet<u64>)> {
         let mut listeners: BTreeMap<&[u8], BTreeSet<u64>> = BTreeMap::new();
         for socket in sockets.iter().filter(|socket| socket.listening && !socket.name.is_empty()) {
             listeners.entry(&socket.name).or_default().insert(socket.inode);
@@ -113,11 +129,25 @@ impl TierSearch {
             sockets.iter().map(|socket| (socket.inode, socket.name.as_slice())).collect();
         let call = |socket: &UnixSocket| {
             let behind = listeners.get(names.get(&socket.peer?)?)?;
-            let unknown = behind.iter().any(|inode| !topology.listeners.contains_key(inode));
-            (unknown && !self.foreign.contains(&socket.inode)).then(|| (socket.inode, behind.clone()))
+            let callee = Callee::Unix(*behind.first()?);
+            let new = is_new(topology, &callee, behind) && !self.foreign.contains(&socket.inode);
+            new.then(|| (socket.inode, (callee, behind.clone())))
         };
         sockets.iter().filter_map(call).collect()
     }
+}
+
+/// Whether a call is not noted yet, or leads to a listener that is not.
+fn is_new(topology: &Topology, callee: &Callee, listeners: &BTreeSet<u64>) -> bool {
+    !topology.calls.contains_key(callee)
+        || listeners.iter().any(|inode| !topology.listeners.contains_key(inode))
+}
+
+/// Whether these are the servers' own listeners, which the users call.
+fn serves_users(topology: &Topology, listeners: &BTreeSet<u64>) -> bool {
+    let owner = |inode| topology.listeners.get(inode).copied().flatten();
+    let server = |pid: Pid| topology.servers.binary_search(&pid).is_ok();
+    !listeners.is_empty() && listeners.iter().all(|inode| owner(inode).is_some_and(server))
 }
 
 fn listening_ports(sockets: &[TcpSocket]) -> BTreeSet<u16> {

@@ -33,6 +33,7 @@ impl TopologyTracker {
             self.find_again(topology);
             return;
         }
+        topology.retain_callers(|pid| tree.contains(pid));
         let namespaces = Namespaces::read(&self.paths, tree.pids());
         self.tiers.extend(&self.paths, &tree, &namespaces, topology);
     }

@@ -1,0 +1,187 @@
+//! Whether a request is outstanding on a connection, from what the kernel counts at its two ends.
+//!
+//! The contents are not looked at: on a connection with one request at a time, one is outstanding if the client sent
+//! last. Unread and unacknowledged bytes tell that without a clock. Otherwise the times of the last data do, in
+//! milliseconds that may be rounded to the kernel's tick. Where they are equal, either a response and the next request
+//! or a request and its response followed each other within one tick.
+
+/// What one end of a connection tells.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct End {
+    /// It has received data that its process has not read.
+    pub(crate) unread: bool,
+    /// It has sent data that the other end has not acknowledged.
+    pub(crate) unacknowledged: bool,
+    /// Times and counts; `None` where the kernel does not tell.
+    pub(crate) exchange: Option<Exchange>,
+}
+
+/// Times and counts of the segments at one end (struct tcp_info).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Exchange {
+    /// Since it last sent data.
+    pub(crate) sent_ms_ago: u32,
+    /// Since it last received data.
+    pub(crate) received_ms_ago: u32,
+    /// Since it last received an acknowledgement, which data carries too.
+    pub(crate) acknowledged_ms_ago: u32,
+    /// All segments sent.
+    pub(crate) sent_segments: u32,
+    /// All segments received.
+    pub(crate) received_segments: u32,
+    /// Segments received that carried data.
+    pub(crate) received_data_segments: u32,
+    /// Segments sent that carried data.
+    pub(crate) sent_data_segments: u32,
+}
+
+/// The end that sent last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LastWord {
+    Own,
+    Other,
+    /// Neither has sent anything.
+    Nobody,
+}
+
+/// What is under way on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// Nothing: it was answered, or there was none.
+    None,
+    /// Sent, and not read by the server.
+    Unread,
+    /// Read by the server, and not answered.
+    Held,
+    /// Nothing, or one that is held.
+    Unclear,
+}
+
+/// What is under way on a connection of which one end or both are known.
+pub(crate) fn request(client: Option<&End>, server: Option<&End>) -> Request {
+    if server.is_some_and(|server| server.unread) {
+        return Request::Unread;
+    }
+    let by_server = server.and_then(End::last_word);
+    let by_client = client.and_then(End::last_word);
+    let outstanding = match (by_server, by_client) {
+        (Some(last), _) => Some(last == LastWord::Other),
+        (None, Some(last)) => Some(last == LastWord::Own),
+        (None, None) => {
+            server.and_then(End::acknowledges_first).or_else(|| client.and_then(End::is_acknowledged_first))
+        }
+    };
+    match outstanding {
+        Some(true) => Request::Held,
+        Some(false) => Request::None,
+        None => Request::Unclear,
+    }
+}
+
+impl End {
+    /// The end that sent last; `None` where that cannot be told.
+    fn last_word(&self) -> Option<LastWord> {
+        if self.unread {
+            return Some(LastWord::Other);
+        }
+        if self.unacknowledged {
+            return Some(LastWord::Own);
+        }
+        let exchange = self.exchange?;
+        match (exchange.sent_data_segments, exchange.received_data_segments) {
+            (0, 0) => return Some(LastWord::Nobody),
+            (0, _) => return Some(LastWord::Other),
+            (_, 0) => return Some(LastWord::Own),
+            _ => {}
+        }
+        let Exchange { sent_ms_ago, received_ms_ago, acknowledged_ms_ago, .. } = exchange;
+        if sent_ms_ago != received_ms_ago {
+            return Some(if sent_ms_ago < received_ms_ago { LastWord::Own } else { LastWord::Other });
+        }
+        // An acknowledgement without data, later than the last data, was for data of ours that came after it.
+        (acknowledged_ms_ago < received_ms_ago).then_some(LastWord::Own)
+    }
+
+    /// Whether this end mostly acknowledges what it receives before it replies. Those that reply at once let the reply
+    /// acknowledge, so here a request that came within a tick of the last response is still held.
+    fn acknowledges_first(&self) -> Option<bool> {
+        let Exchange { sent_segments, sent_data_segments, received_data_segments, .. } = self.exchange?;
+        let alone = sent_segments.saturating_sub(sent_data_segments);
+        Some(alone >= received_data_segments.div_ceil(2))
+    }
+
+    /// The same of the other end.
+    fn is_acknowledged_first(&self) -> Option<bool> {
+        let Exchange { received_segments, received_data_segments, sent_data_segments, .. } = self.exchange?;
+        let alone = received_segments.saturating_sub(received_data_segments);
+        Some(alone >= sent_data_segments.div_ceil(2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An end that sent and received so many milliseconds ago, ten times each.
+    fn end(sent_ms_ago: u32, received_ms_ago: u32) -> End {
+        let exchange = Exchange {
+            sent_ms_ago,
+            received_ms_ago,
+            acknowledged_ms_ago: received_ms_ago,
+            sent_segments: 11,
+            received_segments: 11,
+            received_data_segments: 10,
+            sent_data_segments: 10,
+        };
+        End { exchange: Some(exchange), ..End::default() }
+    }
+
+    fn with(end: End, change: impl FnOnce(&mut Exchange)) -> End {
+        let mut exchange = end.exchange.unwrap_or_default();
+        change(&mut exchange);
+        End { exchange: Some(exchange), ..end }
+    }
+
+    #[test]
+    fn unread_bytes_need_no_clock() {
+        let server = End { unread: true, ..end(4, 4) };
+        assert_eq!(request(None, Some(&server)), Request::Unread);
+        let client = End { unread: true, ..end(40, 0) };
+        assert_eq!(request(Some(&client), None), Request::None, "the response is there");
+        let client = End { unacknowledged: true, ..end(4, 4) };
+        assert_eq!(request(Some(&client), Some(&end(4, 4))), Request::Held);
+    }
+
+    #[test]
+    fn whoever_received_last_has_the_request() {
+        assert_eq!(request(None, Some(&end(8, 4))), Request::Held);
+        assert_eq!(request(None, Some(&end(4, 8))), Request::None);
+        assert_eq!(request(Some(&end(4, 8)), None), Request::Held, "an upstream on another host");
+    }
+
+    #[test]
+    fn a_connection_for_one_request_needs_no_clock() {
+        let accepted = with(end(0, 0), |exchange| exchange.sent_data_segments = 0);
+        assert_eq!(request(None, Some(&accepted)), Request::Held);
+        let silent = with(accepted, |exchange| exchange.received_data_segments = 0);
+        assert_eq!(request(None, Some(&silent)), Request::None);
+    }
+
+    #[test]
+    fn within_one_tick_acknowledgements_tell() {
+        let server = with(end(12, 12), |exchange| exchange.acknowledged_ms_ago = 4);
+        assert_eq!(request(None, Some(&server)), Request::None, "the response was acknowledged after it");
+        let replies_at_once = end(12, 12);
+        assert_eq!(request(Some(&end(12, 12)), Some(&replies_at_once)), Request::None);
+        let acknowledges_first = with(end(12, 12), |exchange| exchange.sent_segments = 20);
+        assert_eq!(request(Some(&end(12, 12)), Some(&acknowledges_first)), Request::Held);
+        let acknowledged_first = with(end(12, 12), |exchange| exchange.received_segments = 20);
+        assert_eq!(request(Some(&acknowledged_first), None), Request::Held);
+    }
+
+    #[test]
+    fn without_times_only_unread_bytes_are_known() {
+        assert_eq!(request(None, Some(&End::default())), Request::Unclear);
+        assert_eq!(request(None, Some(&End { unread: true, ..End::default() })), Request::Unread);
+    }
+}

@@ -1,0 +1,368 @@
+//! Requests outstanding on the connections to the server and between the tiers behind it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+
+use analysis::counters::{Hop, ServerAddress};
+
+use crate::clock::{monotonic_us, own_thread_cpu_us};
+use crate::exchange::{End, Request, request};
+use crate::kernel_files::{KernelPaths, Pid};
+use crate::netlink::NetlinkSockets;
+use crate::netlink::diag::{self, UnixSocket};
+use crate::proc::network::{TcpSocket, TcpState};
+use crate::topology::namespaces::Namespace;
+use crate::topology::{Call, Callee, Topology};
+
+/// Looking may take at most one part in this many of a processor: with thousands of connections it happens less often.
+const SHARE: u64 = 250;
+
+/// Most addresses told of; those with most connections.
+const HOPS_MAX: usize = 64;
+
+/// Looks at the connections of all namespaces in which tiers live.
+#[derive(Debug)]
+pub(super) struct HopSampler {
+    own: Namespace,
+    /// By the id of their namespace; `None` where it may not be entered, so its files have to do.
+    netlink: BTreeMap<String, Option<NetlinkSockets>>,
+    before: BTreeMap<ServerAddress, BTreeSet<Connection>>,
+    next_at_us: u64,
+}
+
+/// A connection. It has the same value at the next look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Connection {
+    Tcp(Ends),
+    /// The inode of the server's socket.
+    Unix(u64),
+}
+
+/// The two ends of a TCP connection. Loopback addresses are told apart by namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Ends {
+    server: SocketAddr,
+    client: SocketAddr,
+    scope: usize,
+}
+
+impl Ends {
+    fn new(client: SocketAddr, server: SocketAddr, namespace: usize) -> Self {
+        let scope = if server.ip().is_loopback() { namespace + 1 } else { 0 };
+        Self { server, client, scope }
+    }
+}
+
+/// What is known of a TCP connection.
+#[derive(Debug, Default)]
+struct Seen<'a> {
+    client: Option<End>,
+    server: Option<End>,
+    listener: Option<u64>,
+    unaccepted: bool,
+    call: Option<&'a Call>,
+}
+
+/// A hop, and the connections that it counts.
+#[derive(Debug)]
+struct Counted {
+    hop: Hop,
+    connections: BTreeSet<Connection>,
+}
+
+impl HopSampler {
+    pub(super) fn new(paths: &KernelPaths) -> Self {
+        Self { own: Namespace::own(paths), netlink: BTreeMap::new(), before: BTreeMap::new(), next_at_us: 0 }
+    }
+
+    /// Looks at the connections; `None` if no server is watched, or the last look was too recent for what it cost.
+    pub(super) fn sample(&mut self, topology: &Topology) -> Option<Vec<Hop>> {
+        let (now_us, cpu_us) = (monotonic_us(), own_thread_cpu_us());
+        if topology.is_unseen() || now_us < self.next_at_us {
+            return None;
+        }
+        let hops = self.look(topology);
+        let cost_us = own_thread_cpu_us().saturating_sub(cpu_us);
+        self.next_at_us = now_us + cost_us.saturating_mul(SHARE);
+        Some(hops)
+    }
+
+    fn look(&mut self, topology: &Topology) -> Vec<Hop> {
+        let others = topology.namespaces.iter().filter(|other| other.id != self.own.id);
+        let namespaces: Vec<Namespace> = [self.own.clone()].into_iter().chain(others.cloned()).collect();
+        self.netlink.retain(|id, _| namespaces.iter().any(|namespace| namespace.id == *id));
+        let mut tcp = BTreeMap::new();
+        let mut found = BTreeMap::new();
+        let calls_unix = topology.calls.keys().any(|callee| matches!(callee, Callee::Unix(_)));
+        for (number, namespace) in namespaces.iter().enumerate() {
+            add_tcp(&mut tcp, &self.tcp_ends(namespace), (number, namespace), topology);
+            if calls_unix {
+                count_unix(&mut found, &self.unix_sockets(namespace), topology);
+            }
+        }
+        count_tcp(&mut found, tcp, topology);
+        self.remember(found)
+    }
+
+    fn tcp_ends(&mut self, namespace: &Namespace) -> Vec<(TcpSocket, End)> {
+        let by_netlink = self.netlink(namespace).and_then(|netlink| diag::tcp_ends(&mut netlink.diag).ok());
+        let by_file = || namespace.sockets_by_file().into_iter().map(|socket| (socket.clone(), end(&socket)));
+        by_netlink.unwrap_or_else(|| by_file().collect())
+    }
+
+    fn unix_sockets(&mut self, namespace: &Namespace) -> Vec<UnixSocket> {
+        let netlink = self.netlink(namespace);
+        netlink.and_then(|netlink| diag::unix_sockets(&mut netlink.diag).ok()).unwrap_or_default()
+    }
+
+    fn netlink(&mut self, namespace: &Namespace) -> Option<&mut NetlinkSockets> {
+        self.netlink.entry(namespace.id.clone()).or_insert_with(|| namespace.netlink()).as_mut()
+    }
+
+    /// Counts the connections that are new, and returns the hops with most connections, by address.
+    fn remember(&mut self, found: BTreeMap<ServerAddress, Counted>) -> Vec<Hop> {
+        let mut counted: Vec<Counted> = found.into_values().collect();
+        counted.sort_by_key(|counted| std::cmp::Reverse(counted.hop.connections));
+        counted.truncate(HOPS_MAX);
+        let before = std::mem::take(&mut self.before);
+        let mut hops = Vec::with_capacity(counted.len());
+        for Counted { mut hop, connections } in counted {
+            if let Some(before) = before.get(&hop.address) {
+                hop.opened = connections.difference(before).count() as u64;
+            }
+            self.before.insert(hop.address.clone(), connections);
+            hops.push(hop);
+        }
+        hops.sort_by(|a, b| a.address.cmp(&b.address));
+        hops
+    }
+}
+
+/// What the files of a namespace tell of one end.
+fn end(socket: &TcpSocket) -> End {
+    End { unread: socket.receive_queue > 0, ..End::default() }
+}
+
+/// Adds the ends in one namespace that belong to a hop.
+fn add_tcp<'a>(
+    found: &mut BTreeMap<Ends, Seen<'a>>,
+    sockets: &[(TcpSocket, End)],
+    (number, namespace): (usize, &Namespace),
+    topology: &'a Topology,
+) {
+    let listeners = listeners(sockets, topology);
+    let calls = calls_from(namespace, topology);
+    let connected = sockets.iter().filter(|(socket, _)| socket.state == TcpState::Established);
+    for (TcpSocket { local, remote, inode, .. }, end) in connected {
+        if let Some(listener) = accepted_by(&listeners, *local) {
+            let seen = found.entry(Ends::new(*remote, *local, number)).or_default();
+            (seen.server, seen.listener, seen.unaccepted) = (Some(*end), Some(listener), *inode == 0);
+        } else if *remote == topology.target || calls.contains_key(remote) {
+            let seen = found.entry(Ends::new(*local, *remote, number)).or_default();
+            (seen.client, seen.call) = (Some(*end), calls.get(remote).copied());
+        }
+    }
+}
+
+/// The tiers' listening sockets by port: address and inode.
+fn listeners(sockets: &[(TcpSocket, End)], topology: &Topology) -> BTreeMap<u16, Vec<(IpAddr, u64)>> {
+    let mut found: BTreeMap<u16, Vec<(IpAddr, u64)>> = BTreeMap::new();
+    for (socket, _) in sockets {
+        if socket.state == TcpState::Listen && topology.listeners.contains_key(&socket.inode) {
+            found.entry(socket.local.port()).or_default().push((socket.local.ip(), socket.inode));
+        }
+    }
+    found
+}
+
+fn accepted_by(listeners: &BTreeMap<u16, Vec<(IpAddr, u64)>>, local: SocketAddr) -> Option<u64> {
+    let at = listeners.get(&local.port())?;
+    let bound = |of: &&(IpAddr, u64)| of.0 == local.ip();
+    let found = at.iter().find(bound).or_else(|| at.iter().find(|of| of.0.is_unspecified()));
+    found.map(|of| of.1)
+}
+
+fn calls_from<'a>(namespace: &Namespace, topology: &'a Topology) -> BTreeMap<SocketAddr, &'a Call> {
+    let here = |(callee, call): (&Callee, &'a Call)| match callee {
+        Callee::Tcp(id, remote) if *id == namespace.id => Some((*remote, call)),
+        _ => None,
+    };
+    topology.calls.iter().filter_map(here).collect()
+}
+
+fn count_tcp(
+    found: &mut BTreeMap<ServerAddress, Counted>,
+    tcp: BTreeMap<Ends, Seen<'_>>,
+    topology: &Topology,
+) {
+    for (ends, seen) in tcp {
+        let called = || seen.call.and_then(|call| call.listeners.first().copied());
+        let counted = entry(found, ServerAddress::Tcp { address: ends.server });
+        let hop = &mut counted.hop;
+        hop.server = hop.server.or_else(|| owner(topology, seen.listener.or_else(called)));
+        if let Some(call) = seen.call {
+            add_callers(hop, call);
+        }
+        hop.unaccepted += u64::from(seen.unaccepted);
+        count(hop, request(seen.client.as_ref(), seen.server.as_ref()));
+        counted.connections.insert(Connection::Tcp(ends));
+    }
+}
+
+/// Counts the connections to the unix sockets of one namespace that tiers listen on.
+fn count_unix(found: &mut BTreeMap<ServerAddress, Counted>, sockets: &[UnixSocket], topology: &Topology) {
+    let of_tiers = |socket: &&UnixSocket| socket.listening && topology.listeners.contains_key(&socket.inode);
+    let listeners: BTreeMap<&[u8], &UnixSocket> =
+        sockets.iter().filter(of_tiers).map(|socket| (socket.name.as_slice(), socket)).collect();
+    for listener in listeners.values() {
+        let hop = &mut entry(found, address(&listener.name)).hop;
+        hop.server = owner(topology, Some(listener.inode));
+        if let Some(call) = topology.calls.get(&Callee::Unix(listener.inode)) {
+            add_callers(hop, call);
+        }
+        // They are not listed, and what was sent on them nobody can have read.
+        hop.connections += listener.receive_queue;
+        hop.unaccepted += listener.receive_queue;
+        hop.unread += listener.receive_queue;
+    }
+    let unread: BTreeMap<u64, bool> =
+        sockets.iter().map(|socket| (socket.inode, socket.receive_queue > 0)).collect();
+    for socket in sockets.iter().filter(|socket| !socket.listening && listeners.contains_key(&*socket.name)) {
+        let answered = socket.peer.and_then(|peer| unread.get(&peer)).copied().unwrap_or(false);
+        let counted = entry(found, address(&socket.name));
+        count(&mut counted.hop, unix_request(socket.receive_queue > 0, answered));
+        counted.connections.insert(Connection::Unix(socket.inode));
+    }
+}
+
+fn unix_request(unread: bool, answered: bool) -> Request {
+    match (unread, answered) {
+        (true, _) => Request::Unread,
+        (_, true) => Request::None,
+        _ => Request::Unclear,
+    }
+}
+
+/// A name as people write it: abstract ones begin with an `@` in place of a zero byte.
+fn address(name: &[u8]) -> ServerAddress {
+    let (mark, name) = name.strip_prefix(b"\0").map_or(("", name), |rest| ("@", rest));
+    let name = String::from_utf8_lossy(name);
+    ServerAddress::Unix { path: format!("{mark}{}", name.trim_end_matches('\0')) }
+}
+
+fn entry(found: &mut BTreeMap<ServerAddress, Counted>, address: ServerAddress) -> &mut Counted {
+    found.entry(address.clone()).or_insert_with(|| Counted {
+        hop: Hop {
+            address,
+            server: None,
+            callers: Vec::new(),
+            connections: 0,
+            opened: 0,
+            unaccepted: 0,
+            unread: 0,
+            held: 0,
+            unclear: 0,
+        },
+        connections: BTreeSet::new(),
+    })
+}
+
+fn owner(topology: &Topology, listener: Option<u64>) -> Option<Pid> {
+    topology.listeners.get(&listener?).copied().flatten()
+}
+
+fn add_callers(hop: &mut Hop, call: &Call) {
+    if !call.callers.iter().all(|pid| hop.callers.binary_search(pid).is_ok()) {
+        let all: BTreeSet<Pid> = hop.callers.iter().chain(&call.callers).copied().collect();
+        hop.callers = all.into_iter().collect();
+    }
+}
+
+fn count(hop: &mut Hop, request: Request) {
+    hop.connections += 1;
+    match request {
+        Request::None => {}
+        Request::Unread => hop.unread += 1,
+        Request::Held => hop.held += 1,
+        Request::Unclear => hop.unclear += 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::{AsRawFd, RawFd};
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::net::{UnixListener, UnixStream};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn inode(fd: RawFd) -> u64 {
+        std::fs::metadata(format!("/proc/self/fd/{fd}")).unwrap().ino()
+    }
+
+    /// A topology of which this process is the server, listening at `listener`.
+    fn topology(target: SocketAddr, listener: u64) -> Topology {
+        let mut topology = Topology::unseen(target);
+        topology.listeners.insert(listener, Some(7));
+        topology
+    }
+
+    /// Looks until the hop to this process is as expected: what was sent need not be there at once.
+    fn expect(topology: &Topology, unread: u64, held: u64, unclear: u64) {
+        let give_up = Instant::now() + Duration::from_secs(20);
+        let mut last = None;
+        while Instant::now() < give_up {
+            let hops = HopSampler::new(&KernelPaths::default()).sample(topology).unwrap();
+            last = hops.into_iter().find(|hop| hop.server == Some(7));
+            let found = last.as_ref().map(|hop| (hop.unread, hop.held, hop.unclear));
+            if found == Some((unread, held, unclear)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        panic!("expected {unread} unread, {held} held, {unclear} unclear: {last:?}");
+    }
+
+    #[test]
+    fn a_request_is_unread_then_held_then_answered() {
+        for bind in ["127.0.0.1:0", "[::1]:0"] {
+            let listener = TcpListener::bind(bind).unwrap();
+            let topology = topology(listener.local_addr().unwrap(), inode(listener.as_raw_fd()));
+            let mut client = TcpStream::connect(topology.target).unwrap();
+            client.write_all(b"request").unwrap();
+            expect(&topology, 1, 0, 0);
+            let (mut server, _) = listener.accept().unwrap();
+            for _ in 0..3 {
+                server.read_exact(&mut [0; 7]).unwrap();
+                expect(&topology, 0, 1, 0);
+                server.write_all(b"response").unwrap();
+                expect(&topology, 0, 0, 0);
+                client.read_exact(&mut [0; 8]).unwrap();
+                client.write_all(b"request").unwrap();
+                expect(&topology, 1, 0, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn unix_sockets_tell_what_is_unread() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        let number = inode(listener.as_raw_fd());
+        let mut topology = topology(([127, 0, 0, 1], 9).into(), number);
+        topology.calls.insert(Callee::Unix(number), Call::default());
+        let clients = [UnixStream::connect(&path).unwrap(), UnixStream::connect(&path).unwrap()];
+        expect(&topology, 2, 0, 0);
+        let (mut server, _) = listener.accept().unwrap();
+        expect(&topology, 1, 0, 1);
+        (&clients[0]).write_all(b"request").unwrap();
+        expect(&topology, 2, 0, 0);
+        server.read_exact(&mut [0; 7]).unwrap();
+        server.write_all(b"response").unwrap();
+        expect(&topology, 1, 0, 0);
+    }
+}
