@@ -20,7 +20,8 @@ mod warning;
 pub use doubt::{Doubt, LockDoubt, Victim};
 pub use evidence::{
     Aside, Busy, ConnectionEvidence, CpuTimeEvidence, DeviceEvidence, Evidence, GeneratorEvidence,
-    LockEvidence, OutcomeEvidence, ProcessorEvidence, ShareEvidence, Shares, TierDemand, WaitingEvidence,
+    HopEvidence, LockEvidence, OutcomeEvidence, ProcessorEvidence, ShareEvidence, Shares, TierDemand,
+    TierTime, WaitingEvidence,
 };
 pub use identity::{Database, DiskLimit, Identity, Processes, ResourceKind, Unit, Words};
 pub use laws::{Bounds, Demand, Laws, Models, Predicted, Usl};

@@ -6,12 +6,14 @@
 //! beyond it that hold its throughput) and was less busy where the throughput was lower; its rivals lower the
 //! confidence. Failed requests, and other processes on the processors, make any finding doubtful.
 
+mod accept_queue;
 mod curve;
 mod database_locks;
 mod disk;
 mod doubts;
 mod finding;
 mod generator;
+mod hops;
 mod io_limit;
 mod network;
 mod processor;
@@ -74,8 +76,9 @@ fn bounded(curve: &Curve) -> Finding {
         (None, Some((locks, _))) => return locks,
         (Some(full), None) => full,
         (None, None) => generator::held_up(curve)
-            .or_else(|| waiting::accept_queue(curve))
-            .or_else(|| waiting::served_at_a_time(curve))
+            .or_else(|| accept_queue::full(curve))
+            .or_else(|| hops::behind(curve))
+            .or_else(|| waiting::served_at_a_time(curve).map(|found| hops::with_queue(curve, found)))
             .unwrap_or_else(|| unexplained(curve)),
     };
     database_locks::compare(curve, found)

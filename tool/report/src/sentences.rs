@@ -8,6 +8,7 @@ pub(crate) mod holders;
 mod devices;
 mod doubts;
 mod generator;
+mod hops;
 mod locks;
 mod outcome;
 mod processors;
@@ -40,6 +41,7 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         Evidence::Devices(seen) => devices::sentence(seen),
         Evidence::Connections(seen) => waiting::connections(seen),
         Evidence::Waiting(seen) => waiting::waiting(seen),
+        Evidence::Hops(seen) => hops::sentence(seen),
         Evidence::Locks(seen) => locks::sentence(seen),
         Evidence::Generator(seen) => generator::sentence(seen),
         Evidence::Outcome(seen) => outcome::sentence(seen),

@@ -116,6 +116,7 @@ fn limit(kind: ResourceKind) -> Option<&'static str> {
         ResourceKind::AcceptQueue => "the listen queue",
         ResourceKind::FileDescriptors => "the open-file limit",
         ResourceKind::Memory => "the memory",
+        ResourceKind::ConnectionPool => "the connection pool",
         ResourceKind::Upstream => "the tier behind it",
         ResourceKind::Generator | ResourceKind::None | ResourceKind::Unknown => return None,
     })

@@ -36,6 +36,7 @@ pub(crate) fn kind(kind: ResourceKind) -> &'static str {
         ResourceKind::AcceptQueue => "listen queue",
         ResourceKind::FileDescriptors => "open files",
         ResourceKind::Memory => "memory",
+        ResourceKind::ConnectionPool => "connection pool",
         ResourceKind::Upstream => "upstream",
         ResourceKind::Generator => "load generator",
         ResourceKind::None => "none",

@@ -3,6 +3,7 @@
 mod connections;
 mod devices;
 mod generator;
+mod hops;
 mod locks;
 mod processors;
 mod waiting;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use connections::ConnectionEvidence;
 pub use devices::DeviceEvidence;
 pub use generator::GeneratorEvidence;
+pub use hops::{HopEvidence, TierTime};
 pub use locks::LockEvidence;
 pub use processors::{Busy, CpuTimeEvidence, ProcessorEvidence, ShareEvidence, Shares, TierDemand};
 pub use waiting::WaitingEvidence;
@@ -36,6 +38,8 @@ pub enum Evidence {
     Connections(ConnectionEvidence),
     /// About users that wait while nothing is busy.
     Waiting(WaitingEvidence),
+    /// About the tier at which requests queue.
+    Hops(HopEvidence),
     /// About the locks of a database.
     Locks(LockEvidence),
     /// About the load generator.
@@ -68,6 +72,7 @@ evidence_from!(
     DeviceEvidence => Devices,
     ConnectionEvidence => Connections,
     WaitingEvidence => Waiting,
+    HopEvidence => Hops,
     LockEvidence => Locks,
     GeneratorEvidence => Generator,
     OutcomeEvidence => Outcome

@@ -5,7 +5,7 @@ use std::{fmt, ops::Deref};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::counters::{IoRate, Role};
+use crate::counters::{IoRate, Role, ServerAddress};
 
 /// Words for people, beside typed data in the run file.
 ///
@@ -77,7 +77,9 @@ pub enum ResourceKind {
     FileDescriptors,
     /// Memory.
     Memory,
-    /// A tier behind the server that nobody observes. No rule finds it yet.
+    /// A fixed number of connections to the tier behind, all of them in use.
+    ConnectionPool,
+    /// A tier behind the server that nobody observes.
     Upstream,
     /// The load generator itself.
     Generator,
@@ -135,6 +137,13 @@ pub enum Identity {
         /// The port that it belongs to.
         port: u16,
     },
+    /// A tier that is called and not observed.
+    Upstream {
+        /// Its address.
+        address: ServerAddress,
+        /// The processes that call it.
+        of: Processes,
+    },
     /// Processes of this host that are not part of the test.
     OtherProcesses,
     /// Known only by a name for people, as in run files from before identities were typed.
@@ -180,6 +189,7 @@ impl Identity {
             Self::Generator => ResourceKind::Generator,
             Self::DatabaseLocks(_) => ResourceKind::Lock,
             Self::ListenQueue { .. } => ResourceKind::AcceptQueue,
+            Self::Upstream { .. } => ResourceKind::Upstream,
             Self::Named { .. } => ResourceKind::Unknown,
         }
     }

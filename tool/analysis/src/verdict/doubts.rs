@@ -92,11 +92,12 @@ pub(super) fn interference(curve: &Curve, mut finding: Finding) -> Finding {
 /// Whether the finding is a wait for something else than a processor, which others cannot cause. A limit that is used
 /// whole lets no more through, whoever has the processors.
 fn waits_for_no_processor(curve: &Curve, finding: &Finding) -> bool {
-    use ResourceKind::{AcceptQueue, Lock, WorkerPool};
+    use ResourceKind::{AcceptQueue, ConnectionPool, Lock, Upstream, WorkerPool};
     if finding.about.iter().any(|resource| matches!(resource, Identity::IoLimit(_))) {
         return true;
     }
-    matches!(finding.kind, AcceptQueue | Lock | WorkerPool) && hardly_starved(curve)
+    matches!(finding.kind, AcceptQueue | ConnectionPool | Lock | Upstream | WorkerPool)
+        && hardly_starved(curve)
 }
 
 /// Cores that others took, of those there were, on average over N* and the steps beyond.

@@ -3,6 +3,7 @@
 use super::curve::{Curve, group};
 use super::disk::WAITING_THREAD;
 use super::finding::Finding;
+use super::hops;
 use super::utilisation::{Use, mean_uses};
 use crate::counters::Role;
 use crate::resources::Group;
@@ -16,9 +17,6 @@ use crate::ticks::ErrorKind;
 /// A descriptor table this full has no room: some descriptors are kept in reserve or held for a moment
 /// after their connection ended.
 const TABLE_FULL: f64 = 0.95;
-
-/// Overflows of a listen queue, per second, that are more than the burst when users are added.
-const OVERFLOWS_PER_S: f64 = 1.0;
 
 /// Memory is short when tasks stall for it this share of the time and pages come back from swap.
 const MEMORY_PRESSURE: f64 = 0.2;
@@ -74,49 +72,6 @@ pub(super) fn memory(curve: &Curve) -> Option<Finding> {
     let seen = Seen::MemoryShort { pressure, swapped_in_per_s, users: curve.star_users() };
     Some(Finding::new(ResourceKind::Memory, Confidence::Medium).held_by(Identity::Host).seeing(seen))
 }
-
-/// The listen queue, while nothing is busy.
-pub(super) fn accept_queue(curve: &Curve) -> Option<Finding> {
-    let mean = |read: fn(&Step) -> f64| curve.mean(|step| Some(read(step))).unwrap_or(0.0);
-    let overflows_per_s = mean(|step| step.usage.listening.overflows_per_s);
-    let drops_per_s = mean(|step| step.usage.listening.drops_per_s);
-    let full = mean(|step| step.usage.listening.full);
-    let fullest = fullest_queue(curve);
-    if !curve.observed()
-        || overflows_per_s.max(drops_per_s) < OVERFLOWS_PER_S
-        || (fullest.is_some() && full <= 0.0)
-        || limited_before_it_was_full(curve)
-        || !nothing_busy(curve)
-    {
-        return None;
-    }
-    let users = curve.star_users();
-    let mut finding = Finding::new(ResourceKind::AcceptQueue, Confidence::Medium)
-        .seeing(ConnectionEvidence::ListenQueueFull { overflows_per_s, drops_per_s, users });
-    if let Some(ListenQueue { port, waiting, backlog }) = fullest {
-        finding = finding
-            .held_by(Identity::ListenQueue { port })
-            .seeing(ConnectionEvidence::ListenQueueSeen { port, waiting, backlog, full });
-    }
-    Some(match at_a_time(curve) {
-        Some(at_a_time) => finding.seeing(ConnectionEvidence::AcceptsSlowly { at_a_time }),
-        None => finding,
-    })
-}
-
-/// Whether clearly more users than N* got no more throughput although all of them found room in the queue. Then
-/// something else was the limit, and the queue filled later because of it.
-fn limited_before_it_was_full(curve: &Curve) -> bool {
-    let enough = MORE_USERS * f64::from(curve.star_users());
-    let found_room = |step: &Step| {
-        let listening = &step.usage.listening;
-        step.usage.observed() && listening.overflows_per_s.max(listening.drops_per_s) <= 0.0
-    };
-    curve.plateau().any(|step| f64::from(step.users) >= enough && found_room(step))
-}
-
-/// This many times N* are clearly more users.
-const MORE_USERS: f64 = 1.5;
 
 /// A limit on how many requests are served at a time, while nothing is busy: a lock or a pool.
 pub(super) fn served_at_a_time(curve: &Curve) -> Option<Finding> {
@@ -204,7 +159,7 @@ fn unqueued_us(curve: &Curve) -> Option<f64> {
 }
 
 /// X_max R(1): how many requests are served at a time.
-fn at_a_time(curve: &Curve) -> Option<f64> {
+pub(super) fn at_a_time(curve: &Curve) -> Option<f64> {
     let k = curve.throughput_max() * unqueued_us(curve)? / 1e6;
     (curve.closed() && k.is_finite() && k > 0.0).then_some(k)
 }
@@ -237,8 +192,11 @@ fn flat(curve: &Curve) -> bool {
     beyond.map(|step| step.throughput_per_s).all(|throughput| throughput >= PLATEAU * top)
 }
 
-/// The busiest group of the server's processes.
+/// The processes at which requests queue, and where that was not seen the busiest group of the server's.
 fn served_by(curve: &Curve) -> Option<Processes> {
+    if let Some(queue) = hops::queue(curve) {
+        return queue.tier();
+    }
     let used = |of: &Processes| curve.group_mean(of, |group| group.cores);
     let server = curve.tiers().into_iter().filter(|of| of.role == Role::Server);
     server.max_by(|a, b| used(a).total_cmp(&used(b)))
@@ -266,7 +224,7 @@ fn failed(curve: &Curve, kinds: &[ErrorKind]) -> u64 {
     curve.plateau().map(at).fold(0, u64::saturating_add)
 }
 
-fn fullest_queue(curve: &Curve) -> Option<ListenQueue> {
+pub(super) fn fullest_queue(curve: &Curve) -> Option<ListenQueue> {
     let fill = |queue: &ListenQueue| queue.waiting as f64 / queue.backlog.max(1) as f64;
     curve
         .plateau()

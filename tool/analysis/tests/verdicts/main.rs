@@ -1,6 +1,7 @@
 //! Every kind of verdict and its near misses, on synthetic sweeps.
 
 mod database;
+mod hops;
 mod hostile;
 mod io_limits;
 mod lab;

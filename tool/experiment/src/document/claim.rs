@@ -13,7 +13,7 @@ use super::Reader;
 use crate::definition::USERS_MAX;
 
 /// Kinds of bottleneck that can be published or claimed.
-const BOTTLENECKS: [(&str, ResourceKind); 12] = [
+const BOTTLENECKS: [(&str, ResourceKind); 13] = [
     ("cpu", ResourceKind::Cpu),
     ("single-thread", ResourceKind::SingleThread),
     ("cpu-quota", ResourceKind::CpuQuota),
@@ -21,6 +21,7 @@ const BOTTLENECKS: [(&str, ResourceKind); 12] = [
     ("network", ResourceKind::Network),
     ("lock", ResourceKind::Lock),
     ("worker-pool", ResourceKind::WorkerPool),
+    ("connection-pool", ResourceKind::ConnectionPool),
     ("accept-queue", ResourceKind::AcceptQueue),
     ("file-descriptors", ResourceKind::FileDescriptors),
     ("memory", ResourceKind::Memory),

@@ -5,6 +5,7 @@ mod cold;
 mod common;
 mod experiment;
 mod external;
+mod hops;
 mod mistakes;
 mod sweep;
 mod waiting;

@@ -94,9 +94,14 @@ impl Server {
 
     /// A Python program that is given its port as its first argument.
     pub(crate) fn python(program: &str) -> Self {
+        Self::python_with(program, &[])
+    }
+
+    /// The same with variables in its environment.
+    pub(crate) fn python_with(program: &str, variables: &[(&str, &str)]) -> Self {
         let port = free_port();
         let mut command = Command::new("python3");
-        command.args(["-c", program, &port.to_string()]);
+        command.args(["-c", program, &port.to_string()]).envs(variables.iter().copied());
         Self::spawn(command, port, None)
     }
 

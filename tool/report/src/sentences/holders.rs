@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use analysis::counters::IoRate;
+use analysis::counters::{IoRate, ServerAddress};
 use analysis::run::{Database, DiskLimit, Identity, Processes, Resource, ResourceKind};
 
 use crate::{number, words};
@@ -25,7 +25,16 @@ pub(crate) fn name(identity: &Identity) -> Cow<'_, str> {
         Identity::Generator => "generator".into(),
         Identity::DatabaseLocks(of) => database(of).into(),
         Identity::ListenQueue { port } => format!("port {port}").into(),
+        Identity::Upstream { address, .. } => server_address(address),
         Identity::OtherProcesses => "other processes".into(),
+    }
+}
+
+/// An address as people write it: `10.0.0.7:5432`, `/run/php.sock`.
+fn server_address(of: &ServerAddress) -> Cow<'_, str> {
+    match of {
+        ServerAddress::Tcp { address } => address.to_string().into(),
+        ServerAddress::Unix { path } => path.into(),
     }
 }
 
@@ -71,6 +80,7 @@ pub(super) fn resource(identity: &Identity) -> String {
         Identity::Generator => "the generator".to_owned(),
         Identity::DatabaseLocks(_) => format!("the locks of {holder}"),
         Identity::ListenQueue { .. } => format!("the listen queue of {holder}"),
+        Identity::Upstream { .. } => format!("the upstream {holder}"),
         Identity::OtherProcesses | Identity::Named { .. } => holder.into_owned(),
     }
 }
@@ -89,6 +99,7 @@ pub(super) fn subject(identity: &Identity) -> String {
         Identity::Generator => "The load generator".to_owned(),
         Identity::DatabaseLocks(_) => format!("The locks of {holder}"),
         Identity::ListenQueue { .. } => format!("The listen queue of {holder}"),
+        Identity::Upstream { .. } => format!("The upstream {holder}"),
         Identity::OtherProcesses => "Other processes".to_owned(),
         Identity::Named { .. } => holder.into_owned(),
     }

@@ -5,6 +5,7 @@ use analysis::run::{ConnectionEvidence, WaitingEvidence};
 use super::at_saturation;
 use super::holders::{processes, subject};
 use crate::number::{count, percent, quantity, tenths, time};
+use crate::words::users;
 
 /// Users that wait while nothing is busy.
 pub(super) fn waiting(seen: &WaitingEvidence) -> String {
@@ -85,6 +86,11 @@ pub(super) fn connections(seen: &ConnectionEvidence) -> String {
             quantity(*overflows_per_s),
             at_saturation(*users),
             quantity(*drops_per_s)
+        ),
+        ConnectionEvidence::NotAdmitted { users: at, outside } => format!(
+            "{} of {} had no connection: throughput times response time accounts only for the others (Little's law).",
+            quantity(*outside),
+            users(*at)
         ),
         ConnectionEvidence::ListenQueueSeen { port, waiting, backlog, full } => format!(
             "Up to {} connections waited to be accepted on port {port}, whose queue holds {}; it was full in {} of the \

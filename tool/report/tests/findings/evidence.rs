@@ -1,6 +1,6 @@
 //! Evidence, one of each kind.
 
-use analysis::counters::{IoRate, Role};
+use analysis::counters::{IoRate, Role, ServerAddress};
 use analysis::run::*;
 use analysis::ticks::{ErrorCounts, ErrorKind};
 
@@ -46,6 +46,7 @@ pub(super) fn all() -> Vec<Evidence> {
     all.extend(devices().into_iter().map(Evidence::from));
     all.extend(connections().into_iter().map(Evidence::from));
     all.extend(waiting().into_iter().map(Evidence::from));
+    all.extend(hops().into_iter().map(Evidence::from));
     all.extend(locks().into_iter().map(Evidence::from));
     all.extend(generator().into_iter().map(Evidence::from));
     all.extend(outcome().into_iter().map(Evidence::from));
@@ -162,6 +163,7 @@ fn connections() -> Vec<ConnectionEvidence> {
         TurnedAway { requests: 4_096, queued: true },
         RaiseDescriptorLimit,
         ListenQueueFull { overflows_per_s: 35.0, drops_per_s: 12.0, users: 64 },
+        NotAdmitted { users: 64, outside: 31.8 },
         ListenQueueSeen { port: 8080, waiting: 129, backlog: 128, full: 0.9 },
         AcceptsSlowly { at_a_time: 4.0 },
         WaitingToBeAccepted { port: 8080, connections: 7 },
@@ -182,6 +184,46 @@ fn waiting() -> Vec<WaitingEvidence> {
         BusiestHadRoom { resource: Identity::Processes(nginx()), busy: 0.2 },
         HostBusyForOthers,
         ThreadsWaiting { share: 0.8 },
+    ]
+}
+
+fn upstream() -> Identity {
+    Identity::Upstream { address: ServerAddress::Tcp { address: ([10, 0, 0, 7], 5432).into() }, of: nginx() }
+}
+
+fn hops() -> Vec<HopEvidence> {
+    use HopEvidence::*;
+    let socket = ServerAddress::Unix { path: "/run/php.sock".into() };
+    vec![
+        RequestsQueue {
+            at: Identity::Processes(workers()),
+            from_users: 8,
+            from_requests: 6.9,
+            to_users: 64,
+            to_requests: 62.84,
+        },
+        NotRead { of: workers(), requests: 58.8, users: 64 },
+        NotAccepted { of: nginx(), connections: 31.5, held: 0.04, users: 32 },
+        TimePerTier {
+            tiers: vec![
+                TierTime { at: Identity::Processes(nginx()), requests: 0.4, time_us: 510.0 },
+                TierTime { at: Identity::Processes(workers()), requests: 62.8, time_us: 80_100.0 },
+                TierTime {
+                    at: Identity::Upstream { address: socket, of: workers() },
+                    requests: 0.8,
+                    time_us: 1_020.0,
+                },
+            ],
+            users: 64,
+        },
+        ConnectionsInUse {
+            of: nginx(),
+            to: upstream(),
+            connections: 8.0,
+            outstanding: 7.9,
+            from_users: 16,
+            to_users: 64,
+        },
     ]
 }
 

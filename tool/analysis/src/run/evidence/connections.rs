@@ -38,6 +38,13 @@ pub enum ConnectionEvidence {
         /// N*.
         users: u32,
     },
+    /// Users that had no connection, by Little's law, while the queue overflowed.
+    NotAdmitted {
+        /// Users of the step.
+        users: u32,
+        /// How many of them were not let in.
+        outside: f64,
+    },
     /// How full the queue was.
     ListenQueueSeen {
         /// Its port.

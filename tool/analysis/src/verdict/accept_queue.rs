@@ -1,0 +1,83 @@
+//! The listen queue: connections that are accepted too slowly, or find no room to wait, while nothing is busy.
+
+use super::curve::Curve;
+use super::finding::Finding;
+use super::hops;
+use super::waiting::{at_a_time, fullest_queue, nothing_busy};
+use crate::laws::little;
+use crate::run::{Confidence, ConnectionEvidence as Seen, Identity, ListenQueue, ResourceKind, Step};
+
+/// Overflows of a listen queue, per second, that are more than the burst when users are added.
+const OVERFLOWS_PER_S: f64 = 1.0;
+
+/// This many times N* are clearly more users.
+const MORE_USERS: f64 = 1.5;
+
+/// Users that have no connection are told of from this share on.
+const OUTSIDE: f64 = 0.05;
+
+/// The finding, if nearly all requests wait to be accepted, or the queue overflowed as soon as throughput stopped growing.
+pub(super) fn full(curve: &Curve) -> Option<Finding> {
+    if !curve.observed() || !nothing_busy(curve) {
+        return None;
+    }
+    let finding = Finding::new(ResourceKind::AcceptQueue, Confidence::Medium);
+    if let Some((port, slowly)) = hops::accepted_slowly(curve) {
+        let finding = finding.held_by(Identity::ListenQueue { port }).seeing(slowly);
+        return Some(with_overflows(curve, finding));
+    }
+    let full = curve.steps().iter().any(|step| step.usage.listening.full > 0.0);
+    let room = fullest_queue(curve).is_some() && !full;
+    if room || overflowing(curve).next().is_none() || limited_before_it_was_full(curve) {
+        return None;
+    }
+    let finding = with_overflows(curve, finding);
+    Some(match at_a_time(curve) {
+        Some(at_a_time) => finding.seeing(Seen::AcceptsSlowly { at_a_time }),
+        None => finding,
+    })
+}
+
+/// Adds how the queue overflowed, if it did.
+fn with_overflows(curve: &Curve, finding: Finding) -> Finding {
+    let Some(heaviest) = overflowing(curve).last() else { return finding };
+    let count = overflowing(curve).count() as f64;
+    let mean = |read: fn(&Step) -> f64| overflowing(curve).map(read).sum::<f64>() / count;
+    let finding = finding.seeing(Seen::ListenQueueFull {
+        overflows_per_s: mean(|step| step.usage.listening.overflows_per_s),
+        drops_per_s: mean(|step| step.usage.listening.drops_per_s),
+        users: curve.star_users(),
+    });
+    let finding = not_admitted(heaviest).into_iter().fold(finding, Finding::seeing);
+    let Some(ListenQueue { port, waiting, backlog }) = fullest_queue(curve) else { return finding };
+    let full = mean(|step| step.usage.listening.full);
+    let holder = finding.holder.clone().unwrap_or(Identity::ListenQueue { port });
+    finding.held_by(holder).seeing(Seen::ListenQueueSeen { port, waiting, backlog, full })
+}
+
+/// The steps from N* on at which the queue overflowed all the time, by ascending users. Not only those that hold the
+/// maximum throughput: users that are not admitted are missing in it.
+fn overflowing(curve: &Curve) -> impl DoubleEndedIterator<Item = &Step> {
+    let from = curve.star_users();
+    curve.steps().iter().filter(move |step| step.users >= from && overflows_per_s(step) >= OVERFLOWS_PER_S)
+}
+
+fn overflows_per_s(step: &Step) -> f64 {
+    step.usage.listening.overflows_per_s.max(step.usage.listening.drops_per_s)
+}
+
+/// Users without a connection: those that throughput times response time does not account for.
+fn not_admitted(step: &Step) -> Option<Seen> {
+    let little = little(step, 0.0);
+    let outside = little.gap * f64::from(step.users);
+    let seen = !little.holds() && little.gap >= OUTSIDE && outside >= 1.0;
+    seen.then_some(Seen::NotAdmitted { users: step.users, outside })
+}
+
+/// Whether clearly more users than N* got no more throughput although all of them found room in the queue. Then
+/// something else was the limit, and the queue filled later because of it.
+fn limited_before_it_was_full(curve: &Curve) -> bool {
+    let enough = MORE_USERS * f64::from(curve.star_users());
+    let found_room = |step: &Step| step.usage.observed() && overflows_per_s(step) <= 0.0;
+    curve.plateau().any(|step| f64::from(step.users) >= enough && found_room(step))
+}

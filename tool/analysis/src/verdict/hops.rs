@@ -1,0 +1,313 @@
+//! The tier at which requests queue, by the requests outstanding on the connections between tiers.
+//!
+//! The number of users grows from one step to the next, and beyond N* what grows with it is a queue. Requests that a tier
+//! has handed on are outstanding at the tier behind it, so the queue is followed from the server backwards: to the tier
+//! whose requests grow and which hands on no more of them. A tier behind that gets a constant number, one on each of its
+//! connections, has room for more or not: that is told by how many requests are served at a time.
+
+use super::curve::Curve;
+use super::finding::Finding;
+use super::waiting::{at_a_time, nothing_busy};
+use crate::counters::{Role, ServerAddress};
+use crate::resources::{GroupKey, HopUse};
+use crate::run::{Confidence, HopEvidence as Seen, Identity, Processes, ResourceKind, Step, TierTime};
+
+/// Fewer looks at the connections than this say nothing of a step.
+const LOOKS_MIN: usize = 3;
+
+/// The lighter of the two steps that are compared has at most this share of the users of the heaviest.
+const LIGHTER: f64 = 0.67;
+
+/// A tier at which at least this share of the additional requests waits is, or leads to, the one that queues.
+const GROWS: f64 = 0.5;
+
+/// A tier at which less than this share of the additional requests waits has no queue.
+const STAYS: f64 = 0.25;
+
+/// Connections of which this share has a request are all in use: one is free between a response and the next request.
+const IN_USE: f64 = 0.85;
+
+/// A number of connections is constant within this share.
+const CONSTANT: f64 = 0.1;
+
+/// Where fewer requests are served at a time than this share of the connections to the tier behind, that tier queues.
+const HAS_ROOM: f64 = 0.6;
+
+/// With fewer requests than this read and not answered, on average, the server hardly works on any: one that serves one
+/// request at a time always has one.
+const HARDLY_ANY: f64 = 0.5;
+
+/// Tiers behind one another that are followed.
+const DEPTH_MAX: usize = 8;
+
+/// Where requests queue.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Queue {
+    pub(super) at: Place,
+    pub(super) evidence: Vec<Seen>,
+}
+
+impl Queue {
+    /// The processes at which requests queue, where those are observed.
+    pub(super) fn tier(&self) -> Option<Processes> {
+        match &self.at {
+            Place::Tier(of) | Place::Connections(of) => Some(of.clone()),
+            Place::Upstream(_) => None,
+        }
+    }
+}
+
+/// A place where requests queue.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Place {
+    /// In front of, or inside, these processes.
+    Tier(Processes),
+    /// At these processes, for one of their connections to the tier behind.
+    Connections(Processes),
+    /// Behind an address that is not observed.
+    Upstream(Identity),
+}
+
+/// The finding, if requests queue at a tier that is not observed, or for connections to a tier that has room.
+pub(super) fn behind(curve: &Curve) -> Option<Finding> {
+    if !nothing_busy(curve) {
+        return None;
+    }
+    let Queue { at, evidence } = queue(curve)?;
+    let (kind, holder) = match at {
+        Place::Tier(_) => return None,
+        Place::Connections(of) => (ResourceKind::ConnectionPool, Identity::Processes(of)),
+        Place::Upstream(upstream) => (ResourceKind::Upstream, upstream),
+    };
+    let finding = Finding::new(kind, Confidence::Medium).held_by(holder);
+    Some(evidence.into_iter().fold(finding, Finding::seeing))
+}
+
+/// Adds where requests queue to a finding about how many are served at a time. Seen there, it is no longer a guess.
+pub(super) fn with_queue(curve: &Curve, finding: Finding) -> Finding {
+    let Some(queue) = queue(curve) else { return finding };
+    let finding = Finding { confidence: finding.confidence.min(Confidence::Medium), ..finding };
+    queue.evidence.into_iter().fold(finding, Finding::seeing)
+}
+
+/// Where requests queue; `None` where that was not seen or cannot be told.
+pub(super) fn queue(curve: &Curve) -> Option<Queue> {
+    let steps = Compared::new(curve)?;
+    let mut at = front(steps.many)?;
+    for _ in 0..DEPTH_MAX {
+        let called = || handed_on(steps.many, &at);
+        let Some(hop) = called().max_by(|a, b| a.outstanding().total_cmp(&b.outstanding())) else {
+            return Some(steps.queue_at(&at));
+        };
+        let next = match steps.growth(hop) {
+            Growth::Grows => hop,
+            Growth::Unclear => return None,
+            Growth::Stays if called().any(|hop| steps.growth(hop) != Growth::Stays) => return None,
+            Growth::Stays => match steps.connections(hop) {
+                Some(connections) if at_a_time(curve)? < HAS_ROOM * connections => hop,
+                Some(_) if !steps.mostly_unread(&at) => return Some(steps.pool(&at, hop)),
+                _ => return Some(steps.queue_at(&at)),
+            },
+        };
+        match &next.server {
+            Some(server) => at = server.clone(),
+            None => return Some(steps.upstream(&at, next)),
+        }
+    }
+    None
+}
+
+/// The port at which connections wait to be accepted, if the queue grows with the users while next to no request is
+/// worked on: then it is not full workers that keep the server from accepting.
+pub(super) fn accepted_slowly(curve: &Curve) -> Option<(u16, Seen)> {
+    let steps = Compared::new(curve)?;
+    let Place::Tier(of) = queue(curve)?.at else { return None };
+    let at = (of.role, of.name.clone());
+    let (before, now) = (into(steps.few, &at)?, into(steps.many, &at)?);
+    let ServerAddress::Tcp { address } = now.address else { return None };
+    let slowly =
+        now.unaccepted - before.unaccepted >= GROWS * steps.more && now.held + now.unclear < HARDLY_ANY;
+    let (connections, held, users) = (now.unaccepted, now.held, steps.many.users);
+    slowly.then_some((address.port(), Seen::NotAccepted { of, connections, held, users }))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Growth {
+    Grows,
+    Stays,
+    Unclear,
+}
+
+/// Two steps beyond which requests were looked at, one with clearly more users than the other.
+struct Compared<'a> {
+    curve: &'a Curve,
+    few: &'a Step,
+    many: &'a Step,
+    /// How many requests more were under way with many users.
+    more: f64,
+}
+
+impl<'a> Compared<'a> {
+    fn new(curve: &'a Curve) -> Option<Self> {
+        let looked = |step: &&Step| step.usage.hops.looks >= LOOKS_MIN && step.completed > 0;
+        let many = curve.steps().iter().filter(looked).max_by_key(|step| step.users)?;
+        let lighter = |step: &&Step| f64::from(step.users) <= LIGHTER * f64::from(many.users);
+        let few = curve.steps().iter().filter(looked).filter(lighter).max_by_key(|step| step.users)?;
+        let more = under_way(many) - under_way(few);
+        let admitted = more >= GROWS * f64::from(many.users - few.users);
+        (curve.closed() && admitted && more > 1.0).then_some(Self { curve, few, many, more })
+    }
+
+    fn growth(&self, hop: &HopUse) -> Growth {
+        let before = same(self.few, hop);
+        let least = hop.outstanding() - before.map_or(0.0, HopUse::outstanding_at_most);
+        let most = hop.outstanding_at_most() - before.map_or(0.0, HopUse::outstanding);
+        if least >= GROWS * self.more {
+            Growth::Grows
+        } else if most < STAYS * self.more {
+            Growth::Stays
+        } else {
+            Growth::Unclear
+        }
+    }
+
+    /// How many connections there are, if that is constant and all of them are in use.
+    fn connections(&self, hop: &HopUse) -> Option<f64> {
+        let before = same(self.few, hop)?;
+        let in_use = |hop: &HopUse| hop.outstanding() >= IN_USE * hop.connections;
+        let change = (hop.connections - before.connections).abs();
+        let constant = change <= CONSTANT * hop.connections;
+        (in_use(hop) && in_use(before) && constant && hop.connections > 0.5).then_some(hop.connections)
+    }
+
+    /// Whether most of what waits at a tier has not even been read by it.
+    fn mostly_unread(&self, at: &GroupKey) -> bool {
+        let unread = |step| into(step, at).map_or(0.0, |hop| hop.unread);
+        unread(self.many) - unread(self.few) >= GROWS * self.more
+    }
+
+    fn queue_at(&self, at: &GroupKey) -> Queue {
+        let of = self.processes(at);
+        let mut evidence = vec![self.requests_queue(Identity::Processes(of.clone()), at)];
+        if let Some(hop) = into(self.many, at).filter(|_| self.mostly_unread(at)) {
+            evidence.push(Seen::NotRead { of: of.clone(), requests: hop.unread, users: self.many.users });
+        }
+        evidence.extend(self.time_per_tier());
+        Queue { at: Place::Tier(of), evidence }
+    }
+
+    fn pool(&self, at: &GroupKey, hop: &HopUse) -> Queue {
+        let of = self.processes(at);
+        let in_use = Seen::ConnectionsInUse {
+            of: of.clone(),
+            to: self.server(at, hop),
+            connections: hop.connections,
+            outstanding: hop.outstanding(),
+            from_users: self.few.users,
+            to_users: self.many.users,
+        };
+        let queue = self.requests_queue(Identity::Processes(of.clone()), at);
+        let evidence = [in_use, queue].into_iter().chain(self.time_per_tier()).collect();
+        Queue { at: Place::Connections(of), evidence }
+    }
+
+    fn upstream(&self, at: &GroupKey, hop: &HopUse) -> Queue {
+        let upstream = self.server(at, hop);
+        let requests = |step| same(step, hop).map_or(0.0, HopUse::outstanding);
+        let queue = Seen::RequestsQueue {
+            at: upstream.clone(),
+            from_users: self.few.users,
+            from_requests: requests(self.few),
+            to_users: self.many.users,
+            to_requests: requests(self.many),
+        };
+        Queue {
+            at: Place::Upstream(upstream),
+            evidence: [queue].into_iter().chain(self.time_per_tier()).collect(),
+        }
+    }
+
+    fn requests_queue(&self, identity: Identity, at: &GroupKey) -> Seen {
+        Seen::RequestsQueue {
+            at: identity,
+            from_users: self.few.users,
+            from_requests: requests_at(self.few, at),
+            to_users: self.many.users,
+            to_requests: requests_at(self.many, at),
+        }
+    }
+
+    /// The time at each tier; nothing where there is only one.
+    fn time_per_tier(&self) -> Option<Seen> {
+        let (many, front) = (self.many, front(self.many)?);
+        let time = |at: Identity, requests: f64| TierTime {
+            at,
+            requests,
+            time_us: requests / many.throughput_per_s * 1e6,
+        };
+        let first = time(Identity::Processes(self.processes(&front)), requests_at(many, &front));
+        let behind = many.usage.hops.tiers.iter().filter(|hop| !hop.callers.is_empty());
+        let behind = behind.filter(|hop| hop.server.as_ref() != Some(&front)).map(|hop| {
+            let requests = hop.server.as_ref().map_or(hop.outstanding(), |at| requests_at(many, at));
+            time(self.server(&front, hop), requests)
+        });
+        let tiers: Vec<TierTime> = [first].into_iter().chain(behind).collect();
+        (tiers.len() > 1).then_some(Seen::TimePerTier { tiers, users: many.users })
+    }
+
+    fn server(&self, caller: &GroupKey, hop: &HopUse) -> Identity {
+        match &hop.server {
+            Some(server) => Identity::Processes(self.processes(server)),
+            None => Identity::Upstream { address: hop.address.clone(), of: self.processes(caller) },
+        }
+    }
+
+    fn processes(&self, (role, name): &GroupKey) -> Processes {
+        let groups = &self.many.usage.groups;
+        let group = groups.iter().find(|group| group.role == *role && group.name == *name);
+        group.map_or_else(
+            || Processes { role: *role, name: name.clone(), ..Processes::default() },
+            |group| self.curve.processes(group),
+        )
+    }
+}
+
+/// Requests that users have sent and not got the response of, by Little's law.
+fn under_way(step: &Step) -> f64 {
+    step.throughput_per_s * step.response_time_us.mean / 1e6
+}
+
+/// The group of processes that the users call.
+fn front(step: &Step) -> Option<GroupKey> {
+    let servers = step.usage.hops.tiers.iter().filter_map(|hop| Some((hop, hop.server.as_ref()?)));
+    let servers = servers.filter(|(_, server)| server.0 == Role::Server);
+    servers.max_by(|a, b| a.0.connections.total_cmp(&b.0.connections)).map(|(_, server)| server.clone())
+}
+
+/// The same hop at another step.
+fn same<'a>(step: &'a Step, hop: &HopUse) -> Option<&'a HopUse> {
+    let same = |other: &&HopUse| {
+        other.server == hop.server && (hop.server.is_some() || other.address == hop.address)
+    };
+    step.usage.hops.tiers.iter().find(same)
+}
+
+fn into<'a>(step: &'a Step, at: &GroupKey) -> Option<&'a HopUse> {
+    step.usage.hops.tiers.iter().find(|hop| hop.server.as_ref() == Some(at))
+}
+
+/// Requests at a tier, without those that it has handed on.
+fn requests_at(step: &Step, at: &GroupKey) -> f64 {
+    let received = if front(step).as_ref() == Some(at) {
+        under_way(step)
+    } else {
+        into(step, at).map_or(0.0, HopUse::outstanding)
+    };
+    (received - handed_on(step, at).map(HopUse::outstanding).sum::<f64>()).max(0.0)
+}
+
+/// What a tier calls, but for others of its own name.
+fn handed_on<'a>(step: &'a Step, at: &GroupKey) -> impl Iterator<Item = &'a HopUse> {
+    let calls = |hop: &&HopUse| hop.callers.contains(at) && hop.server.as_ref() != Some(at);
+    step.usage.hops.tiers.iter().filter(calls)
+}

@@ -1,0 +1,185 @@
+//! Requests outstanding between tiers: the holder is the tier at which they queue.
+
+use analysis::counters::{Hop, Role, ServerAddress, ThreadState};
+use analysis::run::{Bottleneck, Confidence, Evidence, HopEvidence, Identity, ResourceKind};
+
+use super::lab::{Lab, conclude, server, sweep};
+
+/// Process numbers in the lab: the first tier, the one behind it.
+const FRONT: u32 = 812;
+const BEHIND: u32 = 912;
+
+/// An idle front, and an idle tier behind it; one request at a time waits 5 ms somewhere.
+fn idle_front() -> Lab {
+    let waiting = server("app").downstream().demand_us(100.0).threads(8).state(ThreadState::Futex);
+    sweep().tier(server("nginx").demand_us(50.0).threads(8)).tier(waiting).pool(1, 5_000.0)
+}
+
+fn address(port: u16) -> ServerAddress {
+    ServerAddress::Tcp { address: ([10, 0, 0, 7], port).into() }
+}
+
+fn hop(server: Option<u32>, callers: &[u32], connections: u32, held: u32) -> Hop {
+    let port = server.map_or(5432, |pid| pid as u16);
+    Hop {
+        address: address(port),
+        server,
+        callers: callers.to_vec(),
+        connections: connections.into(),
+        opened: 0,
+        unaccepted: 0,
+        unread: 0,
+        held: held.into(),
+        unclear: 0,
+    }
+}
+
+/// The users' connections to the front, with a request each.
+fn users_hop(users: u32) -> Hop {
+    hop(Some(FRONT), &[], users, users)
+}
+
+/// The verdict where each look at the connections sees what `hops` says of this number of users.
+fn seen(lab: &Lab, hops: impl Fn(u32) -> Vec<Hop>) -> Bottleneck {
+    let mut observed = lab.observed();
+    for step in &mut observed {
+        let users = step.step.users;
+        step.counters.iter_mut().for_each(|sample| sample.hops = Some(hops(users)));
+    }
+    conclude(&observed, &lab.context).verdict.bottleneck
+}
+
+fn holder(found: &Bottleneck) -> &str {
+    match &found.identity {
+        Some(Identity::Processes(of)) => &of.name,
+        other => panic!("no processes: {other:?}"),
+    }
+}
+
+#[test]
+fn a_lock_behind_an_idle_front_is_held_by_the_tier_behind() {
+    let blind = seen(&idle_front(), |_| Vec::new());
+    assert_eq!((blind.kind, holder(&blind)), (ResourceKind::Lock, "nginx"), "{blind:#?}");
+    let found =
+        seen(&idle_front(), |users| vec![users_hop(users), hop(Some(BEHIND), &[FRONT], users, users)]);
+    assert_eq!((found.kind, holder(&found)), (ResourceKind::Lock, "app"), "{found:#?}");
+    assert_eq!(found.confidence, Confidence::Medium);
+    let queue = found.findings.iter().find_map(|seen| match seen {
+        Evidence::Hops(HopEvidence::RequestsQueue { to_users, to_requests, .. }) => {
+            Some((*to_users, *to_requests))
+        }
+        _ => None,
+    });
+    assert_eq!(queue, Some((64, 64.0)), "{found:#?}");
+}
+
+#[test]
+fn a_lock_of_the_front_stays_the_fronts() {
+    let found =
+        seen(&idle_front(), |users| vec![users_hop(users), hop(Some(BEHIND), &[FRONT], users, users.min(1))]);
+    assert_eq!((found.kind, holder(&found)), (ResourceKind::Lock, "nginx"), "{found:#?}");
+}
+
+#[test]
+fn a_pool_behind_a_unix_socket_is_held_by_the_tier_behind() {
+    let workers = server("php-fpm").downstream().demand_us(100.0).processes(4).threads(4);
+    let lab = sweep().tier(server("nginx").demand_us(50.0)).tier(workers).pool(4, 50_000.0);
+    // Each request has a connection of its own; four are accepted, and of those it is not known what they do.
+    let found = seen(&lab, |users| {
+        let accepted = users.min(4);
+        let waiting = u64::from(users - accepted);
+        let php = Hop {
+            address: ServerAddress::Unix { path: "/run/php.sock".to_owned() },
+            unread: waiting,
+            unaccepted: waiting,
+            connections: users.into(),
+            unclear: accepted.into(),
+            opened: accepted.into(),
+            ..hop(Some(BEHIND), &[FRONT], 0, 0)
+        };
+        vec![users_hop(users), php]
+    });
+    assert_eq!((found.kind, holder(&found)), (ResourceKind::WorkerPool, "php-fpm"), "{found:#?}");
+    let not_read = |seen: &Evidence| matches!(seen, Evidence::Hops(HopEvidence::NotRead { .. }));
+    assert!(found.findings.iter().any(not_read), "{found:#?}");
+}
+
+#[test]
+fn a_row_lock_in_a_database_is_not_a_lock_of_the_program_in_front_of_it() {
+    let app = server("app").demand_us(50.0).threads(8);
+    let lab = sweep().tier(app).tier(server("postgres").downstream().demand_us(50.0)).pool(1, 5_000.0);
+    // The program opens sixteen sessions, and all of them wait for the row.
+    let found =
+        seen(&lab, |users| vec![users_hop(users), hop(Some(BEHIND), &[FRONT], users.min(16), users.min(16))]);
+    assert_eq!((found.kind, holder(&found)), (ResourceKind::Lock, "postgres"), "{found:#?}");
+}
+
+#[test]
+fn an_upstream_that_nobody_observes_is_named_by_its_address() {
+    let lab = sweep().tier(server("nginx").demand_us(50.0)).pool(4, 50_000.0);
+    let found = seen(&lab, |users| vec![users_hop(users), hop(None, &[FRONT], users, users)]);
+    assert_eq!(found.kind, ResourceKind::Upstream, "{found:#?}");
+    assert_eq!(found.holder.as_str(), "10.0.0.7:5432");
+}
+
+#[test]
+fn connections_that_are_all_in_use_while_the_tier_behind_has_room_are_a_connection_pool() {
+    let lab = sweep()
+        .tier(server("app").demand_us(50.0).threads(8))
+        .tier(server("postgres").downstream().demand_us(50.0))
+        .pool(4, 20_000.0);
+    let found =
+        seen(&lab, |users| vec![users_hop(users), hop(Some(BEHIND), &[FRONT], users.min(4), users.min(4))]);
+    assert_eq!((found.kind, holder(&found)), (ResourceKind::ConnectionPool, "app"), "{found:#?}");
+    assert!(found.evidence[0].contains("4 connections to postgres"), "{found:#?}");
+}
+
+#[test]
+fn workers_that_call_one_by_one_are_not_a_connection_pool() {
+    let lab = sweep()
+        .tier(server("app").demand_us(50.0).threads(4))
+        .tier(server("postgres").downstream().demand_us(50.0))
+        .pool(4, 20_000.0);
+    let found = seen(&lab, |users| {
+        let busy = users.min(4);
+        let unread = u64::from(users - busy);
+        let front = Hop { unread, held: busy.into(), ..users_hop(users) };
+        vec![front, hop(Some(BEHIND), &[FRONT], busy, busy)]
+    });
+    assert_eq!((found.kind, holder(&found)), (ResourceKind::WorkerPool, "app"), "{found:#?}");
+}
+
+/// Queue full at the heavier steps only, so that the average over the plateau is small.
+#[test]
+fn a_listen_queue_that_admits_connections_slowly_is_the_accept_queue() {
+    let lab = sweep().tier(server("app").demand_us(50.0).threads(8)).pool(1, 5_000.0);
+    let lab = lab.listen_queue(40.0, 128).room_for(32);
+    let waiting = |users: u32, held: u32| {
+        let unread = u64::from(users - held);
+        vec![Hop { unread, unaccepted: unread, held: held.into(), ..users_hop(users) }]
+    };
+    let found = seen(&lab, |users| waiting(users, 0));
+    assert_eq!(found.kind, ResourceKind::AcceptQueue, "{found:#?}");
+    assert_eq!(found.identity, Some(Identity::ListenQueue { port: FRONT as u16 }));
+    // Where one request is always worked on, the queue is that of the worker.
+    let worker = seen(&lab, |users| waiting(users, 1));
+    assert_eq!(worker.kind, ResourceKind::Lock, "{worker:#?}");
+}
+
+#[test]
+fn connections_that_tell_nothing_move_no_verdict() {
+    let found = seen(&idle_front(), |users| {
+        let unclear = Hop { unclear: users.into(), ..hop(Some(BEHIND), &[FRONT], users, 0) };
+        vec![users_hop(users), unclear]
+    });
+    assert_eq!((found.kind, holder(&found)), (ResourceKind::Lock, "nginx"), "{found:#?}");
+}
+
+#[test]
+fn the_server_and_the_tier_behind_may_have_one_name() {
+    let behind = server("python3").downstream().demand_us(100.0).threads(8).state(ThreadState::Futex);
+    let lab = sweep().tier(server("python3").demand_us(50.0).threads(8)).tier(behind).pool(1, 5_000.0);
+    let found = seen(&lab, |users| vec![users_hop(users), hop(Some(BEHIND), &[FRONT], users, users)]);
+    let Some(Identity::Processes(of)) = &found.identity else { panic!("{found:#?}") };
+    assert_eq!((of.role, of.pid), (Role::Downstream, Some(BEHIND)));
+}

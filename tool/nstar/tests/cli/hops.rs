@@ -1,0 +1,100 @@
+//! Servers behind a front: does the verdict name the one at which requests queue?
+
+use serde_json::Value;
+
+use crate::common::{
+    support::{Place, Server},
+    verdict::{HTTP, kind, named, verdict},
+};
+
+/// A front without a limit of its own: a thread per connection, which forwards each request over a connection of its own
+/// to the port that the environment names.
+const FRONT: &str = r#"
+import os
+def forward():
+    with socket.create_connection(("127.0.0.1", int(os.environ["BEHIND"]))) as behind:
+        behind.sendall(b"GET / HTTP/1.1\r\nHost: behind\r\n\r\n")
+        while behind.recv(4096): pass
+serve(keep, forward)
+"#;
+
+/// A front that reads every request, and forwards it over one of four connections that it keeps.
+const FOUR_CONNECTIONS: &str = r#"
+import os
+def call():
+    behind = socket.create_connection(("127.0.0.1", int(os.environ["BEHIND"])))
+    behind.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return behind
+pool = queue.Queue()
+for _ in range(4): pool.put(call())
+def forward():
+    behind = pool.get()
+    behind.sendall(b"GET / HTTP/1.1\r\nHost: behind\r\n\r\n")
+    behind.recv(4096)
+    pool.put(behind)
+serve(keep, forward)
+"#;
+
+/// Every request takes 20 ms, however many there are.
+const NO_LIMIT: &str = "serve(keep, lambda: time.sleep(0.02))";
+
+/// Each request takes one mutex for 5 ms: at most 200 requests a second.
+const ONE_MUTEX: &str = r#"
+mutex = threading.Lock()
+def hold():
+    with mutex: time.sleep(0.005)
+serve(answer, hold)
+"#;
+
+/// Four requests at a time take 20 ms each: at most 200 requests a second.
+const FOUR_WORKERS: &str = r#"
+workers = threading.Semaphore(4)
+def work():
+    with workers: time.sleep(0.02)
+serve(answer, work)
+"#;
+
+/// A front before a server.
+struct Tiers {
+    front: Server,
+    behind: Server,
+}
+
+impl Tiers {
+    fn start(front: &str, behind: &str) -> Self {
+        let behind = Server::python(&format!("{HTTP}{behind}"));
+        let port = behind.address.port().to_string();
+        let front = Server::python_with(&format!("{HTTP}{front}"), &[("BEHIND", &port)]);
+        Self { front, behind }
+    }
+
+    /// Sweeps them, and checks kind and holder.
+    fn expect(&self, expected: &str, held_by: &Server) {
+        let place = Place::new();
+        let Some(run) = named(&place, &self.front.url("/"), &["-c", "1..64", "-d", "3s"]) else { return };
+        assert_eq!(kind(&run), expected, "{}", verdict(&run));
+        assert_eq!(holder(&run), u64::from(held_by.pid()), "{}", verdict(&run));
+    }
+}
+
+fn holder(run: &Value) -> u64 {
+    verdict(run)["bottleneck"]["identity"]["pid"].as_u64().expect("a process")
+}
+
+#[test]
+fn a_lock_behind_an_idle_front_is_held_by_the_tier_behind() {
+    let tiers = Tiers::start(FRONT, ONE_MUTEX);
+    tiers.expect("lock", &tiers.behind);
+}
+
+#[test]
+fn a_pool_behind_an_idle_front_is_held_by_the_tier_behind() {
+    let tiers = Tiers::start(FRONT, FOUR_WORKERS);
+    tiers.expect("worker-pool", &tiers.behind);
+}
+
+#[test]
+fn too_few_connections_to_a_tier_with_room_are_a_connection_pool() {
+    let tiers = Tiers::start(FOUR_CONNECTIONS, NO_LIMIT);
+    tiers.expect("connection-pool", &tiers.front);
+}

@@ -1,0 +1,59 @@
+//! Sentences about the tier at which requests queue.
+
+use analysis::run::{HopEvidence, Identity, TierTime};
+
+use super::holders::{name, processes};
+use crate::number::{count, tenths, time};
+use crate::words::users;
+
+/// Where requests wait.
+pub(super) fn sentence(seen: &HopEvidence) -> String {
+    match seen {
+        HopEvidence::RequestsQueue { at, from_users, from_requests, to_users, to_requests } => format!(
+            "Requests queue at {}: {} were there with {}, and {} with {}; what it had handed on to others is not counted.",
+            name(at),
+            tenths(*to_requests),
+            users(*to_users),
+            tenths(*from_requests),
+            count((*from_users).into())
+        ),
+        HopEvidence::NotRead { of, requests, users: at } => format!(
+            "{} had not read {} of its requests with {}: nothing there was free to take them.",
+            processes(of),
+            tenths(*requests),
+            users(*at)
+        ),
+        HopEvidence::NotAccepted { of, connections, held, users: at } => format!(
+            "{} connections waited for {} to accept them with {}, while it worked on {} requests at a time.",
+            tenths(*connections),
+            processes(of),
+            users(*at),
+            tenths(*held)
+        ),
+        HopEvidence::TimePerTier { tiers, users: at } => {
+            let parts: Vec<String> = tiers.iter().map(at_tier).collect();
+            format!("With {} a request spent {} (Little's law).", users(*at), parts.join(", "))
+        }
+        HopEvidence::ConnectionsInUse { of, to, connections, outstanding, from_users, to_users } => format!(
+            "{} has {} connections to {}, as many with {} as with {}, and {} of them waited for a response at a time, \
+             while more requests waited to be sent on.",
+            processes(of),
+            tenths(*connections),
+            called(to),
+            count((*from_users).into()),
+            users(*to_users),
+            tenths(*outstanding)
+        ),
+    }
+}
+
+fn at_tier(tier: &TierTime) -> String {
+    format!("{} at {}", time(tier.time_us), name(&tier.at))
+}
+
+fn called(to: &Identity) -> String {
+    match to {
+        Identity::Upstream { .. } => format!("the upstream {}", name(to)),
+        _ => name(to).into_owned(),
+    }
+}
