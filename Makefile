@@ -1,6 +1,6 @@
 # Every command a contributor needs. `make test` is what CI runs.
 
-.PHONY: test lint setup build size bench sanitize
+.PHONY: test lint setup build size bench sanitize truth
 
 # Formatting, lints, then every test, with what the tests need installed first; at last the sanitizer.
 test: setup lint
@@ -38,3 +38,10 @@ bench: build
 	cargo build --release --locked -p bench
 	scripts/setup-bench
 	PATH="$(CURDIR)/target/peers/bin:$$PATH" target/release/bench
+
+# Servers with one bottleneck of known size each, and whether nstar finds it (docs/truth.md). About twenty minutes on a
+# machine that does nothing else.
+truth: build
+	cargo build --release --locked -p truth
+	scripts/setup-truth
+	target/release/truth

@@ -46,6 +46,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("experiment", &["analysis", "load", "observe", "sweep"]),
     ("nstar", &["analysis", "experiment", "load", "report", "sweep"]),
     ("bench", &["database-server", "experiment", "share"]),
+    ("truth", &["database-server"]),
     // And every system.
     (
         "nstar-lab",

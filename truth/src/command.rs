@@ -1,0 +1,237 @@
+//! The command line.
+
+use std::{
+    collections::VecDeque,
+    env, fs,
+    path::PathBuf,
+    process::ExitCode,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    thread,
+    time::Duration,
+};
+
+use clap::{Parser, Subcommand};
+use signal_hook::{consts::TERM_SIGNALS, flag};
+
+use crate::{
+    Trouble,
+    case::{self, Case},
+    grade::{Grade, Said},
+    neighbour::Disturb,
+    run::{self, Judge, Servers},
+    server::Serve,
+    table::{self, Row},
+};
+
+/// Time between two looks at whether a signal has come.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Cases without load of their own that are measured at the same time.
+const SIDE_BY_SIDE: usize = 6;
+
+/// Arguments of sweeps in the short form.
+const SHORT: [&str; 2] = ["--duration", "2s"];
+
+/// Starts servers with one bottleneck of known size each, has `nstar sweep` judge them, and prints a table of what is true
+/// and what was said.
+///
+/// Exit codes: 0 no verdict was wrong while sure; 1 one was, or a case could not be run; 2 usage. Cases whose programs are
+/// not installed are skipped, except under CI.
+#[derive(Debug, Parser)]
+#[command(name = "truth", args_conflicts_with_subcommands = true)]
+struct Options {
+    /// Cases to run, by name or a part of it [default: all]
+    cases: Vec<String>,
+    /// Run the short form: a few cases with shorter steps, once more where the answer was inconclusive
+    #[arg(long)]
+    short: bool,
+    /// Run one case at a time. Otherwise those that leave the host idle are measured side by side
+    #[arg(long)]
+    alone: bool,
+    /// How often to run each
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// The nstar to judge [default: the one beside this program]
+    #[arg(long)]
+    nstar: Option<PathBuf>,
+    /// Folder to keep run files and reports in
+    #[arg(long)]
+    keep: Option<PathBuf>,
+    /// List the cases instead
+    #[arg(long)]
+    list: bool,
+    /// Start the servers of one case, print the address of the front, and wait for Ctrl-C
+    #[arg(long, conflicts_with_all = ["list", "short"])]
+    start: bool,
+    #[command(subcommand)]
+    own: Option<Own>,
+}
+
+/// The suite's own programs, which cases start.
+#[derive(Debug, Subcommand)]
+enum Own {
+    /// Serve one tier of a case
+    #[command(hide = true)]
+    Serve(Serve),
+    /// Keep a processor busy for a part of the time
+    #[command(hide = true)]
+    Disturb(Disturb),
+}
+
+/// Reads the command line and does what it says.
+pub fn main() -> ExitCode {
+    let options = Options::parse();
+    let outcome = match options.own {
+        Some(Own::Serve(serve)) => serve.run().map(|()| true),
+        Some(Own::Disturb(disturb)) => disturb.run().map(|()| true),
+        None => suite(&options),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("truth: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs what was asked for. Returns whether all went well.
+fn suite(options: &Options) -> Result<bool, Trouble> {
+    let cases = wanted(options)?;
+    if options.list {
+        cases.iter().for_each(|case| println!("{:<34} {:<24} {}", case.name, case.stacks(), case.shows));
+        return Ok(true);
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in TERM_SIGNALS {
+        flag::register(*signal, Arc::clone(&stop)).map_err(Trouble::io("listen for signals"))?;
+    }
+    if options.start {
+        return start(&cases, &stop);
+    }
+    let nstar = match &options.nstar {
+        Some(path) => path.clone(),
+        None => beside()?,
+    };
+    if let Some(folder) = &options.keep {
+        fs::create_dir_all(folder).map_err(Trouble::io(format!("make {}", folder.display())))?;
+    }
+    let arguments = if options.short { &SHORT[..] } else { &[] };
+    let judge = Judge { nstar: &nstar, arguments, keep: options.keep.as_deref(), stop: &stop };
+    let mut rows: Vec<_> = cases.iter().map(|case| Row { case, said: Vec::new() }).collect();
+    let mut well = true;
+    for _ in 0..options.rounds {
+        well &= round(&mut rows, &judge, options.alone, |_| true);
+    }
+    if options.short {
+        well &= round(&mut rows, &judge, options.alone, is_open);
+    }
+    print!("{}", table::table(&rows));
+    Ok(well)
+}
+
+/// The cases asked for.
+fn wanted(options: &Options) -> Result<Vec<Case>, Trouble> {
+    let mut cases = case::all().map_err(Trouble::Case)?;
+    let named = |case: &Case| options.cases.iter().any(|part| case.name.contains(part.as_str()));
+    let exact = |case: &Case| options.cases.contains(&case.name);
+    if let Some(unknown) =
+        options.cases.iter().find(|part| !cases.iter().any(|case| case.name.contains(part.as_str())))
+    {
+        return Err(Trouble::Case(format!("there is no case '{unknown}'; see --list")));
+    }
+    let all_exact = options.cases.iter().all(|part| cases.iter().any(|case| case.name == *part));
+    cases.retain(|case| options.cases.is_empty() || if all_exact { exact(case) } else { named(case) });
+    cases.retain(|case| !options.short || case.short);
+    Ok(cases)
+}
+
+/// The nstar beside this program.
+fn beside() -> Result<PathBuf, Trouble> {
+    let path = env::current_exe().map_err(Trouble::io("find this program"))?.with_file_name("nstar");
+    match path.exists() {
+        true => Ok(path),
+        false => Err(Trouble::Case(format!(
+            "there is no {}: build it, or name another with --nstar",
+            path.display()
+        ))),
+    }
+}
+
+fn start(cases: &[Case], stop: &AtomicBool) -> Result<bool, Trouble> {
+    let [case] = cases else {
+        return Err(Trouble::Case("--start takes the name of one case".into()));
+    };
+    let servers = Servers::start(case)?;
+    println!("{}", servers.url());
+    eprintln!("{}: {}", case.name, case.shows);
+    while !stop.load(Relaxed) {
+        thread::sleep(LOOK);
+    }
+    Ok(true)
+}
+
+/// Adds a verdict to its row. Returns whether it stands for success.
+fn take(row: &mut Row, outcome: Result<Said, Trouble>) -> bool {
+    match outcome {
+        Ok(said) => {
+            let grade = said.grade(row.case);
+            row.said.push(said);
+            grade != Grade::SurelyWrong
+        }
+        Err(trouble) => {
+            let skipped = trouble.is_lack() && env::var_os("CI").is_none();
+            eprintln!("{} {}: {trouble}", if skipped { "SKIPPED" } else { "NOT RUN" }, row.case.name);
+            skipped
+        }
+    }
+}
+
+/// Whether nothing was claimed about a case.
+fn is_open(row: &Row) -> bool {
+    row.said.last().is_some_and(|said| said.grade(row.case) == Grade::Inconclusive)
+}
+
+/// Runs each of the wanted cases once: those that leave the host idle side by side, then the others one by one. Returns
+/// whether all went well.
+fn round(rows: &mut [Row], judge: &Judge, alone: bool, wanted: fn(&Row) -> bool) -> bool {
+    let numbers = (0..rows.len()).filter(|number| wanted(&rows[*number]));
+    let (idle, busy): (VecDeque<_>, VecDeque<_>) =
+        numbers.partition(|number| !alone && rows[*number].case.is_idle());
+    let mut well = true;
+    for (queue, width) in [(idle, SIDE_BY_SIDE), (busy, 1)] {
+        for (number, outcome) in side_by_side(rows, judge, queue, width) {
+            well &= take(&mut rows[number], outcome);
+        }
+    }
+    well
+}
+
+/// Runs cases from a queue, so many at a time.
+fn side_by_side(
+    rows: &[Row],
+    judge: &Judge,
+    queue: VecDeque<usize>,
+    width: usize,
+) -> Vec<(usize, Result<Said, Trouble>)> {
+    let (queue, done) = (Mutex::new(queue), Mutex::new(Vec::new()));
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    let work = || {
+        while let Some(number) = next() {
+            let case = rows[number].case;
+            let outcome = match judge.stop.load(Relaxed) {
+                true => Err(Trouble::Interrupted),
+                false => run::judge(case, judge),
+            };
+            let grade = outcome.as_ref().map_or("not run", |said| said.grade(case).name());
+            eprintln!("{:<34} {grade}", case.name);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((number, outcome));
+        }
+    };
+    thread::scope(|scope| (0..width).for_each(|_| drop(scope.spawn(work))));
+    done.into_inner().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,182 @@
+//! What nstar said of a case, held against what is true.
+
+use serde_json::Value;
+
+use crate::{Trouble, case::Case};
+
+/// From this probability on, or from medium confidence in words, a verdict is said to be sure.
+const SURE: f64 = 0.8;
+/// How far the throughput may be from the truth.
+const THROUGHPUT_TOLERANCE: f64 = 0.03;
+
+/// What nstar said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Said {
+    /// Kind of the bottleneck.
+    pub kind: String,
+    /// Its holder, without the number of the process.
+    pub holder: String,
+    /// Maximum throughput, requests a second.
+    pub throughput: f64,
+    /// N*, if one was found.
+    pub users: Option<u64>,
+    /// The interval of N*, if one was found.
+    pub users_ci: Option<[u64; 2]>,
+    /// How sure it was, in its own words or as a probability.
+    pub confidence: String,
+    /// Whether it counts as sure.
+    pub sure: bool,
+    /// Whether it said that the run is inconclusive.
+    pub inconclusive: bool,
+}
+
+/// How a verdict compares with the truth, as far as kind and holder go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Grade {
+    /// Kind and holder are right.
+    Right,
+    /// Nothing was claimed.
+    Inconclusive,
+    /// Something else was claimed.
+    Wrong,
+    /// Something else was claimed, and said to be sure.
+    SurelyWrong,
+}
+
+impl Grade {
+    /// The name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Right => "right",
+            Self::Inconclusive => "inconclusive",
+            Self::Wrong => "wrong",
+            Self::SurelyWrong => "wrong, sure",
+        }
+    }
+}
+
+impl Said {
+    /// Reads it from a run file.
+    ///
+    /// # Errors
+    /// Where the file lacks the verdict.
+    pub fn read(run: &Value) -> Result<Self, Trouble> {
+        let verdict = &run["verdict"];
+        let bottleneck = &verdict["bottleneck"];
+        let lacks = || Trouble::Case("the run file holds no verdict".into());
+        let text = |value: &Value| value.as_str().map(str::to_owned).ok_or_else(lacks);
+        let end = |place: usize| verdict["users_at_saturation_ci"][place].as_u64();
+        let holder = text(&bottleneck["holder"])?;
+        let (confidence, sure) = confidence(bottleneck);
+        Ok(Self {
+            kind: text(&bottleneck["kind"])?,
+            holder: holder.split(" (pid").next().unwrap_or_default().to_owned(),
+            throughput: verdict["throughput_max_per_s"].as_f64().ok_or_else(lacks)?,
+            users: verdict["users_at_saturation"].as_u64(),
+            users_ci: end(0).zip(end(1)).map(|(low, high)| [low, high]),
+            confidence,
+            sure,
+            inconclusive: verdict["inconclusive"].as_array().is_some_and(|doubts| !doubts.is_empty()),
+        })
+    }
+
+    /// Holds kind and holder against the truth.
+    pub fn grade(&self, case: &Case) -> Grade {
+        // A server whose capacity changes has no one answer: to say so is right, by whichever doubt.
+        if case.kind.holds("changes") {
+            return if self.inconclusive { Grade::Right } else { self.wrong() };
+        }
+        let holder =
+            case.holder.is_empty() || case.holder.iter().any(|holder| self.holder.starts_with(holder));
+        // A server that never saturates is inconclusive by definition, as its maximum is not known.
+        match case.kind.holds(&self.kind) && holder && (!self.inconclusive || self.kind == "none") {
+            true => Grade::Right,
+            false if self.inconclusive || self.kind == "unknown" => Grade::Inconclusive,
+            false => self.wrong(),
+        }
+    }
+
+    fn wrong(&self) -> Grade {
+        if self.sure { Grade::SurelyWrong } else { Grade::Wrong }
+    }
+
+    /// Whether the throughput is right.
+    pub fn has_throughput(&self, truth: f64) -> bool {
+        (self.throughput / truth - 1.0).abs() <= THROUGHPUT_TOLERANCE
+    }
+
+    /// Whether the interval of N* holds the truth.
+    pub fn has_users(&self, truth: u32) -> bool {
+        self.users_ci.is_some_and(|[low, high]| (low..=high).contains(&truth.into()))
+    }
+}
+
+/// The confidence as said, and whether that is sure: a probability where the file holds one, otherwise a word.
+fn confidence(bottleneck: &Value) -> (String, bool) {
+    let number = ["confidence", "probability"].iter().find_map(|key| bottleneck[*key].as_f64());
+    match (number, bottleneck["confidence"].as_str()) {
+        (Some(probability), _) => (format!("{:.0} %", probability * 100.0), probability >= SURE),
+        (None, Some(word)) => (word.to_owned(), ["high", "medium"].contains(&word)),
+        (None, None) => ("?".to_owned(), false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn case(kind: &str, holder: &str) -> Case {
+        let text = format!(
+            "name = 'x'\ntiers = ['rust lock=10ms']\nkind = '{kind}'\nholder = ['{holder}']\nshows = ''\n"
+        );
+        toml::from_str(&text).expect("a case")
+    }
+
+    fn said(kind: &str, confidence: Value, doubts: Value) -> Said {
+        let run = json!({ "verdict": {
+            "users_at_saturation": 4, "users_at_saturation_ci": [3, 5], "throughput_max_per_s": 98.0,
+            "bottleneck": { "kind": kind, "holder": "python3 (pid 12)", "confidence": confidence },
+            "inconclusive": doubts,
+        }});
+        Said::read(&run).expect("a verdict")
+    }
+
+    #[test]
+    fn kind_and_holder_must_both_be_right() {
+        let lock = said("lock", json!("medium"), json!([]));
+        assert_eq!(lock.grade(&case("lock", "python3")), Grade::Right);
+        assert_eq!(lock.grade(&case("lock", "nginx")), Grade::SurelyWrong);
+        assert_eq!(lock.grade(&case("worker-pool", "python3")), Grade::SurelyWrong);
+    }
+
+    #[test]
+    fn who_claims_nothing_is_not_wrong() {
+        let case = case("lock", "python3");
+        assert_eq!(said("lock", json!("high"), json!(["not steady"])).grade(&case), Grade::Inconclusive);
+        assert_eq!(said("unknown", json!("low"), json!([])).grade(&case), Grade::Inconclusive);
+        assert_eq!(said("cpu", json!("low"), json!([])).grade(&case), Grade::Wrong);
+    }
+
+    #[test]
+    fn a_probability_is_sure_from_four_in_five_on() {
+        let case = case("lock", "python3");
+        assert_eq!(said("cpu", json!(0.79), json!([])).grade(&case), Grade::Wrong);
+        assert_eq!(said("cpu", json!(0.80), json!([])).grade(&case), Grade::SurelyWrong);
+    }
+
+    #[test]
+    fn a_server_that_changes_has_no_answer_but_doubt() {
+        let case = case("changes", "python3");
+        assert_eq!(said("lock", json!("low"), json!(["changed"])).grade(&case), Grade::Right);
+        assert_eq!(said("lock", json!("low"), json!([])).grade(&case), Grade::Wrong);
+    }
+
+    #[test]
+    fn numbers_are_right_within_their_tolerance() {
+        let said = said("lock", json!("low"), json!([]));
+        assert!(said.has_throughput(100.0) && !said.has_throughput(102.0));
+        assert!(said.has_users(3) && said.has_users(5) && !said.has_users(6));
+    }
+}

@@ -1,0 +1,146 @@
+//! Runs a case: starts its servers from the back to the front, has nstar judge them, and ends them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    thread,
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+
+use crate::{
+    Trouble,
+    case::Case,
+    grade::Said,
+    place::Place,
+    process::Process,
+    stacks::{self, Address, Running},
+    tier::Tier,
+};
+
+/// How long a sweep may take, generously.
+const SWEEP_LIMIT: Duration = Duration::from_secs(600);
+/// Time between two looks at whether a sweep has ended.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The servers of a case, running. Dropping them ends the front first.
+pub struct Servers {
+    url: String,
+    _neighbour: Option<Process>,
+    tiers: Vec<(Running, Place)>,
+    _folder: TempDir,
+}
+
+impl Servers {
+    /// Starts the servers of a case, and what runs beside them.
+    ///
+    /// # Errors
+    /// Where a program is missing or does not start.
+    pub fn start(case: &Case) -> Result<Self, Trouble> {
+        let folder = TempDir::new().map_err(Trouble::io("make a folder"))?;
+        let mut tiers: Vec<(Running, Place)> = Vec::new();
+        for (number, tier) in case.tiers.iter().enumerate().rev() {
+            let below = make_folder(folder.path(), &number.to_string())?;
+            let upstream = tiers.last().map(|(running, _)| &running.address);
+            tiers.push(start(tier, &below, upstream)?);
+        }
+        tiers.reverse();
+        let neighbour = case.beside.as_ref().map(|what| disturb(what, folder.path())).transpose()?;
+        let Some(Address::Http(address)) = tiers.first().map(|(running, _)| &running.address) else {
+            return Err(Trouble::Case(format!("the front of {} does not speak HTTP", case.name)));
+        };
+        Ok(Self { url: format!("http://{address}/"), _neighbour: neighbour, tiers, _folder: folder })
+    }
+
+    /// Where the front takes requests.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        // The front first: it has requests under way behind. Its place goes after it.
+        while !self.tiers.is_empty() {
+            let (running, place) = self.tiers.remove(0);
+            drop(running);
+            drop(place);
+        }
+    }
+}
+
+fn start(tier: &Tier, folder: &Path, upstream: Option<&Address>) -> Result<(Running, Place), Trouble> {
+    let place = Place::make(&tier.surroundings)?;
+    let running = stacks::start(tier, &place, folder, upstream)?;
+    Ok((running, place))
+}
+
+fn disturb(what: &str, folder: &Path) -> Result<Process, Trouble> {
+    let words = [stacks::own_program()?, "disturb".into(), what.to_owned()];
+    Process::start(&words, &make_folder(folder, "neighbour")?, &[])
+}
+
+fn make_folder(below: &Path, name: &str) -> Result<PathBuf, Trouble> {
+    let folder = below.join(name);
+    fs::create_dir(&folder).map_err(Trouble::io(format!("make {}", folder.display())))?;
+    Ok(folder)
+}
+
+/// Who judges, and how.
+pub struct Judge<'a> {
+    /// The program.
+    pub nstar: &'a Path,
+    /// Arguments of every sweep.
+    pub arguments: &'a [&'a str],
+    /// Where run files and reports go, if they are wanted.
+    pub keep: Option<&'a Path>,
+    /// Set once a signal says to stop.
+    pub stop: &'a AtomicBool,
+}
+
+/// Has nstar judge a case.
+///
+/// # Errors
+/// Where a server does not start, or nstar does not end with a verdict.
+pub fn judge(case: &Case, by: &Judge) -> Result<Said, Trouble> {
+    let servers = Servers::start(case)?;
+    let own = TempDir::new().map_err(Trouble::io("make a folder"))?;
+    let file = by.keep.unwrap_or(own.path()).join(format!("{}.json", case.name));
+    let errors = own.path().join("errors");
+    let output = fs::File::create(&errors).map_err(Trouble::io("make a file"))?;
+    let child = Command::new(by.nstar)
+        .args(["sweep", "--no-progress", servers.url(), "-o"])
+        .arg(&file)
+        .args(by.arguments)
+        .args(&case.nstar)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(output)
+        .spawn()
+        .map_err(Trouble::io(format!("run {}", by.nstar.display())))?;
+    wait(child, by.stop)?;
+    let failed = |said: String| Trouble::Failed { program: "nstar sweep".into(), said };
+    let told = || fs::read_to_string(&errors).unwrap_or_default();
+    let text = fs::read_to_string(&file).map_err(|_| failed(told()))?;
+    let run = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+    Said::read(&run)
+}
+
+fn wait(mut child: Child, stop: &AtomicBool) -> Result<(), Trouble> {
+    let deadline = Instant::now() + SWEEP_LIMIT;
+    while matches!(child.try_wait(), Ok(None)) {
+        let late = Instant::now() > deadline;
+        if late || stop.load(Relaxed) {
+            // Both fail only where it has just ended.
+            let _ = child.kill();
+            let _ = child.wait();
+            let failed = Trouble::Failed { program: "nstar sweep".into(), said: "it did not end".into() };
+            return Err(if late { failed } else { Trouble::Interrupted });
+        }
+        thread::sleep(LOOK);
+    }
+    Ok(())
+}

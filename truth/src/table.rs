@@ -1,0 +1,130 @@
+//! The table of what is true and what was said, in Markdown.
+
+use std::fmt::Write;
+
+use crate::{
+    case::Case,
+    grade::{Grade, Said},
+};
+
+/// A case, and every verdict on it.
+pub(crate) struct Row<'a> {
+    pub(crate) case: &'a Case,
+    pub(crate) said: Vec<Said>,
+}
+
+const HEAD: [&str; 8] = ["case", "stack", "true", "X, N*", "said", "X, N*", "sure", "grade"];
+
+/// The table, with a sum of the grades below.
+pub(crate) fn table(rows: &[Row]) -> String {
+    let lines: Vec<[String; 8]> = rows.iter().filter(|row| !row.said.is_empty()).map(cells).collect();
+    let head = HEAD.map(str::to_owned);
+    let width = |column: usize| {
+        [&head].into_iter().chain(&lines).map(|line| line[column].chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<_> = (0..HEAD.len()).map(width).collect();
+    let mut text = line(&head, &widths);
+    text += &widths.iter().map(|width| format!("|{}", "-".repeat(width + 2))).collect::<String>();
+    text += "|\n";
+    lines.iter().for_each(|cells| text += &line(cells, &widths));
+    text + &sum(rows)
+}
+
+fn line(cells: &[String; 8], widths: &[usize]) -> String {
+    let padded = cells.iter().zip(widths).map(|(cell, width)| format!(" {cell:<width$} |"));
+    format!("|{}\n", padded.collect::<String>())
+}
+
+fn cells(row: &Row) -> [String; 8] {
+    let Row { case, said } = row;
+    let truth = case.saturation().ok().flatten();
+    // The worst of several verdicts is shown.
+    let Some(worst) = said.iter().max_by_key(|said| said.grade(case)) else { return Default::default() };
+    let named = |kind: &str, holder: &str| match holder {
+        "" => kind.to_owned(),
+        holder => format!("{kind}, {holder}"),
+    };
+    [
+        case.name.clone(),
+        case.stacks(),
+        named(&case.kind.names().join(" or "), &case.holder.join(" or ")),
+        truth.map_or("none".into(), |(throughput, users)| format!("{throughput:.4}/s, {users}")),
+        named(&worst.kind, &worst.holder),
+        said_numbers(worst, truth),
+        worst.confidence.clone(),
+        grades(row),
+    ]
+    .map(|cell| shorten(&cell))
+}
+
+/// Throughput and N* as said, with a mark where they are not right.
+fn said_numbers(said: &Said, truth: Option<(f64, u32)>) -> String {
+    let mark = |right: bool| if right { "" } else { " (!)" };
+    let throughput = truth.is_none_or(|(truth, _)| said.has_throughput(truth));
+    let users = truth.is_none_or(|(_, truth)| said.has_users(truth));
+    let number = match (said.users, said.users_ci) {
+        (None, _) => "?".to_owned(),
+        (Some(users), Some([low, high])) if low != high => format!("{users} ({low}-{high})"),
+        (Some(users), _) => users.to_string(),
+    };
+    format!("{:.4}/s{}, {number}{}", said.throughput, mark(throughput), mark(users))
+}
+
+/// Four significant figures where a number was written with four decimals.
+fn shorten(cell: &str) -> String {
+    let figures = |word: &str| -> Option<String> {
+        let (number, rest) = word.split_once("/s")?;
+        let number: f64 = number.parse().ok()?;
+        let decimals = if number >= 1_000.0 {
+            0
+        } else if number >= 100.0 {
+            1
+        } else {
+            2
+        };
+        Some(format!("{number:.decimals$}/s{rest}"))
+    };
+    cell.split(' ').map(|word| figures(word).unwrap_or_else(|| word.to_owned())).collect::<Vec<_>>().join(" ")
+}
+
+/// The grades of all runs of a case: one name where they agree.
+fn grades(row: &Row) -> String {
+    let mut counts: Vec<(Grade, usize)> = Vec::new();
+    for grade in row.said.iter().map(|said| said.grade(row.case)) {
+        match counts.iter_mut().find(|(known, _)| *known == grade) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((grade, 1)),
+        }
+    }
+    counts.sort_unstable();
+    let runs = row.said.len();
+    let named = |(grade, count): &(Grade, usize)| format!("{} {count}/{runs}", grade.name());
+    match counts[..] {
+        [(grade, _)] if runs == 1 => grade.name().to_owned(),
+        _ => counts.iter().map(named).collect::<Vec<_>>().join(", "),
+    }
+}
+
+fn sum(rows: &[Row]) -> String {
+    let all: Vec<_> = rows.iter().flat_map(|row| row.said.iter().map(|said| (row.case, said))).collect();
+    let part = |count: usize| format!("{count} of {}", all.len());
+    let graded = |grade| part(all.iter().filter(|(case, said)| said.grade(case) == grade).count());
+    let known: Vec<_> =
+        all.iter().filter_map(|(case, said)| Some((said, case.saturation().ok()??))).collect();
+    let right = |holds: fn(&Said, (f64, u32)) -> bool| {
+        format!("{} of {}", known.iter().filter(|(said, truth)| holds(said, *truth)).count(), known.len())
+    };
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = write!(
+        text,
+        "\nKind and holder: right {}, inconclusive {}, wrong {}, wrong while sure {}.\nX within 3 %: {}. N* in its interval: {}.\n",
+        graded(Grade::Right),
+        graded(Grade::Inconclusive),
+        graded(Grade::Wrong),
+        graded(Grade::SurelyWrong),
+        right(|said, (throughput, _)| said.has_throughput(throughput)),
+        right(|said, (_, users)| said.has_users(users)),
+    );
+    text
+}
