@@ -10,10 +10,12 @@ mod warnings;
 pub use context::{Context, RunKind};
 
 use self::mix::{RequestCount, mix, not_as_asked};
+use crate::confirmation::confirm;
 use crate::laws::little;
 use crate::resources::LockUse;
 use crate::run::{
-    Generator, Host, Laws, LoadShape, Locks, Models, Resource, Run, SCHEMA, Step, Verdict, Warning,
+    Confirmation, Generator, Host, Laws, LoadShape, Locks, Models, Resource, Run, SCHEMA, Step, Verdict,
+    Warning,
 };
 use crate::search::growth::{Growth, growth};
 use crate::search::saturation::{Saturation, saturation};
@@ -32,6 +34,8 @@ pub struct Conclusion {
     pub models: Models,
     /// Reasons to distrust the run.
     pub warnings: Vec<Warning>,
+    /// What slowing each tier said of the verdict, where that was tried.
+    pub confirmation: Option<Confirmation>,
 }
 
 /// The parts of a run file that are not measured.
@@ -71,6 +75,7 @@ impl Conclusion {
             load: provenance.load,
             requests,
             proof: None,
+            confirmation: self.confirmation,
             verdict: self.verdict,
             steps: self.steps,
             laws: self.laws,
@@ -92,10 +97,13 @@ pub fn conclude(mut steps: Vec<Step>, context: &Context) -> Conclusion {
         RunKind::Sweep { .. } => bottleneck(&curve),
     };
     let laws = laws::laws(&curve, context);
+    let models = laws::models(&curve, &laws, &saturation, context);
+    let mut verdict = verdict::verdict(&curve, &finding, saturation, context);
     Conclusion {
-        models: laws::models(&curve, &laws, &saturation, context),
+        models,
         warnings: warnings::warnings(&curve, &finding, context),
-        verdict: verdict::verdict(&curve, &finding, saturation, context),
+        confirmation: context.slowed.as_ref().map(|trial| confirm(&mut verdict, trial)),
+        verdict,
         steps: filled_in(curve, context),
         laws,
     }

@@ -5,6 +5,7 @@
 
 pub mod comparison;
 pub mod conclude;
+pub mod confirmation;
 pub mod counters;
 pub mod estimate;
 pub mod laws;

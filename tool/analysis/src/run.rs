@@ -5,6 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod confirmation;
 mod doubt;
 mod evidence;
 mod identity;
@@ -17,6 +18,7 @@ mod unwatched;
 mod verdict;
 mod warning;
 
+pub use confirmation::{Confirmation, ConfirmationAnswer, LeftAlone, LeftAloneReason, SlowedTier};
 pub use doubt::{Doubt, LockDoubt, Victim};
 pub use evidence::{
     Aside, Busy, ConnectionEvidence, CpuTimeEvidence, DeviceEvidence, Evidence, GeneratorEvidence,
@@ -62,6 +64,9 @@ pub struct Run {
     /// Whether what was promised is what the database holds, where that was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,
+    /// What slowing each tier did to throughput, where that was tried (`--confirm`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmation: Option<Confirmation>,
     /// The conclusions of a run.
     pub verdict: Verdict,
     /// One entry per number of users, ascending.

@@ -4,10 +4,10 @@ use std::{net::SocketAddr, time::Duration};
 
 use analysis::{
     comparison::LeftOut,
-    run::{DatabaseTrouble, Proof, Step},
+    run::{DatabaseTrouble, Processes, Proof, Step},
 };
 
-use crate::sentences::unwatched;
+use crate::sentences::{holders, unwatched};
 
 /// A number of users is being measured.
 #[must_use]
@@ -20,6 +20,12 @@ pub fn step_begun(users: u32) -> String {
 pub fn step_done(step: &Step) -> String {
     let (users, rate_per_s, mean_us) = (step.users, step.throughput_per_s, step.response_time_us.mean);
     format!("{users:>6} users  {rate_per_s:>10.0} req/s  {mean_us:>9.0} us")
+}
+
+/// A tier is being slowed, to test the verdict.
+#[must_use]
+pub fn slowing(of: &Processes) -> String {
+    format!("slowing {}, to see whether throughput follows", holders::processes(of))
 }
 
 /// A server answered the first request with a status that counts as an error. It has an address where there are several.

@@ -5,6 +5,7 @@
 pub(crate) mod comparisons;
 pub(crate) mod holders;
 
+mod confirmation;
 mod devices;
 mod doubts;
 mod generator;
@@ -20,6 +21,7 @@ mod warnings;
 use analysis::run::{Evidence, NextLimit, Verdict, Warning};
 use analysis::ticks::{ErrorCounts, ErrorKind};
 
+pub(crate) use confirmation::confirmation;
 pub(crate) use doubts::doubt;
 pub(crate) use warnings::warning;
 

@@ -1,5 +1,6 @@
 //! What a conclusion needs to know beside the measurements.
 
+use crate::confirmation::Trial;
 use crate::run::{FewerUsers, LoadShape, ServerUnwatched};
 use crate::verdict::WatchedDatabase;
 
@@ -25,6 +26,8 @@ pub struct Context {
     pub fewer_users: Option<FewerUsers>,
     /// Requests per second that the generator's threads could make of the cheapest kind, if that was tested.
     pub generator_ceiling_per_s: Option<f64>,
+    /// What was measured with each tier slowed, if the verdict is to be tested so.
+    pub slowed: Option<Trial>,
 }
 
 /// The kind of run asked for.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Cause, Database};
+use super::{Cause, Database, Processes};
 use crate::ticks::ErrorCounts;
 
 /// One reason not to rely on an answer.
@@ -137,6 +137,11 @@ pub enum Doubt {
         users: u32,
         /// Share of them, 0 to 1.
         share: f64,
+    },
+    /// Slowing the holder of the bottleneck did not slow the server, and slowing another tier did.
+    NotConfirmed {
+        /// The processes that throughput follows.
+        processes: Processes,
     },
     /// A sentence of a run file from before doubts were typed, or from a newer version.
     Told {

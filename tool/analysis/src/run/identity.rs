@@ -54,7 +54,9 @@ impl From<String> for Words {
 }
 
 /// Kinds of things that stop a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResourceKind {
     /// All the processors that the holder may use.
@@ -86,6 +88,7 @@ pub enum ResourceKind {
     /// Never saturated.
     None,
     /// Saturated, and no evidence says why; or a kind of a newer version.
+    #[default]
     #[serde(other)]
     Unknown,
 }

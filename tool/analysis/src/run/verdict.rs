@@ -7,7 +7,7 @@ use super::{Doubt, Evidence, Identity, Resource, ResourceKind, ResponseTime, Wor
 use crate::thresholds::LISTED;
 
 /// The conclusions of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// N*: the smallest number of users that reaches 95 % of the maximum throughput.
     pub users_at_saturation: Option<u32>,
@@ -64,7 +64,7 @@ pub enum NextLimit {
 }
 
 /// The resource that stops the server, with evidence.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bottleneck {
     /// The kind of resource.
     pub kind: ResourceKind,
@@ -122,7 +122,7 @@ pub struct NamedThreads {
 }
 
 /// How sure a verdict is, the surest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
     /// Direct evidence, nothing against it.
@@ -130,5 +130,6 @@ pub enum Confidence {
     /// Direct evidence, with a rival close by.
     Medium,
     /// By elimination, or with evidence missing.
+    #[default]
     Low,
 }

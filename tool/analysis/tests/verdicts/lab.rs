@@ -23,6 +23,7 @@ pub(super) fn conclude(observed: &[Observed], context: &Context) -> Conclusion {
         laws: run.laws,
         models: run.models,
         warnings: run.warnings,
+        confirmation: run.confirmation,
     }
 }
 

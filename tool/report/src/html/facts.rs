@@ -1,6 +1,6 @@
 //! The page's lists of facts: the verdict, the models, the run.
 
-use analysis::run::{Bottleneck, PERCENTILES, Resource, ResourceKind, Run};
+use analysis::run::{Bottleneck, PERCENTILES, Resource, ResourceKind, Run, SlowedTier};
 use serde::Serialize;
 
 use crate::metrics::percentile_name;
@@ -39,6 +39,7 @@ pub(super) fn verdict(run: &Run) -> Vec<Fact> {
         facts.extend(response_time(run));
     }
     facts.extend(bottleneck(&run.verdict.bottleneck));
+    facts.extend(run.confirmation.iter().flat_map(|tested| &tested.tiers).map(slowed));
     facts.extend(run.verdict.knee_users.map(|knee| {
         Fact::new("Knee", format!("{} users", number::plain(knee)), "where the asymptotes cross")
             .of("knee_users", knee)
@@ -127,6 +128,14 @@ fn bottleneck(bottleneck: &Bottleneck) -> Vec<Fact> {
     }));
     facts.extend(bottleneck.runner_up.as_ref().map(runner_up));
     facts
+}
+
+fn slowed(tier: &SlowedTier) -> Fact {
+    let [low, high] = tier.elasticity_ci;
+    let followed = format!("{:.2} ({low:.2} to {high:.2})", tier.elasticity);
+    let title = format!("Elasticity to {}", tier.processes.name);
+    Fact::new(title, followed, "of throughput to its speed: 1 at the bottleneck, 0 with slack")
+        .of("confirmation.tiers.elasticity", tier.elasticity)
 }
 
 fn runner_up(resource: &Resource) -> Fact {

@@ -56,7 +56,7 @@ impl Page {
                 .map(|w| Notice { kind: words::warning(w.kind), text: sentences::warning(&w.cause) })
                 .collect(),
             verdict: facts::verdict(run),
-            evidence: summary::evidence(&run.verdict.bottleneck),
+            evidence: evidence(run),
             next: run.verdict.next_limit.as_ref().map(sentences::next),
             threads: threads::table(run),
             figures: figures::figures(run),
@@ -70,6 +70,12 @@ impl Page {
             run: facts::run(run),
         }
     }
+}
+
+/// What speaks for the verdict: what was seen, and what slowing each tier showed.
+fn evidence(run: &Run) -> Vec<String> {
+    let tested = run.confirmation.as_ref().map(sentences::confirmation);
+    summary::evidence(&run.verdict.bottleneck).into_iter().chain(tested).collect()
 }
 
 fn steps(run: &Run) -> Option<Table> {

@@ -1,9 +1,9 @@
 //! Sentences that say why an answer is not to be relied on.
 
-use analysis::run::{Database, Doubt, LockDoubt, Victim};
+use analysis::run::{Database, Doubt, LockDoubt, Processes, Victim};
 use analysis::ticks::ErrorCounts;
 
-use super::holders::database;
+use super::holders::{self, database};
 use super::locks::sessions_waited;
 use super::outcome::requests_failed;
 use super::{core_noun, errors, told, warnings};
@@ -37,6 +37,7 @@ pub(crate) fn doubt(doubt: &Doubt) -> String {
         Doubt::Changed { users, before_per_s, after_per_s } => changed(*users, *before_per_s, *after_per_s),
         Doubt::Little { users, gap } => little(*users, *gap),
         Doubt::IdleUsers { users, share } => idle_users(*users, *share),
+        Doubt::NotConfirmed { processes } => not_confirmed(processes),
         Doubt::Warned { warning } => warnings::warning(warning),
         Doubt::Told { text } => told(text),
     }
@@ -48,6 +49,13 @@ const GENERATOR_LIMIT: &str = "The load generator was the limit, so the server m
 const GENERATOR_TOOK_MORE: &str = "The load generator takes more of the shared processors than the server: give each its \
                                    own (taskset for the server, --cpus for the generator), or run the generator on \
                                    another host.";
+
+fn not_confirmed(processes: &Processes) -> String {
+    format!(
+        "Slowing the holder of the bottleneck did not slow the server; slowing {} did.",
+        holders::processes(processes)
+    )
+}
 
 fn never_bounded(most: u32) -> String {
     format!(

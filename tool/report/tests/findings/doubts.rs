@@ -33,6 +33,7 @@ pub(super) fn doubts() -> Vec<Doubt> {
         Changed { users: 8, before_per_s: 29_200.0, after_per_s: 9_600.0 },
         Little { users: 8, gap: 0.12 },
         IdleUsers { users: 8, share: 0.2 },
+        NotConfirmed { processes: nginx() },
         Told { text: "An older version doubted it.".into() },
     ]
 }

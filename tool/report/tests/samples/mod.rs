@@ -351,6 +351,7 @@ fn base(steps: Vec<Step>) -> Run {
         },
         requests: Vec::new(),
         proof: None,
+        confirmation: None,
         verdict: Verdict {
             users_at_saturation: Some(4),
             users_at_saturation_ci: Some([3, 5]),
