@@ -47,6 +47,7 @@ mod kernel_files;
 mod netlink;
 mod proc;
 mod sampler;
+mod stoppable;
 mod topology;
 mod watcher;
 
@@ -54,6 +55,7 @@ pub use clock::monotonic_us;
 pub use error::ObserveError;
 pub use host::host;
 pub use kernel_files::{KernelPaths, Pid};
+pub use stoppable::Stoppable;
 pub use topology::Topology;
 pub use topology::find::{find, find_all, find_in};
 pub use watcher::Watcher;

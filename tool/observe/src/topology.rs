@@ -2,7 +2,7 @@
 
 pub(crate) mod find;
 pub(crate) mod namespaces;
-mod process_tree;
+pub(crate) mod process_tree;
 mod tiers;
 pub(crate) mod tracker;
 

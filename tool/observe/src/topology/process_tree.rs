@@ -9,7 +9,7 @@ use crate::proc::process;
 
 /// The first process of a system or container. It holds sockets for others (socket activation) and adopts orphans, so its
 /// children are not its workers.
-pub(super) const INIT: Pid = 1;
+pub(crate) const INIT: Pid = 1;
 
 /// All processes and their parents.
 #[derive(Debug)]

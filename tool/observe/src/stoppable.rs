@@ -1,0 +1,136 @@
+//! Which processes may be stopped for a moment.
+
+use std::collections::BTreeSet;
+
+use analysis::run::LeftAloneReason;
+
+use crate::kernel_files::{KernelPaths, Pid, read_or_empty};
+use crate::topology::process_tree::INIT;
+
+/// Finds processes that may be stopped for a moment without harm to anybody but who asked for it.
+#[derive(Debug)]
+pub struct Stoppable<'a> {
+    paths: &'a KernelPaths,
+    user: u32,
+    /// This process's group, which nobody suspends from outside without suspending this process.
+    group: i64,
+    /// This process and those that it runs under.
+    ours: BTreeSet<Pid>,
+}
+
+impl<'a> Stoppable<'a> {
+    /// As seen by this process, with files from `paths`.
+    pub fn by_this_process(paths: &'a KernelPaths) -> Self {
+        Self::by(paths, std::process::id(), rustix::process::geteuid().as_raw())
+    }
+
+    fn by(paths: &'a KernelPaths, own: Pid, user: u32) -> Self {
+        let mut ours = BTreeSet::from([INIT]);
+        let mut next = own;
+        // Ends at the first process, and at once where the files go round in a circle.
+        while next > INIT && ours.insert(next) {
+            next = Job::of(paths, next).map_or(0, |job| job.parent);
+        }
+        let group = Job::of(paths, own).map_or(0, |job| job.group);
+        Self { paths, user, group, ours }
+    }
+
+    /// Whether the process may be stopped for a moment.
+    ///
+    /// # Errors
+    /// The reason not to.
+    pub fn check(&self, pid: Pid) -> Result<(), LeftAloneReason> {
+        if self.ours.contains(&pid) {
+            return Err(LeftAloneReason::Ours);
+        }
+        let status = read_or_empty(&self.paths.process(pid).join("status"));
+        let job = Job::of(self.paths, pid).ok_or(LeftAloneReason::Ended)?;
+        let line = |key: &str| status.lines().find_map(|line| line.strip_prefix(key));
+        let numbers = |key: &str| line(key).unwrap_or_default().split_whitespace().map(str::parse::<u32>);
+        if line("Uid:").is_none() || !numbers("Uid:").all(|user| user == Ok(self.user)) {
+            return Err(LeftAloneReason::OtherUser);
+        }
+        if numbers("TracerPid:").any(|tracer| tracer != Ok(0)) {
+            return Err(LeftAloneReason::Debugged);
+        }
+        match line("State:").and_then(|state| state.trim().chars().next()) {
+            Some('T' | 't') => Err(LeftAloneReason::Stopped),
+            None | Some('Z' | 'X') => Err(LeftAloneReason::Ended),
+            Some(_) if job.is_in_foreground() && job.group != self.group => Err(LeftAloneReason::Foreground),
+            Some(_) => Ok(()),
+        }
+    }
+}
+
+/// What the shell and the terminal know of a process: fields of `/proc/PID/stat` (proc_pid_stat(5)).
+struct Job {
+    parent: Pid,
+    group: i64,
+    /// The group in the foreground of its terminal; -1 without one.
+    foreground: i64,
+}
+
+impl Job {
+    fn of(paths: &KernelPaths, pid: Pid) -> Option<Self> {
+        let text = read_or_empty(&paths.process(pid).join("stat"));
+        let (_, after) = text.rsplit_once(')')?;
+        let field = |index: usize| after.split_whitespace().nth(index)?.parse::<i64>().ok();
+        Some(Job { parent: Pid::try_from(field(1)?).ok()?, group: field(2)?, foreground: field(5)? })
+    }
+
+    /// A shell that watches it would take it for suspended, and the terminal back.
+    fn is_in_foreground(&self) -> bool {
+        self.foreground > 0 && self.foreground == self.group
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Lays out a process: its parent, group and foreground group, and its user, tracer and state.
+    fn lay_out(paths: &KernelPaths, pid: Pid, job: (Pid, i64, i64), of: (u32, u32, char)) {
+        let folder = paths.process(pid);
+        fs::create_dir_all(&folder).unwrap();
+        let (parent, group, foreground) = job;
+        let (user, tracer, state) = of;
+        let stat = format!("{pid} (a) b) {state} {parent} {group} 1 34816 {foreground} 0 0");
+        fs::write(folder.join("stat"), stat).unwrap();
+        let status = format!(
+            "Name:\tx\nState:\t{state} (what)\nTracerPid:\t{tracer}\nUid:\t{user}\t{user}\t{user}\t{user}\n"
+        );
+        fs::write(folder.join("status"), status).unwrap();
+    }
+
+    #[test]
+    fn only_processes_that_nobody_else_has_to_do_with_are_stopped() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = KernelPaths { proc: folder.path().into(), ..KernelPaths::default() };
+        lay_out(&paths, 90, (1, 90, 100), (7, 0, 'S'));
+        lay_out(&paths, 100, (90, 100, 100), (7, 0, 'S'));
+        lay_out(&paths, 200, (1, 200, -1), (7, 0, 'S'));
+        lay_out(&paths, 201, (1, 201, -1), (8, 0, 'S'));
+        lay_out(&paths, 202, (1, 202, -1), (7, 5, 'S'));
+        lay_out(&paths, 203, (1, 203, -1), (7, 0, 'T'));
+        lay_out(&paths, 204, (90, 204, 204), (7, 0, 'R'));
+        lay_out(&paths, 205, (100, 100, 100), (7, 0, 'R'));
+        let stoppable = Stoppable::by(&paths, 100, 7);
+        let expected = [
+            (200, Ok(())),
+            (205, Ok(())),
+            (100, Err(LeftAloneReason::Ours)),
+            (90, Err(LeftAloneReason::Ours)),
+            (1, Err(LeftAloneReason::Ours)),
+            (201, Err(LeftAloneReason::OtherUser)),
+            (202, Err(LeftAloneReason::Debugged)),
+            (203, Err(LeftAloneReason::Stopped)),
+            (204, Err(LeftAloneReason::Foreground)),
+            (999, Err(LeftAloneReason::Ended)),
+        ];
+        for (pid, expected) in expected {
+            assert_eq!(stoppable.check(pid), expected, "{pid}");
+        }
+    }
+}
