@@ -103,5 +103,6 @@ fn words(event: &Event) -> String {
         Event::DatabaseUnwatched { database, reason } => progress::database_unwatched(database, reason),
         Event::StepBegun { users } => progress::step_begun(*users),
         Event::StepDone(step) => progress::step_done(step),
+        Event::Slowing { processes } => progress::slowing(processes),
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Instant, SystemTime};
 use analysis::{
     conclude::mix::RequestCount,
     conclude::{Context, Provenance, RunKind, conclude},
+    confirmation::Trial,
     resources::usage,
     run::{FewerUsers, LoadShape, LoopKind, Run, Step},
 };
@@ -67,6 +68,8 @@ pub(crate) struct Measured<'a> {
     pub(crate) totals: &'a [RequestTotal],
     /// The generator's ceiling on this host, requests per second, if that was tested.
     pub(crate) generator_ceiling_per_s: Option<f64>,
+    /// What was measured with each tier slowed, if that was asked for.
+    pub(crate) slowed: Option<Trial>,
 }
 
 /// The run that the measurements make.
@@ -89,6 +92,7 @@ pub(crate) fn run(plan: &Plan, circumstances: &Circumstances, measured: Measured
         debug_build: cfg!(debug_assertions),
         fewer_users: circumstances.fewer_users,
         generator_ceiling_per_s: measured.generator_ceiling_per_s,
+        slowed: measured.slowed,
     };
     conclude(steps, &context).into_run(Provenance {
         target: circumstances.target.clone(),
@@ -112,14 +116,14 @@ fn request_count(total: &RequestTotal) -> RequestCount {
 }
 
 fn shape(plan: &Plan, circumstances: &Circumstances) -> LoadShape {
-    let (loop_kind, rate_per_s, think_time_us) = match plan.pacing {
-        Pacing::Closed { think } => (LoopKind::Closed, None, think_time_us(think)),
-        Pacing::Open { rate_per_s, .. } => (LoopKind::Open, Some(rate_per_s), 0.0),
+    let (loop_kind, rate_per_s) = match plan.pacing {
+        Pacing::Closed { .. } => (LoopKind::Closed, None),
+        Pacing::Open { rate_per_s, .. } => (LoopKind::Open, Some(rate_per_s)),
     };
     LoadShape {
         loop_kind,
         rate_per_s,
-        think_time_us,
+        think_time_us: think_time_us(plan),
         connections: plan.connections,
         threads: u32::try_from(plan.threads).unwrap_or(u32::MAX),
         generator_cpus: plan.cpus.as_deref().map(numbers),
@@ -127,10 +131,13 @@ fn shape(plan: &Plan, circumstances: &Circumstances) -> LoadShape {
     }
 }
 
-fn think_time_us(think: Think) -> f64 {
-    match think {
-        Think::None => 0.0,
-        Think::Constant(mean) | Think::Exponential(mean) => mean.as_secs_f64() * 1e6,
+/// The mean time that a user thinks between a response and its next request, microseconds.
+pub(crate) fn think_time_us(plan: &Plan) -> f64 {
+    match plan.pacing {
+        Pacing::Open { .. } | Pacing::Closed { think: Think::None } => 0.0,
+        Pacing::Closed { think: Think::Constant(mean) | Think::Exponential(mean) } => {
+            mean.as_secs_f64() * 1e6
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! work on any server: nothing here knows what it is.
 
 pub mod conclusion;
+mod confirm;
 pub mod cores;
 pub mod database;
 pub mod progress;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use analysis::run::{DatabaseTrouble, Step};
+use analysis::run::{DatabaseTrouble, Processes, Step};
 
 /// Something that happened.
 #[derive(Debug, Clone)]
@@ -33,6 +33,11 @@ pub enum Event {
     },
     /// A number of users has been measured.
     StepDone(Box<Step>),
+    /// A tier is being slowed, to test the verdict.
+    Slowing {
+        /// Its processes.
+        processes: Processes,
+    },
 }
 
 /// Receives what happens.

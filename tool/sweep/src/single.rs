@@ -54,6 +54,7 @@ pub fn load(
         start,
         interrupted: interrupt.load(Ordering::Relaxed),
         generator_ceiling_per_s: None,
+        slowed: None,
         totals: &totals,
     };
     let run = conclusion::run(&plan.load, &plan.circumstances, measured);

@@ -18,6 +18,7 @@ use observe::ObserveError;
 
 use crate::{
     conclusion::{self, Circumstances, Measured, RunStart},
+    confirm::{Swept, confirm},
     database::{DatabaseUrl, DatabaseWatch},
     progress::{Event, Listener},
     target::{self, Watch},
@@ -35,6 +36,8 @@ pub struct SweepPlan {
     pub search: SearchOptions,
     /// A database behind the server, to ask meanwhile which sessions wait for locks.
     pub database: Option<DatabaseUrl>,
+    /// Whether to test the verdict by slowing each tier a little.
+    pub confirm: bool,
     /// Where generator and systems run, for the report.
     pub circumstances: Circumstances,
 }
@@ -115,6 +118,15 @@ pub fn sweep_with(
     let database = plan.database.as_ref().map(|server| DatabaseWatch::start(server, listener));
     let mut stage = Stage { sample: &|| watch.sample(), before_step, listener };
     let steps = search(&mut generator, plan.search.clone(), interrupt, &mut stage)?;
+    let slowed = if plan.confirm && !interrupt.load(Ordering::Relaxed) {
+        let steps: Vec<_> = steps.iter().map(|measured| &measured.step).collect();
+        let think_us = conclusion::think_time_us(&plan.load);
+        let users_max = plan.search.users.most();
+        let swept = Swept { steps: &steps, think_us, users_max, tiers: watch.tiers() };
+        confirm(&mut generator, &swept, interrupt, listener)?
+    } else {
+        None
+    };
     let mut totals = generator.finish();
     let measured = Measured {
         steps: steps.into_iter().map(|measured| measured.step).collect(),
@@ -125,6 +137,7 @@ pub fn sweep_with(
         interrupted: interrupt.load(Ordering::Relaxed),
         generator_ceiling_per_s: ceiling,
         totals: &totals,
+        slowed,
     };
     let run = conclusion::run(&plan.load, &plan.circumstances, measured);
     first.count(&mut totals);

@@ -1,10 +1,13 @@
 //! The server under test, as seen from this host: found from its port, watched while it is driven.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
-use analysis::{counters::Counters, run::ServerUnwatched};
+use analysis::{
+    counters::{Counters, Role},
+    run::ServerUnwatched,
+};
 use load::{LoadError, Plan, ProbeReport, RequestTotal};
-use observe::{KernelPaths, ObserveError, Topology, Watcher};
+use observe::{KernelPaths, ObserveError, Topology, Watcher, monotonic_us};
 
 use crate::progress::{Event, Listener};
 
@@ -75,6 +78,19 @@ impl Watch {
     /// Takes a sample now, so that one lies at the border of a measurement.
     pub(crate) fn sample(&self) {
         self.watcher.sample_now();
+    }
+
+    /// The numbers of the processes that serve now, by tier.
+    pub(crate) fn tiers(&self) -> BTreeMap<(Role, String), Vec<u32>> {
+        let now_us = monotonic_us();
+        let mut tiers = BTreeMap::<(Role, String), Vec<u32>>::new();
+        let processes = self.covering((now_us, now_us)).pop().map(|sample| sample.processes);
+        for process in processes.unwrap_or_default() {
+            if process.role != Role::Generator {
+                tiers.entry((process.role, process.name)).or_default().push(process.pid);
+            }
+        }
+        tiers
     }
 
     /// The samples that cover a window of the monotonic clock, microseconds.

@@ -57,7 +57,8 @@ impl Stage<'_> {
                 limits::ensure(range.most(), load_plan.threads)?;
                 let search = self.search(range.clone());
                 let database = setup.database(&self.places)?;
-                let sweep_plan = SweepPlan { load: load_plan, search, database, circumstances };
+                let sweep_plan =
+                    SweepPlan { load: load_plan, search, database, confirm: false, circumstances };
                 let interrupt = around.interrupt;
                 let mut before_step = || {
                     let ready = self.reset(setup, interrupt).and_then(|()| self.drop_if_cold());

@@ -53,6 +53,7 @@ fn sweep_plan(flags: &Sweep) -> Result<SweepPlan, Failure> {
         search: plan::search(users, Some(flags.duration)),
         load,
         database: database(flags)?,
+        confirm: flags.confirm,
         circumstances: Circumstances { target, system_cpus: None, cold: false, fewer_users },
     })
 }

@@ -32,6 +32,9 @@ pub struct Sweep {
     /// How to log in to that database.
     #[command(flatten)]
     pub login: DatabaseLogin,
+    /// Test the verdict: slow each tier a little (SIGSTOP for 2 ms in 20) beyond N*, and see whether throughput follows
+    #[arg(long)]
+    pub confirm: bool,
     /// Run file to write; the report goes beside it as .html
     #[arg(short = 'o', long, value_name = "FILE", default_value = "run.json")]
     pub output: PathBuf,
