@@ -1,7 +1,7 @@
 //! One store on every database: what goes in comes out, and what is unique stays so.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-use std::thread;
+use std::{thread, time::Duration};
 
 use engine::block_on;
 use store::{Database, Migration, Options, Schema, Statement, Store, StoreError, Value};
@@ -52,6 +52,18 @@ fn a_store_holds_on_postgres() {
     hold(&server.database());
     who_may_make_no_tables_is_told_what_to_grant(&server);
     another_kind_is_told(&server.database().url(), ("postgres", "mysql"));
+}
+
+/// Filling a large database takes longer than a statement waits for a lock.
+#[test]
+fn a_program_that_starts_waits_for_one_that_fills_the_database() {
+    let Some(server) = DatabaseServer::start(Kind::Postgres) else { return };
+    let database = server.database();
+    let filling = Store::prepare(&database, &SCHEMA).unwrap();
+    let starting = thread::spawn(move || Store::prepare(&database, &SCHEMA).map(drop));
+    thread::sleep(Duration::from_secs(11));
+    drop(filling);
+    starting.join().unwrap().unwrap();
 }
 
 /// It is another kind of server than the URL says.

@@ -143,12 +143,23 @@ pub(super) async fn migrate(
     schema: &Schema,
 ) -> Result<Result<(), refinery::Error>, Trouble> {
     check_version(&session.client).await?;
-    let lock = format!("SELECT pg_advisory_lock({})", schema.application_id);
-    session.client.batch_execute(&lock).await.map_err(|error| unopened(&error))?;
+    let lock = format!("SET lock_timeout = '60s'; SELECT pg_advisory_lock({})", schema.application_id);
+    session.client.batch_execute(&lock).await.map_err(|error| unlocked(&error))?;
+    session.client.batch_execute(SETTINGS).await.map_err(|error| unopened(&error))?;
     Ok(match schema.runner(|step| step.postgres) {
         Ok(runner) => runner.run_async(&mut session.client).await.map(drop),
         Err(error) => Err(error),
     })
+}
+
+/// Why the lock could not be taken.
+fn unlocked(error: &Error) -> Trouble {
+    match error.code() {
+        Some(&SqlState::LOCK_NOT_AVAILABLE) => {
+            Trouble::Other("another program is creating its tables and does not finish".into())
+        }
+        _ => unopened(error),
+    }
 }
 
 async fn check_version(client: &Client) -> Result<(), Trouble> {
