@@ -28,7 +28,7 @@ fn get(address: &str, path: &str, fields: &str) -> String {
 
 #[test]
 fn flags_that_do_not_go_with_the_model_are_told_and_nothing_starts() {
-    let place = Place::new();
+    let place = Place::beside_others();
     for (flags, word) in [
         ("--engine no-such", "threads, pool, processes, prefork"),
         ("--engine epoll,no-such", "no-such"),
@@ -51,7 +51,7 @@ fn flags_that_do_not_go_with_the_model_are_told_and_nothing_starts() {
 
 #[test]
 fn the_greeting_tells_what_runs() {
-    let place = Place::new();
+    let place = Place::beside_others();
     for (flags, told) in [
         (
             "--engine pool --workers 3 --queue 5 --overload reset",
@@ -85,7 +85,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 #[test]
 fn where_io_uring_is_denied_the_next_model_of_the_list_serves_and_the_first_line_says_so() {
-    let place = Place::new();
+    let place = Place::beside_others();
     place.write("hello.txt", "hello, reader");
     let serve = |engine: &'static str| {
         let words = FILES.into_iter().chain(["--listen", "127.0.0.1:0", "--engine", engine]);
@@ -104,7 +104,7 @@ fn where_io_uring_is_denied_the_next_model_of_the_list_serves_and_the_first_line
 
 #[test]
 fn a_full_pool_answers_503_and_says_so_in_its_metrics() {
-    let place = Place::new();
+    let place = Place::beside_others();
     place.write("hello.txt", "hello, reader");
     let (running, _, address) = open_files(&place, "--engine pool --workers 1 --queue 1 --overload 503");
     let mut held = TcpStream::connect(&address).expect("a connection");
@@ -125,7 +125,7 @@ fn a_full_pool_answers_503_and_says_so_in_its_metrics() {
 /// Both tiers, each with one process per connection or a fixed number of processes.
 #[test]
 fn both_tiers_run_in_processes_and_their_metrics_are_of_all_of_them() {
-    let place = Place::new();
+    let place = Place::beside_others();
     place.write("shared/hello.txt", "hello, reader");
     for engine in ["processes", "prefork"] {
         let database = format!("{engine}.db");

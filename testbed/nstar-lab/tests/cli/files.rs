@@ -14,7 +14,7 @@ use crate::{
 
 #[test]
 fn flags_that_make_no_sense_are_told_before_anything_starts() {
-    let place = Place::new();
+    let place = Place::beside_others();
     fs::create_dir(place.path("shared")).expect("a folder");
     place.write("rules.toml", "[[rule]]\npath = \"/a\"\nmay = [\"raed\"]\n");
     place.write("good.toml", "[[rule]]\npath = \"/a\"\nmay = [\"read\"]\n");
@@ -39,7 +39,7 @@ fn flags_that_make_no_sense_are_told_before_anything_starts() {
 
 #[test]
 fn state_among_the_files_is_refused_before_anything_is_made() {
-    let place = Place::new();
+    let place = Place::beside_others();
     place.write("shared/key.pem", "secret");
     place.write("rules.toml", "");
     std::os::unix::fs::symlink("shared", place.path("link")).expect("a link");
@@ -63,7 +63,7 @@ fn state_among_the_files_is_refused_before_anything_is_made() {
 
 #[test]
 fn a_load_puts_files_each_under_a_name_of_its_own() {
-    let place = Place::new();
+    let place = Place::beside_others();
     fs::create_dir(place.path("shared")).expect("a folder");
     let words = "serve files --root shared --accounts none --open-uploads --audit audit --listen 127.0.0.1:0";
     let mut running = place.nstar(words.split(' ')).start();
@@ -88,7 +88,7 @@ fn a_full_disk_is_told_and_nothing_is_left_of_what_did_not_fit() {
     if !is_root_or_skip("a_full_disk_is_told_and_nothing_is_left_of_what_did_not_fit") {
         return;
     }
-    let place = Place::new();
+    let place = Place::beside_others();
     fs::create_dir(place.path("small")).expect("a folder");
     // A disk that only the server sees.
     let mount = "mount -t tmpfs -o size=3m none small && exec \"$@\"";

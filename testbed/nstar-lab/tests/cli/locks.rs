@@ -145,7 +145,7 @@ fn a_busy_postgres_is_no_lock() {
 /// Mistakes in the database's name or password, and a missing database, are reported; only the first ends the run.
 #[test]
 fn a_database_that_cannot_be_asked_is_told_and_the_sweep_goes_on() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let server = Server::nginx("0");
     let sweep = |flags: &[&str]| {
         let words = ["-c", "1,2", "-d", "500ms"].into_iter().chain(flags.iter().copied());

@@ -7,12 +7,12 @@ use crate::common::support::{Place, free_port};
 #[test]
 fn an_unknown_concurrency_model_is_usage() {
     let words = ["serve", "files", "--root", ".", "--accounts", "none", "--engine", "magic"];
-    Place::new().nstar(words).run().exits(2).complains("epoll");
+    Place::beside_others().nstar(words).run().exits(2).complains("epoll");
 }
 
 #[test]
 fn a_password_of_a_database_that_cannot_be_had_is_told() {
-    let place = Place::new();
+    let place = Place::beside_others();
     place.write("empty", "\n");
     place.write("hush", "hush hush\n");
     let there = format!("mysql://ann@127.0.0.1:{}/x", free_port());
@@ -57,7 +57,7 @@ fn a_password_of_a_database_that_cannot_be_had_is_told() {
 
 #[test]
 fn a_database_that_cannot_be_reached_or_is_mistyped_is_told_once_and_clearly() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let nobody = format!("mysql://ann@127.0.0.1:{}/x", free_port());
     let outcome = place
         .nstar(["serve", "booking", "--listen", "127.0.0.1:0", "--database", &nobody])
@@ -76,7 +76,7 @@ fn a_start_that_fails_leaves_nothing_behind() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
     for (system, secret) in [("booking", "--key"), ("accounts", "--admin-token")] {
-        let place = Place::new();
+        let place = Place::beside_others();
         place.nstar(["serve", system, "--listen", &taken]).run().exits(1).complains("in use");
         let nowhere = ["serve", system, "--listen", "127.0.0.1:0", secret, "nowhere/secret"];
         place.nstar(nowhere).run().exits(1).complains("mkdir -p");

@@ -70,7 +70,7 @@ fn assert_all_done(study: &Value, variants: &[&str]) {
 
 #[test]
 fn peers_register_search_and_obtain_and_each_operation_is_told_apart() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let short = [("[1, 2, 4, 8]", "[1, 3]"), ("rounds = 3", "rounds = 1"), ("4m", "8s")];
     let study = study(&place, &shortened("p2p-nodes", &short), &[]);
     assert_eq!(study["axis"], "peers");
@@ -87,7 +87,7 @@ fn peers_register_search_and_obtain_and_each_operation_is_told_apart() {
 
 #[test]
 fn all_kinds_of_index_are_compared_on_the_same_work() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let short = [
         ("peers = [1, 8]", "peers = [1, 3]"),
         ("central, 8", "central, 3"),
@@ -103,7 +103,7 @@ fn all_kinds_of_index_are_compared_on_the_same_work() {
 
 #[test]
 fn peers_obtain_files_of_each_size() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let small = [("\"10 MB\"", "\"2 MB\""), ("\"100 MB\"", "\"3 MB\"")];
     let short = [("peers = [8]", "peers = [2]"), ("90s", "8s"), small[0], small[1]];
     let study = study(&place, &shortened("p2p-file-size", &short), &["--share-cores"]);
@@ -119,7 +119,7 @@ fn peers_obtain_files_of_each_size() {
 
 #[test]
 fn an_experiment_on_peers_that_cannot_be_is_refused_before_anything_starts() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let refused = |from: &str, to: &str, word: &str| {
         let text = shortened("p2p-nodes", &[(from, to)]);
         let outcome = lab(&place, &text, &[]).run().exits(2).complains(word);
@@ -140,7 +140,7 @@ fn an_experiment_on_peers_that_cannot_be_is_refused_before_anything_starts() {
 /// An interrupted experiment removes its files and stops its servers.
 #[test]
 fn an_interrupted_experiment_leaves_nothing_behind() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let mut running = lab(&place, &shortened("p2p-nodes", &[("4m", "30m")]), &[]).start();
     running.wait_for_stderr("starting index, peer");
     // The peers may be starting, being asked or under load: nothing is left in any case.

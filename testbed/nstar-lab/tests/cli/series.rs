@@ -89,7 +89,7 @@ fn several_experiments_make_one_folder_with_an_index() {
 
 #[test]
 fn an_interrupted_series_keeps_an_index_of_what_was_measured() {
-    let place = Place::new();
+    let place = Place::beside_others();
     place.write("models.toml", MODELS);
     place.write("more.toml", MODELS.replace("\"8s\"", "\"5m\""));
     place.write("last.toml", MODELS);
@@ -110,7 +110,7 @@ fn an_interrupted_series_keeps_an_index_of_what_was_measured() {
 
 #[test]
 fn what_goes_with_one_experiment_is_refused_for_several() {
-    let place = Place::new();
+    let place = Place::beside_others();
     place.nstar(["lab", "all", "--engine", "epoll"]).run().exits(2).complains("--engine");
     place.nstar(["lab", "all", "--gate", "users>=1"]).run().exits(2).complains("--gate");
     place.nstar(["lab", "files-same", "--full"]).run().exits(2).complains("--full");
@@ -121,7 +121,7 @@ fn what_goes_with_one_experiment_is_refused_for_several() {
 
 #[test]
 fn a_claim_that_cannot_be_checked_is_refused() {
-    let place = Place::new();
+    let place = Place::beside_others();
     for (from, to, word) in [
         ("denied = true", "", "`bottleneck`"),
         ("denied = true", "denied = true\nproven = true", "`bottleneck`"),

@@ -35,7 +35,7 @@ fn get(address: &str, path: &str, authorization: &str) -> String {
 
 #[test]
 fn open_files_are_served_until_told_to_stop() {
-    let place = Place::new();
+    let place = Place::beside_others();
     place.write("shared/hello.txt", "hello, reader");
     for engine in ["threads", "epoll"] {
         let (running, address) = open_files(&place, engine);
@@ -60,7 +60,7 @@ fn open_files(place: &Place, engine: &str) -> (Running, String) {
 
 #[test]
 fn bad_requests_are_told_and_hold_up_nobody() {
-    let place = Place::new();
+    let place = Place::beside_others();
     place.write("shared/hello.txt", "hello, reader");
     let long = "a".repeat(100_000);
     let bad = [
@@ -97,7 +97,7 @@ fn bad_requests_are_told_and_hold_up_nobody() {
 
 #[test]
 fn a_low_soft_limit_on_descriptors_is_raised() {
-    let place = Place::new();
+    let place = Place::beside_others();
     place.write("shared/hello.txt", "hello, reader");
     let words = ["serve", "files", "--root", "shared", "--accounts", "none", "--listen", "127.0.0.1:0"];
     let mut running = place.wrapped(["sh", "-c", "ulimit -Sn 64; exec \"$@\"", "sh"], words).start();
@@ -111,7 +111,7 @@ fn a_low_soft_limit_on_descriptors_is_raised() {
 
 #[test]
 fn both_tiers_make_an_account_and_let_its_owner_in() {
-    let place = Place::new();
+    let place = Place::beside_others();
     place.write("shared/hello.txt", "hello, reader");
     let mut accounts =
         place.nstar(["serve", "accounts", "--database", "a.db", "--listen", "127.0.0.1:0"]).start();
@@ -145,7 +145,7 @@ fn both_tiers_make_an_account_and_let_its_owner_in() {
 
 #[test]
 fn what_cannot_be_served_is_told() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let files = |root: &'static str, listen: &'static str| {
         place.nstar(["serve", "files", "--accounts", "none", "--root", root, "--listen", listen]).run()
     };
@@ -162,7 +162,7 @@ fn what_cannot_be_served_is_told() {
 
 #[test]
 fn mistakes_with_certificates_are_told_before_anything_is_served() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let pair = || rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let (one, other) = (pair(), pair());
     place.write("cert.pem", one.cert.pem());
@@ -192,7 +192,7 @@ fn mistakes_with_certificates_are_told_before_anything_is_served() {
 
 #[test]
 fn a_renewed_certificate_is_shown_without_a_restart() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let renew = || {
         let pair = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
         place.write("cert.pem", pair.cert.pem());
@@ -226,7 +226,7 @@ fn a_renewed_certificate_is_shown_without_a_restart() {
 
 #[test]
 fn secrets_that_would_cross_a_network_in_the_open_are_told() {
-    let place = Place::new();
+    let place = Place::beside_others();
     std::fs::create_dir(place.path("shared")).expect("a folder");
     for (system, listen, told) in [
         ("accounts --database a.db", "0.0.0.0:0", true),
@@ -243,7 +243,7 @@ fn secrets_that_would_cross_a_network_in_the_open_are_told() {
 
 #[test]
 fn a_room_is_booked_once_and_outlives_the_server() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let words = [
         "serve",
         "booking",
@@ -275,7 +275,7 @@ fn a_room_is_booked_once_and_outlives_the_server() {
 
 #[test]
 fn a_server_ends_when_the_program_that_started_it_is_gone() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let words =
         ["serve", "accounts", "--database", "a.db", "--listen", "127.0.0.1:0", "--until-stdin-closes"];
     // Its stdin is empty from the start.
@@ -297,14 +297,14 @@ fn the_lab_starts_both_tiers_sweeps_them_and_reports() {
 
 #[test]
 fn the_lab_lists_its_experiments_and_refuses_others() {
-    let place = Place::new();
+    let place = Place::beside_others();
     place.nstar(["lab", "--list"]).run().exits(0).says("files-same").says("accounts-new");
     place.nstar(["lab", "flies-same"]).run().exits(2).complains("files-same");
 }
 
 #[test]
 fn a_run_file_is_shown_again_in_every_form() {
-    let place = Place::new();
+    let place = Place::beside_others();
     place.nstar(["lab", "-c", "1,2", "-d", "1s", "-o", "mine.json"]).run();
     let report = |format| place.nstar(["report", "mine.json", "--format", format]).run().exits(0);
     report("text").says("req/s");
@@ -318,7 +318,7 @@ fn a_run_file_is_shown_again_in_every_form() {
 
 #[test]
 fn an_access_log_tells_the_client_behind_a_proxy() {
-    let place = Place::new();
+    let place = Place::beside_others();
     place.write("shared/hello.txt", "hello, reader");
     for system in ["files --root shared --accounts none", "booking", "accounts"] {
         let words = format!("serve {system} --listen 127.0.0.1:0 --access-log --trusted-proxy 127.0.0.1");

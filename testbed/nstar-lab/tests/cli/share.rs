@@ -22,7 +22,7 @@ use crate::{
 
 #[test]
 fn an_index_is_served_until_told_to_stop_and_forgets_nothing() {
-    let place = Place::new();
+    let place = Place::beside_others();
     for (request, status) in [
         (
             "POST /register HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 39\r\n\r\n\
@@ -46,7 +46,7 @@ fn an_index_is_served_until_told_to_stop_and_forgets_nothing() {
 
 #[test]
 fn an_index_open_to_other_machines_is_refused_without_a_secret() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let words = ["serve", "index", "--listen", "0.0.0.0:0"];
     place.nstar(words).run().exits(2).complains("--secret-file");
     place.nstar(["serve", "index", "--life", "10ms"]).run().exits(2).complains("a second at least");
@@ -54,7 +54,7 @@ fn an_index_open_to_other_machines_is_refused_without_a_secret() {
 
 #[test]
 fn secrets_among_the_shared_files_are_refused_before_anything_is_made() {
-    let place = Place::new();
+    let place = Place::beside_others();
     place.write("ann/key.pem", "secret");
     std::os::unix::fs::symlink("ann", place.path("link")).expect("a link");
     std::os::unix::fs::symlink("ann/key.pem", place.path("outside")).expect("a link");
@@ -100,13 +100,13 @@ struct Group {
 
 impl Group {
     fn new() -> Self {
-        let place = Place::new();
+        let place = Place::beside_others();
         let (index, index_at) = serve_index(&place, "127.0.0.1:0");
         Self { place, index: Some(index), index_at }
     }
 
     fn without_index() -> Self {
-        Self { place: Place::new(), index: None, index_at: String::new() }
+        Self { place: Place::beside_others(), index: None, index_at: String::new() }
     }
 
     /// Starts a peer that shares a folder. Returns its address too.
@@ -280,7 +280,7 @@ fn several_files_are_got_at_once_and_those_that_nobody_has_are_named() {
 
 #[test]
 fn what_a_peer_is_started_wrongly_with_is_told() {
-    let place = Place::new();
+    let place = Place::beside_others();
     place.write("shared/a.txt", "a");
     let start =
         |args: &[&str]| place.nstar(["serve", "peer", "--listen", "127.0.0.1:0"].iter().chain(args)).run();

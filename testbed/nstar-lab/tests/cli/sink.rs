@@ -17,7 +17,7 @@ use crate::{
 
 #[test]
 fn an_upload_is_counted_and_hashed_and_the_totals_are_told_at_the_end() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let words = ["serve", "sink", "--verify", "blake3", "--chunk", "1024", "--listen", "127.0.0.1:0"];
     let mut running = place.nstar(words).start();
     let address = listening(&mut running);
@@ -34,7 +34,7 @@ fn an_upload_is_counted_and_hashed_and_the_totals_are_told_at_the_end() {
 
 #[test]
 fn a_long_body_is_not_held_in_memory() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let mut running = place.nstar(["serve", "sink", "--listen", "127.0.0.1:0"]).start();
     let address = listening(&mut running);
     let head = "POST /upload HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 314572800\r\n\r\n";
@@ -56,7 +56,7 @@ fn a_long_body_is_not_held_in_memory() {
 
 #[test]
 fn a_sink_that_makes_no_sense_is_not_started() {
-    let place = Place::new();
+    let place = Place::beside_others();
     for (words, complaint) in [
         (&["--chunk", "0"][..], "least is 1"),
         (&["--chunk", "1GB"], "at most"),
@@ -78,7 +78,7 @@ fn a_sink_that_makes_no_sense_is_not_started() {
 
 #[test]
 fn those_that_a_server_denies_are_counted_by_kind_and_shown() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let mut server = place.nstar(["serve", "sink", "--max-body", "50KB", "--listen", "127.0.0.1:0"]).start();
     let url = format!("http://{}/upload", listening(&mut server));
     let words = ["load", "-c", "20", "-n", "5", "--body-size", "10KB,5MB", "-o", "denied.json", &url];

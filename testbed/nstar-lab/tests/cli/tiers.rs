@@ -12,7 +12,7 @@ const BASIC: &str = "Authorization: Basic YWRhOmEgbG9uZyBlbm91Z2ggb25l\r\n";
 
 /// A folder with a file to serve, and a certificate of this machine.
 fn place() -> Place {
-    let place = Place::new();
+    let place = Place::beside_others();
     place.write("shared/hello.txt", "hello, reader");
     let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
     let pair = rcgen::generate_simple_self_signed(names).expect("a certificate");

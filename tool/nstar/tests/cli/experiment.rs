@@ -9,11 +9,12 @@ use serde_json::Value;
 
 use crate::common::support::{Nstar, PATIENCE, Place, Server, is_root_or_skip};
 
-/// A small server in Python: it sleeps for as long as its second argument says, in milliseconds, one request at a time.
+/// A small server in Python: it sleeps for as long as its second argument says, in milliseconds, one request at a time. One
+/// load of a second for each variant.
 const SLEEPER: &str = r#"
 title = "A server that sleeps"
-time = "9s"
-
+time = "1s"
+rounds = 1
 [values]
 log = ""
 
@@ -91,7 +92,8 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
 #[test]
 fn variants_of_any_program_are_compared_and_nothing_is_left() {
     let place = Place::new();
-    let outcome = experiment(&place, SLEEPER, &[]).run().exits(0).says("sleep");
+    let text = replaced(&[("rounds = 1", "rounds = 3")]);
+    let outcome = experiment(&place, &text, &[]).run().exits(0).says("sleep");
     let comparison = comparison(&place);
     assert_eq!(comparison["axis"], "sleep");
     let entries = comparison["works"][0]["entries"].as_array().expect("entries");
@@ -110,7 +112,7 @@ fn variants_of_any_program_are_compared_and_nothing_is_left() {
 
 #[test]
 fn programs_that_do_not_start_are_told_with_what_they_said() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let python = "[\"python3\", \"${folder}/server.py\", \"${port.web}\", \"${sleep}\"]";
     let cases = [
         ("[\"no-such-program-anywhere\"]", "`no-such-program-anywhere` not found"),
@@ -139,7 +141,7 @@ fn programs_that_do_not_start_are_told_with_what_they_said() {
 
 #[test]
 fn a_server_that_is_there_already_is_not_taken_for_the_program() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let other = Server::python_http();
     let port = other.address.port().to_string();
     let ready = format!("ports = [\"web\"]\nready = {{ http = \"http://127.0.0.1:{port}/\" }}");
@@ -150,12 +152,12 @@ fn a_server_that_is_there_already_is_not_taken_for_the_program() {
 
 #[test]
 fn everything_a_program_started_ends_with_it_and_with_nstar() {
-    let place = Place::new();
+    let place = Place::beside_others();
     // A child in a session of its own, whose parent has ended: only a subreaper finds it.
     let python = "[\"python3\", \"${folder}/server.py\", \"${port.web}\", \"${sleep}\"]";
     let lost = "[\"sh\", \"-c\", \"(setsid sh -c 'sleep 600; : ${folder}' &) ; exec python3 ${folder}/server.py ${port.web} ${sleep}\"]";
     let text = replaced(&[(python, lost)]);
-    experiment(&place, &text, &["-d", "1s"]).run();
+    experiment(&place, &text, &["-d", "500ms"]).run();
     assert_eq!(left_running(&place), Vec::<String>::new());
     for signal in ["INT", "KILL"] {
         let mut running = experiment(&place, &text, &[]).start();
@@ -174,7 +176,7 @@ fn everything_a_program_started_ends_with_it_and_with_nstar() {
 
 #[test]
 fn mistakes_in_an_experiment_are_told_with_file_line_and_the_nearest_name() {
-    let place = Place::new();
+    let place = Place::beside_others();
     for (from, to, words) in [
         ("\"${sleep}\"]", "\"${slep}\"]", ["mine.toml:34", "unknown name `slep`, did you mean `sleep`?"]),
         ("users = 2", "user = 2", ["mine.toml", "needs `users`"]),
@@ -190,7 +192,7 @@ fn mistakes_in_an_experiment_are_told_with_file_line_and_the_nearest_name() {
         ("title", "titel", ["mine.toml:1", "needs `title`"]),
         ("connections = \"per-request\"", "each = \"sleper\"", ["mine.toml:3", "did you mean `sleeper`?"]),
         ("name = \"sleeper\"", "name = \"sleeper\"\ncount = \"1000\"", ["mine.toml:3", "from 1 to 64"]),
-        ("time = \"9s\"", "baseline = \"2O\"", ["mine.toml:3", "unknown variant `2O`, did you mean `20`?"]),
+        ("time = \"1s\"", "baseline = \"2O\"", ["mine.toml:3", "unknown variant `2O`, did you mean `20`?"]),
         ("log = \"\"", "lgo = \"\"\nlog = \"\"", ["mine.toml:6", "`lgo` must be used"]),
         ("\"${sleep}\"]", "\"5\"]", ["mine.toml:9", "nothing names `${sleep}`"]),
         (
@@ -220,16 +222,15 @@ fn mistakes_in_an_experiment_are_told_with_file_line_and_the_nearest_name() {
 /// Before each step the reset runs; afterwards the proof reads what clients were told.
 #[test]
 fn steps_are_reset_and_promises_are_proved() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let resets = place.path("resets");
     let kept = "import json, sys; told = json.load(open(sys.argv[1])); print(json.dumps({'text': 'all kept', 'answered': told[0]['acknowledged']}))";
     let steps = format!(
         "[[reset]]\ncommand = [\"sh\", \"-c\", \"echo reset >> {}\"]\n\n[prove]\ncommand = [\"python3\", \"-c\", \"{kept}\", \"${{totals}}\"]\nafter = [\"sleeper\"]\n\n[[work]]",
         resets.display()
     );
-    let once = ("time = \"9s\"", "time = \"9s\"\nrounds = 1");
-    let text = replaced(&[("[[work]]", &steps), ("users = 2", "users = [1, 2, 3]"), once]);
-    experiment(&place, &text, &[]).run();
+    let text = replaced(&[("[[work]]", &steps), ("users = 2", "users = [1, 2, 3]")]);
+    experiment(&place, &text, &["-d", "500ms"]).run();
     let comparison = comparison(&place);
     for entry in comparison["works"][0]["entries"].as_array().expect("entries") {
         let proof = &entry["proofs"][0];
@@ -240,14 +241,19 @@ fn steps_are_reset_and_promises_are_proved() {
     // Two variants, three numbers of users each.
     assert!(fs::read_to_string(&resets).expect("resets").lines().count() >= 6);
 
-    let broken = text.replace("print(json", "sys.exit('3 WERE LOST'); print(json");
-    experiment(&place, &broken, &[]).run().exits(1).complains("3 WERE LOST").complains("THE PROOF FAILED");
+    let broken =
+        replaced(&[("[[work]]", &steps.replace("print(json", "sys.exit('3 WERE LOST'); print(json"))]);
+    experiment(&place, &broken, &["-d", "500ms"])
+        .run()
+        .exits(1)
+        .complains("3 WERE LOST")
+        .complains("THE PROOF FAILED");
 }
 
 /// What a command prints becomes what the users ask for.
 #[test]
 fn preparation_gives_values_to_the_scenario() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let served = "import sys\nfrom http.server import *\nclass H(BaseHTTPRequestHandler):\n    def do_GET(self):\n        self.send_response(200 if self.path == '/b' else 404); self.end_headers()\n    def log_message(self, *words): pass\nHTTPServer(('127.0.0.1', int(sys.argv[1])), H).serve_forever()\n";
     place.write("served.py", served);
     let text = r#"
@@ -270,7 +276,7 @@ expect = 200
 users = 1
 connections = "per-request"
 "#;
-    experiment(&place, text, &["-d", "1s"]).run();
+    experiment(&place, text, &["-d", "500ms"]).run();
     let run = comparison(&place);
     let step = &run["steps"][0];
     assert!(
@@ -286,7 +292,7 @@ fn memory_is_limited_as_told() {
     if !is_root_or_skip("memory_is_limited_as_told") {
         return;
     }
-    let place = Place::new();
+    let place = Place::beside_others();
     let python = "[\"python3\", \"${folder}/server.py\", \"${port.web}\", \"${sleep}\"]";
     let hungry = "[\"sh\", \"-c\", \"python3 -c 'x = bytearray(200_000_000)' || touch ${folder}/refused; exec python3 ${folder}/server.py ${port.web} ${sleep}\"]";
     let text = replaced(&[
@@ -294,7 +300,7 @@ fn memory_is_limited_as_told() {
         ("ports = [\"web\"]", "ports = [\"web\"]\nmemory = \"64 MB\""),
         ("[[work]]", "[prove]\ncommand = [\"test\", \"-e\", \"${folder}/refused\"]\n\n[[work]]"),
     ]);
-    experiment(&place, &text, &["-d", "1s"]).run();
+    experiment(&place, &text, &["-d", "500ms"]).run();
     let comparison = comparison(&place);
     let entries = comparison["works"][0]["entries"].as_array().expect("entries");
     assert!(
@@ -307,7 +313,7 @@ fn memory_is_limited_as_told() {
 /// Data is removed when it changes: a value must not lead to somebody else's folder.
 #[test]
 fn data_never_lands_outside_the_folder_of_the_experiment() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let kept = place.write("precious/0.bin", "kept");
     let data = "[[data]]\nfolder = \"${log}\"\nfiles = 1\nsize = \"1 KB\"\n\n[[work]]";
     let text = replaced(&[("[[work]]", data), ("log = \"\"", "log = \"inside\"")]);
@@ -323,7 +329,7 @@ fn data_never_lands_outside_the_folder_of_the_experiment() {
 
 #[test]
 fn names_with_a_meaning_of_their_own_are_refused_as_values() {
-    let place = Place::new();
+    let place = Place::beside_others();
     for name in ["number", "folder", "trial"] {
         let text = replaced(&[("log = \"\"", &format!("{name} = 1"))]);
         experiment(&place, &text, &[]).run().exits(2).complains("gives that name a meaning");
@@ -333,10 +339,10 @@ fn names_with_a_meaning_of_their_own_are_refused_as_values() {
 /// What was measured until then is proved, written and shown.
 #[test]
 fn an_interrupted_measurement_is_kept_and_proved() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let prove = "[prove]\ncommand = [\"sh\", \"-c\", \"sleep 1; echo all kept\"]\n\n[[work]]";
     let text = replaced(&[
-        ("time = \"9s\"\n", ""),
+        ("time = \"1s\"\nrounds = 1\n", ""),
         ("[axis]\nsleep = [1, 20]\n", ""),
         ("log = \"\"", "log = \"\"\nsleep = 1"),
         ("[[work]]", prove),
@@ -354,17 +360,17 @@ fn an_interrupted_measurement_is_kept_and_proved() {
 /// However it ends, what was measured is there, and the experiment goes on with it; another one does not.
 #[test]
 fn an_experiment_goes_on_after_an_interruption() {
-    let place = Place::new();
-    let text = replaced(&[("time = \"9s\"", "time = \"9s\"\nrounds = 3")]);
-    experiment(&place, &text, &["-d", "1s", "--resume"])
+    let place = Place::beside_others();
+    let text = replaced(&[("rounds = 1", "rounds = 3")]);
+    experiment(&place, &text, &["-d", "500ms", "--resume"])
         .run()
         .exits(2)
         .complains("there is nothing to go on with");
-    let mut running = experiment(&place, &text, &["-d", "1s"]).start();
+    let mut running = experiment(&place, &text, &["-d", "500ms"]).start();
     running.wait_for_stderr("trial 3 of about");
     running.signal("KILL");
     running.finish();
-    let mut running = experiment(&place, &text, &["-d", "1s", "--resume"]).start();
+    let mut running = experiment(&place, &text, &["-d", "500ms", "--resume"]).start();
     running.wait_for_stderr("going on: 2 trials are there already");
     running.wait_for_stderr("trial 5 of about");
     running.signal("INT");
@@ -374,12 +380,12 @@ fn an_experiment_goes_on_after_an_interruption() {
         assert_eq!(entry["runs"].as_array().map(Vec::len), Some(2), "{entry}");
     }
     let other = text.replace("users = 2", "users = 3");
-    experiment(&place, &other, &["-d", "1s", "--resume"])
+    experiment(&place, &other, &["-d", "500ms", "--resume"])
         .run()
         .exits(2)
         .complains("its file or a value given with --set changed");
-    experiment(&place, &text, &["-d", "1s", "--resume", "--seed", "7"]).run().exits(2).complains("a flag");
-    let outcome = experiment(&place, &text, &["-d", "1s", "--resume"]).run();
+    experiment(&place, &text, &["-d", "500ms", "--resume", "--seed", "7"]).run().exits(2).complains("a flag");
+    let outcome = experiment(&place, &text, &["-d", "500ms", "--resume"]).run();
     outcome.complains("going on: 4 trials are there already");
     let comparison = comparison(&place);
     for entry in comparison["works"][0]["entries"].as_array().expect("entries") {
@@ -396,8 +402,8 @@ fn an_experiment_goes_on_after_an_interruption() {
 /// How many trials and how long is told before the first; and where the time is too short, how long it takes.
 #[test]
 fn an_experiment_tells_how_long_it_takes() {
-    let place = Place::new();
-    let text = replaced(&[("time = \"9s\"", "time = \"2s\"\nrounds = 2")]);
+    let place = Place::beside_others();
+    let text = replaced(&[("time = \"1s\"", "time = \"2s\""), ("rounds = 1", "rounds = 2")]);
     experiment(&place, &text, &[])
         .run()
         .complains("the experiment's time is too short: its trials take about 10 s")
@@ -412,13 +418,13 @@ fn an_experiment_tells_how_long_it_takes() {
 fn a_program_is_not_put_in_order_with_itself() {
     let place = Place::new();
     let text = replaced(&[
-        ("time = \"9s\"", "time = \"13s\"\nrounds = 3"),
+        ("rounds = 1", "rounds = 3"),
         ("sleep = [1, 20]", "name = [\"a\", \"b\", \"c\"]"),
         ("\"${sleep}\"]", "\"5\"]"),
         ("ports = [\"web\"]", "ports = [\"web\"]\nenvironment = { NAME = \"${name}\" }"),
     ]);
     let claimed = ["1", "2", "3"].iter().filter(|seed| {
-        let outcome = experiment(&place, &text, &["--seed", seed]).run();
+        let outcome = experiment(&place, &text, &["-d", "500ms", "--seed", seed]).run();
         let comparison = comparison(&place);
         let entries = comparison["works"][0]["entries"].as_array().expect("entries");
         assert_eq!(entries.len(), 3, "{outcome}");
@@ -431,7 +437,7 @@ fn a_program_is_not_put_in_order_with_itself() {
 /// Each variant is measured on what was prepared for it, also where the program need not start anew.
 #[test]
 fn what_is_prepared_for_one_variant_is_not_measured_on_another() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let seen = place.path("seen");
     let prepare = format!(
         "[[prepare]]\ncommand = [\"sh\", \"-c\", \"echo ${{sleep}} >> {}; setsid sleep 600 ${{folder}} &\"]\n\n[[work]]",
@@ -440,9 +446,9 @@ fn what_is_prepared_for_one_variant_is_not_measured_on_another() {
     let same = replaced(&[
         ("\"${port.web}\", \"${sleep}\"", "\"${port.web}\", \"1\""),
         ("[[work]]", &prepare),
-        ("\"9s\"", "\"1s\""),
+        ("rounds = 1", "rounds = 2"),
     ]);
-    experiment(&place, &same, &["-d", "1s"]).run();
+    experiment(&place, &same, &["-d", "500ms"]).run();
     let mut prepared: Vec<String> =
         fs::read_to_string(&seen).expect("lines").lines().map(Into::into).collect();
     prepared.sort();
@@ -465,13 +471,13 @@ fn cookbook(place: &Place, name: &str, program: &str) -> Option<Value> {
     let file = format!("{}/../../experiments/cookbook/{name}.toml", env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(&file).expect("an experiment");
     let short = [
-        ("\"2m\"", "\"12s\""),
+        ("\"2m\"", "\"1s\""),
         ("rounds = 3", "rounds = 1"),
         ("users = [1, 64]", "users = 8"),
         ("users = [1, 32]", "users = 8"),
     ];
     let text = short.iter().fold(text, |text, (from, to)| text.replace(from, to));
-    let outcome = experiment(place, &text, &[]).run();
+    let outcome = experiment(place, &text, &["-d", "500ms"]).run();
     assert!(matches!(outcome.status.code(), Some(0 | 4)), "{outcome}");
     assert_eq!(left_running(place), Vec::<String>::new());
     let comparison = comparison(place);
@@ -491,7 +497,7 @@ fn throughputs(comparison: &Value) -> Vec<f64> {
 
 #[test]
 fn the_cookbook_compares_worker_processes_of_nginx() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let Some(found) = cookbook(&place, "nginx-workers", "/usr/sbin/nginx") else { return };
     assert_eq!(throughputs(&found).len(), 3);
 }
@@ -499,7 +505,7 @@ fn the_cookbook_compares_worker_processes_of_nginx() {
 /// Each worker serves one request at a time, most of which is waiting: eight serve more than one.
 #[test]
 fn the_cookbook_compares_workers_of_gunicorn() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let Some(found) = cookbook(&place, "gunicorn-workers", "/usr/bin/gunicorn") else { return };
     let of = throughputs(&found);
     assert!(of.len() == 4 && of[3] > of[0], "{of:?}");
@@ -507,7 +513,7 @@ fn the_cookbook_compares_workers_of_gunicorn() {
 
 #[test]
 fn the_cookbook_compares_pools_of_php() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let Some(found) = cookbook(&place, "php-fpm-pool", "/usr/sbin/php-fpm*") else { return };
     let of = throughputs(&found);
     assert!(of.len() == 4 && of[3] > of[0], "{of:?}");
@@ -515,7 +521,7 @@ fn the_cookbook_compares_pools_of_php() {
 
 #[test]
 fn the_cookbook_compares_two_databases() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let programs = "/usr/bin/gunicorn /usr/sbin/mariadbd /usr/lib/postgresql/*/bin/postgres \
                     /usr/lib/python3/dist-packages/psycopg2/__init__.py /usr/lib/python3/dist-packages/pymysql/__init__.py";
     let Some(found) = cookbook(&place, "two-databases", programs) else { return };

@@ -6,7 +6,7 @@ use std::{
     ops::Deref,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     thread,
     time::{Duration, Instant},
 };
@@ -16,13 +16,21 @@ use tempfile::TempDir;
 
 pub(crate) use super::program::*;
 
-/// Loads that run side by side would measure each other, so one test has the machine at a time.
-static MACHINE: Mutex<()> = Mutex::new(());
+/// Loads that run side by side would measure each other, so a test that relies on what it measures has the machine to
+/// itself; the others share it.
+static MACHINE: RwLock<()> = RwLock::new(());
 
-/// A folder of its own, the program run in it, and the machine to itself.
+/// A folder of its own, the program run in it, and the machine: to itself, or shared.
 pub(crate) struct Place {
     folder: Folder,
-    _machine: MutexGuard<'static, ()>,
+    _machine: Machine,
+}
+
+/// Held while a test runs.
+#[allow(dead_code, reason = "held, and never looked at")]
+enum Machine {
+    Alone(RwLockWriteGuard<'static, ()>),
+    Shared(RwLockReadGuard<'static, ()>),
 }
 
 impl Deref for Place {
@@ -34,10 +42,17 @@ impl Deref for Place {
 }
 
 impl Place {
+    /// A place with the machine to itself: nothing else of these tests runs beside what is measured.
     pub(crate) fn new() -> Self {
         // A test that failed while it had the machine leaves nothing behind that another would mind.
-        let machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
-        Place { folder: Folder::new(), _machine: machine }
+        let machine = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+        Place { folder: Folder::new(), _machine: Machine::Alone(machine) }
+    }
+
+    /// A place beside other tests, for one that holds whatever is measured.
+    pub(crate) fn beside_others() -> Self {
+        let machine = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+        Place { folder: Folder::new(), _machine: Machine::Shared(machine) }
     }
 
     /// `nstar sweep` of a server, to its end.

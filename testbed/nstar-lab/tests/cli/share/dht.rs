@@ -212,7 +212,7 @@ fn dead_peers_to_join_are_told_of_and_one_that_lives_suffices() {
 
 #[test]
 fn a_part_of_the_index_that_is_started_wrongly_is_told() {
-    let place = Place::new();
+    let place = Place::beside_others();
     place.write("shared/a.txt", "a");
     let start = |args: &[&str]| {
         let words = ["serve", "peer", "--share", "shared", "--listen", "127.0.0.1:0"];

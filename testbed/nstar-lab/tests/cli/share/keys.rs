@@ -61,7 +61,7 @@ fn group(model: &str, members: &[&str]) -> (Group, String) {
 }
 
 fn group_with(more: &[&str], members: &[&str]) -> (Group, String) {
-    let place = Place::new();
+    let place = Place::beside_others();
     let keys: Vec<_> = members.iter().map(|folder| key(&place, folder)).collect();
     place.write("members", format!("# the members\n{}", keys.join("\n")));
     let words = ["serve", "index", "--listen", "127.0.0.1:0", "--allow-file", "members"];
@@ -224,7 +224,7 @@ fn members_alone(kind: &str) {
 
 #[test]
 fn what_is_wrong_with_keys_is_told_at_the_start() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let ann = key(&place, "ann");
     place.write("list", "ed25519:x");
     place.write("empty", "# nobody");

@@ -52,7 +52,7 @@ fn separated(process: Running) -> Running {
 
 impl Network {
     fn new() -> Self {
-        let place = Place::new();
+        let place = Place::beside_others();
         // The index listens in the hub itself.
         let (at, wait) = (format!("{}:{PORT}", address(100)), WAIT.replace("eth0", "west"));
         let words = ["serve", "index", "--secret-file", "secret", "--listen", &at];

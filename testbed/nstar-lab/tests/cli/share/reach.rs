@@ -21,7 +21,7 @@ fn a_peer_that_only_its_own_machine_reaches_is_told_where_its_index_is_for_other
     {
         return;
     }
-    let place = Place::new();
+    let place = Place::beside_others();
     place.write("shared/a.txt", "a");
     for (index, told) in [
         (&["--index", "198.18.0.1:8084"][..], true),
@@ -56,7 +56,7 @@ fn a_peer_that_listens_everywhere_is_told_which_of_those_it_is_to_join_is_itself
     if !is_root_or_skip("a_peer_that_listens_everywhere_is_told_which_of_those_it_is_to_join_is_itself") {
         return;
     }
-    let place = Place::new();
+    let place = Place::beside_others();
     place.write("shared/a.txt", "a");
     for own in ["198.18.0.1:8086", "127.0.0.1:8086"] {
         let words = ["serve", "peer", "--share", "shared", "--listen", "198.18.0.1:8085"];

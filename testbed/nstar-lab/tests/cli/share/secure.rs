@@ -12,7 +12,7 @@ const CA: [&str; 2] = ["--ca", "cert.pem"];
 
 /// A group whose index speaks TLS on this concurrency model, with a certificate for this machine.
 fn group(model: &str) -> Group {
-    let place = Place::new();
+    let place = Place::beside_others();
     let pair = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
     place.write("cert.pem", pair.cert.pem());
     place.write("key.pem", pair.signing_key.serialize_pem());
@@ -89,7 +89,7 @@ fn an_index_over_tls_that_is_asked_without_or_is_not_trusted_is_told_of() {
 
 #[test]
 fn a_secret_that_would_cross_a_network_in_the_open_is_told() {
-    let place = Place::new();
+    let place = Place::beside_others();
     for (listen, told) in [("0.0.0.0:0", true), ("127.0.0.1:0", false)] {
         let words = ["serve", "index", "--secret-file", "secret", "--listen", listen, "--until-stdin-closes"];
         let outcome = place.nstar(words).run().exits(0);
