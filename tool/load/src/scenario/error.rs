@@ -21,7 +21,7 @@ pub enum Problem {
     #[error("not TOML: {0}")]
     Syntax(String),
     /// A key that has no meaning.
-    #[error("unknown key `{key}` in {section}{}; expected one of {}", nearest(.key, .expected), list(.expected))]
+    #[error("unknown key `{key}` in {section}{}one of {}", nearest(.key, .expected), list(.expected))]
     UnknownKey {
         /// The key.
         key: String,
@@ -31,7 +31,7 @@ pub enum Problem {
         expected: Vec<String>,
     },
     /// A name outside a fixed set, or one that the file does not define.
-    #[error("unknown {what} `{name}`{}; {}", nearest(.name, .expected), known_names(.expected))]
+    #[error("unknown {what} `{name}`{}", known_names(.name, .expected))]
     UnknownName {
         /// What the name stands for.
         what: &'static str,
@@ -45,6 +45,18 @@ pub enum Problem {
     Missing {
         /// The key.
         key: String,
+        /// The table that needs it.
+        section: String,
+        /// What its value means.
+        expected: &'static str,
+    },
+    /// A required key is missing, and one of nearly the same name is there.
+    #[error("{section} needs `{key}`: {expected}; it has `{found}`, did you mean `{key}`?")]
+    Misspelt {
+        /// The key.
+        key: String,
+        /// The key that is there.
+        found: String,
         /// The table that needs it.
         section: String,
         /// What its value means.
@@ -97,19 +109,31 @@ pub(super) fn at(file: &Path, text: &str, offset: usize, problem: Problem) -> Sc
     ScenarioError { file: file.into(), line, problem }
 }
 
-fn known_names(names: &[String]) -> String {
-    if names.is_empty() { "the file defines none".into() } else { format!("expected one of {}", list(names)) }
+fn known_names(name: &str, names: &[String]) -> String {
+    match names {
+        [] => "; the file defines none".into(),
+        names => format!("{}one of {}", nearest(name, names), list(names)),
+    }
 }
 
 fn list(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns `, did you mean ...?` if a known name is similar enough.
+/// Returns `, did you mean ...? Expected ` if a known name is similar enough, otherwise `; expected `.
 fn nearest(name: &str, names: &[String]) -> String {
-    let near = names.iter().map(|other| (strsim::damerau_levenshtein(name, other), other)).min();
-    match near {
-        Some((distance, other)) if distance <= 1 + name.len() / 3 => format!(", did you mean `{other}`?"),
-        _ => String::new(),
+    match most_similar(name, names.iter().map(String::as_str), 1 + name.len() / 3) {
+        Some(other) => format!(", did you mean `{other}`? Expected "),
+        None => "; expected ".into(),
     }
+}
+
+/// The name that is most like this one, if one differs by no more than so many letters.
+pub(super) fn most_similar<'a>(
+    name: &str,
+    names: impl Iterator<Item = &'a str>,
+    letters: usize,
+) -> Option<&'a str> {
+    let near = names.map(|other| (strsim::damerau_levenshtein(name, other), other)).min();
+    near.filter(|(distance, _)| *distance <= letters).map(|(_, other)| other)
 }

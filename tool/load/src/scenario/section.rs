@@ -7,7 +7,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{Problem, ScenarioError, at};
+use super::error::{Problem, ScenarioError, at, most_similar};
 
 /// The text of the scenario file and its path, to locate errors.
 #[derive(Clone, Copy)]
@@ -107,10 +107,22 @@ impl<'a> Section<'a> {
         self.field(key).map(|field| elements_of(source, field)).transpose()
     }
 
-    /// An error: the table needs `key`, whose value means this.
+    /// An error: the table needs `key`, whose value means this. A key that nobody asked for and that is nearly the same is
+    /// most likely meant.
     pub fn missing(&self, key: &str, expected: &'static str) -> ScenarioError {
-        let problem = Problem::Missing { key: key.into(), section: self.name.clone(), expected };
-        self.source.error(self.offset, problem)
+        let section = self.name.clone();
+        let unasked = self.table.keys().filter(|name| !self.asked.contains(&name.get_ref().as_ref()));
+        let unasked: Vec<(&str, usize)> =
+            unasked.map(|name| (name.get_ref().as_ref(), name.span().start)).collect();
+        // Other keys may be right, and are asked for later: `time` is no `title`.
+        let found = most_similar(key, unasked.iter().map(|(name, _)| *name), 1 + key.len() / 7);
+        match unasked.iter().find(|(name, _)| Some(*name) == found) {
+            None => self.source.error(self.offset, Problem::Missing { key: key.into(), section, expected }),
+            Some((found, offset)) => {
+                let found = (*found).to_owned();
+                self.source.error(*offset, Problem::Misspelt { key: key.into(), found, section, expected })
+            }
+        }
     }
 
     /// Fails if the table has a key that nobody asked for.
