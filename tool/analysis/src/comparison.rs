@@ -18,6 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use agreement::{AgreementFinding, agreement};
+pub use blocks::ROUNDS_MIN;
 pub use claims::{Claim, Quantity, Requirement, Trend, checked};
 pub use entry::{Finished, entry};
 pub use findings::{LittleFinding, OrderFinding, PublishedLittle, Tested};
@@ -26,7 +27,9 @@ pub use seen::{Case, Open, PairCount, Seen};
 pub use shape::{Beside, Course, Gap, beside};
 pub use users::{AtUsers, PublishedPoint, all_users, little, published_little};
 
-use crate::run::{Doubt, Host, Identity, Proof, Resource, ResourceKind, ResponseTime, Words, known};
+use crate::run::{
+    Doubt, Host, Identity, Prepared, Proof, Resource, ResourceKind, ResponseTime, Words, known,
+};
 use crate::ticks::ErrorCounts;
 
 /// The value of [`Comparison::schema`].
@@ -36,7 +39,7 @@ pub const SCHEMA: &str = "nstar.comparison/1";
 pub const FIRST_SCHEMA: &str = "nstar.study/1";
 
 /// A whole comparison.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// Always [`SCHEMA`].
     pub schema: String,
@@ -58,6 +61,9 @@ pub struct Comparison {
     pub version: String,
     /// The seed of every random choice.
     pub seed: u64,
+    /// Whether it was interrupted before its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// One per workload, in the order of the experiment.
     pub works: Vec<Workload>,
     /// Measurements that were asked for and not made, with the reason.
@@ -121,6 +127,9 @@ pub struct Workload {
     /// The variant that all others are compared with, if one was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
+    /// Every pair of variants in order: the one ahead, then the one behind; empty in files from before pairs were kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_order: Vec<[String; 2]>,
     /// The order in words, one sentence each; claims only what the intervals support.
     pub order: Vec<Words>,
     /// The same as data; empty in files from before it was written.
@@ -137,7 +146,7 @@ pub struct Workload {
 }
 
 /// One variant on one workload, over all its runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
     /// Such as `epoll`, or `4` workers.
     pub variant: String,
@@ -164,6 +173,9 @@ pub struct Entry {
     pub of_baseline: Option<OfFastest>,
     /// Whether the throughput is only a lower bound: the generator was the limit, or throughput never stopped growing.
     pub lower_bound: bool,
+    /// How many runs gave only a lower bound although most did not. They count towards no throughput and no response time.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub runs_set_aside: u32,
     /// Users: N* of a sweep (median over runs), or those of the load.
     pub users: Option<u32>,
     /// 95 % interval of N*, [lo, hi], in the run with the median throughput; absent where no sweep found N*, and in files
@@ -191,6 +203,9 @@ pub struct Entry {
     /// Whether the database holds what clients were told, for each run that checked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proofs: Vec<Proof>,
+    /// What the commands said that prepared and reset it, in the run with the median throughput.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prepared: Vec<Prepared>,
     /// Reasons not to rely on the figure, one sentence each.
     #[serde(rename = "doubts")]
     pub inconclusive: Vec<Words>,
@@ -211,6 +226,11 @@ impl Entry {
     pub(crate) fn generator_was_limit(&self) -> bool {
         self.bottleneck.iter().any(|limit| limit.kind == ResourceKind::Generator)
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// The bottleneck of one run.

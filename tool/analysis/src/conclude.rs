@@ -76,6 +76,7 @@ impl Conclusion {
             requests,
             proof: None,
             confirmation: self.confirmation,
+            prepared: Vec::new(),
             verdict: self.verdict,
             steps: self.steps,
             laws: self.laws,

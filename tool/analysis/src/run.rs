@@ -67,6 +67,9 @@ pub struct Run {
     /// What slowing each tier did to throughput, where that was tried (`--confirm`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmation: Option<Confirmation>,
+    /// What the commands said that prepared and reset what was measured; of each the last time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prepared: Vec<Prepared>,
     /// The conclusions of a run.
     pub verdict: Verdict,
     /// One entry per number of users, ascending.
@@ -119,7 +122,23 @@ pub struct Proof {
     pub counts: Vec<Count>,
 }
 
-/// Something that was counted for a proof.
+/// What a command said that prepared or reset what was measured.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Prepared {
+    /// Whether it ran before each step, to make what it finds the same; otherwise before all.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reset: bool,
+    /// The program, as the experiment names it.
+    pub program: String,
+    /// What it said in words; empty if nothing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// What it counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<Count>,
+}
+
+/// Something that a command of an experiment counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Count {
     /// The name of the count, such as `bookings acknowledged`.

@@ -2,6 +2,7 @@
 
 pub mod batch_means;
 pub(crate) mod dunnett;
+pub(crate) mod mean;
 pub mod mser;
 pub(crate) mod pooling;
 pub(crate) mod regression;

@@ -33,6 +33,7 @@ pub fn compare(
         elapsed_s: start.elapsed_s(),
         version: env!("CARGO_PKG_VERSION").into(),
         seed,
+        interrupted: outcome.interrupted,
         works: experiment
             .works
             .iter()

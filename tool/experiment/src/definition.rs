@@ -58,6 +58,8 @@ pub struct Experiment {
     pub file: PathBuf,
     /// Lines of the file that define values, by name, for messages.
     pub lines: BTreeMap<String, usize>,
+    /// Names to fill in, each with its line of the file, in the order of the file, for messages.
+    pub names: Vec<(String, usize)>,
 }
 
 /// One value of the axis.
@@ -78,6 +80,17 @@ pub struct Command {
     pub line: usize,
 }
 
+/// An environment variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub text: String,
+    /// Line of the file, for messages.
+    pub line: usize,
+}
+
 /// A program that runs while the experiment measures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
@@ -90,7 +103,7 @@ pub struct Process {
     /// Commands to run before it starts.
     pub before: Vec<Command>,
     /// Environment variables besides those of nstar.
-    pub environment: Vec<(String, String)>,
+    pub environment: Vec<Variable>,
     /// Names of the ports that it gets.
     pub ports: Vec<String>,
     /// How it is known to be ready.
@@ -101,8 +114,8 @@ pub struct Process {
     pub when: Vec<(String, Vec<String>)>,
     /// How many of it, as a text that gives a number.
     pub count: String,
-    /// Whether it may use all processors, also those of the generator.
-    pub all_processors: bool,
+    /// Which processors it may use.
+    pub processors: Processors,
     /// Most memory, bytes, as a text that gives a size; empty: no limit.
     pub memory: String,
     /// Rate of the link to it, Mb/s, as a text that gives a number; empty: loopback.
@@ -111,6 +124,15 @@ pub struct Process {
     pub stop: StopSignal,
     /// How long it may take to stop before it is killed.
     pub stop_within: Duration,
+}
+
+/// Which processors a program may use, as texts that names are filled into.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Processors {
+    /// `systems`: those for programs; `all`: also those of the generator; or how many of those for programs.
+    Some(String),
+    /// These, by number.
+    These(Vec<String>),
 }
 
 /// How a program is known to be ready.

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use analysis::comparison::{Claim, Published};
+use analysis::comparison::{Claim, Published, ROUNDS_MIN};
 use load::document::{
     DeTable, DeValue, DocumentError, Field, Problem, Section, SourceText, elements_of, text_of, wrong,
 };
@@ -24,13 +24,11 @@ use crate::{
     definition::{Command, Data, Experiment, PageCache, Proving, TextFile, Variant},
     names::slug,
     resolve::is_inner,
-    template::{Value, Values},
+    template::{self, Value, Values},
 };
 
 /// How long a comparison may take unless its file says otherwise.
 const COMPARISON_TIME: Duration = Duration::from_secs(300);
-/// How often each variant is measured unless its file says otherwise: with fewer rounds no order can be claimed.
-const ROUNDS: u64 = 3;
 /// The most variants that axes may make together: a typo must not run for days.
 const VARIANTS_MAX: usize = 1_000;
 
@@ -147,6 +145,7 @@ impl<'a> Reader<'a> {
             claims: Vec::new(),
             file: self.source.path.into(),
             lines: self.lines_of_values(document),
+            names: template::named_lines(self.source.text),
         };
         top.finish()?;
         experiment.claims = self.checked_claims(claims, &experiment)?;
@@ -196,9 +195,10 @@ impl<'a> Reader<'a> {
     }
 
     /// How often each variant is measured. What varies nothing is measured once: rounds are there to compare by.
+    /// With fewer rounds than it is given by default no order is claimed.
     fn rounds(self, top: &mut Section<'a>, compares: bool) -> Result<u32, DocumentError> {
         if compares {
-            return Ok(top.number("rounds", 1..=1_000, ROUNDS)? as u32);
+            return Ok(top.number("rounds", 1..=1_000, ROUNDS_MIN as u64)? as u32);
         }
         match top.field("rounds") {
             None => Ok(1),

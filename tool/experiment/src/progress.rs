@@ -48,6 +48,16 @@ pub enum Event {
         /// The reason.
         why: String,
     },
+    /// The programs are asked to prove that they kept their promises.
+    Proving {
+        /// Whether the measurement before was interrupted.
+        interrupted: bool,
+    },
+    /// The order is settled before the time is spent, so the experiment ends early.
+    Settled {
+        /// How much of its time is left.
+        left: Duration,
+    },
     /// The programs have proved that they kept their promises, or that they did not.
     Proved(Proof),
     /// Something will not be measured.

@@ -8,11 +8,15 @@ use std::{
 
 use bytesize::ByteSize;
 use load::{Problem, RequestTemplate, Scenario, Url, document::DocumentError};
-use sweep::database::DatabaseUrl;
+use sweep::{
+    cores::{self, Split},
+    database::DatabaseUrl,
+};
 
 use crate::{
     definition::{
-        Command, Data, Experiment, Process, ScenarioText, Target, USERS_MAX, Users, Variant, Workload,
+        Command, Data, Experiment, Process, Processors, ScenarioText, Target, USERS_MAX, Users, Variable,
+        Variant, Workload,
     },
     template::{self, TemplateError, Value, Values},
 };
@@ -91,6 +95,8 @@ pub(crate) struct At<'a> {
     line: usize,
     /// Known names, for messages.
     known: &'a Values,
+    /// Names to fill in with their lines.
+    names: &'a [(String, usize)],
 }
 
 impl At<'_> {
@@ -105,11 +111,14 @@ impl At<'_> {
     fn template(&self, key: &str, error: TemplateError) -> DocumentError {
         match error {
             TemplateError::Unknown { name } => {
+                // A text or a command may go on over many lines.
+                let named = self.names.iter().find(|(known, line)| *known == name && *line >= self.line);
+                let at = At { line: named.map_or(self.line, |(_, line)| *line), ..*self };
                 // Ports of the second and later instances would drown the rest.
                 let numbered =
                     |known: &&String| known.ends_with(|c: char| c.is_ascii_digit()) && known.contains('.');
                 let expected = self.known.keys().filter(|known| !numbered(known)).cloned().collect();
-                self.problem(Problem::UnknownName { what: "name", name, expected })
+                at.problem(Problem::UnknownName { what: "name", name, expected })
             }
             TemplateError::Unclosed => self.problem(Problem::UnclosedSlot { key: key.into() }),
             other => self.wrong(key, format!("a text that can be filled in: {other}")),
@@ -211,8 +220,10 @@ impl<'a> TrialSetup<'a> {
                 all.push(set);
             }
             if bytes > BYTES_MAX {
-                let at = At { file: &self.experiment.file, line: data.line, known: &Values::new() };
-                return Err(at.wrong("files", format!("few enough for {} in all", ByteSize(BYTES_MAX))));
+                let known = Values::new();
+                return Err(self
+                    .at(data.line, &known)
+                    .wrong("files", format!("few enough for {} in all", ByteSize(BYTES_MAX))));
             }
         }
         Ok(all)
@@ -250,6 +261,15 @@ impl<'a> TrialSetup<'a> {
         template::fill_words(&command.words, values).map_err(|error| at.template("command", error))
     }
 
+    /// The program that each process starts, by the process's name.
+    pub(crate) fn programs(&self, places: &Places) -> Result<Vec<(String, String)>, DocumentError> {
+        let first = |one: &Instance<'_>| {
+            let words = self.start_words(one, &self.values_of(one.process, one.number, places))?;
+            Ok((instance_name(one.process, one.number), words.into_iter().next().unwrap_or_default()))
+        };
+        self.instances(places)?.iter().filter(|one| one.number == 0).map(first).collect()
+    }
+
     /// The words that start an instance of a program.
     pub(crate) fn start_words(
         &self,
@@ -261,6 +281,57 @@ impl<'a> TrialSetup<'a> {
             command.words.extend(one.process.join.iter().cloned());
         }
         self.words(&command, values)
+    }
+
+    /// The value of an environment variable.
+    pub(crate) fn variable(&self, variable: &Variable, values: &Values) -> Result<String, DocumentError> {
+        self.text(&variable.text, "environment", self.at(variable.line, values))
+    }
+
+    /// The processors that a program may use; `None`: all. Before they are shared out, those of this process.
+    pub(crate) fn processors(
+        &self,
+        process: &Process,
+        split: Option<&Split>,
+        values: &Values,
+    ) -> Result<Option<Vec<usize>>, DocumentError> {
+        let at = self.at(process.command.line, values);
+        let all = || match split {
+            Some(split) => [split.systems.as_slice(), &split.generator].concat(),
+            None => cores::available(),
+        };
+        match &process.processors {
+            Processors::Some(text) => match self.text(text, "processors", at)?.as_str() {
+                "systems" => Ok(split.map(|split| split.systems.clone())),
+                "all" => Ok(split.map(|_| all())),
+                number => {
+                    let systems = split.map_or_else(all, |split| split.systems.clone());
+                    let count = number.parse().ok().filter(|count| *count > 0).ok_or_else(|| {
+                        let expected = "\"systems\", \"all\", how many, or a list of numbers such as [0, 2]";
+                        at.wrong("processors", expected)
+                    })?;
+                    let first = systems.get(..count).ok_or_else(|| {
+                        at.wrong(
+                            "processors",
+                            format!("at most {}: there are no more for programs", systems.len()),
+                        )
+                    })?;
+                    Ok(Some(first.to_vec()))
+                }
+            },
+            Processors::These(numbers) => {
+                let number = |text: &String| {
+                    let filled = self.text(text, "processors", at)?;
+                    filled.parse().map_err(|_| at.wrong("processors", "a list of numbers, such as [0, 2]"))
+                };
+                let these: Vec<usize> = numbers.iter().map(number).collect::<Result<_, _>>()?;
+                let all = all();
+                if these.iter().all(|one| all.contains(one)) {
+                    return Ok(Some(these));
+                }
+                Err(at.wrong("processors", format!("of the processors that nstar may use, {all:?}")))
+            }
+        }
     }
 
     /// A text that belongs to a program.
@@ -362,7 +433,7 @@ impl<'a> TrialSetup<'a> {
     where
         'a: 'v,
     {
-        At { file: &self.experiment.file, line, known }
+        At { file: &self.experiment.file, line, known, names: &self.experiment.names }
     }
 
     fn text(&self, text: &str, key: &str, at: At<'_>) -> Result<String, DocumentError> {

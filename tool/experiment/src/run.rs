@@ -15,7 +15,7 @@ use crate::{
     comparison,
     definition::Variant,
     names,
-    process::link,
+    process::{StartError, link, program},
     progress::{Event, Listener},
     resolve::{Places, TrialSetup},
     trials::{Trial, Trials},
@@ -54,6 +54,8 @@ pub struct Outcome {
     pub parts: Vec<Part>,
     /// What was not, and why.
     pub left_out: Vec<LeftOut>,
+    /// Whether it was interrupted before its end.
+    pub interrupted: bool,
 }
 
 /// A trial that was made before.
@@ -94,12 +96,17 @@ pub fn run(
     let mut trials = Trials::new(&plan.experiment, plan.seed, plan.step_max);
     let mut runner = Runner { plan, records, outcome: Outcome::default() };
     runner.leave_out_impossible(&mut trials, listener);
+    runner.leave_out_missing(&mut trials, listener)?;
     announce(&trials, runner.records.made_before(), listener);
     let mut stage = Stage::new(plan)?;
     let mut number = 0;
-    while !interrupt.load(Ordering::Relaxed) {
+    loop {
         let ahead = trials.forecast();
         let Some(trial) = trials.next() else { break };
+        if interrupt.load(Ordering::Relaxed) {
+            runner.outcome.interrupted = true;
+            break;
+        }
         number += 1;
         let (work, variant) = (&trial.work.name, &trial.variant.name);
         if let Some(Kept { run, took }) = runner.records.take(work, variant, trial.round) {
@@ -120,6 +127,9 @@ pub fn run(
             let open = comparison::open(&plan.experiment, trial.work, &runner.outcome.parts);
             trials.keep_open(&trial, &open.iter().map(String::as_str).collect::<Vec<_>>());
         }
+    }
+    if let Some(left) = trials.left_over().filter(|_| !runner.outcome.interrupted) {
+        listener.on_experiment(&Event::Settled { left });
     }
     runner.finish()
 }
@@ -155,6 +165,32 @@ fn announce(trials: &Trials<'_>, made_before: u32, listener: &mut dyn Listener) 
     }
 }
 
+/// The programs that are not installed, each with the variants that start it. A program with a path may yet be made.
+fn missing_programs(plan: &RunPlan) -> Vec<(StartError, Vec<&str>)> {
+    let experiment = &plan.experiment;
+    let mut missing: Vec<(StartError, Vec<&str>)> = Vec::new();
+    for variant in &experiment.variants {
+        let places = Places { program: plan.program.clone(), ..Places::example(experiment) };
+        let all = experiment.works.iter().flat_map(|work| {
+            let setup = TrialSetup { experiment, variant, work };
+            // Whatever is wrong with it was told when it was read.
+            setup.programs(&places).unwrap_or_default()
+        });
+        for (name, program) in all {
+            if program.contains('/') || program::find(&program, &plan.program).is_some() {
+                continue;
+            }
+            let is_it = |error: &StartError| matches!(error, StartError::Missing { program: known, .. } if *known == program);
+            match missing.iter_mut().find(|(error, _)| is_it(error)) {
+                Some((_, variants)) if variants.contains(&variant.name.as_str()) => {}
+                Some((_, variants)) => variants.push(&variant.name),
+                None => missing.push((StartError::Missing { name, program }, vec![&variant.name])),
+            }
+        }
+    }
+    missing
+}
+
 /// How a trial ended.
 enum Ended {
     Measured(Box<Run>),
@@ -187,6 +223,25 @@ impl Runner<'_> {
                 self.leave_out(what.to_owned(), reason.to_string(), listener);
             }
         }
+    }
+
+    /// Leaves out the variants that start a program which is not installed, all that need it together.
+    ///
+    /// # Errors
+    /// Where every variant needs it.
+    fn leave_out_missing(
+        &mut self,
+        trials: &mut Trials<'_>,
+        listener: &mut dyn Listener,
+    ) -> Result<(), RunError> {
+        for (error, variants) in missing_programs(self.plan) {
+            if variants.len() == self.plan.experiment.variants.len() {
+                return Err(error.into());
+            }
+            variants.iter().for_each(|variant| trials.leave_out(variant, ""));
+            self.leave_out(variants.join(", "), error.to_string(), listener);
+        }
+        Ok(())
     }
 
     fn measure(
@@ -224,9 +279,10 @@ impl Runner<'_> {
     ) -> Result<(), RunError> {
         trials.made(trial, took);
         match ended {
-            Ended::Interrupted => {}
-            Ended::Measured(run) if self.is_cut_short(&run, trial) => {}
+            Ended::Interrupted => self.outcome.interrupted = true,
+            Ended::Measured(run) if self.is_cut_short(&run, trial) => self.outcome.interrupted = true,
             Ended::Measured(run) => {
+                self.outcome.interrupted |= is_interrupted(&run);
                 note_length(&run, trial, trials);
                 let part = part(trial, *run);
                 self.records.keep(&part, took)?;

@@ -132,6 +132,12 @@ fn filled(text: &str, values: &Values, undefined: Undefined, depth: u32) -> Resu
     Ok(out)
 }
 
+/// The names that a file holds, each with its line, from 1.
+pub fn named_lines(text: &str) -> Vec<(String, usize)> {
+    let numbered = text.lines().zip(1..);
+    numbered.flat_map(|(line, number)| names(line).map(move |name| (name.to_owned(), number))).collect()
+}
+
 /// The names that a text holds; none of one that cannot be read.
 pub fn names(text: &str) -> impl Iterator<Item = &str> {
     pieces(text).filter_map(|piece| match piece {

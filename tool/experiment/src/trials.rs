@@ -75,6 +75,8 @@ struct Block<'a> {
     too_short: bool,
     /// Trials that were made, and how long they took together.
     made: (u32, Duration),
+    /// Whether several variants were compared and all of them are in order.
+    settled: bool,
 }
 
 impl<'a> Trials<'a> {
@@ -87,6 +89,7 @@ impl<'a> Trials<'a> {
             time_max: if load.is_some() { load } else { time_max(experiment, work) },
             too_short: false,
             made: (0, Duration::ZERO),
+            settled: false,
         });
         Trials {
             seed,
@@ -146,8 +149,18 @@ impl<'a> Trials<'a> {
     /// Gives further rounds of a workload to these variants alone, once every variant had those that the file asks for.
     pub(crate) fn keep_open(&mut self, trial: &Trial<'_>, open: &[&str]) {
         if trial.round + 1 >= self.rounds {
+            for block in self.works.iter_mut().filter(|block| block.work.name == trial.work.name) {
+                block.settled = open.is_empty() && block.variants.len() > 1;
+            }
             self.retain(&trial.work.name, |variant| open.contains(&variant));
         }
+    }
+
+    /// The time that is left over because every order is settled; `None` if none is, or too little for another trial.
+    pub(crate) fn left_over(&self) -> Option<Duration> {
+        let left = self.time?.saturating_sub(self.spent);
+        let cost = self.works.iter().map(Block::cost_each).max()?;
+        (left >= cost && self.works.iter().all(|block| block.settled)).then_some(left)
     }
 
     /// Makes no more trials of a variant on a workload; of all workloads if its name is empty.
@@ -374,9 +387,13 @@ mod tests {
     #[test]
     fn nothing_open_ends_it_before_its_time() {
         let experiment = experiment("2m");
-        assert_eq!(all(&mut Trials::new(&experiment, 1, None), |_| Some(&[])).len(), 16);
+        let mut trials = Trials::new(&experiment, 1, None);
+        assert_eq!(all(&mut trials, |_| Some(&[])).len(), 16);
+        assert_eq!(trials.left_over(), Some(Duration::from_secs(120) - trials.spent));
         // Nor is there anything to compare a single variant with.
-        assert_eq!(all(&mut Trials::new(&experiment, 1, None), |_| Some(&["poll"])).len(), 16);
+        let mut alone = Trials::new(&experiment, 1, None);
+        assert_eq!(all(&mut alone, |_| Some(&["poll"])).len(), 16);
+        assert_eq!(alone.left_over(), None);
     }
 
     #[test]

@@ -87,6 +87,8 @@ fn around(event: &Around) -> (String, bool) {
             (progress::trial_begun(name, *number, all, seconds(ahead.time)), false)
         }
         Around::Unlimited { program, why } => (progress::unlimited(program, why), false),
+        Around::Proving { interrupted } => (progress::proving(*interrupted), !interrupted),
+        Around::Settled { left } => (progress::settled(left.as_secs_f64()), false),
         Around::Proved(proof) => (progress::proved(proof), false),
         Around::LeftOut(left_out) => (progress::left_out(left_out), false),
     }

@@ -28,10 +28,11 @@ use crate::words::is_hidden;
 #[error("the report's own template is broken, please report this: {0}")]
 pub struct RenderError(#[from] minijinja::Error);
 
-const TEMPLATES: [(&str, &str); 10] = [
+const TEMPLATES: [(&str, &str); 11] = [
     ("page.html", include_str!("../templates/page.html")),
     ("comparison.html", include_str!("../templates/comparison.html")),
     ("index.html", include_str!("../templates/index.html")),
+    ("head.html", include_str!("../templates/head.html")),
     ("held.html", include_str!("../templates/held.html")),
     ("bars.html", include_str!("../templates/bars.html")),
     ("sections.html", include_str!("../templates/sections.html")),

@@ -72,16 +72,19 @@ pub fn making_files(files: u64, bytes: u64) -> String {
     format!("making {files} {noun}, {:.1} MB in all", bytes as f64 / 1e6)
 }
 
-/// So many experiments are about to be run.
+/// So many experiments are about to be run, which measure for so long.
 #[must_use]
 pub fn experiments_planned(count: usize, time: Duration) -> String {
-    format!("{count} experiments, about {} in all", minutes(time))
+    format!(
+        "{count} experiments, about {} of measuring in all; making files and filling databases comes on top",
+        minutes(time)
+    )
 }
 
 /// An experiment begins, the one of this number.
 #[must_use]
 pub fn experiment_begun(name: &str, number: usize, left: Duration) -> String {
-    format!("-- {number}. {name}; about {} left in all", minutes(left))
+    format!("-- {number}. {name}; about {} of measuring left in all", minutes(left))
 }
 
 fn minutes(time: Duration) -> String {
@@ -156,6 +159,21 @@ pub fn preparing() -> String {
 #[must_use]
 pub fn unlimited(program: &str, why: &str) -> String {
     format!("{program}: {why}")
+}
+
+/// The programs are asked to prove that they kept their promises.
+#[must_use]
+pub fn proving(interrupted: bool) -> String {
+    match interrupted {
+        true => "interrupted: proving what was measured until then; a second Ctrl-C ends at once".to_owned(),
+        false => "proving".to_owned(),
+    }
+}
+
+/// An experiment ends with so many seconds of its time left, as more rounds would change nothing.
+#[must_use]
+pub fn settled(left_s: f64) -> String {
+    format!("the order is settled: done, with {} left", about(left_s))
 }
 
 /// The programs have proved that they kept their promises, or that they did not.

@@ -7,7 +7,7 @@ use analysis::comparison::{
     order,
 };
 use analysis::run::{Doubt, Host, Identity, ResourceKind, ResponseTime, Words};
-use analysis::ticks::{ErrorCounts, ErrorKind};
+use analysis::ticks::ErrorKind;
 use report::comparison::{csv, html, json, parse, schema, terminal};
 use report::{Document, TerminalOptions};
 use serde_json::Value;
@@ -21,33 +21,19 @@ const SHIPPED: &str = include_str!("../../../docs/comparison.schema.json");
 fn entry(variant: &str, throughput_per_s: f64, mean: f64) -> Entry {
     Entry {
         variant: variant.into(),
-        place: None,
         throughput_per_s,
         throughput_ci_per_s: [0.99 * throughput_per_s, 1.01 * throughput_per_s],
-        throughput_by_round_per_s: Vec::new(),
-        cpu_us_per_request_by_round: Vec::new(),
-        response_time_us_by_round: Vec::new(),
-        of_fastest: None,
-        of_baseline: None,
-        lower_bound: false,
         users: Some(100),
-        users_ci: None,
         response_time_us: ResponseTime { mean, p99: 3.0 * mean, ..ResponseTime::default() },
         cpu_us_per_request: Some(1e6 / throughput_per_s),
-        received_bytes_per_s: 0.0,
         completed: 12_345,
-        errors: ErrorCounts::new(),
         bottleneck: vec![Limit {
             kind: ResourceKind::Cpu,
             holder: Words::default(),
             identity: Identity::named("nstar-sink (pid 8)"),
         }],
-        busiest: None,
-        steps: Vec::new(),
-        proofs: Vec::new(),
-        inconclusive: Vec::new(),
-        doubts: Vec::new(),
         runs: vec![format!("run.runs/100-kb-{variant}-1.json")],
+        ..Entry::default()
     }
 }
 
@@ -68,7 +54,6 @@ fn sample() -> Comparison {
         schema: SCHEMA.into(),
         title: "Upload sink, by concurrency model".into(),
         factor: Factor("engine".into()),
-        combines: false,
         host: Host { cores: 2, memory_bytes: 8 << 30, kernel: "6.1".into(), processor: "made up".into() },
         started: "2026-01-02T03:04:05Z".into(),
         elapsed_s: 83.0,
@@ -76,7 +61,6 @@ fn sample() -> Comparison {
         seed: 1,
         works: vec![work],
         left_out: vec![LeftOut { what: "uring".into(), why: "the kernel denies io_uring".into() }],
-        claims: Vec::new(),
         published: vec![Published {
             title: "S5".into(),
             hardware: "not stated".into(),
@@ -86,6 +70,7 @@ fn sample() -> Comparison {
             figures: vec![figure("threads", 49_350.0), figure("select", 38_370.0)],
             ..Published::default()
         }],
+        ..Comparison::default()
     }
 }
 

@@ -6,7 +6,6 @@ use std::fs;
 
 use analysis::comparison::*;
 use analysis::run::{Host, Identity, Processes, ResourceKind, ResponseTime, Words};
-use analysis::ticks::ErrorCounts;
 use report::index::{Index, Outcome, Shown, html, text};
 use serde_json::{Value, json};
 
@@ -16,29 +15,14 @@ mod markup;
 fn entry(variant: &str, throughput_per_s: f64) -> Entry {
     Entry {
         variant: variant.into(),
-        place: None,
         throughput_per_s,
         throughput_ci_per_s: [0.99 * throughput_per_s, 1.01 * throughput_per_s],
-        throughput_by_round_per_s: Vec::new(),
-        cpu_us_per_request_by_round: Vec::new(),
-        response_time_us_by_round: Vec::new(),
-        of_fastest: None,
-        of_baseline: None,
-        lower_bound: false,
         users: Some(100),
-        users_ci: None,
         response_time_us: ResponseTime { mean: 900.0, ..ResponseTime::default() },
         cpu_us_per_request: Some(20.0),
-        received_bytes_per_s: 0.0,
         completed: 12_345,
-        errors: ErrorCounts::new(),
-        bottleneck: Vec::new(),
-        busiest: None,
-        steps: Vec::new(),
-        proofs: Vec::new(),
-        inconclusive: Vec::new(),
-        doubts: Vec::new(),
         runs: vec!["run.runs/1.json".into()],
+        ..Entry::default()
     }
 }
 
@@ -47,16 +31,13 @@ fn comparison(title: &str, factor: &str, works: Vec<Workload>) -> Comparison {
         schema: SCHEMA.into(),
         title: title.into(),
         factor: Factor(factor.into()),
-        combines: false,
         host: Host { cores: 2, memory_bytes: 8 << 30, kernel: "6.1".into(), processor: "made up".into() },
         started: "2026-01-02T03:04:05Z".into(),
         elapsed_s: 83.0,
         version: "0.1.0".into(),
         seed: 1,
         works,
-        left_out: Vec::new(),
-        published: Vec::new(),
-        claims: Vec::new(),
+        ..Comparison::default()
     }
 }
 

@@ -49,7 +49,9 @@ pub(crate) fn run(names: &[String], full: bool, conditions: &Conditions) -> Resu
     let planned = plan(names, full)?;
     let folder = folder(&conditions.output)?;
     let start = RunStart::now();
-    let session = Session::begin(conditions)?;
+    // What is complete is not measured again, also where it is a single measurement.
+    let mut session = Session::begin(conditions)?;
+    session.keeps_single = true;
     let mut index = Index {
         host: comparison::host(),
         started: start.rfc3339(),
@@ -175,7 +177,7 @@ fn measure(
     let own = folder.join(name);
     let made = fs::create_dir_all(&own)
         .map_err(|error| Failure::failed(format!("cannot make the folder {}: {error}", own.display())));
-    // What was not begun, or is a single measurement, has nothing to go on with.
+    // What was not begun has nothing to go on with.
     let resume = conditions.resume && own.join("run.runs").is_dir();
     let conditions = Conditions { output: own.join("run.json"), resume, ..conditions.clone() };
     match made.and_then(|()| run_in(session, experiment, &conditions)) {

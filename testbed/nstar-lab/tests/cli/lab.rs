@@ -11,7 +11,7 @@ use crate::common::{
 };
 
 /// Compares two models on one file, for a second or two each.
-const TWO_MODELS: &str = r#"
+pub(super) const TWO_MODELS: &str = r#"
 title = "Two models on one file"
 time = "5s"
 rounds = 2
@@ -34,9 +34,10 @@ url = "http://127.0.0.1:${port.files}/files/0.bin"
 users = 8
 [[published]]
 title = "made up"
-hardware = "none"
+hardware = "a machine that never was"
+year = 1999
 unit = "req/s"
-figures = [{ variant = "threads", value = 1.0 }]
+figures = [{ variant = "threads", value = 1.0 }, { variant = "epoll", value = 2.0 }]
 "#;
 
 fn read(place: &Place, name: &str) -> Value {
@@ -48,7 +49,9 @@ fn models_are_compared_in_one_table_with_every_run_beside() {
     let place = Place::new();
     place.write("two.toml", TWO_MODELS);
     let outcome = place.nstar(["lab", "two.toml", "-o", "two.json"]).run().exits(0);
-    for word in ["threads", "epoll", "place", "Published (made up; none)", " runs, "] {
+    for word in
+        ["threads", "epoll", "place", "Published (made up; a machine that never was, 1999)", " runs, "]
+    {
         assert!(outcome.stdout.contains(word), "no '{word}'\n{outcome}");
     }
     let study = read(&place, "two.json");

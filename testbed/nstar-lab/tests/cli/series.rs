@@ -2,36 +2,12 @@
 
 use std::fs;
 
-use super::peers::shortened;
+use super::{lab::TWO_MODELS, peers::shortened};
 use crate::common::support::Place;
 
-/// Two models on one file, for a few seconds, with something published and something claimed.
-const MODELS: &str = r#"
-title = "Two models on one file"
-time = "8s"
-[axis]
-engine = ["threads", "epoll"]
-[[data]]
-folder = "files"
-files = 1
-size = "1 KB"
-[[process]]
-name = "files"
-command = [
-  "nstar-lab", "serve", "files", "--listen", "127.0.0.1:${port.files}", "--root", "${folder}/files",
-  "--accounts", "none", "--engine", "${engine}",
-]
-ports = ["files"]
-[[work]]
-name = "8 users"
-url = "http://127.0.0.1:${port.files}/files/0.bin"
-users = 8
-[[published]]
-title = "made up"
-hardware = "a machine that never was"
-year = 1999
-unit = "req/s"
-figures = [{ variant = "threads", value = 1.0 }, { variant = "epoll", value = 2.0 }]
+/// Two models on one file, for a few seconds, with something claimed.
+fn models() -> String {
+    let claims = r#"
 [[claim]]
 text = "Nobody is turned away."
 denied = true
@@ -39,6 +15,8 @@ denied = true
 text = "Loops are faster than threads."
 order = ["epoll", "threads"]
 "#;
+    TWO_MODELS.replace("time = \"5s\"\nrounds = 2", "time = \"1s\"") + claims
+}
 
 /// A program that does not start.
 const BROKEN: &str = r#"
@@ -54,7 +32,7 @@ users = 1
 #[test]
 fn several_experiments_make_one_folder_with_an_index() {
     let place = Place::new();
-    place.write("models.toml", MODELS);
+    place.write("models.toml", models());
     place.write("broken.toml", BROKEN);
     place.write("files-same.toml", shortened("files-same", &[("[1, 256]", "[1, 4]")]));
     let words = ["lab", "models.toml", "broken.toml", "files-same.toml", "-d", "600ms", "-o", "all"];
@@ -90,9 +68,9 @@ fn several_experiments_make_one_folder_with_an_index() {
 #[test]
 fn an_interrupted_series_keeps_an_index_of_what_was_measured() {
     let place = Place::beside_others();
-    place.write("models.toml", MODELS);
-    place.write("more.toml", MODELS.replace("\"8s\"", "\"5m\""));
-    place.write("last.toml", MODELS);
+    place.write("models.toml", models());
+    place.write("more.toml", models().replace("\"1s\"", "\"5m\""));
+    place.write("last.toml", models());
     let words = ["lab", "models.toml", "more.toml", "last.toml", "-d", "600ms", "-o", "all"];
     let mut running = place.nstar(words).start();
     running.wait_for_stderr("-- 2. more");
@@ -130,7 +108,7 @@ fn a_claim_that_cannot_be_checked_is_refused() {
         ("year = 1999", "year = 1999\nbottleneck = \"dsk\"", "disk"),
         ("year = 1999", "year = 1999\nvariant = \"epol\"", "did you mean `epoll`?"),
     ] {
-        place.write("models.toml", MODELS.replace(from, to));
+        place.write("models.toml", models().replace(from, to));
         place.nstar(["lab", "models.toml"]).run().exits(2).complains(word);
     }
 }

@@ -92,7 +92,7 @@ pub fn agreement(comparison: &Comparison, published: &Published) -> Vec<Agreemen
     let entries: Vec<&Entry> = work.entries.iter().filter(of_variant).collect();
     let mut findings: Vec<AgreementFinding> = order(work, published).into_iter().collect();
     findings.extend(shape_over_variants(work, published));
-    findings.extend(entries.iter().filter_map(|entry| shape_over_users(entry, published)));
+    findings.extend(entries.iter().filter_map(|entry| shape_over_users(work, entry, published)));
     findings.extend(published.bottleneck.map(|kind| {
         let cases = entries.iter().map(|entry| seen::bottleneck(work, entry, kind, None));
         let cases = or_not_measured(work, published, cases.collect());
@@ -145,16 +145,20 @@ fn shape_over_variants(work: &Workload, published: &Published) -> Option<Agreeme
     let entries = || work.entries.iter().filter(|entry| entry.completed > 0);
     let ours: Option<Vec<(f64, f64)>> =
         entries().map(|entry| Some((number(&entry.variant)?, entry.throughput_per_s))).collect();
-    let trusted = entries().all(|entry| !entry.lower_bound && !seen::is_in_doubt(work, entry));
+    let trusted = entries().all(|entry| is_trusted(work, entry));
     let (theirs, ours) = (ascending(theirs?), ascending(ours?));
     (!published.smaller_is_better).then(|| shape_of("", &theirs, &ours, trusted))?
 }
 
 /// The course over users.
-fn shape_over_users(entry: &Entry, published: &Published) -> Option<AgreementFinding> {
+fn shape_over_users(work: &Workload, entry: &Entry, published: &Published) -> Option<AgreementFinding> {
     let theirs = ascending(shape::published_by_users(published));
-    let trusted = entry.doubts.is_empty() && !entry.lower_bound;
-    shape_of(&entry.variant, &theirs, &ascending(shape::by_users(entry)), trusted)
+    shape_of(&entry.variant, &theirs, &ascending(shape::by_users(entry)), is_trusted(work, entry))
+}
+
+/// Whether the throughput of an entry is that of the system.
+fn is_trusted(work: &Workload, entry: &Entry) -> bool {
+    !entry.lower_bound && !seen::is_in_doubt(work, entry)
 }
 
 fn shape_of(

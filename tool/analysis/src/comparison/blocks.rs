@@ -16,14 +16,17 @@
 use std::collections::BTreeMap;
 
 use crate::statistics::{
-    chi_squared_exceeds, dunnett::dunnett, studentized_range::studentized_range, t_two_sided,
+    chi_squared_exceeds,
+    dunnett::dunnett,
+    mean::{half_width, mean},
+    studentized_range::studentized_range,
 };
 
 /// Variances that differ as much by chance in a quarter of all cases are not pooled: with few rounds the test sees little,
 /// and pooling a variant that scatters more makes orders that are none.
 const MAY_BE_POOLED: f64 = 0.25;
-/// With fewer rounds it cannot be seen whether the variances differ.
-pub(crate) const ROUNDS_MIN: usize = 3;
+/// With fewer rounds no order is claimed: it cannot be seen whether the variances differ.
+pub const ROUNDS_MIN: usize = 3;
 
 /// Which differences hold together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -112,11 +115,7 @@ impl Blocks {
     }
 
     fn own_half_width(&self, differences: &[f64]) -> f64 {
-        let rounds = differences.len() as f64;
-        let centre = mean(differences);
-        let variance = differences.iter().map(|one| (one - centre).powi(2)).sum::<f64>() / (rounds - 1.0);
-        let wrong = self.wrong / self.family.pairs(self.logs.len());
-        t_two_sided(rounds - 1.0, 1.0 - wrong) * (variance / rounds).sqrt()
+        half_width(differences, 1.0 - self.wrong / self.family.pairs(self.logs.len()))
     }
 }
 
@@ -155,10 +154,6 @@ fn differ(squares: &[f64], df: f64) -> bool {
     let logs: f64 = squares.iter().map(|squares| (squares.max(pooled * 1e-12) / pooled).ln()).sum();
     let correction = 1.0 + (count + 1.0) / (3.0 * count * df);
     chi_squared_exceeds(count - 1.0, -df * logs / correction) < MAY_BE_POOLED
-}
-
-fn mean(all: &[f64]) -> f64 {
-    all.iter().sum::<f64>() / all.len().max(1) as f64
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::blocks::ROUNDS_MIN;
 use super::seen::{self, Case, Open, PairCount, Seen, all_met, case};
 use super::{Comparison, Entry, Workload};
 use crate::run::{Doubt, ResourceKind, Words, known};
-use crate::statistics::t_95;
+use crate::statistics::mean::{half_width, mean};
 use crate::ticks::{ErrorKind, failures};
 
 /// Figures that differ by less are the same for a claim: a practical threshold, as statistical ones say nothing of what
@@ -272,13 +272,10 @@ fn obstacle(work: &Workload, entry: &Entry, of: Quantity) -> Option<Open> {
 /// The mean of the rounds, with the interval that their scatter gives.
 fn over_rounds(rounds: &[Option<f64>]) -> Result<(f64, [f64; 2]), Open> {
     let rounds: Vec<f64> = rounds.iter().copied().flatten().collect();
-    let count = rounds.len() as f64;
     if rounds.len() < ROUNDS_MIN {
         return Err(Open::NoInterval);
     }
-    let mean = rounds.iter().sum::<f64>() / count;
-    let variance = rounds.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    let half_width = t_95(count - 1.0) * (variance / count).sqrt();
+    let (mean, half_width) = (mean(&rounds), half_width(&rounds, 0.95));
     Ok((mean, [(mean - half_width).max(0.0), mean + half_width]))
 }
 

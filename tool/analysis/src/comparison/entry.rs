@@ -24,22 +24,28 @@ pub struct Finished {
 /// Pools the runs of a variant into one entry, which has no place yet. With `overload`, failures are part of the answer.
 /// `None` without runs.
 pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> {
-    let found = pooled(&runs.iter().map(|finished| throughput_max(&finished.run)).collect::<Vec<_>>())?;
-    let middle = &middle(runs)?.run;
+    let lower_bound = is_often(runs, |run| is_lower_bound(run) || disturbed(run).is_some());
+    // What only bounds a few runs from below says nothing of the system beside the others, which do.
+    let counts = |finished: &&Finished| lower_bound || !is_lower_bound(&finished.run);
+    let counted: Vec<&Finished> = runs.iter().filter(counts).collect();
+    let found = pooled(&counted.iter().map(|finished| throughput_max(&finished.run)).collect::<Vec<_>>())?;
+    let middle = &middle(&counted)?.run;
+    let rounds = runs.iter().map(|finished| finished.round + 1).max().unwrap_or(0);
     let at = middle.verdict_step();
     let errors = errors(runs);
-    let completed = runs.iter().flat_map(|finished| &finished.run.steps).map(|step| step.completed).sum();
+    let completed = runs.iter().map(|finished| completed(&finished.run)).sum();
     Some(Entry {
         variant: variant.to_owned(),
         place: None,
         throughput_per_s: found.value,
         throughput_ci_per_s: interval(&found),
-        throughput_by_round_per_s: by_round(runs, |run| Some(run.verdict.throughput_max_per_s)),
-        cpu_us_per_request_by_round: cpu_by_round(runs),
-        response_time_us_by_round: by_round(runs, response_time_mean),
+        throughput_by_round_per_s: by_round(rounds, &counted, |run| Some(run.verdict.throughput_max_per_s)),
+        cpu_us_per_request_by_round: cpu_by_round(rounds, runs),
+        response_time_us_by_round: by_round(rounds, &counted, response_time_mean),
         of_fastest: None,
         of_baseline: None,
-        lower_bound: is_often(runs, |run| is_lower_bound(run) || disturbed(run).is_some()),
+        lower_bound,
+        runs_set_aside: (runs.len() - counted.len()) as u32,
         users: middle.verdict.users_at_saturation.or(at.map(|step| step.users)),
         users_ci: middle.verdict.users_at_saturation_ci,
         response_time_us: middle.verdict.response_time_at_saturation_us,
@@ -50,17 +56,17 @@ pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> 
         busiest: at.and_then(|step| step.resources.iter().find(|resource| !is_host(resource))).cloned(),
         steps: if middle.steps.len() > 1 { by_users(middle) } else { Vec::new() },
         proofs: runs.iter().filter_map(|finished| finished.run.proof.clone()).collect(),
+        prepared: middle.prepared.clone(),
         inconclusive: Vec::new(),
-        doubts: doubts(runs, completed, &errors, overload),
+        doubts: doubts(runs, &counted, &errors, overload),
         errors,
         runs: runs.iter().map(|finished| finished.file.clone()).collect(),
     })
 }
 
 /// A figure in each round; nothing for a round that was missed or cut short.
-fn by_round(runs: &[Finished], figure: impl Fn(&Run) -> Option<f64>) -> Vec<Option<f64>> {
-    let rounds = runs.iter().map(|finished| finished.round + 1).max().unwrap_or(0);
-    let whole = |finished: &&Finished| {
+fn by_round(rounds: u32, runs: &[&Finished], figure: impl Fn(&Run) -> Option<f64>) -> Vec<Option<f64>> {
+    let whole = |finished: &&&Finished| {
         !finished.run.warnings.iter().any(|warning| warning.kind == WarningKind::Interrupted)
     };
     let of = |round| runs.iter().filter(whole).find(|finished| finished.round == round);
@@ -72,8 +78,10 @@ fn response_time_mean(run: &Run) -> Option<f64> {
     (mean > 0.0).then_some(mean)
 }
 
-fn cpu_by_round(runs: &[Finished]) -> Vec<Option<f64>> {
-    let all = by_round(runs, |run| run.verdict_step().and_then(cpu_us_per_request));
+/// What a request costs does not depend on whether throughput could grow, so every run counts.
+fn cpu_by_round(rounds: u32, runs: &[Finished]) -> Vec<Option<f64>> {
+    let runs: Vec<&Finished> = runs.iter().collect();
+    let all = by_round(rounds, &runs, |run| run.verdict_step().and_then(cpu_us_per_request));
     if all.iter().any(Option::is_some) { all } else { Vec::new() }
 }
 
@@ -99,8 +107,8 @@ fn interval(found: &Pooled) -> [f64; 2] {
 }
 
 /// The run with the median throughput; of two, the slower.
-fn middle(runs: &[Finished]) -> Option<&Finished> {
-    let mut sorted: Vec<&Finished> = runs.iter().collect();
+fn middle<'a>(runs: &[&'a Finished]) -> Option<&'a Finished> {
+    let mut sorted: Vec<&Finished> = runs.to_vec();
     sorted.sort_by(|a, b| by_throughput(&a.run, &b.run));
     sorted.get(runs.len().saturating_sub(1) / 2).copied()
 }
@@ -166,13 +174,19 @@ fn cpu_us_per_request(step: &Step) -> Option<f64> {
     known.then(|| tiers.iter().sum::<f64>() / step.throughput_per_s * 1e6)
 }
 
+fn completed(run: &Run) -> u64 {
+    run.steps.iter().map(|step| step.completed).sum()
+}
+
 fn errors(runs: &[Finished]) -> ErrorCounts {
     let mut all = ErrorCounts::new();
     runs.iter().for_each(|finished| add_errors(&mut all, &finished.run.errors()));
     all
 }
 
-fn doubts(runs: &[Finished], completed: u64, errors: &ErrorCounts, overload: bool) -> Vec<Doubt> {
+/// Reasons not to rely on the figures of the runs that count.
+fn doubts(runs: &[Finished], counted: &[&Finished], errors: &ErrorCounts, overload: bool) -> Vec<Doubt> {
+    let completed = runs.iter().map(|finished| completed(&finished.run)).sum();
     if completed == 0 {
         return vec![Doubt::NothingCompleted];
     }
@@ -181,7 +195,7 @@ fn doubts(runs: &[Finished], completed: u64, errors: &ErrorCounts, overload: boo
         return vec![Doubt::ManyFailed { share }];
     }
     let mut all: Vec<Doubt> = Vec::new();
-    for run in runs.iter().map(|finished| &finished.run) {
+    for run in counted.iter().map(|finished| &finished.run) {
         // Many failures under overload are what was asked for.
         let of_run = run.verdict.doubts.iter().filter(|_| !overload).cloned();
         for doubt in disturbed(run).into_iter().chain(of_run).chain(not_as_asked(run)) {
@@ -238,6 +252,36 @@ mod tests {
         assert!(!found.lower_bound && found.doubts.is_empty(), "{:?}", found.doubts);
         let width = found.throughput_ci_per_s[1] - found.throughput_ci_per_s[0];
         assert!(width < 20.0, "two runs know more than one: {width}");
+    }
+
+    /// What the generator held back once of three times is no throughput of the server; what a request cost then is.
+    #[test]
+    fn the_few_rounds_that_the_generator_limited_do_not_count() {
+        let round = |round, throughput_per_s: f64, kind| {
+            let mut finished = Finished { round, ..beside(0.0) };
+            finished.run.verdict.throughput_max_per_s = throughput_per_s;
+            finished.run.verdict.throughput_max_ci_per_s = [0.99, 1.01].map(|end| end * throughput_per_s);
+            finished.run.verdict.bottleneck.kind = kind;
+            if kind == ResourceKind::Generator {
+                finished.run.verdict.doubts = vec![Doubt::GeneratorLimit];
+            }
+            finished
+        };
+        let limited = |rounds: &[f64]| {
+            let server = [500.0, 510.0].into_iter().map(|rate| (rate, ResourceKind::None));
+            let all = rounds.iter().map(|rate| (*rate, ResourceKind::Generator)).chain(server);
+            let runs: Vec<Finished> =
+                (0..).zip(all).map(|(number, (rate, kind))| round(number, rate, kind)).collect();
+            entry("epoll", &runs, false).expect("an entry")
+        };
+        let few = limited(&[300.0]);
+        assert_eq!(few.throughput_by_round_per_s, [None, Some(500.0), Some(510.0)]);
+        assert!((few.throughput_per_s - 505.0).abs() < 1e-9 && !few.lower_bound && few.doubts.is_empty());
+        assert_eq!((few.runs_set_aside, few.runs.len()), (1, 3));
+        assert!(few.cpu_us_per_request_by_round.iter().all(Option::is_some));
+        let many = limited(&[300.0, 310.0]);
+        assert!(many.lower_bound && many.doubts.contains(&Doubt::GeneratorLimit));
+        assert_eq!((many.runs_set_aside, many.throughput_by_round_per_s[0]), (0, Some(300.0)));
     }
 
     /// Ten thousand users of whom most never got a connection are not ten thousand.

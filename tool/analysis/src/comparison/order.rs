@@ -22,6 +22,7 @@ pub fn order(work: &mut Workload) {
     let placed: Vec<_> =
         compared.iter().map(|&index| (index, order.place(index), order.share(index))).collect();
     let mut findings = order.findings();
+    let in_order = order.pairs_in_order();
     let baseline = baseline_of(work, &compared);
     let against = baseline.map(|place| (compared[place], Order::of(work, &compared, Some(place), points)));
     let shares: Vec<_> = against
@@ -36,7 +37,7 @@ pub fn order(work: &mut Workload) {
     for (index, share) in shares {
         work.entries[index].of_baseline = share;
     }
-    work.ranking = findings;
+    (work.ranking, work.in_order) = (findings, in_order);
 }
 
 /// The place of the baseline among the entries that can be compared.
@@ -142,6 +143,14 @@ impl<'a> Order<'a> {
         let before = self.compared.iter().filter(|&&other| self.behind(index, other).is_some()).count();
         let behind = self.compared.iter().filter(|&&other| self.behind(other, index).is_some()).count();
         [before + 1, self.compared.len() - behind].map(|place| place as u32)
+    }
+
+    /// Every pair in order, the variant that is ahead first.
+    fn pairs_in_order(&self) -> Vec<[String; 2]> {
+        let pairs =
+            self.compared.iter().flat_map(|&ahead| self.compared.iter().map(move |&other| (ahead, other)));
+        let decided = pairs.filter(|(ahead, other)| self.behind(*other, *ahead).is_some());
+        decided.map(|(ahead, other)| [ahead, other].map(|one| self.entries[one].variant.clone())).collect()
     }
 
     fn share(&self, index: usize) -> Option<OfFastest> {
@@ -281,36 +290,17 @@ fn is_known(ratio: &Ratio) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::ResponseTime;
-    use crate::ticks::{ErrorCounts, ErrorKind};
+    use crate::ticks::ErrorKind;
 
     /// A variant whose throughput is known to this share either way.
     fn entry(variant: &str, throughput_per_s: f64, known_to: f64) -> Entry {
         Entry {
             variant: variant.to_owned(),
-            place: None,
             throughput_per_s,
             throughput_ci_per_s: [1.0 - known_to, 1.0 + known_to].map(|end| end * throughput_per_s),
-            throughput_by_round_per_s: Vec::new(),
-            cpu_us_per_request_by_round: Vec::new(),
-            response_time_us_by_round: Vec::new(),
-            of_fastest: None,
-            of_baseline: None,
-            lower_bound: false,
             users: Some(100),
-            users_ci: None,
-            response_time_us: ResponseTime::default(),
-            cpu_us_per_request: None,
-            received_bytes_per_s: 0.0,
             completed: 10_000,
-            errors: ErrorCounts::new(),
-            bottleneck: Vec::new(),
-            busiest: None,
-            steps: Vec::new(),
-            proofs: Vec::new(),
-            inconclusive: Vec::new(),
-            doubts: Vec::new(),
-            runs: Vec::new(),
+            ..Entry::default()
         }
     }
 
@@ -449,6 +439,18 @@ mod tests {
         let mut overload = Workload { overload: true, ..Workload { entries, ..work } };
         order(&mut overload);
         assert_eq!(places(&overload), [Some([1, 1]), Some([2, 2])]);
+    }
+
+    /// The first is ahead of the last, though either may share its place with the one between.
+    #[test]
+    fn a_pair_in_order_is_kept_where_places_overlap() {
+        let work = ordered(vec![
+            entry("epoll", 1_000.0, 0.02),
+            entry("uring", 950.0, 0.08),
+            entry("poll", 900.0, 0.02),
+        ]);
+        assert_eq!(places(&work), [Some([1, 2]), Some([1, 3]), Some([2, 3])]);
+        assert_eq!(work.in_order, [["epoll", "poll"].map(str::to_owned)]);
     }
 
     /// Ten variants that are the same: at most one comparison in twenty claims any order.

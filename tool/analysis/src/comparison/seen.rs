@@ -111,7 +111,7 @@ pub enum Open {
     Unknown,
 }
 
-/// Pairs of variants in a published order, held against the places that the intervals leave.
+/// Pairs of variants in a published order, held against those that are in order here.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PairCount {
     /// How many pairs there are.
@@ -152,14 +152,15 @@ impl PairCount {
     }
 }
 
-/// Whether one variant is certainly ahead of another. The true places lie within all the intervals of places at the same
-/// time, so two that do not overlap are an order, unless one of the figures is in doubt.
+/// Whether one variant is certainly ahead of another: the pair is in order itself, or the places of both do not overlap, as
+/// all intervals of places hold at the same time. Nothing is certain of a figure in doubt.
 fn is_ahead(work: &Workload, one: &str, other: &str) -> bool {
     let place = |name: &str| {
         let entry = work.entries.iter().find(|entry| entry.variant == name)?;
         entry.place.filter(|_| !is_in_doubt(work, entry))
     };
-    matches!((place(one), place(other)), (Some([_, worst]), Some([best, _])) if worst < best)
+    let (Some([_, worst]), Some([best, _])) = (place(one), place(other)) else { return false };
+    worst < best || work.in_order.iter().any(|pair| *pair == [one, other])
 }
 
 /// Whether there are reasons not to rely on an entry. Where the load asks for more than can be served, failures are none.
@@ -171,7 +172,7 @@ pub(super) fn is_in_doubt(work: &Workload, entry: &Entry) -> bool {
 pub(super) fn bottleneck(work: &Workload, entry: &Entry, kind: ResourceKind, holder: Option<&str>) -> Case {
     let limits = &entry.bottleneck;
     let fitting = limits.iter().filter(|limit| fits(limit, kind, holder)).count();
-    let trusted = entry.doubts.is_empty() || kind == ResourceKind::Generator;
+    let trusted = !is_in_doubt(work, entry) || kind == ResourceKind::Generator;
     let limited_by = |kind| limits.iter().any(|limit| limit.kind == kind);
     let open = match (limits.len(), fitting) {
         _ if entry.completed == 0 => Some(Open::NotMeasured),
@@ -229,7 +230,7 @@ fn saturation(work: &Workload, entry: &Entry, holds: impl Fn([u32; 2]) -> Option
         _ if entry.steps.is_empty() => Some(Open::NotSearched),
         _ if entry.generator_was_limit() => Some(Open::GeneratorLimit),
         None => Some(Open::NotSaturated),
-        Some(_) if !entry.doubts.is_empty() => Some(Open::InDoubt),
+        Some(_) if is_in_doubt(work, entry) => Some(Open::InDoubt),
         Some(_) if entry.lower_bound => Some(Open::NotSaturated),
         Some(_) => None,
     };

@@ -10,26 +10,9 @@ fn entry(variant: &str, throughput_per_s: f64, place: [u32; 2]) -> Entry {
         place: Some(place),
         throughput_per_s,
         throughput_ci_per_s: [0.98, 1.02].map(|end| end * throughput_per_s),
-        throughput_by_round_per_s: Vec::new(),
-        cpu_us_per_request_by_round: Vec::new(),
-        response_time_us_by_round: Vec::new(),
-        of_fastest: None,
-        of_baseline: None,
-        lower_bound: false,
         users: Some(8),
-        users_ci: None,
-        response_time_us: ResponseTime::default(),
-        cpu_us_per_request: None,
-        received_bytes_per_s: 0.0,
         completed: 10_000,
-        errors: ErrorCounts::new(),
-        bottleneck: Vec::new(),
-        busiest: None,
-        steps: Vec::new(),
-        proofs: Vec::new(),
-        inconclusive: Vec::new(),
-        doubts: Vec::new(),
-        runs: Vec::new(),
+        ..Entry::default()
     }
 }
 
@@ -59,18 +42,10 @@ fn comparison(works: Vec<(&str, Vec<Entry>)>) -> Comparison {
     };
     Comparison {
         schema: SCHEMA.to_owned(),
-        title: String::new(),
         factor: Factor("engine".to_owned()),
-        combines: false,
-        host: Host::default(),
-        started: String::new(),
-        elapsed_s: 0.0,
-        version: String::new(),
         seed: 1,
         works: works.into_iter().map(work).collect(),
-        left_out: Vec::new(),
-        published: Vec::new(),
-        claims: Vec::new(),
+        ..Comparison::default()
     }
 }
 
@@ -114,6 +89,25 @@ fn an_order_agrees_as_far_as_places_decide() {
     assert_eq!(met(&measured, groups(&[&["threads"], &["select"], &["polling", "aio"]])), Some(true));
     assert_eq!(met(&measured, groups(&[&["threads"], &["polling"], &["aio"]])), None);
     assert_eq!(met(&measured, groups(&[&["select"], &["threads"]])), Some(false));
+}
+
+/// Places overlap where a variant between two is in order with neither of them.
+#[test]
+fn a_pair_in_order_agrees_though_its_places_overlap() {
+    let mut measured = comparison(vec![(
+        "w",
+        vec![entry("a", 100.0, [1, 2]), entry("b", 97.0, [1, 3]), entry("c", 90.0, [2, 3])],
+    )]);
+    let published = figures(&[("a", 30.0), ("b", 20.0), ("c", 10.0)]);
+    let agreeing = |measured: &Comparison| match agreement(measured, &published).as_slice() {
+        [AgreementFinding::Order { pairs, .. }] => (pairs.agree, pairs.open()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(agreeing(&measured), (0, 3));
+    measured.works[0].in_order = vec![["a", "c"].map(str::to_owned)];
+    assert_eq!(agreeing(&measured), (1, 2));
+    measured.works[0].entries[0].doubts = vec![Doubt::GeneratorTookMore];
+    assert_eq!(agreeing(&measured), (0, 3));
 }
 
 #[test]

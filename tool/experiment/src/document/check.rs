@@ -7,7 +7,7 @@ use load::{Problem, document::DocumentError};
 
 use super::claim;
 use crate::{
-    definition::{Action, Experiment, Process, Ready, Target, Users},
+    definition::{Action, Experiment, Process, Processors, Ready, Target, Users},
     names::slug,
     resolve::{Instance, Places, TrialSetup, instance_name},
     template::{self, Value, Values},
@@ -120,8 +120,13 @@ fn texts(experiment: &Experiment) -> Vec<&str> {
     for process in &experiment.processes {
         let words = process.command.words.iter().chain(&process.join);
         let before = process.before.iter().flat_map(|command| &command.words);
-        let environment = process.environment.iter().map(|(_, text)| text);
+        let environment = process.environment.iter().map(|variable| &variable.text);
         let limits = [&process.count, &process.memory, &process.link_mbit];
+        let processors = match &process.processors {
+            Processors::Some(text) => std::slice::from_ref(text),
+            Processors::These(numbers) => numbers,
+        };
+        let limits = limits.into_iter().chain(processors);
         all.extend(words.chain(before).chain(environment).chain(limits).map(String::as_str));
         if let Ready::Http(url) = &process.ready {
             all.push(url);
@@ -272,9 +277,10 @@ fn check_trial(setup: &TrialSetup<'_>, places: &Places) -> Result<(), DocumentEr
 
 fn process(setup: &TrialSetup<'_>, process: &Process, values: &Values) -> Result<(), DocumentError> {
     process.before.iter().try_for_each(|command| setup.words(command, values).map(drop))?;
-    for (_, text) in &process.environment {
-        setup.of_process(text, "environment", process, values)?;
+    for variable in &process.environment {
+        setup.variable(variable, values)?;
     }
+    setup.processors(process, None, values)?;
     if let Ready::Http(url) = &process.ready {
         setup.of_process(url, "ready", process, values)?;
     }

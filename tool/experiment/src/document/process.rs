@@ -5,7 +5,7 @@ use load::document::{DeValue, Field, Section, elements_of, text_of, wrong};
 use load::document::DocumentError;
 
 use super::Reader;
-use crate::definition::{Process, Ready, StopSignal};
+use crate::definition::{Process, Processors, Ready, StopSignal, Variable};
 
 /// How long a program may take to get ready, unless its section says otherwise.
 const READY_WITHIN: std::time::Duration = std::time::Duration::from_secs(20);
@@ -34,10 +34,7 @@ impl<'a> Reader<'a> {
             ready_within: self.time_or(&mut section, "ready_within", READY_WITHIN)?,
             when: self.when(&mut section)?,
             count: self.scalar_or(&mut section, "count", "1")?,
-            all_processors: match section.field("processors") {
-                None => false,
-                Some(field) => self.one_of(field, &[("systems", false), ("all", true)])?,
-            },
+            processors: self.processors(&mut section)?,
             memory: self.scalar_or(&mut section, "memory", "")?,
             link_mbit: self.scalar_or(&mut section, "link_mbit", "")?,
             stop: match section.field("stop") {
@@ -65,10 +62,34 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn environment(self, section: &mut Section<'a>) -> Result<Vec<(String, String)>, DocumentError> {
+    fn environment(self, section: &mut Section<'a>) -> Result<Vec<Variable>, DocumentError> {
         let Some(field) = section.field("environment") else { return Ok(Vec::new()) };
         let table = Section::under(self.source, "environment".into(), field)?;
-        table.entries().into_iter().map(|entry| Ok((entry.key.to_owned(), self.scalar(entry)?))).collect()
+        let variable = |entry: Field<'a>| {
+            let (name, text) = (entry.key.to_owned(), self.scalar(entry)?);
+            Ok(Variable { name, text, line: self.line(entry) })
+        };
+        table.entries().into_iter().map(variable).collect()
+    }
+
+    /// `"systems"`, `"all"`, how many, or a list of their numbers.
+    fn processors(self, section: &mut Section<'a>) -> Result<Processors, DocumentError> {
+        match section.field("processors") {
+            None => Ok(Processors::Some("systems".into())),
+            Some(field) if matches!(field.value, DeValue::Array(_)) => {
+                let numbers = elements_of(self.source, field)?.into_iter().map(|number| self.scalar(number));
+                let numbers: Vec<String> = numbers.collect::<Result<_, _>>()?;
+                if numbers.is_empty() {
+                    return Err(wrong(
+                        self.source,
+                        field,
+                        "a list of at least one processor, such as [0, 2]",
+                    ));
+                }
+                Ok(Processors::These(numbers))
+            }
+            Some(field) => self.scalar(field).map(Processors::Some),
+        }
     }
 
     /// `ready = { line = ".." }`, `{ port = ".." }` or `{ http = ".." }`; by default its first port, if it has one.

@@ -23,6 +23,7 @@ use rustix::process::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::memory;
 use crate::definition::StopSignal;
 
 /// How often the guard looks whether its program has ended.
@@ -102,7 +103,8 @@ fn guard() -> Result<(), io::Error> {
     say(WAITING);
     let mut line = String::new();
     if io::stdin().lock().read_line(&mut line)? == 0 {
-        // Nobody wants it any more.
+        // Nobody wants it any more. A limit may have been made for what it was to start.
+        memory::remove(&memory::folder_of(std::process::id()));
         return Ok(());
     }
     match serde_json::from_str(&line)? {
@@ -143,7 +145,20 @@ fn guard_program(orders: &Orders) -> Result<(), io::Error> {
         None => stop(pid, orders),
     }
     end_descendants();
+    orders.cgroup.iter().for_each(|entrance| leave_and_remove(entrance));
     Ok(())
+}
+
+/// Leaves a cgroup by its parent, and removes it: nstar may be gone.
+fn leave_and_remove(entrance: &Path) {
+    let Some((folder, parent)) = entrance.parent().and_then(|folder| Some((folder, folder.parent()?))) else {
+        return;
+    };
+    let Some(file) = entrance.file_name() else { return };
+    // What cannot be removed, as somebody else is in it, is left.
+    if fs::write(parent.join(file), "0").is_ok() {
+        memory::remove(folder);
+    }
 }
 
 /// Tells nstar, which may be gone.

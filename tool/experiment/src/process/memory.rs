@@ -12,17 +12,18 @@ const V1: &str = "/sys/fs/cgroup/memory";
 /// Where cgroup v2 is.
 const V2: &str = "/sys/fs/cgroup";
 
-/// A cgroup that limits memory. Removed when dropped, by when its processes must have ended.
+/// A cgroup that limits memory. The guard of its program removes it, also where this process was killed; where there is no
+/// guard, it is removed when dropped, by when its processes must have ended.
 #[derive(Debug)]
 pub(crate) struct MemoryLimit {
     folder: PathBuf,
 }
 
 impl MemoryLimit {
-    /// Makes a cgroup of this name.
-    pub(super) fn new(name: &str, bytes: u64) -> io::Result<Self> {
+    /// Makes a cgroup for the program under the guard of this number.
+    pub(super) fn new(guard: u32, bytes: u64) -> io::Result<Self> {
         let v1 = Path::new(V1).is_dir();
-        let folder = Path::new(if v1 { V1 } else { V2 }).join(name);
+        let folder = folder_of(guard);
         fs::create_dir(&folder)?;
         let limit = MemoryLimit { folder };
         let write = |file: &str, text: &str| fs::write(limit.folder.join(file), text);
@@ -46,12 +47,21 @@ impl MemoryLimit {
 
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
-        // A process that has just ended may hold it for a moment.
-        for _ in 0..50 {
-            if fs::remove_dir(&self.folder).is_ok() {
-                return;
-            }
-            thread::sleep(Duration::from_millis(10));
+        remove(&self.folder);
+    }
+}
+
+/// The cgroup of the program under the guard of this number, if it has one.
+pub(super) fn folder_of(guard: u32) -> PathBuf {
+    Path::new(if Path::new(V1).is_dir() { V1 } else { V2 }).join(format!("nstar-{guard}"))
+}
+
+/// Removes a cgroup, if it is there. A process that has just ended may hold it for a moment.
+pub(super) fn remove(folder: &Path) {
+    for _ in 0..50 {
+        if !folder.exists() || fs::remove_dir(folder).is_ok() {
+            return;
         }
+        thread::sleep(Duration::from_millis(10));
     }
 }

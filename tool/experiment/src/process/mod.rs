@@ -4,7 +4,7 @@ pub(crate) mod command;
 pub mod guard;
 pub mod link;
 mod memory;
-mod program;
+pub(crate) mod program;
 pub(crate) mod ready;
 pub(crate) mod running;
 

@@ -8,7 +8,7 @@ use std::{
 use rustix::fs::{Access, access};
 
 /// Finds a program: at its path if it has one; otherwise beside `own`, then on PATH and where administrators' tools are.
-pub(super) fn find(name: &str, own: &Path) -> Option<PathBuf> {
+pub(crate) fn find(name: &str, own: &Path) -> Option<PathBuf> {
     if name.contains('/') {
         // It runs in another folder than this program.
         return std::path::absolute(name).ok().filter(|program| runs(program));

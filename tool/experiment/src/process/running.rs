@@ -215,7 +215,7 @@ impl Guard {
         if launch.sign.is_of_the_network() && launch.sign.is_there(&log) {
             return Err(StartError::Taken { name, sign: launch.sign.name() });
         }
-        let limit = launch.memory.map(|bytes| MemoryLimit::new(&format!("nstar-{}", self.child.id()), bytes));
+        let limit = launch.memory.map(|bytes| MemoryLimit::new(self.child.id(), bytes));
         let (memory, unlimited) = match limit {
             Some(Ok(limit)) => (Some(limit), None),
             Some(Err(error)) => (None, Some(error)),

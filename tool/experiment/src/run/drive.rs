@@ -1,9 +1,12 @@
 //! Makes the load of a trial, and lets the programs prove afterwards that they kept their promises.
 
-use std::{sync::atomic::AtomicBool, time::Duration};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use analysis::{
-    run::Proof,
+    run::{Cause, Proof},
     search::{SearchOptions, UsersRange},
 };
 use load::{Plan, Scenario, Stop, limits};
@@ -22,7 +25,7 @@ use super::{
 use crate::{
     data,
     definition::{PageCache, Users},
-    process::command::run_checked,
+    process::CommandError,
     progress::Event,
     resolve::TrialSetup,
 };
@@ -70,13 +73,15 @@ impl Stage<'_> {
     }
 
     /// Makes what a step finds the same for each.
-    fn reset(&self, setup: &TrialSetup<'_>, interrupt: &AtomicBool) -> Result<(), RunError> {
+    fn reset(&mut self, setup: &TrialSetup<'_>, interrupt: &AtomicBool) -> Result<(), RunError> {
         if setup.experiment.reset.is_empty() {
             return Ok(());
         }
         let values = setup.command_values(&self.places)?;
-        for command in &setup.experiment.reset {
-            run_checked(&setup.words(command, &values)?, self.surroundings(interrupt))?;
+        for (place, command) in setup.experiment.reset.iter().enumerate() {
+            let words = setup.words(command, &values)?;
+            let shown = preparation::reset(&words, self.surroundings(interrupt))?;
+            self.note_said((true, place), shown);
         }
         Ok(())
     }
@@ -94,7 +99,7 @@ impl Stage<'_> {
     pub(super) fn prove(
         &mut self,
         setup: &TrialSetup<'_>,
-        driven: &Driven,
+        driven: &mut Driven,
         around: &mut Around<'_>,
     ) -> Result<Option<Proof>, RunError> {
         let Some(proving) = &self.plan.experiment.prove else { return Ok(None) };
@@ -107,10 +112,22 @@ impl Stage<'_> {
         preparation::write_totals(&totals, &driven.totals).map_err(RunError::Data)?;
         values.insert("totals".into(), totals.display().to_string().into());
         let words = setup.words(&proving.command, &values)?;
-        // An interrupted run is proved as well: what was promised until then must have been kept.
-        let proof = preparation::proof(&words, self.surroundings(&AtomicBool::new(false)))?;
-        around.listener.on_experiment(&Event::Proved(proof.clone()));
-        Ok(Some(proof))
+        // An interrupted run is proved as well: what was promised until then must have been kept. A second signal ends all.
+        let (interrupted, never) = (around.interrupt.load(Ordering::Relaxed), AtomicBool::new(false));
+        around.listener.on_experiment(&Event::Proving { interrupted });
+        let surroundings = self.surroundings(if interrupted { &never } else { around.interrupt });
+        match preparation::proof(&words, surroundings) {
+            Ok(proof) => {
+                around.listener.on_experiment(&Event::Proved(proof.clone()));
+                Ok(Some(proof))
+            }
+            // What was measured is worth more than nothing; that it is not whole is told.
+            Err(RunError::Command(CommandError::Interrupted)) => {
+                driven.run.warnings.push(Cause::Interrupted.into());
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn load_plan(&self, setup: &TrialSetup<'_>) -> Result<Plan, RunError> {

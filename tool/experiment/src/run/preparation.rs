@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
-use analysis::run::{Count, Proof};
+use analysis::run::{Count, Prepared, Proof};
 use load::{Plan, RequestTotal, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
@@ -24,11 +24,62 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
 /// Lists for the scenario, by name.
 type Items = BTreeMap<String, Vec<String>>;
 
-/// What a command that prepares may print.
+/// What a command may print: one JSON object.
 #[derive(Debug, Default, Deserialize)]
 struct Printed {
+    /// Lists for the scenario.
     #[serde(default)]
     values: Items,
+    /// What it has to say.
+    #[serde(default)]
+    text: String,
+    /// Everything else, of which whole numbers are shown.
+    #[serde(flatten)]
+    other: Map<String, Json>,
+}
+
+impl Printed {
+    /// Reads what a command printed; nothing in it, if that is no JSON object.
+    fn read(words: &[String], stdout: &str) -> Result<Self, RunError> {
+        if !stdout.trim_start().starts_with('{') {
+            return Ok(Self::default());
+        }
+        let program = words.first().cloned().unwrap_or_default();
+        let failed = |why: String| RunError::Printed { program: program.clone(), why };
+        let printed: Self = serde_json::from_str(stdout).map_err(|error| failed(error.to_string()))?;
+        match printed.values.iter().find(|(_, list)| list.is_empty()) {
+            Some((name, _)) => Err(failed(format!("the list `{name}` is empty"))),
+            None => Ok(printed),
+        }
+    }
+
+    fn counts(&self) -> Vec<Count> {
+        let count =
+            |(name, value): (&String, &Json)| Some(Count { name: name.clone(), value: value.as_u64()? });
+        self.other.iter().filter_map(count).collect()
+    }
+
+    /// What the report shows; `None` where that is nothing.
+    fn shown(&self, words: &[String], reset: bool) -> Option<Prepared> {
+        let (text, counts) = (self.text.trim().to_owned(), self.counts());
+        let program = words.first().cloned().unwrap_or_default();
+        (!text.is_empty() || !counts.is_empty()).then_some(Prepared { reset, program, text, counts })
+    }
+}
+
+/// What preparing gave.
+#[derive(Debug, Default)]
+pub(super) struct Given {
+    /// Lists for the scenario.
+    pub(super) items: Items,
+    /// What the report shows of it.
+    pub(super) shown: Option<Prepared>,
+}
+
+/// Runs a command that makes what a step finds the same for each. Returns what the report shows of it.
+pub(super) fn reset(words: &[String], surroundings: Surroundings<'_>) -> Result<Option<Prepared>, RunError> {
+    let printed = run_checked(words, surroundings)?.stdout;
+    Ok(Printed::read(words, &printed)?.shown(words, true))
 }
 
 /// Everything that decides what the preparations do that are not done only once.
@@ -48,33 +99,19 @@ pub(super) fn key(setup: &TrialSetup<'_>, places: &Places) -> Result<Vec<String>
     Ok(all)
 }
 
-/// Prepares. Returns lists for the scenario, if the command printed any.
+/// Prepares.
 pub(super) fn prepare(
     wanted: &Preparation,
     setup: &TrialSetup<'_>,
     places: &Places,
     values: &Values,
     surroundings: Surroundings<'_>,
-) -> Result<Items, RunError> {
+) -> Result<Given, RunError> {
     match &wanted.action {
         Action::Command(command) => {
             let words = setup.words(command, values)?;
-            let printed = run_checked(&words, surroundings)?.stdout;
-            if !printed.trim_start().starts_with('{') {
-                return Ok(Items::new());
-            }
-            let program = words.first().cloned().unwrap_or_default();
-            let read: Result<Printed, _> = serde_json::from_str(&printed);
-            let items = match read {
-                Ok(printed) => printed.values,
-                Err(error) => return Err(RunError::Printed { program, why: error.to_string() }),
-            };
-            match items.iter().find(|(_, list)| list.is_empty()) {
-                Some((name, _)) => {
-                    Err(RunError::Printed { program, why: format!("the list `{name}` is empty") })
-                }
-                None => Ok(items),
-            }
+            let printed = Printed::read(&words, &run_checked(&words, surroundings)?.stdout)?;
+            Ok(Given { shown: printed.shown(&words, false), items: printed.values })
         }
         Action::Load { target, users, requests } => {
             let users = setup.users(target, users, places)?;
@@ -85,7 +122,7 @@ pub(super) fn prepare(
             let ticks = generator.run(Stop::PerUser(*requests), surroundings.interrupt)?;
             let made = ticks.iter().map(|tick| tick.completed).sum();
             let wanted = u64::from(users) * requests;
-            if made == wanted { Ok(Items::new()) } else { Err(RunError::Prepared { made, wanted }) }
+            if made == wanted { Ok(Given::default()) } else { Err(RunError::Prepared { made, wanted }) }
         }
     }
 }
@@ -119,19 +156,12 @@ pub(super) fn write_totals(path: &Path, totals: &[RequestTotal]) -> io::Result<(
 /// object that it may print, `text` says what was compared, and every whole number is shown as a count.
 pub(super) fn proof(words: &[String], surroundings: Surroundings<'_>) -> Result<Proof, RunError> {
     let ended = run(words, surroundings)?;
-    let program = words.first().cloned().unwrap_or_default();
     let holds = match ended.ending {
         Ending::Exit(0) => true,
         Ending::Exit(1) => false,
-        _ => return Err(ended.failed(program).into()),
+        _ => return Err(ended.failed(words.first().cloned().unwrap_or_default()).into()),
     };
-    let printed = match ended.stdout.trim_start().starts_with('{') {
-        false => Map::new(),
-        true => serde_json::from_str::<Map<String, Json>>(&ended.stdout)
-            .map_err(|error| RunError::Printed { program, why: error.to_string() })?,
-    };
-    let counts =
-        printed.iter().filter_map(|(name, value)| Some(Count { name: name.clone(), value: value.as_u64()? }));
-    let text = printed.get("text").and_then(Json::as_str).unwrap_or(&ended.said);
-    Ok(Proof { holds, text: text.trim().to_owned(), counts: counts.collect() })
+    let printed = Printed::read(words, &ended.stdout)?;
+    let text = if printed.text.is_empty() { &ended.said } else { &printed.text };
+    Ok(Proof { holds, text: text.trim().to_owned(), counts: printed.counts() })
 }

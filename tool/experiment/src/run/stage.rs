@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::PathBuf, process, sync::atomic::AtomicBool, time::Duration};
 
-use analysis::run::Warning;
+use analysis::run::{Prepared, Warning};
 use sweep::{cores, sweep::Driven};
 use tempfile::TempDir;
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     data,
-    definition::Ready,
+    definition::{Ready, Variable},
     process::{
         command::{Surroundings, run_checked},
         link::LinkPlan,
@@ -35,6 +35,8 @@ pub(super) struct Stage<'a> {
     texts: Vec<(PathBuf, String)>,
     /// Lists that preparations gave to the scenario: items by name.
     pub(super) items: BTreeMap<String, Vec<String>>,
+    /// What commands said that prepared and reset, by whether they reset and by their place in the file.
+    pub(super) said: BTreeMap<(bool, usize), Prepared>,
     guards: Guards,
     /// The links of the trial, by program and instance.
     links: BTreeMap<(String, u32), LinkPlan>,
@@ -75,6 +77,7 @@ impl<'a> Stage<'a> {
             data: Vec::new(),
             texts: Vec::new(),
             items: BTreeMap::new(),
+            said: BTreeMap::new(),
             guards: plan.guards(),
             links: BTreeMap::new(),
             prepared: None,
@@ -115,7 +118,8 @@ impl<'a> Stage<'a> {
         let mut driven = driven?;
         let not_limited = self.running.iter().filter_map(|(_, running)| running.not_limited());
         driven.run.warnings.extend(not_limited.map(Warning::from));
-        driven.run.proof = self.prove(&setup, &driven, around)?;
+        driven.run.prepared = self.said.values().cloned().collect();
+        driven.run.proof = self.prove(&setup, &mut driven, around)?;
         Ok(driven)
     }
 
@@ -210,18 +214,12 @@ impl<'a> Stage<'a> {
         let Instance { process, number, memory, link_mbit } = *instance;
         let values = setup.values_of(process, number, &self.places);
         let before = process.before.iter().map(|command| setup.words(command, &values));
-        let variable = |(name, text): &(String, String)| {
-            Ok((name.clone(), setup.of_process(text, "environment", process, &values)?))
-        };
-        // This process may be confined to the generator's by now, and its children inherit that.
-        let processors = self.plan.split.as_ref().map(|split| match process.all_processors {
-            true => [split.systems.as_slice(), &split.generator].concat(),
-            false => split.systems.clone(),
-        });
+        let variable = |variable: &Variable| Ok((variable.name.clone(), setup.variable(variable, &values)?));
         Ok(Launch {
             words: setup.start_words(instance, &values)?,
             environment: process.environment.iter().map(variable).collect::<Result<_, RunError>>()?,
-            processors,
+            // This process may be confined to the generator's by now, and its children inherit that.
+            processors: setup.processors(process, self.plan.split.as_ref(), &values)?,
             memory,
             link_mbit,
             before: before.collect::<Result<_, _>>()?,
@@ -280,14 +278,22 @@ impl<'a> Stage<'a> {
     fn prepare(&mut self, setup: &TrialSetup<'_>, around: &mut Around<'_>) -> Result<(), RunError> {
         let values = setup.command_values(&self.places)?;
         let again = self.prepared_once;
-        for wanted in self.plan.experiment.prepare.iter().filter(|wanted| !(wanted.once && again)) {
+        let all = self.plan.experiment.prepare.iter().enumerate();
+        for (place, wanted) in all.filter(|(_, wanted)| !(wanted.once && again)) {
             around.listener.on_experiment(&Event::Preparing);
             let surroundings = self.surroundings(around.interrupt);
-            let items = preparation::prepare(wanted, setup, &self.places, &values, surroundings)?;
-            self.items.extend(items);
+            let given = preparation::prepare(wanted, setup, &self.places, &values, surroundings)?;
+            self.items.extend(given.items);
+            self.note_said((false, place), given.shown);
         }
         self.prepared_once = true;
         Ok(())
+    }
+
+    /// Keeps what a command said last.
+    pub(super) fn note_said(&mut self, which: (bool, usize), shown: Option<Prepared>) {
+        self.said.remove(&which);
+        self.said.extend(shown.map(|shown| (which, shown)));
     }
 
     pub(super) fn surroundings<'s>(&'s self, interrupt: &'s AtomicBool) -> Surroundings<'s> {

@@ -57,6 +57,9 @@ pub fn guard() -> Result<Exit, Failure> {
 pub struct Session {
     /// Whether a signal has asked for an end.
     pub interrupt: Interrupt,
+    /// Whether a single measurement is kept like the trials of an experiment with several, so that what follows it can be
+    /// gone on with alone.
+    pub keeps_single: bool,
     /// Who gets which processors; `None`: generator and programs share them.
     split: Option<Split>,
 }
@@ -69,6 +72,7 @@ impl Session {
     pub fn begin(conditions: &Conditions) -> Result<Self, Failure> {
         Ok(Self {
             interrupt: Interrupt::listen().map_err(Failure::failed)?,
+            keeps_single: false,
             split: if conditions.share_cores { None } else { cores::split(&cores::available()) },
         })
     }
@@ -146,8 +150,18 @@ fn sweeps(plan: &RunPlan, conditions: &Conditions, session: &Session) -> Result<
     let held = !plan.experiment.published.is_empty() || !plan.experiment.claims.is_empty();
     let beside = held.then(|| output::Files::plan_part(&conditions.output, "experiment")).transpose()?;
     let start = RunStart::now();
-    let mut runs = RunFiles::open(Place::Reports(&files), &conditions.output, plan, conditions.resume)?;
+    let several = plan.experiment.works.len() > 1 || session.keeps_single;
+    let journal = several.then_some(conditions.resume);
+    if conditions.resume && !several {
+        return Err(Failure::usage(
+            "--resume goes with experiments of several trials; this one makes a single one",
+        ));
+    }
+    let mut runs = RunFiles::open(Place::Reports(&files), &conditions.output, plan, journal)?;
     let outcome = measure(plan, conditions, session, &mut runs)?;
+    if outcome.interrupted && outcome.parts.is_empty() {
+        exit::warn("interrupted before the measurement ended: nothing was measured");
+    }
     let comparison = compare(&plan.experiment, &outcome, start, plan.seed, |part| runs.name(part));
     let (mut text, mut worst) =
         (String::new(), session.interrupt.signal().map_or(Exit::Done, Exit::Interrupted));
@@ -192,7 +206,7 @@ fn comparison(plan: &RunPlan, conditions: &Conditions, session: &Session) -> Res
         ));
     }
     let files = output::Files::plan(&conditions.output)?;
-    let mut runs = RunFiles::open(Place::Folder, &files.run, plan, conditions.resume)?;
+    let mut runs = RunFiles::open(Place::Folder, &files.run, plan, Some(conditions.resume))?;
     let start = RunStart::now();
     let outcome = measure(plan, conditions, session, &mut runs)?;
     let comparison = compare(&plan.experiment, &outcome, start, plan.seed, |part| runs.name(part));

@@ -8,6 +8,10 @@ use clap::Args;
 use super::Output;
 use crate::values;
 
+/// What is said of `--gate`, which goes with a single answer alone.
+const GATE: &str = "Where nothing varies: a bound to keep, such as 'throughput>=1000' or 'p99<=20ms' (exit 3 if breached); may be \
+                    repeated";
+
 /// Flags of `nstar experiment`.
 #[derive(Debug, Args)]
 pub struct Experiment {
@@ -21,6 +25,7 @@ pub struct Experiment {
 
 /// How an experiment is run here.
 #[derive(Debug, Clone, Args)]
+#[command(mut_arg("gates", |arg| arg.help(GATE)))]
 pub struct Conditions {
     /// Users, in place of the experiment's own
     #[arg(short = 'c', long, value_name = "LO..HI|LIST", value_parser = values::users_range)]

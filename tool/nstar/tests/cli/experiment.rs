@@ -1,7 +1,9 @@
 //! Experiments on programs of others.
 
 use std::{
-    fs, thread,
+    fs,
+    path::PathBuf,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -130,6 +132,18 @@ fn programs_that_do_not_start_are_told_with_what_they_said() {
         experiment(&place, &text, &[]).run().exits(1).complains(word);
         assert!(left_running(&place).is_empty(), "{word}");
     }
+    // A program that is not there is told once, and where one variant needs it, before anything starts.
+    let missing = [(python, "[\"no-such-program-anywhere\", \"${sleep}\"]")];
+    let outcome = experiment(&place, &replaced(&missing), &[]).run().exits(1);
+    assert_eq!(outcome.stderr.matches("not found").count(), 1, "{outcome}");
+    let one = [
+        (python, "[\"${program}\", \"${folder}/server.py\", \"${port.web}\", \"1\"]"),
+        ("sleep = [1, 20]", "program = [\"no-such-a\", \"python3\"]"),
+    ];
+    let outcome = experiment(&place, &replaced(&one), &["-d", "500ms"]).run();
+    let outcome = outcome.complains("LEFT OUT: no-such-a: sleeper: `no-such-a` not found");
+    assert_eq!(outcome.stderr.matches("not found").count(), 1, "{outcome}");
+    assert_eq!(comparison(&place)["left_out"][0]["what"], "no-such-a");
     // Where one variant works, the other is left out.
     let one = "[\"sh\", \"-c\", \"[ ${sleep} = 1 ] && exec python3 ${folder}/server.py ${port.web} 1; echo only one\"]";
     experiment(&place, &replaced(&[(python, one)]), &[])
@@ -189,7 +203,32 @@ fn mistakes_in_an_experiment_are_told_with_file_line_and_the_nearest_name() {
         ("sleep = [1, 20]", "sleep = [1]", ["mine.toml:8", "one alone is compared with nothing"]),
         ("sleep = [1, 20]", "sleep = [1, 1]", ["mine.toml:8", "1 is there twice"]),
         ("users = 2", "users = [2, 1]", ["mine.toml:3", "an ascending list"]),
-        ("title", "titel", ["mine.toml:1", "needs `title`"]),
+        (
+            "title",
+            "titel",
+            [
+                "mine.toml:2",
+                "needs `title`: what it shows, in one line; it has `titel`, did you mean `title`?",
+            ],
+        ),
+        ("command = ", "comand = ", ["mine.toml:34", "it has `comand`, did you mean `command`?"]),
+        (
+            "print(\"ready ${log}\"",
+            "print(\"ready ${lgo}\"",
+            ["mine.toml:28", "unknown name `lgo`, did you mean `log`? Expected one of"],
+        ),
+        (
+            "ports = [\"web\"]",
+            "ports = [\"web\"]\nenvironment = { A = \"${sleep}\", B = \"${slep}\" }",
+            ["mine.toml:36", "unknown name `slep`"],
+        ),
+        (
+            "ports = [\"web\"]",
+            "ports = [\"web\"]\nprocessors = 100",
+            ["mine.toml:34", "`processors` must be at most"],
+        ),
+        ("ports = [\"web\"]", "ports = [\"web\"]\nprocessors = [0, 1000]", ["mine.toml:34", "may use"]),
+        ("ports = [\"web\"]", "ports = [\"web\"]\nprocessors = \"half\"", ["mine.toml:34", "how many"]),
         ("connections = \"per-request\"", "each = \"sleper\"", ["mine.toml:3", "did you mean `sleeper`?"]),
         ("name = \"sleeper\"", "name = \"sleeper\"\ncount = \"1000\"", ["mine.toml:3", "from 1 to 64"]),
         ("time = \"1s\"", "baseline = \"2O\"", ["mine.toml:3", "unknown variant `2O`, did you mean `20`?"]),
@@ -310,6 +349,35 @@ fn memory_is_limited_as_told() {
     assert_eq!(comparison["left_out"].as_array().map(Vec::len), Some(0));
 }
 
+/// The cgroup of a limit goes with its program, also where nstar is killed. Needs root.
+#[test]
+fn a_limit_on_memory_leaves_nothing_where_nstar_is_killed() {
+    if !is_root_or_skip("a_limit_on_memory_leaves_nothing_where_nstar_is_killed") {
+        return;
+    }
+    let place = Place::beside_others();
+    let text = replaced(&[("ports = [\"web\"]", "ports = [\"web\"]\nmemory = \"64 MB\"")]);
+    let running = experiment(&place, &text, &["-d", "60s"]).start();
+    wait_until("the limit is there", || !limits(running.pid()).is_empty());
+    let limits = limits(running.pid());
+    running.signal("KILL");
+    running.finish();
+    wait_until("the limit is gone", || !limits.iter().any(|limit| limit.exists()));
+}
+
+/// The cgroups that nstar of this number made for its programs: each is named after the guard that stands over one.
+fn limits(nstar: u32) -> Vec<PathBuf> {
+    let threads = fs::read_dir(format!("/proc/{nstar}/task")).into_iter().flatten().flatten();
+    let children = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let guards: Vec<String> =
+        children.flat_map(|all| all.split_whitespace().map(String::from).collect::<Vec<_>>()).collect();
+    let folders = guards.iter().flat_map(|guard| {
+        ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"]
+            .map(|root| PathBuf::from(root).join(format!("nstar-{guard}")))
+    });
+    folders.filter(|folder| folder.exists()).collect()
+}
+
 /// Data is removed when it changes: a value must not lead to somebody else's folder.
 #[test]
 fn data_never_lands_outside_the_folder_of_the_experiment() {
@@ -336,12 +404,21 @@ fn names_with_a_meaning_of_their_own_are_refused_as_values() {
     }
 }
 
+/// How many requests a server has noted in the experiment's folder.
+fn served(place: &Place) -> u64 {
+    let folders = fs::read_dir(place.path("tmp")).expect("a folder").flatten();
+    let noted = folders.filter_map(|folder| fs::metadata(folder.path().join("served")).ok());
+    noted.map(|file| file.len()).sum()
+}
+
 /// What was measured until then is proved, written and shown.
 #[test]
 fn an_interrupted_measurement_is_kept_and_proved() {
     let place = Place::beside_others();
     let prove = "[prove]\ncommand = [\"sh\", \"-c\", \"sleep 1; echo all kept\"]\n\n[[work]]";
+    let counted = "open('served', 'a').write('x'); time.sleep(int(sys.argv[2]) / 1000)";
     let text = replaced(&[
+        ("time.sleep(int(sys.argv[2]) / 1000)", counted),
         ("time = \"1s\"\nrounds = 1\n", ""),
         ("[axis]\nsleep = [1, 20]\n", ""),
         ("log = \"\"", "log = \"\"\nsleep = 1"),
@@ -349,12 +426,46 @@ fn an_interrupted_measurement_is_kept_and_proved() {
     ]);
     let mut running = experiment(&place, &text, &["-d", "60s"]).start();
     running.wait_for_stderr("starting sleeper");
-    thread::sleep(Duration::from_secs(3));
+    wait_until("it is measured", || served(&place) > 500);
     running.signal("INT");
-    running.finish().exits(130);
+    running.finish().exits(130).complains("proving what was measured until then");
     let run = comparison(&place);
     assert_eq!((&run["proof"]["holds"], &run["proof"]["text"]), (&true.into(), &"all kept".into()));
     assert!(left_running(&place).is_empty());
+}
+
+/// A proof that takes long is ended too. What was measured before it is kept, and said to be partial.
+#[test]
+fn a_proof_is_interrupted() {
+    let place = Place::beside_others();
+    let prove = "[prove]\ncommand = [\"sleep\", \"600\"]\n\n[[work]]";
+    let text = replaced(&[
+        ("time = \"1s\"\nrounds = 1\n", ""),
+        ("[axis]\nsleep = [1, 20]\n", ""),
+        ("log = \"\"", "log = \"\"\nsleep = 1"),
+        ("[[work]]", prove),
+    ]);
+    let mut running = experiment(&place, &text, &["-d", "500ms"]).start();
+    running.wait_for_stderr("proving");
+    running.signal("INT");
+    running.finish().exits(130);
+    let run = comparison(&place);
+    assert!(run["proof"].is_null() && run["steps"][0]["completed"].as_u64() > Some(0), "{run}");
+    let warnings = run["warnings"].as_array().expect("warnings");
+    assert!(warnings.iter().any(|warning| warning["kind"] == "interrupted"), "{warnings:?}");
+    assert!(left_running(&place).is_empty());
+}
+
+#[test]
+fn an_interruption_before_anything_was_measured_is_told() {
+    let place = Place::beside_others();
+    let mut running = experiment(&place, SLEEPER, &["-d", "60s"]).start();
+    running.wait_for_stderr("starting sleeper");
+    running.signal("INT");
+    let outcome = running.finish().exits(130);
+    outcome.says("Interrupted before the first trial ended: nothing was measured.");
+    let page = fs::read_to_string(place.path("mine.html")).expect("a report");
+    assert!(page.contains("nothing was measured") && comparison(&place)["interrupted"] == true);
 }
 
 /// However it ends, what was measured is there, and the experiment goes on with it; another one does not.

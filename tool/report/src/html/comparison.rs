@@ -28,6 +28,7 @@ struct Page {
     title: String,
     headline: String,
     hardware: String,
+    interrupted: Option<&'static str>,
     left_out: Vec<String>,
     works: Vec<Section>,
     published: Vec<Beside>,
@@ -49,6 +50,7 @@ struct Section {
     by_users: Option<Table>,
     laws: Vec<String>,
     proofs: Vec<String>,
+    commands: Vec<String>,
     doubts: Vec<String>,
 }
 
@@ -93,6 +95,7 @@ impl Page {
             title: format!("{} – nstar", comparison.title),
             headline: comparison.title.clone(),
             hardware: hardware(&comparison.host),
+            interrupted: summary::interrupted(comparison),
             left_out: comparison.left_out.iter().map(|left| format!("{}: {}", left.what, left.why)).collect(),
             published: alone.map(|(index, published)| beside(published, index)).collect(),
             claims_made: claims(comparison),
@@ -120,8 +123,9 @@ fn section(comparison: &Comparison, work: &Workload, index: usize) -> Section {
         beside: others.map(|(index, published)| beside(published, index)).collect(),
         table: table(comparison, work, &entries, index),
         by_users: by_users(comparison, work).map(|table| users_table(&table, index)),
-        laws: laws(comparison, work),
+        laws: summary::set_aside(work).into_iter().chain(laws(comparison, work)).collect(),
         proofs: proofs(work).iter().map(|(_, text)| words::unbroken(text)).collect(),
+        commands: summary::commands(work),
         doubts: doubts.collect(),
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::metrics::percentile_name;
 use crate::number;
-use crate::sentences::holders;
+use crate::sentences::{comparisons, holders};
 use crate::summary::{self, Outcome, Reached};
 use crate::words;
 
@@ -188,6 +188,13 @@ pub(super) fn run(run: &Run) -> Vec<Fact> {
     if let Some(proof) = &run.proof {
         let holds = if proof.holds { "holds" } else { "FAILED" };
         facts.push(Fact::new("Proof", words::unbroken(&proof.text), holds));
+        if !proof.counts.is_empty() {
+            facts.push(Fact::new("Proof counted", comparisons::counts(&proof.counts), ""));
+        }
+    }
+    for said in &run.prepared {
+        let name = if said.reset { "Reset before each step" } else { "Prepared" };
+        facts.push(Fact::new(name, words::unbroken(&comparisons::prepared(said)), &said.program));
     }
     if run.load.generator_cpus.is_some() || run.load.system_cpus.is_some() {
         facts.push(Fact::new("Processors", processors(run), ""));

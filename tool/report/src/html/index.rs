@@ -23,6 +23,7 @@ pub(crate) fn page(index: &Index) -> Result<String, RenderError> {
 
 #[derive(Debug, Serialize)]
 struct Page {
+    title: &'static str,
     reading: String,
     interrupted: bool,
     experiments: Vec<Section>,
@@ -64,6 +65,7 @@ impl Page {
         let scale = if index.full { "Published scale" } else { "Quick scale" };
         let sections = index.experiments.iter().enumerate().map(|(place, shown)| section(shown, place));
         Self {
+            title: "Published experiments – nstar",
             reading: format!(
                 "{scale}, {}, begun {}, took {}.",
                 hardware(&index.host),

@@ -2,6 +2,8 @@
 
 use analysis::comparison::{LittleFinding, OrderFinding, PublishedLittle, Tested};
 
+use analysis::run::{Count, Prepared};
+
 use super::told;
 use crate::number;
 
@@ -91,6 +93,21 @@ pub(crate) fn published_little(finding: &PublishedLittle) -> String {
         ),
         PublishedLittle::Told { text } => told(text),
     }
+}
+
+/// What a command said that prepared or reset: `a million bookings (rows 1 000 000)`.
+pub(crate) fn prepared(said: &Prepared) -> String {
+    match (said.text.as_str(), counts(&said.counts)) {
+        ("", counts) => counts,
+        (text, counts) if counts.is_empty() => text.to_owned(),
+        (text, counts) => format!("{text} ({counts})"),
+    }
+}
+
+/// What was counted: `acknowledged 12 345, rows 12 345`.
+pub(crate) fn counts(counts: &[Count]) -> String {
+    let one = |count: &Count| format!("{} {}", count.name, number::count(count.value));
+    counts.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// What variants are beside the baseline: those ahead of it, behind it, and neither.

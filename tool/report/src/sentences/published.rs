@@ -3,6 +3,7 @@
 use analysis::comparison::{
     AgreementFinding, Case, Claim, Course, Gap, Limit, Open, PairCount, Requirement, Seen,
 };
+use analysis::run::ResourceKind;
 
 use super::comparisons::listed;
 use super::{holders, told};
@@ -174,7 +175,7 @@ fn case_name(case: &Case) -> String {
 
 fn seen(seen: &Seen) -> String {
     match seen {
-        Seen::Bottleneck { limits } => each_once(limits.iter().map(limit)),
+        Seen::Bottleneck { limits } => stopped_by(limits),
         Seen::Saturation { users, ci: [lo, hi] } => format!(
             "N* = {} ({}–{})",
             number::count((*users).into()),
@@ -206,29 +207,37 @@ fn change(from: &str, to: &str, ratio: f64, ci: [f64; 2]) -> String {
     format!("{to} has {}{interval} times the figure of {from}", number::quantity(ratio))
 }
 
-/// What stopped something, each answer once: `CPU, nginx (pid 812); disk, vda`.
+/// What stopped something in each of its runs, the most frequent answer first: `CPU, nginx`; where runs disagree,
+/// `CPU, nginx (2 of 3 runs); never saturated (1 of 3)`.
 pub(crate) fn stopped_by(limits: &[Limit]) -> String {
-    each_once(limits.iter().map(|limit| match &limit.identity {
-        None => words::kind(limit.kind).to_owned(),
-        Some(identity) => format!("{}, {}", words::kind(limit.kind), holders::name(identity)),
-    }))
-}
-
-/// A limit by kind and name, without the number of a process, which differs from run to run.
-fn limit(limit: &Limit) -> String {
-    let kind = words::kind(limit.kind);
-    let name = limit.identity.as_ref().map(holders::short_name);
-    name.map_or_else(|| kind.to_owned(), |name| format!("{kind}, {name}"))
-}
-
-fn each_once(all: impl Iterator<Item = String>) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    for text in all {
-        if !texts.contains(&text) {
-            texts.push(text);
+    let mut answers: Vec<(String, usize)> = Vec::new();
+    for answer in limits.iter().map(limit) {
+        match answers.iter_mut().find(|(known, _)| *known == answer) {
+            Some((_, runs)) => *runs += 1,
+            None => answers.push((answer, 1)),
         }
     }
-    texts.join("; ")
+    // Of equals the first stays first.
+    answers.sort_by_key(|(_, runs)| std::cmp::Reverse(*runs));
+    if let [(only, _)] = answers.as_slice() {
+        return only.clone();
+    }
+    let counted = answers.iter().enumerate().map(|(place, (answer, runs))| {
+        let noun = if place == 0 { " runs" } else { "" };
+        format!("{answer} ({runs} of {}{noun})", limits.len())
+    });
+    counted.collect::<Vec<_>>().join("; ")
+}
+
+/// A limit by kind and name, without the number of a process, which differs from run to run and is gone by now.
+fn limit(limit: &Limit) -> String {
+    let kind = match limit.kind {
+        ResourceKind::None => "never saturated",
+        ResourceKind::Unknown => "cause not found",
+        kind => words::kind(kind),
+    };
+    let name = limit.identity.as_ref().map(holders::short_name);
+    name.map_or_else(|| kind.to_owned(), |name| format!("{kind}, {name}"))
 }
 
 fn pair_count(pairs: &PairCount, as_expected: &str) -> String {

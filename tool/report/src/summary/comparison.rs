@@ -33,6 +33,30 @@ pub(crate) fn place(entry: &Entry) -> String {
     }
 }
 
+/// What is said of a comparison that was interrupted; nothing of one that was not.
+pub(crate) fn interrupted(comparison: &Comparison) -> Option<&'static str> {
+    match (comparison.interrupted, comparison.works.is_empty()) {
+        (false, _) => None,
+        (true, true) => Some("Interrupted before the first trial ended: nothing was measured."),
+        (true, false) => Some("Interrupted before its end: this is what had been measured by then."),
+    }
+}
+
+/// The variants whose runs do not all count, in a sentence each.
+pub(crate) fn set_aside(work: &Workload) -> Vec<String> {
+    let entries = work.entries.iter().filter(|entry| entry.runs_set_aside > 0);
+    let sentence = |entry: &Entry| {
+        let (aside, runs) = (entry.runs_set_aside, entry.runs.len());
+        let counts = if aside == 1 { "It counts" } else { "They count" };
+        format!(
+            "{}: {aside} of {runs} runs gave only a lower bound, as the generator was the limit or throughput never stopped \
+             growing. {counts} towards neither throughput nor response time.",
+            entry.variant
+        )
+    };
+    entries.map(sentence).collect()
+}
+
 /// The bottleneck of the variant. Where its runs disagree, every answer.
 pub(crate) fn stopped_by(entry: &Entry) -> String {
     stopped(&entry.bottleneck)
@@ -72,6 +96,21 @@ pub(crate) fn proofs(work: &Workload) -> Vec<(bool, String)> {
             (proof.holds, format!("{name}: {text}"))
         });
         said.collect::<Vec<_>>()
+    };
+    work.entries.iter().flat_map(of_entry).collect()
+}
+
+/// What the commands of every variant said and counted while they prepared, reset and proved.
+pub(crate) fn commands(work: &Workload) -> Vec<String> {
+    let of_entry = |entry: &Entry| {
+        let prepared = entry.prepared.iter().map(|said| {
+            let when = if said.reset { "reset" } else { "prepared" };
+            format!("{when} by {}: {}", said.program, words::unbroken(&comparisons::prepared(said)))
+        });
+        let counted = entry.proofs.iter().filter(|proof| !proof.counts.is_empty());
+        let counted = counted.map(|proof| format!("proof: {}", comparisons::counts(&proof.counts)));
+        let name = if entry.variant.is_empty() { String::new() } else { format!("{}: ", entry.variant) };
+        prepared.chain(counted).map(|said| format!("{name}{said}")).collect::<Vec<_>>()
     };
     work.entries.iter().flat_map(of_entry).collect()
 }

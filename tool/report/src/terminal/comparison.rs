@@ -28,10 +28,12 @@ pub(crate) fn text(comparison: &Comparison, options: &TerminalOptions) -> String
     let table = options.width.max(WIDTH_MIN) - MARGIN.len();
     let width = Width { text: table.min(TEXT_WIDTH_MAX - MARGIN.len()), table };
     let mut blocks = vec![style::wrap(&style.text(&comparison.title), width.text, |line| style.strong(line))];
+    blocks.push(interrupted(comparison, style, width.text));
     for work in &comparison.works {
         blocks.push(order(comparison, work, style, width.text));
         blocks.push(entries(comparison, work, style, width));
         blocks.extend(by_users_tables(comparison, work, style, width.table));
+        blocks.push(wrapped(&summary::set_aside(work), style, width.text));
         blocks.push(wrapped(&laws(comparison, work), style, width.text));
         blocks.push(proven(work, style, width.text));
         let drawn = beside(comparison, work).filter(|(_, published)| !published.figures.is_empty());
@@ -51,11 +53,16 @@ pub(crate) fn held_text(comparison: &Comparison, options: &TerminalOptions) -> S
     let style = Style::new(options.colour, options.unicode);
     let width = (options.width.max(WIDTH_MIN) - MARGIN.len()).min(TEXT_WIDTH_MAX - MARGIN.len());
     let works = comparison.works.iter();
-    let mut blocks: Vec<Vec<String>> =
-        works.flat_map(|work| agreement(comparison, work, style, width)).collect();
+    let mut blocks = vec![interrupted(comparison, style, width)];
+    blocks.extend(works.flat_map(|work| agreement(comparison, work, style, width)));
     blocks.push(claims(comparison, style, width));
     blocks.push(style::wrap(&style.text(&options.files.join("  ")), width, |line| style.dim(line)));
     joined(&blocks)
+}
+
+fn interrupted(comparison: &Comparison, style: Style, width: usize) -> Vec<String> {
+    let said = summary::interrupted(comparison).into_iter();
+    said.flat_map(|said| style::wrap(said, width, |line| style.warn(line))).collect()
 }
 
 /// How far each publication agrees: a block for each.

@@ -352,6 +352,7 @@ fn base(steps: Vec<Step>) -> Run {
         requests: Vec::new(),
         proof: None,
         confirmation: None,
+        prepared: Vec::new(),
         verdict: Verdict {
             users_at_saturation: Some(4),
             users_at_saturation_ci: Some([3, 5]),

@@ -1,6 +1,10 @@
 //! `nstar-lab fill`: gives a database its data before a load, so that a load hardly changes its size.
 
-use nstar::exit::{Exit, Failure};
+use nstar::{
+    exit::{Exit, Failure},
+    output,
+};
+use serde_json::json;
 
 use super::FillBookings;
 
@@ -8,5 +12,7 @@ use super::FillBookings;
 /// statistics and writes the log to its place.
 pub(crate) fn bookings(flags: &FillBookings) -> Result<Exit, Failure> {
     booking::fill(&flags.database, flags.rows).map_err(Failure::failed)?;
+    // For the report of the experiment.
+    output::print(&format!("{}\n", json!({ "bookings": flags.rows })))?;
     Ok(Exit::Done)
 }

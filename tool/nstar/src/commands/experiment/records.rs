@@ -28,29 +28,24 @@ pub(super) struct RunFiles<'a> {
     place: Place<'a>,
     /// The folder of the journal.
     folder: PathBuf,
-    /// `None`: there is a single measurement, which cannot be gone on with.
+    /// `None`: there is a single measurement, which is not gone on with.
     journal: Option<Journal>,
 }
 
 impl<'a> RunFiles<'a> {
-    /// Begins to keep the runs of an experiment, or goes on with those that are there.
+    /// Begins to keep the runs of an experiment in a journal, or goes on with those that are there (`resume`). `None`: keeps
+    /// none.
     pub(super) fn open(
         place: Place<'a>,
         output: &Path,
         plan: &RunPlan,
-        resume: bool,
+        resume: Option<bool>,
     ) -> Result<Self, Failure> {
         let folder = output.with_extension("runs");
-        let several = plan.experiment.compares() || plan.experiment.works.len() > 1;
-        if resume && !several {
-            return Err(Failure::usage(
-                "--resume goes with experiments of several trials; this one makes a single one",
-            ));
-        }
-        let journal = match (several, resume) {
-            (false, _) => None,
-            (true, true) => Some(Journal::go_on(&folder, plan).map_err(Failure::usage)?),
-            (true, false) => {
+        let journal = match resume {
+            None => None,
+            Some(true) => Some(Journal::go_on(&folder, plan).map_err(Failure::usage)?),
+            Some(false) => {
                 let failed =
                     |error| Failure::usage(format!("cannot make the folder {}: {error}", folder.display()));
                 fs::create_dir_all(&folder).map_err(failed)?;
