@@ -57,9 +57,12 @@ struct Options {
     /// The nstar to judge [default: the one beside this program]
     #[arg(long)]
     nstar: Option<PathBuf>,
-    /// Folder to keep run files and reports in
+    /// Folder to keep run files and reports in; with several rounds, a folder within it for each: 1, 2, ..
     #[arg(long)]
     keep: Option<PathBuf>,
+    /// Grade the run files that were kept in these folders, in place of running anything; may be repeated
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["short", "keep", "nstar"])]
+    read: Vec<PathBuf>,
     /// List the cases instead
     #[arg(long)]
     list: bool,
@@ -113,39 +116,48 @@ fn suite(options: &Options) -> Result<bool, Trouble> {
     if options.start {
         return start(&cases, &stop);
     }
-    let nstar = match &options.nstar {
-        Some(path) => path.clone(),
-        None => beside()?,
-    };
-    if let Some(folder) = &options.keep {
-        fs::create_dir_all(folder).map_err(Trouble::io(format!("make {}", folder.display())))?;
+    if !options.read.is_empty() {
+        return read(&cases, &options.read);
     }
+    measure(options, &cases, &stop)
+}
+
+/// Has nstar judge the cases. Returns whether all went well.
+fn measure(options: &Options, cases: &[Case], stop: &AtomicBool) -> Result<bool, Trouble> {
+    let nstar = options.nstar.clone().map_or_else(beside, Ok)?;
     let arguments = if options.short { &SHORT[..] } else { &[] };
-    let judge = Judge { nstar: &nstar, arguments, keep: options.keep.as_deref(), stop: &stop };
     let mut rows: Vec<_> = cases.iter().map(|case| Row { case, said: Vec::new() }).collect();
     let mut well = true;
-    for _ in 0..options.rounds {
+    for number in 1..=options.rounds {
+        let keep = folder(options, number)?;
+        let judge = Judge { nstar: &nstar, arguments, keep: keep.as_deref(), stop };
         well &= round(&mut rows, &judge, options.alone, |_| true);
-    }
-    if options.short {
-        well &= round(&mut rows, &judge, options.alone, is_open);
+        if options.short {
+            well &= round(&mut rows, &judge, options.alone, is_open);
+        }
     }
     print!("{}", table::table(&rows));
     Ok(well)
 }
 
+/// The folder in which a round is kept, made where it is missing.
+fn folder(options: &Options, number: u32) -> Result<Option<PathBuf>, Trouble> {
+    let Some(folder) = &options.keep else { return Ok(None) };
+    let folder = if options.rounds == 1 { folder.clone() } else { folder.join(number.to_string()) };
+    fs::create_dir_all(&folder).map_err(Trouble::io(format!("make {}", folder.display())))?;
+    Ok(Some(folder))
+}
+
 /// The cases asked for.
 fn wanted(options: &Options) -> Result<Vec<Case>, Trouble> {
     let mut cases = case::all().map_err(Trouble::Case)?;
-    let named = |case: &Case| options.cases.iter().any(|part| case.name.contains(part.as_str()));
-    let exact = |case: &Case| options.cases.contains(&case.name);
-    if let Some(unknown) =
-        options.cases.iter().find(|part| !cases.iter().any(|case| case.name.contains(part.as_str())))
-    {
+    let is_name = |part: &String| cases.iter().any(|case| case.name == *part);
+    let (names, parts): (Vec<_>, Vec<_>) = options.cases.iter().partition(|part| is_name(part));
+    if let Some(unknown) = parts.iter().find(|part| !cases.iter().any(|case| case.name.contains(**part))) {
         return Err(Trouble::Case(format!("there is no case '{unknown}'; see --list")));
     }
-    let all_exact = options.cases.iter().all(|part| cases.iter().any(|case| case.name == *part));
-    cases.retain(|case| options.cases.is_empty() || if all_exact { exact(case) } else { named(case) });
+    let fits = |name: &String| names.contains(&name) || parts.iter().any(|part| name.contains(*part));
+    cases.retain(|case| options.cases.is_empty() || fits(&case.name));
     cases.retain(|case| !options.short || case.short);
     Ok(cases)
 }
@@ -173,6 +185,21 @@ fn start(cases: &[Case], stop: &AtomicBool) -> Result<bool, Trouble> {
         thread::sleep(LOOK);
     }
     Ok(true)
+}
+
+/// Grades what was kept in folders.
+fn read(cases: &[Case], folders: &[PathBuf]) -> Result<bool, Trouble> {
+    let mut rows = Vec::new();
+    for case in cases {
+        let said = folders
+            .iter()
+            .filter_map(|folder| run::kept(case, folder).transpose())
+            .collect::<Result<_, _>>()?;
+        rows.push(Row { case, said });
+    }
+    print!("{}", table::table(&rows));
+    let sure = |row: &Row| row.said.iter().any(|said| said.grade(row.case) == Grade::SurelyWrong);
+    Ok(!rows.iter().any(sure))
 }
 
 /// Adds a verdict to its row. Returns whether it stands for success.

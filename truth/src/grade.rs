@@ -83,8 +83,8 @@ impl Said {
     /// Holds kind and holder against the truth.
     pub fn grade(&self, case: &Case) -> Grade {
         // A server whose capacity changes has no one answer: to say so is right, by whichever doubt.
-        if case.kind.holds("changes") {
-            return if self.inconclusive { Grade::Right } else { self.wrong() };
+        if case.kind.holds("changes") && self.inconclusive {
+            return Grade::Right;
         }
         let holder =
             case.holder.is_empty() || case.holder.iter().any(|holder| self.holder.starts_with(holder));
@@ -171,6 +171,7 @@ mod tests {
         let case = case("changes", "python3");
         assert_eq!(said("lock", json!("low"), json!(["changed"])).grade(&case), Grade::Right);
         assert_eq!(said("lock", json!("low"), json!([])).grade(&case), Grade::Wrong);
+        assert_eq!(said("unknown", json!("low"), json!([])).grade(&case), Grade::Inconclusive);
     }
 
     #[test]

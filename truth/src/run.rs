@@ -109,6 +109,10 @@ pub fn judge(case: &Case, by: &Judge) -> Result<Said, Trouble> {
     let servers = Servers::start(case)?;
     let own = TempDir::new().map_err(Trouble::io("make a folder"))?;
     let file = by.keep.unwrap_or(own.path()).join(format!("{}.json", case.name));
+    // What an earlier run left there must not be taken for this one's.
+    if file.exists() {
+        fs::remove_file(&file).map_err(Trouble::io(format!("remove {}", file.display())))?;
+    }
     let errors = own.path().join("errors");
     let output = fs::File::create(&errors).map_err(Trouble::io("make a file"))?;
     let child = Command::new(by.nstar)
@@ -122,11 +126,28 @@ pub fn judge(case: &Case, by: &Judge) -> Result<Said, Trouble> {
         .spawn()
         .map_err(Trouble::io(format!("run {}", by.nstar.display())))?;
     wait(child, by.stop)?;
-    let failed = |said: String| Trouble::Failed { program: "nstar sweep".into(), said };
-    let told = || fs::read_to_string(&errors).unwrap_or_default();
-    let text = fs::read_to_string(&file).map_err(|_| failed(told()))?;
-    let run = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+    if !file.exists() {
+        let said = fs::read_to_string(&errors).unwrap_or_default();
+        return Err(Trouble::Failed { program: "nstar sweep".into(), said });
+    }
+    read(&file)
+}
+
+/// Reads what was said from a run file.
+fn read(file: &Path) -> Result<Said, Trouble> {
+    let text = fs::read_to_string(file).map_err(Trouble::io(format!("read {}", file.display())))?;
+    let run =
+        serde_json::from_str(&text).map_err(|error| Trouble::Case(format!("{}: {error}", file.display())))?;
     Said::read(&run)
+}
+
+/// Reads what was said of a case from the folder where its run file was kept; `None` if there is none.
+///
+/// # Errors
+/// Where the file is no run file.
+pub fn kept(case: &Case, folder: &Path) -> Result<Option<Said>, Trouble> {
+    let file = folder.join(format!("{}.json", case.name));
+    file.exists().then(|| read(&file)).transpose()
 }
 
 fn wait(mut child: Child, stop: &AtomicBool) -> Result<(), Trouble> {
