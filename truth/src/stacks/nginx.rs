@@ -17,7 +17,7 @@ fn configuration(start: &Start) -> Result<String, Trouble> {
         _ => None,
     });
     let zone: String =
-        limits.map(|rate| format!("limit_req_zone $server_name zone=pace:1m rate={rate}r/s;\n")).collect();
+        limits.map(|rate| format!("limit_req_zone $server_addr zone=pace:1m rate={rate}r/s;\n")).collect();
     let limit = if zone.is_empty() { "" } else { "limit_req zone=pace burst=100000;\n" };
     let (upstream, pass) = match start.upstream {
         None => (String::new(), String::new()),
