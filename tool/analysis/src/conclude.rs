@@ -92,7 +92,8 @@ pub fn conclude(mut steps: Vec<Step>, context: &Context) -> Conclusion {
     steps.sort_by_key(|step| step.users);
     steps.iter_mut().for_each(remove_non_finite);
     let (saturation, growth) = saturation_and_growth(&steps, context);
-    let curve = Curve::new(steps, shape(&saturation, growth, context), context.database.clone());
+    let curve = Curve::new(steps, shape(&saturation, growth, context), context.database.clone())
+        .with_rest(context.rest.clone());
     let finding = match context.kind {
         RunKind::Load => bottleneck_of_load(&curve),
         RunKind::Sweep { .. } => bottleneck(&curve),

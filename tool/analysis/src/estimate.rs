@@ -1,5 +1,6 @@
 //! One step from its ticks: warm-up removed, 95 % intervals, and whether it was steady.
 
+mod pauses;
 pub mod percentiles;
 pub mod stall;
 
@@ -62,6 +63,7 @@ pub fn estimate(users: u32, ticks: &[Tick], precision: &Precision) -> Step {
         unmeasured_errors: errors(dropped.iter().chain(stalled)),
         unexpected_statuses: unexpected_statuses(ticks),
         stall: stall::stall(ticks),
+        pauses: pauses::pauses(kept),
         mean_thinking_users: mean_thinking_users(kept),
     };
     step

@@ -29,7 +29,7 @@ pub use identity::{Database, DiskLimit, Identity, Processes, ResourceKind, Unit,
 pub use laws::{Bounds, Demand, Laws, Models, Predicted, Usl};
 pub use load_shape::{Connections, LoadShape, LoopKind};
 pub use response_time::{PERCENTILES, Percentile, ResponseTime};
-pub use step::{Again, Generator, Locks, Measurement, Resource, Stall, Step};
+pub use step::{Again, Generator, Locks, Measurement, Pauses, Resource, Stall, Step};
 pub use unwatched::{DatabaseClient, DatabaseTrouble, HiddenFromUser, ServerUnwatched};
 pub use verdict::{Bottleneck, Confidence, NamedThreads, NextLimit, ThreadTime, Verdict};
 pub use warning::{Cause, FewerUsers, ListenQueue, Replaced, Warning, WarningKind};

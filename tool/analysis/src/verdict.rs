@@ -7,6 +7,7 @@
 //! confidence. Failed requests, and other processes on the processors, make any finding doubtful.
 
 mod accept_queue;
+mod collector;
 mod curve;
 mod database_locks;
 mod disk;
@@ -18,6 +19,7 @@ mod io_limit;
 mod network;
 mod processor;
 mod quota;
+mod rate_limit;
 mod rivals;
 mod shared;
 mod threads;
@@ -62,7 +64,7 @@ pub fn bottleneck_of_load(curve: &Curve) -> Finding {
 
 /// Tries the rules in their order where throughput was seen to stop growing.
 fn bounded(curve: &Curve) -> Finding {
-    let busiest = busiest(curve);
+    let busiest = in_pauses(curve, busiest(curve));
     let busy = busiest.as_ref().and_then(|finding| finding.utilization).unwrap_or(0.0);
     if let Some(finding) = generator::limited(curve, busy) {
         return finding;
@@ -74,14 +76,32 @@ fn bounded(curve: &Curve) -> Finding {
     let found = match (busiest, locks) {
         (Some(full), Some((locks, database))) => return database_locks::beside(full, &database, locks),
         (None, Some((locks, _))) => return locks,
-        (Some(full), None) => full,
-        (None, None) => generator::held_up(curve)
+        (Some(full), None) => compared(curve, full),
+        (None, None) => rate_limit::rejects(curve)
+            .or_else(|| generator::held_up(curve))
             .or_else(|| accept_queue::full(curve))
             .or_else(|| hops::behind(curve))
             .or_else(|| waiting::served_at_a_time(curve).map(|found| hops::with_queue(curve, found)))
             .unwrap_or_else(|| unexplained(curve)),
     };
     database_locks::compare(curve, found)
+}
+
+/// Lowers the confidence in a full resource where nothing shows that it was less busy under less load.
+fn compared(curve: &Curve, full: Finding) -> Finding {
+    if curve.compared_with().is_some() { full } else { full.at_most(Confidence::Medium) }
+}
+
+/// A collector that stops all other threads, where one was seen: then threads that seem to run one at a time are its own
+/// and, in turn, the others. A processor that is full is full whatever runs on it.
+fn in_pauses(curve: &Curve, busiest: Option<Finding>) -> Option<Finding> {
+    let inferred = |finding: &Finding| {
+        finding.kind == ResourceKind::SingleThread && finding.confidence != Confidence::High
+    };
+    if busiest.as_ref().is_some_and(|finding| !inferred(finding)) {
+        return busiest;
+    }
+    collector::stops_the_world(curve).or(busiest)
 }
 
 /// The strongest finding among the resources that were full.

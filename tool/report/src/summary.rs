@@ -118,6 +118,8 @@ fn limit(kind: ResourceKind) -> Option<&'static str> {
         ResourceKind::Memory => "the memory",
         ResourceKind::ConnectionPool => "the connection pool",
         ResourceKind::Upstream => "the tier behind it",
+        ResourceKind::GarbageCollection => "the garbage collector",
+        ResourceKind::RateLimit => "the rate limit",
         ResourceKind::Generator | ResourceKind::None | ResourceKind::Unknown => return None,
     })
 }

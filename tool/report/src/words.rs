@@ -38,6 +38,8 @@ pub(crate) fn kind(kind: ResourceKind) -> &'static str {
         ResourceKind::Memory => "memory",
         ResourceKind::ConnectionPool => "connection pool",
         ResourceKind::Upstream => "upstream",
+        ResourceKind::GarbageCollection => "garbage collection",
+        ResourceKind::RateLimit => "rate limit",
         ResourceKind::Generator => "load generator",
         ResourceKind::None => "none",
         ResourceKind::Unknown => "unknown",

@@ -58,6 +58,8 @@ pub(crate) struct Measured<'a> {
     pub(crate) kind: RunKind,
     /// The samples taken meanwhile.
     pub(crate) watch: &'a Watch,
+    /// A time before the load that was watched, microseconds of the monotonic clock.
+    pub(crate) rest: Option<(u64, u64)>,
     /// The database's lock samples, if one was watched.
     pub(crate) database: Option<&'a DatabaseWatch>,
     /// When it began.
@@ -86,6 +88,7 @@ pub(crate) fn run(plan: &Plan, circumstances: &Circumstances, measured: Measured
         load: load.clone(),
         kind: measured.kind,
         unwatched: watch.unwatched.clone(),
+        rest: measured.rest.map(|rest| usage(&watch.covering(rest), &[], rest)).unwrap_or_default(),
         database: measured.database.map(DatabaseWatch::watched),
         cold: circumstances.cold,
         interrupted: measured.interrupted,

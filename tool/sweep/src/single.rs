@@ -50,6 +50,7 @@ pub fn load(
         steps: vec![step],
         kind: RunKind::Load,
         watch: &watch,
+        rest: None,
         database: None,
         start,
         interrupted: interrupt.load(Ordering::Relaxed),

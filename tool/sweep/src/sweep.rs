@@ -115,6 +115,7 @@ pub fn sweep_with(
     let ceiling = ceiling.map(|ceiling| ceiling.requests_per_s);
     let mut generator = load::Generator::start(&plan.load)?;
     let watch = Watch::start(generator.addresses())?;
+    let rest = watch.rest();
     let database = plan.database.as_ref().map(|server| DatabaseWatch::start(server, listener));
     let mut stage = Stage { sample: &|| watch.sample(), before_step, listener };
     let steps = search(&mut generator, plan.search.clone(), interrupt, &mut stage)?;
@@ -132,6 +133,7 @@ pub fn sweep_with(
         steps: steps.into_iter().map(|measured| measured.step).collect(),
         kind: RunKind::Sweep { users_max: plan.search.users.most() },
         watch: &watch,
+        rest: Some(rest),
         database: database.as_ref(),
         start,
         interrupted: interrupt.load(Ordering::Relaxed),

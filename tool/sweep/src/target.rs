@@ -14,6 +14,9 @@ use crate::progress::{Event, Listener};
 /// Time between samples: short against a step, long against the cost of a sample.
 const SAMPLE_PERIOD: Duration = Duration::from_millis(250);
 
+/// How long to watch before the load: enough to tell a loop that polls from a server that waits.
+const REST: Duration = Duration::from_millis(300);
+
 /// Sends one request to each server before the load. An unexpected status is reported, and counted later.
 ///
 /// # Errors
@@ -73,6 +76,15 @@ impl Watch {
         };
         let watcher = Watcher::start(KernelPaths::default(), topology, SAMPLE_PERIOD)?;
         Ok(Watch { watcher, unwatched })
+    }
+
+    /// Watches for a moment before the load. Returns the start and the end of it, microseconds of the monotonic clock.
+    pub(crate) fn rest(&self) -> (u64, u64) {
+        let start_us = observe::monotonic_us();
+        self.sample();
+        std::thread::sleep(REST);
+        self.sample();
+        (start_us, observe::monotonic_us())
     }
 
     /// Takes a sample now, so that one lies at the border of a measurement.

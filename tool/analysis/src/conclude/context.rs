@@ -1,6 +1,7 @@
 //! What a conclusion needs to know beside the measurements.
 
 use crate::confirmation::Trial;
+use crate::resources::Usage;
 use crate::run::{FewerUsers, LoadShape, ServerUnwatched};
 use crate::verdict::WatchedDatabase;
 
@@ -14,6 +15,8 @@ pub struct Context {
     /// The reason why the server's processes could not be watched, if there is one. N* stands then, but its cause stays
     /// unknown (unless it is the generator, or a link of this host).
     pub unwatched: Option<ServerUnwatched>,
+    /// The use of each resource before the load began; nothing where it was not watched then.
+    pub rest: Usage,
     /// The database that was asked which sessions wait for locks.
     pub database: Option<WatchedDatabase>,
     /// Whether what is sent was meant to come from a disk.

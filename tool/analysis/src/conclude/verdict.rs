@@ -2,7 +2,7 @@
 
 use super::{Context, RunKind};
 use crate::laws::{idle_share, is_tested, little};
-use crate::run::{Doubt, Step, Verdict};
+use crate::run::{Doubt, ResourceKind, Step, Verdict};
 use crate::search::consistency::{change, jump};
 use crate::search::saturation::Saturation;
 use crate::thresholds::IDLE_USERS;
@@ -44,7 +44,9 @@ fn doubts(curve: &Curve, finding: &Finding, context: &Context) -> Vec<Doubt> {
     doubts.extend(jumped(curve).filter(|_| context.load.is_closed()));
     doubts.extend(changed(curve));
     doubts.extend(star.and_then(|step| broken_law(step, context)));
-    doubts.extend(star.and_then(|step| idle_users(step, context)));
+    // Whom a rate limit rejects waits before the next request, which the limit does not depend on.
+    let rejected = finding.kind == ResourceKind::RateLimit;
+    doubts.extend(star.and_then(|step| idle_users(step, context)).filter(|_| !rejected));
     doubts
 }
 

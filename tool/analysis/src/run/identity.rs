@@ -83,6 +83,10 @@ pub enum ResourceKind {
     ConnectionPool,
     /// A tier behind the server that nobody observes.
     Upstream,
+    /// A collector of garbage that stops everything else in its process.
+    GarbageCollection,
+    /// A limit on requests per second.
+    RateLimit,
     /// The load generator itself.
     Generator,
     /// Never saturated.

@@ -100,6 +100,8 @@ pub struct Measurement {
     pub unexpected_statuses: BTreeMap<u16, u64>,
     /// The server stopped answering before the step ended; the measured part ends before that.
     pub stall: Option<Stall>,
+    /// Stretches in which nothing was answered though the server answers all the time otherwise.
+    pub pauses: Pauses,
     /// Mean number of users that were thinking.
     pub mean_thinking_users: f64,
 }
@@ -111,6 +113,17 @@ pub struct Stall {
     pub completed: u64,
     /// How long it lasted, microseconds.
     pub length_us: u64,
+}
+
+/// Stretches of a step in which nothing was answered, though much was due.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Pauses {
+    /// Share of the measured time, 0 to 1.
+    pub share: f64,
+    /// How many there were.
+    pub count: u64,
+    /// The longest, microseconds.
+    pub longest_us: u64,
 }
 
 impl Step {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::counters::Role;
-use crate::resources::{CpuUse, Group, LinkUse};
+use crate::resources::{CpuUse, Group, LinkUse, Usage};
 use crate::run::{DatabaseTrouble, Processes, Step};
 use crate::search::growth::Growth;
 use crate::thresholds::{FULL, LOW, PLATEAU};
@@ -82,6 +82,8 @@ pub struct Curve {
     plateau: Vec<usize>,
     processes: BTreeMap<(Role, String), Processes>,
     database: Option<WatchedDatabase>,
+    /// What was used before the load began, as a step without users.
+    rest: Option<Step>,
 }
 
 impl Curve {
@@ -97,7 +99,13 @@ impl Curve {
         let holds = |index: &usize| *index == star || steps[*index].throughput_per_s >= PLATEAU * top;
         let plateau = (star..steps.len()).filter(holds).collect();
         let processes = processes(&steps);
-        Self { steps, shape, star, plateau, processes, database }
+        Self { steps, shape, star, plateau, processes, database, rest: None }
+    }
+
+    /// The same with what each resource was used for before the load began, where that was seen.
+    pub fn with_rest(self, usage: Usage) -> Self {
+        let rest = usage.observed().then(|| Step { usage, ..Step::default() });
+        Self { rest, ..self }
     }
 
     /// The database that was watched.
@@ -199,18 +207,30 @@ impl Curve {
         })
     }
 
-    /// Cores that unwatched processes used on the plateau, beyond what they used when throughput was low.
+    /// Cores that unwatched processes used on the plateau, beyond what they used when throughput was low or before the load.
     pub(super) fn unwatched_cores(&self) -> f64 {
-        let before = self.low().and_then(unwatched).unwrap_or(0.0);
+        let before = self.compared_with().and_then(unwatched).unwrap_or(0.0);
         self.mean(unwatched).map_or(0.0, |now| (now - before).max(0.0))
     }
 
     /// The most cores that unwatched work for the load can have used at the maximum throughput. Such work is in
-    /// proportion to the throughput (U = X D), so no step can have had less of it than its share.
+    /// proportion to the throughput (U = X D), so no step can have had less of it than its share, and at steps with clearly
+    /// less throughput there was less of it by as much: what stays does not come from the load.
     pub(super) fn unwatched_at_most(&self) -> f64 {
         let busy = self.steps.iter().filter(|step| step.throughput_per_s > 0.0);
         let each = busy.filter_map(|step| Some(unwatched(step)? / step.throughput_per_s));
-        each.fold(f64::INFINITY, f64::min) * self.throughput_max()
+        let share = each.fold(f64::INFINITY, f64::min) * self.throughput_max();
+        let rises = self.lighter().chain(self.rest.as_ref()).filter_map(|step| self.unwatched_rise(step));
+        rises.max_by(f64::total_cmp).map_or(share, |rise| share.min(rise))
+    }
+
+    /// Cores of unwatched work at the maximum throughput, by how much more there was on the plateau than at this lighter
+    /// step.
+    fn unwatched_rise(&self, lighter: &Step) -> Option<f64> {
+        let (now, then) = (self.mean(unwatched)?, unwatched(lighter)?);
+        let throughput = self.mean(|step| Some(step.throughput_per_s))?;
+        let rise = (now - then).max(0.0) / (throughput - lighter.throughput_per_s) * self.throughput_max();
+        rise.is_finite().then_some(rise)
     }
 
     /// The service demand of something used at this many units (cores, devices), microseconds per
@@ -232,9 +252,15 @@ impl Curve {
         self.lighter().min_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))
     }
 
-    /// Whether the work something did grew with the throughput. True where no step was slow enough to tell.
+    /// What to compare the plateau with: the step with the lowest throughput if that is low enough, or else the time before
+    /// the load, as a step without users.
+    pub(super) fn compared_with(&self) -> Option<&Step> {
+        self.low().or(self.rest.as_ref())
+    }
+
+    /// Whether the work something did grew with the load. True where there is nothing to compare it with.
     pub(super) fn follows_load(&self, work: impl Fn(&Step) -> Option<f64>) -> bool {
-        let Some(low) = self.low().and_then(&work) else { return true };
+        let Some(low) = self.compared_with().and_then(&work) else { return true };
         self.mean(&work).is_none_or(|full| low < FOLLOWS_SHARE * full)
     }
 

@@ -24,7 +24,8 @@ pub(super) fn requests_failed(curve: &Curve, finding: Finding) -> Finding {
     let Some(star) = curve.star() else { return finding };
     let finding = stopped_answering(curve, finding);
     let share = star.failed_share();
-    if !many_failed(share) || curve.completed() == 0 {
+    // What a rate limit rejects is its evidence, and the others are what it lets through.
+    if !many_failed(share) || curve.completed() == 0 || finding.kind == ResourceKind::RateLimit {
         return finding;
     }
     let finding = if of_our_own(star) { out_of_local_resources(star) } else { finding };
@@ -57,6 +58,12 @@ fn out_of_local_resources(step: &Step) -> Finding {
         .held_by(Identity::Generator)
         .seeing(GeneratorEvidence::GeneratorOutOfPorts { users: step.users })
 }
+
+/// Others that took no more of full processors than this share disturbed nothing.
+const LITTLE_TAKEN: f64 = DISTURBING / 3.0;
+
+/// A disturbed step that holds this share of the throughput of undisturbed steps lost nothing by it.
+const UNHARMED: f64 = 1.0 - DISTURBING / 3.0;
 
 /// The others on a set of processors, at one step.
 struct Others {
@@ -92,11 +99,11 @@ pub(super) fn interference(curve: &Curve, mut finding: Finding) -> Finding {
 /// Whether the finding is a wait for something else than a processor, which others cannot cause. A limit that is used
 /// whole lets no more through, whoever has the processors.
 fn waits_for_no_processor(curve: &Curve, finding: &Finding) -> bool {
-    use ResourceKind::{AcceptQueue, ConnectionPool, Lock, Upstream, WorkerPool};
+    use ResourceKind::{AcceptQueue, ConnectionPool, Lock, RateLimit, Upstream, WorkerPool};
     if finding.about.iter().any(|resource| matches!(resource, Identity::IoLimit(_))) {
         return true;
     }
-    matches!(finding.kind, AcceptQueue | ConnectionPool | Lock | Upstream | WorkerPool)
+    matches!(finding.kind, AcceptQueue | ConnectionPool | Lock | RateLimit | Upstream | WorkerPool)
         && hardly_starved(curve)
 }
 
@@ -127,7 +134,10 @@ fn taken<'a>(curve: &'a Curve, victim: Victim, of: impl Fn(&'a Step) -> Option<&
     if beyond.is_empty() {
         return None;
     }
-    let crowded = beyond.iter().filter(|others| others.crowded);
+    let undisturbed = beyond.iter().filter(|step| !disturbed(step, &all)).map(|step| step.throughput_per_s);
+    let undisturbed = undisturbed.fold(0.0, f64::max);
+    let harmed = |step: &Others| undisturbed <= 0.0 || step.throughput_per_s < UNHARMED * undisturbed;
+    let crowded = beyond.iter().filter(|step| step.crowded && harmed(step));
     let mean = |sum: f64| sum / beyond.len() as f64;
     Some(Taken {
         victim,
@@ -146,6 +156,11 @@ fn others(step: &Step, group: &Group) -> Option<Others> {
         available: shares.available,
         crowded: set_busy(step, group).is_some_and(|busy| busy >= PROCESSORS_FULL),
     })
+}
+
+/// Whether others took part of full processors at one step.
+fn disturbed(step: &Others, all: &[Others]) -> bool {
+    step.crowded && out_of_proportion(step, all) > LITTLE_TAKEN * step.available
 }
 
 /// Cores that others used at one step, beyond what is in proportion to the throughput.

@@ -21,8 +21,18 @@ const MOSTLY_BUSY: f64 = 0.65;
 const NEVER_ASLEEP: f64 = 0.97;
 const RUNNABLE_SAMPLES_MIN: usize = 20;
 
-/// With this share of threads found waiting on a futex, a global lock is likely.
-const LOCK_WAITERS: f64 = 0.3;
+/// Threads that want more cores than this together do not run one at a time.
+const WANTED_IN_TURN: f64 = 1.3;
+
+/// Behind a global lock some thread wants a processor at least this share of the time: the one that holds the lock.
+const LOCK_HELD: f64 = 0.95;
+
+/// What samples of the threads found must be this many times likelier of threads that run one at a time than of threads
+/// that use about one core by chance.
+const LIKELIER: f64 = 30.0;
+
+/// From here on it is direct evidence.
+const MUCH_LIKELIER: f64 = 1_000.0;
 
 /// Threads that wait for a processor are worth telling from here on.
 const QUEUED: f64 = 0.2;
@@ -128,7 +138,7 @@ fn processors_are_free(curve: &Curve, of: &Processes) -> bool {
     curve.mean(|step| set_busy(step, group(step, of)?)).is_none_or(|busy| busy < FULL)
 }
 
-/// Threads that together never use more than one core, though they may.
+/// Threads that together never use more than one core, though they may, and of which one always wants a processor.
 fn one_at_a_time(curve: &Curve, of: &Processes, peak: &Group) -> Option<Finding> {
     let cores = curve.group_mean(of, |group| group.busiest_process_cores);
     let steady = curve
@@ -140,8 +150,12 @@ fn one_at_a_time(curve: &Curve, of: &Processes, peak: &Group) -> Option<Finding>
     if peak.working_threads < 3 || peak.one_core() || !steady || !free || !alone {
         return None;
     }
-    let waiting_for_lock = curve.group_mean(of, |group| group.states.futex);
-    let confidence = if waiting_for_lock >= LOCK_WAITERS { Confidence::Medium } else { Confidence::Low };
+    let (runnable, samples) = found_runnable(curve, of);
+    let likelier = likelier_in_turn(curve, of, peak.working_threads, runnable, samples);
+    if likelier < LIKELIER {
+        return None;
+    }
+    let confidence = if likelier >= MUCH_LIKELIER { Confidence::Medium } else { Confidence::Low };
     Some(
         Finding::new(ResourceKind::SingleThread, confidence)
             .held_by(Identity::Thread(of.clone()))
@@ -151,9 +165,31 @@ fn one_at_a_time(curve: &Curve, of: &Processes, peak: &Group) -> Option<Finding>
             .seeing(Seen::OneThreadAtATime {
                 threads: peak.working_threads as u64,
                 cores: peak.allowed_count() as u64,
-                waiting_for_lock,
+                runnable,
+                samples,
             }),
     )
+}
+
+/// Share of the samples on the plateau that found some thread running or waiting to run, and how many there were.
+fn found_runnable(curve: &Curve, of: &Processes) -> (f64, u64) {
+    let seen = || curve.plateau().filter_map(|step| Some((group(step, of)?, step.usage.samples)));
+    let samples: usize = seen().map(|(_, samples)| samples).sum();
+    let runnable: f64 = seen().map(|(group, samples)| group.found_runnable * samples as f64).sum();
+    (runnable / samples.max(1) as f64, samples as u64)
+}
+
+/// How many times likelier so many runnable samples are if the threads run one at a time than if they work independently.
+/// Independent threads that want `wanted` cores together are all asleep a share (1 - wanted / threads) ^ threads of the
+/// time: 30 % where three threads use one core.
+fn likelier_in_turn(curve: &Curve, of: &Processes, threads: usize, runnable: f64, samples: u64) -> f64 {
+    let wanted = curve.group_mean(of, |group| group.cores + group.run_queue);
+    if wanted > WANTED_IN_TURN {
+        return 0.0;
+    }
+    let asleep = (1.0 - wanted / threads as f64).max(0.0).powf(threads as f64).max(f64::MIN_POSITIVE);
+    let (found, idle) = (runnable * samples as f64, (1.0 - runnable) * samples as f64);
+    (found * (LOCK_HELD / (1.0 - asleep)).ln() + idle * ((1.0 - LOCK_HELD) / asleep).ln()).exp()
 }
 
 fn cpu_busy(curve: &Curve, of: &Processes, busy: Busy) -> Seen {
@@ -167,7 +203,8 @@ fn cpu_busy(curve: &Curve, of: &Processes, busy: Busy) -> Seen {
 
 /// Adds how much less was used under less load.
 fn with_growth(curve: &Curve, of: &Processes, finding: Finding) -> Finding {
-    let Some((low, then)) = curve.low().and_then(|low| Some((low, group(low, of)?))) else { return finding };
+    let low = curve.compared_with();
+    let Some((low, then)) = low.and_then(|low| Some((low, group(low, of)?))) else { return finding };
     finding.seeing(CpuTimeEvidence::GrewWithLoad { users: low.users, cores: then.cores })
 }
 

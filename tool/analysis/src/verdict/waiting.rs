@@ -4,14 +4,14 @@ use super::curve::{Curve, group};
 use super::disk::WAITING_THREAD;
 use super::finding::Finding;
 use super::hops;
-use super::utilisation::{Use, mean_uses};
+use super::utilisation::{Use, mean_uses, uses};
 use crate::counters::Role;
 use crate::resources::Group;
 use crate::run::{
     Confidence, ConnectionEvidence, Evidence, Identity, ListenQueue, Processes, ResourceKind, Step,
     WaitingEvidence as Seen,
 };
-use crate::thresholds::{FULL, PLATEAU, UNWATCHED};
+use crate::thresholds::{FULL, NOT_BUSY, PLATEAU, UNWATCHED};
 use crate::ticks::ErrorKind;
 
 /// A descriptor table this full has no room: some descriptors are kept in reserve or held for a moment
@@ -29,9 +29,9 @@ const ABOUT_ONE: std::ops::Range<f64> = 0.75..1.35;
 /// From here on it is a pool; between the two it could be either, and nothing is claimed.
 const A_POOL: f64 = 1.75;
 
-/// Every resource must be less busy than this before waiting is put down to a limit on how many are served: that is a
-/// conclusion by elimination, so everything else must be clearly idle.
-const IDLE: f64 = 0.65;
+/// For each user beyond N*, at least this many more threads wait for a lock or a condition where that is what users wait
+/// for. Threads that idle in a pool wait as well, but as many or fewer of them under load.
+const WAITERS_PER_USER: f64 = 0.5;
 
 /// The limit on open descriptors.
 pub(super) fn descriptors(curve: &Curve) -> Option<Finding> {
@@ -76,8 +76,11 @@ pub(super) fn memory(curve: &Curve) -> Option<Finding> {
 /// A limit on how many requests are served at a time, while nothing is busy: a lock or a pool.
 pub(super) fn served_at_a_time(curve: &Curve) -> Option<Finding> {
     let at_a_time = at_a_time(curve)?;
-    if !curve.observed() || !nothing_busy(curve) || !flat(curve) || failed(curve, &UNANSWERED) > 0 {
+    if !curve.observed() || !nothing_busy(curve) || failed(curve, &UNANSWERED) > 0 {
         return None;
+    }
+    if let Some(fell) = fall(curve) {
+        return slower_the_more_wait(curve, at_a_time, fell).filter(|_| had_room_beyond(curve));
     }
     let (kind, seen) = match at_a_time {
         // A wait for a disk that cannot be seen to be full looks like a wait for a lock.
@@ -87,24 +90,51 @@ pub(super) fn served_at_a_time(curve: &Curve) -> Option<Finding> {
         _ => return None,
     };
     let of = served_by(curve)?;
-    let futex = piled_up(curve, &of);
-    let confirmed = kind == ResourceKind::Lock && futex >= 0.5;
+    let waiters = more_waiters(curve, &of);
+    let confirmed = kind == ResourceKind::Lock && waiters.is_some();
     let finding = Finding::new(kind, if confirmed { Confidence::Medium } else { Confidence::Low })
         .held_by(Identity::Processes(of))
         .seeing(seen)
-        .seeing(Seen::ServedByLittle {
-            throughput_per_s: curve.throughput_max(),
-            alone_us: unqueued_us(curve)?,
-            at_a_time,
-        });
-    Some(with_signs(curve, finding, futex))
+        .seeing(by_little(curve, at_a_time)?);
+    Some(with_signs(curve, finding, waiters))
 }
 
-/// Share of the samples that found threads of the server waiting for a lock or a condition, where most users were:
-/// with fewer there is little to pile up.
-fn piled_up(curve: &Curve, of: &Processes) -> f64 {
-    let most = curve.plateau().max_by_key(|step| step.users);
-    most.and_then(|step| group(step, of)).map_or(0.0, |group| group.states.futex)
+fn by_little(curve: &Curve, at_a_time: f64) -> Option<Seen> {
+    let (throughput_per_s, alone_us) = (curve.throughput_max(), unqueued_us(curve)?);
+    Some(Seen::ServedByLittle { throughput_per_s, alone_us, at_a_time })
+}
+
+/// A lock that is held for longer the more wait for it: more users get less throughput while nothing is busy. A pool of
+/// workers that wait for something else keeps its throughput.
+fn slower_the_more_wait(curve: &Curve, at_a_time: f64, fell: Seen) -> Option<Finding> {
+    let of = served_by(curve)?;
+    let waiters = more_waiters(curve, &of);
+    let one = ABOUT_ONE.contains(&at_a_time);
+    let confidence = if one || waiters.is_some() { Confidence::Medium } else { Confidence::Low };
+    let finding = Finding::new(ResourceKind::Lock, confidence).held_by(Identity::Processes(of)).seeing(fell);
+    let finding = if one { finding.seeing(by_little(curve, at_a_time)?) } else { finding };
+    Some(with_signs(curve, finding, waiters))
+}
+
+/// Whether every resource had room at every step from N* on. Where others fill the processors at some of them, that may
+/// be why throughput fell.
+fn had_room_beyond(curve: &Curve) -> bool {
+    let beyond = curve.steps().iter().filter(|step| step.users >= curve.star_users());
+    beyond.flat_map(|step| uses(curve, step)).all(|seen| seen.utilisation() < NOT_BUSY)
+}
+
+/// Threads of the server that waited for a lock or a condition, if more users made more of them wait.
+fn more_waiters(curve: &Curve, of: &Processes) -> Option<Seen> {
+    let waiting = |step: &Step| group(step, of).map(|group| group.states.futex * f64::from(group.threads));
+    let (few, most) = (curve.star()?, curve.steps().last()?);
+    let (from, to) = (waiting(few)?, waiting(most)?);
+    let more_users = f64::from(most.users) - f64::from(few.users);
+    (more_users > 0.0 && to - from >= WAITERS_PER_USER * more_users).then_some(Seen::MoreThreadsWait {
+        from_users: few.users,
+        from_threads: from,
+        to_users: most.users,
+        to_threads: to,
+    })
 }
 
 /// Evidence that one user alone waited for a disk most of the time, though none is busy.
@@ -120,10 +150,11 @@ pub(super) fn alone_at_the_disk(curve: &Curve) -> Option<Seen> {
 }
 
 /// Adds what else points at a limit on requests served at a time.
-fn with_signs(curve: &Curve, finding: Finding, futex: f64) -> Finding {
+fn with_signs(curve: &Curve, finding: Finding, waiters: Option<Seen>) -> Finding {
     let uses = mean_uses(curve);
-    let top = uses.iter().find(|seen| seen.utilisation() < IDLE);
-    let others = uses.iter().any(|seen| seen.resource == Identity::Host && seen.utilisation() >= IDLE);
+    let busy_host = |seen: &&Use| seen.resource == Identity::Host && seen.utilisation() >= IDLE;
+    let top = uses.iter().find(|seen| seen.utilisation() < NOT_BUSY && !busy_host(seen));
+    let others = uses.iter().any(|seen| busy_host(&seen));
     let queue = fullest_queue(curve).filter(|queue| queue.waiting > 0);
     let told = failed(curve, &[ErrorKind::Unavailable]);
     let queue = queue.map(|queue| ConnectionEvidence::WaitingToBeAccepted {
@@ -139,7 +170,7 @@ fn with_signs(curve: &Curve, finding: Finding, futex: f64) -> Finding {
         others.then(|| Seen::HostBusyForOthers.into()),
         queue.map(Evidence::from),
         told.map(Evidence::from),
-        (futex > 0.0).then(|| Seen::ThreadsWaiting { share: futex }.into()),
+        waiters.map(Evidence::from),
     ];
     signs.into_iter().flatten().fold(finding, Finding::seeing)
 }
@@ -164,12 +195,18 @@ pub(super) fn at_a_time(curve: &Curve) -> Option<f64> {
     (curve.closed() && k.is_finite() && k > 0.0).then_some(k)
 }
 
-/// Whether every watched resource had room, and no unwatched work was done for the load. Others may keep the host's
-/// processors busy, as long as that made nobody here wait.
+/// Clearly idle, whatever is not counted of it.
+const IDLE: f64 = 0.65;
+
+/// Whether every watched resource had room, and no unwatched work was done for the load. Unwatched work may be interrupts
+/// for a thread, so it counts as that of any resource which is not clearly idle. Others may keep the host's processors
+/// busy, as long as that made nobody here wait.
 pub(super) fn nothing_busy(curve: &Curve) -> bool {
-    let not_the_loads = curve.unwatched_at_most() < IDLE;
+    let unwatched = curve.unwatched_at_most();
+    let not_the_loads = unwatched < IDLE;
     let by_others = |seen: &Use| seen.resource == Identity::Host && not_the_loads && hardly_starved(curve);
-    let room = |seen: &Use| seen.utilisation() < IDLE || by_others(seen);
+    let with_unwatched = |seen: &Use| (seen.used + unwatched) / seen.capacity < NOT_BUSY;
+    let room = |seen: &Use| seen.utilisation() < IDLE || with_unwatched(seen) || by_others(seen);
     (not_the_loads || curve.unwatched_cores() < UNWATCHED) && mean_uses(curve).iter().all(room)
 }
 
@@ -185,15 +222,22 @@ pub(super) fn hardly_starved(curve: &Curve) -> bool {
     share.is_some_and(|share| share > 0.0 && share < WAITING_PER_REQUEST)
 }
 
-/// Whether no step beyond N* falls off the plateau, as with a pool.
-fn flat(curve: &Curve) -> bool {
-    let top = curve.throughput_max();
-    let beyond = curve.steps().iter().filter(|step| step.users >= curve.star_users());
-    beyond.map(|step| step.throughput_per_s).all(|throughput| throughput >= PLATEAU * top)
+/// How far throughput fell beyond N*, if a step there falls off the plateau. With a pool none does.
+fn fall(curve: &Curve) -> Option<Seen> {
+    let top = curve.plateau().max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))?;
+    let beyond = curve.steps().iter().filter(|step| step.users > top.users);
+    let lowest = beyond.min_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))?;
+    let fell = lowest.throughput_per_s < PLATEAU * top.throughput_per_s;
+    fell.then_some(Seen::FellWithUsers {
+        from_users: top.users,
+        from_per_s: top.throughput_per_s,
+        to_users: lowest.users,
+        to_per_s: lowest.throughput_per_s,
+    })
 }
 
 /// The processes at which requests queue, and where that was not seen the busiest group of the server's.
-fn served_by(curve: &Curve) -> Option<Processes> {
+pub(super) fn served_by(curve: &Curve) -> Option<Processes> {
     if let Some(queue) = hops::queue(curve) {
         return queue.tier();
     }

@@ -7,7 +7,7 @@ use analysis::counters::{
     Thread, ThreadState,
 };
 use analysis::laws::mva::{Station, mva};
-use analysis::resources::usage;
+use analysis::resources::{Usage, usage};
 use analysis::run::{Generator, LoadShape, Measurement, ResponseTime, Step};
 use analysis::ticks::ErrorKind;
 use analysis::verdict::{DatabaseServer, WatchedDatabase};
@@ -83,6 +83,19 @@ pub(super) struct Tier {
     io_limit: Option<(u64, Option<f64>)>,
     /// Its threads wait for a disk one after the other.
     turns: bool,
+    /// How its threads come to their states.
+    found: Found,
+}
+
+/// How samples find the threads of a tier.
+#[derive(Clone, Copy, PartialEq)]
+enum Found {
+    /// All in the tier's state, but for one that runs where that is waiting for a lock.
+    Alike,
+    /// Running as often as they are busy, each for itself, and else in the tier's state.
+    Independent,
+    /// One for each user, in the tier's state but for one that runs.
+    OnePerUser,
 }
 
 pub(super) fn server(name: &'static str) -> Tier {
@@ -107,6 +120,7 @@ pub(super) fn server(name: &'static str) -> Tier {
         thread_count: None,
         io_limit: None,
         turns: false,
+        found: Found::Alike,
     }
 }
 
@@ -173,6 +187,14 @@ impl Tier {
     /// In any sample one of its threads waits for a disk, each in turn.
     pub(super) fn turns_at_the_disk(self) -> Self {
         Self { turns: true, ..self }
+    }
+    /// Each thread works for itself: samples find some running and some not.
+    pub(super) fn independent_threads(self) -> Self {
+        Self { found: Found::Independent, ..self }
+    }
+    /// Every user has a thread, and all but one wait in the tier's state.
+    pub(super) fn thread_per_user(self) -> Self {
+        Self { found: Found::OnePerUser, ..self }
     }
     pub(super) fn disk_share(self, disk_share: f64) -> Self {
         Self { disk_share, ..self }
@@ -367,7 +389,13 @@ impl Lab {
     }
 
     pub(super) fn conclude(&self) -> Conclusion {
-        conclude(&self.observed(), &self.context)
+        conclude(&self.observed(), &Context { rest: self.rest(), ..self.context.clone() })
+    }
+
+    /// What was used before the load began.
+    pub(super) fn rest(&self) -> Usage {
+        let rest = self.step(1_000, 0, 0.0, 1.0);
+        usage(&rest.counters, &[], rest.step.measurement.window)
     }
 
     pub(super) fn observed(&self) -> Vec<Observed> {
@@ -564,7 +592,8 @@ fn processes(tier: &Tier, index: u32, t: f64, users: u32, throughput: f64) -> Ve
     let seen =
         used(tier, throughput) * (1.0 - tier.unseen) * (1.0 - tier.interrupts) / f64::from(tier.processes);
     let (pid, started) = if tier.role == Role::Generator { (4000, 900) } else { (812 + 100 * index, 500) };
-    let threads_each = (tier.threads.max(tier.spread) / tier.processes).max(1);
+    let all_threads = if tier.found == Found::OnePerUser { users } else { tier.threads.max(tier.spread) };
+    let threads_each = (all_threads / tier.processes).max(1);
     let per_thread = seen * (1.0 - tier.lost) / f64::from(threads_each);
     let open = (u64::from(users) + 6).min(tier.open_files_limit);
     let one = |worker: u32| Process {
@@ -583,7 +612,7 @@ fn processes(tier: &Tier, index: u32, t: f64, users: u32, throughput: f64) -> Ve
         threads: (0..threads_each)
             .map(|thread| {
                 let turn = tier.turns && (t / SAMPLE_US as f64).round() as u32 % threads_each == thread;
-                let seen = one_thread(tier, pid + worker, thread, t * per_thread);
+                let seen = one_thread(tier, pid + worker, thread, (t, per_thread));
                 if turn { Thread { state: ThreadState::Disk, ..seen } } else { seen }
             })
             .collect(),
@@ -601,17 +630,17 @@ fn processes(tier: &Tier, index: u32, t: f64, users: u32, throughput: f64) -> Ve
     (0..tier.processes).map(one).collect()
 }
 
-fn one_thread(tier: &Tier, pid: u32, thread: u32, cpu_us: f64) -> Thread {
+fn one_thread(tier: &Tier, pid: u32, thread: u32, (t, busy): (f64, f64)) -> Thread {
+    let runs = match tier.found {
+        Found::Alike | Found::OnePerUser => tier.state == ThreadState::Futex && thread == 0,
+        Found::Independent => fastrand::Rng::with_seed(t as u64 * 64 + u64::from(thread)).f64() < busy,
+    };
     let names = if tier.thread_names.is_empty() { &[tier.name] } else { tier.thread_names };
     Thread {
         tid: pid + 1000 * thread,
         name: names[thread as usize % names.len()].to_owned(),
-        cpu_us: (BASE + cpu_us) as u64,
-        state: if tier.state == ThreadState::Futex && thread == 0 {
-            ThreadState::Running
-        } else {
-            tier.state
-        },
+        cpu_us: (BASE + t * busy) as u64,
+        state: if runs { ThreadState::Running } else { tier.state },
         ..Thread::default()
     }
 }

@@ -6,6 +6,7 @@ mod hostile;
 mod io_limits;
 mod lab;
 mod limits;
+mod misjudged;
 mod processors;
 mod qualified;
 mod threads;

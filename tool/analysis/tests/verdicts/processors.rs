@@ -278,7 +278,7 @@ fn interference_on_part_of_the_processors_leaves_no_conclusion() {
 fn sleepers_on_a_host_full_of_interference_are_not_short_of_a_processor() {
     let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0).interference(3.6);
     let found = lab.conclude();
-    assert_eq!(kind(&found), ResourceKind::Unknown, "{found:#?}");
+    assert_eq!(kind(&found), ResourceKind::WorkerPool, "{found:#?}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::Reader;
 use crate::definition::USERS_MAX;
 
 /// Kinds of bottleneck that can be published or claimed.
-const BOTTLENECKS: [(&str, ResourceKind); 13] = [
+const BOTTLENECKS: [(&str, ResourceKind); 15] = [
     ("cpu", ResourceKind::Cpu),
     ("single-thread", ResourceKind::SingleThread),
     ("cpu-quota", ResourceKind::CpuQuota),
@@ -26,6 +26,8 @@ const BOTTLENECKS: [(&str, ResourceKind); 13] = [
     ("file-descriptors", ResourceKind::FileDescriptors),
     ("memory", ResourceKind::Memory),
     ("upstream", ResourceKind::Upstream),
+    ("garbage-collection", ResourceKind::GarbageCollection),
+    ("rate-limit", ResourceKind::RateLimit),
     ("generator", ResourceKind::Generator),
 ];
 const TRENDS: [(&str, Trend); 3] = [("flat", Trend::Flat), ("grows", Trend::Grows), ("falls", Trend::Falls)];

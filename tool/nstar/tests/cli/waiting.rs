@@ -51,3 +51,52 @@ fn a_listen_queue_that_is_too_short_is_the_accept_queue() {
     let port = format!("port {}", server.address.port());
     assert_eq!(verdict(&run)["bottleneck"]["holder"], port.as_str(), "{}", verdict(&run));
 }
+
+/// A thread per connection; each takes one mutex, and holds it for longer the more others wait for it.
+const A_MUTEX_HELD_FOR_LONGER: &str = r#"
+mutex, waiting = threading.Lock(), [0]
+def hold():
+    waiting[0] += 1
+    with mutex: time.sleep(0.004 + 0.0004 * waiting[0])
+    waiting[0] -= 1
+serve(keep, hold)
+"#;
+
+#[test]
+fn a_mutex_held_for_longer_the_more_wait_is_a_lock() {
+    let place = Place::new();
+    let server = Server::python(&format!("{HTTP}{A_MUTEX_HELD_FOR_LONGER}"));
+    let Some(run) = named(&place, &server.url("/"), &["-c", "1..32", "-d", "2s"]) else { return };
+    assert_eq!(kind(&run), "lock", "{}", verdict(&run));
+    let evidence = verdict(&run)["bottleneck"]["findings"].to_string();
+    assert!(evidence.contains("fell-with-users"), "{}", verdict(&run));
+}
+
+/// Lets 100 requests a second through, evenly, and rejects the others at once.
+const A_RATE_LIMIT: &str = r#"
+gate, last = threading.Lock(), [time.monotonic()]
+def limited(connection, before):
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    try:
+        while read(connection):
+            with gate:
+                now = time.monotonic()
+                passes = now - last[0] >= 0.01
+                if passes: last[0] = max(last[0] + 0.01, now - 0.05)
+            if passes: time.sleep(0.001)
+            status = b"200 OK" if passes else b"429 Too Many Requests"
+            connection.sendall(b"HTTP/1.1 " + status + b"\r\nContent-Length: 2\r\n\r\nok")
+    except OSError: pass
+    connection.close()
+serve(limited, None)
+"#;
+
+#[test]
+fn requests_rejected_beyond_a_rate_are_a_rate_limit() {
+    let place = Place::new();
+    let server = Server::python(&format!("{HTTP}{A_RATE_LIMIT}"));
+    let Some(run) = named(&place, &server.url("/"), &["-c", "1..32", "-d", "2s"]) else { return };
+    assert_eq!(kind(&run), "rate-limit", "{}", verdict(&run));
+    let max = verdict(&run)["throughput_max_per_s"].as_f64().expect("a rate");
+    assert!(max < 106.0, "100 a second, and at most five more in a burst: {max}");
+}

@@ -34,15 +34,28 @@ pub(super) fn full(seen: &ProcessorEvidence) -> String {
             percent(*runnable),
             count(*samples)
         ),
-        ProcessorEvidence::OneThreadAtATime { threads, cores, waiting_for_lock } => format!(
-            "{} of its threads worked and it may use {} cores, yet together they never used more than about one: they \
-             run one at a time, as behind a global lock (an interpreter's, or a runtime told to use one processor). {} of \
-             the samples of its threads found them waiting for a lock.",
-            count(*threads),
-            count(*cores),
-            percent(*waiting_for_lock)
-        ),
+        ProcessorEvidence::OneThreadAtATime { threads, cores, runnable, samples } => {
+            one_at_a_time(*threads, *cores, *runnable, *samples)
+        }
     }
+}
+
+fn one_at_a_time(threads: u64, cores: u64, runnable: f64, samples: u64) -> String {
+    let found = match samples {
+        0 => String::new(),
+        _ => format!(
+            " One of them was running or waiting to run in {} of {} samples; threads that work independently would all \
+             have been asleep in many of them.",
+            percent(runnable),
+            count(samples)
+        ),
+    };
+    format!(
+        "{} of its threads worked and it may use {} cores, yet together they never used more than about one: they run one \
+         at a time, as behind a global lock (an interpreter's, or a runtime told to use one processor).{found}",
+        count(threads),
+        count(cores)
+    )
 }
 
 fn cpu_busy(of: &Processes, busy: Busy, users: u32, demand_us: f64) -> String {
@@ -143,6 +156,9 @@ fn all_full(shares: &Shares) -> String {
 /// Where CPU time went.
 pub(super) fn cpu_time(seen: &CpuTimeEvidence) -> String {
     match seen {
+        CpuTimeEvidence::GrewWithLoad { users: 0, cores: used } => {
+            format!("Before the load began it used {} {}.", cores(*used), core_noun(*used))
+        }
         CpuTimeEvidence::GrewWithLoad { users: number, cores: used } => format!(
             "At {} it used {} {}; its use grew with the load until throughput stopped growing.",
             users(*number),
@@ -179,6 +195,19 @@ pub(super) fn cpu_time(seen: &CpuTimeEvidence) -> String {
         CpuTimeEvidence::ShortLivedThreads { share } => {
             format!("{} of that CPU time was spent in threads that came and went.", percent(*share))
         }
+        CpuTimeEvidence::CollectorThreads { of, name, cores: used } => format!(
+            "Threads of {} named `{name}` used {} {} on average: its garbage collector stops all other threads meanwhile.",
+            processes(of),
+            cores(*used),
+            core_noun(*used)
+        ),
+        CpuTimeEvidence::WorkedInPauses { of, cores: used } => format!(
+            "{} used {} {} on average, more than there was time for between these pauses: it worked while nobody was \
+             answered, as a garbage collector does.",
+            processes(of),
+            cores(*used),
+            core_noun(*used)
+        ),
         CpuTimeEvidence::CpuByTier { tiers } => by_tier(tiers),
     }
 }

@@ -54,9 +54,40 @@ pub(super) fn waiting(seen: &WaitingEvidence) -> String {
                                     hardly waited for one."
                 .to_owned()
         }
-        WaitingEvidence::ThreadsWaiting { share } => format!(
-            "{} of the samples of the server's threads found them waiting for a lock or a condition.",
-            percent(*share)
+        WaitingEvidence::NothingAnswered { share, longest_us, users } => format!(
+            "{} of the time nobody was answered, for up to {} at a stretch, {}.",
+            percent(*share),
+            time(*longest_us),
+            at_saturation(*users)
+        ),
+        WaitingEvidence::RequestsRejected { requests, too_many, throughput_per_s, users } => format!(
+            "{} requests were rejected {} while nothing was busy{}; the others came to {} req/s at most.",
+            count(*requests),
+            at_saturation(*users),
+            match *too_many {
+                0 => String::new(),
+                many => format!(", {} of them as too many requests (429)", count(many)),
+            },
+            quantity(*throughput_per_s)
+        ),
+        WaitingEvidence::InService { requests } => format!(
+            "By Little's law {} of the accepted requests were in service on average.",
+            quantity(*requests)
+        ),
+        WaitingEvidence::FellWithUsers { from_users, from_per_s, to_users, to_per_s } => format!(
+            "Throughput fell from {} req/s with {} to {} req/s with {} while nothing is busy: a lock that is held for \
+             longer the more requests wait for it.",
+            quantity(*from_per_s),
+            users(*from_users),
+            quantity(*to_per_s),
+            users(*to_users)
+        ),
+        WaitingEvidence::MoreThreadsWait { from_users, from_threads, to_users, to_threads } => format!(
+            "Of the server's threads {} waited for a lock or a condition with {}, and {} with {}.",
+            tenths(*from_threads),
+            users(*from_users),
+            tenths(*to_threads),
+            users(*to_users)
         ),
     }
 }

@@ -72,7 +72,8 @@ fn processors() -> Vec<ProcessorEvidence> {
         TooFewThreads { cores: 8, threads: 2 },
         ThreadFull { cores: 4, thread: "writer".into(), tid: 815, others_cores: 0.4 },
         NeverAsleep { runnable: 0.97, samples: 120 },
-        OneThreadAtATime { threads: 16, cores: 4, waiting_for_lock: 0.6 },
+        OneThreadAtATime { threads: 16, cores: 4, runnable: 0.99, samples: 120 },
+        OneThreadAtATime { threads: 16, cores: 4, runnable: 0.0, samples: 0 },
     ]);
     all
 }
@@ -81,6 +82,7 @@ fn cpu_time() -> Vec<CpuTimeEvidence> {
     use CpuTimeEvidence::*;
     vec![
         GrewWithLoad { users: 1, cores: 0.29 },
+        GrewWithLoad { users: 0, cores: 0.01 },
         KernelTime { share: 0.62 },
         RunQueue { threads: 3.2 },
         ShortLivedChildren { share: 0.4 },
@@ -93,6 +95,8 @@ fn cpu_time() -> Vec<CpuTimeEvidence> {
         },
         ThreadsLeftOut { share: 0.7, threads: 5_000 },
         ShortLivedThreads { share: 0.9 },
+        CollectorThreads { of: workers(), name: "GC Thread#*".into(), cores: 0.6 },
+        WorkedInPauses { of: nginx(), cores: 0.84 },
         CpuByTier {
             tiers: vec![
                 TierDemand { of: nginx(), demand_us: 29.1 },
@@ -183,7 +187,12 @@ fn waiting() -> Vec<WaitingEvidence> {
         AloneAtTheDisk { of: nginx(), waiting: 0.9 },
         BusiestHadRoom { resource: Identity::Processes(nginx()), busy: 0.2 },
         HostBusyForOthers,
-        ThreadsWaiting { share: 0.8 },
+        NothingAnswered { share: 0.4, longest_us: 180_000.0, users: 8 },
+        RequestsRejected { requests: 4_812, too_many: 4_800, throughput_per_s: 100.0, users: 2 },
+        RequestsRejected { requests: 12, too_many: 0, throughput_per_s: 100.0, users: 2 },
+        InService { requests: 0.13 },
+        FellWithUsers { from_users: 2, from_per_s: 180.0, to_users: 64, to_per_s: 31.5 },
+        MoreThreadsWait { from_users: 2, from_threads: 1.0, to_users: 64, to_threads: 62.7 },
     ]
 }
 

@@ -99,7 +99,7 @@ fn kinds(schema: &Value, root: &Value, tag: &str) -> BTreeSet<String> {
 fn unknown_findings_of_a_newer_version_are_told_in_its_words() {
     let mut written: Value = serde_json::from_str(&json(&everything()).unwrap()).unwrap();
     let mut change = |place: &str, to: Value| *written.pointer_mut(place).expect(place) = to;
-    let newer = value!({ "kind": "garbage-collection", "pauses": { "longest_us": 12.5, "of": [1, 2] } });
+    let newer = value!({ "kind": "thermal-throttling", "pauses": { "longest_us": 12.5, "of": [1, 2] } });
     for (data, words) in [
         ("/verdict/bottleneck/findings/3", "/verdict/bottleneck/evidence/3"),
         ("/verdict/doubts/2", "/verdict/inconclusive/2"),
@@ -109,8 +109,8 @@ fn unknown_findings_of_a_newer_version_are_told_in_its_words() {
         change(data, newer.clone());
         change(words, format!("A newer version says so at {words}.").into());
     }
-    change("/warnings/4/kind", "garbage-collection".into());
-    change("/verdict/bottleneck/kind", "garbage-collection".into());
+    change("/warnings/4/kind", "thermal-throttling".into());
+    change("/verdict/bottleneck/kind", "thermal-throttling".into());
     change("/verdict/bottleneck/holder", "the heap of java (pid 7)".into());
     written["verdict"]["bottleneck"]["identity"] = value!({ "type": "heap", "pid": 7 });
 

@@ -52,8 +52,12 @@ pub enum ProcessorEvidence {
         threads: u64,
         /// Cores that they may use.
         cores: u64,
-        /// Share of the samples of the threads that found them waiting for a lock.
-        waiting_for_lock: f64,
+        /// Share of the samples that found one of them running or waiting to run.
+        #[serde(default)]
+        runnable: f64,
+        /// How many samples there were; 0 in run files from before they were counted.
+        #[serde(default)]
+        samples: u64,
     },
 }
 
@@ -177,7 +181,7 @@ pub struct Shares {
 pub enum CpuTimeEvidence {
     /// Use under less load.
     GrewWithLoad {
-        /// Users of the lighter step.
+        /// Users of the lighter step; 0 before the load began.
         users: u32,
         /// Cores used there.
         cores: f64,
@@ -221,6 +225,22 @@ pub enum CpuTimeEvidence {
     ShortLivedThreads {
         /// Share of the CPU time, 0 to 1.
         share: f64,
+    },
+    /// Threads named after a garbage collector ran while nobody was answered.
+    CollectorThreads {
+        /// The processes.
+        of: Processes,
+        /// The name of the threads.
+        name: String,
+        /// Cores that they used, on average.
+        cores: f64,
+    },
+    /// Processes that work on one core at a time worked while nobody was answered.
+    WorkedInPauses {
+        /// The processes.
+        of: Processes,
+        /// Cores that they used, on average.
+        cores: f64,
     },
     /// The cost of a request in each tier.
     CpuByTier {

@@ -55,10 +55,52 @@ pub enum WaitingEvidence {
     },
     /// Others kept the processors busy, and nobody here waited for one.
     HostBusyForOthers,
-    /// Threads of the server waited for a lock or a condition.
-    ThreadsWaiting {
-        /// Share of the samples of them.
+    /// There were stretches of time in which nobody was answered.
+    NothingAnswered {
+        /// Share of the time, 0 to 1.
         share: f64,
+        /// The longest stretch, microseconds.
+        longest_us: f64,
+        /// N*.
+        users: u32,
+    },
+    /// The server told clients to send less, or to come back later.
+    RequestsRejected {
+        /// How many requests.
+        requests: u64,
+        /// How many of them with status 429.
+        too_many: u64,
+        /// The highest throughput of the others, requests per second.
+        throughput_per_s: f64,
+        /// N*.
+        users: u32,
+    },
+    /// Requests in service, on average: throughput times response time.
+    InService {
+        /// How many.
+        requests: f64,
+    },
+    /// Throughput fell as more users waited.
+    FellWithUsers {
+        /// Users at the highest throughput.
+        from_users: u32,
+        /// Completed requests per second there.
+        from_per_s: f64,
+        /// Users at the lowest throughput beyond.
+        to_users: u32,
+        /// Completed requests per second there.
+        to_per_s: f64,
+    },
+    /// More users made more threads of the server wait for a lock or a condition.
+    MoreThreadsWait {
+        /// Users at N*.
+        from_users: u32,
+        /// Threads that waited there, on average.
+        from_threads: f64,
+        /// Most users that were tried.
+        to_users: u32,
+        /// Threads that waited there, on average.
+        to_threads: f64,
     },
 }
 

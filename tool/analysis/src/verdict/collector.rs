@@ -1,0 +1,81 @@
+//! A garbage collector that stops all threads of its process for a large part of the time.
+//!
+//! Two things must be seen together: stretches of time in which nobody was answered, and CPU time that was spent
+//! meanwhile, in threads named after a collector or, in a runtime that collects in its working threads, in the process
+//! itself.
+
+use super::curve::{Curve, group};
+use super::finding::Finding;
+use crate::resources::Group;
+use crate::run::{Confidence, CpuTimeEvidence, Identity, Processes, ResourceKind, WaitingEvidence as Seen};
+
+/// Pauses that take less of the time than this are not what stops a server: without them it would carry a quarter more.
+const PAUSED: f64 = 0.20;
+
+/// While everything is stopped, the collector's threads use at least this many cores.
+const COLLECTING: f64 = 0.5;
+
+/// Beginnings of the names of threads that collect: HotSpot's (serial, parallel, G1, ZGC, Shenandoah).
+const COLLECTOR_THREADS: [&str; 6] = ["ZWorker", "ZDriver", "XWorker", "XDriver", "Shenandoah", "ParGC"];
+
+/// First words of such names, and what follows; nothing where any word may.
+const COLLECTOR_WORDS: [(&str, &str); 4] = [("GC", "Thread"), ("G1", ""), ("VM", "Thread"), (".NET", "GC")];
+
+/// Beginnings of the names of runtimes that collect in the threads that do the work, one at a time.
+const COLLECT_IN_WORKERS: [&str; 4] = ["python", "pypy", "ruby", "node"];
+
+/// The finding, if pauses take a large part of the plateau and a collector ran meanwhile.
+pub(super) fn stops_the_world(curve: &Curve) -> Option<Finding> {
+    let share = curve.mean(|step| Some(step.measurement.pauses.share))?;
+    if share < PAUSED || !curve.observed() {
+        return None;
+    }
+    let named = curve.tiers().into_iter().find_map(|of| Some((in_named_threads(curve, &of, share)?, of)));
+    let (seen, of, confidence) = match named {
+        Some((seen, of)) => (seen, of, Confidence::Medium),
+        None => {
+            let of = curve.tiers().into_iter().find(|of| collects_while_paused(curve, of, share))?;
+            (in_workers(curve, &of), of, Confidence::Low)
+        }
+    };
+    let longest_us = curve.plateau().map(|step| step.measurement.pauses.longest_us).max().unwrap_or(0);
+    let users = curve.star_users();
+    Some(
+        Finding::new(ResourceKind::GarbageCollection, confidence)
+            .held_by(Identity::Processes(of.clone()))
+            .about(super::processor::own_resources(&of))
+            .seeing(Seen::NothingAnswered { share, longest_us: longest_us as f64, users })
+            .seeing(seen),
+    )
+}
+
+/// Evidence that threads named after a collector ran in the pauses.
+fn in_named_threads(curve: &Curve, of: &Processes, paused: f64) -> Option<CpuTimeEvidence> {
+    let cores = curve.group_mean(of, collector_cores);
+    let name = curve.group(of)?.threads_by_name.iter().find(|threads| collects(&threads.name))?.name.clone();
+    (cores >= COLLECTING * paused).then(|| CpuTimeEvidence::CollectorThreads { of: of.clone(), name, cores })
+}
+
+fn collects(name: &str) -> bool {
+    let two_words = |(first, later): &(&str, &str)| {
+        name.split_once(' ').is_some_and(|(word, rest)| word == *first && rest.contains(later))
+    };
+    COLLECTOR_THREADS.iter().any(|prefix| name.starts_with(prefix)) || COLLECTOR_WORDS.iter().any(two_words)
+}
+
+fn collector_cores(group: &Group) -> f64 {
+    group.threads_by_name.iter().filter(|threads| collects(&threads.name)).map(|threads| threads.cores).sum()
+}
+
+/// Whether a runtime that works on one core at a time must have worked in the pauses: it used more CPU time than there
+/// was between them.
+fn collects_while_paused(curve: &Curve, of: &Processes, paused: f64) -> bool {
+    let one_core = |step: &crate::run::Step| Some(group(step, of)?.busiest_process_cores.min(1.0));
+    let cores = curve.mean(one_core).unwrap_or(0.0);
+    let named = COLLECT_IN_WORKERS.iter().any(|prefix| of.name.starts_with(prefix));
+    named && cores - (1.0 - paused) >= COLLECTING * paused
+}
+
+fn in_workers(curve: &Curve, of: &Processes) -> CpuTimeEvidence {
+    CpuTimeEvidence::WorkedInPauses { of: of.clone(), cores: curve.group_mean(of, |group| group.cores) }
+}

@@ -1,0 +1,65 @@
+//! A limit on requests per second, by how the server turns away what exceeds it.
+//!
+//! A limit that delays requests instead cannot be told from a lock or a pool: throughput is flat beyond N*, and one
+//! user's response time times the maximum throughput may be any number in either case. So nothing is claimed of it.
+
+use super::curve::Curve;
+use super::finding::Finding;
+use super::waiting::{nothing_busy, served_by};
+use crate::run::{Confidence, Identity, ResourceKind, Step, WaitingEvidence as Seen};
+use crate::ticks::{ErrorKind, failures};
+
+/// `429 Too Many Requests` (RFC 6585): the user has sent too many requests in a given amount of time.
+const TOO_MANY_REQUESTS: u16 = 429;
+
+/// A lock or a pool that turns requests away is full: at least one request is being served at any time. With fewer than
+/// this on average, neither can be the limit.
+const IN_SERVICE: f64 = 0.7;
+
+/// Fewer failures may be accidents.
+const REJECTIONS: u64 = 10;
+
+/// The finding, if the server rejects requests though nothing of it is busy.
+pub(super) fn rejects(curve: &Curve) -> Option<Finding> {
+    if !nothing_busy(curve) {
+        return None;
+    }
+    let rejected = sum(curve, rejected);
+    let mostly = rejected >= REJECTIONS && rejected > sum(curve, |step| failures(&step.errors)) / 2;
+    let too_many = sum(curve, |step| status(step, TOO_MANY_REQUESTS));
+    let in_service = curve.mean(|step| Some(step.throughput_per_s * step.response_time_us.mean / 1e6))?;
+    let confidence = match (too_many >= REJECTIONS && too_many > rejected / 2, in_service < IN_SERVICE) {
+        (true, _) => Confidence::High,
+        (false, true) => Confidence::Medium,
+        (false, false) => return None,
+    };
+    if !mostly {
+        return None;
+    }
+    let finding = Finding::new(ResourceKind::RateLimit, confidence).seeing(Seen::RequestsRejected {
+        requests: rejected,
+        too_many,
+        throughput_per_s: curve.throughput_max(),
+        users: curve.star_users(),
+    });
+    let finding = match served_by(curve) {
+        Some(of) => finding.held_by(Identity::Processes(of)),
+        None => finding,
+    };
+    Some(finding.seeing(Seen::InService { requests: in_service }))
+}
+
+fn sum(curve: &Curve, count: impl Fn(&Step) -> u64) -> u64 {
+    curve.plateau().map(count).fold(0, u64::saturating_add)
+}
+
+/// Responses that told the client to send less, or to come back later.
+fn rejected(step: &Step) -> u64 {
+    let unavailable = step.errors.get(&ErrorKind::Unavailable).copied().unwrap_or(0);
+    let without_time = step.errors.get(&ErrorKind::Status).copied().unwrap_or(0);
+    unavailable.saturating_add(without_time.min(status(step, TOO_MANY_REQUESTS)))
+}
+
+fn status(step: &Step, status: u16) -> u64 {
+    step.measurement.unexpected_statuses.get(&status).copied().unwrap_or(0)
+}

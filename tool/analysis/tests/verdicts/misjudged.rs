@@ -1,0 +1,226 @@
+//! Servers that earlier rules misjudged, each by what was wrong.
+
+use analysis::conclude::{Conclusion, Context};
+use analysis::counters::{Role, ThreadState};
+use analysis::run::{Confidence, Pauses, ResourceKind, Step};
+use analysis::ticks::ErrorKind;
+
+use super::lab::{Lab, Tier, conclude, server, sweep};
+
+fn kind(found: &Conclusion) -> ResourceKind {
+    found.verdict.bottleneck.kind
+}
+
+fn says(found: &Conclusion, what: &str) -> bool {
+    found.verdict.bottleneck.evidence.iter().any(|said| said.contains(what))
+}
+
+/// Eight threads that use about one core together, each for itself.
+fn one_core_by_chance(demand_us: f64) -> Tier {
+    server("app").demand_us(demand_us).threads(8).state(ThreadState::Futex).independent_threads()
+}
+
+#[test]
+fn a_mutex_on_a_host_that_is_also_busy_is_not_a_single_thread() {
+    let found = sweep().tier(one_core_by_chance(4_900.0)).pool(1, 5_000.0).interference(1.2).conclude();
+    assert_ne!(kind(&found), ResourceKind::SingleThread, "{found:#?}");
+    assert!(found.verdict.throughput_max_per_s > 185.0, "about one core is used: {found:#?}");
+}
+
+#[test]
+fn threads_that_use_one_core_by_chance_are_not_a_single_thread() {
+    for (workers, demand_us) in [(4, 1_200.0), (4, 1_300.0), (8, 640.0)] {
+        let found = sweep().tier(one_core_by_chance(demand_us)).pool(workers, 5_000.0).conclude();
+        assert_ne!(kind(&found), ResourceKind::SingleThread, "{workers} workers: {found:#?}");
+    }
+    let in_turn = sweep().tier(server("python3").demand_us(500.0).taking_turns(8)).conclude();
+    assert_eq!(kind(&in_turn), ResourceKind::SingleThread, "{in_turn:#?}");
+    assert!(says(&in_turn, "running or waiting to run in 100"), "{in_turn:#?}");
+}
+
+/// Others keep half of the processors busy at every step.
+fn beside_others(lab: Lab) -> Conclusion {
+    lab.interference(2.0).conclude()
+}
+
+#[test]
+fn a_pool_on_a_half_busy_host_is_the_pool() {
+    let found = beside_others(sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0));
+    assert_eq!(kind(&found), ResourceKind::WorkerPool, "{found:#?}");
+    assert!(found.verdict.is_conclusive(), "{:?}", found.verdict.inconclusive);
+}
+
+#[test]
+fn a_lock_on_a_half_busy_host_is_the_lock() {
+    let found = beside_others(sweep().tier(server("app").demand_us(100.0).threads(8)).pool(1, 5_000.0));
+    assert_eq!(kind(&found), ResourceKind::Lock, "{found:#?}");
+}
+
+#[test]
+fn a_pool_whose_server_keeps_a_processor_half_busy_is_the_pool() {
+    let found = sweep().tier(server("app").demand_us(950.0).threads(4)).pool(4, 5_000.0).conclude();
+    let of = |step: &Step| step.resources.iter().map(|seen| seen.utilization).fold(0.0, f64::max);
+    let busiest = found.steps.iter().map(of).fold(0.0, f64::max);
+    assert!((0.2..0.8).contains(&busiest), "{busiest}");
+    assert_eq!(kind(&found), ResourceKind::WorkerPool, "{found:#?}");
+}
+
+#[test]
+fn a_lock_held_for_longer_the_more_wait_is_the_lock() {
+    let found =
+        sweep().tier(server("app").demand_us(100.0).threads(8)).pool(1, 5_000.0).falling(0.01).conclude();
+    assert_eq!(kind(&found), ResourceKind::Lock, "{found:#?}");
+    assert!(says(&found, "Throughput fell from 200 req/s"), "{found:#?}");
+    assert!(says(&found, "with 64 users while nothing is busy"), "{found:#?}");
+}
+
+#[test]
+fn a_pool_that_keeps_its_throughput_is_not_a_lock() {
+    let found =
+        sweep().tier(server("app").demand_us(100.0).threads(8)).pool(4, 5_000.0).falling(0.001).conclude();
+    assert_eq!(kind(&found), ResourceKind::WorkerPool, "{found:#?}");
+}
+
+/// A lock on one processor that the server keeps two thirds busy, with threads that wait for it now and then.
+fn pinned() -> Lab {
+    sweep()
+        .users(&[1, 8, 16, 32])
+        .delay_us(1.0)
+        .tier(server("app").demand_us(650.0).threads(8).cpus(&[0]))
+        .pool(1, 1_000.0)
+}
+
+fn concluded_beside(others_at: &[usize], slower: f64) -> Conclusion {
+    let (quiet, crowded) = (pinned().observed(), pinned().interference(4.0 * 0.34).observed());
+    let mut steps = quiet;
+    for index in others_at {
+        steps[*index] = crowded[*index].clone();
+        steps[*index].step.throughput_per_s *= slower;
+    }
+    for sample in steps.iter_mut().flat_map(|step| step.counters.iter_mut().enumerate()) {
+        let server = sample.1.processes.iter_mut().filter(|process| process.role == Role::Server);
+        server.for_each(|process| process.run_queue_wait_us = 5_000_000 + 75_000 * sample.0 as u64);
+    }
+    conclude(&steps, &pinned().context)
+}
+
+fn blames_others(found: &Conclusion) -> bool {
+    found.verdict.inconclusive.iter().any(|why| why.contains("not part of the test"))
+}
+
+#[test]
+fn others_at_one_step_that_harmed_nothing_leave_the_verdict_alone() {
+    let harmless = concluded_beside(&[2], 1.0);
+    assert!(!blames_others(&harmless), "{:?}", harmless.verdict.inconclusive);
+    let harmful = concluded_beside(&[2], 0.92);
+    assert!(blames_others(&harmful), "{:?}", harmful.verdict);
+    let everywhere = concluded_beside(&[0, 1, 2, 3], 1.0);
+    assert!(blames_others(&everywhere), "without an undisturbed step nobody knows: {:?}", everywhere.verdict);
+}
+
+#[test]
+fn idle_threads_that_wait_like_those_at_a_lock_are_no_evidence() {
+    let idle = server("java").demand_us(100.0).threads(40).state(ThreadState::Futex);
+    let found = sweep().tier(idle.clone()).pool(1, 5_000.0).conclude();
+    assert_eq!((kind(&found), found.verdict.bottleneck.confidence), (ResourceKind::Lock, Confidence::Low));
+    assert!(!says(&found, "waited for a lock or a condition"), "{found:#?}");
+    let pool = sweep().tier(idle).pool(4, 5_000.0).conclude();
+    assert_eq!(kind(&pool), ResourceKind::WorkerPool);
+    assert!(!says(&pool, "waited for a lock or a condition"), "{pool:#?}");
+}
+
+#[test]
+fn threads_that_pile_up_with_the_users_are_evidence_of_a_lock() {
+    let piling = server("app").demand_us(100.0).threads(8).state(ThreadState::Futex).thread_per_user();
+    let found = sweep().tier(piling).pool(1, 5_000.0).conclude();
+    assert_eq!((kind(&found), found.verdict.bottleneck.confidence), (ResourceKind::Lock, Confidence::Medium));
+    assert!(says(&found, "and 63 with 64 users"), "{found:#?}");
+}
+
+/// A server of which one of two threads collects garbage, and which answers nobody for this share of the time.
+fn pausing(tier: Tier, share: f64) -> Conclusion {
+    let lab = sweep().tier(tier).pool(1, 1_000.0);
+    let mut steps = lab.observed();
+    for step in steps.iter_mut().map(|observed| &mut observed.step) {
+        step.measurement.pauses = Pauses { share, count: 12, longest_us: 180_000 };
+    }
+    conclude(&steps, &lab.context)
+}
+
+#[test]
+fn a_collector_that_stops_the_world_for_a_large_part_of_the_time_is_named() {
+    let java = |names| server("java").demand_us(800.0).threads(2).thread_names(names);
+    let found = pausing(java(&["GC Thread#0", "http-1"]), 0.4);
+    assert_eq!(kind(&found), ResourceKind::GarbageCollection, "{found:#?}");
+    assert!(says(&found, "40 % of the time nobody was answered, for up to 180 ms"), "{found:#?}");
+    assert!(says(&found, "named `GC Thread#*` used 0.4"), "{found:#?}");
+    let short = pausing(java(&["GC Thread#0", "http-1"]), 0.05);
+    assert_ne!(kind(&short), ResourceKind::GarbageCollection, "{short:#?}");
+    let asleep = pausing(java(&["http-0", "http-1"]), 0.4);
+    assert_ne!(kind(&asleep), ResourceKind::GarbageCollection, "{asleep:#?}");
+}
+
+#[test]
+fn a_runtime_that_works_while_nobody_is_answered_collects() {
+    let python = |demand_us| server("python3").demand_us(demand_us).threads(2).independent_threads();
+    let found = pausing(python(880.0), 0.4);
+    assert_eq!(kind(&found), ResourceKind::GarbageCollection, "{found:#?}");
+    let could_have_worked_between = pausing(python(500.0), 0.4);
+    assert_ne!(kind(&could_have_worked_between), ResourceKind::GarbageCollection);
+}
+
+/// A server that lets 100 requests a second through, each of which takes it this long.
+fn limited_to_100_per_s(status: u16, response_us: f64) -> Conclusion {
+    let lab = sweep().tier(server("api").demand_us(200.0).threads(4)).delay_us(9_000.0).admitted(1);
+    let mut steps = lab.observed();
+    for step in steps.iter_mut().map(|observed| &mut observed.step).filter(|step| step.users > 1) {
+        let rejected = 400;
+        let kind = if status == 429 { ErrorKind::Status } else { ErrorKind::Unavailable };
+        step.errors = [(kind, rejected)].into();
+        step.measurement.unexpected_statuses = [(status, rejected)].into();
+        step.response_time_us.mean = response_us;
+    }
+    conclude(&steps, &lab.context)
+}
+
+#[test]
+fn requests_beyond_a_rate_that_are_rejected_are_a_rate_limit() {
+    let said = limited_to_100_per_s(429, 9_200.0);
+    let bottleneck = &said.verdict.bottleneck;
+    assert_eq!(
+        (bottleneck.kind, bottleneck.confidence),
+        (ResourceKind::RateLimit, Confidence::High),
+        "{said:#?}"
+    );
+    assert!(said.verdict.is_conclusive(), "{:?}", said.verdict.inconclusive);
+    assert!(says(&said, "as too many requests (429)"), "{said:#?}");
+    let inferred = limited_to_100_per_s(503, 1_500.0);
+    assert_eq!(kind(&inferred), ResourceKind::RateLimit, "{inferred:#?}");
+    assert_ne!(
+        kind(&limited_to_100_per_s(503, 9_200.0)),
+        ResourceKind::RateLimit,
+        "a pool of one is as likely"
+    );
+}
+
+/// A loop that keeps its processor busy whatever the load, and saturates with one user.
+fn saturated_alone(before_the_load: Option<&Lab>) -> Conclusion {
+    let lab = sweep()
+        .users(&[1, 2, 4, 8])
+        .tier(server("poller").cpus(&[0]).polling())
+        .pool(1, 2_000.0)
+        .delay_us(1.0);
+    let rest = before_the_load.map(Lab::rest).unwrap_or_default();
+    conclude(&lab.observed(), &Context { rest, ..lab.context.clone() })
+}
+
+#[test]
+fn a_server_as_busy_before_the_load_is_not_full_because_of_it() {
+    let unknown_rest = saturated_alone(None);
+    assert_ne!(unknown_rest.verdict.bottleneck.confidence, Confidence::High, "{unknown_rest:#?}");
+    let polls = saturated_alone(Some(&sweep().tier(server("poller").cpus(&[0]).polling())));
+    assert!(!matches!(kind(&polls), ResourceKind::Cpu | ResourceKind::SingleThread), "{polls:#?}");
+    let rests = saturated_alone(Some(&sweep().tier(server("poller").cpus(&[0]))));
+    assert_eq!((kind(&rests), rests.verdict.bottleneck.confidence), (ResourceKind::Cpu, Confidence::High));
+    assert!(says(&rests, "Before the load began it used 0"), "{rests:#?}");
+}
