@@ -141,6 +141,8 @@ pub struct Thread {
     pub voluntary_switches: u64,
     /// Its present state (gauge).
     pub state: ThreadState,
+    /// The address of the futex that it waits for (gauge); `None` where it waits for none, or that may not be read.
+    pub futex: Option<u64>,
 }
 
 /// The state of a thread when it was sampled.

@@ -85,33 +85,44 @@ pub(super) fn behind(curve: &Curve) -> Option<Finding> {
 
 /// Adds where requests queue to a finding about how many are served at a time. Seen there, it is no longer a guess.
 pub(super) fn with_queue(curve: &Curve, finding: Finding) -> Finding {
-    let Some(queue) = queue(curve) else { return finding };
-    let finding = Finding { confidence: finding.confidence.min(Confidence::Medium), ..finding };
-    queue.evidence.into_iter().fold(finding, Finding::seeing)
+    match follow(curve) {
+        None => finding,
+        Some(Err(not_told)) => finding.seeing(not_told),
+        Some(Ok(queue)) => {
+            let finding = Finding { confidence: finding.confidence.min(Confidence::Medium), ..finding };
+            queue.evidence.into_iter().fold(finding, Finding::seeing)
+        }
+    }
 }
 
 /// Where requests queue; `None` where that was not seen or cannot be told.
 pub(super) fn queue(curve: &Curve) -> Option<Queue> {
+    follow(curve)?.ok()
+}
+
+/// Follows the queue backwards from the server; an error where the connections to a tier tell nothing.
+fn follow(curve: &Curve) -> Option<Result<Queue, Seen>> {
     let steps = Compared::new(curve)?;
     let mut at = front(steps.many)?;
     for _ in 0..DEPTH_MAX {
         let called = || handed_on(steps.many, &at);
         let Some(hop) = called().max_by(|a, b| a.outstanding().total_cmp(&b.outstanding())) else {
-            return Some(steps.queue_at(&at));
+            return Some(Ok(steps.queue_at(&at)));
         };
         let next = match steps.growth(hop) {
             Growth::Grows => hop,
+            Growth::Unclear if hop.unclear > 0.0 => return Some(Err(steps.not_told(&at, hop))),
             Growth::Unclear => return None,
             Growth::Stays if called().any(|hop| steps.growth(hop) != Growth::Stays) => return None,
             Growth::Stays => match steps.connections(hop) {
                 Some(connections) if at_a_time(curve)? < HAS_ROOM * connections => hop,
-                Some(_) if !steps.mostly_unread(&at) => return Some(steps.pool(&at, hop)),
-                _ => return Some(steps.queue_at(&at)),
+                Some(_) if !steps.mostly_unread(&at) => return Some(Ok(steps.pool(&at, hop))),
+                _ => return Some(Ok(steps.queue_at(&at))),
             },
         };
         match &next.server {
             Some(server) => at = server.clone(),
-            None => return Some(steps.upstream(&at, next)),
+            None => return Some(Ok(steps.upstream(&at, next))),
         }
     }
     None
@@ -184,6 +195,10 @@ impl<'a> Compared<'a> {
     fn mostly_unread(&self, at: &GroupKey) -> bool {
         let unread = |step| into(step, at).map_or(0.0, |hop| hop.unread);
         unread(self.many) - unread(self.few) >= GROWS * self.more
+    }
+
+    fn not_told(&self, at: &GroupKey, hop: &HopUse) -> Seen {
+        Seen::NotTold { at: self.server(at, hop), connections: hop.unclear, users: self.many.users }
     }
 
     fn queue_at(&self, at: &GroupKey) -> Queue {

@@ -173,6 +173,8 @@ fn connections_that_tell_nothing_move_no_verdict() {
         vec![users_hop(users), unclear]
     });
     assert_eq!((found.kind, holder(&found)), (ResourceKind::Lock, "nginx"), "{found:#?}");
+    let not_told = |seen: &Evidence| matches!(seen, Evidence::Hops(HopEvidence::NotTold { .. }));
+    assert!(found.findings.iter().any(not_told), "{found:#?}");
 }
 
 #[test]

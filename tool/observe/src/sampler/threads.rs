@@ -92,13 +92,15 @@ fn read_thread(directory: &Path, tid: u32, account: Option<Schedstat>) -> Option
     if status.state == '?' {
         return None;
     }
+    let (state, futex) = state(directory, status.state);
     Some(Thread {
         tid,
         name: status.name,
         cpu_us: account.map_or_else(|| cpu_by_ticks(directory), |account| account.cpu_ns / 1000),
         run_queue_wait_us: account.unwrap_or_default().wait_ns / 1000,
         voluntary_switches: status.voluntary_switches,
-        state: state(directory, status.state),
+        state,
+        futex,
     })
 }
 
@@ -108,28 +110,40 @@ fn cpu_by_ticks(directory: &Path) -> u64 {
     stat.user_ticks.saturating_add(stat.system_ticks).saturating_mul(1_000_000) / ticks_per_second()
 }
 
-fn state(directory: &Path, letter: char) -> ThreadState {
-    match letter {
+/// The state, and the address of the futex that it waits for, if it does and that may be read.
+fn state(directory: &Path, letter: char) -> (ThreadState, Option<u64>) {
+    let state = match letter {
         'R' => ThreadState::Running,
         'D' => ThreadState::Disk,
-        'S' if waits_for_futex(directory) => ThreadState::Futex,
-        'S' | 'I' => ThreadState::Sleeping,
+        'S' => return asleep(directory),
+        'I' => ThreadState::Sleeping,
         _ => ThreadState::Other,
-    }
+    };
+    (state, None)
 }
 
 /// Whether a sleeping thread waits for a futex. The system call it is in tells, otherwise the kernel function in which it
 /// sleeps. Both need the right to trace the thread.
-fn waits_for_futex(directory: &Path) -> bool {
+fn asleep(directory: &Path) -> (ThreadState, Option<u64>) {
     let syscall = read_or_empty(&directory.join("syscall"));
-    match syscall.split_whitespace().next().and_then(|number| number.parse::<i64>().ok()) {
-        Some(number) => FUTEX_CALLS.contains(&number),
+    let mut words = syscall.split_whitespace();
+    let in_futex = match words.next().and_then(|number| number.parse::<i64>().ok()) {
+        Some(number) if FUTEX_CALLS.contains(&number) => return (ThreadState::Futex, address(words.next())),
+        // Its first argument is a list of futexes.
+        Some(FUTEX_WAITV) => true,
+        Some(_) => false,
         None => read_or_empty(&directory.join("wchan")).starts_with("futex"),
-    }
+    };
+    (if in_futex { ThreadState::Futex } else { ThreadState::Sleeping }, None)
 }
 
-/// futex, futex_waitv, futex_wait.
-const FUTEX_CALLS: [i64; 3] = [libc::SYS_futex, 449, 455];
+fn address(argument: Option<&str>) -> Option<u64> {
+    u64::from_str_radix(argument?.strip_prefix("0x")?, 16).ok()
+}
+
+/// futex, futex_wait.
+const FUTEX_CALLS: [i64; 2] = [libc::SYS_futex, 455];
+const FUTEX_WAITV: i64 = 449;
 
 #[cfg(test)]
 mod tests {
@@ -147,13 +161,15 @@ mod tests {
     fn a_thread_in_a_futex() {
         let task = tempfile::tempdir().unwrap();
         lay_out(task.path(), 7, "5000000 3000 9\n", 'S');
-        std::fs::write(task.path().join("7/syscall"), format!("{} 0x0 0x1\n", libc::SYS_futex)).unwrap();
+        std::fs::write(task.path().join("7/syscall"), format!("{} 0x7f3c 0x1\n", libc::SYS_futex)).unwrap();
         lay_out(task.path(), 8, "0 0 0\n", 'S');
         std::fs::write(task.path().join("8/wchan"), "futex_wait_queue").unwrap();
         lay_out(task.path(), 9, "1000 2000 1\n", 'D');
         let (threads, wait_us) = ThreadSampler::new(task.path().to_owned()).sample();
         let states: Vec<_> = threads.iter().map(|thread| thread.state).collect();
         assert_eq!(states, [ThreadState::Futex, ThreadState::Futex, ThreadState::Disk]);
+        let futexes: Vec<_> = threads.iter().map(|thread| thread.futex).collect();
+        assert_eq!(futexes, [Some(0x7f3c), None, None]);
         assert_eq!((threads[0].cpu_us, threads[0].voluntary_switches, wait_us), (5000, 4, 5));
     }
 

@@ -30,6 +30,12 @@ pub(super) fn sentence(seen: &HopEvidence) -> String {
             users(*at),
             tenths(*held)
         ),
+        HopEvidence::NotTold { at, connections, users: number } => format!(
+            "Of {} connections to {} it could not be told whether a request waited on them with {}: requests may queue there.",
+            tenths(*connections),
+            called(at),
+            users(*number)
+        ),
         HopEvidence::TimePerTier { tiers, users: at } => {
             let parts: Vec<String> = tiers.iter().map(at_tier).collect();
             format!("With {} a request spent {} (Little's law).", users(*at), parts.join(", "))

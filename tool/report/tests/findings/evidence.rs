@@ -212,6 +212,7 @@ fn hops() -> Vec<HopEvidence> {
             to_requests: 62.84,
         },
         NotRead { of: workers(), requests: 58.8, users: 64 },
+        NotTold { at: Identity::Processes(workers()), connections: 61.5, users: 64 },
         NotAccepted { of: nginx(), connections: 31.5, held: 0.04, users: 32 },
         TimePerTier {
             tiers: vec![

@@ -42,6 +42,15 @@ pub enum HopEvidence {
         /// Users of the step.
         users: u32,
     },
+    /// The connections to a tier do not tell whether requests wait there.
+    NotTold {
+        /// The tier.
+        at: Identity,
+        /// Connections of which it is not known, on average.
+        connections: f64,
+        /// Users of the step.
+        users: u32,
+    },
     /// The time that a request spends at each tier, by Little's law.
     TimePerTier {
         /// The tiers, those in front first.
