@@ -9,6 +9,7 @@
 use super::curve::{Curve, group, set_busy};
 use super::finding::Finding;
 use super::generator::starved;
+use super::hops;
 use super::shared::{busiest_tier, shares_beside};
 use super::waiting::hardly_starved;
 use crate::resources::Group;
@@ -104,7 +105,7 @@ fn waits_for_no_processor(curve: &Curve, finding: &Finding) -> bool {
         return true;
     }
     matches!(finding.kind, AcceptQueue | ConnectionPool | Lock | RateLimit | Upstream | WorkerPool)
-        && hardly_starved(curve)
+        && (hardly_starved(curve) || hops::waits_for_no_processor(curve))
 }
 
 /// Cores that others took, of those there were, on average over N* and the steps beyond.

@@ -7,9 +7,9 @@
 
 use super::curve::Curve;
 use super::finding::Finding;
-use super::waiting::{at_a_time, nothing_busy};
+use super::waiting::{WAITING_PER_REQUEST, at_a_time, nothing_busy};
 use crate::counters::{Role, ServerAddress};
-use crate::resources::{GroupKey, HopUse};
+use crate::resources::{Group, GroupKey, HopUse};
 use crate::run::{Confidence, HopEvidence as Seen, Identity, Processes, ResourceKind, Step, TierTime};
 
 /// Fewer looks at the connections than this say nothing of a step.
@@ -32,6 +32,9 @@ const CONSTANT: f64 = 0.1;
 
 /// Where fewer requests are served at a time than this share of the connections to the tier behind, that tier queues.
 const HAS_ROOM: f64 = 0.6;
+
+/// Threads that use a processor for a smaller share of the time in which they serve requests mostly wait.
+const COMPUTING: f64 = 0.5;
 
 /// With fewer requests than this read and not answered, on average, the server hardly works on any: one that serves one
 /// request at a time always has one.
@@ -93,6 +96,39 @@ pub(super) fn with_queue(curve: &Curve, finding: Finding) -> Finding {
             queue.evidence.into_iter().fold(finding, Finding::seeing)
         }
     }
+}
+
+/// Whether requests queue where the threads that serve them hardly ever wait for a processor, and use one for less than
+/// half of the time: then they wait for something else, whoever keeps the processors of the host busy.
+pub(super) fn waits_for_no_processor(curve: &Curve) -> bool {
+    let Some((queue, in_all)) = queue(curve).zip(at_a_time(curve)) else { return false };
+    let Some(of) = queue.tier() else { return true };
+    let served = in_all - elsewhere(curve);
+    let mean = |read: fn(&Group) -> f64| curve.group_mean(&of, read) / served;
+    let counted = mean(|group| group.run_queue) > 0.0;
+    counted
+        && mean(|group| group.run_queue) < WAITING_PER_REQUEST
+        && mean(|group| group.cores + group.run_queue) < COMPUTING
+        && mean(|group| group.found_disk_waiting) < COMPUTING
+}
+
+/// Requests at other tiers than the one at which they queue, on average beyond N*: they are among those served at a time
+/// by the system, but not among those served there. 0 where they are part of the queue.
+pub(super) fn elsewhere(curve: &Curve) -> f64 {
+    let (Some(steps), Some(Place::Tier(of))) = (Compared::new(curve), queue(curve).map(|queue| queue.at))
+    else {
+        return 0.0;
+    };
+    let at = (of.role, of.name);
+    let others = |step: &Step| {
+        let there = into(step, &at).filter(|_| front(step).as_ref() != Some(&at));
+        there.map_or(0.0, |hop| (under_way(step) - hop.outstanding()).max(0.0))
+    };
+    if others(steps.many) - others(steps.few) >= STAYS * steps.more {
+        return 0.0;
+    }
+    let looked = |step: &Step| step.usage.hops.looks >= LOOKS_MIN && step.completed > 0;
+    curve.mean(|step| looked(step).then(|| others(step))).unwrap_or(0.0)
 }
 
 /// Where requests queue; `None` where that was not seen or cannot be told.

@@ -8,8 +8,8 @@ use super::utilisation::{Use, mean_uses, uses};
 use crate::counters::Role;
 use crate::resources::Group;
 use crate::run::{
-    Confidence, ConnectionEvidence, Evidence, Identity, ListenQueue, Processes, ResourceKind, Step,
-    WaitingEvidence as Seen,
+    Confidence, ConnectionEvidence, Evidence, HopEvidence, Identity, ListenQueue, Processes, ResourceKind,
+    Step, WaitingEvidence as Seen,
 };
 use crate::thresholds::{FULL, NOT_BUSY, PLATEAU, UNWATCHED};
 use crate::ticks::ErrorKind;
@@ -25,6 +25,9 @@ const SWAPPED_IN_PER_S: f64 = 100.0;
 /// Within this range about one request is served at a time, X_max R(1): a lock, or a pool of one. Work outside the lock
 /// puts it a little above one.
 const ABOUT_ONE: std::ops::Range<f64> = 0.75..1.35;
+
+/// Requests at other tiers than the one at which they queue are told of from this number on.
+const ELSEWHERE: f64 = 0.1;
 
 /// From here on it is a pool; between the two it could be either, and nothing is claimed.
 const A_POOL: f64 = 1.75;
@@ -75,7 +78,9 @@ pub(super) fn memory(curve: &Curve) -> Option<Finding> {
 
 /// A limit on how many requests are served at a time, while nothing is busy: a lock or a pool.
 pub(super) fn served_at_a_time(curve: &Curve) -> Option<Finding> {
-    let at_a_time = at_a_time(curve)?;
+    let in_all = at_a_time(curve)?;
+    let elsewhere = hops::elsewhere(curve);
+    let at_a_time = in_all - elsewhere;
     if !curve.observed() || !nothing_busy(curve) || failed(curve, &UNANSWERED) > 0 {
         return None;
     }
@@ -90,12 +95,18 @@ pub(super) fn served_at_a_time(curve: &Curve) -> Option<Finding> {
         _ => return None,
     };
     let of = served_by(curve)?;
+    let elsewhere = (elsewhere >= ELSEWHERE).then(|| HopEvidence::ServedElsewhere {
+        of: of.clone(),
+        elsewhere,
+        at_a_time,
+    });
     let waiters = more_waiters(curve, &of);
     let confirmed = kind == ResourceKind::Lock && waiters.is_some();
     let finding = Finding::new(kind, if confirmed { Confidence::Medium } else { Confidence::Low })
         .held_by(Identity::Processes(of))
         .seeing(seen)
-        .seeing(by_little(curve, at_a_time)?);
+        .seeing(by_little(curve, in_all)?);
+    let finding = elsewhere.into_iter().fold(finding, Finding::seeing);
     Some(with_signs(curve, finding, waiters))
 }
 
@@ -125,16 +136,18 @@ fn had_room_beyond(curve: &Curve) -> bool {
 
 /// Threads of the server that waited for a lock or a condition, if more users made more of them wait.
 fn more_waiters(curve: &Curve, of: &Processes) -> Option<Seen> {
-    let waiting = |step: &Step| group(step, of).map(|group| group.states.futex * f64::from(group.threads));
     let (few, most) = (curve.star()?, curve.steps().last()?);
-    let (from, to) = (waiting(few)?, waiting(most)?);
-    let more_users = f64::from(most.users) - f64::from(few.users);
-    (more_users > 0.0 && to - from >= WAITERS_PER_USER * more_users).then_some(Seen::MoreThreadsWait {
-        from_users: few.users,
-        from_threads: from,
-        to_users: most.users,
-        to_threads: to,
-    })
+    let (from_users, to_users) = (few.users, most.users);
+    let more_users = f64::from(to_users) - f64::from(from_users);
+    let grew = |waiting: fn(&Group) -> f64| {
+        let (from, to) = (waiting(group(few, of)?), waiting(group(most, of)?));
+        (more_users > 0.0 && to - from >= WAITERS_PER_USER * more_users).then_some((from, to))
+    };
+    if let Some((from_threads, to_threads)) = grew(|group| group.futex_queue) {
+        return Some(Seen::ThreadsAtOneFutex { from_users, from_threads, to_users, to_threads });
+    }
+    let (from_threads, to_threads) = grew(|group| group.states.futex * f64::from(group.threads))?;
+    Some(Seen::MoreThreadsWait { from_users, from_threads, to_users, to_threads })
 }
 
 /// Evidence that one user alone waited for a disk most of the time, though none is busy.
@@ -200,19 +213,23 @@ const IDLE: f64 = 0.65;
 
 /// Whether every watched resource had room, and no unwatched work was done for the load. Unwatched work may be interrupts
 /// for a thread, so it counts as that of any resource which is not clearly idle. Others may keep the host's processors
-/// busy, as long as that made nobody here wait.
+/// busy, as long as that made nobody here wait, or requests are seen to queue where nobody does.
 pub(super) fn nothing_busy(curve: &Curve) -> bool {
     let unwatched = curve.unwatched_at_most();
     let not_the_loads = unwatched < IDLE;
-    let by_others = |seen: &Use| seen.resource == Identity::Host && not_the_loads && hardly_starved(curve);
+    let idle_queue = hops::waits_for_no_processor(curve);
+    let by_others = |seen: &Use| {
+        seen.resource == Identity::Host && (idle_queue || (not_the_loads && hardly_starved(curve)))
+    };
     let with_unwatched = |seen: &Use| (seen.used + unwatched) / seen.capacity < NOT_BUSY;
     let room = |seen: &Use| seen.utilisation() < IDLE || with_unwatched(seen) || by_others(seen);
-    (not_the_loads || curve.unwatched_cores() < UNWATCHED) && mean_uses(curve).iter().all(room)
+    let unwatched_idle = idle_queue || not_the_loads || curve.unwatched_cores() < UNWATCHED;
+    unwatched_idle && mean_uses(curve).iter().all(room)
 }
 
 /// Threads of the server and the generator that waited for a processor, on average, per request in service: below this
 /// share the wait is no part of the response times.
-const WAITING_PER_REQUEST: f64 = 0.10;
+pub(super) const WAITING_PER_REQUEST: f64 = 0.10;
 
 /// Whether server and generator nearly always got a processor when they wanted one. On a busy host there is always some
 /// waiting; none at all means that the kernel does not count it.

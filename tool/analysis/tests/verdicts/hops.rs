@@ -167,6 +167,26 @@ fn a_listen_queue_that_admits_connections_slowly_is_the_accept_queue() {
 }
 
 #[test]
+fn work_of_the_front_before_a_lock_behind_it_does_not_make_it_a_pool() {
+    // The front takes 5 ms before it calls: two requests are served at a time, one of them behind the lock.
+    let found = seen(&idle_front().delay_us(5_000.0), |users| {
+        vec![users_hop(users), hop(Some(BEHIND), &[FRONT], users.max(1) - 1, users.max(1) - 1)]
+    });
+    assert_eq!((found.kind, holder(&found)), (ResourceKind::Lock, "app"), "{found:#?}");
+    assert!(found.evidence.iter().any(|said| said.contains("were at other tiers")), "{found:#?}");
+}
+
+#[test]
+fn a_lock_on_a_host_that_others_fill_is_told_by_where_requests_queue() {
+    let lab = idle_front().interference(3.4);
+    let found = seen(&lab, |users| vec![users_hop(users), hop(Some(BEHIND), &[FRONT], users, users)]);
+    assert_eq!((found.kind, holder(&found)), (ResourceKind::Lock, "app"), "{found:#?}");
+    // Without a look at the connections, the work of others may be for the load.
+    let blind = seen(&lab, |_| Vec::new());
+    assert_eq!(blind.kind, ResourceKind::Unknown, "{blind:#?}");
+}
+
+#[test]
 fn connections_that_tell_nothing_move_no_verdict() {
     let found = seen(&idle_front(), |users| {
         let unclear = Hop { unclear: users.into(), ..hop(Some(BEHIND), &[FRONT], users, 0) };

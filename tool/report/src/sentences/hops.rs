@@ -36,6 +36,12 @@ pub(super) fn sentence(seen: &HopEvidence) -> String {
             called(at),
             users(*number)
         ),
+        HopEvidence::ServedElsewhere { of, elsewhere, at_a_time } => format!(
+            "Of these, {} were at other tiers, so {} serves {} at a time.",
+            tenths(*elsewhere),
+            processes(of),
+            tenths(*at_a_time)
+        ),
         HopEvidence::TimePerTier { tiers, users: at } => {
             let parts: Vec<String> = tiers.iter().map(at_tier).collect();
             format!("With {} a request spent {} (Little's law).", users(*at), parts.join(", "))

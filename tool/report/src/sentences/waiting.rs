@@ -82,6 +82,14 @@ pub(super) fn waiting(seen: &WaitingEvidence) -> String {
             quantity(*to_per_s),
             users(*to_users)
         ),
+        WaitingEvidence::ThreadsAtOneFutex { from_users, from_threads, to_users, to_threads } => format!(
+            "{} threads of the server waited at one futex with {}, and {} with {}: a lock, or a condition that all of them \
+             wait for.",
+            tenths(*to_threads),
+            users(*to_users),
+            tenths(*from_threads),
+            users(*from_users)
+        ),
         WaitingEvidence::MoreThreadsWait { from_users, from_threads, to_users, to_threads } => format!(
             "Of the server's threads {} waited for a lock or a condition with {}, and {} with {}.",
             tenths(*from_threads),

@@ -192,6 +192,7 @@ fn waiting() -> Vec<WaitingEvidence> {
         RequestsRejected { requests: 12, too_many: 0, throughput_per_s: 100.0, users: 2 },
         InService { requests: 0.13 },
         FellWithUsers { from_users: 2, from_per_s: 180.0, to_users: 64, to_per_s: 31.5 },
+        ThreadsAtOneFutex { from_users: 2, from_threads: 0.9, to_users: 64, to_threads: 62.4 },
         MoreThreadsWait { from_users: 2, from_threads: 1.0, to_users: 64, to_threads: 62.7 },
     ]
 }
@@ -213,6 +214,7 @@ fn hops() -> Vec<HopEvidence> {
         },
         NotRead { of: workers(), requests: 58.8, users: 64 },
         NotTold { at: Identity::Processes(workers()), connections: 61.5, users: 64 },
+        ServedElsewhere { of: workers(), elsewhere: 1.24, at_a_time: 1.02 },
         NotAccepted { of: nginx(), connections: 31.5, held: 0.04, users: 32 },
         TimePerTier {
             tiers: vec![

@@ -51,6 +51,15 @@ pub enum HopEvidence {
         /// Users of the step.
         users: u32,
     },
+    /// Of the requests served at a time, those that are not at the tier where they queue.
+    ServedElsewhere {
+        /// The tier at which they queue.
+        of: Processes,
+        /// Requests at other tiers, on average.
+        elsewhere: f64,
+        /// Requests that the tier itself serves at a time.
+        at_a_time: f64,
+    },
     /// The time that a request spends at each tier, by Little's law.
     TimePerTier {
         /// The tiers, those in front first.

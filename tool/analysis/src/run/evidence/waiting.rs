@@ -91,6 +91,17 @@ pub enum WaitingEvidence {
         /// Completed requests per second there.
         to_per_s: f64,
     },
+    /// More threads of one process waited at one futex.
+    ThreadsAtOneFutex {
+        /// N*.
+        from_users: u32,
+        /// Threads that waited there, on average.
+        from_threads: f64,
+        /// Most users.
+        to_users: u32,
+        /// Threads that waited there.
+        to_threads: f64,
+    },
     /// More users made more threads of the server wait for a lock or a condition.
     MoreThreadsWait {
         /// Users at N*.
