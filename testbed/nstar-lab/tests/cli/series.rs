@@ -63,6 +63,11 @@ fn several_experiments_make_one_folder_with_an_index() {
     let held: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(held["claims"][0]["requires"]["kind"], "bottleneck", "{held}");
     assert!(held["claims"][0]["outcome"].as_str().is_some_and(|words| words.ends_with('.')), "{held}");
+    // What is complete is not measured again, a single measurement included.
+    let run = fs::read(place.path("all/files-same/run.json")).expect("a file");
+    let again = place.nstar(words.into_iter().chain(["--resume"])).run();
+    again.complains("going on: 1 trial is there already").says("files-same: ");
+    assert!(fs::read(place.path("all/files-same/run.json")).expect("a file") == run);
 }
 
 #[test]

@@ -265,7 +265,7 @@ fn steps_are_reset_and_promises_are_proved() {
     let resets = place.path("resets");
     let kept = "import json, sys; told = json.load(open(sys.argv[1])); print(json.dumps({'text': 'all kept', 'answered': told[0]['acknowledged']}))";
     let steps = format!(
-        "[[reset]]\ncommand = [\"sh\", \"-c\", \"echo reset >> {}\"]\n\n[prove]\ncommand = [\"python3\", \"-c\", \"{kept}\", \"${{totals}}\"]\nafter = [\"sleeper\"]\n\n[[work]]",
+        "[[prepare]]\ncommand = [\"echo\", '{{\"text\": \"filled\", \"rows\": 7}}']\n\n[[reset]]\ncommand = [\"sh\", \"-c\", \"echo reset >> {}; echo '{{\\\"freed\\\": 3}}'\"]\n\n[prove]\ncommand = [\"python3\", \"-c\", \"{kept}\", \"${{totals}}\"]\nafter = [\"sleeper\"]\n\n[[work]]",
         resets.display()
     );
     let text = replaced(&[("[[work]]", &steps), ("users = 2", "users = [1, 2, 3]")]);
@@ -276,6 +276,15 @@ fn steps_are_reset_and_promises_are_proved() {
         assert_eq!((&proof["holds"], &proof["text"]), (&true.into(), &"all kept".into()), "{entry}");
         assert_eq!(proof["counts"][0]["name"], "answered");
         assert!(proof["counts"][0]["value"].as_u64() > Some(0));
+        let said = serde_json::json!([
+            { "program": "echo", "text": "filled", "counts": [{ "name": "rows", "value": 7 }] },
+            { "reset": true, "program": "sh", "counts": [{ "name": "freed", "value": 3 }] },
+        ]);
+        assert_eq!(entry["prepared"], said);
+    }
+    let page = fs::read_to_string(place.path("mine.html")).expect("a report");
+    for said in ["prepared by echo: filled (rows 7)", "reset by sh: freed 3", "proof: answered "] {
+        assert!(page.contains(said), "no '{said}'");
     }
     // Two variants, three numbers of users each.
     assert!(fs::read_to_string(&resets).expect("resets").lines().count() >= 6);
