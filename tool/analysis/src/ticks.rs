@@ -80,6 +80,8 @@ pub struct Tick {
     pub response_time_ns_sum: u64,
     /// Response times of those requests.
     pub response_times: Counts,
+    /// How long requests waited that timed out in the slice: their response times would have been at least that.
+    pub timed_out: Counts,
     /// Requests that failed in the slice.
     pub errors: ErrorCounts,
     /// Statuses of responses counted as [`ErrorKind::Status`] or [`ErrorKind::Unavailable`].
@@ -106,6 +108,13 @@ pub struct Counts {
     pub beyond: u64,
 }
 
+impl Counts {
+    /// How many there are.
+    pub fn total(&self) -> u64 {
+        self.values_us.iter().map(|(_, count)| *count).fold(self.beyond, u64::saturating_add)
+    }
+}
+
 /// The generator's account of itself over one slice.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct GeneratorTick {
@@ -119,6 +128,8 @@ pub struct GeneratorTick {
     pub lag_us_max: u64,
     /// Users that were thinking (not waiting for a response), integrated over the slice: user-microseconds.
     pub thinking_user_us: u64,
+    /// Requests under way at an instant of the slice, over all threads, if all of them counted.
+    pub in_flight: Option<u64>,
     /// Open loop only: requests whose intended start passed with no connection free to send them.
     pub late_starts: u64,
 }

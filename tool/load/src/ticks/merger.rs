@@ -62,10 +62,12 @@ impl Merger {
 fn merge(index: u64, parts: Vec<Slice>) -> Tick {
     let mut tick = Tick { start_us: index * SLICE_US, length_us: SLICE_US, ..Tick::default() };
     let mut response_times = Vec::new();
+    let mut timed_out = Vec::new();
     let mut lags = Vec::new();
     let mut busy_ns = 0;
     let mut thinking_user_ns = 0;
     tick.generator.threads = parts.len() as u32;
+    tick.generator.in_flight = parts.iter().map(|part| part.in_flight).sum();
     for part in parts {
         tick.completed += part.completed;
         tick.response_time_ns_sum += part.response_time_ns_sum;
@@ -79,11 +81,13 @@ fn merge(index: u64, parts: Vec<Slice>) -> Tick {
             .into_iter()
             .for_each(|(status, n)| *tick.unexpected_statuses.entry(status).or_default() += n);
         response_times.push(part.response_times);
+        timed_out.push(part.timed_out);
         lags.push(part.lags);
         busy_ns += part.busy_ns;
         thinking_user_ns += part.thinking_user_ns;
     }
     tick.response_times = Counts { values_us: merge_counts(response_times), ..tick.response_times };
+    tick.timed_out.values_us = merge_counts(timed_out);
     tick.generator = GeneratorTick {
         busy_us: busy_ns / 1_000,
         thinking_user_us: thinking_user_ns / 1_000,
@@ -107,11 +111,8 @@ fn with_lags(generator: GeneratorTick, lags: &[(u64, u64)]) -> GeneratorTick {
     }
 }
 
-/// Merges sparse counts, each ascending by value.
-fn merge_counts(mut parts: Vec<Vec<(u64, u64)>>) -> Vec<(u64, u64)> {
-    if parts.len() == 1 {
-        return parts.pop().unwrap_or_default();
-    }
+/// Merges sparse counts. Ascending by value.
+fn merge_counts(parts: Vec<Vec<(u64, u64)>>) -> Vec<(u64, u64)> {
     let mut all: Vec<(u64, u64)> = parts.into_iter().flatten().collect();
     all.sort_unstable();
     all.dedup_by(|next, kept| {

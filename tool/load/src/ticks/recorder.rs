@@ -27,6 +27,8 @@ pub(crate) struct Slice {
     pub(crate) response_times: Vec<(u64, u64)>,
     /// Response times too long for the histogram.
     pub(crate) beyond: u64,
+    /// Pairs of microseconds and count, of requests that timed out; in no order.
+    pub(crate) timed_out: Vec<(u64, u64)>,
     pub(crate) errors: ErrorCounts,
     pub(crate) unexpected_statuses: BTreeMap<u16, u64>,
     pub(crate) bytes_received: u64,
@@ -35,6 +37,8 @@ pub(crate) struct Slice {
     /// Pairs of microseconds and count, ascending.
     pub(crate) lags: Vec<(u64, u64)>,
     pub(crate) thinking_user_ns: u64,
+    /// Requests under way at some instant of the slice, if they were counted then.
+    pub(crate) in_flight: Option<u64>,
     pub(crate) late_starts: u64,
     pub(crate) connects: u64,
 }
@@ -47,8 +51,13 @@ pub(crate) struct Recorder {
     lags: Histogram<u32>,
     thinking: u64,
     thinking_since_ns: u64,
+    /// When the requests under way are to be counted next.
+    count_at_ns: u64,
     finished: Vec<Slice>,
 }
+
+/// Counting more users than this in every slice would cost the generator more than the count is worth.
+const COUNTED_EACH_SLICE: u64 = 256;
 
 impl Recorder {
     pub(crate) fn new(now_ns: u64) -> Self {
@@ -60,6 +69,7 @@ impl Recorder {
             lags: histogram(LONGEST_LAG_US, 2),
             thinking: 0,
             thinking_since_ns: now_ns,
+            count_at_ns: within_slice(index + 1),
             finished: Vec::new(),
         }
     }
@@ -101,6 +111,19 @@ impl Recorder {
     /// Counts a failed request.
     pub(crate) fn failed(&mut self, kind: ErrorKind) {
         *self.slice.errors.entry(kind).or_default() += 1;
+    }
+
+    /// Counts a request that failed because nothing complete came within the time allowed, with the time it waited.
+    pub(crate) fn timed_out(&mut self, waited_ns: u64) {
+        self.failed(ErrorKind::TimedOut);
+        let us = (waited_ns / 1_000).clamp(1, LONGEST_US);
+        // To three digits, as the histogram has response times; never more than was waited.
+        let unit = 10u64.pow(us.ilog10().saturating_sub(2));
+        let us = us / unit * unit;
+        match self.slice.timed_out.iter_mut().find(|(value, _)| *value == us) {
+            Some((_, count)) => *count += 1,
+            None => self.slice.timed_out.push((us, 1)),
+        }
     }
 
     /// Counts a request that failed because of the status of its response.
@@ -157,6 +180,21 @@ impl Recorder {
         self.thinking = self.thinking.saturating_sub(1);
     }
 
+    /// When the requests under way are to be counted next.
+    pub(crate) fn count_at_ns(&self) -> u64 {
+        self.count_at_ns
+    }
+
+    /// Notes how many requests of how many users are under way now: this count knows nothing of response times, so that
+    /// Little's law can be tested with it.
+    pub(crate) fn count(&mut self, now_ns: u64, in_flight: u64, users: u64) {
+        self.roll(now_ns);
+        self.slice.in_flight = Some(in_flight);
+        // All threads count in the same slices.
+        let every = 1 + users / COUNTED_EACH_SLICE;
+        self.count_at_ns = within_slice((self.slice.index / every + 1) * every);
+    }
+
     fn integrate(&mut self, now_ns: u64) {
         self.roll(now_ns);
         let elapsed = now_ns.saturating_sub(self.thinking_since_ns);
@@ -174,6 +212,15 @@ impl Recorder {
         self.finished.push(std::mem::replace(&mut self.slice, next));
         self.end_ns += SLICE_NS;
     }
+}
+
+/// An instant of a slice that differs from slice to slice, so that no load in step with the slices is met always in the same
+/// state (the finaliser of SplitMix64, Steele and others 2014).
+fn within_slice(index: u64) -> u64 {
+    let mut mixed = index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    index * SLICE_NS + (mixed ^ (mixed >> 31)) % SLICE_NS
 }
 
 fn histogram(longest_us: u64, digits: u8) -> Histogram<u32> {

@@ -198,6 +198,10 @@ impl Worker {
     fn report(&mut self, now_ns: u64) -> bool {
         let thread = self.share.number;
         self.exchanges.recorder.roll(now_ns);
+        if now_ns >= self.exchanges.recorder.count_at_ns() {
+            let in_flight = self.users.iter().filter(|user| user.phase.is_busy()).count();
+            self.exchanges.recorder.count(now_ns, in_flight as u64, self.users.len() as u64);
+        }
         for slice in self.exchanges.recorder.take_finished() {
             if self.reports.send(FromThread::Slice { thread, slice }).is_err() {
                 return false;
@@ -229,7 +233,8 @@ impl Worker {
             return 0;
         }
         let due = [self.exchanges.timers.next_ns(), self.scheduler.next_ns()].into_iter().flatten().min();
-        let slice_end_ns = self.exchanges.recorder.slice_end_ns();
-        due.unwrap_or(u64::MAX).min(slice_end_ns).saturating_sub(now_ns)
+        let recorder = &self.exchanges.recorder;
+        let of_recorder = recorder.slice_end_ns().min(recorder.count_at_ns());
+        due.unwrap_or(u64::MAX).min(of_recorder).saturating_sub(now_ns)
     }
 }

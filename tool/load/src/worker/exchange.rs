@@ -376,7 +376,10 @@ impl Exchanges {
     fn fail(&mut self, user: &mut User, kind: ErrorKind) -> Ended {
         let now_ns = now_ns();
         self.recorder.roll(now_ns);
-        self.recorder.failed(kind);
+        match kind {
+            ErrorKind::TimedOut => self.recorder.timed_out(now_ns.saturating_sub(user.started_ns)),
+            _ => self.recorder.failed(kind),
+        }
         user.close();
         user.failures = user.failures.saturating_add(1);
         Ended { at_ns: now_ns, failed: true }

@@ -180,6 +180,8 @@ pub(crate) struct Counted {
     pub(crate) statuses: Vec<(u16, u64)>,
     pub(crate) response_time_max: Duration,
     pub(crate) late_starts: u64,
+    /// How long requests waited that timed out, and how many did.
+    pub(crate) timed_out_us: Vec<(u64, u64)>,
     response_times_us: Vec<(u64, u64)>,
 }
 
@@ -203,6 +205,7 @@ impl Counted {
             statuses: statuses.into_iter().collect(),
             response_time_max: Duration::from_micros(longest.unwrap_or_default()),
             late_starts: ticks.iter().map(|tick| tick.generator.late_starts).sum(),
+            timed_out_us: ticks.iter().flat_map(|tick| tick.timed_out.values_us.clone()).collect(),
             response_times_us: ticks.iter().flat_map(|tick| tick.response_times.values_us.clone()).collect(),
         }
     }

@@ -52,6 +52,16 @@ fn never_answers() {
     assert_eq!(one_error(&plan), ErrorKind::TimedOut);
 }
 
+/// The response time of a request that timed out is not known, but it was as long as the time-out at least.
+#[test]
+fn the_time_that_a_request_waited_before_it_timed_out_is_counted() {
+    let server = sends(b"");
+    let mut plan = server.plan();
+    plan.timeout = Duration::from_millis(50);
+    let waited = run(&plan, 1, Stop::PerUser(1)).timed_out_us;
+    assert!(matches!(waited[..], [(50_000.., 1)]), "{waited:?}");
+}
+
 #[test]
 fn stops_in_the_middle_of_a_body() {
     let server = sends(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
