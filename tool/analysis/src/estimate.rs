@@ -2,14 +2,16 @@
 
 mod pauses;
 pub mod percentiles;
+pub(crate) mod replicates;
 pub mod stall;
 
 use std::collections::BTreeMap;
 
 use crate::estimate::percentiles::Distribution;
-use crate::run::{Generator, Measurement, PERCENTILES, ResponseTime, Step};
+use crate::run::{Generator, InFlight, Measurement, PERCENTILES, ResponseTime, Step};
 use crate::statistics::batch_means::{BatchMeans, Observation, batch_means};
 use crate::statistics::mser;
+use crate::statistics::period::group_length;
 use crate::ticks::{ErrorCounts, Tick, add_errors, sum};
 
 /// How well a step has to be measured.
@@ -46,19 +48,22 @@ pub fn estimate(users: u32, ticks: &[Tick], precision: &Precision) -> Step {
     let (live, stalled) = stall::split(ticks);
     let warm_up = warm_up(live, precision);
     let (dropped, kept) = live.split_at(warm_up.ticks.min(live.len()));
-    let throughput = batch_means(&completions_over_time(kept), precision.min_batches);
-    let response = batch_means(&response_time_over_completions(kept), precision.min_batches);
+    let groups = Groups::of(kept, precision.min_batches);
+    let throughput = batch_means(&groups.join(completions_over_time(kept)), precision.min_batches);
+    let response = batch_means(&groups.join(response_time_over_completions(kept)), precision.min_batches);
     let both = [throughput, response];
     let mut step = totals(users, kept);
     step.warmup_s = length_us(dropped) as f64 / 1e6;
     step.throughput_ci_per_s = throughput.map(|found| throughput_interval(&found, length_us(kept)));
     step.response_time_us.mean_ci =
         response.filter(|_| step.completed > 1).map(|found| around(found.ratio, found.half_width));
+    step.in_flight = in_flight(kept, precision.min_batches);
     step.steady =
         warm_up.settled && both.iter().all(|found| found.is_some_and(|f| keeps_level(&f, precision)));
     step.measurement = Measurement {
         window: window(kept),
         batches: throughput.map_or(0, |found| found.batches),
+        degrees_of_freedom: 0.0,
         uncorrelated: both.iter().all(|found| found.is_some_and(|f| f.uncorrelated)),
         unmeasured_errors: errors(dropped.iter().chain(stalled)),
         unexpected_statuses: unexpected_statuses(ticks),
@@ -78,15 +83,48 @@ pub fn precise_enough(step: &Step, precision: &Precision) -> bool {
         && narrow(step.response_relative_half_width(), precision.response_relative_half_width)
 }
 
+/// Ticks joined so that a period of the server does not show.
+#[derive(Debug, Clone, Copy)]
+struct Groups {
+    ticks: usize,
+}
+
+/// The longest group, in ticks: half a second.
+const LONGEST_GROUP: usize = 25;
+
+impl Groups {
+    /// Whole periods where the completions have a period, and single ticks where not, or where too few groups would be left
+    /// to tell correlation from chance.
+    fn of(ticks: &[Tick], min_batches: usize) -> Self {
+        let longest = (ticks.len() / (2 * min_batches.max(1))).min(LONGEST_GROUP);
+        let completed: Vec<f64> = ticks.iter().map(|tick| tick.completed as f64).collect();
+        Self { ticks: group_length(&completed, 1, longest) }
+    }
+
+    fn join(self, observations: Vec<Observation>) -> Vec<Observation> {
+        let sum = |group: &[Observation], part: fn(&Observation) -> f64| group.iter().map(part).sum();
+        let joined = |group: &[Observation]| Observation {
+            numerator: sum(group, |one| one.numerator),
+            denominator: sum(group, |one| one.denominator),
+        };
+        observations.chunks(self.ticks.max(1)).map(joined).collect()
+    }
+}
+
 /// The start to drop.
 struct WarmUp {
     ticks: usize,
     settled: bool,
 }
 
+/// A warm-up is looked for in at least so many groups of ticks.
+const FEWEST_GROUPS: usize = 8;
+
 /// The later of the truncation points of throughput and response time, and at least the settling time.
 fn warm_up(ticks: &[Tick], precision: &Precision) -> WarmUp {
-    let groups: Vec<&[Tick]> = ticks.chunks_exact(mser::BATCH).collect();
+    let completed: Vec<f64> = ticks.iter().map(|tick| tick.completed as f64).collect();
+    let length = group_length(&completed, mser::BATCH, (ticks.len() / FEWEST_GROUPS).min(LONGEST_GROUP));
+    let groups: Vec<&[Tick]> = ticks.chunks_exact(length).collect();
     let throughput: Vec<f64> =
         groups.iter().map(|group| ratio_of(&completions_over_time(group), 0.0)).collect();
     let mean = ratio_of(&response_time_over_completions(ticks), 0.0);
@@ -95,7 +133,7 @@ fn warm_up(ticks: &[Tick], precision: &Precision) -> WarmUp {
     let found = [mser::truncation(&throughput), mser::truncation(&response)];
     let evident = || found.iter().filter(|truncation| truncation.evident);
     let batches = evident().map(|truncation| truncation.batches).max().unwrap_or(0);
-    let dropped = (batches * mser::BATCH).max(settling_ticks(ticks, precision));
+    let dropped = (batches * length).max(settling_ticks(ticks, precision));
     let completes = |tick: &Tick| tick.completed > 0;
     if ticks.iter().any(completes) && !ticks.iter().skip(dropped).any(completes) {
         // A server that went over to failing: what it did before is no warm-up.
@@ -137,6 +175,18 @@ fn response_time_over_completions(ticks: &[Tick]) -> Vec<Observation> {
         denominator: tick.completed as f64,
     };
     ticks.iter().map(observation).collect()
+}
+
+/// From the ticks in which every thread counted.
+pub(crate) fn in_flight(ticks: &[Tick], min_batches: usize) -> Option<InFlight> {
+    let counts = ticks.iter().filter_map(|tick| tick.generator.in_flight);
+    let counts: Vec<Observation> =
+        counts.map(|count| Observation { numerator: count as f64, denominator: 1.0 }).collect();
+    let found = batch_means(&counts, min_batches);
+    (!counts.is_empty()).then(|| InFlight {
+        mean: ratio_of(&counts, 0.0),
+        ci: found.map(|found| around(found.ratio, found.half_width)),
+    })
 }
 
 fn ratio_of(observations: &[Observation], otherwise: f64) -> f64 {
@@ -203,6 +253,8 @@ fn response_time(kept: &[Tick]) -> ResponseTime {
     let mut time = ResponseTime {
         mean: ratio_of(&response_time_over_completions(kept), 0.0),
         max: distribution.max_us(),
+        samples: distribution.total(),
+        timed_out: sum(kept, |tick| tick.timed_out.total()),
         ..ResponseTime::default()
     };
     for percentile in PERCENTILES {

@@ -59,6 +59,38 @@ pub fn little(step: &Step, think_us: f64) -> Little {
     }
 }
 
+/// A count at instants is the one side with an error of its own, and there are many steps: beyond its 95 % interval it would
+/// be off at one in twenty.
+const COUNT_MARGIN: f64 = 2.0;
+
+/// With fewer requests under way on average, nearly every count is nought.
+const COUNTED_MIN: f64 = 0.9;
+
+/// Tests Little's law over the requests under way, L = X R, at one step: L was counted at instants, by looking at who waits
+/// for a response, and shares no clock with R. `None` where they were not counted, or there was
+/// hardly ever one.
+pub fn little_of_requests(step: &Step) -> Option<Little> {
+    let counted = step.in_flight.filter(|counted| counted.mean >= COUNTED_MIN)?;
+    let [low, high] = counted.ci?;
+    let response_us = step.response_time_us.mean;
+    let present = step.throughput_per_s * response_us / 1e6;
+    let throughput = step.throughput_relative_half_width().unwrap_or(0.0);
+    let response = step.response_relative_half_width().unwrap_or(0.0);
+    let count = COUNT_MARGIN * (high - counted.mean).max(counted.mean - low) / counted.mean;
+    Some(Little {
+        gap: (counted.mean - present) / counted.mean,
+        tolerance: throughput.hypot(response).hypot(count) + ends(step, response_us) + RESOLUTION,
+    })
+}
+
+/// The worse of both tests of Little's law at one step: over users, and over requests under way where those were counted.
+pub fn worse_little(step: &Step, think_us: f64) -> Little {
+    let beyond = |little: &Little| little.gap.abs() - little.tolerance;
+    let users = little(step, think_us);
+    let requests = little_of_requests(step).filter(|requests| beyond(requests) > beyond(&users));
+    requests.unwrap_or(users)
+}
+
 /// Z = M / X for M thinking users: Little's law for the thinking.
 fn taken_think_us(step: &Step) -> Option<f64> {
     let thinking = step.measurement.mean_thinking_users;
@@ -108,7 +140,7 @@ pub fn bounds(response_time_alone_us: f64, think_us: f64, throughput_max_per_s: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{Measurement, ResponseTime};
+    use crate::run::{InFlight, Measurement, ResponseTime};
 
     /// A step of ten users.
     fn step(throughput: f64, response_us: f64, mean_thinking_users: f64) -> Step {
@@ -146,6 +178,19 @@ mod tests {
     #[test]
     fn think_time_is_the_one_taken() {
         assert!(little(&step(1_000.0, 4_000.0, 6.0), 5_000.0).holds());
+    }
+
+    /// Twelve were under way, by looking; throughput and response time account for ten.
+    #[test]
+    fn requests_under_way_are_an_account_of_their_own() {
+        let counted = |mean| Step {
+            in_flight: Some(InFlight { mean, ci: Some([mean - 0.2, mean + 0.2]) }),
+            ..step(1_000.0, 10_000.0, 0.0)
+        };
+        assert!(worse_little(&counted(10.1), 0.0).holds());
+        let found = worse_little(&counted(12.0), 0.0);
+        assert!((found.gap - 2.0 / 12.0).abs() < 1e-12 && found.is_broken(), "{found:?}");
+        assert_eq!(little_of_requests(&step(1_000.0, 10_000.0, 0.0)), None);
     }
 
     #[test]

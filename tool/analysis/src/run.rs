@@ -29,7 +29,7 @@ pub use identity::{Database, DiskLimit, Identity, Processes, ResourceKind, Unit,
 pub use laws::{Bounds, Demand, Laws, Models, Predicted, Usl};
 pub use load_shape::{Connections, LoadShape, LoopKind};
 pub use response_time::{PERCENTILES, Percentile, ResponseTime};
-pub use step::{Again, Generator, Locks, Measurement, Pauses, Resource, Stall, Step};
+pub use step::{Again, Generator, InFlight, Locks, Measurement, Pauses, Replicate, Resource, Stall, Step};
 pub use unwatched::{DatabaseClient, DatabaseTrouble, HiddenFromUser, ServerUnwatched};
 pub use verdict::{Bottleneck, Confidence, NamedThreads, NextLimit, ThreadTime, Verdict};
 pub use warning::{Cause, FewerUsers, ListenQueue, Replaced, Warning, WarningKind};
@@ -164,11 +164,23 @@ impl Run {
         errors(&self.steps)
     }
 
-    /// The step that the verdict is about: the one at N*, or the last one without N*. `None` without steps.
+    /// The step that the verdict is about: the one measured nearest to N*, or the last one without N*. `None` without
+    /// steps.
     pub fn verdict_step(&self) -> Option<&Step> {
-        let at_saturation = self.verdict.users_at_saturation;
-        self.steps.iter().find(|step| Some(step.users) == at_saturation).or(self.steps.last())
+        let near = self.verdict.users_at_saturation.and_then(|users| nearest(&self.steps, users));
+        near.and_then(|index| self.steps.get(index)).or(self.steps.last())
     }
+}
+
+/// The index of the step whose number of users is nearest to this one, by ratio; of two as near, that with more users.
+/// `None` without steps.
+pub(crate) fn nearest(steps: &[Step], users: u32) -> Option<usize> {
+    let apart = |step: &Step| (f64::from(step.users.max(1)) / f64::from(users.max(1))).ln().abs();
+    let nearer = |a: &usize, b: &usize| {
+        let (one, other) = (&steps[*a], &steps[*b]);
+        apart(one).total_cmp(&apart(other)).then(other.users.cmp(&one.users))
+    };
+    (0..steps.len()).min_by(nearer)
 }
 
 /// Failed requests of several steps by kind.
@@ -176,4 +188,22 @@ pub(crate) fn errors(steps: &[Step]) -> ErrorCounts {
     let mut all = ErrorCounts::new();
     steps.iter().for_each(|step| add_errors(&mut all, &step.errors));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(users: &[u32]) -> Vec<Step> {
+        users.iter().map(|&users| Step { users, ..Step::default() }).collect()
+    }
+
+    #[test]
+    fn nearest_by_ratio() {
+        let measured = steps(&[1, 32, 64, 128]);
+        let near = |users| nearest(&measured, users).map(|index| measured[index].users);
+        assert_eq!([57, 40, 32, 4_000, 0].map(near), [64, 32, 32, 128, 1].map(Some));
+        assert_eq!(nearest(&steps(&[4, 16]), 8), Some(1), "as near, so that with more users");
+        assert_eq!(nearest(&[], 3), None);
+    }
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! loop {
 //!     match search.next() {
+//!         Next::WarmUp { users, for_us } => the same, but nothing that is counted is part of any figure
 //!         Next::Begin { users, for_us } => set the number of users, collect ticks for that long
 //!         Next::Extend { for_us } => go on as before for that long
 //!         Next::Finished => break,
@@ -19,11 +20,13 @@ pub(crate) mod peak;
 pub(crate) mod plateau;
 pub mod saturation;
 
+pub use crate::estimate::replicates::Measured;
+use crate::estimate::replicates::merged;
 use crate::estimate::{Precision, estimate, precise_enough};
-use crate::run::{Again, Step};
+use crate::run::Step;
 use crate::search::growth::certain_growth;
 use crate::search::ladder::{next_rung, refinement, rung_below, rungs_left};
-use crate::search::saturation::saturated;
+use crate::search::saturation::{Crossing, saturated};
 use crate::ticks::{Tick, sum};
 
 /// Numbers of users to try.
@@ -65,6 +68,8 @@ pub struct SearchOptions {
     /// About how long the whole search may take. Steps are shortened, but not below the shortest step; when
     /// it is spent the search ends. `None`: as long as it takes.
     pub total_us: Option<u64>,
+    /// How long the server is driven before the first step, microseconds; 0 for not at all.
+    pub warm_up_us: u64,
 }
 
 impl Default for SearchOptions {
@@ -75,6 +80,7 @@ impl Default for SearchOptions {
             step_us_max: 6_000_000,
             precision: Precision::default(),
             total_us: Some(50_000_000),
+            warm_up_us: 1_000_000,
         }
     }
 }
@@ -83,13 +89,26 @@ impl SearchOptions {
     /// The same with steps of at most this length, microseconds; the shortest step is never longer.
     #[must_use]
     pub fn with_longest_step(self, longest_us: u64) -> Self {
-        Self { step_us_max: longest_us, step_us_min: self.step_us_min.min(longest_us), ..self }
+        Self {
+            step_us_max: longest_us,
+            step_us_min: self.step_us_min.min(longest_us),
+            warm_up_us: self.warm_up_us.min(longest_us / 2),
+            ..self
+        }
     }
 }
 
 /// The next thing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
+    /// Before the first step: set the number of users and go on for that long, so that the first step finds a server that
+    /// has served before.
+    WarmUp {
+        /// Users.
+        users: u32,
+        /// How long, microseconds.
+        for_us: u64,
+    },
     /// Begin a step: set the number of users and collect.
     Begin {
         /// Users.
@@ -106,12 +125,12 @@ pub enum Next {
     Finished,
 }
 
-/// A step with the ticks that it was estimated from.
+/// A number of users, and every measurement of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredStep {
-    /// Everything counted, warm-up included.
-    pub ticks: Vec<Tick>,
-    /// The step itself.
+    /// In the order of time.
+    pub measured: Vec<Measured>,
+    /// The step that all of them make.
     pub step: Step,
 }
 
@@ -123,12 +142,16 @@ pub struct Search {
     steps: Vec<MeasuredStep>,
     next: Next,
     current: Option<Current>,
-    /// Numbers of users in the order in which they were measured.
-    order: Vec<u32>,
-    /// One of them, measured once more at the end.
-    again: Option<MeasuredStep>,
+    /// Numbers of users to come back to in this round, the next one last.
+    to_replicate: Vec<u32>,
+    /// Rounds of replicates begun.
+    rounds: usize,
+    /// Time measured before the first of them, microseconds.
+    searched_us: u64,
     refinements: usize,
     spent_us: u64,
+    /// When the first step began.
+    origin_us: Option<u64>,
 }
 
 /// The step under way.
@@ -137,6 +160,8 @@ struct Current {
     users: u32,
     /// Whether it is one that was measured before.
     again: bool,
+    /// How long it goes on even where it is precise enough already.
+    least_us: u64,
     spent_us: u64,
     /// How long it may become in all.
     allowed_us: u64,
@@ -148,8 +173,17 @@ const MAX_REFINEMENTS: usize = 8;
 /// How many refinements the time plan expects.
 const EXPECTED_REFINEMENTS: usize = 3;
 
-/// At the end the search returns to one step.
-const RETURN: usize = 1;
+/// Refinement leaves time to come back to so many steps.
+const RETURN: usize = 2;
+
+/// Rounds of replicates: with three, each step that is come back to was measured four times.
+const MAX_ROUNDS: usize = 3;
+
+/// A number of users this close to N*, as a ratio, stands for it.
+const STANDS_FOR: f64 = 1.05;
+
+/// The warm-up takes at most one part in so many of the whole time.
+const WARM_UP: u64 = 20;
 
 /// The share of the shortest step that is measured before the step's length is planned.
 ///
@@ -180,13 +214,22 @@ impl Search {
             steps: Vec::new(),
             next: Next::Finished,
             current: None,
-            order: Vec::new(),
-            again: None,
+            to_replicate: Vec::new(),
+            rounds: 0,
+            searched_us: 0,
             refinements: 0,
             spent_us: 0,
+            origin_us: None,
         };
-        search.next = search.begin();
+        search.next = search.warm_up().unwrap_or_else(|| search.begin());
         search
+    }
+
+    /// A warm-up with the users of the first step takes no more than a small share of the time.
+    fn warm_up(&self) -> Option<Next> {
+        let most_us = self.options.total_us.map_or(u64::MAX, |total_us| total_us / WARM_UP);
+        let for_us = self.options.warm_up_us.min(most_us);
+        self.next_users().filter(|_| for_us > 0).map(|users| Next::WarmUp { users, for_us })
     }
 
     /// The next thing to do. Changes only by [`Search::add`].
@@ -197,14 +240,23 @@ impl Search {
     /// Adds the ticks counted while doing what [`Search::next`] said. A step that yields no ticks is taken to be
     /// over.
     pub fn add(&mut self, ticks: &[Tick]) {
-        let users = match (self.next, self.current) {
-            (Next::Begin { users, .. }, _) => users,
-            (Next::Extend { .. }, Some(current)) => current.users,
-            _ => return,
-        };
         let length_us = sum(ticks, |tick| tick.length_us);
-        self.enter(users, length_us);
-        self.record(users, ticks);
+        match self.next {
+            Next::Finished => return,
+            Next::WarmUp { .. } => {
+                self.spent_us = length_us;
+                self.next = self.begin();
+                return;
+            }
+            Next::Begin { users, .. } => self.enter(users),
+            Next::Extend { .. } => {}
+        }
+        if let Some(current) = &mut self.current {
+            current.spent_us = current.spent_us.saturating_add(length_us);
+        }
+        self.spent_us = self.spent_us.saturating_add(length_us);
+        self.origin_us = self.origin_us.or(ticks.first().map(|tick| tick.start_us));
+        self.record(ticks);
         let extension = if length_us == 0 { None } else { self.extension() };
         self.next = extension.map_or_else(|| self.begin(), |for_us| Next::Extend { for_us });
     }
@@ -214,19 +266,14 @@ impl Search {
         &self.steps
     }
 
-    /// The step measured last.
+    /// The latest measurement, by itself where its number of users was measured before.
     pub fn latest(&self) -> Option<&Step> {
         self.measured().map(|measured| &measured.step)
     }
 
     /// The steps, ascending by users, without copying their ticks.
     pub fn into_steps(mut self) -> Vec<MeasuredStep> {
-        let again = self.again.take().map(|measured| measured.step);
-        if let Some(again) = again
-            && let Some(first) = self.steps.iter_mut().find(|measured| measured.step.users == again.users)
-        {
-            first.step.again = Some(Again::from(&again));
-        }
+        self.merge();
         self.steps
     }
 
@@ -243,45 +290,46 @@ impl Search {
         self.steps.iter().find(|measured| measured.step.users == users)
     }
 
-    /// The current step, or the last one.
-    fn measured(&self) -> Option<&MeasuredStep> {
-        let current = self.current?;
-        if current.again { self.again.as_ref() } else { self.find(current.users) }
+    /// The measurement under way, or the last one.
+    fn measured(&self) -> Option<&Measured> {
+        self.find(self.current?.users)?.measured.last()
     }
 
-    /// Accounts for the time of the step with `users`.
-    fn enter(&mut self, users: u32, length_us: u64) {
-        if let Next::Begin { .. } = self.next {
-            let again = self.find(users).is_some();
-            let allowed_us = self.allowance_us(again);
-            self.refinements += usize::from(!again && self.refining(users));
-            self.current = Some(Current { users, again, spent_us: 0, allowed_us });
-            self.order.push(users);
-        }
-        if let Some(current) = &mut self.current {
-            current.spent_us = current.spent_us.saturating_add(length_us);
-        }
-        self.spent_us = self.spent_us.saturating_add(length_us);
-    }
-
-    fn record(&mut self, users: u32, ticks: &[Tick]) {
-        let precision = self.options.precision.clone();
-        let measured = self.record_of_current(users);
-        measured.ticks.extend_from_slice(ticks);
-        measured.step = estimate(users, &measured.ticks, &precision);
-    }
-
-    /// Where the current step is recorded.
-    fn record_of_current(&mut self, users: u32) -> &mut MeasuredStep {
-        let new = || MeasuredStep { ticks: Vec::new(), step: Step { users, ..Step::default() } };
-        if self.current.is_some_and(|current| current.again) {
-            return self.again.get_or_insert_with(new);
-        }
+    /// Begins a measurement of `users`.
+    fn enter(&mut self, users: u32) {
+        let again = self.find(users).is_some();
+        let (least_us, allowed_us) = self.allowance_us(users);
+        self.refinements += usize::from(!again && self.refining(users));
+        self.current = Some(Current { users, again, least_us, spent_us: 0, allowed_us });
         let index = self.steps.partition_point(|measured| measured.step.users < users);
-        if self.steps.get(index).is_none_or(|measured| measured.step.users != users) {
-            self.steps.insert(index, new());
+        let new = Step { users, ..Step::default() };
+        if !again {
+            self.steps.insert(index, MeasuredStep { measured: Vec::new(), step: new.clone() });
         }
-        &mut self.steps[index]
+        if let Some(step) = self.steps.get_mut(index) {
+            step.measured.push(Measured { ticks: Vec::new(), step: new });
+        }
+    }
+
+    fn record(&mut self, ticks: &[Tick]) {
+        let Some(Current { users, again, .. }) = self.current else { return };
+        let of_users = |step: &&mut MeasuredStep| step.step.users == users;
+        let Some(step) = self.steps.iter_mut().find(of_users) else { return };
+        let Some(measured) = step.measured.last_mut() else { return };
+        measured.ticks.extend_from_slice(ticks);
+        measured.step = estimate(users, &measured.ticks, &self.options.precision);
+        if !again {
+            step.step = measured.step.clone();
+        }
+    }
+
+    /// Makes one step of all measurements of the users measured last.
+    fn merge(&mut self) {
+        let Some(Current { users, again: true, .. }) = self.current else { return };
+        let origin_us = self.origin_us.unwrap_or(0);
+        if let Some(step) = self.steps.iter_mut().find(|step| step.step.users == users) {
+            step.step = merged(&step.measured, origin_us);
+        }
     }
 
     /// How much longer the current step should go on, if at all.
@@ -289,16 +337,15 @@ impl Search {
         let (current, measured) = (self.current?, self.measured()?);
         let users = current.users;
         let needed_us = needed_us(&measured.step, &self.options.precision);
-        let wanted_us = if current.spent_us < self.options.step_us_min {
-            if self.far_from_the_knee(users) {
-                self.options.step_us_min
-            } else {
-                needed_us.max(self.options.step_us_min)
-            }
-        } else if clear_miss(&measured.step, &self.options.precision) && !self.far_from_the_knee(users) {
-            needed_us.max((current.spent_us as f64 * (1.0 + EXTENSION)) as u64)
-        } else {
-            0
+        let far = self.far_from_the_knee(users);
+        // A step that has not settled may be the knee itself, however much throughput grew up to it.
+        let missed =
+            if far { !measured.step.steady } else { clear_miss(&measured.step, &self.options.precision) };
+        let wanted_us = match current.spent_us < self.options.step_us_min {
+            true if far => self.options.step_us_min.max(current.least_us),
+            true => needed_us.max(self.options.step_us_min).max(current.least_us),
+            false if missed => needed_us.max((current.spent_us as f64 * (1.0 + EXTENSION)) as u64),
+            false => 0,
         };
         let wanted_us = wanted_us.min(current.allowed_us).max(self.patience_us(measured));
         let for_us = wanted_us.saturating_sub(current.spent_us);
@@ -307,7 +354,7 @@ impl Search {
 
     /// A step in which nothing completed and nothing failed goes on: responses may simply take that long.
     /// This is how long it may become.
-    fn patience_us(&self, measured: &MeasuredStep) -> u64 {
+    fn patience_us(&self, measured: &Measured) -> u64 {
         if measured.ticks.iter().any(|tick| tick.completed > 0 || !tick.errors.is_empty()) {
             return 0;
         }
@@ -326,24 +373,67 @@ impl Search {
         certain_growth(&pair) > STEEP
     }
 
-    fn begin(&self) -> Next {
+    fn begin(&mut self) -> Next {
+        self.merge();
         let for_us = ((self.options.step_us_min as f64 * PILOT) as u64).max(1);
         if self.options.total_us.is_some_and(|total_us| self.spent_us >= total_us) {
             return Next::Finished;
         }
-        let users = self.next_users().or_else(|| self.users_again());
+        let users = self.next_users().or_else(|| self.next_replicate());
         users.map_or(Next::Finished, |users| Next::Begin { users, for_us })
     }
 
-    /// The number of users to return to at the end: of those that hold the maximum throughput, the one that was measured
-    /// first, as most may have changed since. `None` where none of them was measured long ago, or there is no time.
-    fn users_again(&self) -> Option<u32> {
-        if self.again.is_some() || !self.has_time_for(RETURN) {
+    /// The number of users to come back to, as long as there is time.
+    fn next_replicate(&mut self) -> Option<u32> {
+        if !self.has_time_for(1) {
             return None;
         }
-        let [fewest, most] = saturated(&self.estimated())?;
-        let (_, before_the_last) = self.order.split_last()?;
-        before_the_last.iter().copied().find(|users| (fewest..=most).contains(users))
+        if self.to_replicate.is_empty() && self.is_worth_a_round() {
+            if self.rounds == 0 {
+                self.searched_us = self.spent_us;
+            }
+            self.to_replicate = self.round();
+            self.rounds += 1;
+        }
+        self.to_replicate.pop()
+    }
+
+    /// Replicates take no more time than the search before them, so that short sweeps stay short.
+    fn is_worth_a_round(&self) -> bool {
+        let replicating_us = self.spent_us.saturating_sub(self.searched_us);
+        self.rounds == 0
+            || (self.rounds < MAX_ROUNDS && replicating_us < self.searched_us && !self.maximum_is_precise())
+    }
+
+    /// Whether the maximum is known as well as a step has to be, from steps that were come back to.
+    fn maximum_is_precise(&self) -> bool {
+        let found = Crossing::find(&self.estimated()).plateau;
+        let [low, high] = found.interval();
+        let aim = self.options.precision.relative_half_width * found.throughput_per_s;
+        (high - low) / 2.0 <= aim
+    }
+
+    /// The numbers of users to come back to, in reverse order: one user (or the fewest), N* and twice as many, as far as
+    /// they were measured, in a range that saturates. From the most down, so that what changes with time is not taken for
+    /// an effect of users. One measured just now is left out.
+    fn round(&self) -> Vec<u32> {
+        let steps = self.estimated();
+        let (Some([fewest, most]), Some(star)) = (saturated(&steps), Crossing::find(&steps).users) else {
+            return Vec::new();
+        };
+        let beyond = |step: &&&Step| (fewest..=most).contains(&step.users) && step.users > star;
+        let twice = nearest(steps.iter().filter(beyond).map(|step| step.users), star.saturating_mul(2));
+        let at = nearest(steps.iter().map(|step| step.users), star);
+        let may_be_measured = matches!(self.options.users, UsersRange::Range { .. });
+        let at = at.map(|at| if ratio(at, star) > STANDS_FOR && may_be_measured { star } else { at });
+        let alone = steps.first().map(|step| step.users);
+        let mut round: Vec<u32> = [alone, at, twice].into_iter().flatten().collect();
+        round.sort_unstable();
+        round.dedup();
+        if round.last().copied() == self.current.map(|current| current.users) {
+            round.pop();
+        }
+        round
     }
 
     fn next_users(&self) -> Option<u32> {
@@ -377,13 +467,22 @@ impl Search {
         }
     }
 
-    /// How long the step about to begin may become: a fair share of the time left. `again`: it is the last.
-    fn allowance_us(&self, again: bool) -> u64 {
+    /// How long the step about to begin lasts at least, and how long it may become: a fair share of the time left. At N*
+    /// a replicate has two shares and takes them, since most figures of a report are from there.
+    fn allowance_us(&self, users: u32) -> (u64, u64) {
         let longest_us = self.options.step_us_max.max(self.options.step_us_min);
-        let Some(total_us) = self.options.total_us else { return longest_us };
-        let steps = if again { 1 } else { self.expected_steps().max(1) + RETURN };
-        let share_us = total_us.saturating_sub(self.spent_us) / steps as u64;
-        share_us.clamp(self.options.step_us_min, longest_us)
+        let at_star = self.rounds > 0
+            && Crossing::find(&self.estimated()).users.is_some_and(|star| ratio(star, users) <= STANDS_FOR);
+        let shares = if self.rounds > 0 {
+            1 + u64::from(at_star) + self.to_replicate.len() as u64
+        } else {
+            (self.expected_steps().max(1) + RETURN) as u64
+        };
+        let left_us =
+            self.options.total_us.map_or(u64::MAX, |total_us| total_us.saturating_sub(self.spent_us));
+        let own = 1 + u64::from(at_star);
+        let allowed_us = (left_us / shares).saturating_mul(own).clamp(self.options.step_us_min, longest_us);
+        (if at_star { allowed_us } else { self.options.step_us_min }, allowed_us)
     }
 
     /// How many steps, the one about to begin included, are likely to come.
@@ -396,6 +495,17 @@ impl Search {
             },
         }
     }
+}
+
+/// The number of users nearest to this one, by ratio.
+fn nearest(all: impl Iterator<Item = u32>, users: u32) -> Option<u32> {
+    all.min_by(|a, b| ratio(*a, users).total_cmp(&ratio(*b, users)))
+}
+
+/// The larger of two numbers of users over the smaller.
+fn ratio(one: u32, other: u32) -> f64 {
+    let (one, other) = (f64::from(one.max(1)), f64::from(other.max(1)));
+    (one / other).max(other / one)
 }
 
 fn clear_miss(step: &Step, precision: &Precision) -> bool {

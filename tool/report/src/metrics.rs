@@ -179,7 +179,7 @@ pub struct Metric {
 #[derive(Debug, Clone, Copy)]
 enum Source {
     Measurement(fn(&Measurement<'_>) -> Option<Quantity>),
-    ResponseTime(fn(&ResponseTime) -> Option<f64>),
+    Percentile(Percentile),
 }
 
 impl Metric {
@@ -207,7 +207,7 @@ impl Metric {
     /// percentile beside other figures show [`TAIL`].
     fn percentile(percentile: &Percentile) -> Self {
         use Output::*;
-        let Percentile { name, share, read, .. } = percentile;
+        let Percentile { name, share, .. } = percentile;
         let heading = percentile_name(*share);
         Self {
             name: format!("response_time_{name}_us"),
@@ -216,7 +216,7 @@ impl Metric {
             label: heading.clone(),
             heading,
             unit: MetricUnit::Time,
-            source: Source::ResponseTime(*read),
+            source: Source::Percentile(*percentile),
             gate: Some((*name).to_owned()),
             outputs: match *name == TAIL {
                 true => &[StepsCsv, StepsText, ResponsePage, EntriesCsv, EntriesText, EntriesPage],
@@ -254,7 +254,7 @@ impl Metric {
     pub fn read(&self, of: &Measurement<'_>) -> Option<Quantity> {
         match self.source {
             Source::Measurement(read) => read(of),
-            Source::ResponseTime(read) => read(of.response_time).map(Quantity::from),
+            Source::Percentile(percentile) => percentile.read(of.response_time).map(Quantity::from),
         }
     }
 
@@ -303,6 +303,11 @@ impl Metric {
 
 /// The percentile shown where there is room for one.
 const TAIL: &str = "p99";
+
+/// The percentile shown where there is room for one, microseconds; `None` where the sample is too small for it.
+pub(crate) fn tail_us(time: &ResponseTime) -> Option<f64> {
+    PERCENTILES.iter().find(|percentile| percentile.name == TAIL)?.read(time)
+}
 
 /// `p99.9` for 0.999.
 pub(crate) fn percentile_name(share: f64) -> String {

@@ -18,7 +18,7 @@ pub(crate) mod unwatched;
 mod waiting;
 mod warnings;
 
-use analysis::run::{Evidence, NextLimit, Verdict, Warning};
+use analysis::run::{Evidence, NextLimit, Replicate, Verdict, Warning};
 use analysis::ticks::{ErrorCounts, ErrorKind};
 
 pub(crate) use confirmation::confirmation;
@@ -73,6 +73,17 @@ fn at_saturation(users: u32) -> String {
 /// `core` or `cores`.
 fn core_noun(cores: f64) -> &'static str {
     if cores <= 1.0 { "core" } else { "cores" }
+}
+
+/// Measurements of one number of users in the order of time: `29 200 requests/s (at 8 s), 9 600 (at 44 s)`.
+fn course(all: &[Replicate]) -> String {
+    let rate = |one: &Replicate| number::quantity(one.throughput_per_s);
+    let at = |one: &Replicate| number::elapsed(one.at_s);
+    let told = all.iter().enumerate().map(|(index, one)| match index {
+        0 => format!("{} requests/s (at {})", rate(one), at(one)),
+        _ => format!("{} (at {})", rate(one), at(one)),
+    });
+    told.collect::<Vec<_>>().join(", ")
 }
 
 /// Errors by kind, most frequent first: `120 timed out, 4 reset`.

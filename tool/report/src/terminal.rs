@@ -9,6 +9,7 @@ mod table;
 use analysis::run::{ResourceKind, Run};
 
 use self::style::Style;
+use crate::metrics::tail_us;
 use crate::number;
 use crate::sentences::{self, holders};
 use crate::summary::{self, Outcome};
@@ -94,7 +95,8 @@ fn facts(run: &Run, style: Style) -> Vec<String> {
     } else if !run.steps.is_empty() {
         facts.push(summary::throughput(run));
         let time = &run.verdict.response_time_at_saturation_us;
-        facts.push(format!("mean response {}, p99 {}", number::time(time.mean), number::time(time.p99)));
+        let tail = tail_us(time).map_or_else(String::new, |us| format!(", p99 {}", number::time(us)));
+        facts.push(format!("mean response {}{tail}", number::time(time.mean)));
     }
     facts.iter().map(|fact| style.text(fact)).collect()
 }

@@ -89,6 +89,7 @@ pub(crate) fn warning(kind: WarningKind) -> &'static str {
         WarningKind::SharedCores => "Shared cores",
         WarningKind::GeneratorBusy => "Generator busy",
         WarningKind::NotSteady => "Not steady",
+        WarningKind::Changed => "Changed",
         WarningKind::TooShort => "Too short",
         WarningKind::Little => "Little’s law",
         WarningKind::Errors => "Errors",

@@ -162,9 +162,13 @@ fn search(
     stage: &mut Stage<'_>,
 ) -> Result<Vec<MeasuredStep>, SweepError> {
     let mut search = Search::new(options);
+    if let Next::WarmUp { users, for_us } = search.next() {
+        driver.set_users(users)?;
+        search.add(&driver.collect(for_us, interrupt)?);
+    }
     while !interrupt.load(Ordering::Relaxed) {
         let for_us = match search.next() {
-            Next::Finished => break,
+            Next::Finished | Next::WarmUp { .. } => break,
             Next::Extend { for_us } => for_us,
             Next::Begin { users, for_us } => {
                 match (stage.before_step)() {
@@ -216,7 +220,7 @@ mod tests {
         fn collect(&mut self, for_us: u64, interrupt: &AtomicBool) -> Result<Vec<Tick>, LoadError> {
             let per_slice = u64::from(self.users.min(4)) * 2;
             let response_ns = u64::from(self.users.max(4)) * 2_500_000;
-            if self.asked.len() == 3 && self.now_us > 1_000_000_000 {
+            if self.asked.len() == 4 && self.now_us > 1_000_000_000 {
                 interrupt.store(true, Ordering::Relaxed);
             }
             let ticks = (0..for_us / 20_000).map(|slice| Tick {
@@ -256,8 +260,9 @@ mod tests {
         let options =
             SearchOptions { users: UsersRange::Range { lo: 1, hi: 64 }, ..SearchOptions::default() };
         let steps = search(driver, options, interrupt, &mut stage).expect("steps");
-        assert!(samples.get() >= 2 * driver.asked.len(), "a sample at each border");
-        assert_eq!(prepared.get() as usize, driver.asked.len(), "every step is prepared once");
+        assert!(samples.get() >= 2 * prepared.get() as usize, "a sample at each border");
+        let measured = driver.asked.len() - 1;
+        assert_eq!(prepared.get() as usize, measured, "every step is prepared once, the warm-up is not");
         (steps, heard.0, prepared.get())
     }
 
@@ -265,7 +270,8 @@ mod tests {
     fn the_driver_carries_out_the_search_to_its_end() {
         let mut driver = FourServers::default();
         let (steps, heard, prepared) = drive(&mut driver, &AtomicBool::new(false));
-        assert_eq!(driver.asked[..4], [1, 2, 4, 8]);
+        assert_eq!(driver.asked[..5], [1, 1, 2, 4, 8], "a warm-up, then the ladder");
+        assert_eq!(driver.asked[driver.asked.len() - 3..], [8, 4, 1], "then back");
         let steps: Vec<_> = steps.iter().map(|measured| &measured.step).collect();
         let found = saturation(&steps, 0.0);
         assert_eq!((found.users, found.bounded), (Some(4), true));
@@ -277,7 +283,7 @@ mod tests {
     fn an_interrupted_search_keeps_what_was_measured() {
         let mut driver = FourServers { now_us: 1_000_000_001, ..FourServers::default() };
         let (steps, ..) = drive(&mut driver, &AtomicBool::new(false));
-        assert_eq!(driver.asked, [1, 2, 4]);
+        assert_eq!(driver.asked, [1, 1, 2, 4]);
         assert_eq!(steps.len(), 3);
     }
 }

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use super::users::by_users;
 use super::{Entry, Limit};
 use crate::run::{Doubt, Identity, Resource, ResourceKind, Run, Step, Unit, Warning, WarningKind, Words};
-use crate::statistics::pooling::{Estimate, Pooled, pooled};
-use crate::statistics::{NORMAL_95, t_95};
+use crate::statistics::NORMAL_95;
+use crate::statistics::pooling::{Between, Estimate, pooled};
 use crate::thresholds::DISTURBING;
 use crate::ticks::{ErrorCounts, add_errors, failed_share, failures, many_failed};
 
@@ -28,7 +28,8 @@ pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> 
     // What only bounds a few runs from below says nothing of the system beside the others, which do.
     let counts = |finished: &&Finished| lower_bound || !is_lower_bound(&finished.run);
     let counted: Vec<&Finished> = runs.iter().filter(counts).collect();
-    let found = pooled(&counted.iter().map(|finished| throughput_max(&finished.run)).collect::<Vec<_>>())?;
+    let estimates: Vec<Estimate> = counted.iter().map(|finished| throughput_max(&finished.run)).collect();
+    let found = pooled(&estimates, Between::of(std::slice::from_ref(&estimates)))?;
     let middle = &middle(&counted)?.run;
     let rounds = runs.iter().map(|finished| finished.round + 1).max().unwrap_or(0);
     let at = middle.verdict_step();
@@ -38,7 +39,7 @@ pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> 
         variant: variant.to_owned(),
         place: None,
         throughput_per_s: found.value,
-        throughput_ci_per_s: interval(&found),
+        throughput_ci_per_s: found.interval(),
         throughput_by_round_per_s: by_round(rounds, &counted, |run| Some(run.verdict.throughput_max_per_s)),
         cpu_us_per_request_by_round: cpu_by_round(rounds, runs),
         response_time_us_by_round: by_round(rounds, &counted, response_time_mean),
@@ -99,11 +100,6 @@ fn throughput_max(run: &Run) -> Estimate {
         degrees_of_freedom: f64::from(u16::MAX),
         weight: 1.0,
     }
-}
-
-fn interval(found: &Pooled) -> [f64; 2] {
-    let half_width = t_95(found.degrees_of_freedom) * found.error;
-    [(found.value - half_width).max(0.0), found.value + half_width]
 }
 
 /// The run with the median throughput; of two, the slower.

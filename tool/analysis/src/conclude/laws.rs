@@ -6,7 +6,7 @@ use super::Context;
 use crate::laws::demands::{self, demand};
 use crate::laws::mva::{Station, mva};
 use crate::laws::usl::usl;
-use crate::laws::{Little, bounds, is_tested, little, lost_in_failures};
+use crate::laws::{Little, bounds, is_tested, lost_in_failures, worse_little};
 use crate::run::{Demand, Identity, Laws, Models, Predicted, ResourceKind, Step, Words};
 use crate::search::saturation::Saturation;
 use crate::verdict::{Curve, uses};
@@ -19,7 +19,7 @@ const USERS_MAX: u32 = 100_000;
 
 pub(super) fn laws(curve: &Curve, context: &Context) -> Laws {
     let tested = curve.steps().iter().filter(|step| is_tested(&context.load, step));
-    let checks: Vec<Little> = tested.map(|step| little(step, context.load.think_time_us)).collect();
+    let checks: Vec<Little> = tested.map(|step| worse_little(step, context.load.think_time_us)).collect();
     let lost = |step: &&Step| context.load.is_closed() && lost_in_failures(step);
     Laws {
         little_holds: checks.iter().all(Little::holds),
@@ -76,7 +76,7 @@ pub(super) fn models(curve: &Curve, laws: &Laws, saturation: &Saturation, contex
     Models {
         bounds: alone_us.map(|us| bounds(us, think_us, saturation.throughput_max_per_s)),
         mva: alone_us.and_then(|us| predicted(curve, laws, think_us, us)),
-        usl: usl(&steps).map(|fit| fit.law),
+        usl: usl(&steps),
     }
 }
 

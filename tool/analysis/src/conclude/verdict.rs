@@ -1,11 +1,11 @@
 //! The verdict of a run: N* and the bottleneck, and why the answer is not to be relied on.
 
 use super::{Context, RunKind};
-use crate::laws::{idle_share, is_tested, little};
+use crate::laws::{idle_share, is_tested, worse_little};
 use crate::run::{Doubt, ResourceKind, Step, Verdict};
-use crate::search::consistency::{change, jump};
+use crate::search::consistency::{Change, change, jump};
 use crate::search::saturation::Saturation;
-use crate::thresholds::IDLE_USERS;
+use crate::thresholds::{IDLE_USERS, PLATEAU};
 use crate::verdict::{Curve, Finding, next};
 
 pub(super) fn verdict(
@@ -63,17 +63,21 @@ fn jumped(curve: &Curve) -> Option<Doubt> {
     Some(Doubt::Jump { from_users: found.from_users, to_users: found.to_users, factor: found.factor })
 }
 
+/// A change at saturation. With fewer users a server may be as fast as its processors are awake.
 fn changed(curve: &Curve) -> Option<Doubt> {
-    let found = curve.steps().iter().find_map(change)?;
-    Some(Doubt::Changed {
-        users: found.users,
-        before_per_s: found.before_per_s,
-        after_per_s: found.after_per_s,
-    })
+    let mut changes = curve.steps().iter().filter_map(change);
+    let Change { users, before_per_s, after_per_s, course } =
+        changes.find(|change| change.matters() && saturated(curve, change))?;
+    Some(Doubt::Changed { users, before_per_s, after_per_s, course })
+}
+
+/// Whether a step that changed ever had the maximum throughput: N* itself is in doubt then.
+pub(super) fn saturated(curve: &Curve, change: &Change) -> bool {
+    change.before_per_s.max(change.after_per_s) >= PLATEAU * curve.throughput_max()
 }
 
 fn broken_law(step: &Step, context: &Context) -> Option<Doubt> {
-    let little = little(step, context.load.think_time_us);
+    let little = worse_little(step, context.load.think_time_us);
     let broken = is_tested(&context.load, step) && little.is_broken();
     broken.then_some(Doubt::Little { users: step.users, gap: little.gap.abs() })
 }

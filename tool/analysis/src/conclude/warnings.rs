@@ -3,9 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use super::verdict::saturated;
 use super::{Context, RunKind, from_disk};
-use crate::laws::{idle_share, is_tested, little};
-use crate::run::{Cause, ListenQueue, ResourceKind, ServerUnwatched, Step, Warning, errors};
+use crate::laws::{idle_share, is_tested, worse_little};
+use crate::run::{Cause, ListenQueue, PERCENTILES, ResourceKind, ServerUnwatched, Step, Warning, errors};
+use crate::search::consistency::{Change, change};
 use crate::thresholds::IDLE_USERS;
 use crate::ticks::{add_errors, failures};
 use crate::verdict::{Curve, Finding, sharing};
@@ -18,6 +20,9 @@ const STEAL: f64 = 0.02;
 
 /// An interval of N*'s throughput with a half-width above this share says little.
 const WIDE: f64 = 0.05;
+
+/// A step without a percentile beyond this one is nothing to warn of.
+const TAIL: f64 = 0.99;
 
 /// No more unexpected statuses than this are named.
 const STATUSES: usize = 3;
@@ -37,7 +42,9 @@ pub(super) fn warnings(curve: &Curve, finding: &Finding, context: &Context) -> V
         shared_cores(curve, finding),
         not_steady(steps),
         idle_users(steps, context),
+        changed(curve, steps),
         too_short(curve),
+        few_responses(curve),
         little_broken(steps, context),
         steal(curve),
         listen_queue(curve),
@@ -144,6 +151,14 @@ fn idle_users(steps: &[Step], context: &Context) -> Option<Cause> {
     (context.load.is_closed() && share > IDLE_USERS).then_some(Cause::IdleUsers { users, share })
 }
 
+/// The step that changed most, unless that is a doubt: at saturation, a change that matters.
+fn changed(curve: &Curve, steps: &[Step]) -> Option<Cause> {
+    let doubted = |change: &Change| change.matters() && saturated(curve, change);
+    let changes = steps.iter().filter_map(change).filter(|change| !doubted(change));
+    let most = changes.max_by(|a, b| a.share().total_cmp(&b.share()))?;
+    Some(Cause::Changed { users: most.users, course: most.course })
+}
+
 /// Steps without an interval, or a wide one at N*.
 fn too_short(curve: &Curve) -> Option<Cause> {
     let without = curve.steps().iter().filter(|step| step.throughput_ci_per_s.is_none());
@@ -156,10 +171,21 @@ fn too_short(curve: &Curve) -> Option<Cause> {
     (half_width > WIDE).then_some(Cause::WideInterval { users: star.users, half_width })
 }
 
+fn few_responses(curve: &Curve) -> Option<Cause> {
+    let star = curve.star()?;
+    let time = &star.response_time_us;
+    let unknown = PERCENTILES.iter().find(|percentile| !percentile.is_known(time))?;
+    if unknown.share > TAIL {
+        return None;
+    }
+    let (users, samples) = (star.users, time.samples);
+    Some(Cause::FewResponses { users, samples, share: unknown.share, needed: unknown.samples_min() })
+}
+
 fn little_broken(steps: &[Step], context: &Context) -> Option<Cause> {
     let tested = steps.iter().filter(|step| is_tested(&context.load, step));
     let (users, little) = tested
-        .map(|step| (step.users, little(step, context.load.think_time_us)))
+        .map(|step| (step.users, worse_little(step, context.load.think_time_us)))
         .filter(|(_, little)| !little.holds())
         .max_by(|a, b| a.1.gap.abs().total_cmp(&b.1.gap.abs()))?;
     Some(Cause::Little { users, gap: little.gap.abs() })

@@ -16,10 +16,14 @@ pub struct Distribution {
 const BEYOND_US: u64 = 3_600_000_000;
 
 impl Distribution {
-    /// Merges the response times of `ticks`.
+    /// Merges the response times of `ticks`. A request that timed out counts with the time that it waited: its response
+    /// would have taken at least that, so no percentile is lower than it was for users.
     pub fn of(ticks: &[Tick]) -> Self {
         let mut merged = Self::default();
-        ticks.iter().for_each(|tick| merged.add(&tick.response_times));
+        for tick in ticks {
+            merged.add(&tick.response_times);
+            merged.add(&tick.timed_out);
+        }
         merged
     }
 
@@ -83,6 +87,21 @@ mod tests {
         assert_eq!(merged.percentile_us(0.99), 30.0);
         assert_eq!(merged.percentile_us(0.999), 1_000.0);
         assert_eq!(merged.max_us(), 1_000.0);
+    }
+
+    /// One in ten timed out after a second: the median is that of the responses, the 99th percentile a second at least.
+    #[test]
+    fn requests_that_timed_out_are_in_the_percentiles() {
+        let tick = Tick {
+            response_times: Counts { values_us: vec![(1_000, 90)], beyond: 0 },
+            timed_out: Counts { values_us: vec![(1_000_000, 10)], beyond: 0 },
+            ..Tick::default()
+        };
+        let merged = Distribution::of(&[tick]);
+        assert_eq!(
+            [0.5, 0.9, 0.99].map(|share| merged.percentile_us(share)),
+            [1_000.0, 1_000.0, 1_000_000.0]
+        );
     }
 
     #[test]

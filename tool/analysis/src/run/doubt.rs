@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Cause, Database, Processes};
+use super::{Cause, Database, Processes, Replicate};
 use crate::ticks::ErrorCounts;
 
 /// One reason not to rely on an answer.
@@ -115,14 +115,17 @@ pub enum Doubt {
         /// How many times the throughput per user grew.
         factor: f64,
     },
-    /// The server changed from one end of the sweep to the other.
+    /// The server changed while it was measured.
     Changed {
-        /// Users of the step that was measured twice.
+        /// Users of a step that was measured several times.
         users: u32,
-        /// Completed requests per second the first time.
+        /// Completed requests per second in the earlier of the two measurements that differ most.
         before_per_s: f64,
-        /// The same at the end of the sweep.
+        /// The same in the later.
         after_per_s: f64,
+        /// Every measurement in the order of time; empty in run files from before it was kept.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        course: Vec<Replicate>,
     },
     /// Little's law is off where the verdict is drawn.
     Little {

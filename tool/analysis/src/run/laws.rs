@@ -82,4 +82,16 @@ pub struct Usl {
     pub kappa: f64,
     /// Share of the variance of throughput it explains.
     pub r_squared: f64,
+    /// 95 % interval of the throughput of one user, [lo, hi]; like the others absent in files from before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lambda_ci_per_s: Option<[f64; 2]>,
+    /// 95 % interval of the contention.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sigma_ci: Option<[f64; 2]>,
+    /// 95 % interval of the coherency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kappa_ci: Option<[f64; 2]>,
+    /// Whether the steps lie around the law as their intervals say they should.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fits: Option<bool>,
 }

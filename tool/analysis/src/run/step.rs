@@ -36,8 +36,12 @@ pub struct Step {
     pub errors_per_s: ErrorRates,
     /// Whether the step reached a steady state.
     pub steady: bool,
-    /// Little's law: (N - X (R + Z)) / N.
+    /// Little's law over users: (N - X (R + Z)) / N.
     pub little_gap: f64,
+    /// Requests under way on average, counted at instants, and their 95 % interval, [lo, hi]; absent where they were not
+    /// counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<InFlight>,
     /// Body bytes received per second.
     pub received_bytes_per_s: f64,
     /// Body bytes sent per second; 0 in run files from before it was counted.
@@ -52,7 +56,11 @@ pub struct Step {
     /// Waits for locks in the database, if one was watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locks: Option<Locks>,
-    /// The same users once more at the end of the sweep, where it returned to them.
+    /// Each measurement of these users in the order of time, where the sweep came back to them: the other figures of the
+    /// step come from all of them. Empty where it did not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replicates: Vec<Replicate>,
+    /// The last of several measurements; files from before [`Self::replicates`] were kept have it alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<Again>,
     /// The generator's account of itself.
@@ -66,6 +74,35 @@ pub struct Step {
     pub usage: Usage,
 }
 
+/// The mean number of requests under way, L of Little's law.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct InFlight {
+    /// The mean.
+    pub mean: f64,
+    /// 95 % interval of it, [lo, hi]; absent where there were too few counts.
+    pub ci: Option<[f64; 2]>,
+}
+
+/// One of several measurements of the same number of users.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Replicate {
+    /// Seconds from the beginning of the first step to that of this measurement.
+    pub at_s: f64,
+    /// Length of the measured part, warm-up removed, seconds.
+    pub elapsed_s: f64,
+    /// Completed requests per second.
+    pub throughput_per_s: f64,
+    /// 95 % interval of it, [lo, hi], from the scatter within this measurement; absent where it was too short to give one.
+    pub throughput_ci_per_s: Option<[f64; 2]>,
+    /// Mean response time, microseconds.
+    pub response_time_mean_us: f64,
+    /// Whether it reached a steady state. Those that did not are part of the step's figures only if none did.
+    pub steady: bool,
+    /// Batches its interval was made from; 0 without one.
+    #[serde(skip)]
+    pub batches: usize,
+}
+
 /// The throughput of a step that was measured a second time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Again {
@@ -77,20 +114,38 @@ pub struct Again {
     pub throughput_ci_per_s: Option<[f64; 2]>,
 }
 
-impl From<&Step> for Again {
-    fn from(step: &Step) -> Self {
-        let Step { elapsed_s, throughput_per_s, throughput_ci_per_s, .. } = *step;
+impl From<&Replicate> for Again {
+    fn from(last: &Replicate) -> Self {
+        let Replicate { elapsed_s, throughput_per_s, throughput_ci_per_s, .. } = *last;
         Self { elapsed_s, throughput_per_s, throughput_ci_per_s }
+    }
+}
+
+impl Replicate {
+    /// This measurement as one of several, begun so many seconds after the first step.
+    pub(crate) fn of(step: &Step, at_s: f64) -> Self {
+        Self {
+            at_s,
+            elapsed_s: step.elapsed_s,
+            throughput_per_s: step.throughput_per_s,
+            throughput_ci_per_s: step.throughput_ci_per_s,
+            response_time_mean_us: step.response_time_us.mean,
+            steady: step.steady,
+            batches: step.measurement.batches,
+        }
     }
 }
 
 /// How the figures of a step were measured.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Measurement {
-    /// Start and end of the measured part, microseconds of the monotonic clock.
+    /// Start and end of the measured part, microseconds of the monotonic clock; of several measurements, that of the
+    /// longest.
     pub window: (u64, u64),
     /// Batches the throughput's interval was made from; 0 without one.
     pub batches: usize,
+    /// Degrees of freedom of the throughput's interval where that is not one less than the batches; 0 elsewhere.
+    pub degrees_of_freedom: f64,
     /// Whether batches long enough to be uncorrelated were found. If not, the intervals were widened.
     pub uncorrelated: bool,
     /// Errors in the dropped start and in the stall of a server that died: not part of any rate, but not hidden

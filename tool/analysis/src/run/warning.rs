@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DatabaseTrouble, Processes, ServerUnwatched, Shares, Words, known};
+use super::{DatabaseTrouble, Processes, Replicate, ServerUnwatched, Shares, Words, known};
 use crate::ticks::ErrorCounts;
 
 /// Something that makes the run less trustworthy.
@@ -28,6 +28,8 @@ pub enum WarningKind {
     GeneratorBusy,
     /// A step never became steady.
     NotSteady,
+    /// The server changed while it was measured.
+    Changed,
     /// Too few completions for an interval of the width asked for.
     TooShort,
     /// Little's law did not hold at a step.
@@ -149,10 +151,28 @@ pub enum Cause {
         /// Share of them, 0 to 1.
         share: f64,
     },
+    /// A step had another throughput when it was measured again.
+    Changed {
+        /// Its users.
+        users: u32,
+        /// Every measurement in the order of time.
+        course: Vec<Replicate>,
+    },
     /// Steps were too short for an interval.
     NoInterval {
         /// Their users.
         users: Vec<u32>,
+    },
+    /// Too few responses at N* for some percentiles, which are not shown.
+    FewResponses {
+        /// Users of the step.
+        users: u32,
+        /// How many responses there were.
+        samples: u64,
+        /// The lowest percentile that is not shown, 0 to 1.
+        share: f64,
+        /// How many it needs.
+        needed: u64,
     },
     /// The interval at N* is wide.
     WideInterval {
@@ -293,7 +313,10 @@ impl Cause {
             Self::GeneratorBusy { .. } | Self::NearCeiling { .. } => WarningKind::GeneratorBusy,
             Self::SharedCores { .. } => WarningKind::SharedCores,
             Self::NotSteady { .. } | Self::IdleUsers { .. } => WarningKind::NotSteady,
-            Self::NoInterval { .. } | Self::WideInterval { .. } => WarningKind::TooShort,
+            Self::Changed { .. } => WarningKind::Changed,
+            Self::NoInterval { .. } | Self::WideInterval { .. } | Self::FewResponses { .. } => {
+                WarningKind::TooShort
+            }
             Self::Little { .. } => WarningKind::Little,
             Self::Steal { .. } => WarningKind::Steal,
             Self::ListenQueue { .. }

@@ -6,9 +6,10 @@
 //! bend that a little in practice. A jump says that steps were not measured under the same conditions.
 //!
 //! A server that slows down as its data grows shows no jump: every later step is a little slower, which looks like a peak
-//! of the curve. So a sweep comes back, and measures a step of the maximum once more.
+//! of the curve. So a sweep comes back to some of its steps.
 
-use crate::run::{Again, Step};
+use crate::run::{Replicate, Step};
+use crate::statistics::normal_two_sided;
 
 /// Throughput per user that rises by less than this factor may be batching, or processors that sleep less.
 const JUMP: f64 = 1.4;
@@ -20,6 +21,9 @@ const AWAKE_USERS_MIN: u32 = 8;
 /// A machine that others share varies by as much from one minute to the next, and N* with it by little more than its
 /// interval.
 const CHANGED: f64 = 0.20;
+
+/// A server that changes by less is said to scatter, by the variance between measurements in the intervals.
+const TOLD: f64 = 0.10;
 
 /// Where so many completions were to be expected and none came, it is no chance.
 const EXPECTED_MIN: f64 = 30.0;
@@ -53,40 +57,76 @@ fn between(from: &Step, to: &Step) -> Option<Jump> {
     (certain && factor.is_finite()).then_some(Jump { from_users: from.users, to_users: to.users, factor })
 }
 
-/// A step that had another throughput when it was measured once more.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// A step that had another throughput when it was measured again.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// Its users.
     pub users: u32,
-    /// Completed requests per second the first time.
+    /// Completed requests per second in the earlier of the two measurements that differ most.
     pub before_per_s: f64,
-    /// The same at the end of the sweep.
+    /// The same in the later.
     pub after_per_s: f64,
+    /// Every measurement in the order of time.
+    pub course: Vec<Replicate>,
 }
 
-/// How a step that was measured twice changed, if by more than both intervals allow and by a share that matters.
+impl Change {
+    /// The difference as a share of the larger throughput.
+    pub fn share(&self) -> f64 {
+        let (before, after) = (self.before_per_s, self.after_per_s);
+        (after - before).abs() / before.max(after).max(f64::MIN_POSITIVE)
+    }
+
+    /// Whether N* is not to be relied on where the server changed by so much.
+    pub fn matters(&self) -> bool {
+        self.share() > CHANGED
+    }
+}
+
+/// How a step that was measured several times changed, if by more than the intervals allow and by a share worth telling.
 pub fn change(step: &Step) -> Option<Change> {
-    let again = step.again?;
-    let (before_per_s, after_per_s) = (step.throughput_per_s, again.throughput_per_s);
-    let difference = (after_per_s - before_per_s).abs();
-    let matters = difference > CHANGED * before_per_s.max(after_per_s);
-    let changed = matters && (died(before_per_s, again) || difference > half_width(step, again)?);
-    changed.then_some(Change { users: step.users, before_per_s, after_per_s })
+    let course = course(step);
+    let pairs = (0..course.len()).flat_map(|later| (0..later).map(move |earlier| (earlier, later)));
+    let pairs = pairs.filter_map(|(earlier, later)| Some((course.get(earlier)?, course.get(later)?)));
+    let apart =
+        |(before, after): &(&Replicate, &Replicate)| (before.throughput_per_s - after.throughput_per_s).abs();
+    let (before, after) = pairs.max_by(|a, b| apart(a).total_cmp(&apart(b)))?;
+    let certain = died(before, after) || apart(&(before, after)) > half_width(before, after, course.len())?;
+    let (users, before_per_s, after_per_s) = (step.users, before.throughput_per_s, after.throughput_per_s);
+    let change = Change { users, before_per_s, after_per_s, course: course.clone() };
+    (certain && change.share() > TOLD).then_some(change)
 }
 
-/// Half the width of the interval of the difference.
-fn half_width(step: &Step, again: Again) -> Option<f64> {
+/// Every measurement of a step. Older files have the figures of the first, and the last.
+fn course(step: &Step) -> Vec<Replicate> {
+    let Some(again) = step.again.filter(|_| step.replicates.is_empty()) else {
+        return step.replicates.clone();
+    };
+    let last = Replicate {
+        elapsed_s: again.elapsed_s,
+        throughput_per_s: again.throughput_per_s,
+        throughput_ci_per_s: again.throughput_ci_per_s,
+        ..Replicate::default()
+    };
+    vec![Replicate::of(step, 0.0), last]
+}
+
+/// Half the width of the interval of the difference, wider where it is the largest of several (Bonferroni).
+fn half_width(before: &Replicate, after: &Replicate, count: usize) -> Option<f64> {
     let half = |[low, high]: [f64; 2]| (high - low) / 2.0;
-    Some(half(step.throughput_ci_per_s?).hypot(half(again.throughput_ci_per_s?)))
+    let pairs = (count * (count - 1) / 2) as f64;
+    let wider = normal_two_sided(1.0 - 0.05 / pairs) / normal_two_sided(0.95);
+    Some(wider * half(before.throughput_ci_per_s?).hypot(half(after.throughput_ci_per_s?)))
 }
 
-fn died(before_per_s: f64, again: Again) -> bool {
-    again.throughput_per_s == 0.0 && before_per_s * again.elapsed_s > EXPECTED_MIN
+fn died(before: &Replicate, after: &Replicate) -> bool {
+    after.throughput_per_s == 0.0 && before.throughput_per_s * after.elapsed_s > EXPECTED_MIN
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::Again;
 
     fn step(users: u32, throughput: f64, half_width: f64) -> Step {
         Step {
@@ -117,29 +157,47 @@ mod tests {
         assert_eq!(jump(&[&two, &three]), None);
     }
 
-    fn twice(before: (f64, f64), after: (f64, f64)) -> Option<Change> {
-        let again = Again::from(&Step { elapsed_s: 2.0, ..step(8, after.0, after.1) });
-        change(&Step { again: Some(again), ..step(8, before.0, before.1) })
+    /// A step of eight users measured at these throughputs with these half-widths.
+    fn measured(all: &[(f64, f64)]) -> Option<Change> {
+        let replicate = |&(throughput, half_width): &(f64, f64)| {
+            Replicate::of(&Step { elapsed_s: 2.0, ..step(8, throughput, half_width) }, 0.0)
+        };
+        change(&Step { replicates: all.iter().map(replicate).collect(), ..step(8, all[0].0, all[0].1) })
+    }
+
+    fn found(all: &[(f64, f64)]) -> Option<[f64; 2]> {
+        measured(all).filter(Change::matters).map(|change| [change.before_per_s, change.after_per_s])
     }
 
     #[test]
     fn a_server_that_slowed_down_or_died_shows() {
-        let found = twice((29_200.0, 500.0), (9_600.0, 400.0));
-        let expected = Change { users: 8, before_per_s: 29_200.0, after_per_s: 9_600.0 };
-        assert_eq!(found, Some(expected));
-        assert!(twice((9_600.0, 400.0), (29_200.0, 500.0)).is_some(), "or one that was still warming up");
-        let dead = Again { elapsed_s: 2.0, ..Again::default() };
+        assert_eq!(found(&[(29_200.0, 500.0), (9_600.0, 400.0)]), Some([29_200.0, 9_600.0]));
+        let warming = [(9_600.0, 400.0), (29_200.0, 500.0)];
+        assert_eq!(found(&warming), Some([9_600.0, 29_200.0]), "or one that was still warming up");
+        let between = [(20_000.0, 500.0), (29_200.0, 500.0), (9_600.0, 400.0)];
+        assert_eq!(found(&between), Some([29_200.0, 9_600.0]), "the two that differ most");
+        let dead = |elapsed_s| Replicate { elapsed_s, ..Replicate::default() };
         let before = step(8, 100.0, 1.0);
-        assert!(change(&Step { again: Some(dead), ..before.clone() }).is_some());
-        let cut_short = Again { elapsed_s: 0.1, ..Again::default() };
-        assert_eq!(change(&Step { again: Some(cut_short), ..before.clone() }), None);
+        let then = |last| Step { replicates: vec![Replicate::of(&before, 0.0), last], ..before.clone() };
+        assert!(change(&then(dead(2.0))).is_some());
+        assert_eq!(change(&then(dead(0.1))), None, "cut short");
         assert_eq!(change(&before), None);
     }
 
     #[test]
     fn a_change_that_is_small_or_within_the_intervals_is_none() {
-        assert_eq!(twice((1_000.0, 1.0), (820.0, 1.0)), None);
-        assert_eq!(twice((1_000.0, 150.0), (780.0, 170.0)), None);
+        assert_eq!(found(&[(1_000.0, 1.0), (820.0, 1.0)]), None);
+        assert!(measured(&[(1_000.0, 1.0), (820.0, 1.0)]).is_some(), "but told");
+        assert_eq!(measured(&[(1_000.0, 1.0), (920.0, 1.0)]), None);
+        assert_eq!(measured(&[(1_000.0, 150.0), (780.0, 170.0)]), None);
+    }
+
+    /// A run file from before replicates were kept.
+    #[test]
+    fn a_step_of_an_older_file_shows_its_change() {
+        let last = Replicate::of(&Step { elapsed_s: 2.0, ..step(8, 9_600.0, 400.0) }, 40.0);
+        let older = Step { again: Some(Again::from(&last)), ..step(8, 29_200.0, 500.0) };
+        assert!(change(&older).is_some_and(|change| change.matters() && change.course.len() == 2));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Whether throughput still grows with the number of users.
 
 use crate::run::Step;
-use crate::statistics::{NORMAL_95, t_95};
+use crate::statistics::pooling::effective_degrees_of_freedom;
+use crate::statistics::t_95;
 
 /// Growth of throughput over steps of ascending numbers of users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,24 +62,43 @@ pub(crate) fn certain_growth(steps: &[&Step]) -> f64 {
 }
 
 /// 95 % interval of growth per doubling of users: weighted least squares of the logarithm of throughput on
-/// the binary logarithm of users, with the errors that the steps' intervals stand for.
+/// the binary logarithm of users, with the errors that the steps' intervals stand for, and Student's t with the degrees of
+/// freedom that those errors leave the slope.
 fn slope(steps: &[&Step]) -> Option<[f64; 2]> {
-    let rows: Vec<[f64; 3]> = steps.iter().filter_map(|step| row(step)).collect();
-    let sum = |term: &dyn Fn(&[f64; 3]) -> f64| rows.iter().map(|row| row[2] * term(row)).sum::<f64>();
+    let rows: Vec<Row> = steps.iter().filter_map(|step| Row::of(step)).collect();
+    let sum = |term: &dyn Fn(&Row) -> f64| rows.iter().map(|row| row.weight * term(row)).sum::<f64>();
     let weight = sum(&|_| 1.0);
-    let centre = sum(&|row| row[0]) / weight;
-    let spread = sum(&|row| (row[0] - centre).powi(2));
-    let slope = sum(&|row| (row[0] - centre) * row[1]) / spread;
-    let half_width = NORMAL_95 / spread.sqrt();
+    let centre = sum(&|row| row.users) / weight;
+    let spread = sum(&|row| (row.users - centre).powi(2));
+    let slope = sum(&|row| (row.users - centre) * row.throughput) / spread;
+    let part = |row: &Row| (row.weight * ((row.users - centre) / spread).powi(2), row.degrees_of_freedom);
+    let df = effective_degrees_of_freedom(&rows.iter().map(part).collect::<Vec<_>>());
+    let half_width = t_95(df) / spread.sqrt();
     (slope.is_finite() && half_width.is_finite())
         .then(|| [(slope - half_width), (slope + half_width)].map(|log_ratio| log_ratio.exp_m1()))
 }
 
-/// Binary logarithm of users, logarithm of throughput, weight.
-fn row(step: &Step) -> Option<[f64; 3]> {
-    let (users, throughput) = (f64::from(step.users), step.throughput_per_s);
-    let error = (throughput_error(step) / throughput).max(1e-9);
-    (users > 0.0 && throughput > 0.0).then(|| [users.log2(), throughput.ln(), error.powi(-2)])
+/// A step as a point of that line.
+struct Row {
+    /// Binary logarithm.
+    users: f64,
+    /// Natural logarithm.
+    throughput: f64,
+    weight: f64,
+    degrees_of_freedom: f64,
+}
+
+impl Row {
+    fn of(step: &Step) -> Option<Self> {
+        let (users, throughput) = (f64::from(step.users), step.throughput_per_s);
+        let error = (throughput_error(step) / throughput).max(1e-9);
+        (users > 0.0 && throughput > 0.0).then(|| Self {
+            users: users.log2(),
+            throughput: throughput.ln(),
+            weight: error.powi(-2),
+            degrees_of_freedom: degrees_of_freedom(step),
+        })
+    }
 }
 
 /// Standard error of a step's throughput; half the throughput where it has no interval.
@@ -91,13 +111,18 @@ pub(crate) fn throughput_error(step: &Step) -> f64 {
 
 /// Degrees of freedom of that standard error. Many where the step does not say.
 pub(crate) fn degrees_of_freedom(step: &Step) -> f64 {
-    let batches = step.measurement.batches;
-    if batches > 1 { batches as f64 - 1.0 } else { f64::from(u16::MAX) }
+    match (step.measurement.degrees_of_freedom, step.measurement.batches) {
+        (df, _) if df > 0.0 => df,
+        (_, batches) if batches > 1 => batches as f64 - 1.0,
+        _ => f64::from(u16::MAX),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::Measurement;
+    use crate::statistics::NORMAL_95;
 
     fn step(users: u32, throughput: f64, half_width: f64) -> Step {
         Step {
@@ -145,6 +170,19 @@ mod tests {
     fn several_imprecise_steps_tell_what_two_do_not() {
         assert_eq!(over(&[(8, 100.0), (16, 101.0)], 10.0), Growth::Unclear);
         assert_eq!(over(&[(8, 100.0), (16, 101.0), (32, 99.0), (64, 100.0)], 10.0), Growth::Stopped);
+    }
+
+    /// Two steps of five batches each: the normal distribution would call this growth.
+    #[test]
+    fn few_batches_leave_more_doubt() {
+        let few = |users, throughput| {
+            let measurement = Measurement { batches: 5, ..Measurement::default() };
+            Step { measurement, ..step(users, throughput, 4.0) }
+        };
+        let many = |users, throughput| step(users, throughput, 4.0 * NORMAL_95 / t_95(4.0));
+        let judged = |one: Step, two: Step| growth(&[&one, &two]);
+        assert_eq!(judged(many(8, 100.0), many(16, 106.5)), Growth::Grows);
+        assert_eq!(judged(few(8, 100.0), few(16, 106.5)), Growth::Unclear);
     }
 
     #[test]

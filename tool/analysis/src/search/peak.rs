@@ -5,7 +5,6 @@
 //! order.
 
 use crate::run::Step;
-use crate::search::growth::throughput_error;
 use crate::statistics::regression::{Matrix, dot, inverted, times};
 
 /// A real curve is not a parabola: the vertex is off by about this share of the height that the steps near it
@@ -27,10 +26,10 @@ const NEAR_PEAK: f64 = 0.9;
 /// A parabola through three points fits always; the fourth can object.
 const FEWEST: usize = 4;
 
-/// The peak near the step `highest` of `steps` (ascending by users); `None` where the steps do not show one
-/// with steps on either side.
-pub(crate) fn peak(steps: &[&Step], highest: usize) -> Option<Peak> {
-    let rows = rows(steps, highest)?;
+/// The peak near the step `highest` of `steps` (ascending by users), whose throughputs have the standard errors `error`;
+/// `None` where the steps do not show one with steps on either side.
+pub(crate) fn peak(steps: &[&Step], highest: usize, error: impl Fn(&Step) -> f64) -> Option<Peak> {
+    let rows = rows(steps, highest, error)?;
     let inverse = inverted(normal(&rows))?;
     let right =
         [0, 1, 2].map(|term: usize| rows.iter().map(|row| row.weight * row.terms()[term] * row.value).sum());
@@ -58,7 +57,7 @@ impl Row {
     }
 }
 
-fn rows(steps: &[&Step], highest: usize) -> Option<Vec<Row>> {
+fn rows(steps: &[&Step], highest: usize, error: impl Fn(&Step) -> f64) -> Option<Vec<Row>> {
     let top = steps.get(highest)?;
     let near = |index: &usize| {
         steps.get(*index).is_some_and(|step| step.throughput_per_s >= NEAR_PEAK * top.throughput_per_s)
@@ -67,7 +66,7 @@ fn rows(steps: &[&Step], highest: usize) -> Option<Vec<Row>> {
     let last = (highest + 1..steps.len()).take_while(near).last()?;
     let row = |index: usize| {
         let step = steps.get(index)?;
-        let error = (throughput_error(step) / top.throughput_per_s).max(1e-6);
+        let error = (error(step) / top.throughput_per_s).max(1e-6);
         Some(Row {
             index,
             at: (f64::from(step.users) / f64::from(top.users)).ln(),

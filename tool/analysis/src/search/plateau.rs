@@ -4,10 +4,11 @@
 //! pooled, chosen by their number of users and not by their throughput; only steps significantly below the
 //! highest (a server that slows down under more users) are left out.
 
-use crate::run::Step;
+use crate::estimate::replicates::usable;
+use crate::run::{Replicate, Step};
 use crate::search::growth::{NEGLIGIBLE, degrees_of_freedom, throughput_error};
 use crate::search::peak::{Peak, peak};
-use crate::statistics::pooling::{Estimate, Pooled, pooled};
+use crate::statistics::pooling::{Between, Estimate, Pooled, effective_degrees_of_freedom, pooled, weights};
 use crate::statistics::t_95;
 use crate::thresholds::SATURATED;
 
@@ -18,8 +19,10 @@ pub(crate) struct Plateau {
     pub(crate) throughput_per_s: f64,
     error: f64,
     degrees_of_freedom: f64,
-    /// By how much the steps disagree more than their intervals allow, as a factor on every step's error.
-    scale: f64,
+    /// One request over the time of a measurement: counts are no finer.
+    resolution_per_s: f64,
+    /// The relative variance between measurements at saturation that their intervals do not explain.
+    between: Between,
     /// (index of the step, its weight); weights sum to one.
     members: Vec<(usize, f64)>,
 }
@@ -34,13 +37,13 @@ pub(crate) fn plateau(steps: &[&Step]) -> Plateau {
     let Some(highest) = highest(steps) else {
         return Plateau::nothing();
     };
-    if falls_after(steps, highest)
-        && let Some(peak) = peak(steps, highest)
-    {
-        return at_the_peak(steps, highest, peak);
+    let between = replicated(steps, highest);
+    let falls = steps.len() > highest + 1 && below(steps, steps.len() - 1, highest, between);
+    if falls && let Some(peak) = peak(steps, highest, |step| own_error(step, between)) {
+        return at_the_peak(steps, highest, peak, between);
     }
     let past = twice_past_the_knee(steps, highest);
-    let level = |index: &usize| !below(steps, *index, highest);
+    let level = |index: &usize| !below(steps, *index, highest, between);
     let from =
         |fewest: u32| (0..steps.len()).filter(move |&index| users(steps, index) >= fewest).filter(level);
     let settled: Vec<usize> = from(past).collect();
@@ -48,7 +51,9 @@ pub(crate) fn plateau(steps: &[&Step]) -> Plateau {
         return pool_with_contradictions(steps, settled);
     }
     let near: Vec<usize> = from(past / 2 + 1).collect();
-    pool_with_contradictions(steps, if near.is_empty() { vec![highest] } else { near })
+    // The largest of several noisy steps overstates the maximum, so all that are level with it are pooled.
+    let level: Vec<usize> = if near.is_empty() { from(past / 2).collect() } else { near };
+    pool_with_contradictions(steps, level)
 }
 
 /// Pools the steps chosen, and earlier ones that are above what those come to by both intervals. The maximum is not
@@ -69,19 +74,20 @@ fn pool_with_contradictions(steps: &[&Step], mut chosen: Vec<usize>) -> Plateau 
     pool(steps, &chosen)
 }
 
-/// The last step has clearly less throughput than the highest.
-fn falls_after(steps: &[&Step], highest: usize) -> bool {
-    steps.len() > highest + 1 && below(steps, steps.len() - 1, highest)
-}
-
-fn at_the_peak(steps: &[&Step], highest: usize, peak: Peak) -> Plateau {
+/// The vertex as the maximum.
+fn at_the_peak(steps: &[&Step], highest: usize, peak: Peak, between: Between) -> Plateau {
     let member = |&(index, _): &(usize, f64)| steps.get(index).map_or(1.0, |step| degrees_of_freedom(step));
+    let squares: f64 = peak.weights.iter().map(|(_, weight)| weight * weight).sum();
+    let shared = between.scaled(peak.throughput_per_s).variance * squares;
+    let own = (peak.error.powi(2) - shared).max(0.0);
+    let parts = [(own, peak.weights.iter().map(member).sum()), (shared, between.degrees_of_freedom)];
     Plateau {
         top: highest,
         throughput_per_s: peak.throughput_per_s,
         error: peak.error,
-        degrees_of_freedom: peak.weights.iter().map(member).sum(),
-        scale: 1.0,
+        degrees_of_freedom: effective_degrees_of_freedom(&parts),
+        resolution_per_s: 0.0,
+        between,
         members: peak.weights,
     }
 }
@@ -93,26 +99,43 @@ impl Plateau {
             throughput_per_s: 0.0,
             error: 0.0,
             degrees_of_freedom: 1.0,
-            scale: 1.0,
+            resolution_per_s: 0.0,
+            between: Between::default(),
             members: Vec::new(),
         }
     }
 
     pub(crate) fn interval(&self) -> [f64; 2] {
-        let half_width = t_95(self.degrees_of_freedom) * self.error;
+        let half_width = (t_95(self.degrees_of_freedom) * self.error).max(self.resolution_per_s);
         [(self.throughput_per_s - half_width).max(0.0), self.throughput_per_s + half_width]
     }
 
-    /// How many standard errors the throughput of step `index` lies above `share` of the maximum. A step that
-    /// is part of the plateau is correlated with it, which is allowed for.
+    /// How far the throughput of step `index` lies above `share` of the maximum, in half-widths of the 95 % interval of
+    /// that difference: beyond 1 or -1 it is significant. A step that is part of the plateau is correlated with it, which
+    /// is allowed for.
     pub(crate) fn deviation(&self, index: usize, steps: &[&Step], share: f64) -> f64 {
         let Some(step) = steps.get(index) else { return 0.0 };
-        let own = throughput_error(step) * self.scale;
+        let Some(own) = own(step, self.between) else { return 0.0 };
         let weight = self.members.iter().find(|member| member.0 == index).map_or(0.0, |member| member.1);
-        let others = (self.error.powi(2) - (weight * own).powi(2)).max(0.0);
-        let error = ((own * (1.0 - share * weight)).powi(2) + share.powi(2) * others).sqrt();
-        (step.throughput_per_s - share * self.throughput_per_s) / error.max(f64::MIN_POSITIVE)
+        let others = (self.error.powi(2) - (weight * own.error).powi(2)).max(0.0);
+        let of_own = (own.error * (1.0 - share * weight)).powi(2);
+        let of_others = share.powi(2) * others;
+        let df = effective_degrees_of_freedom(&[
+            (of_own, own.degrees_of_freedom),
+            (of_others, self.degrees_of_freedom),
+        ]);
+        let half_width = t_95(df) * (of_own + of_others).sqrt();
+        (step.throughput_per_s - share * self.throughput_per_s) / half_width.max(f64::MIN_POSITIVE)
     }
+}
+
+fn own_error(step: &Step, between: Between) -> f64 {
+    own(step, between).map_or(0.0, |own| own.error)
+}
+
+/// A step's throughput with the variance between measurements in its error.
+fn own(step: &Step, between: Between) -> Option<Pooled> {
+    pooled(&measurements(step), between.scaled(step.throughput_per_s))
 }
 
 fn users(steps: &[&Step], index: usize) -> u32 {
@@ -131,40 +154,81 @@ fn twice_past_the_knee(steps: &[&Step], highest: usize) -> u32 {
     knee.saturating_mul(2)
 }
 
-fn below(steps: &[&Step], index: usize, highest: usize) -> bool {
+fn below(steps: &[&Step], index: usize, highest: usize, between: Between) -> bool {
     let (Some(lower), Some(higher)) = (steps.get(index), steps.get(highest)) else { return true };
-    let error = throughput_error(lower).hypot(throughput_error(higher));
+    let error = own_error(lower, between).hypot(own_error(higher, between));
     let difference = higher.throughput_per_s - lower.throughput_per_s;
     difference > (BELOW * error).max(NEGLIGIBLE * higher.throughput_per_s)
 }
 
-/// Pools by measured time, which unlike the estimated variances does not lean towards steps that happen to
-/// look quiet.
+/// The relative variance between measurements of the same users, from the steps near the highest that were come back to.
+fn replicated(steps: &[&Step], highest: usize) -> Between {
+    let level = steps.get(highest).map_or(0.0, |step| SATURATED * step.throughput_per_s);
+    let near = steps.iter().filter(|step| step.throughput_per_s >= level && step.throughput_per_s > 0.0);
+    let groups: Vec<_> = near.map(|step| relative(&measurements(step), step.throughput_per_s)).collect();
+    Between::of(&groups)
+}
+
+/// Pools every measurement of these steps by random effects. How much measurements differ is taken from all of them, and
+/// from the replicates of the steps between N* and them.
 fn pool(steps: &[&Step], indices: &[usize]) -> Plateau {
-    let chosen: Vec<(usize, Estimate)> =
-        indices.iter().filter_map(|&index| Some((index, throughput(steps.get(index)?)))).collect();
-    let estimates: Vec<Estimate> = chosen.iter().map(|(_, estimate)| *estimate).collect();
-    let Some(Pooled { value, error, degrees_of_freedom, scale }) = pooled(&estimates) else {
+    let members: Vec<(usize, Estimate)> = indices
+        .iter()
+        .filter_map(|&index| Some((index, *steps.get(index)?)))
+        .flat_map(|(index, step)| measurements(step).into_iter().map(move |one| (index, one)))
+        .collect();
+    let estimates: Vec<Estimate> = members.iter().map(|(_, estimate)| *estimate).collect();
+    let Some(level) = pooled(&estimates, Between::default()).filter(|level| level.value > 0.0) else {
         return Plateau::nothing();
     };
-    let total: f64 = estimates.iter().map(|one| one.weight).sum();
+    let mut groups = vec![relative(&estimates, level.value)];
+    let near = |step: &&&Step| step.throughput_per_s >= SATURATED * level.value;
+    let others = steps.iter().enumerate().filter(|(index, _)| !indices.contains(index)).map(|(_, step)| step);
+    groups.extend(others.filter(near).map(|step| relative(&measurements(step), step.throughput_per_s)));
+    let between = Between::of(&groups);
+    let absolute = between.scaled(level.value);
+    let Some(found) = pooled(&estimates, absolute) else { return Plateau::nothing() };
+    let mut weighted: Vec<(usize, f64)> = Vec::new();
+    for ((index, _), weight) in members.iter().zip(weights(&estimates, absolute)) {
+        match weighted.iter_mut().find(|member| member.0 == *index) {
+            Some(member) => member.1 += weight,
+            None => weighted.push((*index, weight)),
+        }
+    }
     Plateau {
         top: indices.iter().copied().max().unwrap_or(0),
-        throughput_per_s: value,
-        error,
-        degrees_of_freedom,
-        scale,
-        members: chosen.iter().map(|(index, one)| (*index, one.weight / total)).collect(),
+        throughput_per_s: found.value,
+        error: found.error,
+        degrees_of_freedom: found.degrees_of_freedom,
+        resolution_per_s: estimates.len() as f64 / estimates.iter().map(|one| one.weight).sum::<f64>(),
+        between,
+        members: weighted,
     }
 }
 
-fn throughput(step: &Step) -> Estimate {
-    Estimate {
-        value: step.throughput_per_s,
-        error: throughput_error(step),
-        degrees_of_freedom: degrees_of_freedom(step),
-        weight: step.measured_us().max(1) as f64,
+/// Every measurement of a step that is part of its figures.
+fn measurements(step: &Step) -> Vec<Estimate> {
+    if step.replicates.is_empty() {
+        let (value, weight) = (step.throughput_per_s, step.measured_us().max(1) as f64 / 1e6);
+        let degrees_of_freedom = degrees_of_freedom(step);
+        return vec![Estimate { value, error: throughput_error(step), degrees_of_freedom, weight }];
     }
+    usable(&step.replicates, |one| one.steady).into_iter().map(estimate).collect()
+}
+
+fn estimate(one: &Replicate) -> Estimate {
+    let degrees_of_freedom = if one.batches > 1 { one.batches as f64 - 1.0 } else { f64::from(u16::MAX) };
+    let error = match one.throughput_ci_per_s {
+        Some([_, high]) => (high - one.throughput_per_s) / t_95(degrees_of_freedom),
+        None => one.throughput_per_s / 2.0,
+    };
+    Estimate { value: one.throughput_per_s, error, degrees_of_freedom, weight: one.elapsed_s.max(1e-6) }
+}
+
+/// The same as shares of `level`.
+fn relative(estimates: &[Estimate], level: f64) -> Vec<Estimate> {
+    let over = |one: &Estimate| Estimate { value: one.value / level, error: one.error / level, ..*one };
+    estimates.iter().map(over).collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use crate::laws::bounds;
 use crate::run::Step;
 use crate::search::growth::{ended, throughput_error};
 use crate::search::plateau::{Plateau, plateau};
-use crate::statistics::NORMAL_95;
 use crate::statistics::regression::non_decreasing;
 use crate::thresholds::SATURATED;
 
@@ -130,9 +129,9 @@ fn interpolated(rising: &[&Step], smooth: &[f64], first: usize, level: f64) -> u
 /// From just above the largest number significantly below the level to the smallest significantly above.
 fn interval(rising: &[&Step], plateau: &Plateau, bracket: (u32, u32)) -> [u32; 2] {
     let deviation = |index: usize| plateau.deviation(index, rising, SATURATED);
-    let above = (0..rising.len()).find(|&index| deviation(index) > NORMAL_95);
+    let above = (0..rising.len()).find(|&index| deviation(index) > 1.0);
     let searched = above.unwrap_or(rising.len());
-    let below = (0..searched).rev().find(|&index| deviation(index) < -NORMAL_95);
+    let below = (0..searched).rev().find(|&index| deviation(index) < -1.0);
     let users = |index: usize| rising.get(index).map(|step| step.users);
     let low = below.and_then(users).map_or(1, |users| users.saturating_add(1));
     let high = above.and_then(users).or(rising.last().map(|step| step.users)).unwrap_or(bracket.1);

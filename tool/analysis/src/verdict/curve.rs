@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::counters::Role;
 use crate::resources::{CpuUse, Group, LinkUse, Usage};
-use crate::run::{DatabaseTrouble, Processes, Step};
+use crate::run::{DatabaseTrouble, Processes, Step, nearest};
 use crate::search::growth::Growth;
 use crate::thresholds::{FULL, LOW, PLATEAU};
 
@@ -92,7 +92,7 @@ impl Curve {
         steps.sort_by_key(|step| step.users);
         let last = steps.len().saturating_sub(1);
         let star = match shape.users_at_saturation {
-            Some(users) if shape.bounded => steps.iter().position(|step| step.users >= users).unwrap_or(last),
+            Some(users) if shape.bounded => nearest(&steps, users).unwrap_or(last),
             _ => last,
         };
         let top = steps.iter().map(|step| step.throughput_per_s).fold(0.0, f64::max);
@@ -123,7 +123,7 @@ impl Curve {
         self.steps
     }
 
-    /// The step at N*, or the last one.
+    /// The step measured nearest to N*, or the last one.
     pub fn star(&self) -> Option<&Step> {
         self.steps.get(self.star)
     }
@@ -158,7 +158,7 @@ impl Curve {
         self.steps.iter().map(|step| step.completed).fold(0, u64::saturating_add)
     }
 
-    pub(super) fn throughput_max(&self) -> f64 {
+    pub(crate) fn throughput_max(&self) -> f64 {
         self.steps.iter().map(|step| step.throughput_per_s).fold(0.0, f64::max)
     }
 

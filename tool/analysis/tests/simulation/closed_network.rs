@@ -6,19 +6,37 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use analysis::ticks::{Counts, GeneratorTick, Tick};
 
+use crate::pace::{Course, Pace};
+
 pub(crate) const TICK_US: u64 = 20_000;
 
 /// How a duration is distributed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Time {
-    Exponential { mean_us: f64 },
-    Constant { us: f64 },
+    Exponential {
+        mean_us: f64,
+    },
+    Constant {
+        us: f64,
+    },
+    /// The logarithm is normal with this deviation.
+    LogNormal {
+        mean_us: f64,
+        deviation: f64,
+    },
+    /// The chance of more than t falls as t to the power of minus `shape`, which is above one.
+    Pareto {
+        mean_us: f64,
+        shape: f64,
+    },
 }
 
 impl Time {
     pub(crate) fn mean_us(self) -> f64 {
         match self {
-            Self::Exponential { mean_us } => mean_us,
+            Self::Exponential { mean_us }
+            | Self::LogNormal { mean_us, .. }
+            | Self::Pareto { mean_us, .. } => mean_us,
             Self::Constant { us } => us,
         }
     }
@@ -27,6 +45,14 @@ impl Time {
         let us = match self {
             Self::Exponential { mean_us } => -mean_us * (1.0 - random.f64()).ln(),
             Self::Constant { us } => us,
+            Self::LogNormal { mean_us, deviation } => {
+                let normal =
+                    (-2.0 * (1.0 - random.f64()).ln()).sqrt() * (std::f64::consts::TAU * random.f64()).cos();
+                mean_us * (deviation * normal - deviation * deviation / 2.0).exp()
+            }
+            Self::Pareto { mean_us, shape } => {
+                mean_us * (shape - 1.0) / shape * (1.0 - random.f64()).powf(-1.0 / shape)
+            }
         };
         (us * 1e3).round() as u64
     }
@@ -38,19 +64,25 @@ pub(crate) struct System {
     pub(crate) service: Time,
     pub(crate) think: Time,
     pub(crate) servers: u32,
+    pub(crate) pace: Pace,
 }
 
 impl System {
+    /// The same system at another pace.
+    pub(crate) fn at(self, pace: Pace) -> Self {
+        Self { pace, ..self }
+    }
+
     /// Exponential service and think times with these means; a mean think time of 0 is none.
     pub(crate) fn exponential(servers: u32, service_us: f64, think_us: f64) -> Self {
         let exponential = |mean_us| Time::Exponential { mean_us };
-        Self { service: exponential(service_us), think: exponential(think_us), servers }
+        Self { service: exponential(service_us), think: exponential(think_us), servers, pace: Pace::Steady }
     }
 
     /// Constant service and think times.
     pub(crate) fn constant(servers: u32, service_us: f64, think_us: f64) -> Self {
         let constant = |us| Time::Constant { us };
-        Self { service: constant(service_us), think: constant(think_us), servers }
+        Self { service: constant(service_us), think: constant(think_us), servers, pace: Pace::Steady }
     }
 }
 
@@ -74,11 +106,13 @@ enum Event {
 pub(crate) struct Simulation {
     system: System,
     random: fastrand::Rng,
+    course: Course,
     now_ns: u64,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     sequence: u64,
     waiting: VecDeque<(u64, bool)>,
     idle: u32,
+    users: u64,
     thinking: u64,
 }
 
@@ -87,11 +121,13 @@ impl Simulation {
         let mut simulation = Self {
             system,
             random: fastrand::Rng::with_seed(seed),
+            course: Course::new(system.pace, seed),
             now_ns: 0,
             events: BinaryHeap::new(),
             sequence: 0,
             waiting: VecDeque::new(),
             idle: system.servers,
+            users: u64::from(users),
             thinking: 0,
         };
         if let Start::Backlog(requests) = start {
@@ -130,6 +166,7 @@ impl Simulation {
             generator: GeneratorTick {
                 thinking_user_us: thinking_user_ns / 1_000,
                 threads: 1,
+                in_flight: Some(self.users - self.thinking),
                 ..Default::default()
             },
             ..Tick::default()
@@ -175,7 +212,8 @@ impl Simulation {
     fn serve(&mut self, arrived_ns: u64, somebodys: bool) {
         self.idle -= 1;
         let service_ns = self.system.service.draw_ns(&mut self.random);
-        self.at(self.now_ns + service_ns, Event::Completes { arrived_ns, somebodys });
+        let end_ns = self.course.after(self.now_ns, service_ns);
+        self.at(end_ns, Event::Completes { arrived_ns, somebodys });
     }
 
     fn at(&mut self, at_ns: u64, event: Event) {

@@ -1,7 +1,7 @@
 //! Do a step's intervals hold the truth as often as they say?
 
 use analysis::estimate::Precision;
-use analysis::laws::little;
+use analysis::laws::worse_little;
 use analysis::run::Step;
 use analysis::search::{Next, Search, SearchOptions, UsersRange};
 
@@ -20,6 +20,7 @@ pub(crate) fn options(users: u32) -> SearchOptions {
             ..Precision::default()
         },
         total_us: None,
+        warm_up_us: 0,
     }
 }
 
@@ -29,7 +30,9 @@ pub(crate) fn step(system: System, users: u32, start: Start, seed: u64) -> Step 
     let mut simulation = Simulation::new(system, users, start, seed);
     loop {
         match search.next() {
-            Next::Begin { for_us, .. } | Next::Extend { for_us } => search.add(&simulation.run(for_us)),
+            Next::WarmUp { for_us, .. } | Next::Begin { for_us, .. } | Next::Extend { for_us } => {
+                search.add(&simulation.run(for_us))
+            }
             Next::Finished => return search.steps()[0].step.clone(),
         }
     }
@@ -54,7 +57,7 @@ impl Covered {
             covered.throughput += u32::from(holds(found.throughput_ci_per_s, throughput));
             covered.response += u32::from(holds(found.response_time_us.mean_ci, response_us));
             covered.steady += u32::from(found.steady);
-            covered.little += u32::from(little(&found, system.think.mean_us()).holds());
+            covered.little += u32::from(worse_little(&found, system.think.mean_us()).holds());
         }
         println!("{system:?} {users} users: {covered:?}");
         covered

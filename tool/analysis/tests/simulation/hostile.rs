@@ -19,7 +19,8 @@ prop_compose! {
               errors in number(), busy_us in number(), threads in 0u32..5, thinking_user_us in number()) -> Tick {
         Tick {
             start_us, length_us, completed, response_time_ns_sum,
-            response_times: Counts { values_us, beyond },
+            response_times: Counts { values_us: values_us.clone(), beyond },
+            timed_out: Counts { values_us, beyond: 0 },
             errors: [(ErrorKind::Reset, errors)].into(),
             unexpected_statuses: [(500, errors)].into(),
             bytes_received: completed,

@@ -8,5 +8,7 @@ mod coverage;
 mod curves;
 mod exact;
 mod hostile;
+mod pace;
+mod pacing_servers;
 mod sweep;
 mod warm_up;

@@ -96,8 +96,12 @@ fn response_time(run: &Run) -> Option<Fact> {
         }
     };
     let percentiles = PERCENTILES.iter().filter_map(|percentile| {
-        let us = (percentile.read)(time)?;
-        Some(format!("{} {}", percentile_name(percentile.share), number::time(us)))
+        let name = percentile_name(percentile.share);
+        match percentile.read(time) {
+            Some(us) => Some(format!("{name} {}", number::time(us))),
+            None if percentile.is_known(time) => None,
+            None => Some(format!("too few responses for {name} ({})", number::count(time.samples))),
+        }
     });
     let longest = format!("longest {}", number::time(time.max));
     let percentiles = percentiles.chain([longest]).collect::<Vec<_>>().join(", ");
@@ -159,12 +163,33 @@ pub(super) fn models(run: &Run) -> Vec<Fact> {
         facts.push(Fact::new("Response time of one user alone", alone, ""));
     }
     if let Some(usl) = &run.models.usl {
-        let explains =
-            format!("universal scalability law; explains {} of the variance", number::percent(usl.r_squared));
-        facts.push(Fact::new("Contention σ", number::plain(usl.sigma), explains).of("usl.sigma", usl.sigma));
-        facts.push(Fact::new("Coherency κ", number::plain(usl.kappa), "").of("usl.kappa", usl.kappa));
+        let explains = match usl.fits {
+            Some(false) => {
+                "universal scalability law, which does not fit: the steps lie further from it than their \
+                            intervals and 2 % explain"
+                    .to_owned()
+            }
+            _ => format!(
+                "universal scalability law; explains {} of the variance",
+                number::percent(usl.r_squared)
+            ),
+        };
+        let within = |ci: Option<[f64; 2]>, more: &str| match ci {
+            Some([low, high]) if more.is_empty() => {
+                format!("{} to {}", number::plain(low), number::plain(high))
+            }
+            Some([low, high]) => format!("{} to {}; {more}", number::plain(low), number::plain(high)),
+            None => more.to_owned(),
+        };
+        let sigma = within(usl.sigma_ci, &explains);
+        facts.push(Fact::new("Contention σ", number::plain(usl.sigma), sigma).of("usl.sigma", usl.sigma));
+        let kappa = within(usl.kappa_ci, "");
+        facts.push(Fact::new("Coherency κ", number::plain(usl.kappa), kappa).of("usl.kappa", usl.kappa));
         let one = format!("{} req/s", number::plain(usl.lambda_per_s));
-        facts.push(Fact::new("Throughput of one user λ", one, "").of("usl.lambda_per_s", usl.lambda_per_s));
+        let lambda = within(usl.lambda_ci_per_s, "");
+        facts.push(
+            Fact::new("Throughput of one user λ", one, lambda).of("usl.lambda_per_s", usl.lambda_per_s),
+        );
     }
     facts
 }

@@ -1,12 +1,12 @@
 //! Sentences that say why an answer is not to be relied on.
 
-use analysis::run::{Database, Doubt, LockDoubt, Processes, Victim};
+use analysis::run::{Database, Doubt, LockDoubt, Processes, Replicate, Victim};
 use analysis::ticks::ErrorCounts;
 
 use super::holders::{self, database};
 use super::locks::sessions_waited;
 use super::outcome::requests_failed;
-use super::{core_noun, errors, told, warnings};
+use super::{core_noun, course, errors, told, warnings};
 use crate::number::{cores, count, percent, quantity};
 use crate::words::users;
 
@@ -34,7 +34,9 @@ pub(crate) fn doubt(doubt: &Doubt) -> String {
         Doubt::NotSteady { users } => {
             at_the_verdict(*users, "no steady state was reached: allow longer steps.")
         }
-        Doubt::Changed { users, before_per_s, after_per_s } => changed(*users, *before_per_s, *after_per_s),
+        Doubt::Changed { users, before_per_s, after_per_s, course } => {
+            changed(*users, [*before_per_s, *after_per_s], course)
+        }
         Doubt::Little { users, gap } => little(*users, *gap),
         Doubt::IdleUsers { users, share } => idle_users(*users, *share),
         Doubt::NotConfirmed { processes } => not_confirmed(processes),
@@ -83,14 +85,21 @@ fn jump(from_users: u32, to_users: u32, factor: f64) -> String {
     )
 }
 
-fn changed(number: u32, before_per_s: f64, after_per_s: f64) -> String {
+fn changed(number: u32, [before_per_s, after_per_s]: [f64; 2], all: &[Replicate]) -> String {
+    let measured = match all {
+        [] | [_] => {
+            format!(
+                "{} requests/s at first and {} requests/s at the end",
+                quantity(before_per_s),
+                quantity(after_per_s)
+            )
+        }
+        _ => course(all),
+    };
     format!(
-        "The server changed while it was measured: {} got {} requests/s at first and {} requests/s at the end, so N* is not \
-         to be relied on. Give each step the same data (a server slows down as it fills, and speeds up as caches do), and \
-         look for what else uses the machine.",
-        users(number),
-        quantity(before_per_s),
-        quantity(after_per_s)
+        "The server changed while it was measured: {} got {measured}, so N* is not to be relied on. Give each step the same \
+         data (a server slows down as it fills, and speeds up as caches do), and look for what else uses the machine.",
+        users(number)
     )
 }
 

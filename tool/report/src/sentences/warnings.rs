@@ -1,12 +1,13 @@
 //! Sentences that warn.
 
 use analysis::run::{
-    Cause, DatabaseTrouble, FewerUsers, ListenQueue, Processes, Replaced, ServerUnwatched, Shares,
+    Cause, DatabaseTrouble, FewerUsers, ListenQueue, Processes, Replaced, Replicate, ServerUnwatched, Shares,
 };
-use analysis::ticks::ErrorCounts;
+use analysis::ticks::{ErrorCounts, ErrorKind};
 
 use super::holders::processes;
-use super::{errors, told, unwatched};
+use super::{course, errors, told, unwatched};
+use crate::metrics::percentile_name;
 use crate::number::{about, cores, count, percent, prefixed, quantity};
 use crate::words::users;
 
@@ -29,8 +30,12 @@ pub(crate) fn warning(cause: &Cause) -> String {
         }
         Cause::NotSteady { users } => not_steady(users),
         Cause::IdleUsers { users, share } => idle_users(*users, *share),
+        Cause::Changed { users, course } => changed(*users, course),
         Cause::NoInterval { users } => no_interval(users),
         Cause::WideInterval { users, half_width } => wide_interval(*users, *half_width),
+        Cause::FewResponses { users, samples, share, needed } => {
+            few_responses(*users, *samples, percentile_name(*share), *needed)
+        }
         Cause::Little { users, gap } => little(*users, *gap),
         Cause::Steal { users, share } => steal(*users, *share),
         Cause::ListenQueue { users, overflows_per_s, not_full } => {
@@ -126,6 +131,15 @@ fn idle_users(number: u32, share: f64) -> String {
     )
 }
 
+fn changed(number: u32, all: &[Replicate]) -> String {
+    format!(
+        "Throughput at {} changed while the server was measured: {}. What the server does for other reasons than users \
+         (its data grows, caches fill, other programs run) is in these figures.",
+        users(number),
+        course(all)
+    )
+}
+
 fn no_interval(at: &[u32]) -> String {
     format!("Too short for a 95 % interval at {}: allow longer steps.", listed(at))
 }
@@ -135,6 +149,16 @@ fn wide_interval(number: u32, half_width: f64) -> String {
         "The throughput at {} is known only to {} either way: allow longer steps.",
         users(number),
         percent(half_width)
+    )
+}
+
+fn few_responses(number: u32, samples: u64, percentile: String, needed: u64) -> String {
+    format!(
+        "Too few response times at {} for {percentile} and beyond: {}, of {} that it takes to lie above it. Allow longer \
+         steps (--duration).",
+        users(number),
+        count(samples),
+        count(needed)
     )
 }
 
@@ -207,7 +231,16 @@ fn failed(first_users: Option<u32>, failures: &ErrorCounts, statuses: &[(u16, u6
     let parts: Vec<String> =
         statuses.iter().map(|(status, number)| format!("{status} {} times", count(*number))).collect();
     let statuses = if parts.is_empty() { String::new() } else { format!(" (status {})", parts.join(", ")) };
-    format!("Requests failed, {first}: {}{statuses}. Only completed requests count.", errors(failures))
+    let waited = match failures.contains_key(&ErrorKind::TimedOut) {
+        true => {
+            " Those that timed out are in the percentiles of response times as the time they waited, which is the least they would have taken."
+        }
+        false => "",
+    };
+    format!(
+        "Requests failed, {first}: {}{statuses}. Only completed requests count.{waited}",
+        errors(failures)
+    )
 }
 
 fn shared_cores(

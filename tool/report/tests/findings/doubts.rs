@@ -30,7 +30,8 @@ pub(super) fn doubts() -> Vec<Doubt> {
         Stalled { users: 8 },
         NotSteady { users: 8 },
         Jump { from_users: 2, to_users: 4, factor: 1.7 },
-        Changed { users: 8, before_per_s: 29_200.0, after_per_s: 9_600.0 },
+        Changed { users: 8, before_per_s: 29_200.0, after_per_s: 9_600.0, course: Vec::new() },
+        Changed { users: 8, before_per_s: 29_200.0, after_per_s: 9_600.0, course: course() },
         Little { users: 8, gap: 0.12 },
         IdleUsers { users: 8, share: 0.2 },
         NotConfirmed { processes: nginx() },
@@ -56,7 +57,9 @@ pub(super) fn causes() -> Vec<Cause> {
         SharedCores { users: None, server: nginx(), shares: shares(), alone_per_s: None },
         Cause::NotSteady { users: vec![8, 16] },
         Cause::IdleUsers { users: 8, share: 0.2 },
+        Cause::Changed { users: 1, course: course() },
         NoInterval { users: vec![1] },
+        FewResponses { users: 4, samples: 60, share: 0.99, needed: 299 },
         WideInterval { users: 4, half_width: 0.08 },
         Little { users: 8, gap: 0.12 },
         Steal { users: 8, share: 0.05 },
@@ -129,4 +132,11 @@ pub(super) fn next_limits() -> Vec<NextLimit> {
         NextLimit::Limit { resource: Identity::Thread(nginx()), throughput_per_s: 52_000.0 },
         NextLimit::Told { text: "the disk vda, at about 11 800 req/s.".into() },
     ]
+}
+
+/// A server that slowed down.
+fn course() -> Vec<Replicate> {
+    let measured = [(8.0, 29_200.0), (31.5, 18_400.0), (44.0, 9_600.0)];
+    let replicate = |(at_s, throughput_per_s)| Replicate { at_s, throughput_per_s, ..Replicate::default() };
+    measured.map(replicate).into()
 }

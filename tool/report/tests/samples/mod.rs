@@ -56,7 +56,13 @@ pub fn cpu() -> Run {
             knee_users: 3.48,
         }),
         mva: Some(run.steps.iter().map(predicted).collect()),
-        usl: Some(Usl { lambda_per_s: 10120.0, sigma: 0.021, kappa: 0.00042, r_squared: 0.987 }),
+        usl: Some(Usl {
+            lambda_per_s: 10120.0,
+            sigma: 0.021,
+            kappa: 0.00042,
+            r_squared: 0.987,
+            ..Usl::default()
+        }),
     };
     run
 }
@@ -452,6 +458,7 @@ fn step(users: u32, rate: f64, mean: f64, p99: f64) -> Step {
             p99,
             p999: p99 * 1.7,
             max: p99 * 6.0,
+            ..ResponseTime::default()
         },
         errors: ErrorCounts::new(),
         errors_per_s: ErrorRates::new(),

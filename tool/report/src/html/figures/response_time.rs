@@ -6,7 +6,7 @@ use super::{Figure, intervals, notes, over_users, saturation, step_rows, users_a
 use crate::axis::Axis;
 use crate::html::chart::{Plot, Series};
 use crate::html::table::{Cell, Column, Table};
-use crate::metrics::{Measurement, Metric, MetricUnit, Output, Quantity, shown_in};
+use crate::metrics::{Measurement, Metric, MetricUnit, Output, Quantity, shown_in, tail_us};
 use crate::number::{self, TimeUnit};
 
 pub(super) fn response_time(run: &Run) -> Figure {
@@ -23,7 +23,7 @@ pub(super) fn response_time(run: &Run) -> Figure {
     let p99 = Series {
         class: "second",
         name: "p99".into(),
-        values: scaled(|step| step.response_time_us.p99),
+        values: run.steps.iter().filter_map(tail).map(|(users, us)| (users, unit.of(us))).collect(),
         ..Series::default()
     };
     let y = Axis::fitting(times.map(|time| unit.of(time)));
@@ -42,14 +42,16 @@ pub(super) fn response_time(run: &Run) -> Figure {
         saturation: saturation(run),
         notes: notes(run, |step| {
             let time = &step.response_time_us;
-            format!(
-                "mean {}, p99 {}",
-                number::time_with_interval(time.mean, time.mean_ci),
-                number::time(time.p99)
-            )
+            let p99 = tail_us(time).map_or_else(|| number::MISSING.to_owned(), number::time);
+            format!("mean {}, p99 {p99}", number::time_with_interval(time.mean, time.mean_ci))
         }),
     };
     Figure::new(&plot, "Response time", response_reading(run), response_table(run))
+}
+
+/// The 99th percentile over users, where the sample is large enough for it.
+fn tail(step: &Step) -> Option<(f64, f64)> {
+    Some((f64::from(step.users), tail_us(&step.response_time_us)?))
 }
 
 fn response_reading(run: &Run) -> String {
