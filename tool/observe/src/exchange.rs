@@ -103,19 +103,27 @@ impl End {
     }
 
     /// Whether this end mostly acknowledges what it receives before it replies. Those that reply at once let the reply
-    /// acknowledge, so here a request that came within a tick of the last response is still held.
+    /// acknowledge, so here a request that came within a tick of the last response is still held. `None` for an end that
+    /// did the one for a while and then the other.
     fn acknowledges_first(&self) -> Option<bool> {
         let Exchange { sent_segments, sent_data_segments, received_data_segments, .. } = self.exchange?;
-        let alone = sent_segments.saturating_sub(sent_data_segments);
-        Some(alone >= received_data_segments.div_ceil(2))
+        mostly(sent_segments.saturating_sub(sent_data_segments), received_data_segments)
     }
 
     /// The same of the other end.
     fn is_acknowledged_first(&self) -> Option<bool> {
         let Exchange { received_segments, received_data_segments, sent_data_segments, .. } = self.exchange?;
-        let alone = received_segments.saturating_sub(received_data_segments);
-        Some(alone >= sent_data_segments.div_ceil(2))
+        mostly(received_segments.saturating_sub(received_data_segments), sent_data_segments)
     }
+}
+
+/// Acknowledgements without data that every connection has at its beginning.
+const AT_FIRST: u32 = 2;
+
+/// Whether messages are mostly acknowledged by segments without data, or next to never; `None` in between.
+fn mostly(acknowledgements: u32, messages: u32) -> Option<bool> {
+    let never = acknowledgements <= AT_FIRST.max(messages / 20);
+    if acknowledgements >= messages.div_ceil(2) { Some(true) } else { never.then_some(false) }
 }
 
 #[cfg(test)]
@@ -177,6 +185,12 @@ mod tests {
         assert_eq!(request(Some(&end(12, 12)), Some(&acknowledges_first)), Request::Held);
         let acknowledged_first = with(end(12, 12), |exchange| exchange.received_segments = 20);
         assert_eq!(request(Some(&acknowledged_first), None), Request::Held);
+    }
+
+    #[test]
+    fn an_end_that_changed_its_ways_tells_nothing_within_a_tick() {
+        let changed = with(end(12, 12), |exchange| exchange.sent_segments = 14);
+        assert_eq!(request(None, Some(&changed)), Request::Unclear);
     }
 
     #[test]

@@ -86,15 +86,13 @@ pub(super) fn behind(curve: &Curve) -> Option<Finding> {
     Some(evidence.into_iter().fold(finding, Finding::seeing))
 }
 
-/// Adds where requests queue to a finding about how many are served at a time. Seen there, it is no longer a guess.
+/// Adds where requests queue to a finding about how many are served at a time. That shows who holds what they wait for,
+/// and not what it is, so the finding is as sure as before.
 pub(super) fn with_queue(curve: &Curve, finding: Finding) -> Finding {
     match follow(curve) {
         None => finding,
         Some(Err(not_told)) => finding.seeing(not_told),
-        Some(Ok(queue)) => {
-            let finding = Finding { confidence: finding.confidence.min(Confidence::Medium), ..finding };
-            queue.evidence.into_iter().fold(finding, Finding::seeing)
-        }
+        Some(Ok(queue)) => queue.evidence.into_iter().fold(finding, Finding::seeing),
     }
 }
 
