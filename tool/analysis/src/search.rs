@@ -179,6 +179,9 @@ const RETURN: usize = 2;
 /// Rounds of replicates: with three, each step that is come back to was measured four times.
 const MAX_ROUNDS: usize = 3;
 
+/// After the first round, replicates get one part in so many of the time that was measured before them.
+const REPLICATES: u64 = 2;
+
 /// A number of users this close to N*, as a ratio, stands for it.
 const STANDS_FOR: f64 = 1.05;
 
@@ -402,7 +405,9 @@ impl Search {
     fn is_worth_a_round(&self) -> bool {
         let replicating_us = self.spent_us.saturating_sub(self.searched_us);
         self.rounds == 0
-            || (self.rounds < MAX_ROUNDS && replicating_us < self.searched_us && !self.maximum_is_precise())
+            || (self.rounds < MAX_ROUNDS
+                && replicating_us < self.searched_us / REPLICATES
+                && !self.maximum_is_precise())
     }
 
     /// Whether the maximum is known as well as a step has to be, from steps that were come back to.
