@@ -94,7 +94,7 @@ fn commits_wait_for_the_disk(kind_of_database: Kind) {
     assert!(made.status.success(), "{made:?}");
     let server = before(&database, "INSERT INTO guests VALUES ('ann'); SELECT 'done' AS ended;");
     limit.limit(name(kind_of_database));
-    let run = named(&place, &server.url("/"), &["-c", "1,2,4,8,16,32,64", "-d", "3s"]);
+    let run = named(&place, &server.url("/"), &["-c", "1,2,4,8,16,32,64", "-d", "2s"]);
     let Some(run) = run else { return };
     assert_eq!(kind(&run), "disk", "{}", verdict(&run));
     assert!(holder(&run).starts_with(name(kind_of_database)), "{}", verdict(&run));

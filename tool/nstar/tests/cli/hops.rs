@@ -71,7 +71,7 @@ impl Tiers {
     /// Sweeps them, and checks kind and holder.
     fn expect(&self, expected: &str, held_by: &Server) {
         let place = Place::new();
-        let Some(run) = named(&place, &self.front.url("/"), &["-c", "1..64", "-d", "3s"]) else { return };
+        let Some(run) = named(&place, &self.front.url("/"), &["-c", "1..32", "-d", "2s"]) else { return };
         assert_eq!(kind(&run), expected, "{}", verdict(&run));
         match holder(&run) {
             Some(holder) => assert_eq!(holder, u64::from(held_by.pid()), "{}", verdict(&run)),

@@ -45,7 +45,7 @@ fn nginx_on_one_core_is_named_with_its_processor() {
     }
     let place = Place::new();
     let nginx = Server::nginx("0");
-    let Some(run) = conclusive(&place, &nginx, &["-c", "1..64", "-d", "3s", "--cpus", "1"]) else { return };
+    let Some(run) = conclusive(&place, &nginx, &["-c", "1..64", "-d", "2s", "--cpus", "1"]) else { return };
     assert_eq!(kind(&run), "cpu", "{}", run["verdict"]);
     let bottleneck = &verdict(&run)["bottleneck"];
     assert!(bottleneck["holder"].as_str().expect("a holder").starts_with("nginx"), "{bottleneck}");
@@ -93,7 +93,7 @@ fn a_generator_with_a_tenth_of_a_core_blames_itself() {
 fn pythons_own_server_is_named() {
     let place = Place::new();
     let server = Server::python_http();
-    let Some(run) = conclusive(&place, &server, &["-c", "1..16", "-d", "3s"]) else { return };
+    let Some(run) = conclusive(&place, &server, &["-c", "1..16", "-d", "2s"]) else { return };
     let holder = verdict(&run)["bottleneck"]["holder"].as_str().expect("a holder");
     assert!(holder.starts_with("python3"), "{}", run["verdict"]);
     let page = std::fs::read_to_string(place.path("report.html")).expect("a report");

@@ -45,7 +45,7 @@ fn threads_piled_up_on_one_mutex_are_a_lock() {
 fn a_listen_queue_that_is_too_short_is_the_accept_queue() {
     let place = Place::new();
     let server = Server::python(&format!("{HTTP}{ACCEPTS_IN_BURSTS}"));
-    let args = ["-c", "1..32", "-d", "3s", "--connections", "per-request"];
+    let args = ["-c", "1..32", "-d", "2s", "--connections", "per-request"];
     let Some(run) = named(&place, &server.url("/"), &args) else { return };
     assert_eq!(kind(&run), "accept-queue", "{}", verdict(&run));
     let port = format!("port {}", server.address.port());
