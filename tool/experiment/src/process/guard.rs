@@ -129,7 +129,14 @@ fn remove(folder: &Path) {
     }
 }
 
+/// Runs the program, and removes its cgroup however that goes: the folder to run it in may be gone by now.
 fn guard_program(orders: &Orders) -> Result<(), io::Error> {
+    let ran = run_program(orders);
+    orders.cgroup.iter().for_each(|entrance| leave_and_remove(entrance));
+    ran
+}
+
+fn run_program(orders: &Orders) -> Result<(), io::Error> {
     set_child_subreaper(Some(getpid()))?;
     if let Some(file) = &orders.cgroup {
         fs::write(file, "0")?;
@@ -145,7 +152,6 @@ fn guard_program(orders: &Orders) -> Result<(), io::Error> {
         None => stop(pid, orders),
     }
     end_descendants();
-    orders.cgroup.iter().for_each(|entrance| leave_and_remove(entrance));
     Ok(())
 }
 
