@@ -17,7 +17,7 @@
 use crate::run::{
     Confidence, Confirmation, ConfirmationAnswer, Doubt, Identity, LeftAlone, Processes, SlowedTier, Verdict,
 };
-use crate::statistics::t_95;
+use crate::statistics::mean::{half_width, mean};
 
 /// Throughput follows a tier if its elasticity is certainly above this, and does not if it is certainly below.
 const FOLLOWS: f64 = 0.5;
@@ -73,15 +73,13 @@ pub fn slowed_tier(processes: &Processes, blocks: &[Block]) -> Option<SlowedTier
     let elasticity =
         |block: &&Block| (block.slowed.ln_rate() - block.full.ln_rate()) / (1.0 - block.stopped_share).ln();
     let each: Vec<f64> = slowed.iter().map(elasticity).collect();
-    let count = each.len() as f64;
-    let mean = each.iter().sum::<f64>() / count;
-    let variance = each.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    let half = t_95(count - 1.0) * (variance / count).sqrt();
+    let (elasticity, half) = (mean(&each), half_width(&each, 0.95));
+    let shares: Vec<f64> = slowed.iter().map(|block| block.stopped_share).collect();
     Some(SlowedTier {
         processes: processes.clone(),
-        stopped_share: slowed.iter().map(|block| block.stopped_share).sum::<f64>() / count,
-        elasticity: mean,
-        elasticity_ci: [mean - half, mean + half],
+        stopped_share: mean(&shares),
+        elasticity,
+        elasticity_ci: [elasticity - half, elasticity + half],
     })
 }
 
