@@ -80,11 +80,11 @@ impl Watch {
 
     /// Watches for a moment before the load. Returns the start and the end of it, microseconds of the monotonic clock.
     pub(crate) fn rest(&self) -> (u64, u64) {
-        let start_us = observe::monotonic_us();
+        let start_us = monotonic_us();
         self.sample();
         std::thread::sleep(REST);
         self.sample();
-        (start_us, observe::monotonic_us())
+        (start_us, monotonic_us())
     }
 
     /// Takes a sample now, so that one lies at the border of a measurement.
