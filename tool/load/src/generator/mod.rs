@@ -13,7 +13,7 @@ use analysis::ticks::Tick;
 
 use crate::error::LoadError;
 use crate::limits;
-use crate::plan::{Pacing, Plan, Stop};
+use crate::plan::{Pacing, Plan, Stop, Think};
 use crate::ticks::merger::{Merged, Merger};
 use crate::ticks::recorder::SLICE_US;
 use crate::ticks::totals::RequestTotal;
@@ -51,6 +51,8 @@ pub struct Generator {
     merger: Merger,
     addresses: Vec<SocketAddr>,
     users: u32,
+    /// The think time of a closed loop from the next assignment on, where it is another than the plan's.
+    think: Option<Think>,
     /// Whether the threads have not been told the number of users yet.
     pending: bool,
     /// Slices before this one belong to the previous assignment.
@@ -87,6 +89,7 @@ impl Generator {
             merger: Merger::new(plan.threads),
             addresses: targets.targets.iter().map(|target| target.address).collect(),
             users: 0,
+            think: None,
             pending: false,
             skip_to: 0,
             open_loop: matches!(plan.pacing, Pacing::Open { .. }),
@@ -131,6 +134,12 @@ impl Generator {
         self.users = users;
         self.pending = true;
         Ok(())
+    }
+
+    /// Sets another think time than the plan's from the next assignment of users on. Without effect in an open loop.
+    pub fn set_think(&mut self, think: Think) {
+        self.think = Some(think);
+        self.pending = true;
     }
 
     /// Collects ticks, starting where the users were set or the last collection ended, until they cover `for_us`. The users
@@ -211,8 +220,9 @@ impl Generator {
         self.assignment += 1;
         self.finished = FinishedThreads::default();
         for thread in &self.threads {
-            let (users, number) = (self.users, self.assignment);
-            thread.send(Command::Run(Assignment { users, allowance: allowance.clone(), number }));
+            let (users, think, number) = (self.users, self.think, self.assignment);
+            let allowance = allowance.clone();
+            thread.send(Command::Run(Assignment { users, think, allowance, number }));
         }
         let mut applied = Applied { first_slice: u64::MAX, last_slice: 0, at_ns: u64::MAX };
         let mut waiting = self.threads.len();

@@ -92,8 +92,8 @@ impl Worker {
     fn apply(&mut self, assignment: Assignment) {
         let at_ns = now_ns();
         self.exchanges.recorder.roll(at_ns);
-        self.scheduler.restart(assignment.allowance, assignment.users, at_ns);
-        let count = self.share.of_users(assignment.users);
+        let (number, count) = (assignment.number, self.share.of_users(assignment.users));
+        self.scheduler.restart(assignment, at_ns);
         self.add_users(count);
         for user in &mut self.users {
             if user.slot < count {
@@ -103,7 +103,7 @@ impl Worker {
             }
         }
         self.finished = false;
-        self.assignment = assignment.number;
+        self.assignment = number;
         // A send fails only if nobody receives any more, which the loop notices at the next slice.
         self.notify(Notice::Applied { slice: self.exchanges.recorder.index(), at_ns });
     }

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::pacing::Allowance;
+use crate::plan::Think;
 use crate::ticks::recorder::Slice;
 use crate::ticks::totals::RequestTotal;
 
@@ -20,6 +21,8 @@ pub(crate) enum Command {
 pub(crate) struct Assignment {
     /// Number of users, all threads together.
     pub(crate) users: u32,
+    /// The think time of a closed loop; `None`: as before.
+    pub(crate) think: Option<Think>,
     pub(crate) allowance: Allowance,
     /// Number of the assignment, which [`Notice::Finished`] repeats.
     pub(crate) number: u64,

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::exchange::{Ended, Exchanges};
+use super::messages::Assignment;
 use super::pacing::{Allowance, Claim, LoopMode, ThreadShare, back_off_ns, think_ns};
 use super::timers::{Alarm, Due};
 use super::user::{Phase, User};
@@ -54,14 +55,17 @@ impl Scheduler {
         }
     }
 
-    /// Starts a new assignment for this number of users, all threads together.
-    pub(super) fn restart(&mut self, allowance: Allowance, users: u32, now_ns: u64) {
+    /// Starts a new assignment.
+    pub(super) fn restart(&mut self, assignment: Assignment, now_ns: u64) {
+        let Assignment { users, think, allowance, .. } = assignment;
         self.allowance = allowance;
         self.claim = Claim::default();
         self.arrivals_over = false;
-        if let LoopMode::Open(schedule) = &mut self.mode {
+        match (&mut self.mode, think) {
             // With fewer connections than threads, the threads without one send nothing.
-            schedule.restart(now_ns, (users as usize).min(self.share.of));
+            (LoopMode::Open(schedule), _) => schedule.restart(now_ns, (users as usize).min(self.share.of)),
+            (LoopMode::Closed { think: current }, Some(think)) => *current = think,
+            (LoopMode::Closed { .. }, None) => {}
         }
     }
 

@@ -170,3 +170,21 @@ fn users_are_spread_over_several_servers() {
     // Users 0, 3 and 6; 1 and 4; 2 and 5.
     assert_eq!(asked.each_ref().map(|count| count.load(Ordering::SeqCst)), [30, 20, 20]);
 }
+
+#[test]
+fn another_think_time_counts_from_the_next_assignment_on() {
+    let server = Server::answering(OK);
+    let mut generator = Generator::start(&server.plan()).unwrap();
+    let mut requests_with = |think: Option<Think>| {
+        think.into_iter().for_each(|think| generator.set_think(think));
+        generator.set_users(1).unwrap();
+        let ticks = generator.collect(200_000, &NEVER).unwrap();
+        (Counted::of(&ticks).completed, ticks.len() as u64 * SLICE_US)
+    };
+    requests_with(None);
+    let (requests, elapsed_us) = requests_with(Some(Think::Constant(Duration::from_millis(20))));
+    assert!((1..=elapsed_us / 20_000 + 2).contains(&requests), "{requests} in {elapsed_us} us");
+    let (again, elapsed_us) = requests_with(None);
+    assert!((1..=elapsed_us / 20_000 + 2).contains(&again), "it stays: {again} in {elapsed_us} us");
+    assert_eq!(server.accepted(), 1, "the connection is kept");
+}
