@@ -11,6 +11,7 @@ pub use context::{Context, RunKind};
 
 use self::mix::{RequestCount, mix, not_as_asked};
 use crate::confirmation::confirm;
+use crate::contention::{Plan, Trial};
 use crate::laws::little;
 use crate::resources::LockUse;
 use crate::run::{
@@ -19,7 +20,9 @@ use crate::run::{
 };
 use crate::search::growth::{Growth, growth};
 use crate::search::saturation::{Saturation, saturation};
-use crate::verdict::{Curve, Shape, bottleneck, bottleneck_of_load, generator_waited, locks_resource, uses};
+use crate::verdict::{
+    Curve, Shape, bottleneck, bottleneck_of_load, contention_plan, generator_waited, locks_resource, uses,
+};
 
 /// Everything that the steps show together.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +39,8 @@ pub struct Conclusion {
     pub warnings: Vec<Warning>,
     /// What slowing each tier said of the verdict, where that was tried.
     pub confirmation: Option<Confirmation>,
+    /// An experiment that would tell the verdict from another, to be made and added to the context.
+    pub to_tell: Option<Plan>,
 }
 
 /// The parts of a run file that are not measured.
@@ -93,11 +98,13 @@ pub fn conclude(mut steps: Vec<Step>, context: &Context) -> Conclusion {
     steps.iter_mut().for_each(remove_non_finite);
     let (saturation, growth) = saturation_and_growth(&steps, context);
     let curve = Curve::new(steps, shape(&saturation, growth, context), context.database.clone())
-        .with_rest(context.rest.clone());
+        .with_rest(context.rest.clone())
+        .with_contention(context.contention.as_ref().and_then(Trial::result));
     let finding = match context.kind {
         RunKind::Load => bottleneck_of_load(&curve),
         RunKind::Sweep { .. } => bottleneck(&curve),
     };
+    let to_tell = contention_plan(&curve, finding.kind);
     let laws = laws::laws(&curve, context);
     let models = laws::models(&curve, &laws, &saturation, context);
     let mut verdict = verdict::verdict(&curve, &finding, saturation, context);
@@ -106,6 +113,7 @@ pub fn conclude(mut steps: Vec<Step>, context: &Context) -> Conclusion {
         warnings: warnings::warnings(&curve, &finding, context),
         confirmation: context.slowed.as_ref().map(|trial| confirm(&mut verdict, trial)),
         verdict,
+        to_tell,
         steps: filled_in(curve, context),
         laws,
     }

@@ -6,6 +6,7 @@
 pub mod comparison;
 pub mod conclude;
 pub mod confirmation;
+pub mod contention;
 pub mod counters;
 pub mod estimate;
 pub mod laws;

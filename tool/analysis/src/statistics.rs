@@ -29,6 +29,11 @@ pub(crate) fn t_two_sided(df: f64, confidence: f64) -> f64 {
         .map_or(NORMAL_95, |student| student.inverse_cdf(0.5 + confidence / 2.0))
 }
 
+/// The chance that Student's t with `df` degrees of freedom (at least one) is below `t`.
+pub(crate) fn t_cdf(df: f64, t: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, df.max(1.0)).map_or_else(|_| normal_cdf(t), |student| student.cdf(t))
+}
+
 /// Two-sided point of the normal distribution that holds `confidence` of it.
 pub(crate) fn normal_two_sided(confidence: f64) -> f64 {
     Normal::standard().inverse_cdf(0.5 + confidence / 2.0)

@@ -33,6 +33,7 @@ pub use generator::starved as generator_waited;
 pub use rivals::next;
 pub use shared::sharing;
 pub use utilisation::{Use, mean_uses, uses};
+pub(crate) use waiting::contention_plan;
 
 use crate::run::{Aside, Confidence, Doubt, Evidence, Identity, OutcomeEvidence as Seen, ResourceKind};
 use crate::search::growth::Growth;

@@ -22,6 +22,12 @@ pub fn step_done(step: &Step) -> String {
     format!("{users:>6} users  {rate_per_s:>10.0} req/s  {mean_us:>9.0} us")
 }
 
+/// A few users come at random moments, to tell a lock from a pool.
+#[must_use]
+pub fn at_random(users: u32) -> String {
+    format!("{users} users at random moments against one, to see whether they wait for each other")
+}
+
 /// A tier is being slowed, to test the verdict.
 #[must_use]
 pub fn slowing(of: &Processes) -> String {

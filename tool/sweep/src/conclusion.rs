@@ -5,7 +5,7 @@ use std::time::{Instant, SystemTime};
 use analysis::{
     conclude::mix::RequestCount,
     conclude::{Context, Provenance, RunKind, conclude},
-    confirmation::Trial,
+    confirmation, contention,
     resources::usage,
     run::{FewerUsers, LoadShape, LoopKind, Run, Step},
 };
@@ -66,47 +66,74 @@ pub(crate) struct Measured<'a> {
     pub(crate) start: RunStart,
     /// Whether it was cut short.
     pub(crate) interrupted: bool,
-    /// The generator's totals of each kind of request.
-    pub(crate) totals: &'a [RequestTotal],
     /// The generator's ceiling on this host, requests per second, if that was tested.
     pub(crate) generator_ceiling_per_s: Option<f64>,
     /// What was measured with each tier slowed, if that was asked for.
-    pub(crate) slowed: Option<Trial>,
+    pub(crate) slowed: Option<confirmation::Trial>,
 }
 
-/// The run that the measurements make.
-pub(crate) fn run(plan: &Plan, circumstances: &Circumstances, measured: Measured<'_>) -> Run {
-    let watch = measured.watch;
-    let mut steps = measured.steps;
-    for step in &mut steps {
-        let window = step.measurement.window;
-        let database = measured.database.map_or_else(Vec::new, |database| database.within(window));
-        step.usage = usage(&watch.covering(window), &database, window);
+/// Everything that a run is concluded from.
+pub(crate) struct Gathered<'a> {
+    plan: &'a Plan,
+    circumstances: &'a Circumstances,
+    start: RunStart,
+    steps: Vec<Step>,
+    context: Context,
+}
+
+impl<'a> Gathered<'a> {
+    /// Brings measurements and samples together.
+    pub(crate) fn new(plan: &'a Plan, circumstances: &'a Circumstances, measured: Measured<'_>) -> Self {
+        let watch = measured.watch;
+        let mut steps = measured.steps;
+        for step in &mut steps {
+            let window = step.measurement.window;
+            let database = measured.database.map_or_else(Vec::new, |database| database.within(window));
+            step.usage = usage(&watch.covering(window), &database, window);
+        }
+        let context = Context {
+            load: shape(plan, circumstances),
+            kind: measured.kind,
+            unwatched: watch.unwatched.clone(),
+            rest: measured.rest.map(|rest| usage(&watch.covering(rest), &[], rest)).unwrap_or_default(),
+            database: measured.database.map(DatabaseWatch::watched),
+            cold: circumstances.cold,
+            interrupted: measured.interrupted,
+            debug_build: cfg!(debug_assertions),
+            fewer_users: circumstances.fewer_users,
+            generator_ceiling_per_s: measured.generator_ceiling_per_s,
+            slowed: measured.slowed,
+            contention: None,
+        };
+        Gathered { plan, circumstances, start: measured.start, steps, context }
     }
-    let load = shape(plan, circumstances);
-    let context = Context {
-        load: load.clone(),
-        kind: measured.kind,
-        unwatched: watch.unwatched.clone(),
-        rest: measured.rest.map(|rest| usage(&watch.covering(rest), &[], rest)).unwrap_or_default(),
-        database: measured.database.map(DatabaseWatch::watched),
-        cold: circumstances.cold,
-        interrupted: measured.interrupted,
-        debug_build: cfg!(debug_assertions),
-        fewer_users: circumstances.fewer_users,
-        generator_ceiling_per_s: measured.generator_ceiling_per_s,
-        slowed: measured.slowed,
-    };
-    conclude(steps, &context).into_run(Provenance {
-        target: circumstances.target.clone(),
-        host: observe::host(),
-        started: measured.start.rfc3339(),
-        elapsed_s: measured.start.elapsed_s(),
-        version: env!("CARGO_PKG_VERSION").into(),
-        seed: plan.seed,
-        load,
-        requests: measured.totals.iter().map(request_count).collect(),
-    })
+
+    /// The experiment that would tell the verdict from another, if there is one.
+    pub(crate) fn to_tell(&self) -> Option<contention::Plan> {
+        conclude(self.steps.clone(), &self.context).to_tell
+    }
+
+    /// The same with what that experiment showed.
+    pub(crate) fn with_contention(mut self, trial: Option<contention::Trial>, interrupted: bool) -> Self {
+        self.context.contention = trial;
+        self.context.interrupted |= interrupted;
+        self
+    }
+
+    /// The run that all this makes, with the generator's totals of each kind of request.
+    pub(crate) fn into_run(self, totals: &[RequestTotal]) -> Run {
+        let load = self.context.load.clone();
+        conclude(self.steps, &self.context).into_run(Provenance {
+            target: self.circumstances.target.clone(),
+            host: observe::host(),
+            started: self.start.rfc3339(),
+            elapsed_s: self.start.elapsed_s(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            seed: self.plan.seed,
+            load,
+            requests: totals.iter().map(request_count).collect(),
+        })
+    }
 }
 
 fn request_count(total: &RequestTotal) -> RequestCount {

@@ -5,6 +5,7 @@
 
 pub mod conclusion;
 mod confirm;
+mod contention;
 pub mod cores;
 pub mod database;
 pub mod progress;

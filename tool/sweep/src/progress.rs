@@ -33,6 +33,11 @@ pub enum Event {
     },
     /// A number of users has been measured.
     StepDone(Box<Step>),
+    /// A few users come at random moments, to tell a lock from a pool.
+    AtRandom {
+        /// How many, against one.
+        users: u32,
+    },
     /// A tier is being slowed, to test the verdict.
     Slowing {
         /// Its processes.

@@ -9,7 +9,7 @@ use analysis::{
 use load::{Plan, Stop};
 
 use crate::{
-    conclusion::{self, Circumstances, Measured, RunStart},
+    conclusion::{Circumstances, Gathered, Measured, RunStart},
     progress::{Event, Listener},
     sweep::{Driven, SweepError},
     target::{self, Watch},
@@ -56,9 +56,8 @@ pub fn load(
         interrupted: interrupt.load(Ordering::Relaxed),
         generator_ceiling_per_s: None,
         slowed: None,
-        totals: &totals,
     };
-    let run = conclusion::run(&plan.load, &plan.circumstances, measured);
+    let run = Gathered::new(&plan.load, &plan.circumstances, measured).into_run(&totals);
     first.count(&mut totals);
     Ok(Driven { run, totals })
 }

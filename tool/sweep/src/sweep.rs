@@ -13,12 +13,13 @@ use analysis::{
     search::{MeasuredStep, Next, Search, SearchOptions},
     ticks::Tick,
 };
-use load::{Ceiling, LoadError, Plan, RequestTotal};
+use load::{Ceiling, LoadError, Plan, RequestTotal, Think};
 use observe::ObserveError;
 
 use crate::{
-    conclusion::{self, Circumstances, Measured, RunStart},
+    conclusion::{self, Circumstances, Gathered, Measured, RunStart},
     confirm::{Swept, confirm},
+    contention,
     database::{DatabaseUrl, DatabaseWatch},
     progress::{Event, Listener},
     target::{self, Watch},
@@ -26,6 +27,12 @@ use crate::{
 
 /// How long to test what the generator can do: enough to tell 80 % from 100 %.
 const CEILING_TIME: Duration = Duration::from_millis(300);
+
+/// An experiment that tells a lock from a pool takes at most one part in so many of the time of a search.
+const EXPERIMENT: u64 = 4;
+
+/// The same where that time has no limit, microseconds.
+const EXPERIMENT_US_MOST: u64 = 12_000_000;
 
 /// A sweep as planned.
 #[derive(Debug, Clone)]
@@ -72,6 +79,9 @@ pub trait Driver {
     /// Changes the number of users from now on.
     fn set_users(&mut self, users: u32) -> Result<(), LoadError>;
 
+    /// Changes the think time from the next change of users on.
+    fn set_think(&mut self, think: Think);
+
     /// Drives for this long, or until interrupted, and returns the slices counted meanwhile.
     fn collect(&mut self, for_us: u64, interrupt: &AtomicBool) -> Result<Vec<Tick>, LoadError>;
 }
@@ -79,6 +89,10 @@ pub trait Driver {
 impl Driver for load::Generator {
     fn set_users(&mut self, users: u32) -> Result<(), LoadError> {
         load::Generator::set_users(self, users)
+    }
+
+    fn set_think(&mut self, think: Think) {
+        load::Generator::set_think(self, think);
     }
 
     fn collect(&mut self, for_us: u64, interrupt: &AtomicBool) -> Result<Vec<Tick>, LoadError> {
@@ -128,7 +142,6 @@ pub fn sweep_with(
     } else {
         None
     };
-    let mut totals = generator.finish();
     let measured = Measured {
         steps: steps.into_iter().map(|measured| measured.step).collect(),
         kind: RunKind::Sweep { users_max: plan.search.users.most() },
@@ -138,10 +151,17 @@ pub fn sweep_with(
         start,
         interrupted: interrupt.load(Ordering::Relaxed),
         generator_ceiling_per_s: ceiling,
-        totals: &totals,
         slowed,
     };
-    let run = conclusion::run(&plan.load, &plan.circumstances, measured);
+    let mut gathered = Gathered::new(&plan.load, &plan.circumstances, measured);
+    if let Some(wanted) = gathered.to_tell().filter(|_| !interrupt.load(Ordering::Relaxed)) {
+        listener.on(&Event::AtRandom { users: wanted.users });
+        let most_us = plan.search.total_us.map_or(EXPERIMENT_US_MOST, |total_us| total_us / EXPERIMENT);
+        let trial = contention::test(&mut generator, wanted, most_us, interrupt)?;
+        gathered = gathered.with_contention(trial, interrupt.load(Ordering::Relaxed));
+    }
+    let mut totals = generator.finish();
+    let run = gathered.into_run(&totals);
     first.count(&mut totals);
     Ok(Driven { run, totals })
 }
@@ -216,6 +236,8 @@ mod tests {
             self.asked.push(users);
             Ok(())
         }
+
+        fn set_think(&mut self, _: Think) {}
 
         fn collect(&mut self, for_us: u64, interrupt: &AtomicBool) -> Result<Vec<Tick>, LoadError> {
             let per_slice = u64::from(self.users.min(4)) * 2;

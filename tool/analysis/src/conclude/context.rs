@@ -1,9 +1,9 @@
 //! What a conclusion needs to know beside the measurements.
 
-use crate::confirmation::Trial;
 use crate::resources::Usage;
 use crate::run::{FewerUsers, LoadShape, ServerUnwatched};
 use crate::verdict::WatchedDatabase;
+use crate::{confirmation, contention};
 
 /// Everything that a conclusion needs besides the measurements.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -30,7 +30,9 @@ pub struct Context {
     /// Requests per second that the generator's threads could make of the cheapest kind, if that was tested.
     pub generator_ceiling_per_s: Option<f64>,
     /// What was measured with each tier slowed, if the verdict is to be tested so.
-    pub slowed: Option<Trial>,
+    pub slowed: Option<confirmation::Trial>,
+    /// What a few users at random moments met, if that was to tell a lock from a pool.
+    pub contention: Option<contention::Trial>,
 }
 
 /// The kind of run asked for.

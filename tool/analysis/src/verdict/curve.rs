@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::counters::Role;
 use crate::resources::{CpuUse, Group, LinkUse, Usage};
-use crate::run::{DatabaseTrouble, Processes, Step, nearest};
+use crate::run::{ContentionTest, DatabaseTrouble, Processes, Step, nearest};
 use crate::search::growth::Growth;
 use crate::thresholds::{FULL, LOW, PLATEAU};
 
@@ -84,6 +84,7 @@ pub struct Curve {
     database: Option<WatchedDatabase>,
     /// What was used before the load began, as a step without users.
     rest: Option<Step>,
+    contention: Option<ContentionTest>,
 }
 
 impl Curve {
@@ -99,13 +100,23 @@ impl Curve {
         let holds = |index: &usize| *index == star || steps[*index].throughput_per_s >= PLATEAU * top;
         let plateau = (star..steps.len()).filter(holds).collect();
         let processes = processes(&steps);
-        Self { steps, shape, star, plateau, processes, database, rest: None }
+        Self { steps, shape, star, plateau, processes, database, rest: None, contention: None }
     }
 
     /// The same with what each resource was used for before the load began, where that was seen.
     pub fn with_rest(self, usage: Usage) -> Self {
         let rest = usage.observed().then(|| Step { usage, ..Step::default() });
         Self { rest, ..self }
+    }
+
+    /// The same with what a few users at random moments met, where that was tried.
+    pub fn with_contention(self, contention: Option<ContentionTest>) -> Self {
+        Self { contention, ..self }
+    }
+
+    /// What a few users at random moments met.
+    pub(super) fn contention(&self) -> Option<&ContentionTest> {
+        self.contention.as_ref()
     }
 
     /// The database that was watched.

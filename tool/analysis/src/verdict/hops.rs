@@ -10,7 +10,9 @@ use super::finding::Finding;
 use super::waiting::{WAITING_PER_REQUEST, at_a_time, nothing_busy};
 use crate::counters::{Role, ServerAddress};
 use crate::resources::{Group, GroupKey, HopUse};
-use crate::run::{Confidence, HopEvidence as Seen, Identity, Processes, ResourceKind, Step, TierTime};
+use crate::run::{
+    Confidence, ContentionTest, HopEvidence as Seen, Identity, Processes, ResourceKind, Step, TierTime,
+};
 
 /// Fewer looks at the connections than this say nothing of a step.
 const LOOKS_MIN: usize = 3;
@@ -163,15 +165,19 @@ fn follow(curve: &Curve) -> Option<Result<Queue, Seen>> {
 }
 
 /// The port at which connections wait to be accepted, if the queue grows with the users while next to no request is
-/// worked on: then it is not full workers that keep the server from accepting.
+/// worked on, or requests pass something one at a time although several are worked on: then it is not full workers that
+/// keep the server from accepting.
 pub(super) fn accepted_slowly(curve: &Curve) -> Option<(u16, Seen)> {
     let steps = Compared::new(curve)?;
     let Place::Tier(of) = queue(curve)?.at else { return None };
     let at = (of.role, of.name.clone());
     let (before, now) = (into(steps.few, &at)?, into(steps.many, &at)?);
     let ServerAddress::Tcp { address } = now.address else { return None };
-    let slowly =
-        now.unaccepted - before.unaccepted >= GROWS * steps.more && now.held + now.unclear < HARDLY_ANY;
+    // Requests that pass one at a time are let in so, unless more of them are worked on than are served: those wait inside.
+    let one_by_one = curve.contention().and_then(ContentionTest::one_at_a_time) == Some(true);
+    let inside = if one_by_one { at_a_time(curve)? } else { 0.0 };
+    let no_workers = now.held + now.unclear < inside + HARDLY_ANY;
+    let slowly = no_workers && now.unaccepted - before.unaccepted >= GROWS * steps.more;
     let (connections, held, users) = (now.unaccepted, now.held, steps.many.users);
     slowly.then_some((address.port(), Seen::NotAccepted { of, connections, held, users }))
 }

@@ -5,11 +5,12 @@ use super::disk::WAITING_THREAD;
 use super::finding::Finding;
 use super::hops;
 use super::utilisation::{Use, mean_uses, uses};
+use crate::contention::Plan;
 use crate::counters::Role;
 use crate::resources::Group;
 use crate::run::{
-    Confidence, ConnectionEvidence, Evidence, HopEvidence, Identity, ListenQueue, Processes, ResourceKind,
-    Step, WaitingEvidence as Seen,
+    Confidence, ConnectionEvidence, ContentionTest, Evidence, HopEvidence, Identity, ListenQueue, Processes,
+    ResourceKind, Step, WaitingEvidence as Seen,
 };
 use crate::thresholds::{FULL, NOT_BUSY, PLATEAU, UNWATCHED};
 use crate::ticks::ErrorKind;
@@ -22,14 +23,17 @@ const TABLE_FULL: f64 = 0.95;
 const MEMORY_PRESSURE: f64 = 0.2;
 const SWAPPED_IN_PER_S: f64 = 100.0;
 
-/// Within this range about one request is served at a time, X_max R(1): a lock, or a pool of one. Work outside the lock
-/// puts it a little above one.
-const ABOUT_ONE: std::ops::Range<f64> = 0.75..1.35;
+/// Within this range one request is served at a time, X_max R(1): a lock, or a pool of one. Work outside the lock puts it
+/// above one. Two workers serve two at a time, or more where a request takes time elsewhere as well.
+const ABOUT_ONE: std::ops::Range<f64> = 0.75..A_POOL;
+
+/// A listen queue found full in this share of the samples keeps connections waiting.
+const QUEUE_FULL: f64 = 0.5;
 
 /// Requests at other tiers than the one at which they queue are told of from this number on.
 const ELSEWHERE: f64 = 0.1;
 
-/// From here on it is a pool; between the two it could be either, and nothing is claimed.
+/// From here on it may be a pool.
 const A_POOL: f64 = 1.75;
 
 /// For each user beyond N*, at least this many more threads wait for a lock or a condition where that is what users wait
@@ -87,10 +91,12 @@ pub(super) fn served_at_a_time(curve: &Curve) -> Option<Finding> {
     if let Some(fell) = fall(curve) {
         return slower_the_more_wait(curve, at_a_time, fell).filter(|_| had_room_beyond(curve));
     }
+    let tested = curve.contention().and_then(ContentionTest::one_at_a_time);
     let (kind, seen) = match at_a_time {
         // A wait for a disk that cannot be seen to be full looks like a wait for a lock.
         k if ABOUT_ONE.contains(&k) && alone_at_the_disk(curve).is_some() => return None,
         k if ABOUT_ONE.contains(&k) => (ResourceKind::Lock, Seen::OneServed),
+        k if k >= A_POOL && tested == Some(true) => (ResourceKind::Lock, Seen::OneServed),
         k if k >= A_POOL => (ResourceKind::WorkerPool, Seen::SeveralServed { at_a_time }),
         _ => return None,
     };
@@ -98,11 +104,40 @@ pub(super) fn served_at_a_time(curve: &Curve) -> Option<Finding> {
     let served_elsewhere = of.clone().filter(|_| elsewhere >= ELSEWHERE);
     let elsewhere = served_elsewhere.map(|of| HopEvidence::ServedElsewhere { of, elsewhere, at_a_time });
     let waiters = of.as_ref().and_then(|of| more_waiters(curve, of));
-    let confirmed = kind == ResourceKind::Lock && waiters.is_some();
+    let confirmed = match kind {
+        // What is passed one at a time may be the way in, unless it was seen where requests queue.
+        ResourceKind::Lock => waiters.is_some() || (tested.is_some() && all_let_in(curve)),
+        _ => tested.is_some(),
+    };
     let finding = Finding::new(kind, if confirmed { Confidence::Medium } else { Confidence::Low });
-    let finding = held_by(of, finding).seeing(seen).seeing(by_little(curve, in_all)?);
+    let finding = held_by(of, finding).seeing(seen);
+    let finding =
+        tested_by(curve).into_iter().fold(finding, Finding::seeing).seeing(by_little(curve, in_all)?);
     let finding = elsewhere.into_iter().fold(finding, Finding::seeing);
     Some(with_signs(curve, finding, waiters))
+}
+
+/// Whether connections hardly wait to be accepted, or it was seen that requests queue elsewhere.
+fn all_let_in(curve: &Curve) -> bool {
+    let full = curve.mean(|step| Some(step.usage.listening.full)).unwrap_or(0.0);
+    full < QUEUE_FULL || hops::queue(curve).is_some()
+}
+
+/// What a few users at random moments met, where that was tried.
+pub(super) fn tested_by(curve: &Curve) -> Option<Seen> {
+    curve.contention().copied().map(Seen::Contention)
+}
+
+/// The experiment that would tell a lock behind a delay from a pool, where it could be either.
+pub(crate) fn contention_plan(curve: &Curve, found: ResourceKind) -> Option<Plan> {
+    let waits = matches!(found, ResourceKind::Lock | ResourceKind::WorkerPool | ResourceKind::AcceptQueue);
+    if !waits || curve.contention().is_some() || !nothing_busy(curve) || fall(curve).is_some() {
+        return None;
+    }
+    let per_request_us = 1e6 / curve.throughput_max();
+    let cores = curve.star()?.usage.tiers().map(|group| group.cores).sum::<f64>();
+    let times_us = [unqueued_us(curve)?, per_request_us, cores * per_request_us];
+    Plan::new(at_a_time(curve)? - hops::elsewhere(curve), times_us)
 }
 
 fn by_little(curve: &Curve, at_a_time: f64) -> Option<Seen> {

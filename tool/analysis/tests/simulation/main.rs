@@ -4,6 +4,7 @@
 //! again.
 
 mod closed_network;
+mod contention;
 mod coverage;
 mod curves;
 mod exact;

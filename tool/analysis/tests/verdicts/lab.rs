@@ -15,7 +15,9 @@ use analysis::verdict::{DatabaseServer, WatchedDatabase};
 /// The conclusion with its words put in, as a run file holds it.
 pub(super) fn conclude(observed: &[Observed], context: &Context) -> Conclusion {
     let steps = observed.iter().map(Observed::step_with_usage).collect();
-    let mut run = analysis::conclude::conclude(steps, context).into_run(Provenance::default());
+    let concluded = analysis::conclude::conclude(steps, context);
+    let to_tell = concluded.to_tell;
+    let mut run = concluded.into_run(Provenance::default());
     report::put_words(&mut run);
     Conclusion {
         verdict: run.verdict,
@@ -24,6 +26,7 @@ pub(super) fn conclude(observed: &[Observed], context: &Context) -> Conclusion {
         models: run.models,
         warnings: run.warnings,
         confirmation: run.confirmation,
+        to_tell,
     }
 }
 

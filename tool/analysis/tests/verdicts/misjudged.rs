@@ -1,6 +1,7 @@
 //! Servers that earlier rules misjudged, each by what was wrong.
 
 use analysis::conclude::{Conclusion, Context};
+use analysis::contention::{Pair, Trial};
 use analysis::counters::{Role, ThreadState};
 use analysis::run::{Confidence, Pauses, ResourceKind, Step};
 use analysis::ticks::ErrorKind;
@@ -223,4 +224,33 @@ fn a_server_as_busy_before_the_load_is_not_full_because_of_it() {
     let rests = saturated_alone(Some(&sweep().tier(server("poller").cpus(&[0]))));
     assert_eq!((kind(&rests), rests.verdict.bottleneck.confidence), (ResourceKind::Cpu, Confidence::High));
     assert!(says(&rests, "Before the load began it used 0"), "{rests:#?}");
+}
+
+/// A server of which throughput and response times say that four requests are served at a time, and the verdict where users
+/// at random moments wait this much longer than one alone.
+fn four_at_a_time(longer_us: f64) -> Conclusion {
+    let mut lab = sweep().tier(server("app").demand_us(100.0).threads(8)).pool(4, 5_000.0);
+    let plan = conclude(&lab.observed(), &lab.context).to_tell.expect("it could be either");
+    let pair =
+        |noise_us: f64| Pair { alone_us: plan.alone_us, together_us: plan.alone_us + longer_us + noise_us };
+    let pairs = [-40.0, 10.0, 50.0, -30.0, 20.0, -10.0].map(pair).to_vec();
+    lab.context.contention = Some(Trial { plan, pairs });
+    conclude(&lab.observed(), &lab.context)
+}
+
+#[test]
+fn a_lock_behind_a_delay_is_not_a_pool() {
+    let lock = four_at_a_time(700.0);
+    assert_eq!((kind(&lock), &lock.to_tell), (ResourceKind::Lock, &None), "{lock:#?}");
+    assert!(says(&lock, "they wait for each other"), "{lock:#?}");
+    let pool = four_at_a_time(0.0);
+    assert_eq!((kind(&pool), &pool.to_tell), (ResourceKind::WorkerPool, &None), "{pool:#?}");
+    assert!(says(&pool, "they do not wait for each other"), "{pool:#?}");
+}
+
+#[test]
+fn fewer_than_two_at_a_time_are_one() {
+    let lock =
+        sweep().tier(server("app").demand_us(50.0).threads(8)).delay_us(3_000.0).pool(1, 5_000.0).conclude();
+    assert_eq!((kind(&lock), &lock.to_tell), (ResourceKind::Lock, &None), "{lock:#?}");
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::common::{
     support::{Place, Server},
-    verdict::{HTTP, kind, named, verdict},
+    verdict::{HTTP, ONE_MUTEX, kind, named, verdict},
 };
 
 /// A front without a limit of its own: a thread per connection, which forwards each request over a connection of its own
@@ -37,14 +37,6 @@ serve(keep, forward)
 
 /// Every request takes 20 ms, however many there are.
 const NO_LIMIT: &str = "serve(keep, lambda: time.sleep(0.02))";
-
-/// Each request takes one mutex for 5 ms: at most 200 requests a second.
-const ONE_MUTEX: &str = r#"
-mutex = threading.Lock()
-def hold():
-    with mutex: time.sleep(0.005)
-serve(answer, hold)
-"#;
 
 /// Four requests at a time take 20 ms each: at most 200 requests a second.
 const FOUR_WORKERS: &str = r#"

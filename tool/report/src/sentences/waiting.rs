@@ -1,6 +1,6 @@
 //! Sentences about users that wait: to be let in, or while nothing is busy.
 
-use analysis::run::{ConnectionEvidence, WaitingEvidence};
+use analysis::run::{ConnectionEvidence, ContentionTest, WaitingEvidence};
 
 use super::at_saturation;
 use super::holders::{processes, subject};
@@ -34,6 +34,7 @@ pub(super) fn waiting(seen: &WaitingEvidence) -> String {
             time(*alone_us),
             quantity(*at_a_time)
         ),
+        WaitingEvidence::Contention(test) => contention(test),
         WaitingEvidence::NumberServed { .. } if seen.is_one_at_a_time() => {
             format!("About one request was served at a time ({BY_LITTLE}).")
         }
@@ -98,6 +99,23 @@ pub(super) fn waiting(seen: &WaitingEvidence) -> String {
             users(*to_users)
         ),
     }
+}
+
+fn contention(test: &ContentionTest) -> String {
+    let [low, high] = test.longer_ci_us.map(time);
+    let [least, most] = test.expected_us.map(time);
+    let told = match test.one_at_a_time() {
+        Some(true) => "they wait for each other, as requests do that pass something one at a time",
+        Some(false) => "they do not wait for each other, so several requests are served at a time",
+        None => "that does not tell whether requests are served one at a time or several",
+    };
+    format!(
+        "An experiment: {} who paused for {} on average and came at random waited {} ({low} to {high}) longer than one          alone, whose request took {}. With one request at a time it would be {least} to {most}: {told}.",
+        users(test.users),
+        time(test.think_us),
+        time(test.longer_us),
+        time(test.alone_us)
+    )
 }
 
 const BY_LITTLE: &str = "by Little's law, from the shortest mean response time";

@@ -34,6 +34,8 @@ pub enum WaitingEvidence {
         /// Requests served at a time.
         at_a_time: f64,
     },
+    /// A few users who came at random moments, against one alone.
+    Contention(ContentionTest),
     /// The number served at a time, as a hint.
     NumberServed {
         /// How many.
@@ -113,6 +115,35 @@ pub enum WaitingEvidence {
         /// Threads that waited there, on average.
         to_threads: f64,
     },
+}
+
+/// An experiment: whether a few users who pause for random times wait for each other (see [`crate::contention`]).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ContentionTest {
+    /// How many users, against one.
+    pub users: u32,
+    /// Their mean pause between two requests, microseconds.
+    pub think_us: f64,
+    /// Mean response time of one user, microseconds.
+    pub alone_us: f64,
+    /// By how much that of several is longer, microseconds.
+    pub longer_us: f64,
+    /// 95 % interval of that, microseconds.
+    pub longer_ci_us: [f64; 2],
+    /// By how much it would be longer with one request at a time, microseconds: least and most.
+    pub expected_us: [f64; 2],
+    /// The natural logarithm of the odds that requests are served one at a time, against several at a time.
+    pub log_odds: f64,
+}
+
+/// Odds of 9 to 1.
+const TELLING: f64 = 2.2;
+
+impl ContentionTest {
+    /// Whether requests are served one at a time, if that was told: with odds of 9 to 1 or more.
+    pub fn one_at_a_time(&self) -> Option<bool> {
+        (self.log_odds.abs() >= TELLING).then_some(self.log_odds > 0.0)
+    }
 }
 
 /// With fewer than this many requests served at a time it is one.
