@@ -105,12 +105,13 @@ fn contention(test: &ContentionTest) -> String {
     let [low, high] = test.longer_ci_us.map(time);
     let [least, most] = test.expected_us.map(time);
     let told = match test.one_at_a_time() {
-        Some(true) => "they wait for each other, as requests do that pass something one at a time",
+        Some(true) => "they wait for each other, so something is passed one at a time",
         Some(false) => "they do not wait for each other, so several requests are served at a time",
         None => "that does not tell whether requests are served one at a time or several",
     };
     format!(
-        "An experiment: {} who paused for {} on average and came at random waited {} ({low} to {high}) longer than one          alone, whose request took {}. With one request at a time it would be {least} to {most}: {told}.",
+        "An experiment: {} who came at random, pausing for {} on average, waited {} ({low} to {high}) longer than one \
+         alone, whose request took {}. With one request at a time it would be {least} to {most}: {told}.",
         users(test.users),
         time(test.think_us),
         time(test.longer_us),

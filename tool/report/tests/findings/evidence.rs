@@ -175,6 +175,19 @@ fn connections() -> Vec<ConnectionEvidence> {
     ]
 }
 
+/// Two users against one, who waited this much longer.
+fn contention(longer_us: f64, log_odds: f64) -> ContentionTest {
+    ContentionTest {
+        users: 2,
+        think_us: 22_500.0,
+        alone_us: 45_000.0,
+        longer_us,
+        longer_ci_us: [longer_us - 700.0, longer_us + 700.0],
+        expected_us: [2_700.0, 6_200.0],
+        log_odds,
+    }
+}
+
 fn waiting() -> Vec<WaitingEvidence> {
     use WaitingEvidence::*;
     vec![
@@ -182,6 +195,9 @@ fn waiting() -> Vec<WaitingEvidence> {
         OneServed,
         SeveralServed { at_a_time: 4.0 },
         ServedByLittle { throughput_per_s: 800.0, alone_us: 5_000.0, at_a_time: 4.0 },
+        Contention(contention(2_100.0, 4.6)),
+        Contention(contention(30.0, -4.6)),
+        Contention(contention(900.0, 0.3)),
         NumberServed { at_a_time: 3.9 },
         NumberServed { at_a_time: 1.1 },
         AloneAtTheDisk { of: nginx(), waiting: 0.9 },
