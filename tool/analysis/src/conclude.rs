@@ -11,7 +11,6 @@ pub use context::{Context, RunKind};
 
 use self::mix::{RequestCount, mix, not_as_asked};
 use crate::confirmation::confirm;
-use crate::contention::{Plan, Trial};
 use crate::laws::little;
 use crate::resources::LockUse;
 use crate::run::{
@@ -20,8 +19,9 @@ use crate::run::{
 };
 use crate::search::growth::{Growth, growth};
 use crate::search::saturation::{Saturation, saturation};
+use crate::tell_apart::{Plan, Trial};
 use crate::verdict::{
-    Curve, Shape, bottleneck, bottleneck_of_load, contention_plan, generator_waited, locks_resource, uses,
+    Curve, Shape, bottleneck, bottleneck_of_load, generator_waited, locks_resource, to_tell_apart, uses,
 };
 
 /// Everything that the steps show together.
@@ -99,12 +99,12 @@ pub fn conclude(mut steps: Vec<Step>, context: &Context) -> Conclusion {
     let (saturation, growth) = saturation_and_growth(&steps, context);
     let curve = Curve::new(steps, shape(&saturation, growth, context), context.database.clone())
         .with_rest(context.rest.clone())
-        .with_contention(context.contention.as_ref().and_then(Trial::result));
+        .with_experiment(context.told_apart.as_ref().and_then(Trial::result));
     let finding = match context.kind {
         RunKind::Load => bottleneck_of_load(&curve),
         RunKind::Sweep { .. } => bottleneck(&curve),
     };
-    let to_tell = contention_plan(&curve, finding.kind);
+    let to_tell = to_tell_apart(&curve, finding.kind);
     let laws = laws::laws(&curve, context);
     let models = laws::models(&curve, &laws, &saturation, context);
     let mut verdict = verdict::verdict(&curve, &finding, saturation, context);

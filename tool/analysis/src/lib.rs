@@ -6,7 +6,6 @@
 pub mod comparison;
 pub mod conclude;
 pub mod confirmation;
-pub mod contention;
 pub mod counters;
 pub mod estimate;
 pub mod laws;
@@ -14,6 +13,7 @@ pub mod resources;
 pub mod run;
 pub mod search;
 pub mod statistics;
+pub mod tell_apart;
 mod thresholds;
 pub mod ticks;
 pub mod verdict;

@@ -21,9 +21,9 @@ mod warning;
 pub use confirmation::{Confirmation, ConfirmationAnswer, LeftAlone, LeftAloneReason, SlowedTier};
 pub use doubt::{Doubt, LockDoubt, Victim};
 pub use evidence::{
-    Aside, Busy, ConnectionEvidence, ContentionTest, CpuTimeEvidence, DeviceEvidence, Evidence,
-    GeneratorEvidence, HopEvidence, LockEvidence, OutcomeEvidence, ProcessorEvidence, ShareEvidence, Shares,
-    TierDemand, TierTime, WaitingEvidence,
+    Aside, Busy, ConnectionEvidence, CpuTimeEvidence, DeviceEvidence, Evidence, GeneratorEvidence,
+    HopEvidence, LockEvidence, OutcomeEvidence, ProcessorEvidence, ShareEvidence, Shares, TierDemand,
+    TierTime, TimesCompared, WaitingEvidence,
 };
 pub use identity::{Database, DiskLimit, Identity, Processes, ResourceKind, Unit, Words};
 pub use laws::{Bounds, Demand, Laws, Models, Predicted, Usl};

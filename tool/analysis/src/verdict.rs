@@ -33,7 +33,7 @@ pub use generator::starved as generator_waited;
 pub use rivals::next;
 pub use shared::sharing;
 pub use utilisation::{Use, mean_uses, uses};
-pub(crate) use waiting::contention_plan;
+pub(crate) use waiting::to_tell_apart;
 
 use crate::run::{Aside, Confidence, Doubt, Evidence, Identity, OutcomeEvidence as Seen, ResourceKind};
 use crate::search::growth::Growth;
@@ -79,6 +79,7 @@ fn bounded(curve: &Curve) -> Finding {
         (None, Some((locks, _))) => return locks,
         (Some(full), None) => compared(curve, full),
         (None, None) => rate_limit::rejects(curve)
+            .or_else(|| rate_limit::delays(curve))
             .or_else(|| generator::held_up(curve))
             .or_else(|| accept_queue::full(curve))
             .or_else(|| hops::behind(curve))

@@ -105,7 +105,7 @@ fn words(event: &Event) -> String {
         Event::DatabaseUnwatched { database, reason } => progress::database_unwatched(database, reason),
         Event::StepBegun { users } => progress::step_begun(*users),
         Event::StepDone(step) => progress::step_done(step),
-        Event::AtRandom { users } => progress::at_random(*users),
+        Event::TellingApart { users } => progress::telling_apart(*users),
         Event::Slowing { processes } => progress::slowing(processes),
     }
 }

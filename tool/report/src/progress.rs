@@ -22,10 +22,13 @@ pub fn step_done(step: &Step) -> String {
     format!("{users:>6} users  {rate_per_s:>10.0} req/s  {mean_us:>9.0} us")
 }
 
-/// A few users come at random moments, to tell a lock from a pool.
+/// An experiment tells one explanation from another: so many users pause for random times, compared with one.
 #[must_use]
-pub fn at_random(users: u32) -> String {
-    format!("{users} users at random moments against one, to see whether they wait for each other")
+pub fn telling_apart(users: u32) -> String {
+    match users {
+        1 => "one user with pauses against one without, to see whether a pause saves time".to_owned(),
+        _ => format!("{users} users at random moments against one, to see whether they wait for each other"),
+    }
 }
 
 /// A tier is being slowed, to test the verdict.

@@ -5,9 +5,10 @@ use std::time::{Instant, SystemTime};
 use analysis::{
     conclude::mix::RequestCount,
     conclude::{Context, Provenance, RunKind, conclude},
-    confirmation, contention,
+    confirmation,
     resources::usage,
     run::{FewerUsers, LoadShape, LoopKind, Run, Step},
+    tell_apart,
 };
 use load::{Pacing, Plan, RequestTotal, Think};
 
@@ -103,19 +104,19 @@ impl<'a> Gathered<'a> {
             fewer_users: circumstances.fewer_users,
             generator_ceiling_per_s: measured.generator_ceiling_per_s,
             slowed: measured.slowed,
-            contention: None,
+            told_apart: None,
         };
         Gathered { plan, circumstances, start: measured.start, steps, context }
     }
 
     /// The experiment that would tell the verdict from another, if there is one.
-    pub(crate) fn to_tell(&self) -> Option<contention::Plan> {
+    pub(crate) fn to_tell(&self) -> Option<tell_apart::Plan> {
         conclude(self.steps.clone(), &self.context).to_tell
     }
 
     /// The same with what that experiment showed.
-    pub(crate) fn with_contention(mut self, trial: Option<contention::Trial>, interrupted: bool) -> Self {
-        self.context.contention = trial;
+    pub(crate) fn told_apart(mut self, trial: Option<tell_apart::Trial>, interrupted: bool) -> Self {
+        self.context.told_apart = trial;
         self.context.interrupted |= interrupted;
         self
     }

@@ -5,10 +5,10 @@
 
 pub mod conclusion;
 mod confirm;
-mod contention;
 pub mod cores;
 pub mod database;
 pub mod progress;
 pub mod single;
 pub mod sweep;
 mod target;
+mod tell_apart;

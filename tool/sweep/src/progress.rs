@@ -33,9 +33,9 @@ pub enum Event {
     },
     /// A number of users has been measured.
     StepDone(Box<Step>),
-    /// A few users come at random moments, to tell a lock from a pool.
-    AtRandom {
-        /// How many, against one.
+    /// An experiment tells one explanation from another.
+    TellingApart {
+        /// How many users pause for random times, compared with one.
         users: u32,
     },
     /// A tier is being slowed, to test the verdict.

@@ -19,16 +19,16 @@ use observe::ObserveError;
 use crate::{
     conclusion::{self, Circumstances, Gathered, Measured, RunStart},
     confirm::{Swept, confirm},
-    contention,
     database::{DatabaseUrl, DatabaseWatch},
     progress::{Event, Listener},
     target::{self, Watch},
+    tell_apart::tell_apart,
 };
 
 /// How long to test what the generator can do: enough to tell 80 % from 100 %.
 const CEILING_TIME: Duration = Duration::from_millis(300);
 
-/// An experiment that tells a lock from a pool takes at most one part in so many of the time of a search.
+/// An experiment that tells one explanation from another takes at most one part in so many of the time of a search.
 const EXPERIMENT: u64 = 4;
 
 /// The same where that time has no limit, microseconds.
@@ -155,10 +155,10 @@ pub fn sweep_with(
     };
     let mut gathered = Gathered::new(&plan.load, &plan.circumstances, measured);
     if let Some(wanted) = gathered.to_tell().filter(|_| !interrupt.load(Ordering::Relaxed)) {
-        listener.on(&Event::AtRandom { users: wanted.users });
+        listener.on(&Event::TellingApart { users: wanted.users });
         let most_us = plan.search.total_us.map_or(EXPERIMENT_US_MOST, |total_us| total_us / EXPERIMENT);
-        let trial = contention::test(&mut generator, wanted, most_us, interrupt)?;
-        gathered = gathered.with_contention(trial, interrupt.load(Ordering::Relaxed));
+        let trial = tell_apart(&mut generator, wanted, most_us, interrupt)?;
+        gathered = gathered.told_apart(trial, interrupt.load(Ordering::Relaxed));
     }
     let mut totals = generator.finish();
     let run = gathered.into_run(&totals);

@@ -3,7 +3,7 @@
 use crate::resources::Usage;
 use crate::run::{FewerUsers, LoadShape, ServerUnwatched};
 use crate::verdict::WatchedDatabase;
-use crate::{confirmation, contention};
+use crate::{confirmation, tell_apart};
 
 /// Everything that a conclusion needs besides the measurements.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -31,8 +31,8 @@ pub struct Context {
     pub generator_ceiling_per_s: Option<f64>,
     /// What was measured with each tier slowed, if the verdict is to be tested so.
     pub slowed: Option<confirmation::Trial>,
-    /// What a few users at random moments met, if that was to tell a lock from a pool.
-    pub contention: Option<contention::Trial>,
+    /// What an experiment showed that was to tell the verdict from another.
+    pub told_apart: Option<tell_apart::Trial>,
 }
 
 /// The kind of run asked for.

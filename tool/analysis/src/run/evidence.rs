@@ -17,7 +17,7 @@ pub use generator::GeneratorEvidence;
 pub use hops::{HopEvidence, TierTime};
 pub use locks::LockEvidence;
 pub use processors::{Busy, CpuTimeEvidence, ProcessorEvidence, ShareEvidence, Shares, TierDemand};
-pub use waiting::{ContentionTest, WaitingEvidence};
+pub use waiting::{TimesCompared, WaitingEvidence};
 
 use crate::run::Identity;
 use crate::ticks::ErrorCounts;

@@ -3,15 +3,20 @@
 use super::curve::Curve;
 use super::finding::Finding;
 use super::hops;
-use super::waiting::{at_a_time, fullest_queue, nothing_busy};
+use super::waiting::{at_a_time, fullest_queue, nothing_busy, tested_by};
 use crate::laws::little;
-use crate::run::{Confidence, ConnectionEvidence as Seen, Identity, ListenQueue, ResourceKind, Step};
+use crate::run::{
+    Confidence, ConnectionEvidence as Seen, Identity, ListenQueue, ResourceKind, Step, TimesCompared,
+};
 
 /// Overflows of a listen queue, per second, that are more than the burst when users are added.
 const OVERFLOWS_PER_S: f64 = 1.0;
 
 /// This many times N* are clearly more users.
 const MORE_USERS: f64 = 1.5;
+
+/// A listen queue that holds this share of the users beyond N* is where they wait.
+const PILED_UP: f64 = 0.5;
 
 /// Users that have no connection are told of from this share on.
 const OUTSIDE: f64 = 0.05;
@@ -26,6 +31,11 @@ pub(super) fn full(curve: &Curve) -> Option<Finding> {
         let finding = finding.held_by(Identity::ListenQueue { port }).seeing(slowly);
         return Some(with_overflows(curve, finding));
     }
+    if let Some(port) = let_in_one_by_one(curve) {
+        let finding = finding.at_most(Confidence::Low).held_by(Identity::ListenQueue { port });
+        let finding = tested_by(curve).into_iter().fold(finding, Finding::seeing);
+        return Some(with_overflows(curve, finding));
+    }
     let full = curve.steps().iter().any(|step| step.usage.listening.full > 0.0);
     let room = fullest_queue(curve).is_some() && !full;
     if room || overflowing(curve).next().is_none() || limited_before_it_was_full(curve) {
@@ -36,6 +46,18 @@ pub(super) fn full(curve: &Curve) -> Option<Finding> {
         Some(at_a_time) => finding.seeing(Seen::AcceptsSlowly { at_a_time }),
         None => finding,
     })
+}
+
+/// The port at whose listen queue users beyond N* pile up, if requests are known to pass one at a time although several
+/// are worked on, and the connections themselves were not seen. Workers that all wait for one lock look the same.
+fn let_in_one_by_one(curve: &Curve) -> Option<u16> {
+    let one_by_one = curve.contention().and_then(TimesCompared::told) == Some(true);
+    let beyond = |step: &Step| f64::from(step.users) - f64::from(curve.star_users());
+    let piled_up = |step: &Step| {
+        let (port, waiting, _) = step.usage.listening.fullest?;
+        (beyond(step) >= 2.0 && waiting as f64 >= PILED_UP * beyond(step)).then_some(port)
+    };
+    curve.plateau().find_map(piled_up).filter(|_| one_by_one && hops::queue(curve).is_none())
 }
 
 /// Adds how the queue overflowed, if it did.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::counters::Role;
 use crate::resources::{CpuUse, Group, LinkUse, Usage};
-use crate::run::{ContentionTest, DatabaseTrouble, Processes, Step, nearest};
+use crate::run::{DatabaseTrouble, Processes, Step, TimesCompared, nearest};
 use crate::search::growth::Growth;
 use crate::thresholds::{FULL, LOW, PLATEAU};
 
@@ -84,7 +84,7 @@ pub struct Curve {
     database: Option<WatchedDatabase>,
     /// What was used before the load began, as a step without users.
     rest: Option<Step>,
-    contention: Option<ContentionTest>,
+    experiment: Option<TimesCompared>,
 }
 
 impl Curve {
@@ -100,7 +100,7 @@ impl Curve {
         let holds = |index: &usize| *index == star || steps[*index].throughput_per_s >= PLATEAU * top;
         let plateau = (star..steps.len()).filter(holds).collect();
         let processes = processes(&steps);
-        Self { steps, shape, star, plateau, processes, database, rest: None, contention: None }
+        Self { steps, shape, star, plateau, processes, database, rest: None, experiment: None }
     }
 
     /// The same with what each resource was used for before the load began, where that was seen.
@@ -109,14 +109,24 @@ impl Curve {
         Self { rest, ..self }
     }
 
-    /// The same with what a few users at random moments met, where that was tried.
-    pub fn with_contention(self, contention: Option<ContentionTest>) -> Self {
-        Self { contention, ..self }
+    /// The same with what an experiment showed, where one was made.
+    pub fn with_experiment(self, experiment: Option<TimesCompared>) -> Self {
+        Self { experiment, ..self }
     }
 
-    /// What a few users at random moments met.
-    pub(super) fn contention(&self) -> Option<&ContentionTest> {
-        self.contention.as_ref()
+    /// The experiment that was made.
+    pub(super) fn experiment(&self) -> Option<&TimesCompared> {
+        self.experiment.as_ref()
+    }
+
+    /// The experiment with several users: whether requests pass one at a time.
+    pub(super) fn contention(&self) -> Option<&TimesCompared> {
+        self.experiment().filter(|made| made.users > 1)
+    }
+
+    /// The experiment with one user: whether requests pass at a limited rate.
+    pub(super) fn pausing(&self) -> Option<&TimesCompared> {
+        self.experiment().filter(|made| made.users == 1)
     }
 
     /// The database that was watched.

@@ -11,7 +11,7 @@ use super::waiting::{WAITING_PER_REQUEST, at_a_time, nothing_busy};
 use crate::counters::{Role, ServerAddress};
 use crate::resources::{Group, GroupKey, HopUse};
 use crate::run::{
-    Confidence, ContentionTest, HopEvidence as Seen, Identity, Processes, ResourceKind, Step, TierTime,
+    Confidence, HopEvidence as Seen, Identity, Processes, ResourceKind, Step, TierTime, TimesCompared,
 };
 
 /// Fewer looks at the connections than this say nothing of a step.
@@ -174,7 +174,7 @@ pub(super) fn accepted_slowly(curve: &Curve) -> Option<(u16, Seen)> {
     let (before, now) = (into(steps.few, &at)?, into(steps.many, &at)?);
     let ServerAddress::Tcp { address } = now.address else { return None };
     // Requests that pass one at a time are let in so, unless more of them are worked on than are served: those wait inside.
-    let one_by_one = curve.contention().and_then(ContentionTest::one_at_a_time) == Some(true);
+    let one_by_one = curve.contention().and_then(TimesCompared::told) == Some(true);
     let inside = if one_by_one { at_a_time(curve)? } else { 0.0 };
     let no_workers = now.held + now.unclear < inside + HARDLY_ANY;
     let slowly = no_workers && now.unaccepted - before.unaccepted >= GROWS * steps.more;

@@ -1,7 +1,7 @@
-//! A limit on requests per second, by how the server turns away what exceeds it.
+//! A limit on requests per second, by how the server turns away or delays what exceeds it.
 //!
-//! A limit that delays requests instead cannot be told from a lock or a pool: throughput is flat beyond N*, and one
-//! user's response time times the maximum throughput may be any number in either case. So nothing is claimed of it.
+//! A limit that delays requests has the throughput and the response times of a lock or a pool. It is told where one user
+//! alone meets it: a pause makes that user's requests faster. Behind a longer delay nothing tells it from a lock.
 
 use super::curve::Curve;
 use super::finding::Finding;
@@ -43,6 +43,13 @@ pub(super) fn rejects(curve: &Curve) -> Option<Finding> {
         users: curve.star_users(),
     });
     Some(held_by(served_by(curve), finding).seeing(Seen::InService { requests: in_service }))
+}
+
+/// The finding, if a user who pauses between requests is answered sooner for it.
+pub(super) fn delays(curve: &Curve) -> Option<Finding> {
+    let paused = curve.pausing().filter(|test| test.told() == Some(true) && nothing_busy(curve))?;
+    let finding = held_by(served_by(curve), Finding::new(ResourceKind::RateLimit, Confidence::Medium));
+    Some(finding.seeing(Seen::Pausing(*paused)))
 }
 
 fn sum(curve: &Curve, count: impl Fn(&Step) -> u64) -> u64 {

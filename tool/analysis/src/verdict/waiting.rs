@@ -5,13 +5,13 @@ use super::disk::WAITING_THREAD;
 use super::finding::Finding;
 use super::hops;
 use super::utilisation::{Use, mean_uses, uses};
-use crate::contention::Plan;
 use crate::counters::Role;
 use crate::resources::Group;
 use crate::run::{
-    Confidence, ConnectionEvidence, ContentionTest, Evidence, HopEvidence, Identity, ListenQueue, Processes,
-    ResourceKind, Step, WaitingEvidence as Seen,
+    Confidence, ConnectionEvidence, Evidence, HopEvidence, Identity, ListenQueue, Processes, ResourceKind,
+    Step, TimesCompared, WaitingEvidence as Seen,
 };
+use crate::tell_apart::Plan;
 use crate::thresholds::{FULL, NOT_BUSY, PLATEAU, UNWATCHED};
 use crate::ticks::ErrorKind;
 
@@ -26,9 +26,6 @@ const SWAPPED_IN_PER_S: f64 = 100.0;
 /// Within this range one request is served at a time, X_max R(1): a lock, or a pool of one. Work outside the lock puts it
 /// above one. Two workers serve two at a time, or more where a request takes time elsewhere as well.
 const ABOUT_ONE: std::ops::Range<f64> = 0.75..A_POOL;
-
-/// A listen queue found full in this share of the samples keeps connections waiting.
-const QUEUE_FULL: f64 = 0.5;
 
 /// Requests at other tiers than the one at which they queue are told of from this number on.
 const ELSEWHERE: f64 = 0.1;
@@ -91,7 +88,7 @@ pub(super) fn served_at_a_time(curve: &Curve) -> Option<Finding> {
     if let Some(fell) = fall(curve) {
         return slower_the_more_wait(curve, at_a_time, fell).filter(|_| had_room_beyond(curve));
     }
-    let tested = curve.contention().and_then(ContentionTest::one_at_a_time);
+    let tested = curve.contention().and_then(TimesCompared::told);
     let (kind, seen) = match at_a_time {
         // A wait for a disk that cannot be seen to be full looks like a wait for a lock.
         k if ABOUT_ONE.contains(&k) && alone_at_the_disk(curve).is_some() => return None,
@@ -105,8 +102,8 @@ pub(super) fn served_at_a_time(curve: &Curve) -> Option<Finding> {
     let elsewhere = served_elsewhere.map(|of| HopEvidence::ServedElsewhere { of, elsewhere, at_a_time });
     let waiters = of.as_ref().and_then(|of| more_waiters(curve, of));
     let confirmed = match kind {
-        // What is passed one at a time may be the way in, unless it was seen where requests queue.
-        ResourceKind::Lock => waiters.is_some() || (tested.is_some() && all_let_in(curve)),
+        // What is passed one at a time may be a limit on the rate too, unless threads are seen to wait.
+        ResourceKind::Lock => waiters.is_some(),
         _ => tested.is_some(),
     };
     let finding = Finding::new(kind, if confirmed { Confidence::Medium } else { Confidence::Low });
@@ -117,21 +114,16 @@ pub(super) fn served_at_a_time(curve: &Curve) -> Option<Finding> {
     Some(with_signs(curve, finding, waiters))
 }
 
-/// Whether connections hardly wait to be accepted, or it was seen that requests queue elsewhere.
-fn all_let_in(curve: &Curve) -> bool {
-    let full = curve.mean(|step| Some(step.usage.listening.full)).unwrap_or(0.0);
-    full < QUEUE_FULL || hops::queue(curve).is_some()
-}
-
-/// What a few users at random moments met, where that was tried.
+/// What the experiment showed, where one was made.
 pub(super) fn tested_by(curve: &Curve) -> Option<Seen> {
-    curve.contention().copied().map(Seen::Contention)
+    let several = curve.contention().copied().map(Seen::Contention);
+    several.or_else(|| curve.pausing().copied().map(Seen::Pausing))
 }
 
-/// The experiment that would tell a lock behind a delay from a pool, where it could be either.
-pub(crate) fn contention_plan(curve: &Curve, found: ResourceKind) -> Option<Plan> {
+/// The experiment that would tell the finding from another with the same throughput and response times.
+pub(crate) fn to_tell_apart(curve: &Curve, found: ResourceKind) -> Option<Plan> {
     let waits = matches!(found, ResourceKind::Lock | ResourceKind::WorkerPool | ResourceKind::AcceptQueue);
-    if !waits || curve.contention().is_some() || !nothing_busy(curve) || fall(curve).is_some() {
+    if !waits || curve.experiment().is_some() || !nothing_busy(curve) || fall(curve).is_some() {
         return None;
     }
     let per_request_us = 1e6 / curve.throughput_max();

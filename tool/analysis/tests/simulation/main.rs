@@ -4,7 +4,6 @@
 //! again.
 
 mod closed_network;
-mod contention;
 mod coverage;
 mod curves;
 mod exact;
@@ -12,4 +11,5 @@ mod hostile;
 mod pace;
 mod pacing_servers;
 mod sweep;
+mod tell_apart;
 mod warm_up;

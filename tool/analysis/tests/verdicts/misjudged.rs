@@ -1,9 +1,9 @@
 //! Servers that earlier rules misjudged, each by what was wrong.
 
 use analysis::conclude::{Conclusion, Context};
-use analysis::contention::{Pair, Trial};
 use analysis::counters::{Role, ThreadState};
 use analysis::run::{Confidence, Pauses, ResourceKind, Step};
+use analysis::tell_apart::{Pair, Trial};
 use analysis::ticks::ErrorKind;
 
 use super::lab::{Lab, Tier, conclude, server, sweep};
@@ -226,31 +226,45 @@ fn a_server_as_busy_before_the_load_is_not_full_because_of_it() {
     assert!(says(&rests, "Before the load began it used 0"), "{rests:#?}");
 }
 
-/// A server of which throughput and response times say that four requests are served at a time, and the verdict where users
-/// at random moments wait this much longer than one alone.
-fn four_at_a_time(longer_us: f64) -> Conclusion {
-    let mut lab = sweep().tier(server("app").demand_us(100.0).threads(8)).pool(4, 5_000.0);
+/// The verdict where the experiment that tells it from another finds response times longer by this.
+fn told_apart(mut lab: Lab, longer_us: f64) -> Conclusion {
     let plan = conclude(&lab.observed(), &lab.context).to_tell.expect("it could be either");
     let pair =
-        |noise_us: f64| Pair { alone_us: plan.alone_us, together_us: plan.alone_us + longer_us + noise_us };
+        |noise_us: f64| Pair { first_us: plan.alone_us, second_us: plan.alone_us + longer_us + noise_us };
     let pairs = [-40.0, 10.0, 50.0, -30.0, 20.0, -10.0].map(pair).to_vec();
-    lab.context.contention = Some(Trial { plan, pairs });
-    conclude(&lab.observed(), &lab.context)
+    lab.context.told_apart = Some(Trial { plan, pairs });
+    let found = conclude(&lab.observed(), &lab.context);
+    assert_eq!(found.to_tell, None, "once is enough");
+    found
+}
+
+/// A server that waits 5 ms for one of so many, after a delay.
+fn waiting(workers: u32, delay_us: f64) -> Lab {
+    sweep().tier(server("app").demand_us(100.0).threads(8)).delay_us(delay_us).pool(workers, 5_000.0)
 }
 
 #[test]
 fn a_lock_behind_a_delay_is_not_a_pool() {
-    let lock = four_at_a_time(700.0);
-    assert_eq!((kind(&lock), &lock.to_tell), (ResourceKind::Lock, &None), "{lock:#?}");
+    let lock = told_apart(waiting(4, 0.0), 700.0);
+    assert_eq!(kind(&lock), ResourceKind::Lock, "{lock:#?}");
     assert!(says(&lock, "they wait for each other"), "{lock:#?}");
-    let pool = four_at_a_time(0.0);
-    assert_eq!((kind(&pool), &pool.to_tell), (ResourceKind::WorkerPool, &None), "{pool:#?}");
+    let pool = told_apart(waiting(4, 0.0), 0.0);
+    assert_eq!(kind(&pool), ResourceKind::WorkerPool, "{pool:#?}");
     assert!(says(&pool, "they do not wait for each other"), "{pool:#?}");
 }
 
 #[test]
 fn fewer_than_two_at_a_time_are_one() {
-    let lock =
-        sweep().tier(server("app").demand_us(50.0).threads(8)).delay_us(3_000.0).pool(1, 5_000.0).conclude();
-    assert_eq!((kind(&lock), &lock.to_tell), (ResourceKind::Lock, &None), "{lock:#?}");
+    let lock = waiting(1, 3_000.0).conclude();
+    assert_eq!(kind(&lock), ResourceKind::Lock, "{lock:#?}");
+}
+
+#[test]
+fn a_limit_on_the_rate_that_delays_is_not_a_lock() {
+    let limit = told_apart(waiting(1, 0.0), -2_200.0);
+    assert_eq!(kind(&limit), ResourceKind::RateLimit, "{limit:#?}");
+    assert!(says(&limit, "a limit on the rate delays requests"), "{limit:#?}");
+    let lock = told_apart(waiting(1, 0.0), 0.0);
+    assert_eq!(kind(&lock), ResourceKind::Lock, "{lock:#?}");
+    assert!(says(&lock, "a pause saves nothing"), "{lock:#?}");
 }

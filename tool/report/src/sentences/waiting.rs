@@ -1,6 +1,6 @@
 //! Sentences about users that wait: to be let in, or while nothing is busy.
 
-use analysis::run::{ConnectionEvidence, ContentionTest, WaitingEvidence};
+use analysis::run::{ConnectionEvidence, TimesCompared, WaitingEvidence};
 
 use super::at_saturation;
 use super::holders::{processes, subject};
@@ -34,7 +34,8 @@ pub(super) fn waiting(seen: &WaitingEvidence) -> String {
             time(*alone_us),
             quantity(*at_a_time)
         ),
-        WaitingEvidence::Contention(test) => contention(test),
+        WaitingEvidence::Contention(made) => contention(made),
+        WaitingEvidence::Pausing(made) => pausing(made),
         WaitingEvidence::NumberServed { .. } if seen.is_one_at_a_time() => {
             format!("About one request was served at a time ({BY_LITTLE}).")
         }
@@ -101,10 +102,10 @@ pub(super) fn waiting(seen: &WaitingEvidence) -> String {
     }
 }
 
-fn contention(test: &ContentionTest) -> String {
-    let [low, high] = test.longer_ci_us.map(time);
-    let [least, most] = test.expected_us.map(time);
-    let told = match test.one_at_a_time() {
+fn contention(made: &TimesCompared) -> String {
+    let [low, high] = made.longer_ci_us.map(time);
+    let [least, most] = made.expected_us.map(time);
+    let told = match made.told() {
         Some(true) => "they wait for each other, so something is passed one at a time",
         Some(false) => "they do not wait for each other, so several requests are served at a time",
         None => "that does not tell whether requests are served one at a time or several",
@@ -112,10 +113,32 @@ fn contention(test: &ContentionTest) -> String {
     format!(
         "An experiment: {} who came at random, pausing for {} on average, waited {} ({low} to {high}) longer than one \
          alone, whose request took {}. With one request at a time it would be {least} to {most}: {told}.",
-        users(test.users),
-        time(test.think_us),
-        time(test.longer_us),
-        time(test.alone_us)
+        users(made.users),
+        time(made.think_us),
+        time(made.longer_us),
+        time(made.alone_us)
+    )
+}
+
+fn pausing(made: &TimesCompared) -> String {
+    let [low, high] = made.longer_ci_us;
+    let (difference, [least, most], than) = match made.longer_us < 0.0 {
+        true => (-made.longer_us, [-high, -low], "less"),
+        false => (made.longer_us, [low, high], "more"),
+    };
+    let told = match made.told() {
+        Some(true) => "a pause makes up for the wait, so a limit on the rate delays requests",
+        Some(false) => "a pause saves nothing, so requests are not delayed to limit their rate",
+        None => "that does not tell a limit on the rate from something held",
+    };
+    format!(
+        "An experiment: requests of one user took {} without pauses, and {} ({} to {}) {than} with pauses of {} on \
+         average: {told}.",
+        time(made.alone_us),
+        time(difference),
+        time(least),
+        time(most),
+        time(made.think_us)
     )
 }
 

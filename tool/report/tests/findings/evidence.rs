@@ -175,10 +175,10 @@ fn connections() -> Vec<ConnectionEvidence> {
     ]
 }
 
-/// Two users against one, who waited this much longer.
-fn contention(longer_us: f64, log_odds: f64) -> ContentionTest {
-    ContentionTest {
-        users: 2,
+/// So many users with pauses against one, who waited this much longer.
+fn compared(users: u32, longer_us: f64, log_odds: f64) -> TimesCompared {
+    TimesCompared {
+        users,
         think_us: 22_500.0,
         alone_us: 45_000.0,
         longer_us,
@@ -195,9 +195,12 @@ fn waiting() -> Vec<WaitingEvidence> {
         OneServed,
         SeveralServed { at_a_time: 4.0 },
         ServedByLittle { throughput_per_s: 800.0, alone_us: 5_000.0, at_a_time: 4.0 },
-        Contention(contention(2_100.0, 4.6)),
-        Contention(contention(30.0, -4.6)),
-        Contention(contention(900.0, 0.3)),
+        Contention(compared(2, 2_100.0, 4.6)),
+        Contention(compared(2, 30.0, -4.6)),
+        Contention(compared(2, 900.0, 0.3)),
+        Pausing(compared(1, -19_000.0, 4.6)),
+        Pausing(compared(1, 30.0, -4.6)),
+        Pausing(compared(1, -4_000.0, 0.3)),
         NumberServed { at_a_time: 3.9 },
         NumberServed { at_a_time: 1.1 },
         AloneAtTheDisk { of: nginx(), waiting: 0.9 },

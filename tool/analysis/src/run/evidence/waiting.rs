@@ -34,8 +34,10 @@ pub enum WaitingEvidence {
         /// Requests served at a time.
         at_a_time: f64,
     },
-    /// A few users who came at random moments, against one alone.
-    Contention(ContentionTest),
+    /// An experiment: a few users who came at random moments, against one. Positive odds are those of one at a time.
+    Contention(TimesCompared),
+    /// An experiment: one user who paused, against one who did not. Positive odds are those of a limit on the rate.
+    Pausing(TimesCompared),
     /// The number served at a time, as a hint.
     NumberServed {
         /// How many.
@@ -117,31 +119,31 @@ pub enum WaitingEvidence {
     },
 }
 
-/// An experiment: whether a few users who pause for random times wait for each other (see [`crate::contention`]).
+/// An experiment that compared response times (see [`crate::tell_apart`]).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ContentionTest {
-    /// How many users, against one.
+pub struct TimesCompared {
+    /// How many users, compared with one.
     pub users: u32,
     /// Their mean pause between two requests, microseconds.
     pub think_us: f64,
-    /// Mean response time of one user, microseconds.
+    /// Mean response time of the one user, microseconds.
     pub alone_us: f64,
-    /// By how much that of several is longer, microseconds.
+    /// By how much the other is longer, microseconds; below zero if it is shorter.
     pub longer_us: f64,
     /// 95 % interval of that, microseconds.
     pub longer_ci_us: [f64; 2],
-    /// By how much it would be longer with one request at a time, microseconds: least and most.
+    /// By how much it would be longer if what the experiment asks were so, microseconds: least and most.
     pub expected_us: [f64; 2],
-    /// The natural logarithm of the odds that requests are served one at a time, against several at a time.
+    /// The natural logarithm of the odds that it is so, against not.
     pub log_odds: f64,
 }
 
 /// Odds of 9 to 1.
 const TELLING: f64 = 2.2;
 
-impl ContentionTest {
-    /// Whether requests are served one at a time, if that was told: with odds of 9 to 1 or more.
-    pub fn one_at_a_time(&self) -> Option<bool> {
+impl TimesCompared {
+    /// Whether it is so, if that was told: with odds of 9 to 1 or more.
+    pub fn told(&self) -> Option<bool> {
         (self.log_odds.abs() >= TELLING).then_some(self.log_odds > 0.0)
     }
 }

@@ -1,6 +1,6 @@
-//! The experiment that tells a lock behind a delay from a pool, on simulated servers of either kind.
+//! The experiments that tell one explanation from another, on simulated servers of either kind.
 
-use analysis::contention::{Pair, Plan, Trial};
+use analysis::tell_apart::{Pair, Plan, Side, Trial};
 
 /// A server that takes a request `delay_us` before it queues for one of `servers`, each of which keeps it for `hold_us`.
 #[derive(Debug, Clone, Copy)]
@@ -53,8 +53,9 @@ impl Server {
         let (plan, mut random) = (self.plan(processor_us), fastrand::Rng::with_seed(seed));
         let mut trial = Trial { plan, pairs: Vec::new() };
         while trial.pairs.len() < 12 && !trial.is_decided() {
-            let mut mean_us = |users| self.mean_us(users, plan.think_us, 8, &mut random);
-            trial.pairs.push(Pair { alone_us: mean_us(1), together_us: mean_us(plan.users) });
+            let mut mean_us = |Side { users, think_us }| self.mean_us(users, think_us, 8, &mut random);
+            let [first_us, second_us] = plan.sides().map(&mut mean_us);
+            trial.pairs.push(Pair { first_us, second_us });
         }
         trial
     }
@@ -66,7 +67,7 @@ fn earliest(times: &[f64]) -> usize {
 
 /// Of so many servers, how often one at a time was said, and how often several.
 fn said(server: Server, processor_us: f64) -> [usize; 2] {
-    let told = (0..200).filter_map(|seed| server.tried(processor_us, seed).result()?.one_at_a_time());
+    let told = (0..200).filter_map(|seed| server.tried(processor_us, seed).result()?.told());
     let (one, several): (Vec<bool>, Vec<bool>) = told.partition(|one| *one);
     [one.len(), several.len()]
 }
@@ -103,13 +104,13 @@ fn waits_for_a_processor_are_granted_to_both() {
     let busy = LOCK.tried(15_000.0, 1).plan;
     let longer = |wait_us: f64| {
         let pair = |number: u32| Pair {
-            alone_us: 45_000.0,
-            together_us: 45_000.0 + wait_us + f64::from(number) * 20.0,
+            first_us: 45_000.0,
+            second_us: 45_000.0 + wait_us + f64::from(number) * 20.0,
         };
         Trial { plan: busy, pairs: (0..8).map(pair).collect() }.result().expect("enough pairs")
     };
-    assert_eq!(longer(3_000.0).one_at_a_time(), None, "both may add 3 ms: {:?}", longer(3_000.0));
-    assert_eq!(longer(6_000.0).one_at_a_time(), Some(true));
+    assert_eq!(longer(3_000.0).told(), None, "both may add 3 ms: {:?}", longer(3_000.0));
+    assert_eq!(longer(6_000.0).told(), Some(true));
 }
 
 #[test]
@@ -121,9 +122,25 @@ fn too_few_pairs_say_nothing() {
 }
 
 #[test]
-fn one_at_a_time_needs_no_experiment() {
-    assert_eq!(Plan::new(1.05, [10_500.0, 10_000.0, 0.0]), None);
+fn a_pause_saves_time_at_a_limit_on_the_rate_and_none_at_a_lock() {
+    let plan = Plan::new(1.05, [20_500.0, 20_000.0, 0.0]).expect("a lock, or a limit on the rate");
+    assert_eq!(plan.sides(), [Side { users: 1, think_us: 0.0 }, Side { users: 1, think_us: 10_250.0 }]);
+    let told = |saved_us: f64| {
+        let pair = |number: u32| Pair {
+            first_us: 20_500.0,
+            second_us: 20_500.0 - saved_us + f64::from(number % 3) * 300.0,
+        };
+        Trial { plan, pairs: (0..6).map(pair).collect() }.result().expect("enough pairs").told()
+    };
+    assert_eq!(told(8_500.0), Some(true), "a pause makes up for most of it");
+    assert_eq!(told(19_000.0), Some(true), "a limit that saves up");
+    assert_eq!(told(300.0), Some(false), "a lock");
+}
+
+#[test]
+fn what_is_no_number_plans_nothing() {
     assert_eq!(Plan::new(f64::NAN, [1.0, 1.0, 0.0]), None);
-    let plan = Plan::new(4.0, [40_000.0, 10_000.0, 0.0]).expect("a pool of four, or a lock");
+    assert_eq!(Plan::new(4.0, [1.0, 0.0, 0.0]), None);
+    let plan = Plan::new(3.98, [40_000.0, 10_000.0, 0.0]).expect("a pool of four, or a lock");
     assert_eq!((plan.users, plan.think_us), (4, 20_000.0));
 }
