@@ -21,7 +21,8 @@ use crate::search::growth::{Growth, growth};
 use crate::search::saturation::{Saturation, saturation};
 use crate::tell_apart::{Plan, Trial};
 use crate::verdict::{
-    Curve, Shape, bottleneck, bottleneck_of_load, generator_waited, locks_resource, to_tell_apart, uses,
+    Curve, Shape, bottleneck, bottleneck_of_load, generator_waited, locks_resource, to_tell_apart, undecided,
+    uses,
 };
 
 /// Everything that the steps show together.
@@ -104,14 +105,18 @@ pub fn conclude(mut steps: Vec<Step>, context: &Context) -> Conclusion {
         RunKind::Load => bottleneck_of_load(&curve),
         RunKind::Sweep { .. } => bottleneck(&curve),
     };
-    let to_tell = to_tell_apart(&curve, finding.kind);
+    let to_tell = to_tell_apart(&curve, &finding);
     let laws = laws::laws(&curve, context);
     let models = laws::models(&curve, &laws, &saturation, context);
     let mut verdict = verdict::verdict(&curve, &finding, saturation, context);
+    let confirmation = context.slowed.as_ref().map(|trial| confirm(&mut verdict, trial));
+    if context.kind != RunKind::Load {
+        verdict.doubts.extend(undecided(&verdict.bottleneck, context.told_apart.is_some()));
+    }
     Conclusion {
         models,
         warnings: warnings::warnings(&curve, &finding, context),
-        confirmation: context.slowed.as_ref().map(|trial| confirm(&mut verdict, trial)),
+        confirmation,
         verdict,
         to_tell,
         steps: filled_in(curve, context),
@@ -134,6 +139,8 @@ fn shape(saturation: &Saturation, growth: Growth, context: &Context) -> Shape {
         bounded: saturation.bounded,
         growth,
         closed: context.load.is_closed(),
+        throughput_max_per_s: saturation.throughput_max_per_s,
+        throughput_max_ci_per_s: saturation.throughput_max_ci_per_s,
         generator_threads: context.load.threads,
     }
 }

@@ -15,12 +15,16 @@
 //! whose time the other tiers use up.
 
 use crate::run::{
-    Confidence, Confirmation, ConfirmationAnswer, Doubt, Identity, LeftAlone, Processes, SlowedTier, Verdict,
+    Bottleneck, Confirmation, ConfirmationAnswer, Doubt, Explanation, Identity, LeftAlone, Probability,
+    Processes, SlowedTier, Verdict,
 };
 use crate::statistics::mean::{half_width, mean};
 
 /// Throughput follows a tier if its elasticity is certainly above this, and does not if it is certainly below.
 const FOLLOWS: f64 = 0.5;
+/// The holder of the bottleneck is followed, and every other tier has slack, this many times as often as chance would have it:
+/// each interval errs in one of twenty trials.
+const LIKELIER: f64 = 20.0;
 /// With fewer blocks their scatter says nothing.
 const BLOCKS_MIN: usize = 3;
 
@@ -91,11 +95,9 @@ pub fn confirm(verdict: &mut Verdict, trial: &Trial) -> Confirmation {
     let holder = verdict.bottleneck.identity.as_ref().and_then(|identity| identity.processes());
     let answer = answer(holder, &tiers, trial);
     match &answer {
-        ConfirmationAnswer::Confirmed => {
-            verdict.bottleneck.confidence = surer(verdict.bottleneck.confidence);
-        }
+        ConfirmationAnswer::Confirmed => weigh(&mut verdict.bottleneck, &tiers),
         ConfirmationAnswer::Elsewhere { processes } => {
-            verdict.bottleneck.confidence = Confidence::Low;
+            weigh(&mut verdict.bottleneck, &tiers);
             verdict.doubts.push(Doubt::NotConfirmed { processes: processes.clone() });
         }
         ConfirmationAnswer::Found { processes } => {
@@ -106,11 +108,38 @@ pub fn confirm(verdict: &mut Verdict, trial: &Trial) -> Confirmation {
     Confirmation { users: trial.users, tiers, left_alone: trial.left_alone.clone(), answer }
 }
 
-fn surer(confidence: Confidence) -> Confidence {
-    match confidence {
-        Confidence::Low => Confidence::Medium,
-        Confidence::Medium | Confidence::High => Confidence::High,
+/// Weighs what the bottleneck may be by what the tier that holds it did. Explanations within one tier stay as probable
+/// against each other as they were.
+fn weigh(bottleneck: &mut Bottleneck, tiers: &[SlowedTier]) {
+    let ratio = |identity: Option<&Identity>| {
+        let of = identity.and_then(Identity::processes);
+        let tier = of.and_then(|of| tiers.iter().find(|tier| same(of, &tier.processes)));
+        match tier {
+            Some(tier) if follows(tier) => LIKELIER,
+            Some(tier) if has_slack(tier) => 1.0 / LIKELIER,
+            _ => 1.0,
+        }
+    };
+    let said = bottleneck.confidence.share() * ratio(bottleneck.identity.as_ref());
+    let weighed = |other: &Explanation| other.probability.share() * ratio(other.identity.as_ref());
+    let others: Vec<f64> = bottleneck.alternatives.iter().map(weighed).collect();
+    let told: f64 = bottleneck.alternatives.iter().map(|other| other.probability.share()).sum();
+    let untold = (1.0 - bottleneck.confidence.share() - told).max(0.0);
+    let all = said + others.iter().sum::<f64>() + untold;
+    if all > 0.0 {
+        bottleneck.confidence = Probability::new(said / all);
+        for (other, weight) in bottleneck.alternatives.iter_mut().zip(others) {
+            other.probability = Probability::new(weight / all);
+        }
     }
+}
+
+fn follows(tier: &SlowedTier) -> bool {
+    tier.elasticity_ci[0] > FOLLOWS
+}
+
+fn has_slack(tier: &SlowedTier) -> bool {
+    tier.elasticity_ci[1] < FOLLOWS
 }
 
 /// Whether two describe the same tier; the numbers of its processes may have changed.
@@ -119,9 +148,7 @@ fn same(a: &Processes, b: &Processes) -> bool {
 }
 
 fn answer(holder: Option<&Processes>, tiers: &[SlowedTier], trial: &Trial) -> ConfirmationAnswer {
-    let follows = |tier: &&SlowedTier| tier.elasticity_ci[0] > FOLLOWS;
-    let has_slack = |tier: &SlowedTier| tier.elasticity_ci[1] < FOLLOWS;
-    let followed: Vec<&SlowedTier> = tiers.iter().filter(follows).collect();
+    let followed: Vec<&SlowedTier> = tiers.iter().filter(|tier| follows(tier)).collect();
     let is_holder = |tier: &SlowedTier| holder.is_some_and(|holder| same(holder, &tier.processes));
     let holder_has_slack = tiers.iter().any(|tier| is_holder(tier) && has_slack(tier));
     match followed.as_slice() {
@@ -172,6 +199,7 @@ mod tests {
         let mut verdict = Verdict::default();
         verdict.bottleneck.kind = ResourceKind::Lock;
         verdict.bottleneck.identity = Some(Identity::Processes(tier(holder)));
+        verdict.bottleneck.confidence = Probability::new(0.6);
         verdict
     }
 
@@ -202,7 +230,11 @@ mod tests {
         let confirmation = confirm(&mut verdict, &trial(&[("front", 0.0), ("back", 0.1)]));
         assert_eq!(confirmation.answer, ConfirmationAnswer::Confirmed);
         assert_eq!(confirmation.tiers[0].processes.name, "back", "the most decisive comes first");
-        assert_eq!(verdict.bottleneck.confidence, Confidence::Medium);
+        assert!(
+            (verdict.bottleneck.confidence.share() - 12.0 / 12.4).abs() < 1e-9,
+            "{:?}",
+            verdict.bottleneck
+        );
         assert!(verdict.doubts.is_empty());
     }
 
@@ -213,6 +245,23 @@ mod tests {
         let elsewhere = ConfirmationAnswer::Elsewhere { processes: tier("back") };
         assert_eq!(confirmation.answer, elsewhere);
         assert_eq!(verdict.doubts, [Doubt::NotConfirmed { processes: tier("back") }]);
+        assert!(verdict.bottleneck.confidence < Probability::new(0.1), "{:?}", verdict.bottleneck);
+    }
+
+    #[test]
+    fn explanations_within_one_tier_are_weighed_alike() {
+        let mut verdict = verdict_of("back");
+        let other = |name: &str, probability: f64| Explanation {
+            identity: Some(Identity::Processes(tier(name))),
+            probability: Probability::new(probability),
+            ..Explanation::default()
+        };
+        verdict.bottleneck.alternatives = vec![other("back", 0.3), other("front", 0.1)];
+        confirm(&mut verdict, &trial(&[("front", 0.0), ("back", 0.1)]));
+        let said = verdict.bottleneck.confidence.share();
+        let others: Vec<f64> =
+            verdict.bottleneck.alternatives.iter().map(|other| other.probability.share()).collect();
+        assert!((said / others[0] - 2.0).abs() < 1e-9 && others[1] < 0.001, "{said} {others:?}");
     }
 
     #[test]
@@ -228,7 +277,7 @@ mod tests {
         let mut verdict = verdict_of("front");
         let confirmation = confirm(&mut verdict, &trial(&[("front", 0.0), ("back", 0.0)]));
         assert_eq!(confirmation.answer, ConfirmationAnswer::Nothing);
-        assert!(verdict.doubts.is_empty() && verdict.bottleneck.confidence == Confidence::Low);
+        assert!(verdict.doubts.is_empty() && verdict.bottleneck.confidence == Probability::new(0.6));
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod identity;
 pub(crate) mod known;
 mod laws;
 mod load_shape;
+mod probability;
 mod response_time;
 mod step;
 mod unwatched;
@@ -19,7 +20,7 @@ mod verdict;
 mod warning;
 
 pub use confirmation::{Confirmation, ConfirmationAnswer, LeftAlone, LeftAloneReason, SlowedTier};
-pub use doubt::{Doubt, LockDoubt, Victim};
+pub use doubt::{Doubt, LockDoubt, TellApart, Victim};
 pub use evidence::{
     Aside, Busy, ConnectionEvidence, CpuTimeEvidence, DeviceEvidence, Evidence, GeneratorEvidence,
     HopEvidence, LockEvidence, OutcomeEvidence, ProcessorEvidence, ShareEvidence, Shares, TierDemand,
@@ -28,10 +29,11 @@ pub use evidence::{
 pub use identity::{Database, DiskLimit, Identity, Processes, ResourceKind, Unit, Words};
 pub use laws::{Bounds, Demand, Laws, Models, Predicted, Usl};
 pub use load_shape::{Connections, LoadShape, LoopKind};
+pub use probability::Probability;
 pub use response_time::{PERCENTILES, Percentile, ResponseTime};
 pub use step::{Again, Generator, InFlight, Locks, Measurement, Pauses, Replicate, Resource, Stall, Step};
 pub use unwatched::{DatabaseClient, DatabaseTrouble, HiddenFromUser, ServerUnwatched};
-pub use verdict::{Bottleneck, Confidence, NamedThreads, NextLimit, ThreadTime, Verdict};
+pub use verdict::{Bottleneck, Explanation, NamedThreads, NextLimit, ThreadTime, Verdict};
 pub use warning::{Cause, FewerUsers, ListenQueue, Replaced, Warning, WarningKind};
 
 use crate::ticks::{ErrorCounts, add_errors, failed_share, failures};

@@ -1,5 +1,7 @@
 //! Thresholds that several rules share. One that a single rule uses stands beside that rule.
 
+use crate::run::Probability;
+
 /// The share of the maximum throughput that counts as saturated.
 pub(crate) const SATURATED: f64 = 0.95;
 
@@ -45,3 +47,9 @@ pub(crate) const IDLE_USERS: f64 = 0.05;
 
 /// Threads of one name with less of the CPU time are not listed.
 pub(crate) const LISTED: f64 = 0.01;
+
+/// A verdict that is less probable is inconclusive.
+pub(crate) const DECIDED: Probability = Probability::new(0.60);
+
+/// An explanation that is less probable is not named as the bottleneck: twice as much speaks against it as for it.
+pub(crate) const NAMED: Probability = Probability::new(1.0 / 3.0);

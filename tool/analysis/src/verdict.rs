@@ -2,9 +2,9 @@
 //!
 //! A wrong verdict is worse than none, so each rule needs direct evidence, and where no rule applies the verdict is
 //! [`ResourceKind::Unknown`]. The order: the generator first (it must never pass for the server), then resources that
-//! are busy, then waiting while all of them are idle. A resource is busy if it is so on the plateau (N* and the steps
-//! beyond it that hold its throughput) and was less busy where the throughput was lower; its rivals lower the
-//! confidence. Failed requests, and other processes on the processors, make any finding doubtful.
+//! are busy, then waiting while all of them are idle, for which explanations compete. A resource is busy if it is so on the
+//! plateau (N* and the steps beyond it that hold its throughput) and was less busy where the throughput was lower; its
+//! rivals share the probability. Failed requests, and other processes on the processors, make any finding doubtful.
 
 mod accept_queue;
 mod collector;
@@ -12,6 +12,7 @@ mod curve;
 mod database_locks;
 mod disk;
 mod doubts;
+mod explanations;
 mod finding;
 mod generator;
 mod hops;
@@ -23,6 +24,7 @@ mod rate_limit;
 mod rivals;
 mod shared;
 mod threads;
+mod undecided;
 mod utilisation;
 mod waiting;
 
@@ -32,10 +34,12 @@ pub use finding::Finding;
 pub use generator::starved as generator_waited;
 pub use rivals::next;
 pub use shared::sharing;
+pub(crate) use undecided::undecided;
 pub use utilisation::{Use, mean_uses, uses};
 pub(crate) use waiting::to_tell_apart;
 
-use crate::run::{Aside, Confidence, Doubt, Evidence, Identity, OutcomeEvidence as Seen, ResourceKind};
+use self::finding::DIRECT;
+use crate::run::{Aside, Doubt, Evidence, Identity, OutcomeEvidence as Seen, ResourceKind};
 use crate::search::growth::Growth;
 use crate::thresholds::{FULL, UNWATCHED};
 
@@ -58,7 +62,7 @@ pub fn bottleneck_of_load(curve: &Curve) -> Finding {
     let found = if curve.completed() == 0 {
         nothing_completed()
     } else {
-        generator::limited(curve, 0.0).unwrap_or_else(|| Finding::new(ResourceKind::None, Confidence::High))
+        generator::limited(curve, 0.0).unwrap_or_else(|| Finding::new(ResourceKind::None, DIRECT))
     };
     doubts::requests_failed(curve, found)
 }
@@ -79,27 +83,24 @@ fn bounded(curve: &Curve) -> Finding {
         (None, Some((locks, _))) => return locks,
         (Some(full), None) => compared(curve, full),
         (None, None) => rate_limit::rejects(curve)
-            .or_else(|| rate_limit::delays(curve))
             .or_else(|| generator::held_up(curve))
             .or_else(|| accept_queue::full(curve))
             .or_else(|| hops::behind(curve))
-            .or_else(|| waiting::served_at_a_time(curve).map(|found| hops::with_queue(curve, found)))
-            .unwrap_or_else(|| unexplained(curve)),
+            .unwrap_or_else(|| weighed(curve)),
     };
     database_locks::compare(curve, found)
 }
 
-/// Lowers the confidence in a full resource where nothing shows that it was less busy under less load.
+/// Lowers the odds of a full resource where nothing shows that it was less busy under less load.
 fn compared(curve: &Curve, full: Finding) -> Finding {
-    if curve.compared_with().is_some() { full } else { full.at_most(Confidence::Medium) }
+    if curve.compared_with().is_some() { full } else { full.less_sure() }
 }
 
 /// A collector that stops all other threads, where one was seen: then threads that seem to run one at a time are its own
 /// and, in turn, the others. A processor that is full is full whatever runs on it.
 fn in_pauses(curve: &Curve, busiest: Option<Finding>) -> Option<Finding> {
-    let inferred = |finding: &Finding| {
-        finding.kind == ResourceKind::SingleThread && finding.confidence != Confidence::High
-    };
+    let inferred =
+        |finding: &Finding| finding.kind == ResourceKind::SingleThread && finding.confidence < DIRECT;
     if busiest.as_ref().is_some_and(|finding| !inferred(finding)) {
         return busiest;
     }
@@ -114,33 +115,35 @@ fn busiest(curve: &Curve) -> Option<Finding> {
     full.extend(disk::full(curve));
     full.extend(io_limit::full(curve));
     full.extend(network::full(curve));
-    full.into_iter().max_by(|a, b| a.strength.total_cmp(&b.strength))
+    rivals::most_probable(full)
 }
 
 fn nothing_completed() -> Finding {
-    Finding::new(ResourceKind::Unknown, Confidence::Low)
-        .seeing(Seen::NothingCompleted)
-        .doubting(Doubt::NothingCompleted)
+    Finding::unknown().seeing(Seen::NothingCompleted).doubting(Doubt::NothingCompleted)
 }
 
 fn never_bounded(curve: &Curve) -> Finding {
     let users = curve.last_users();
-    let finding = Finding::new(ResourceKind::None, Confidence::High);
+    let finding = Finding::new(ResourceKind::None, DIRECT);
     if curve.steps().len() < 2 {
         return finding.seeing(Seen::OnlyStep { users });
     }
     if curve.growth() != Growth::Grows {
-        return Finding::new(ResourceKind::Unknown, Confidence::Low)
-            .seeing(Seen::TooUneven { users })
-            .doubting(Doubt::TooUneven { users });
+        return Finding::unknown().seeing(Seen::TooUneven { users }).doubting(Doubt::TooUneven { users });
     }
     finding.seeing(Seen::StillGrew { users }).doubting(Doubt::NeverBounded { users })
+}
+
+/// The most probable of the explanations that compete where nothing is busy and no rule tells directly.
+fn weighed(curve: &Curve) -> Finding {
+    let Some(weighed) = explanations::weighed(curve) else { return unexplained(curve) };
+    weighed.finding(curve).unwrap_or_else(|| weighed.undecided(unexplained(curve)))
 }
 
 /// Saturated, and no rule says why.
 fn unexplained(curve: &Curve) -> Finding {
     let users = curve.star_users();
-    let finding = Finding::new(ResourceKind::Unknown, Confidence::Low);
+    let finding = Finding::unknown();
     if !curve.observed() {
         return finding.seeing(Seen::NotWatched { users });
     }

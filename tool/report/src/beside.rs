@@ -118,6 +118,7 @@ fn take_names_seen(seen: &mut Seen) {
 fn put_in_verdict(verdict: &mut Verdict) {
     let bottleneck = &mut verdict.bottleneck;
     put_name(&mut bottleneck.holder, &mut bottleneck.identity);
+    bottleneck.alternatives.iter_mut().for_each(|one| put_name(&mut one.holder, &mut one.identity));
     put_list(&mut bottleneck.evidence, &mut bottleneck.findings);
     bottleneck.runner_up.iter_mut().for_each(put_in_resource);
     put_list(&mut verdict.inconclusive, &mut verdict.doubts);
@@ -127,6 +128,7 @@ fn put_in_verdict(verdict: &mut Verdict) {
 fn take_from_verdict(verdict: &mut Verdict) {
     let bottleneck = &mut verdict.bottleneck;
     take_name(&mut bottleneck.holder, &mut bottleneck.identity);
+    bottleneck.alternatives.iter_mut().for_each(|one| take_name(&mut one.holder, &mut one.identity));
     take_list(&mut bottleneck.evidence, &mut bottleneck.findings);
     bottleneck.runner_up.iter_mut().for_each(take_from_resource);
     take_list(&mut verdict.inconclusive, &mut verdict.doubts);

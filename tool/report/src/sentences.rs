@@ -14,6 +14,7 @@ mod locks;
 mod outcome;
 mod processors;
 pub(crate) mod published;
+pub(crate) mod sure;
 pub(crate) mod unwatched;
 mod waiting;
 mod warnings;

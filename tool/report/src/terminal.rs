@@ -11,7 +11,7 @@ use analysis::run::{ResourceKind, Run};
 use self::style::Style;
 use crate::metrics::tail_us;
 use crate::number;
-use crate::sentences::{self, holders};
+use crate::sentences::{self, holders, sure};
 use crate::summary::{self, Outcome};
 use crate::words;
 
@@ -108,7 +108,8 @@ fn bottleneck(run: &Run, style: Style, width: usize) -> Vec<String> {
     }
     let kind = words::kind(bottleneck.kind);
     let evidence = summary::evidence(bottleneck).join(" ");
-    let text = style.text(&format!("Bottleneck: {kind}. {evidence}"));
+    let sure = sure::sure(bottleneck).map_or_else(String::new, |sure| format!(" ({sure})"));
+    let text = style.text(&format!("Bottleneck: {kind}{sure}. {evidence}"));
     style::wrap(&text, width, str::to_owned)
 }
 

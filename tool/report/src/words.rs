@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use analysis::run::{Confidence, ResourceKind, Run, Step, WarningKind};
+use analysis::run::{ResourceKind, Run, Step, WarningKind};
 use analysis::ticks::{ErrorCounts, ErrorKind};
 
 use crate::number;
@@ -103,15 +103,6 @@ pub(crate) fn warning(kind: WarningKind) -> &'static str {
         WarningKind::Interrupted => "Interrupted",
         WarningKind::HostLimit => "Host limit",
         WarningKind::Other => "Warning",
-    }
-}
-
-/// How sure, as a word.
-pub(crate) fn confidence(confidence: Confidence) -> &'static str {
-    match confidence {
-        Confidence::High => "high",
-        Confidence::Medium => "medium",
-        Confidence::Low => "low",
     }
 }
 

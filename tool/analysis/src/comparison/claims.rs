@@ -257,7 +257,9 @@ fn figure(name: &str, work: &Workload, entry: &Entry, of: Quantity) -> Result<Fi
 /// A reason not to rely on a figure of an entry. What a request costs in CPU time does not depend on whether throughput
 /// could grow.
 fn obstacle(work: &Workload, entry: &Entry, of: Quantity) -> Option<Open> {
-    let of_bound = |doubt: &Doubt| matches!(doubt, Doubt::GeneratorLimit | Doubt::NeverBounded { .. });
+    let of_bound = |doubt: &Doubt| {
+        doubt.is_about_the_cause() || matches!(doubt, Doubt::GeneratorLimit | Doubt::NeverBounded { .. })
+    };
     let is_cost = of == Quantity::CpuTime;
     match () {
         () if entry.completed == 0 => Some(Open::NotMeasured),

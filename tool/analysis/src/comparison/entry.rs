@@ -195,7 +195,9 @@ fn doubts(runs: &[Finished], counted: &[&Finished], errors: &ErrorCounts, overlo
         // Many failures under overload are what was asked for.
         let of_run = run.verdict.doubts.iter().filter(|_| !overload).cloned();
         for doubt in disturbed(run).into_iter().chain(of_run).chain(not_as_asked(run)) {
-            if !all.contains(&doubt) {
+            let told =
+                |other: &Doubt| *other == doubt || (doubt.is_about_the_cause() && other.is_about_the_cause());
+            if !all.iter().any(told) {
                 all.push(doubt);
             }
         }

@@ -163,16 +163,19 @@ fn is_ahead(work: &Workload, one: &str, other: &str) -> bool {
     worst < best || work.in_order.iter().any(|pair| *pair == [one, other])
 }
 
-/// Whether there are reasons not to rely on an entry. Where the load asks for more than can be served, failures are none.
+/// Whether there are reasons not to rely on the figures of an entry. Where the load asks for more than can be served,
+/// failures are none.
 pub(super) fn is_in_doubt(work: &Workload, entry: &Entry) -> bool {
-    entry.doubts.iter().any(|doubt| !(work.overload && matches!(doubt, Doubt::ManyFailed { .. })))
+    let wanted = |doubt: &Doubt| work.overload && matches!(doubt, Doubt::ManyFailed { .. });
+    entry.doubts.iter().any(|doubt| !wanted(doubt) && !doubt.is_about_the_cause())
 }
 
 /// Holds what stopped a variant against a kind of bottleneck, and the name of its holder if one is given.
 pub(super) fn bottleneck(work: &Workload, entry: &Entry, kind: ResourceKind, holder: Option<&str>) -> Case {
     let limits = &entry.bottleneck;
     let fitting = limits.iter().filter(|limit| fits(limit, kind, holder)).count();
-    let trusted = !is_in_doubt(work, entry) || kind == ResourceKind::Generator;
+    let known = !entry.doubts.iter().any(Doubt::is_about_the_cause);
+    let trusted = (known && !is_in_doubt(work, entry)) || kind == ResourceKind::Generator;
     let limited_by = |kind| limits.iter().any(|limit| limit.kind == kind);
     let open = match (limits.len(), fitting) {
         _ if entry.completed == 0 => Some(Open::NotMeasured),

@@ -1,7 +1,7 @@
 //! Publications and claims held against measurements made by hand.
 
 use super::*;
-use crate::run::Processes;
+use crate::run::{Explanation, Processes, TellApart};
 use crate::ticks::ErrorKind;
 
 fn entry(variant: &str, throughput_per_s: f64, place: [u32; 2]) -> Entry {
@@ -154,6 +154,7 @@ fn what_cannot_be_relied_on_stays_open() {
     let points = [(1, 100.0), (8, 800.0), (64, 810.0)];
     let sure = swept("epoll", &points, [4, 8], ResourceKind::Disk);
     let doubtful = Entry { doubts: vec![Doubt::GeneratorTookMore], ..sure.clone() };
+    let undecided = Entry { doubts: vec![undecided()], ..sure.clone() };
     let generator = swept("epoll", &points, [4, 8], ResourceKind::Generator);
     let unbounded =
         Entry { lower_bound: true, users_ci: None, ..swept("epoll", &points, [4, 8], ResourceKind::None) };
@@ -164,7 +165,7 @@ fn what_cannot_be_relied_on_stays_open() {
     };
     assert_eq!(held(&sure, ResourceKind::Disk), Some(true));
     assert_eq!(held(&sure, ResourceKind::Cpu), Some(false));
-    for open in [&doubtful, &unbounded, &single] {
+    for open in [&doubtful, &undecided, &unbounded, &single] {
         assert_eq!(held(open, ResourceKind::Disk), None, "{open:?}");
     }
     assert_eq!(held(&generator, ResourceKind::Disk), None);
@@ -249,6 +250,10 @@ fn a_variant_that_was_left_out_stays_open() {
     assert_eq!((claim.met, claim.cases.len()), (None, 2));
 }
 
+fn undecided() -> Doubt {
+    Doubt::Undecided { best: Explanation::default(), next: None, tell_apart: TellApart::Confirm }
+}
+
 #[test]
 fn what_is_in_doubt_shows_neither_order_nor_trend() {
     let doubted = |entry: Entry| Entry { doubts: vec![Doubt::GeneratorTookMore], ..entry };
@@ -263,6 +268,9 @@ fn what_is_in_doubt_shows_neither_order_nor_trend() {
         assert_eq!((met(&measured, order()), met(&measured, falls())), (expected, expected));
         assert_eq!(agreement(&measured, &published)[0].agrees(), expected);
     }
+    let cause_unknown = Entry { doubts: vec![undecided()], ..slow.clone() };
+    let measured = comparison(vec![("w", vec![fast.clone(), cause_unknown])]);
+    assert_eq!(met(&measured, order()), Some(true), "the figures hold whatever the cause is");
     let mut overload = comparison(vec![("w", vec![fast, slow])]);
     overload.works[0].overload = true;
     overload.works[0].entries[1].doubts = vec![Doubt::ManyFailed { share: 0.4 }];

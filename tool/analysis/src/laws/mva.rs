@@ -42,6 +42,27 @@ pub fn mva(stations: &[Station], think_us: f64, users_max: u32) -> Vec<Predicted
         .collect()
 }
 
+/// The exact throughput of `users` who spend a delay of their own and queue for one station of equal servers, each of whom
+/// takes a mean exponential time: the machine repairman, M/M/m//N. In units of one over the service time.
+///
+/// The number at the station is a birth and death process (Gross and Harris, "Fundamentals of queueing theory"): from n to
+/// n + 1 at the rate (N - n) / delay, and back at the rate of as many servers as are busy.
+pub fn repairman(servers: u32, delay: f64, users: u32) -> f64 {
+    let busy = |at_station: u32| f64::from(at_station.min(servers));
+    if delay <= 0.0 {
+        return busy(users);
+    }
+    let mut log_weights = vec![0.0f64];
+    for at_station in 0..users {
+        let arrivals = f64::from(users - at_station) / delay;
+        log_weights.push(log_weights[at_station as usize] + (arrivals / busy(at_station + 1)).ln());
+    }
+    let most = log_weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let weights = || log_weights.iter().map(|log_weight| (log_weight - most).exp());
+    let working: f64 = weights().zip(0..).map(|(weight, at_station)| weight * busy(at_station)).sum();
+    working / weights().sum::<f64>()
+}
+
 fn queueing_us(station: &Station) -> f64 {
     match *station {
         Station::Queue { demand_us, servers } => demand_us / f64::from(servers.max(1)),
@@ -99,6 +120,20 @@ mod tests {
         let found = mva(&[Station::Queue { demand_us: 1_000.0, servers: 4 }], 0.0, 400);
         near(found[0].throughput_per_s, 1_000.0, 1e-6);
         near(found[399].throughput_per_s, 4_000.0, 40.0);
+    }
+
+    #[test]
+    fn a_repairman_is_a_queue_with_a_delay() {
+        let found = mva(&[queue(1.0), Station::Delay { demand_us: 3.0 }], 0.0, 12);
+        for step in found {
+            near(repairman(1, 3.0, step.users), step.throughput_per_s / 1e6, 1e-9);
+        }
+        // Two machines and two repairmen never wait: N / (S + Z).
+        near(repairman(2, 3.0, 2), 0.5, 1e-12);
+        // Erlang's engset formula, by hand: three machines, two repairmen, S = Z = 1; weights 1, 3, 3, 1.5.
+        near(repairman(2, 1.0, 3), (3.0 + 6.0 + 3.0) / 8.5, 1e-12);
+        near(repairman(64, 1e-3, 100_000), 64.0, 1e-6);
+        near(repairman(5, 0.0, 3), 3.0, 0.0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Cause, Database, Processes, Replicate};
+use super::{Cause, Database, Explanation, Processes, Replicate};
 use crate::ticks::ErrorCounts;
 
 /// One reason not to rely on an answer.
@@ -146,11 +146,28 @@ pub enum Doubt {
         /// The processes that throughput follows.
         processes: Processes,
     },
+    /// No explanation is probable enough to be relied on.
+    Undecided {
+        /// The most probable one.
+        best: Explanation,
+        /// The next.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next: Option<Explanation>,
+        /// The measurement that would tell them apart.
+        tell_apart: TellApart,
+    },
     /// A sentence of a run file from before doubts were typed, or from a newer version.
     Told {
         /// The sentence.
         text: String,
     },
+}
+
+impl Doubt {
+    /// Whether it is only about why throughput stops growing, and the figures hold whatever the cause is.
+    pub(crate) fn is_about_the_cause(&self) -> bool {
+        matches!(self, Self::Undecided { .. })
+    }
 }
 
 impl Default for Doubt {
@@ -168,6 +185,26 @@ pub enum Victim {
     Server,
     /// The load generator.
     Generator,
+}
+
+/// Measurements that would tell two explanations apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TellApart {
+    /// Two users at random moments against one: whether they wait for each other.
+    PairTest,
+    /// Slowing each tier a little, and watching throughput.
+    Confirm,
+    /// Watching the tier that is not observed.
+    WatchTheTier,
+    /// Asking the database which of its sessions wait for locks.
+    WatchDatabase,
+    /// A host on which nothing else runs.
+    QuietHost,
+    /// More of the one, so that only the other can be full; or a measurement that this version does not know.
+    #[default]
+    #[serde(other)]
+    MoreOfOne,
 }
 
 /// Reasons why a queue for locks does not prove that locks are the limit.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Doubt, Evidence, Identity, Resource, ResourceKind, ResponseTime, Words, known};
+use super::{Doubt, Evidence, Identity, Probability, Resource, ResourceKind, ResponseTime, Words, known};
 use crate::thresholds::LISTED;
 
 /// The conclusions of a run.
@@ -87,8 +87,31 @@ pub struct Bottleneck {
     pub threads: Option<ThreadTime>,
     /// The next most utilised resource.
     pub runner_up: Option<Resource>,
-    /// How sure.
-    pub confidence: Confidence,
+    /// How many requests it serves at a time, where nothing is busy and that is what users wait for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_a_time: Option<u32>,
+    /// How probable it is that this is the bottleneck; 0 where nothing is claimed.
+    pub confidence: Probability,
+    /// What else it may be, most probable first, with at least 1 % each. What is missing to 1 in all is something else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<Explanation>,
+}
+
+/// One of several explanations of why throughput stops growing.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Explanation {
+    /// The kind of resource.
+    pub kind: ResourceKind,
+    /// The name of the process or device; empty where there is none.
+    pub holder: Words,
+    /// The process or device itself; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known::or_default")]
+    pub identity: Option<Identity>,
+    /// How many requests it serves at a time, where that is part of the explanation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_a_time: Option<u32>,
+    /// How probable it is.
+    pub probability: Probability,
 }
 
 /// A process's CPU time by the names of its threads, at N* and the steps beyond it.
@@ -119,17 +142,4 @@ pub struct NamedThreads {
     pub share: f64,
     /// Microseconds of CPU time per completed request.
     pub demand_us: Option<f64>,
-}
-
-/// How sure a verdict is, the surest first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Confidence {
-    /// Direct evidence, nothing against it.
-    High,
-    /// Direct evidence, with a rival close by.
-    Medium,
-    /// By elimination, or with evidence missing.
-    #[default]
-    Low,
 }

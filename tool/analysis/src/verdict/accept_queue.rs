@@ -1,13 +1,11 @@
 //! The listen queue: connections that are accepted too slowly, or find no room to wait, while nothing is busy.
 
 use super::curve::Curve;
-use super::finding::Finding;
+use super::finding::{Finding, INDIRECT, LIKELY};
 use super::hops;
 use super::waiting::{at_a_time, fullest_queue, nothing_busy, tested_by};
 use crate::laws::little;
-use crate::run::{
-    Confidence, ConnectionEvidence as Seen, Identity, ListenQueue, ResourceKind, Step, TimesCompared,
-};
+use crate::run::{ConnectionEvidence as Seen, Identity, ListenQueue, ResourceKind, Step, TimesCompared};
 
 /// Overflows of a listen queue, per second, that are more than the burst when users are added.
 const OVERFLOWS_PER_S: f64 = 1.0;
@@ -26,13 +24,13 @@ pub(super) fn full(curve: &Curve) -> Option<Finding> {
     if !curve.observed() || !nothing_busy(curve) {
         return None;
     }
-    let finding = Finding::new(ResourceKind::AcceptQueue, Confidence::Medium);
+    let finding = Finding::new(ResourceKind::AcceptQueue, INDIRECT);
     if let Some((port, slowly)) = hops::accepted_slowly(curve) {
         let finding = finding.held_by(Identity::ListenQueue { port }).seeing(slowly);
         return Some(with_overflows(curve, finding));
     }
     if let Some(port) = let_in_one_by_one(curve) {
-        let finding = finding.at_most(Confidence::Low).held_by(Identity::ListenQueue { port });
+        let finding = Finding::new(ResourceKind::AcceptQueue, LIKELY).held_by(Identity::ListenQueue { port });
         let finding = tested_by(curve).into_iter().fold(finding, Finding::seeing);
         return Some(with_overflows(curve, finding));
     }

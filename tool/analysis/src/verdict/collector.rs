@@ -5,9 +5,9 @@
 //! itself.
 
 use super::curve::{Curve, group};
-use super::finding::Finding;
+use super::finding::{Finding, INDIRECT, LIKELY};
 use crate::resources::Group;
-use crate::run::{Confidence, CpuTimeEvidence, Identity, Processes, ResourceKind, WaitingEvidence as Seen};
+use crate::run::{CpuTimeEvidence, Identity, Processes, ResourceKind, WaitingEvidence as Seen};
 
 /// Pauses that take less of the time than this are not what stops a server: without them it would carry a quarter more.
 const PAUSED: f64 = 0.20;
@@ -32,10 +32,10 @@ pub(super) fn stops_the_world(curve: &Curve) -> Option<Finding> {
     }
     let named = curve.tiers().into_iter().find_map(|of| Some((in_named_threads(curve, &of, share)?, of)));
     let (seen, of, confidence) = match named {
-        Some((seen, of)) => (seen, of, Confidence::Medium),
+        Some((seen, of)) => (seen, of, INDIRECT),
         None => {
             let of = curve.tiers().into_iter().find(|of| collects_while_paused(curve, of, share))?;
-            (in_workers(curve, &of), of, Confidence::Low)
+            (in_workers(curve, &of), of, LIKELY)
         }
     };
     let longest_us = curve.plateau().map(|step| step.measurement.pauses.longest_us).max().unwrap_or(0);

@@ -6,6 +6,7 @@ use crate::counters::Role;
 use crate::resources::{CpuUse, Group, LinkUse, Usage};
 use crate::run::{DatabaseTrouble, Processes, Step, TimesCompared, nearest};
 use crate::search::growth::Growth;
+use crate::statistics::NORMAL_95;
 use crate::thresholds::{FULL, LOW, PLATEAU};
 
 /// A resource that did this share of its plateau work when throughput was low does not follow the load: it is a
@@ -15,6 +16,9 @@ const FOLLOWS_SHARE: f64 = 0.90;
 /// A link whose traffic ever exceeded its stated speed by this factor has no such limit: virtual
 /// devices state made-up speeds.
 const IMPOSSIBLE_RATE: f64 = 1.1;
+
+/// The standard error of a maximum that no interval is known of.
+const MAXIMUM_UNKNOWN: f64 = 0.05;
 
 /// A thread that does this share of its processes' work does nearly all of it.
 const ONE_THREAD_SHARE: f64 = 0.8;
@@ -69,6 +73,10 @@ pub struct Shape {
     pub growth: Growth,
     /// Whether a fixed number of users waits for responses (not an open loop).
     pub closed: bool,
+    /// The maximum throughput, requests per second; 0 where it is not known.
+    pub throughput_max_per_s: f64,
+    /// Its 95 % interval, [lo, hi].
+    pub throughput_max_ci_per_s: [f64; 2],
     /// Threads of the generator.
     pub generator_threads: u32,
 }
@@ -181,6 +189,16 @@ impl Curve {
 
     pub(crate) fn throughput_max(&self) -> f64 {
         self.steps.iter().map(|step| step.throughput_per_s).fold(0.0, f64::max)
+    }
+
+    /// The maximum throughput, requests per second, and its standard error as a share of it.
+    pub(super) fn maximum(&self) -> (f64, f64) {
+        let (most, [low, high]) = (self.shape.throughput_max_per_s, self.shape.throughput_max_ci_per_s);
+        if most > 0.0 {
+            (most, (high - low) / (2.0 * NORMAL_95 * most))
+        } else {
+            (self.throughput_max(), MAXIMUM_UNKNOWN)
+        }
     }
 
     /// Whether the processes under test were seen on the plateau.

@@ -6,13 +6,13 @@
 //! server; the shares hold all the same.
 
 use super::curve::{Curve, DatabaseServer};
-use super::finding::Finding;
+use super::finding::{DIRECT, Finding};
 use super::utilisation::mean_uses;
 use super::waiting::nothing_busy;
 use crate::resources::LockUse;
 use crate::run::{
-    Confidence, Database, Doubt, Identity, LockDoubt, LockEvidence as Seen, Processes, Resource,
-    ResourceKind, Step, Unit, Words,
+    Database, Doubt, Identity, LockDoubt, LockEvidence as Seen, Processes, Resource, ResourceKind, Step,
+    Unit, Words,
 };
 use crate::thresholds::FULL;
 
@@ -46,7 +46,7 @@ pub(super) fn full(curve: &Curve) -> Option<Finding> {
     if !enough || !confirmed || !grew(curve, &seen) {
         return None;
     }
-    let finding = Finding::new(ResourceKind::Lock, Confidence::High)
+    let finding = Finding::new(ResourceKind::Lock, DIRECT)
         .held_by(Identity::DatabaseLocks(database.clone()))
         .busy(seen.contended)
         .demanding(curve.demand_us(|_| Some(seen.contended)))
@@ -68,7 +68,7 @@ pub(super) fn full(curve: &Curve) -> Option<Finding> {
     } else {
         return Some(finding.seeing(all_else_had_room(curve)));
     };
-    Some(finding.at_most(Confidence::Low).doubting(Doubt::LocksHeldForLonger { database, because }))
+    Some(finding.less_sure().doubting(Doubt::LocksHeldForLonger { database, because }))
 }
 
 /// A full resource while transactions queue for locks: whichever is removed, the other may stop the server at the same
@@ -76,7 +76,7 @@ pub(super) fn full(curve: &Curve) -> Option<Finding> {
 pub(super) fn beside(other: Finding, database: &Database, locks: Finding) -> Finding {
     // Threads that run one at a time are the effect of a lock.
     let same = matches!(database, Database::Processes(of) if other.is_held_by(of));
-    if other.kind == ResourceKind::SingleThread && other.confidence != Confidence::High && same {
+    if other.kind == ResourceKind::SingleThread && other.confidence < DIRECT && same {
         return other.evidence.into_iter().take(1).fold(locks, Finding::seeing);
     }
     let other = other.doubting(Doubt::LocksAsWell { database: database.clone() });
@@ -103,7 +103,7 @@ pub(super) fn compare(curve: &Curve, finding: Finding) -> Finding {
     if by_elimination || seen.share() >= MOST {
         return finding.doubting(Doubt::LocksMayBePart { database, waiting, at_work });
     }
-    finding.at_most(Confidence::Medium).seeing(Seen::PartOfTheWaiting { database, waiting, at_work })
+    finding.less_sure().seeing(Seen::PartOfTheWaiting { database, waiting, at_work })
 }
 
 /// The sessions of one step as a resource for the report.

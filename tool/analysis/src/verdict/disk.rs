@@ -4,9 +4,9 @@
 //! requests must queue, the server must be what they come from, and something must wait for them.
 
 use super::curve::Curve;
-use super::finding::Finding;
+use super::finding::{DIRECT, Finding, INDIRECT};
 use crate::resources::{DiskUse, Group};
-use crate::run::{Confidence, DeviceEvidence as Seen, Identity, ResourceKind, Step};
+use crate::run::{DeviceEvidence as Seen, Identity, ResourceKind, Step};
 use crate::thresholds::{FULL, NOT_BUSY};
 
 /// The device is the tiers' own if they cause this share of its bytes.
@@ -54,7 +54,7 @@ fn of_device(curve: &Curve, name: &str) -> Option<Finding> {
         return None;
     }
     let sure = follows && queueing && !foreign && ours.is_some() && in_flight >= 1.5;
-    let confidence = if sure { Confidence::High } else { Confidence::Medium };
+    let confidence = if sure { DIRECT } else { INDIRECT };
     let demand = curve.demand_us(|step| device(step, name).map(|disk| disk.busy));
     let disk = Identity::Disk { name: name.to_owned() };
     let finding = Finding::new(ResourceKind::Disk, confidence)

@@ -7,15 +7,13 @@
 //! step, or what would be left of it at no throughput at all.
 
 use super::curve::{Curve, group, set_busy};
-use super::finding::Finding;
+use super::finding::{DIRECT, Finding};
 use super::generator::starved;
 use super::hops;
 use super::shared::{busiest_tier, shares_beside};
 use super::waiting::hardly_starved;
 use crate::resources::Group;
-use crate::run::{
-    Confidence, Doubt, GeneratorEvidence, Identity, OutcomeEvidence as Seen, ResourceKind, Step, Victim,
-};
+use crate::run::{Doubt, GeneratorEvidence, Identity, OutcomeEvidence as Seen, ResourceKind, Step, Victim};
 use crate::thresholds::{DISTURBING, LOW, PROCESSORS_FULL};
 use crate::ticks::{ErrorKind, failures, many_failed};
 
@@ -32,7 +30,7 @@ pub(super) fn requests_failed(curve: &Curve, finding: Finding) -> Finding {
     let finding = if of_our_own(star) { out_of_local_resources(star) } else { finding };
     let (users, errors) = (star.users, star.errors.clone());
     finding
-        .at_most(Confidence::Medium)
+        .less_sure()
         .seeing(Seen::RequestsFailed { share, users, errors: errors.clone() })
         .doubting(Doubt::RequestsFailed { share, users, errors })
 }
@@ -55,7 +53,7 @@ fn of_our_own(step: &Step) -> bool {
 }
 
 fn out_of_local_resources(step: &Step) -> Finding {
-    Finding::new(ResourceKind::Generator, Confidence::High)
+    Finding::new(ResourceKind::Generator, DIRECT)
         .held_by(Identity::Generator)
         .seeing(GeneratorEvidence::GeneratorOutOfPorts { users: step.users })
 }

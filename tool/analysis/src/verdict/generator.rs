@@ -1,10 +1,10 @@
 //! The load generator at its own limit. It must never pass for the server.
 
 use super::curve::Curve;
-use super::finding::Finding;
+use super::finding::{DIRECT, Finding, INDIRECT};
 use super::utilisation::mean_uses;
 use crate::resources::{Group, QuotaUse};
-use crate::run::{Confidence, Doubt, GeneratorEvidence as Seen, Identity, ResourceKind, Step};
+use crate::run::{Doubt, GeneratorEvidence as Seen, Identity, Probability, ResourceKind, Step};
 use crate::thresholds::{FULL, NOT_BUSY, THROTTLED};
 
 /// While the generator is full as well, a resource of the server is believed to be the limit only if it is at least this
@@ -37,7 +37,7 @@ pub(super) fn limited(curve: &Curve, server_busy: f64) -> Option<Finding> {
     }
     let threads = curve.generator_threads(curve.star()?.usage.generator());
     Some(
-        found(Confidence::High)
+        found(DIRECT)
             .busy(busy)
             .demanding(curve.demand_us(|step| Some(curve.generator_busy(step) * threads)))
             .seeing(Seen::GeneratorBusy { busy, threads })
@@ -52,10 +52,10 @@ pub(super) fn held_up(curve: &Curve) -> Option<Finding> {
     let response_us = curve.mean(|step| Some(step.response_time_us.mean))?;
     if waited >= WAITED_FOR_PROCESSOR {
         let seen = Seen::GeneratorStarved { share: waited };
-        return Some(found(Confidence::Medium).busy(waited).seeing(seen));
+        return Some(found(INDIRECT).busy(waited).seeing(seen));
     }
     let late = response_us > 0.0 && lag_us >= LAG_SHARE * response_us;
-    late.then(|| found(Confidence::Medium).seeing(Seen::GeneratorLate { lag_us, response_us }))
+    late.then(|| found(INDIRECT).seeing(Seen::GeneratorLate { lag_us, response_us }))
 }
 
 /// Share of its threads' time the generator was runnable but waited for a processor.
@@ -73,7 +73,7 @@ fn throttled(curve: &Curve) -> Option<Finding> {
         return None;
     }
     let seen = Seen::GeneratorThrottled { periods: stopped, cores: mean(|quota| quota.cores)? };
-    Some(found(Confidence::High).busy(spent).about(quota_sharers(curve)).seeing(seen))
+    Some(found(DIRECT).busy(spent).about(quota_sharers(curve)).seeing(seen))
 }
 
 /// Whether a tier is in the generator's cgroup and uses more of the quota.
@@ -98,7 +98,7 @@ fn same_cgroup(a: &Group, b: &Group) -> bool {
     }
 }
 
-fn found(confidence: Confidence) -> Finding {
+fn found(confidence: Probability) -> Finding {
     Finding::new(ResourceKind::Generator, confidence)
         .held_by(Identity::Generator)
         .about([Identity::Generator])

@@ -6,13 +6,11 @@
 //! connections, has room for more or not: that is told by how many requests are served at a time.
 
 use super::curve::Curve;
-use super::finding::Finding;
+use super::finding::{Finding, INDIRECT};
 use super::waiting::{WAITING_PER_REQUEST, at_a_time, nothing_busy};
 use crate::counters::{Role, ServerAddress};
 use crate::resources::{Group, GroupKey, HopUse};
-use crate::run::{
-    Confidence, HopEvidence as Seen, Identity, Processes, ResourceKind, Step, TierTime, TimesCompared,
-};
+use crate::run::{HopEvidence as Seen, Identity, Processes, ResourceKind, Step, TierTime, TimesCompared};
 
 /// Fewer looks at the connections than this say nothing of a step.
 const LOOKS_MIN: usize = 3;
@@ -84,7 +82,7 @@ pub(super) fn behind(curve: &Curve) -> Option<Finding> {
         Place::Connections(of) => (ResourceKind::ConnectionPool, Identity::Processes(of)),
         Place::Upstream(upstream) => (ResourceKind::Upstream, upstream),
     };
-    let finding = Finding::new(kind, Confidence::Medium).held_by(holder);
+    let finding = Finding::new(kind, INDIRECT).held_by(holder);
     Some(evidence.into_iter().fold(finding, Finding::seeing))
 }
 

@@ -5,10 +5,10 @@
 
 use super::curve::{Curve, group};
 use super::disk::{PRESSURE, WAITING_THREAD, waits_in_turn};
-use super::finding::Finding;
+use super::finding::{DIRECT, Finding, INDIRECT};
 use super::utilisation;
 use crate::resources::{Group, IoLimitUse};
-use crate::run::{Confidence, DeviceEvidence as Seen, DiskLimit, Identity, Processes, ResourceKind, Step};
+use crate::run::{DeviceEvidence as Seen, DiskLimit, Identity, Processes, ResourceKind, Step};
 use crate::thresholds::{FULL, NOT_BUSY};
 
 /// Of several tiers under one limit, the one that waits most holds it.
@@ -32,7 +32,7 @@ fn of_processes(curve: &Curve, of: &Processes) -> Option<Finding> {
     }
     let sure = follows && waiting >= WAITING_THREAD;
     let identity = Identity::IoLimit(limit.clone());
-    let finding = Finding::new(ResourceKind::Disk, if sure { Confidence::High } else { Confidence::Medium })
+    let finding = Finding::new(ResourceKind::Disk, if sure { DIRECT } else { INDIRECT })
         .held_by(identity.clone())
         .about([identity])
         .busy(busy.min(1.0))

@@ -1,9 +1,9 @@
 //! Links and shapers. Loopback has neither.
 
 use super::curve::Curve;
-use super::finding::Finding;
+use super::finding::{DIRECT, Finding, INDIRECT};
 use crate::resources::LinkUse;
-use crate::run::{Confidence, DeviceEvidence as Seen, Identity, ResourceKind, Step};
+use crate::run::{DeviceEvidence as Seen, Identity, ResourceKind, Step};
 use crate::thresholds::FULL;
 
 /// A shaper that delays packets and holds a queue is full at a lower share: its rate may count
@@ -33,7 +33,7 @@ fn of_link(curve: &Curve, name: &str) -> Option<Finding> {
         return None;
     }
     let queued = delayed > 0.0 || dropped > 0.0 || backlogged > 0.0;
-    let confidence = if queued { Confidence::High } else { Confidence::Medium };
+    let confidence = if queued { DIRECT } else { INDIRECT };
     let demand = curve.demand_us(|_| Some(busy));
     let link = Identity::Link { name: name.to_owned() };
     Some(

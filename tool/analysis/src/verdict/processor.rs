@@ -1,11 +1,11 @@
 //! Processors: processes that use all they may, one full thread, one lock around all threads.
 
 use super::curve::{Curve, group, set_busy};
-use super::finding::Finding;
+use super::finding::{DIRECT, Finding, INDIRECT};
 use super::io_limit;
 use crate::resources::{Group, ThreadUse};
 use crate::run::{
-    Busy, Confidence, CpuTimeEvidence, Identity, Processes, ProcessorEvidence as Seen, ResourceKind,
+    Busy, CpuTimeEvidence, Identity, Probability, Processes, ProcessorEvidence as Seen, ResourceKind,
     TierDemand,
 };
 use crate::thresholds::{FULL, NOT_BUSY};
@@ -31,8 +31,8 @@ const LOCK_HELD: f64 = 0.95;
 /// that use about one core by chance.
 const LIKELIER: f64 = 30.0;
 
-/// From here on it is direct evidence.
-const MUCH_LIKELIER: f64 = 1_000.0;
+/// Of servers that use about one core with several threads, so many run one thread at a time.
+const IN_TURN: Probability = Probability::new(0.05);
 
 /// Threads that wait for a processor are worth telling from here on.
 const QUEUED: f64 = 0.2;
@@ -81,7 +81,7 @@ fn all_cores(curve: &Curve, of: &Processes, peak: &Group, share: f64) -> Finding
     let cores = peak.allowed_count() as u64;
     // Processes that fill the whole host fill the host too; the two are not rivals.
     let fills_host = curve.mean(|step| Some(step.usage.host.cpus.len() as f64)) == Some(cores as f64);
-    Finding::new(ResourceKind::Cpu, Confidence::High)
+    Finding::new(ResourceKind::Cpu, DIRECT)
         .held_by(Identity::Processes(of.clone()))
         .busy(share)
         .about(fills_host.then_some(Identity::Host))
@@ -89,9 +89,8 @@ fn all_cores(curve: &Curve, of: &Processes, peak: &Group, share: f64) -> Finding
 }
 
 fn one_thread(curve: &Curve, of: &Processes, peak: &Group, share: f64) -> Finding {
-    let finding = Finding::new(ResourceKind::SingleThread, Confidence::High)
-        .held_by(Identity::Thread(of.clone()))
-        .busy(share);
+    let finding =
+        Finding::new(ResourceKind::SingleThread, DIRECT).held_by(Identity::Thread(of.clone())).busy(share);
     let (cores, threads) = (peak.allowed_count() as u64, peak.full_threads as u64);
     if threads > 1 {
         return finding
@@ -125,7 +124,7 @@ fn never_asleep(curve: &Curve, of: &Processes, peak: &Group) -> Option<Finding> 
         return None;
     }
     Some(
-        Finding::new(ResourceKind::SingleThread, Confidence::Medium)
+        Finding::new(ResourceKind::SingleThread, INDIRECT)
             .held_by(Identity::Thread(of.clone()))
             .busy(runnable)
             .weaker_by(1.0 - NOT_BUSY)
@@ -155,9 +154,9 @@ fn one_at_a_time(curve: &Curve, of: &Processes, peak: &Group) -> Option<Finding>
     if likelier < LIKELIER {
         return None;
     }
-    let confidence = if likelier >= MUCH_LIKELIER { Confidence::Medium } else { Confidence::Low };
+    let confidence = IN_TURN.times_odds(likelier).share().min(INDIRECT.share());
     Some(
-        Finding::new(ResourceKind::SingleThread, confidence)
+        Finding::new(ResourceKind::SingleThread, Probability::new(confidence))
             .held_by(Identity::Thread(of.clone()))
             .busy(cores.min(1.0))
             .weaker_by(1.0 - NOT_BUSY)

@@ -1,10 +1,10 @@
 //! A cgroup's CPU quota.
 
 use super::curve::{Curve, group};
-use super::finding::Finding;
+use super::finding::{DIRECT, Finding};
 use super::processor::{cpu_demand_us, follows_load, own_resources};
 use crate::resources::{Group, QuotaUse};
-use crate::run::{Confidence, Identity, Processes, ResourceKind, ShareEvidence as Seen};
+use crate::run::{Identity, Processes, ResourceKind, ShareEvidence as Seen};
 use crate::thresholds::THROTTLED;
 
 /// A quota used this far is spent: the kernel hands it out in slices per processor, and what is left in
@@ -30,7 +30,7 @@ fn of_processes(curve: &Curve, of: &Processes) -> Option<Finding> {
     let quota = curve.group(of)?.quota.clone()?;
     let demand = cpu_demand_us(curve, of);
     Some(
-        Finding::new(ResourceKind::CpuQuota, Confidence::High)
+        Finding::new(ResourceKind::CpuQuota, DIRECT)
             .held_by(Identity::Quota(of.clone()))
             .about(own_resources(of))
             .busy(spent)

@@ -1,12 +1,12 @@
-//! A limit on requests per second, by how the server turns away or delays what exceeds it.
+//! A limit on requests per second, by how the server turns away what exceeds it.
 //!
-//! A limit that delays requests has the throughput and the response times of a lock or a pool. It is told where one user
-//! alone meets it: a pause makes that user's requests faster. Behind a longer delay nothing tells it from a lock.
+//! A limit that delays requests instead has the throughput and the response times of a lock or a pool, with which it competes
+//! (see [`explanations`](super::explanations)).
 
 use super::curve::Curve;
-use super::finding::Finding;
+use super::finding::{DIRECT, Finding, INDIRECT};
 use super::waiting::{held_by, nothing_busy, served_by};
-use crate::run::{Confidence, ResourceKind, Step, WaitingEvidence as Seen};
+use crate::run::{ResourceKind, Step, WaitingEvidence as Seen};
 use crate::ticks::{ErrorKind, failures};
 
 /// `429 Too Many Requests` (RFC 6585): the user has sent too many requests in a given amount of time.
@@ -29,8 +29,8 @@ pub(super) fn rejects(curve: &Curve) -> Option<Finding> {
     let too_many = sum(curve, |step| status(step, TOO_MANY_REQUESTS));
     let in_service = curve.mean(|step| Some(step.throughput_per_s * step.response_time_us.mean / 1e6))?;
     let confidence = match (too_many >= REJECTIONS && too_many > rejected / 2, in_service < IN_SERVICE) {
-        (true, _) => Confidence::High,
-        (false, true) => Confidence::Medium,
+        (true, _) => DIRECT,
+        (false, true) => INDIRECT,
         (false, false) => return None,
     };
     if !mostly {
@@ -43,13 +43,6 @@ pub(super) fn rejects(curve: &Curve) -> Option<Finding> {
         users: curve.star_users(),
     });
     Some(held_by(served_by(curve), finding).seeing(Seen::InService { requests: in_service }))
-}
-
-/// The finding, if a user who pauses between requests is answered sooner for it.
-pub(super) fn delays(curve: &Curve) -> Option<Finding> {
-    let paused = curve.pausing().filter(|test| test.told() == Some(true) && nothing_busy(curve))?;
-    let finding = held_by(served_by(curve), Finding::new(ResourceKind::RateLimit, Confidence::Medium));
-    Some(finding.seeing(Seen::Pausing(*paused)))
 }
 
 fn sum(curve: &Curve, count: impl Fn(&Step) -> u64) -> u64 {

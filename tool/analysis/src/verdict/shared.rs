@@ -1,11 +1,10 @@
 //! Processors that are full because several share them: the tiers, the generator, and others.
 
 use super::curve::{Curve, group, set, set_busy};
-use super::finding::Finding;
+use super::finding::{Finding, INDIRECT};
 use crate::resources::Group;
 use crate::run::{
-    Confidence, CpuTimeEvidence, Doubt, Identity, Processes, ResourceKind, ShareEvidence as Seen, Shares,
-    Step,
+    CpuTimeEvidence, Doubt, Identity, Processes, ResourceKind, ShareEvidence as Seen, Shares, Step,
 };
 use crate::thresholds::PROCESSORS_FULL;
 
@@ -40,7 +39,7 @@ pub(super) fn full(curve: &Curve) -> Option<Finding> {
         taken_by_generator(shares)
     } else {
         let finding = taken_by_tiers(curve, &of, shares);
-        if unseen { finding.at_most(Confidence::Low).seeing(Seen::UnseenWork) } else { finding }
+        if unseen { finding.less_sure().seeing(Seen::UnseenWork) } else { finding }
     };
     let own = [Identity::Processes(of.clone()), Identity::Thread(of), Identity::Host];
     Some(finding.about(own).busy(busy).weaker_by(WEAKER_THAN_OWN_USE))
@@ -50,7 +49,7 @@ fn taken_by_tiers(curve: &Curve, of: &Processes, shares: Shares) -> Finding {
     let used = |step: &Step| Some(shares_of(step, of)?.tiers);
     let demand_us = curve.demand_us(used).unwrap_or(0.0);
     let other_tiers = curve.tiers().len() > 1;
-    let mut finding = Finding::new(ResourceKind::Cpu, Confidence::Medium)
+    let mut finding = Finding::new(ResourceKind::Cpu, INDIRECT)
         .held_by(Identity::Processes(of.clone()))
         .demanding(Some(demand_us))
         .seeing(Seen::FullWithTiers { of: of.clone(), other_tiers, shares, demand_us });
@@ -70,7 +69,7 @@ fn taken_by_tiers(curve: &Curve, of: &Processes, shares: Shares) -> Finding {
 }
 
 fn taken_by_generator(shares: Shares) -> Finding {
-    Finding::new(ResourceKind::Generator, Confidence::Medium)
+    Finding::new(ResourceKind::Generator, INDIRECT)
         .held_by(Identity::Generator)
         .about([Identity::Generator])
         .seeing(Seen::FullWithGenerator { shares })
@@ -78,7 +77,7 @@ fn taken_by_generator(shares: Shares) -> Finding {
 }
 
 fn taken_by_others(shares: Shares) -> Finding {
-    Finding::new(ResourceKind::Cpu, Confidence::Medium)
+    Finding::new(ResourceKind::Cpu, INDIRECT)
         .held_by(Identity::OtherProcesses)
         .seeing(Seen::FullWithOthers { shares })
         .doubting(Doubt::OthersTookMost { cores: shares.others, available: shares.available })

@@ -2,15 +2,16 @@
 
 use super::curve::{Curve, group};
 use super::disk::WAITING_THREAD;
-use super::finding::Finding;
+use super::finding::{DIRECT, Finding, INDIRECT};
 use super::hops;
 use super::utilisation::{Use, mean_uses, uses};
 use crate::counters::Role;
 use crate::resources::Group;
 use crate::run::{
-    Confidence, ConnectionEvidence, Evidence, HopEvidence, Identity, ListenQueue, Processes, ResourceKind,
-    Step, TimesCompared, WaitingEvidence as Seen,
+    ConnectionEvidence, Evidence, Identity, ListenQueue, Processes, ResourceKind, Step,
+    WaitingEvidence as Seen,
 };
+use crate::statistics::NORMAL_95;
 use crate::tell_apart::Plan;
 use crate::thresholds::{FULL, NOT_BUSY, PLATEAU, UNWATCHED};
 use crate::ticks::ErrorKind;
@@ -25,13 +26,13 @@ const SWAPPED_IN_PER_S: f64 = 100.0;
 
 /// Within this range one request is served at a time, X_max R(1): a lock, or a pool of one. Work outside the lock puts it
 /// above one. Two workers serve two at a time, or more where a request takes time elsewhere as well.
-const ABOUT_ONE: std::ops::Range<f64> = 0.75..A_POOL;
+pub(super) const ABOUT_ONE: std::ops::Range<f64> = 0.75..1.75;
 
-/// Requests at other tiers than the one at which they queue are told of from this number on.
-const ELSEWHERE: f64 = 0.1;
+/// The shortest of several mean response times is somewhat shorter by chance.
+const CLEARLY_SHORTER: f64 = 0.98;
 
-/// From here on it may be a pool.
-const A_POOL: f64 = 1.75;
+/// The half-width of a mean response time without an interval, as a share of it.
+const RESPONSE_UNKNOWN: f64 = 0.1;
 
 /// For each user beyond N*, at least this many more threads wait for a lock or a condition where that is what users wait
 /// for. Threads that idle in a pool wait as well, but as many or fewer of them under load.
@@ -56,7 +57,7 @@ pub(super) fn descriptors(curve: &Curve) -> Option<Finding> {
     }
     let full = ConnectionEvidence::DescriptorsFull { of: of.clone(), open, limit, users: curve.star_users() };
     Some(
-        Finding::new(ResourceKind::FileDescriptors, Confidence::High)
+        Finding::new(ResourceKind::FileDescriptors, DIRECT)
             .held_by(Identity::Processes(of))
             .busy(open as f64 / limit as f64)
             .seeing(full)
@@ -74,44 +75,7 @@ pub(super) fn memory(curve: &Curve) -> Option<Finding> {
         return None;
     }
     let seen = Seen::MemoryShort { pressure, swapped_in_per_s, users: curve.star_users() };
-    Some(Finding::new(ResourceKind::Memory, Confidence::Medium).held_by(Identity::Host).seeing(seen))
-}
-
-/// A limit on how many requests are served at a time, while nothing is busy: a lock or a pool.
-pub(super) fn served_at_a_time(curve: &Curve) -> Option<Finding> {
-    let in_all = at_a_time(curve)?;
-    let elsewhere = hops::elsewhere(curve);
-    let at_a_time = in_all - elsewhere;
-    if !curve.observed() || !nothing_busy(curve) || failed(curve, &UNANSWERED) > 0 {
-        return None;
-    }
-    if let Some(fell) = fall(curve) {
-        return slower_the_more_wait(curve, at_a_time, fell).filter(|_| had_room_beyond(curve));
-    }
-    let tested = curve.contention().and_then(TimesCompared::told);
-    let (kind, seen) = match at_a_time {
-        // A wait for a disk that cannot be seen to be full looks like a wait for a lock.
-        k if ABOUT_ONE.contains(&k) && alone_at_the_disk(curve).is_some() => return None,
-        k if ABOUT_ONE.contains(&k) => (ResourceKind::Lock, Seen::OneServed),
-        k if k >= A_POOL && tested == Some(true) => (ResourceKind::Lock, Seen::OneServed),
-        k if k >= A_POOL => (ResourceKind::WorkerPool, Seen::SeveralServed { at_a_time }),
-        _ => return None,
-    };
-    let of = served_by(curve);
-    let served_elsewhere = of.clone().filter(|_| elsewhere >= ELSEWHERE);
-    let elsewhere = served_elsewhere.map(|of| HopEvidence::ServedElsewhere { of, elsewhere, at_a_time });
-    let waiters = of.as_ref().and_then(|of| more_waiters(curve, of));
-    let confirmed = match kind {
-        // What is passed one at a time may be a limit on the rate too, unless threads are seen to wait.
-        ResourceKind::Lock => waiters.is_some(),
-        _ => tested.is_some(),
-    };
-    let finding = Finding::new(kind, if confirmed { Confidence::Medium } else { Confidence::Low });
-    let finding = held_by(of, finding).seeing(seen);
-    let finding =
-        tested_by(curve).into_iter().fold(finding, Finding::seeing).seeing(by_little(curve, in_all)?);
-    let finding = elsewhere.into_iter().fold(finding, Finding::seeing);
-    Some(with_signs(curve, finding, waiters))
+    Some(Finding::new(ResourceKind::Memory, INDIRECT).held_by(Identity::Host).seeing(seen))
 }
 
 /// What the experiment showed, where one was made.
@@ -121,32 +85,31 @@ pub(super) fn tested_by(curve: &Curve) -> Option<Seen> {
 }
 
 /// The experiment that would tell the finding from another with the same throughput and response times.
-pub(crate) fn to_tell_apart(curve: &Curve, found: ResourceKind) -> Option<Plan> {
-    let waits = matches!(found, ResourceKind::Lock | ResourceKind::WorkerPool | ResourceKind::AcceptQueue);
+pub(crate) fn to_tell_apart(curve: &Curve, found: &Finding) -> Option<Plan> {
+    use ResourceKind::{AcceptQueue, Lock, WorkerPool};
+    let kinds = found.alternatives.iter().map(|other| other.kind).chain([found.kind]);
+    let waits = kinds.into_iter().any(|kind| matches!(kind, Lock | WorkerPool | AcceptQueue));
     if !waits || curve.experiment().is_some() || !nothing_busy(curve) || fall(curve).is_some() {
         return None;
     }
-    let per_request_us = 1e6 / curve.throughput_max();
+    let per_request_us = 1e6 / curve.maximum().0;
     let cores = curve.star()?.usage.tiers().map(|group| group.cores).sum::<f64>();
-    let times_us = [unqueued_us(curve)?, per_request_us, cores * per_request_us];
+    let times_us = [unqueued(curve)?.0, per_request_us, cores * per_request_us];
     Plan::new(at_a_time(curve)? - hops::elsewhere(curve), times_us)
 }
 
-fn by_little(curve: &Curve, at_a_time: f64) -> Option<Seen> {
-    let (throughput_per_s, alone_us) = (curve.throughput_max(), unqueued_us(curve)?);
-    Some(Seen::ServedByLittle { throughput_per_s, alone_us, at_a_time })
+/// Whether users wait though nothing is busy, and are not turned away.
+pub(super) fn waits_for_nothing_busy(curve: &Curve) -> bool {
+    let turned_away = failed(curve, &UNANSWERED) > 0;
+    curve.observed()
+        && nothing_busy(curve)
+        && !turned_away
+        && (fall(curve).is_none() || had_room_beyond(curve))
 }
 
-/// A lock that is held for longer the more wait for it: more users get less throughput while nothing is busy. A pool of
-/// workers that wait for something else keeps its throughput.
-fn slower_the_more_wait(curve: &Curve, at_a_time: f64, fell: Seen) -> Option<Finding> {
-    let of = served_by(curve);
-    let waiters = of.as_ref().and_then(|of| more_waiters(curve, of));
-    let one = ABOUT_ONE.contains(&at_a_time);
-    let confidence = if one || waiters.is_some() { Confidence::Medium } else { Confidence::Low };
-    let finding = held_by(of, Finding::new(ResourceKind::Lock, confidence)).seeing(fell);
-    let finding = if one { finding.seeing(by_little(curve, at_a_time)?) } else { finding };
-    Some(with_signs(curve, finding, waiters))
+pub(super) fn by_little(curve: &Curve, at_a_time: f64) -> Option<Seen> {
+    let ((throughput_per_s, _), (alone_us, _)) = (curve.maximum(), unqueued(curve)?);
+    Some(Seen::ServedByLittle { throughput_per_s, alone_us, at_a_time })
 }
 
 /// Whether every resource had room at every step from N* on. Where others fill the processors at some of them, that may
@@ -157,7 +120,7 @@ fn had_room_beyond(curve: &Curve) -> bool {
 }
 
 /// Threads of the server that waited for a lock or a condition, if more users made more of them wait.
-fn more_waiters(curve: &Curve, of: &Processes) -> Option<Seen> {
+pub(super) fn more_waiters(curve: &Curve, of: &Processes) -> Option<Seen> {
     let (few, most) = (curve.star()?, curve.steps().last()?);
     let (from_users, to_users) = (few.users, most.users);
     let more_users = f64::from(to_users) - f64::from(from_users);
@@ -185,7 +148,7 @@ pub(super) fn alone_at_the_disk(curve: &Curve) -> Option<Seen> {
 }
 
 /// Adds what else points at a limit on requests served at a time.
-fn with_signs(curve: &Curve, finding: Finding, waiters: Option<Seen>) -> Finding {
+pub(super) fn with_signs(curve: &Curve, finding: Finding, waiters: Option<Seen>) -> Finding {
     let uses = mean_uses(curve);
     let busy_host = |seen: &&Use| seen.resource == Identity::Host && seen.utilisation() >= IDLE;
     let top = uses.iter().find(|seen| seen.utilisation() < NOT_BUSY && !busy_host(seen));
@@ -215,18 +178,22 @@ pub(super) fn number_served(curve: &Curve) -> Option<Seen> {
     Some(Seen::NumberServed { at_a_time: at_a_time(curve)? })
 }
 
-/// The response time of a request that waits for no other, microseconds: that of one user alone, or of a few users if
-/// theirs is shorter. Queueing only lengthens it, so something else lengthened that of one user. Needs a step of one
-/// user.
-fn unqueued_us(curve: &Curve) -> Option<f64> {
-    curve.steps().first().filter(|step| step.users == 1 && step.completed > 0)?;
+/// The response time of a request that waits for no other, microseconds, and its standard error as a share: that of one
+/// user alone, or of a few users if theirs is clearly shorter. Queueing only lengthens it, so something else lengthened
+/// that of one user. Needs a step of one user.
+pub(super) fn unqueued(curve: &Curve) -> Option<(f64, f64)> {
+    let alone = curve.steps().first().filter(|step| step.users == 1 && step.completed > 0)?;
     let answered = curve.steps().iter().filter(|step| step.completed > 0);
-    answered.map(|step| step.response_time_us.mean).min_by(f64::total_cmp)
+    let us = |step: &Step| step.response_time_us.mean;
+    let shortest = answered.min_by(|a, b| us(a).total_cmp(&us(b)))?;
+    let half = |step: &Step| step.response_relative_half_width().unwrap_or(RESPONSE_UNKNOWN);
+    let step = if us(shortest) < CLEARLY_SHORTER * us(alone) { shortest } else { alone };
+    Some((us(step), half(step) / NORMAL_95))
 }
 
 /// X_max R(1): how many requests are served at a time.
 pub(super) fn at_a_time(curve: &Curve) -> Option<f64> {
-    let k = curve.throughput_max() * unqueued_us(curve)? / 1e6;
+    let k = curve.maximum().0 * unqueued(curve)?.0 / 1e6;
     (curve.closed() && k.is_finite() && k > 0.0).then_some(k)
 }
 
@@ -262,7 +229,7 @@ pub(super) fn hardly_starved(curve: &Curve) -> bool {
 }
 
 /// How far throughput fell beyond N*, if a step there falls off the plateau. With a pool none does.
-fn fall(curve: &Curve) -> Option<Seen> {
+pub(super) fn fall(curve: &Curve) -> Option<Seen> {
     let top = curve.plateau().max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))?;
     let beyond = curve.steps().iter().filter(|step| step.users > top.users);
     let lowest = beyond.min_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))?;

@@ -2,10 +2,10 @@
 
 use analysis::conclude::Conclusion;
 use analysis::counters::ThreadState;
-use analysis::run::{Confidence, DatabaseTrouble, ResourceKind, WarningKind};
+use analysis::run::{DatabaseTrouble, ResourceKind, WarningKind};
 use proptest::prelude::*;
 
-use super::lab::{Lab, Platter, Sessions, conclude, server, sweep};
+use super::lab::{Lab, Platter, Sessions, Sure, conclude, server, sure, sweep};
 
 /// A server before a database, both with little to do.
 fn tiers() -> Lab {
@@ -27,8 +27,8 @@ fn one_row_that_everybody_wants_is_the_lock_of_the_database() {
     let found = tiers().pool(1, 10_000.0).sessions(getting_on(1)).conclude();
     let bottleneck = &found.verdict.bottleneck;
     assert_eq!(
-        (bottleneck.kind, bottleneck.holder.as_str(), bottleneck.confidence),
-        (ResourceKind::Lock, "mariadbd (pid 912)", Confidence::High),
+        (bottleneck.kind, bottleneck.holder.as_str(), sure(&found)),
+        (ResourceKind::Lock, "mariadbd (pid 912)", Sure::Direct),
         "{found:#?}"
     );
     assert!(found.verdict.is_conclusive(), "{:?}", found.verdict.inconclusive);

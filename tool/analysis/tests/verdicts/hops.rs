@@ -6,7 +6,7 @@ use analysis::run::{Bottleneck, Evidence, HopEvidence, Identity, ResourceKind};
 use super::lab::{Lab, conclude, server, sweep};
 
 /// Process numbers in the lab: the first tier, the one behind it.
-const FRONT: u32 = 812;
+pub(super) const FRONT: u32 = 812;
 const BEHIND: u32 = 912;
 
 /// An idle front, and an idle tier behind it; one request at a time waits 5 ms somewhere.
@@ -19,7 +19,7 @@ fn address(port: u16) -> ServerAddress {
     ServerAddress::Tcp { address: ([10, 0, 0, 7], port).into() }
 }
 
-fn hop(server: Option<u32>, callers: &[u32], connections: u32, held: u32) -> Hop {
+pub(super) fn hop(server: Option<u32>, callers: &[u32], connections: u32, held: u32) -> Hop {
     let port = server.map_or(5432, |pid| pid as u16);
     Hop {
         address: address(port),
@@ -35,7 +35,7 @@ fn hop(server: Option<u32>, callers: &[u32], connections: u32, held: u32) -> Hop
 }
 
 /// The users' connections to the front, with a request each.
-fn users_hop(users: u32) -> Hop {
+pub(super) fn users_hop(users: u32) -> Hop {
     hop(Some(FRONT), &[], users, users)
 }
 

@@ -2,9 +2,9 @@
 
 use analysis::conclude::Conclusion;
 use analysis::counters::ThreadState;
-use analysis::run::{Confidence, ResourceKind};
+use analysis::run::ResourceKind;
 
-use super::lab::{Lab, Platter, Tier, server, sweep};
+use super::lab::{Lab, Platter, Sure, Tier, server, sure, sweep};
 
 fn kind(found: &Conclusion) -> ResourceKind {
     found.verdict.bottleneck.kind
@@ -34,7 +34,7 @@ fn a_limit_on_writes_that_is_used_whole_is_the_disk_of_whoever_is_under_it() {
         (ResourceKind::Disk, "postgres (pid 912)"),
         "{found:#?}"
     );
-    assert_eq!(bottleneck.confidence, Confidence::High);
+    assert_eq!(sure(&found), Sure::Direct);
     assert!(found.verdict.is_conclusive() && bottleneck.utilization.unwrap() > 0.95);
     assert!(says(&found, "of the 400 that its cgroup /db allows"), "{:?}", bottleneck.evidence);
     assert!(says(&found, "each request costs it 2 writes"), "{:?}", bottleneck.evidence);
@@ -50,7 +50,7 @@ fn a_limit_on_writes_that_is_used_whole_is_the_disk_of_whoever_is_under_it() {
 fn a_group_commit_under_a_limit_is_the_disk() {
     let database = database().write_limit_used_whole(400).turns_at_the_disk();
     let found = before(database.clone()).pool(8, 5_000.0).conclude();
-    assert_eq!((kind(&found), found.verdict.bottleneck.confidence), (ResourceKind::Disk, Confidence::Medium));
+    assert_eq!((kind(&found), sure(&found)), (ResourceKind::Disk, Sure::Fairly));
     assert!(says(&found, "took turns at waiting"), "{:?}", found.verdict.bottleneck.evidence);
     assert!(found.verdict.is_conclusive());
 }

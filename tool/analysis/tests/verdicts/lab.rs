@@ -6,7 +6,7 @@ use analysis::counters::{
     Counters, Cpu, CpuQuota, DatabaseSample, Disk, Interface, IoLimit, IoRate, Listener, Process, Role,
     Thread, ThreadState,
 };
-use analysis::laws::mva::{Station, mva};
+use analysis::laws::mva::{Station, mva, repairman};
 use analysis::resources::{Usage, usage};
 use analysis::run::{Generator, LoadShape, Measurement, ResponseTime, Step};
 use analysis::ticks::ErrorKind;
@@ -27,6 +27,29 @@ pub(super) fn conclude(observed: &[Observed], context: &Context) -> Conclusion {
         warnings: run.warnings,
         confirmation: run.confirmation,
         to_tell,
+    }
+}
+
+/// How sure a verdict is, by what its kind of evidence is worth.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Sure {
+    /// A resource was counted as full, and nothing comes near.
+    Direct,
+    /// Something is missing, or another explanation is not far.
+    Fairly,
+    /// More probable than all others together.
+    Rather,
+    /// Not enough for a verdict.
+    Undecided,
+}
+
+/// How sure the verdict is.
+pub(super) fn sure(found: &Conclusion) -> Sure {
+    match found.verdict.bottleneck.confidence.share() {
+        share if share >= 0.95 => Sure::Direct,
+        share if share >= 0.8 => Sure::Fairly,
+        share if share >= 0.6 => Sure::Rather,
+        _ => Sure::Undecided,
     }
 }
 
@@ -418,11 +441,23 @@ impl Lab {
 
     fn throughput(&self, users: u32) -> f64 {
         let admitted = self.admitted.map_or(users, |most| users.min(most));
-        let solved = mva(&self.stations(), self.context.load.think_time_us, admitted);
         let fall = 1.0 - self.falling * f64::from(users.saturating_sub(16));
-        solved.last().map_or(0.0, |step| step.throughput_per_s) * fall.max(0.1)
+        let think_us = self.context.load.think_time_us;
+        let of_stations = |stations: &[Station]| {
+            mva(stations, think_us, admitted).last().map_or(0.0, |step| step.throughput_per_s)
+        };
+        let solved = match self.pool {
+            Some((workers, us)) => {
+                let others_us: f64 = self.stations().iter().map(demand_us).sum();
+                let in_pool = repairman(workers, (others_us + think_us) / us, admitted) / us * 1e6;
+                in_pool.min(of_stations(&self.stations()))
+            }
+            None => of_stations(&self.stations()),
+        };
+        solved * fall.max(0.1)
     }
 
+    /// Where requests spend time, but for the pool.
     fn stations(&self) -> Vec<Station> {
         let mut stations: Vec<Station> = self.shared_station().into_iter().collect();
         let shared = !stations.is_empty();
@@ -440,9 +475,6 @@ impl Lab {
             if let Some((per_s, Some(each))) = tier.io_limit {
                 stations.push(Station::Queue { demand_us: each / per_s as f64 * 1e6, servers: 1 });
             }
-        }
-        if let Some((servers, demand_us)) = self.pool {
-            stations.push(Station::Queue { demand_us, servers });
         }
         if let Some(disk) = self.disk {
             stations.push(Station::Queue {
@@ -470,7 +502,7 @@ impl Lab {
         overlap.then(|| Station::Queue { demand_us: demand / free, servers: self.cores })
     }
 
-    fn step(&self, index: u64, users: u32, throughput: f64, wobble: f64) -> Observed {
+    pub(super) fn step(&self, index: u64, users: u32, throughput: f64, wobble: f64) -> Observed {
         let start = 1_000_000_000 + index * 10 * STEP_US;
         let share = self.errors.filter(|(from, ..)| users >= *from).map_or(0.0, |(_, share, _)| share);
         let completed = (throughput * (1.0 - share) * STEP_US as f64 / 1e6) as u64;
@@ -570,6 +602,12 @@ impl Lab {
             }
         };
         busy.iter().enumerate().map(cpu).collect()
+    }
+}
+
+fn demand_us(station: &Station) -> f64 {
+    match *station {
+        Station::Queue { demand_us, .. } | Station::Delay { demand_us } => demand_us,
     }
 }
 

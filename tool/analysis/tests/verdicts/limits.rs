@@ -1,10 +1,10 @@
 //! Disks, links, and limits on how many are let in or served at a time.
 
 use analysis::counters::ThreadState;
-use analysis::run::{Confidence, ResourceKind, WarningKind};
+use analysis::run::{ResourceKind, WarningKind};
 use analysis::ticks::ErrorKind;
 
-use super::lab::{Lab, Link, Platter, conclude, server, sweep};
+use super::lab::{Lab, Link, Platter, Sure, conclude, server, sure, sweep};
 
 fn kind(lab: &Lab) -> ResourceKind {
     lab.conclude().verdict.bottleneck.kind
@@ -23,7 +23,7 @@ fn a_full_link_is_the_network() {
     let found = sweep().tier(server("nginx").cpus(&[0])).link(link).conclude();
     let bottleneck = &found.verdict.bottleneck;
     assert_eq!((bottleneck.kind, bottleneck.holder.as_str()), (ResourceKind::Network, "eth0"));
-    assert_eq!(bottleneck.confidence, Confidence::Medium, "no queue was seen before it");
+    assert_eq!(sure(&found), Sure::Fairly, "no queue was seen before it");
     assert!(bottleneck.evidence[0].contains("of at most 100 Mb/s"), "{bottleneck:?}");
     assert!((bottleneck.demand_us.unwrap() - 1_000.0).abs() < 20.0);
 }
@@ -39,7 +39,7 @@ fn a_shaper_that_delays_is_the_network() {
     };
     let found = sweep().tier(server("nginx").demand_us(300.0).cpus(&[0])).link(link).conclude();
     assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Network);
-    assert_eq!(found.verdict.bottleneck.confidence, Confidence::High);
+    assert_eq!(sure(&found), Sure::Direct);
     assert!(found.verdict.next.unwrap().contains("nginx"));
 }
 
@@ -57,7 +57,7 @@ fn a_disk_that_queues_the_servers_reads_is_the_disk() {
     let found = lab.conclude();
     let bottleneck = &found.verdict.bottleneck;
     assert_eq!((bottleneck.kind, bottleneck.holder.as_str()), (ResourceKind::Disk, "vda"), "{found:#?}");
-    assert_eq!(bottleneck.confidence, Confidence::High);
+    assert_eq!(sure(&found), Sure::Direct);
     assert!((bottleneck.demand_us.unwrap() - 4_000.0).abs() < 100.0);
 }
 
@@ -99,11 +99,7 @@ fn a_disk_busy_with_other_work_is_not_why_sleepers_are_slow() {
 fn four_workers_that_sleep_are_a_pool_of_four() {
     let found = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0).conclude();
     let bottleneck = &found.verdict.bottleneck;
-    assert_eq!(
-        (bottleneck.kind, bottleneck.confidence),
-        (ResourceKind::WorkerPool, Confidence::Low),
-        "{found:#?}"
-    );
+    assert_eq!((bottleneck.kind, sure(&found)), (ResourceKind::WorkerPool, Sure::Fairly), "{found:#?}");
     assert!(
         bottleneck.evidence[0].contains("a pool of 4 workers, or a limit of 4 downstream"),
         "{bottleneck:?}"
@@ -116,7 +112,7 @@ fn four_workers_that_sleep_are_a_pool_of_four() {
 fn one_at_a_time_while_idle_is_like_a_lock() {
     let found = sweep().tier(server("app").demand_us(100.0).threads(8)).pool(1, 5_000.0).conclude();
     assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Lock);
-    assert_eq!(found.verdict.bottleneck.confidence, Confidence::Low);
+    assert_eq!(sure(&found), Sure::Rather, "{:?}", found.verdict.bottleneck);
 }
 
 #[test]

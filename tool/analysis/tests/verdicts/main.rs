@@ -1,6 +1,8 @@
 //! Every kind of verdict and its near misses, on synthetic sweeps.
 
+mod calibration;
 mod database;
+mod explanations;
 mod hops;
 mod hostile;
 mod io_limits;
@@ -9,4 +11,5 @@ mod limits;
 mod misjudged;
 mod processors;
 mod qualified;
+mod queue;
 mod threads;

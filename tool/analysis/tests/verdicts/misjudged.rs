@@ -2,11 +2,11 @@
 
 use analysis::conclude::{Conclusion, Context};
 use analysis::counters::{Role, ThreadState};
-use analysis::run::{Confidence, Pauses, ResourceKind, Step};
+use analysis::run::{Pauses, ResourceKind, Step};
 use analysis::tell_apart::{Pair, Trial};
 use analysis::ticks::ErrorKind;
 
-use super::lab::{Lab, Tier, conclude, server, sweep};
+use super::lab::{Lab, Sure, Tier, conclude, server, sure, sweep};
 
 fn kind(found: &Conclusion) -> ResourceKind {
     found.verdict.bottleneck.kind
@@ -123,7 +123,12 @@ fn others_at_one_step_that_harmed_nothing_leave_the_verdict_alone() {
 fn idle_threads_that_wait_like_those_at_a_lock_are_no_evidence() {
     let idle = server("java").demand_us(100.0).threads(40).state(ThreadState::Futex);
     let found = sweep().tier(idle.clone()).pool(1, 5_000.0).conclude();
-    assert_eq!((kind(&found), found.verdict.bottleneck.confidence), (ResourceKind::Lock, Confidence::Low));
+    assert_eq!(
+        (kind(&found), sure(&found)),
+        (ResourceKind::Lock, Sure::Rather),
+        "{:?}",
+        found.verdict.bottleneck
+    );
     assert!(!says(&found, "waited for a lock or a condition"), "{found:#?}");
     let pool = sweep().tier(idle).pool(4, 5_000.0).conclude();
     assert_eq!(kind(&pool), ResourceKind::WorkerPool);
@@ -134,7 +139,12 @@ fn idle_threads_that_wait_like_those_at_a_lock_are_no_evidence() {
 fn threads_that_pile_up_with_the_users_are_evidence_of_a_lock() {
     let piling = server("app").demand_us(100.0).threads(8).state(ThreadState::Futex).thread_per_user();
     let found = sweep().tier(piling).pool(1, 5_000.0).conclude();
-    assert_eq!((kind(&found), found.verdict.bottleneck.confidence), (ResourceKind::Lock, Confidence::Medium));
+    assert_eq!(
+        (kind(&found), sure(&found)),
+        (ResourceKind::Lock, Sure::Fairly),
+        "{:?}",
+        found.verdict.bottleneck
+    );
     assert!(says(&found, "and 63 with 64 users"), "{found:#?}");
 }
 
@@ -188,11 +198,7 @@ fn limited_to_100_per_s(status: u16, response_us: f64) -> Conclusion {
 fn requests_beyond_a_rate_that_are_rejected_are_a_rate_limit() {
     let said = limited_to_100_per_s(429, 9_200.0);
     let bottleneck = &said.verdict.bottleneck;
-    assert_eq!(
-        (bottleneck.kind, bottleneck.confidence),
-        (ResourceKind::RateLimit, Confidence::High),
-        "{said:#?}"
-    );
+    assert_eq!((bottleneck.kind, sure(&said)), (ResourceKind::RateLimit, Sure::Direct), "{said:#?}");
     assert!(said.verdict.is_conclusive(), "{:?}", said.verdict.inconclusive);
     assert!(says(&said, "as too many requests (429)"), "{said:#?}");
     let inferred = limited_to_100_per_s(503, 1_500.0);
@@ -218,11 +224,11 @@ fn saturated_alone(before_the_load: Option<&Lab>) -> Conclusion {
 #[test]
 fn a_server_as_busy_before_the_load_is_not_full_because_of_it() {
     let unknown_rest = saturated_alone(None);
-    assert_ne!(unknown_rest.verdict.bottleneck.confidence, Confidence::High, "{unknown_rest:#?}");
+    assert_ne!(sure(&unknown_rest), Sure::Direct, "{unknown_rest:#?}");
     let polls = saturated_alone(Some(&sweep().tier(server("poller").cpus(&[0]).polling())));
     assert!(!matches!(kind(&polls), ResourceKind::Cpu | ResourceKind::SingleThread), "{polls:#?}");
     let rests = saturated_alone(Some(&sweep().tier(server("poller").cpus(&[0]))));
-    assert_eq!((kind(&rests), rests.verdict.bottleneck.confidence), (ResourceKind::Cpu, Confidence::High));
+    assert_eq!((kind(&rests), sure(&rests)), (ResourceKind::Cpu, Sure::Direct));
     assert!(says(&rests, "Before the load began it used 0"), "{rests:#?}");
 }
 

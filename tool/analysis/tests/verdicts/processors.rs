@@ -2,9 +2,9 @@
 
 use analysis::conclude::Conclusion;
 use analysis::counters::{Role, ThreadState};
-use analysis::run::{Confidence, ResourceKind, WarningKind};
+use analysis::run::{ResourceKind, WarningKind};
 
-use super::lab::{conclude, server, sweep};
+use super::lab::{Sure, conclude, server, sure, sweep};
 
 fn kind(found: &Conclusion) -> ResourceKind {
     found.verdict.bottleneck.kind
@@ -23,7 +23,7 @@ fn a_worker_pinned_to_one_core_is_cpu() {
     let found = sweep().tier(server("nginx").cpus(&[0])).conclude();
     let bottleneck = &found.verdict.bottleneck;
     assert_eq!((kind(&found), holder(&found)), (ResourceKind::Cpu, "nginx (pid 812)"), "{found:#?}");
-    assert_eq!(bottleneck.confidence, Confidence::High);
+    assert_eq!(sure(&found), Sure::Direct);
     assert!(bottleneck.utilization.unwrap() > 0.97);
     assert!((bottleneck.demand_us.unwrap() - 30.0).abs() < 0.5);
     assert!(bottleneck.evidence[0].starts_with("nginx (pid 812) is busy "), "{:?}", bottleneck.evidence);
@@ -39,7 +39,7 @@ fn a_worker_pinned_to_one_core_is_cpu() {
 fn a_worker_that_may_use_more_cores_is_a_single_thread() {
     let found = sweep().tier(server("nginx").cpus(&[0, 1])).conclude();
     assert_eq!((kind(&found), holder(&found)), (ResourceKind::SingleThread, "nginx (pid 812)"));
-    assert_eq!(found.verdict.bottleneck.confidence, Confidence::High);
+    assert_eq!(sure(&found), Sure::Direct);
     assert!(found.verdict.bottleneck.evidence[1].contains("may use 2 cores"));
     assert_eq!(found.verdict.next.as_deref(), Some("the CPU of nginx (pid 812), at about 67 000 req/s."));
 }
@@ -58,7 +58,7 @@ fn a_worker_whose_interrupts_are_counted_apart_is_still_a_single_thread() {
     assert_eq!(kind(&asleep_at_times), ResourceKind::Unknown, "{asleep_at_times:#?}");
     let found = sweep().tier(worker.state(ThreadState::Running)).conclude();
     assert_eq!((kind(&found), holder(&found)), (ResourceKind::SingleThread, "nginx (pid 812)"));
-    assert_eq!(found.verdict.bottleneck.confidence, Confidence::Medium);
+    assert_eq!(sure(&found), Sure::Fairly);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn threads_that_use_all_their_cores_are_cpu() {
 fn threads_that_take_turns_are_like_a_single_thread() {
     let found = sweep().tier(server("python3").demand_us(500.0).taking_turns(8)).conclude();
     assert_eq!((kind(&found), holder(&found)), (ResourceKind::SingleThread, "python3 (pid 812)"));
-    assert_eq!(found.verdict.bottleneck.confidence, Confidence::Medium);
+    assert_eq!(sure(&found), Sure::Fairly);
     assert!(found.verdict.bottleneck.evidence.iter().any(|said| said.contains("global lock")));
 }
 
@@ -129,7 +129,7 @@ fn sharing_cores_with_a_lighter_generator_is_cpu_of_the_server_with_a_prediction
         .crowded_useful_work(0.95);
     let found = lab.conclude();
     assert_eq!((kind(&found), holder(&found)), (ResourceKind::Cpu, "nginx (2 processes)"), "{found:#?}");
-    assert_eq!(found.verdict.bottleneck.confidence, Confidence::Medium);
+    assert_eq!(sure(&found), Sure::Fairly);
     assert!(found.verdict.is_conclusive());
     assert!(warned(&found, WarningKind::SharedCores));
     let predicted = found.verdict.bottleneck.evidence.iter().find(|said| said.contains("to itself"));
@@ -164,7 +164,7 @@ fn a_full_generator_beside_an_idle_server_is_the_generator() {
 fn a_busy_generator_beside_a_fuller_server_is_the_server() {
     let found = sweep().tier(server("nginx").cpus(&[0])).generator(|tier| tier.demand_us(27.8)).conclude();
     assert_eq!(kind(&found), ResourceKind::Cpu);
-    assert_eq!(found.verdict.bottleneck.confidence, Confidence::Medium);
+    assert_eq!(sure(&found), Sure::Fairly);
     assert_eq!(found.verdict.bottleneck.runner_up.as_ref().unwrap().kind, ResourceKind::Generator);
     assert!(warned(&found, WarningKind::GeneratorBusy));
 }

@@ -2,10 +2,10 @@
 
 use analysis::comparison::{LittleFinding, Tested, little};
 use analysis::conclude::{Context, Provenance, RunKind};
-use analysis::run::{Again, Confidence, LoopKind, ResourceKind, ServerUnwatched, Step, WarningKind};
+use analysis::run::{Again, LoopKind, ResourceKind, ServerUnwatched, Step, WarningKind};
 use analysis::ticks::ErrorKind;
 
-use super::lab::{Observed, conclude, server, sweep};
+use super::lab::{Observed, Sure, conclude, server, sure, sweep};
 
 #[test]
 fn throughput_that_still_grows_has_no_bottleneck() {
@@ -35,7 +35,7 @@ fn errors_at_saturation_make_it_inconclusive() {
         "{:?}",
         found.verdict.inconclusive
     );
-    assert_ne!(found.verdict.bottleneck.confidence, Confidence::High);
+    assert_ne!(sure(&found), Sure::Direct);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_server_out_of_sight_is_unknown_but_its_saturation_stands() {
     lab.context.unwatched = Some(ServerUnwatched::NotLocal { address: ([10, 0, 0, 1], 80).into() });
     let found = lab.conclude();
     assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Unknown, "{found:#?}");
-    assert_eq!(found.verdict.bottleneck.confidence, Confidence::Low);
+    assert_eq!(found.verdict.bottleneck.confidence.share(), 0.0, "nothing is claimed");
     assert!(found.verdict.users_at_saturation.is_some() && found.verdict.is_conclusive());
     assert!(found.warnings.iter().any(|warning| warning.kind == WarningKind::NotObserved));
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::metrics::percentile_name;
 use crate::number;
-use crate::sentences::{comparisons, holders};
+use crate::sentences::{comparisons, holders, sure};
 use crate::summary::{self, Outcome, Reached};
 use crate::words;
 
@@ -115,13 +115,15 @@ fn bottleneck(bottleneck: &Bottleneck) -> Vec<Fact> {
     if bottleneck.kind == ResourceKind::None && bottleneck.findings.is_empty() {
         return Vec::new();
     }
-    let confidence = format!("confidence {}", words::confidence(bottleneck.confidence));
     let kind = words::capitalised(words::kind(bottleneck.kind));
     let name = match &bottleneck.identity {
         Some(holder) => format!("{kind}: {}", holders::name(holder)),
         None => kind,
     };
-    let mut facts = vec![Fact::new("Bottleneck", name, confidence)];
+    let mut facts = vec![
+        Fact::new("Bottleneck", name, sure::sure(bottleneck).unwrap_or_default())
+            .of("bottleneck.confidence", bottleneck.confidence.share()),
+    ];
     facts.extend(bottleneck.utilization.map(|share| {
         Fact::new("Its utilisation", number::percent(share), "busy share of what it could use")
             .of("bottleneck.utilization", share)

@@ -6,7 +6,7 @@ use analysis::ticks::ErrorCounts;
 use super::holders::{self, database};
 use super::locks::sessions_waited;
 use super::outcome::requests_failed;
-use super::{core_noun, course, errors, told, warnings};
+use super::{core_noun, course, errors, sure, told, warnings};
 use crate::number::{cores, count, percent, quantity};
 use crate::words::users;
 
@@ -40,6 +40,7 @@ pub(crate) fn doubt(doubt: &Doubt) -> String {
         Doubt::Little { users, gap } => little(*users, *gap),
         Doubt::IdleUsers { users, share } => idle_users(*users, *share),
         Doubt::NotConfirmed { processes } => not_confirmed(processes),
+        Doubt::Undecided { best, next, tell_apart } => sure::undecided(best, next.as_ref(), *tell_apart),
         Doubt::Warned { warning } => warnings::warning(warning),
         Doubt::Told { text } => told(text),
     }

@@ -21,6 +21,11 @@ pub(super) fn waiting(seen: &WaitingEvidence) -> String {
                             waits for something."
                 .to_owned()
         }
+        WaitingEvidence::OneServedBeside { at_a_time } => format!(
+            "About {} requests are under way at a time while nothing is busy: one of them in a lock, or with a single \
+             worker, and the others in work that waits for nobody.",
+            quantity(*at_a_time)
+        ),
         WaitingEvidence::SeveralServed { at_a_time } => {
             let workers = quantity(at_a_time.round());
             format!(

@@ -35,8 +35,32 @@ pub(super) fn doubts() -> Vec<Doubt> {
         Little { users: 8, gap: 0.12 },
         IdleUsers { users: 8, share: 0.2 },
         NotConfirmed { processes: nginx() },
+        Undecided {
+            best: explanation(ResourceKind::Lock, Some(1), 0.46),
+            next: Some(explanation(ResourceKind::WorkerPool, Some(2), 0.31)),
+            tell_apart: TellApart::PairTest,
+        },
+        Undecided {
+            best: explanation(ResourceKind::Cpu, None, 0.52),
+            next: Some(Explanation {
+                identity: Some(Identity::Disk { name: "vda".into() }),
+                ..explanation(ResourceKind::Disk, None, 0.45)
+            }),
+            tell_apart: TellApart::MoreOfOne,
+        },
+        Undecided {
+            best: explanation(ResourceKind::GarbageCollection, None, 0.55),
+            next: None,
+            tell_apart: TellApart::Confirm,
+        },
         Told { text: "An older version doubted it.".into() },
     ]
+}
+
+fn explanation(kind: ResourceKind, at_a_time: Option<u32>, share: f64) -> Explanation {
+    let probability = Probability::new(share);
+    let identity = Some(Identity::Processes(nginx()));
+    Explanation { kind, identity, at_a_time, probability, ..Explanation::default() }
 }
 
 /// Every kind of warning.

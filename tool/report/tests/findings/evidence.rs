@@ -193,6 +193,7 @@ fn waiting() -> Vec<WaitingEvidence> {
     vec![
         MemoryShort { pressure: 0.6, swapped_in_per_s: 4_000.0, users: 8 },
         OneServed,
+        OneServedBeside { at_a_time: 2.25 },
         SeveralServed { at_a_time: 4.0 },
         ServedByLittle { throughput_per_s: 800.0, alone_us: 5_000.0, at_a_time: 4.0 },
         Contention(compared(2, 2_100.0, 4.6)),

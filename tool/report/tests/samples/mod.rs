@@ -126,7 +126,9 @@ pub fn unbounded() -> Run {
         findings: told(&["The busiest resource, the CPU of nginx, was busy 82 %."]),
         threads: None,
         runner_up: None,
-        confidence: Confidence::Low,
+        at_a_time: None,
+        alternatives: Vec::new(),
+        confidence: Probability::new(0.5),
     };
     run.verdict.next_limit = None;
     run.models = Models::default();
@@ -152,7 +154,14 @@ pub fn errors() -> Run {
     run.laws.little_holds = false;
     run.laws.little_gap_max = 0.123;
     run.verdict.bottleneck.kind = ResourceKind::AcceptQueue;
-    run.verdict.bottleneck.confidence = Confidence::Medium;
+    run.verdict.bottleneck.confidence = Probability::new(0.87);
+    run.verdict.bottleneck.alternatives = vec![Explanation {
+        kind: ResourceKind::WorkerPool,
+        identity: run.verdict.bottleneck.identity.clone(),
+        at_a_time: Some(4),
+        probability: Probability::new(0.08),
+        ..Explanation::default()
+    }];
     run.warnings = vec![
         warn(WarningKind::Errors, "38 % of the requests failed from 4 users on, most of them timed out."),
         warn(WarningKind::NotSteady, "3 steps never became steady."),
@@ -399,7 +408,9 @@ fn cpu_bottleneck() -> Bottleneck {
         ]),
         threads: None,
         runner_up: Some(resource(ResourceKind::Generator, "nstar", 0.38, 1.0, "cores")),
-        confidence: Confidence::High,
+        at_a_time: None,
+        alternatives: Vec::new(),
+        confidence: Probability::new(0.97),
     }
 }
 
@@ -433,7 +444,9 @@ fn nothing_found(reasons: &[&str]) -> Verdict {
             findings: Vec::new(),
             threads: None,
             runner_up: None,
-            confidence: Confidence::Low,
+            at_a_time: None,
+            alternatives: Vec::new(),
+            confidence: Probability::new(0.5),
         },
         inconclusive: Vec::new(),
         doubts: doubts(reasons),

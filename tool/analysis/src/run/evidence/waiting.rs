@@ -20,6 +20,11 @@ pub enum WaitingEvidence {
     },
     /// One request is served at a time.
     OneServed,
+    /// One request is served at a time by what users wait for, and others are under way beside it.
+    OneServedBeside {
+        /// How many in all.
+        at_a_time: f64,
+    },
     /// A fixed number of requests is served at a time.
     SeveralServed {
         /// How many.

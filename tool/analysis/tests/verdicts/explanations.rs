@@ -1,0 +1,81 @@
+//! Explanations that compete: how probable each is, and what is said where none is probable enough.
+
+use analysis::counters::ThreadState;
+use analysis::run::{Bottleneck, Doubt, ResourceKind, TellApart};
+
+use super::lab::{Lab, Sure, server, sure, sweep};
+
+fn pool(workers: u32) -> Lab {
+    sweep().tier(server("app").demand_us(20.0).threads(8)).pool(workers, 5_000.0)
+}
+
+/// What was said, and the two explanations and the measurement of the doubt.
+fn undecided(lab: &Lab) -> (Bottleneck, Option<(ResourceKind, Option<ResourceKind>, TellApart)>) {
+    let verdict = lab.conclude().verdict;
+    let found = verdict.doubts.iter().find_map(|doubt| match doubt {
+        Doubt::Undecided { best, next, tell_apart } => {
+            Some((best.kind, next.as_ref().map(|next| next.kind), *tell_apart))
+        }
+        _ => None,
+    });
+    (verdict.bottleneck, found)
+}
+
+fn adds_up(of: &Bottleneck) {
+    let all: f64 = of.alternatives.iter().map(|other| other.probability.share()).sum();
+    assert!(of.confidence.share() + all <= 1.0 + 1e-9, "{of:#?}");
+    let sorted = of.alternatives.windows(2).all(|pair| pair[0].probability >= pair[1].probability);
+    assert!(sorted && of.alternatives.len() <= 3, "{of:#?}");
+}
+
+#[test]
+fn a_pool_of_four_is_said_with_its_size_and_the_next_best() {
+    let (said, doubt) = undecided(&pool(4));
+    assert_eq!((said.kind, said.at_a_time), (ResourceKind::WorkerPool, Some(4)));
+    assert!((0.8..0.95).contains(&said.confidence.share()), "{said:#?}");
+    assert_eq!(said.alternatives[0].kind, ResourceKind::Lock, "{said:#?}");
+    assert_eq!(doubt, None);
+    adds_up(&said);
+}
+
+#[test]
+fn between_one_and_a_pool_it_is_open_and_a_pair_would_tell() {
+    let (said, doubt) = undecided(&pool(2).delay_us(600.0));
+    let (best, next, tell_apart) = doubt.unwrap_or_else(|| panic!("{said:#?}"));
+    let mut both = [Some(best), next];
+    both.sort();
+    assert_eq!(both, [Some(ResourceKind::Lock), Some(ResourceKind::WorkerPool)]);
+    assert_eq!((tell_apart, said.kind), (TellApart::PairTest, best));
+    adds_up(&said);
+}
+
+#[test]
+fn threads_that_pile_up_make_a_lock_surer() {
+    let of = |tier| sweep().tier(tier).pool(1, 5_000.0).conclude().verdict.bottleneck;
+    let app = server("app").demand_us(20.0).threads(8).state(ThreadState::Futex);
+    let (idle, piling) = (of(app.clone()), of(app.thread_per_user()));
+    assert_eq!((idle.kind, piling.kind), (ResourceKind::Lock, ResourceKind::Lock));
+    assert!(piling.confidence > idle.confidence, "{idle:#?} {piling:#?}");
+}
+
+/// Two tiers that each fill a processor of their own, the second with so much more to do.
+fn tiers(more: f64) -> Lab {
+    let behind = server("db").downstream().demand_us(100.0 * more).cpus(&[1]);
+    sweep().tier(server("app").demand_us(100.0).cpus(&[0])).tier(behind)
+}
+
+#[test]
+fn two_tiers_that_are_as_full_share_the_probability() {
+    let (said, doubt) = undecided(&tiers(1.0));
+    assert_eq!(doubt.map(|(_, _, how)| how), Some(TellApart::Confirm), "{said:#?}");
+    assert_eq!(said.alternatives.len(), 1, "{said:#?}");
+    assert!((said.confidence.share() - said.alternatives[0].probability.share()).abs() < 0.1, "{said:#?}");
+    adds_up(&said);
+}
+
+#[test]
+fn a_tier_that_is_clearly_fuller_is_the_one() {
+    let found = tiers(1.2).conclude();
+    assert_eq!(sure(&found), Sure::Direct, "{:#?}", found.verdict.bottleneck);
+    assert!(found.verdict.is_conclusive());
+}
