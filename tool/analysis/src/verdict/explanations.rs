@@ -37,6 +37,8 @@ enum Cause {
     One,
     /// A pool of so many workers, or another limit on requests at a time.
     Pool(u32),
+    /// As many connections to a tier behind, which are among the limits that a pool stands for.
+    Connections(u32),
     /// Connections that are accepted slowly.
     AcceptQueue,
     /// A limit on requests per second that delays them.
@@ -55,7 +57,7 @@ impl Cause {
     /// together. Their sizes are spread evenly over the logarithm.
     fn prior(self) -> f64 {
         match self {
-            Self::One | Self::Pool(_) => 0.40,
+            Self::One | Self::Pool(_) | Self::Connections(_) => 0.40,
             Self::Else => 0.10,
             Self::RateLimit => 0.06,
             Self::AcceptQueue | Self::Upstream => 0.02,
@@ -77,6 +79,7 @@ impl Cause {
         match self {
             Self::One => ResourceKind::Lock,
             Self::Pool(_) => ResourceKind::WorkerPool,
+            Self::Connections(_) => ResourceKind::ConnectionPool,
             Self::AcceptQueue => ResourceKind::AcceptQueue,
             Self::RateLimit => ResourceKind::RateLimit,
             Self::Upstream => ResourceKind::Upstream,
@@ -86,13 +89,13 @@ impl Cause {
 
     /// Whether it is inside the program at which requests queue.
     fn is_inside(self) -> bool {
-        matches!(self, Self::One | Self::Pool(_) | Self::RateLimit)
+        matches!(self, Self::One | Self::Pool(_) | Self::Connections(_) | Self::RateLimit)
     }
 
     fn at_a_time(self) -> Option<u32> {
         match self {
             Self::One => Some(1),
-            Self::Pool(workers) => Some(workers),
+            Self::Pool(number) | Self::Connections(number) => Some(number),
             _ => None,
         }
     }
@@ -115,7 +118,21 @@ pub(super) fn weighed(curve: &Curve) -> Option<Weighed> {
         return None;
     }
     let causes = weigh(&served, &Growth::of(curve, &served), &signs::all(curve))?;
-    Some(Weighed { served, causes })
+    Some(Weighed { served, causes: with_connections(curve, causes) })
+}
+
+/// The same where a pool may be one of connections to a tier behind.
+fn with_connections(curve: &Curve, causes: Vec<(Cause, f64)>) -> Vec<(Cause, f64)> {
+    let split = |(cause, share): (Cause, f64)| match cause {
+        Cause::Pool(number) => {
+            let connections = hops::by_connections(curve, number);
+            vec![(cause, share * (1.0 - connections)), (Cause::Connections(number), share * connections)]
+        }
+        _ => vec![(cause, share)],
+    };
+    let mut causes: Vec<(Cause, f64)> = causes.into_iter().flat_map(split).collect();
+    causes.sort_by(|a, b| b.1.total_cmp(&a.1));
+    causes
 }
 
 /// Every explanation with its probability, most probable first; pools of every size as one, named by the most probable size.
@@ -202,7 +219,9 @@ impl Weighed {
                 return [fell].into_iter().chain(by_little.filter(|_| about_one)).collect();
             }
             (Cause::RateLimit, _) => return waiting::tested_by(curve).into_iter().chain(by_little).collect(),
-            (Cause::Pool(workers), _) => Seen::SeveralServed { at_a_time: workers.into() },
+            (Cause::Pool(number) | Cause::Connections(number), _) => {
+                Seen::SeveralServed { at_a_time: number.into() }
+            }
             _ if about_one => Seen::OneServed,
             _ => Seen::OneServedBeside { at_a_time: self.served.at_a_time },
         };

@@ -27,6 +27,9 @@ const STAYS: f64 = 0.25;
 /// Connections of which this share has a request are all in use: one is free between a response and the next request.
 const IN_USE: f64 = 0.85;
 
+/// Connections of which less than this share has a request are not what requests wait for.
+const HARDLY_IN_USE: f64 = 0.5;
+
 /// A number of connections is constant within this share.
 const CONSTANT: f64 = 0.1;
 
@@ -127,6 +130,22 @@ pub(super) fn elsewhere(curve: &Curve) -> f64 {
     }
     let looked = |step: &Step| step.usage.hops.looks >= LOOKS_MIN && step.completed > 0;
     curve.mean(|step| looked(step).then(|| others(step))).unwrap_or(0.0)
+}
+
+/// How far it looks as if the requests that are served at a time, so many of them, were limited by as many connections to a
+/// tier behind, 0 to 1: by how much of the time these are in use. Where all are, [`behind`] says so.
+pub(super) fn by_connections(curve: &Curve, at_a_time: u32) -> f64 {
+    let (Some(steps), Some(Place::Tier(of))) = (Compared::new(curve), queue(curve).map(|queue| queue.at))
+    else {
+        return 0.0;
+    };
+    let at = (of.role, of.name);
+    let as_many = |hop: &HopUse| (hop.connections / f64::from(at_a_time) - 1.0).abs() <= CONSTANT;
+    let called = handed_on(steps.many, &at).filter(|hop| as_many(hop));
+    let called = called.filter(|hop| same(steps.few, hop).is_some_and(as_many));
+    let in_use = called.map(|hop| hop.outstanding() / hop.connections).fold(0.0, f64::max);
+    let share = (in_use - HARDLY_IN_USE) / (IN_USE - HARDLY_IN_USE);
+    if steps.mostly_unread(&at) { 0.0 } else { share.clamp(0.0, 1.0) }
 }
 
 /// Where requests queue; `None` where that was not seen or cannot be told.

@@ -28,10 +28,10 @@ pub(crate) fn undecided(bottleneck: &Bottleneck, tested: bool) -> Option<Doubt> 
 
 /// The one measurement that would tell two explanations apart.
 fn tell_apart(best: &Explanation, next: Option<&Explanation>) -> TellApart {
-    use ResourceKind::{AcceptQueue, ConnectionPool, Lock, RateLimit, Upstream, WorkerPool};
+    use ResourceKind::{AcceptQueue, Lock, RateLimit, Upstream, WorkerPool};
     let either = |test: &dyn Fn(&Explanation) -> bool| test(best) || next.is_some_and(test);
     let waits = |of: &Explanation| matches!(of.kind, Lock | RateLimit | WorkerPool);
-    let behind = |of: &Explanation| matches!(of.kind, AcceptQueue | ConnectionPool | Upstream);
+    let behind = |of: &Explanation| matches!(of.kind, AcceptQueue | Upstream);
     let others = |of: &Explanation| matches!(of.identity, Some(Identity::Host | Identity::OtherProcesses));
     let tier = |of: &Explanation| of.identity.as_ref().and_then(Identity::processes).cloned();
     match next {

@@ -133,6 +133,20 @@ fn connections_that_are_all_in_use_while_the_tier_behind_has_room_are_a_connecti
     assert!(found.evidence[0].contains("4 connections to postgres"), "{found:#?}");
 }
 
+/// Four connections that hold a request each for a part of the time: too little to be sure, and too much for workers alone.
+#[test]
+fn connections_that_are_mostly_in_use_may_be_the_pool() {
+    let lab = sweep()
+        .tier(server("app").demand_us(50.0).threads(4))
+        .tier(server("postgres").downstream().demand_us(50.0))
+        .pool(4, 20_000.0);
+    let mostly = seen(&lab, |users| vec![users_hop(users), hop(Some(BEHIND), &[FRONT], 4, users.min(3))]);
+    let kinds: Vec<ResourceKind> = mostly.alternatives.iter().map(|other| other.kind).collect();
+    assert!(mostly.kind == ResourceKind::ConnectionPool, "{mostly:#?}");
+    assert!(kinds.contains(&ResourceKind::WorkerPool), "{mostly:#?}");
+    assert!(mostly.confidence.share() < 0.9, "{mostly:#?}");
+}
+
 #[test]
 fn workers_that_call_one_by_one_are_not_a_connection_pool() {
     let lab = sweep()

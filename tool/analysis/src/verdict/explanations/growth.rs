@@ -63,7 +63,7 @@ impl Growth {
     pub(super) fn likelihood(&self, cause: Cause) -> f64 {
         let found = match cause {
             Cause::One => self.of_servers(1),
-            Cause::Pool(workers) => self.of_servers(workers),
+            Cause::Pool(workers) | Cause::Connections(workers) => self.of_servers(workers),
             Cause::RateLimit => self.constant(),
             // They may do either.
             Cause::AcceptQueue | Cause::Upstream | Cause::Else => self.of_servers(1).max(self.highest / 2.0),

@@ -70,7 +70,7 @@ impl Served {
         let one = |way: f64| self.above(1.0, way);
         match cause {
             Cause::One => MOSTLY_LOCK * one(WAY_TO_LOCK) + (1.0 - MOSTLY_LOCK) * one(BESIDE_LOCK),
-            Cause::Pool(workers) => {
+            Cause::Pool(workers) | Cause::Connections(workers) => {
                 let workers = f64::from(workers);
                 let size = ((workers + 0.5) / (workers - 0.5)).ln() / (RANGE[1] / 1.5).ln();
                 let mostly = self.above(workers, WAY);

@@ -25,7 +25,7 @@ impl Sign {
     pub(super) fn ratio(&self, cause: Cause) -> f64 {
         match cause {
             Cause::One => self.one,
-            Cause::Pool(_) => self.pool,
+            Cause::Pool(_) | Cause::Connections(_) => self.pool,
             Cause::AcceptQueue => self.accept_queue,
             Cause::RateLimit => self.rate_limit,
             Cause::Upstream => self.upstream,
