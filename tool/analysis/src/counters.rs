@@ -31,6 +31,11 @@ pub struct Counters {
     pub pressure: Pressure,
     /// Memory of the host.
     pub memory: Memory,
+    /// Limits on the memory of the server and of the tiers behind it; `None` where this sample did not look at them.
+    pub memory_limits: Option<Vec<MemoryLimit>>,
+    /// What limits connections in the generator's network namespace, and in the server's if that is another; `None` where
+    /// this sample did not look at it.
+    pub connection_limits: Option<Vec<ConnectionLimits>>,
 }
 
 /// A sample of a database server's own counts.
@@ -62,6 +67,12 @@ pub struct Cpu {
     pub iowait_us: u64,
     /// Taken by the hypervisor.
     pub steal_us: u64,
+    /// Soft interrupts, part of kernel mode: what the kernel does with packets that arrive, timers, blocks.
+    pub softirq_us: u64,
+    /// Packets dropped because the processor's queue of them was full.
+    pub packets_dropped: u64,
+    /// Times that a soft interrupt of the network used up its time with packets left to handle.
+    pub squeezes: u64,
 }
 
 /// The role of a process in the measurement.
@@ -193,6 +204,29 @@ pub struct IoLimit {
     pub done: u64,
 }
 
+/// A limit of a cgroup on memory (v1 or v2), and what was counted against it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MemoryLimit {
+    /// The cgroup's path below the mount point.
+    pub cgroup: String,
+    /// The watched processes under it, ascending.
+    pub pids: Vec<u32>,
+    /// The limit.
+    pub limit_bytes: u64,
+    /// Memory in use, cached files included (gauge).
+    pub used_bytes: u64,
+    /// Times that it was full, so that something was evicted to make room.
+    pub reached: u64,
+    /// Processes that the kernel killed to make room.
+    pub killed: u64,
+    /// Bytes of files that were read again soon after being evicted.
+    pub refaulted_bytes: u64,
+    /// Bytes that came back from swap.
+    pub swapped_in_bytes: u64,
+    /// Time in which some task of it waited for memory; `None` where that is not counted, as in version 1.
+    pub stalled_us: Option<u64>,
+}
+
 /// A kind of use of a block device that can be limited.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
@@ -288,6 +322,44 @@ pub struct Tcp {
     pub listen_overflows: u64,
     /// Connection attempts dropped by a listener, overflows included.
     pub listen_drops: u64,
+}
+
+/// What limits the connections of a network namespace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConnectionLimits {
+    /// Whether it is the server's namespace, and not that of the generator as well.
+    pub of_server: bool,
+    /// The table of tracked connections; `None` where none are tracked.
+    pub tracked: Option<Tracked>,
+    /// Closed connections whose ports are still held (gauge).
+    pub time_wait: u64,
+    /// Local ports for connections to one address (gauge); 0 where that is not known.
+    pub local_ports: u64,
+    /// The address towards which most of them are in use or held; `None` where that was not counted, because few are in use
+    /// altogether.
+    pub most_ports: Option<PortsHeld>,
+}
+
+/// Local ports in use towards one address, or held after their connections ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortsHeld {
+    /// The address.
+    pub address: SocketAddr,
+    /// Whether it is the address that the generator calls.
+    pub is_target: bool,
+    /// How many (gauge).
+    pub ports: u64,
+}
+
+/// Connections that a firewall or address translation keeps track of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tracked {
+    /// How many there are (gauge).
+    pub connections: u64,
+    /// How many there may be (gauge); 0 where that is not known.
+    pub most: u64,
+    /// Packets dropped and connections given up because there was no room for more, or they could not be entered.
+    pub refused: u64,
 }
 
 /// The address that a connection leads to.

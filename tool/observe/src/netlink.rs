@@ -42,20 +42,30 @@ pub(crate) struct NetlinkSockets {
 impl NetlinkSockets {
     /// Opens them in the namespace of a file such as `/proc/PID/ns/net`, which needs root, or in our own.
     pub(crate) fn open(namespace: Option<&Path>) -> io::Result<Self> {
-        let Some(path) = namespace else { return Self::here() };
-        let file = File::open(path)?;
-        // Entering a namespace changes the thread, so use one that ends right after.
-        let opened = std::thread::Builder::new().name("nstar-netns".to_owned()).spawn(move || {
-            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
-            Self::here()
-        })?;
-        opened.join().unwrap_or_else(|_| Err(io::Error::other("the thread that entered the namespace died")))
+        match namespace {
+            Some(path) => inside(path, Self::here)?,
+            None => Self::here(),
+        }
     }
 
     fn here() -> io::Result<Self> {
         // Routing is protocol 0, which is the same as none.
         Ok(Self { diag: NetlinkSocket::open(Some(SOCK_DIAG))?, route: NetlinkSocket::open(None)? })
     }
+}
+
+/// Does something in the network namespace of a file such as `/proc/PID/ns/net`, which needs root.
+pub(crate) fn inside<T: Send + 'static>(
+    namespace: &Path,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<T> {
+    let file = File::open(namespace)?;
+    // Entering a namespace changes the thread, so use one that ends right after.
+    let thread = std::thread::Builder::new().name("nstar-netns".to_owned()).spawn(move || {
+        move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
+        Ok(work())
+    })?;
+    thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that entered the namespace died")))
 }
 
 /// A netlink socket.

@@ -4,6 +4,7 @@
 pub(crate) mod host;
 pub(crate) mod network;
 pub(crate) mod process;
+pub(crate) mod softnet;
 
 /// The number at `index` of whitespace-separated fields, or 0.
 fn number(fields: &[&str], index: usize) -> u64 {
@@ -39,7 +40,7 @@ mod tests {
 
         #[test]
         fn truncated_files_parse(cut in 0usize..400) {
-            for file in [process::tests::NGINX, network::tests::TABLE, network::tests::SNMP, host::tests::DISKS] {
+            for file in [process::tests::NGINX, network::tests::TABLE, network::tests::CONNTRACK, network::tests::SNMP, host::tests::DISKS, softnet::tests::TWO] {
                 parse_with_all(file.get(..cut).unwrap_or(file));
             }
         }
@@ -54,13 +55,17 @@ mod tests {
         let _ = network::own_ipv4(text);
         let _ = network::own_ipv6(text);
         let _ = network::tcp_counters(text, text);
+        let _ = network::local_ports(text);
         let _ = network::tcp_sockets(text);
+        let _ = network::time_wait(text);
+        let _ = network::tracked(text);
         let _ = process::cgroups(text);
         let _ = process::numbers(text);
         let _ = process::open_files_limit(text);
         let _ = process::schedstat(text);
         let _ = process::stat(text);
         let _ = process::status(text);
+        let _ = softnet::softnet(text);
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Samples: files in, [`Counters`] out.
 
 mod cgroup;
+mod connection_limits;
 mod hops;
 mod host;
 mod interfaces;
 mod io_limit;
+mod memory_limit;
 mod network;
 mod process;
 mod quota;
@@ -18,11 +20,16 @@ use analysis::counters::{Counters, Process, Role};
 use crate::clock::monotonic_us;
 use crate::kernel_files::{KernelPaths, Pid};
 use crate::topology::Topology;
+use connection_limits::ConnectionLimitSampler;
 use hops::HopSampler;
 use host::HostSampler;
+use memory_limit::MemoryLimitSampler;
 use network::NetworkSampler;
 use process::ProcessSampler;
 use reaped::ReapedChildren;
+
+/// What costs most to read, or changes slowly, is looked at no more often than this.
+const SLOW_US: u64 = 1_000_000;
 
 /// Takes samples, and keeps what they share.
 #[derive(Debug)]
@@ -33,6 +40,9 @@ pub(crate) struct Sampler {
     hops: HopSampler,
     processes: BTreeMap<Pid, ProcessSampler>,
     reaped: ReapedChildren,
+    memory_limits: MemoryLimitSampler,
+    connection_limits: ConnectionLimitSampler,
+    next_slow_us: u64,
 }
 
 impl Sampler {
@@ -44,6 +54,9 @@ impl Sampler {
             hops: HopSampler::new(paths),
             processes: BTreeMap::new(),
             reaped: ReapedChildren::default(),
+            memory_limits: MemoryLimitSampler::new(paths),
+            connection_limits: ConnectionLimitSampler::new(paths),
+            next_slow_us: 0,
         }
     }
 
@@ -52,6 +65,10 @@ impl Sampler {
         let at_us = monotonic_us();
         let cpus = self.host.cpus();
         let processes = self.processes(topology, &cpus.iter().map(|cpu| cpu.number).collect());
+        let slow = at_us >= self.next_slow_us;
+        if slow {
+            self.next_slow_us = at_us + SLOW_US;
+        }
         Counters {
             at_us,
             cpus,
@@ -62,6 +79,8 @@ impl Sampler {
             hops: self.hops.sample(topology),
             pressure: self.host.pressure(),
             memory: self.host.memory(),
+            memory_limits: slow.then(|| self.memory_limits.sample(topology)),
+            connection_limits: slow.then(|| self.connection_limits.sample(topology)),
             processes,
         }
     }

@@ -77,6 +77,9 @@ fn sample() -> impl Strategy<Value = Counters> {
             idle_us,
             steal_us,
             iowait_us: idle_us,
+            softirq_us: steal_us,
+            packets_dropped: idle_us,
+            squeezes: user_us,
         },
     );
     let disk = (number(), number(), number()).prop_map(|(reads, busy_us, weighted_us)| Disk {

@@ -599,6 +599,7 @@ impl Lab {
                 idle_us: (BASE + t * (1.0 - self.steal - busy)) as u64,
                 iowait_us: 0,
                 steal_us: (BASE + t * self.steal) as u64,
+                ..Cpu::default()
             }
         };
         busy.iter().enumerate().map(cpu).collect()

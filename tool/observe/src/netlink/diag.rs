@@ -21,6 +21,9 @@ pub(crate) struct States(u32);
 
 impl States {
     const ESTABLISHED: u32 = 1 << 1;
+    const TIME_WAIT: u32 = 1 << 6;
+    /// Connections that hold a local port: established, or closed a short while ago.
+    pub(crate) const HOLDING: Self = Self(Self::ESTABLISHED | Self::TIME_WAIT);
     /// Listeners only.
     pub(crate) const LISTENING: Self = Self(1 << 10);
     /// Listeners and established connections.

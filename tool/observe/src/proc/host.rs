@@ -23,6 +23,8 @@ fn cpu(line: &str, ticks_per_second: u64) -> Option<Cpu> {
         idle_us: us(3),
         iowait_us: us(4),
         steal_us: us(7),
+        softirq_us: us(6),
+        ..Cpu::default()
     })
 }
 
@@ -96,6 +98,8 @@ pub(super) mod tests {
             idle_us: 1_000_000,
             iowait_us: 70_000,
             steal_us: 40_000,
+            softirq_us: 30_000,
+            ..Cpu::default()
         };
         let second = Cpu { number: 2, user_us: 10_000, idle_us: 20_000, ..Cpu::default() };
         assert_eq!(cpus(text, 100), vec![first, second]);

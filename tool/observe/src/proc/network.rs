@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use analysis::counters::{Interface, Tcp};
+use analysis::counters::{Interface, Tcp, Tracked};
 
 use super::number;
 
@@ -139,6 +139,51 @@ pub(crate) fn tcp_counters(snmp: &str, netstat: &str) -> Tcp {
     }
 }
 
+/// Closed connections whose ports are still held, in `/proc/net/sockstat`.
+pub(crate) fn time_wait(sockstat: &str) -> u64 {
+    after(sockstat, "TCP:", "tw")
+}
+
+/// TCP sockets in use, in `/proc/net/sockstat`.
+pub(crate) fn in_use(sockstat: &str) -> u64 {
+    after(sockstat, "TCP:", "inuse")
+}
+
+/// The number after a name, on the line that begins so.
+fn after(text: &str, line: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|found| found.strip_prefix(line)).unwrap_or_default();
+    let mut words = line.split_whitespace().skip_while(|word| *word != name);
+    words.nth(1).and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// The first and the last local port for connections, in `/proc/sys/net/ipv4/ip_local_port_range`.
+pub(crate) fn local_ports(text: &str) -> Option<(u16, u16)> {
+    let mut numbers = text.split_whitespace().map(|number| number.parse().ok());
+    let range = (numbers.next()??, numbers.next()??);
+    (range.0 <= range.1).then_some(range)
+}
+
+/// The table of tracked connections in `/proc/net/stat/nf_conntrack`: a line of names, and one of hexadecimal numbers for
+/// each processor, in which the number of entries is the whole table's. `most` stands elsewhere.
+pub(crate) fn tracked(stat: &str) -> Option<Tracked> {
+    let mut lines = stat.lines();
+    let names: Vec<&str> = lines.next()?.split_whitespace().collect();
+    let column = |name| names.iter().position(|found| *found == name);
+    let entries = column("entries")?;
+    let refusals = ["insert_failed", "drop", "early_drop"].map(column);
+    let mut found = None;
+    for line in lines {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let at = |index: usize| u32::from_str_radix(fields.get(index)?, 16).ok().map(u64::from);
+        let Some(connections) = at(entries) else { continue };
+        let tracked: &mut Tracked = found.get_or_insert_default();
+        tracked.connections = tracked.connections.max(connections);
+        let refused = refusals.into_iter().flatten().filter_map(at);
+        tracked.refused = refused.fold(tracked.refused, u64::saturating_add);
+    }
+    found
+}
+
 fn value(text: &str, protocol: &str, name: &str) -> u64 {
     let mut lines = text.lines().filter(|line| line.split_whitespace().next() == Some(protocol));
     let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return 0 };
@@ -159,6 +204,35 @@ pub(super) mod tests {
         assert_eq!(found.len(), 2);
         assert_eq!((found[0].received_bytes, found[0].sent_bytes), (3193, 3194));
         assert_eq!((found[1].name.as_str(), found[1].dropped), ("eth0", 5));
+    }
+
+    #[test]
+    fn held_ports_and_their_range() {
+        let sockstat =
+            "sockets: used 19\nTCP: inuse 5 orphan 0 tw 28231 alloc 5 mem 333\nUDP: inuse 0 mem 0\n";
+        assert_eq!(time_wait(sockstat), 28_231);
+        assert_eq!((time_wait("TCP: inuse 5 tw\n"), time_wait("TCP: tw -3"), time_wait("")), (0, 0, 0));
+        assert_eq!(local_ports("32768\t60999\n"), Some((32_768, 60_999)));
+        for wrong in ["", "32768", "60999 32768", "1 70000", "a b"] {
+            assert_eq!(local_ports(wrong), None, "{wrong}");
+        }
+    }
+
+    pub(crate) const CONNTRACK: &str = "\
+entries  clashres found new invalid ignore delete chainlength insert insert_failed drop early_drop icmp_error  expect_new expect_create expect_delete search_restart
+0000000c  00000000 00000000 00000000 00000001 00000000 00000000 00000000 00000000 00000002 00000010 00000001 00000000  00000000 00000000 00000000 00000000
+0000000c  00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000001 00000000 00000000 00000000  00000000 00000000 00000000 00000000
+";
+
+    #[test]
+    fn tracked_connections_are_one_table_and_refusals_are_summed() {
+        assert_eq!(tracked(CONNTRACK), Some(Tracked { connections: 12, most: 0, refused: 20 }));
+        let older = "entries  searched found\n0000000c  00000000 00000001\n";
+        assert_eq!(tracked(older), Some(Tracked { connections: 12, most: 0, refused: 0 }));
+        assert_eq!(
+            (tracked(""), tracked("entries drop\n"), tracked("found\n1\n"), tracked("entries\nzz\n")),
+            (None, None, None, None)
+        );
     }
 
     #[test]

@@ -122,6 +122,8 @@ pub(crate) struct Cgroups {
     pub(crate) cpuacct: Option<String>,
     /// Version 1, controller `blkio`.
     pub(crate) blkio: Option<String>,
+    /// Version 1, controller `memory`.
+    pub(crate) memory: Option<String>,
 }
 
 /// Parses `/proc/PID/cgroup`: lines of `number:controllers:path`.
@@ -139,6 +141,7 @@ pub(crate) fn cgroups(text: &str) -> Cgroups {
             match controller {
                 "cpu" => cgroups.cpu = Some(path.to_owned()),
                 "blkio" => cgroups.blkio = Some(path.to_owned()),
+                "memory" => cgroups.memory = Some(path.to_owned()),
                 "cpuacct" => cgroups.cpuacct = Some(path.to_owned()),
                 _ => {}
             }
@@ -219,7 +222,7 @@ pub(super) mod tests {
     fn cgroups_of_both_versions() {
         let text = "5:blkio:/io\n4:memory:/m\n3:cpu,cpuacct:/web:1\n0::/user.slice\nbroken\n";
         let web = Some("/web:1".to_owned());
-        let (unified, blkio) = (Some("/user.slice".to_owned()), Some("/io".to_owned()));
-        assert_eq!(cgroups(text), Cgroups { unified, cpu: web.clone(), cpuacct: web, blkio });
+        let [unified, blkio, memory] = ["/user.slice", "/io", "/m"].map(|path| Some(path.to_owned()));
+        assert_eq!(cgroups(text), Cgroups { unified, cpu: web.clone(), cpuacct: web, blkio, memory });
     }
 }

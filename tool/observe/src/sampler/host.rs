@@ -7,7 +7,7 @@ use analysis::counters::{Cpu, Disk, Memory, Pressure};
 
 use crate::clock::ticks_per_second;
 use crate::kernel_files::{KernelPaths, SampledFile};
-use crate::proc::host;
+use crate::proc::{host, softnet};
 
 /// Block devices that are really memory or files.
 const NOT_DISKS: [&str; 3] = ["loop", "ram", "zram"];
@@ -16,6 +16,7 @@ const NOT_DISKS: [&str; 3] = ["loop", "ram", "zram"];
 #[derive(Debug)]
 pub(super) struct HostSampler {
     stat: SampledFile,
+    softnet: SampledFile,
     diskstats: SampledFile,
     meminfo: SampledFile,
     vmstat: SampledFile,
@@ -32,6 +33,7 @@ impl HostSampler {
         let file = |name: &str| SampledFile::new(paths.proc.join(name));
         Self {
             stat: file("stat"),
+            softnet: file("net/softnet_stat"),
             diskstats: file("diskstats"),
             meminfo: file("meminfo"),
             vmstat: file("vmstat"),
@@ -44,7 +46,9 @@ impl HostSampler {
     }
 
     pub(super) fn cpus(&mut self) -> Vec<Cpu> {
-        host::cpus(&self.stat.text(), ticks_per_second())
+        let mut cpus = host::cpus(&self.stat.text(), ticks_per_second());
+        softnet::add_to(&mut cpus, &softnet::softnet(&self.softnet.text()));
+        cpus
     }
 
     /// Whole devices only, because a partition's traffic is its device's too.

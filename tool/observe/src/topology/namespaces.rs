@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use crate::kernel_files::{KernelPaths, Pid, read_or_empty};
-use crate::netlink::NetlinkSockets;
 use crate::netlink::diag::{self, States, UnixSocket};
+use crate::netlink::{self, NetlinkSockets};
 use crate::proc::network::{self, TcpSocket, TcpState};
 
 /// A network namespace, seen through one of its processes.
@@ -38,6 +38,20 @@ impl Namespace {
         }
         let path = self.through.and_then(|_| Some(self.net.parent()?.join("ns/net")));
         NetlinkSockets::open(path.as_deref()).ok()
+    }
+
+    /// The first and the last local port that its connections may have; `None` where that may not be read.
+    pub(crate) fn local_ports(&self, paths: &KernelPaths) -> Option<(u16, u16)> {
+        let file = paths.proc.join("sys/net/ipv4/ip_local_port_range");
+        // The file tells the namespace of the thread that reads it.
+        let text = match self.through {
+            None => read_or_empty(&file),
+            Some(_) if !self.net.starts_with("/proc") => return None,
+            Some(_) => {
+                netlink::inside(&self.net.parent()?.join("ns/net"), move || read_or_empty(&file)).ok()?
+            }
+        };
+        network::local_ports(&text)
     }
 
     /// Its TCP sockets that listen or are connected. They come from netlink, which is quick even with thousands of

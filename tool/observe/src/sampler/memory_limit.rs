@@ -1,0 +1,238 @@
+//! Samples of the memory limits of cgroups: version 2 (`memory.max`, `memory.high`) and version 1
+//! (`memory.limit_in_bytes`).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use analysis::counters::MemoryLimit;
+
+use super::cgroup::{Membership, ancestors};
+use crate::clock::page_bytes;
+use crate::kernel_files::{KernelPaths, Pid, read, read_or_empty};
+use crate::proc::host::pressure_total_us;
+use crate::proc::named;
+use crate::proc::process::Cgroups;
+use crate::topology::Topology;
+
+/// Version 1 writes a number near the largest there is where nothing is limited.
+const NO_LIMIT: u64 = 1 << 60;
+
+/// Processes move between cgroups, and limits change, rarely: they are found again once in this many samples.
+const SAMPLES_PER_SEARCH: u32 = 4;
+
+/// Finds the limits on the server and the tiers behind it, and samples each once however many processes are under it.
+#[derive(Debug)]
+pub(super) struct MemoryLimitSampler {
+    paths: KernelPaths,
+    groups: BTreeMap<PathBuf, LimitedGroup>,
+    samples: u32,
+}
+
+#[derive(Debug, Clone)]
+struct LimitedGroup {
+    /// Path below the mount point.
+    cgroup: String,
+    pids: Vec<Pid>,
+    version: Version,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Version {
+    One,
+    Two,
+}
+
+impl MemoryLimitSampler {
+    pub(super) fn new(paths: &KernelPaths) -> Self {
+        Self { paths: paths.clone(), groups: BTreeMap::new(), samples: 0 }
+    }
+
+    pub(super) fn sample(&mut self, topology: &Topology) -> Vec<MemoryLimit> {
+        if self.samples.is_multiple_of(SAMPLES_PER_SEARCH) {
+            self.search(topology);
+        }
+        self.samples = self.samples.wrapping_add(1);
+        self.groups.iter().filter_map(|(directory, group)| limit(directory, group)).collect()
+    }
+
+    fn search(&mut self, topology: &Topology) {
+        self.groups.clear();
+        for pid in topology.servers.iter().chain(&topology.downstream) {
+            let membership = Membership::of(&self.paths, *pid);
+            let cgroups = membership.read();
+            let found = version_2(&membership, &cgroups).or_else(|| version_1(&membership, &cgroups));
+            let Some((directory, group)) = found else { continue };
+            self.groups.entry(directory).or_insert(group).pids.push(*pid);
+        }
+        self.groups.values_mut().for_each(|group| group.pids.sort_unstable());
+    }
+}
+
+fn version_2(membership: &Membership, cgroups: &Cgroups) -> Option<(PathBuf, LimitedGroup)> {
+    let path = cgroups.unified.as_deref()?;
+    membership.unified_mounts().iter().find_map(|mount| nearest(mount, path, Version::Two))
+}
+
+fn version_1(membership: &Membership, cgroups: &Cgroups) -> Option<(PathBuf, LimitedGroup)> {
+    nearest(&membership.controller("memory"), cgroups.memory.as_deref()?, Version::One)
+}
+
+/// The group itself, or the nearest ancestor that has a limit.
+fn nearest(mount: &Path, path: &str, version: Version) -> Option<(PathBuf, LimitedGroup)> {
+    ancestors(path).find_map(|path| {
+        let directory = mount.join(path);
+        limit_bytes(&directory, version)?;
+        Some((directory, LimitedGroup { cgroup: format!("/{path}"), pids: Vec::new(), version }))
+    })
+}
+
+fn limit_bytes(directory: &Path, version: Version) -> Option<u64> {
+    // `max` is not a number, and means no limit.
+    let value = |name| read(&directory.join(name)).ok()?.trim().parse().ok();
+    let lowest = match version {
+        Version::One => value("memory.limit_in_bytes"),
+        Version::Two => [value("memory.max"), value("memory.high")].into_iter().flatten().min(),
+    };
+    lowest.filter(|bytes| (1..NO_LIMIT).contains(bytes))
+}
+
+/// What was counted against the limit; `None` where it was lifted, or its group is gone.
+fn limit(directory: &Path, group: &LimitedGroup) -> Option<MemoryLimit> {
+    let limit_bytes = limit_bytes(directory, group.version)?;
+    let text = |name: &str| read_or_empty(&directory.join(name));
+    let limit = MemoryLimit {
+        cgroup: group.cgroup.clone(),
+        pids: group.pids.clone(),
+        limit_bytes,
+        ..evicted(&text("memory.stat"))
+    };
+    let number = |name| text(name).trim().parse().unwrap_or(0);
+    Some(match group.version {
+        Version::One => MemoryLimit {
+            used_bytes: number("memory.usage_in_bytes"),
+            reached: number("memory.failcnt"),
+            killed: named(&text("memory.oom_control"), "oom_kill "),
+            ..limit
+        },
+        Version::Two => {
+            let (events, pressure) = (text("memory.events"), text("memory.pressure"));
+            MemoryLimit {
+                used_bytes: number("memory.current"),
+                reached: named(&events, "high ").saturating_add(named(&events, "max ")),
+                killed: named(&events, "oom_kill "),
+                stalled_us: pressure.starts_with("some").then(|| pressure_total_us(&pressure, "some")),
+                ..limit
+            }
+        }
+    })
+}
+
+/// What came back soon after it was evicted, by `memory.stat`. Version 1 has the sums over a group and those below it under
+/// names of their own, and older kernels do not tell files from the rest.
+fn evicted(stat: &str) -> MemoryLimit {
+    let bytes = |names: &[&str]| {
+        let pages = names.iter().map(|name| named(stat, name)).max().unwrap_or(0);
+        pages.saturating_mul(page_bytes())
+    };
+    MemoryLimit {
+        refaulted_bytes: bytes(&[
+            "workingset_refault_file ",
+            "total_workingset_refault_file ",
+            "workingset_refault ",
+            "total_workingset_refault ",
+        ]),
+        swapped_in_bytes: bytes(&["workingset_refault_anon ", "total_workingset_refault_anon "]),
+        ..MemoryLimit::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::sampler::cgroup::fake::{PID, Tree};
+
+    fn limits(tree: &Tree) -> Vec<MemoryLimit> {
+        let mut topology = Topology::unseen(([127, 0, 0, 1], 80).into());
+        topology.servers = vec![PID];
+        MemoryLimitSampler::new(&tree.paths()).sample(&topology)
+    }
+
+    /// As Linux 6.18 writes it.
+    const STAT: &str = "anon 4096\nfile 8192\nworkingset_nodes 9\nworkingset_refault_anon 2\nworkingset_refault_file 70\n\
+                        workingset_activate_file 7\nworkingset_restore_file 1\npgfault 900\npgmajfault 8\n";
+
+    #[test]
+    fn version_2_counts_events_refaults_and_stalls() {
+        let tree = Tree::new("0::/slice/web\n");
+        tree.file("cg/slice/web/memory.max", "max\n");
+        tree.file("cg/slice/web/memory.high", "max\n");
+        tree.file("cg/slice/memory.max", "134217728\n");
+        tree.file("cg/slice/memory.high", "100000000\n");
+        tree.file("cg/slice/memory.current", "99999744\n");
+        tree.file("cg/slice/memory.events", "low 0\nhigh 30\nmax 4\noom 1\noom_kill 2\noom_group_kill 0\n");
+        tree.file("cg/slice/memory.stat", STAT);
+        tree.file(
+            "cg/slice/memory.pressure",
+            "some avg10=1.00 avg60=0.00 avg300=0.00 total=77000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=5\n",
+        );
+        let expected = MemoryLimit {
+            cgroup: "/slice".to_owned(),
+            pids: vec![PID],
+            limit_bytes: 100_000_000,
+            used_bytes: 99_999_744,
+            reached: 34,
+            killed: 2,
+            refaulted_bytes: 70 * page_bytes(),
+            swapped_in_bytes: 2 * page_bytes(),
+            stalled_us: Some(77_000),
+        };
+        assert_eq!(limits(&tree), [expected]);
+    }
+
+    #[test]
+    fn version_1_counts_failures_and_sums_over_groups() {
+        let tree = Tree::new("4:memory:/web\n0::/\n");
+        tree.file("cg/memory/web/memory.limit_in_bytes", "67108864\n");
+        tree.file("cg/memory/web/memory.usage_in_bytes", "67104768\n");
+        tree.file("cg/memory/web/memory.failcnt", "912\n");
+        tree.file("cg/memory/web/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
+        tree.file(
+            "cg/memory/web/memory.stat",
+            "cache 1\nworkingset_refault_file 11\ntotal_cache 1\ntotal_workingset_refault_anon 3\n\
+             total_workingset_refault_file 1110\n",
+        );
+        let found = limits(&tree).remove(0);
+        assert_eq!(
+            (found.cgroup.as_str(), found.limit_bytes, found.used_bytes),
+            ("/web", 67_108_864, 67_104_768)
+        );
+        assert_eq!((found.reached, found.killed, found.stalled_us), (912, 1, None));
+        assert_eq!(found.refaulted_bytes / page_bytes(), 1110);
+        assert_eq!(found.swapped_in_bytes / page_bytes(), 3);
+    }
+
+    #[test]
+    fn no_limit_is_none() {
+        let tree = Tree::new("4:memory:/web\n0::/a\n");
+        tree.file("cg/memory/web/memory.limit_in_bytes", "9223372036854771712\n");
+        tree.file("cg/a/memory.max", "max\n");
+        assert_eq!(limits(&tree), []);
+        assert_eq!(limits(&Tree::new("")), []);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_it(text in "((max|some|oom_kill|workingset_refault_file)?[ \t:0-9a-z=.-]{0,40}\n?){0,8}") {
+            let tree = Tree::new("4:memory:/web\n0::/a\n");
+            for file in ["a/memory.events", "a/memory.stat", "a/memory.pressure", "a/memory.current", "memory/web/memory.stat"] {
+                tree.file(&format!("cg/{file}"), &text);
+            }
+            tree.file("cg/a/memory.max", "4096\n");
+            prop_assert_eq!(limits(&tree).len(), 1);
+            tree.file("cg/a/memory.max", &text);
+            let _ = limits(&tree);
+        }
+    }
+}
