@@ -142,6 +142,7 @@ fn shape(saturation: &Saturation, growth: Growth, context: &Context) -> Shape {
         throughput_max_per_s: saturation.throughput_max_per_s,
         throughput_max_ci_per_s: saturation.throughput_max_ci_per_s,
         generator_threads: context.load.threads,
+        cold: context.cold,
     }
 }
 

@@ -3,17 +3,21 @@
 //! Everything here is a rate over the samples of one step, or the extreme of a gauge over them. No
 //! judgement is made: that is [`crate::verdict`].
 
+mod connection_limits;
 mod device;
 mod hops;
 mod host;
 mod locks;
+mod memory_limit;
 mod process;
 mod samples;
 
+pub use connection_limits::{PortUse, TableUse};
 pub use device::{DiskUse, LinkUse};
 pub use hops::{GroupKey, HopUse, Hops};
 pub use host::{CpuUse, HostUse, Listening};
 pub use locks::LockUse;
+pub use memory_limit::MemoryUse;
 pub use process::{FULL_THREAD, Group, IoLimitUse, QuotaUse, States, ThreadFamilyUse, ThreadUse};
 
 use crate::counters::{Counters, DatabaseSample, Role};
@@ -37,6 +41,12 @@ pub struct Usage {
     pub listening: Listening,
     /// Requests outstanding at each tier.
     pub hops: Hops,
+    /// The fullest table of tracked connections, if there is one.
+    pub tracked: Option<TableUse>,
+    /// The local ports of which most were in use towards one address, if they were counted.
+    pub ports: Option<PortUse>,
+    /// Limits on memory.
+    pub memory_limits: Vec<MemoryUse>,
     /// Waits for locks in the database, if one was watched.
     pub locks: Option<LockUse>,
 }
@@ -73,6 +83,7 @@ pub fn usage(counters: &[Counters], database: &[DatabaseSample], window: (u64, u
 
 fn of_counters(counters: &[Counters], window: (u64, u64)) -> Usage {
     let samples = samples::covering(counters, window);
+    let memory_limits = memory_limit::memory_limits(&samples);
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
         return Usage::default();
     };
@@ -89,6 +100,9 @@ fn of_counters(counters: &[Counters], window: (u64, u64)) -> Usage {
         links: device::links(&samples, elapsed_us),
         listening: host::listening(&samples, elapsed_us),
         hops: hops::hops(&samples),
+        tracked: connection_limits::tracked(&samples),
+        ports: connection_limits::ports(&samples),
+        memory_limits,
         locks: None,
         host,
     }

@@ -23,8 +23,8 @@ pub use confirmation::{Confirmation, ConfirmationAnswer, LeftAlone, LeftAloneRea
 pub use doubt::{Doubt, LockDoubt, TellApart, Victim};
 pub use evidence::{
     Aside, Busy, ConnectionEvidence, CpuTimeEvidence, DeviceEvidence, Evidence, GeneratorEvidence,
-    HopEvidence, LockEvidence, OutcomeEvidence, ProcessorEvidence, ShareEvidence, Shares, TierDemand,
-    TierTime, TimesCompared, WaitingEvidence,
+    HopEvidence, KernelEvidence, LockEvidence, OutcomeEvidence, ProcessorEvidence, ShareEvidence, Shares,
+    TierDemand, TierTime, TimesCompared, WaitingEvidence,
 };
 pub use identity::{Database, DiskLimit, Identity, Processes, ResourceKind, Unit, Words};
 pub use laws::{Bounds, Demand, Laws, Models, Predicted, Usl};

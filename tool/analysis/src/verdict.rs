@@ -16,13 +16,16 @@ mod explanations;
 mod finding;
 mod generator;
 mod hops;
+mod host_limits;
 mod io_limit;
+mod memory_limit;
 mod network;
 mod processor;
 mod quota;
 mod rate_limit;
 mod rivals;
 mod shared;
+mod softirq;
 mod threads;
 mod undecided;
 mod utilisation;
@@ -32,6 +35,7 @@ pub use curve::{Curve, DatabaseServer, Shape, WatchedDatabase};
 pub(crate) use database_locks::resource as locks_resource;
 pub use finding::Finding;
 pub use generator::starved as generator_waited;
+pub(crate) use host_limits::reached as host_limits_reached;
 pub use rivals::next;
 pub use shared::sharing;
 pub(crate) use undecided::undecided;
@@ -77,6 +81,9 @@ fn bounded(curve: &Curve) -> Finding {
     if let Some(finding) = waiting::descriptors(curve).or_else(|| waiting::memory(curve)) {
         return finding;
     }
+    if let Some(finding) = memory_limit::read_again(curve, busiest.as_ref()) {
+        return finding;
+    }
     let locks = database_locks::full(curve).zip(database_locks::holder(curve));
     let found = match (busiest, locks) {
         (Some(full), Some((locks, database))) => return database_locks::beside(full, &database, locks),
@@ -112,6 +119,7 @@ fn busiest(curve: &Curve) -> Option<Finding> {
     let mut full = quota::full(curve);
     full.extend(processor::full(curve));
     full.extend(shared::full(curve));
+    full.extend(softirq::full(curve));
     full.extend(disk::full(curve));
     full.extend(io_limit::full(curve));
     full.extend(network::full(curve));

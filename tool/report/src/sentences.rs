@@ -10,6 +10,7 @@ mod devices;
 mod doubts;
 mod generator;
 mod hops;
+mod kernel;
 mod locks;
 mod outcome;
 mod processors;
@@ -42,6 +43,7 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         Evidence::CpuTime(seen) => processors::cpu_time(seen),
         Evidence::Shares(seen) => processors::shared(seen),
         Evidence::Devices(seen) => devices::sentence(seen),
+        Evidence::Kernel(seen) => kernel::sentence(seen),
         Evidence::Connections(seen) => waiting::connections(seen),
         Evidence::Waiting(seen) => waiting::waiting(seen),
         Evidence::Hops(seen) => hops::sentence(seen),

@@ -120,6 +120,7 @@ fn limit(kind: ResourceKind) -> Option<&'static str> {
         ResourceKind::Upstream => "the tier behind it",
         ResourceKind::GarbageCollection => "the garbage collector",
         ResourceKind::RateLimit => "the rate limit",
+        ResourceKind::Softirq => "the soft interrupts",
         ResourceKind::Generator | ResourceKind::None | ResourceKind::Unknown => return None,
     })
 }

@@ -40,6 +40,7 @@ pub(crate) fn kind(kind: ResourceKind) -> &'static str {
         ResourceKind::Upstream => "upstream",
         ResourceKind::GarbageCollection => "garbage collection",
         ResourceKind::RateLimit => "rate limit",
+        ResourceKind::Softirq => "soft interrupts",
         ResourceKind::Generator => "load generator",
         ResourceKind::None => "none",
         ResourceKind::Unknown => "unknown",

@@ -10,7 +10,7 @@ use crate::run::{Cause, ListenQueue, PERCENTILES, ResourceKind, ServerUnwatched,
 use crate::search::consistency::{Change, change};
 use crate::thresholds::IDLE_USERS;
 use crate::ticks::{add_errors, failures};
-use crate::verdict::{Curve, Finding, sharing};
+use crate::verdict::{Curve, Finding, host_limits_reached, sharing};
 
 /// A generator this busy somewhere, or this near to its ceiling, adds waiting of its own to the response times.
 const GENERATOR_BUSY: f64 = 0.80;
@@ -48,6 +48,7 @@ pub(super) fn warnings(curve: &Curve, finding: &Finding, context: &Context) -> V
         little_broken(steps, context),
         steal(curve),
         listen_queue(curve),
+        host_limit(curve),
         context.fewer_users.map(Cause::FewerUsers),
         context.debug_build.then_some(Cause::DebugBuild),
     ];
@@ -194,6 +195,12 @@ fn little_broken(steps: &[Step], context: &Context) -> Option<Cause> {
 fn steal(curve: &Curve) -> Option<Cause> {
     let (at, share) = worst(curve, |step| step.usage.host.steal())?;
     (share > STEAL).then_some(Cause::Steal { users: at.users, share })
+}
+
+/// The first of a host's limits that was reached, where it was first.
+fn host_limit(curve: &Curve) -> Option<Cause> {
+    let limit = curve.steps().iter().find_map(|step| host_limits_reached(step).into_iter().next())?;
+    Some(Cause::LimitReached { limit })
 }
 
 fn listen_queue(curve: &Curve) -> Option<Cause> {

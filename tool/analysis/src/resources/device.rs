@@ -15,6 +15,10 @@ pub struct DiskUse {
     pub in_flight: f64,
     /// Share of the time spent in flushes.
     pub flush: f64,
+    /// Reads under way, on average: their latency times their rate.
+    pub reading: f64,
+    /// Writes under way, on average.
+    pub writing: f64,
     /// Reads completed per second.
     pub reads_per_s: f64,
     /// Writes completed per second.
@@ -79,6 +83,8 @@ fn disk_use(name: &str, samples: &[&Counters], elapsed_us: f64) -> DiskUse {
         busy: (sum(|d| d.busy_us) / elapsed_us + flush).min(1.0),
         in_flight: sum(|d| d.weighted_us) / elapsed_us + flush,
         flush,
+        reading: sum(|d| d.read_us) / elapsed_us,
+        writing: sum(|d| d.write_us) / elapsed_us,
         reads_per_s: sum(|d| d.reads) * per_s,
         writes_per_s: sum(|d| d.writes) * per_s,
         flushes_per_s: sum(|d| d.flushes) * per_s,

@@ -37,6 +37,29 @@ pub struct CpuUse {
     pub steal: f64,
     /// Idle while a task waited for a disk.
     pub iowait: f64,
+    /// In soft interrupts, part of `busy`.
+    pub softirq: f64,
+    /// Packets dropped because its queue of them was full, per second.
+    pub packets_dropped_per_s: f64,
+    /// Soft interrupts of the network that used up their time with packets left, per second.
+    pub squeezes_per_s: f64,
+}
+
+impl CpuUse {
+    /// Busy share of what the hypervisor left of it.
+    pub fn busy_of_available(&self) -> f64 {
+        self.of_available(self.busy)
+    }
+
+    /// Share of what the hypervisor left of it that went to soft interrupts.
+    pub fn softirq_of_available(&self) -> f64 {
+        self.of_available(self.softirq)
+    }
+
+    fn of_available(&self, share: f64) -> f64 {
+        let available = 1.0 - self.steal;
+        if available > 0.0 { (share / available).min(1.0) } else { 0.0 }
+    }
 }
 
 impl HostUse {
@@ -60,7 +83,7 @@ pub(super) fn host(samples: &[&Counters], elapsed_us: f64) -> HostUse {
     let share = |read: fn(&Counters) -> u64| (grown(samples, read) as f64 / elapsed_us).min(1.0);
     let per_s = |read: fn(&Counters) -> u64| grown(samples, read) as f64 / elapsed_us * 1e6;
     HostUse {
-        cpus: cpus(samples),
+        cpus: cpus(samples, elapsed_us),
         cpu_pressure: share(|sample| sample.pressure.cpu_some_us),
         io_pressure: share(|sample| sample.pressure.io_some_us),
         memory_pressure: share(|sample| sample.pressure.memory_some_us),
@@ -71,7 +94,7 @@ pub(super) fn host(samples: &[&Counters], elapsed_us: f64) -> HostUse {
     }
 }
 
-fn cpus(samples: &[&Counters]) -> Vec<CpuUse> {
+fn cpus(samples: &[&Counters], elapsed_us: f64) -> Vec<CpuUse> {
     let mut grown: BTreeMap<u32, Cpu> = BTreeMap::new();
     for pair in samples.windows(2) {
         for after in &pair[1].cpus {
@@ -79,7 +102,7 @@ fn cpus(samples: &[&Counters]) -> Vec<CpuUse> {
             add_growth(grown.entry(after.number).or_default(), before, after);
         }
     }
-    grown.into_iter().map(|(number, cpu)| shares(number, &cpu)).collect()
+    grown.into_iter().map(|(number, cpu)| shares(number, &cpu, elapsed_us)).collect()
 }
 
 fn add_growth(sum: &mut Cpu, before: &Cpu, after: &Cpu) {
@@ -89,14 +112,27 @@ fn add_growth(sum: &mut Cpu, before: &Cpu, after: &Cpu) {
     add(&mut sum.idle_us, before.idle_us, after.idle_us);
     add(&mut sum.iowait_us, before.iowait_us, after.iowait_us);
     add(&mut sum.steal_us, before.steal_us, after.steal_us);
+    add(&mut sum.softirq_us, before.softirq_us, after.softirq_us);
+    add(&mut sum.packets_dropped, before.packets_dropped, after.packets_dropped);
+    add(&mut sum.squeezes, before.squeezes, after.squeezes);
 }
 
 /// Shares of the processor's own account of its time, which sums to the elapsed time but for the
 /// kernel's tick; using it as the denominator keeps every share within 0 to 1.
-fn shares(number: u32, cpu: &Cpu) -> CpuUse {
+fn shares(number: u32, cpu: &Cpu, elapsed_us: f64) -> CpuUse {
     let parts = [cpu.user_us, cpu.system_us, cpu.idle_us, cpu.iowait_us, cpu.steal_us].map(|us| us as f64);
     let total = parts.iter().sum::<f64>().max(1.0);
-    CpuUse { number, busy: (parts[0] + parts[1]) / total, steal: parts[4] / total, iowait: parts[3] / total }
+    let busy = (parts[0] + parts[1]) / total;
+    let per_s = |count: u64| count as f64 / elapsed_us * 1e6;
+    CpuUse {
+        number,
+        busy,
+        steal: parts[4] / total,
+        iowait: parts[3] / total,
+        softirq: (cpu.softirq_us as f64 / total).min(busy),
+        packets_dropped_per_s: per_s(cpu.packets_dropped),
+        squeezes_per_s: per_s(cpu.squeezes),
+    }
 }
 
 fn memory_available(samples: &[&Counters]) -> Option<f64> {

@@ -4,6 +4,7 @@ mod connections;
 mod devices;
 mod generator;
 mod hops;
+mod kernel;
 mod locks;
 mod processors;
 mod waiting;
@@ -15,6 +16,7 @@ pub use connections::ConnectionEvidence;
 pub use devices::DeviceEvidence;
 pub use generator::GeneratorEvidence;
 pub use hops::{HopEvidence, TierTime};
+pub use kernel::KernelEvidence;
 pub use locks::LockEvidence;
 pub use processors::{Busy, CpuTimeEvidence, ProcessorEvidence, ShareEvidence, Shares, TierDemand};
 pub use waiting::{TimesCompared, WaitingEvidence};
@@ -34,6 +36,8 @@ pub enum Evidence {
     Shares(ShareEvidence),
     /// About disks, limits on them, and links.
     Devices(DeviceEvidence),
+    /// About work and limits of the kernel.
+    Kernel(KernelEvidence),
     /// About connections that are not accepted, or turned away.
     Connections(ConnectionEvidence),
     /// About users that wait while nothing is busy.
@@ -70,6 +74,7 @@ evidence_from!(
     CpuTimeEvidence => CpuTime,
     ShareEvidence => Shares,
     DeviceEvidence => Devices,
+    KernelEvidence => Kernel,
     ConnectionEvidence => Connections,
     WaitingEvidence => Waiting,
     HopEvidence => Hops,

@@ -87,6 +87,8 @@ pub enum ResourceKind {
     GarbageCollection,
     /// A limit on requests per second.
     RateLimit,
+    /// The soft interrupts of one processor: the kernel's work on packets that arrive.
+    Softirq,
     /// The load generator itself.
     Generator,
     /// Never saturated.
@@ -132,6 +134,11 @@ pub enum Identity {
     Link {
         /// Kernel name, such as `eth0`.
         name: String,
+    },
+    /// One processor, and the soft interrupts that it handles.
+    Processor {
+        /// Its number.
+        number: u32,
     },
     /// All processors of the host.
     Host,
@@ -193,6 +200,7 @@ impl Identity {
             Self::Quota(_) => ResourceKind::CpuQuota,
             Self::Disk { .. } | Self::IoLimit(_) => ResourceKind::Disk,
             Self::Link { .. } => ResourceKind::Network,
+            Self::Processor { .. } => ResourceKind::Softirq,
             Self::Generator => ResourceKind::Generator,
             Self::DatabaseLocks(_) => ResourceKind::Lock,
             Self::ListenQueue { .. } => ResourceKind::AcceptQueue,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DatabaseTrouble, Processes, Replicate, ServerUnwatched, Shares, Words, known};
+use super::{DatabaseTrouble, KernelEvidence, Processes, Replicate, ServerUnwatched, Shares, Words, known};
 use crate::ticks::ErrorCounts;
 
 /// Something that makes the run less trustworthy.
@@ -204,6 +204,11 @@ pub enum Cause {
         /// The fullest queue of the server, where that was never full.
         not_full: Option<ListenQueue>,
     },
+    /// A limit of this host that makes requests fail was reached.
+    LimitReached {
+        /// The limit.
+        limit: KernelEvidence,
+    },
     /// The limit on open files allowed fewer users than were asked for.
     FewerUsers(FewerUsers),
     /// The kinds of request did not come in the shares asked for.
@@ -320,6 +325,7 @@ impl Cause {
             Self::Little { .. } => WarningKind::Little,
             Self::Steal { .. } => WarningKind::Steal,
             Self::ListenQueue { .. }
+            | Self::LimitReached { .. }
             | Self::FewerUsers(_)
             | Self::MemoryNotLimited { .. }
             | Self::Told { .. } => WarningKind::HostLimit,

@@ -79,6 +79,8 @@ pub struct Shape {
     pub throughput_max_ci_per_s: [f64; 2],
     /// Threads of the generator.
     pub generator_threads: u32,
+    /// Whether what is asked for was meant to come from a disk.
+    pub cold: bool,
 }
 
 /// Throughput over users: the steps, ascending, with the plateau found among them.
@@ -171,6 +173,10 @@ impl Curve {
 
     pub(super) fn growth(&self) -> Growth {
         self.shape.growth
+    }
+
+    pub(super) fn cold(&self) -> bool {
+        self.shape.cold
     }
 
     pub(super) fn closed(&self) -> bool {

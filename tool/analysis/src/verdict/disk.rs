@@ -77,20 +77,32 @@ fn of_device(curve: &Curve, name: &str) -> Option<Finding> {
 fn with_details(curve: &Curve, name: &str, finding: Finding, ours: Option<f64>) -> Finding {
     let mean = |read: fn(&DiskUse) -> f64| curve.mean(|step| device(step, name).map(read)).unwrap_or(0.0);
     let of_host = |read: fn(&Step) -> f64| curve.mean(|step| Some(read(step))).unwrap_or(0.0);
-    let finding = finding
-        .seeing(Seen::DiskWork {
-            reads_per_s: mean(|disk| disk.reads_per_s),
-            writes_per_s: mean(|disk| disk.writes_per_s),
-            flushes_per_s: mean(|disk| disk.flushes_per_s),
-            flush: mean(|disk| disk.flush),
-        })
-        .seeing(Seen::DiskShare { share: ours.map(|share| share.min(1.0)) })
-        .seeing(Seen::DiskAwaited {
+    let finding = finding.seeing(Seen::DiskWork {
+        reads_per_s: mean(|disk| disk.reads_per_s),
+        writes_per_s: mean(|disk| disk.writes_per_s),
+        flushes_per_s: mean(|disk| disk.flushes_per_s),
+        flush: mean(|disk| disk.flush),
+    });
+    let finding = latency(curve, name).into_iter().fold(finding, Finding::seeing);
+    let finding = finding.seeing(Seen::DiskShare { share: ours.map(|share| share.min(1.0)) }).seeing(
+        Seen::DiskAwaited {
             pressure: of_host(|step| step.usage.host.io_pressure),
             thread: waiting_thread(curve),
-        });
+        },
+    );
     let refaults_per_s = of_host(|step| step.usage.host.refaults_per_s);
     if refaults_per_s >= 1.0 { finding.seeing(Seen::CacheTooSmall { refaults_per_s }) } else { finding }
+}
+
+/// How long reads, writes and flushes took, by how many were under way (Little's law); `None` if there were next to none.
+fn latency(curve: &Curve, name: &str) -> Option<Seen> {
+    let mean = |read: fn(&DiskUse) -> f64| curve.mean(|step| device(step, name).map(read)).unwrap_or(0.0);
+    let us = |under_way: f64, per_s: f64| (per_s >= 1.0 && under_way > 0.0).then(|| under_way / per_s * 1e6);
+    let read_us = us(mean(|disk| disk.reading), mean(|disk| disk.reads_per_s));
+    let write_us = us(mean(|disk| disk.writing), mean(|disk| disk.writes_per_s));
+    let flush_us = us(mean(|disk| disk.flush), mean(|disk| disk.flushes_per_s));
+    let any = [read_us, write_us, flush_us].iter().any(Option::is_some);
+    any.then_some(Seen::DiskLatency { read_us, write_us, flush_us })
 }
 
 /// Share of the device's bytes that the tiers caused; `None` where their bytes may not be read, and for a device that

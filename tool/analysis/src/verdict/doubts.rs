@@ -10,6 +10,7 @@ use super::curve::{Curve, group, set_busy};
 use super::finding::{DIRECT, Finding};
 use super::generator::starved;
 use super::hops;
+use super::host_limits;
 use super::shared::{busiest_tier, shares_beside};
 use super::waiting::hardly_starved;
 use crate::resources::Group;
@@ -28,6 +29,7 @@ pub(super) fn requests_failed(curve: &Curve, finding: Finding) -> Finding {
         return finding;
     }
     let finding = if of_our_own(star) { out_of_local_resources(star) } else { finding };
+    let finding = host_limits::reached(star).into_iter().fold(finding, Finding::seeing);
     let (users, errors) = (star.users, star.errors.clone());
     finding
         .less_sure()
@@ -75,7 +77,8 @@ struct Others {
 
 /// Doubts a finding where others took part of the processors at N* and beyond.
 pub(super) fn interference(curve: &Curve, mut finding: Finding) -> Finding {
-    let named = finding.holder == Some(Identity::OtherProcesses);
+    // What is not charged to a process looks like work of others.
+    let named = finding.holder == Some(Identity::OtherProcesses) || finding.kind == ResourceKind::Softirq;
     if named || curve.completed() == 0 || waits_for_no_processor(curve, &finding) {
         return finding;
     }

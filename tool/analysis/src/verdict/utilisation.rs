@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::curve::Curve;
+use super::softirq;
 use crate::counters::IoRate;
 use crate::resources::{Group, IoLimitUse};
 use crate::run::{DiskLimit, Identity, Processes, Resource, Step, Unit, Words};
@@ -48,6 +49,7 @@ pub fn uses(curve: &Curve, step: &Step) -> Vec<Use> {
     let mut all = vec![generator(curve, step)];
     all.extend(step.usage.tiers().flat_map(|group| of_group(curve, group)));
     all.extend(host(step));
+    all.extend(softirqs(step));
     all.extend(step.usage.disks.iter().filter(|disk| disk.in_flight > 0.0).map(|disk| Use {
         resource: Identity::Disk { name: disk.name.clone() },
         used: disk.busy,
@@ -134,6 +136,16 @@ fn host(step: &Step) -> Option<Use> {
         resource: Identity::Host,
         used: host.busy_cores(),
         capacity,
+        unit: Unit::Cores,
+    })
+}
+
+/// Processors whose time mostly goes to soft interrupts, as far as it does.
+fn softirqs(step: &Step) -> impl Iterator<Item = Use> {
+    step.usage.host.cpus.iter().filter(|cpu| softirq::is_mostly(cpu)).map(|cpu| Use {
+        resource: Identity::Processor { number: cpu.number },
+        used: cpu.softirq,
+        capacity: 1.0 - cpu.steal,
         unit: Unit::Cores,
     })
 }

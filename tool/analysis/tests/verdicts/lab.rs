@@ -1,16 +1,20 @@
 //! Synthetic sweeps: a server described in a few words becomes the steps and counters that a real
 //! run of it would give. Throughput comes from mean value analysis of its stations.
 
+mod kernel;
+
 use analysis::conclude::{Conclusion, Context, Provenance, RunKind};
 use analysis::counters::{
-    Counters, Cpu, CpuQuota, DatabaseSample, Disk, Interface, IoLimit, IoRate, Listener, Process, Role,
-    Thread, ThreadState,
+    ConnectionLimits, Counters, Cpu, CpuQuota, DatabaseSample, Disk, Interface, IoLimit, IoRate, Listener,
+    Process, Role, Thread, ThreadState, Tracked,
 };
 use analysis::laws::mva::{Station, mva, repairman};
 use analysis::resources::{Usage, usage};
 use analysis::run::{Generator, LoadShape, Measurement, ResponseTime, Step};
 use analysis::ticks::ErrorKind;
 use analysis::verdict::{DatabaseServer, WatchedDatabase};
+
+pub(super) use kernel::{LittleMemory, Softirqs};
 
 /// The conclusion with its words put in, as a run file holds it.
 pub(super) fn conclude(observed: &[Observed], context: &Context) -> Conclusion {
@@ -97,6 +101,8 @@ pub(super) struct Tier {
     /// Whether it waits for those children, and so is charged for them.
     reaps: bool,
     disk_share: f64,
+    /// Bytes that it writes for a request.
+    writes: f64,
     /// Share of its work that the kernel counts as interrupts, not as its own.
     interrupts: f64,
     /// What its threads are called, in turn; like the tier where there is none.
@@ -140,6 +146,7 @@ pub(super) fn server(name: &'static str) -> Tier {
         unseen: 0.0,
         reaps: false,
         disk_share: 0.0,
+        writes: 0.0,
         interrupts: 0.0,
         thread_names: &[],
         lost: 0.0,
@@ -222,6 +229,9 @@ impl Tier {
     pub(super) fn thread_per_user(self) -> Self {
         Self { found: Found::OnePerUser, ..self }
     }
+    pub(super) fn writes(self, bytes: f64) -> Self {
+        Self { writes: bytes, ..self }
+    }
     pub(super) fn disk_share(self, disk_share: f64) -> Self {
         Self { disk_share, ..self }
     }
@@ -260,6 +270,9 @@ pub(super) struct Lab {
     pool: Option<(u32, f64)>,
     disk: Option<Platter>,
     link: Option<Link>,
+    softirqs: Option<Softirqs>,
+    memory: Option<LittleMemory>,
+    connection_limits: Option<ConnectionLimits>,
     /// Cores used by processes that are not part of the test.
     interference: f64,
     steal: f64,
@@ -315,6 +328,9 @@ pub(super) fn sweep() -> Lab {
         pool: None,
         disk: None,
         link: None,
+        softirqs: None,
+        memory: None,
+        connection_limits: None,
         interference: 0.0,
         steal: 0.0,
         swapping: false,
@@ -365,6 +381,16 @@ impl Lab {
     }
     pub(super) fn link(self, link: Link) -> Self {
         Self { link: Some(link), ..self }
+    }
+    pub(super) fn softirqs(self, softirqs: Softirqs) -> Self {
+        Self { softirqs: Some(softirqs), ..self }
+    }
+    pub(super) fn memory(self, memory: LittleMemory) -> Self {
+        Self { memory: Some(memory), ..self }
+    }
+    /// What is found in every look; what was refused grows by as much a second.
+    pub(super) fn connection_limits(self, limits: ConnectionLimits) -> Self {
+        Self { connection_limits: Some(limits), ..self }
     }
     pub(super) fn interference(self, interference: f64) -> Self {
         Self { interference, ..self }
@@ -476,6 +502,10 @@ impl Lab {
                 stations.push(Station::Queue { demand_us: each / per_s as f64 * 1e6, servers: 1 });
             }
         }
+        if let Some(softirqs) = self.softirqs.filter(|softirqs| softirqs.demand_us > 0.0) {
+            let demand_us = softirqs.demand_us / (1.0 - softirqs.background);
+            stations.push(Station::Queue { demand_us, servers: 1 });
+        }
         if let Some(disk) = self.disk {
             stations.push(Station::Queue {
                 demand_us: disk.demand_us / (1.0 - disk.background.min(0.9)),
@@ -580,6 +610,15 @@ impl Lab {
             counters.memory.swapped_in_pages = count(2_000.0);
             counters.pressure.memory_some_us = count(500_000.0);
         }
+        let looked = (at_us / SAMPLE_US).is_multiple_of(4);
+        if let Some(limits) = self.connection_limits.clone().filter(|_| looked) {
+            let tracked =
+                limits.tracked.map(|tracked| Tracked { refused: count(tracked.refused as f64), ..tracked });
+            counters.connection_limits = Some(vec![ConnectionLimits { tracked, ..limits }]);
+        }
+        if let Some(memory) = self.memory {
+            counters.memory_limits = looked.then(|| vec![memory.limit(self.tiers.first(), t, throughput)]);
+        }
         counters
     }
 
@@ -590,6 +629,11 @@ impl Lab {
                 busy[*cpu as usize] += used(tier, throughput) / tier.cpus.len() as f64;
             }
         }
+        let mut softirq = vec![0.0; self.cores as usize];
+        if let Some(Softirqs { cpu, demand_us, background }) = self.softirqs {
+            softirq[cpu as usize] = (throughput * demand_us / 1e6 + background).min(1.0);
+            busy[cpu as usize] += softirq[cpu as usize];
+        }
         let cpu = |(number, busy): (usize, &f64)| {
             let busy = busy.min(1.0 - self.steal);
             Cpu {
@@ -599,6 +643,8 @@ impl Lab {
                 idle_us: (BASE + t * (1.0 - self.steal - busy)) as u64,
                 iowait_us: 0,
                 steal_us: (BASE + t * self.steal) as u64,
+                softirq_us: (BASE + t * softirq[number]) as u64,
+                squeezes: (BASE + t * softirq[number] / 1e3) as u64,
                 ..Cpu::default()
             }
         };
@@ -664,7 +710,7 @@ fn processes(tier: &Tier, index: u32, t: f64, users: u32, throughput: f64) -> Ve
         open_files: Some(open),
         open_files_limit: Some(tier.open_files_limit),
         disk_read_bytes: Some((BASE + throughput * 1e5 * tier.disk_share * t / 1e6) as u64),
-        disk_written_bytes: Some(0),
+        disk_written_bytes: Some((BASE + throughput * tier.writes * t / 1e6) as u64),
         cpu_quota: quota(tier, t, throughput),
         io_limits: io_limit(tier, t, throughput).into_iter().collect(),
         ..Process::default()
@@ -728,6 +774,8 @@ fn platter(disk: Platter, t: f64, users: u32, throughput: f64) -> Disk {
         flush_us: count(flush * 1e6),
         busy_us: count((busy - flush) * 1e6),
         weighted_us: count((queue - flush).max(0.0) * 1e6),
+        read_us: count((queue - flush).max(0.0) * (1.0 - disk.flush_share) * 1e6),
+        write_us: count((queue - flush).max(0.0) * disk.flush_share * 1e6),
         ..Disk::default()
     }
 }

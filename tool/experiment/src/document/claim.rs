@@ -13,7 +13,7 @@ use super::Reader;
 use crate::definition::USERS_MAX;
 
 /// Kinds of bottleneck that can be published or claimed.
-const BOTTLENECKS: [(&str, ResourceKind); 15] = [
+const BOTTLENECKS: [(&str, ResourceKind); 16] = [
     ("cpu", ResourceKind::Cpu),
     ("single-thread", ResourceKind::SingleThread),
     ("cpu-quota", ResourceKind::CpuQuota),
@@ -28,6 +28,7 @@ const BOTTLENECKS: [(&str, ResourceKind); 15] = [
     ("upstream", ResourceKind::Upstream),
     ("garbage-collection", ResourceKind::GarbageCollection),
     ("rate-limit", ResourceKind::RateLimit),
+    ("softirq", ResourceKind::Softirq),
     ("generator", ResourceKind::Generator),
 ];
 const TRENDS: [(&str, Trend); 3] = [("flat", Trend::Flat), ("grows", Trend::Grows), ("falls", Trend::Falls)];

@@ -22,6 +22,11 @@ pub(super) fn sentence(seen: &Seen) -> String {
             quantity(*flushes_per_s),
             percent(*flush)
         ),
+        Seen::DiskLatency { read_us, write_us, flush_us } => latencies([
+            ("a read", *read_us),
+            ("a write", *write_us),
+            ("a flush", *flush_us),
+        ]),
         Seen::DiskShare { share: Some(share) } => {
             format!("The server and its tiers caused {} of its bytes.", percent(*share))
         }
@@ -78,5 +83,19 @@ pub(super) fn sentence(seen: &Seen) -> String {
             quantity(*dropped_per_s),
             percent(*backlogged)
         ),
+    }
+}
+
+/// `Queueing included, a read took 1.2 ms and a flush 3 ms.`
+fn latencies(all: [(&str, Option<f64>); 3]) -> String {
+    let known = all.into_iter().filter_map(|(name, us)| Some((name, us?)));
+    let parts: Vec<String> = known
+        .enumerate()
+        .map(|(index, (name, us))| format!("{name}{} {}", if index == 0 { " took" } else { "" }, time(us)))
+        .collect();
+    match parts.split_last() {
+        Some((last, [])) => format!("Queueing included, {last}."),
+        Some((last, others)) => format!("Queueing included, {} and {last}.", others.join(", ")),
+        None => "How long its requests took is not counted.".to_owned(),
     }
 }

@@ -6,7 +6,7 @@ use analysis::run::{
 use analysis::ticks::{ErrorCounts, ErrorKind};
 
 use super::holders::processes;
-use super::{course, errors, told, unwatched};
+use super::{course, errors, kernel, told, unwatched};
 use crate::metrics::percentile_name;
 use crate::number::{about, cores, count, percent, prefixed, quantity};
 use crate::words::users;
@@ -38,6 +38,7 @@ pub(crate) fn warning(cause: &Cause) -> String {
         }
         Cause::Little { users, gap } => little(*users, *gap),
         Cause::Steal { users, share } => steal(*users, *share),
+        Cause::LimitReached { limit } => kernel::sentence(limit),
         Cause::ListenQueue { users, overflows_per_s, not_full } => {
             listen_queue(*users, *overflows_per_s, not_full.as_ref())
         }

@@ -87,6 +87,9 @@ pub(super) fn causes() -> Vec<Cause> {
         WideInterval { users: 4, half_width: 0.08 },
         Little { users: 8, gap: 0.12 },
         Steal { users: 8, share: 0.05 },
+        LimitReached {
+            limit: KernelEvidence::KilledForMemory { cgroup: "/web".into(), processes: 1, users: 64 },
+        },
         ListenQueue { users: 64, overflows_per_s: 35.0, not_full: None },
         ListenQueue { users: 64, overflows_per_s: 35.0, not_full: Some(queue()) },
         FewerUsers(analysis::run::FewerUsers {

@@ -44,6 +44,7 @@ pub(super) fn all() -> Vec<Evidence> {
     all.extend(cpu_time().into_iter().map(Evidence::from));
     all.extend(shared().into_iter().map(Evidence::from));
     all.extend(devices().into_iter().map(Evidence::from));
+    all.extend(kernel().into_iter().map(Evidence::from));
     all.extend(connections().into_iter().map(Evidence::from));
     all.extend(waiting().into_iter().map(Evidence::from));
     all.extend(hops().into_iter().map(Evidence::from));
@@ -132,6 +133,10 @@ fn devices() -> Vec<DeviceEvidence> {
     vec![
         DiskBusy { disk: "vda".into(), busy: 0.98, in_flight: 3.5, users: 4, demand_us: 820.0 },
         DiskWork { reads_per_s: 12.0, writes_per_s: 1_180.0, flushes_per_s: 590.0, flush: 0.7 },
+        DiskLatency { read_us: Some(1_240.0), write_us: Some(310.0), flush_us: Some(2_900.0) },
+        DiskLatency { read_us: None, write_us: Some(310.0), flush_us: Some(2_900.0) },
+        DiskLatency { read_us: Some(95.0), write_us: None, flush_us: None },
+        DiskLatency { read_us: None, write_us: None, flush_us: None },
         DiskShare { share: Some(0.96) },
         DiskShare { share: None },
         DiskAwaited { pressure: 0.8, thread: 0.9 },
@@ -157,6 +162,46 @@ fn devices() -> Vec<DeviceEvidence> {
             demand_us: 820.0,
         },
         LinkQueue { delayed_per_s: 40.0, dropped_per_s: 3.0, backlogged: 0.5 },
+    ]
+}
+
+fn kernel() -> Vec<KernelEvidence> {
+    use KernelEvidence::*;
+    vec![
+        SoftirqsFull { processor: 3, busy: 0.99, softirq: 0.93, users: 16, demand_us: 41.2 },
+        PacketsLeft { dropped_per_s: 12.0, squeezes_per_s: 3_400.0 },
+        TiersHadRoom { of: nginx(), busy: 0.41 },
+        SpreadSoftirqs { processors: 1 },
+        SpreadSoftirqs { processors: 6 },
+        MemoryLimitFull {
+            of: nginx(),
+            cgroup: "/web".into(),
+            limit_bytes: 134_217_728.0,
+            fill: 0.998,
+            reached_per_s: 4_100.0,
+            users: 4,
+        },
+        ReadAgain { bytes_per_s: 2.1e8, bytes_per_request: 52_400.0, share: Some(0.97) },
+        ReadAgain { bytes_per_s: 2.1e8, bytes_per_request: 52_400.0, share: None },
+        MemoryAwaited { threads: 3.4, found: 0.96, stalled: Some(0.71) },
+        MemoryAwaited { threads: 3.4, found: 0.96, stalled: None },
+        HostMemoryLeft { share: 0.61 },
+        TrackingTableFull { connections: 65_536, most: 65_536, refused_per_s: 812.0, users: 64 },
+        PortsUsedUp {
+            address: ([10, 0, 0, 7], 5432).into(),
+            is_target: false,
+            used: 28_230,
+            ports: 28_232,
+            users: 64,
+        },
+        PortsUsedUp {
+            address: ([127, 0, 0, 1], 8080).into(),
+            is_target: true,
+            used: 28_230,
+            ports: 28_232,
+            users: 64,
+        },
+        KilledForMemory { cgroup: "/web".into(), processes: 2, users: 64 },
     ]
 }
 

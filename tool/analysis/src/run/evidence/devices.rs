@@ -33,6 +33,15 @@ pub enum DeviceEvidence {
         /// Share of the time that flushes took.
         flush: f64,
     },
+    /// How long the disk took for each, queueing included; absent for what it did not do.
+    DiskLatency {
+        /// A read, microseconds.
+        read_us: Option<f64>,
+        /// A write, microseconds.
+        write_us: Option<f64>,
+        /// A flush, microseconds.
+        flush_us: Option<f64>,
+    },
     /// How much of the disk's work the tiers caused.
     DiskShare {
         /// Share of its bytes, 0 to 1; absent where that may not be read.

@@ -1,0 +1,70 @@
+//! Limits of the host that make requests fail.
+
+use analysis::conclude::Conclusion;
+use analysis::counters::{ConnectionLimits, PortsHeld, Tracked};
+use analysis::run::{ResourceKind, WarningKind};
+use analysis::ticks::ErrorKind;
+
+use super::lab::{Lab, server, sweep};
+
+fn says(found: &Conclusion, words: &str) -> bool {
+    found.verdict.bottleneck.evidence.iter().any(|said| said.contains(words))
+}
+
+fn warns(found: &Conclusion, words: &str) -> bool {
+    found
+        .warnings
+        .iter()
+        .any(|warning| warning.kind == WarningKind::HostLimit && warning.text.contains(words))
+}
+
+/// A tenth of all requests fail, with few users already.
+fn failing(kind: ErrorKind) -> Lab {
+    sweep().tier(server("nginx").cpus(&[0])).errors(1, 0.1, kind)
+}
+
+fn tracked(connections: u64, refused: u64) -> ConnectionLimits {
+    let tracked = Some(Tracked { connections, most: 65_536, refused });
+    ConnectionLimits { tracked, ..ConnectionLimits::default() }
+}
+
+fn ports(ports: u64, is_target: bool) -> ConnectionLimits {
+    let address = if is_target { ([127, 0, 0, 1], 80).into() } else { ([10, 0, 0, 7], 5432).into() };
+    let most_ports = Some(PortsHeld { address, is_target, ports });
+    ConnectionLimits { local_ports: 28_232, most_ports, ..ConnectionLimits::default() }
+}
+
+#[test]
+fn a_full_tracking_table_explains_requests_that_time_out() {
+    let found = failing(ErrorKind::TimedOut).connection_limits(tracked(65_536, 800)).conclude();
+    assert!(says(&found, "raise net.netfilter.nf_conntrack_max"), "{found:#?}");
+    assert!(warns(&found, "dropped 800 packets per second"), "{:?}", found.warnings);
+    assert!(!found.verdict.is_conclusive(), "requests still failed");
+}
+
+#[test]
+fn a_tracking_table_that_drops_nothing_or_has_room_explains_nothing() {
+    for limits in [tracked(65_536, 0), tracked(30_000, 800)] {
+        let found = failing(ErrorKind::TimedOut).connection_limits(limits).conclude();
+        assert!(!says(&found, "nf_conntrack_max") && !warns(&found, "nf_conntrack_max"), "{found:#?}");
+    }
+}
+
+#[test]
+fn used_up_ports_are_told_with_whose_they_are() {
+    let found = failing(ErrorKind::LocalLimit).connection_limits(ports(28_200, true)).conclude();
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Generator);
+    assert!(says(&found, "The generator used 28 200 of 28 232 local ports"), "{found:#?}");
+    let behind = failing(ErrorKind::Status).connection_limits(ports(28_200, false)).conclude();
+    assert!(says(&behind, "local ports towards 10.0.0.7:5432"), "{behind:#?}");
+    let room = failing(ErrorKind::Status).connection_limits(ports(20_000, false)).conclude();
+    assert!(!says(&room, "local ports") && !warns(&room, "local ports"), "{room:#?}");
+}
+
+#[test]
+fn a_limit_that_is_reached_without_harm_changes_no_verdict() {
+    let alone = sweep().tier(server("nginx").cpus(&[0]));
+    let found = alone.clone().connection_limits(tracked(65_536, 5)).conclude();
+    assert_eq!(found.verdict.bottleneck, alone.conclude().verdict.bottleneck);
+    assert!(warns(&found, "nf_conntrack_max"));
+}
