@@ -8,7 +8,7 @@ pub mod stall;
 use std::collections::BTreeMap;
 
 use crate::estimate::percentiles::Distribution;
-use crate::run::{Generator, InFlight, Measurement, PERCENTILES, ResponseTime, Step};
+use crate::run::{Connecting, Generator, InFlight, Measurement, PERCENTILES, ResponseTime, Step};
 use crate::statistics::batch_means::{BatchMeans, Observation, batch_means};
 use crate::statistics::mser;
 use crate::statistics::period::group_length;
@@ -220,6 +220,7 @@ fn totals(users: u32, kept: &[Tick]) -> Step {
         errors: errors(kept),
         received_bytes_per_s: per_second(sum(kept, |tick| tick.bytes_received)),
         sent_bytes_per_s: per_second(sum(kept, |tick| tick.bytes_sent)),
+        connecting: connecting(kept),
         generator: Generator {
             useful_work: useful_work(kept),
             lag_us_p99: lag_us_p99(kept),
@@ -228,6 +229,24 @@ fn totals(users: u32, kept: &[Tick]) -> Step {
         ..Step::default()
     }
 }
+
+/// What connecting took, where requests wait for it: a step whose connections are kept makes few, or none.
+fn connecting(kept: &[Tick]) -> Option<Connecting> {
+    let [connected, took_ns] =
+        [|tick: &Tick| tick.connected, |tick: &Tick| tick.connecting_ns_sum].map(|of| sum(kept, of) as f64);
+    let (completed, response_ns) =
+        (sum(kept, |tick| tick.completed) as f64, sum(kept, |tick| tick.response_time_ns_sum));
+    let per_request = connected / completed;
+    let often = per_request.is_finite() && per_request >= CONNECTS_PER_REQUEST;
+    (often && response_ns > 0).then(|| Connecting {
+        per_request,
+        mean_us: took_ns / connected / 1e3,
+        share: (took_ns / response_ns as f64).min(1.0),
+    })
+}
+
+/// Fewer connections than this for each request are those of clients that came or came back.
+const CONNECTS_PER_REQUEST: f64 = 0.01;
 
 fn useful_work(kept: &[Tick]) -> f64 {
     let thread_us: f64 = kept.iter().map(|t| t.length_us as f64 * f64::from(t.generator.threads)).sum();

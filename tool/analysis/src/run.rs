@@ -31,7 +31,9 @@ pub use laws::{Bounds, Demand, Laws, Models, Predicted, Usl};
 pub use load_shape::{Connections, LoadShape, LoopKind};
 pub use probability::Probability;
 pub use response_time::{PERCENTILES, Percentile, ResponseTime};
-pub use step::{Again, Generator, InFlight, Locks, Measurement, Pauses, Replicate, Resource, Stall, Step};
+pub use step::{
+    Again, Connecting, Generator, InFlight, Locks, Measurement, Pauses, Replicate, Resource, Stall, Step,
+};
 pub use unwatched::{DatabaseClient, DatabaseTrouble, HiddenFromUser, ServerUnwatched};
 pub use verdict::{Bottleneck, Explanation, NamedThreads, NextLimit, ThreadTime, Verdict};
 pub use warning::{Cause, FewerUsers, ListenQueue, Replaced, Warning, WarningKind};

@@ -86,6 +86,10 @@ pub struct Tick {
     pub errors: ErrorCounts,
     /// Statuses of responses counted as [`ErrorKind::Status`] or [`ErrorKind::Unavailable`].
     pub unexpected_statuses: BTreeMap<u16, u64>,
+    /// Connections made in the slice: ready to send a request, after their handshakes.
+    pub connected: u64,
+    /// Sum of the times that took, nanoseconds. Where a request waits for its connection it is part of its response time.
+    pub connecting_ns_sum: u64,
     /// Body bytes received.
     pub bytes_received: u64,
     /// Body bytes sent, those of requests that failed later included.

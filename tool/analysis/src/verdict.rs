@@ -8,6 +8,7 @@
 
 mod accept_queue;
 mod collector;
+mod connecting;
 mod curve;
 mod database_locks;
 mod disk;
@@ -54,7 +55,8 @@ pub fn bottleneck(curve: &Curve) -> Finding {
     } else if !curve.bounded() {
         generator::limited(curve, 0.0).unwrap_or_else(|| never_bounded(curve))
     } else {
-        processor::with_tiers(curve, threads::with_names(curve, bounded(curve)))
+        let found = threads::with_names(curve, bounded(curve));
+        connecting::with_share(curve, processor::with_tiers(curve, found))
     };
     let ranked = rivals::with_runner_up(curve, found);
     doubts::requests_failed(curve, doubts::interference(curve, ranked))

@@ -45,6 +45,8 @@ pub(crate) enum ShownIf {
     LargeBodies,
     /// If some of what was sent came from a disk.
     FromDisk,
+    /// If connecting took part of the response times.
+    Connecting,
 }
 
 /// Every metric, in the order of columns.
@@ -95,6 +97,13 @@ pub(crate) static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
         })
         .field("response_time_us.max")
         .shown(&[StepsCsv, ResponsePage, EntriesCsv]),
+        Metric::new("connecting_share", "Connecting", MetricUnit::Share, |of| {
+            Some(of.step()?.connecting?.share.into())
+        })
+        .field("connecting.share")
+        .label("connecting")
+        .text_if(ShownIf::Connecting)
+        .shown(&[StepsCsv, StepsText, ResponsePage]),
         Metric::new("cpu_us_per_request", "CPU per request", MetricUnit::Cost, |of| {
             Some(of.entry()?.cpu_us_per_request?.into())
         })

@@ -47,6 +47,9 @@ pub struct Step {
     /// Body bytes sent per second; 0 in run files from before it was counted.
     #[serde(default)]
     pub sent_bytes_per_s: f64,
+    /// What connecting took; absent where connections were kept, or this was not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connecting: Option<Connecting>,
     /// Share of the received bytes that the server and the tiers behind it read from a disk meanwhile, 0 to 1; absent where
     /// nothing was received, or where what they read is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,6 +84,17 @@ pub struct InFlight {
     pub mean: f64,
     /// 95 % interval of it, [lo, hi]; absent where there were too few counts.
     pub ci: Option<[f64; 2]>,
+}
+
+/// What it took to connect: the handshakes of TCP and TLS. Names are looked up before the load begins, and take no part of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Connecting {
+    /// Connections made, for each completed request.
+    pub per_request: f64,
+    /// Mean time from the attempt until the connection took the request, microseconds.
+    pub mean_us: f64,
+    /// Share of all response times, 0 to 1.
+    pub share: f64,
 }
 
 /// One of several measurements of the same number of users.

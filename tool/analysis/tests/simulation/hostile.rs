@@ -23,6 +23,8 @@ prop_compose! {
             timed_out: Counts { values_us, beyond: 0 },
             errors: [(ErrorKind::Reset, errors)].into(),
             unexpected_statuses: [(500, errors)].into(),
+            connected: completed,
+            connecting_ns_sum: busy_us,
             bytes_received: completed,
             bytes_sent: errors,
             generator: GeneratorTick { busy_us, threads, thinking_user_us, lag_us_p99: busy_us, late_starts: errors, ..Default::default() },

@@ -1,11 +1,11 @@
-//! Limits of the host that make requests fail.
+//! Limits of the host that make requests fail, and connecting as a part of the response times.
 
 use analysis::conclude::Conclusion;
 use analysis::counters::{ConnectionLimits, PortsHeld, Tracked};
-use analysis::run::{ResourceKind, WarningKind};
+use analysis::run::{Connecting, ResourceKind, WarningKind};
 use analysis::ticks::ErrorKind;
 
-use super::lab::{Lab, server, sweep};
+use super::lab::{Lab, conclude, server, sweep};
 
 fn says(found: &Conclusion, words: &str) -> bool {
     found.verdict.bottleneck.evidence.iter().any(|said| said.contains(words))
@@ -67,4 +67,19 @@ fn a_limit_that_is_reached_without_harm_changes_no_verdict() {
     let found = alone.clone().connection_limits(tracked(65_536, 5)).conclude();
     assert_eq!(found.verdict.bottleneck, alone.conclude().verdict.bottleneck);
     assert!(warns(&found, "nf_conntrack_max"));
+}
+
+fn with_connecting(share: f64) -> Conclusion {
+    let lab = sweep().tier(server("nginx").cpus(&[0]));
+    let mut observed = lab.observed();
+    for seen in &mut observed {
+        seen.step.connecting = Some(Connecting { per_request: 1.0, mean_us: 40.0, share });
+    }
+    conclude(&observed, &lab.context)
+}
+
+#[test]
+fn connecting_is_evidence_where_it_takes_more_than_a_quarter() {
+    assert!(says(&with_connecting(0.4), "40 % of the response times"), "{:?}", with_connecting(0.4));
+    assert!(!says(&with_connecting(0.2), "connecting"));
 }

@@ -54,7 +54,7 @@ impl Merger {
             return None;
         }
         let parts: Vec<Slice> = self.threads.iter_mut().filter_map(VecDeque::pop_front).collect();
-        self.connects += parts.iter().map(|part| part.connects).sum::<u64>();
+        self.connects += parts.iter().map(|part| u64::from(part.connects)).sum::<u64>();
         Some(Merged { index, tick: merge(index, parts) })
     }
 }
@@ -67,13 +67,15 @@ fn merge(index: u64, parts: Vec<Slice>) -> Tick {
     let mut busy_ns = 0;
     let mut thinking_user_ns = 0;
     tick.generator.threads = parts.len() as u32;
-    tick.generator.in_flight = parts.iter().map(|part| part.in_flight).sum();
+    tick.generator.in_flight = parts.iter().map(|part| part.in_flight.map(u64::from)).sum();
     for part in parts {
         tick.completed += part.completed;
         tick.response_time_ns_sum += part.response_time_ns_sum;
         tick.response_times.beyond += part.beyond;
         tick.bytes_received += part.bytes_received;
         tick.bytes_sent += part.bytes_sent;
+        tick.connected += u64::from(part.connected);
+        tick.connecting_ns_sum += part.connecting_ns_sum;
         tick.generator.late_starts += part.late_starts;
         part.errors.into_iter().for_each(|(kind, count)| *tick.errors.entry(kind).or_default() += count);
         let statuses = part.unexpected_statuses;

@@ -38,9 +38,13 @@ pub(crate) struct Slice {
     pub(crate) lags: Vec<(u64, u64)>,
     pub(crate) thinking_user_ns: u64,
     /// Requests under way at some instant of the slice, if they were counted then.
-    pub(crate) in_flight: Option<u64>,
+    pub(crate) in_flight: Option<u32>,
     pub(crate) late_starts: u64,
-    pub(crate) connects: u64,
+    /// Attempts to connect, failed ones included.
+    pub(crate) connects: u32,
+    /// Connections that became ready to send, and the sum of the times that took.
+    pub(crate) connected: u32,
+    pub(crate) connecting_ns_sum: u64,
 }
 
 /// Counts into the current slice. Finished slices wait until they are taken.
@@ -166,6 +170,12 @@ impl Recorder {
         self.slice.connects += 1;
     }
 
+    /// Counts a connection that is ready to send, with the time that took.
+    pub(crate) fn connected(&mut self, ns: u64) {
+        self.slice.connected += 1;
+        self.slice.connecting_ns_sum += ns;
+    }
+
     /// Notes that a user stopped waiting for a response.
     #[inline]
     pub(crate) fn think(&mut self, now_ns: u64) {
@@ -187,7 +197,7 @@ impl Recorder {
 
     /// Notes how many requests of how many users are under way now: this count knows nothing of response times, so that
     /// Little's law can be tested with it.
-    pub(crate) fn count(&mut self, now_ns: u64, in_flight: u64, users: u64) {
+    pub(crate) fn count(&mut self, now_ns: u64, in_flight: u32, users: u64) {
         self.roll(now_ns);
         self.slice.in_flight = Some(in_flight);
         // All threads count in the same slices.

@@ -199,8 +199,8 @@ impl Worker {
         let thread = self.share.number;
         self.exchanges.recorder.roll(now_ns);
         if now_ns >= self.exchanges.recorder.count_at_ns() {
-            let in_flight = self.users.iter().filter(|user| user.phase.is_busy()).count();
-            self.exchanges.recorder.count(now_ns, in_flight as u64, self.users.len() as u64);
+            let in_flight = self.users.iter().map(|user| u32::from(user.phase.is_busy())).sum();
+            self.exchanges.recorder.count(now_ns, in_flight, self.users.len() as u64);
         }
         for slice in self.exchanges.recorder.take_finished() {
             if self.reports.send(FromThread::Slice { thread, slice }).is_err() {

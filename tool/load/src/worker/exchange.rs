@@ -136,6 +136,7 @@ impl Exchanges {
 
     fn connect(&mut self, user: &mut User) -> Option<Ended> {
         self.recorder.connecting();
+        user.connecting_ns = now_ns();
         user.connection = user.connection.wrapping_add(1);
         match user.target.connect(self.connections) {
             Ok(stream) => user.stream = Some(stream),
@@ -211,6 +212,7 @@ impl Exchanges {
             Ok(sent) => sent,
             Err(kind) => return Some(self.fail(user, kind)),
         };
+        connected(&mut self.recorder, &mut user.connecting_ns, sent);
         self.recorder.sent(user.outgoing.advance(sent));
         if user.outgoing.is_whole() && stream.is_flushed() {
             user.phase = Phase::Receiving;
@@ -237,7 +239,10 @@ impl Exchanges {
             }
             match stream.send(next, user.outgoing.more_after(next.len()))? {
                 0 => return Ok(Sent::Blocked),
-                sent => self.recorder.sent(user.outgoing.advance(sent)),
+                sent => {
+                    connected(&mut self.recorder, &mut user.connecting_ns, sent);
+                    self.recorder.sent(user.outgoing.advance(sent));
+                }
             }
         }
         Ok(Sent::TurnOver)
@@ -395,5 +400,15 @@ impl Exchanges {
             Ok(Received::End) | Err(_) => {}
         }
         user.close();
+    }
+}
+
+/// Counts a new connection with the time that it took, once the kernel has taken the first bytes to send: until its
+/// handshakes are over it takes none.
+#[inline]
+fn connected(recorder: &mut Recorder, since_ns: &mut u64, sent: usize) {
+    if *since_ns > 0 && sent > 0 {
+        recorder.connected(now_ns().saturating_sub(*since_ns));
+        *since_ns = 0;
     }
 }

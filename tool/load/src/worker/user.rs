@@ -53,6 +53,8 @@ pub(crate) struct User {
     pub(crate) request: usize,
     /// The time from which its response time counts.
     pub(crate) started_ns: u64,
+    /// When it began to connect; 0 once its connection has taken something to send.
+    pub(crate) connecting_ns: u64,
     /// When the request times out.
     pub(crate) deadline_ns: u64,
     /// Whether a time-out alarm is set.
@@ -84,6 +86,7 @@ impl User {
             connection: 0,
             request: 0,
             started_ns: 0,
+            connecting_ns: 0,
             deadline_ns: 0,
             timeout_set: false,
             resume_ns: 0,

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::common::{Counted, NEVER, OK, Server, run};
+use analysis::ticks::Tick;
 use load::{Connections, Generator, Pacing, SLICE_US, Stop, Think};
 
 #[test]
@@ -76,9 +77,16 @@ fn one_connection_per_request() {
     plan.connections = Connections::PerRequest;
     let mut generator = Generator::start(&plan).unwrap();
     generator.set_users(2).unwrap();
-    let counted = Counted::of(&generator.run(Stop::PerUser(20), &NEVER).unwrap());
+    let ticks = generator.run(Stop::PerUser(20), &NEVER).unwrap();
+    let counted = Counted::of(&ticks);
     assert_eq!((counted.completed, counted.errors_total()), (40, 0), "{counted:?}");
     assert_eq!((server.accepted(), generator.connects()), (40, 40));
+    // A request waits for its connection, so that time is part of its response time.
+    let sum = |count: fn(&Tick) -> u64| ticks.iter().map(count).sum::<u64>();
+    let (connecting_ns, response_ns) =
+        (sum(|tick| tick.connecting_ns_sum), sum(|tick| tick.response_time_ns_sum));
+    assert_eq!(sum(|tick| tick.connected), 40);
+    assert!(0 < connecting_ns && connecting_ns < response_ns, "{connecting_ns} of {response_ns}");
 }
 
 #[test]

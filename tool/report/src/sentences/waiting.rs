@@ -192,6 +192,12 @@ pub(super) fn connections(seen: &ConnectionEvidence) -> String {
         ConnectionEvidence::WaitingToBeAccepted { port, connections } => {
             format!("Up to {} connections waited on port {port} to be accepted.", count(*connections))
         }
+        ConnectionEvidence::ConnectingTook { share, mean_us, users: at } => format!(
+            "{} of the response times with {} went to connecting, {} each time: clients that keep their connections save it.",
+            percent(*share),
+            users(*at),
+            time(*mean_us)
+        ),
         ConnectionEvidence::ToldToComeBack { requests } => {
             format!(
                 "{} requests were turned away: the server answered that it is too busy.",

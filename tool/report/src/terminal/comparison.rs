@@ -167,7 +167,7 @@ fn says_something(shown_if: ShownIf, work: &Workload, entries: &[&Entry]) -> boo
         ShownIf::Overload => work.overload,
         ShownIf::LargeBodies => entries.iter().any(large),
         // A figure of steps.
-        ShownIf::FromDisk => false,
+        ShownIf::FromDisk | ShownIf::Connecting => false,
     }
 }
 

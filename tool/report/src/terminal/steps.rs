@@ -15,6 +15,9 @@ const BUSIEST_MIN: usize = 18;
 /// A smaller share from a disk is not worth a column.
 const FROM_DISK: f64 = 0.01;
 
+/// The share of the response times that connecting takes in some step is worth a column from here on.
+const CONNECTING: f64 = 0.05;
+
 /// The lines of the table; none without steps.
 pub(super) fn lines(run: &Run, style: Style, width: usize) -> Vec<String> {
     if run.steps.is_empty() {
@@ -90,6 +93,9 @@ fn columns(run: &Run, style: Style) -> Vec<Column> {
 /// Whether the metric is worth its room.
 fn says_something(shown_if: ShownIf, run: &Run) -> bool {
     match shown_if {
+        ShownIf::Connecting => {
+            run.steps.iter().any(|step| step.connecting.is_some_and(|took| took.share >= CONNECTING))
+        }
         ShownIf::FromDisk => run.steps.iter().any(|step| step.from_disk_share >= Some(FROM_DISK)),
         _ => true,
     }

@@ -216,6 +216,7 @@ fn connections() -> Vec<ConnectionEvidence> {
         ListenQueueSeen { port: 8080, waiting: 129, backlog: 128, full: 0.9 },
         AcceptsSlowly { at_a_time: 4.0 },
         WaitingToBeAccepted { port: 8080, connections: 7 },
+        ConnectingTook { share: 0.62, mean_us: 1_240.0, users: 16 },
         ToldToComeBack { requests: 900 },
     ]
 }

@@ -68,6 +68,15 @@ pub enum ConnectionEvidence {
         /// Most connections that waited.
         connections: u64,
     },
+    /// Connecting took much of the response times.
+    ConnectingTook {
+        /// Share of them, 0 to 1.
+        share: f64,
+        /// Mean time to connect, microseconds.
+        mean_us: f64,
+        /// Users of the step.
+        users: u32,
+    },
     /// The server told clients that it is too busy.
     ToldToComeBack {
         /// How many requests.
