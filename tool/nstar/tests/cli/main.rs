@@ -7,6 +7,7 @@ mod confirm;
 mod experiment;
 mod external;
 mod hops;
+mod kernel;
 mod mistakes;
 mod sweep;
 mod waiting;

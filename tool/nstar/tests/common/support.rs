@@ -72,7 +72,7 @@ impl Place {
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     child: Child,
-    _folder: Option<TempDir>,
+    folder: Option<TempDir>,
 }
 
 impl Server {
@@ -131,14 +131,21 @@ impl Server {
         Self::spawn(command, port, Some(folder))
     }
 
-    fn spawn(mut command: Command, port: u16, folder: Option<TempDir>) -> Self {
+    fn spawn(command: Command, port: u16, folder: Option<TempDir>) -> Self {
+        let mut server = Self::at(([127, 0, 0, 1], port).into(), command);
+        server.folder = folder;
+        server
+    }
+
+    /// Any program that serves this address.
+    pub(crate) fn at(address: SocketAddr, mut command: Command) -> Self {
         let child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}; run make setup"));
-        let mut server = Server { address: ([127, 0, 0, 1], port).into(), child, _folder: folder };
+        let mut server = Server { address, child, folder: None };
         let deadline = Instant::now() + PATIENCE;
         loop {
             let listens = TcpStream::connect(server.address).is_ok();
