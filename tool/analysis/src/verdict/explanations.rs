@@ -167,13 +167,17 @@ impl Weighed {
     pub(super) fn finding(&self, curve: &Curve) -> Option<Finding> {
         let (cause, probability) = *self.causes.first()?;
         let probability = Probability::new(probability.min(SUREST));
-        if !cause.is_inside() || probability < NAMED {
+        if matches!(cause, Cause::Upstream | Cause::Else) || probability < NAMED {
             return None;
         }
         let of = waiting::served_by(curve);
         let mut finding = Finding::new(cause.kind(), probability);
         finding.at_a_time = cause.at_a_time();
-        let finding = waiting::held_by(of.clone(), finding);
+        let port = waiting::fullest_queue(curve).map(|queue| Identity::ListenQueue { port: queue.port });
+        let finding = match (cause, port) {
+            (Cause::AcceptQueue, Some(port)) => finding.held_by(port),
+            _ => waiting::held_by(of.clone(), finding),
+        };
         let alternatives = self.alternatives(finding.holder.as_ref(), &self.causes[1..]);
         let finding = alternatives.into_iter().fold(finding, Finding::or);
         let finding = self.evidence(curve, cause).into_iter().fold(finding, Finding::seeing);
@@ -218,7 +222,9 @@ impl Weighed {
             (Cause::One, Some(fell)) => {
                 return [fell].into_iter().chain(by_little.filter(|_| about_one)).collect();
             }
-            (Cause::RateLimit, _) => return waiting::tested_by(curve).into_iter().chain(by_little).collect(),
+            (Cause::RateLimit | Cause::AcceptQueue, _) => {
+                return waiting::tested_by(curve).into_iter().chain(by_little).collect();
+            }
             (Cause::Pool(number) | Cause::Connections(number), _) => {
                 Seen::SeveralServed { at_a_time: number.into() }
             }

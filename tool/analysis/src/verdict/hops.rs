@@ -132,6 +132,17 @@ pub(super) fn elsewhere(curve: &Curve) -> f64 {
     curve.mean(|step| looked(step).then(|| others(step))).unwrap_or(0.0)
 }
 
+/// The share of the requests that more users add which wait to be accepted.
+pub(super) fn unaccepted(curve: &Curve) -> f64 {
+    let (Some(steps), Some(Place::Tier(of))) = (Compared::new(curve), queue(curve).map(|queue| queue.at))
+    else {
+        return 0.0;
+    };
+    let at = (of.role, of.name);
+    let waiting = |step| into(step, &at).map_or(0.0, |hop| hop.unaccepted);
+    (waiting(steps.many) - waiting(steps.few)) / steps.more
+}
+
 /// How far it looks as if the requests that are served at a time, so many of them, were limited by as many connections to a
 /// tier behind, 0 to 1: by how much of the time these are in use. Where all are, [`behind`] says so.
 pub(super) fn by_connections(curve: &Curve, at_a_time: u32) -> f64 {

@@ -7,6 +7,13 @@ use crate::run::{HopEvidence, WaitingEvidence as Seen};
 use crate::verdict::curve::Curve;
 use crate::verdict::{hops, waiting};
 
+/// Requests of which more users add this share to the listen queue have not all left it.
+const UNACCEPTED: f64 = 0.25;
+
+/// Users wait for each other in other ways too, on a busy host above all. A wait that is expected to be shorter than this
+/// share of a request proves the less.
+const OTHERWISE_LONGER: f64 = 0.1;
+
 /// How likely a sign is by each explanation.
 pub(super) struct Sign {
     one: f64,
@@ -62,6 +69,9 @@ fn waiters(curve: &Curve) -> Option<Sign> {
 /// have left the listen queue.
 fn unread(curve: &Curve) -> Option<Sign> {
     let queue = hops::queue(curve)?;
+    if hops::unaccepted(curve) >= UNACCEPTED && several(curve) {
+        return Some(Sign { one: 0.3, accept_queue: 3.0, upstream: 0.1, ..Sign::NONE });
+    }
     let unread = queue.evidence.iter().any(|seen| matches!(seen, HopEvidence::NotRead { .. }));
     Some(if unread {
         Sign { one: 0.5, rate_limit: 0.5, accept_queue: 2.0, upstream: 0.1, ..Sign::NONE }
@@ -77,16 +87,25 @@ fn falls(curve: &Curve) -> Option<Sign> {
     Some(Sign { one: 1.0, pool: 0.05, accept_queue: 0.3, rate_limit: 0.05, upstream: 0.3, other: 0.3 })
 }
 
+/// Whether more than one request is under way at a time: connections that wait for a single worker wait to be accepted too.
+fn several(curve: &Curve) -> bool {
+    waiting::at_a_time(curve).is_some_and(|number| number >= waiting::ABOUT_ONE.end)
+}
+
 /// Connections that wait to be accepted.
 fn waiting_to_be_accepted(curve: &Curve) -> Option<Sign> {
-    waiting::fullest_queue(curve).filter(|queue| queue.waiting > 0)?;
-    Some(Sign { accept_queue: 3.0, ..Sign::NONE })
+    let queue = waiting::fullest_queue(curve).filter(|queue| queue.waiting > 0)?;
+    let accept_queue = if queue.waiting >= queue.backlog && several(curve) { 20.0 } else { 3.0 };
+    Some(Sign { accept_queue, ..Sign::NONE })
 }
 
 /// What a few users at random moments met: one at a time, or several at a time. Whatever lets requests pass one by one makes
 /// them meet.
 fn contention(curve: &Curve) -> Option<Sign> {
-    let one = curve.contention()?.log_odds.exp();
+    let made = curve.contention()?;
+    let expected = made.expected_us.iter().sum::<f64>() / 2.0 / made.alone_us;
+    let trust = if made.log_odds > 0.0 { (expected / OTHERWISE_LONGER).clamp(0.0, 1.0) } else { 1.0 };
+    let one = (trust * made.log_odds).exp();
     Some(Sign { one, pool: 1.0, accept_queue: one, rate_limit: one, upstream: one.sqrt(), other: one.sqrt() })
 }
 
