@@ -61,22 +61,21 @@ fn of_processes(curve: &Curve, of: &Processes) -> Option<Finding> {
         && stalled.is_none_or(|stalled| stalled >= STALLED);
     let seen = curve.star().and_then(|star| limit(star, of));
     let throughput_per_s = curve.mean(|step| Some(step.throughput_per_s))?;
-    let finding =
-        Finding::new(ResourceKind::Memory, if sure { DIRECT } else { INDIRECT })
-            .held_by(Identity::Processes(of.clone()))
-            .about(busy_with_it(curve, of))
-            .busy(fill)
-            .weaker_by(1.0 - found)
-            .seeing(Seen::MemoryLimitFull {
-                of: of.clone(),
-                cgroup: seen.map(|seen| seen.cgroup.clone()).unwrap_or_default(),
-                limit_bytes: mean(|limit| limit.limit_bytes)?,
-                fill: fill.min(1.0),
-                reached_per_s,
-                users: curve.star_users(),
-            })
-            .seeing(Seen::ReadAgain { bytes_per_s, bytes_per_request: bytes_per_s / throughput_per_s, share })
-            .seeing(Seen::MemoryAwaited { threads, found, stalled });
+    let finding = Finding::new(ResourceKind::Memory, if sure { DIRECT } else { INDIRECT })
+        .held_by(Identity::Processes(of.clone()))
+        .about(busy_with_it(curve, of))
+        .busy(fill)
+        .weaker_by(1.0 - found)
+        .seeing(Seen::MemoryLimitFull {
+            of: of.clone(),
+            cgroup: seen.map(|seen| seen.cgroup.clone()).unwrap_or_default(),
+            limit_bytes: mean(|limit| limit.limit_bytes)?,
+            fill: fill.min(1.0),
+            reached_per_s,
+            users: curve.star_users(),
+        })
+        .seeing(Seen::ReadAgain { bytes_per_s, bytes_per_request: bytes_per_s / throughput_per_s, share })
+        .seeing(Seen::MemoryAwaited { threads, found, stalled });
     Some(with_room_on_the_host(curve, finding))
 }
 
