@@ -30,6 +30,9 @@ const IN_USE: f64 = 0.85;
 /// Connections of which less than this share has a request are not what requests wait for.
 const HARDLY_IN_USE: f64 = 0.5;
 
+/// Where it was not seen at which tier requests queue, a pool is about as often one of connections as one of workers.
+const UNSEEN: f64 = 0.45;
+
 /// A number of connections is constant within this share.
 const CONSTANT: f64 = 0.1;
 
@@ -146,10 +149,11 @@ pub(super) fn unaccepted(curve: &Curve) -> f64 {
 /// How far it looks as if the requests that are served at a time, so many of them, were limited by as many connections to a
 /// tier behind, 0 to 1: by how much of the time these are in use. Where all are, [`behind`] says so.
 pub(super) fn by_connections(curve: &Curve, at_a_time: u32) -> f64 {
-    let (Some(steps), Some(Place::Tier(of))) = (Compared::new(curve), queue(curve).map(|queue| queue.at))
-    else {
-        return 0.0;
+    let Some((steps, queue)) = Compared::new(curve).zip(queue(curve)) else {
+        let tiers_behind = curve.tiers().iter().any(|of| of.role == Role::Downstream);
+        return if tiers_behind { UNSEEN } else { 0.0 };
     };
+    let Place::Tier(of) = queue.at else { return 0.0 };
     let at = (of.role, of.name);
     let as_many = |hop: &HopUse| (hop.connections / f64::from(at_a_time) - 1.0).abs() <= CONSTANT;
     let called = handed_on(steps.many, &at).filter(|hop| as_many(hop));

@@ -148,6 +148,18 @@ fn connections_that_are_mostly_in_use_may_be_the_pool() {
 }
 
 #[test]
+fn a_pool_whose_queue_was_not_seen_may_be_one_of_connections() {
+    let app = sweep().tier(server("app").demand_us(50.0).threads(8));
+    let alone = seen(&app.clone().pool(4, 20_000.0), |_| Vec::new());
+    assert!(alone.confidence.share() > 0.8, "{alone:#?}");
+    let behind = app.tier(server("postgres").downstream().demand_us(50.0)).pool(4, 20_000.0);
+    let found = seen(&behind, |_| Vec::new());
+    let others: Vec<ResourceKind> = found.alternatives.iter().map(|other| other.kind).collect();
+    assert!(others.contains(&ResourceKind::ConnectionPool), "{found:#?}");
+    assert!(found.confidence.share() < 0.6, "which of the two is open: {found:#?}");
+}
+
+#[test]
 fn workers_that_call_one_by_one_are_not_a_connection_pool() {
     let lab = sweep()
         .tier(server("app").demand_us(50.0).threads(4))
