@@ -28,11 +28,8 @@ use crate::{
 /// How long to test what the generator can do: enough to tell 80 % from 100 %.
 const CEILING_TIME: Duration = Duration::from_millis(300);
 
-/// An experiment that tells one explanation from another takes at most one part in so many of the time of a search.
+/// An experiment that tells one explanation from another takes at most one part in so many of the time that was measured.
 const EXPERIMENT: u64 = 4;
-
-/// The same where that time has no limit, microseconds.
-const EXPERIMENT_US_MOST: u64 = 12_000_000;
 
 /// A sweep as planned.
 #[derive(Debug, Clone)]
@@ -133,6 +130,8 @@ pub fn sweep_with(
     let database = plan.database.as_ref().map(|server| DatabaseWatch::start(server, listener));
     let mut stage = Stage { sample: &|| watch.sample(), before_step, listener };
     let steps = search(&mut generator, plan.search.clone(), interrupt, &mut stage)?;
+    let ticks = steps.iter().flat_map(|step| &step.measured).flat_map(|measured| &measured.ticks);
+    let searched_us: u64 = ticks.map(|tick| tick.length_us).sum();
     let slowed = if plan.confirm && !interrupt.load(Ordering::Relaxed) {
         let steps: Vec<_> = steps.iter().map(|measured| &measured.step).collect();
         let think_us = conclusion::think_time_us(&plan.load);
@@ -156,7 +155,7 @@ pub fn sweep_with(
     let mut gathered = Gathered::new(&plan.load, &plan.circumstances, measured);
     if let Some(wanted) = gathered.to_tell().filter(|_| !interrupt.load(Ordering::Relaxed)) {
         listener.on(&Event::TellingApart { users: wanted.users });
-        let most_us = plan.search.total_us.map_or(EXPERIMENT_US_MOST, |total_us| total_us / EXPERIMENT);
+        let most_us = searched_us / EXPERIMENT;
         let trial = tell_apart(&mut generator, wanted, most_us, interrupt)?;
         gathered = gathered.told_apart(trial, interrupt.load(Ordering::Relaxed));
     }

@@ -63,7 +63,7 @@ impl Tiers {
     /// Sweeps them, and checks kind and holder.
     fn expect(&self, expected: &str, held_by: &Server) {
         let place = Place::new();
-        let Some(run) = named(&place, &self.front.url("/"), &["-c", "1..32", "-d", "3s"]) else { return };
+        let Some(run) = named(&place, &self.front.url("/"), &["-c", "1..32", "-d", "2s"]) else { return };
         // Never the front, only because it is the one in sight.
         let Some(holder) = holder(&run) else {
             eprintln!("UNDECIDED: where requests queue was not seen: {}", verdict(&run));

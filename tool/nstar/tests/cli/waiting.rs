@@ -24,7 +24,7 @@ while True:
 fn threads_piled_up_on_one_mutex_are_a_lock() {
     let place = Place::new();
     let server = Server::python(&format!("{HTTP}{ONE_MUTEX}"));
-    let args = ["-c", "1..64", "-d", "2s", "--connections", "per-request"];
+    let args = ["-c", "1..32", "-d", "1s", "--connections", "per-request"];
     let Some(run) = named(&place, &server.url("/"), &args) else { return };
     assert_eq!(kind(&run), "lock", "{}", verdict(&run));
     let holder = verdict(&run)["bottleneck"]["holder"].as_str().expect("a holder");
@@ -63,7 +63,7 @@ fn a_mutex_behind_a_delay_is_told_from_a_pool() {
 fn a_listen_queue_that_is_too_short_is_the_accept_queue() {
     let place = Place::new();
     let server = Server::python(&format!("{HTTP}{ACCEPTS_IN_BURSTS}"));
-    let args = ["-c", "1..32", "-d", "2s", "--connections", "per-request"];
+    let args = ["-c", "1..32", "-d", "1s", "--connections", "per-request"];
     let Some(run) = named(&place, &server.url("/"), &args) else { return };
     assert_eq!(kind(&run), "accept-queue", "{}", verdict(&run));
     let port = format!("port {}", server.address.port());
@@ -84,7 +84,7 @@ serve(keep, hold)
 fn a_mutex_held_for_longer_the_more_wait_is_a_lock() {
     let place = Place::new();
     let server = Server::python(&format!("{HTTP}{A_MUTEX_HELD_FOR_LONGER}"));
-    let Some(run) = named(&place, &server.url("/"), &["-c", "1..32", "-d", "2s"]) else { return };
+    let Some(run) = named(&place, &server.url("/"), &["-c", "1..32", "-d", "1s"]) else { return };
     assert_eq!(kind(&run), "lock", "{}", verdict(&run));
     let evidence = verdict(&run)["bottleneck"]["findings"].to_string();
     assert!(evidence.contains("fell-with-users"), "{}", verdict(&run));
@@ -113,7 +113,7 @@ serve(limited, None)
 fn requests_rejected_beyond_a_rate_are_a_rate_limit() {
     let place = Place::new();
     let server = Server::python(&format!("{HTTP}{A_RATE_LIMIT}"));
-    let Some(run) = named(&place, &server.url("/"), &["-c", "1..32", "-d", "2s"]) else { return };
+    let Some(run) = named(&place, &server.url("/"), &["-c", "1..32", "-d", "1s"]) else { return };
     assert_eq!(kind(&run), "rate-limit", "{}", verdict(&run));
     let max = verdict(&run)["throughput_max_per_s"].as_f64().expect("a rate");
     assert!(max < 106.0, "100 a second, and at most five more in a burst: {max}");
