@@ -33,12 +33,12 @@ fn threads_piled_up_on_one_mutex_are_a_lock() {
     assert!(max < 202.0, "5 ms each, one at a time: {max}");
 }
 
-/// A request takes 12.5 ms on its own, and 10 ms under one mutex: 2.25 at a time, as with two workers or three.
+/// A request takes 6.25 ms on its own, and 5 ms under one mutex: 2.25 at a time, as with two workers or three.
 const A_MUTEX_BEHIND_A_DELAY: &str = r#"
 mutex = threading.Lock()
 def hold():
-    time.sleep(0.0125)
-    with mutex: time.sleep(0.01)
+    time.sleep(0.00625)
+    with mutex: time.sleep(0.005)
 serve(keep, hold)
 "#;
 
@@ -46,7 +46,7 @@ serve(keep, hold)
 fn a_mutex_behind_a_delay_is_told_from_a_pool() {
     let place = Place::new();
     let server = Server::python(&format!("{HTTP}{A_MUTEX_BEHIND_A_DELAY}"));
-    let Some(run) = named(&place, &server.url("/"), &["-c", "1..32", "-d", "1s"]) else { return };
+    let Some(run) = named(&place, &server.url("/"), &["-c", "1..16", "-d", "2s"]) else { return };
     let findings = verdict(&run)["bottleneck"]["findings"].as_array().expect("findings").clone();
     let tried =
         findings.into_iter().find(|seen| seen["kind"] == "contention").expect("users at random moments");
@@ -63,7 +63,7 @@ fn a_mutex_behind_a_delay_is_told_from_a_pool() {
 fn a_listen_queue_that_is_too_short_is_the_accept_queue() {
     let place = Place::new();
     let server = Server::python(&format!("{HTTP}{ACCEPTS_IN_BURSTS}"));
-    let args = ["-c", "1..32", "-d", "1s", "--connections", "per-request"];
+    let args = ["-c", "1..32", "-d", "2s", "--connections", "per-request"];
     let Some(run) = named(&place, &server.url("/"), &args) else { return };
     assert_eq!(kind(&run), "accept-queue", "{}", verdict(&run));
     let port = format!("port {}", server.address.port());
