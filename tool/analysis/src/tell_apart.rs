@@ -15,7 +15,7 @@
 
 use crate::laws::mva::{Station, mva};
 use crate::run::TimesCompared;
-use crate::statistics::mean::{half_width, mean};
+use crate::statistics::mean::{half_width, mean, standard_error};
 use crate::statistics::t_cdf;
 
 /// With fewer pairs their scatter says nothing.
@@ -174,12 +174,10 @@ struct Seen {
 
 impl Seen {
     fn new(figures: &[f64], unlike: f64) -> Self {
-        let (count, mean) = (figures.len() as f64, mean(figures));
-        let variance = figures.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (count - 1.0);
         Self {
-            mean,
-            error: (variance / count).sqrt().hypot(unlike).max(f64::MIN_POSITIVE),
-            freedom: count - 1.0,
+            mean: mean(figures),
+            error: standard_error(figures).hypot(unlike).max(f64::MIN_POSITIVE),
+            freedom: figures.len() as f64 - 1.0,
         }
     }
 

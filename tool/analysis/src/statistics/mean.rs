@@ -7,12 +7,17 @@ pub(crate) fn mean(figures: &[f64]) -> f64 {
     figures.iter().sum::<f64>() / figures.len().max(1) as f64
 }
 
+/// The standard error of the mean of figures, of which there must be two.
+pub(crate) fn standard_error(figures: &[f64]) -> f64 {
+    let (count, mean) = (figures.len() as f64, mean(figures));
+    let variance = figures.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    (variance / count).sqrt()
+}
+
 /// Half the width of the interval of the mean, by Student's t with one degree of freedom less than there are figures, of
 /// which there must be two.
 pub(crate) fn half_width(figures: &[f64], confidence: f64) -> f64 {
-    let (count, mean) = (figures.len() as f64, mean(figures));
-    let variance = figures.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    t_two_sided(count - 1.0, confidence) * (variance / count).sqrt()
+    t_two_sided(figures.len() as f64 - 1.0, confidence) * standard_error(figures)
 }
 
 #[cfg(test)]
