@@ -5,7 +5,7 @@ use super::finding::{Finding, INDIRECT, LIKELY};
 use super::hops;
 use super::waiting::{at_a_time, fullest_queue, nothing_busy, tested_by};
 use crate::laws::little;
-use crate::run::{ConnectionEvidence as Seen, Identity, ListenQueue, ResourceKind, Step, TimesCompared};
+use crate::run::{ConnectionEvidence as Seen, Identity, ListenQueue, ResourceKind, Step};
 
 /// Overflows of a listen queue, per second, that are more than the burst when users are added.
 const OVERFLOWS_PER_S: f64 = 1.0;
@@ -49,13 +49,12 @@ pub(super) fn full(curve: &Curve) -> Option<Finding> {
 /// The port at whose listen queue users beyond N* pile up, if requests are known to pass one at a time although several
 /// are worked on, and the connections themselves were not seen. Workers that all wait for one lock look the same.
 fn let_in_one_by_one(curve: &Curve) -> Option<u16> {
-    let one_by_one = curve.contention().and_then(TimesCompared::told) == Some(true);
     let beyond = |step: &Step| f64::from(step.users) - f64::from(curve.star_users());
     let piled_up = |step: &Step| {
         let (port, waiting, _) = step.usage.listening.fullest?;
         (beyond(step) >= 2.0 && waiting as f64 >= PILED_UP * beyond(step)).then_some(port)
     };
-    curve.plateau().find_map(piled_up).filter(|_| one_by_one && hops::queue(curve).is_none())
+    curve.plateau().find_map(piled_up).filter(|_| curve.one_by_one() && hops::queue(curve).is_none())
 }
 
 /// Adds how the queue overflowed, if it did.

@@ -134,6 +134,11 @@ impl Curve {
         self.experiment().filter(|made| made.users > 1)
     }
 
+    /// Whether the experiment told that requests pass one at a time.
+    pub(super) fn one_by_one(&self) -> bool {
+        self.contention().and_then(TimesCompared::told) == Some(true)
+    }
+
     /// The experiment with one user: whether requests pass at a limited rate.
     pub(super) fn pausing(&self) -> Option<&TimesCompared> {
         self.experiment().filter(|made| made.users == 1)

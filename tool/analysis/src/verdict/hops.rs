@@ -10,7 +10,7 @@ use super::finding::{Finding, INDIRECT};
 use super::waiting::{WAITING_PER_REQUEST, at_a_time, nothing_busy};
 use crate::counters::{Role, ServerAddress};
 use crate::resources::{Group, GroupKey, HopUse};
-use crate::run::{HopEvidence as Seen, Identity, Processes, ResourceKind, Step, TierTime, TimesCompared};
+use crate::run::{HopEvidence as Seen, Identity, Processes, ResourceKind, Step, TierTime};
 
 /// Fewer looks at the connections than this say nothing of a step.
 const LOOKS_MIN: usize = 3;
@@ -141,9 +141,7 @@ pub(super) fn unaccepted(curve: &Curve) -> f64 {
     else {
         return 0.0;
     };
-    let at = (of.role, of.name);
-    let waiting = |step| into(step, &at).map_or(0.0, |hop| hop.unaccepted);
-    (waiting(steps.many) - waiting(steps.few)) / steps.more
+    steps.unaccepted(&(of.role, of.name))
 }
 
 /// How far it looks as if the requests that are served at a time, so many of them, were limited by as many connections to a
@@ -203,13 +201,12 @@ pub(super) fn accepted_slowly(curve: &Curve) -> Option<(u16, Seen)> {
     let steps = Compared::new(curve)?;
     let Place::Tier(of) = queue(curve)?.at else { return None };
     let at = (of.role, of.name.clone());
-    let (before, now) = (into(steps.few, &at)?, into(steps.many, &at)?);
+    let now = into(steps.few, &at).and(into(steps.many, &at))?;
     let ServerAddress::Tcp { address } = now.address else { return None };
     // Requests that pass one at a time are let in so, unless more of them are worked on than are served: those wait inside.
-    let one_by_one = curve.contention().and_then(TimesCompared::told) == Some(true);
-    let inside = if one_by_one { at_a_time(curve)? } else { 0.0 };
+    let inside = if curve.one_by_one() { at_a_time(curve)? } else { 0.0 };
     let no_workers = now.held + now.unclear < inside + HARDLY_ANY;
-    let slowly = no_workers && now.unaccepted - before.unaccepted >= GROWS * steps.more;
+    let slowly = no_workers && steps.unaccepted(&at) >= GROWS;
     let (connections, held, users) = (now.unaccepted, now.held, steps.many.users);
     slowly.then_some((address.port(), Seen::NotAccepted { of, connections, held, users }))
 }
@@ -261,6 +258,12 @@ impl<'a> Compared<'a> {
         let change = (hop.connections - before.connections).abs();
         let constant = change <= CONSTANT * hop.connections;
         (in_use(hop) && in_use(before) && constant && hop.connections > 0.5).then_some(hop.connections)
+    }
+
+    /// The share of the additional requests that waits to be accepted by a tier.
+    fn unaccepted(&self, at: &GroupKey) -> f64 {
+        let waiting = |step| into(step, at).map_or(0.0, |hop| hop.unaccepted);
+        (waiting(self.many) - waiting(self.few)) / self.more
     }
 
     /// Whether most of what waits at a tier has not even been read by it.
