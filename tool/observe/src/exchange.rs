@@ -3,7 +3,8 @@
 //! The contents are not looked at: on a connection with one request at a time, one is outstanding if the client sent
 //! last. Unread and unacknowledged bytes tell that without a clock. Otherwise the times of the last data do, in
 //! milliseconds that may be rounded to the kernel's tick. Where they are equal, either a response and the next request
-//! or a request and its response followed each other within one tick.
+//! or a request and its response followed each other within one tick. Then what was known at an earlier look is counted
+//! on from, on connections of which each message is one segment ([`Known`]).
 
 /// What one end of a connection tells.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -57,26 +58,111 @@ pub(crate) enum Request {
     Unclear,
 }
 
-/// What is under way on a connection of which one end or both are known.
-pub(crate) fn request(client: Option<&End>, server: Option<&End>) -> Request {
+/// What is under way on a connection of which one end or both are known, and what is known of it from now on. What was
+/// known `before` is counted on from where the ends do not tell; how messages are acknowledged is only a guess.
+pub(crate) fn request(
+    client: Option<&End>,
+    server: Option<&End>,
+    before: Option<Known>,
+) -> (Request, Option<Known>) {
+    let told = told(client, server);
+    if told != Request::Unclear {
+        return (told, Known::of(client, server, told));
+    }
+    let counted = before.map_or(Request::Unclear, |known| known.now(client, server));
+    let request = if counted == Request::Unclear { guessed(client, server) } else { counted };
+    (request, before)
+}
+
+/// What bytes and times tell.
+fn told(client: Option<&End>, server: Option<&End>) -> Request {
     if server.is_some_and(|server| server.unread) {
         return Request::Unread;
     }
-    let by_server = server.and_then(End::last_word);
-    let by_client = client.and_then(End::last_word);
-    let outstanding = match (by_server, by_client) {
-        (Some(last), _) => Some(last == LastWord::Other),
-        (None, Some(last)) => Some(last == LastWord::Own),
-        (None, None) => {
-            server.and_then(End::acknowledges_first).or_else(|| client.and_then(End::is_acknowledged_first))
+    let by_server = server.and_then(End::last_word).map(|last| last == LastWord::Other);
+    let by_client = || client.and_then(End::last_word).map(|last| last == LastWord::Own);
+    Request::if_outstanding(by_server.or_else(by_client))
+}
+
+/// What follows from who acknowledges before it replies.
+fn guessed(client: Option<&End>, server: Option<&End>) -> Request {
+    let by_server = server.and_then(End::acknowledges_first);
+    Request::if_outstanding(by_server.or_else(|| client.and_then(End::is_acknowledged_first)))
+}
+
+impl Request {
+    fn if_outstanding(outstanding: Option<bool>) -> Self {
+        match outstanding {
+            Some(true) => Self::Held,
+            Some(false) => Self::None,
+            None => Self::Unclear,
         }
-    };
-    match outstanding {
-        Some(true) => Request::Held,
-        Some(false) => Request::None,
-        None => Request::Unclear,
     }
 }
+
+/// What was known of a connection at a look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Known {
+    outstanding: bool,
+    messages: Messages,
+}
+
+/// Segments with data, by who sent them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Messages {
+    by_client: u32,
+    by_server: u32,
+}
+
+impl Messages {
+    fn of(client: Option<&End>, server: Option<&End>) -> Option<Self> {
+        let by_server = server
+            .and_then(|end| end.exchange)
+            .map(|end| Self { by_client: end.received_data_segments, by_server: end.sent_data_segments });
+        let by_client = || {
+            client
+                .and_then(|end| end.exchange)
+                .map(|end| Self { by_client: end.sent_data_segments, by_server: end.received_data_segments })
+        };
+        by_server.or_else(by_client)
+    }
+
+    /// Whether a message is one segment, nearly always.
+    fn are_segments(&self) -> bool {
+        let Self { by_client, by_server } = *self;
+        by_client.abs_diff(by_server) <= by_client.min(by_server) / LONGER
+    }
+}
+
+impl Known {
+    /// What is known now; `None` where that is nothing.
+    fn of(client: Option<&End>, server: Option<&End>, request: Request) -> Option<Self> {
+        let messages = Messages::of(client, server)?;
+        let outstanding = match request {
+            Request::None => false,
+            Request::Held | Request::Unread => true,
+            Request::Unclear => return None,
+        };
+        Some(Self { outstanding, messages })
+    }
+
+    /// The request under way now, by the messages since.
+    fn now(&self, client: Option<&End>, server: Option<&End>) -> Request {
+        let Some(messages) = Messages::of(client, server).filter(Messages::are_segments) else {
+            return Request::Unclear;
+        };
+        let asked = i64::from(messages.by_client) - i64::from(self.messages.by_client);
+        let answered = i64::from(messages.by_server) - i64::from(self.messages.by_server);
+        match i64::from(self.outstanding) + asked - answered {
+            0 => Request::None,
+            1 => Request::Held,
+            _ => Request::Unclear,
+        }
+    }
+}
+
+/// At most one message in so many takes another segment.
+const LONGER: u32 = 32;
 
 impl End {
     /// The end that sent last; `None` where that cannot be told.
@@ -129,6 +215,10 @@ fn mostly(acknowledgements: u32, messages: u32) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn request(client: Option<&End>, server: Option<&End>) -> Request {
+        super::request(client, server, None).0
+    }
 
     /// An end that sent and received so many milliseconds ago, ten times each.
     fn end(sent_ms_ago: u32, received_ms_ago: u32) -> End {
@@ -191,6 +281,40 @@ mod tests {
     fn an_end_that_changed_its_ways_tells_nothing_within_a_tick() {
         let changed = with(end(12, 12), |exchange| exchange.sent_segments = 14);
         assert_eq!(request(None, Some(&changed)), Request::Unclear);
+    }
+
+    /// Server ends at two looks, the later one within a tick, after so many requests and responses more.
+    fn later(first: End, asked: u32, answered: u32) -> Request {
+        let first = with(first, |exchange| {
+            (exchange.received_data_segments, exchange.sent_data_segments) = (100, 101);
+        });
+        // It acknowledges about half of the messages, so that nothing can be guessed from that.
+        let second = with(first, |exchange| {
+            (exchange.sent_ms_ago, exchange.received_ms_ago, exchange.acknowledged_ms_ago) = (12, 12, 12);
+            exchange.received_data_segments += asked;
+            exchange.sent_data_segments += answered;
+            exchange.sent_segments = exchange.sent_data_segments + 30;
+        });
+        let (_, known) = super::request(None, Some(&first), None);
+        super::request(None, Some(&second), known).0
+    }
+
+    #[test]
+    fn requests_are_counted_on_from_when_they_were_known() {
+        let (idle, working) = (end(4, 8), end(8, 4));
+        assert_eq!(later(idle, 0, 0), Request::None);
+        assert_eq!(later(idle, 3, 3), Request::None);
+        assert_eq!(later(idle, 4, 3), Request::Held);
+        assert_eq!(later(working, 0, 0), Request::Held);
+        assert_eq!(later(working, 0, 1), Request::None);
+        assert_eq!(later(working, 2, 2), Request::Held);
+    }
+
+    #[test]
+    fn messages_of_several_segments_are_not_counted() {
+        assert_eq!(later(end(4, 8), 1, 3), Request::Unclear, "more responses than requests");
+        assert_eq!(later(end(4, 8), 20, 40), Request::Unclear, "two segments each");
+        assert_eq!(later(end(12, 12), 0, 0), Request::Unclear, "nothing was known before");
     }
 
     #[test]

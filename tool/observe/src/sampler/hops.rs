@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use analysis::counters::{Hop, ServerAddress};
 
 use crate::clock::{monotonic_us, own_thread_cpu_us};
-use crate::exchange::{End, Request, request};
+use crate::exchange::{End, Known, Request, request};
 use crate::kernel_files::{KernelPaths, Pid};
 use crate::netlink::NetlinkSockets;
 use crate::netlink::diag::{self, UnixSocket};
@@ -26,9 +26,12 @@ pub(super) struct HopSampler {
     own: Namespace,
     /// By the id of their namespace; `None` where it may not be entered, so its files have to do.
     netlink: BTreeMap<String, Option<NetlinkSockets>>,
-    before: BTreeMap<ServerAddress, BTreeSet<Connection>>,
+    before: BTreeMap<ServerAddress, Connections>,
     next_at_us: u64,
 }
+
+/// Connections, and what is known of each.
+type Connections = BTreeMap<Connection, Option<Known>>;
 
 /// A connection. It has the same value at the next look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,7 +70,7 @@ struct Seen<'a> {
 #[derive(Debug)]
 struct Counted {
     hop: Hop,
-    connections: BTreeSet<Connection>,
+    connections: Connections,
 }
 
 impl HopSampler {
@@ -100,7 +103,7 @@ impl HopSampler {
                 count_unix(&mut found, &self.unix_sockets(namespace), topology);
             }
         }
-        count_tcp(&mut found, tcp, topology);
+        count_tcp(&mut found, tcp, topology, &self.before);
         self.remember(found)
     }
 
@@ -128,7 +131,7 @@ impl HopSampler {
         let mut hops = Vec::with_capacity(counted.len());
         for Counted { mut hop, connections } in counted {
             if let Some(before) = before.get(&hop.address) {
-                hop.opened = connections.difference(before).count() as u64;
+                hop.opened = connections.keys().filter(|now| !before.contains_key(now)).count() as u64;
             }
             self.before.insert(hop.address.clone(), connections);
             hops.push(hop);
@@ -194,18 +197,23 @@ fn count_tcp(
     found: &mut BTreeMap<ServerAddress, Counted>,
     tcp: BTreeMap<Ends, Seen<'_>>,
     topology: &Topology,
+    before: &BTreeMap<ServerAddress, Connections>,
 ) {
     for (ends, seen) in tcp {
         let called = || seen.call.and_then(|call| call.listeners.first().copied());
-        let counted = entry(found, ServerAddress::Tcp { address: ends.server });
+        let address = ServerAddress::Tcp { address: ends.server };
+        let connection = Connection::Tcp(ends);
+        let known = before.get(&address).and_then(|all| all.get(&connection)).copied().flatten();
+        let counted = entry(found, address);
         let hop = &mut counted.hop;
         hop.server = hop.server.or_else(|| owner(topology, seen.listener.or_else(called)));
         if let Some(call) = seen.call {
             add_callers(hop, call);
         }
         hop.unaccepted += u64::from(seen.unaccepted);
-        count(hop, request(seen.client.as_ref(), seen.server.as_ref()));
-        counted.connections.insert(Connection::Tcp(ends));
+        let (request, known) = request(seen.client.as_ref(), seen.server.as_ref(), known);
+        count(hop, request);
+        counted.connections.insert(connection, known);
     }
 }
 
@@ -231,7 +239,7 @@ fn count_unix(found: &mut BTreeMap<ServerAddress, Counted>, sockets: &[UnixSocke
         let answered = socket.peer.and_then(|peer| unread.get(&peer)).copied().unwrap_or(false);
         let counted = entry(found, address(&socket.name));
         count(&mut counted.hop, unix_request(socket.receive_queue > 0, answered));
-        counted.connections.insert(Connection::Unix(socket.inode));
+        counted.connections.insert(Connection::Unix(socket.inode), None);
     }
 }
 
@@ -263,7 +271,7 @@ fn entry(found: &mut BTreeMap<ServerAddress, Counted>, address: ServerAddress) -
             held: 0,
             unclear: 0,
         },
-        connections: BTreeSet::new(),
+        connections: Connections::new(),
     })
 }
 
