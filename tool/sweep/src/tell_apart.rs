@@ -25,6 +25,8 @@ const REQUESTS: f64 = 8.0;
 const STRETCH_US_MIN: f64 = 150_000.0;
 /// The least time at the start of a stretch that is left out, microseconds: requests of the one before.
 const SETTLING_US: f64 = 30_000.0;
+/// Users who begin together meet until their pauses have spread them: what so many requests of each take is left out too.
+const SPREADING: f64 = 3.0;
 /// How long to wait for requests of the users before, microseconds: a connection that found no room tries again after 1 s,
 /// and then after another 2 s.
 const DRAINING_US_MAX: u64 = 3_200_000;
@@ -59,17 +61,23 @@ pub(crate) fn tell_apart(
 /// How long to stay at one load.
 struct Stretch {
     settling_us: u64,
+    spreading_us: u64,
     length_us: u64,
 }
 
 impl Stretch {
     fn new(plan: &Plan) -> Self {
-        let length_us = (REQUESTS * (plan.alone_us + plan.think_us)).max(STRETCH_US_MIN);
-        Self { settling_us: plan.alone_us.max(SETTLING_US) as u64, length_us: length_us as u64 }
+        let cycle_us = plan.alone_us + plan.think_us;
+        let spreading_us = if plan.users > 1 { SPREADING * cycle_us } else { 0.0 };
+        Self {
+            settling_us: plan.alone_us.max(SETTLING_US) as u64,
+            spreading_us: spreading_us as u64,
+            length_us: (REQUESTS * cycle_us).max(STRETCH_US_MIN) as u64,
+        }
     }
 
     fn pair_us(&self) -> u64 {
-        2 * (self.settling_us + self.length_us)
+        2 * (self.settling_us + self.length_us) + self.spreading_us
     }
 
     /// Waits for the requests of the users before: some may still be trying to connect to a server that was overloaded.
@@ -94,7 +102,8 @@ impl Stretch {
         interrupt: &AtomicBool,
     ) -> Result<Option<f64>, LoadError> {
         set(driver, side)?;
-        driver.collect(self.settling_us, interrupt)?;
+        let spreading_us = if side.users > 1 { self.spreading_us } else { 0 };
+        driver.collect(self.settling_us + spreading_us, interrupt)?;
         let ticks = driver.collect(self.length_us, interrupt)?;
         let sum = |read: fn(&Tick) -> u64| ticks.iter().map(read).sum::<u64>() as f64;
         let (answered, sum_ns) = (sum(|tick| tick.completed), sum(|tick| tick.response_time_ns_sum));
@@ -105,4 +114,46 @@ impl Stretch {
 fn set(driver: &mut impl Driver, Side { users, think_us }: Side) -> Result<(), LoadError> {
     driver.set_think(Think::Exponential(Duration::from_secs_f64(think_us / 1e6)));
     driver.set_users(users)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers after 10 ms, and after 20 ms for the first 40 ms of several users, who began together.
+    #[derive(Default)]
+    struct Together {
+        users: u32,
+        since_us: u64,
+    }
+
+    impl Driver for Together {
+        fn set_users(&mut self, users: u32) -> Result<(), LoadError> {
+            (self.users, self.since_us) = (users, 0);
+            Ok(())
+        }
+
+        fn set_think(&mut self, _: Think) {}
+
+        fn collect(&mut self, for_us: u64, _: &AtomicBool) -> Result<Vec<Tick>, LoadError> {
+            let ticks = (0..for_us / 5_000).map(|slice| {
+                let begins = self.users > 1 && self.since_us + slice * 5_000 < 40_000;
+                let response_ns = if begins { 20_000_000 } else { 10_000_000 };
+                Tick { length_us: 5_000, completed: 1, response_time_ns_sum: response_ns, ..Tick::default() }
+            });
+            let ticks = ticks.collect();
+            self.since_us += for_us;
+            Ok(ticks)
+        }
+    }
+
+    /// Sixty users of twenty workers behind a delay began in one instant, met at the workers, and it was called a lock.
+    #[test]
+    fn users_who_begin_together_are_given_time_to_spread() {
+        let plan = Plan::new(4.0, [10_000.0, 2_500.0, 0.0]).expect("four users");
+        let made = tell_apart(&mut Together::default(), plan, 60_000_000, &AtomicBool::new(false));
+        let trial = made.expect("it runs").expect("it is long enough");
+        assert!(trial.pairs.iter().all(|pair| pair.first_us == pair.second_us), "{trial:?}");
+        assert_eq!(trial.result().and_then(|result| result.told()), Some(false));
+    }
 }
