@@ -19,7 +19,7 @@ use crate::run::{
 };
 use crate::search::growth::{Growth, growth};
 use crate::search::saturation::{Saturation, saturation};
-use crate::tell_apart::{Plan, Trial};
+use crate::tell_apart::Plan;
 use crate::verdict::{
     Curve, Shape, bottleneck, bottleneck_of_load, generator_waited, locks_resource, to_tell_apart, undecided,
     uses,
@@ -100,7 +100,7 @@ pub fn conclude(mut steps: Vec<Step>, context: &Context) -> Conclusion {
     let (saturation, growth) = saturation_and_growth(&steps, context);
     let curve = Curve::new(steps, shape(&saturation, growth, context), context.database.clone())
         .with_rest(context.rest.clone())
-        .with_experiment(context.told_apart.as_ref().and_then(Trial::result));
+        .with_experiment(context.told_apart.clone());
     let finding = match context.kind {
         RunKind::Load => bottleneck_of_load(&curve),
         RunKind::Sweep { .. } => bottleneck(&curve),

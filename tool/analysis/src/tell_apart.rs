@@ -13,7 +13,7 @@
 //! requests has the same figures as a lock. But it lets a user through at once who paused for the interval `h`. With
 //! exponential pauses of mean Z the response time becomes shorter by `Z (1 - exp(-h / Z))`; at a lock it stays.
 
-use crate::laws::mva::{Station, mva};
+use crate::laws::mva::repairman;
 use crate::run::TimesCompared;
 use crate::statistics::mean::{half_width, mean, standard_error};
 use crate::statistics::t_cdf;
@@ -94,26 +94,38 @@ impl Plan {
     }
 
     /// By how much the second response time is longer than the first, microseconds, if requests pass one at a time (several
-    /// users), or one per interval (one user): two bounds. Then the same if not.
-    fn expected_us(&self) -> [[f64; 2]; 2] {
-        if self.users == 1 {
-            let saved_us = self.think_us * (1.0 - (-self.hold_us / self.think_us).exp());
-            return [SAVED.map(|share| -(share * saved_us).min(self.alone_us)), [0.0, 0.0]];
+    /// users), or one per interval (one user): two bounds.
+    fn expected_us(&self) -> [f64; 2] {
+        if self.users > 1 {
+            return self.at_servers_us(1);
         }
-        let [lock_us, processor_us] = [self.hold_us, self.processor_us.max(0.0)].map(|us| self.wait_us(us));
-        let [least, most] = WAIT.map(|share| share * lock_us);
-        [[least, most + processor_us], [0.0, processor_us]]
+        let saved_us = self.think_us * (1.0 - (-self.hold_us / self.think_us).exp());
+        SAVED.map(|share| -(share * saved_us).min(self.alone_us))
     }
 
-    /// How much longer several users wait than one where each request takes a single server for so long.
-    fn wait_us(&self, demand_us: f64) -> f64 {
-        let stations = [
-            Station::Queue { demand_us, servers: 1 },
-            Station::Delay { demand_us: (self.alone_us - demand_us).max(0.0) },
-        ];
-        let times = mva(&stations, self.think_us, self.users);
-        let [one, all] = [times.first(), times.last()].map(|at| at.map_or(0.0, |at| at.response_time_us));
-        (all - one).max(0.0)
+    /// The same if that is not so: several users have a server each, and one user saves nothing.
+    fn otherwise_us(&self) -> [f64; 2] {
+        if self.users > 1 { self.at_servers_us(self.users) } else { [0.0, 0.0] }
+    }
+
+    /// How much longer several users wait than one at so many servers, which together let one request through per
+    /// `hold_us`, and at the processor.
+    fn at_servers_us(&self, servers: u32) -> [f64; 2] {
+        let wait_us = self.wait_us(servers, self.hold_us * f64::from(servers));
+        let processor_us = self.wait_us(1, self.processor_us.max(0.0));
+        let [least, most] = WAIT.map(|share| share * wait_us);
+        [least, most + processor_us]
+    }
+
+    /// How much longer several users wait than one where each request takes one of the servers for so long.
+    fn wait_us(&self, servers: u32, service_us: f64) -> f64 {
+        if servers >= self.users || service_us <= 0.0 {
+            return 0.0;
+        }
+        let service_us = service_us.min(self.alone_us);
+        let delay = (self.alone_us - service_us + self.think_us) / service_us;
+        let cycle_us = f64::from(self.users) * service_us / repairman(servers, delay, self.users);
+        (cycle_us - self.alone_us - self.think_us).max(0.0)
     }
 }
 
@@ -150,18 +162,32 @@ impl Trial {
         let first: Vec<f64> = self.pairs.iter().map(|pair| pair.first_us).collect();
         let (first_us, longer_us) = (mean(&first), mean(&longer));
         let half = half_width(&longer, 0.95);
-        let [so, otherwise] = self.plan.expected_us();
-        let seen = Seen::new(&longer, UNLIKE * first_us);
-        let odds = (seen.likelihood(so) / seen.likelihood(otherwise)).ln();
+        let expected_us = self.plan.expected_us();
         Some(TimesCompared {
             users: self.plan.users,
             think_us: self.plan.think_us,
             alone_us: first_us,
             longer_us,
             longer_ci_us: [longer_us - half, longer_us + half],
-            expected_us: so,
-            log_odds: if odds.is_nan() { 0.0 } else { odds.clamp(-MOST, MOST) },
+            expected_us,
+            log_odds: self.log_odds(expected_us),
         })
+    }
+
+    /// The natural logarithm of the odds of a pool of so many workers, beside work that waits for nobody, against one of a
+    /// worker for each user. 0 where nothing was measured.
+    pub(crate) fn log_odds_of_workers(&self, workers: u32) -> f64 {
+        let told = self.plan.users > 1 && self.result().is_some();
+        if told { self.log_odds(self.plan.at_servers_us(workers)) } else { 0.0 }
+    }
+
+    /// The odds of a range in which the longer times would lie, against the other explanation.
+    fn log_odds(&self, expected_us: [f64; 2]) -> f64 {
+        let longer: Vec<f64> = self.pairs.iter().map(|pair| pair.second_us - pair.first_us).collect();
+        let first: Vec<f64> = self.pairs.iter().map(|pair| pair.first_us).collect();
+        let seen = Seen::new(&longer, UNLIKE * mean(&first));
+        let odds = (seen.likelihood(expected_us) / seen.likelihood(self.plan.otherwise_us())).ln();
+        if odds.is_nan() { 0.0 } else { odds.clamp(-MOST, MOST) }
     }
 }
 

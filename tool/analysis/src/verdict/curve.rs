@@ -7,6 +7,7 @@ use crate::resources::{CpuUse, Group, LinkUse, Usage};
 use crate::run::{DatabaseTrouble, Processes, Step, TimesCompared, nearest};
 use crate::search::growth::Growth;
 use crate::statistics::NORMAL_95;
+use crate::tell_apart::Trial;
 use crate::thresholds::{FULL, LOW, PLATEAU};
 
 /// A resource that did this share of its plateau work when throughput was low does not follow the load: it is a
@@ -94,7 +95,7 @@ pub struct Curve {
     database: Option<WatchedDatabase>,
     /// What was used before the load began, as a step without users.
     rest: Option<Step>,
-    experiment: Option<TimesCompared>,
+    experiment: Option<(TimesCompared, Trial)>,
 }
 
 impl Curve {
@@ -120,13 +121,19 @@ impl Curve {
     }
 
     /// The same with what an experiment showed, where one was made.
-    pub fn with_experiment(self, experiment: Option<TimesCompared>) -> Self {
+    pub fn with_experiment(self, trial: Option<Trial>) -> Self {
+        let experiment = trial.and_then(|trial| Some((trial.result()?, trial)));
         Self { experiment, ..self }
     }
 
-    /// The experiment that was made.
+    /// What the experiment showed that was made.
     pub(super) fn experiment(&self) -> Option<&TimesCompared> {
-        self.experiment.as_ref()
+        self.experiment.as_ref().map(|(result, _)| result)
+    }
+
+    /// The natural logarithm of the odds that it gives to a pool of so many workers, against one with a worker for each user.
+    pub(super) fn log_odds_of_workers(&self, workers: u32) -> f64 {
+        self.experiment.as_ref().map_or(0.0, |(_, trial)| trial.log_odds_of_workers(workers))
     }
 
     /// The experiment with several users: whether requests pass one at a time.

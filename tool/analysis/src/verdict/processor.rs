@@ -2,11 +2,11 @@
 
 use super::curve::{Curve, group, set_busy};
 use super::finding::{DIRECT, Finding, INDIRECT};
-use super::io_limit;
+use super::{io_limit, waiting};
 use crate::resources::{Group, ThreadUse};
 use crate::run::{
-    Busy, CpuTimeEvidence, Identity, Probability, Processes, ProcessorEvidence as Seen, ResourceKind,
-    TierDemand,
+    Busy, CpuTimeEvidence, Explanation, Identity, Probability, Processes, ProcessorEvidence as Seen,
+    ResourceKind, TierDemand,
 };
 use crate::thresholds::{FULL, NOT_BUSY};
 
@@ -34,6 +34,13 @@ const LIKELIER: f64 = 30.0;
 /// Of servers that use about one core with several threads, so many run one thread at a time.
 const IN_TURN: Probability = Probability::new(0.05);
 
+/// Threads that hand a lock over to each other while they sleep may fall into a step in which exactly one of them computes.
+/// Only of interpreters with a global lock is it known that this is no coincidence.
+const MAYBE_IN_STEP: f64 = 0.75;
+
+/// How the names of processes begin that run an interpreter with a global lock.
+const INTERPRETERS: [&str; 6] = ["python", "gunicorn", "uvicorn", "uwsgi", "ruby", "puma"];
+
 /// Threads that wait for a processor are worth telling from here on.
 const QUEUED: f64 = 0.2;
 
@@ -49,7 +56,7 @@ fn of_processes(curve: &Curve, of: &Processes) -> Option<Finding> {
     let peak = curve.group(of)?;
     let thread_busy = curve.group_mean(of, thread_share);
     let all_busy = curve.group_mean(of, Group::busy);
-    let finding = if all_busy >= FULL {
+    let finding = if all_busy >= FULL && !waiting::queue_at_locks(curve, of) {
         all_cores(curve, of, peak, all_busy)
     } else if thread_busy >= FULL && !peak.one_core() {
         one_thread(curve, of, peak, thread_busy)
@@ -154,12 +161,21 @@ fn one_at_a_time(curve: &Curve, of: &Processes, peak: &Group) -> Option<Finding>
     if likelier < LIKELIER {
         return None;
     }
-    let confidence = IN_TURN.times_odds(likelier).share().min(INDIRECT.share());
+    let interpreter = INTERPRETERS.iter().any(|name| of.name.starts_with(name));
+    let most = if interpreter { INDIRECT.share() } else { MAYBE_IN_STEP };
+    let confidence = IN_TURN.times_odds(likelier).share().min(most);
+    let lock = Explanation {
+        kind: ResourceKind::Lock,
+        identity: Some(Identity::Processes(of.clone())),
+        probability: Probability::new((1.0 - confidence) / 2.0),
+        ..Explanation::default()
+    };
     Some(
         Finding::new(ResourceKind::SingleThread, Probability::new(confidence))
             .held_by(Identity::Thread(of.clone()))
             .busy(cores.min(1.0))
             .weaker_by(1.0 - NOT_BUSY)
+            .or(lock)
             .seeing(cpu_busy(curve, of, Busy::OneAtATime { cores }))
             .seeing(Seen::OneThreadAtATime {
                 threads: peak.working_threads as u64,

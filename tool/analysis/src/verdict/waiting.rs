@@ -11,7 +11,9 @@ use crate::run::{
     ConnectionEvidence, Evidence, Identity, ListenQueue, Processes, ResourceKind, Step,
     WaitingEvidence as Seen,
 };
-use crate::statistics::NORMAL_95;
+use crate::search::growth::{degrees_of_freedom, throughput_error};
+use crate::statistics::pooling::effective_degrees_of_freedom;
+use crate::statistics::{NORMAL_95, t_cdf};
 use crate::tell_apart::Plan;
 use crate::thresholds::{FULL, NOT_BUSY, PLATEAU, UNWATCHED};
 use crate::ticks::ErrorKind;
@@ -33,6 +35,15 @@ const CLEARLY_SHORTER: f64 = 0.98;
 
 /// The half-width of a mean response time without an interval, as a share of it.
 const RESPONSE_UNKNOWN: f64 = 0.1;
+
+/// How often a fall may be said where there is none.
+const BY_CHANCE: f64 = 0.01;
+
+/// A processor busier than this may have no time to spare.
+const SPARE: f64 = 0.95;
+
+/// With fewer threads than this waiting for a processor, on average, users do not queue for it.
+const HARDLY_ANY: f64 = 0.2;
 
 /// For each user beyond N*, at least this many more threads wait for a lock or a condition where that is what users wait
 /// for. Threads that idle in a pool wait as well, but as many or fewer of them under load.
@@ -135,6 +146,14 @@ pub(super) fn more_waiters(curve: &Curve, of: &Processes) -> Option<Seen> {
     Some(Seen::MoreThreadsWait { from_users, from_threads, to_users, to_threads })
 }
 
+/// Whether users of a nearly full processor queue for a lock or a condition in front of it, and not for the processor: it
+/// has time to spare while they wait, and no thread wants it.
+pub(super) fn queue_at_locks(curve: &Curve, of: &Processes) -> bool {
+    let mean = |read: fn(&Group) -> f64| curve.group_mean(of, read);
+    let spare = mean(Group::busy) < SPARE && mean(|group| group.run_queue) < HARDLY_ANY;
+    spare && more_waiters(curve, of).is_some()
+}
+
 /// Evidence that one user alone waited for a disk most of the time, though none is busy.
 pub(super) fn alone_at_the_disk(curve: &Curve) -> Option<Seen> {
     let alone = curve.steps().first().filter(|step| step.users == 1)?;
@@ -211,7 +230,9 @@ pub(super) fn nothing_busy(curve: &Curve) -> bool {
         seen.resource == Identity::Host && (idle_queue || (not_the_loads && hardly_starved(curve)))
     };
     let with_unwatched = |seen: &Use| (seen.used + unwatched) / seen.capacity < NOT_BUSY;
-    let room = |seen: &Use| seen.utilisation() < IDLE || with_unwatched(seen) || by_others(seen);
+    let at_locks = |seen: &Use| seen.resource.processes().is_some_and(|of| queue_at_locks(curve, of));
+    let room =
+        |seen: &Use| seen.utilisation() < IDLE || with_unwatched(seen) || by_others(seen) || at_locks(seen);
     let unwatched_idle = idle_queue || not_the_loads || curve.unwatched_cores() < UNWATCHED;
     unwatched_idle && mean_uses(curve).iter().all(room)
 }
@@ -228,18 +249,29 @@ pub(super) fn hardly_starved(curve: &Curve) -> bool {
     share.is_some_and(|share| share > 0.0 && share < WAITING_PER_REQUEST)
 }
 
-/// How far throughput fell beyond N*, if a step there falls off the plateau. With a pool none does.
+/// How far throughput fell beyond N*, if a step there falls off the plateau, beyond doubt. With a pool none does.
 pub(super) fn fall(curve: &Curve) -> Option<Seen> {
     let top = curve.plateau().max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))?;
-    let beyond = curve.steps().iter().filter(|step| step.users > top.users);
-    let lowest = beyond.min_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))?;
-    let fell = lowest.throughput_per_s < PLATEAU * top.throughput_per_s;
+    let beyond = || curve.steps().iter().filter(|step| step.users > top.users);
+    let lowest = beyond().min_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))?;
+    let compared = curve.plateau().count() * beyond().count();
+    let far = lowest.throughput_per_s < PLATEAU * top.throughput_per_s;
+    let fell = far && chance_of_less(top, lowest) < BY_CHANCE / compared.max(1) as f64;
     fell.then_some(Seen::FellWithUsers {
         from_users: top.users,
         from_per_s: top.throughput_per_s,
         to_users: lowest.users,
         to_per_s: lowest.throughput_per_s,
     })
+}
+
+/// The chance that the second step comes out as much below the first while both have the same throughput (Welch's test).
+/// The extremes of several were chosen, so it has to be divided by the number of pairs (Bonferroni).
+fn chance_of_less(first: &Step, second: &Step) -> f64 {
+    let errors = [first, second].map(|step| (throughput_error(step).powi(2), degrees_of_freedom(step)));
+    let error = errors.iter().map(|(variance, _)| variance).sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
+    let less = (first.throughput_per_s - second.throughput_per_s) / error;
+    t_cdf(effective_degrees_of_freedom(&errors), -less)
 }
 
 /// The processes at which requests queue. Where that was not seen, the busiest group of the server's, unless tiers behind

@@ -274,3 +274,44 @@ fn a_limit_on_the_rate_that_delays_is_not_a_lock() {
     assert_eq!(kind(&lock), ResourceKind::Lock, "{lock:#?}");
     assert!(says(&lock, "a pause saves nothing"), "{lock:#?}");
 }
+
+/// Of twelve noisy steps the highest was compared with the lowest beyond it, and a pool of exponential workers was a lock.
+#[test]
+fn steps_that_differ_by_chance_are_no_fall() {
+    let noisy = |half_width: f64| {
+        let lab = waiting(4, 0.0);
+        let mut steps = lab.observed();
+        for step in steps.iter_mut().map(|observed| &mut observed.step) {
+            let factor = if step.users == 64 { 0.94 } else { 1.05 };
+            step.throughput_per_s *= factor;
+            let x = step.throughput_per_s;
+            step.throughput_ci_per_s = Some([x * (1.0 - half_width), x * (1.0 + half_width)]);
+        }
+        conclude(&steps, &lab.context)
+    };
+    assert!(!says(&noisy(0.1), "Throughput fell"), "{:#?}", noisy(0.1).verdict);
+    assert!(says(&noisy(0.001), "Throughput fell"), "{:#?}", noisy(0.001).verdict);
+}
+
+/// One core was 91 % busy while 63 users waited for a lock, and it was said to be full.
+#[test]
+fn a_processor_with_time_to_spare_that_nobody_wants_is_not_full() {
+    let at = |demand_us: f64| {
+        let threads = server("app").demand_us(demand_us).threads(8).state(ThreadState::Futex);
+        let tier = threads.thread_per_user().cpus(&[0]);
+        sweep().tier(tier).pool(1, 5_000.0).conclude()
+    };
+    assert_eq!(kind(&at(4_550.0)), ResourceKind::Lock, "{:#?}", at(4_550.0));
+    assert_eq!(kind(&at(4_950.0)), ResourceKind::Cpu, "{:#?}", at(4_950.0));
+}
+
+/// Threads that slept behind a lock computed one after the other, and it was a global lock with 87 %.
+#[test]
+fn threads_that_may_be_in_step_are_not_surely_one_at_a_time() {
+    let named = |name| sweep().tier(server(name).demand_us(500.0).taking_turns(8)).conclude();
+    let (compiled, interpreter) = (named("app"), named("python3"));
+    assert_eq!((kind(&compiled), sure(&compiled)), (ResourceKind::SingleThread, Sure::Rather));
+    let alternatives = &compiled.verdict.bottleneck.alternatives;
+    assert!(alternatives.iter().any(|other| other.kind == ResourceKind::Lock), "{alternatives:?}");
+    assert_eq!((kind(&interpreter), sure(&interpreter)), (ResourceKind::SingleThread, Sure::Fairly));
+}

@@ -14,10 +14,15 @@ const UNACCEPTED: f64 = 0.25;
 /// share of a request proves the less.
 const OTHERWISE_LONGER: f64 = 0.1;
 
+/// With as many workers users at random hardly ever wait, though there may be more of them.
+const SMALL_POOL: u32 = 64;
+
 /// How likely a sign is by each explanation.
 pub(super) struct Sign {
     one: f64,
     pool: f64,
+    /// Of pools of 2 workers, 3, and so on, where it is not the same of all.
+    small_pools: Vec<f64>,
     accept_queue: f64,
     rate_limit: f64,
     upstream: f64,
@@ -26,13 +31,23 @@ pub(super) struct Sign {
 
 impl Sign {
     /// As likely by each.
-    const NONE: Self =
-        Self { one: 1.0, pool: 1.0, accept_queue: 1.0, rate_limit: 1.0, upstream: 1.0, other: 1.0 };
+    const NONE: Self = Self {
+        one: 1.0,
+        pool: 1.0,
+        small_pools: Vec::new(),
+        accept_queue: 1.0,
+        rate_limit: 1.0,
+        upstream: 1.0,
+        other: 1.0,
+    };
 
     pub(super) fn ratio(&self, cause: Cause) -> f64 {
         match cause {
             Cause::One => self.one,
-            Cause::Pool(_) | Cause::Connections(_) => self.pool,
+            Cause::Pool(workers) | Cause::Connections(workers) => {
+                let small = (workers as usize).checked_sub(2).and_then(|index| self.small_pools.get(index));
+                small.copied().unwrap_or(self.pool)
+            }
             Cause::AcceptQueue => self.accept_queue,
             Cause::RateLimit => self.rate_limit,
             Cause::Upstream => self.upstream,
@@ -84,7 +99,7 @@ fn unread(curve: &Curve) -> Option<Sign> {
 /// keep their throughput.
 fn falls(curve: &Curve) -> Option<Sign> {
     waiting::fall(curve)?;
-    Some(Sign { one: 1.0, pool: 0.05, accept_queue: 0.3, rate_limit: 0.05, upstream: 0.3, other: 0.3 })
+    Some(Sign { pool: 0.05, accept_queue: 0.3, rate_limit: 0.05, upstream: 0.3, other: 0.3, ..Sign::NONE })
 }
 
 /// Whether more than one request is under way at a time: connections that wait for a single worker wait to be accepted too.
@@ -100,13 +115,17 @@ fn waiting_to_be_accepted(curve: &Curve) -> Option<Sign> {
 }
 
 /// What a few users at random moments met: one at a time, or several at a time. Whatever lets requests pass one by one makes
-/// them meet.
+/// them meet, and so do fewer workers than users.
 fn contention(curve: &Curve) -> Option<Sign> {
     let made = curve.contention()?;
     let expected = made.expected_us.iter().sum::<f64>() / 2.0 / made.alone_us;
-    let trust = if made.log_odds > 0.0 { (expected / OTHERWISE_LONGER).clamp(0.0, 1.0) } else { 1.0 };
-    let one = (trust * made.log_odds).exp();
-    Some(Sign { one, pool: 1.0, accept_queue: one, rate_limit: one, upstream: one.sqrt(), other: one.sqrt() })
+    let trusted = (expected / OTHERWISE_LONGER).clamp(0.0, 1.0);
+    let ratio = |log_odds: f64| (if log_odds > 0.0 { trusted * log_odds } else { log_odds }).exp();
+    let one = ratio(made.log_odds);
+    let workers = 2..made.users.min(SMALL_POOL);
+    let small_pools = workers.map(|workers| ratio(curve.log_odds_of_workers(workers))).collect();
+    let (accept_queue, rate_limit, upstream) = (one, one, one.sqrt());
+    Some(Sign { one, pool: 1.0, small_pools, accept_queue, rate_limit, upstream, other: one.sqrt() })
 }
 
 /// Whether a pause saves one user time, as it does where requests are let through at a rate.
