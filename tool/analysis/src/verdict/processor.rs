@@ -5,8 +5,8 @@ use super::finding::{DIRECT, Finding, INDIRECT};
 use super::{io_limit, waiting};
 use crate::resources::{Group, ThreadUse};
 use crate::run::{
-    Busy, CpuTimeEvidence, Explanation, Identity, Probability, Processes, ProcessorEvidence as Seen,
-    ResourceKind, TierDemand,
+    Busy, CpuTimeEvidence, Identity, Probability, Processes, ProcessorEvidence as Seen, ResourceKind,
+    TierDemand,
 };
 use crate::thresholds::{FULL, NOT_BUSY};
 
@@ -163,27 +163,25 @@ fn one_at_a_time(curve: &Curve, of: &Processes, peak: &Group) -> Option<Finding>
     }
     let interpreter = INTERPRETERS.iter().any(|name| of.name.starts_with(name));
     let most = if interpreter { INDIRECT.share() } else { MAYBE_IN_STEP };
-    let confidence = IN_TURN.times_odds(likelier).share().min(most);
-    let lock = Explanation {
-        kind: ResourceKind::Lock,
-        identity: Some(Identity::Processes(of.clone())),
-        probability: Probability::new((1.0 - confidence) / 2.0),
-        ..Explanation::default()
-    };
-    Some(
-        Finding::new(ResourceKind::SingleThread, Probability::new(confidence))
-            .held_by(Identity::Thread(of.clone()))
-            .busy(cores.min(1.0))
-            .weaker_by(1.0 - NOT_BUSY)
-            .or(lock)
-            .seeing(cpu_busy(curve, of, Busy::OneAtATime { cores }))
-            .seeing(Seen::OneThreadAtATime {
-                threads: peak.working_threads as u64,
-                cores: peak.allowed_count() as u64,
-                runnable,
-                samples,
-            }),
-    )
+    let confidence = Probability::new(IN_TURN.times_odds(likelier).share().min(most));
+    // The threads of an interpreter wait for its global lock in the same way as those of other programs for their own.
+    let waiters = waiting::more_waiters(curve, of).filter(|_| !interpreter);
+    let (lock, thread) = (Identity::Processes(of.clone()), Identity::Thread(of.clone()));
+    let of_thread = Finding::new(ResourceKind::SingleThread, confidence).held_by(thread);
+    let of_lock = Finding::new(ResourceKind::Lock, confidence).held_by(lock);
+    let (found, other) = if waiters.is_some() { (of_lock, of_thread) } else { (of_thread, of_lock) };
+    let found = found
+        .busy(cores.min(1.0))
+        .weaker_by(1.0 - NOT_BUSY)
+        .or(other.explanation((1.0 - confidence.share()) / 2.0))
+        .seeing(cpu_busy(curve, of, Busy::OneAtATime { cores }))
+        .seeing(Seen::OneThreadAtATime {
+            threads: peak.working_threads as u64,
+            cores: peak.allowed_count() as u64,
+            runnable,
+            samples,
+        });
+    Some(waiters.into_iter().fold(found, Finding::seeing))
 }
 
 /// Share of the samples on the plateau that found some thread running or waiting to run, and how many there were.

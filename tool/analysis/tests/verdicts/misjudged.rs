@@ -308,10 +308,14 @@ fn a_processor_with_time_to_spare_that_nobody_wants_is_not_full() {
 /// Threads that slept behind a lock computed one after the other, and it was a global lock with 87 %.
 #[test]
 fn threads_that_may_be_in_step_are_not_surely_one_at_a_time() {
-    let named = |name| sweep().tier(server(name).demand_us(500.0).taking_turns(8)).conclude();
+    let threads = |name| server(name).demand_us(500.0).taking_turns(8);
+    let named = |name| sweep().tier(threads(name)).conclude();
     let (compiled, interpreter) = (named("app"), named("python3"));
     assert_eq!((kind(&compiled), sure(&compiled)), (ResourceKind::SingleThread, Sure::Rather));
     let alternatives = &compiled.verdict.bottleneck.alternatives;
     assert!(alternatives.iter().any(|other| other.kind == ResourceKind::Lock), "{alternatives:?}");
     assert_eq!((kind(&interpreter), sure(&interpreter)), (ResourceKind::SingleThread, Sure::Fairly));
+    let piling_up = |name| sweep().tier(threads(name).state(ThreadState::Futex).thread_per_user()).conclude();
+    assert_eq!(kind(&piling_up("app")), ResourceKind::Lock, "{:#?}", piling_up("app"));
+    assert_eq!(kind(&piling_up("python3")), ResourceKind::SingleThread, "{:#?}", piling_up("python3"));
 }
