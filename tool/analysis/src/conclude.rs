@@ -21,8 +21,8 @@ use crate::search::growth::{Growth, growth};
 use crate::search::saturation::{Saturation, saturation};
 use crate::tell_apart::Plan;
 use crate::verdict::{
-    Curve, Shape, bottleneck, bottleneck_of_load, generator_waited, locks_resource, to_tell_apart, undecided,
-    uses,
+    Curve, Shape, Tried, bottleneck, bottleneck_of_load, generator_waited, locks_resource, to_tell_apart,
+    undecided, uses,
 };
 
 /// Everything that the steps show together.
@@ -111,7 +111,9 @@ pub fn conclude(mut steps: Vec<Step>, context: &Context) -> Conclusion {
     let mut verdict = verdict::verdict(&curve, &finding, saturation, context);
     let confirmation = context.slowed.as_ref().map(|trial| confirm(&mut verdict, trial));
     if context.kind != RunKind::Load {
-        verdict.doubts.extend(undecided(&verdict.bottleneck, context.told_apart.is_some()));
+        let slowed = confirmation.as_ref().is_some_and(|tested| !tested.tiers.is_empty());
+        let tried = Tried { pair: context.told_apart.is_some(), slowed };
+        verdict.doubts.extend(undecided(&verdict.bottleneck, tried));
     }
     Conclusion {
         models,

@@ -14,17 +14,22 @@
 //! What goes on while processes are stopped shows in no tier: a device, a timer, a quota, another host, or shared processors
 //! whose time the other tiers use up.
 
+use std::mem::swap;
+
 use crate::run::{
     Bottleneck, Confirmation, ConfirmationAnswer, Doubt, Explanation, Identity, LeftAlone, Probability,
-    Processes, SlowedTier, Verdict,
+    Processes, ResourceKind, SlowedTier, TellApart, Verdict,
 };
 use crate::statistics::mean::{half_width, mean};
+use crate::verdict::{Tried, undecided};
 
 /// Throughput follows a tier if its elasticity is certainly above this, and does not if it is certainly below.
 const FOLLOWS: f64 = 0.5;
 /// The holder of the bottleneck is followed, and every other tier has slack, this many times as often as chance would have it:
 /// each interval errs in one of twenty trials.
 const LIKELIER: f64 = 20.0;
+/// Where a tier is as sure as this to hold the bottleneck, slowing it would change little.
+const SURE: f64 = 0.9;
 /// With fewer blocks their scatter says nothing.
 const BLOCKS_MIN: usize = 3;
 
@@ -61,6 +66,8 @@ impl Stretch {
 pub struct Trial {
     /// Users meanwhile.
     pub users: u32,
+    /// How long it took, seconds.
+    pub elapsed_s: f64,
     /// The tiers that were slowed.
     pub tiers: Vec<(Processes, Vec<Block>)>,
     /// Tiers that were left alone.
@@ -92,20 +99,99 @@ pub fn confirm(verdict: &mut Verdict, trial: &Trial) -> Confirmation {
     let mut tiers: Vec<SlowedTier> =
         trial.tiers.iter().filter_map(|(processes, blocks)| slowed_tier(processes, blocks)).collect();
     tiers.sort_by(|a, b| b.elasticity.total_cmp(&a.elasticity));
-    let holder = verdict.bottleneck.identity.as_ref().and_then(|identity| identity.processes());
-    let answer = answer(holder, &tiers, trial);
+    let Trial { users, elapsed_s, ref left_alone, .. } = *trial;
+    let answer = answer(holder(&verdict.bottleneck), &tiers, left_alone);
     match &answer {
         ConfirmationAnswer::Confirmed => weigh(&mut verdict.bottleneck, &tiers),
         ConfirmationAnswer::Elsewhere { processes } => {
             weigh(&mut verdict.bottleneck, &tiers);
             verdict.doubts.push(Doubt::NotConfirmed { processes: processes.clone() });
         }
-        ConfirmationAnswer::Found { processes } => {
-            verdict.bottleneck.identity = Some(Identity::Processes(processes.clone()));
-        }
+        ConfirmationAnswer::Found { processes } => found(&mut verdict.bottleneck, processes),
         ConfirmationAnswer::Shared | ConfirmationAnswer::Nothing | ConfirmationAnswer::Open => {}
     }
-    Confirmation { users: trial.users, tiers, left_alone: trial.left_alone.clone(), answer }
+    Confirmation { users, elapsed_s, tiers, left_alone: left_alone.clone(), answer }
+}
+
+/// Whether slowing tiers may change what is said: the bottleneck is one that processes may hold, and it is not sure which of
+/// them do. What may be the matter within one tier is no reason, as slowing it does not tell.
+pub fn is_called_for(bottleneck: &Bottleneck) -> bool {
+    let held = !matches!(bottleneck.kind, ResourceKind::None | ResourceKind::Generator);
+    let open = match (&bottleneck.identity, holder(bottleneck)) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(_), Some(holder)) => share_of(bottleneck, holder) < SURE,
+    };
+    held && open
+}
+
+/// Holds the verdict of another measurement of the same server against what slowing its tiers showed: this makes the most
+/// probable explanation the verdict.
+pub fn carry(verdict: &mut Verdict, shown: &Confirmation) {
+    let bottleneck = &mut verdict.bottleneck;
+    let told = matches!(
+        shown.answer,
+        ConfirmationAnswer::Confirmed
+            | ConfirmationAnswer::Elsewhere { .. }
+            | ConfirmationAnswer::Found { .. }
+    );
+    // No tier that is followed speaks against a device: while its processes are stopped, nobody asks anything of it.
+    if !told || (bottleneck.identity.is_some() && holder(bottleneck).is_none()) {
+        return;
+    }
+    if bottleneck.kind != ResourceKind::Unknown {
+        weigh(bottleneck, &shown.tiers);
+        most_probable_first(bottleneck);
+    }
+    match answer(holder(bottleneck), &shown.tiers, &shown.left_alone) {
+        ConfirmationAnswer::Elsewhere { processes } => {
+            verdict.doubts.push(Doubt::NotConfirmed { processes });
+        }
+        ConfirmationAnswer::Found { processes } => found(bottleneck, &processes),
+        _ => {}
+    }
+    let pair = !verdict
+        .doubts
+        .iter()
+        .any(|doubt| matches!(doubt, Doubt::Undecided { tell_apart: TellApart::PairTest, .. }));
+    verdict.doubts.retain(|doubt| !doubt.is_about_the_cause());
+    verdict.doubts.extend(undecided(&verdict.bottleneck, Tried { pair, slowed: true }));
+}
+
+/// The processes that hold the bottleneck, where it is theirs.
+fn holder(bottleneck: &Bottleneck) -> Option<&Processes> {
+    bottleneck.identity.as_ref().and_then(Identity::processes)
+}
+
+/// How probable it is that these processes hold the bottleneck, whatever is the matter with them.
+fn share_of(bottleneck: &Bottleneck, processes: &Processes) -> f64 {
+    let said = (bottleneck.identity.as_ref(), bottleneck.confidence);
+    let others = bottleneck.alternatives.iter().map(|other| (other.identity.as_ref(), other.probability));
+    let is_theirs = |identity: Option<&Identity>| {
+        identity.and_then(Identity::processes).is_some_and(|of| same(of, processes))
+    };
+    let theirs = std::iter::once(said).chain(others).filter(|(identity, _)| is_theirs(*identity));
+    theirs.map(|(_, probability)| probability.share()).sum()
+}
+
+/// Names the tier that throughput follows where nothing was named.
+fn found(bottleneck: &mut Bottleneck, processes: &Processes) {
+    bottleneck.identity.get_or_insert_with(|| Identity::Processes(processes.clone()));
+}
+
+/// Says what is most probable now, and as an alternative what was said before.
+fn most_probable_first(bottleneck: &mut Bottleneck) {
+    bottleneck.alternatives.sort_by(|a, b| b.probability.share().total_cmp(&a.probability.share()));
+    let first = bottleneck.alternatives.first_mut();
+    if let Some(first) = first.filter(|first| first.probability > bottleneck.confidence) {
+        swap(&mut first.kind, &mut bottleneck.kind);
+        swap(&mut first.identity, &mut bottleneck.identity);
+        swap(&mut first.at_a_time, &mut bottleneck.at_a_time);
+        swap(&mut first.probability, &mut bottleneck.confidence);
+        // What was evidence of the one is none of the other.
+        (bottleneck.utilization, bottleneck.demand_us, bottleneck.threads) = (None, None, None);
+        bottleneck.findings.clear();
+    }
 }
 
 /// Weighs what the bottleneck may be by what the tier that holds it did. Explanations within one tier stay as probable
@@ -147,12 +233,12 @@ fn same(a: &Processes, b: &Processes) -> bool {
     (a.role, &a.name) == (b.role, &b.name)
 }
 
-fn answer(holder: Option<&Processes>, tiers: &[SlowedTier], trial: &Trial) -> ConfirmationAnswer {
+fn answer(holder: Option<&Processes>, tiers: &[SlowedTier], left_alone: &[LeftAlone]) -> ConfirmationAnswer {
     let followed: Vec<&SlowedTier> = tiers.iter().filter(|tier| follows(tier)).collect();
     let is_holder = |tier: &SlowedTier| holder.is_some_and(|holder| same(holder, &tier.processes));
     let holder_has_slack = tiers.iter().any(|tier| is_holder(tier) && has_slack(tier));
     match followed.as_slice() {
-        [] if tiers.is_empty() || !trial.left_alone.is_empty() => ConfirmationAnswer::Open,
+        [] if tiers.is_empty() || !left_alone.is_empty() => ConfirmationAnswer::Open,
         [] if tiers.iter().all(has_slack) => ConfirmationAnswer::Nothing,
         [one] if is_holder(one) && tiers.iter().all(|tier| is_holder(tier) || apart(one, tier)) => {
             ConfirmationAnswer::Confirmed
@@ -205,7 +291,7 @@ mod tests {
 
     fn trial(shares: &[(&str, f64)]) -> Trial {
         let tiers = shares.iter().map(|(name, share)| (tier(name), blocks(*share))).collect();
-        Trial { users: 16, tiers, left_alone: Vec::new() }
+        Trial { users: 16, tiers, ..Trial::default() }
     }
 
     #[test]
@@ -294,5 +380,59 @@ mod tests {
         trial.left_alone = vec![LeftAlone { processes: tier("back"), reason: LeftAloneReason::OtherUser }];
         assert_eq!(confirm(&mut verdict, &trial).answer, ConfirmationAnswer::Open);
         assert!(verdict.doubts.is_empty());
+    }
+
+    fn explanation(name: &str, probability: f64) -> Explanation {
+        Explanation {
+            kind: ResourceKind::WorkerPool,
+            identity: Some(Identity::Processes(tier(name))),
+            probability: Probability::new(probability),
+            ..Explanation::default()
+        }
+    }
+
+    #[test]
+    fn a_test_is_called_for_where_it_is_not_sure_which_tier_holds_the_bottleneck() {
+        let mut bottleneck = verdict_of("back").bottleneck;
+        assert!(is_called_for(&bottleneck));
+        // A lock or a pool, but of this tier.
+        bottleneck.alternatives = vec![explanation("back", 0.35)];
+        assert!(!is_called_for(&bottleneck));
+        bottleneck.alternatives = vec![explanation("front", 0.35)];
+        assert!(is_called_for(&bottleneck));
+        bottleneck.identity = Some(Identity::Host);
+        assert!(!is_called_for(&bottleneck), "no tier holds it");
+        assert!(!is_called_for(&Bottleneck { kind: ResourceKind::None, ..Bottleneck::default() }));
+        assert!(is_called_for(&Bottleneck { kind: ResourceKind::Unknown, ..Bottleneck::default() }));
+    }
+
+    #[test]
+    fn what_a_test_showed_holds_for_other_measurements() {
+        let shown = confirm(&mut verdict_of("back"), &trial(&[("front", 0.0), ("back", 0.1)]));
+        let mut unsure = verdict_of("back");
+        unsure.bottleneck.confidence = Probability::new(0.5);
+        unsure.bottleneck.alternatives = vec![explanation("front", 0.4)];
+        unsure.doubts.extend(undecided(&unsure.bottleneck, Tried::default()));
+        assert_eq!(unsure.doubts.len(), 1);
+        carry(&mut unsure, &shown);
+        assert!(unsure.bottleneck.confidence > Probability::new(0.9), "{:?}", unsure.bottleneck);
+        assert!(unsure.doubts.is_empty(), "{:?}", unsure.doubts);
+
+        let mut other = verdict_of("front");
+        other.bottleneck.alternatives = vec![explanation("back", 0.3)];
+        carry(&mut other, &shown);
+        let Bottleneck { kind, identity, alternatives, .. } = &other.bottleneck;
+        assert_eq!((*kind, identity), (ResourceKind::WorkerPool, &Some(Identity::Processes(tier("back")))));
+        assert_eq!(alternatives[0].kind, ResourceKind::Lock);
+        assert!(other.doubts.is_empty(), "{:?}", other.doubts);
+
+        let mut device = verdict_of("front");
+        device.bottleneck.identity = Some(Identity::Host);
+        carry(&mut device, &shown);
+        assert_eq!(device.bottleneck.identity, Some(Identity::Host));
+        // Where the other tier is no explanation of the measurement, both stand against each other.
+        let mut against = verdict_of("front");
+        carry(&mut against, &shown);
+        assert!(against.doubts.contains(&Doubt::NotConfirmed { processes: tier("back") }), "{against:?}");
     }
 }

@@ -39,7 +39,7 @@ pub use generator::starved as generator_waited;
 pub(crate) use host_limits::reached as host_limits_reached;
 pub use rivals::next;
 pub use shared::sharing;
-pub(crate) use undecided::undecided;
+pub(crate) use undecided::{Tried, undecided};
 pub use utilisation::{Use, mean_uses, uses};
 pub(crate) use waiting::to_tell_apart;
 

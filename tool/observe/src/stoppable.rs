@@ -12,6 +12,7 @@ use crate::topology::process_tree::INIT;
 pub struct Stoppable<'a> {
     paths: &'a KernelPaths,
     user: u32,
+    own: Pid,
     /// This process's group, which nobody suspends from outside without suspending this process.
     group: i64,
     /// This process and those that it runs under.
@@ -32,7 +33,20 @@ impl<'a> Stoppable<'a> {
             next = Job::of(paths, next).map_or(0, |job| job.parent);
         }
         let group = Job::of(paths, own).map_or(0, |job| job.group);
-        Self { paths, user, group, ours }
+        Self { paths, user, own, group, ours }
+    }
+
+    /// Whether this process started it, or a process that this one started did.
+    ///
+    /// # Errors
+    /// That it did not.
+    pub fn check_started(&self, pid: Pid) -> Result<(), LeftAloneReason> {
+        let (mut next, mut seen) = (pid, BTreeSet::new());
+        // Ends at the first process, and where the files go round in a circle.
+        while next > INIT && next != self.own && seen.insert(next) {
+            next = Job::of(self.paths, next).map_or(0, |job| job.parent);
+        }
+        if next == self.own && pid != self.own { Ok(()) } else { Err(LeftAloneReason::NotStarted) }
     }
 
     /// Whether the process may be stopped for a moment.
@@ -132,5 +146,17 @@ mod tests {
         for (pid, expected) in expected {
             assert_eq!(stoppable.check(pid), expected, "{pid}");
         }
+    }
+
+    #[test]
+    fn what_descends_from_this_process_was_started_by_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = KernelPaths { proc: folder.path().into(), ..KernelPaths::default() };
+        for (pid, parent) in [(90, 1), (100, 90), (101, 100), (102, 101), (200, 1), (300, 301), (301, 300)] {
+            lay_out(&paths, pid, (parent, i64::from(pid), -1), (7, 0, 'S'));
+        }
+        let stoppable = Stoppable::by(&paths, 100, 7);
+        let started = [90, 100, 101, 102, 200, 300, 999].map(|pid| stoppable.check_started(pid).is_ok());
+        assert_eq!(started, [false, false, true, true, false, false, false]);
     }
 }

@@ -7,7 +7,7 @@ use analysis::{
     conclude::{Context, Provenance, RunKind, conclude},
     confirmation,
     resources::usage,
-    run::{FewerUsers, LoadShape, LoopKind, Run, Step},
+    run::{FewerUsers, LoadShape, LoopKind, Run, Step, Verdict},
     tell_apart,
 };
 use load::{Pacing, Plan, RequestTotal, Think};
@@ -69,8 +69,6 @@ pub(crate) struct Measured<'a> {
     pub(crate) interrupted: bool,
     /// The generator's ceiling on this host, requests per second, if that was tested.
     pub(crate) generator_ceiling_per_s: Option<f64>,
-    /// What was measured with each tier slowed, if that was asked for.
-    pub(crate) slowed: Option<confirmation::Trial>,
 }
 
 /// Everything that a run is concluded from.
@@ -103,7 +101,7 @@ impl<'a> Gathered<'a> {
             debug_build: cfg!(debug_assertions),
             fewer_users: circumstances.fewer_users,
             generator_ceiling_per_s: measured.generator_ceiling_per_s,
-            slowed: measured.slowed,
+            slowed: None,
             told_apart: None,
         };
         Gathered { plan, circumstances, start: measured.start, steps, context }
@@ -119,6 +117,23 @@ impl<'a> Gathered<'a> {
         self.context.told_apart = trial;
         self.context.interrupted |= interrupted;
         self
+    }
+
+    /// The same with what slowing each tier showed.
+    pub(crate) fn confirmed(mut self, trial: Option<confirmation::Trial>, interrupted: bool) -> Self {
+        self.context.slowed = trial;
+        self.context.interrupted |= interrupted;
+        self
+    }
+
+    /// The verdict so far.
+    pub(crate) fn verdict(&self) -> Verdict {
+        conclude(self.steps.clone(), &self.context).verdict
+    }
+
+    /// The steps.
+    pub(crate) fn steps(&self) -> &[Step] {
+        &self.steps
     }
 
     /// The run that all this makes, with the generator's totals of each kind of request.
@@ -154,7 +169,7 @@ fn shape(plan: &Plan, circumstances: &Circumstances) -> LoadShape {
     LoadShape {
         loop_kind,
         rate_per_s,
-        think_time_us: think_time_us(plan),
+        think_time_us: mean_us(think(plan)),
         connections: plan.connections,
         threads: u32::try_from(plan.threads).unwrap_or(u32::MAX),
         generator_cpus: plan.cpus.as_deref().map(numbers),
@@ -163,12 +178,18 @@ fn shape(plan: &Plan, circumstances: &Circumstances) -> LoadShape {
 }
 
 /// The mean time that a user thinks between a response and its next request, microseconds.
-pub(crate) fn think_time_us(plan: &Plan) -> f64 {
+pub(crate) fn mean_us(think: Think) -> f64 {
+    match think {
+        Think::None => 0.0,
+        Think::Constant(mean) | Think::Exponential(mean) => mean.as_secs_f64() * 1e6,
+    }
+}
+
+/// What users of a plan do between a response and the next request.
+pub(crate) fn think(plan: &Plan) -> Think {
     match plan.pacing {
-        Pacing::Open { .. } | Pacing::Closed { think: Think::None } => 0.0,
-        Pacing::Closed { think: Think::Constant(mean) | Think::Exponential(mean) } => {
-            mean.as_secs_f64() * 1e6
-        }
+        Pacing::Open { .. } => Think::None,
+        Pacing::Closed { think } => think,
     }
 }
 

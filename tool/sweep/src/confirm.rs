@@ -8,32 +8,36 @@ mod slowing;
 use std::{
     collections::BTreeMap,
     sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use analysis::{
     confirmation::{Block, Stretch, Trial},
     counters::Role,
-    run::{LeftAlone, LeftAloneReason, Processes, Step},
+    run::{Bottleneck, Identity, LeftAlone, LeftAloneReason, Processes, Step},
     search::saturation::{Saturation, saturation},
     ticks::Tick,
 };
-use load::LoadError;
+use load::{LoadError, Think};
 use observe::{KernelPaths, Stoppable};
 
 use self::slowing::Slowing;
 use crate::{
-    progress::{Event, Listener},
-    sweep::Driver,
+    conclusion::mean_us,
+    progress::Event,
+    sweep::{Confirming, Driver, Stage, SweepError},
 };
 
 /// How often each tier is slowed and let go again. The interval narrows with the root of this, and Student's t with it.
 const BLOCKS: usize = 6;
-/// The shortest stretch at one speed.
+/// The stretches of a block: full speed, slowed, slowed, full speed.
+const STRETCHES: usize = 4;
+/// The shortest stretch at one speed; half of it where time is short.
 const STRETCH_MIN: Duration = Duration::from_millis(250);
 /// The longest: a tier takes at most 24 of them.
 const STRETCH_MAX: Duration = Duration::from_millis(1500);
-/// A stretch holds this many times the response time, so that the requests under way at its start do not fill it.
+/// A stretch holds this many times the response time, so that the requests under way at its start do not fill it; half as
+/// many where time is short.
 const RESPONSES: f64 = 8.0;
 /// The start of a stretch that is left out: requests of the one before.
 const SETTLING: Duration = Duration::from_millis(60);
@@ -45,33 +49,44 @@ const TIERS_MAX: usize = 6;
 pub(crate) fn confirm(
     driver: &mut impl Driver,
     swept: &Swept<'_>,
+    how: Confirming,
     interrupt: &AtomicBool,
-    listener: &mut dyn Listener,
-) -> Result<Option<Trial>, LoadError> {
+    stage: &mut Stage<'_>,
+) -> Result<Option<Trial>, SweepError> {
     let Some(users) = users(swept) else { return Ok(None) };
-    driver.set_users(users)?;
-    let stretch = stretch(swept.steps, users);
-    let (chosen, mut left_alone) = choose(&swept.tiers);
-    // A queue has to build up before it can keep anybody busy.
-    driver.collect(micros(stretch), interrupt)?;
+    let begun = Instant::now();
+    let (mut chosen, mut left_alone) = choose(swept, how.started_only);
+    let (tiers, stretch) = within(how.most, chosen.len(), stretch(swept.steps, users));
+    let no_time = |(processes, _)| LeftAlone { processes, reason: LeftAloneReason::NoTime };
+    left_alone.extend(chosen.split_off(tiers).into_iter().map(no_time));
     let mut trial = Trial { users, ..Trial::default() };
+    if !chosen.is_empty() {
+        begin(driver, swept.think, users, stretch, interrupt)?;
+    }
     for (processes, pids) in chosen {
-        listener.on(&Event::Slowing { processes: processes.clone() });
-        match slow(driver, &pids, stretch, interrupt)? {
+        let slowed = if stage.prepare(interrupt)? {
+            stage.listener.on(&Event::Slowing { processes: processes.clone() });
+            slow(driver, &pids, stretch, interrupt)?
+        } else {
+            Slowed::LeftAlone(LeftAloneReason::NoTime)
+        };
+        match slowed {
             Slowed::Blocks(blocks) => trial.tiers.push((processes, blocks)),
             Slowed::LeftAlone(reason) => left_alone.push(LeftAlone { processes, reason }),
         }
     }
-    trial.left_alone = left_alone;
+    (trial.left_alone, trial.elapsed_s) = (left_alone, begun.elapsed().as_secs_f64());
     Ok(Some(trial))
 }
 
 /// What the sweep before found.
 pub(crate) struct Swept<'a> {
     /// Its steps.
-    pub(crate) steps: &'a [&'a Step],
-    /// Mean think time, microseconds.
-    pub(crate) think_us: f64,
+    pub(crate) steps: &'a [Step],
+    /// What its verdict says.
+    pub(crate) bottleneck: &'a Bottleneck,
+    /// What users do between two requests.
+    pub(crate) think: Think,
     /// Most users that may be driven.
     pub(crate) users_max: u32,
     /// The processes that serve, by tier.
@@ -80,8 +95,9 @@ pub(crate) struct Swept<'a> {
 
 /// Users well beyond N*: twice as many, and so many that those who queue last several slices.
 fn users(swept: &Swept<'_>) -> Option<u32> {
+    let steps: Vec<&Step> = swept.steps.iter().collect();
     let Saturation { users: Some(saturated), throughput_max_per_s, .. } =
-        saturation(swept.steps, swept.think_us)
+        saturation(&steps, mean_us(swept.think))
     else {
         return None;
     };
@@ -92,34 +108,79 @@ fn users(swept: &Swept<'_>) -> Option<u32> {
 }
 
 /// How long to stay at one speed: several response times, as measured at the step nearest to so many users.
-fn stretch(steps: &[&Step], users: u32) -> Duration {
+fn stretch(steps: &[Step], users: u32) -> Duration {
     let nearest = steps.iter().min_by_key(|step| step.users.abs_diff(users));
     let response_s = nearest.map_or(0.0, |step| step.response_time_us.mean / 1e6);
     let wanted = Duration::try_from_secs_f64(RESPONSES * response_s).unwrap_or(STRETCH_MAX);
     wanted.clamp(STRETCH_MIN, STRETCH_MAX)
 }
 
+/// As many tiers as there is time for, and how long to stay at one speed: as long as wanted, or as half of that at least.
+fn within(most: Option<Duration>, tiers: usize, wanted: Duration) -> (usize, Duration) {
+    let Some(most) = most else { return (tiers, wanted) };
+    let possible = |tiers: usize| {
+        let stretches = u32::try_from(tiers * BLOCKS * STRETCHES).unwrap_or(u32::MAX);
+        // One more, before the first.
+        (tiers, (most.saturating_sub(SETTLING * stretches) / (stretches + 1)).min(wanted))
+    };
+    let found = (1..=tiers).rev().map(possible).find(|(_, stretch)| *stretch >= wanted / 2);
+    found.unwrap_or((0, wanted))
+}
+
+/// Drives so many users, and waits: a queue has to build up before it can keep anybody busy.
+fn begin(
+    driver: &mut impl Driver,
+    think: Think,
+    users: u32,
+    stretch: Duration,
+    interrupt: &AtomicBool,
+) -> Result<(), LoadError> {
+    driver.set_think(think);
+    driver.set_users(users)?;
+    driver.collect(micros(stretch), interrupt)?;
+    Ok(())
+}
+
 type Chosen = Vec<(Processes, Vec<u32>)>;
 
-/// The tiers that may be slowed, and those that are left alone.
-fn choose(tiers: &BTreeMap<(Role, String), Vec<u32>>) -> (Chosen, Vec<LeftAlone>) {
+/// The tiers that may be slowed, the suspected ones first, and those that are left alone.
+fn choose(swept: &Swept<'_>, started_only: bool) -> (Chosen, Vec<LeftAlone>) {
     let paths = KernelPaths::default();
     let stoppable = Stoppable::by_this_process(&paths);
+    let check = |pid: &u32| match started_only {
+        true => stoppable.check_started(*pid).and_then(|()| stoppable.check(*pid)),
+        false => stoppable.check(*pid),
+    };
+    let mut tiers: Chosen = swept.tiers.iter().map(tier).collect();
+    let suspects = suspects(swept.bottleneck);
+    let rank = |of: &Processes| suspects.iter().position(|one| (one.role, &one.name) == (of.role, &of.name));
+    tiers.sort_by_key(|(processes, _)| rank(processes).unwrap_or(suspects.len()));
     let (mut chosen, mut left_alone) = (Chosen::new(), Vec::new());
-    for ((role, name), pids) in tiers {
-        let processes = Processes {
-            role: *role,
-            name: name.clone(),
-            pid: pids.first().copied().filter(|_| pids.len() == 1),
-            processes: u32::try_from(pids.len()).unwrap_or(u32::MAX),
-        };
-        let refused = pids.iter().find_map(|pid| stoppable.check(*pid).err());
+    for (processes, pids) in tiers {
+        let refused = pids.iter().find_map(|pid| check(pid).err());
         match refused.or_else(|| (chosen.len() == TIERS_MAX).then_some(LeftAloneReason::NoTime)) {
             Some(reason) => left_alone.push(LeftAlone { processes, reason }),
-            None => chosen.push((processes, pids.clone())),
+            None => chosen.push((processes, pids)),
         }
     }
     (chosen, left_alone)
+}
+
+fn tier(((role, name), pids): (&(Role, String), &Vec<u32>)) -> (Processes, Vec<u32>) {
+    let processes = Processes {
+        role: *role,
+        name: name.clone(),
+        pid: pids.first().copied().filter(|_| pids.len() == 1),
+        processes: u32::try_from(pids.len()).unwrap_or(u32::MAX),
+    };
+    (processes, pids.clone())
+}
+
+/// The tiers that may hold the bottleneck, the most probable first.
+fn suspects(bottleneck: &Bottleneck) -> Vec<&Processes> {
+    let others = bottleneck.alternatives.iter().map(|other| &other.identity);
+    let all = std::iter::once(&bottleneck.identity).chain(others);
+    all.filter_map(|identity| identity.as_ref().and_then(Identity::processes)).collect()
 }
 
 enum Slowed {
@@ -174,4 +235,24 @@ fn add(
 
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_time_is_short_stretches_are_shorter_and_then_tiers_are_fewer() {
+        let wanted = Duration::from_millis(250);
+        let within = |most_s: Option<f64>| within(most_s.map(Duration::from_secs_f64), 3, wanted);
+        assert_eq!(within(None), (3, wanted));
+        assert_eq!(within(Some(60.0)), (3, wanted));
+        for (most_s, expected) in [(15.0, 3), (10.0, 2), (5.0, 1), (4.0, 0), (0.0, 0)] {
+            let (tiers, stretch) = within(Some(most_s));
+            assert_eq!(tiers, expected, "{most_s} s");
+            let stretches = (tiers * BLOCKS * STRETCHES) as f64;
+            let takes_s = stretches * (stretch + SETTLING).as_secs_f64() + stretch.as_secs_f64();
+            assert!(tiers == 0 || (takes_s <= most_s && stretch >= wanted / 2), "{takes_s} of {most_s} s");
+        }
+    }
 }

@@ -55,7 +55,6 @@ pub fn load(
         start,
         interrupted: interrupt.load(Ordering::Relaxed),
         generator_ceiling_per_s: None,
-        slowed: None,
     };
     let run = Gathered::new(&plan.load, &plan.circumstances, measured).into_run(&totals);
     first.count(&mut totals);

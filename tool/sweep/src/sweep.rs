@@ -9,6 +9,7 @@ use std::{
 
 use analysis::{
     conclude::RunKind,
+    confirmation,
     run::Run,
     search::{MeasuredStep, Next, Search, SearchOptions},
     ticks::Tick,
@@ -40,10 +41,21 @@ pub struct SweepPlan {
     pub search: SearchOptions,
     /// A database behind the server, to ask meanwhile which sessions wait for locks.
     pub database: Option<DatabaseUrl>,
-    /// Whether to test the verdict by slowing each tier a little.
-    pub confirm: bool,
+    /// How to test the verdict by slowing each tier a little; `None`: it is not tested.
+    pub confirm: Option<Confirming>,
     /// Where generator and systems run, for the report.
     pub circumstances: Circumstances,
+}
+
+/// How a verdict is tested by slowing each tier a little.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Confirming {
+    /// Whether to test it also where it is sure which tier holds the bottleneck.
+    pub always: bool,
+    /// Longest time; `None`: as long as it needs.
+    pub most: Option<Duration>,
+    /// Whether to leave processes alone that this one did not start.
+    pub started_only: bool,
 }
 
 /// The outcome of a sweep or a load.
@@ -132,15 +144,6 @@ pub fn sweep_with(
     let steps = search(&mut generator, plan.search.clone(), interrupt, &mut stage)?;
     let ticks = steps.iter().flat_map(|step| &step.measured).flat_map(|measured| &measured.ticks);
     let searched_us: u64 = ticks.map(|tick| tick.length_us).sum();
-    let slowed = if plan.confirm && !interrupt.load(Ordering::Relaxed) {
-        let steps: Vec<_> = steps.iter().map(|measured| &measured.step).collect();
-        let think_us = conclusion::think_time_us(&plan.load);
-        let users_max = plan.search.users.most();
-        let swept = Swept { steps: &steps, think_us, users_max, tiers: watch.tiers() };
-        confirm(&mut generator, &swept, interrupt, listener)?
-    } else {
-        None
-    };
     let measured = Measured {
         steps: steps.into_iter().map(|measured| measured.step).collect(),
         kind: RunKind::Sweep { users_max: plan.search.users.most() },
@@ -150,14 +153,17 @@ pub fn sweep_with(
         start,
         interrupted: interrupt.load(Ordering::Relaxed),
         generator_ceiling_per_s: ceiling,
-        slowed,
     };
     let mut gathered = Gathered::new(&plan.load, &plan.circumstances, measured);
     if let Some(wanted) = gathered.to_tell().filter(|_| !interrupt.load(Ordering::Relaxed)) {
-        listener.on(&Event::TellingApart { users: wanted.users });
+        stage.listener.on(&Event::TellingApart { users: wanted.users });
         let most_us = searched_us / EXPERIMENT;
         let trial = tell_apart(&mut generator, wanted, most_us, interrupt)?;
         gathered = gathered.told_apart(trial, interrupt.load(Ordering::Relaxed));
+    }
+    if !interrupt.load(Ordering::Relaxed) {
+        let trial = test(&gathered, plan, (&mut generator, &watch), interrupt, &mut stage)?;
+        gathered = gathered.confirmed(trial, interrupt.load(Ordering::Relaxed));
     }
     let mut totals = generator.finish();
     let run = gathered.into_run(&totals);
@@ -165,12 +171,47 @@ pub fn sweep_with(
     Ok(Driven { run, totals })
 }
 
+/// Tests the verdict by slowing each tier, where that is asked for and may change what is said.
+fn test(
+    gathered: &Gathered<'_>,
+    plan: &SweepPlan,
+    (driver, watch): (&mut impl Driver, &Watch),
+    interrupt: &AtomicBool,
+    stage: &mut Stage<'_>,
+) -> Result<Option<confirmation::Trial>, SweepError> {
+    let Some(how) = plan.confirm else { return Ok(None) };
+    let bottleneck = gathered.verdict().bottleneck;
+    if !how.always && !confirmation::is_called_for(&bottleneck) {
+        return Ok(None);
+    }
+    let swept = Swept {
+        steps: gathered.steps(),
+        bottleneck: &bottleneck,
+        think: conclusion::think(&plan.load),
+        users_max: plan.search.users.most(),
+        tiers: watch.tiers(),
+    };
+    confirm(driver, &swept, how, interrupt, stage)
+}
+
 /// The surroundings of each step.
-struct Stage<'a> {
+pub(crate) struct Stage<'a> {
     /// Samples the servers, so that a sample lies at each border of a measurement.
     sample: &'a dyn Fn(),
     before_step: &'a mut dyn FnMut() -> Result<(), String>,
-    listener: &'a mut dyn Listener,
+    pub(crate) listener: &'a mut dyn Listener,
+}
+
+impl Stage<'_> {
+    /// Does what is to be done before a step. Whether it was done, and not interrupted.
+    pub(crate) fn prepare(&mut self, interrupt: &AtomicBool) -> Result<bool, SweepError> {
+        match (self.before_step)() {
+            Ok(()) => Ok(true),
+            // Cut short like the sweep itself, which keeps what was measured.
+            Err(_) if interrupt.load(Ordering::Relaxed) => Ok(false),
+            Err(why) => Err(SweepError::BeforeStep(why)),
+        }
+    }
 }
 
 /// Carries out the search until it is finished or interrupted. Returns the steps by ascending users.
@@ -190,11 +231,8 @@ fn search(
             Next::Finished | Next::WarmUp { .. } => break,
             Next::Extend { for_us } => for_us,
             Next::Begin { users, for_us } => {
-                match (stage.before_step)() {
-                    Ok(()) => {}
-                    // Cut short like the sweep itself, which keeps what was measured.
-                    Err(_) if interrupt.load(Ordering::Relaxed) => break,
-                    Err(why) => return Err(SweepError::BeforeStep(why)),
+                if !stage.prepare(interrupt)? {
+                    break;
                 }
                 stage.listener.on(&Event::StepBegun { users });
                 driver.set_users(users)?;

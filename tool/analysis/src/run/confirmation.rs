@@ -10,6 +10,9 @@ use super::Processes;
 pub struct Confirmation {
     /// Users meanwhile.
     pub users: u32,
+    /// How long it took, seconds; 0 in files from before it was kept.
+    #[serde(default)]
+    pub elapsed_s: f64,
     /// The tiers that were slowed, most decisive first.
     pub tiers: Vec<SlowedTier>,
     /// Tiers that were left alone, and why.
@@ -54,6 +57,8 @@ pub enum LeftAloneReason {
     Stopped,
     /// It runs in the foreground of a terminal, whose shell would take it for suspended.
     Foreground,
+    /// It was not started by nstar, which asks nobody before it stops what is its own.
+    NotStarted,
     /// It is nstar itself, or what nstar runs under.
     Ours,
     /// It has ended.

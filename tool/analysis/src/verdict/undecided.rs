@@ -3,9 +3,17 @@
 use crate::run::{Bottleneck, Doubt, Explanation, Identity, ResourceKind, TellApart};
 use crate::thresholds::DECIDED;
 
-/// The doubt about a bottleneck that is named, or might be, and is not probable enough; `tested` with a pair of users at random
-/// moments already.
-pub(crate) fn undecided(bottleneck: &Bottleneck, tested: bool) -> Option<Doubt> {
+/// Experiments that were made already, and need not be advised.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tried {
+    /// A pair of users at random moments.
+    pub(crate) pair: bool,
+    /// Each tier slowed.
+    pub(crate) slowed: bool,
+}
+
+/// The doubt about a bottleneck that is named, or might be, and is not probable enough.
+pub(crate) fn undecided(bottleneck: &Bottleneck, tried: Tried) -> Option<Doubt> {
     use ResourceKind::{None, Unknown};
     if bottleneck.kind == None || bottleneck.confidence >= DECIDED {
         return Option::None;
@@ -20,7 +28,8 @@ pub(crate) fn undecided(bottleneck: &Bottleneck, tested: bool) -> Option<Doubt> 
     let mut all = said.into_iter().chain(bottleneck.alternatives.iter().cloned());
     let (best, next) = (all.next()?, all.next());
     let tell_apart = match tell_apart(&best, next.as_ref()) {
-        TellApart::PairTest if tested => TellApart::MoreOfOne,
+        TellApart::PairTest if tried.pair => TellApart::MoreOfOne,
+        TellApart::Confirm if tried.slowed => TellApart::MoreOfOne,
         other => other,
     };
     Some(Doubt::Undecided { best, next, tell_apart })

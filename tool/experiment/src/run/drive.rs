@@ -61,7 +61,7 @@ impl Stage<'_> {
                 let search = self.search(range.clone());
                 let database = setup.database(&self.places)?;
                 let sweep_plan =
-                    SweepPlan { load: load_plan, search, database, confirm: false, circumstances };
+                    SweepPlan { load: load_plan, search, database, confirm: None, circumstances };
                 let interrupt = around.interrupt;
                 let mut before_step = || {
                     let ready = self.reset(setup, interrupt).and_then(|()| self.drop_if_cold());

@@ -9,7 +9,7 @@ use ::sweep::{
     conclusion::Circumstances,
     database::DatabaseUrl,
     single::{self, LoadPlan},
-    sweep::{self, SweepPlan},
+    sweep::{self, Confirming, SweepPlan},
 };
 use analysis::search::UsersRange;
 use report::progress::GeneratorCeiling;
@@ -53,7 +53,7 @@ fn sweep_plan(flags: &Sweep) -> Result<SweepPlan, Failure> {
         search: plan::search(users, Some(flags.duration)),
         load,
         database: database(flags)?,
-        confirm: flags.confirm,
+        confirm: flags.confirm.then_some(Confirming { always: true, most: None, started_only: false }),
         circumstances: Circumstances { target, system_cpus: None, cold: false, fewer_users },
     })
 }
