@@ -28,7 +28,7 @@ pub use shape::{Beside, Course, Gap, beside};
 pub use users::{AtUsers, PublishedPoint, all_users, little, published_little};
 
 use crate::run::{
-    Doubt, Host, Identity, Prepared, Proof, Resource, ResourceKind, ResponseTime, Words, known,
+    Confirmation, Doubt, Host, Identity, Prepared, Proof, Resource, ResourceKind, ResponseTime, Words, known,
 };
 use crate::ticks::ErrorCounts;
 
@@ -194,6 +194,9 @@ pub struct Entry {
     pub errors: ErrorCounts,
     /// The bottleneck, in each run that looked for one.
     pub bottleneck: Vec<Limit>,
+    /// What slowing each tier showed, in the run where that was tried; it holds for the bottleneck of every run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmation: Option<Confirmation>,
     /// The busiest resource, apart from the host as a whole.
     pub busiest: Option<Resource>,
     /// Throughput and response time by users, in the run with the median throughput; empty if the workload has only one

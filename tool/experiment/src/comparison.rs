@@ -96,7 +96,7 @@ fn measured(
 ) -> Workload {
     let of_variant = |variant: &definition::Variant| {
         let runs = parts.iter().filter(|part| part.variant == variant.name);
-        entry(&variant.name, &runs.map(|part| finished(part)).collect::<Vec<_>>(), work.overload)
+        entry(&variant.name, runs.map(|part| finished(part)).collect(), work.overload)
     };
     let entries = experiment.variants.iter().filter_map(of_variant).collect();
     let (name, baseline) = (work.name.clone(), experiment.baseline.clone());

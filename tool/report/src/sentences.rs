@@ -23,7 +23,7 @@ mod warnings;
 use analysis::run::{Evidence, NextLimit, Replicate, Verdict, Warning};
 use analysis::ticks::{ErrorCounts, ErrorKind};
 
-pub(crate) use confirmation::confirmation;
+pub(crate) use confirmation::{confirmation, tested};
 pub(crate) use doubts::doubt;
 pub(crate) use warnings::warning;
 

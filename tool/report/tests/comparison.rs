@@ -6,7 +6,10 @@ use analysis::comparison::{
     Comparison, Entry, Factor, LeftOut, Limit, OrderFinding, Published, PublishedFigure, SCHEMA, Workload,
     order,
 };
-use analysis::run::{Doubt, Host, Identity, ResourceKind, ResponseTime, Words};
+use analysis::run::{
+    Confirmation, ConfirmationAnswer, Doubt, Host, Identity, LeftAlone, LeftAloneReason, Processes,
+    ResourceKind, ResponseTime, SlowedTier, Words,
+};
 use analysis::ticks::ErrorKind;
 use report::comparison::{csv, html, json, parse, schema, terminal};
 use report::{Document, TerminalOptions};
@@ -41,10 +44,24 @@ fn sample() -> Comparison {
     let mut refusing = entry("select", 900.0, 9_100.0);
     refusing.errors.insert(ErrorKind::Reset, 8_120);
     refusing.doubts.push(Doubt::ManyFailed { share: 0.4 });
+    let tested = Confirmation {
+        users: 200,
+        elapsed_s: 8.0,
+        tiers: vec![SlowedTier {
+            processes: Processes { name: "store".into(), pid: Some(9), processes: 1, ..Processes::default() },
+            stopped_share: 0.1,
+            elasticity: 0.97,
+            elasticity_ci: [0.9, 1.04],
+        }],
+        answer: ConfirmationAnswer::Confirmed,
+        ..Confirmation::default()
+    };
+    let left_alone = vec![LeftAlone { processes: Processes::default(), reason: LeftAloneReason::NoTime }];
+    let untested = Confirmation { users: 200, left_alone, ..Confirmation::default() };
     let entries = vec![
-        entry("threads", 5_170.0, 900.0),
+        Entry { confirmation: Some(tested), ..entry("threads", 5_170.0, 900.0) },
         refusing,
-        entry("epoll", 6_950.0, 690.0),
+        Entry { confirmation: Some(untested), ..entry("epoll", 6_950.0, 690.0) },
         entry("<b>", 6_990.0, 700.0),
     ];
     let mut work = Workload { name: "100 KB, 100 connections".into(), entries, ..Workload::default() };
@@ -179,6 +196,8 @@ fn the_page_is_well_formed_and_escapes_names() {
     let references = tags.iter().filter_map(|tag| tag.get("aria-labelledby"));
     assert!(references.flat_map(str::split_whitespace).all(|reference| unique.contains(reference)));
     assert!(!page.contains("<b>") && page.contains("&lt;b&gt;"));
+    let told = ["Bottlenecks tested by experiment", "epoll: Not tested by experiment", "cost 0.97 of that"];
+    assert!(told.iter().all(|told| page.contains(told)));
     assert!(page.contains("not stated") && page.contains("the kernel denies io_uring"));
 }
 

@@ -4,7 +4,10 @@ use std::cmp::Ordering;
 
 use super::users::by_users;
 use super::{Entry, Limit};
-use crate::run::{Doubt, Identity, Resource, ResourceKind, Run, Step, Unit, Warning, WarningKind, Words};
+use crate::confirmation::carry;
+use crate::run::{
+    Confirmation, Doubt, Identity, Resource, ResourceKind, Run, Step, Unit, Warning, WarningKind, Words,
+};
 use crate::statistics::NORMAL_95;
 use crate::statistics::pooling::{Between, Estimate, pooled};
 use crate::thresholds::DISTURBING;
@@ -21,9 +24,12 @@ pub struct Finished {
     pub round: u32,
 }
 
-/// Pools the runs of a variant into one entry, which has no place yet. With `overload`, failures are part of the answer.
+/// Pools the runs of a variant into one entry, which has no place yet. Where one of them was tested by slowing its tiers, this
+/// holds for all. With `overload`, failures are part of the answer.
 /// `None` without runs.
-pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> {
+pub fn entry(variant: &str, mut runs: Vec<Finished>, overload: bool) -> Option<Entry> {
+    let confirmation = carry_test(&mut runs);
+    let runs = runs.as_slice();
     let lower_bound = is_often(runs, |run| is_lower_bound(run) || disturbed(run).is_some());
     // What only bounds a few runs from below says nothing of the system beside the others, which do.
     let counts = |finished: &&Finished| lower_bound || !is_lower_bound(&finished.run);
@@ -54,6 +60,7 @@ pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> 
         received_bytes_per_s: at.map_or(0.0, |step| step.received_bytes_per_s),
         completed,
         bottleneck: runs.iter().filter_map(|finished| limit(&finished.run)).collect(),
+        confirmation,
         busiest: at.and_then(|step| step.resources.iter().find(|resource| !is_host(resource))).cloned(),
         steps: if middle.steps.len() > 1 { by_users(middle) } else { Vec::new() },
         proofs: runs.iter().filter_map(|finished| finished.run.proof.clone()).collect(),
@@ -63,6 +70,18 @@ pub fn entry(variant: &str, runs: &[Finished], overload: bool) -> Option<Entry> 
         errors,
         runs: runs.iter().map(|finished| finished.file.clone()).collect(),
     })
+}
+
+/// Holds the verdict of every run against the test that one of them was put to, and returns it. Tiers are no others in the
+/// next round.
+fn carry_test(runs: &mut [Finished]) -> Option<Confirmation> {
+    let tests = || runs.iter().filter_map(|finished| finished.run.confirmation.as_ref());
+    let test = tests().find(|test| !test.tiers.is_empty()).or_else(|| tests().next())?.clone();
+    let untested = |run: &Run| run.confirmation.as_ref().is_none_or(|own| own.tiers.is_empty());
+    for finished in runs.iter_mut().filter(|finished| untested(&finished.run)) {
+        carry(&mut finished.run.verdict, &test);
+    }
+    Some(test)
 }
 
 /// A figure in each round; nothing for a round that was missed or cut short.
@@ -209,7 +228,7 @@ fn doubts(runs: &[Finished], counted: &[&Finished], errors: &ErrorCounts, overlo
 mod tests {
     use super::*;
     use crate::conclude::{Context, Provenance, conclude};
-    use crate::run::{Cause, Processes};
+    use crate::run::{Cause, ConfirmationAnswer, Explanation, Probability, Processes, SlowedTier, TellApart};
 
     /// A load of 100 users at 500 requests per second, beside others that use so many cores of two.
     fn beside(others: f64) -> Finished {
@@ -244,7 +263,7 @@ mod tests {
 
     #[test]
     fn runs_are_pooled_and_cost_is_per_request() {
-        let found = entry("epoll", &[beside(0.0), beside(0.05)], false).expect("an entry");
+        let found = entry("epoll", vec![beside(0.0), beside(0.05)], false).expect("an entry");
         assert_eq!((found.throughput_per_s, found.users, found.completed), (500.0, Some(100), 2_000));
         assert!((found.cpu_us_per_request.expect("watched") - 1_000.0).abs() < 1e-9);
         assert!(!found.lower_bound && found.doubts.is_empty(), "{:?}", found.doubts);
@@ -270,7 +289,7 @@ mod tests {
             let all = rounds.iter().map(|rate| (*rate, ResourceKind::Generator)).chain(server);
             let runs: Vec<Finished> =
                 (0..).zip(all).map(|(number, (rate, kind))| round(number, rate, kind)).collect();
-            entry("epoll", &runs, false).expect("an entry")
+            entry("epoll", runs, false).expect("an entry")
         };
         let few = limited(&[300.0]);
         assert_eq!(few.throughput_by_round_per_s, [None, Some(500.0), Some(510.0)]);
@@ -282,13 +301,46 @@ mod tests {
         assert_eq!((many.runs_set_aside, many.throughput_by_round_per_s[0]), (0, Some(300.0)));
     }
 
+    /// Only one round is tested; the others looked at the same tiers, and need not stay in doubt about them.
+    #[test]
+    fn a_test_in_one_round_holds_for_all() {
+        let back = Processes { name: "back".to_owned(), pid: Some(8), ..Processes::default() };
+        let mut unsure = beside(0.0);
+        let bottleneck = &mut unsure.run.verdict.bottleneck;
+        bottleneck.kind = ResourceKind::Lock;
+        bottleneck.identity = Some(Identity::Processes(back.clone()));
+        bottleneck.confidence = Probability::new(0.5);
+        unsure.run.verdict.doubts = vec![Doubt::Undecided {
+            best: Explanation::default(),
+            next: None,
+            tell_apart: TellApart::Confirm,
+        }];
+        let mut tested = Finished { round: 1, ..unsure.clone() };
+        tested.run.verdict.doubts.clear();
+        tested.run.confirmation = Some(Confirmation {
+            tiers: vec![SlowedTier {
+                processes: back,
+                elasticity: 1.0,
+                elasticity_ci: [0.9, 1.1],
+                ..SlowedTier::default()
+            }],
+            answer: ConfirmationAnswer::Confirmed,
+            ..Confirmation::default()
+        });
+        let alone = entry("epoll", vec![unsure.clone()], false).expect("an entry");
+        assert_eq!((alone.doubts.len(), &alone.confirmation), (1, &None));
+        let both = entry("epoll", vec![unsure, tested.clone()], false).expect("an entry");
+        assert!(both.doubts.is_empty(), "{:?}", both.doubts);
+        assert_eq!(both.confirmation, tested.run.confirmation);
+    }
+
     /// Ten thousand users of whom most never got a connection are not ten thousand.
     #[test]
     fn a_warning_of_idle_users_is_a_reason_to_doubt() {
         let mut finished = beside(0.0);
         let idle = Cause::IdleUsers { users: 10_000, share: 0.97 };
         finished.run.warnings = vec![idle.clone().into()];
-        let found = entry("epoll", &[finished], false).expect("an entry");
+        let found = entry("epoll", vec![finished], false).expect("an entry");
         assert_eq!(found.doubts, [Doubt::Warned { warning: idle }]);
     }
 
@@ -298,14 +350,14 @@ mod tests {
         let warm = Cause::NotCold { users: 8, share: Some(0.2) };
         finished.run.warnings = vec![warm.clone().into()];
         finished.run.steps.push(Step { users: 101, ..Step::default() });
-        let found = entry("epoll", &[finished], false).expect("an entry");
+        let found = entry("epoll", vec![finished], false).expect("an entry");
         assert!(found.doubts.contains(&Doubt::Warned { warning: warm }), "{:?}", found.doubts);
     }
 
     /// Threads get more of a shared processor than a loop does: seen as an order of models that was none.
     #[test]
     fn a_run_beside_other_work_is_no_measure_of_order() {
-        let found = entry("epoll", &[beside(0.0), beside(0.8)], false).expect("an entry");
+        let found = entry("epoll", vec![beside(0.0), beside(0.8)], false).expect("an entry");
         assert!(found.lower_bound);
         let Doubt::OthersUsedProcessors { cores, available } = found.doubts[0] else { panic!("{found:?}") };
         assert!((cores - 0.8).abs() < 1e-9 && available == 2.0, "{cores} of {available}");

@@ -127,7 +127,7 @@ fn against_baseline(baseline: &str, [ahead, behind, open]: [&[String]; 3]) -> St
 }
 
 /// `epoll, uring and poll`.
-pub(super) fn listed(names: &[String]) -> String {
+pub(crate) fn listed(names: &[String]) -> String {
     match names {
         [] => String::new(),
         [one] => one.clone(),

@@ -73,6 +73,36 @@ pub(crate) fn doubts(entry: &Entry) -> Vec<String> {
     doubts
 }
 
+/// What slowing each tier showed of the variants that were tested, with its figures: `4: Tested by experiment, ..`.
+pub(crate) fn tested(work: &Workload) -> Vec<String> {
+    let of_entry = |entry: &Entry| {
+        let tested = entry.confirmation.as_ref().map(sentences::confirmation)?;
+        Some(of_variants(std::slice::from_ref(&entry.variant), &tested))
+    };
+    work.entries.iter().filter_map(of_entry).collect()
+}
+
+/// The same in short, with variants together of which the same is said.
+pub(crate) fn tested_in_short(work: &Workload) -> Vec<String> {
+    let mut told: Vec<(String, Vec<String>)> = Vec::new();
+    for entry in &work.entries {
+        let Some(tested) = entry.confirmation.as_ref().map(sentences::tested) else { continue };
+        match told.iter_mut().find(|(text, _)| *text == tested) {
+            Some((_, variants)) => variants.push(entry.variant.clone()),
+            None => told.push((tested, vec![entry.variant.clone()])),
+        }
+    }
+    told.iter().map(|(text, variants)| of_variants(variants, text)).collect()
+}
+
+/// A sentence about some variants; where nothing is varied, the sentence alone.
+fn of_variants(variants: &[String], text: &str) -> String {
+    match comparisons::listed(variants) {
+        names if names.is_empty() => text.to_owned(),
+        names => format!("{names}: {text}"),
+    }
+}
+
 /// Failed requests by kind, most frequent first: `812 reset, 3 timed out`.
 pub(crate) fn failed(entry: &Entry) -> String {
     words::error_counts(&entry.errors, words::error_kind)
