@@ -44,6 +44,8 @@ pub struct Experiment {
     pub works: Vec<Workload>,
     /// What the page cache holds when a step begins.
     pub page_cache: PageCache,
+    /// Which verdicts are tested by slowing each tier a little.
+    pub confirm: Confirm,
     /// About how long all of it may take; `None`: each sweep takes as long as it needs.
     pub time: Option<Duration>,
     /// How often each variant is measured on each workload, at least.
@@ -282,6 +284,18 @@ pub enum PageCache {
     Warm,
     /// None of the experiment's data.
     Cold,
+}
+
+/// Which verdicts of an experiment's sweeps are tested by slowing each tier a little, once for each variant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Confirm {
+    /// Where it is not sure which tier holds the bottleneck.
+    #[default]
+    Doubtful,
+    /// All.
+    Always,
+    /// None.
+    Never,
 }
 
 impl Experiment {

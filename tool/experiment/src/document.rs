@@ -21,7 +21,7 @@ use serde::Deserialize;
 use claim::ClaimAt;
 
 use crate::{
-    definition::{Command, Data, Experiment, PageCache, Proving, TextFile, Variant},
+    definition::{Command, Confirm, Data, Experiment, PageCache, Proving, TextFile, Variant},
     names::slug,
     resolve::is_inner,
     template::{self, Value, Values},
@@ -139,6 +139,7 @@ impl<'a> Reader<'a> {
                 None => PageCache::Warm,
                 Some(field) => self.one_of(field, &[("warm", PageCache::Warm), ("cold", PageCache::Cold)])?,
             },
+            confirm: self.confirm(&mut top)?,
             rounds,
             baseline,
             published: self.published(&mut top)?,
@@ -455,6 +456,14 @@ impl<'a> Reader<'a> {
             Some(Field { value: DeValue::Boolean(truth), .. }) => Ok(*truth),
             Some(field) => Err(wrong(self.source, field, "true or false")),
         }
+    }
+
+    /// `true` or `false`; left out, doubtful verdicts are tested.
+    fn confirm(self, top: &mut Section<'a>) -> Result<Confirm, DocumentError> {
+        if top.field("confirm").is_none() {
+            return Ok(Confirm::Doubtful);
+        }
+        Ok(if self.flag(top, "confirm")? { Confirm::Always } else { Confirm::Never })
     }
 
     fn duration(self, field: Field<'a>) -> Result<Duration, DocumentError> {

@@ -8,6 +8,7 @@
 //! ```
 
 pub mod comparison;
+mod confirming;
 mod data;
 pub mod definition;
 pub mod document;

@@ -111,6 +111,7 @@ pub fn run(
         let (work, variant) = (&trial.work.name, &trial.variant.name);
         if let Some(Kept { run, took }) = runner.records.take(work, variant, trial.round) {
             trials.made(&trial, took);
+            note_test(&run, &trial, &mut trials);
             note_length(&run, &trial, &mut trials);
             runner.outcome.parts.push(part(&trial, run));
         } else {
@@ -141,6 +142,13 @@ fn part(trial: &Trial<'_>, run: Run) -> Part {
 
 fn is_interrupted(run: &Run) -> bool {
     run.warnings.iter().any(|warning| warning.kind == WarningKind::Interrupted)
+}
+
+/// Takes note of the test that the verdict of a trial was put to.
+fn note_test(run: &Run, trial: &Trial<'_>, trials: &mut Trials<'_>) {
+    if let Some(tested) = &run.confirmation {
+        trials.tested(trial, Duration::try_from_secs_f64(tested.elapsed_s).unwrap_or_default());
+    }
 }
 
 /// Takes note of a load that was too short to settle and to yield an interval.
@@ -252,7 +260,7 @@ impl Runner<'_> {
         listener: &mut dyn Listener,
     ) -> Result<Ended, RunError> {
         let mut lacking = Vec::new();
-        stage.time = trial.time;
+        (stage.time, stage.test) = (trial.time, trial.test);
         let driven = stage.measure(trial, &mut Around { interrupt, listener, lacking: &mut lacking });
         for (what, why) in lacking {
             let left_out = LeftOut { what, why };
@@ -283,6 +291,7 @@ impl Runner<'_> {
             Ended::Measured(run) if self.is_cut_short(&run, trial) => self.outcome.interrupted = true,
             Ended::Measured(run) => {
                 self.outcome.interrupted |= is_interrupted(&run);
+                note_test(&run, trial, trials);
                 note_length(&run, trial, trials);
                 let part = part(trial, *run);
                 self.records.keep(&part, took)?;

@@ -8,7 +8,10 @@ use std::{collections::VecDeque, time::Duration};
 
 use fastrand::Rng;
 
-use crate::definition::{Experiment, Users, Variant, Workload};
+use crate::{
+    confirming::Confirming,
+    definition::{Experiment, Users, Variant, Workload},
+};
 
 /// Time per trial for starting programs, stopping them, and the first request, until it is known.
 const AROUND: Duration = Duration::from_millis(1_200);
@@ -32,6 +35,8 @@ pub(crate) struct Trial<'a> {
     pub(crate) variant: &'a Variant,
     /// How long its load or sweep may take; `None`: as long as it needs.
     pub(crate) time: Option<Duration>,
+    /// How long the test of its verdict may take, if that calls for one; zero: there is no time left; `None`: it is not tested.
+    pub(crate) test: Option<Duration>,
 }
 
 /// What is still to come, as far as it can be told.
@@ -54,6 +59,7 @@ pub(crate) struct Trials<'a> {
     time: Option<Duration>,
     spent: Duration,
     works: Vec<Block<'a>>,
+    confirming: Confirming<'a>,
     /// The round and the workload (its place) that come next.
     next: (u32, usize),
     /// What is left of the block that is being made.
@@ -82,11 +88,15 @@ struct Block<'a> {
 impl<'a> Trials<'a> {
     /// Plans an experiment. `load` is the length of each load, where that is fixed.
     pub(crate) fn new(experiment: &'a Experiment, seed: u64, load: Option<Duration>) -> Self {
+        let swept: Vec<&Workload> = experiment.works.iter().filter(|work| is_sweep(work)).collect();
+        let confirming = Confirming::new(experiment, &swept, least(experiment));
+        let time = experiment.time.map(|time| time.saturating_sub(confirming.left()));
+        let shares = Shares { experiment, time };
         let works = experiment.works.iter().map(|work| Block {
             work,
             variants: experiment.variants.iter().collect(),
-            time: load.filter(|_| !is_sweep(work)).or_else(|| time_each(experiment, work)),
-            time_max: if load.is_some() { load } else { time_max(experiment, work) },
+            time: load.filter(|_| !is_sweep(work)).or_else(|| shares.time_each(work)),
+            time_max: if load.is_some() { load } else { shares.time_max(work) },
             too_short: false,
             made: (0, Duration::ZERO),
             settled: false,
@@ -97,6 +107,7 @@ impl<'a> Trials<'a> {
             time: experiment.time.filter(|_| experiment.compares()),
             spent: Duration::ZERO,
             works: works.collect(),
+            confirming,
             next: (0, 0),
             block: VecDeque::new(),
             made_any: false,
@@ -123,7 +134,9 @@ impl<'a> Trials<'a> {
                 self.made_any |= !self.block.is_empty();
             }
         }
-        self.block.pop_front()
+        let trial = self.block.pop_front()?;
+        let test = self.confirming.time_for(&trial.work.name, &trial.variant.name, trial.round);
+        Some(Trial { test: test.filter(|_| is_sweep(trial.work)), ..trial })
     }
 
     /// Takes note of a trial that was made, or tried, and of how long that took.
@@ -131,6 +144,14 @@ impl<'a> Trials<'a> {
         self.spent += took;
         if let Some(block) = self.works.iter_mut().find(|block| block.work.name == trial.work.name) {
             block.made = (block.made.0 + 1, block.made.1 + took);
+        }
+    }
+
+    /// Takes note of a test of the verdict of a trial, and of how much of the trial's time that took. Others take less without.
+    pub(crate) fn tested(&mut self, trial: &Trial<'_>, took: Duration) {
+        self.confirming.tested(&trial.work.name, &trial.variant.name, took);
+        if let Some(block) = self.works.iter_mut().find(|block| block.work.name == trial.work.name) {
+            block.made.1 = block.made.1.saturating_sub(took);
         }
     }
 
@@ -166,6 +187,7 @@ impl<'a> Trials<'a> {
     /// Makes no more trials of a variant on a workload; of all workloads if its name is empty.
     pub(crate) fn leave_out(&mut self, variant: &str, work: &str) {
         self.retain(work, |name| name != variant);
+        self.confirming.leave_out(variant, work);
         let is_other = |trial: &Trial<'_>| {
             trial.variant.name != variant || (!work.is_empty() && trial.work.name != work)
         };
@@ -182,20 +204,23 @@ impl<'a> Trials<'a> {
     pub(crate) fn forecast(&self) -> Forecast {
         let mut ahead = self.clone();
         let (mut trials, mut time) = (0, Some(Duration::ZERO));
+        let mut tests = Some(self.confirming.left());
         while let Some(trial) = ahead.next() {
+            // All tests are made in the rounds that come first.
+            let tests = tests.take_if(|_| trial.test.is_some()).unwrap_or_default();
             let block = ahead.works.iter().find(|block| block.work.name == trial.work.name);
             let cost = block.map_or(AROUND, Block::cost_each);
             trials += 1;
-            time = time.filter(|_| trial.time.is_some()).map(|time| time + cost);
-            ahead.spent += cost;
+            time = time.filter(|_| trial.time.is_some()).map(|time| time + cost + tests);
+            ahead.spent += cost + tests;
         }
         Forecast { trials, time }
     }
 
     /// How long the least number of rounds takes, if each trial is as short as can be; `None` if the time is enough.
     pub(crate) fn too_short(&self) -> Option<Duration> {
-        let least = |block: &Block<'_>| block.shortest() * self.rounds * block.variants.len() as u32;
-        let needed = self.works.iter().map(least).sum();
+        let needed_for = |block: &Block<'_>| block.shortest() * self.rounds * block.variants.len() as u32;
+        let needed = self.works.iter().map(needed_for).sum();
         self.time.filter(|time| *time < needed).map(|_| needed)
     }
 }
@@ -207,7 +232,7 @@ impl<'a> Block<'a> {
         // Of each block, whatever came before: an experiment that goes on makes the same.
         let mut random = Rng::with_seed(seed ^ (u64::from(round) << 32 | place as u64));
         random.shuffle(&mut variants);
-        let trial = |variant| Trial { round, work: self.work, variant, time: self.time };
+        let trial = |variant| Trial { round, work: self.work, variant, time: self.time, test: None };
         variants.into_iter().map(trial).collect()
     }
 
@@ -233,7 +258,7 @@ impl<'a> Block<'a> {
 
     /// How long the shortest trial takes.
     fn shortest(&self) -> Duration {
-        let shortest = if is_sweep(self.work) { SHORTEST_SWEEP } else { SHORTEST_LOAD };
+        let shortest = shortest_of(self.work);
         shortest.min(self.time.unwrap_or(shortest)) + AROUND
     }
 }
@@ -242,28 +267,51 @@ fn is_sweep(work: &Workload) -> bool {
     matches!(work.users, Users::Swept(_))
 }
 
-/// An equal share of the time for each trial of so many rounds.
-fn share(experiment: &Experiment, rounds: u32) -> Option<Duration> {
-    let trials = rounds as usize * experiment.works.len() * experiment.variants.len();
-    let share = experiment.time? / u32::try_from(trials.max(1)).unwrap_or(u32::MAX);
-    Some(share.saturating_sub(AROUND))
+fn shortest_of(work: &Workload) -> Duration {
+    if is_sweep(work) { SHORTEST_SWEEP } else { SHORTEST_LOAD }
 }
 
-/// The time that each trial of a workload may take. Loads are short, so that there are enough rounds to compare
-/// them by; but as long as requests may take, if there is time for that in the rounds that the file asks for.
-fn time_each(experiment: &Experiment, work: &Workload) -> Option<Duration> {
-    let whole = share(experiment, experiment.rounds)?;
-    if is_sweep(work) {
-        return Some(whole.max(SHORTEST_SWEEP));
+/// How long the rounds take that the file asks for, if each trial is as short as can be.
+fn least(experiment: &Experiment) -> Duration {
+    let trials =
+        u32::try_from(experiment.variants.len()).unwrap_or(u32::MAX).saturating_mul(experiment.rounds);
+    experiment.works.iter().map(|work| (shortest_of(work) + AROUND).saturating_mul(trials)).sum()
+}
+
+/// The time of an experiment that goes to its trials.
+#[derive(Clone, Copy)]
+struct Shares<'a> {
+    experiment: &'a Experiment,
+    time: Option<Duration>,
+}
+
+impl Shares<'_> {
+    /// An equal share of it for each trial of so many rounds.
+    fn share(&self, rounds: u32) -> Option<Duration> {
+        let trials = rounds as usize * self.experiment.works.len() * self.experiment.variants.len();
+        let share = self.time? / u32::try_from(trials.max(1)).unwrap_or(u32::MAX);
+        Some(share.saturating_sub(AROUND))
     }
-    let rounds = if experiment.compares() { experiment.rounds.max(AIM_ROUNDS) } else { experiment.rounds };
-    let slow = work.timeout.unwrap_or_default().min(whole);
-    Some(share(experiment, rounds)?.min(LONGEST_LOAD).max(slow).max(SHORTEST_LOAD))
-}
 
-/// How long loads may become that are too short for an interval.
-fn time_max(experiment: &Experiment, work: &Workload) -> Option<Duration> {
-    share(experiment, experiment.rounds).map(|whole| whole.min(LONGEST_LOAD)).max(time_each(experiment, work))
+    /// The time that each trial of a workload may take. Loads are short, so that there are enough rounds to compare
+    /// them by; but as long as requests may take, if there is time for that in the rounds that the file asks for.
+    fn time_each(&self, work: &Workload) -> Option<Duration> {
+        let Self { experiment, .. } = *self;
+        let whole = self.share(experiment.rounds)?;
+        if is_sweep(work) {
+            return Some(whole.max(SHORTEST_SWEEP));
+        }
+        let rounds =
+            if experiment.compares() { experiment.rounds.max(AIM_ROUNDS) } else { experiment.rounds };
+        let slow = work.timeout.unwrap_or_default().min(whole);
+        Some(self.share(rounds)?.min(LONGEST_LOAD).max(slow).max(SHORTEST_LOAD))
+    }
+
+    /// How long loads may become that are too short for an interval.
+    fn time_max(&self, work: &Workload) -> Option<Duration> {
+        let whole = self.share(self.experiment.rounds);
+        whole.map(|whole| whole.min(LONGEST_LOAD)).max(self.time_each(work))
+    }
 }
 
 impl Trial<'_> {
@@ -279,6 +327,8 @@ impl Trial<'_> {
 #[cfg(test)]
 mod tests {
     use std::{collections::BTreeSet, path::Path};
+
+    use analysis::search::UsersRange;
 
     use super::*;
     use crate::document::{Disk, read};
@@ -349,6 +399,31 @@ mod tests {
         assert_eq!(made.len(), 52);
         assert_eq!(trials.too_short(), None);
         assert!(trials.spent <= Duration::from_secs(120));
+    }
+
+    #[test]
+    fn time_for_tests_is_told_and_goes_to_more_rounds_where_there_are_none() {
+        let mut experiment = experiment("8m");
+        experiment.works[1].users = Users::Swept(UsersRange::Range { lo: 1, hi: 64 });
+        let mut trials = Trials::new(&experiment, 1, None);
+        let (tests, all) = (trials.confirming.left(), Duration::from_secs(480));
+        assert_eq!(tests, all / 10);
+        let forecast = trials.forecast().time.expect("a time");
+        assert!(forecast <= all && forecast > all - Duration::from_secs(120), "{forecast:?}");
+        let mut times = Vec::new();
+        while let Some(trial) = trials.next() {
+            let time = trial.time.expect("a time") + AROUND;
+            let test = trial.test.filter(|_| trial.variant.name == "poll").unwrap_or_default();
+            trials.made(&trial, time + test);
+            times.extend(trial.test.filter(|_| trial.variant.name == "poll"));
+            if !test.is_zero() {
+                trials.tested(&trial, test);
+            }
+            assert!(trial.test.is_none() || (trial.round < 2 && trial.work.name == "many"));
+        }
+        // A quarter of the time for four variants, in the first round alone.
+        assert_eq!(times, [tests / 4]);
+        assert!(trials.spent <= all && trials.spent > all * 9 / 10, "{:?}", trials.spent);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use sweep::{
     conclusion::{Circumstances, numbers},
     cores,
     single::{LoadPlan, load},
-    sweep::{Driven, SweepPlan, sweep_with},
+    sweep::{Confirming, Driven, SweepPlan, sweep_with},
 };
 
 use super::{
@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     data,
-    definition::{PageCache, Users},
+    definition::{Confirm, PageCache, Users},
     process::CommandError,
     progress::Event,
     resolve::TrialSetup,
@@ -60,8 +60,13 @@ impl Stage<'_> {
                 limits::ensure(range.most(), load_plan.threads)?;
                 let search = self.search(range.clone());
                 let database = setup.database(&self.places)?;
-                let sweep_plan =
-                    SweepPlan { load: load_plan, search, database, confirm: None, circumstances };
+                let sweep_plan = SweepPlan {
+                    load: load_plan,
+                    search,
+                    database,
+                    confirm: self.confirming(),
+                    circumstances,
+                };
                 let interrupt = around.interrupt;
                 let mut before_step = || {
                     let ready = self.reset(setup, interrupt).and_then(|()| self.drop_if_cold());
@@ -149,6 +154,12 @@ impl Stage<'_> {
     fn with_items(&self, scenario: Scenario) -> Scenario {
         let step = scenario.bases().len().max(1) as u64;
         self.items.iter().fold(scenario, |scenario, (name, items)| scenario.with_items(name, items, step))
+    }
+
+    /// How the verdict of the trial is tested. Nobody was asked, so what the experiment did not start is left alone.
+    fn confirming(&self) -> Option<Confirming> {
+        let always = self.plan.experiment.confirm == Confirm::Always;
+        self.test.map(|most| Confirming { always, most: Some(most), started_only: true })
     }
 
     fn search(&self, users: UsersRange) -> SearchOptions {

@@ -46,6 +46,8 @@ pub(super) struct Stage<'a> {
     prepared_once: bool,
     /// How long one trial may take; `None`: as long as it needs.
     pub(super) time: Option<Duration>,
+    /// How long the test of its verdict may take; `None`: it is not tested.
+    pub(super) test: Option<Duration>,
     pub(super) folder: TempDir,
     /// Removes the folder if this process cannot. Dropped last: by then the folder is gone.
     _guard_of_folder: Guard,
@@ -83,6 +85,7 @@ impl<'a> Stage<'a> {
             prepared: None,
             prepared_once: false,
             time: None,
+            test: None,
             folder,
             _guard_of_folder: guard_of_folder,
         })

@@ -231,6 +231,8 @@ fn mistakes_in_an_experiment_are_told_with_file_line_and_the_nearest_name() {
         ("ports = [\"web\"]", "ports = [\"web\"]\nprocessors = \"half\"", ["mine.toml:34", "how many"]),
         ("connections = \"per-request\"", "each = \"sleper\"", ["mine.toml:3", "did you mean `sleeper`?"]),
         ("name = \"sleeper\"", "name = \"sleeper\"\ncount = \"1000\"", ["mine.toml:3", "from 1 to 64"]),
+        ("time = \"1s\"", "confirm = \"no\"", ["mine.toml:3", "`confirm` must be true or false"]),
+        ("time = \"1s\"", "confrim = false", ["mine.toml:3", "did you mean `confirm`?"]),
         ("time = \"1s\"", "baseline = \"2O\"", ["mine.toml:3", "unknown variant `2O`, did you mean `20`?"]),
         ("log = \"\"", "lgo = \"\"\nlog = \"\"", ["mine.toml:6", "`lgo` must be used"]),
         ("\"${sleep}\"]", "\"5\"]", ["mine.toml:9", "nothing names `${sleep}`"]),
@@ -577,6 +579,69 @@ fn what_is_prepared_for_one_variant_is_not_measured_on_another() {
     assert_eq!(prepared, ["1", "20"]);
     // Nor does a command leave anything running.
     assert_eq!(left_running(&place), Vec::<String>::new());
+}
+
+/// A small server that takes a few milliseconds for a request, one at a time, swept and tested.
+fn tested(time: &str) -> String {
+    replaced(&[
+        ("time = \"1s\"", time),
+        ("sleep = [1, 20]", "sleep = [3, 4]"),
+        ("users = 2", "users = [1, 2, 4]"),
+        ("connections = \"per-request\"", ""),
+        ("HTTPServer", "ThreadingHTTPServer"),
+        // Each response in one packet.
+        ("    protocol_version", "    wbufsize = -1\n    protocol_version"),
+        ("class Handler", "turn = threading.Lock()\nclass Handler"),
+        ("import os, sys, time", "import os, sys, threading, time"),
+        ("        time.sleep(int(sys.argv[2]) / 1000)", WORK),
+    ])
+}
+
+/// It computes for so many milliseconds, so that lost time is lost for good.
+const WORK: &str = "        with turn:
+            until = time.thread_time() + int(sys.argv[2]) / 1000
+            while time.thread_time() < until: pass";
+
+/// One variant is tested in its first round, and what that showed is said of it; for the other there is no time.
+#[test]
+fn verdicts_of_variants_are_tested_while_there_is_time() {
+    let place = Place::new();
+    let text = tested("time = \"15s\"\nconfirm = true");
+    let outcome = experiment(&place, &text, &["-d", "300ms"]).run();
+    let comparison = comparison(&place);
+    let entries = comparison["works"][0]["entries"].as_array().expect("entries");
+    let tests: Vec<&Value> = entries.iter().filter(|entry| entry["confirmation"].is_object()).collect();
+    let slowed = |entry: &&&Value| entry["confirmation"]["tiers"][0].is_object();
+    assert!(tests.iter().filter(slowed).count() <= 1 && left_running(&place).is_empty(), "{outcome}");
+    for entry in &tests {
+        let file = place.path(entry["runs"][0].as_str().expect("a file"));
+        let run: Value = serde_json::from_str(&fs::read_to_string(file).expect("a run")).expect("JSON");
+        assert_eq!(run["confirmation"], entry["confirmation"], "{outcome}");
+    }
+    let page = fs::read_to_string(place.path("mine.html")).expect("a report");
+    assert_eq!(page.contains("Bottlenecks tested by experiment"), !tests.is_empty(), "{outcome}");
+    if tests.iter().filter(slowed).count() == 0 {
+        eprintln!("UNDECIDED: this machine was too busy to see throughput stop growing");
+        return;
+    }
+    let outcome = outcome.complains("slowing python3").says("Tested by experiment");
+    if tests.len() == 2 {
+        outcome.says("Not tested by experiment: there was no time left for it.");
+    }
+}
+
+/// Ctrl-C while a tier is slowed: it goes on, and is stopped with all others.
+#[test]
+fn an_interrupted_test_of_a_verdict_leaves_nothing() {
+    let place = Place::beside_others();
+    let text = tested("time = \"60s\"\nconfirm = true").replace("rounds = 1", "rounds = 4");
+    let mut running = experiment(&place, &text, &["-d", "300ms"]).start();
+    running.wait_for_stderr("slowing python3");
+    running.signal("INT");
+    let outcome = running.finish().exits(130);
+    assert!(left_running(&place).is_empty(), "{outcome}");
+    assert_eq!(fs::read_dir(place.path("tmp")).expect("a folder").count(), 0);
+    assert_eq!(comparison(&place)["interrupted"], true);
 }
 
 /// An experiment of the cookbook, shortened. `None` without its program, which CI must have.

@@ -60,7 +60,9 @@ fn tell_apart(how: TellApart) -> &'static str {
             "A few users at random moments against one would tell: where they wait for each other, one request is served at a \
              time. Allow more time for it (--duration)."
         }
-        TellApart::Confirm => "Slowing each tier a little would tell (--confirm).",
+        TellApart::Confirm => {
+            "Slowing each tier a little would tell (nstar sweep --confirm; in an experiment, confirm = true)."
+        }
         TellApart::WatchTheTier => {
             "Watching the tier behind would tell: run nstar where its processes can be seen."
         }
