@@ -7,6 +7,7 @@ mod slowing;
 
 use std::{
     collections::BTreeMap,
+    ops::RangeInclusive,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
@@ -56,7 +57,9 @@ pub(crate) fn confirm(
     let Some(users) = users(swept) else { return Ok(None) };
     let begun = Instant::now();
     let (mut chosen, mut left_alone) = choose(swept, how.started_only);
-    let (tiers, stretch) = within(how.most, chosen.len(), stretch(swept.steps, users));
+    // Where no tier is suspected, what one of several shows is no answer.
+    let least = if suspects(swept.bottleneck).is_empty() { chosen.len() } else { 1 };
+    let (tiers, stretch) = within(how.most, least..=chosen.len(), stretch(swept.steps, users));
     let no_time = |(processes, _)| LeftAlone { processes, reason: LeftAloneReason::NoTime };
     left_alone.extend(chosen.split_off(tiers).into_iter().map(no_time));
     let mut trial = Trial { users, ..Trial::default() };
@@ -116,14 +119,14 @@ fn stretch(steps: &[Step], users: u32) -> Duration {
 }
 
 /// As many tiers as there is time for, and how long to stay at one speed: as long as wanted, or as half of that at least.
-fn within(most: Option<Duration>, tiers: usize, wanted: Duration) -> (usize, Duration) {
-    let Some(most) = most else { return (tiers, wanted) };
+fn within(most: Option<Duration>, tiers: RangeInclusive<usize>, wanted: Duration) -> (usize, Duration) {
+    let Some(most) = most else { return (*tiers.end(), wanted) };
     let possible = |tiers: usize| {
         let stretches = u32::try_from(tiers * BLOCKS * STRETCHES).unwrap_or(u32::MAX);
         // One more, before the first.
         (tiers, (most.saturating_sub(SETTLING * stretches) / (stretches + 1)).min(wanted))
     };
-    let found = (1..=tiers).rev().map(possible).find(|(_, stretch)| *stretch >= wanted / 2);
+    let found = tiers.rev().map(possible).find(|(_, stretch)| *stretch >= wanted / 2);
     found.unwrap_or((0, wanted))
 }
 
@@ -244,7 +247,9 @@ mod tests {
     #[test]
     fn where_time_is_short_stretches_are_shorter_and_then_tiers_are_fewer() {
         let wanted = Duration::from_millis(250);
-        let within = |most_s: Option<f64>| within(most_s.map(Duration::from_secs_f64), 3, wanted);
+        let of = |most_s: Option<f64>, tiers| within(most_s.map(Duration::from_secs_f64), tiers, wanted);
+        let within = |most_s| of(most_s, 1..=3);
+        assert_eq!(of(Some(10.0), 3..=3), (0, wanted), "all or none");
         assert_eq!(within(None), (3, wanted));
         assert_eq!(within(Some(60.0)), (3, wanted));
         for (most_s, expected) in [(15.0, 3), (10.0, 2), (5.0, 1), (4.0, 0), (0.0, 0)] {
